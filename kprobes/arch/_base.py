@@ -1,0 +1,235 @@
+"""The contract between the core and an architecture: values and nothing else.
+
+An architecture is one frozen `Arch`: tables, and a few functions that only answer. The core drives. Optional powers are
+None when absent. All addresses that an architecture receives are stripped of mode bits unless it says "target"; a target
+is what a branch register would hold (on ARM bit 0 selects Thumb).
+"""
+
+from __future__ import annotations
+
+import difflib
+import enum
+from collections.abc import Callable, Mapping
+from functools import cached_property
+
+from attrs import field, frozen
+
+from ..errors import OutOfReach, UnknownRegister
+from ..regs import Regs
+
+
+class Order(enum.Enum):
+    """Byte order of data; the value is what int.from_bytes takes."""
+
+    LITTLE = "little"
+    BIG = "big"
+
+
+class Atomic(enum.Enum):
+    """How an instruction takes part in an exclusive (load-reserved / store-conditional) sequence."""
+
+    OPENS = "opens"
+    CLOSES = "closes"
+
+
+class Annul(int):
+    """What a simulation of a delayed branch returns when the delay slot must not run: the next target."""
+
+
+#: Applies the instruction's effect that must happen at its own address and returns the target to go to next.
+#: Runs before the body. `Annul(target)` skips the body (an annulled delay slot). Memory goes through regs.word and
+#: regs.set_word; a GuestFault that escapes is reported to the guest at the instruction's address, so memory is read
+#: and written before any register changes.
+Simulate = Callable[[Regs], int]
+
+
+@frozen(kw_only=True)
+class Insn:
+    """What is at an address, and how it may be executed elsewhere."""
+
+    addr: int  #: address, mode bits stripped
+    raw: bytes  #: original bytes; their length is the instruction's length
+    name: str  #: row name (the manual's mnemonic), for messages and tests
+    reject: str = ""  #: why it must not be probed; empty = fine
+    simulate: Simulate | None = None  #: effect at the original address; returns where to go next
+    body: bytes = b""  #: what runs out of line: the instruction, its delay slot, or nothing
+    boostable: bool = True  #: the body may be followed by a jump back instead of a trap
+    delay_slot: bool = False  #: the next instruction is its delay slot
+    atomic: Atomic | None = None  #: opens or closes an exclusive sequence
+    mode: int = 0  #: bits or-ed into every target that stays in this instruction's mode (Thumb: 1)
+    operand: int | None = None  #: a pc-relative operand's absolute address, for `relocate`
+    target: int | None = None  #: a direct branch's absolute target, for region checks
+    indirect: bool = False  #: a computed jump within the function (not a call, not a return), for region checks
+
+    @property
+    def size(self) -> int:
+        """Length in bytes."""
+        return len(self.raw)
+
+    @property
+    def next(self) -> int:
+        """Address after the instruction, and after its delay slot where it has one."""
+        return self.addr + self.size * (2 if self.delay_slot else 1)
+
+
+@frozen(kw_only=True)
+class Registers:
+    """The guest's register names."""
+
+    names: tuple[str, ...]  #: every register the guest shows, in order
+    pc: str
+    sp: str
+    flags: str | None = None
+    aliases: Mapping[str, str] = field(factory=dict)  #: Linux's event names and the ABI's -> names
+    widths: Mapping[str, int] = field(factory=dict)  #: bits, where they differ from Arch.bits
+    sp_bias: int = 0  #: added to the stack pointer register to get the address (sparc64: 2047)
+
+    def unknown(self, name: str) -> UnknownRegister:
+        """The error for a name that is not there: near names first, then the list."""
+        known = [*self.names, *self.aliases]
+        near = difflib.get_close_matches(name, known, 3)
+        hint = f"did you mean {' or '.join(near)}? " if near else ""
+        return UnknownRegister(f"no register {name!r}", hint=f"{hint}registers: {' '.join(known)}")
+
+
+@frozen(kw_only=True)
+class Traps:
+    """Breakpoint bytes. `probe` and `end` map an instruction's length in bytes to the bytes patched over its start."""
+
+    probe: Mapping[int, bytes]  #: at a probepoint
+    end: bytes  #: after a slot's body, and at return trampolines
+
+
+@frozen(kw_only=True)
+class Abi:
+    """Integer calling convention of ordinary C functions."""
+
+    args: tuple[str, ...]  #: argument registers in order
+    returns: tuple[str, ...]  #: return register, then the one with the high half
+    stack_args: int = 0  #: bytes from sp, at function entry, to the first argument on the stack
+    stack_align: int = 16  #: alignment of sp at a call, in bytes
+    reserve: int = 0  #: bytes above sp that the callee may use (home area, back chain), included in stack_args
+
+    def argument(self, regs: Regs, n: int) -> int:
+        """The n-th integer argument at function entry."""
+        if n < 0:
+            raise ValueError("arguments are counted from 0")
+        if n < len(self.args):
+            return regs[self.args[n]]
+        return regs.word(self._slot(regs, n))
+
+    def set_argument(self, regs: Regs, n: int, value: int) -> None:
+        """Replace the n-th integer argument at function entry."""
+        if n < len(self.args):
+            regs[self.args[n]] = value
+        else:
+            regs.set_word(self._slot(regs, n), value)
+
+    def _slot(self, regs: Regs, n: int) -> int:
+        return regs.sp + self.stack_args + (n - len(self.args)) * int(regs.arch.bits // 8)
+
+
+@frozen(kw_only=True)
+class Linkage:
+    """Where a call leaves the return address."""
+
+    get: Callable[[Regs], int]  #: at function entry: the target this function returns to
+    set: Callable[[Regs, int], None]  #: at function entry: make it return to this target instead
+    #: (regs, sp at entry, target): at the return trampoline, put the true target wherever the ISA still shows it
+    restore: Callable[[Regs, int, int], None]
+    pushed: int = 0  #: bytes of return address that the return instruction pops (0: a link register)
+
+
+@frozen(kw_only=True)
+class Entry:
+    """What a code address (symbol value, function pointer) means."""
+
+    addr: int  #: first instruction, mode bits stripped
+    mode: int = 0  #: mode bits of targets there
+    entries: tuple[int, ...] = (0,)  #: offsets from addr that count as function entry (ENDBR, BTI, local entry point)
+
+
+@frozen(kw_only=True)
+class Jump:
+    """The unconditional jump used for boost and optimization; it must change nothing but pc."""
+
+    size: int  #: bytes
+    encode: Callable[[int, int], bytes]  #: (from, to) -> bytes; raises OutOfReach
+
+
+def set_pc(regs: Regs, target: int) -> None:
+    """Default `go`: the target is the pc."""
+    regs.go(target)
+
+
+def verbatim(insn: Insn, to: int) -> bytes:
+    """Default `relocate`: the body runs anywhere as it is."""
+    return insn.body
+
+
+def identity(regs: Regs, pc: int) -> int:
+    """Default `same_mode`: addresses have no mode bits."""
+    return pc
+
+
+def plain_address(addr: int, read: Callable[[int, int], bytes]) -> Entry:
+    """Default `code_address`: a code address is the address of its first instruction."""
+    return Entry(addr=addr)
+
+
+@frozen(kw_only=True)
+class Arch:
+    """An instruction set, as the core and the engines see it."""
+
+    name: str
+    bits: int  #: width of a pointer and of a general register
+    order: Order
+    insn_align: int  #: instructions start at multiples of this many bytes
+    max_insn: int  #: longest instruction, bytes
+    regs: Registers
+    traps: Traps
+    #: (original bytes from addr on, addr | mode bits) -> Insn. At least max_insn bytes, and two instructions' worth where
+    #: mapped memory allows; fewer bytes than the instruction needs, or an encoding nobody defines: an Insn with `reject`.
+    decode: Callable[[bytes, int], Insn]
+    abi: Abi | None = None
+    linkage: Linkage | None = None
+    relocate: Callable[[Insn, int], bytes] = verbatim  #: (insn, to) -> body that runs at `to`; raises OutOfReach
+    max_body: int = 0  #: longest relocated body; 0: max_insn
+    jump: Jump | None = None
+    #: (machine traps, insn) -> bytes patched at the probepoint; for traps that depend on the instruction (ARM's condition)
+    arm_patch: Callable[[Traps, Insn], bytes] | None = None
+    same_mode: Callable[[Regs, int], int] = identity  #: a pc as users write it -> target
+    #: (code address, read original bytes) -> where it really starts
+    code_address: Callable[[int, Callable[[int, int], bytes]], Entry] = plain_address
+    elf_machines: tuple[tuple[int, int, str], ...] = ()  #: (e_machine, ELF class 32/64, "little"/"big") it runs
+
+    @cached_property
+    def mask(self) -> int:
+        """All address bits."""
+        return (1 << self.bits) - 1
+
+    def patch_bytes(self, insn: Insn) -> bytes:
+        """The breakpoint for this instruction."""
+        if self.arm_patch is not None:
+            return self.arm_patch(self.traps, insn)
+        return self.traps.probe.get(insn.size) or self.traps.probe[min(self.traps.probe)]
+
+    def slot_size(self) -> int:
+        """Bytes of one slot: body, then trap or jump."""
+        tail = max(len(self.traps.end), self.jump.size if self.jump else 0)
+        need = (self.max_body or self.max_insn) + tail
+        return -(-need // 8) * 8
+
+
+def displacement(frm: int, to: int, bits: int, scale: int, mask: int) -> int:
+    """Signed displacement of `bits` bits in units of `scale` bytes, as an unsigned field; OutOfReach where it does not fit."""
+    delta = (to - frm + (mask + 1 >> 1) & mask) - (mask + 1 >> 1)
+    if delta % scale or not -(1 << bits - 1) <= delta // scale < 1 << bits - 1:
+        raise OutOfReach(f"no {bits}-bit displacement reaches {to:#x}", address=frm, hint="map code nearer")
+    return delta // scale & (1 << bits) - 1
+
+
+def signed(value: int, bits: int) -> int:
+    """Two's complement value of a `bits`-wide field."""
+    value &= (1 << bits) - 1
+    return value - (value >> bits - 1 << bits)

@@ -1,0 +1,141 @@
+"""Bit pictures -> decode table.
+
+A row is the encoding as the manual prints it, most significant bit first: `0`/`1` fixed, `-` ignored, a letter one bit of
+the field of that name; blanks, `_` and `|` separate. Fields become keyword arguments of the row's functions. Of two rows
+that both match, one must be strictly more specific, and wins; any other overlap is an error when the table is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from attrs import evolve, field, frozen
+
+from ._base import Atomic, Insn
+
+
+@frozen
+class Row:
+    """One encoding and what is to be done with it.
+
+    simulate(regs, insn, **fields) -> next target; body: "self" (the instruction itself runs out of line), "slot" (its
+    delay slot does) or "" (nothing, the default where there is a simulation). `extra(insn, **fields) -> Insn` refines
+    what the row could not say as a fact (operand, target, a reject that depends on a field).
+    """
+
+    picture: str
+    name: str
+    simulate: Callable[..., int] | None = None
+    reject: str = ""
+    body: str | None = None
+    boostable: bool = True
+    delay_slot: bool = False
+    atomic: Atomic | None = None
+    extra: Callable[..., Insn] | None = None
+    when: Callable[..., bool] | None = None  #: a further condition on the fields; the row does not match where it is false
+    bits: int = field(init=False)
+    mask: int = field(init=False)
+    value: int = field(init=False)
+    fields: Mapping[str, tuple[tuple[int, int], ...]] = field(init=False)  #: name -> ((shift, width), ...) high part first
+
+    def __attrs_post_init__(self) -> None:
+        picture = "".join(c for c in self.picture if c not in " _|")
+        mask = value = 0
+        runs: dict[str, list[tuple[int, int]]] = {}
+        for i, c in enumerate(picture):
+            shift = len(picture) - 1 - i
+            if c in "01":
+                mask |= 1 << shift
+                value |= int(c) << shift
+            elif c != "-":
+                parts = runs.setdefault(c, [])
+                if parts and i and picture[i - 1] == c:
+                    parts[-1] = (shift, parts[-1][1] + 1)
+                else:
+                    parts.append((shift, 1))
+        put = partial(object.__setattr__, self)
+        put("bits", len(picture))
+        put("mask", mask)
+        put("value", value)
+        put("fields", {name: tuple(parts) for name, parts in runs.items()})
+
+    def extract(self, word: int) -> dict[str, int]:
+        """The fields of an encoding."""
+        out = {}
+        for name, parts in self.fields.items():
+            value = 0
+            for shift, width in parts:
+                value = value << width | word >> shift & (1 << width) - 1
+            out[name] = value
+        return out
+
+    def make(self, insn: Insn, word: int, rest: bytes) -> Insn:
+        """The Insn of a matching encoding; `insn` has addr, raw and mode, `rest` the bytes after it (the delay slot)."""
+        fields = self.extract(word)
+        kind = self.body if self.body is not None else ("" if self.simulate or self.reject else "self")
+        body = {"self": insn.raw, "slot": rest[: len(insn.raw)], "": b""}[kind]
+        insn = evolve(insn, name=self.name, reject=self.reject, body=body, boostable=self.boostable,
+                      delay_slot=self.delay_slot, atomic=self.atomic)
+        if self.extra is not None:
+            insn = self.extra(insn, **fields)
+        if self.simulate is not None and insn.simulate is None and not insn.reject:
+            insn = evolve(insn, simulate=partial(_run, self.simulate, insn, fields))
+        return insn
+
+
+def _run(simulate: Callable[..., int], insn: Insn, fields: dict[str, int], regs: Any) -> int:
+    return simulate(regs, insn, **fields)
+
+
+class DecodeTable:
+    """Rows of one instruction width. `find(word)` gives the row, or None.
+
+    Raises ValueError at construction where two rows overlap and neither is more specific.
+    """
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self.rows = tuple(rows)
+        self.bits = self.rows[0].bits
+        assert all(r.bits == self.bits for r in self.rows), "a table has one width"
+        self._check()
+        ordered = sorted(self.rows, key=lambda r: (-r.mask.bit_count(), r.when is None))
+        top = self.bits - 8
+        self._buckets = [[(r.mask, r.value, r) for r in ordered if (b << top ^ r.value) & r.mask & 0xFF << top == 0]
+                         for b in range(256)]
+        self._top = top
+
+    def _check(self) -> None:
+        for i, a in enumerate(self.rows):
+            for b in self.rows[i + 1 :]:
+                meet = not (a.value ^ b.value) & a.mask & b.mask
+                specific = (a.mask | b.mask) in (a.mask, b.mask) and a.mask != b.mask
+                if meet and not specific and not (a.when or b.when):
+                    raise ValueError(f"decode rows overlap: {a.name} {a.picture!r} and {b.name} {b.picture!r}")
+
+    def find(self, word: int) -> Row | None:
+        """The most specific row that matches `word`."""
+        for mask, value, row in self._buckets[word >> self._top]:
+            if word & mask == value and (row.when is None or row.when(**row.extract(word))):
+                return row
+        return None
+
+    def decode(self, word: int, insn: Insn, rest: bytes = b"") -> Insn:
+        """The Insn for `word`; `insn` carries addr, raw and mode. An encoding without a row runs out of line as it is."""
+        row = self.find(word)
+        return evolve(insn, body=insn.raw) if row is None else row.make(insn, word, rest)
+
+
+def fixed_width(table: DecodeTable, order: Any) -> Callable[[bytes, int], Insn]:
+    """`Arch.decode` for an ISA with one instruction width and one byte order for code ("little" or "big")."""
+    size = table.bits // 8
+
+    def decode(code: bytes, addr: int) -> Insn:
+        raw = bytes(code[:size])
+        if len(raw) < size:
+            return Insn(addr=addr, raw=raw or b"\0", name="truncated", reject="half an instruction: mapped memory ends here")
+        insn = Insn(addr=addr, raw=raw, name="insn")
+        return table.decode(int.from_bytes(raw, order), insn, code[size:])
+
+    return decode

@@ -1,0 +1,182 @@
+"""Every exception of the library.
+
+One class per reason, each with the errno that Linux returns for it; the facts are attributes and the message ends with
+what to do. A refused call has changed nothing: not the guest, not the probe, not the batch.
+"""
+
+from __future__ import annotations
+
+import errno as E
+
+
+class KprobeError(OSError):
+    """Base of every refusal.
+
+    Attributes:
+        errno: the number Linux would return (positive).
+        address: guest address concerned, or None.
+        symbol: symbol name as the user gave it, or None.
+        reason: one clause that says what is wrong.
+    """
+
+    code = E.EINVAL
+
+    def __init__(self, reason: str, *, address: int | None = None, symbol: str | None = None, hint: str = "") -> None:
+        self.reason = reason
+        self.address = address
+        self.symbol = symbol
+        where = symbol if symbol is not None else ""
+        if address is not None:
+            where = f"{where} at {address:#x}" if where else f"{address:#x}"
+        text = f"{where}: {reason}" if where else reason
+        super().__init__(self.code, f"{text}; {hint}" if hint else text)
+
+    def __str__(self) -> str:
+        return str(self.strerror)
+
+
+class BadLocation(KprobeError):
+    """Both or neither of symbol and address were given, or the offset makes no sense (EINVAL)."""
+
+
+class UnknownSymbol(KprobeError):
+    """No such symbol, or the address lies in no symbol (ENOENT); the message suggests near names."""
+
+    code = E.ENOENT
+
+
+class AmbiguousSymbol(KprobeError):
+    """The name stands for several addresses (EADDRNOTAVAIL); `addresses` lists them."""
+
+    code = E.EADDRNOTAVAIL
+
+    def __init__(self, name: str, addresses: tuple[int, ...]) -> None:
+        self.addresses = addresses
+        listed = ", ".join(f"{a:#x}" for a in addresses)
+        super().__init__(f"names {len(addresses)} addresses ({listed})", symbol=name, hint="use module:symbol or addr=")
+
+
+class NotText(KprobeError):
+    """The address is not in executable guest memory (EINVAL)."""
+
+
+class Blacklisted(KprobeError):
+    """The address or its function is on the blacklist (EINVAL)."""
+
+
+class NotAnInstruction(KprobeError):
+    """The address is not the first byte of an instruction (EILSEQ)."""
+
+    code = E.EILSEQ
+
+
+class Unprobeable(KprobeError):
+    """The architecture refuses this instruction (EINVAL); `reason` is the decode row's."""
+
+
+class AlreadyRegistered(KprobeError):
+    """This very probe object is registered already (EINVAL)."""
+
+
+class NotRegistered(KprobeError):
+    """The probe is not registered with this subsystem (EINVAL)."""
+
+
+class Gone(KprobeError):
+    """The probed text was unloaded (EINVAL)."""
+
+
+class NotFunctionEntry(KprobeError):
+    """Return probes and jprobes sit on function entries only (EINVAL)."""
+
+
+class JprobeExists(KprobeError):
+    """There is a jprobe on this function already (EEXIST)."""
+
+    code = E.EEXIST
+
+
+class TooBig(KprobeError):
+    """A size is beyond its limit (E2BIG)."""
+
+    code = E.E2BIG
+
+
+class OutOfReach(KprobeError):
+    """A displacement does not reach (ERANGE)."""
+
+    code = E.ERANGE
+
+
+class Unsupported(KprobeError):
+    """The architecture or the engine lacks a power (EOPNOTSUPP); the message names both."""
+
+    code = E.EOPNOTSUPP
+
+
+class NoMemory(KprobeError):
+    """Guest address space for slots or stacks is exhausted (ENOMEM)."""
+
+    code = E.ENOMEM
+
+
+class ReentryError(KprobeError):
+    """A third level of nesting, a return without an instance: the control block cannot go on (EBUSY)."""
+
+    code = E.EBUSY
+
+
+class EventError(KprobeError):
+    """A kprobe event that does not parse.
+
+    Attributes:
+        event: the text. position: 0-based column of the offending word. kind: Linux's error name (BAD_REG_NAME, ...).
+    """
+
+    def __init__(self, kind: str, message: str, event: str, position: int) -> None:
+        self.kind, self.event, self.position = kind, event, position
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        return f"{self.reason}\n  {self.event}\n  {' ' * self.position}^"
+
+
+class UnknownRegister(KprobeError, KeyError):
+    """The architecture has no register of this name; the message lists those it has."""
+
+
+class ImageError(KprobeError):
+    """A file that cannot be loaded: truncated, not ELF, foreign architecture, unsupported relocation (ENOEXEC)."""
+
+    code = E.ENOEXEC
+
+
+class GuestFault(KprobeError):
+    """The guest did something it may not (EFAULT).
+
+    Attributes:
+        address: the address accessed (or the instruction's, when it is the instruction that is at fault).
+        pc: address of the faulting instruction, at home even when it ran in a slot.
+        access: "read", "write", "fetch", "undefined", "trap", "interrupt", "arithmetic" or "engine".
+        symbol: "name+0xoff" of pc, or None.
+        number: the engine's interrupt number where there is one.
+    """
+
+    code = E.EFAULT
+
+    def __init__(self, reason: str, *, address: int | None = None, pc: int | None = None, access: str = "engine",
+                 symbol: str | None = None, number: int | None = None) -> None:
+        self.pc, self.access, self.number = pc, access, number
+        at = "" if pc is None else f" (pc {pc:#x}{f' {symbol}' if symbol else ''})"
+        super().__init__(f"{reason}{at}", hint="m.regs shows the guest where it stopped")
+        self.reason, self.address, self.symbol = reason, address, symbol
+
+
+class GuestTimeout(KprobeError):
+    """A bounded run reached its bound (ETIMEDOUT); `pc` is the next instruction, m.regs are the guest's as it stopped."""
+
+    code = E.ETIMEDOUT
+
+    def __init__(self, reason: str, *, pc: int) -> None:
+        self.pc = pc
+        super().__init__(reason, address=pc, hint="raise the bound, or go on with m.run()")

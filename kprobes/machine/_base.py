@@ -1,0 +1,88 @@
+"""The contract between the core and an execution engine.
+
+The core never runs the guest. Whoever runs it delivers reports to the Sink; at a report regs.pc is the address of the
+site, whatever the engine's own idea of pc was.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from attrs import frozen
+
+from ..arch._base import Arch
+from ..regs import Regs
+from ..symbols import Symbols
+
+
+@frozen(kw_only=True)
+class Fault:
+    """A guest fault, as the engine saw it.
+
+    Attributes:
+        access: "read", "write", "fetch", "undefined", "trap", "interrupt", "arithmetic" or "engine".
+        address: address accessed, or None where the engine does not say.
+        trapnr: POSIX signal number that an operating system would send (4 SIGILL, 5 SIGTRAP, 8 SIGFPE, 11 SIGSEGV).
+        number: the engine's interrupt number, where there is one.
+        text: what the engine calls it.
+    """
+
+    access: str
+    address: int | None = None
+    trapnr: int = 11
+    number: int | None = None
+    text: str = ""
+
+
+class Sink(Protocol):
+    """Who receives reports: the core."""
+
+    def trap(self, regs: Regs) -> bool:
+        """The guest is about to execute a site at regs.pc. False: not ours, deliver it to the guest."""
+
+    def fault(self, regs: Regs, fault: Fault) -> bool:
+        """The guest faulted at regs.pc. True: handled, go on at regs.pc. False: report it; regs.pc is then at home."""
+
+    def home(self, pc: int) -> int | None:
+        """The original address of an instruction that runs in a slot at `pc`; None where `pc` is not in a slot."""
+
+    def ours(self, pc: int) -> bool:
+        """True where `pc` lies in one of the core's own pages."""
+
+
+class Machine(Protocol):
+    """Guest memory, and where to stop in it."""
+
+    arch: Arch
+    symbols: Symbols
+    page_size: int
+    cpus: int
+
+    @property
+    def regs(self) -> Regs: ...
+    def read(self, addr: int, size: int) -> bytes: ...
+    def write(self, addr: int, data: bytes) -> None: ...
+    def patch(self, addr: int, code: bytes) -> None:
+        """Replace code, atomically for the guest; stale translations are dropped."""
+
+    def executable(self, addr: int) -> bool:
+        """True where the guest may execute."""
+
+    def map_code(self, near: int | None = None) -> int:
+        """Map one executable page, as close to `near` as there is room, and return its address."""
+
+    def unmap_code(self, page: int) -> None: ...
+    def stop_at(self, addr: int) -> None:
+        """Report trap() when the guest is about to execute the breakpoint at `addr`."""
+
+    def call_at(self, addr: int) -> None:
+        """The same, serviced in place: cheap, pc may not change."""
+
+    def release(self, addr: int) -> None:
+        """Undo stop_at or call_at."""
+
+    def attach(self, sink: Any) -> None:
+        """Deliver reports to `sink` from now on; None: to nobody."""
+
+    def invoke(self, target: int) -> None:
+        """Run guest code at `target` with the registers as they are until it returns; then put all registers back."""

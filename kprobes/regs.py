@@ -1,0 +1,231 @@
+"""Regs: the guest's registers and memory at a report.
+
+A Regs is a live view, not a copy: every read asks the engine, every write reaches the guest. One object serves a CPU
+for its whole life, so a handler must not keep it for later; keep the values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from .errors import Unsupported
+
+if TYPE_CHECKING:
+    Reader = Callable[[], int]
+    Writer = Callable[[int], None]
+
+
+class Memory(Protocol):
+    """What Regs needs of a machine."""
+
+    arch: Any
+
+    def read(self, addr: int, size: int) -> bytes: ...
+    def write(self, addr: int, data: bytes) -> None: ...
+
+
+class Regs:
+    """Registers of one CPU.
+
+    `regs["rdi"]` takes the architecture's register names and the names that Linux's kprobe events use; an unknown name
+    raises UnknownRegister. Values are unsigned integers of the register's width. `regs.pc` is the address of the
+    instruction reported, without mode bits; writing it moves the guest there (on ARM an odd address selects Thumb, an
+    even one keeps the current state).
+
+    Attributes:
+        machine: the machine; arch: its architecture; cpu: CPU index.
+        fault: the guest fault a fault_handler is asked about, else None.
+        exception: the exception a fault_handler is asked about, else None.
+    """
+
+    __slots__ = ("_args", "_live_pc", "_order", "_pc", "_read", "_word", "_write", "arch", "cpu", "exception", "fault", "machine",
+                 "true_return")
+
+    def __init__(self, machine: Memory, readers: Mapping[str, Reader], writers: Mapping[str, Writer], cpu: int = 0) -> None:
+        self.machine = machine
+        self.arch = arch = machine.arch
+        self.cpu = cpu
+        self.fault: Any = None
+        self.exception: BaseException | None = None
+        #: (regs, address) -> the return address behind a trampoline; the return probes install theirs here.
+        self.true_return: Callable[[Regs, int], int] | None = None
+        self._order = arch.order.value
+        self._word = arch.bits // 8
+        self._pc: int | None = None
+        self._live_pc = readers[arch.regs.pc]
+        self._read = dict(readers)
+        self._write = dict(writers)
+        self._read[arch.regs.pc] = self._get_pc
+        self._write[arch.regs.pc] = self._set_pc
+        for alias, name in arch.regs.aliases.items():
+            self._read[alias] = self._read[name]
+            self._write[alias] = self._write[name]
+        self._args = [self._read[name] for name in arch.abi.args] if arch.abi else []
+
+    # --- single registers
+
+    def __getitem__(self, name: str) -> int:
+        try:
+            read = self._read[name]
+        except KeyError:
+            raise self.arch.regs.unknown(name) from None
+        return read()
+
+    def __setitem__(self, name: str, value: int) -> None:
+        try:
+            write = self._write[name]
+        except KeyError:
+            raise self.arch.regs.unknown(name) from None
+        write(value)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._read
+
+    def _get_pc(self) -> int:
+        pc = self._pc
+        return self._live_pc() if pc is None else pc
+
+    def _set_pc(self, value: int) -> None:
+        self._pc = value
+
+    def go(self, target: int) -> None:
+        """Move the guest to `target`, mode bits included (ARM: bit 0 selects Thumb). For simulation and the core."""
+        self._pc = target
+
+    @property
+    def pc(self) -> int:
+        """Address of the instruction reported; instruction_pointer(regs)."""
+        pc = self._pc
+        return self._live_pc() if pc is None else pc
+
+    @pc.setter
+    def pc(self, value: int) -> None:
+        self._pc = self.arch.same_mode(self, value)
+
+    @property
+    def sp(self) -> int:
+        """The stack pointer, bias removed where the ABI has one; kernel_stack_pointer(regs)."""
+        return self._read[self.arch.regs.sp]() + self.arch.regs.sp_bias & self.arch.mask
+
+    @sp.setter
+    def sp(self, value: int) -> None:
+        self._write[self.arch.regs.sp](value - self.arch.regs.sp_bias & self.arch.mask)
+
+    @property
+    def flags(self) -> int:
+        """The condition flags' register (rflags, nzcv, cpsr, cr ...). Unsupported where the ISA has none."""
+        name = self.arch.regs.flags
+        if name is None:
+            raise Unsupported(f"{self.arch.name} has no flags register", hint="read the registers that hold conditions")
+        return self._read[name]()
+
+    @flags.setter
+    def flags(self, value: int) -> None:
+        name = self.arch.regs.flags
+        if name is None:
+            raise Unsupported(f"{self.arch.name} has no flags register", hint="write the registers that hold conditions")
+        self._write[name](value)
+
+    # --- calling convention
+
+    def arg(self, n: int) -> int:
+        """The n-th (from 0) integer argument, valid at function entry: register or stack word; regs_get_kernel_argument."""
+        if 0 <= n < len(self._args):
+            return self._args[n]()
+        return int(self._abi().argument(self, n))
+
+    def set_arg(self, n: int, value: int) -> None:
+        """Replace the n-th (from 0) integer argument, valid at function entry."""
+        self._abi().set_argument(self, n, value)
+
+    @property
+    def return_value(self) -> int:
+        """The integer return value, valid when a function has returned; regs_return_value(regs)."""
+        return self._read[self._abi().returns[0]]()
+
+    @return_value.setter
+    def return_value(self, value: int) -> None:
+        self._write[self._abi().returns[0]](value)
+
+    @property
+    def return_address(self) -> int:
+        """Where the function just entered returns to, seen through return probes. Valid at function entry."""
+        linkage = self.arch.linkage
+        if linkage is None:
+            raise Unsupported(f"{self.arch.name} has no linkage", hint="return addresses are unknown on this architecture")
+        address = int(linkage.get(self))
+        return address if self.true_return is None else self.true_return(self, address)
+
+    def _abi(self) -> Any:
+        if self.arch.abi is None:
+            raise Unsupported(f"{self.arch.name} has no calling convention", hint="read registers by name")
+        return self.arch.abi
+
+    # --- memory
+
+    def stack(self, n: int) -> int:
+        """The n-th (from 0) word above the stack pointer."""
+        return self.word(self.sp + n * self._word)
+
+    def word(self, addr: int, size: int = 0) -> int:
+        """Unsigned integer of `size` bytes (default: one word) at guest address `addr`, in the guest's byte order."""
+        return int.from_bytes(self.machine.read(addr & self.arch.mask, size or self._word), self._order)
+
+    def set_word(self, addr: int, value: int, size: int = 0) -> None:
+        """Store an integer of `size` bytes (default: one word) at guest address `addr`."""
+        size = size or self._word
+        self.machine.write(addr & self.arch.mask, (value & (1 << 8 * size) - 1).to_bytes(size, self._order))
+
+    def read(self, addr: int, size: int) -> bytes:
+        """`size` bytes of guest memory; GuestFault where it is not mapped."""
+        return self.machine.read(addr, size)
+
+    def write(self, addr: int, data: bytes) -> None:
+        """Write guest memory; GuestFault where it is not mapped."""
+        self.machine.write(addr, data)
+
+    def read_cstr(self, addr: int, limit: int = 4096) -> bytes:
+        """Bytes up to (not including) the first NUL, at most `limit`; GuestFault where memory ends before either."""
+        return read_cstr(self.machine, addr, limit)
+
+    @property
+    def task(self) -> Any:
+        """Identity of the guest task that runs (machine.cpu_task); default: one per CPU."""
+        chooser = getattr(self.machine, "cpu_task", None)
+        return self.cpu if chooser is None else chooser(self)
+
+    def __repr__(self) -> str:
+        return f"<Regs {self.arch.name} cpu {self.cpu} pc={self.pc:#x}>"
+
+
+def read_cstr(memory: Memory, addr: int, limit: int = 4096) -> bytes:
+    """A NUL-terminated string, read in pieces that never cross a 256-byte line, so that it may end a mapping."""
+    out = bytearray()
+    while len(out) < limit:
+        piece = memory.read(addr + len(out), min(256 - (addr + len(out)) % 256, limit - len(out)))
+        head, nul, _ = piece.partition(b"\0")
+        out += head
+        if nul:
+            break
+    return bytes(out)
+
+
+def instruction_pointer(regs: Regs) -> int:
+    """Linux's name for regs.pc."""
+    return regs.pc
+
+
+def kernel_stack_pointer(regs: Regs) -> int:
+    """Linux's name for regs.sp."""
+    return regs.sp
+
+
+def regs_return_value(regs: Regs) -> int:
+    """Linux's name for regs.return_value."""
+    return regs.return_value
+
+
+def regs_get_kernel_argument(regs: Regs, n: int) -> int:
+    """Linux's name for regs.arg(n)."""
+    return regs.arg(n)

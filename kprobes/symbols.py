@@ -1,0 +1,138 @@
+"""Symbols: name <-> address, sizes, modules. The guest's kallsyms."""
+
+from __future__ import annotations
+
+import bisect
+import difflib
+from collections.abc import Iterator
+
+from attrs import frozen
+
+from .errors import AmbiguousSymbol, UnknownSymbol
+
+
+@frozen
+class Symbol:
+    """A named stretch of guest memory.
+
+    Attributes:
+        name: as in the symbol table. address: code address as the symbol table has it, mode bits stripped.
+        size: bytes; 0 where unknown, then it reaches to the next symbol. module: image it came from, "" for the main one.
+        mode: mode bits of the code there (ARM: 1 for Thumb). kind: "func", "ifunc", "object" or "import".
+    """
+
+    name: str
+    address: int
+    size: int = 0
+    module: str = ""
+    mode: int = 0
+    kind: str = "func"
+
+
+class Symbols:
+    """A table of symbols. Lookup by `name`, `module:name`; `at(addr)` the other way."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, list[Symbol]] = {}
+        self._addresses: list[int] = []  # sorted, made when first needed
+        self._at: dict[int, list[Symbol]] = {}
+        self._sorted = True
+        self.changes = 0  #: counts additions and removals; whoever caches lookups compares it
+
+    def add(self, name: str, address: int, size: int = 0, module: str = "", mode: int = 0, kind: str = "func") -> Symbol:
+        """Add a symbol and return it. size in bytes (0: up to the next one)."""
+        symbol = Symbol(name, address, size, module, mode, kind)
+        known = self._by_name.setdefault(name, [])
+        if symbol not in known:
+            known.append(symbol)
+            self._at.setdefault(address, []).append(symbol)
+            self._sorted = False
+            self.changes += 1
+        return symbol
+
+    def remove_module(self, module: str) -> None:
+        """Forget every symbol of a module."""
+        for symbol in [s for s in self if s.module == module]:
+            self._by_name[symbol.name].remove(symbol)
+            if not self._by_name[symbol.name]:
+                del self._by_name[symbol.name]
+            self._at[symbol.address].remove(symbol)
+            if not self._at[symbol.address]:
+                del self._at[symbol.address]
+        self._sorted = False
+        self.changes += 1
+
+    def __getitem__(self, name: str) -> Symbol:
+        """The symbol of this name, or of `module:name`.
+
+        Raises UnknownSymbol (with near names) or AmbiguousSymbol (several addresses).
+        """
+        module, colon, base = name.rpartition(":")
+        found = [s for s in self._by_name.get(base if colon else name, ()) if not colon or s.module == module]
+        if not found:
+            raise UnknownSymbol("no such symbol", symbol=name, hint=self._hint(name))
+        addresses = tuple(sorted({s.address for s in found}))
+        if len(addresses) > 1:
+            raise AmbiguousSymbol(name, addresses)
+        return found[0]
+
+    def __contains__(self, name: str) -> bool:
+        try:
+            self[name]
+        except UnknownSymbol:
+            return False
+        except AmbiguousSymbol:
+            return True
+        return True
+
+    def __iter__(self) -> Iterator[Symbol]:
+        for symbols in list(self._by_name.values()):
+            yield from symbols
+
+    def __len__(self) -> int:
+        return sum(map(len, self._by_name.values()))
+
+    def at(self, addr: int) -> tuple[Symbol, int]:
+        """(symbol, offset) of the symbol that `addr` lies in; raises UnknownSymbol where there is none."""
+        found = self.covering(addr)
+        if found is None:
+            raise UnknownSymbol("lies in no symbol", address=addr, hint="add one with machine.symbols.add(name, addr, size)")
+        return found, addr - found.address
+
+    def covering(self, addr: int) -> Symbol | None:
+        """The symbol that `addr` lies in, or None."""
+        if not self._sorted:
+            self._addresses = sorted(self._at)
+            self._sorted = True
+        i = bisect.bisect_right(self._addresses, addr) - 1
+        while i >= 0:
+            here = self._at[self._addresses[i]]
+            best = max(here, key=_preference)
+            if best.size == 0 or addr < best.address + best.size:
+                return best
+            if addr - best.address > 1 << 20:
+                return None
+            i -= 1
+        return None
+
+    def extent(self, symbol: Symbol) -> int:
+        """End address of a symbol: address + size, or the next symbol's address where the size is unknown (0: no next)."""
+        if symbol.size:
+            return symbol.address + symbol.size
+        self.covering(symbol.address)
+        i = bisect.bisect_right(self._addresses, symbol.address)
+        return self._addresses[i] if i < len(self._addresses) else 0
+
+    def describe(self, addr: int) -> str:
+        """`name+0xOFF`, or the bare address where no symbol covers it."""
+        found = self.covering(addr)
+        return f"{addr:#x}" if found is None else f"{found.name}+{addr - found.address:#x}"
+
+    def _hint(self, name: str) -> str:
+        near = difflib.get_close_matches(name.rpartition(":")[2], list(self._by_name), 3)
+        return f"did you mean {' or '.join(near)}?" if near else "`kprobes symbols FILE` lists what there is"
+
+
+def _preference(symbol: Symbol) -> tuple[bool, bool, bool, int]:
+    """Of several names for an address: a function first, then a sized one, then without leading underscores, then short."""
+    return symbol.kind != "object", symbol.size > 0, not symbol.name.startswith("_"), -len(symbol.name)
