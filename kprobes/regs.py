@@ -39,8 +39,8 @@ class Regs:
         exception: the exception a fault_handler is asked about, else None.
     """
 
-    __slots__ = ("_args", "_live_pc", "_order", "_pc", "_read", "_word", "_write", "arch", "cpu", "exception", "fault", "machine",
-                 "true_return")
+    __slots__ = ("_args", "_live_pc", "_order", "_pc", "_read", "_strip", "_target", "_word", "_write", "arch", "cpu", "exception",
+                 "fault", "machine", "true_return")
 
     def __init__(self, machine: Memory, readers: Mapping[str, Reader], writers: Mapping[str, Writer], cpu: int = 0) -> None:
         self.machine = machine
@@ -52,12 +52,15 @@ class Regs:
         self.true_return: Callable[[Regs, int], int] | None = None
         self._order = arch.order.value
         self._word = arch.bits // 8
+        #: pc as shown while a report lasts (None: ask the engine), and the target the engine has yet to be sent to.
         self._pc: int | None = None
+        self._target: int | None = None
+        self._strip = ~arch.mode_bits
         self._live_pc = readers[arch.regs.pc]
         self._read = dict(readers)
         self._write = dict(writers)
         self._read[arch.regs.pc] = self._get_pc
-        self._write[arch.regs.pc] = self._set_pc
+        self._write[arch.regs.pc] = self.go
         for alias, name in arch.regs.aliases.items():
             self._read[alias] = self._read[name]
             self._write[alias] = self._write[name]
@@ -86,12 +89,20 @@ class Regs:
         pc = self._pc
         return self._live_pc() if pc is None else pc
 
-    def _set_pc(self, value: int) -> None:
-        self._pc = value
-
     def go(self, target: int) -> None:
         """Move the guest to `target`, mode bits included (ARM: bit 0 selects Thumb). For simulation and the core."""
-        self._pc = target
+        self._target = target
+        self._pc = target & self._strip
+
+    def at(self, pc: int | None) -> None:
+        """For engines: a report at `pc` begins (None: it is over, the engine's own pc counts again)."""
+        self._pc = pc
+        self._target = None
+
+    @property
+    def target(self) -> int | None:
+        """For engines: where the guest was sent since `at`, or None."""
+        return self._target
 
     @property
     def pc(self) -> int:
@@ -101,7 +112,7 @@ class Regs:
 
     @pc.setter
     def pc(self, value: int) -> None:
-        self._pc = self.arch.same_mode(self, value)
+        self.go(self.arch.same_mode(self, value))
 
     @property
     def sp(self) -> int:

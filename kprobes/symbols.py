@@ -37,6 +37,7 @@ class Symbols:
         self._addresses: list[int] = []  # sorted, made when first needed
         self._at: dict[int, list[Symbol]] = {}
         self._sorted = True
+        self.main = ""  #: name under which `module:name` finds the main image's symbols (their module is "")
         self.changes = 0  #: counts additions and removals; whoever caches lookups compares it
 
     def add(self, name: str, address: int, size: int = 0, module: str = "", mode: int = 0, kind: str = "func") -> Symbol:
@@ -67,8 +68,11 @@ class Symbols:
 
         Raises UnknownSymbol (with near names) or AmbiguousSymbol (several addresses).
         """
+        found = list(self._by_name.get(name, ()))
         module, colon, base = name.rpartition(":")
-        found = [s for s in self._by_name.get(base if colon else name, ()) if not colon or s.module == module]
+        if colon and not found:
+            wanted = "" if module == self.main else module
+            found = [s for s in self._by_name.get(base, ()) if s.module == wanted]
         if not found:
             raise UnknownSymbol("no such symbol", symbol=name, hint=self._hint(name))
         addresses = tuple(sorted({s.address for s in found}))

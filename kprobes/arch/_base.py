@@ -97,7 +97,7 @@ class Traps:
     """Breakpoint bytes. `probe` and `end` map an instruction's length in bytes to the bytes patched over its start."""
 
     probe: Mapping[int, bytes]  #: at a probepoint
-    end: bytes  #: after a slot's body, and at return trampolines
+    end: Mapping[int, bytes]  #: by mode: after a slot's body, and at return trampolines
 
 
 @frozen(kw_only=True)
@@ -137,6 +137,7 @@ class Linkage:
     set: Callable[[Regs, int], None]  #: at function entry: make it return to this target instead
     #: (regs, sp at entry, target): at the return trampoline, put the true target wherever the ISA still shows it
     restore: Callable[[Regs, int, int], None]
+    mode: int = 0  #: mode bits of the trampoline's address
     pushed: int = 0  #: bytes of return address that the return instruction pops (0: a link register)
 
 
@@ -198,6 +199,7 @@ class Arch:
     jump: Jump | None = None
     #: (machine traps, insn) -> bytes patched at the probepoint; for traps that depend on the instruction (ARM's condition)
     arm_patch: Callable[[Traps, Insn], bytes] | None = None
+    mode_bits: int = 0  #: bits of a target that select a mode and are not part of the address (ARM: 1)
     same_mode: Callable[[Regs, int], int] = identity  #: a pc as users write it -> target
     #: (code address, read original bytes) -> where it really starts
     code_address: Callable[[int, Callable[[int, int], bytes]], Entry] = plain_address
@@ -214,9 +216,13 @@ class Arch:
             return self.arm_patch(self.traps, insn)
         return self.traps.probe.get(insn.size) or self.traps.probe[min(self.traps.probe)]
 
+    def end_bytes(self, mode: int) -> bytes:
+        """The trap that ends a slot of this mode."""
+        return self.traps.end[mode]
+
     def slot_size(self) -> int:
         """Bytes of one slot: body, then trap or jump."""
-        tail = max(len(self.traps.end), self.jump.size if self.jump else 0)
+        tail = max([*map(len, self.traps.end.values()), self.jump.size if self.jump else 0])
         need = (self.max_body or self.max_insn) + tail
         return -(-need // 8) * 8
 

@@ -75,9 +75,9 @@ class Row:
         """The Insn of a matching encoding; `insn` has addr, raw and mode, `rest` the bytes after it (the delay slot)."""
         fields = self.extract(word)
         kind = self.body if self.body is not None else ("" if self.simulate or self.reject else "self")
-        body = {"self": insn.raw, "slot": rest[: len(insn.raw)], "": b""}[kind]
-        insn = evolve(insn, name=self.name, reject=self.reject, body=body, boostable=self.boostable,
-                      delay_slot=self.delay_slot, atomic=self.atomic)
+        body = insn.raw if kind == "self" else rest[: len(insn.raw)] if kind == "slot" else b""
+        insn = Insn(addr=insn.addr, raw=insn.raw, mode=insn.mode, name=self.name, reject=self.reject, body=body,
+                    boostable=self.boostable, delay_slot=self.delay_slot, atomic=self.atomic)
         if self.extra is not None:
             insn = self.extra(insn, **fields)
         if self.simulate is not None and insn.simulate is None and not insn.reject:
@@ -124,7 +124,9 @@ class DecodeTable:
     def decode(self, word: int, insn: Insn, rest: bytes = b"") -> Insn:
         """The Insn for `word`; `insn` carries addr, raw and mode. An encoding without a row runs out of line as it is."""
         row = self.find(word)
-        return evolve(insn, body=insn.raw) if row is None else row.make(insn, word, rest)
+        if row is None:
+            return Insn(addr=insn.addr, raw=insn.raw, mode=insn.mode, name=insn.name, body=insn.raw)
+        return row.make(insn, word, rest)
 
 
 def fixed_width(table: DecodeTable, order: Any) -> Callable[[bytes, int], Insn]:

@@ -49,6 +49,9 @@ class Sink(Protocol):
     def ours(self, pc: int) -> bool:
         """True where `pc` lies in one of the core's own pages."""
 
+    def unloading(self, start: int, end: int) -> None:
+        """Guest memory [start, end) is about to be unmapped."""
+
 
 class Machine(Protocol):
     """Guest memory, and where to stop in it."""
@@ -81,7 +84,7 @@ class Machine(Protocol):
     def release(self, addr: int) -> None:
         """Undo stop_at or call_at."""
 
-    def attach(self, sink: Any) -> None:
+    def report_to(self, sink: Any) -> None:
         """Deliver reports to `sink` from now on; None: to nobody."""
 
     def invoke(self, target: int) -> None:

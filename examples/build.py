@@ -1,0 +1,61 @@
+"""Rebuild the executables in this directory from demo.c: `python examples/build.py [--check]`.
+
+Needs `pip install ziglang==0.17.0` (a C compiler for every machine, as a Python package). The same version gives the same
+bytes on every computer; --check builds into a temporary directory and compares instead of writing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from importlib import metadata
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ZIG = "0.17.0"
+TARGETS = {"x86_64": ["-target", "x86_64-freestanding-none"], "arm64": ["-target", "aarch64-freestanding-none"]}
+FLAGS = [
+    "-std=c11", "-O1", "-ffreestanding", "-fno-builtin", "-nostdlib", "-static", "-fno-pic", "-fno-pie",
+    "-fno-sanitize=all", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables",
+    "-fomit-frame-pointer", "-fno-unroll-loops", "-fno-ident", "-g0", "-Wall", "-Wextra", "-Werror",
+    "-Wl,--build-id=none", "-Wl,-e,_start", "-Wl,--image-base=0x400000", "-Wl,-z,noexecstack",
+]  # fmt: skip
+
+
+def check_compiler() -> None:
+    """Exit with a message unless the pinned ziglang is installed: another version gives other bytes."""
+    try:
+        version = metadata.version("ziglang")
+    except metadata.PackageNotFoundError:
+        version = "none"
+    if version != ZIG:
+        sys.exit(f"examples are built with ziglang {ZIG}, found {version}: pip install ziglang=={ZIG}")
+
+
+def build(arch: str, output: Path) -> None:
+    """Compile demo.c for one machine. Runs in this directory, so no path of the builder gets into the file."""
+    command = [sys.executable, "-m", "ziglang", "cc", *TARGETS[arch], *FLAGS, "demo.c", "-o", str(output)]
+    subprocess.run(command, cwd=HERE, check=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="compare with the files here, change nothing")
+    options = parser.parse_args()
+    check_compiler()
+    with tempfile.TemporaryDirectory() as directory:
+        for arch in TARGETS:
+            fresh, kept = Path(directory, arch), HERE / f"demo.{arch}"
+            build(arch, fresh)
+            same = kept.exists() and kept.read_bytes() == fresh.read_bytes()
+            print(f"{kept.name}: {fresh.stat().st_size} bytes, {'unchanged' if same else 'different'}")
+            if options.check and not same:
+                sys.exit(f"{kept.name} is not what demo.c compiles to; run python examples/build.py")
+            if not same:
+                kept.write_bytes(fresh.read_bytes())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The architecture-agnostic core. It drives; an architecture only answers, a machine only reports."""

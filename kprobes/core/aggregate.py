@@ -1,0 +1,171 @@
+"""Probepoint: everything at one address. Every address that has a probe has one, from its first probe to its last."""
+
+from __future__ import annotations
+
+from ..arch._base import Insn
+from ..errors import OutOfReach
+from ..machine._base import Machine
+from .arming import Arming, Change, after
+from .probe import Jprobe, Kprobe, Probe
+from .sites import Kind, Site, SiteTable
+from .slots import SlotCache
+from .text import Patch, Text
+
+
+class Rooms:
+    """The rooms a probepoint works with."""
+
+    __slots__ = ("arch", "machine", "sites", "slots", "text")
+
+    def __init__(self, machine: Machine, sites: SiteTable, text: Text, slots: SlotCache) -> None:
+        self.machine, self.arch = machine, machine.arch
+        self.sites, self.text, self.slots = sites, text, slots
+
+
+class Probepoint:
+    """An address and all that lives there.
+
+    Attributes:
+        address: mode bits stripped. where: `name+0xOFF`. module: image name. insn: the original instruction.
+        probes: all, newest first (jprobes last). active: those whose handlers may run. state: what is in memory.
+        next: target after the instruction. slot: address of the out-of-line copy, None where nothing runs out of line.
+        slot_target: the slot with mode bits. boosted: the slot ends in a jump back.
+    """
+
+    __slots__ = ("_patch", "_rooms", "active", "address", "boosted", "has_post", "insn", "module", "next", "offset", "probes", "slot", "slot_end",
+                 "slot_target", "state", "symbol", "where")
+
+    def __init__(self, rooms: Rooms, insn: Insn, symbol: str, offset: int, module: str) -> None:
+        self._rooms = rooms
+        self.insn = insn
+        self.address = insn.addr
+        self.symbol, self.offset, self.module = symbol, offset, module
+        self.where = f"{symbol}+{offset:#x}" if symbol else f"{insn.addr:#x}"
+        self.probes: tuple[Probe, ...] = ()
+        self.active: tuple[Probe, ...] = ()
+        self.has_post = False
+        self.boosted = False
+        self.state = Arming.DISARMED
+        self._patch: Patch | None = None
+        self.next = insn.next | insn.mode
+        self.slot: int | None = None
+        self.slot_end = self.slot_target = 0
+        if insn.body:
+            self._take_slot()
+
+    # --- probes
+
+    def add(self, probe: Probe) -> None:
+        """The newest probe comes first; a jprobe comes last (its mirror sees what the others did)."""
+        self.probes = (*self.probes, probe) if isinstance(probe, Jprobe) else (probe, *self.probes)
+        self.refresh()
+
+    def remove(self, probe: Probe) -> None:
+        """Forget a probe."""
+        self.probes = tuple(p for p in self.probes if p is not probe)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Probes or their handlers have changed: work out afresh what a hit does."""
+        for p in self.probes:
+            if isinstance(p, Kprobe):
+                p._pre, p._post = p.pre_handler, p.post_handler
+        self.active = tuple(p for p in self.probes if p._active)
+        self.has_post = any(p._post is not None for p in self.active)
+        if self.slot is not None:
+            self._write_tail()
+
+    def missed(self) -> None:
+        """A hit whose handlers do not run counts on every probe, disabled ones included."""
+        for p in self.probes:
+            p._missed += 1
+
+    # --- memory
+
+    def arm(self) -> None:
+        """Put the breakpoint in memory."""
+        self.state = after(self.state, Change.ARM)
+        self._patch = self._rooms.text.apply(self.address, self._rooms.arch.patch_bytes(self.insn))
+        self._rooms.machine.stop_at(self.address)
+
+    def disarm(self) -> None:
+        """Put the original bytes back."""
+        self.state = after(self.state, Change.DISARM)
+        self._rooms.machine.release(self.address)
+        assert self._patch is not None
+        self._rooms.text.revert(self._patch)
+        self._patch = None
+
+    def unload(self) -> None:
+        """The text goes away with whatever is in it."""
+        self.state = after(self.state, Change.UNLOAD)
+        if self._patch is not None:
+            self._rooms.machine.release(self.address)
+            self._rooms.text.forget(self._patch)
+            self._patch = None
+
+    def reload(self, insn: Insn) -> None:
+        """A new probe is registered where text was unloaded: decode what is there now."""
+        self.state = after(self.state, Change.RELOAD)
+        self.insn = insn
+        self.next = insn.next | insn.mode
+        if insn.body:
+            self._take_slot()
+
+    @property
+    def optimized(self) -> bool:
+        """True if a jump to a detour is in memory."""
+        return False
+
+    @property
+    def why_not_optimized(self) -> str:
+        """Why there is no jump to a detour."""
+        return "this version arms breakpoints only"
+
+    # --- the out-of-line copy
+
+    def _take_slot(self) -> None:
+        rooms, insn = self._rooms, self.insn
+
+        def fill(slot: int) -> int:
+            body = rooms.arch.relocate(insn, slot)
+            rooms.machine.patch(slot, body + rooms.arch.end_bytes(insn.mode))
+            return slot + len(body)
+
+        self.slot, self.slot_end = rooms.slots.take(self.address, fill)
+        self.slot_target = self.slot | insn.mode
+        rooms.sites[self.slot] = Site(Kind.SLOT, self)
+        rooms.sites[self.slot_end] = Site(Kind.SLOT_END, self)
+        rooms.machine.stop_at(self.slot_end)
+
+    def _write_tail(self) -> None:
+        """A jump back, or the trap that reports the slot's end."""
+        boost = self._back_jump() if self._may_boost() else None
+        tail = boost or self._rooms.arch.end_bytes(self.insn.mode)
+        if self._rooms.machine.read(self.slot_end, len(tail)) != tail:
+            self._rooms.machine.patch(self.slot_end, tail)
+        self.boosted = boost is not None
+
+    def _may_boost(self) -> bool:
+        return (self.insn.boostable and self.insn.simulate is None and not self.has_post and self._rooms.arch.jump is not None
+                and all(p.optimize for p in self.active))
+
+    def _back_jump(self) -> bytes | None:
+        assert self._rooms.arch.jump is not None
+        try:
+            return self._rooms.arch.jump.encode(self.slot_end, self.insn.next)
+        except OutOfReach:
+            return None
+
+    def give_back_slot(self) -> None:
+        """Let the slot go once nobody can be inside."""
+        if self.slot is None:
+            return
+        rooms, slot, end = self._rooms, self.slot, self.slot_end
+
+        def finish() -> None:
+            rooms.machine.release(end)
+            del rooms.sites[slot], rooms.sites[end]
+
+        rooms.slots.give_back(slot, finish)
+        self.slot = None

@@ -1,0 +1,407 @@
+"""Kprobes: register, unregister, enable, disable, batches; wires the rooms together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Generic, TypeVar
+
+from attrs import frozen
+
+from ..arch._base import Insn
+from ..errors import (
+    AlreadyRegistered,
+    BadLocation,
+    Blacklisted,
+    Gone,
+    JprobeExists,
+    KprobeError,
+    NotFunctionEntry,
+    NotText,
+    TooBig,
+)
+from ..machine._base import Machine
+from . import jprobe, listing
+from .aggregate import Probepoint, Rooms
+from .arming import Arming
+from .blacklist import RETURNS_TWICE, Blacklist
+from .kretprobe import Returns
+from .locate import Location, locate
+from .probe import Jprobe, Kprobe, Kretprobe, Probe
+from .sites import Kind, Site, SiteTable
+from .slots import SlotCache
+from .survey import Survey
+from .text import Text
+from .trap import TrapDriver
+
+P = TypeVar("P", bound=Probe)
+MAX_DATA_SIZE = 4096
+
+
+@frozen(kw_only=True)
+class Verdict:
+    """What k.check() found out about an address.
+
+    Attributes:
+        addr, size, name, raw: the instruction (row name, bytes). probeable: a kprobe may be registered. reason: why not.
+        how: "step" (out of line), "simulate", "step+simulate" (a branch with its delay slot) or "refuse".
+        boostable: one trap per hit. optimizable: a jump may replace it. why_not_optimized: reason.
+    """
+
+    addr: int
+    size: int
+    name: str
+    raw: bytes
+    probeable: bool
+    reason: str
+    how: str
+    boostable: bool
+    optimizable: bool
+    why_not_optimized: str
+
+
+class Kprobes:
+    """The probes of one machine. A context manager: on exit every probe is gone and the guest's text restored."""
+
+    def __init__(self, machine: Machine) -> None:
+        arch = machine.arch
+        self.machine = machine
+        self._sites = SiteTable()
+        self._text = Text(machine)
+        self._slots = SlotCache(machine, arch.slot_size(), arch.end_bytes(min(arch.traps.end)))
+        self._survey = Survey(arch, self._text, machine.symbols)
+        self._returns = Returns(machine, self._sites, self._slots)
+        self._driver = TrapDriver(self, self._sites, self._slots, self._returns, machine.cpus)
+        self._rooms = Rooms(machine, self._sites, self._text, self._slots)
+        self._points: dict[int, Probepoint] = {}
+        self._enabled = True
+        self.blacklist = Blacklist(machine.symbols, self._driver.ours, self._own_ranges)
+        machine.report_to(self._driver)
+        machine.regs.true_return = self._returns.true_return
+
+    # --- registration
+
+    def register(self, probe: Probe) -> None:
+        """Register a probe of any kind. A refusal changes nothing.
+
+        Raises BadLocation, UnknownSymbol, AmbiguousSymbol, AlreadyRegistered, NotText, Blacklisted, NotAnInstruction,
+        Unprobeable, NotFunctionEntry, JprobeExists, TooBig, Unsupported, OutOfReach, NoMemory.
+        """
+        if probe._point is not None:
+            raise AlreadyRegistered("this probe object is registered already", address=probe.address, symbol=probe.place(),
+                                    hint="unregister it first, or make another one")
+        place = locate(self.machine, self._text, probe.symbol_name, probe.addr, probe.offset)
+        insn = self._admit(place)
+        hook = self._entry_hook(probe, place)
+        point = self._point(place, insn)
+        try:
+            self._join(probe, point, hook)
+        except BaseException:
+            self._leave(probe)
+            raise
+
+    def _admit(self, place: Location) -> Insn:
+        """The instruction at the place; raises where no probe may be."""
+        symbol = place.symbol.name if place.symbol else None
+        why = self.blacklist.why(place.address)
+        if why:
+            raise Blacklisted(why, address=place.address, symbol=symbol, hint="probe elsewhere, or k.blacklist.remove(...)")
+        if not self.machine.executable(place.address) or (place.symbol is not None and place.symbol.kind == "object"):
+            raise NotText("is not executable guest text", address=place.address, symbol=symbol, hint="kprobes sit on instructions")
+        return self._survey.at(place.address, place.mode, place.symbol)
+
+    def _entry_hook(self, probe: Probe, place: Location) -> Callable[[Any, Any], Any] | None:
+        """What a return probe or jprobe runs at entry; checks that belong to these kinds."""
+        if isinstance(probe, Kprobe):
+            return None
+        if not place.entry:
+            raise NotFunctionEntry("is not a function entry", address=place.address, symbol=probe.place(), hint="use a kprobe, or the function's own symbol")
+        if isinstance(probe, Jprobe):
+            point = self._points.get(place.address)
+            if point is not None and any(isinstance(p, Jprobe) for p in point.probes):
+                raise JprobeExists("has a jprobe already", address=place.address, symbol=probe.place(), hint="unregister that one first")
+            return jprobe.entry_hook(probe, self.machine)
+        assert isinstance(probe, Kretprobe)
+        if probe.data_size > MAX_DATA_SIZE or probe.data_size < 0:
+            raise TooBig(f"data_size {probe.data_size} is not in 0..{MAX_DATA_SIZE}", symbol=probe.place(), hint="keep big data outside, keyed by ri")
+        if place.symbol is not None and place.symbol.name in RETURNS_TWICE:
+            raise Blacklisted("returns twice, so its return cannot be followed", address=place.address, symbol=place.symbol.name, hint="use a kprobe")
+        self._returns.prepare(probe, place.address)
+        return self._returns.enter
+
+    def _point(self, place: Location, insn: Insn) -> Probepoint:
+        """The probepoint at a place, made with its first probe; unloaded text that was loaded again starts afresh."""
+        point = self._points.get(place.address)
+        if point is None:
+            symbol = place.symbol
+            point = Probepoint(self._rooms, insn, symbol.name if symbol else "", place.offset, symbol.module if symbol else "")
+            self._points[place.address] = point
+            self._sites[place.address] = Site(Kind.PROBEPOINT, point)
+        elif point.state is Arming.GONE:
+            point.reload(insn)
+        return point
+
+    def _join(self, probe: Probe, point: Probepoint, hook: Callable[[Any, Any], Any] | None) -> None:
+        probe._owner, probe._point, probe._pre = self, point, hook
+        probe._disabled, probe._gone = probe.disabled, False
+        probe._active = not probe.disabled
+        probe.nhit = probe._missed = 0
+        if isinstance(probe, Kretprobe):
+            probe.nmissed = probe.nreturned = 0
+        point.add(probe)
+        self._sync(point)
+
+    def _sync(self, point: Probepoint) -> None:
+        """Make memory say what is wanted: armed where somebody enabled is there and the switch is on."""
+        wanted = self._enabled and bool(point.active)
+        if wanted and point.state is Arming.DISARMED:
+            point.arm()
+        elif not wanted and point.state is Arming.ARMED:
+            point.disarm()
+
+    def unregister(self, probe: Probe) -> None:
+        """Unregister a probe of any kind; it is then as the user made it. Raises NotRegistered."""
+        if probe._owner is not self or probe._point is None:
+            raise probe.not_registered()
+        self._leave(probe)
+        self._collect()
+
+    def _leave(self, probe: Probe) -> None:
+        point = probe._point
+        probe._owner = probe._point = None
+        probe._active = probe._gone = probe._disabled = False
+        if isinstance(probe, Kretprobe):
+            self._returns.forget(probe)
+        if point is None:
+            return
+        point.remove(probe)
+        self._sync(point)
+        if not point.probes:
+            point.give_back_slot()
+            del self._points[point.address], self._sites[point.address]
+
+    def _collect(self) -> None:
+        """Free slots of probes that are gone, unless a CPU may still be inside."""
+        pc = self.machine.regs.pc
+
+        def busy(slot: int) -> bool:
+            return slot <= pc < slot + self._slots.size
+
+        if self.idle:
+            self._slots.collect(busy)
+
+    @property
+    def idle(self) -> bool:
+        """True while no CPU is in a hit."""
+        return all(cb.point is None and cb.state.name == "IDLE" for cb in self._driver.blocks)
+
+    # --- the same, by kind and in batches
+
+    def register_kprobe(self, p: Kprobe) -> None:
+        """See register()."""
+        self.register(_typed(p, Kprobe))
+
+    def register_kretprobe(self, r: Kretprobe) -> None:
+        """See register()."""
+        self.register(_typed(r, Kretprobe))
+
+    def register_jprobe(self, j: Jprobe) -> None:
+        """See register()."""
+        self.register(_typed(j, Jprobe))
+
+    def unregister_kprobe(self, p: Kprobe) -> None:
+        """See unregister()."""
+        self.unregister(_typed(p, Kprobe))
+
+    def unregister_kretprobe(self, r: Kretprobe) -> None:
+        """See unregister(). Calls being followed still return to the right place, silently."""
+        self.unregister(_typed(r, Kretprobe))
+
+    def unregister_jprobe(self, j: Jprobe) -> None:
+        """See unregister()."""
+        self.unregister(_typed(j, Jprobe))
+
+    def register_all(self, probes: Sequence[Probe]) -> None:
+        """Register a batch: all or none; raises what the first refused one raises."""
+        done: list[Probe] = []
+        try:
+            for probe in probes:
+                self.register(probe)
+                done.append(probe)
+        except BaseException:
+            for probe in reversed(done):
+                self._leave(probe)
+            self._collect()
+            raise
+
+    def unregister_all(self, probes: Iterable[Probe]) -> None:
+        """Unregister a batch to its end; then raises the first NotRegistered, if any."""
+        first: Exception | None = None
+        for probe in probes:
+            try:
+                if probe._owner is not self:
+                    raise probe.not_registered()
+                self._leave(probe)
+            except KprobeError as error:
+                first = first or error
+        self._collect()
+        if first is not None:
+            raise first
+
+    register_kprobes = register_kretprobes = register_jprobes = register_all
+    unregister_kprobes = unregister_kretprobes = unregister_jprobes = unregister_all
+
+    # --- enable, disable, the switch
+
+    def disable(self, probe: Probe) -> None:
+        """Stop calling a probe's handlers; no effect on a disabled or gone one. Raises NotRegistered."""
+        if probe._owner is not self or probe._point is None:
+            raise probe.not_registered()
+        if not probe._gone:
+            probe._disabled, probe._active = True, False
+            probe._point.refresh()
+            self._sync(probe._point)
+
+    def enable(self, probe: Probe) -> None:
+        """Call a probe's handlers again. Raises NotRegistered; Gone where its text was unloaded."""
+        if probe._owner is not self or probe._point is None:
+            raise probe.not_registered()
+        if probe._gone:
+            raise Gone("its text was unloaded", address=probe.address, symbol=probe.place(), hint="unregister it and register it again")
+        probe._disabled, probe._active = False, True
+        probe._point.refresh()
+        self._sync(probe._point)
+
+    disable_kprobe = disable_kretprobe = disable_jprobe = disable
+    enable_kprobe = enable_kretprobe = enable_jprobe = enable
+
+    @property
+    def enabled(self) -> bool:
+        """/sys/kernel/debug/kprobes/enabled. False disarms every probe; each keeps its own state."""
+        return self._enabled
+
+    @enabled.setter
+    def enabled(self, on: bool) -> None:
+        self._enabled = bool(on)
+        for point in list(self._points.values()):
+            self._sync(point)
+
+    # --- looking
+
+    def get_kprobe(self, addr: int) -> Probepoint | None:
+        """The probepoint at an address, or None."""
+        return self._points.get(addr)
+
+    def check(self, where: str | int) -> Verdict:
+        """What would happen to a kprobe at a symbol ("f", "f+0x10") or address; registers nothing.
+
+        Raises BadLocation, UnknownSymbol and AmbiguousSymbol; every other refusal is in the verdict.
+        """
+        name, addr = (where, None) if isinstance(where, str) else (None, where)
+        place = locate(self.machine, self._text, name, addr, 0)
+        insn, reason = self._survey.decode(place.address, place.mode), ""
+        try:
+            self._admit(place)
+        except KprobeError as error:
+            reason = error.reason
+        how = "refuse" if reason else "+".join(w for w, there in (("step", insn.body), ("simulate", insn.simulate)) if there) or "simulate"
+        boost = not reason and bool(insn.body) and insn.boostable and insn.simulate is None and self.machine.arch.jump is not None
+        return Verdict(addr=place.address, size=insn.size, name=insn.name, raw=insn.raw, probeable=not reason, reason=reason, how=how,
+                       boostable=boost, optimizable=False, why_not_optimized=reason or "this version arms breakpoints only")
+
+    def list(self) -> list[listing.Listed]:
+        """One record per registered probe, by address."""
+        return listing.records(self._points.values())
+
+    def format_list(self) -> str:
+        """Byte for byte the debugfs file kprobes/list."""
+        return listing.format_list(self.list())
+
+    def format_blacklist(self) -> str:
+        """Byte for byte the debugfs file kprobes/blacklist."""
+        return listing.format_blacklist(self.blacklist)
+
+    def _own_ranges(self) -> list[tuple[int, int]]:
+        return [(page, page + self.machine.page_size) for page in self._slots.pages]
+
+    # --- guest tasks and modules
+
+    def flush_task(self, task: Any) -> None:
+        """A guest task has ended: its followed calls are recycled without calling handlers."""
+        self._returns.flush(task)
+
+    def unload(self, start: int, end: int) -> None:
+        """Guest memory [start, end) goes away: probes there are GONE; they stay listed until unregistered."""
+        for point in [p for a, p in self._points.items() if start <= a < end]:
+            if point.state is not Arming.GONE:
+                point.unload()
+                point.give_back_slot()
+                for probe in point.probes:
+                    probe._gone, probe._active = True, False
+                point.refresh()
+        self._collect()
+
+    # --- ways to write it
+
+    def kprobe(self, symbol_name: str | None = None, **fields: Any) -> Registration[Kprobe]:
+        """Decorator (the function is the pre_handler) or context manager for a Kprobe of these fields."""
+        return Registration(self, Kprobe(symbol_name=symbol_name, **fields), "pre_handler")
+
+    def kretprobe(self, symbol_name: str | None = None, **fields: Any) -> Registration[Kretprobe]:
+        """Decorator (the function is the return handler) or context manager for a Kretprobe of these fields."""
+        return Registration(self, Kretprobe(symbol_name=symbol_name, **fields), "handler")
+
+    def jprobe(self, symbol_name: str | None = None, **fields: Any) -> Registration[Jprobe]:
+        """Decorator (the function is the mirror) or context manager for a Jprobe of these fields."""
+        return Registration(self, Jprobe(symbol_name=symbol_name, **fields), "entry")
+
+    def close(self) -> None:
+        """Unregister everything and restore the guest's text. Calls being followed still return to the right place."""
+        for point in list(self._points.values()):
+            for probe in point.probes:
+                self._leave(probe)
+        self._driver.closing = True
+        self.finish_closing()
+
+    def finish_closing(self) -> None:
+        """Give the pages back once no call is pending and no CPU is in a hit."""
+        if self.idle and not self._returns.pending:
+            self._returns.close()
+            self._slots.close()
+            self.machine.report_to(None)
+            self.machine.regs.true_return = None
+
+    def __enter__(self) -> Kprobes:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+class Registration(Generic[P]):
+    """A probe about to be registered: decorate its handler, or enter it as a context manager."""
+
+    def __init__(self, k: Kprobes, probe: P, role: str) -> None:
+        self._k, self.probe, self._role = k, probe, role
+
+    def __call__(self, handler: Any) -> Any:
+        if getattr(self.probe, self._role) is not None:
+            raise BadLocation(f"{self._role} is given twice", symbol=self.probe.place(), hint="decorate, or pass it as an argument")
+        setattr(self.probe, self._role, handler)
+        self._k.register(self.probe)
+        handler.probe = self.probe
+        return handler
+
+    def __enter__(self) -> P:
+        self._k.register(self.probe)
+        return self.probe
+
+    def __exit__(self, *exc: object) -> None:
+        if self.probe.registered:
+            self._k.unregister(self.probe)
+
+
+def _typed(probe: P, kind: type[P]) -> P:
+    if not isinstance(probe, kind):
+        raise BadLocation(f"{probe!r} is not a {kind.__name__}", hint=f"pass a {kind.__name__}")
+    return probe
+

@@ -1,0 +1,170 @@
+"""Return probes: instances, the per-task stack of calls, the entry hook, the trampoline.
+
+Rules. At entry an instance remembers the return address and the stack pointer, and the function is made to return to the
+trampoline. At the trampoline the frame that returns is recognised by the stack pointer; younger instances whose frames
+lie below it were left by longjmp or unwinding and are reaped. Several instances of one frame (several return probes, or
+tail calls) are handled together, youngest first, and all know the true return address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..arch._base import Arch, Linkage
+from ..errors import ReentryError, Unsupported
+from ..machine._base import Machine
+from ..regs import Regs
+from .probe import Kretprobe, KretprobeInstance
+from .sites import Kind, Site, SiteTable
+from .slots import SlotCache
+
+Instances = list[KretprobeInstance]
+
+
+class Returns:
+    """Every followed call of the guest."""
+
+    def __init__(self, machine: Machine, sites: SiteTable, slots: SlotCache) -> None:
+        self._machine, self._sites, self._slots = machine, sites, slots
+        self._tasks: dict[Any, Instances] = {}  # task -> calls, oldest first
+        self._trampoline = 0  # target, mode bits included; 0: none yet
+        self._linkage: Linkage
+
+    # --- registration
+
+    def prepare(self, rp: Kretprobe, near: int) -> None:
+        """Preallocate the pool. Raises Unsupported where the architecture has no linkage."""
+        arch: Arch = self._machine.arch
+        if arch.linkage is None:
+            raise Unsupported(f"{arch.name} has no linkage, so no return probes", symbol=rp.place(), hint="probe the return instructions")
+        self._linkage = arch.linkage
+        if not self._trampoline:
+            self._make_trampoline(arch.linkage, near)
+        rp._asked = rp.maxactive
+        rp.maxactive = rp.maxactive if rp.maxactive > 0 else max(10, 2 * self._machine.cpus)
+        pool: Instances = []
+        pool.extend(KretprobeInstance(rp=rp, pool=pool) for _ in range(rp.maxactive))
+        rp._pool = pool
+
+    def _make_trampoline(self, linkage: Linkage, near: int) -> None:
+        trap = self._machine.arch.end_bytes(linkage.mode)
+        address, _ = self._slots.take(near, lambda slot: self._machine.patch(slot, trap))
+        self._sites[address] = Site(Kind.TRAMPOLINE, None)
+        self._machine.stop_at(address)
+        self._trampoline = address | linkage.mode
+
+    def forget(self, rp: Kretprobe) -> None:
+        """The probe is unregistered: calls being followed keep their instances, of a pool that nobody takes from."""
+        rp._pool = []
+        rp.maxactive = rp._asked
+
+    def close(self) -> None:
+        """Forget the trampoline; nobody may be about to return to it."""
+        if self._trampoline:
+            address = self._trampoline & ~self._linkage.mode
+            self._machine.release(address)
+            del self._sites[address]
+            self._trampoline = 0
+
+    @property
+    def pending(self) -> int:
+        """Calls whose return still goes through the trampoline."""
+        return sum(map(len, self._tasks.values()))
+
+    # --- entry
+
+    def enter(self, rp: Kretprobe, regs: Regs) -> int:
+        """The entry hook, run as the probe's pre-handler: follow this call if an instance is free."""
+        task = regs.task
+        calls = self._tasks.get(task)
+        if calls is None:
+            calls = self._tasks[task] = []
+        pool = rp._pool
+        if not pool:
+            self._reap(calls, regs.sp)
+            if not pool:
+                rp.nmissed += 1
+                return 0
+        ri = pool.pop()
+        ri.task = task
+        ri.frame = regs.sp
+        ri.data = bytearray(rp.data_size) if rp.data_size else {}
+        link = ri.link = self._linkage.get(regs)
+        ri.ret_addr = self._true(calls, link)
+        if rp.entry_handler is not None:
+            try:
+                declined = rp.entry_handler(ri, regs)
+            except BaseException:
+                pool.append(ri)
+                raise
+            if declined:
+                pool.append(ri)
+                return 0
+        self._linkage.set(regs, self._trampoline)
+        calls.append(ri)
+        return 0
+
+    def true_return(self, regs: Regs, address: int) -> int:
+        """The return address behind `address`, which may be the trampoline's."""
+        return self._true(self._tasks.get(regs.task, ()), address)
+
+    def _true(self, calls: Iterable[KretprobeInstance], link: int) -> int:
+        if link != self._trampoline:
+            return link
+        return next((ri.link for ri in reversed(list(calls)) if ri.link != self._trampoline), link)
+
+    # --- return
+
+    def pop(self, regs: Regs) -> Instances:
+        """At the trampoline: take the instances of the frame that returns, youngest first, and send the guest home."""
+        calls = self._tasks.get(regs.task, [])
+        sp = regs.sp - self._linkage.pushed
+        top = self._returning(calls, sp)
+        frame = calls[top].frame
+        bottom = top
+        while calls[bottom].link == self._trampoline and bottom and calls[bottom - 1].frame == frame:
+            bottom -= 1
+        taken = calls[bottom : top + 1]
+        self.recycle(calls[top + 1 :])  # below the returning frame: left by longjmp or unwinding
+        del calls[bottom:]
+        target = taken[0].link
+        self._linkage.restore(regs, frame, target)
+        regs.go(target)
+        return taken[::-1]
+
+    def _returning(self, calls: Instances, sp: int) -> int:
+        """Index of the youngest instance of the frame that returns with stack pointer `sp`."""
+        for i in reversed(range(len(calls))):
+            if calls[i].frame == sp:
+                return i
+        # The callee popped its own arguments (x86 `ret n`): the outermost frame still below sp.
+        below = [i for i, ri in enumerate(calls) if ri.frame < sp]
+        if not below:
+            raise ReentryError("a return through the trampoline belongs to no followed call", address=sp,
+                               hint="guest stacks are switched: set machine.cpu_task; functions that return twice cannot be followed")
+        frame = calls[below[0]].frame
+        return max(i for i in below if calls[i].frame == frame)
+
+    def _reap(self, calls: Instances, sp: int) -> None:
+        """The pool is empty: recycle calls whose frames lie below the stack pointer."""
+        stale = [ri for ri in calls if ri.frame < sp]
+        calls[:] = [ri for ri in calls if ri.frame >= sp]
+        self.recycle(stale)
+
+    def recycle(self, instances: Iterable[KretprobeInstance]) -> None:
+        """Return instances to their pools."""
+        for ri in instances:
+            ri.data = None
+            if ri.pool is not None:
+                ri.pool.append(ri)
+
+    def missed(self, instances: Instances) -> None:
+        """Returns whose handlers do not run because another probe is running."""
+        for ri in instances:
+            ri.rp._missed += 1
+        self.recycle(instances)
+
+    def flush(self, task: Any) -> None:
+        """A guest task has ended: recycle its instances without calling handlers."""
+        self.recycle(self._tasks.pop(task, ()))

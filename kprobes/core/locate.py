@@ -1,0 +1,76 @@
+"""From what the user wrote to an address: symbol or addr, offset, mode bits, function entry."""
+
+from __future__ import annotations
+
+import re
+
+from attrs import frozen
+
+from ..errors import BadLocation
+from ..machine._base import Machine
+from ..symbols import Symbol
+from .text import Text
+
+_PLUS = re.compile(r"(?P<name>.+?)\+(?P<offset>0[xX][0-9a-fA-F]+|\d+)")
+
+
+@frozen(kw_only=True)
+class Location:
+    """A resolved place.
+
+    Attributes:
+        address: mode bits stripped. mode: mode bits. symbol: the function it lies in, or None.
+        offset: bytes from the symbol. entry: True at a function entry.
+    """
+
+    address: int
+    mode: int
+    symbol: Symbol | None
+    offset: int
+    entry: bool
+
+
+def locate(machine: Machine, text: Text, symbol_name: str | None, addr: int | None, offset: int) -> Location:
+    """Resolve a place. Exactly one of symbol_name ("f", "module:f", "f+0x10") and addr.
+
+    Raises BadLocation, UnknownSymbol, AmbiguousSymbol.
+    """
+    if (symbol_name is None) == (addr is None):
+        raise BadLocation("both symbol_name and addr are given" if addr is not None else "neither symbol_name nor addr is given",
+                          symbol=symbol_name, address=addr, hint="give exactly one of them")
+    if symbol_name is not None:
+        name, more = split_offset(symbol_name, machine)
+        return _at_symbol(machine, text, machine.symbols[name], offset + more)
+    assert addr is not None
+    return _at_address(machine, text, addr + offset)
+
+
+def split_offset(name: str, machine: Machine) -> tuple[str, int]:
+    """`sym+0x10` -> ("sym", 16). A name that is in the symbol table as it stands is never split."""
+    match = None if name in machine.symbols else _PLUS.fullmatch(name)
+    return (match["name"], int(match["offset"], 0)) if match else (name, 0)
+
+
+def _at_symbol(machine: Machine, text: Text, symbol: Symbol, offset: int) -> Location:
+    if offset < 0:
+        raise BadLocation(f"offset {offset} is negative", symbol=symbol.name, hint="offsets count up from the symbol")
+    entry = machine.arch.code_address(symbol.address | symbol.mode, text.read)
+    end = machine.symbols.extent(symbol)
+    address = entry.addr + offset
+    if offset and end and address >= max(end, entry.addr + 1) and machine.symbols.covering(address) is not symbol:
+        raise BadLocation(f"offset {offset:#x} is beyond its {end - symbol.address} bytes", symbol=symbol.name, address=address,
+                          hint="use the symbol that covers the place, or addr=")
+    owner = machine.symbols.covering(address) or symbol
+    return Location(address=address, mode=entry.mode | symbol.mode, symbol=owner, offset=address - owner.address, entry=offset in entry.entries)
+
+
+def _at_address(machine: Machine, text: Text, addr: int) -> Location:
+    entry = machine.arch.code_address(addr, text.read)
+    symbol = machine.symbols.covering(entry.addr)
+    if symbol is None:
+        return Location(address=entry.addr, mode=entry.mode, symbol=None, offset=0, entry=True)
+    start = machine.arch.code_address(symbol.address | symbol.mode, text.read)
+    if entry.mode & ~symbol.mode:
+        raise BadLocation("odd address, but the code there is not Thumb", address=addr, symbol=symbol.name, hint=f"use addr={entry.addr:#x}")
+    return Location(address=entry.addr, mode=entry.mode | symbol.mode, symbol=symbol, offset=entry.addr - symbol.address,
+                    entry=entry.addr - start.addr in start.entries)

@@ -1,0 +1,141 @@
+"""Where instructions start, and what their neighbours forbid.
+
+Functions are walked from their first instruction, once: that is the instruction-boundary check on variable-width ISAs,
+and it labels delay slots and exclusive (load-reserved / store-conditional) regions on all of them.
+"""
+
+from __future__ import annotations
+
+from ..arch._base import Arch, Atomic, Insn
+from ..errors import GuestFault, NotAnInstruction, Unprobeable
+from ..symbols import Symbol, Symbols
+from .text import Text
+
+#: An exclusive sequence that has not closed after this many instructions never will: architectures promise progress only
+#: for short ones (16 instructions on RISC-V, 128 bytes on Arm).
+LONGEST_EXCLUSIVE = 32
+PLAIN, DELAY_SLOT, EXCLUSIVE = range(3)
+_KEPT = 64  # functions remembered
+
+
+class _Walk:
+    """One function, walked as far as anybody asked."""
+
+    __slots__ = ("code", "end", "label", "open", "pos", "start", "stopped")
+
+    def __init__(self, start: int, end: int, code: bytes) -> None:
+        self.start, self.end, self.code = start, end, code
+        self.pos = start
+        self.label: dict[int, int] = {}
+        self.open = 0  # instructions left in which an exclusive sequence may close
+        self.stopped = ""  # why the walk cannot go on
+
+
+class Survey:
+    """Answers what instruction is at an address, and whether its place forbids a probe."""
+
+    def __init__(self, arch: Arch, text: Text, symbols: Symbols) -> None:
+        self._arch, self._text, self._symbols = arch, text, symbols
+        self._walks: dict[tuple[int, int], _Walk] = {}
+
+    def decode(self, addr: int, mode: int = 0) -> Insn:
+        """The original instruction at `addr`; an Insn with `reject` where there is none."""
+        return self._arch.decode(self._bytes(addr, 2 * self._arch.max_insn), addr | mode)
+
+    def at(self, addr: int, mode: int, symbol: Symbol | None) -> Insn:
+        """The instruction at `addr`, if it may be probed there.
+
+        Raises NotAnInstruction (no instruction starts there) or Unprobeable (the instruction, or its place, forbids it).
+        """
+        if addr % self._arch.insn_align:
+            raise NotAnInstruction(f"instructions are aligned to {self._arch.insn_align} bytes", address=addr,
+                                   hint=f"did you mean {addr - addr % self._arch.insn_align:#x}?")
+        insn = self.decode(addr, mode)
+        label = self._label(addr, mode, symbol)
+        if insn.reject:
+            raise Unprobeable(f"{insn.name}: {insn.reject}", address=addr, hint="probe a neighbour")
+        if label == DELAY_SLOT:
+            raise Unprobeable(f"{insn.name} is in a delay slot", address=addr, hint="probe the branch before it")
+        if label == EXCLUSIVE:
+            raise Unprobeable(f"{insn.name} is inside an exclusive sequence, which a trap would break", address=addr,
+                              hint="probe before the load-exclusive or after the store-exclusive")
+        return insn
+
+    def instructions(self, symbol: Symbol) -> list[Insn]:
+        """Every instruction of a function, as far as it can be decoded; the walk stops at the first that cannot."""
+        walk = self._walk(symbol.address, self._end(symbol), symbol.mode)
+        self._advance(walk, walk.end, symbol.mode)
+        return [self.decode(addr, symbol.mode) for addr in walk.label]
+
+    def _end(self, symbol: Symbol) -> int:
+        end = self._symbols.extent(symbol)
+        if end:
+            return end
+        page = 4096
+        return symbol.address + page - symbol.address % page
+
+    def _label(self, addr: int, mode: int, symbol: Symbol | None) -> int:
+        start, end = self._stretch(addr, symbol)
+        walk = self._walk(start, end, mode)
+        offset = addr - start
+        if walk.code[offset : offset + self._arch.max_insn] != self._bytes(addr, min(self._arch.max_insn, max(end - addr, 1))):
+            del self._walks[start, mode]
+            walk = self._walk(start, end, mode)
+        self._advance(walk, addr, mode)
+        if addr in walk.label:
+            return walk.label[addr]
+        if walk.stopped:
+            raise NotAnInstruction(f"cannot be reached: {walk.stopped}", address=addr, hint="data in the function? add a symbol at the code after it")
+        inside = max((a for a in walk.label if a < addr), default=start)
+        insn = self.decode(inside, mode)
+        raise NotAnInstruction(f"falls into the {insn.size}-byte {insn.name} at {inside:#x}", address=addr, hint=f"did you mean {inside:#x}?")
+
+    def _stretch(self, addr: int, symbol: Symbol | None) -> tuple[int, int]:
+        """What to walk: the function; without a symbol the instruction alone, and on fixed-width ISAs what precedes it."""
+        step = self._arch.insn_align
+        if symbol is not None:
+            return symbol.address, max(self._end(symbol), addr + self._arch.max_insn)
+        start = addr
+        if step == self._arch.max_insn:
+            while start > addr - LONGEST_EXCLUSIVE * step and self._bytes(start - step, step):
+                start -= step
+        return start, addr + self._arch.max_insn
+
+    def _walk(self, start: int, end: int, mode: int) -> _Walk:
+        walk = self._walks.get((start, mode))
+        if walk is None or walk.end < end:
+            walk = self._walks[start, mode] = _Walk(start, end, self._bytes(start, end - start))
+            if len(self._walks) > _KEPT:
+                del self._walks[next(iter(self._walks))]
+        return walk
+
+    def _advance(self, walk: _Walk, addr: int, mode: int) -> None:
+        """Walk on until `addr` is labelled or passed."""
+        reach = 2 * self._arch.max_insn
+        in_slot = False
+        if walk.label:
+            last = next(reversed(walk.label))
+            in_slot = self._decode_in(walk, last, reach, mode).delay_slot
+        while walk.pos <= addr and walk.pos < walk.end and not walk.stopped:
+            insn = self._decode_in(walk, walk.pos, reach, mode)
+            if insn.name == "truncated" or (insn.name == "undefined" and self._arch.max_insn != self._arch.insn_align):
+                walk.stopped = f"bytes at {walk.pos:#x} are no instruction ({insn.reject})"
+                return
+            closes = insn.atomic is Atomic.CLOSES
+            walk.label[walk.pos] = DELAY_SLOT if in_slot else EXCLUSIVE if walk.open and not closes else PLAIN
+            walk.open = 0 if closes else LONGEST_EXCLUSIVE if insn.atomic is Atomic.OPENS else max(walk.open - 1, 0)
+            in_slot = insn.delay_slot
+            walk.pos += insn.size
+
+    def _decode_in(self, walk: _Walk, addr: int, reach: int, mode: int) -> Insn:
+        offset = addr - walk.start
+        return self._arch.decode(walk.code[offset : offset + reach], addr | mode)
+
+    def _bytes(self, addr: int, size: int) -> bytes:
+        """Original bytes, fewer where mapped memory ends."""
+        while size > 0:
+            try:
+                return self._text.read(addr, size)
+            except GuestFault:
+                size = size - 1 if size <= 32 else size // 2
+        return b""

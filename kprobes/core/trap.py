@@ -1,0 +1,251 @@
+"""The driver: what a trap and a fault do. Reports come from the machine; the order of things is here and nowhere else.
+
+A hit: control block IDLE -> HIT_ACTIVE, pre-handlers newest first, simulation, then the body in its slot (HIT_SS) or
+nothing, then pc at the next instruction, post-handlers (HIT_SSDONE), IDLE. Whatever is raised on the way leaves through
+the engine with the guest consistent: pc at the probepoint (before the instruction) or after it, control block popped.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..arch._base import Annul
+from ..errors import GuestFault
+from ..machine._base import Fault
+from ..regs import Regs
+from .aggregate import Probepoint
+from .ctlblk import ControlBlock, Event, State
+from .kretprobe import Returns
+from .probe import Probe
+from .sites import Kind, SiteTable
+from .slots import SlotCache
+
+if TYPE_CHECKING:
+    from .kprobes import Kprobes
+
+
+class TrapDriver:
+    """Implements the machine's Sink."""
+
+    def __init__(self, owner: Kprobes, sites: SiteTable, slots: SlotCache, returns: Returns, cpus: int) -> None:
+        self._owner = owner
+        self.closing = False
+        self._sites = sites
+        self._slots = slots
+        self._returns = returns
+        self.blocks = [ControlBlock() for _ in range(cpus)]
+
+    # --- Sink
+
+    def trap(self, regs: Regs) -> bool:
+        """See machine._base.Sink."""
+        site = self._sites.get(regs.pc)
+        if site is None:
+            return False
+        cb = self.blocks[regs.cpu]
+        if site.kind == Kind.PROBEPOINT:
+            self._hit(cb, site.owner, regs)
+        elif site.kind == Kind.SLOT_END:
+            self._slot_end(cb, site.owner, regs)
+        elif site.kind == Kind.TRAMPOLINE:
+            self._return(cb, regs)
+        else:
+            return False
+        return True
+
+    def fault(self, regs: Regs, fault: Fault) -> bool:
+        """See machine._base.Sink. A fault in a slot is moved home and the probes there are asked."""
+        cb = self.blocks[regs.cpu]
+        point = self._in_slot(regs.pc)
+        if point is None:
+            self._abandon(cb)
+            return False
+        regs.go(point.address | point.insn.mode)
+        running = cb.point is point and cb.state in (State.HIT_SS, State.REENTER)
+        if cb.state is not State.REENTER and self._ask(point.active, regs, fault):
+            if regs.pc == point.address:
+                regs.go(point.slot_target)  # the same hit goes on
+            elif running:
+                cb.step(Event.DONE)
+            return True
+        if running:
+            cb.step(Event.DONE)
+        return False
+
+    def home(self, pc: int) -> int | None:
+        """See machine._base.Sink."""
+        point = self._in_slot(pc)
+        return None if point is None else point.address
+
+    def ours(self, pc: int) -> bool:
+        """See machine._base.Sink."""
+        return pc in self._slots
+
+    def unloading(self, start: int, end: int) -> None:
+        """See machine._base.Sink."""
+        self._owner.unload(start, end)
+
+    # --- a hit
+
+    def _hit(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
+        if cb.state is not State.IDLE:
+            if cb.state is State.HIT_SS and cb.point is point:
+                cb.reset()  # redirected out of the slot and back at the start: that hit never ends
+            else:
+                point.missed()
+                cb.step(Event.PROBEPOINT, point)
+                self._execute(cb, point, regs)
+                return
+        cb.step(Event.PROBEPOINT, point)
+        cb.probes = point.active
+        try:
+            diverted = self._pre(cb, regs)
+        except BaseException:
+            regs.go(point.address | point.insn.mode)
+            cb.step(Event.DONE)
+            raise
+        if diverted:
+            cb.step(Event.DONE)
+        else:
+            self._execute(cb, point, regs)
+
+    def _pre(self, cb: ControlBlock, regs: Regs) -> bool:
+        """Run the pre-handlers; True if one of them has set pc itself."""
+        for p in cb.probes:
+            if p._active:  # an elder sibling's handler may have unregistered it
+                cb.child = p
+                p.nhit += 1
+                handler = p._pre
+                if handler is not None:
+                    try:
+                        if handler(p, regs):
+                            return True
+                    except Exception as error:
+                        here = regs.pc
+                        self._ask_about_exception(p, regs, error)
+                        if regs.pc != here:
+                            return True
+        return False
+
+    def _execute(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
+        """Simulate, then send the guest through the body, or past the instruction when there is none."""
+        simulate = point.insn.simulate
+        target = point.next
+        slot = point.slot
+        if simulate is not None:
+            try:
+                target = simulate(regs)
+            except GuestFault as error:
+                self._fault_at_home(cb, point, regs, error)
+                return
+            if type(target) is Annul:
+                slot = None
+        if slot is not None:
+            regs.go(point.slot_target)
+            if point.boosted:
+                cb.step(Event.DONE)
+                return
+            cb.resume = target
+            if cb.state is not State.REENTER:
+                cb.step(Event.STEP)
+            return
+        regs.go(target)
+        if cb.state is State.REENTER:
+            cb.step(Event.DONE)
+        else:
+            cb.step(Event.NO_STEP)
+            self._post(cb, point, regs)
+
+    def _slot_end(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
+        if cb.point is not point or cb.state not in (State.HIT_SS, State.REENTER):
+            regs.go(point.next)  # the tail changed, or the hit was given up, while the guest was inside
+            return
+        regs.go(cb.resume)
+        reentered = cb.state is State.REENTER
+        cb.step(Event.SLOT_END)
+        if not reentered:
+            self._post(cb, point, regs)
+
+    def _post(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
+        """Run the post-handlers of the probes that saw the hit begin; pc is at the next instruction already."""
+        try:
+            if point.has_post:
+                for p in cb.probes:
+                    handler = p._post
+                    if handler is not None and p._active:
+                        cb.child = p
+                        try:
+                            handler(p, regs, 0)
+                        except Exception as error:
+                            self._ask_about_exception(p, regs, error)
+        finally:
+            cb.step(Event.DONE)
+
+    # --- a function returns
+
+    def _return(self, cb: ControlBlock, regs: Regs) -> None:
+        """The guest is at the trampoline: send it to the true caller, then run the handlers."""
+        instances = self._returns.pop(regs)
+        if cb.state is not State.IDLE:
+            self._returns.missed(instances)
+            return
+        cb.step(Event.PROBEPOINT)
+        try:
+            for ri in instances:
+                rp = ri.rp
+                if ri.pool is rp._pool and rp._point is not None and rp.handler is not None:
+                    cb.child = rp
+                    rp.nreturned += 1
+                    try:
+                        rp.handler(ri, regs)
+                    except Exception as error:
+                        self._ask_about_exception(rp, regs, error)
+        finally:
+            self._returns.recycle(instances)
+            cb.step(Event.DONE)
+            if self.closing:
+                self._owner.finish_closing()
+
+    # --- faults
+
+    def _in_slot(self, pc: int) -> Probepoint | None:
+        slot = self._slots.slot_of(pc)
+        site = None if slot is None else self._sites.get(slot)
+        return site.owner if site is not None and site.kind == Kind.SLOT else None
+
+    def _abandon(self, cb: ControlBlock) -> None:
+        """The run ends outside the slot it was sent through: that hit never ends."""
+        while cb.state in (State.HIT_SS, State.REENTER):
+            cb.step(Event.DONE)
+
+    def _fault_at_home(self, cb: ControlBlock, point: Probepoint, regs: Regs, error: GuestFault) -> None:
+        """A simulated instruction touched memory it may not: as if it had faulted where it stands."""
+        home = point.address | point.insn.mode
+        regs.go(home)
+        fault = Fault(access=error.access, address=error.address, text=error.reason)
+        try:
+            handled = cb.state is not State.REENTER and self._ask(cb.probes, regs, fault)
+        finally:
+            cb.step(Event.DONE)
+        if not handled:
+            raise GuestFault(error.reason, address=error.address, pc=point.address, access=error.access, symbol=point.where) from None
+
+    def _ask(self, probes: tuple[Probe, ...], regs: Regs, fault: Fault) -> bool:
+        """Ask the fault_handlers, newest first, until one has handled a guest fault."""
+        regs.fault = fault
+        try:
+            return any(p._active and p.fault_handler is not None and p.fault_handler(p, regs, fault.trapnr) for p in probes)
+        finally:
+            regs.fault = None
+
+    def _ask_about_exception(self, p: Probe, regs: Regs, error: Exception) -> None:
+        """Ask the dispatched probe's fault_handler about its own exception; raises it again unless handled."""
+        handled = False
+        if p.fault_handler is not None:
+            regs.exception = error
+            try:
+                handled = bool(p.fault_handler(p, regs, 0))
+            finally:
+                regs.exception = None
+        if not handled:
+            raise error

@@ -1,0 +1,1 @@
+"""Engine adapters. The engine owns its quirks; none of them leaks upward."""

@@ -1,0 +1,177 @@
+"""Unicorn's C library, called with prebuilt arguments.
+
+The binding's own register access costs five to ten times as much, so everything on the path of a hit goes through here.
+Calls that never run guest code keep the GIL (PyDLL); uc_emu_start releases it (CDLL), so that Ctrl-C, timers and other
+threads live while the guest runs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import unicorn
+from unicorn import UC_ERR_OK, Uc, UcError
+from unicorn import unicorn_const as const
+from unicorn.unicorn_py3.unicorn import uclib as _binding
+
+_name = _binding._name
+_held = ctypes.PyDLL(_name)
+_free = ctypes.CDLL(_name)
+_u64, _size, _void = ctypes.c_uint64, ctypes.c_size_t, ctypes.c_void_p
+
+_held.uc_mem_read.argtypes = (_void, _u64, _void, _size)
+_held.uc_mem_write.argtypes = (_void, _u64, ctypes.c_char_p, _size)
+_held.uc_context_alloc.argtypes = (_void, ctypes.POINTER(_void))
+_held.uc_context_save.argtypes = _held.uc_context_restore.argtypes = (_void, _void)
+_held.uc_context_free.argtypes = (_void,)
+_held.uc_hook_add.argtypes = (_void, ctypes.POINTER(_size), ctypes.c_int, _void, _void, _u64, _u64)
+_held.uc_hook_del.argtypes = (_void, _size)
+_held.uc_emu_stop.argtypes = (_void,)
+_free.uc_emu_start.argtypes = (_void, _u64, _u64, _u64, _size)
+# Two functions with prebuilt arguments only: no argtypes, no result conversion.
+_held.uc_reg_read.restype = _held.uc_reg_write.restype = None
+
+INTR = ctypes.CFUNCTYPE(None, _void, ctypes.c_uint32, _void)
+INVALID = ctypes.CFUNCTYPE(ctypes.c_bool, _void, _void)
+CODE = ctypes.CFUNCTYPE(None, _void, _u64, ctypes.c_uint32, _void)
+MEM = ctypes.CFUNCTYPE(ctypes.c_bool, _void, ctypes.c_int, _u64, ctypes.c_int, ctypes.c_int64, _void)
+
+#: Callbacks live for ever: the engine may call one once more after its hook was deleted.
+_callbacks: list[Any] = []
+
+
+class Engine:
+    """One Unicorn engine, by its handle. `uc` is the binding's object for everything that is not hot."""
+
+    def __init__(self, uc: Uc) -> None:
+        self.uc = uc
+        self.handle = ctypes.c_void_p(uc._uch.value)
+        self.version = unicorn.__version__
+        self._contexts: list[ctypes.c_void_p] = []
+        self._piece = ctypes.create_string_buffer(4096)
+
+    # --- registers
+
+    def reader(self, register: int, bits: int) -> Callable[[], int]:
+        """A function that reads a register."""
+        read, handle, number = _held.uc_reg_read, self.handle, ctypes.c_int(register)
+        if bits <= 64:
+            cell = _u64()
+            reference = ctypes.byref(cell)
+
+            def narrow() -> int:
+                read(handle, number, reference)
+                return cell.value
+
+            return narrow
+        block = (ctypes.c_uint8 * 64)()
+
+        def wide() -> int:
+            read(handle, number, block)
+            return int.from_bytes(bytes(block[: bits // 8]), "little")
+
+        return wide
+
+    def writer(self, register: int, bits: int) -> Callable[[int], None]:
+        """A function that writes a register; the value is cut to its width."""
+        write, handle, number = _held.uc_reg_write, self.handle, ctypes.c_int(register)
+        mask = (1 << bits) - 1
+        if bits <= 64:
+            cell = _u64()
+            reference = ctypes.byref(cell)
+
+            def narrow(value: int) -> None:
+                cell.value = value & mask
+                write(handle, number, reference)
+
+            return narrow
+        block = (ctypes.c_uint8 * 64)()
+
+        def wide(value: int) -> None:
+            ctypes.memmove(block, (value & mask).to_bytes(64, "little"), 64)
+            write(handle, number, block)
+
+        return wide
+
+    # --- memory
+
+    def read(self, addr: int, size: int) -> bytes | None:
+        """Guest memory, or None where any of it is not mapped."""
+        buffer = self._piece if size <= 4096 else ctypes.create_string_buffer(size)
+        if _held.uc_mem_read(self.handle, addr, buffer, size) != UC_ERR_OK:
+            return None
+        return ctypes.string_at(buffer, size)
+
+    def write(self, addr: int, data: bytes) -> bool:
+        """Write guest memory; False where any of it is not mapped."""
+        return bool(_held.uc_mem_write(self.handle, addr, data, len(data)) == UC_ERR_OK)
+
+    def drop_translations(self, start: int, end: int) -> None:
+        """Forget translated code that touches [start, end)."""
+        self.uc.ctl_remove_cache(start, end)
+
+    # --- running
+
+    def start(self, begin: int, until: int, count: int = 0) -> int:
+        """Run; returns the engine's error number (0: none)."""
+        return int(_free.uc_emu_start(self.handle, begin, until, 0, count))
+
+    def stop(self) -> None:
+        """Stop the run, from a hook or another thread."""
+        _held.uc_emu_stop(self.handle)
+
+    # --- hooks
+
+    def hook(self, kind: int, callback: Any, begin: int = 1, end: int = 0) -> int:
+        """Add a hook by its ctypes callback; begin > end means everywhere. Returns its handle."""
+        _callbacks.append(callback)
+        out = _size()
+        check(_held.uc_hook_add(self.handle, ctypes.byref(out), kind, ctypes.cast(callback, _void), None, begin, end))
+        return out.value
+
+    def unhook(self, hook: int) -> None:
+        """Delete a hook."""
+        _held.uc_hook_del(self.handle, hook)
+
+    # --- contexts
+
+    def save(self) -> ctypes.c_void_p:
+        """The whole CPU state; give it to restore() or discard()."""
+        if self._contexts:
+            context = self._contexts.pop()
+        else:
+            context = ctypes.c_void_p()
+            check(_held.uc_context_alloc(self.handle, ctypes.byref(context)))
+        check(_held.uc_context_save(self.handle, context))
+        return context
+
+    def restore(self, context: ctypes.c_void_p) -> None:
+        """Put a saved state back and keep it."""
+        check(_held.uc_context_restore(self.handle, context))
+
+    def discard(self, context: ctypes.c_void_p) -> None:
+        """The saved state is not needed any more; its memory is reused."""
+        self._contexts.append(context)
+
+    def close(self) -> None:
+        """Free what this object allocated."""
+        for context in self._contexts:
+            _held.uc_context_free(context)
+        self._contexts.clear()
+
+
+def check(error: int) -> None:
+    """Raise UcError for an error number other than 0."""
+    if error != UC_ERR_OK:
+        raise UcError(error)
+
+
+#: engine error number -> (access of a GuestFault, POSIX signal number)
+ERRORS = {
+    const.UC_ERR_READ_UNMAPPED: ("read", 11), const.UC_ERR_WRITE_UNMAPPED: ("write", 11), const.UC_ERR_FETCH_UNMAPPED: ("fetch", 11),
+    const.UC_ERR_READ_PROT: ("read", 11), const.UC_ERR_WRITE_PROT: ("write", 11), const.UC_ERR_FETCH_PROT: ("fetch", 11),
+    const.UC_ERR_READ_UNALIGNED: ("read", 7), const.UC_ERR_WRITE_UNALIGNED: ("write", 7), const.UC_ERR_FETCH_UNALIGNED: ("fetch", 7),
+    const.UC_ERR_INSN_INVALID: ("undefined", 4), const.UC_ERR_EXCEPTION: ("interrupt", 5),
+}

@@ -1,0 +1,57 @@
+"""The first machine of a guest checks the engine facts that would corrupt the guest if they were wrong."""
+
+from __future__ import annotations
+
+import unicorn
+from unicorn import unicorn_const as const
+
+from ..arch._base import Arch
+from ..errors import Unsupported
+from ._engine import INTR, INVALID, Engine
+from ._guests import INTR as BY_INTERRUPT
+from ._guests import Guest
+
+BASE = 0x10000
+_seen: dict[str, str] = {}
+
+
+def self_test(guest: Guest, arch: Arch) -> None:
+    """Run one breakpoint in a scratch engine. Unsupported, naming the difference, where it does not arrive as the row says."""
+    wrong = _seen[arch.name] if arch.name in _seen else _verdict(guest, arch)
+    _seen[arch.name] = wrong
+    if wrong:
+        raise Unsupported(f"this Unicorn ({unicorn.__version__}) differs from what is known for {arch.name}: {wrong}",
+                          hint="install unicorn 2.1.4, or correct the row in kprobes/machine/_guests.py")
+
+
+def _verdict(guest: Guest, arch: Arch) -> str:
+    engine = Engine(unicorn.Uc(guest.uc_arch, guest.uc_mode, guest.cpu_model))
+    if guest.setup is not None:
+        guest.setup(engine)
+    trap = arch.end_bytes(min(arch.traps.end))
+    mode = min(arch.traps.end)
+    engine.uc.mem_map(BASE, 0x4000, const.UC_PROT_ALL)
+    engine.write(BASE, trap * (0x4000 // len(trap)))
+    pc = int(getattr(guest.constants, f"UC_{guest.prefix}_REG_{guest.registers.get(arch.regs.pc, arch.regs.pc.upper())}"))
+    read, write = engine.reader(pc, arch.bits), engine.writer(pc, arch.bits)
+    seen: list[tuple[str, int, int]] = []
+
+    def on_interrupt(_uc: int, number: int, _user: int) -> None:
+        seen.append((BY_INTERRUPT, number, read()))
+        write(BASE + 0x2000 | mode)
+        if len(seen) > 1:
+            engine.stop()
+
+    def on_invalid(_uc: int, _user: int) -> bool:
+        seen.append(("invalid instruction", 0, read()))
+        write(BASE + 0x2000 | mode)
+        if len(seen) > 1:
+            engine.stop()
+        return True
+
+    engine.hook(const.UC_HOOK_INTR, INTR(on_interrupt))
+    engine.hook(const.UC_HOOK_INSN_INVALID, INVALID(on_invalid))
+    engine.start(BASE + 0x100 | mode, 0)
+    number = guest.number if guest.channel == BY_INTERRUPT else 0
+    expected = [(guest.channel, number, BASE + 0x100 + guest.pc_bias), (guest.channel, number, BASE + 0x2000 + guest.pc_bias)]
+    return "" if seen == expected else f"a breakpoint arrives as {seen}, not {expected}"

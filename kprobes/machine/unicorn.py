@@ -1,0 +1,753 @@
+"""UnicornMachine: guest code in the Unicorn engine.
+
+The rules each cost a crash or a corruption to learn (docs/engine.md): one hook per channel, added once through ctypes and
+never raising (an exception is parked, the run stopped, and the run raises it); translations are dropped by range after
+every patch; pc is written with a single register write; nested runs end at their own `until`, never by a stop.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Union
+
+import unicorn
+from unicorn import unicorn_const as const
+
+from .. import arch as architectures
+from ..arch._base import Arch
+from ..errors import AlreadyRegistered, GuestFault, GuestTimeout, NoMemory, ReentryError, Unsupported
+from ..regs import Regs, read_cstr
+from ..symbols import Symbol, Symbols
+from . import _engine, _loader
+from ._base import Fault, Sink
+from ._engine import CODE, ERRORS, INTR, INVALID, MEM, Engine
+from ._guests import GUESTS, Guest
+from ._guests import INTR as BY_INTERRUPT
+from ._interrupts import interruptible
+from ._layout import Heap, find_gap
+from ._selftest import self_test
+
+Argument = Union[int, bool, bytes, bytearray, str, None]
+PAGE = 0x1000
+STACK_SIZE = 1 << 20
+IMAGE_BASE = 0x400000
+MAX_DEPTH = 16  # nested runs; the engine dies at 64
+
+
+class UnicornMachine:
+    """A CPU, its memory and its symbols. Make one with load(), from_code() or attach(); a context manager.
+
+    Attributes:
+        arch: the architecture. symbols: its symbol table. regs: the CPU's registers now.
+        cpu_task: regs -> identity of the running guest task; None: one task per CPU.
+        interrupt_handler: (regs, number) -> True if it served an interrupt of the guest's (a system call, say); the guest
+            goes on at regs.pc. None: such an interrupt is a GuestFault.
+        uc: the unicorn.Uc beneath, for what this class does not offer.
+    """
+
+    page_size = PAGE
+    cpus = 1
+
+    def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest, *, owned: bool = True) -> None:
+        """Use load(), from_code() or attach()."""
+        from attrs import evolve
+
+        self.uc = uc
+        self.arch = arch if guest.traps is None else evolve(arch, traps=guest.traps)
+        self.symbols = Symbols()
+        self.cpu_task: Callable[[Regs], Any] | None = None
+        self.interrupt_handler: Callable[[Regs, int], bool] | None = None
+        self._guest = guest
+        self._owned = owned
+        self._engine = Engine(uc)
+        self._sink: Sink | None = None
+        self._depth = 0
+        self._parked: BaseException | None = None
+        self._interrupt: tuple[int, int] | None = None  # number, pc
+        self._why_stopped = ""
+        self._inner_stop = False
+        self._bounds: list[int] = []
+        self._hooks: list[int] = []
+        self._bound_hook: int | None = None
+        self._imports: dict[int, str] = {}
+        self._modules: dict[str, list[tuple[int, int]]] = {}
+        self._abandoned: Any = None
+        self._heap = Heap(self._map_anywhere, self._unmap)
+        self._exit = 0
+        self._regs = self._make_regs()
+        self._write_pc = self._engine.writer(self._register(self.arch.regs.pc), self.arch.bits)
+        self._read_pc = self._engine.reader(self._register(self.arch.regs.pc), self.arch.bits)
+        self_test(guest, self.arch)
+        if owned:
+            if guest.setup is not None:
+                guest.setup(self._engine)
+            self._add_hooks()
+
+    # --- making one
+
+    @classmethod
+    def load(cls, file: str | os.PathLike[str] | bytes, *, base: int | None = None, name: str | None = None) -> UnicornMachine:
+        """A machine with an ELF file in it: an executable, a shared object, or an object file.
+
+        base: address of the image (not for fixed executables). A name without a slash that is no file here is looked up
+        among the system's libraries. Raises ImageError, Unsupported.
+        """
+        image = _loader.read(file, name)
+        machine = cls._open(architectures.of_elf(image.machine, image.bits, image.order))
+        _loader.place(machine, image, base, main=True)
+        return machine
+
+    @classmethod
+    def from_code(cls, code: bytes | str, *, arch: str, base: int = 0x10000, symbols: Mapping[str, int | tuple[int, int]] | None = None) -> UnicornMachine:
+        """A machine with raw code (bytes, or assembly text where an assembler knows the ISA) at `base`.
+
+        symbols: name -> address or (address, size in bytes). Raises Unsupported, ImageError.
+        """
+        if isinstance(code, str):
+            from ._assembler import assemble
+
+            code = assemble(code, arch, base)
+        machine = cls._open(architectures.get(arch))
+        first = base & -PAGE
+        machine._map(first, -(-(base + max(len(code), 1)) // PAGE) * PAGE - first, const.UC_PROT_ALL)
+        machine.write(base, code)
+        machine._add_symbols(symbols)
+        machine._furnish()
+        machine.regs.pc = base
+        return machine
+
+    @classmethod
+    def attach(cls, uc: unicorn.Uc, *, arch: str | None = None, symbols: Mapping[str, int | tuple[int, int]] | None = None) -> UnicornMachine:
+        """A machine around an engine made elsewhere, whose owner goes on calling uc.emu_start().
+
+        arch: its name, where the engine's mode does not tell. Raises Unsupported.
+        """
+        name = arch or _arch_of(uc)
+        machine = cls(uc, architectures.get(name), GUESTS[name], owned=False)
+        machine._add_symbols(symbols)
+        return machine
+
+    @classmethod
+    def _open(cls, arch: Arch) -> UnicornMachine:
+        guest = GUESTS.get(arch.name)
+        if guest is None:
+            raise Unsupported(f"Unicorn does not run {arch.name}", hint="use another machine")
+        return cls(unicorn.Uc(guest.uc_arch, guest.uc_mode, guest.cpu_model), arch, guest)
+
+    def _furnish(self) -> None:
+        """Stack, and the place where calls end."""
+        stack = self._map_anywhere(STACK_SIZE)
+        self.regs.sp = stack + STACK_SIZE - 4096
+        self._exit = self.map_code()
+        self._write_filler(self._exit, PAGE)
+
+    def _add_symbols(self, symbols: Mapping[str, int | tuple[int, int]] | None) -> None:
+        for name, where in (symbols or {}).items():
+            addr, size = where if isinstance(where, tuple) else (where, 0)
+            mode = addr & self.arch.mode_bits
+            self.symbols.add(name, addr - mode, size, mode=mode)
+
+    # --- images
+
+    def load_module(self, file: str | os.PathLike[str] | bytes, *, base: int | None = None, name: str | None = None) -> str:
+        """Load another image beside the main one and return its module name. Imports are bound to symbols there are."""
+        image = _loader.read(file, name)
+        if image.name in self._modules:
+            raise AlreadyRegistered(f"module {image.name} is loaded", hint="unload it first, or pass name=")
+        _loader.place(self, image, base, main=False)
+        return image.name
+
+    def unload_module(self, name: str) -> None:
+        """Unmap a module; probes in it are GONE. Raises UnknownSymbol-like Unsupported where there is no such module."""
+        if name not in self._modules:
+            raise Unsupported(f"no module {name!r}", hint=f"loaded: {', '.join(self._modules) or 'none'}")
+        for start, size in self._modules.pop(name):
+            if self._sink is not None:
+                self._sink.unloading(start, start + size)
+            self._unmap(start, size)
+        self.symbols.remove_module(name)
+
+    # --- memory
+
+    def read(self, addr: int, size: int) -> bytes:
+        """`size` bytes of guest memory as they are, breakpoints included; GuestFault where it is not mapped."""
+        data = self._engine.read(addr, size) if size > 0 else b""
+        if data is None:
+            raise GuestFault("memory is not mapped", address=addr, pc=self._regs.pc, access="read")
+        return data
+
+    def write(self, addr: int, data: bytes) -> None:
+        """Write guest memory, whatever its protection; GuestFault where it is not mapped."""
+        if data and not self._engine.write(addr, bytes(data)):
+            raise GuestFault("memory is not mapped", address=addr, pc=self._regs.pc, access="write")
+        if data and self.executable(addr):
+            self._engine.drop_translations(addr, addr + len(data))
+
+    def patch(self, addr: int, code: bytes) -> None:
+        """Replace code; stale translations are dropped."""
+        if not self._engine.write(addr, code):
+            raise GuestFault("memory is not mapped", address=addr, pc=self._regs.pc, access="write")
+        self._engine.drop_translations(addr, addr + len(code))
+
+    def read_cstr(self, addr: int, limit: int = 4096) -> bytes:
+        """Bytes up to the first NUL, at most `limit`."""
+        return read_cstr(self, addr, limit)
+
+    def alloc(self, size: int) -> int:
+        """Guest memory, zeroed, 16-byte aligned; its address. NoMemory where there is no room."""
+        return self._heap.alloc(size)
+
+    def free(self, addr: int) -> None:
+        """Give alloc()ed memory back; GuestFault for any other address."""
+        self._heap.free(addr)
+
+    def executable(self, addr: int) -> bool:
+        """True where the guest may execute."""
+        return any(start <= addr <= end and perms & const.UC_PROT_EXEC for start, end, perms in self.uc.mem_regions())
+
+    def map_code(self, near: int | None = None) -> int:
+        """Map an executable page as close to `near` as there is room; NoMemory where there is none."""
+        page = find_gap(self._regions(), PAGE, IMAGE_BASE if near is None else near, self.arch.bits)
+        self._map(page, PAGE, const.UC_PROT_ALL)
+        return page
+
+    def unmap_code(self, page: int) -> None:
+        """Unmap a page from map_code()."""
+        self._unmap(page, PAGE)
+
+    def _regions(self) -> list[tuple[int, int]]:
+        return sorted((start, end + 1) for start, end, _ in self.uc.mem_regions())
+
+    def _map(self, addr: int, size: int, perms: int) -> None:
+        try:
+            self.uc.mem_map(addr, size, perms)
+        except unicorn.UcError as error:
+            raise NoMemory(f"cannot map {size:#x} bytes ({error})", address=addr, hint="choose another base") from None
+
+    def _map_anywhere(self, size: int) -> int:
+        addr = find_gap(self._regions(), size, 0x10000000, self.arch.bits)
+        self._map(addr, size, const.UC_PROT_READ | const.UC_PROT_WRITE)
+        return addr
+
+    def _unmap(self, addr: int, size: int) -> None:
+        self._engine.drop_translations(addr, addr + size)
+        self.uc.mem_unmap(addr, size)
+
+    def _write_filler(self, addr: int, size: int) -> None:
+        trap = self.arch.end_bytes(min(self.arch.traps.end))
+        self.patch(addr, (trap * (size // len(trap) + 1))[:size])
+
+    # --- registers
+
+    @property
+    def regs(self) -> Regs:
+        """The CPU's registers, live."""
+        return self._regs
+
+    def _register(self, name: str) -> int:
+        constant = f"UC_{self._guest.prefix}_REG_{self._guest.registers.get(name, name.upper())}"
+        return int(getattr(self._guest.constants, constant))
+
+    def _make_regs(self) -> Regs:
+        table = self.arch.regs
+        width = {name: table.widths.get(name, self.arch.bits) for name in table.names}
+        readers = {name: self._engine.reader(self._register(name), width[name]) for name in table.names}
+        writers = {name: self._engine.writer(self._register(name), width[name]) for name in table.names}
+        return Regs(self, readers, writers)
+
+    # --- reports
+
+    def report_to(self, sink: Sink | None) -> None:
+        """Deliver reports to `sink`; None: to nobody. AlreadyRegistered where another one listens."""
+        if sink is not None and self._sink is not None:
+            raise AlreadyRegistered("this machine has a Kprobes already", hint="use that one, or close it first")
+        self._sink = sink
+        if not self._owned:
+            if sink is not None:
+                self._add_hooks()
+                self._shadow_emu_start()
+            else:
+                self._remove_hooks()
+
+    def stop_at(self, addr: int) -> None:
+        """Breakpoints in memory arrive by themselves."""
+
+    def call_at(self, addr: int) -> None:
+        """Not needed by the core yet."""
+
+    def release(self, addr: int) -> None:
+        """Breakpoints in memory go by themselves."""
+
+    def _add_hooks(self) -> None:
+        add = self._engine.hook
+        self._hooks = [add(const.UC_HOOK_INTR, INTR(self._interrupt_callback()))]
+        if self._guest.channel != BY_INTERRUPT:
+            self._hooks.append(add(const.UC_HOOK_INSN_INVALID, INVALID(self._invalid_callback())))
+
+    def _remove_hooks(self) -> None:
+        for hook in self._hooks:
+            self._engine.unhook(hook)
+        self._hooks = []
+        self.uc.__dict__.pop("emu_start", None)
+
+    def _interrupt_callback(self) -> Callable[[int, int, int], None]:
+        """The engine's interrupt hook. It never raises: what is raised inside is parked."""
+        regs, read_pc, write_pc = self._regs, self._read_pc, self._write_pc
+        number_of_traps = self._guest.number if self._guest.channel == BY_INTERRUPT else -1
+        bias = self._guest.pc_bias
+
+        def on_interrupt(_uc: int, number: int, _user: int) -> None:
+            outer = regs._pc, regs._target
+            try:
+                pc = read_pc()
+                if number == number_of_traps and self._sink is not None:
+                    regs.at(pc - bias)
+                    if self._sink.trap(regs):
+                        write_pc(regs._target if regs._target is not None else pc - bias)
+                        return
+                self._unclaimed(number, pc)
+            except BaseException as error:
+                if regs._target is not None:
+                    write_pc(regs._target)
+                self._park(error)
+            finally:
+                regs._pc, regs._target = outer
+
+        return on_interrupt
+
+    def _invalid_callback(self) -> Callable[[int, int], bool]:
+        """The engine's invalid-instruction hook, where breakpoints arrive that way. True: go on at pc."""
+        regs, read_pc, write_pc, bias = self._regs, self._read_pc, self._write_pc, self._guest.pc_bias
+
+        def on_invalid(_uc: int, _user: int) -> bool:
+            outer = regs._pc, regs._target
+            try:
+                pc = read_pc() - bias
+                regs.at(pc)
+                if self._sink is not None and self._sink.trap(regs):
+                    write_pc(regs._target if regs._target is not None else pc)
+                    return True
+            except BaseException as error:
+                if regs._target is not None:
+                    write_pc(regs._target)
+                self._park(error)
+                return True
+            finally:
+                regs._pc, regs._target = outer
+            return False
+
+        return on_invalid
+
+    def _park(self, error: BaseException) -> None:
+        if self._parked is None:
+            self._parked = error
+        self._engine.stop()
+
+    def _unclaimed(self, number: int, pc: int) -> None:
+        """An interrupt that is not ours: the guest's own."""
+        if self.interrupt_handler is not None:
+            self._regs.at(pc)
+            if self.interrupt_handler(self._regs, number):
+                self._write_pc(self._regs.target if self._regs.target is not None else pc)
+                return
+        if self._owned:
+            self._interrupt = number, pc
+            self._engine.stop()
+        elif not any(type(c).__name__ == "HOOK_INTR_CFUNC" or isinstance(c, _OWNERS_INTR) for c in self.uc._callbacks.values()):
+            self._park(unicorn.UcError(const.UC_ERR_EXCEPTION))  # what the engine says when nobody hooks interrupts
+
+    # --- running
+
+    def call(self, function: str | int, *args: Argument, timeout: float | None = None, max_insns: int | None = None) -> int:
+        """Call guest code by the architecture's calling convention and return its integer result.
+
+        function: symbol or address. Arguments: integers; bytes, bytearray and str are copied into guest memory
+        (NUL-terminated) and passed as pointers, a bytearray is copied back; None is 0. Registers are put back afterwards.
+        From inside a handler the guest runs nested, and probes hit there are missed. timeout: seconds; max_insns:
+        instructions. Raises GuestFault, GuestTimeout (registers are then left where the guest stopped), UnknownSymbol.
+        """
+        target = self._target(function)
+        if self.arch.abi is None or self.arch.linkage is None:
+            raise Unsupported(f"{self.arch.name} has no calling convention", hint="set registers and use run()")
+        if not self._exit:
+            self._exit = self.map_code()
+            self._write_filler(self._exit, PAGE)
+        if self._depth == 0 and self._abandoned is not None:
+            self._engine.restore(self._abandoned)
+            self._engine.discard(self._abandoned)
+            self._abandoned = None
+        outer = self._regs._pc, self._regs._target
+        saved = self._engine.save()
+        self._regs.at(None)
+        copies: list[tuple[int, bytearray | None, int]] = []
+        failed = True
+        try:
+            self._pass(args, copies)
+            self.arch.linkage.set(self._regs, self._exit | self.arch.linkage.mode)
+            self._run(target, self._exit, timeout, max_insns)
+            result = self._regs.return_value
+            failed = False
+            return result
+        finally:
+            for addr, source, size in copies:
+                if source is not None:
+                    source[:] = self.read(addr, size)
+                self.free(addr)
+            if failed and self._depth == 0:
+                self._abandoned = saved
+            else:
+                self._engine.restore(saved)
+                self._engine.discard(saved)
+                self._regs._pc, self._regs._target = outer
+
+    def _target(self, function: str | int) -> int:
+        if isinstance(function, str):
+            symbol = self.symbols[function]
+            value = symbol.address | symbol.mode
+            if symbol.kind == "ifunc":
+                value = self.call(value)
+        else:
+            value = function
+        entry = self.arch.code_address(value, self.read)
+        return entry.addr | entry.mode
+
+    def _pass(self, args: tuple[Argument, ...], copies: list[tuple[int, bytearray | None, int]]) -> None:
+        """Set up the arguments and the stack as at function entry (before the return address is set)."""
+        abi, linkage, regs = self.arch.abi, self.arch.linkage, self._regs
+        assert abi is not None and linkage is not None
+        words = [self._word(a, copies) for a in args]
+        spilled = max(len(words) - len(abi.args), 0) * (self.arch.bits // 8)
+        regs.sp = (regs.sp - 256 - abi.stack_args - spilled) // abi.stack_align * abi.stack_align - linkage.pushed
+        for n, word in enumerate(words):
+            abi.set_argument(regs, n, word)
+
+    def _word(self, value: Argument, copies: list[tuple[int, bytearray | None, int]]) -> int:
+        if isinstance(value, str):
+            value = value.encode()
+        if isinstance(value, (bytes, bytearray)):
+            addr = self.alloc(len(value) + 1)
+            copies.append((addr, value if isinstance(value, bytearray) else None, len(value)))
+            self.write(addr, bytes(value) + b"\0")
+            return addr
+        return int(value or 0) & self.arch.mask
+
+    def run(self, start: int | str | None = None, until: int | str | None = None, *, timeout: float | None = None,
+            max_insns: int | None = None) -> None:
+        """Run the guest from `start` (default: where it stands) until `until`, or until the code it started in returns.
+
+        timeout: seconds; max_insns: instructions. Raises GuestFault, GuestTimeout.
+        """
+        end = self._exit if until is None else self._target(until)
+        if start is None:
+            target = self._regs.target if self._regs.target is not None else self.arch.same_mode(self._regs, self._regs.pc)
+        else:
+            target = self._target(start)
+            if self.arch.linkage is not None and self._exit:
+                self.arch.linkage.set(self._regs, self._exit | self.arch.linkage.mode)
+        self._regs.at(None)
+        if max_insns == 0:
+            self._write_pc(target)
+            raise GuestTimeout("max_insns is 0", pc=target & ~self.arch.mode_bits)
+        self._run(target, end, timeout, max_insns)
+
+    def invoke(self, target: int) -> None:
+        """Run guest code with the registers as they are until it returns; then put all registers back."""
+        assert self.arch.linkage is not None
+        entry = self.arch.code_address(target, self.read)
+        outer = self._regs._pc, self._regs._target
+        saved = self._engine.save()
+        self._regs.at(None)
+        try:
+            self.arch.linkage.set(self._regs, self._exit | self.arch.linkage.mode)
+            self._run(entry.addr | entry.mode, self._exit, None, None)
+        finally:
+            self._engine.restore(saved)
+            self._engine.discard(saved)
+            self._regs._pc, self._regs._target = outer
+
+    def stop(self) -> None:
+        """Stop the run, from a handler or another thread: the guest comes to rest before an instruction, and run() returns."""
+        self._why_stopped = self._why_stopped or "stop"
+        self._engine.stop()
+
+    def _run(self, target: int, until: int, timeout: float | None, max_insns: int | None) -> None:
+        if self._depth >= MAX_DEPTH:
+            raise ReentryError(f"{MAX_DEPTH} guest runs are nested", hint="a handler's guest call leads back to that handler")
+        if self._depth == 0:
+            self._why_stopped = ""
+            self._inner_stop = False
+        self._depth += 1
+        try:
+            with self._bounded(timeout, max_insns):
+                if self._depth > 1:
+                    self._loop(target, until)
+                    return
+                with interruptible(self._stop_for_sigint) as interrupted:
+                    try:
+                        self._loop(target, until)
+                    finally:
+                        if interrupted():
+                            self._why_stopped = ""
+                if interrupted():
+                    raise KeyboardInterrupt
+        finally:
+            self._depth -= 1
+
+    def _stop_for_sigint(self) -> None:
+        self._why_stopped = "interrupt"
+        self._engine.stop()
+
+    def _loop(self, target: int, until: int) -> None:
+        """Run until `until`, resuming after handled faults and after stops that belonged to an inner run."""
+        while True:
+            error = self._engine.start(target, until)
+            if self._parked is not None:
+                parked, self._parked = self._parked, None
+                self._inner_stop = self._depth > 1
+                raise parked
+            if self._interrupt is not None:
+                (number, pc), self._interrupt = self._interrupt, None
+                self._inner_stop = self._depth > 1
+                target = self._fault(pc, self._interrupt_fault(number))
+            elif error:
+                pc = self._read_pc()
+                target = self._fault(pc, self._engine_fault(error, pc))
+            elif self._why_stopped:
+                self._come_to_rest()
+                return
+            elif self._inner_stop:
+                self._inner_stop = False
+                target = self.arch.same_mode(self._regs, self._read_pc())
+            else:
+                self._arrived(until)
+                return
+
+    def _arrived(self, until: int) -> None:
+        pc = self._read_pc()
+        if pc == until & ~self.arch.mode_bits:
+            return
+        if self._guest.until_pc:
+            self._raise_fault(pc, Fault(access="engine", trapnr=5, text="the guest halted"))
+        self._write_pc(until)
+
+    def _come_to_rest(self) -> None:
+        """After a stop: let a displaced instruction finish, then say why."""
+        reason, self._why_stopped = self._why_stopped, ""
+        sink = self._sink
+        while sink is not None and sink.ours(self._read_pc()):
+            self._bounds.append(0)
+            try:
+                self._install_bound_hook()
+                error = self._engine.start(self.arch.same_mode(self._regs, self._read_pc()), 0)
+            finally:
+                self._bounds.pop()
+            self._why_stopped = ""
+            if self._parked is not None:
+                parked, self._parked = self._parked, None
+                raise parked
+            if error:
+                self._fault(self._read_pc(), self._engine_fault(error, self._read_pc()))
+        if reason == "interrupt" or (reason == "stop" and self._depth == 1):
+            self._why_stopped = "interrupt" if reason == "interrupt" and self._depth > 1 else ""
+            return
+        if self._depth > 1 and reason == "timeout":
+            self._why_stopped = reason
+        raise GuestTimeout({"stop": "stopped", "timeout": "the time is up", "max_insns": "max_insns instructions are executed"}[reason],
+                           pc=self._read_pc())
+
+    # --- bounds
+
+    @contextmanager
+    def _bounded(self, timeout: float | None, max_insns: int | None) -> Iterator[None]:
+        done = threading.Event()
+        if timeout is not None:
+            threading.Thread(target=self._expire, args=(done, timeout), daemon=True, name="kprobes-timeout").start()
+        if max_insns is not None:
+            self._bounds.append(max_insns)
+            self._install_bound_hook()
+        try:
+            yield
+        finally:
+            done.set()
+            if max_insns is not None:
+                self._bounds.pop()
+                if self._depth == 1:
+                    self._remove_bound_hook()
+
+    def _expire(self, done: threading.Event, seconds: float) -> None:
+        if done.wait(seconds):
+            return
+        while not done.wait(0.005):  # a stop before the engine has started is lost, so repeat it
+            self._why_stopped = "timeout"
+            self._engine.stop()
+
+    def _install_bound_hook(self) -> None:
+        if self._bound_hook is None:
+            self._bound_hook = self._engine.hook(const.UC_HOOK_CODE, CODE(self._bound_callback()))
+            self._retranslate()
+
+    def _remove_bound_hook(self) -> None:
+        if self._bound_hook is not None:
+            self._engine.unhook(self._bound_hook)
+            self._bound_hook = None
+            self._retranslate()
+
+    def _retranslate(self) -> None:
+        for start, end, perms in self.uc.mem_regions():
+            if perms & const.UC_PROT_EXEC:
+                self._engine.drop_translations(start, end + 1)
+
+    def _bound_callback(self) -> Callable[[int, int, int, int], None]:
+        """Counts the guest's own instructions, not those in slots; never stops inside a slot."""
+
+        def on_instruction(_uc: int, address: int, _size: int, _user: int) -> None:
+            if not self._bounds or (self._sink is not None and self._sink.ours(address)):
+                return
+            if self._bounds[-1] <= 0:
+                self._why_stopped = self._why_stopped or "max_insns"
+                self._engine.stop()
+            else:
+                self._bounds[-1] -= 1
+
+        return on_instruction
+
+    # --- faults
+
+    def _fault(self, pc: int, fault: Fault) -> int:
+        """Report a fault at `pc`. Returns where to go on if a handler has handled it, else raises GuestFault."""
+        regs = self._regs
+        regs.at(pc)
+        try:
+            handled = self._sink is not None and self._sink.fault(regs, fault)
+            target = regs.target
+        finally:
+            moved = regs.target
+            regs.at(None)
+            if moved is not None:
+                self._write_pc(moved)
+        if handled:
+            return target if target is not None else self.arch.same_mode(regs, pc)
+        self._raise_fault(pc if moved is None else moved & ~self.arch.mode_bits, fault)
+        raise AssertionError
+
+    def _raise_fault(self, pc: int, fault: Fault) -> None:
+        if pc in self._imports:
+            raise GuestFault(f"call of the unresolved import {self._imports[pc]}", address=pc, pc=pc, access="fetch", symbol=self._imports[pc])
+        if fault.access == "fetch" and pc & -PAGE == self._exit:
+            raise GuestFault("the guest ran into the library's exit page", address=pc, pc=pc, access="fetch")
+        where = self.symbols.describe(pc)
+        at = f" at {fault.address:#x}" if fault.address is not None and fault.address != pc else ""
+        raise GuestFault(f"{fault.text or fault.access}{at}", address=pc if fault.address is None else fault.address, pc=pc, access=fault.access,
+                         symbol=None if where.startswith("0x") else where, number=fault.number)
+
+    def _interrupt_fault(self, number: int) -> Fault:
+        guest = self._guest
+        if number in guest.arithmetic:
+            return Fault(access="arithmetic", trapnr=8, number=number, text="division or arithmetic error")
+        if number in guest.undefined:
+            return Fault(access="undefined", trapnr=4, number=number, text="undefined instruction")
+        if number in guest.breakpoints:
+            return Fault(access="trap", trapnr=5, number=number, text="breakpoint instruction of the guest's own")
+        return Fault(access="interrupt", trapnr=5, number=number, text=f"interrupt {number} (no operating system; set machine.interrupt_handler)")
+
+    def _engine_fault(self, error: int, pc: int) -> Fault:
+        access, signal = ERRORS.get(error, ("engine", 11))
+        address = pc if access == "fetch" else self._fault_address(pc) if access in ("read", "write") else None
+        return Fault(access=access, address=address, trapnr=signal, text=str(unicorn.UcError(error)))
+
+    def _fault_address(self, pc: int) -> int | None:
+        """The engine does not say which address failed: execute the instruction once more under a hook that does."""
+        seen: list[int] = []
+
+        def on_failure(_uc: int, _access: int, address: int, _size: int, _value: int, _user: int) -> bool:
+            seen.append(address)
+            return False
+
+        hook = self._engine.hook(const.UC_HOOK_MEM_INVALID, MEM(on_failure))
+        try:
+            self._engine.start(self.arch.same_mode(self._regs, pc), pc)
+        finally:
+            self._engine.unhook(hook)
+        self._write_pc(self.arch.same_mode(self._regs, pc))
+        return seen[0] if seen else None
+
+    # --- an engine that belongs to somebody else
+
+    def _shadow_emu_start(self) -> None:
+        """The owner's uc.emu_start() raises what handlers raise, and reports faults of displaced instructions at home."""
+        start = self.uc.emu_start
+
+        def emu_start(begin: int, until: int, timeout: int = 0, count: int = 0) -> None:
+            self._depth += 1
+            try:
+                while True:
+                    begin = self._owners_run(start, begin, until, timeout, count)
+                    if begin < 0:
+                        return
+            finally:
+                self._depth -= 1
+
+        self.uc.__dict__["emu_start"] = emu_start
+
+    def _owners_run(self, start: Callable[..., None], begin: int, until: int, timeout: int, count: int) -> int:
+        """One stretch of the owner's run; returns where to go on, or -1."""
+        try:
+            start(begin, until, timeout, count)
+        except unicorn.UcError as error:
+            if self._parked is None:
+                regs, pc = self._regs, self._read_pc()
+                access, signal = ERRORS.get(error.errno, ("engine", 11))
+                regs.at(pc)
+                try:
+                    handled = self._sink is not None and self._sink.fault(regs, Fault(access=access, trapnr=signal, text=str(error)))
+                    target = regs.target
+                finally:
+                    regs.at(None)
+                if target is not None:
+                    self._write_pc(target)
+                if handled and target is not None:
+                    return target
+                raise
+        if self._parked is not None:
+            parked, self._parked = self._parked, None
+            self._inner_stop = self._depth > 1
+            raise parked
+        if self._inner_stop:
+            self._inner_stop = False
+            return self.arch.same_mode(self._regs, self._read_pc())
+        self._why_stopped = ""
+        return -1
+
+    # --- the end
+
+    def close(self) -> None:
+        """Take the hooks away; an engine of our own is closed with its last reference."""
+        if self._hooks:
+            self._remove_hooks()
+        self._remove_bound_hook()
+        self._engine.close()
+        self._sink = None
+
+    def __enter__(self) -> UnicornMachine:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+_OWNERS_INTR = getattr(unicorn.unicorn_py3.unicorn, "HOOK_INTR_CFUNC", _engine.INTR)
+
+
+def _arch_of(uc: unicorn.Uc) -> str:
+    """The architecture of an engine, by its kind and mode."""
+    kind, mode = uc.query(const.UC_QUERY_ARCH), uc.query(const.UC_QUERY_MODE)
+    for name, guest in GUESTS.items():
+        if (guest.uc_arch, guest.uc_mode) == (kind, mode):
+            return name
+    raise Unsupported(f"no architecture for Unicorn's arch {kind} in mode {mode:#x}", hint=f"pass arch=, one of {', '.join(GUESTS)}")
+
+
+__all__ = ["Symbol", "UnicornMachine"]
