@@ -2,4 +2,5 @@
 
 from .core.kprobes import Kprobes, Verdict
 from .core.probe import DIVERTED, Jprobe, Kprobe, Kretprobe, KretprobeInstance
+from .errors import *
 from .machine.unicorn import UnicornMachine

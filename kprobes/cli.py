@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
+import io
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from .machine.unicorn import UnicornMachine
     from .symbols import Symbol
 
+    Emit = Callable[[tuple[Value, ...], int], None]  # (values, return address)
+
 GUEST_FAILED, WRONG, INTERRUPTED, UNREAD = 1, 2, 130, 141
 
 
@@ -34,6 +37,8 @@ class _Commands(click.Group):
     """Turns every failure that is not click's own into a message and an exit status."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")  # guest text in a terminal that cannot show it
         try:
             super().invoke(ctx)
             sys.stdout.flush()
@@ -70,11 +75,11 @@ def main() -> None:
     """Linux's kprobes for guest code: trace functions of a binary for any architecture, without running it natively."""
 
 
-_file = click.argument("file", type=click.Path(exists=True, dir_okay=False))
+_file = click.argument("file")
 
 
 def _load(file: str) -> UnicornMachine:
-    from . import UnicornMachine
+    from .machine.unicorn import UnicornMachine
 
     return UnicornMachine.load(file)
 
@@ -91,7 +96,7 @@ def _load(file: str) -> UnicornMachine:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per hit.")
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop the guest after this time.")
 @click.option("--max-insns", type=click.IntRange(1), metavar="N", help="Stop the guest after this many instructions.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False, writable=True, allow_dash=True), default="-", help="File for the hits.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, allow_dash=True), default="-", help="File for the hits.")
 def trace(file: str, texts: tuple[str, ...], call: str | None, run: bool, as_json: bool, timeout: float | None,
           max_insns: int | None, output: str) -> None:
     """Probe FILE, run it, and print every hit.
@@ -101,7 +106,7 @@ def trace(file: str, texts: tuple[str, ...], call: str | None, run: bool, as_jso
     """
     if run == (call is not None):
         raise click.UsageError("give either --call 'NAME(ARG, ...)' or --run")
-    from . import Kprobes
+    from .core.kprobes import Kprobes
     from .events import parse_events
 
     wanted = parse_call(call) if call is not None else None
@@ -112,32 +117,28 @@ def trace(file: str, texts: tuple[str, ...], call: str | None, run: bool, as_jso
         out: IO[str] = sys.stdout if output == "-" else stack.enter_context(open(output, "w", encoding="utf-8"))
         probes = [_arm(k, event, _printer(event, out, as_json)) for event in events]
         try:
-            _go(machine, wanted, {"timeout": timeout, "max_insns": max_insns})
+            if wanted is None:
+                machine.run(timeout=timeout, max_insns=max_insns)
+            else:
+                result = machine.call(wanted.function, *wanted.args, timeout=timeout, max_insns=max_insns)
+                click.echo(f"{wanted.text} = {result:#x}", err=True)
         finally:
-            _report([(event.name, *_counts(probe)) for event, probe in zip(events, probes, strict=True)])
+            if not isinstance(sys.exc_info()[1], BrokenPipeError):
+                out.flush()
+                counts = [(event.name, *_counts(probe)) for event, probe in zip(events, probes, strict=True)]
+                _table(("event", "hits", "missed"), counts, to_stderr=True)
 
 
-def _go(machine: UnicornMachine, wanted: Call | None, bounds: dict[str, Any]) -> None:
-    if wanted is None:
-        machine.run(**bounds)
-    else:
-        click.echo(f"{wanted.text} = {machine.call(wanted.function, *wanted.args, **bounds):#x}", err=True)
-
-
-def _printer(event: Event, out: IO[str], as_json: bool) -> Callable[[tuple[Value, ...], int], None]:
+def _printer(event: Event, out: IO[str], as_json: bool) -> Emit:
     import json
 
-    def print_json(values: tuple[Value, ...], return_address: int) -> None:
-        out.write(json.dumps(event.as_dict(values, return_address)) + "\n")
-
-    def print_line(values: tuple[Value, ...], return_address: int) -> None:
-        out.write(event.format(values, return_address) + "\n")
-
-    return print_json if as_json else print_line
+    def emit(values: tuple[Value, ...], return_address: int) -> None:
+        out.write((json.dumps(event.as_dict(values, return_address)) if as_json else event.format(values, return_address)) + "\n")
+    return emit
 
 
-def _arm(k: Kprobes, event: Event, emit: Callable[[tuple[Value, ...], int], None]) -> Probe:
-    from . import Kprobe, Kretprobe
+def _arm(k: Kprobes, event: Event, emit: Emit) -> Probe:
+    from .core.probe import Kprobe, Kretprobe
 
     def hit(p: Any, regs: Any) -> None:
         emit(event.fetch(regs), 0)
@@ -148,7 +149,7 @@ def _arm(k: Kprobes, event: Event, emit: Callable[[tuple[Value, ...], int], None
     def returned(ri: Any, regs: Any) -> None:
         emit(event.fetch(regs, ri.data.get("saved", ())), regs.pc)
 
-    place: dict[str, Any] = {"symbol_name": event.symbol, "offset": event.offset} if event.symbol else {"addr": event.address}
+    place: dict[str, Any] = {"symbol_name": event.symbol, "offset": event.offset} if event.symbol else {"addr": event.target}
     probe = Kprobe(pre_handler=hit, **place) if event.kind == "p" else Kretprobe(
         handler=returned, entry_handler=enter if event.saves else None, maxactive=event.maxactive, **place)
     try:
@@ -164,29 +165,23 @@ def _counts(probe: Probe) -> tuple[int, int]:
     return (rp.nreturned, rp.nmissed + rp.entry_nmissed) if probe.family == "r" else (probe.nhit, rp.nmissed)
 
 
-def _report(rows: list[tuple[str, int, int]]) -> None:
-    sys.stdout.flush()
-    _table(("event", "hits", "missed"), rows, to_stderr=True)
-
-
-def _table(heads: tuple[str, ...], rows: list[tuple[Any, ...]] | Any, to_stderr: bool = False) -> None:
+def _table(heads: tuple[str, ...], rows: Sequence[tuple[Any, ...]], to_stderr: bool = False) -> None:
     """A table: rich's on a terminal, plain columns elsewhere; numbers are right-aligned."""
+    sides = [">" if rows and isinstance(value, int) else "<" for value in (rows[0] if rows else heads)]
+    cells = [heads, *(tuple(map(str, row)) for row in rows)]
     if not (sys.stderr if to_stderr else sys.stdout).isatty():
-        cells = [heads, *(tuple(map(str, row)) for row in rows)]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         for line in cells:
-            numeric = [isinstance(value, int) for value in rows[0]] if rows else [False] * len(heads)
-            fields = [f"{c:>{w}}" if n else f"{c:<{w}}" for c, w, n in zip(line, widths, numeric, strict=True)]
-            click.echo("  ".join(fields).rstrip(), err=to_stderr)
+            click.echo("  ".join(f"{c:{s}{w}}" for c, s, w in zip(line, sides, widths, strict=True)).rstrip(), err=to_stderr)
         return
     from rich.console import Console
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
-    for head, value in zip(heads, rows[0] if rows else heads, strict=True):
-        table.add_column(head, justify="right" if isinstance(value, int) else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*map(str, row))
+    for head, side in zip(heads, sides, strict=True):
+        table.add_column(head, justify="right" if side == ">" else "left", overflow="fold")
+    for line in cells[1:]:
+        table.add_row(*line)
     Console(stderr=to_stderr, markup=False, highlight=False).print(table)
 
 
@@ -201,7 +196,7 @@ def check(file: str, place: str | None) -> None:
 
     boosted: one trap a hit; stepped: two; simulated: in Python; refused: no probe, and why.
     """
-    from . import Kprobes
+    from .core.kprobes import Kprobes
 
     with _load(file) as machine, Kprobes(machine) as k:
         disassemble = _disassembler(machine.arch)
@@ -209,9 +204,9 @@ def check(file: str, place: str | None) -> None:
             click.echo(f"{symbol.name}:")
             for address in addresses:
                 verdict = k.check(address)
-                text = disassemble(verdict.raw, verdict.addr, symbol.mode) or verdict.name
-                raw = verdict.raw.hex(" ")
-                click.echo(f"  {address:#x} +{address - symbol.address:#05x}  {raw:<{3 * machine.arch.max_insn}} {text:<36} {_verdict(verdict)}".rstrip())
+                text = disassemble(verdict.raw, address, symbol.mode) or verdict.name
+                raw = f"{verdict.raw.hex(' '):<{3 * min(machine.arch.max_insn, 8)}}"
+                click.echo(f"  {address:#x} +{address - symbol.address:#05x}  {raw} {text:<36} {_verdict(verdict)}")
 
 
 def _places(machine: UnicornMachine, k: Kprobes, place: str | None) -> Iterator[tuple[Symbol, Iterator[int]]]:
@@ -240,10 +235,12 @@ def _verdict(verdict: Verdict) -> str:
 
 
 #: Our names' beginnings, longest first -> capstone's architecture and mode.
-_CAPSTONE = {"x86_64": ("X86", "64"), "i386": ("X86", "32"), "arm64": ("ARM64", "ARM"), "arm": ("ARM", "ARM"), "mips64": ("MIPS", "MIPS64"),
-             "mips": ("MIPS", "MIPS32"), "ppc64": ("PPC", "64"), "ppc": ("PPC", "32"), "riscv64": ("RISCV", "RISCV64"),
-             "riscv32": ("RISCV", "RISCV32"), "s390x": ("SYSZ", "ARM"), "sparc64": ("SPARC", "V9"), "sparc": ("SPARC", "ARM"),
-             "m68k": ("M68K", "M68K_040"), "tricore": ("TRICORE", "TRICORE_162")}
+_CAPSTONE = {
+    "x86_64": ("X86", "64"), "i386": ("X86", "32"), "arm64": ("ARM64", "ARM"), "arm": ("ARM", "ARM"),
+    "mips64": ("MIPS", "MIPS64"), "mips": ("MIPS", "MIPS32"), "ppc64": ("PPC", "64"), "ppc": ("PPC", "32"),
+    "riscv64": ("RISCV", "RISCV64"), "riscv32": ("RISCV", "RISCV32"), "s390x": ("SYSZ", "ARM"),
+    "sparc64": ("SPARC", "V9"), "sparc": ("SPARC", "ARM"), "m68k": ("M68K", "M68K_040"), "tricore": ("TRICORE", "TRICORE_162"),
+}
 
 
 def _disassembler(arch: Arch) -> Callable[[bytes, int, int], str]:
@@ -277,7 +274,7 @@ def _functions(machine: UnicornMachine, pattern: str) -> list[Symbol]:
 @click.argument("pattern", default="*")
 def symbols(file: str, pattern: str) -> None:
     """List functions that can be probed, by address; PATTERN is a shell glob."""
-    from . import Kprobes
+    from .core.kprobes import Kprobes
 
     with _load(file) as machine, Kprobes(machine) as k:
         found = [s for s in _functions(machine, pattern) if k.check(s.address | s.mode).probeable]
@@ -301,8 +298,9 @@ def archs() -> None:
 # --- the --call expression
 
 _HEAD = re.compile(r"\s*([^\s()'\",]+)\s*\(\s*")
-_LITERAL = re.compile(r"""(?P<number>[+-]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)(?!\w))|(?P<char>'(?:\\.|[^'\\])+')
-                          |b?"(?P<text>(?:\\.|[^"\\])*)\"""", re.VERBOSE | re.ASCII | re.DOTALL)
+_LITERAL = re.compile(
+    r"""(?P<number>[+-]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)(?!\w))
+    |(?P<char>'(?:\\.|[^'\\])+') |b?"(?P<text>(?:\\.|[^"\\])*)\"""", re.VERBOSE | re.ASCII | re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|([0-7]{1,3})|(.?))|[^\\]+", re.DOTALL)
 _ESCAPES = dict(zip("abtnvfre\\'\"?", b"\a\b\t\n\v\f\r\x1b\\'\"?", strict=True))
 
@@ -353,6 +351,8 @@ def parse_call(text: str) -> Call:
 
 def _value(found: re.Match[str], fail: Callable[[int, str], NoReturn]) -> int | bytes:
     if found["number"]:
+        if len(found["number"]) > 80:
+            fail(found.start(), "the number is too long; a word has 64 bits at most")
         return int(re.sub(r"^([+-]?)0(?=[0-7])", r"\g<1>0o", found["number"]), 0)
     body, start = (found["char"][1:-1], found.start() + 1) if found["char"] else (found["text"], found.start("text"))
     raw = bytearray()

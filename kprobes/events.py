@@ -144,7 +144,8 @@ class Event:
 
     Attributes:
         kind: "p" or "r". symbol: as written (`module:name` too), None for a bare address. offset: bytes from symbol.
-        address: of the place. maxactive: 0 where not given. saves: the arguments (from 0) a return event wants from entry.
+        address: of the place. target: the same with mode bits (ARM: bit 0), what a probe's addr= takes. maxactive: 0 where
+        not given. saves: the arguments (from 0) that a return event wants from entry.
         text: the definition, its words joined by single blanks. position: column of the place in it.
     """
 
@@ -154,6 +155,7 @@ class Event:
     symbol: str | None
     offset: int
     address: int
+    target: int
     maxactive: int
     args: tuple[Argument, ...]
     saves: tuple[int, ...]
@@ -163,7 +165,7 @@ class Event:
     _symbols: Symbols = field(eq=False, repr=False)
 
     def __str__(self) -> str:
-        place = f"{self.address:#x}" if self.symbol is None else f"{self.symbol}+{self.offset}".removesuffix("+0")
+        place = f"{self.target:#x}" if self.symbol is None else f"{self.symbol}+{self.offset}".removesuffix("+0")
         head = f"{self.kind}{self.maxactive or ''}:{self.group}/{self.name} {place}"
         return " ".join([head, *(f"{arg.name}={arg.text}" for arg in self.args)])
 
@@ -328,10 +330,11 @@ def _array(where: Read, element: Callable[[Regs, int], Scalar], type: Type) -> P
 
 
 def _number(text: str) -> int | None:
-    """An unsigned integer as C writes it, or None."""
-    if not re.fullmatch(r"0x[0-9a-f]+|0[0-7]*|[1-9][0-9]*", text, re.ASCII | re.IGNORECASE):
+    """An unsigned 64-bit integer as C writes it, or None."""
+    if len(text) > 24 or not re.fullmatch(r"0x[0-9a-f]+|0[0-7]*|[1-9][0-9]*", text, re.ASCII | re.IGNORECASE):
         return None
-    return int(re.sub("^0(?=[0-7])", "0o", text), 0)
+    value = int(re.sub("^0(?=[0-7])", "0o", text), 0)
+    return value if value < 1 << 64 else None
 
 
 class _Parser:
@@ -372,12 +375,13 @@ class _Parser:
         maxactive, group, name = self.head(self.words[0][0])
         self.need(len(self.words) > 1, "BAD_PROBE_ADDR", len(self.text), "the place is missing; write SYMBOL[+OFFSET]")
         word, at = self.words[1]
-        symbol, offset, address = self.place(word, at)
-        default = f"{self.kind}_{address:#x}" if symbol is None else f"{self.kind}_{symbol}_{offset}"
+        symbol, offset, target = self.place(word, at)
+        address = target & ~self.arch.mode_bits
+        default = f"{self.kind}_{target:#x}" if symbol is None else f"{self.kind}_{symbol}_{offset}"
         found = self.symbols[symbol] if symbol is not None else self.symbols.covering(address)
         where = f"{address:#x}" if found is None else found.name if self.kind == "r" else _located(self.symbols, found, address)
         return Event(kind=self.kind, group=group, name=name or re.sub(r"\W", "_", default, flags=re.ASCII)[:MAX_NAME],
-                     symbol=symbol, offset=offset, address=address, maxactive=maxactive, args=self.arguments(),
+                     symbol=symbol, offset=offset, address=address, target=target, maxactive=maxactive, args=self.arguments(),
                      saves=tuple(self.saves), text=self.text, position=at, where=where, symbols=self.symbols)
 
     def head(self, word: str) -> tuple[int, str, str]:
@@ -408,7 +412,7 @@ class _Parser:
         self.kind = "r" if percent else self.kind
         number = _number(body)
         try:
-            found = self.symbol(body, at) if number is None else self.address(number)
+            found = self.symbol(body, at) if number is None else self.address(number, at)
         except AmbiguousSymbol as error:
             self.fail("NON_UNIQ_SYMBOL", at, error)
         except (UnknownSymbol, GuestFault) as error:
@@ -423,14 +427,15 @@ class _Parser:
             self.fail("BAD_PROBE_ADDR", at, f"{digits!r} is no offset; write SYMBOL+NUMBER")
         start = self.start(self.symbols[name])
         self.entry = offset in start.entries
-        return name, offset, start.addr + offset
+        return name, offset, start.addr + offset | start.mode
 
-    def address(self, number: int) -> tuple[None, int, int]:
-        address = self.arch.code_address(number, self.machine.read).addr
-        symbol = self.symbols.covering(address)
-        start = self.start(symbol) if symbol else Entry(addr=address)
-        self.entry = address - start.addr in start.entries
-        return None, 0, address
+    def address(self, number: int, at: int) -> tuple[None, int, int]:
+        self.need(number <= self.arch.mask, "BAD_PROBE_ADDR", at, f"addresses have {self.arch.bits} bits; write a smaller one")
+        here = self.arch.code_address(number, self.machine.read)
+        symbol = self.symbols.covering(here.addr)
+        start = self.start(symbol) if symbol else here
+        self.entry = here.addr - start.addr in start.entries
+        return None, 0, here.addr | here.mode
 
     def start(self, symbol: Symbol) -> Entry:
         return self.arch.code_address(symbol.address | symbol.mode, self.machine.read)
@@ -567,7 +572,7 @@ class _Parser:
 
     def immediate(self, text: str, at: int) -> _Source:
         if text[1:2] != '"':
-            value = self.integer(text[1:], "BAD_IMM", at + 1)
+            value = self.integer(text[1:], "BAD_IMM", at + 1) & self.arch.mask
             return _Source(word=lambda regs, saved: value)
         self.need(len(text) > 2 and text.endswith('"'), "IMMSTR_NO_CLOSE", at + len(text))
         return _Source(word=lambda regs, saved: 0, literal=text[2:-1])

@@ -142,8 +142,9 @@ class Regs:
 
     def arg(self, n: int) -> int:
         """The n-th (from 0) integer argument, valid at function entry: register or stack word; regs_get_kernel_argument."""
-        if 0 <= n < len(self._args):
-            return self._args[n]()
+        args = self._args
+        if 0 <= n < len(args):
+            return args[n]()
         return int(self._abi().argument(self, n))
 
     def set_arg(self, n: int, value: int) -> None:

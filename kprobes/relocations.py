@@ -406,7 +406,7 @@ def table(machine: int, bits: int) -> dict[int, Row]:
     """Relocation types of an e_machine whose addresses have `bits` bits; empty for a machine not known here."""
     prefix, text = TABLES.get(machine, ("", ""))
     known: dict[int, Row] = {}
-    for line in text.strip().splitlines():
+    for line in filter(None, text.splitlines()):
         formula, picture, check, *names = line.split()
         where = _field(picture, check, bits, machine)
         for name, numbers in (name.split("=") for name in names):

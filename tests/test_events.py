@@ -143,6 +143,10 @@ SYNTAX_ERRORS = [
     ("x vfs_read", "BAD_PROBE_TYPE", 0),
     ("", "BAD_PROBE_TYPE", 0),
     ("p", "BAD_PROBE_ADDR", 1),
+    ("p vfs_read+" + "9" * 5000, "BAD_PROBE_ADDR", 2),
+    ("p 0x10000000000000000", "BAD_PROBE_ADDR", 2),
+    ("p vfs_read+", "BAD_PROBE_ADDR", 2),
+    ("p +16", "BAD_PROBE_ADDR", 2),
     ("  p   vfs_read \t &1 ", "BAD_FETCH_ARG", 11),  # columns count in the words joined by single blanks
 ]
 
@@ -254,6 +258,23 @@ def test_event_says_where(machine: Any) -> None:
     assert (event.kind, event.group, event.name) == ("p", "g", "e")
     assert (event.symbol, event.offset, event.address, event.maxactive) == ("vfs_read", 16, TEXT + 16, 0)
     assert [(arg.name, arg.type.name) for arg in event.args] == [("a", "x64")]
+
+
+def test_mode_bits_of_an_address_are_kept() -> None:
+    arch = evolve(toy_arch(32), mode_bits=1, code_address=lambda addr, read: Entry(addr=addr & ~1, mode=addr & 1))
+    machine: Any = ToyMachine(arch)
+    machine.symbols.add("thumb", TEXT + 0x400, 16, mode=1)
+    event = parse_event("r 0x5801", machine)
+    assert (event.address, event.target, str(event)) == (0x5800, 0x5801, "r:kprobes/r_0x5801 0x5801")
+    event = parse_event("p:e thumb+2", machine)
+    assert (event.address, event.target, str(event)) == (TEXT + 0x402, TEXT + 0x403, "p:kprobes/e thumb+2")
+
+
+def test_symbol_with_a_plus_in_its_name(machine: Any) -> None:
+    machine.symbols.add("operator+", TEXT + 0x400, 16)
+    machine.symbols.add("a+1", TEXT + 0x410, 16)
+    assert parse_event("p a+1", machine).address == TEXT + 0x410
+    assert parse_event("p operator+", machine).offset == 0
 
 
 def test_long_default_name_is_cut(machine: Any) -> None:

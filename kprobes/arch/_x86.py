@@ -46,9 +46,9 @@ one-byte|* C6-C7=F8 C8-CD CF-D3 D7-D8 D9/0 D9r/1 D9m/2-7 D9r/3 D9=D0 D9=E0-E1 D9
 one-byte|* DB=E0-E4 DB/5 DBr/6 DBm/7 DC DD/0-4 DDr/5 DDm/6-7 DEm DE/0-2 DE=D9 DE/4-7 DFm DF/0-3 DF=E0 DFr/5-6 E0-E9 EB-EF F1
 one-byte|* F4-FD FE/0-1 FF/0-2 FFm/3 FF/4 FFm/5 FF/6|32 06-07 0E 16-17 1E-1F 27 2F 37 3F 60-61 62m 82 9A C4-C5m CE D4-D6 EA
 one-byte|L 00-01m 08-09m 10-11m 18-19m 20-21m 28-29m 30-31m 80-81m/0-6 83m/0-6 86-87m F6-F7m/2-3 FE-FFm/0-1
-0F|* 00/0-5 01m/0-4 01m/6-7 01=C0-C6 01=C8-CB 01=CF-D1 01=D4-E8 01=EE-FF 02-03 05-09 0B 0D-0E 18-1F 20/0 20/2-4 21 22/0 22/2-4
-0F|* 23 30-35 37 40-4F 80-A5 A8-AD AF-B7 B9 BA/4-7 BB-C1 C7m/1 C7m/3-7 C7r/6-7 C8-CF FF|L ABm B0-B1m B3m BAm/5-7 BBm C0-C1m C7m/1
-0F|- 2A 2C-2D 60-6B 6E-70 71-72r/2 71-72r/4 71-72r/6 73r/2 73r/6 74-79 7E-7F AE C3m C4 C5r D1-D5 D7r D8-E5 E7m E8-EF F1-F6 F7r F8-FE
+0F|* 00/0-5 01m/0-4 01m/6-7 01=C0-C6 01=C8-CB 01=CF-D1 01=D4-E8 01=EE-FF 02-03 05-09 0B 0Dm 0E 18-1F 20/0 20/2-4 21 22/0 22/2-4
+0F|* 23 30-35 37 40-4F 80-A5 A8-AD AF-B1 B2m B3 B4-B5m B6-B7 B9 BA/4-7 BB-C1 C7m/1 C7m/3-7 C7r/6-7 C8-CF FF|L ABm B0-B1m B3m BAm/5-7 BBm C0-C1m C7m/1
+0F|- 2A 2C-2D 60-6B 6E-70 71-72r/2 71-72r/4 71-72r/6 73r/2 73r/6 74-79 7E-7F AEm AEr/5-7 C3m C4 C5r D1-D5 D7r D8-E5 E7m E8-EF F1-F6 F7r F8-FE
 0F|66 2A 2C-2D 78r/0 79r AEm/6-7 AEr/6|F3 01m/5 01=EA 01=EC-ED 2Bm AEr/0-6 AEm/4 AEm/6 B8 D6r|F2 01=E9 2Bm 78-79r AEr/6 D6r
 0F VEX1|- 10-12 13m 14-16 17m 28-29 2Bm 2E-2F 50r 51-5F C2 C6|F3 10-12 16 2A 2C-2D 51-53 58-5F 6F-70 7E-7F C2 E6
 0F VEX1|66 10-11 12-13m 14-15 16-17m 28-29 2Bm 2E-2F 50r 51 54-70 71-72r/2 71-72r/4 71-72r/6 73r/2-3 73r/6-7 74-76 7C-7F C2 C4
@@ -59,7 +59,7 @@ VEX1|- 41-42r 44-47r 4A-4Br 77 90 91m 92-93r 98-99r AEm/2-3|66 41-42r 44-47r 4A-
 0F3A|- 0F CC|66 08-0F 14-17 20-22 40-42 44 60-63 CE-CF DF|F3 F0=C0
 3DNow|* 0C-0D 1C-1D 8A 8E 90 94 96-97 9A 9E A0 A4 A6-A7 AA AE B0 B4 B6-B7 BB BF
 VEX2|- 49m/0 49=C0 50-51 5Er 6Cr B0m D2-D3 DA F2 F3/1-3 F5 F7|F3 4Bm 50-51 5Cr 5Er 72 B0-B1m D2-D3 DA F5 F7
-VEX2|66 00-0F 13 16-19 1Am 1C-1E 20-29 2Am 2B 2C-2Fm 30-41 45-47 49m/0 4Bm 50-53 58-59 5Am 5Er 6Cr 78-79 8Cm 8Em 90-93m 96-9F A6-AF
+VEX2|66 00-0F 13 16-19 1Am 1C-1E 20-25 28-29 2Am 2B 2C-2Fm 30-41 45-47 49m/0 4Bm 50-53 58-59 5Am 5Er 6Cr 78-79 8Cm 8Em 90-93m 96-9F A6-AF
 VEX2|66 B0-B1m B4-BF CF D2-D3 DA-DF E0-EFm F7|F2 49r 4Bm 50-51 5Cr 5Er B0m CB-CDr DA F5-F7
 VEX3|66 00-02 04-06 08-0F 14-19 1D 20-22 30-33r 38-39 40-42 44 46 48-4C 5C-63 68-6F 78-7F CE-CF DE-DF|F2 F0
 EVEX1|- 10-12 13m 14-16 17m 28-29 2Bm 2E-2F 51 54-5F 78-79 C2 C6|F3 10-12 16 2A 2C-2D 51 58-5F 6F-70 78-7B 7E-7F C2 E6
@@ -135,7 +135,7 @@ def _opcode(code: bytes, at: int, seen: int, wide: bool) -> tuple[int, int, int]
     """(map, mandatory prefix, position of the last opcode byte) of the instruction whose prefixes end at `at`."""
     first = code[at]
     if first in (0x62, 0xC4, 0xC5, 0x8F) and (found := _extended(code, at, wide)):
-        return (NO_MAP, *found[1:]) if seen & (REX | LOCK | OPERAND | REP | REPNE) else found
+        return (found[0], LOCKED, found[2]) if seen & (REX | LOCK | OPERAND | REP | REPNE) else found  # undefined: SDM 2.3.2
     prefix = LOCKED if seen & LOCK else 2 if seen & REP else 3 if seen & REPNE else 1 if seen & OPERAND else 0
     if first != 0x0F:
         return 0, prefix, at

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 class State(enum.Enum):
     """Phase of a hit."""
 
+    __hash__ = object.__hash__  # Enum's own is a Python function, and every hit looks up the table
+
     IDLE = "no probe is running"
     HIT_ACTIVE = "pre-handlers (or return handlers) run"
     HIT_SS = "the displaced instruction executes in its slot"
@@ -28,6 +30,8 @@ class State(enum.Enum):
 
 class Event(enum.Enum):
     """What happens to a CPU."""
+
+    __hash__ = object.__hash__
 
     PROBEPOINT = "the guest reaches a probepoint (or a return trampoline)"
     STEP = "pre-handlers are done and there is a body to execute"
@@ -59,6 +63,9 @@ TABLE: dict[tuple[State, Event], State | Pop] = {
     (_S.REENTER, _E.DONE): Pop.POP,
 }
 
+# A member looked up through its class costs a descriptor call; these are on every hit.
+IDLE, REENTER, POP, PROBEPOINT = State.IDLE, State.REENTER, Pop.POP, Event.PROBEPOINT
+
 
 class ControlBlock:
     """State of one CPU.
@@ -78,34 +85,36 @@ class ControlBlock:
         self.child: Any = None
         self.previous: tuple[State, Probepoint | None, int, tuple[Any, ...], Any] | None = None
 
-    def step(self, event: Event, point: Probepoint | None = None) -> None:
-        """Take `event`; `point` is the probepoint of a PROBEPOINT event. Raises ReentryError on an illegal pair."""
+    def begin(self, point: Probepoint | None) -> None:
+        """The PROBEPOINT event; None is the return trampoline. Raises ReentryError at the third level."""
+        state = self.state
+        new = TABLE.get((state, PROBEPOINT))
+        if new is REENTER:
+            self.previous = (state, self.point, self.resume, self.probes, self.child)
+        elif new is None:
+            raise self._illegal(PROBEPOINT, point)
+        self.point = point
+        self.state = new  # type: ignore[assignment]
+
+    def step(self, event: Event) -> None:
+        """Every other event. Raises ReentryError on an illegal pair."""
         new = TABLE.get((self.state, event))
-        if new is None:
-            at = point or self.point
-            raise ReentryError(f"{event.name} while {self.state.name} ({self.state.value})", address=at.address if at else None,
-                               hint="a handler's guest call went three probes deep; disable one of them")
-        if new is Pop.POP:
-            self._pop()
-        elif event is Event.PROBEPOINT:
-            if new is State.REENTER:
-                self.previous = (self.state, self.point, self.resume, self.probes, self.child)
-            self.point = point
-            self.state = new
+        if new is POP:
+            if self.previous is None:
+                self.state = IDLE
+                self.point = None
+            else:
+                self.state, self.point, self.resume, self.probes, self.child = self.previous
+                self.previous = None
+        elif new is None:
+            raise self._illegal(event, self.point)
         else:
             self.state = new  # type: ignore[assignment]
 
-    def _pop(self) -> None:
-        if self.state is State.REENTER and self.previous is not None:
-            self.state, self.point, self.resume, self.probes, self.child = self.previous
-            self.previous = None
-        else:
-            self.reset()
+    def _illegal(self, event: Event, point: Probepoint | None) -> ReentryError:
+        return ReentryError(f"{event.name} while {self.state.name} ({self.state.value})", address=point.address if point else None,
+                            hint="a handler's guest call went three probes deep; disable one of them")
 
     def reset(self) -> None:
-        """Back to IDLE, whatever was running: the run it belonged to is over."""
-        self.state = State.IDLE
-        self.point = None
-        self.probes = ()
-        self.child = None
-        self.previous = None
+        """Back to IDLE, whatever was running: that hit never ends."""
+        self.state, self.point, self.previous = IDLE, None, None

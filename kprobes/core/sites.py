@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .aggregate import Probepoint
 
 
-class Kind(enum.IntEnum):
+class Kind(enum.Enum):
     """What a trap at the address means."""
 
     PROBEPOINT = 0

@@ -27,28 +27,34 @@ class Text:
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._pages: dict[int, dict[int, Patch]] = {}  # page number -> address -> patch that touches the page
+        self._patches: dict[int, Patch] = {}
+        self._longest = 1
 
     def read(self, addr: int, size: int) -> bytes:
         """Original bytes; GuestFault where memory is not mapped."""
         data = self._machine.read(addr, size)
-        patches = {a: p for page in self._span(addr, size) for a, p in self._pages.get(page, {}).items()}
-        if not patches:
+        touching = self._touching(addr, size)
+        if not touching:
             return data
         out = bytearray(data)
-        for patch in patches.values():
+        for patch in touching:
             if self._holds(patch, addr, data):
                 lo, hi = max(patch.addr, addr), min(patch.addr + len(patch.old), addr + size)
-                if lo < hi:
-                    out[lo - addr : hi - addr] = patch.old[lo - patch.addr : hi - patch.addr]
+                out[lo - addr : hi - addr] = patch.old[lo - patch.addr : hi - patch.addr]
         return bytes(out)
+
+    def _touching(self, addr: int, size: int) -> list[Patch]:
+        """Patches with a byte in [addr, addr + size). Looks at the addresses or at the patches, whichever are fewer."""
+        if size + self._longest < len(self._patches):
+            return [self._patches[a] for a in range(addr - self._longest + 1, addr + size) if a in self._patches]
+        return [p for p in self._patches.values() if p.addr < addr + size and addr < p.addr + len(p.new)]
 
     def apply(self, addr: int, new: bytes) -> Patch:
         """Put `new` over the text at `addr`; revert() takes it away."""
         patch = Patch(addr, new, self._machine.read(addr, len(new)))
         self._machine.patch(addr, new)
-        for page in self._span(addr, len(new)):
-            self._pages.setdefault(page, {})[addr] = patch
+        self._patches[addr] = patch
+        self._longest = max(self._longest, len(new))
         return patch
 
     def revert(self, patch: Patch) -> None:
@@ -61,18 +67,14 @@ class Text:
 
     def forget(self, patch: Patch) -> None:
         """Drop a patch without touching memory (the text is gone)."""
-        for page in self._span(patch.addr, len(patch.new)):
-            del self._pages[page][patch.addr]
+        del self._patches[patch.addr]
 
     @property
     def patches(self) -> list[Patch]:
         """Every patch in memory, by address."""
-        return sorted({p.addr: p for page in self._pages.values() for p in page.values()}.values(), key=lambda p: p.addr)
+        return sorted(self._patches.values(), key=lambda p: p.addr)
 
     def _holds(self, patch: Patch, addr: int, data: bytes) -> bool:
         """True if the patch is still in memory, as far as `data` shows it: guest code may have replaced itself."""
         lo, hi = max(patch.addr, addr), min(patch.addr + len(patch.new), addr + len(data))
         return lo >= hi or data[lo - addr : hi - addr] == patch.new[lo - patch.addr : hi - patch.addr]
-
-    def _span(self, addr: int, size: int) -> range:
-        return range(addr >> 12, (addr + max(size, 1) - 1 >> 12) + 1)

@@ -24,6 +24,12 @@ if TYPE_CHECKING:
     from .kprobes import Kprobes
 
 
+# A member looked up through its class costs a descriptor call; these are on every hit.
+IDLE, HIT_SS, REENTER = State.IDLE, State.HIT_SS, State.REENTER
+STEP, SLOT_END, NO_STEP, DONE = Event.STEP, Event.SLOT_END, Event.NO_STEP, Event.DONE
+AT_PROBEPOINT, AT_SLOT_END, AT_TRAMPOLINE = Kind.PROBEPOINT, Kind.SLOT_END, Kind.TRAMPOLINE
+
+
 class TrapDriver:
     """Implements the machine's Sink."""
 
@@ -43,11 +49,12 @@ class TrapDriver:
         if site is None:
             return False
         cb = self.blocks[regs.cpu]
-        if site.kind == Kind.PROBEPOINT:
+        kind = site.kind
+        if kind is AT_PROBEPOINT:
             self._hit(cb, site.owner, regs)
-        elif site.kind == Kind.SLOT_END:
+        elif kind is AT_SLOT_END:
             self._slot_end(cb, site.owner, regs)
-        elif site.kind == Kind.TRAMPOLINE:
+        elif kind is AT_TRAMPOLINE:
             self._return(cb, regs)
         else:
             return False
@@ -61,15 +68,15 @@ class TrapDriver:
             self._abandon(cb)
             return False
         regs.go(point.address | point.insn.mode)
-        running = cb.point is point and cb.state in (State.HIT_SS, State.REENTER)
-        if cb.state is not State.REENTER and self._ask(point.active, regs, fault):
+        running = cb.point is point and cb.state in (HIT_SS, REENTER)
+        if cb.state is not REENTER and self._ask(point.active, regs, fault):
             if regs.pc == point.address:
                 regs.go(point.slot_target)  # the same hit goes on
             elif running:
-                cb.step(Event.DONE)
+                cb.step(DONE)
             return True
         if running:
-            cb.step(Event.DONE)
+            cb.step(DONE)
         return False
 
     def home(self, pc: int) -> int | None:
@@ -88,24 +95,24 @@ class TrapDriver:
     # --- a hit
 
     def _hit(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
-        if cb.state is not State.IDLE:
-            if cb.state is State.HIT_SS and cb.point is point:
+        if cb.state is not IDLE:
+            if cb.state is HIT_SS and cb.point is point:
                 cb.reset()  # redirected out of the slot and back at the start: that hit never ends
             else:
                 point.missed()
-                cb.step(Event.PROBEPOINT, point)
+                cb.begin(point)
                 self._execute(cb, point, regs)
                 return
-        cb.step(Event.PROBEPOINT, point)
+        cb.begin(point)
         cb.probes = point.active
         try:
             diverted = self._pre(cb, regs)
         except BaseException:
             regs.go(point.address | point.insn.mode)
-            cb.step(Event.DONE)
+            cb.step(DONE)
             raise
         if diverted:
-            cb.step(Event.DONE)
+            cb.step(DONE)
         else:
             self._execute(cb, point, regs)
 
@@ -143,26 +150,26 @@ class TrapDriver:
         if slot is not None:
             regs.go(point.slot_target)
             if point.boosted:
-                cb.step(Event.DONE)
+                cb.step(DONE)
                 return
             cb.resume = target
-            if cb.state is not State.REENTER:
-                cb.step(Event.STEP)
+            if cb.state is not REENTER:
+                cb.step(STEP)
             return
         regs.go(target)
-        if cb.state is State.REENTER:
-            cb.step(Event.DONE)
+        if cb.state is REENTER:
+            cb.step(DONE)
         else:
-            cb.step(Event.NO_STEP)
+            cb.step(NO_STEP)
             self._post(cb, point, regs)
 
     def _slot_end(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
-        if cb.point is not point or cb.state not in (State.HIT_SS, State.REENTER):
+        if cb.point is not point or cb.state not in (HIT_SS, REENTER):
             regs.go(point.next)  # the tail changed, or the hit was given up, while the guest was inside
             return
         regs.go(cb.resume)
-        reentered = cb.state is State.REENTER
-        cb.step(Event.SLOT_END)
+        reentered = cb.state is REENTER
+        cb.step(SLOT_END)
         if not reentered:
             self._post(cb, point, regs)
 
@@ -179,17 +186,17 @@ class TrapDriver:
                         except Exception as error:
                             self._ask_about_exception(p, regs, error)
         finally:
-            cb.step(Event.DONE)
+            cb.step(DONE)
 
     # --- a function returns
 
     def _return(self, cb: ControlBlock, regs: Regs) -> None:
         """The guest is at the trampoline: send it to the true caller, then run the handlers."""
         instances = self._returns.pop(regs)
-        if cb.state is not State.IDLE:
+        if cb.state is not IDLE:
             self._returns.missed(instances)
             return
-        cb.step(Event.PROBEPOINT)
+        cb.begin(None)
         try:
             for ri in instances:
                 rp = ri.rp
@@ -202,7 +209,7 @@ class TrapDriver:
                         self._ask_about_exception(rp, regs, error)
         finally:
             self._returns.recycle(instances)
-            cb.step(Event.DONE)
+            cb.step(DONE)
             if self.closing:
                 self._owner.finish_closing()
 
@@ -211,12 +218,12 @@ class TrapDriver:
     def _in_slot(self, pc: int) -> Probepoint | None:
         slot = self._slots.slot_of(pc)
         site = None if slot is None else self._sites.get(slot)
-        return site.owner if site is not None and site.kind == Kind.SLOT else None
+        return site.owner if site is not None and site.kind is Kind.SLOT else None
 
     def _abandon(self, cb: ControlBlock) -> None:
         """The run ends outside the slot it was sent through: that hit never ends."""
-        while cb.state in (State.HIT_SS, State.REENTER):
-            cb.step(Event.DONE)
+        while cb.state in (HIT_SS, REENTER):
+            cb.step(DONE)
 
     def _fault_at_home(self, cb: ControlBlock, point: Probepoint, regs: Regs, error: GuestFault) -> None:
         """A simulated instruction touched memory it may not: as if it had faulted where it stands."""
@@ -224,9 +231,9 @@ class TrapDriver:
         regs.go(home)
         fault = Fault(access=error.access, address=error.address, text=error.reason)
         try:
-            handled = cb.state is not State.REENTER and self._ask(cb.probes, regs, fault)
+            handled = cb.state is not REENTER and self._ask(cb.probes, regs, fault)
         finally:
-            cb.step(Event.DONE)
+            cb.step(DONE)
         if not handled:
             raise GuestFault(error.reason, address=error.address, pc=point.address, access=error.access, symbol=point.where) from None
 

@@ -54,6 +54,11 @@ class Engine:
 
     # --- registers
 
+    def raw(self, register: int) -> tuple[Any, ...]:
+        """(read, write, handle, number, cell, reference): for hot callers who spell the call out themselves."""
+        cell = _u64()
+        return _held.uc_reg_read, _held.uc_reg_write, self.handle, ctypes.c_int(register), cell, ctypes.byref(cell)
+
     def reader(self, register: int, bits: int) -> Callable[[], int]:
         """A function that reads a register."""
         read, handle, number = _held.uc_reg_read, self.handle, ctypes.c_int(register)

@@ -7,6 +7,7 @@ every patch; pc is written with a single register write; nested runs end at thei
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -64,6 +65,7 @@ class UnicornMachine:
         self._owned = owned
         self._engine = Engine(uc)
         self._sink: Sink | None = None
+        self._trap: Callable[[Regs], bool] | None = None  # the sink's, looked up once
         self._depth = 0
         self._parked: BaseException | None = None
         self._interrupt: tuple[int, int] | None = None  # number, pc
@@ -75,6 +77,7 @@ class UnicornMachine:
         self._imports: dict[int, str] = {}
         self._modules: dict[str, list[tuple[int, int]]] = {}
         self._abandoned: Any = None
+        self._executable: dict[int, bool] = {}  # page -> may execute; forgotten whenever mappings may have changed
         self._heap = Heap(self._map_anywhere, self._unmap)
         self._exit = 0
         self._regs = self._make_regs()
@@ -165,9 +168,7 @@ class UnicornMachine:
         if name not in self._modules:
             raise Unsupported(f"no module {name!r}", hint=f"loaded: {', '.join(self._modules) or 'none'}")
         for start, size in self._modules.pop(name):
-            if self._sink is not None:
-                self._sink.unloading(start, start + size)
-            self._unmap(start, size)
+            self.unmap(start, size)
         self.symbols.remove_module(name)
 
     # --- memory
@@ -183,7 +184,7 @@ class UnicornMachine:
         """Write guest memory, whatever its protection; GuestFault where it is not mapped."""
         if data and not self._engine.write(addr, bytes(data)):
             raise GuestFault("memory is not mapped", address=addr, pc=self._regs.pc, access="write")
-        if data and self.executable(addr):
+        if data and self._is_code(addr):
             self._engine.drop_translations(addr, addr + len(data))
 
     def patch(self, addr: int, code: bytes) -> None:
@@ -206,7 +207,27 @@ class UnicornMachine:
 
     def executable(self, addr: int) -> bool:
         """True where the guest may execute."""
-        return any(start <= addr <= end and perms & const.UC_PROT_EXEC for start, end, perms in self.uc.mem_regions())
+        self._executable.clear()
+        return self._is_code(addr)
+
+    def _is_code(self, addr: int) -> bool:
+        page = addr & -PAGE
+        known = self._executable.get(page)
+        if known is None:
+            known = any(start <= addr <= end and perms & const.UC_PROT_EXEC for start, end, perms in self.uc.mem_regions())
+            self._executable[page] = known
+        return known
+
+    def map(self, addr: int, size: int, perms: str = "rwx") -> None:
+        """Map zeroed guest memory; addr and size in whole pages, perms of "r", "w", "x". NoMemory where it cannot be mapped."""
+        bits = {"r": const.UC_PROT_READ, "w": const.UC_PROT_WRITE, "x": const.UC_PROT_EXEC}
+        self._map(addr, size, sum(bits[c] for c in set(perms) & set("rwx")))
+
+    def unmap(self, addr: int, size: int) -> None:
+        """Unmap guest memory; probes in it are GONE."""
+        if self._sink is not None:
+            self._sink.unloading(addr, addr + size)
+        self._unmap(addr, size)
 
     def map_code(self, near: int | None = None) -> int:
         """Map an executable page as close to `near` as there is room; NoMemory where there is none."""
@@ -222,9 +243,10 @@ class UnicornMachine:
         return sorted((start, end + 1) for start, end, _ in self.uc.mem_regions())
 
     def _map(self, addr: int, size: int, perms: int) -> None:
+        self._executable.clear()
         try:
             self.uc.mem_map(addr, size, perms)
-        except unicorn.UcError as error:
+        except (unicorn.UcError, ctypes.ArgumentError) as error:
             raise NoMemory(f"cannot map {size:#x} bytes ({error})", address=addr, hint="choose another base") from None
 
     def _map_anywhere(self, size: int) -> int:
@@ -233,6 +255,7 @@ class UnicornMachine:
         return addr
 
     def _unmap(self, addr: int, size: int) -> None:
+        self._executable.clear()
         self._engine.drop_translations(addr, addr + size)
         self.uc.mem_unmap(addr, size)
 
@@ -265,6 +288,7 @@ class UnicornMachine:
         if sink is not None and self._sink is not None:
             raise AlreadyRegistered("this machine has a Kprobes already", hint="use that one, or close it first")
         self._sink = sink
+        self._trap = None if sink is None else sink.trap
         if not self._owned:
             if sink is not None:
                 self._add_hooks()
@@ -294,27 +318,37 @@ class UnicornMachine:
         self.uc.__dict__.pop("emu_start", None)
 
     def _interrupt_callback(self) -> Callable[[int, int, int], None]:
-        """The engine's interrupt hook. It never raises: what is raised inside is parked."""
-        regs, read_pc, write_pc = self._regs, self._read_pc, self._write_pc
-        number_of_traps = self._guest.number if self._guest.channel == BY_INTERRUPT else -1
-        bias = self._guest.pc_bias
+        """The engine's interrupt hook. It never raises: what is raised inside is parked.
+
+        The hottest code of the library: registers are moved by the engine's own calls with prebuilt arguments, and the
+        report's pc is put into Regs directly.
+        """
+        regs, bias = self._regs, self._guest.pc_bias
+        ours = self._guest.number if self._guest.channel == BY_INTERRUPT else -1
+        read_register, write_register, handle, number_of_pc, cell, reference = self._engine.raw(self._register(self.arch.regs.pc))
 
         def on_interrupt(_uc: int, number: int, _user: int) -> None:
-            outer = regs._pc, regs._target
+            outer_pc, outer_target = regs._pc, regs._target
             try:
-                pc = read_pc()
-                if number == number_of_traps and self._sink is not None:
-                    regs.at(pc - bias)
-                    if self._sink.trap(regs):
-                        write_pc(regs._target if regs._target is not None else pc - bias)
+                read_register(handle, number_of_pc, reference)
+                pc = cell.value
+                if number == ours and self._trap is not None:
+                    regs._pc = pc = pc - bias
+                    regs._target = None
+                    if self._trap(regs):
+                        target = regs._target
+                        cell.value = pc if target is None else target
+                        write_register(handle, number_of_pc, reference)
                         return
+                    pc += bias
                 self._unclaimed(number, pc)
             except BaseException as error:
                 if regs._target is not None:
-                    write_pc(regs._target)
+                    self._write_pc(regs._target)
                 self._park(error)
             finally:
-                regs._pc, regs._target = outer
+                regs._pc = outer_pc
+                regs._target = outer_target
 
         return on_interrupt
 
@@ -682,6 +716,7 @@ class UnicornMachine:
 
         def emu_start(begin: int, until: int, timeout: int = 0, count: int = 0) -> None:
             self._depth += 1
+            self._executable.clear()  # the owner maps memory as he likes
             try:
                 while True:
                     begin = self._owners_run(start, begin, until, timeout, count)
@@ -729,7 +764,7 @@ class UnicornMachine:
             self._remove_hooks()
         self._remove_bound_hook()
         self._engine.close()
-        self._sink = None
+        self._sink = self._trap = None
 
     def __enter__(self) -> UnicornMachine:
         return self

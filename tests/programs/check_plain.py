@@ -47,7 +47,8 @@ class Guest:
         argument: register of the first argument; None: on the stack. link: register of the return address; None: on the stack.
         link_offset: added to the return address in `link`. entry: register that has to hold the function's address.
         signed: 32-bit arguments are sign-extended, unsigned ones too. descriptors: a function's symbol is its descriptor.
-        setup: writes the registers compiled code needs. exit_insn: fills the page that functions return to.
+        setup: writes the registers compiled code needs. exit_insn: fills the page that functions return to,
+            where zeros would not do: CODE hooks do not reliably fire on an instruction the engine cannot decode.
     """
 
     arch: int
@@ -97,7 +98,8 @@ def sparc_setup(engine: uc.Uc) -> None:
 
 def arm(mode: int, setup: Callable[[uc.Uc], None] = lambda engine: None, model: int | None = None) -> Guest:
     return Guest(arch=uc.UC_ARCH_ARM, mode=mode, model=model, argument=a32.UC_ARM_REG_R0, result=a32.UC_ARM_REG_R0,
-                 sp=a32.UC_ARM_REG_SP, link=a32.UC_ARM_REG_LR, link_offset=1 if mode & uc.UC_MODE_THUMB else 0, setup=setup)  # fmt: skip
+                 sp=a32.UC_ARM_REG_SP, link=a32.UC_ARM_REG_LR, setup=setup,
+                 link_offset=1 if mode & uc.UC_MODE_THUMB else 0)  # fmt: skip
 
 
 def arm64(mode: int) -> Guest:
@@ -121,12 +123,14 @@ def ppc_guest(mode: int, msr: int, *, descriptors: bool = False) -> Guest:
 
 def riscv_guest(mode: int) -> Guest:
     return Guest(arch=uc.UC_ARCH_RISCV, mode=mode, argument=riscv.UC_RISCV_REG_A0, result=riscv.UC_RISCV_REG_A0,
-                 sp=riscv.UC_RISCV_REG_SP, link=riscv.UC_RISCV_REG_RA, signed=True, setup=or_into(riscv.UC_RISCV_REG_MSTATUS, 3 << 13))  # fmt: skip
+                 sp=riscv.UC_RISCV_REG_SP, link=riscv.UC_RISCV_REG_RA, signed=True, exit_insn=b"\x01\x00",
+                 setup=or_into(riscv.UC_RISCV_REG_MSTATUS, 3 << 13))  # fmt: skip
 
 
 def sparc_guest(mode: int, setup: Callable[[uc.Uc], None], bias: int = 0) -> Guest:
     return Guest(arch=uc.UC_ARCH_SPARC, mode=mode | BIG, argument=sparc.UC_SPARC_REG_O0, result=sparc.UC_SPARC_REG_O0,
-                 sp=sparc.UC_SPARC_REG_SP, link=sparc.UC_SPARC_REG_O7, link_offset=-8, setup=setup, stack_bias=bias)  # fmt: skip
+                 sp=sparc.UC_SPARC_REG_SP, link=sparc.UC_SPARC_REG_O7, link_offset=-8, setup=setup, stack_bias=bias,
+                 exit_insn=bytes.fromhex("01000000"))  # fmt: skip
 
 
 A, T, M64, P64 = uc.UC_MODE_ARM, uc.UC_MODE_THUMB, uc.UC_MODE_MIPS64, uc.UC_MODE_PPC64
@@ -216,7 +220,7 @@ class Runner:
         self.put(guest.link, EXIT + guest.link_offset)
         self.put(guest.entry, address)
         started = time.monotonic()
-        self.engine.emu_start(address, 0, timeout=TIMEOUT)  # `until` does not stop every machine
+        self.engine.emu_start(address, 0, timeout=TIMEOUT)  # not `until`: sparc64 runs past it
         if (time.monotonic() - started) * 1e6 >= TIMEOUT:
             raise TimeoutError("did not return")
         return int(self.engine.reg_read(guest.result)) & 0xFFFFFFFF

@@ -60,9 +60,10 @@ uint32_t test_divide32(uint32_t seed) {
 
 uint32_t test_divide64(uint32_t seed) {
     uint32_t state = seed, hash = 0;
-    for (int n = 0; n < 8; n++) {
-        uint64_t a = (uint64_t)next_random(&state) << 32 | next_random(&state);
-        uint64_t b = ((uint64_t)next_random(&state) << 32 | next_random(&state)) >> (n * 7) | 1;
+    for (int n = 0; n < 4; n++) {
+        uint64_t high = next_random(&state), a = high << 32 | next_random(&state), b;
+        high = next_random(&state);
+        b = (high << 32 | next_random(&state)) >> (n * 14) | 1;
         int64_t c = n & 1 ? -(int64_t)(b >> 2) - 1 : (int64_t)(b >> 2) + 1;
         hash = mix64(hash, a / b);
         hash = mix64(hash, a % b);

@@ -3,7 +3,13 @@
 
 uint64_t __udivmoddi4(uint64_t dividend, uint64_t divisor, uint64_t *remainder) {
     uint64_t quotient = 0, rest = 0;
-    for (int bit = 63; bit >= 0; bit--) {
+    uint32_t small = (uint32_t)dividend, by = (uint32_t)divisor;
+    if (small == dividend && by == divisor) {
+        if (remainder)
+            *remainder = small % by;
+        return small / by;
+    }
+    for (int bit = small == dividend ? 31 : 63; bit >= 0; bit--) {
         uint32_t carry = (uint32_t)(rest >> 63);
         rest = rest << 1 | (dividend >> bit & 1);
         quotient <<= 1;

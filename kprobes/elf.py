@@ -1,0 +1,276 @@
+"""ELF files, as pyelftools reads them, with every kind of damage turned into ImageError.
+
+What a loader needs comes from the program headers and the dynamic tags; sections are trusted only where there is nothing
+else (relocatable files, .symtab), because files without them, or with a wrong table, run all the same.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from elftools.common.exceptions import ELFError
+from elftools.common.utils import struct_parse
+from elftools.construct import Container
+from elftools.construct.core import ConstructError
+from elftools.elf.elffile import ELFFile
+from elftools.elf.gnuversions import GNUVerDefSection
+from elftools.elf.hash import ELFHashTable, GNUHashTable
+from elftools.elf.relocation import RelocationTable, RelrRelocationTable
+from elftools.elf.sections import Section, StringTableSection, SymbolTableIndexSection, SymbolTableSection
+
+from .errors import ImageError
+
+LIMIT = 1 << 30  #: bytes of memory that an image may ask for
+_MAX_LOADS = 256
+_DT_RELA = 7
+_FOREIGN = {  # first bytes -> (what it is, what to do)
+    b"MZ": ("a Windows executable", "only ELF files are loaded"),
+    b"\xcf\xfa\xed\xfe": ("a Mach-O file", "only ELF files are loaded"),
+    b"!<arch>": ("an archive", "take a member out of it: ar x FILE"),
+    b"#!": ("a script", "load the program that it starts"),
+    b"/* GNU ld": ("a linker script", "load the library that it names"),
+}
+_FETCH = "the file is damaged or cut off: build or fetch it again"
+_DAMAGE = (ELFError, ConstructError, ArithmeticError, LookupError, ValueError, TypeError, AttributeError, AssertionError,
+           MemoryError, EOFError, RecursionError, struct.error, zlib.error)
+
+
+@contextmanager
+def damage_is_error(name: str) -> Iterator[None]:
+    """pyelftools meets damage with whatever exception comes up; make it an ImageError."""
+    try:
+        yield
+    except _DAMAGE as error:
+        raise ImageError(f"{name}: {type(error).__name__}: {error}", hint=_FETCH) from error
+
+
+class Load(NamedTuple):
+    """Bytes at a link address; memory beyond them is zero. offset: in the file."""
+
+    vaddr: int
+    data: bytes
+    memsz: int
+    perms: str
+    offset: int = 0
+
+
+class Entry(NamedTuple):
+    """A row of a symbol table. section: an index, or "SHN_UNDEF", "SHN_ABS", "SHN_COMMON". local: bits 5-7 of st_other.
+    version: of a symbol whose version is not the default one."""
+
+    name: str
+    value: int
+    size: int
+    type: str | int
+    bind: str | int
+    section: str | int
+    local: int = 0
+    version: str = ""
+
+
+class Relocation(NamedTuple):
+    """offset: a link address (in relocatable files: within the section). addend: None where it stands in place."""
+
+    offset: int
+    type: int
+    symbol: int
+    addend: int | None
+
+
+class Elf:
+    """An ELF file. Constructing it and every method raise ImageError or, inside damage_is_error, whatever pyelftools raises."""
+
+    def __init__(self, data: bytes, name: str) -> None:
+        _refuse_foreign(data, name)
+        self.data, self.name = data, name
+        self._file = ELFFile(io.BytesIO(data))
+        self._structs: Any = self._file.structs
+        self.bits: int = self._file.elfclass
+        self.order = "little" if self._file.little_endian else "big"
+        self.machine = int.from_bytes(data[18:20], "little" if self._file.little_endian else "big")
+        self.flags: int = self._file["e_flags"]
+        self.type: str | int = self._file["e_type"]
+        self.entry: int = self._file["e_entry"]
+
+    # segments
+
+    @cached_property
+    def headers(self) -> list[Container]:
+        """The program headers."""
+        step, first, count = self._file["e_phentsize"], self._file["e_phoff"], self._file.num_segments()
+        if count and step < self._structs.Elf_Phdr.sizeof():
+            raise ImageError(f"{self.name}: program headers of {step} bytes", hint=_FETCH)
+        return [self._parse(self._structs.Elf_Phdr, first + n * step) for n in range(count)]
+
+    @cached_property
+    def loads(self) -> list[Load]:
+        """The LOAD segments, checked against the file's size and the address space."""
+        found = [h for h in self.headers if h["p_type"] == "PT_LOAD" and h["p_memsz"]]
+        if not found or len(found) > _MAX_LOADS:
+            raise ImageError(f"{self.name}: {len(found) or 'no'} LOAD segments",
+                             hint="link it into an executable or a shared object")
+        if sum(h["p_memsz"] for h in found) > LIMIT:
+            raise ImageError(f"{self.name}: its segments need more than {LIMIT >> 20} MiB", hint=_FETCH)
+        return [self._load(h) for h in found]
+
+    def _load(self, h: Container) -> Load:
+        if h["p_filesz"] > h["p_memsz"] or h["p_vaddr"] + h["p_memsz"] > 1 << self.bits:
+            raise ImageError(f"{self.name}: a segment does not fit in memory", address=h["p_vaddr"], hint=_FETCH)
+        perms = "".join(p for bit, p in ((4, "r"), (2, "w"), (1, "x")) if h["p_flags"] & bit)
+        return Load(h["p_vaddr"], self.bytes_at(h["p_offset"], h["p_filesz"]), h["p_memsz"], perms, h["p_offset"])
+
+    def bytes_at(self, offset: int, size: int) -> bytes:
+        """Bytes of the file; raises ImageError where it is too short."""
+        if offset + size > len(self.data):
+            raise ImageError(f"{self.name}: truncated: it needs {offset + size} bytes and has {len(self.data)}", hint=_FETCH)
+        return self.data[offset:offset + size]
+
+    def has(self, segment_type: str) -> bool:
+        """True where there is a program header of this type."""
+        return any(h["p_type"] == segment_type for h in self.headers)
+
+    # dynamic linking
+
+    @cached_property
+    def tags(self) -> dict[str | int, int]:
+        """Dynamic tags; empty for static programs."""
+        tags: dict[str | int, int] = {}
+        size = self._structs.Elf_Dyn.sizeof()
+        for h in (h for h in self.headers if h["p_type"] == "PT_DYNAMIC"):
+            for offset in range(h["p_offset"], h["p_offset"] + h["p_filesz"], size):
+                entry = self._parse(self._structs.Elf_Dyn, offset)
+                if entry["d_tag"] == "DT_NULL":
+                    break
+                tags.setdefault(entry["d_tag"], entry["d_val"])
+        return tags
+
+    def _offset(self, tag: str) -> int:
+        """File offset of what a tag points at."""
+        vaddr = self.tags[tag]
+        for load in self.loads:
+            if load.vaddr <= vaddr < load.vaddr + len(load.data):
+                return vaddr - load.vaddr + load.offset
+        raise ImageError(f"{self.name}: {tag} points outside every segment", address=vaddr, hint=_FETCH)
+
+    def dynamic_relocations(self) -> list[Relocation]:
+        """Of all tables that the dynamic tags name; in RELR's form, type -1."""
+        tags, found = self.tags, []
+        for tag, size, rela in (("DT_RELA", "DT_RELASZ", True), ("DT_REL", "DT_RELSZ", False)):
+            if tags.get(tag) and tags.get(size):
+                found += self._relocations(self._offset(tag), tags[size], rela)
+        if tags.get("DT_RELR") and tags.get("DT_RELRSZ"):
+            table = RelrRelocationTable(self._file, self._offset("DT_RELR"), tags["DT_RELRSZ"], tags["DT_RELRENT"])
+            found += [Relocation(r["r_offset"], -1, 0, None) for r in table.iter_relocations()]
+        if tags.get("DT_JMPREL") and tags.get("DT_PLTRELSZ"):
+            rela = tags.get("DT_PLTREL") == _DT_RELA
+            known = set(found)  # some linkers count the PLT's table in the other one too
+            found += [r for r in self._relocations(self._offset("DT_JMPREL"), tags["DT_PLTRELSZ"], rela) if r not in known]
+        return found
+
+    def _relocations(self, offset: int, size: int, rela: bool) -> list[Relocation]:
+        self.bytes_at(offset, size)
+        entries: Iterable[Any] = RelocationTable(self._file, offset, size, rela).iter_relocations()
+        mips64 = self._file["e_machine"] == "EM_MIPS" and self.bits == 64  # three composed types
+        return [Relocation(r["r_offset"], r["r_info"] & 0xFFFFFF if mips64 else r["r_info_type"], r["r_info_sym"],
+                           r["r_addend"] if rela else None) for r in entries]
+
+    def dynamic_symbols(self, at_least: int) -> list[Entry]:
+        """The dynamic symbol table; at_least: entries that the relocations use, for no tag tells the number."""
+        if "DT_SYMTAB" not in self.tags:
+            return []
+        size = self._structs.Elf_Sym.sizeof()
+        count = max(at_least, self._symbol_count())
+        self.bytes_at(offset := self._offset("DT_SYMTAB"), count * size)
+        header = _header(sh_type="SHT_DYNSYM", sh_offset=offset, sh_size=count * size, sh_entsize=size)
+        entries = self.symbols(SymbolTableSection(header, ".dynsym", self._file, self._strings))
+        return [e._replace(version=v) for e, v in zip(entries, self._versions(count), strict=True)]
+
+    @cached_property
+    def _strings(self) -> StringTableSection:
+        return StringTableSection(_header(sh_type="SHT_STRTAB", sh_offset=self._offset("DT_STRTAB")), ".dynstr", self._file)
+
+    def _symbol_count(self) -> int:
+        """The section header tells; without it the hash tables do, where linkers leave imports out of GNU's."""
+        counts = [s["sh_size"] // self._structs.Elf_Sym.sizeof() for s in self.sections if s["sh_type"] == "SHT_DYNSYM"]
+        hashed: Any
+        if not counts and "DT_GNU_HASH" in self.tags:
+            hashed = GNUHashTable(self._file, self._offset("DT_GNU_HASH"), None)  # type: ignore[arg-type]
+            counts.append(hashed.get_number_of_symbols())
+        if not counts and "DT_HASH" in self.tags:
+            hashed = ELFHashTable(self._file, self._offset("DT_HASH"), None, None)  # type: ignore[arg-type]
+            counts.append(hashed.get_number_of_symbols())
+        return max([self.tags.get("DT_MIPS_SYMTABNO", 0), *counts])
+
+    def _versions(self, count: int) -> list[str]:
+        if "DT_VERSYM" not in self.tags or "DT_VERDEF" not in self.tags:
+            return [""] * count
+        raw = self.bytes_at(self._offset("DT_VERSYM"), 2 * count)
+        indexes = struct.unpack(f"{'<' if self.order == 'little' else '>'}{count}H", raw)
+        header = _header(sh_type="SHT_GNU_verdef", sh_offset=self._offset("DT_VERDEF"), sh_info=self.tags["DT_VERDEFNUM"])
+        defined = GNUVerDefSection(header, ".gnu.version_d", self._file, self._strings)
+        # a damaged list may be a ring
+        names = {v["vd_ndx"]: next(iter(aux)).name for v, aux in itertools.islice(defined.iter_versions(), 0x1000)}
+        return [names.get(i & 0x7FFF, "") if i & 0x8000 else "" for i in indexes]
+
+    # sections
+
+    @cached_property
+    def sections(self) -> list[Section]:
+        """All sections; none where a file that runs without them has a damaged table (`sections_damaged`)."""
+        try:
+            return list(self._file.iter_sections())
+        except _DAMAGE:
+            if self.type == "ET_REL":
+                raise
+            return []
+
+    @property
+    def sections_damaged(self) -> bool:
+        """True where there should be sections and they cannot be read."""
+        return bool(self._file["e_shoff"]) and self._file["e_shnum"] and not self.sections
+
+    def symbols(self, table: SymbolTableSection) -> list[Entry]:
+        """The rows of a symbol table."""
+        wide = next((s for s in self.sections if isinstance(s, SymbolTableIndexSection)), None)
+        found = []
+        for n, symbol in enumerate(table.iter_symbols()):
+            info, section = symbol["st_info"], symbol["st_shndx"]
+            if section == 0xFFFF and wide is not None:
+                section = wide.get_section_index(n)
+            found.append(Entry(symbol.name, symbol["st_value"], symbol["st_size"], info["type"], info["bind"], section,
+                               symbol["st_other"]["local"]))
+        return found
+
+    def symbol_table(self) -> list[Entry]:
+        """The rows of .symtab; empty where it was stripped."""
+        return next((self.symbols(s) for s in self.sections if s["sh_type"] == "SHT_SYMTAB"
+                     and isinstance(s, SymbolTableSection)), [])
+
+    def section_relocations(self, wanted: Callable[[Section], bool]) -> list[tuple[int, list[Relocation]]]:
+        """(index of the section they are for, relocations), of every wanted relocation section."""
+        return [(s["sh_info"], self._relocations(s["sh_offset"], s["sh_size"], s["sh_type"] == "SHT_RELA"))
+                for s in self.sections if s["sh_type"] in ("SHT_REL", "SHT_RELA") and wanted(s)]
+
+    def _parse(self, shape: Any, offset: int) -> Any:
+        return struct_parse(shape, self._file.stream, offset)
+
+
+def _header(**known: Any) -> Container:
+    """A section header for a table that only the dynamic tags know."""
+    return Container(**{"sh_flags": 0, "sh_size": 0, "sh_addralign": 1, "sh_entsize": 0, "sh_info": 0, **known})
+
+
+def _refuse_foreign(data: bytes, name: str) -> None:
+    if data[:4] == b"\x7fELF":
+        return
+    for magic, (what, hint) in _FOREIGN.items():
+        if data.startswith(magic):
+            raise ImageError(f"{name}: {what}, not an ELF file", hint=hint)
+    raise ImageError(f"{name}: not an ELF file", hint="raw machine code is loaded with from_code(code, arch=...)")

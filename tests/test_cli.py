@@ -1,0 +1,278 @@
+"""The command: what it prints, where, and how it exits."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kprobes.cli import main, parse_call
+from kprobes.errors import EventError
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+X86, ARM = str(EXAMPLES / "demo.x86_64"), str(EXAMPLES / "demo.arm64")
+CRC = ("--call", 'crc32(0, "hello", 5)')
+
+
+def run(*words: str) -> Result:
+    result = CliRunner().invoke(main, words, prog_name="kprobes")
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+def caret(text: str) -> tuple[str, int]:
+    """The word a message's caret points at, and its column in the text above."""
+    above, below = re.search(r"\n  (.*)\n  ( *)\^", text).groups()  # type: ignore[union-attr]
+    return above[len(below) :].split(" ")[0], len(below)
+
+
+# --- trace
+
+
+@pytest.mark.parametrize(("file", "first"), [(X86, "%di"), (ARM, "%x0")])
+def test_trace_prints_hits_answer_and_table(file: str, first: str) -> None:
+    result = run("trace", file, "-e", f"p:crc crc32 crc={first} buf=+0($arg2):string len=$arg3:u32",
+                 "-e", "r:ret crc32 $retval len=$arg3:u32", "-e", "p main", *CRC)
+    assert result.exit_code == 0
+    hit, back = result.stdout.splitlines()
+    assert re.fullmatch(r'crc: \(crc32\+0x0/0x[0-9a-f]+\) crc=0x0 buf="hello" len=5', hit)
+    assert re.fullmatch(r"ret: \(\S+ <- crc32\) arg1=0x3610a686 len=5", back)
+    assert [line.split() for line in result.stderr.splitlines()] == [
+        ["crc32(0,", '"hello",', "5)", "=", "0x3610a686"],
+        ["event", "hits", "missed"], ["crc", "1", "0"], ["ret", "1", "0"], ["p_main_0", "0", "0"]]
+
+
+def test_trace_json_is_one_object_a_line() -> None:
+    result = run("trace", X86, "-e", "r:fib fib n=$arg1:u32 $retval:u32", "--json", "--call", "fib(3)")
+    records = [json.loads(line) for line in result.stdout.splitlines()]
+    fib = {0: 0, 1: 1, 2: 1, 3: 2}
+    assert all(record["args"]["arg2"] == fib[record["args"]["n"]] for record in records)
+    assert records[-1]["args"]["n"] == 3  # the outermost call returns last
+    assert all(record["name"] == "fib" and record["kind"] == "r" for record in records)
+    assert records[0]["caller"].startswith("fib+0x")
+
+
+@pytest.mark.parametrize("file", [X86, ARM])
+def test_trace_run_goes_from_the_entry_point(file: str) -> None:
+    result = run("trace", file, "-e", "p:fib fib", "-e", "r main $retval", "--run")
+    assert result.exit_code == 0
+    assert "arg1=0x0" in result.stdout.splitlines()[-1]  # main returns 0 when all its checks pass
+    assert result.stdout.count("fib: (fib+0x0/") > 50
+
+
+def test_trace_output_to_a_file(tmp_path: Path) -> None:
+    target = tmp_path / "hits"
+    result = run("trace", X86, "-e", "p:crc crc32", "-o", str(target), *CRC)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert target.read_text().startswith("crc: (crc32+0x0/")
+
+
+def test_trace_counts_what_a_small_pool_misses() -> None:
+    every = run("trace", X86, "-e", "p:fib fib", "-e", "r1:ret fib", "--call", "fib(5)")
+    (_, entries, _), (_, returns, missed) = (line.split() for line in every.stderr.splitlines()[-2:])
+    assert int(returns) + int(missed) == int(entries) and int(missed) > 0
+    assert every.stdout.count("ret: ") == int(returns)
+
+
+@pytest.mark.parametrize(("event", "word", "column"), [
+    ("p crc23", "crc23", 2), ("p:e crc32 %none", "%none", 10), ("r crc32+4", "crc32+4", 2), ("p crc32+1", "crc32+1", 2)])
+def test_wrong_event_is_status_2_with_a_caret(event: str, word: str, column: int) -> None:
+    result = run("trace", X86, "-e", "p main", "-e", event, *CRC)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert caret(result.stderr) == (word, column)
+
+
+def test_wrong_symbol_suggests_names() -> None:
+    assert "did you mean crc32" in run("trace", X86, "-e", "p crc23", *CRC).stderr
+    assert "did you mean crc32" in run("trace", X86, "-e", "p main", "--call", "crc23(1)").stderr
+
+
+def test_output_file_is_left_alone_when_an_event_is_wrong(tmp_path: Path) -> None:
+    target = tmp_path / "hits"
+    target.write_text("old")
+    assert run("trace", X86, "-e", "p crc23", "-o", str(target), *CRC).exit_code == 2
+    assert target.read_text() == "old"
+
+
+@pytest.mark.parametrize(("words", "reason"), [
+    (("--call", "string_length(16)"), "0x10"),
+    (("--call", "fib(30)", "--max-insns", "1000"), "raise the bound"),
+    (("--call", "fib(40)", "--timeout", "0.05"), "raise the bound"),
+])
+def test_failing_guest_is_status_1_with_the_table(words: tuple[str, ...], reason: str) -> None:
+    result = run("trace", X86, "-e", "p:len string_length", *words)
+    assert result.exit_code == 1
+    table, _, message = result.stderr.partition("kprobes: ")
+    assert table.split()[:4] == ["event", "hits", "missed", "len"]
+    assert message and "Traceback" not in result.output
+    assert reason in message
+
+
+@pytest.mark.parametrize("words", [
+    ("trace", X86, *CRC),
+    ("trace", X86, "-e", "p main"),
+    ("trace", X86, "-e", "p main", "--run", *CRC),
+    ("trace", X86, "-e", "p main", "--run", "--timeout", "0"),
+    ("trace", X86, "-e", "p main", "--run", "--max-insns", "0"),
+    ("trace", "/no/such/file", "-e", "p main", "--run"),
+    ("trace", __file__, "-e", "p main", "--run"),
+    ("trace", X86, "-e", "p main", "--run", "-o", "/no/such/directory/file"),
+    ("symbols", X86, "no_such_*"), ("symbols", X86, "crc_table"), ("symbols", str(EXAMPLES)),
+    ("check", X86, "no_such"), ("check", X86, "crc32+zz"),
+    ("nonsense",), ("archs", "extra"), ("--nonsense",),
+])
+def test_wrong_command_line_is_status_2_and_a_message(words: tuple[str, ...]) -> None:
+    result = run(*words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr and "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("words", [("--help",), ("-h",), *((c, "--help") for c in ("trace", "check", "symbols", "archs"))])
+def test_help(words: tuple[str, ...]) -> None:
+    result = run(*words)
+    assert result.exit_code == 0 and result.stdout.startswith("Usage: kprobes")
+
+
+def test_version() -> None:
+    result = run("--version")
+    assert result.exit_code in (0, 2)
+    assert re.fullmatch(r"kprobes \d+\.\d+.*\n", result.stdout) or "not installed" in result.stderr
+
+
+# --- check, symbols, archs
+
+
+@pytest.mark.parametrize(("file", "word"), [(X86, "ret"), (ARM, "ret")])
+def test_check_lists_every_instruction(file: str, word: str) -> None:
+    result = run("check", file, "crc32")
+    assert result.exit_code == 0
+    head, *lines = result.stdout.splitlines()
+    assert head == "crc32:" and re.match(r"  0x[0-9a-f]+ \+0x000  [0-9a-f ]+ ", lines[0])
+    assert re.search(rf" {word} +simulated$", result.stdout, re.MULTILINE)
+    assert re.search(r" (boosted|stepped)$", result.stdout, re.MULTILINE)
+
+
+def test_check_one_instruction_and_all() -> None:
+    assert len(run("check", X86, "crc32+0x3").stdout.splitlines()) == 2
+    everything = run("check", X86).stdout
+    assert everything.count(":\n") > 10 and "\ncrc32:\n" in everything
+    assert "refused: falls into the" in run("check", X86, "crc32+1").stdout
+
+
+def test_symbols_by_pattern() -> None:
+    lines = [line.split() for line in run("symbols", X86, "table_*").stdout.splitlines()]
+    assert lines[0] == ["address", "size", "name", "module"]
+    assert [line[2] for line in lines[1:]] == ["table_init", "table_insert", "table_lookup", "table_delete"]
+    assert [line[0] for line in lines[1:]] == sorted(line[0] for line in lines[1:])
+    assert "crc_table" not in run("symbols", X86).stdout  # data
+
+
+def test_archs() -> None:
+    rows = {line.split()[0]: line.split() for line in run("archs").stdout.splitlines()}
+    assert rows["x86_64"][1:] == ["64", "little", "yes", "yes", "yes"]
+
+
+# --- processes
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-c", "from kprobes.cli import main; main(prog_name='kprobes')", *words]
+
+
+def test_nothing_slow_is_imported_at_first() -> None:
+    code = "import sys, kprobes.cli; sys.exit('rich' in sys.modules or 'capstone' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=EXAMPLES.parent, check=False).returncode == 0
+
+
+def test_interrupt_is_status_130() -> None:
+    words = command("trace", X86, "-e", "p:go fib", "--call", "fib(45)")
+    with subprocess.Popen(words, cwd=EXAMPLES.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.readline()  # the guest is running
+        process.send_signal(signal.SIGINT)
+        process.stdout.read()
+        error = process.stderr.read()
+        assert process.wait(20) == 130
+    assert "kprobes: interrupted" in error and "Traceback" not in error
+
+
+def test_closed_output_is_quiet() -> None:
+    words = command("trace", X86, "-e", "p:go fib", "--call", "fib(18)")
+    with subprocess.Popen(words, cwd=EXAMPLES.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        error = process.stderr.read()
+        assert process.wait(20) == 141
+    assert error == ""
+
+
+def test_table_on_a_terminal() -> None:
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(command("trace", X86, "-e", "p:x crc32", *CRC), cwd=EXAMPLES.parent,
+                               stdout=subprocess.DEVNULL, stderr=theirs)
+    assert process.wait(20) == 0
+    os.close(theirs)
+    text = os.read(ours, 65536).decode()
+    os.close(ours)
+    assert re.search(r"event.*hits.*missed", text) and re.search(r"x\s+1\s+0", text)
+
+
+# --- the --call expression
+
+
+@pytest.mark.parametrize(("text", "function", "args"), [
+    ("f()", "f", ()),
+    (" lib:f ( 1 ,-2,+3 ) ", "lib:f", (1, -2, 3)),
+    ("f(0x1F, 0b101, 017, 0o17, 0, 00)", "f", (31, 5, 15, 15, 0, 0)),
+    (r"f('a', '\n', '\'', '\\', '\0', '\x7f', ',')", "f", (97, 10, 39, 92, 0, 127, 44)),
+    (r'f("", "a,b)", b"\x00\101\"\t", "é")', "f", (b"", b"a,b)", b'\0A"\t', "é".encode())),
+])
+def test_call_expression(text: str, function: str, args: tuple[Any, ...]) -> None:
+    call = parse_call(text)
+    assert (call.function, call.args) == (function, args)
+
+
+@pytest.mark.parametrize(("text", "position"), [
+    ("", 0), ("f", 0), ("f(", 2), ("f(1", 3), ("f(1,", 4), ("f(1,)", 4), ("f(,1)", 2), ("f(1 2)", 4), ("f(1))", 4), ("f() g()", 3),
+    ('f("abc)', 2), (r'f("ab\q")', 5), ("f('ab')", 2), ("f('é')", 2), ("f('')", 2), ("f(09)", 2), ("f(1x)", 2), ("f(__import__)", 2),
+    ("f(1.5)", 3), ("f(\\)", 2),
+])
+def test_wrong_call_expression_points_at_it(text: str, position: int) -> None:
+    with pytest.raises(EventError) as caught:
+        parse_call(text)
+    assert (caught.value.kind, caught.value.position) == ("BAD_CALL", position)
+
+
+@given(st.text(alphabet="f(),'\"\\x01b -é", max_size=20))
+def test_any_call_parses_or_is_an_error(text: str) -> None:
+    for expression in (text, f"f({text})"):
+        try:
+            parse_call(expression)
+        except EventError as error:
+            assert 0 <= error.position <= len(expression)
+
+
+@given(st.lists(st.one_of(st.integers(-(2**63), 2**64), st.binary(max_size=8))))
+def test_call_arguments_survive(args: list[int | bytes]) -> None:
+    words = [str(a) if isinstance(a, int) else 'b"' + "".join(f"\\x{byte:02x}" for byte in a) + '"' for a in args]
+    assert parse_call(f"f({', '.join(words)})").args == tuple(args)
+
+
+def test_call_does_not_hang_on_long_input() -> None:
+    start = time.monotonic()
+    with pytest.raises(EventError):
+        parse_call("f('" + "\\a" * 20000)
+    assert time.monotonic() - start < 2
