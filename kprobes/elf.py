@@ -234,7 +234,7 @@ class Elf:
     @property
     def sections_damaged(self) -> bool:
         """True where there should be sections and they cannot be read."""
-        return bool(self._file["e_shoff"]) and self._file["e_shnum"] and not self.sections
+        return bool(self._file["e_shoff"] and self._file["e_shnum"] and not self.sections)
 
     def symbols(self, table: SymbolTableSection) -> list[Entry]:
         """The rows of a symbol table."""

@@ -289,41 +289,26 @@ def _string(regs: Regs, address: int) -> str:
 
 def _plan(source: _Source, type: Type, symbols: Symbols) -> Plan:
     convert, size, word, where = _converter(type, symbols), type.size, source.word, source.where
-    if source.literal is not None:
-        return lambda regs, saved: source.literal
-    if where is None:
-        return _guarded(lambda regs, saved: convert(word(regs, saved)))
 
     def element(regs: Regs, address: int) -> Scalar:
-        if type.style == "string":  # an array of strings is an array of pointers
-            return _string(regs, regs.word(address) if type.count else address)
-        return convert(regs.word(address, size))
-
-    return _array(where, element, type) if type.count else _guarded(lambda regs, saved: element(regs, where(regs, saved)))
-
-
-def _guarded(plan: Plan) -> Plan:
-    def read(regs: Regs, saved: Saved) -> Value:
         try:
-            return plan(regs, saved)
-        except GuestFault:
-            return None
-    return read
-
-
-def _array(where: Read, element: Callable[[Regs, int], Scalar], type: Type) -> Plan:
-    offsets = range(0, type.count * type.size, type.size)
-
-    def one(regs: Regs, address: int) -> Scalar:
-        try:
-            return element(regs, address)
+            if type.style == "string":  # an array of strings is an array of pointers
+                return _string(regs, regs.word(address) if type.count else address)
+            return convert(regs.word(address, size))
         except GuestFault:
             return None
 
     def read(regs: Regs, saved: Saved) -> Value:
-        start = where(regs, saved)
-        return tuple([one(regs, start + offset) for offset in offsets])
-    return _guarded(read)
+        try:
+            if where is None:
+                return convert(word(regs, saved))
+            start = where(regs, saved)
+        except GuestFault:
+            return None
+        return tuple([element(regs, start + offset) for offset in offsets]) if offsets else element(regs, start)
+
+    offsets = range(0, type.count * size, size)
+    return read if source.literal is None else lambda regs, saved: source.literal
 
 
 # --- the grammar

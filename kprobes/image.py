@@ -1,156 +1,26 @@
-"""ELF files -> segments, relocations, symbols; and what guest memory holds once they have an address.
-
-`read_elf` parses, `Image.place` computes. Nothing here maps memory or runs code; every answer is a value.
-
-Thread-local storage is not set up: words that hold offsets from the thread pointer are bound as if it were 0, so code that
-uses them faults at a small (or, negative, a very high) address; `Placed.warnings` says so.
-"""
+"""ELF files -> segments, relocations, symbols. `read_elf` is the door; `Image.place` gives the image an address."""
 
 from __future__ import annotations
 
 import bisect
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-
-from attrs import field, frozen
+from typing import Any
 
 from .elf import LIMIT, Elf, Entry, Load, Relocation, damage_is_error
 from .errors import ImageError
-from .relocation_types import AARCH64, ARM, MIPS, PPC, PPC64, RISCV, SPARCV9, X86_64
-from .relocations import Memory, Row, Site, Target, apply, rows, signed, table
+from .placing import FUNCTIONS, PAGE, SPECIAL, Copy, Image, Import, Placed, Resolve, ResolveIfunc, Segment, memory_of, segment_at
+from .relocation_types import AARCH64, ARM, MIPS, PPC, PPC64, RISCV, SPARC, SPARC32PLUS, SPARCV9, X86_64
+from .relocations import Memory, rows, signed, table
 from .symbols import Symbol
 
-PAGE = 0x1000  #: bytes; segments are cut and merged at multiples of it
+__all__ = ["PAGE", "Copy", "Image", "Import", "Placed", "Resolve", "ResolveIfunc", "Segment", "read_elf"]
+
 _KINDS = {"ET_EXEC": "exec", "ET_DYN": "dyn", "ET_REL": "rel"}
-_FUNCTIONS = ("STT_FUNC", "STT_LOOS", "STT_LOPROC")  # STT_LOOS: an ifunc; STT_LOPROC: Thumb code in old ARM files
-_SPECIAL = ("_GLOBAL_OFFSET_TABLE_", "_gp_disp", "_gp", "__gnu_local_gp", ".TOC.")  # the linker's own; of a .o, ours
-_DESCRIPTOR = 24  # bytes: code address, TOC, environment (PPC64 ELFv1)
 _DF_1_PIE = 0x08000000
 _WRITE, _ALLOC, _EXEC, _TLS = 1, 2, 4, 0x400  # section flags
-
-
-@frozen(kw_only=True)
-class Segment:
-    """Memory to map. addr and memsz (bytes) are multiples of PAGE; what lies beyond `data` is zero. perms: out of "rwx"."""
-
-    addr: int
-    data: bytes = field(repr=lambda data: f"<{len(data)} bytes>")
-    memsz: int
-    perms: str
-
-
-@frozen(kw_only=True)
-class Import:
-    """An undefined symbol. kind: "func", "object" or "" where the file does not say. size: bytes, of objects, or 0."""
-
-    name: str
-    weak: bool
-    kind: str
-    size: int
-
-
-@frozen(kw_only=True)
-class Copy:
-    """Bytes of another image: after everything is mapped, copy `size` bytes from address `frm` to `to`."""
-
-    to: int
-    frm: int
-    size: int
-
-
-#: name of an undefined symbol -> its address (on ARM with bit 0 set for Thumb code; on PPC64 ELFv1 the function descriptor's,
-#: and the code itself is asked for as `.name`), or None where nobody has it
-Resolve = Callable[[str], int | None]
-#: address of an ifunc's resolver function -> the address to use for the function
-ResolveIfunc = Callable[[int], int]
-
-
-@frozen(kw_only=True)
-class Placed:
-    """An image at its address.
-
-    Attributes:
-        segments: disjoint, in order, relocated. symbols: at run addresses. entry: where a program starts, or None.
-        init: addresses of initialisation functions in the order in which they are due; nobody has called them.
-        local_entries: PPC64 ELFv2: function address -> bytes from it to the entry for callers of the same image.
-        copies: to be done after mapping. warnings: what will not work, one sentence each.
-    """
-
-    name: str
-    base: int
-    segments: tuple[Segment, ...]
-    symbols: tuple[Symbol, ...] = field(repr=lambda symbols: f"<{len(symbols)} symbols>")
-    entry: int | None
-    init: tuple[int, ...]
-    local_entries: dict[int, int]
-    copies: tuple[Copy, ...]
-    warnings: tuple[str, ...]
-
-
-@frozen(kw_only=True)
-class Image:
-    """A parsed file. Addresses are link addresses; `place` moves them.
-
-    Attributes:
-        name: module name, the file's base name. e_machine, e_flags: as in the file. bits: 32 or 64. order: "little" or "big".
-        kind: "exec" (fixed addresses), "dyn" (shared object or PIE), "rel" (.o, .ko; laid out here from address 0).
-        entry: None where there is none. symbols: functions and objects, a PLT stub of f as `f@plt`.
-        imports: undefined symbols by name. tls: it has thread-local storage.
-        init: (address, 0) of an initialisation function, (address, bytes) of a table of them, in the order in which they are due.
-        local_entries: see Placed. descriptors: PPC64 ELFv1: function symbols are descriptors.
-        relocates_itself: a static PIE with addends in place, see `place`. warnings: what could not be read.
-    """
-
-    name: str
-    e_machine: int
-    e_flags: int
-    bits: int
-    order: str
-    kind: str
-    segments: tuple[Segment, ...]
-    symbols: tuple[Symbol, ...] = field(repr=lambda symbols: f"<{len(symbols)} symbols>")
-    relocations: tuple[Relocation, ...] = field(repr=lambda relocations: f"<{len(relocations)} relocations>")
-    entries: tuple[Entry, ...] = field(repr=False)  #: the symbol table that relocations count in
-    imports: dict[str, Import] = field(repr=lambda imports: f"<{len(imports)} imports>")
-    entry: int | None = None
-    init: tuple[tuple[int, int], ...] = ()
-    tls: bool = False
-    relocates_itself: bool = False
-    local_entries: dict[int, int] = field(factory=dict)
-    got: int = 0  #: relocatable files: where the slots are that relocations ask for
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def lowest(self) -> int:
-        """Lowest link address, a multiple of PAGE."""
-        return self.segments[0].addr
-
-    @property
-    def span(self) -> int:
-        """Bytes from the lowest address to the end of the highest segment, a multiple of PAGE."""
-        return self.segments[-1].addr + self.segments[-1].memsz - self.lowest
-
-    @property
-    def descriptors(self) -> bool:
-        """PPC64 ELFv1: function symbols are descriptors. Old files do not say so; little-endian ones never are."""
-        return self.e_machine == PPC64 and self.e_flags & 3 != 2 and self.order == "big"
-
-    def place(self, base: int, resolve: Resolve, resolve_ifunc: ResolveIfunc | None = None, *,
-              module: str | None = None, relocate: bool = True) -> Placed:
-        """What memory holds with the image loaded `base` bytes above its link addresses.
-
-        base: a multiple of PAGE; 0 for kind "exec". resolve: addresses of undefined symbols; where it has none a weak symbol
-        is 0. resolve_ifunc: without it functions that choose their implementation at load time are bound to 0.
-        module: of the symbols; default: the image's name. relocate=False: leave that to the start-up code of a static PIE,
-        which would add the base a second time where addends stand in place.
-        Raises ImageError: no room, an undefined symbol, a relocation that is unknown or does not reach.
-        """
-        end = base + self.lowest + self.span
-        if base % PAGE or base + self.lowest < 0 or end > 1 << self.bits or self.kind == "exec" and base:
-            raise ImageError(f"{self.name}: cannot be moved by {base:#x}",
-                             hint=f"the base is a multiple of {PAGE:#x}, and 0 for executables with fixed addresses")
-        return _Placing(self, base, resolve, resolve_ifunc).placed(self.name if module is None else module, relocate)
+_COMMON = ("SHN_COMMON", 0xFF03)  # the second: MIPS's small ones; the value is an alignment
 
 
 def read_elf(source: str | os.PathLike[str] | bytes, name: str | None = None) -> Image:
@@ -184,14 +54,14 @@ def _contents(source: str | os.PathLike[str] | bytes, name: str | None) -> tuple
 
 def _loadable(elf: Elf) -> Image:
     segments = _merge(elf.loads)
-    memory = _memory(segments, 0, elf.order, elf.name)
+    memory = memory_of(segments, 0, elf.order, elf.name)
     raw = elf.dynamic_relocations() if elf.tags else _static_relocations(elf)
     entries = elf.dynamic_symbols(max((r.symbol + 1 for r in raw), default=0))
     relocations = (*_with_addends(raw, memory, elf), *_mips_got(elf, memory, len(entries)))
     _refuse_code_plt(elf, relocations)
     everything = [*elf.symbol_table(), *entries]
     return Image(
-        name=elf.name, e_machine=elf.machine, e_flags=elf.flags, bits=elf.bits, order=elf.order, kind=_KINDS[str(elf.type)],
+        name=elf.name, machine=elf.machine, flags=elf.flags, bits=elf.bits, order=elf.order, kind=_KINDS[str(elf.type)],
         segments=segments, symbols=(*_symbols(elf, everything, segments), *_plt_symbols(elf, relocations, entries)),
         relocations=relocations, entries=tuple(entries), imports=_imports(entries), entry=elf.entry or None,
         init=_init(elf), tls=elf.has("PT_TLS"), relocates_itself=_relocates_itself(elf), local_entries=_local(elf, everything),
@@ -227,10 +97,6 @@ def _up(value: int, align: int) -> int:
     return -(-value // align) * align
 
 
-def _memory(segments: Iterable[Segment], base: int, order: str, name: str) -> Memory:
-    return Memory(((s.addr + base, s.memsz, s.data) for s in segments), order, name)
-
-
 def _static_relocations(elf: Elf) -> list[Relocation]:
     """What is left in static programs: ifuncs, which name no symbol, in sections that are loaded."""
     found = elf.section_relocations(lambda s: bool(s["sh_flags"] & _ALLOC))
@@ -262,15 +128,15 @@ def _mips_got(elf: Elf, memory: Memory, symbols: int) -> Iterator[Relocation]:
 
 def _refuse_code_plt(elf: Elf, relocations: Iterable[Relocation]) -> None:
     """Old 32-bit PowerPC PLTs are code that the dynamic linker writes; DT_PPC_GOT marks the others."""
-    if elf.machine == PPC and not {"DT_LOPROC", "DT_PPC_GOT", 0x70000000} & elf.tags.keys():
-        if any(r.type == 21 for r in relocations):
-            raise ImageError(f"{elf.name}: its PLT is of the old kind that is written at run time", hint="link it with -msecure-plt")
+    marked = {"DT_LOPROC", "DT_PPC_GOT", 0x70000000} & elf.tags.keys()
+    if elf.machine == PPC and not marked and any(r.type == 21 for r in relocations):
+        raise ImageError(f"{elf.name}: its PLT is of the old kind, written at run time", hint="link it with -msecure-plt")
 
 
 def _imports(entries: Iterable[Entry]) -> dict[str, Import]:
     kinds: dict[str | int, str] = {"STT_FUNC": "func", "STT_LOOS": "func", "STT_OBJECT": "object"}
     return {e.name: Import(name=e.name, weak=e.bind == "STB_WEAK", kind=kinds.get(e.type, ""), size=e.size) for e in entries
-            if e.name and e.section == "SHN_UNDEF" and e.type not in ("STT_TLS", "STT_LOPROC") and e.name not in _SPECIAL}
+            if e.name and e.section == "SHN_UNDEF" and e.type not in ("STT_TLS", "STT_LOPROC") and e.name not in SPECIAL}
 
 
 def _init(elf: Elf) -> tuple[tuple[int, int], ...]:
@@ -300,7 +166,7 @@ def _relocatable(elf: Elf) -> Image:
     layout.slots = sum(row.slots for _, found in raw for r in found for row in rows(elf.machine, elf.bits, r.type))
     entries = layout.arrange(elf.symbol_table())
     segments = _merge(layout.loads)
-    memory = _memory(segments, 0, elf.order, elf.name)
+    memory = memory_of(segments, 0, elf.order, elf.name)
     relocations: list[Relocation] = []
     for section, found in raw:
         moved = [r._replace(offset=r.offset + layout.at[section]) for r in found]
@@ -308,7 +174,7 @@ def _relocatable(elf: Elf) -> Image:
         paired = elf.machine == MIPS and any(r.addend is None for r in found)
         relocations += _mips_pairs(explicit, entries) if paired else explicit
     return Image(
-        name=elf.name, e_machine=elf.machine, e_flags=elf.flags, bits=elf.bits, order=elf.order, kind="rel", segments=segments,
+        name=elf.name, machine=elf.machine, flags=elf.flags, bits=elf.bits, order=elf.order, kind="rel", segments=segments,
         symbols=_symbols(elf, entries, segments), relocations=tuple(relocations), entries=tuple(entries),
         imports=_imports(entries), local_entries=_local(elf, entries), got=layout.got, tls=layout.tls,
         init=tuple((layout.at[n], s["sh_size"]) for n, s in layout.members.items() if s["sh_type"] == "SHT_INIT_ARRAY"))
@@ -325,50 +191,159 @@ class _Layout:
         self.loads: list[Load] = []
         self.slots = 0  #: how many words the GOT may need
         self.got = 0
+        self._commons: dict[int, int] = {}  # symbol -> address
         if not self.members:
             raise ImageError(f"{elf.name}: nothing in it is to be loaded", hint="compile it again: it has no code and no data")
 
     def arrange(self, entries: list[Entry]) -> list[Entry]:
-        """Lay out; return the symbols at their addresses. Common symbols get theirs at the end."""
+        """Lay out; return the symbols at their addresses."""
         for perms in ("rx", "r", "rwx", "rw"):
-            self._group(perms)
-        return [self._moved(e) for e in entries]
+            self._group(perms, entries)
+        return [self._moved(n, e) for n, e in enumerate(entries)]
 
-    def _group(self, perms: str) -> None:
+    def _group(self, perms: str, entries: list[Entry]) -> None:
         start = end = _up(self.loads[-1].vaddr + self.loads[-1].memsz, PAGE) if self.loads else 0
         data = bytearray()
-        if perms == "rw" and self.slots:
+        if perms == "rw":
             self.got, end = start, start + self.slots * self._elf.bits // 8
         for n, s in sorted(self.members.items(), key=_small_data_first):
-            if perms != "r" + "w" * bool(s["sh_flags"] & _WRITE) + "x" * bool(s["sh_flags"] & _EXEC):
+            if _perms(s) != perms:
                 continue
             self.at[n] = _up(end, max(1, s["sh_addralign"]))
             end = self._checked(self.at[n] + s["sh_size"])
             if s["sh_type"] != "SHT_NOBITS":
                 data.extend(bytes(self.at[n] - start - len(data)) + self._elf.bytes_at(s["sh_offset"], s["sh_size"]))
+        for n, e in enumerate(entries if perms == "rw" else ()):
+            if e.section in _COMMON:
+                self._commons[n] = _up(end, max(1, e.value))
+                end = self._checked(self._commons[n] + e.size)
         if end > start:
             self.loads.append(Load(start, bytes(data), end - start, perms))
 
-    def _moved(self, e: Entry) -> Entry:
-        if e.section in ("SHN_COMMON", 0xFF03):  # the second: MIPS's small ones; the value is an alignment
-            addr = _up(self.loads[-1].vaddr + self.loads[-1].memsz, max(1, e.value)) if self.loads else 0
-            self._extend(addr, self._checked(addr + e.size))
-            return e._replace(value=addr, section="common")
+    def _moved(self, n: int, e: Entry) -> Entry:
+        if n in self._commons:
+            return e._replace(value=self._commons[n], section="common")
         if isinstance(e.section, str):
             return e
         if e.section not in self.at:
             return e._replace(section="none")
-        name = e.name or self.members[e.section].name
-        return e._replace(name=name, value=e.value + self.at[e.section])
-
-    def _extend(self, addr: int, end: int) -> None:
-        if self.loads and self.loads[-1].perms == "rw":
-            self.loads[-1] = self.loads[-1]._replace(memsz=end - self.loads[-1].vaddr)
-        else:
-            start = _up(addr, PAGE)
-            self.loads.append(Load(start, b"", end - addr, "rw"))
+        return e._replace(name=e.name or str(self.members[e.section].name), value=e.value + self.at[e.section])
 
     def _checked(self, end: int) -> int:
         if end > LIMIT:
             raise ImageError(f"{self._elf.name}: its sections need more than {LIMIT >> 20} MiB", hint="is the file damaged?")
         return end
+
+
+def _perms(section: Any) -> str:
+    return "r" + "w" * bool(section["sh_flags"] & _WRITE) + "x" * bool(section["sh_flags"] & _EXEC)
+
+
+def _small_data_first(member: tuple[int, Any]) -> tuple[bool, bool, int]:
+    """Data that code reaches with 16 bits from the GOT stands next to it; what has no bytes in the file comes last."""
+    n, section = member
+    small = section.name.startswith((".toc", ".got", ".sdata", ".sbss", ".lit"))
+    return section["sh_type"] == "SHT_NOBITS", not small, n
+
+
+def _mips_pairs(relocations: list[Relocation], entries: list[Entry]) -> list[Relocation]:
+    """An addend in place is cut in two: the high half's other half is the next low half's for the same symbol."""
+    low: dict[int, int] = {}
+    found = []
+    for r in reversed(relocations):
+        addend = r.addend or 0
+        if r.type in (6, 65):  # LO16, PCLO16
+            low[r.symbol] = addend
+        elif r.type == 9 and entries[r.symbol].bind == "STB_LOCAL":  # GOT16
+            addend = (addend << 16) + low.get(r.symbol, 0)
+        elif r.type in (5, 64):  # HI16, PCHI16: read as bits 31..16
+            addend += low.get(r.symbol, 0)
+        found.append(r._replace(addend=addend))
+    return found[::-1]
+
+
+# symbols
+
+
+def _symbols(elf: Elf, entries: Iterable[Entry], segments: tuple[Segment, ...]) -> tuple[Symbol, ...]:
+    """Functions and objects, each (name, address) once; of several versions only the default one keeps the plain name."""
+    entries = list(entries)
+    marks = _arm_marks(elf, entries)
+    found: dict[tuple[str, int], Symbol] = {}
+    versions: dict[tuple[str, int], str] = {}
+    for e in entries:
+        segment = segment_at(segments, e.value)
+        if segment is None or _hidden(elf, e):
+            continue
+        name, at, version = e.name.partition("@")  # .symtab has name@VERSION, and name@@VERSION for the default one
+        symbol = _symbol(elf, e, name, "x" in segment.perms, marks)
+        key = name, symbol.address
+        if key not in found or symbol.size > found[key].size:
+            found[key] = symbol
+        hidden = e.version or (version if at and not version.startswith("@") else "")
+        versions[key] = hidden if versions.get(key, hidden) else ""
+    addresses: dict[str, int] = {}
+    for name, _ in found:
+        addresses[name] = addresses.get(name, 0) + 1
+    return tuple(Symbol(f"{s.name}@{versions[key]}", s.address, s.size, s.module, s.mode, s.kind)
+                 if versions[key] and addresses[s.name] > 1 else s for key, s in found.items())
+
+
+def _hidden(elf: Elf, e: Entry) -> bool:
+    """What is no name for code or data: sections, files, registers, marks of the assembler, addresses of elsewhere."""
+    marks = elf.machine in (ARM, AARCH64, RISCV) and e.name[:2] in ("$a", "$t", "$d", "$x") and e.type == "STT_NOTYPE"
+    register = elf.machine in (SPARC, SPARC32PLUS, SPARCV9) and e.type == "STT_LOPROC"
+    elsewhere = e.section in ("SHN_UNDEF", "none") or (e.section == "SHN_ABS" and elf.type != "ET_EXEC")
+    unnamed = not e.name or e.name.startswith(".L") or e.type in ("STT_SECTION", "STT_FILE", "STT_TLS")
+    return marks or register or elsewhere or unnamed
+
+
+def _symbol(elf: Elf, e: Entry, name: str, executable: bool, marks: list[tuple[int, str]]) -> Symbol:
+    kind = {"STT_FUNC": "func", "STT_LOOS": "ifunc", "STT_OBJECT": "object", "STT_COMMON": "object"}.get(
+        str(e.type), "func" if executable else "object")
+    mode = 0
+    if elf.machine in (ARM, MIPS) and e.type in FUNCTIONS:
+        mode = e.value & 1  # Thumb; MIPS16 and microMIPS
+    elif marks and kind == "func":
+        at = bisect.bisect_right(marks, (e.value, "~")) - 1
+        mode = int(at >= 0 and marks[at][1] == "t")
+    return Symbol(name, e.value & ~1 if mode else e.value, e.size, "", mode, kind)
+
+
+def _arm_marks(elf: Elf, entries: Iterable[Entry]) -> list[tuple[int, str]]:
+    """Where ARM code ($a), Thumb code ($t) and data ($d) begin: the only sign for labels that are not typed."""
+    if elf.machine != ARM:
+        return []
+    return sorted((e.value, e.name[1]) for e in entries if e.name[:2] in ("$a", "$t", "$d") and e.type == "STT_NOTYPE")
+
+
+def _plt_symbols(elf: Elf, relocations: Iterable[Relocation], entries: Sequence[Entry]) -> Iterator[Symbol]:
+    """`f@plt` for the stubs that jump through f's slot."""
+    find = {X86_64: _x86_64_stubs, AARCH64: _aarch64_stubs}.get(elf.machine)
+    names = {r.offset: entries[r.symbol].name for r in relocations if r.symbol}
+    for section in elf.sections if find else ():
+        if section.name.startswith(".plt") and section["sh_type"] == "SHT_PROGBITS":
+            code = elf.bytes_at(section["sh_offset"], section["sh_size"])
+            for addr, size, slot in find(code, section["sh_addr"], section["sh_entsize"]) if find else ():
+                if names.get(slot):
+                    yield Symbol(f"{names[slot]}@plt", addr, size)
+
+
+def _x86_64_stubs(code: bytes, start: int, size: int) -> Iterator[tuple[int, int, int]]:
+    """[endbr64] [bnd] jmp *slot(%rip)"""
+    size = size if size in (8, 16) else 16
+    for at in range(0, len(code), size):
+        jump = code[at:at + size].find(b"\xff\x25")
+        if jump in (0, 1, 4, 5):
+            behind = at + jump + 6
+            yield start + at, size, start + behind + int.from_bytes(code[behind - 4:behind], "little", signed=True)
+
+
+def _aarch64_stubs(code: bytes, start: int, size: int) -> Iterator[tuple[int, int, int]]:
+    """[bti c] adrp x16, page; ldr x17, [x16, #offset]"""
+    words = [int.from_bytes(code[at:at + 4], "little") for at in range(0, len(code) - 3, 4)]
+    for n, (adrp, ldr) in enumerate(pairwise(words)):
+        if adrp & 0x9F00001F == 0x90000010 and ldr & 0xFFC003FF == 0xF9400211:
+            page = (start + 4 * n & ~0xFFF) + signed((adrp >> 5 & 0x7FFFF) << 2 | adrp >> 29 & 3, 21) * 0x1000
+            marked = n > 0 and words[n - 1] == 0xD503245F
+            yield start + 4 * n - 4 * marked, 16 + 4 * marked, page + (ldr >> 10 & 0xFFF) * 8

@@ -94,6 +94,17 @@ def test_wrong_event_is_status_2_with_a_caret(event: str, word: str, column: int
     assert caret(result.stderr) == (word, column)
 
 
+@pytest.mark.parametrize(("call", "word"), [("crc23(1)", "crc23(1)"), ("fib(99999999999999999999)", "99999999999999999999)")])
+def test_call_that_the_machine_cannot_make_points_at_it(call: str, word: str) -> None:
+    result = run("trace", X86, "-e", "p main", "--call", call)
+    assert result.exit_code == 2 and caret(result.stderr)[0] == word
+
+
+def test_call_of_an_address() -> None:
+    address = run("symbols", X86, "fib").stdout.split()[4]
+    assert run("trace", X86, "-e", "p main", "--call", f"{address}(10)").stderr.startswith(f"{address}(10) = 0x37\n")
+
+
 def test_wrong_symbol_suggests_names() -> None:
     assert "did you mean crc32" in run("trace", X86, "-e", "p crc23", *CRC).stderr
     assert "did you mean crc32" in run("trace", X86, "-e", "p main", "--call", "crc23(1)").stderr
@@ -246,9 +257,9 @@ def test_call_expression(text: str, function: str, args: tuple[Any, ...]) -> Non
 
 
 @pytest.mark.parametrize(("text", "position"), [
-    ("", 0), ("f", 0), ("f(", 2), ("f(1", 3), ("f(1,", 4), ("f(1,)", 4), ("f(,1)", 2), ("f(1 2)", 4), ("f(1))", 4), ("f() g()", 3),
-    ('f("abc)', 2), (r'f("ab\q")', 5), ("f('ab')", 2), ("f('é')", 2), ("f('')", 2), ("f(09)", 2), ("f(1x)", 2), ("f(__import__)", 2),
-    ("f(1.5)", 3), ("f(\\)", 2),
+    ("", 0), ("f", 0), ("f(", 2), ("f(1", 3), ("f(1,", 4), ("f(1,)", 4), ("f(,1)", 2), ("f(1 2)", 4), ("f(1))", 4),
+    ("f() g()", 3), ('f("abc)', 2), (r'f("ab\q")', 5), ("f('ab')", 2), ("f('é')", 2), ("f('')", 2), ("f(09)", 2), ("f(1x)", 2),
+    ("f(__import__)", 2), ("f(1.5)", 3), ("f(\\)", 2), (f"f({'9' * 5000})", 2),
 ])
 def test_wrong_call_expression_points_at_it(text: str, position: int) -> None:
     with pytest.raises(EventError) as caught:

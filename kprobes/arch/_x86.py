@@ -1,4 +1,4 @@
-"""What x86_64 and i386 share: an instruction length decoder, the near branches, rip-relative relocation.
+"""What x86_64 and i386 share: an instruction length decoder, the near branches, what must not be probed.
 
 An instruction is: legacy prefixes, REX, an opcode in one of the opcode maps, ModRM, SIB, displacement, immediate (Intel SDM
 volume 2, chapter 2 and appendix A; AMD APM volume 3, chapter 1 and appendix A). The tables say which opcodes there are and
@@ -46,10 +46,11 @@ one-byte|* C6-C7=F8 C8-CD CF-D3 D7-D8 D9/0 D9r/1 D9m/2-7 D9r/3 D9=D0 D9=E0-E1 D9
 one-byte|* DB=E0-E4 DB/5 DBr/6 DBm/7 DC DD/0-4 DDr/5 DDm/6-7 DEm DE/0-2 DE=D9 DE/4-7 DFm DF/0-3 DF=E0 DFr/5-6 E0-E9 EB-EF F1
 one-byte|* F4-FD FE/0-1 FF/0-2 FFm/3 FF/4 FFm/5 FF/6|32 06-07 0E 16-17 1E-1F 27 2F 37 3F 60-61 62m 82 9A C4-C5m CE D4-D6 EA
 one-byte|L 00-01m 08-09m 10-11m 18-19m 20-21m 28-29m 30-31m 80-81m/0-6 83m/0-6 86-87m F6-F7m/2-3 FE-FFm/0-1
-0F|* 00/0-5 01m/0-4 01m/6-7 01=C0-C6 01=C8-CB 01=CF-D1 01=D4-E8 01=EE-FF 02-03 05-09 0B 0Dm 0E 18-1F 20/0 20/2-4 21 22/0 22/2-4
-0F|* 23 30-35 37 40-4F 80-A5 A8-AD AF-B1 B2m B3 B4-B5m B6-B7 B9 BA/4-7 BB-C1 C7m/1 C7m/3-7 C7r/6-7 C8-CF FF|L ABm B0-B1m B3m BAm/5-7 BBm C0-C1m C7m/1
-0F|- 2A 2C-2D 60-6B 6E-70 71-72r/2 71-72r/4 71-72r/6 73r/2 73r/6 74-79 7E-7F AEm AEr/5-7 C3m C4 C5r D1-D5 D7r D8-E5 E7m E8-EF F1-F6 F7r F8-FE
-0F|66 2A 2C-2D 78r/0 79r AEm/6-7 AEr/6|F3 01m/5 01=EA 01=EC-ED 2Bm AEr/0-6 AEm/4 AEm/6 B8 D6r|F2 01=E9 2Bm 78-79r AEr/6 D6r
+0F|* 00/0-5 01m/0-4 01m/6-7 01=C0-C6 01=C8-CB 01=CF-D1 01=D4-E8 01=EE-FF 02-03 05-09 0B 0Dm 0E 18-1F 20/0 20/2-4 21 22/0
+0F|* 22/2-4 23 30-35 37 40-4F 80-A5 A8-AD AF-B1 B2m B3 B4-B5m B6-B7 B9 BA/4-7 BB-C1 C7m/1 C7m/3-7 C7r/6-7 C8-CF FF
+0F|L ABm B0-B1m B3m BAm/5-7 BBm C0-C1m C7m/1|66 2A 2C-2D 78r/0 79r AEm/6-7 AEr/6|F2 01=E9 2Bm 78-79r AEr/6 D6r
+0F|F3 01m/5 01=EA 01=EC-ED 2Bm AEr/0-6 AEm/4 AEm/6 B8 D6r|- D1-D5 D7r D8-E5 E7m E8-EF F1-F6 F7r F8-FE
+0F|- 2A 2C-2D 60-6B 6E-70 71-72r/2 71-72r/4 71-72r/6 73r/2 73r/6 74-79 7E-7F AEm AEr/5-7 C3m C4 C5r
 0F VEX1|- 10-12 13m 14-16 17m 28-29 2Bm 2E-2F 50r 51-5F C2 C6|F3 10-12 16 2A 2C-2D 51-53 58-5F 6F-70 7E-7F C2 E6
 0F VEX1|66 10-11 12-13m 14-15 16-17m 28-29 2Bm 2E-2F 50r 51 54-70 71-72r/2 71-72r/4 71-72r/6 73r/2-3 73r/6-7 74-76 7C-7F C2 C4
 0F VEX1|66 C5r C6 D0-D6 D7r D8-E6 E7m E8-EF F1-F6 F7r F8-FE|F2 10-12 2A 2C-2D 51 58-5A 5C-5F 70 7C-7D C2 D0 E6 F0m
@@ -59,8 +60,8 @@ VEX1|- 41-42r 44-47r 4A-4Br 77 90 91m 92-93r 98-99r AEm/2-3|66 41-42r 44-47r 4A-
 0F3A|- 0F CC|66 08-0F 14-17 20-22 40-42 44 60-63 CE-CF DF|F3 F0=C0
 3DNow|* 0C-0D 1C-1D 8A 8E 90 94 96-97 9A 9E A0 A4 A6-A7 AA AE B0 B4 B6-B7 BB BF
 VEX2|- 49m/0 49=C0 50-51 5Er 6Cr B0m D2-D3 DA F2 F3/1-3 F5 F7|F3 4Bm 50-51 5Cr 5Er 72 B0-B1m D2-D3 DA F5 F7
-VEX2|66 00-0F 13 16-19 1Am 1C-1E 20-25 28-29 2Am 2B 2C-2Fm 30-41 45-47 49m/0 4Bm 50-53 58-59 5Am 5Er 6Cr 78-79 8Cm 8Em 90-93m 96-9F A6-AF
-VEX2|66 B0-B1m B4-BF CF D2-D3 DA-DF E0-EFm F7|F2 49r 4Bm 50-51 5Cr 5Er B0m CB-CDr DA F5-F7
+VEX2|66 00-0F 13 16-19 1Am 1C-1E 20-25 28-29 2Am 2B 2C-2Fm 30-41 45-47 49m/0 4Bm 50-53 58-59 5Am 5Er 6Cr 78-79 8Cm 8Em 90-93m 96-9F
+VEX2|66 A6-AF B0-B1m B4-BF CF D2-D3 DA-DF E0-EFm F7|F2 49r 4Bm 50-51 5Cr 5Er B0m CB-CDr DA F5-F7
 VEX3|66 00-02 04-06 08-0F 14-19 1D 20-22 30-33r 38-39 40-42 44 46 48-4C 5C-63 68-6F 78-7F CE-CF DE-DF|F2 F0
 EVEX1|- 10-12 13m 14-16 17m 28-29 2Bm 2E-2F 51 54-5F 78-79 C2 C6|F3 10-12 16 2A 2C-2D 51 58-5F 6F-70 78-7B 7E-7F C2 E6
 EVEX1|66 10-11 12-13m 14-15 16-17m 28-29 2Bm 2E-2F 51 54-70 71/2 71/4 71/6 72/0-2 72/4 72/6 73/2-3 73/6-7 74-76 78-7B 7E-7F C2 C4
@@ -68,7 +69,7 @@ EVEX1|66 C5r C6 D1-D6 D8-E6 E7m E8-EF F1-F6 F8-FE|F2 10-12 2A 2C-2D 51 58-5A 5C-
 EVEX2|66 00 04 0B-0D 10-16 18-19 1A-1Bm 1C-29 2Am 2B-2D 30-40 42-47 4C-55 58-59 5A-5Bm 62-66 70-73 75-79 7A-7Cr 7D-7F 83 88-8B
 EVEX2|66 8D 8F 90-93m 96-9F A0-A3m A6-AF B4-BF C4 C6-C7m/1-2 C6-C7m/5-6 C8 CA-CD CF DC-DF
 EVEX2|F3 10-15 20-27 28-2Ar 30-35 38-3Ar 52 72|F2 52-53m 68 72 9A-9Bm AA-ABm
-EVEX3|- 08 0A 26-27 56-57 66-67 C2|66 00-01 03-05 08-0B 0F 14-1B 1D-1F 20-23 25-27 38-3B 3E-3F 42-44 50-51 54-57 66-67 70-73 CE-CF|F3 C2
+EVEX3|- 08 0A 26-27 56-57 66-67 C2|66 00-01 03-05 08-0B 0F 14-1B 1D-23 25-27 38-3B 3E-3F 42-44 50-51 54-57 66-67 70-73 CE-CF|F3 C2
 EVEX5|- 1D 2E-2F 51 58-5F 78-79 7C-7D|66 1D 5A-5B 6E 78-7E|F3 10-11 2A 2C-2D 51 58-5F 78-79 7B 7D|F2 5A 7A 7D
 EVEX6|- 13|66 13 2C-2D 42-43 4C-4F 96-9F A6-AF B6-BF|F3 56-57 D6-D7|F2 56-57 D6-D7
 XOP8|- 85-87 8E-8F 95-97 9E-9F A2-A3 A6 B6 C0-C3 CC-CF EC-EF
@@ -80,7 +81,7 @@ XOPA|- 10 12/0-1"""
 LOCK, ADDRESS, OPERAND, FS, GS, REP, REPNE, REX, REX_W = 1, 2, 4, 8, 16, 32, 64, 0x1000, 0x800  # REX: low nibble << 8 too
 LOCKED = 4  # stands in place of the mandatory prefix, which is numbered as VEX does: none, 66, F3, F2
 TWO_BYTE_MAP, THREE_D_NOW, NO_MAP = MAPS.index("0F"), MAPS.index("3DNow"), MAPS.index("no map")
-NUMBERED = {kind: {n: MAPS.index(f"{kind}{n:X}") for n in range(16) if f"{kind}{n:X}" in FORMS} for kind in ("VEX", "EVEX", "XOP")}
+NUMBERED = {kind: {n: MAPS.index(f"{kind}{n:X}") for n in range(16) if f"{kind}{n:X}" in MAPS} for kind in ("VEX", "EVEX", "XOP")}
 LETTERS = tuple("".join(grid.split()) for grid in FORMS.values())
 IMMEDIATE = {"b": (1, 1, 1), "B": (1, 1, 1), "w": (2, 2, 2), "W": (2, 2, 2), "e": (3, 3, 3), "D": (4, 4, 4), "z": (2, 4, 4),
              "Z": (2, 4, 4), "v": (2, 4, 8), "f": (4, 6, 6)}  # bytes by operand size 2, 4, 8
@@ -110,7 +111,7 @@ def _prefix_effects(wide: bool) -> dict[int, tuple[int, int]]:
     legacy = {0x66: (0xFF, OPERAND), 0x67: (0xFF, ADDRESS), 0xF0: (0xFF, LOCK), 0xF2: (0xFF & ~REP, REPNE),
               0xF3: (0xFF & ~REPNE, REP), 0x64: (0xFF & ~GS, FS), 0x65: (0xFF & ~FS, GS)}
     rex = {0x40 | bits: (0xFF, REX | bits << 8) for bits in range(16 if wide else 0)}
-    return legacy | rex | {byte: (null, 0) for byte in (0x26, 0x2E, 0x36, 0x3E)}
+    return legacy | rex | dict.fromkeys((0x26, 0x2E, 0x36, 0x3E), (null, 0))
 
 
 PREFIXES = {wide: _prefix_effects(wide) for wide in (False, True)}
@@ -186,7 +187,8 @@ def measure(code: bytes, wide: bool) -> Shape:
         opcode = code[size - 1]
     return Shape(table, opcode, prefix, seen, modrm, memory, relative, operand, address, at, at + disp, size)
 
-# --- Near branches
+
+# --- Near branches. A simulation reads and writes memory before it changes a register.
 
 
 @frozen(eq=False)
@@ -253,14 +255,17 @@ def _terms(shape: Shape, raw: bytes) -> list[tuple[int, int]]:
         pair = ((3, 6), (3, 7), (5, 6), (5, 7), (6,), (7,), (5,) if shape.modrm >> 6 else (), (3,))[rm]
         return [(number, 1) for number in pair]
     sib = raw[shape.disp_at - 1] if rm == 4 else 0x20 | rm  # 0x20: no index
-    base, index = sib & 7, sib >> 3 & 7 | shape.seen >> 6 & 8
+    base, index = sib & 7, sib >> 3 & 7 | (shape.seen >> 6 & 8 if rm == 4 else 0)
     terms = [(index, 1 << (sib >> 6))] if index != 4 else []
     return terms if base == 5 and shape.modrm < 0x40 else [*terms, (base | shape.seen >> 5 & 8, 1)]
 
 
+# --- Rows: what is not straight line
+
+
 @frozen
 class Row:
-    """Opcodes, in DEFINED's notation, that are not straight line."""
+    """Opcodes (in DEFINED's notation), and what is to be done with them."""
 
     at: str
     name: str
@@ -272,6 +277,7 @@ class Row:
 
 FAR = "far transfer: loads CS"
 EXCEPTION = "raises an exception, whose handler would see the slot's address"
+TRANSACTION = "part of a transaction: a trap inside aborts it"
 
 ROWS = (
     Row("one-byte|* E8", "CALL rel", call, direct=True),
@@ -288,13 +294,14 @@ ROWS = (
     Row("one-byte|* CC-CD F1|32 CE", "INT", reject=EXCEPTION),
     Row("0F|* 0B B9 FF", "UD", reject=EXCEPTION),
     Row("0F|* 05 07 34-35", "SYSCALL", reject="enters or leaves the system, which is told the address after it"),
-    Row("one-byte|* 8E/2|32 17", "MOV SS, POP SS", reject="holds traps off for one instruction: the trap after it would be passed over"),
-    Row("one-byte|* FA-FB", "CLI, STI", reject="changes whether interrupts arrive, which the trap after it depends on"),
+    Row("one-byte|* 8E/2|32 17", "MOV SS", reject="holds traps off for one instruction: the slot's end would be passed over"),
+    Row("one-byte|* FA-FB", "CLI, STI", reject="changes whether interrupts arrive before the slot's end"),
     Row("one-byte|* 6C-6F E4-E7 EC-EF", "IN, OUT", reject="port access: the engine's device would see the slot's address"),
-    Row("one-byte|* F4\n0F|* 01=C9 01=FB", "HLT, MWAIT", reject="waits for an event: the engine stops there"),
-    Row("one-byte|* C6-C7=F8\n0F|* 01=D5", "XBEGIN, XABORT, XEND", reject="part of a transaction: a trap inside aborts it", direct=True),
-    Row("0F|* 00/2-3 01m/2-3 01/6 01=D1 01=F8 22-23 30", "MOV CR", reject="changes privileged state, which the trap after it depends on"),
-    Row("0F|* 01r/0 01=CF 01=D4 01=D7-DF 01=FE-FF 37 AA C7m/6-7|- 78-79\n0F38|66 80-81m", "VMX, SVM, SGX, SMM",
+    Row("one-byte|* F4\n0F|* 01=C9 01=FB", "HLT, MWAIT", reject="waits for an event: the engine stops in the slot"),
+    Row("one-byte|* C7=F8", "XBEGIN", reject=TRANSACTION, direct=True),
+    Row("one-byte|* C6=F8\n0F|* 01=D5", "XABORT, XEND", reject=TRANSACTION),
+    Row("0F|* 00/2-3 01m/2-3 01/6 01=D1 01=F8 22-23 30", "MOV CR", reject="changes system state that the slot's end depends on"),
+    Row("0F|* 01r/0 01=CF 01=D4 01=D7-DF 01=FE-FF 37 AA C7m/6-7|- 78-79\n0F38|66 80-81m", "VMX",
         reject="enters, leaves or manages a virtual machine, an enclave or system management mode"),
 )
 
@@ -307,9 +314,9 @@ def _cells(table: str, wide: bool) -> Iterator[tuple[int, int]]:
         for prefix, *tokens in map(str.split, groups):
             for match in map(pattern.fullmatch, tokens):
                 first, last, *which = match.groups()  # type: ignore[union-attr]
-                modrms = _modrms(*which)
-                keys = itertools.product(maps.split(), prefixes[prefix], range(int(first, 16), int(last or first, 16) + 1))
-                yield from (((MAPS.index(name) << 3 | number) << 8 | opcode, modrms) for name, number, opcode in keys)
+                opcodes = range(int(first, 16), int(last or first, 16) + 1)
+                for name, number, opcode in itertools.product(maps.split(), prefixes[prefix], opcodes):
+                    yield (MAPS.index(name) << 3 | number) << 8 | opcode, _modrms(*which)
 
 
 @cache
@@ -318,6 +325,9 @@ def _modrms(kind: str, reg: str | None, reg_end: str | None, byte: str | None, b
     regs = range(int(reg or "0"), int(reg_end or reg or "7") + 1)
     values = range(int(byte or "0", 16), int(byte_end or byte or "FF", 16) + 1)
     return sum(1 << b for b in values if b >> 3 & 7 in regs and kind != ("m" if b >= 0xC0 else "r"))
+
+
+# --- Modes
 
 
 @frozen(eq=False)
@@ -361,27 +371,26 @@ class Mode:
     def _special(self, row: Row, shape: Shape, raw: bytes, addr: int) -> Insn:
         """An instruction that is refused or simulated."""
         after = addr + shape.size & (1 << self.bits) - 1
-        mask = 0xFFFF if shape.operand == 2 else (1 << self.bits) - 1
+        width = 2 if shape.operand == 2 else self.bits // 8
         immediate = _number(raw[shape.imm_at :])
-        target = after + immediate & mask if row.direct else None
+        target = after + immediate & (1 << 8 * width) - 1 if row.direct else None
         reject, simulate = row.reject or self._doubt(shape), None
         if not reject and row.simulate:
-            where = self._operand(shape, raw, after, mask) if target is None else lambda regs: target
-            near = Near(shape, after, immediate, 2 if shape.operand == 2 else self.bits // 8, self.names[1], where)
-            simulate = partial(row.simulate, near)
+            where = self._operand(shape, raw, after, width) if target is None else lambda regs: target
+            simulate = partial(row.simulate, Near(shape, after, immediate, width, self.names[1], where))
         return Insn(addr=addr, raw=raw, name=row.name, reject=reject, simulate=simulate, target=target, indirect=row.indirect)
 
     def _doubt(self, shape: Shape) -> str:
         """Why this near branch cannot be simulated faithfully; empty: it can."""
-        if self.bits == 64 and shape.operand == 2:  # the length too differs; it is taken as AMD and QEMU have it
+        if self.bits == 64 and shape.operand == 2:  # not even the length is sure; it is taken as AMD and QEMU have it
             return "operand-size prefix on a near branch: Intel ignores it, AMD truncates the address to 16 bits"
         segment = shape.memory and shape.seen & (FS | GS)
         return "the base address of its segment is not known" if segment and segment not in self.bases else ""
 
-    def _operand(self, shape: Shape, raw: bytes, after: int, mask: int) -> Simulate:
+    def _operand(self, shape: Shape, raw: bytes, after: int, width: int) -> Simulate:
         """The value of a near branch's register or memory operand."""
         if not shape.memory:
-            name = self.names[shape.modrm & 7 | shape.seen >> 5 & 8]
+            name, mask = self.names[shape.modrm & 7 | shape.seen >> 5 & 8], (1 << 8 * width) - 1
             return lambda regs: regs[name] & mask
         disp = _number(raw[shape.disp_at : shape.imm_at]) + (after if shape.relative else 0)
         terms = [(self.names[number], scale) for number, scale in _terms(shape, raw)]
@@ -389,7 +398,7 @@ class Mode:
 
         def load(regs: Regs) -> int:
             at = sum([regs[name] * scale for name, scale in terms], disp) & wrap
-            return regs.word(at + (regs[base] if base else 0), mask.bit_length() // 8)
+            return regs.word(at + (regs[base] if base else 0), width)
 
         return load
 
@@ -398,26 +407,13 @@ def _number(data: bytes) -> int:
     return int.from_bytes(data, "little", signed=True)
 
 
-def relocate(insn: Insn, to: int) -> bytes:
-    """The body at `to`, with a rip-relative operand where it was (64-bit mode). OutOfReach beyond 2 GiB."""
-    if insn.operand is None:
-        return insn.body
-    shape = measure(insn.body, wide=True)
-    after = to + shape.size
-    if shape.address == 4:  # wraps at 4 GiB: reaches from everywhere
-        disp = insn.operand - after & 0xFFFFFFFF
-    else:
-        disp = displacement(after, insn.operand, 32, 1, (1 << 64) - 1)
-    return insn.body[: shape.disp_at] + disp.to_bytes(4, "little") + insn.body[shape.imm_at :]
-
-
 # --- Powers
 
 TRAPS = Traps(probe={1: b"\xcc"}, end={0: b"\xcc"})  # INT3
 
 
 def jump(bits: int) -> Jump:
-    """JMP rel32: 2 GiB either way, everywhere in 32-bit mode."""
+    """JMP rel32: 2 GiB either way; in 32-bit mode that is everywhere."""
     return Jump(size=5, encode=lambda frm, to: b"\xe9" + displacement(frm + 5, to, 32, 1, (1 << bits) - 1).to_bytes(4, "little"))
 
 

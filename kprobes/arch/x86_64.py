@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ._base import Abi, Arch, Order, Registers
-from ._x86 import FS, GS, TRAPS, Mode, jump, landing, linkage, relocate
+from ._base import Abi, Arch, Insn, Order, Registers, displacement
+from ._x86 import FS, GS, TRAPS, Mode, jump, landing, linkage, measure
 
 LOW = ("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi")  # by number
 HIGH = tuple(f"r{n}" for n in range(8, 16))
@@ -16,9 +16,24 @@ REGISTERS = Registers(
            *XMM, "mxcsr", *ST, "fpcw", "fpsw", "fptag"),
     pc="rip", sp="rsp", flags="rflags",
     aliases={**{name[1:]: name for name in LOW}, "ip": "rip", "flags": "rflags"},
-    widths={**dict.fromkeys((*SEGMENTS, "fpcw", "fpsw", "fptag"), 16), "mxcsr": 32, **dict.fromkeys(XMM, 128), **dict.fromkeys(ST, 80)},
+    widths={**dict.fromkeys((*SEGMENTS, "fpcw", "fpsw", "fptag"), 16), "mxcsr": 32,
+            **dict.fromkeys(XMM, 128), **dict.fromkeys(ST, 80)},
 )
 MODE = Mode(64, LOW + HIGH, {FS: "fs_base", GS: "gs_base"})
+
+
+def relocate(insn: Insn, to: int) -> bytes:
+    """The body at `to`, a rip-relative operand where it was. OutOfReach beyond 2 GiB."""
+    if insn.operand is None:
+        return insn.body
+    shape = measure(insn.body, wide=True)
+    after = to + shape.size
+    if shape.address == 4:  # eip-relative wraps at 4 GiB, so it reaches from everywhere
+        disp = insn.operand - after & 0xFFFFFFFF
+    else:
+        disp = displacement(after, insn.operand, 32, 1, (1 << 64) - 1)
+    return insn.body[: shape.disp_at] + disp.to_bytes(4, "little") + insn.body[shape.imm_at :]
+
 
 X86_64 = Arch(
     name="x86_64", bits=64, order=Order.LITTLE, insn_align=1, max_insn=15, regs=REGISTERS, traps=TRAPS, decode=MODE.decode,

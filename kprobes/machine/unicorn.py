@@ -35,6 +35,7 @@ Argument = Union[int, bool, bytes, bytearray, str, None]
 PAGE = 0x1000
 STACK_SIZE = 1 << 20
 IMAGE_BASE = 0x400000
+NEAR_ZERO = 0x10000  # bytes from a thread pointer of 0, either way, that count as thread-local
 MAX_DEPTH = 16  # nested runs; the engine dies at 64
 
 
@@ -51,6 +52,7 @@ class UnicornMachine:
 
     page_size = PAGE
     cpus = 1
+    image_base = IMAGE_BASE
 
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest, *, owned: bool = True) -> None:
         """Use load(), from_code() or attach()."""
@@ -74,8 +76,11 @@ class UnicornMachine:
         self._bounds: list[int] = []
         self._hooks: list[int] = []
         self._bound_hook: int | None = None
-        self._imports: dict[int, str] = {}
+        self._imports: dict[int, str] = {}  # stub -> import it stands for
+        self._ifuncs: dict[int, int] = {}  # stub -> resolver of the function it stands for
+        self._resolved: dict[int, int] = {}  # resolver -> the function it chose
         self._modules: dict[str, list[tuple[int, int]]] = {}
+        self._thread_local = False  # an image uses thread-local storage, which nobody has set up
         self._abandoned: Any = None
         self._executable: dict[int, bool] = {}  # page -> may execute; forgotten whenever mappings may have changed
         self._heap = Heap(self._map_anywhere, self._unmap)
@@ -99,7 +104,7 @@ class UnicornMachine:
         among the system's libraries. Raises ImageError, Unsupported.
         """
         image = _loader.read(file, name)
-        machine = cls._open(architectures.of_elf(image.machine, image.bits, image.order))
+        machine = cls._open(architectures.of_elf(image.e_machine, image.bits, image.order))
         _loader.place(machine, image, base, main=True)
         return machine
 
@@ -146,6 +151,13 @@ class UnicornMachine:
         self.regs.sp = stack + STACK_SIZE - 4096
         self._exit = self.map_code()
         self._write_filler(self._exit, PAGE)
+
+    def _enter(self, entry: int) -> None:
+        """Stand at a program's entry, which returns to the place where runs end."""
+        if self.arch.linkage is not None:
+            self._regs.sp -= self.arch.linkage.pushed
+            self.arch.linkage.set(self._regs, self._exit | self.arch.linkage.mode)
+        self._write_pc(entry)
 
     def _add_symbols(self, symbols: Mapping[str, int | tuple[int, int]] | None) -> None:
         for name, where in (symbols or {}).items():
@@ -217,6 +229,10 @@ class UnicornMachine:
             known = any(start <= addr <= end and perms & const.UC_PROT_EXEC for start, end, perms in self.uc.mem_regions())
             self._executable[page] = known
         return known
+
+    def _map_segment(self, addr: int, size: int, perms: str) -> None:
+        """Map a piece of an image with its own permissions."""
+        self.map(addr, size, perms)
 
     def map(self, addr: int, size: int, perms: str = "rwx") -> None:
         """Map zeroed guest memory; addr and size in whole pages, perms of "r", "w", "x". NoMemory where it cannot be mapped."""
@@ -364,6 +380,9 @@ class UnicornMachine:
                 if self._sink is not None and self._sink.trap(regs):
                     write_pc(regs._target if regs._target is not None else pc)
                     return True
+                if pc in self._ifuncs:
+                    write_pc(self._choose(self._ifuncs[pc]))
+                    return True
             except BaseException as error:
                 if regs._target is not None:
                     write_pc(regs._target)
@@ -382,13 +401,17 @@ class UnicornMachine:
 
     def _unclaimed(self, number: int, pc: int) -> None:
         """An interrupt that is not ours: the guest's own."""
+        stub = pc - self._guest.pc_bias
+        if number == self._guest.number and stub in self._ifuncs:
+            self._write_pc(self._choose(self._ifuncs[stub]))
+            return
         if self.interrupt_handler is not None:
             self._regs.at(pc)
             if self.interrupt_handler(self._regs, number):
                 self._write_pc(self._regs.target if self._regs.target is not None else pc)
                 return
         if self._owned:
-            self._interrupt = number, pc
+            self._interrupt = number, stub if number == self._guest.number else pc
             self._engine.stop()
         elif not any(type(c).__name__ == "HOOK_INTR_CFUNC" or isinstance(c, _OWNERS_INTR) for c in self.uc._callbacks.values()):
             self._park(unicorn.UcError(const.UC_ERR_EXCEPTION))  # what the engine says when nobody hooks interrupts
@@ -442,11 +465,17 @@ class UnicornMachine:
             symbol = self.symbols[function]
             value = symbol.address | symbol.mode
             if symbol.kind == "ifunc":
-                value = self.call(value)
+                value = self._choose(value)
         else:
             value = function
         entry = self.arch.code_address(value, self.read)
         return entry.addr | entry.mode
+
+    def _choose(self, resolver: int) -> int:
+        """The function that an ifunc's resolver chooses."""
+        if resolver not in self._resolved:
+            self._resolved[resolver] = self.call(resolver)
+        return self._resolved[resolver]
 
     def _pass(self, args: tuple[Argument, ...], copies: list[tuple[int, bytearray | None, int]]) -> None:
         """Set up the arguments and the stack as at function entry (before the return address is set)."""
@@ -674,6 +703,8 @@ class UnicornMachine:
             raise GuestFault("the guest ran into the library's exit page", address=pc, pc=pc, access="fetch")
         where = self.symbols.describe(pc)
         at = f" at {fault.address:#x}" if fault.address is not None and fault.address != pc else ""
+        if self._thread_local and fault.address is not None and min(fault.address, self.arch.mask + 1 - fault.address) < NEAR_ZERO:
+            at += ", where thread-local storage would be: it is not set up"
         raise GuestFault(f"{fault.text or fault.access}{at}", address=pc if fault.address is None else fault.address, pc=pc, access=fault.access,
                          symbol=None if where.startswith("0x") else where, number=fault.number)
 
@@ -702,7 +733,8 @@ class UnicornMachine:
 
         hook = self._engine.hook(const.UC_HOOK_MEM_INVALID, MEM(on_failure))
         try:
-            self._engine.start(self.arch.same_mode(self._regs, pc), pc)
+            insn = self.arch.decode(self._engine.read(pc, self.arch.max_insn) or b"", pc)
+            self._engine.start(self.arch.same_mode(self._regs, pc), insn.next)
         finally:
             self._engine.unhook(hook)
         self._write_pc(self.arch.same_mode(self._regs, pc))

@@ -1,0 +1,93 @@
+"""What a probe must not do: make a difference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from attrs import frozen
+
+from ..errors import GuestFault
+from ..regs import Regs
+
+
+@frozen
+class Difference:
+    """One thing that is not as it is without probes.
+
+    Attributes:
+        what: "register x0", "memory 0x1000", "fault", "result", "handlers", ... plain, probed: as strings.
+        where: the run it was seen in, for people.
+    """
+
+    what: str
+    plain: str
+    probed: str
+    where: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}: {self.plain} without probes, {self.probed} with them"
+
+
+@frozen
+class Ending:
+    """How a run ended.
+
+    Attributes:
+        result: what the run returned. fault: a GuestFault's facts, or another exception's type and text, or None.
+    """
+
+    result: Any = None
+    fault: tuple[Any, ...] | None = None
+
+
+def ending(run: Callable[[], Any]) -> Ending:
+    """Run, and say how it ended. Exceptions other than the library's are the caller's."""
+    try:
+        return Ending(run())
+    except GuestFault as error:
+        return Ending(None, facts(error))
+
+
+def facts(error: GuestFault) -> tuple[Any, ...]:
+    """What must be the same of two faults."""
+    return type(error).__name__, error.access, error.pc, error.address, error.number
+
+
+def registers(regs: Regs, names: Iterable[str] | None = None) -> dict[str, int]:
+    """The registers by name; default: all."""
+    return {name: regs[name] for name in (regs.arch.regs.names if names is None else names)}
+
+
+def compare_registers(plain: dict[str, int], probed: dict[str, int], where: str) -> list[Difference]:
+    """Registers that differ."""
+    if plain == probed:
+        return []
+    return [Difference(f"register {name}", hex(plain[name]), hex(probed[name]), where) for name in plain if plain[name] != probed[name]]
+
+
+def compare_bytes(base: int, plain: bytes, probed: bytes, where: str) -> list[Difference]:
+    """The first run of bytes that differs, if any."""
+    if plain == probed:
+        return []
+    start = next((i for i, (a, b) in enumerate(zip(plain, probed, strict=False)) if a != b), min(len(plain), len(probed)))
+    end = start + 1
+    while end < min(len(plain), len(probed), start + 16) and plain[end] != probed[end]:
+        end += 1
+    return [Difference(f"memory {base + start:#x}", plain[start:end].hex(), probed[start:end].hex(), where)]
+
+
+def compare_endings(plain: Ending, probed: Ending, where: str) -> list[Difference]:
+    """Results and faults that differ."""
+    out = []
+    if plain.fault != probed.fault:
+        out.append(Difference("fault", _fault(plain.fault), _fault(probed.fault), where))
+    if plain.result != probed.result:
+        out.append(Difference("result", repr(plain.result), repr(probed.result), where))
+    return out
+
+
+def _fault(fault: tuple[Any, ...] | None) -> str:
+    if fault is None:
+        return "none"
+    return " ".join(hex(f) if isinstance(f, int) else str(f) for f in fault)

@@ -1,0 +1,95 @@
+"""Recorder: handlers that write down, in order, what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..core.probe import Kprobe, KretprobeInstance, Probe
+from ..regs import Regs
+
+Handler = Callable[[Any, Regs], int]
+
+
+class Recorder:
+    """Makes handlers for every kind of probe; each hit adds one line to `lines`: "pre a", "post a", "entry f", "return f".
+
+    values: what to append to a line, as ` name=0x1`: "pc", "arg0", "arg1", ..., "return_value", a register's name, or a
+    function of regs.
+
+    Attributes:
+        lines: the transcript so far.
+    """
+
+    def __init__(self, *values: str | Callable[[Regs], Any]) -> None:
+        self.lines: list[str] = []
+        self._values = values
+
+    def pre(self, name: str, result: int = 0) -> Handler:
+        """A pre_handler that returns `result`."""
+        return self._handler(f"pre {name}", result)
+
+    def post(self, name: str) -> Callable[[Any, Regs, int], None]:
+        """A post_handler."""
+        note = self._handler(f"post {name}", 0)
+
+        def post_handler(p: Any, regs: Regs, flags: int) -> None:
+            note(p, regs)
+
+        return post_handler
+
+    def fault(self, name: str, result: int = 0) -> Callable[[Any, Regs, int], int]:
+        """A fault_handler that returns `result`; its line ends with the signal number, or the exception's class."""
+
+        def fault_handler(p: Any, regs: Regs, trapnr: int) -> int:
+            what = trapnr if regs.exception is None else type(regs.exception).__name__
+            self.note(f"fault {name} {what}", regs)
+            return result
+
+        return fault_handler
+
+    def entry(self, name: str, result: int = 0) -> Callable[[KretprobeInstance, Regs], int]:
+        """An entry_handler of a return probe that returns `result`."""
+        return self._handler(f"entry {name}", result)
+
+    def returns(self, name: str) -> Callable[[KretprobeInstance, Regs], int]:
+        """The handler of a return probe."""
+        return self._handler(f"return {name}", 0)
+
+    def mirror(self, name: str, count: int) -> Callable[..., None]:
+        """The entry of a jprobe for a function of `count` arguments (at most 6): the line shows them."""
+
+        def mirror(*args: int) -> None:
+            self.lines.append(" ".join([f"mirror {name}", *map(hex, args)]))
+
+        arguments = ", ".join("abcdef"[:count])
+        made: Callable[..., None] = eval(f"lambda {arguments}: mirror({arguments})", {"mirror": mirror})
+        return made
+
+    def both(self, name: str, **fields: Any) -> Kprobe:
+        """A Kprobe with both handlers."""
+        return Kprobe(pre_handler=self.pre(name), post_handler=self.post(name), **fields)
+
+    def note(self, line: str, regs: Regs) -> None:
+        """Add a line by hand, with the values."""
+        self.lines.append(" ".join([line, *(_show(value, regs) for value in self._values)]))
+
+    def take(self) -> list[str]:
+        """The lines so far; the transcript starts afresh."""
+        lines, self.lines = self.lines, []
+        return lines
+
+    def _handler(self, line: str, result: int) -> Handler:
+        def handler(owner: Probe | KretprobeInstance, regs: Regs) -> int:
+            self.note(line, regs)
+            return result
+
+        return handler
+
+
+def _show(value: str | Callable[[Regs], Any], regs: Regs) -> str:
+    if not isinstance(value, str):
+        return str(value(regs))
+    if value.startswith("arg") and value[3:].isdigit():
+        return f"{value}={regs.arg(int(value[3:])):#x}"
+    return f"{value}={getattr(regs, value) if value in ('pc', 'sp', 'return_value') else regs[value]:#x}"
