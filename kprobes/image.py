@@ -10,12 +10,12 @@ from typing import Any
 
 from .elf import LIMIT, Elf, Entry, Load, Relocation, damage_is_error
 from .errors import ImageError
-from .placing import FUNCTIONS, PAGE, SPECIAL, Copy, Image, Import, Placed, Resolve, ResolveIfunc, Segment, memory_of, segment_at
+from .placing import FUNCTIONS, SPECIAL, Copy, Image, Import, Placed, Resolve, ResolveIfunc, Segment, memory_of, page_size, segment_at
 from .relocation_types import AARCH64, ARM, MIPS, PPC, PPC64, RISCV, SPARC, SPARC32PLUS, SPARCV9, X86_64
 from .relocations import Memory, rows, signed, table
 from .symbols import Symbol
 
-__all__ = ["PAGE", "Copy", "Image", "Import", "Placed", "Resolve", "ResolveIfunc", "Segment", "read_elf"]
+__all__ = ["Copy", "Image", "Import", "Placed", "Resolve", "ResolveIfunc", "Segment", "page_size", "read_elf"]
 
 _KINDS = {"ET_EXEC": "exec", "ET_DYN": "dyn", "ET_REL": "rel"}
 _DF_1_PIE = 0x08000000
@@ -53,7 +53,7 @@ def _contents(source: str | os.PathLike[str] | bytes, name: str | None) -> tuple
 
 
 def _loadable(elf: Elf) -> Image:
-    segments = _merge(elf.loads)
+    segments = _merge(elf.loads, page_size(elf.machine))
     memory = memory_of(segments, 0, elf.order, elf.name)
     raw = elf.dynamic_relocations() if elf.tags else _static_relocations(elf)
     entries = elf.dynamic_symbols(max((r.symbol + 1 for r in raw), default=0))
@@ -68,9 +68,9 @@ def _loadable(elf: Elf) -> Image:
         warnings=("the section headers are damaged: only dynamic symbols are known",) if elf.sections_damaged else ())
 
 
-def _merge(loads: Sequence[Load]) -> tuple[Segment, ...]:
+def _merge(loads: Sequence[Load], page: int) -> tuple[Segment, ...]:
     """Page-aligned, disjoint segments; a page that two of them share has the permissions of both."""
-    spans = [(load.vaddr // PAGE * PAGE, _up(load.vaddr + load.memsz, PAGE), load.perms) for load in loads]
+    spans = [(load.vaddr // page * page, _up(load.vaddr + load.memsz, page), load.perms) for load in loads]
     runs: list[tuple[int, int, set[str]]] = []
     for start, end in pairwise(sorted({edge for low, high, _ in spans for edge in (low, high)})):
         here = [perms for low, high, perms in spans if low <= start < high]
@@ -165,7 +165,7 @@ def _relocatable(elf: Elf) -> Image:
     raw = elf.section_relocations(lambda s: s["sh_info"] in layout.members)
     layout.slots = sum(row.slots for _, found in raw for r in found for row in rows(elf.machine, elf.bits, r.type))
     entries = layout.arrange(elf.symbol_table())
-    segments = _merge(layout.loads)
+    segments = _merge(layout.loads, page_size(elf.machine))
     memory = memory_of(segments, 0, elf.order, elf.name)
     relocations: list[Relocation] = []
     for section, found in raw:
@@ -202,7 +202,7 @@ class _Layout:
         return [self._moved(n, e) for n, e in enumerate(entries)]
 
     def _group(self, perms: str, entries: list[Entry]) -> None:
-        start = end = _up(self.loads[-1].vaddr + self.loads[-1].memsz, PAGE) if self.loads else 0
+        start = end = _up(self.loads[-1].vaddr + self.loads[-1].memsz, page_size(self._elf.machine)) if self.loads else 0
         data = bytearray()
         if perms == "rw":
             self.got, end = start, start + self.slots * self._elf.bits // 8

@@ -14,19 +14,24 @@ from attrs import field, frozen
 
 from .elf import Entry, Relocation
 from .errors import ImageError
-from .relocation_types import ARM, PPC64, SPARCV9
+from .relocation_types import ARM, PPC64, SPARCV9, TRICORE
 from .relocations import Memory, Row, Site, Target, apply, rows, signed
 from .symbols import Symbol
 
-PAGE = 0x1000  #: bytes; segments are cut and merged at multiples of it
+_PAGES = {SPARCV9: 0x2000, TRICORE: 0x4000}  # bytes; 0x1000 elsewhere
 FUNCTIONS = ("STT_FUNC", "STT_LOOS", "STT_LOPROC")  # STT_LOOS: an ifunc; STT_LOPROC: Thumb code in old ARM files
 SPECIAL = ("_GLOBAL_OFFSET_TABLE_", "_gp_disp", "_gp", "__gnu_local_gp", ".TOC.")  # the linker's own; of a .o, ours
 _DESCRIPTOR = 24  # bytes: code address, TOC, environment (PPC64 ELFv1)
 
 
+def page_size(machine: int) -> int:
+    """Bytes of the smallest page of an e_machine; segments are cut and merged at multiples of it."""
+    return _PAGES.get(machine, 0x1000)
+
+
 @frozen(kw_only=True)
 class Segment:
-    """Memory to map. addr and memsz (bytes) are multiples of PAGE; what lies beyond `data` is zero. perms: out of "rwx"."""
+    """Memory to map. addr and memsz (bytes) are multiples of the page size; what is beyond `data` is zero. perms: of "rwx"."""
 
     addr: int
     data: bytes = field(repr=lambda data: f"<{len(data)} bytes>")
@@ -117,12 +122,12 @@ class Image:
 
     @property
     def lowest(self) -> int:
-        """Lowest link address, a multiple of PAGE."""
+        """Lowest link address, a multiple of the page size."""
         return self.segments[0].addr
 
     @property
     def span(self) -> int:
-        """Bytes from the lowest address to the end of the highest segment, a multiple of PAGE."""
+        """Bytes from the lowest address to the end of the highest segment, a multiple of the page size."""
         return self.segments[-1].addr + self.segments[-1].memsz - self.lowest
 
     @property
@@ -134,16 +139,16 @@ class Image:
               module: str | None = None, relocate: bool = True) -> Placed:
         """What memory holds with the image loaded `base` bytes above its link addresses.
 
-        base: a multiple of PAGE; 0 for kind "exec". resolve: addresses of undefined symbols; where it has none a weak symbol
+        base: a multiple of page_size(machine); 0 for kind "exec". resolve: addresses of undefined symbols; where it has none a weak symbol
         is 0. resolve_ifunc: without it functions that choose their implementation at load time are bound to 0.
         module: of the symbols; default: the image's name. relocate=False: leave that to the start-up code of a static PIE,
         which would add the base a second time where addends stand in place.
         Raises ImageError: no room, an undefined symbol, a relocation that is unknown or does not reach.
         """
-        end = base + self.lowest + self.span
-        if base % PAGE or base + self.lowest < 0 or end > 1 << self.bits or (self.kind == "exec" and base):
+        end, page = base + self.lowest + self.span, page_size(self.machine)
+        if base % page or base + self.lowest < 0 or end > 1 << self.bits or (self.kind == "exec" and base):
             raise ImageError(f"{self.name}: cannot be moved by {base:#x}",
-                             hint=f"the base is a multiple of {PAGE:#x}, and 0 for executables with fixed addresses")
+                             hint=f"the base is a multiple of {page:#x}, and 0 for executables with fixed addresses")
         return _Placing(self, base, resolve, resolve_ifunc).placed(self.name if module is None else module, relocate)
 
 
@@ -213,7 +218,8 @@ class _Placing:
         if row.formula == "COPY":
             self._copy(self._entry(r.symbol), p)
         elif row.name == "R_PPC64_JMP_SLOT" and self._of.descriptors:
-            self._copies.append(Copy(to=p, frm=self._target(r.symbol).address, size=_DESCRIPTOR))
+            if not self._target(r.symbol).absent:
+                self._copies.append(Copy(to=p, frm=self._target(r.symbol).address, size=_DESCRIPTOR))
         else:
             extra = signed(r.type >> 8, 24) if self._of.machine == SPARCV9 else 0
             apply(found, Site(p, r.addend or 0, self._target(r.symbol), self, row, extra))

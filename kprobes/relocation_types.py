@@ -17,8 +17,8 @@ symbols are left alone, guarded code never runs them); r: MIPS's 256 MiB region;
 
 from __future__ import annotations
 
-SPARC, I386, M68K, MIPS, SPARC32PLUS, PPC, PPC64, S390, ARM, SPARCV9, X86_64, AARCH64, RISCV = (
-    2, 3, 4, 8, 18, 20, 21, 22, 40, 43, 62, 183, 243)
+SPARC, I386, M68K, MIPS, SPARC32PLUS, PPC, PPC64, S390, ARM, SPARCV9, TRICORE, X86_64, AARCH64, RISCV = (
+    2, 3, 4, 8, 18, 20, 21, 22, 40, 43, 44, 62, 183, 243)
 
 _PPC = """
 -          -          -  NONE=0 PLTSEQ=119 PLTCALL=120 ENTRY=118 TOCSAVE=109

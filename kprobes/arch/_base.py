@@ -158,9 +158,13 @@ class Jump:
     encode: Callable[[int, int], bytes]  #: (from, to) -> bytes; raises OutOfReach
 
 
-def set_pc(regs: Regs, target: int) -> None:
-    """Default `go`: the target is the pc."""
-    regs.go(target)
+@frozen(kw_only=True)
+class Frame:
+    """Where code that keeps frame pointers has the return address: byte offsets from the frame pointer register."""
+
+    register: str
+    address: int  #: of the return address
+    next: int  #: of the caller's frame pointer
 
 
 def verbatim(insn: Insn, to: int) -> bytes:
@@ -194,6 +198,7 @@ class Arch:
     decode: Callable[[bytes, int], Insn]
     abi: Abi | None = None
     linkage: Linkage | None = None
+    frame: Frame | None = None
     relocate: Callable[[Insn, int], bytes] = verbatim  #: (insn, to) -> body that runs at `to`; raises OutOfReach
     max_body: int = 0  #: longest relocated body; 0: max_insn
     jump: Jump | None = None

@@ -60,8 +60,8 @@ VEX1|- 41-42r 44-47r 4A-4Br 77 90 91m 92-93r 98-99r AEm/2-3|66 41-42r 44-47r 4A-
 0F3A|- 0F CC|66 08-0F 14-17 20-22 40-42 44 60-63 CE-CF DF|F3 F0=C0
 3DNow|* 0C-0D 1C-1D 8A 8E 90 94 96-97 9A 9E A0 A4 A6-A7 AA AE B0 B4 B6-B7 BB BF
 VEX2|- 49m/0 49=C0 50-51 5Er 6Cr B0m D2-D3 DA F2 F3/1-3 F5 F7|F3 4Bm 50-51 5Cr 5Er 72 B0-B1m D2-D3 DA F5 F7
-VEX2|66 00-0F 13 16-19 1Am 1C-1E 20-25 28-29 2Am 2B 2C-2Fm 30-41 45-47 49m/0 4Bm 50-53 58-59 5Am 5Er 6Cr 78-79 8Cm 8Em 90-93m 96-9F
-VEX2|66 A6-AF B0-B1m B4-BF CF D2-D3 DA-DF E0-EFm F7|F2 49r 4Bm 50-51 5Cr 5Er B0m CB-CDr DA F5-F7
+VEX2|66 00-0F 13 16-19 1Am 1C-1E 20-25 28-29 2Am 2B 2C-2Fm 30-41 45-47 49m/0 4Bm 50-53 58-59 5Am 5Er 6Cr 78-79 8Cm 8Em 90-93m
+VEX2|66 96-9F A6-AF B0-B1m B4-BF CF D2-D3 DA-DF E0-EFm F7|F2 49r 4Bm 50-51 5Cr 5Er B0m CB-CDr DA F5-F7
 VEX3|66 00-02 04-06 08-0F 14-19 1D 20-22 30-33r 38-39 40-42 44 46 48-4C 5C-63 68-6F 78-7F CE-CF DE-DF|F2 F0
 EVEX1|- 10-12 13m 14-16 17m 28-29 2Bm 2E-2F 51 54-5F 78-79 C2 C6|F3 10-12 16 2A 2C-2D 51 58-5F 6F-70 78-7B 7E-7F C2 E6
 EVEX1|66 10-11 12-13m 14-15 16-17m 28-29 2Bm 2E-2F 51 54-70 71/2 71/4 71/6 72/0-2 72/4 72/6 73/2-3 73/6-7 74-76 78-7B 7E-7F C2 C4
@@ -78,7 +78,7 @@ XOPA|- 10 12/0-1"""
 
 # --- The shape of one instruction
 
-LOCK, ADDRESS, OPERAND, FS, GS, REP, REPNE, REX, REX_W = 1, 2, 4, 8, 16, 32, 64, 0x1000, 0x800  # REX: low nibble << 8 too
+LOCK, ADDRESS, OPERAND, FS, GS, REP, REPNE, NULL, REX_W, REX = 1, 2, 4, 8, 16, 32, 64, 128, 0x800, 0x1000  # REX nibble: << 8
 LOCKED = 4  # stands in place of the mandatory prefix, which is numbered as VEX does: none, 66, F3, F2
 TWO_BYTE_MAP, THREE_D_NOW, NO_MAP = MAPS.index("0F"), MAPS.index("3DNow"), MAPS.index("no map")
 NUMBERED = {kind: {n: MAPS.index(f"{kind}{n:X}") for n in range(16) if f"{kind}{n:X}" in MAPS} for kind in ("VEX", "EVEX", "XOP")}
@@ -107,11 +107,11 @@ class Shape:
 
 def _prefix_effects(wide: bool) -> dict[int, tuple[int, int]]:
     """Prefix -> (what it leaves of those before it, what it adds). A REX counts only as the last one (SDM 2.2.1)."""
-    null = 0xFF if wide else 0xFF & ~(FS | GS)  # APM 1.2.4: 64-bit mode ignores CS, DS, ES, SS overrides
+    null = (0xFF, NULL) if wide else (0xFF & ~(FS | GS), 0)  # CS, DS, ES, SS: ignored in 64-bit mode (APM 1.2.4)
     legacy = {0x66: (0xFF, OPERAND), 0x67: (0xFF, ADDRESS), 0xF0: (0xFF, LOCK), 0xF2: (0xFF & ~REP, REPNE),
-              0xF3: (0xFF & ~REPNE, REP), 0x64: (0xFF & ~GS, FS), 0x65: (0xFF & ~FS, GS)}
+              0xF3: (0xFF & ~REPNE, REP), 0x64: (0xFF & ~(GS | NULL), FS), 0x65: (0xFF & ~(FS | NULL), GS)}
     rex = {0x40 | bits: (0xFF, REX | bits << 8) for bits in range(16 if wide else 0)}
-    return legacy | rex | dict.fromkeys((0x26, 0x2E, 0x36, 0x3E), (null, 0))
+    return legacy | rex | dict.fromkeys((0x26, 0x2E, 0x36, 0x3E), null)
 
 
 PREFIXES = {wide: _prefix_effects(wide) for wide in (False, True)}
@@ -214,7 +214,7 @@ def call(near: Near, regs: Regs) -> int:
 def ret(near: Near, regs: Regs) -> int:
     sp = regs.sp
     target = regs.word(sp, near.width)
-    regs.sp = sp + near.width + (near.immediate & 0xFFFF)
+    regs.sp = sp + near.width + (near.immediate & 0xFFFF)  # unsigned, though QEMU takes 8000 and more as negative
     return target
 
 
@@ -385,6 +385,8 @@ class Mode:
         if self.bits == 64 and shape.operand == 2:  # not even the length is sure; it is taken as AMD and QEMU have it
             return "operand-size prefix on a near branch: Intel ignores it, AMD truncates the address to 16 bits"
         segment = shape.memory and shape.seen & (FS | GS)
+        if segment and shape.seen & NULL:
+            return "CS, DS, ES or SS override after FS or GS: the CPU ignores it, QEMU does not"
         return "the base address of its segment is not known" if segment and segment not in self.bases else ""
 
     def _operand(self, shape: Shape, raw: bytes, after: int, width: int) -> Simulate:

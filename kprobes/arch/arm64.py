@@ -11,7 +11,7 @@ from collections.abc import Callable
 from attrs import evolve
 
 from ..regs import Regs
-from ._base import Abi, Arch, Atomic, Entry, Insn, Jump, Linkage, Order, Registers, Traps, displacement, signed
+from ._base import Abi, Arch, Atomic, Entry, Frame, Insn, Jump, Linkage, Order, Registers, Traps, displacement, signed
 from ._decode import DecodeTable, Row, fixed_width
 
 MASK = (1 << 64) - 1
@@ -250,6 +250,7 @@ ARM64 = Arch(
     traps=Traps(probe={4: bytes.fromhex("800020d4")}, end={0: bytes.fromhex("c00020d4")}),  # BRK #4, BRK #6
     decode=fixed_width(DecodeTable(ROWS), "little"),
     abi=Abi(args=X[:8], returns=("x0", "x1")),
+    frame=Frame(register="x29", address=8, next=0),
     linkage=Linkage(get=link, set=set_link, restore=lambda regs, sp, target: set_link(regs, target)),
     jump=Jump(size=4, encode=jump), code_address=code_address, elf_machines=((183, 64, "little"),),
 )

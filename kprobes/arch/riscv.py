@@ -1,9 +1,9 @@
 """RISC-V with compressed instructions: `riscv32` and `riscv64`, little endian (RV32GC, RV64GC and what runs beside them).
 
-Sections name The RISC-V Instruction Set Manual, volume I (unprivileged) and II (privileged), release 20240411. A word without
+Titles in quotes are sections of The RISC-V Instruction Set Manual, volumes I (unprivileged) and II (privileged). A word without
 a row is straight line: it runs out of line as it is, and where it is undefined it raises its exception there. In the space of
-C.FSDSP, code with Zcmp or Zcmt (CM.PUSH, CM.JT ...) means something else; such code is not told apart, for no RV32GC or RV64GC
-machine runs it.
+C.FSDSP, Zcmp and Zcmt define other instructions (CM.POPRET, CM.JT ...); they need a machine without compressed double
+loads and stores, which RV32GC and RV64GC are not.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ X = ("zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1", *(f"a{n}" for
 F = tuple(f"f{n}" for n in range(32))
 F_ABI = (*(f"ft{n}" for n in range(8)), "fs0", "fs1", *(f"fa{n}" for n in range(8)), *(f"fs{n}" for n in range(2, 12)),
          *(f"ft{n}" for n in range(8, 12)))  # fmt: skip
-LINKS = (1, 5)  # volume I, 2.5.1: calls and returns go through x1 or x5
+LINKS = (1, 5)  # "Unconditional Jumps": calls and returns go through x1 or x5
 
 REGISTERS = Registers(
     names=(*X, "pc", *F, "fcsr", "fflags", "frm"), pc="pc", sp="sp",
-    aliases={**{f"x{n}": name for n, name in enumerate(X)}, "fp": "s0", "epc": "pc", **dict(zip(F_ABI, F))},
+    aliases={**{f"x{n}": name for n, name in enumerate(X)}, "fp": "s0", "epc": "pc", **dict(zip(F_ABI, F, strict=True))},
     # zero has no bits to write; a single in a 64-bit f register has ones above it
     widths={"zero": 0, **dict.fromkeys(F, 64), "fcsr": 8, "fflags": 5, "frm": 3},
 )
@@ -56,35 +56,32 @@ def taken(insn: Insn) -> int:
     return insn.target
 
 
-# --- formats of direct branches (volume I, 2.3 and 27.4), as `extra`: the letters are the pieces in the order they are printed
+# --- formats of direct branches ("Immediate Encoding Variants") as `extra`; letters name the pieces of the offset as printed
 
 
-def to_label(mask: int, insn: Insn, offset: int) -> Insn:
-    return evolve(insn, target=insn.addr + offset & mask)
+def j_type(mask: int, insn: Insn, i: int, j: int, k: int, m: int, **_: int) -> Insn:
+    return evolve(insn, target=insn.addr + signed(i << 20 | m << 12 | k << 11 | j << 1, 21) & mask)
 
 
-def j_type(mask: int, insn: Insn, i: int, j: int, k: int, l: int, **_: int) -> Insn:  # noqa: E741
-    return to_label(mask, insn, signed(i << 20 | l << 12 | k << 11 | j << 1, 21))
+def b_type(mask: int, insn: Insn, i: int, j: int, k: int, m: int, **_: int) -> Insn:
+    return evolve(insn, target=insn.addr + signed(i << 12 | m << 11 | j << 5 | k << 1, 13) & mask)
 
 
-def b_type(mask: int, insn: Insn, i: int, j: int, k: int, l: int, **_: int) -> Insn:  # noqa: E741
-    return to_label(mask, insn, signed(i << 12 | l << 11 | j << 5 | k << 1, 13))
+def cj_type(mask: int, insn: Insn, i: int, j: int, k: int, m: int, n: int, o: int, p: int, q: int) -> Insn:
+    offset = i << 11 | m << 10 | k << 8 | o << 7 | n << 6 | q << 5 | j << 4 | p << 1
+    return evolve(insn, target=insn.addr + signed(offset, 12) & mask)
 
 
-def cj_type(mask: int, insn: Insn, i: int, j: int, k: int, l: int, m: int, n: int, o: int, p: int) -> Insn:  # noqa: E741
-    return to_label(mask, insn, signed(i << 11 | l << 10 | k << 8 | n << 7 | m << 6 | p << 5 | j << 4 | o << 1, 12))
-
-
-def cb_type(mask: int, insn: Insn, i: int, j: int, k: int, l: int, m: int, s: int) -> Insn:  # noqa: E741
-    return to_label(mask, insn, signed(i << 8 | k << 6 | m << 5 | j << 3 | l << 1, 9))
+def cb_type(mask: int, insn: Insn, i: int, j: int, k: int, m: int, n: int, **_: int) -> Insn:
+    return evolve(insn, target=insn.addr + signed(i << 8 | k << 6 | n << 5 | j << 3 | m << 1, 9) & mask)
 
 
 def computed(insn: Insn, s: int, d: int = 0, **_: int) -> Insn:
-    """Extra of a jump through a register: neither call nor return unless a link register takes part."""
+    """Extra of a jump through a register: it is a call or a return where a link register takes part."""
     return evolve(insn, indirect=s not in LINKS and d not in LINKS)
 
 
-# --- simulations, named after the mnemonics (volume I, 2.4, 2.5, 27.4)
+# --- simulations, named after the mnemonics ("Control Transfer Instructions", of the base and of "C")
 
 
 def auipc(regs: Regs, insn: Insn, i: int, d: int) -> int:
@@ -144,7 +141,7 @@ def c_jalr(regs: Regs, insn: Insn, s: int) -> int:
 
 
 def c_beqz(regs: Regs, insn: Insn, s: int, **_: int) -> int:
-    return beq(regs, insn, s + 8, 0)
+    return beq(regs, insn, s + 8, 0)  # three bits name x8 to x15
 
 
 def c_bnez(regs: Regs, insn: Insn, s: int, **_: int) -> int:
@@ -154,42 +151,106 @@ def c_bnez(regs: Regs, insn: Insn, s: int, **_: int) -> int:
 EXCEPTION = "raises an exception, whose handler would see the slot's address"
 MONITOR = "part of an exclusive sequence: a trap inside drops the reservation"
 PRIVILEGED = "changes privileged state, which the trap after it depends on"
-RETURNS = "returns from a trap"
+TRAP_RETURN = "returns from a trap"
 RESERVED = "reserved encoding"
 WAITS = "waits for an event: the engine stops there"
 
 
-def written(n: int, f: int, s: int, **_: int) -> bool:
-    """Volume I, 7.1: CSRRS and CSRRC (immediate forms too) of x0 or 0 only read; bits 9:8 are the privilege level."""
-    return n >> 8 & 3 != 0 and (f & 3 == 1 or s != 0)
-
-
 def full_rows(mask: int) -> tuple[Row, ...]:
-    """32-bit instructions that are not straight line."""
-    label = partial(b_type, mask)
+    """32-bit instructions that are not straight line; AMOs, fences and CSR reads are."""
+    near = partial(b_type, mask)
     return (
         Row("iiiiiiiiiiiiiiiiiiii ddddd 0010111", "AUIPC", auipc),
-        Row("i jjjjjjjjjj k llllllll ddddd 1101111", "JAL", jal, extra=partial(j_type, mask)),
-        Row("iiiiiiiiiiii sssss 000 ddddd 1100111", "JALR", jalr, extra=computed),
+        Row("i jjjjjjjjjj k mmmmmmmm ddddd 1101111", "JAL", jal, extra=partial(j_type, mask)),
         Row("------------ ----- --- ----- 1100111", "JALR reserved", reject=RESERVED),
-        Row("i jjjjjj ttttt sssss 000 kkkk l 1100011", "BEQ", beq, extra=label),
-        Row("i jjjjjj ttttt sssss 001 kkkk l 1100011", "BNE", bne, extra=label),
-        Row("------- ----- ----- 01- ----- 1100011", "BRANCH reserved", reject=RESERVED),
-        Row("i jjjjjj ttttt sssss 100 kkkk l 1100011", "BLT", blt, extra=label),
-        Row("i jjjjjj ttttt sssss 101 kkkk l 1100011", "BGE", bge, extra=label),
-        Row("i jjjjjj ttttt sssss 110 kkkk l 1100011", "BLTU", bltu, extra=label),
-        Row("i jjjjjj ttttt sssss 111 kkkk l 1100011", "BGEU", bgeu, extra=label),
-        # Volume I, 14.2: AMOs have opcode 0101111 too, and are straight line
+        Row("iiiiiiiiiiii sssss 000 ddddd 1100111", "JALR", jalr, extra=computed),
+        Row("i jjjjjj ttttt sssss 000 kkkk m 1100011", "BEQ", beq, extra=near),
+        Row("i jjjjjj ttttt sssss 001 kkkk m 1100011", "BNE", bne, extra=near),
+        Row("- ------ ----- ----- 01- ---- - 1100011", "BRANCH reserved", reject=RESERVED),
+        Row("i jjjjjj ttttt sssss 100 kkkk m 1100011", "BLT", blt, extra=near),
+        Row("i jjjjjj ttttt sssss 101 kkkk m 1100011", "BGE", bge, extra=near),
+        Row("i jjjjjj ttttt sssss 110 kkkk m 1100011", "BLTU", bltu, extra=near),
+        Row("i jjjjjj ttttt sssss 111 kkkk m 1100011", "BGEU", bgeu, extra=near),
+        # "Load-Reserved/Store-Conditional Instructions"
         Row("00010 -- 00000 ----- 01- ----- 0101111", "LR", atomic=Atomic.OPENS, reject=MONITOR),  # LR.W, LR.D
         Row("00011 -- ----- ----- 01- ----- 0101111", "SC", atomic=Atomic.CLOSES, reject=MONITOR),  # SC.W, SC.D
-        # Volume I, 2.8, 7.1 and 15; volume II, 3.3, 11.2, 18.3
+        # "Environment Call and Breakpoints"; volume II, "Privileged Instruction Set Listings"
         Row("------- ----- ----- 000 ----- 1110011", "SYSTEM", reject=PRIVILEGED),  # SFENCE, SINVAL, HFENCE, HINVAL ...
-        Row("000000000000 00000 000 00000 1110011", "ECALL", reject=EXCEPTION),
-        Row("000000000001 00000 000 00000 1110011", "EBREAK", reject=EXCEPTION),
-        Row("00-- 00000010 00000 000 00000 1110011", "xRET", reject=RETURNS),  # URET, SRET, MRET
-        Row("0111 000000 10 00000 000 00000 1110011", "MNRET", reject=RETURNS),
-        Row("0111 101100 10 00000 000 00000 1110011", "DRET", reject=RETURNS),
+        Row("0000000 00000 00000 000 00000 1110011", "ECALL", reject=EXCEPTION),
+        Row("0000000 00001 00000 000 00000 1110011", "EBREAK", reject=EXCEPTION),
+        Row("00--000 00010 00000 000 00000 1110011", "xRET", reject=TRAP_RETURN),  # SRET, MRET
+        Row("0111000 00010 00000 000 00000 1110011", "MNRET", reject=TRAP_RETURN),
+        Row("0111101 10010 00000 000 00000 1110011", "DRET", reject=TRAP_RETURN),
         Row("0001000 00101 00000 000 00000 1110011", "WFI", reject=WAITS),
-        Row("00000000--01 00000 000 00000 1110011", "WRS", reject=WAITS, when=lambda: True),  # WRS.NTO, WRS.STO
-        Row("nnnnnnnnnnnn sssss fff ----- 1110011", "CSR write", reject=PRIVILEGED, when=written),
+        Row("0000000 -1101 00000 000 00000 1110011", "WRS", reject=WAITS),  # WRS.NTO, WRS.STO
+        # "CSR Instructions": CSRRS and CSRRC of x0 or 0 only read; "CSR Address Mapping": bits 9:8 are the privilege level
+        Row("--pp-------- ----- -01 ----- 1110011", "CSRRW", reject=PRIVILEGED, when=lambda p: p != 0),
+        Row("--pp-------- sssss -1- ----- 1110011", "CSRRS", reject=PRIVILEGED, when=lambda p, s: p != 0 and s != 0),
     )
+
+
+def short_rows(bits: int, mask: int) -> tuple[Row, ...]:
+    """16-bit instructions that are not straight line ("RVC Instruction Set Listings")."""
+    near, far = partial(cb_type, mask), partial(cj_type, mask)
+    rv32 = (Row("001 i j kk m n o ppp q 01", "C.JAL", c_jal, extra=far),)  # C.ADDIW in RV64
+    return (
+        Row("0000 0000 0000 0000", "C.UNIMP", reject="permanently illegal"),
+        Row("101 i j kk m n o ppp q 01", "C.J", c_j, extra=far),
+        Row("110 i jj sss kk mm n 01", "C.BEQZ", c_beqz, extra=near),
+        Row("111 i jj sss kk mm n 01", "C.BNEZ", c_bnez, extra=near),
+        Row("100 0 sssss 00000 10", "C.JR", c_jr, extra=computed),
+        Row("100 0 00000 00000 10", "C.JR reserved", reject=RESERVED),
+        Row("100 1 sssss 00000 10", "C.JALR", c_jalr),
+        Row("100 1 00000 00000 10", "C.EBREAK", reject=EXCEPTION),
+        *(rv32 if bits == 32 else ()),
+    )
+
+
+def decoder(bits: int) -> Callable[[bytes, int], Insn]:
+    """`Arch.decode`: the lowest bits of the first halfword tell the length ("Base Instruction-Length Encoding")."""
+    mask = (1 << bits) - 1
+    short, full = DecodeTable(short_rows(bits, mask)), DecodeTable(full_rows(mask))
+
+    def decode(code: bytes, addr: int) -> Insn:
+        first = code[0] if code else 0
+        if first & 0b11111 == 0b11111:
+            return Insn(addr=addr, raw=bytes(code[:2]), name="undefined", reject="instruction of 48 bits or more: none is defined")
+        table, size = (full, 4) if first & 3 == 3 else (short, 2)
+        raw = bytes(code[:size])
+        if len(raw) < size:
+            return Insn(addr=addr, raw=raw or b"\0", name="truncated", reject="half an instruction: mapped memory ends here")
+        return table.decode(int.from_bytes(raw, "little"), Insn(addr=addr, raw=raw, name="insn"))
+
+    return decode
+
+
+# --- powers
+
+
+def jump(mask: int, frm: int, to: int) -> bytes:
+    """JAL x0: 1 MiB either way."""
+    offset = displacement(frm, to, 20, 2, mask)  # imm[20:1], printed as 20, 10:1, 11, 19:12
+    imm = offset >> 19 << 19 | (offset & 0x3FF) << 9 | (offset >> 10 & 1) << 8 | offset >> 11 & 0xFF
+    return (imm << 12 | 0b1101111).to_bytes(4, "little")
+
+
+def link(regs: Regs) -> int:
+    return regs["ra"]
+
+
+def set_link(regs: Regs, target: int) -> None:
+    regs["ra"] = target
+
+
+def riscv(bits: int) -> Arch:
+    """RV32 or RV64."""
+    return Arch(
+        name=f"riscv{bits}", bits=bits, order=Order.LITTLE, insn_align=2, max_insn=4, regs=REGISTERS,
+        traps=Traps(probe={2: bytes.fromhex("0290"), 4: bytes.fromhex("73001000")}, end={0: bytes.fromhex("73001000")}),  # C.EBREAK, EBREAK
+        decode=decoder(bits), abi=Abi(args=X[10:18], returns=("a0", "a1")),
+        linkage=Linkage(get=link, set=set_link, restore=lambda regs, sp, target: set_link(regs, target)),
+        jump=Jump(size=4, encode=partial(jump, (1 << bits) - 1)), elf_machines=((243, bits, "little"),),
+    )  # fmt: skip
+
+
+ARCHES = (riscv(32), riscv(64))

@@ -20,6 +20,7 @@ from ..errors import (
     TooBig,
 )
 from ..machine._base import Machine
+from ..regs import Regs
 from . import jprobe, listing
 from .aggregate import Probepoint, Rooms
 from .arming import Arming
@@ -76,7 +77,8 @@ class Kprobes:
         self._enabled = True
         self.blacklist = Blacklist(machine.symbols, self._driver.ours, self._own_ranges)
         machine.report_to(self._driver)
-        machine.regs.true_return = self._returns.true_return
+        for regs in machine.cpu_regs:
+            regs.true_return = self._returns.true_return
 
     # --- registration
 
@@ -323,6 +325,16 @@ class Kprobes:
     def _own_ranges(self) -> list[tuple[int, int]]:
         return [(page, page + self.machine.page_size) for page in self._slots.pages]
 
+    def stack_trace(self, regs: Regs, limit: int = 64) -> list[int]:
+        """pc and the return addresses above it, innermost first, by frame pointers; return probes are seen through.
+
+        Right at a function entry and in return handlers, and elsewhere in code that keeps frame pointers. At most `limit`
+        addresses. Unsupported where the architecture has no frame-pointer convention.
+        """
+        entry = self._points.get(regs.pc)
+        at_entry = entry is not None and locate(self.machine, self._text, None, regs.pc, 0).entry
+        return self._returns.stack_trace(regs, limit, at_entry)
+
     # --- guest tasks and modules
 
     def flush_task(self, task: Any) -> None:
@@ -368,7 +380,8 @@ class Kprobes:
             self._returns.close()
             self._slots.close()
             self.machine.report_to(None)
-            self.machine.regs.true_return = None
+            for regs in self.machine.cpu_regs:
+                regs.true_return = None
 
     def __enter__(self) -> Kprobes:
         return self

@@ -8,11 +8,11 @@ tail calls) are handled together, youngest first, and all know the true return a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..arch._base import Arch, Linkage
-from ..errors import ReentryError, Unsupported
+from ..errors import GuestFault, ReentryError, Unsupported
 from ..machine._base import Machine
 from ..regs import Regs
 from .probe import Kretprobe, KretprobeInstance
@@ -113,6 +113,33 @@ class Returns:
         if link != self._trampoline:
             return link
         return next((ri.link for ri in reversed(list(calls)) if ri.link != self._trampoline), link)
+
+    def stack_trace(self, regs: Regs, limit: int, at_entry: bool) -> list[int]:
+        """See Kprobes.stack_trace()."""
+        frame = self._machine.arch.frame
+        if frame is None:
+            raise Unsupported(f"{self._machine.arch.name} has no frame-pointer convention", hint="walk the stack by the guest's own means")
+        calls = (ri.link for ri in reversed(self._tasks.get(regs.task, ())) if ri.link != self._trampoline)
+        trace = [regs.pc]
+        if at_entry and self._machine.arch.linkage is not None:
+            trace.append(self._seen_through(self._machine.arch.linkage.get(regs), calls))
+        base = regs[frame.register]
+        while base and len(trace) < limit:
+            try:
+                address, above = regs.word(base + frame.address), regs.word(base + frame.next)
+            except GuestFault:
+                break
+            if not address:
+                break
+            trace.append(self._seen_through(address, calls))
+            if above <= base:
+                break
+            base = above
+        return trace[:limit]
+
+    def _seen_through(self, address: int, calls: Iterator[int]) -> int:
+        """The true address behind one found in a frame: trampolines stand in the order of the followed calls."""
+        return next(calls, address) if address == self._trampoline else address
 
     # --- return
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..arch._base import Annul
-from ..errors import GuestFault
+from ..errors import BadLocation, GuestFault
 from ..machine._base import Fault
 from ..regs import Regs
 from .aggregate import Probepoint
+from .arming import Arming
 from .ctlblk import ControlBlock, Event, State
 from .kretprobe import Returns
 from .probe import Probe
@@ -111,10 +112,13 @@ class TrapDriver:
             regs.go(point.address | point.insn.mode)
             cb.step(DONE)
             raise
-        if diverted:
-            cb.step(DONE)
-        else:
+        if not diverted:
             self._execute(cb, point, regs)
+            return
+        cb.step(DONE)
+        if regs.pc == point.address and point.state is Arming.ARMED:
+            raise BadLocation("a pre_handler returned true (I set regs.pc myself) but regs.pc is still the probepoint", address=point.address,
+                              symbol=point.where, hint="set regs.pc, or return 0: the guest would hit the probe for ever")
 
     def _pre(self, cb: ControlBlock, regs: Regs) -> bool:
         """Run the pre-handlers; True if one of them has set pc itself."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import unicorn
 from attrs import field, frozen
-from unicorn import arm64_const, x86_const
+from unicorn import arm64_const, riscv_const, x86_const
 
 from ..arch._base import Traps
 
@@ -39,6 +39,23 @@ class Guest:
     arithmetic: frozenset[int] = frozenset()  #: interrupt numbers of division and other arithmetic errors
     undefined: frozenset[int] = frozenset()  #: interrupt numbers of undefined instructions
     breakpoints: frozenset[int] = frozenset()  #: interrupt numbers of the guest's own breakpoints
+    #: interrupt number -> engine's pc minus the address of the instruction at fault, where that is not 0 (or pc_bias for `number`)
+    fault_bias: Mapping[int, int] = field(factory=dict)
+    #: interrupt number of a system call -> what to add to the engine's pc to go on behind it; others go on at the instruction
+    call_skip: Mapping[int, int] = field(factory=dict)
+
+
+def _riscv(mode: int) -> Guest:
+    """EBREAK ends the run with an error, so two zero bytes are the breakpoint. pc is 4 too far at every interrupt."""
+    zero = bytes(2)
+
+    def enable_fpu(engine: Engine) -> None:
+        status = riscv_const.UC_RISCV_REG_MSTATUS
+        engine.uc.reg_write(status, engine.uc.reg_read(status) | 3 << 13)
+
+    return Guest(uc_arch=unicorn.UC_ARCH_RISCV, uc_mode=mode, constants=riscv_const, prefix="RISCV", channel=INTR, number=2, pc_bias=4,
+                 traps=Traps(probe={2: zero, 4: zero}, end={0: zero}), setup=enable_fpu, undefined=frozenset({2}),
+                 fault_bias=dict.fromkeys(range(24), 4), call_skip={8: 0})
 
 
 GUESTS: dict[str, Guest] = {
@@ -51,4 +68,6 @@ GUESTS: dict[str, Guest] = {
                    undefined=frozenset({1}), breakpoints=frozenset({7})),
     "arm64be": Guest(uc_arch=unicorn.UC_ARCH_ARM64, uc_mode=unicorn.UC_MODE_ARM | unicorn.UC_MODE_BIG_ENDIAN, constants=arm64_const,
                      prefix="ARM64", channel=INTR, number=7, undefined=frozenset({1}), breakpoints=frozenset({7})),
+    "riscv32": _riscv(unicorn.UC_MODE_RISCV32),
+    "riscv64": _riscv(unicorn.UC_MODE_RISCV64),
 }

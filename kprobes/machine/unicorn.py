@@ -286,6 +286,11 @@ class UnicornMachine:
         """The CPU's registers, live."""
         return self._regs
 
+    @property
+    def cpu_regs(self) -> list[Regs]:
+        """Registers of every CPU."""
+        return [self._regs]
+
     def _register(self, name: str) -> int:
         constant = f"UC_{self._guest.prefix}_REG_{self._guest.registers.get(name, name.upper())}"
         return int(getattr(self._guest.constants, constant))
@@ -405,13 +410,17 @@ class UnicornMachine:
         if number == self._guest.number and stub in self._ifuncs:
             self._write_pc(self._choose(self._ifuncs[stub]))
             return
+        home = stub if number == self._guest.number else pc - self._guest.fault_bias.get(number, 0)
         if self.interrupt_handler is not None:
-            self._regs.at(pc)
+            ahead = pc + self._guest.call_skip.get(number, -self._guest.fault_bias.get(number, 0))
+            self._regs.at(ahead)
             if self.interrupt_handler(self._regs, number):
-                self._write_pc(self._regs.target if self._regs.target is not None else pc)
+                self._write_pc(self._regs.target if self._regs.target is not None else ahead)
                 return
         if self._owned:
-            self._interrupt = number, stub if number == self._guest.number else pc
+            if home != pc:
+                self._write_pc(self.arch.same_mode(self._regs, home))
+            self._interrupt = number, home
             self._engine.stop()
         elif not any(type(c).__name__ == "HOOK_INTR_CFUNC" or isinstance(c, _OWNERS_INTR) for c in self.uc._callbacks.values()):
             self._park(unicorn.UcError(const.UC_ERR_EXCEPTION))  # what the engine says when nobody hooks interrupts

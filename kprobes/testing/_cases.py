@@ -8,6 +8,7 @@ start with `%` tell the harness about the machine:
     %slot 24020001           an instruction for delay slots (each such line adds one)
     %mode 1                  mode bits of the cases that follow
     %mapped-targets          never let the guest fetch unmapped memory: this engine does not survive it
+    %skip 20740bd5 e0ffffff why    do not run instructions whose bytes under this mask are these: the engine is wrong about them
 """
 
 from __future__ import annotations
@@ -34,6 +35,19 @@ class Case:
         return f"{self.code.hex()} {self.asm}"
 
 
+@frozen
+class Skip:
+    """Instructions that the engine executes wrongly, so that there is nothing to compare with."""
+
+    value: bytes
+    mask: bytes
+    reason: str
+
+    def matches(self, code: bytes) -> bool:
+        """True for an instruction of these bytes."""
+        return len(code) >= len(self.mask) and all(c & m == v for c, m, v in zip(code, self.mask, self.value, strict=False))
+
+
 @define
 class CaseFile:
     """The cases of one architecture, and how its machine may be treated."""
@@ -43,6 +57,11 @@ class CaseFile:
     keep: set[str] = field(factory=set)  #: registers that keep their value
     slots: list[bytes] = field(factory=list)  #: delay-slot instructions
     mapped_targets: bool = False
+    skips: list[Skip] = field(factory=list)
+
+    def skip(self, code: bytes) -> str:
+        """Why an instruction cannot be compared on this engine; "" where it can."""
+        return next((s.reason for s in self.skips if s.matches(code)), "")
 
 
 def read_cases(path: Path | str) -> CaseFile:
@@ -77,6 +96,11 @@ def _directive(file: CaseFile, text: str, mode: int) -> int:
         file.keep.update(rest)
     elif word == "slot":
         file.slots.append(bytes.fromhex("".join(rest)))
+    elif word == "skip":
+        value, mask, reason = bytes.fromhex(rest[0]), bytes.fromhex(rest[1]), " ".join(rest[2:])
+        if len(value) != len(mask) or not reason:
+            raise ValueError("%skip takes bytes, a mask of the same length, and the reason")
+        file.skips.append(Skip(value, mask, reason))
     elif word == "mapped-targets":
         file.mapped_targets = True
     elif word == "mode":

@@ -1,0 +1,127 @@
+"""A pytest plugin: which architecture proved which capability, in this very run.
+
+    pytest --conformance=matrix.md        (or matrix.json)
+
+A test asks for the `conformance` fixture and says what it proves: `conformance("arm64", "simulate", 12)`. If the test
+passes, 12 is added to that cell; if it fails, the cell says so. `conformance.blank("m68k", "jprobe", "no Abi")` explains an
+empty cell. Works under pytest-xdist; needs nothing of this project's own tests.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+#: The columns, in order; others that tests name are appended.
+CAPABILITIES = ("decode", "step", "simulate", "engine", "kprobe", "colocated", "post", "nested", "return probe", "jprobe", "arguments",
+                "stack arguments", "fault", "boost", "optimize", "real program")
+_PROPERTY = "kprobes-conformance"
+_BLANK = "kprobes-conformance-blank"
+
+
+class Conformance:
+    """What one test proves. Call it with an architecture, a capability and how many cases."""
+
+    def __init__(self, record: Callable[[str, Any], None]) -> None:
+        self._record = record
+
+    def __call__(self, arch: str, capability: str, count: int = 1) -> None:
+        """This test proves `count` cases of a capability, if it passes."""
+        self._record(_PROPERTY, [arch, capability, count])
+
+    def blank(self, arch: str, capability: str, reason: str) -> None:
+        """There is nothing to prove, for this reason."""
+        self._record(_BLANK, [arch, capability, reason])
+
+
+class Matrix:
+    """Cells collected from the reports of a run (on xdist's controller: of all workers)."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self.proved: dict[str, dict[str, int]] = {}
+        self.failed: dict[str, dict[str, int]] = {}
+        self.blank: dict[str, dict[str, str]] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count what a passed or failed test has declared."""
+        if report.when != "call":
+            return
+        for name, value in report.user_properties:
+            if name == _PROPERTY and not report.skipped:
+                arch, capability, count = value
+                cells = self.proved if report.passed else self.failed
+                row = cells.setdefault(arch, {})
+                row[capability] = row.get(capability, 0) + (count if report.passed else 1)
+            elif name == _BLANK:
+                self.blank.setdefault(value[0], {})[value[1]] = value[2]
+
+    def pytest_sessionfinish(self) -> None:
+        """Write the file."""
+        text = self.json() if self._file.suffix == ".json" else self.markdown()
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        self._file.write_text(text)
+
+    @property
+    def arches(self) -> list[str]:
+        """Every architecture mentioned, sorted."""
+        return sorted({*self.proved, *self.failed, *self.blank})
+
+    @property
+    def columns(self) -> list[str]:
+        """The known capabilities, then others by name."""
+        seen = {c for cells in (self.proved, self.failed, self.blank) for row in cells.values() for c in row}
+        return [*CAPABILITIES, *sorted(seen - set(CAPABILITIES))]
+
+    def json(self) -> str:
+        """{arch: {capability: {"proved": n, "failed": n} or {"blank": reason}}}"""
+        out = {arch: {c: self._facts(arch, c) for c in self.columns} for arch in self.arches}
+        return json.dumps(out, indent=1, ensure_ascii=False) + "\n"
+
+    def _facts(self, arch: str, capability: str) -> dict[str, Any]:
+        proved, failed = self.proved.get(arch, {}).get(capability, 0), self.failed.get(arch, {}).get(capability, 0)
+        if proved or failed:
+            return {"proved": proved, "failed": failed}
+        return {"blank": self.blank.get(arch, {}).get(capability, "not tested in this run")}
+
+    def markdown(self) -> str:
+        """A table of cases proved; the reasons of blanks below it."""
+        head = ["architecture", *self.columns]
+        lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * len(self.columns)]
+        notes: list[str] = []
+        for arch in self.arches:
+            lines.append("| " + " | ".join([arch, *(self._cell(arch, c, notes) for c in self.columns)]) + " |")
+        lines += ["", "Numbers: cases proved in the test run that wrote this file."]
+        lines += [f"{n}. {note}" for n, note in enumerate(notes, 1)]
+        return "\n".join(lines) + "\n"
+
+    def _cell(self, arch: str, capability: str, notes: list[str]) -> str:
+        facts = self._facts(arch, capability)
+        if "blank" in facts:
+            if facts["blank"] not in notes:
+                notes.append(facts["blank"])
+            return f"– ({notes.index(facts['blank']) + 1})"
+        return f"{facts['proved']}" + (f", **{facts['failed']} FAILED**" if facts["failed"] else "")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option."""
+    parser.addoption("--conformance", metavar="FILE", default=None,
+                     help="write which architecture proved which kprobes capability to FILE (Markdown, or JSON if it ends in .json)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Collect on the controller only."""
+    file = config.getoption("--conformance")
+    if file and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Matrix(Path(file)), "kprobes-conformance-matrix")
+
+
+@pytest.fixture
+def conformance(record_property: Callable[[str, Any], None]) -> Conformance:
+    """Declare what this test proves: conformance(arch, capability, count)."""
+    return Conformance(record_property)

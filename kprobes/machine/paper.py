@@ -1,0 +1,353 @@
+"""PaperMachine: a deterministic toy engine with a toy ISA, for tests of the core and for reading.
+
+PAPER has instructions of 1 to 3 bytes, a link register, one delayed branch, an exclusive pair and a breakpoint:
+
+    01 d i  add d, i      02      nop          03 o    jmp o        04 o    call o       05      ret
+    06 d a  load d, [a]   07 s a  store s, [a] 08 a o  brz a, o     09 o 00 djmp o (the next add is its delay slot)
+    0a d    ll d          0b d    sc d         0d d a  div d, a     0e a    jr a         0f      sys
+    cc      trap
+
+`o` is a signed byte counted from the instruction's own address; `d`, `a`, `s` number registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from ..arch._base import Abi, Arch, Atomic, Insn, Jump, Linkage, Order, Registers, Traps, signed
+from ..errors import AlreadyRegistered, GuestFault, NoMemory, OutOfReach, ReentryError
+from ..regs import Regs
+from ..symbols import Symbols
+from ._base import Fault, Sink
+
+NAMES = (*(f"r{n}" for n in range(8)), "sp", "lr", "pc", "flags")
+PAGE = 0x1000
+EXIT = 0xE000
+TRAP = 0xCC
+LENGTHS = {1: 3, 2: 1, 3: 2, 4: 2, 5: 1, 6: 3, 7: 3, 8: 3, 9: 3, 10: 2, 11: 2, 13: 3, 14: 2, 15: 1, TRAP: 1, 0x10: 3}
+
+
+def _jump(regs: Regs, insn: Insn) -> int:
+    return insn.addr + signed(insn.raw[1], 8)
+
+
+def _call(regs: Regs, insn: Insn) -> int:
+    regs["lr"] = insn.next
+    return insn.addr + signed(insn.raw[1], 8)
+
+
+def _ret(regs: Regs, insn: Insn) -> int:
+    return regs["lr"]
+
+
+def _brz(regs: Regs, insn: Insn) -> int:
+    return insn.next if regs[NAMES[insn.raw[1]]] else insn.addr + signed(insn.raw[2], 8)
+
+
+def _jr(regs: Regs, insn: Insn) -> int:
+    return regs[NAMES[insn.raw[1]]]
+
+
+_SIMULATED = {3: _jump, 4: _call, 5: _ret, 8: _brz, 9: _jump, 14: _jr}
+_REJECTED = {10: "part of an exclusive sequence", 11: "part of an exclusive sequence", 15: "a system call", TRAP: "a breakpoint", 16: "a slot's jump"}
+_ATOMIC = {10: Atomic.OPENS, 11: Atomic.CLOSES}
+
+
+def decode(code: bytes, addr: int) -> Insn:
+    """Arch.decode of PAPER."""
+    length = LENGTHS.get(code[0] if code else 0, 0)
+    if not code or len(code) < length:
+        return Insn(addr=addr, raw=bytes(code[:1]) or b"\0", name="truncated", reject="half an instruction")
+    if not length:
+        return Insn(addr=addr, raw=code[:1], name="undefined", reject="undefined instruction")
+    op, raw = code[0], bytes(code[:length])
+    insn = Insn(addr=addr, raw=raw, name=f"op{op:02x}", reject=_REJECTED.get(op, ""), atomic=_ATOMIC.get(op), delay_slot=op == 9)
+    if insn.reject:
+        return insn
+    simulate = _SIMULATED.get(op)
+    body = bytes(code[3:6]) if op == 9 else b"" if simulate else raw
+    return Insn(addr=addr, raw=raw, name=insn.name, delay_slot=insn.delay_slot, body=body,
+                simulate=None if simulate is None else partial(_simulate, simulate, insn))
+
+
+def _simulate(simulate: Callable[[Regs, Insn], int], insn: Insn, regs: Regs) -> int:
+    return simulate(regs, insn)
+
+
+def _back(frm: int, to: int) -> bytes:
+    if not 0 <= to < 1 << 16:
+        raise OutOfReach("PAPER has 16-bit addresses", address=to, hint="stay below 64 KiB")
+    return b"\x10" + to.to_bytes(2, "little")
+
+
+def _set_lr(regs: Regs, target: int) -> None:
+    regs["lr"] = target
+
+
+def _restore_lr(regs: Regs, sp: int, target: int) -> None:
+    regs["lr"] = target
+
+
+PAPER = Arch(
+    name="paper", bits=32, order=Order.LITTLE, insn_align=1, max_insn=3,
+    regs=Registers(names=NAMES, pc="pc", sp="sp", flags="flags", aliases={"ip": "pc"}),
+    traps=Traps(probe={1: bytes([TRAP])}, end={0: bytes([TRAP])}), decode=decode,
+    abi=Abi(args=("r0", "r1", "r2", "r3"), returns=("r0",), stack_args=0, stack_align=8),
+    linkage=Linkage(get=lambda regs: regs["lr"], set=_set_lr, restore=_restore_lr), jump=Jump(size=3, encode=_back),
+)
+
+
+class PaperMachine:
+    """The toy engine.
+
+    Attributes:
+        before: called with (machine, cpu) before each instruction; may change registers (an interrupt, say).
+        steps: instructions executed.
+    """
+
+    page_size = PAGE
+    arch = PAPER
+
+    def __init__(self, code: bytes, *, base: int = 0x1000, symbols: dict[str, int | tuple[int, int]] | None = None, cpus: int = 1) -> None:
+        self.cpus = cpus
+        self.symbols = Symbols()
+        self.before: Callable[[PaperMachine, int], None] | None = None
+        self.cpu_task: Callable[[Regs], Any] | None = None
+        self.steps = 0
+        self._pages: dict[int, bytearray] = {}
+        self._code: set[int] = set()
+        self._sink: Sink | None = None
+        self._values = [dict.fromkeys(NAMES, 0) for _ in range(cpus)]
+        self._regs = [self._view(cpu) for cpu in range(cpus)]
+        self._cpu = 0
+        self._depth = 0
+        for page in range(base & -PAGE, base + max(len(code), 1), PAGE):
+            self._map(page, executable=True)
+        self._map(EXIT, executable=True)
+        self._map(0xC000, executable=False)
+        for values in self._values:
+            values["sp"] = 0xD000
+        self.write(base, code)
+        for name, where in (symbols or {}).items():
+            addr, size = where if isinstance(where, tuple) else (where, 0)
+            self.symbols.add(name, addr, size)
+
+    def _view(self, cpu: int) -> Regs:
+        values = self._values[cpu]
+        readers = {name: partial(values.__getitem__, name) for name in NAMES}
+        writers = {name: partial(self._set, values, name) for name in NAMES}
+        return Regs(self, readers, writers, cpu)
+
+    def _set(self, values: dict[str, int], name: str, value: int) -> None:
+        values[name] = value & PAPER.mask
+
+    @property
+    def regs(self) -> Regs:
+        """Registers of the CPU that ran last."""
+        return self._regs[self._cpu]
+
+    @property
+    def cpu_regs(self) -> list[Regs]:
+        """Registers of every CPU."""
+        return self._regs
+
+    # --- memory
+
+    def _map(self, page: int, *, executable: bool) -> None:
+        self._pages[page] = bytearray(PAGE)
+        if executable:
+            self._code.add(page)
+
+    def _access(self, addr: int, access: str) -> bytearray:
+        page = self._pages.get(addr & -PAGE)
+        if page is None:
+            raise GuestFault("memory is not mapped", address=addr, access=access)
+        return page
+
+    def read(self, addr: int, size: int) -> bytes:
+        """Guest memory; GuestFault where it is not mapped."""
+        return bytes(self._access(a, "read")[a % PAGE] for a in range(addr, addr + size))
+
+    def write(self, addr: int, data: bytes) -> None:
+        """Write guest memory; GuestFault where it is not mapped, before anything is written."""
+        for a in range(addr, addr + len(data)):
+            self._access(a, "write")
+        for a, byte in zip(range(addr, addr + len(data)), data, strict=True):
+            self._access(a, "write")[a % PAGE] = byte
+
+    patch = write
+
+    def executable(self, addr: int) -> bool:
+        """True where the guest may execute."""
+        return addr & -PAGE in self._code
+
+    def map_code(self, near: int | None = None) -> int:
+        """An executable page."""
+        for page in range(0x4000, 0xC000, PAGE):
+            if page not in self._pages:
+                self._map(page, executable=True)
+                return page
+        raise NoMemory("no free page", hint="unmap one")
+
+    def unmap_code(self, page: int) -> None:
+        """Take an executable page away."""
+        del self._pages[page]
+        self._code.discard(page)
+
+    def unload(self, page: int) -> None:
+        """Unmap a page of guest text, as a module is unloaded."""
+        if self._sink is not None:
+            self._sink.unloading(page, page + PAGE)
+        self.unmap_code(page)
+
+    def snapshot(self) -> dict[int, bytes]:
+        """Every page as it is now."""
+        return {page: bytes(data) for page, data in self._pages.items()}
+
+    # --- reports
+
+    def report_to(self, sink: Sink | None) -> None:
+        """Deliver reports to `sink`; None: to nobody."""
+        if sink is not None and self._sink is not None:
+            raise AlreadyRegistered("this machine has a Kprobes already", hint="close it first")
+        self._sink = sink
+
+    def stop_at(self, addr: int) -> None:
+        """Breakpoints arrive by themselves."""
+
+    def call_at(self, addr: int) -> None:
+        """Breakpoints arrive by themselves."""
+
+    def release(self, addr: int) -> None:
+        """Breakpoints go by themselves."""
+
+    # --- running
+
+    def call(self, function: str | int, *args: int, cpu: int | None = None) -> int:
+        """Call guest code; registers are put back afterwards."""
+        target = self.symbols[function].address if isinstance(function, str) else function
+        cpu = self._cpu if cpu is None else cpu
+        regs, values = self._regs[cpu], self._values[cpu]
+        saved, outer = dict(values), (regs._pc, regs._target)
+        regs.at(None)
+        try:
+            for name, value in zip(("r0", "r1", "r2", "r3"), args, strict=False):
+                values[name] = value & PAPER.mask
+            values["lr"] = EXIT
+            self.run(target, EXIT, cpu=cpu)
+            return values["r0"]
+        finally:
+            if self._depth or values["pc"] == EXIT:
+                values.update(saved)
+            regs._pc, regs._target = outer
+
+    def invoke(self, target: int) -> None:
+        """Run guest code with the registers as they are until it returns; then put them back."""
+        regs, values = self._regs[self._cpu], self._values[self._cpu]
+        saved, outer = dict(values), (regs._pc, regs._target)
+        regs.at(None)
+        values["lr"] = EXIT
+        try:
+            self.run(target, EXIT, cpu=self._cpu)
+        finally:
+            values.update(saved)
+            regs._pc, regs._target = outer
+
+    def run(self, start: int | None = None, until: int = EXIT, *, cpu: int = 0, limit: int = 100_000) -> None:
+        """Execute until `until`. GuestFault for a fault, ReentryError beyond 16 nested runs."""
+        if self._depth >= 16:
+            raise ReentryError("16 guest runs are nested", hint="a handler's guest call leads back to that handler")
+        before, self._cpu = self._cpu, cpu
+        values = self._values[cpu]
+        if start is not None:
+            values["pc"] = start
+        self._depth += 1
+        try:
+            for _ in range(limit):
+                if values["pc"] == until:
+                    return
+                self.step(cpu)
+            raise GuestFault("runs for ever", pc=values["pc"])
+        finally:
+            self._depth -= 1
+            self._cpu = before if self._depth else cpu
+
+    def step(self, cpu: int = 0) -> None:
+        """Execute one instruction, or deliver one report."""
+        values = self._values[cpu]
+        if self.before is not None:
+            self.before(self, cpu)
+        pc = values["pc"]
+        self.steps += 1
+        try:
+            op = self._fetch(pc)
+            if op[0] == TRAP:
+                if not self._report(cpu, pc):
+                    raise GuestFault("breakpoint instruction of the guest's own", address=pc, pc=pc, access="trap")
+                return
+            values["pc"] = self._execute(cpu, pc, op)
+        except GuestFault as error:
+            self._faulted(cpu, error)
+
+    def _fetch(self, pc: int) -> bytes:
+        if pc & -PAGE not in self._code:
+            raise GuestFault("not executable", address=pc, pc=pc, access="fetch")
+        length = LENGTHS.get(self.read(pc, 1)[0])
+        if length is None:
+            raise GuestFault("undefined instruction", address=pc, pc=pc, access="undefined")
+        return self.read(pc, length)
+
+    def _execute(self, cpu: int, pc: int, op: bytes) -> int:
+        """Effect of an instruction; the next pc."""
+        values = self._values[cpu]
+        insn = decode(op + b"\x02\x02\x02", pc)
+        kind, a = op[0], NAMES[op[1] % 12] if len(op) > 1 else ""
+        if kind == 1:
+            values[a] = values[a] + op[2] & PAPER.mask
+        elif kind == 6:
+            values[a] = int.from_bytes(self.read(values[NAMES[op[2]]], 4), "little")
+        elif kind == 7:
+            self.write(values[NAMES[op[2]]], values[a].to_bytes(4, "little"))
+        elif kind == 13:
+            if not values[NAMES[op[2]]]:
+                raise GuestFault("division by zero", pc=pc, access="arithmetic")
+            values[a] //= values[NAMES[op[2]]]
+        elif kind == 16:
+            return int.from_bytes(op[1:3], "little")
+        elif kind == 15:
+            raise GuestFault("system call", pc=pc, access="interrupt")
+        elif kind == 9:
+            slot = self._fetch(pc + 3)
+            self._execute(cpu, pc + 3, slot)
+            return pc + signed(op[1], 8)
+        elif insn.simulate is not None:
+            return insn.simulate(self._regs[cpu])
+        return pc + len(op)
+
+    def _report(self, cpu: int, pc: int) -> bool:
+        regs, values = self._regs[cpu], self._values[cpu]
+        outer = regs._pc, regs._target
+        regs.at(pc)
+        try:
+            return self._sink is not None and self._sink.trap(regs)
+        finally:
+            if regs.target is not None:
+                values["pc"] = regs.target
+            regs._pc, regs._target = outer
+
+    def _faulted(self, cpu: int, error: GuestFault) -> None:
+        """Report a fault; raises it again, at home, unless it was handled."""
+        regs, values = self._regs[cpu], self._values[cpu]
+        outer = regs._pc, regs._target
+        regs.at(values["pc"])
+        number = {"arithmetic": 8, "undefined": 4, "trap": 5, "interrupt": 5}.get(error.access, 11)
+        try:
+            handled = self._sink is not None and self._sink.fault(regs, Fault(access=error.access, address=error.address, trapnr=number, text=error.reason))
+            if regs.target is not None:
+                values["pc"] = regs.target
+        finally:
+            regs._pc, regs._target = outer
+        if not handled:
+            raise GuestFault(error.reason, address=error.address, pc=values["pc"], access=error.access, symbol=self.symbols.describe(values["pc"])) from None

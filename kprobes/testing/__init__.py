@@ -1,0 +1,13 @@
+"""Proof kits: what shows that a probe, an architecture or an engine keeps its promises. They need no test framework.
+
+- Recorder makes handlers that write a transcript.
+- Bench compares single instructions with and without a probe; transparency() compares whole runs.
+- check_arch() and check_machine() are the contracts' own tests.
+"""
+
+from ._bench import Bench, Tally, encodings
+from ._cases import Case, CaseFile, read_cases
+from ._difference import Difference
+from ._recorder import Recorder
+
+__all__ = ["Bench", "Case", "CaseFile", "Difference", "Recorder", "Tally", "encodings", "read_cases"]

@@ -1,0 +1,383 @@
+"""Single instructions, with and without a probe, in one machine that is used thousands of times.
+
+The instruction stands at its home. Around it are traps of the machine's own kind (a *landing*): wherever the guest goes, it
+stops there, with no hook in the engine that could hide a mistake. Instructions that always fall through stand among random
+bytes instead, so that a pc-relative operand read from the wrong place makes a difference.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from attrs import define, frozen
+
+from ..arch._base import Annul, Insn
+from ..core.kprobes import Kprobes
+from ..core.probe import Kprobe
+from ..errors import GuestFault, GuestTimeout, NoMemory
+from ..machine.unicorn import UnicornMachine
+from ..regs import Regs
+from ._cases import CaseFile
+from ._difference import Difference, Ending, compare_bytes, compare_endings, compare_registers, ending, registers
+from ._states import Freezer, Spy, States
+
+BASE = 0x200000
+SCENE = 0x4000  # bytes of landing, then as many of noise; the home is in the middle of either
+DATA = 0x10000
+PATIENCE = 2.0  # seconds until an instruction that never ends is stopped
+
+
+@frozen
+class _Shot:
+    """What one run left behind; None for memory that did not change."""
+
+    end: Ending
+    registers: dict[str, int]
+    data: bytes | None
+    code: bytes | None
+
+
+@define
+class Tally:
+    """How much was proved. runs: pairs of runs compared. faults: of them ending in a fault of the instruction's own.
+    moved: of them leaving for another place than the next instruction. posts: post-handlers seen."""
+
+    runs: int = 0
+    faults: int = 0
+    moved: int = 0
+    posts: int = 0
+
+
+class Bench:
+    """Compares one instruction's run with and without a probe: registers, memory, where it went, how it failed.
+
+    Attributes:
+        machine, home: where the instruction under test stands. tally: what was compared so far.
+    """
+
+    def __init__(self, arch: str, file: CaseFile | None = None, *, seed: int = 0) -> None:
+        """A machine of this architecture. file: flags, registers to keep, delay-slot instructions. seed: of everything random."""
+        self.machine = UnicornMachine.from_code(bytes(2 * SCENE), arch=arch, base=BASE)
+        self.file = file or CaseFile()
+        self.tally = Tally()
+        self._seed = seed
+        self._arch = self.machine.arch
+        self._noise = random.Random(seed).randbytes(SCENE)
+        self.data = self.machine.alloc(DATA)
+        self._contents = random.Random(seed + 1).randbytes(DATA)
+        self.machine.write(self.data, self._contents)
+        self._freezer = Freezer(self.machine)
+        self._usual = self._freezer.freeze()
+        landing = BASE, BASE + SCENE // 4
+        self._states = States(self.machine.regs, (self.data, self.data + DATA), landing, self.file.flags, self.file.keep)
+        self._watch = _Watchdog(self.machine)
+        self.home, self._mode = BASE + SCENE // 2, 0
+        self._image = b""
+        self._kprobes = Kprobes(self.machine)
+        for scene in (BASE, BASE + SCENE):
+            self.machine.symbols.add(f"scene_{scene:x}", scene + SCENE // 2, 64)
+        self._pad_fault = self._measure_pad()
+
+    def close(self) -> None:
+        """Take the probe away; the machine goes with it."""
+        self._watch.close()
+        self._kprobes.close()
+        self.machine.close()
+
+    # --- one instruction
+
+    def decode(self, code: bytes, mode: int = 0) -> Insn:
+        """The instruction as it would be at home."""
+        return self._arch.decode(code + self._pads(mode, 32), self.home | mode)
+
+    def check(self, code: bytes, mode: int = 0, states: int = 4, where: str = "", *, all_flags: bool = True) -> list[Difference]:
+        """Run an instruction in `states` random states, each without a probe, with one (boosted where it can be), and with
+        one that has a post_handler.
+
+        code: the instruction and, where it has one, its delay slot. all_flags: take every combination of the condition flags
+        where the simulation reads them. An instruction that reads its own bytes sees the breakpoint, as on Linux; it is not
+        run. Raises what register_kprobe raises.
+        """
+        rng = random.Random(f"{self._seed} {code.hex()} {mode}")
+        where = where or code.hex()
+        self._place(code, mode, noise=False)
+        insn = self.decode(code, mode)
+        states_ = self._make_states(insn, rng, states, all_flags)
+        if insn.simulate is None or all(s.target in (None, insn.next | insn.mode) for s in states_):
+            self._place(code, mode, noise=True)
+            insn = self.decode(code, mode)
+        mapped = self._map_targets(states_) if self.file.mapped_targets else []
+        try:
+            plain = [self._shoot(s, insn, probed=False) for s in states_]
+            return self._with_probe(states_, plain, insn, where)
+        finally:
+            self._freezer.forget()
+            self._usual = self._freezer.freeze()
+            for page in mapped:
+                self.machine.unmap_code(page)
+
+    def _with_probe(self, states: list[_State], plain: list[_Shot], insn: Insn, where: str) -> list[Difference]:
+        out: list[Difference] = []
+        watcher = _Watcher()
+        probe = Kprobe(addr=self.home | self._mode, pre_handler=watcher.pre)
+        self._kprobes.register_kprobe(probe)
+        self._image = self.machine.read(BASE, 2 * SCENE)
+        try:
+            for post in (False, True):
+                probe.post_handler = watcher.post if post else None
+                for number, (state, before) in enumerate(zip(states, plain, strict=True)):
+                    watcher.clear(values=number == 0)
+                    after = self._shoot(state, insn, probed=True)
+                    here = f"{where}, state {number}{', post_handler' if post else ''}"
+                    found = self._compare(before, after, insn, here) + self._handlers(watcher, state, before, insn, post, here)
+                    out += found
+                    self.tally.runs += 1
+        finally:
+            self._kprobes.unregister_kprobe(probe)
+        return out
+
+    # --- placing it
+
+    def _pads(self, mode: int, size: int) -> bytes:
+        trap = self._arch.end_bytes(mode)
+        return (trap * (size // len(trap) + 1))[:size]
+
+    def _place(self, code: bytes, mode: int, noise: bool) -> None:
+        """The instruction at a home, landings around it or behind it."""
+        self._mode = mode
+        self.home = BASE + SCENE // 2 + (SCENE if noise else 0)
+        image = bytearray(self._pads(mode, SCENE) + (self._noise if noise else self._pads(mode, SCENE)))
+        start = self.home - BASE
+        landing = self._pads(mode, 64)
+        image[start : start + len(code) + len(landing)] = code + landing
+        self._image = bytes(image)
+        self.machine.patch(BASE, self._image)
+
+    def _map_targets(self, states: list[_State]) -> list[int]:
+        """Landings where branches go; states that lead where nothing can be mapped are dropped."""
+        machine, mapped, kept = self.machine, [], []
+        for state in states:
+            target = None if state.target is None else state.target & ~self._arch.mode_bits
+            if target is not None and not machine.executable(target):
+                page = self._map_page(target)
+                if page is None:
+                    continue
+                mapped.append(page)
+            kept.append(state)
+        states[:] = kept
+        return mapped
+
+    def _map_page(self, target: int) -> int | None:
+        wanted = target & -self.machine.page_size
+        try:
+            page = self.machine.map_code(wanted)
+        except NoMemory:
+            return None
+        if page != wanted:
+            self.machine.unmap_code(page)
+            return None
+        self.machine.patch(page, self._pads(self._mode, self.machine.page_size))
+        return page
+
+    # --- states
+
+    def _make_states(self, insn: Insn, rng: random.Random, count: int, all_flags: bool) -> list[_State]:
+        self._usual()
+        self._states.set(rng)
+        _, spy = self._rehearse(insn)
+        choice: Sequence[dict[str, int] | None] = [None] * count
+        if all_flags and self.file.flags.keys() & spy.read_names:
+            choice = self._states.flag_states(rng)
+            choice = [*choice, *choice][: max(len(choice), count)]
+        out = []
+        for flags in choice:
+            self._usual()
+            self._states.set(rng, flags)
+            before = registers(self.machine.regs)
+            thaw = self._freezer.freeze()
+            target, spy = self._rehearse(insn)
+            thaw()
+            if not self._reads_itself(insn, spy):
+                out.append(_State(thaw, before, target))
+        self._repair()
+        return out
+
+    def _rehearse(self, insn: Insn) -> tuple[int | None, Spy]:
+        """Where the simulation would go from here: only to choose the scene."""
+        spy = Spy(self.machine.regs)
+        if insn.simulate is None:
+            return None, spy
+        try:
+            return int(insn.simulate(spy)), spy  # type: ignore[arg-type]
+        except GuestFault:
+            return None, spy
+
+    def _reads_itself(self, insn: Insn, spy: Spy) -> bool:
+        ranges = [*spy.read_memory, *([(insn.operand, insn.operand + 64)] if insn.operand is not None else [])]
+        return any(start < insn.addr + insn.size and end > insn.addr for start, end in ranges)
+
+    # --- running it
+
+    def _shoot(self, state: _State, insn: Insn, probed: bool) -> _Shot:
+        """One run from home until the guest lands, faults, or is back at home."""
+        machine = self.machine
+        bound = None
+        if state.target is not None and state.target & ~self._arch.mode_bits == self.home:
+            # Only an engine hook ends a branch to itself; natively that hook sees the delay slot as well.
+            bound = 2 if insn.delay_slot and not probed and not isinstance(state.target, Annul) else 1
+        state.thaw()
+        machine.regs.go(self.home | self._mode)
+        with self._watch:
+            end = _ending(lambda: machine.run(max_insns=bound))
+        after = registers(machine.regs)
+        data, code = machine.read(self.data, DATA), machine.read(BASE, 2 * SCENE)
+        shot = _Shot(end, after, data if data != self._contents else None, code if code != self._image else None)
+        if shot.data is not None or shot.code is not None:
+            self._repair()
+        return shot
+
+    def _repair(self) -> None:
+        """Memory as it was, the probe's breakpoint included."""
+        if self.machine.read(self.data, DATA) != self._contents:
+            self.machine.write(self.data, self._contents)
+        if self.machine.read(BASE, 2 * SCENE) != self._image:
+            self.machine.patch(BASE, self._image)
+
+    # --- judging it
+
+    def _compare(self, plain: _Shot, probed: _Shot, insn: Insn, where: str) -> list[Difference]:
+        out = compare_endings(plain.end, probed.end, where)
+        out += compare_registers(plain.registers, probed.registers, where)
+        out += compare_bytes(self.data, plain.data or self._contents, probed.data or self._contents, where)
+        out += compare_bytes(BASE, self._code(plain, insn), self._code(probed, insn), where)
+        return out
+
+    def _code(self, shot: _Shot, insn: Insn) -> bytes:
+        """The scene as a run left it, without the instruction, where the breakpoint is."""
+        code = shot.code or self._image
+        at = self.home - BASE
+        return code[:at] + bytes(insn.size) + code[at + insn.size :]
+
+    def _handlers(self, seen: _Watcher, state: _State, plain: _Shot, insn: Insn, post: bool, where: str) -> list[Difference]:
+        """The handlers ran when they should, and saw what they should."""
+        landed = self._landed(plain)
+        at_home = landed is None
+        self.tally.faults += at_home
+        self.tally.moved += landed is not None and landed != insn.next
+        self.tally.posts += len(seen.posts)
+        out = []
+        if seen.pres != [self.home]:
+            out.append(Difference("pre_handler", f"should run once at {self.home:#x}", f"ran at {list(map(hex, seen.pres))}", where))
+        posts = [landed] if post and landed is not None else []
+        if seen.posts != posts:
+            out.append(Difference("post_handler", f"should run at {list(map(hex, posts))}", f"ran at {list(map(hex, seen.posts))}", where))
+        if seen.values is not None and seen.values != (expected := {**state.before, self._arch.regs.pc: self.home}):
+            out += compare_registers(expected, seen.values, f"{where}, in pre_handler")
+        return out
+
+    def _landed(self, shot: _Shot) -> int | None:
+        """Where the instruction left for; None where it failed."""
+        fault = shot.end.fault
+        if fault is None or fault[0] == "GuestTimeout":
+            return shot.registers[self._arch.regs.pc]
+        _, access, pc, _, number = fault
+        if access == "fetch":
+            return int(pc)
+        pad_access, pad_pc, pad_number = self._pad_fault
+        if (access, number) == (pad_access, pad_number) and pc - pad_pc != self.home:
+            return int(pc - pad_pc)
+        return None
+
+    def _measure_pad(self) -> tuple[str, int, int | None]:
+        """How a landing shows: access, pc relative to the trap, interrupt number."""
+        mode = min(self._arch.traps.end)
+        self._place(b"", mode, noise=False)
+        self.machine.regs.go(self.home | mode)
+        try:
+            self.machine.run()
+        except GuestFault as error:
+            self._usual()
+            return error.access, (error.pc or 0) - self.home, error.number
+        raise AssertionError(f"{self._arch.name}: a trap that is nobody's is not reported as a GuestFault")
+
+
+@frozen
+class _State:
+    """A register state: how to bring it back, its registers, and where the simulation would go from it."""
+
+    thaw: Callable[[], None]
+    before: dict[str, int]
+    target: int | None
+
+
+class _Watcher:
+    """The probe's handlers: where they ran, and once in a while what the registers were."""
+
+    def __init__(self) -> None:
+        self.clear(values=False)
+
+    def clear(self, *, values: bool) -> None:
+        self.pres: list[int] = []
+        self.posts: list[int] = []
+        self.values: dict[str, int] | None = None
+        self._want = values
+
+    def pre(self, p: Any, regs: Regs) -> None:
+        self.pres.append(regs.pc)
+        if self._want:
+            self.values = registers(regs)
+
+    def post(self, p: Any, regs: Regs, flags: int) -> None:
+        self.posts.append(regs.pc)
+
+
+class _Watchdog:
+    """Stops a run that does not end. `with watchdog:` around each."""
+
+    def __init__(self, machine: UnicornMachine) -> None:
+        self._machine = machine
+        self._since: float | None = None
+        self._done = threading.Event()
+        threading.Thread(target=self._watch, daemon=True, name="kprobes-bench").start()
+
+    def __enter__(self) -> None:
+        self._since = time.monotonic()
+
+    def __exit__(self, *exc: object) -> None:
+        self._since = None
+
+    def close(self) -> None:
+        self._done.set()
+
+    def _watch(self) -> None:
+        while not self._done.wait(PATIENCE / 4):
+            since = self._since
+            if since is not None and time.monotonic() - since > PATIENCE:
+                self._machine.stop()
+
+
+def _ending(run: Callable[[], Any]) -> Ending:
+    try:
+        return ending(run)
+    except GuestTimeout as error:
+        return Ending(None, ("GuestTimeout", "", error.pc, None, None))
+
+
+def encodings(rng: random.Random, arch: Any, file: CaseFile) -> Iterator[tuple[bytes, int]]:
+    """Random instructions without end, most of them valid: cases with a few bits changed, and plain random bytes."""
+    fixed = arch.max_insn == arch.insn_align
+    while True:
+        case = rng.choice(file.cases)
+        code = bytearray(case.code)
+        kind = rng.randrange(8)
+        if kind == 0:
+            code = bytearray(rng.randbytes(arch.max_insn))
+        else:
+            for _ in range(rng.choice((1, 1, 2, 3, 6)) * (1 if fixed else 1)):
+                bit = rng.randrange(8 * len(code))
+                code[bit // 8] ^= 1 << bit % 8
+        yield bytes(code), case.mode

@@ -1,0 +1,143 @@
+"""Random register states, and putting a CPU back into one."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..machine.unicorn import UnicornMachine
+from ..regs import Regs
+
+MAX_FLAG_STATES = 64  # all combinations of six flags; beyond that a random choice
+
+
+class Spy:
+    """Regs that note which registers and which memory are read."""
+
+    def __init__(self, regs: Regs) -> None:
+        self._regs = regs
+        self.read_names: set[str] = set()
+        self.read_memory: list[tuple[int, int]] = []
+
+    def __getitem__(self, name: str) -> int:
+        table = self._regs.arch.regs
+        self.read_names.add(table.aliases.get(name, name))
+        return self._regs[name]
+
+    def __setitem__(self, name: str, value: int) -> None:
+        self._regs[name] = value
+
+    def word(self, addr: int, size: int = 0) -> int:
+        """See Regs."""
+        self.read_memory.append((addr, addr + (size or self._regs.arch.bits // 8)))
+        return self._regs.word(addr, size)
+
+    @property
+    def flags(self) -> int:
+        """See Regs."""
+        self.read_names.add(self._regs.arch.regs.flags or "")
+        return self._regs.flags
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._regs, name)
+
+
+class Freezer:
+    """Keeps CPU states. Engine contexts where they hold every register (hidden state too), else register by register."""
+
+    def __init__(self, machine: Any) -> None:
+        self._regs: Regs = machine.regs
+        self._engine = machine._engine if isinstance(machine, UnicornMachine) else None
+        self._contexts: list[Any] = []
+        if self._engine is not None and not self._complete():
+            self._engine = None
+
+    def freeze(self) -> Callable[[], None]:
+        """A function that brings back the registers as they are now."""
+        if self._engine is None:
+            values = {name: self._regs[name] for name in self._regs.arch.regs.names}
+            return lambda: self._write(values)
+        context, engine = self._engine.save(), self._engine
+        self._contexts.append(context)
+        return lambda: engine.restore(context)
+
+    def forget(self) -> None:
+        """The states kept are not needed any more."""
+        while self._contexts and self._engine is not None:
+            self._engine.discard(self._contexts.pop())
+
+    def _write(self, values: Mapping[str, int]) -> None:
+        table = self._regs.arch.regs
+        for name, value in values.items():
+            if name != table.pc and self._regs[name] != value:
+                self._regs[name] = value
+        self._regs.go(values[table.pc])
+
+    def _complete(self) -> bool:
+        """True if a context brings back the registers (on sparc64 it holds nothing)."""
+        name = self._regs.arch.abi.returns[0] if self._regs.arch.abi else self._regs.arch.regs.sp
+        value = self._regs[name]
+        assert self._engine is not None
+        context = self._engine.save()
+        self._regs[name] = value ^ 0x10
+        self._engine.restore(context)
+        self._engine.discard(context)
+        return self._regs[name] == value
+
+
+class States:
+    """Makes register states: pointers into `data`, landing places, small, large and arbitrary numbers.
+
+    flags: register -> mask of its condition flags. keep: registers never written.
+    """
+
+    def __init__(self, regs: Regs, data: tuple[int, int], landing: tuple[int, int], flags: Mapping[str, int], keep: set[str]) -> None:
+        table = regs.arch.regs
+        self._regs, self._flags = regs, dict(flags)
+        self._data, self._landing = data, landing
+        kept = {table.aliases.get(name, name) for name in keep} | {table.pc, table.sp, table.flags, *flags}
+        self._names = [name for name in table.names if name not in kept]
+        self._width = {name: table.widths.get(name, regs.arch.bits) for name in self._names}
+        self._usual = {name: regs[name] for name in flags}
+
+    def set(self, rng: random.Random, flags: Mapping[str, int] | None = None) -> None:
+        """Put a random state into the registers; `flags` gives the flag registers' values instead."""
+        for name in self._names:
+            self._regs[name] = self._value(rng, self._width[name])
+        start, end = self._data
+        middle = (start + end) // 2
+        self._regs.sp = middle + rng.randrange(-64, 64) * 16
+        for name, value in (flags or self._random_flags(rng)).items():
+            self._regs[name] = value
+
+    def flag_states(self, rng: random.Random) -> list[dict[str, int]]:
+        """Every combination of the condition flags; a random choice of MAX_FLAG_STATES where there are more."""
+        bits = [(name, 1 << n) for name, mask in self._flags.items() for n in range(mask.bit_length()) if mask >> n & 1]
+        if 1 << len(bits) > MAX_FLAG_STATES:
+            return [self._random_flags(rng) for _ in range(MAX_FLAG_STATES)]
+        return [self._flag_values({bit for n, bit in enumerate(bits) if pattern >> n & 1}) for pattern in range(1 << len(bits))]
+
+    def _flag_values(self, on: set[tuple[str, int]]) -> dict[str, int]:
+        values = {name: usual & ~self._flags[name] for name, usual in self._usual.items()}
+        for name, bit in on:
+            values[name] |= bit
+        return values
+
+    def _random_flags(self, rng: random.Random) -> dict[str, int]:
+        return {name: usual & ~self._flags[name] | rng.getrandbits(64) & self._flags[name] for name, usual in self._usual.items()}
+
+    def _value(self, rng: random.Random, width: int) -> int:
+        kind = rng.randrange(16)
+        word = self._regs.arch.bits
+        if kind < 8 and width >= word:
+            start, end = self._data
+            step = 16 if rng.randrange(4) else 1
+            return (start + end) // 2 + rng.randrange(-32, 32) * 16 + rng.randrange(0, 16, step)
+        if kind == 8:
+            return self._landing[0] + rng.randrange(self._landing[1] - self._landing[0]) & -64
+        if kind < 11:
+            return rng.randrange(-16, 17) & (1 << width) - 1
+        if kind == 11:
+            return rng.choice([1 << width - 1, (1 << width - 1) - 1, (1 << width) - 1, 1 << word // 2 & (1 << width) - 1])
+        return rng.getrandbits(width)

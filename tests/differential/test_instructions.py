@@ -1,0 +1,48 @@
+"""Every case of every architecture: probed == unprobed, in registers, memory, target and fault.
+
+Each runs in several random states - in every combination of the condition flags where the simulation reads them - with a
+boosted probe and with one that has a post_handler.
+"""
+
+from __future__ import annotations
+
+import pytest
+from conftest import RUNNABLE, cases_of
+
+from kprobes import Unprobeable
+from kprobes.conformance import Conformance
+from kprobes.testing import Bench, Case
+
+STATES = 4
+
+
+def rows() -> list[tuple[str, str]]:
+    """(architecture, row name), in file order."""
+    return [(arch, row) for arch in RUNNABLE for row in dict.fromkeys(case.row for case in cases_of(arch).cases)]
+
+
+def prove(bench: Bench, case: Case) -> list[str]:
+    """What is wrong with one case."""
+    slots = bench.file.slots if bench.decode(case.code, case.mode).delay_slot else [b""]
+    assert slots, f"{case}: the case file has no %slot line for delay slots"
+    return [str(d) for slot in slots for d in bench.check(case.code + slot, case.mode, STATES, str(case))]
+
+
+@pytest.mark.parametrize(("arch", "row"), rows())
+def test_probed_is_unprobed(arch: str, row: str, benches: dict[str, Bench], conformance: Conformance) -> None:
+    bench, problems, before = benches[arch], [], benches[arch].tally.runs
+    proved = {"step": 0, "simulate": 0}
+    for case in bench.file.cases:
+        if case.row != row or bench.file.skip(case.code):
+            continue
+        if case.outcome == "reject":
+            with pytest.raises(Unprobeable):
+                bench.check(case.code, case.mode)
+            continue
+        problems += prove(bench, case)
+        proved[case.outcome] += bench.tally.runs - before
+        before = bench.tally.runs
+    assert not problems, "\n".join(problems[:20])
+    for outcome, count in proved.items():
+        if count:
+            conformance(arch, outcome, count)

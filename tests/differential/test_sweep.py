@@ -1,0 +1,42 @@
+"""Random encodings: cases with a few bits changed, and plain random bytes; probed == unprobed for all that may be probed.
+
+KPROBES_SWEEP_SEED and KPROBES_SWEEP_COUNT (instructions per architecture) make it a longer search.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+from conftest import RUNNABLE, cases_of
+
+from kprobes import KprobeError
+from kprobes.conformance import Conformance
+from kprobes.testing import Bench, encodings
+
+SEED = int(os.environ.get("KPROBES_SWEEP_SEED", "1"))
+COUNT = int(os.environ.get("KPROBES_SWEEP_COUNT", "800"))
+PARTS = 2
+LEAST = 0.2  # of the instructions tried must have been compared: a sweep that refuses everything proves nothing
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("arch", [arch for arch in RUNNABLE if cases_of(arch).cases])
+def test_random_encodings(arch: str, part: int, benches: dict[str, Bench], conformance: Conformance) -> None:
+    bench, rng, problems = benches[arch], random.Random(f"{SEED} {part}"), []
+    before, tried, compared = bench.tally.runs, COUNT // PARTS, 0
+    for (code, mode), _ in zip(encodings(rng, bench.machine.arch, bench.file), range(tried), strict=False):
+        insn = bench.decode(code, mode)
+        if bench.file.skip(code):
+            continue
+        if insn.delay_slot:
+            code += rng.choice(bench.file.slots)
+        try:
+            problems += bench.check(code, mode, 2, f"{code.hex()} ({insn.name})", all_flags=False)
+            compared += 1
+        except KprobeError:
+            assert insn.reject or insn.delay_slot or insn.atomic, f"{code.hex()} ({insn.name}) decodes well and cannot be registered"
+    assert not problems, "\n".join(map(str, problems[:20]))
+    assert compared >= LEAST * tried
+    conformance(arch, "step", bench.tally.runs - before)
