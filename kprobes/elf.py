@@ -199,14 +199,12 @@ class Elf:
     def _symbol_count(self) -> int:
         """The section header tells; without it the hash tables do, where linkers leave imports out of GNU's."""
         counts = [s["sh_size"] // self._structs.Elf_Sym.sizeof() for s in self.sections if s["sh_type"] == "SHT_DYNSYM"]
-        hashed: Any
+        symbols: Any = None  # the hash tables look names up in it; we only count
         if not counts and "DT_GNU_HASH" in self.tags:
-            hashed = GNUHashTable(self._file, self._offset("DT_GNU_HASH"), None)  # type: ignore[arg-type]
-            counts.append(hashed.get_number_of_symbols())
+            counts.append(GNUHashTable(self._file, self._offset("DT_GNU_HASH"), symbols).get_number_of_symbols())
         if not counts and "DT_HASH" in self.tags:
-            hashed = ELFHashTable(self._file, self._offset("DT_HASH"), None, None)  # type: ignore[arg-type]
-            counts.append(hashed.get_number_of_symbols())
-        return max([self.tags.get("DT_MIPS_SYMTABNO", 0), *counts])
+            counts.append(ELFHashTable(self._file, self._offset("DT_HASH"), symbols, symbols).get_number_of_symbols())
+        return int(max([self.tags.get("DT_MIPS_SYMTABNO", 0), *counts]))
 
     def _versions(self, count: int) -> list[str]:
         if "DT_VERSYM" not in self.tags or "DT_VERDEF" not in self.tags:

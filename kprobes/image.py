@@ -19,6 +19,7 @@ __all__ = ["Copy", "Image", "Import", "Placed", "Resolve", "ResolveIfunc", "Segm
 
 _KINDS = {"ET_EXEC": "exec", "ET_DYN": "dyn", "ET_REL": "rel"}
 _DF_1_PIE = 0x08000000
+_MAX_ALIGNMENT = 1 << 21
 _WRITE, _ALLOC, _EXEC, _TLS = 1, 2, 4, 0x400  # section flags
 _COMMON = ("SHN_COMMON", 0xFF03)  # the second: MIPS's small ones; the value is an alignment
 
@@ -209,13 +210,13 @@ class _Layout:
         for n, s in sorted(self.members.items(), key=_small_data_first):
             if _perms(s) != perms:
                 continue
-            self.at[n] = _up(end, max(1, s["sh_addralign"]))
+            self.at[n] = _up(end, self._alignment(s["sh_addralign"]))
             end = self._checked(self.at[n] + s["sh_size"])
             if s["sh_type"] != "SHT_NOBITS":
                 data.extend(bytes(self.at[n] - start - len(data)) + self._elf.bytes_at(s["sh_offset"], s["sh_size"]))
         for n, e in enumerate(entries if perms == "rw" else ()):
             if e.section in _COMMON:
-                self._commons[n] = _up(end, max(1, e.value))
+                self._commons[n] = _up(end, self._alignment(e.value))
                 end = self._checked(self._commons[n] + e.size)
         if end > start:
             self.loads.append(Load(start, bytes(data), end - start, perms))
@@ -228,6 +229,11 @@ class _Layout:
         if e.section not in self.at:
             return e._replace(section="none")
         return e._replace(name=e.name or str(self.members[e.section].name), value=e.value + self.at[e.section])
+
+    def _alignment(self, asked: int) -> int:
+        if asked > _MAX_ALIGNMENT:
+            raise ImageError(f"{self._elf.name}: a section asks for an alignment of {asked:#x} bytes", hint="is the file damaged?")
+        return max(1, asked)
 
     def _checked(self, end: int) -> int:
         if end > LIMIT:

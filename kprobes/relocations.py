@@ -292,9 +292,10 @@ class ArmBranch:
         word = x.binder.memory.read(x.p, 4)
         if word >> 24 in (0xEB, 0xFA, 0xFB):
             word = 0xFA000000 | (value & 2) << 23 if value & 1 else 0xEB000000
-        elif value & 1:
-            raise x.refuse("jumps from ARM to Thumb code", VENEER)
-        if not -1 << 25 <= signed(value, 32) < 1 << 25:
+        if (value & 1 and word >> 24 != 0xFA) or not _within(value, 26):
+            word |= 0xE1000000 if word >> 24 == 0xFA else 0  # a BLX that does not reach: BL to the veneer
+            value = x.binder.veneer(x.thumb_sum + 8, thumb=False) - 8 - x.p
+        if not _within(value, 26):
             raise x.refuse("is out of reach (32 MiB)", NEARER)
         x.binder.memory.write(x.p, 4, word & 0xFF000000 | value >> 2 & 0xFFFFFF)
 

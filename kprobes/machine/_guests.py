@@ -36,6 +36,10 @@ class Guest:
     setup: Callable[[Engine], None] | None = None  #: brings the CPU into the state compiled code expects
     cpu_model: int | None = None
     until_pc: bool = True  #: pc is right after a run ended at `until`
+    #: registers whose place in the engine changes while it runs (register windows, banks): never touched but through the API
+    moving: frozenset[str] = frozenset()
+    #: a breakpoint's hook may set pc by its word in the engine; elsewhere a pc write does more than that (npc, hflags, T bit)
+    plain_pc: bool = False
     arithmetic: frozenset[int] = frozenset()  #: interrupt numbers of division and other arithmetic errors
     undefined: frozenset[int] = frozenset()  #: interrupt numbers of undefined instructions
     breakpoints: frozenset[int] = frozenset()  #: interrupt numbers of the guest's own breakpoints
@@ -53,20 +57,20 @@ def _riscv(mode: int) -> Guest:
         status = riscv_const.UC_RISCV_REG_MSTATUS
         engine.uc.reg_write(status, engine.uc.reg_read(status) | 3 << 13)
 
-    return Guest(uc_arch=unicorn.UC_ARCH_RISCV, uc_mode=mode, constants=riscv_const, prefix="RISCV", channel=INTR, number=2, pc_bias=4,
+    return Guest(uc_arch=unicorn.UC_ARCH_RISCV, uc_mode=mode, constants=riscv_const, prefix="RISCV", channel=INTR, number=2, pc_bias=4, plain_pc=True,
                  traps=Traps(probe={2: zero, 4: zero}, end={0: zero}), setup=enable_fpu, undefined=frozenset({2}),
                  fault_bias=dict.fromkeys(range(24), 4), call_skip={8: 0})
 
 
 GUESTS: dict[str, Guest] = {
-    "x86_64": Guest(uc_arch=unicorn.UC_ARCH_X86, uc_mode=unicorn.UC_MODE_64, constants=x86_const, prefix="X86", channel=INTR, number=3,
+    "x86_64": Guest(plain_pc=True, uc_arch=unicorn.UC_ARCH_X86, uc_mode=unicorn.UC_MODE_64, constants=x86_const, prefix="X86", channel=INTR, number=3,
                     pc_bias=1, registers={"rflags": "EFLAGS"}, arithmetic=frozenset({0, 16, 19}), undefined=frozenset({6}),
                     breakpoints=frozenset({1, 3})),
-    "i386": Guest(uc_arch=unicorn.UC_ARCH_X86, uc_mode=unicorn.UC_MODE_32, constants=x86_const, prefix="X86", channel=INTR, number=3,
+    "i386": Guest(plain_pc=True, uc_arch=unicorn.UC_ARCH_X86, uc_mode=unicorn.UC_MODE_32, constants=x86_const, prefix="X86", channel=INTR, number=3,
                   pc_bias=1, arithmetic=frozenset({0, 16, 19}), undefined=frozenset({6}), breakpoints=frozenset({1, 3})),
-    "arm64": Guest(uc_arch=unicorn.UC_ARCH_ARM64, uc_mode=unicorn.UC_MODE_ARM, constants=arm64_const, prefix="ARM64", channel=INTR, number=7,
+    "arm64": Guest(plain_pc=True, uc_arch=unicorn.UC_ARCH_ARM64, uc_mode=unicorn.UC_MODE_ARM, constants=arm64_const, prefix="ARM64", channel=INTR, number=7,
                    undefined=frozenset({1}), breakpoints=frozenset({7})),
-    "arm64be": Guest(uc_arch=unicorn.UC_ARCH_ARM64, uc_mode=unicorn.UC_MODE_ARM | unicorn.UC_MODE_BIG_ENDIAN, constants=arm64_const,
+    "arm64be": Guest(plain_pc=True, uc_arch=unicorn.UC_ARCH_ARM64, uc_mode=unicorn.UC_MODE_ARM | unicorn.UC_MODE_BIG_ENDIAN, constants=arm64_const,
                      prefix="ARM64", channel=INTR, number=7, undefined=frozenset({1}), breakpoints=frozenset({7})),
     "riscv32": _riscv(unicorn.UC_MODE_RISCV32),
     "riscv64": _riscv(unicorn.UC_MODE_RISCV64),

@@ -24,6 +24,7 @@ from ..regs import Regs, read_cstr
 from ..symbols import Symbol, Symbols
 from . import _engine, _loader
 from ._base import Fault, Sink
+from ._cpustate import Cell, find_cells
 from ._engine import CODE, ERRORS, INTR, INVALID, MEM, Engine
 from ._guests import GUESTS, Guest
 from ._guests import INTR as BY_INTERRUPT
@@ -104,7 +105,7 @@ class UnicornMachine:
         among the system's libraries. Raises ImageError, Unsupported.
         """
         image = _loader.read(file, name)
-        machine = cls._open(architectures.of_elf(image.e_machine, image.bits, image.order))
+        machine = cls._open(architectures.of_elf(image.machine, image.bits, image.order))
         _loader.place(machine, image, base, main=True)
         return machine
 
@@ -296,10 +297,18 @@ class UnicornMachine:
         return int(getattr(self._guest.constants, constant))
 
     def _make_regs(self) -> Regs:
-        table = self.arch.regs
-        width = {name: table.widths.get(name, self.arch.bits) for name in table.names}
-        readers = {name: self._engine.reader(self._register(name), width[name]) for name in table.names}
-        writers = {name: self._engine.writer(self._register(name), width[name]) for name in table.names}
+        """Registers by the engine's API, and by their words in the engine where these are found to be true."""
+        table, engine, bits = self.arch.regs, self._engine, self.arch.bits
+        width = {name: table.widths.get(name, bits) for name in table.names}
+        number = {name: self._register(name) for name in table.names}
+        plain = {name: number[name] for name in table.names
+                 if width[name] == bits and name not in (table.flags, *self._guest.moving) and (name != table.pc or self._guest.plain_pc)}
+        self._cells = find_cells(engine, self.arch.name, plain, bits)
+        readers = {name: engine.reader(number[name], width[name]) for name in table.names}
+        writers = {name: engine.writer(number[name], width[name]) for name in table.names}
+        for name, cell in self._cells.items():
+            if name != table.pc:  # outside of a hook the engine's pc is written through the API
+                readers[name], writers[name] = cell.reader(), cell.writer()
         return Regs(self, readers, writers)
 
     # --- reports
@@ -346,20 +355,19 @@ class UnicornMachine:
         """
         regs, bias = self._regs, self._guest.pc_bias
         ours = self._guest.number if self._guest.channel == BY_INTERRUPT else -1
-        read_register, write_register, handle, number_of_pc, cell, reference = self._engine.raw(self._register(self.arch.regs.pc))
+        cell = self._cells.get(self.arch.regs.pc) or _Register(self._read_pc, self._write_pc)
+        view, index, mask = cell.view, cell.index, self.arch.mask
 
         def on_interrupt(_uc: int, number: int, _user: int) -> None:
             outer_pc, outer_target = regs._pc, regs._target
             try:
-                read_register(handle, number_of_pc, reference)
-                pc = cell.value
+                pc = view[index]
                 if number == ours and self._trap is not None:
                     regs._pc = pc = pc - bias
                     regs._target = None
                     if self._trap(regs):
                         target = regs._target
-                        cell.value = pc if target is None else target
-                        write_register(handle, number_of_pc, reference)
+                        view[index] = pc if target is None else target & mask
                         return
                     pc += bias
                 self._unclaimed(number, pc)
@@ -741,10 +749,12 @@ class UnicornMachine:
             return False
 
         hook = self._engine.hook(const.UC_HOOK_MEM_INVALID, MEM(on_failure))
+        bounds, self._bounds = self._bounds, []  # max_insns has counted this instruction already
         try:
             insn = self.arch.decode(self._engine.read(pc, self.arch.max_insn) or b"", pc)
             self._engine.start(self.arch.same_mode(self._regs, pc), insn.next)
         finally:
+            self._bounds = bounds
             self._engine.unhook(hook)
         self._write_pc(self.arch.same_mode(self._regs, pc))
         return seen[0] if seen else None
@@ -812,6 +822,19 @@ class UnicornMachine:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+class _Register:
+    """A pc that only the API may write, in the shape of a cell."""
+
+    def __init__(self, read: Callable[[], int], write: Callable[[int], None]) -> None:
+        self.view, self.index, self._read, self._write = self, 0, read, write
+
+    def __getitem__(self, index: int) -> int:
+        return self._read()
+
+    def __setitem__(self, index: int, value: int) -> None:
+        self._write(value)
 
 
 _OWNERS_INTR = getattr(unicorn.unicorn_py3.unicorn, "HOOK_INTR_CFUNC", _engine.INTR)

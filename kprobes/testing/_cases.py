@@ -8,6 +8,7 @@ start with `%` tell the harness about the machine:
     %slot 24020001           an instruction for delay slots (each such line adds one)
     %mode 1                  mode bits of the cases that follow
     %mapped-targets          never let the guest fetch unmapped memory: this engine does not survive it
+    %include mips.txt swap 4 take every line of another file, the bytes of each 4-byte unit reversed (or without `swap`: as they are)
     %skip 20740bd5 e0ffffff why    do not run instructions whose bytes under this mask are these: the engine is wrong about them
 """
 
@@ -67,44 +68,59 @@ class CaseFile:
 def read_cases(path: Path | str) -> CaseFile:
     """Read a case file. ValueError, naming the line, where it is malformed."""
     file = CaseFile()
-    mode = 0
-    for number, line in enumerate(Path(path).read_text().splitlines(), 1):
-        text = line.strip()
-        try:
-            if text.startswith("%"):
-                mode = _directive(file, text, mode)
-            elif text and not text.startswith("#"):
-                file.cases.append(_case(text, mode, number))
-        except (ValueError, IndexError) as error:
-            raise ValueError(f"{path}:{number}: {error}: {text!r}") from None
+    _Reader(file, Path(path), 1).read()
     return file
 
 
-def _case(text: str, mode: int, line: int) -> Case:
-    code, asm, outcome, row = (column.strip() for column in text.split("|"))
-    if outcome not in OUTCOMES:
-        raise ValueError(f"outcome {outcome!r} is none of {', '.join(OUTCOMES)}")
-    return Case(code=bytes.fromhex(code), asm=asm, outcome=outcome, row=row, mode=mode, line=line)
+class _Reader:
+    """Reads one file into a CaseFile. swap: size of the units whose bytes are reversed."""
 
+    def __init__(self, file: CaseFile, path: Path, swap: int) -> None:
+        self._file, self._path, self._swap = file, path, swap
+        self._mode = 0
 
-def _directive(file: CaseFile, text: str, mode: int) -> int:
-    """Obey one; the mode from here on."""
-    word, *rest = text[1:].split("#")[0].split()
-    if word == "flags":
-        file.flags[rest[0]] = int(rest[1], 16)
-    elif word == "keep":
-        file.keep.update(rest)
-    elif word == "slot":
-        file.slots.append(bytes.fromhex("".join(rest)))
-    elif word == "skip":
-        value, mask, reason = bytes.fromhex(rest[0]), bytes.fromhex(rest[1]), " ".join(rest[2:])
-        if len(value) != len(mask) or not reason:
-            raise ValueError("%skip takes bytes, a mask of the same length, and the reason")
-        file.skips.append(Skip(value, mask, reason))
-    elif word == "mapped-targets":
-        file.mapped_targets = True
-    elif word == "mode":
-        return int(rest[0], 0)
-    else:
-        raise ValueError(f"no directive %{word}")
-    return mode
+    def read(self) -> None:
+        for number, line in enumerate(self._path.read_text().splitlines(), 1):
+            text = line.strip()
+            try:
+                if text.startswith("%"):
+                    self._directive(*text[1:].split())
+                elif text and not text.startswith("#"):
+                    self._file.cases.append(self._case(text, number))
+            except (ValueError, IndexError) as error:
+                raise ValueError(f"{self._path}:{number}: {error}: {text!r}") from None
+
+    def _case(self, text: str, line: int) -> Case:
+        code, asm, outcome, row = (column.strip() for column in text.split("|"))
+        if outcome not in OUTCOMES:
+            raise ValueError(f"outcome {outcome!r} is none of {', '.join(OUTCOMES)}")
+        return Case(code=self._bytes(code), asm=asm, outcome=outcome, row=row, mode=self._mode, line=line)
+
+    def _bytes(self, text: str) -> bytes:
+        data = bytes.fromhex(text)
+        if len(data) % self._swap:
+            raise ValueError(f"{len(data)} bytes are no multiple of {self._swap}")
+        return b"".join(data[n : n + self._swap][::-1] for n in range(0, len(data), self._swap))
+
+    def _directive(self, word: str, *rest: str) -> None:
+        file = self._file
+        if word == "flags":
+            file.flags[rest[0]] = int(rest[1], 16)
+        elif word == "keep":
+            file.keep.update(rest)
+        elif word == "slot":
+            file.slots.append(self._bytes(rest[0]))
+        elif word == "skip":
+            value, mask, reason = self._bytes(rest[0]), self._bytes(rest[1]), " ".join(rest[2:])
+            if len(value) != len(mask) or not reason:
+                raise ValueError("%skip takes bytes, a mask of the same length, and the reason")
+            file.skips.append(Skip(value, mask, reason))
+        elif word == "mapped-targets":
+            file.mapped_targets = True
+        elif word == "mode":
+            self._mode = int(rest[0], 0)
+        elif word == "include":
+            swap = int(rest[2]) if rest[1:2] == ("swap",) else 1
+            _Reader(file, self._path.parent / rest[0], swap).read()
+        else:
+            raise ValueError(f"no directive %{word}")

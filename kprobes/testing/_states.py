@@ -97,7 +97,7 @@ class States:
         self._regs, self._flags = regs, dict(flags)
         self._data, self._landing = data, landing
         kept = {table.aliases.get(name, name) for name in keep} | {table.pc, table.sp, table.flags, *flags}
-        self._names = [name for name in table.names if name not in kept]
+        self._names = [name for name in table.names if name not in kept and table.widths.get(name) != 0]
         self._width = {name: table.widths.get(name, regs.arch.bits) for name in self._names}
         self._usual = {name: regs[name] for name in flags}
 

@@ -7,7 +7,7 @@ boosted probe and with one that has a post_handler.
 from __future__ import annotations
 
 import pytest
-from conftest import RUNNABLE, cases_of
+from arches import RUNNABLE, cases_of
 
 from kprobes import Unprobeable
 from kprobes.conformance import Conformance

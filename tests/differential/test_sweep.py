@@ -9,7 +9,7 @@ import os
 import random
 
 import pytest
-from conftest import RUNNABLE, cases_of
+from arches import RUNNABLE, cases_of
 
 from kprobes import KprobeError
 from kprobes.conformance import Conformance

@@ -1,0 +1,142 @@
+"""The CPU's registers where the engine keeps them.
+
+A register read through Unicorn's API costs a call into C; a word of memory costs a tenth of it. General registers lie as
+plain words in the engine's CPU structure, so this room finds them: it writes random values through the API and looks for
+them behind the pointers in the engine's handle. Nothing is assumed about the layout. A register is used only after it was
+seen to follow the API in both directions on this very engine; whatever does not (lazily computed flags, register windows,
+another operating system) stays with the API.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import random
+from collections.abc import Callable
+from functools import partial
+
+from attrs import frozen
+
+from ._engine import Engine
+
+HANDLE_SIZE = 0x1000  # bytes of the handle searched for pointers
+STATE_SIZE = 1 << 17  # bytes searched behind each
+#: (engine version, layout) -> offset in the handle of the pointer to the CPU structure, and of each register in it
+_layouts: dict[tuple[str, str], tuple[int, dict[str, int]]] = {}
+
+
+@frozen(kw_only=True)
+class Cell:
+    """A register's word. view[index] is its value."""
+
+    view: memoryview
+    index: int
+    mask: int
+
+    def reader(self) -> Callable[[], int]:
+        """A function that reads the register."""
+        return partial(self.view.__getitem__, self.index)
+
+    def writer(self) -> Callable[[int], None]:
+        """A function that writes the register; the value is cut to its width."""
+        view, index, mask = self.view, self.index, self.mask
+
+        def write(value: int) -> None:
+            view[index] = value & mask
+
+        return write
+
+
+def find_cells(engine: Engine, layout: str, registers: dict[str, int], bits: int) -> dict[str, Cell]:
+    """Cells of those `registers` (name -> engine's number, all `bits` wide) that are plain words; {} where none can be found.
+
+    layout: engines of the same name keep their registers in the same places; the search is made once for each.
+    """
+    if not registers or not os.path.exists("/proc/self/mem"):
+        return {}
+    key = engine.version, layout
+    fresh = key not in _layouts
+    if fresh:
+        _layouts[key] = _search(engine, registers, bits)
+    pointer_at, offsets = _layouts[key]
+    if not offsets:
+        return {}
+    engine.reader(next(iter(registers.values())), bits)()  # see _search
+    start = int.from_bytes(_peek((engine.handle.value or 0) + pointer_at, 8), "little")
+    end = max(offsets.values()) + bits // 8
+    if len(_peek(start, end)) < end:
+        return {}
+    view = memoryview((ctypes.c_char * (end + 7 & ~7)).from_address(start)).cast("B").cast("Q" if bits == 64 else "I")
+    cells = {name: Cell(view=view, index=offset * 8 // bits, mask=(1 << bits) - 1) for name, offset in offsets.items()}
+    checked = cells if fresh else dict([*cells.items()][:: max(len(cells) - 1, 1)])  # later: the first and the last
+    wrong = {name for name, cell in checked.items() if not _agrees(engine, registers[name], bits, cell)}
+    if wrong and not fresh:
+        return {}
+    _layouts[key] = pointer_at, {name: offset for name, offset in offsets.items() if name not in wrong}
+    return {name: cell for name, cell in cells.items() if name not in wrong}
+
+
+def _search(engine: Engine, registers: dict[str, int], bits: int) -> tuple[int, dict[str, int]]:
+    """The block behind one of the handle's pointers that follows the first register, and the registers in it."""
+    first = next(iter(registers.values()))
+    engine.reader(first, bits)()  # the engine makes its CPU when it is first asked
+    words = _peek(engine.handle.value or 0, HANDLE_SIZE)
+    for at in range(0, len(words) - 7, 8):
+        pointer = int.from_bytes(words[at : at + 8], "little")
+        if 0x10000 <= pointer < 1 << 47 and pointer % 8 == 0 and _offset(engine, first, bits, pointer) is not None:
+            found = {name: _offset(engine, number, bits, pointer) for name, number in registers.items()}
+            return at, {name: offset for name, offset in found.items() if offset is not None}
+    return 0, {}
+
+
+def _offset(engine: Engine, number: int, bits: int, start: int) -> int | None:
+    """Where behind `start` the register lies: the one place that shows each of three random values."""
+    read, write = engine.reader(number, bits), engine.writer(number, bits)
+    old = read()
+    places: set[int] | None = None
+    try:
+        for _ in range(3):
+            value = random.getrandbits(bits - 2) | 1 << bits - 3
+            write(value)
+            if read() != value:
+                return None
+            here = _places(_peek(start, STATE_SIZE), value.to_bytes(bits // 8, "little"))
+            places = here if places is None else places & here
+            if not places:
+                return None
+    finally:
+        write(old)
+    return min(places) if places else None
+
+
+def _places(block: bytes, pattern: bytes) -> set[int]:
+    found, at = set(), block.find(pattern)
+    while at >= 0:
+        if at % len(pattern) == 0:
+            found.add(at)
+        at = block.find(pattern, at + 1)
+    return found
+
+
+def _agrees(engine: Engine, number: int, bits: int, cell: Cell) -> bool:
+    """True if what the API writes is seen in the cell, and the other way round."""
+    read, write = engine.reader(number, bits), engine.writer(number, bits)
+    old = read()
+    one, other = (random.getrandbits(bits - 2) | 1 << bits - 3 for _ in range(2))
+    write(one)
+    seen = cell.reader()() == one
+    if seen:
+        cell.writer()(other)
+        seen = read() == other
+    write(old)
+    return seen and cell.reader()() == old
+
+
+def _peek(address: int, size: int) -> bytes:
+    """Memory of this process that may not be there: as much as is."""
+    with open("/proc/self/mem", "rb", buffering=0) as memory:
+        try:
+            memory.seek(address)
+            return memory.read(size) or b""
+        except (OSError, OverflowError, ValueError):
+            return b""

@@ -1,0 +1,369 @@
+"""check_arch(): an architecture against its contract (kprobes/arch/_base.py)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from functools import partial
+from types import FunctionType, MethodType
+from typing import Any
+
+from ..arch._base import Arch, Insn
+from ..arch._decode import DecodeTable, Row
+from ..errors import GuestFault, KprobeError
+from ..regs import Regs
+
+FUZZ = 3000  # random pieces of code decoded
+_HOME = 0x10000
+
+#: Registers in the kprobe events of Linux, by the start of an architecture's name; what it has, it must name so.
+LINUX_NAMES = {
+    "x86_64": "ax bx cx dx si di bp sp ip flags r8 r9 r10 r11 r12 r13 r14 r15",
+    "i386": "ax bx cx dx si di bp sp ip flags",
+    "arm64": " ".join([*(f"x{n}" for n in range(31)), "lr", "sp", "pc", "pstate"]),
+    "arm": "r0 r1 r2 r3 r4 r5 r6 r7 r8 r9 r10 fp ip sp lr pc",
+    "ppc": " ".join([*(f"r{n} gpr{n}" for n in range(32)), "nip", "ctr", "link", "xer", "ccr"]),
+    "mips": " ".join([*(f"r{n}" for n in range(32)), "hi", "lo"]),
+    "riscv": " ".join(["epc ra sp gp tp", *(f"t{n}" for n in range(7)), *(f"s{n}" for n in range(12)), *(f"a{n}" for n in range(8))]),
+    "s390": " ".join(f"r{n}" for n in range(16)),
+    "sparc": " ".join([*(f"g{n}" for n in range(8)), *(f"i{n}" for n in range(8)), "pc"]),
+}
+
+
+def check_arch(arch: Arch, *, seed: int = 0) -> list[str]:
+    """What is wrong with an architecture; empty: nothing found. seed: of the random code it decodes."""
+    problems: list[str] = []
+    for check in (_registers, _linux_names, _traps, _abi, _linkage, _addresses, _slots, _jump, _tables, _truncation, _fuzz):
+        problems += [f"{check.__name__[1:]}: {text}" for text in check(arch, random.Random(seed))]
+    return problems
+
+
+# --- registers
+
+
+def _registers(arch: Arch, rng: random.Random) -> Iterator[str]:
+    table = arch.regs
+    if len(set(table.names)) != len(table.names):
+        yield f"names appear twice: {sorted(n for n in table.names if table.names.count(n) > 1)}"
+    for role in ("pc", "sp", "flags"):
+        name = getattr(table, role)
+        if name is not None and name not in table.names:
+            yield f"{role} {name!r} is not among the names"
+    for alias, name in table.aliases.items():
+        if name not in table.names:
+            yield f"alias {alias!r} stands for {name!r}, which is no register"
+        if alias in table.names:
+            yield f"alias {alias!r} hides the register of that name"
+    for name, width in table.widths.items():
+        if name not in table.names:
+            yield f"width of {name!r}, which is no register"
+        if not 0 <= width <= 512:  # 0: a register that is always zero
+            yield f"{name!r} has {width} bits"
+
+
+def _linux_names(arch: Arch, rng: random.Random) -> Iterator[str]:
+    family = max((f for f in LINUX_NAMES if arch.name.startswith(f)), key=len, default=None)
+    known = {*arch.regs.names, *arch.regs.aliases}
+    missing = [] if family is None else [name for name in LINUX_NAMES[family].split() if name not in known]
+    if missing:
+        yield f"Linux's kprobe events say {' '.join(missing)}: add them to Registers.aliases"
+
+
+# --- traps
+
+
+def _traps(arch: Arch, rng: random.Random) -> Iterator[str]:
+    modes = tuple(arch.traps.end)
+    if not modes or not arch.traps.probe:
+        yield "a probe trap and an end trap are needed"
+        return
+    for length, code in arch.traps.probe.items():
+        if not 0 < len(code) <= length:
+            yield f"probe trap {code.hex()} does not fit an instruction of {length} bytes"
+        if not any(_decode(arch, code, mode).reject for mode in modes):
+            yield f"probe trap {code.hex()} is not refused by decode: a breakpoint may be put over a breakpoint"
+    for mode, code in arch.traps.end.items():
+        if mode & ~arch.mode_bits:
+            yield f"end trap of mode {mode}, which is not in mode_bits"
+        if not code or len(code) % arch.insn_align:
+            yield f"end trap {code.hex()} is no multiple of {arch.insn_align} bytes"
+        if not _decode(arch, code, mode).reject:
+            yield f"end trap {code.hex()} is not refused by decode"
+    if arch.linkage is not None and arch.linkage.mode not in modes:
+        yield f"no end trap for the trampoline's mode {arch.linkage.mode}"
+
+
+def _decode(arch: Arch, code: bytes, mode: int = 0) -> Insn:
+    return arch.decode(code + bytes(2 * arch.max_insn), _HOME | mode)
+
+
+# --- calling convention
+
+
+def _abi(arch: Arch, rng: random.Random) -> Iterator[str]:
+    abi = arch.abi
+    if abi is None:
+        return
+    for name in (*abi.args, *abi.returns):
+        if name not in arch.regs.names:
+            yield f"{name!r} is no register"
+    if len(set(abi.args)) != len(abi.args):
+        yield "an argument register appears twice"
+    if not abi.returns:
+        yield "no return register"
+    if abi.stack_align < 1 or abi.stack_align & abi.stack_align - 1:
+        yield f"stack_align {abi.stack_align} is no power of two"
+    if abi.stack_args < max(abi.reserve, arch.linkage.pushed if arch.linkage else 0):
+        yield f"stack_args {abi.stack_args} lies within the reserve or the return address"
+    regs = _paper_regs(arch)
+    for n in range(len(abi.args) + 4):
+        abi.set_argument(regs, n, 0x41 + n)
+    for n in range(len(abi.args) + 4):
+        if regs.arg(n) != 0x41 + n:
+            yield f"argument {n} reads {regs.arg(n):#x} after {0x41 + n:#x} was set"
+
+
+def _linkage(arch: Arch, rng: random.Random) -> Iterator[str]:
+    linkage = arch.linkage
+    if linkage is None:
+        return
+    regs = _paper_regs(arch)
+    step = max(arch.insn_align, 2)
+    for target in (0x123450 | linkage.mode, 0x200000 - 4 * step | linkage.mode):
+        linkage.set(regs, target)
+        if linkage.get(regs) != target:
+            yield f"get gives {linkage.get(regs):#x} after set({target:#x})"
+    before = {name: regs[name] for name in arch.regs.names}
+    linkage.restore(regs, regs.sp, 0x234560)
+    if any(regs[name] != before[name] for name in (*(arch.abi.returns if arch.abi else ()), arch.regs.sp)):
+        yield "restore changes the result or the stack pointer"
+
+
+def _addresses(arch: Arch, rng: random.Random) -> Iterator[str]:
+    entry = arch.code_address(_HOME, lambda addr, size: bytes(size))
+    if entry.addr & arch.mode_bits or entry.mode & ~arch.mode_bits:
+        yield "code_address leaves mode bits in the address, or the other way round"
+    if 0 not in entry.entries:
+        yield "a function's own address is not among its entries"
+    if arch.same_mode(_paper_regs(arch), _HOME) & ~arch.mode_bits != _HOME:
+        yield "same_mode changes the address"
+
+
+def _slots(arch: Arch, rng: random.Random) -> Iterator[str]:
+    size = arch.slot_size()
+    tail = max([*map(len, arch.traps.end.values()), arch.jump.size if arch.jump else 0])
+    if size < max(arch.max_body, arch.max_insn) + tail or size % arch.insn_align:
+        yield f"slot_size {size} holds no body of {max(arch.max_body, arch.max_insn)} bytes and a tail of {tail}"
+
+
+# --- the jump
+
+
+def _jump(arch: Arch, rng: random.Random) -> Iterator[str]:
+    if arch.jump is None:
+        return
+    frm = 1 << min(arch.bits - 2, 40)
+    step = max(arch.insn_align, 1)
+    for sign in (1, -1):
+        reach = _reach(arch, frm, sign * step)
+        for steps in sorted({1 + (sign > 0), reach // 2 or 1, reach}):
+            yield from _jump_goes(arch, frm, frm + sign * step * steps)
+        if reach < _farthest(arch):
+            yield from _refuses(arch, frm, frm + sign * step * (reach + 1))
+
+
+def _reach(arch: Arch, frm: int, step: int) -> int:
+    """The largest n for which a jump over n steps encodes."""
+    low, high = 1, _farthest(arch)
+    if _encodes(arch, frm, frm + step * high):
+        return high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if _encodes(arch, frm, frm + step * middle) else (low, middle)
+    return low
+
+
+def _farthest(arch: Arch) -> int:
+    """More steps than any jump reaches, unless it reaches everything."""
+    return 1 << min(arch.bits - 3, 38)
+
+
+def _encodes(arch: Arch, frm: int, to: int) -> bool:
+    assert arch.jump is not None
+    try:
+        arch.jump.encode(frm, to)
+    except KprobeError:
+        return False
+    return True
+
+
+def _refuses(arch: Arch, frm: int, to: int) -> Iterator[str]:
+    from ..errors import OutOfReach
+
+    assert arch.jump is not None
+    try:
+        arch.jump.encode(frm, to)
+        yield f"a jump from {frm:#x} to {to:#x} encodes, one step nearer did not"
+    except OutOfReach:
+        pass
+    except Exception as error:
+        yield f"a jump out of reach raises {type(error).__name__}, not OutOfReach"
+
+
+def _jump_goes(arch: Arch, frm: int, to: int) -> Iterator[str]:
+    assert arch.jump is not None
+    try:
+        code = arch.jump.encode(frm, to)
+    except KprobeError as error:
+        yield f"no jump from {frm:#x} to {to:#x}: {error}"
+        return
+    if len(code) != arch.jump.size:
+        yield f"a jump has {len(code)} bytes, not {arch.jump.size}"
+    mode = min(arch.traps.end)
+    insn = arch.decode(code + bytes(2 * arch.max_insn), frm | mode)
+    if insn.target is not None and insn.target & ~arch.mode_bits != to:
+        yield f"a jump from {frm:#x} to {to:#x} decodes as {insn.name} to {insn.target:#x}"
+    if insn.reject or (insn.simulate is None and insn.target is None):
+        yield f"decode does not see that {code.hex()} is a jump ({insn.name}: {insn.reject or 'straight line'})"
+
+
+# --- decoding
+
+
+def tables(arch: Arch) -> list[DecodeTable]:
+    """The decode tables that `arch.decode` works with."""
+    return [thing for thing in _reachable(arch.decode) if isinstance(thing, DecodeTable)]
+
+
+def row_names(arch: Arch) -> list[str]:
+    """Names of the rows that `arch.decode` works with, whatever their class: what has a name, a simulate and a reject."""
+    rows = [t for t in _reachable(arch.decode) if all(hasattr(type(t), word) for word in ("name", "simulate", "reject"))]
+    return sorted({row.name for row in rows if not isinstance(row, Insn)})
+
+
+def _reachable(root: Any) -> Iterator[Any]:
+    """What a decode function is made of: closures, tables and rows, as far as it lies in an architecture's modules."""
+    seen: dict[int, Any] = {}
+    todo = [root]
+    while todo:
+        thing = todo.pop()
+        if id(thing) not in seen and not isinstance(thing, (int, str, bytes, type)):
+            seen[id(thing)] = thing
+            yield thing
+            todo += _parts(thing)
+
+
+def _parts(thing: Any) -> list[Any]:
+    if isinstance(thing, FunctionType):
+        cells = [cell.cell_contents for cell in thing.__closure__ or ()]
+        return cells + [thing.__globals__.get(name) for name in thing.__code__.co_names]
+    if isinstance(thing, MethodType):
+        return [thing.__func__, thing.__self__]
+    if isinstance(thing, partial):
+        return [thing.func, *thing.args, *thing.keywords.values()]
+    if isinstance(thing, dict):
+        return list(thing.values())
+    if isinstance(thing, (list, tuple)):
+        return list(thing)
+    fields = [name for name in ("rows", "_rows", "tables", "_tables", "table") if hasattr(thing, name)]
+    return [getattr(thing, name) for name in fields]
+
+
+def _tables(arch: Arch, rng: random.Random) -> Iterator[str]:
+    for table in tables(arch):
+        for row in table.rows:
+            words = [row.value | rng.getrandbits(row.bits) & ~row.mask for _ in range(64)]
+            if not any(table.find(word) is row for word in words):
+                yield f"row {row.name} {row.picture!r} is never found: others hide it, or its condition never holds"
+            for word in words[:4]:
+                if _rebuilt(row, word) != word & _drawn(row):
+                    yield f"row {row.name}: the fields of {word:#x} do not put it together again"
+
+
+def _rebuilt(row: Row, word: int) -> int:
+    """The encoding from the row's fixed bits and the fields."""
+    out = row.value
+    for name, value in row.extract(word).items():
+        for shift, width in reversed(row.fields[name]):
+            out |= (value & (1 << width) - 1) << shift
+            value >>= width
+    return out
+
+
+def _drawn(row: Row) -> int:
+    fields = sum(((1 << width) - 1) << shift for parts in row.fields.values() for shift, width in parts)
+    return row.mask | fields
+
+
+def _truncation(arch: Arch, rng: random.Random) -> Iterator[str]:
+    for mode in arch.traps.end:
+        for _ in range(200):
+            code = rng.randbytes(2 * arch.max_insn)
+            insn = arch.decode(code, _HOME | mode)
+            for size in range(insn.size):
+                short = arch.decode(code[:size], _HOME | mode)
+                if not insn.reject and not short.reject:
+                    yield f"{code[:size].hex() or 'no bytes'}, a part of {insn.raw.hex()} ({insn.name}), is not refused"
+                    return
+
+
+def _fuzz(arch: Arch, rng: random.Random) -> Iterator[str]:
+    for n in range(FUZZ):
+        code = rng.randbytes(rng.choice((2 * arch.max_insn, 2 * arch.max_insn, rng.randrange(2 * arch.max_insn + 1))))
+        mode = rng.choice(tuple(arch.traps.end))
+        addr = (rng.getrandbits(arch.bits) if n % 4 == 0 else _HOME) & -arch.insn_align & ~arch.mode_bits & arch.mask
+        try:
+            insn = arch.decode(code, addr | mode)
+        except Exception as error:
+            yield f"decode({code.hex()!r}) raises {type(error).__name__}: {error}"
+            return
+        for problem in _insn_problems(arch, insn, code, addr):
+            yield f"decode({code.hex()!r}, {addr | mode:#x}), {insn.name}: {problem}"
+            return
+
+
+def _insn_problems(arch: Arch, insn: Insn, code: bytes, addr: int) -> Iterator[str]:
+    if not isinstance(insn, Insn) or not insn.name:
+        yield "gives no named Insn"
+        return
+    if insn.addr != addr:
+        yield f"its address is {insn.addr:#x}"
+    if not insn.reject:
+        if not code.startswith(insn.raw) or not 0 < insn.size <= arch.max_insn or insn.size % arch.insn_align:
+            yield f"its bytes are {insn.raw.hex()!r}"
+        if insn.simulate is None and not insn.body:
+            yield "neither simulated nor run out of line"
+        if len(insn.body) > max(arch.max_body, arch.max_insn):
+            yield f"its body has {len(insn.body)} bytes"
+    if insn.target is not None and insn.target & ~arch.mask:
+        yield f"its target {insn.target:#x} is wider than an address"
+
+
+# --- registers on paper
+
+
+class _Paper:
+    """As much of a machine as Regs needs: memory that is everywhere."""
+
+    def __init__(self, arch: Arch) -> None:
+        self.arch = arch
+        self.bytes: dict[int, int] = {}
+
+    def read(self, addr: int, size: int) -> bytes:
+        if not 0 <= addr <= self.arch.mask:
+            raise GuestFault("no such address", address=addr)
+        return bytes(self.bytes.get(addr + n, 0) for n in range(size))
+
+    def write(self, addr: int, data: bytes) -> None:
+        self.bytes.update({addr + n: byte for n, byte in enumerate(data)})
+
+
+def _paper_regs(arch: Arch) -> Regs:
+    values = dict.fromkeys(arch.regs.names, 0)
+    values[arch.regs.sp] = 0x80000
+    masks = {name: (1 << arch.regs.widths.get(name, arch.bits)) - 1 for name in values}
+
+    def writer(name: str) -> Callable[[int], None]:
+        return lambda value: values.__setitem__(name, value & masks[name])
+
+    return Regs(_Paper(arch), {name: partial(values.__getitem__, name) for name in values}, {name: writer(name) for name in values})
