@@ -119,6 +119,10 @@ class Symbols:
             i -= 1
         return None
 
+    def starts(self, addr: int) -> bool:
+        """True if a symbol that is no object has this address."""
+        return any(s.kind != "object" for s in self._at.get(addr, ()))
+
     def extent(self, symbol: Symbol) -> int:
         """End address of a symbol: address + size, or the next symbol's address where the size is unknown (0: no next)."""
         if symbol.size:

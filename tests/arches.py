@@ -24,3 +24,13 @@ def cases_of(arch: str) -> CaseFile:
     """The case file of an architecture; empty where there is none (test_contract.py says whether that is allowed)."""
     path = CASES / f"{arch}.txt"
     return read_cases(path) if path.exists() else CaseFile()
+
+
+#: Programs whose name is not the architecture that runs them.
+ARCH_OF_PROGRAM = {"armhf": "arm", "thumb": "arm"}
+
+
+def programs_of(arch: str) -> list[Path]:
+    """The compiled programs that an architecture runs."""
+    files = sorted((PROGRAMS / "bin").glob("*.elf"))
+    return [f for f in files if ARCH_OF_PROGRAM.get(name := f.stem.rpartition("-")[0], name) == arch]

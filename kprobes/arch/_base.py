@@ -138,6 +138,9 @@ class Linkage:
     #: (regs, sp at entry, target): at the return trampoline, put the true target wherever the ISA still shows it
     restore: Callable[[Regs, int, int], None]
     mode: int = 0  #: mode bits of the trampoline's address
+    #: code that returns as the function did, to where restore() has put the target, with sp as at entry: it makes the
+    #: trampoline a call area's, serviced in place; b"": the trampoline is a trap
+    back: bytes = b""
     pushed: int = 0  #: bytes of return address that the return instruction pops (0: a link register)
 
 
@@ -202,6 +205,7 @@ class Arch:
     relocate: Callable[[Insn, int], bytes] = verbatim  #: (insn, to) -> body that runs at `to`; raises OutOfReach
     max_body: int = 0  #: longest relocated body; 0: max_insn
     jump: Jump | None = None
+    mode_jumps: Mapping[int, Jump] = field(factory=dict)  #: the jump in other modes than 0, where it differs (Thumb)
     #: (machine traps, insn) -> bytes patched at the probepoint; for traps that depend on the instruction (ARM's condition)
     arm_patch: Callable[[Traps, Insn], bytes] | None = None
     mode_bits: int = 0  #: bits of a target that select a mode and are not part of the address (ARM: 1)
@@ -221,9 +225,26 @@ class Arch:
             return self.arm_patch(self.traps, insn)
         return self.traps.probe.get(insn.size) or self.traps.probe[min(self.traps.probe)]
 
+    def jump_in(self, mode: int) -> Jump | None:
+        """The jump of a mode."""
+        return self.mode_jumps.get(mode, self.jump)
+
     def end_bytes(self, mode: int) -> bytes:
         """The trap that ends a slot of this mode."""
         return self.traps.end[mode]
+
+    def call_size(self) -> int:
+        """Bytes of a detour's call site: a jump, or what returns from the trampoline."""
+        back = len(self.linkage.back) if self.linkage else 0
+        return max(self.jump.size if self.jump else 0, back, 1)
+
+    def buffer_size(self) -> int:
+        """Bytes of a detour's displaced instructions, relocated, and the jump back."""
+        if self.jump is None:
+            return 8
+        most = -(-self.jump.size // self.insn_align)  # instructions that one jump can cover
+        longest = self.max_body or self.max_insn
+        return min(most * longest, self.jump.size - 1 + longest if longest == self.max_insn else most * longest) + self.jump.size
 
     def slot_size(self) -> int:
         """Bytes of one slot: body, then trap or jump."""

@@ -19,7 +19,7 @@ from ..regs import Regs
 from ._base import Entry, Insn, Jump, Linkage, Simulate, Traps, displacement
 
 # --- What follows the opcode; capitals: a ModRM byte first.  . M nothing  b B imm8  w W imm16  e imm16 imm8  D imm32
-# z Z imm16/32 by operand size  v imm16/32/64  a offset of address size  f far pointer  x (M) no such opcode
+# z Z imm16/32 by operand size  v imm16/32/64  a offset of address size  f far pointer  x no such opcode
 # R ModRM names registers whatever mod says  T U group 3, B Z for /0 and /1, M for the others  ^ prefix or escape
 
 ONE_BYTE = """
@@ -29,10 +29,10 @@ ONE_BYTE = """
     BBw.MMBZe.w..b.. MMMMbb..MMMMMMMM bbbbbbbbzzfb.... ^.^^..TU......MM"""
 TWO_BYTE = """
     MMMMx.....x.xM.^ MMMMMMMMMMMMMMMM RRRRxxxxMMMMMMMM ......x.^x^xxxxx
-    MMMMMMMMMMMMMMMM MMMMMMMMMMMMMMMM MMMMMMMMMMMMMMMM BBBBMMM.MMxxMMMM
+    MMMMMMMMMMMMMMMM MMMMMMMMMMMMMMMM MMMMMMMMMMMMMMMM BBBBMMM.MMMMMMMM
     zzzzzzzzzzzzzzzz MMMMMMMMMMMMMMMM ...MBMxx...MBMMM MMMMMMMMMMBMMMMM
     MMBMBBBM........ MMMMMMMMMMMMMMMM MMMMMMMMMMMMMMMM MMMMMMMMMMMMMMMM"""
-FORMS = {"one-byte": ONE_BYTE, "0F": TWO_BYTE, "0F38": "M" * 256, "0F3A": "B" * 256, "3DNow": "B" * 256, "no map": "M" * 256,
+FORMS = {"one-byte": ONE_BYTE, "0F": TWO_BYTE, "0F38": "M" * 256, "0F3A": "B" * 256, "3DNow": "B" * 256, "no map": "x" * 256,
          "VEX1": TWO_BYTE, "VEX2": "M" * 256, "VEX3": "B" * 256, "EVEX1": TWO_BYTE, "EVEX2": "M" * 256, "EVEX3": "B" * 256,
          "EVEX5": "M" * 256, "EVEX6": "M" * 256, "XOP8": "B" * 256, "XOP9": "M" * 256, "XOPA": "D" * 256}
 MAPS = tuple(FORMS)  #: their names are the row names of straight-line instructions
@@ -173,7 +173,7 @@ def measure(code: bytes, wide: bool) -> Shape:
     address = (8 if wide else 4) >> (seen & ADDRESS > 0)
     memory = relative = False
     at += 1
-    if letter.isupper() or letter == "x":
+    if letter.isupper():
         modrm = code[at]
         memory = modrm < 0xC0 and letter != "R"
         relative = wide and memory and modrm & 0xC7 == 5
@@ -422,7 +422,7 @@ def jump(bits: int) -> Jump:
 def linkage(pushed: int) -> Linkage:
     """CALL pushes the return address; after RET it still stands below the stack pointer."""
     return Linkage(get=lambda regs: regs.stack(0), set=lambda regs, target: regs.set_word(regs.sp, target),
-                   restore=lambda regs, sp, target: regs.set_word(sp, target), pushed=pushed)
+                   restore=lambda regs, sp, target: regs.set_word(sp, target), pushed=pushed, back=b"\xc3")
 
 
 def landing(marker: bytes) -> Callable[[int, Callable[[int, int], bytes]], Entry]:

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..arch._base import Insn
 from ..errors import OutOfReach
-from ..machine._base import Machine
 from .arming import Arming, Change, after
 from .probe import Jprobe, Kprobe, Probe
-from .sites import Kind, Site, SiteTable
-from .slots import SlotCache
-from .text import Patch, Text
+from .rooms import Rooms
+from .sites import Kind, Site
+from .text import Patch
 
-
-class Rooms:
-    """The rooms a probepoint works with."""
-
-    __slots__ = ("arch", "machine", "sites", "slots", "text")
-
-    def __init__(self, machine: Machine, sites: SiteTable, text: Text, slots: SlotCache) -> None:
-        self.machine, self.arch = machine, machine.arch
-        self.sites, self.text, self.slots = sites, text, slots
+if TYPE_CHECKING:
+    from .optimizer import Detour
 
 
 class Probepoint:
@@ -29,10 +23,11 @@ class Probepoint:
         address: mode bits stripped. where: `name+0xOFF`. module: image name. insn: the original instruction.
         probes: all, newest first (jprobes last). active: those whose handlers may run. state: what is in memory.
         next: target after the instruction. slot: address of the out-of-line copy, None where nothing runs out of line.
-        slot_target: the slot with mode bits. boosted: the slot ends in a jump back.
+        slot_target: the slot with mode bits. boosted: the slot ends in a jump back. detour: where the jump leads while
+        there is one. failure: why the optimizer gave up.
     """
 
-    __slots__ = ("_patch", "_rooms", "active", "address", "boosted", "has_post", "insn", "module", "next", "offset", "probes", "slot", "slot_end",
+    __slots__ = ("_patch", "_rooms", "active", "address", "boosted", "detour", "failure", "has_post", "insn", "module", "next", "offset", "probes", "slot", "slot_end",
                  "slot_target", "state", "symbol", "where")
 
     def __init__(self, rooms: Rooms, insn: Insn, symbol: str, offset: int, module: str) -> None:
@@ -47,6 +42,8 @@ class Probepoint:
         self.boosted = False
         self.state = Arming.DISARMED
         self._patch: Patch | None = None
+        self.detour: Detour | None = None
+        self.failure = ""
         self.next = insn.next | insn.mode
         self.slot: int | None = None
         self.slot_end = self.slot_target = 0
@@ -112,15 +109,47 @@ class Probepoint:
         if insn.body:
             self._take_slot()
 
+    # --- the jump; only the optimizer calls these
+
+    def queue(self) -> None:
+        """It may be optimized at the next safe point."""
+        self.state = after(self.state, Change.QUEUE)
+        self.failure = ""
+
+    def dequeue(self) -> None:
+        """It stays a breakpoint."""
+        self.state = after(self.state, Change.DEQUEUE)
+
+    def unqueue(self) -> None:
+        """The jump may go at the next safe point."""
+        self.state = after(self.state, Change.UNQUEUE)
+
+    def rescue(self) -> None:
+        """The jump stays."""
+        self.state = after(self.state, Change.RESCUE)
+
+    def jump(self, detour: Detour) -> None:
+        """Replace the breakpoint by the jump."""
+        self.state = after(self.state, Change.JUMP)
+        self.detour = detour
+        assert self._patch is not None
+        self._patch = self._rooms.text.replace(self._patch, detour.jump)
+
+    def restore(self) -> None:
+        """Replace the jump by the breakpoint."""
+        self.state = after(self.state, Change.RESTORE)
+        assert self._patch is not None
+        self._patch = self._rooms.text.replace(self._patch, self._rooms.arch.patch_bytes(self.insn))
+
     @property
     def optimized(self) -> bool:
-        """True if a jump to a detour is in memory."""
-        return False
+        """True while the jump is in memory."""
+        return self.detour is not None
 
     @property
     def why_not_optimized(self) -> str:
-        """Why there is no jump to a detour."""
-        return "this version arms breakpoints only"
+        """Why there is no jump; "" where there is."""
+        return self._rooms.explain(self)
 
     # --- the out-of-line copy
 
@@ -147,13 +176,14 @@ class Probepoint:
         self.boosted = boost is not None
 
     def _may_boost(self) -> bool:
-        return (self.insn.boostable and self.insn.simulate is None and not self.has_post and self._rooms.arch.jump is not None
+        return (self.insn.boostable and self.insn.simulate is None and not self.has_post and self._rooms.arch.jump_in(self.insn.mode) is not None
                 and all(p.optimize for p in self.active))
 
     def _back_jump(self) -> bytes | None:
-        assert self._rooms.arch.jump is not None
+        jump = self._rooms.arch.jump_in(self.insn.mode)
+        assert jump is not None
         try:
-            return self._rooms.arch.jump.encode(self.slot_end, self.insn.next)
+            return jump.encode(self.slot_end, self.insn.next)
         except OutOfReach:
             return None
 

@@ -1,7 +1,8 @@
 """What a probepoint has in guest memory, and how that changes.
 
-Rules. `wanted` is decided by the aggregate (somebody enabled there, the global switch on); the patch in memory follows.
-An illegal (state, event) pair raises and changes nothing. GONE text is never written again.
+Rules. What is wanted is decided elsewhere (somebody enabled is there, the global switch is on); the patch in memory
+follows. A jump is put in and taken out by the optimizer only. An illegal (state, event) pair raises and changes nothing.
+GONE text is never written again.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ class Arming(enum.Enum):
 
     DISARMED = "none"
     ARMED = "breakpoint"
+    OPTIMIZING = "breakpoint, queued to become a jump"
+    OPTIMIZED = "jump"
+    UNOPTIMIZING = "jump, queued to become a breakpoint"
     GONE = "none, the text was unloaded"
 
 
@@ -22,6 +26,12 @@ class Change(enum.Enum):
 
     ARM = "somebody wants to be hit"
     DISARM = "nobody wants to be hit"
+    QUEUE = "it may be optimized"
+    DEQUEUE = "it may not be optimized any more, before it was"
+    JUMP = "the optimizer puts the jump in"
+    UNQUEUE = "nobody needs the jump any more"
+    RESCUE = "somebody needs the jump after all"
+    RESTORE = "the breakpoint replaces the jump"
     UNLOAD = "the text goes away"
     RELOAD = "a new probe is registered where text was unloaded"
 
@@ -32,7 +42,17 @@ TABLE: dict[tuple[Arming, Change], Arming] = {
     (_A.DISARMED, _C.ARM): _A.ARMED,
     (_A.DISARMED, _C.UNLOAD): _A.GONE,
     (_A.ARMED, _C.DISARM): _A.DISARMED,
+    (_A.ARMED, _C.QUEUE): _A.OPTIMIZING,
     (_A.ARMED, _C.UNLOAD): _A.GONE,
+    (_A.OPTIMIZING, _C.DEQUEUE): _A.ARMED,
+    (_A.OPTIMIZING, _C.JUMP): _A.OPTIMIZED,
+    (_A.OPTIMIZING, _C.UNLOAD): _A.GONE,
+    (_A.OPTIMIZED, _C.UNQUEUE): _A.UNOPTIMIZING,
+    (_A.OPTIMIZED, _C.RESTORE): _A.ARMED,
+    (_A.OPTIMIZED, _C.UNLOAD): _A.GONE,
+    (_A.UNOPTIMIZING, _C.RESCUE): _A.OPTIMIZED,
+    (_A.UNOPTIMIZING, _C.RESTORE): _A.ARMED,
+    (_A.UNOPTIMIZING, _C.UNLOAD): _A.GONE,
     (_A.GONE, _C.RELOAD): _A.DISARMED,
 }
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic, TypeVar
-
-from attrs import frozen
+from typing import Any, TypeVar
 
 from ..arch._base import Insn
 from ..errors import (
@@ -22,60 +20,38 @@ from ..errors import (
 from ..machine._base import Machine
 from ..regs import Regs
 from . import jprobe, listing
-from .aggregate import Probepoint, Rooms
+from .aggregate import Probepoint
 from .arming import Arming
 from .blacklist import RETURNS_TWICE, Blacklist
+from .ctlblk import IDLE
 from .kretprobe import Returns
 from .locate import Location, locate
+from .optimizer import Optimizer
 from .probe import Jprobe, Kprobe, Kretprobe, Probe
-from .sites import Kind, Site, SiteTable
-from .slots import SlotCache
-from .survey import Survey
-from .text import Text
+from .registration import Registration
+from .rooms import Rooms
+from .sites import Kind, Site
 from .trap import TrapDriver
+from .verdict import Verdict, verdict
 
 P = TypeVar("P", bound=Probe)
 MAX_DATA_SIZE = 4096
-
-
-@frozen(kw_only=True)
-class Verdict:
-    """What k.check() found out about an address.
-
-    Attributes:
-        addr, size, name, raw: the instruction (row name, bytes). probeable: a kprobe may be registered. reason: why not.
-        how: "step" (out of line), "simulate", "step+simulate" (a branch with its delay slot) or "refuse".
-        boostable: one trap per hit. optimizable: a jump may replace it. why_not_optimized: reason.
-    """
-
-    addr: int
-    size: int
-    name: str
-    raw: bytes
-    probeable: bool
-    reason: str
-    how: str
-    boostable: bool
-    optimizable: bool
-    why_not_optimized: str
 
 
 class Kprobes:
     """The probes of one machine. A context manager: on exit every probe is gone and the guest's text restored."""
 
     def __init__(self, machine: Machine) -> None:
-        arch = machine.arch
         self.machine = machine
-        self._sites = SiteTable()
-        self._text = Text(machine)
-        self._slots = SlotCache(machine, arch.slot_size(), arch.end_bytes(min(arch.traps.end)))
-        self._survey = Survey(arch, self._text, machine.symbols)
-        self._returns = Returns(machine, self._sites, self._slots)
-        self._driver = TrapDriver(self, self._sites, self._slots, self._returns, machine.cpus)
-        self._rooms = Rooms(machine, self._sites, self._text, self._slots)
+        self._rooms = rooms = Rooms(machine)
+        self._sites, self._text, self._survey = rooms.sites, rooms.text, rooms.survey
+        self._returns = Returns(rooms)
+        self._driver = TrapDriver(self, rooms, self._returns)
+        self._returns.serve = self._driver.serve_return
+        self.optimizer = Optimizer(rooms, self._driver.service, self._settle)
         self._points: dict[int, Probepoint] = {}
         self._enabled = True
-        self.blacklist = Blacklist(machine.symbols, self._driver.ours, self._own_ranges)
+        self.blacklist = Blacklist(machine.symbols, rooms.ours, rooms.ranges)
         machine.report_to(self._driver)
         for regs in machine.cpu_regs:
             regs.true_return = self._returns.true_return
@@ -154,11 +130,37 @@ class Kprobes:
 
     def _sync(self, point: Probepoint) -> None:
         """Make memory say what is wanted: armed where somebody enabled is there and the switch is on."""
-        wanted = self._enabled and bool(point.active)
-        if wanted and point.state is Arming.DISARMED:
-            point.arm()
-        elif not wanted and point.state is Arming.ARMED:
+        if self._enabled and point.active:
+            if point.state is Arming.DISARMED:
+                self.optimizer.make_room(point.address)
+                point.arm()
+            self.optimizer.consider(point)
+        elif point.state in (Arming.ARMED, Arming.OPTIMIZING):
+            self.optimizer.force(point)
             point.disarm()
+            self.optimizer.left(point.address)
+        elif not self._enabled:
+            self.optimizer.force(point)
+            self._settle(point)
+        else:
+            self.optimizer.consider(point)  # a jump is taken out at the next safe point
+
+    def _settle(self, point: Probepoint) -> None:
+        """The optimizer has taken a jump out: disarm what is not wanted, drop what is not used."""
+        if point.state is Arming.ARMED and not (self._enabled and point.active):
+            point.disarm()
+            self.optimizer.left(point.address)
+        self._drop_unused(point)
+
+    def _drop_unused(self, point: Probepoint) -> None:
+        if not point.probes and point.state in (Arming.DISARMED, Arming.GONE) and self._points.get(point.address) is point:
+            point.give_back_slot()
+            del self._points[point.address], self._sites[point.address]
+
+    def safe_point(self) -> None:
+        """Nothing runs: let the optimizer work, and free what nobody uses."""
+        if self.idle:
+            self.optimizer.safe_point()
 
     def unregister(self, probe: Probe) -> None:
         """Unregister a probe of any kind; it is then as the user made it. Raises NotRegistered."""
@@ -177,24 +179,18 @@ class Kprobes:
             return
         point.remove(probe)
         self._sync(point)
-        if not point.probes:
-            point.give_back_slot()
-            del self._points[point.address], self._sites[point.address]
+        self._drop_unused(point)
 
     def _collect(self) -> None:
-        """Free slots of probes that are gone, unless a CPU may still be inside."""
-        pc = self.machine.regs.pc
-
-        def busy(slot: int) -> bool:
-            return slot <= pc < slot + self._slots.size
-
+        """Outside of a hit, unregistering is a safe point: no jump stays, and slots of probes that are gone are freed."""
         if self.idle:
-            self._slots.collect(busy)
+            self.optimizer.drain()
+            self._rooms.collect()
 
     @property
     def idle(self) -> bool:
         """True while no CPU is in a hit."""
-        return all(cb.point is None and cb.state.name == "IDLE" for cb in self._driver.blocks)
+        return all(cb.state is IDLE for cb in self._driver.blocks)
 
     # --- the same, by kind and in batches
 
@@ -262,6 +258,7 @@ class Kprobes:
             probe._disabled, probe._active = True, False
             probe._point.refresh()
             self._sync(probe._point)
+            self._collect()
 
     def enable(self, probe: Probe) -> None:
         """Call a probe's handlers again. Raises NotRegistered; Gone where its text was unloaded."""
@@ -286,12 +283,32 @@ class Kprobes:
         self._enabled = bool(on)
         for point in list(self._points.values()):
             self._sync(point)
+        self._collect()
+
+    @property
+    def optimization(self) -> bool:
+        """The sysctl debug.kprobes-optimization. False turns every jump back into a breakpoint, at once; True queues all."""
+        return self.optimizer.allowed
+
+    @optimization.setter
+    def optimization(self, on: bool) -> None:
+        self.optimizer.allowed = bool(on)
+        for point in list(self._points.values()):
+            if not on:
+                self.optimizer.force(point)
+            self._sync(point)
+
+    def flush_optimizer(self) -> None:
+        """Do all that is queued now. Inside a hit nothing can be done; it waits for the next safe point."""
+        if self.idle:
+            self.optimizer.flush()
 
     # --- looking
 
     def get_kprobe(self, addr: int) -> Probepoint | None:
         """The probepoint at an address, or None."""
-        return self._points.get(addr)
+        point = self._points.get(addr)
+        return point if point is not None and point.probes else None
 
     def check(self, where: str | int) -> Verdict:
         """What would happen to a kprobe at a symbol ("f", "f+0x10") or address; registers nothing.
@@ -305,10 +322,7 @@ class Kprobes:
             self._admit(place)
         except KprobeError as error:
             reason = error.reason
-        how = "refuse" if reason else "+".join(w for w, there in (("step", insn.body), ("simulate", insn.simulate)) if there) or "simulate"
-        boost = not reason and bool(insn.body) and insn.boostable and insn.simulate is None and self.machine.arch.jump is not None
-        return Verdict(addr=place.address, size=insn.size, name=insn.name, raw=insn.raw, probeable=not reason, reason=reason, how=how,
-                       boostable=boost, optimizable=False, why_not_optimized=reason or "this version arms breakpoints only")
+        return verdict(insn, reason, self._rooms)
 
     def list(self) -> list[listing.Listed]:
         """One record per registered probe, by address."""
@@ -321,9 +335,6 @@ class Kprobes:
     def format_blacklist(self) -> str:
         """Byte for byte the debugfs file kprobes/blacklist."""
         return listing.format_blacklist(self.blacklist)
-
-    def _own_ranges(self) -> list[tuple[int, int]]:
-        return [(page, page + self.machine.page_size) for page in self._slots.pages]
 
     def stack_trace(self, regs: Regs, limit: int = 64) -> list[int]:
         """pc and the return addresses above it, innermost first, by frame pointers; return probes are seen through.
@@ -345,6 +356,7 @@ class Kprobes:
         """Guest memory [start, end) goes away: probes there are GONE; they stay listed until unregistered."""
         for point in [p for a, p in self._points.items() if start <= a < end]:
             if point.state is not Arming.GONE:
+                self.optimizer.forget(point)
                 point.unload()
                 point.give_back_slot()
                 for probe in point.probes:
@@ -371,6 +383,7 @@ class Kprobes:
         for point in list(self._points.values()):
             for probe in point.probes:
                 self._leave(probe)
+        self._collect()
         self._driver.closing = True
         self.finish_closing()
 
@@ -378,7 +391,7 @@ class Kprobes:
         """Give the pages back once no call is pending and no CPU is in a hit."""
         if self.idle and not self._returns.pending:
             self._returns.close()
-            self._slots.close()
+            self._rooms.close()
             self.machine.report_to(None)
             for regs in self.machine.cpu_regs:
                 regs.true_return = None
@@ -388,29 +401,6 @@ class Kprobes:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
-
-
-class Registration(Generic[P]):
-    """A probe about to be registered: decorate its handler, or enter it as a context manager."""
-
-    def __init__(self, k: Kprobes, probe: P, role: str) -> None:
-        self._k, self.probe, self._role = k, probe, role
-
-    def __call__(self, handler: Any) -> Any:
-        if getattr(self.probe, self._role) is not None:
-            raise BadLocation(f"{self._role} is given twice", symbol=self.probe.place(), hint="decorate, or pass it as an argument")
-        setattr(self.probe, self._role, handler)
-        self._k.register(self.probe)
-        handler.probe = self.probe
-        return handler
-
-    def __enter__(self) -> P:
-        self._k.register(self.probe)
-        return self.probe
-
-    def __exit__(self, *exc: object) -> None:
-        if self.probe.registered:
-            self._k.unregister(self.probe)
 
 
 def _typed(probe: P, kind: type[P]) -> P:

@@ -8,16 +8,15 @@ tail calls) are handled together, youngest first, and all know the true return a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ..arch._base import Arch, Linkage
 from ..errors import GuestFault, ReentryError, Unsupported
-from ..machine._base import Machine
 from ..regs import Regs
 from .probe import Kretprobe, KretprobeInstance
-from .sites import Kind, Site, SiteTable
-from .slots import SlotCache
+from .rooms import Rooms
+from .sites import Kind, Site
 
 Instances = list[KretprobeInstance]
 
@@ -25,8 +24,9 @@ Instances = list[KretprobeInstance]
 class Returns:
     """Every followed call of the guest."""
 
-    def __init__(self, machine: Machine, sites: SiteTable, slots: SlotCache) -> None:
-        self._machine, self._sites, self._slots = machine, sites, slots
+    def __init__(self, rooms: Rooms) -> None:
+        self._rooms, self._machine = rooms, rooms.machine
+        self.serve: Callable[[Regs], None]  # the driver's, for a trampoline in a call area
         self._tasks: dict[Any, Instances] = {}  # task -> calls, oldest first
         self._trampoline = 0  # target, mode bits included; 0: none yet
         self._linkage: Linkage
@@ -48,10 +48,15 @@ class Returns:
         rp._pool = pool
 
     def _make_trampoline(self, linkage: Linkage, near: int) -> None:
-        trap = self._machine.arch.end_bytes(linkage.mode)
-        address, _ = self._slots.take(near, lambda slot: self._machine.patch(slot, trap))
-        self._sites[address] = Site(Kind.TRAMPOLINE, None)
-        self._machine.stop_at(address)
+        rooms = self._rooms
+        if linkage.back and rooms.can_call:
+            address, _ = rooms.calls.take(near, lambda slot: rooms.machine.patch(slot, linkage.back))
+            rooms.services[address] = self.serve
+        else:
+            trap = rooms.arch.end_bytes(linkage.mode)
+            address, _ = rooms.slots.take(near, lambda slot: rooms.machine.patch(slot, trap))
+            rooms.sites[address] = Site(Kind.TRAMPOLINE, None)
+            rooms.machine.stop_at(address)
         self._trampoline = address | linkage.mode
 
     def forget(self, rp: Kretprobe) -> None:
@@ -63,8 +68,9 @@ class Returns:
         """Forget the trampoline; nobody may be about to return to it."""
         if self._trampoline:
             address = self._trampoline & ~self._linkage.mode
-            self._machine.release(address)
-            del self._sites[address]
+            self._rooms.services.pop(address, None)
+            if self._rooms.sites.pop(address, None) is not None:
+                self._machine.release(address)
             self._trampoline = 0
 
     @property
@@ -143,22 +149,34 @@ class Returns:
 
     # --- return
 
-    def pop(self, regs: Regs) -> Instances:
-        """At the trampoline: take the instances of the frame that returns, youngest first, and send the guest home."""
+    def pop(self, regs: Regs, sp: int) -> Instances:
+        """At the trampoline: the instances of the frame that returns, youngest first; the guest goes to its true target."""
         calls = self._tasks.get(regs.task, [])
-        sp = regs.sp - self._linkage.pushed
-        top = self._returning(calls, sp)
+        linkage = self._linkage
+        popped = sp - linkage.pushed
+        top = self._returning(calls, popped)
         frame = calls[top].frame
         bottom = top
         while calls[bottom].link == self._trampoline and bottom and calls[bottom - 1].frame == frame:
             bottom -= 1
         taken = calls[bottom : top + 1]
-        self.recycle(calls[top + 1 :])  # below the returning frame: left by longjmp or unwinding
+        if top + 1 < len(calls):
+            self.recycle(calls[top + 1 :])  # below the returning frame: left by longjmp or unwinding
         del calls[bottom:]
         target = taken[0].link
-        self._linkage.restore(regs, frame, target)
+        linkage.restore(regs, frame, target)
         regs.go(target)
         return taken[::-1]
+
+    def goes_back(self, regs: Regs, sp: int, frame: int, target: int) -> bool:
+        """True if the trampoline's own code returns to `target`: nothing that it goes by has been changed."""
+        linkage = self._linkage
+        if linkage.pushed:
+            if regs.sp != sp or frame != sp - linkage.pushed:
+                return False
+            regs.sp = sp - linkage.pushed  # its return instruction pops what restore() has pushed
+            return True
+        return linkage.get(regs) == target
 
     def _returning(self, calls: Instances, sp: int) -> int:
         """Index of the youngest instance of the frame that returns with stack pointer `sp`."""

@@ -6,6 +6,8 @@ and it labels delay slots and exclusive (load-reserved / store-conditional) regi
 
 from __future__ import annotations
 
+from attrs import frozen
+
 from ..arch._base import Arch, Atomic, Insn
 from ..errors import GuestFault, NotAnInstruction, Unprobeable
 from ..symbols import Symbol, Symbols
@@ -18,10 +20,18 @@ PLAIN, DELAY_SLOT, EXCLUSIVE = range(3)
 _KEPT = 64  # functions remembered
 
 
+@frozen
+class Flow:
+    """Where a function's branches lead. unknown: why that cannot be told ("": it can)."""
+
+    targets: frozenset[int]
+    unknown: str = ""
+
+
 class _Walk:
     """One function, walked as far as anybody asked."""
 
-    __slots__ = ("code", "end", "label", "open", "pos", "start", "stopped")
+    __slots__ = ("code", "end", "flow", "label", "open", "pos", "start", "stopped")
 
     def __init__(self, start: int, end: int, code: bytes) -> None:
         self.start, self.end, self.code = start, end, code
@@ -29,6 +39,7 @@ class _Walk:
         self.label: dict[int, int] = {}
         self.open = 0  # instructions left in which an exclusive sequence may close
         self.stopped = ""  # why the walk cannot go on
+        self.flow: Flow | None = None
 
 
 class Survey:
@@ -66,6 +77,16 @@ class Survey:
         walk = self._walk(symbol.address, self._end(symbol), symbol.mode)
         self._advance(walk, walk.end, symbol.mode)
         return [self.decode(addr, symbol.mode) for addr in walk.label]
+
+    def flow(self, symbol: Symbol) -> Flow:
+        """Where the direct branches of a function lead, if nothing else moves within it."""
+        walk = self._walk(symbol.address, self._end(symbol), symbol.mode)
+        if walk.flow is None:
+            insns = self.instructions(symbol)
+            computed = next((i for i in insns if i.indirect), None)
+            unknown = walk.stopped or ("" if computed is None else f"{computed.name} at {computed.addr:#x} may jump into the region")
+            walk.flow = Flow(frozenset(i.target for i in insns if i.target is not None), unknown)
+        return walk.flow
 
     def _end(self, symbol: Symbol) -> int:
         end = self._symbols.extent(symbol)

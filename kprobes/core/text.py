@@ -57,6 +57,15 @@ class Text:
         self._longest = max(self._longest, len(new))
         return patch
 
+    def replace(self, patch: Patch, new: bytes) -> Patch:
+        """Put `new` where `patch` is, in one write; the longer of the two is covered. Returns the patch that is there now."""
+        covered = self.read(patch.addr, max(len(new), len(patch.new)))
+        self._machine.patch(patch.addr, new + covered[len(new) :])
+        del self._patches[patch.addr]
+        made = self._patches[patch.addr] = Patch(patch.addr, new, covered[: len(new)])
+        self._longest = max(self._longest, len(new))
+        return made
+
     def revert(self, patch: Patch) -> None:
         """Put the covered bytes back, unless somebody has overwritten the patch meanwhile: then warn and leave them."""
         self.forget(patch)

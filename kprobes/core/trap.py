@@ -7,6 +7,7 @@ the engine with the guest consistent: pc at the probepoint (before the instructi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..arch._base import Annul
@@ -17,30 +18,37 @@ from .aggregate import Probepoint
 from .arming import Arming
 from .ctlblk import ControlBlock, Event, State
 from .kretprobe import Returns
-from .probe import Probe
-from .sites import Kind, SiteTable
-from .slots import SlotCache
+from .probe import KretprobeInstance, Probe
+from .rooms import Rooms
+from .sites import Kind
 
 if TYPE_CHECKING:
     from .kprobes import Kprobes
 
 
 # A member looked up through its class costs a descriptor call; these are on every hit.
-IDLE, HIT_SS, REENTER = State.IDLE, State.HIT_SS, State.REENTER
+IDLE, HIT_ACTIVE, HIT_SS, REENTER = State.IDLE, State.HIT_ACTIVE, State.HIT_SS, State.REENTER
 STEP, SLOT_END, NO_STEP, DONE = Event.STEP, Event.SLOT_END, Event.NO_STEP, Event.DONE
+OPTIMIZING = Arming.OPTIMIZING
 AT_PROBEPOINT, AT_SLOT_END, AT_TRAMPOLINE = Kind.PROBEPOINT, Kind.SLOT_END, Kind.TRAMPOLINE
+
+
+def _diverted_in_place(point: Probepoint) -> BadLocation:
+    return BadLocation("a pre_handler asked to divert, but the probepoint is optimized", address=point.address, symbol=point.where,
+                       hint="give the probe a post_handler or optimize=False")
 
 
 class TrapDriver:
     """Implements the machine's Sink."""
 
-    def __init__(self, owner: Kprobes, sites: SiteTable, slots: SlotCache, returns: Returns, cpus: int) -> None:
+    def __init__(self, owner: Kprobes, rooms: Rooms, returns: Returns) -> None:
         self._owner = owner
-        self.closing = False
-        self._sites = sites
-        self._slots = slots
+        self._rooms = rooms
+        self._sites = rooms.sites
+        self.services = rooms.services
         self._returns = returns
-        self.blocks = [ControlBlock() for _ in range(cpus)]
+        self.closing = False
+        self.blocks = [ControlBlock() for _ in range(rooms.machine.cpus)]
 
     # --- Sink
 
@@ -52,7 +60,10 @@ class TrapDriver:
         cb = self.blocks[regs.cpu]
         kind = site.kind
         if kind is AT_PROBEPOINT:
-            self._hit(cb, site.owner, regs)
+            point = site.owner
+            if point.state is OPTIMIZING and cb.state is IDLE:
+                self._owner.optimizer.optimize(point)  # from the next hit on
+            self._hit(cb, point, regs)
         elif kind is AT_SLOT_END:
             self._slot_end(cb, site.owner, regs)
         elif kind is AT_TRAMPOLINE:
@@ -64,15 +75,16 @@ class TrapDriver:
     def fault(self, regs: Regs, fault: Fault) -> bool:
         """See machine._base.Sink. A fault in a slot is moved home and the probes there are asked."""
         cb = self.blocks[regs.cpu]
-        point = self._in_slot(regs.pc)
-        if point is None:
+        displaced = self._displaced(regs.pc)
+        if displaced is None:
             self._abandon(cb)
             return False
-        regs.go(point.address | point.insn.mode)
+        (point, home), there = displaced, regs.pc
+        regs.go(home | point.insn.mode)
         running = cb.point is point and cb.state in (HIT_SS, REENTER)
         if cb.state is not REENTER and self._ask(point.active, regs, fault):
-            if regs.pc == point.address:
-                regs.go(point.slot_target)  # the same hit goes on
+            if regs.pc == home:
+                regs.go(there | point.insn.mode)  # the same hit goes on
             elif running:
                 cb.step(DONE)
             return True
@@ -82,12 +94,16 @@ class TrapDriver:
 
     def home(self, pc: int) -> int | None:
         """See machine._base.Sink."""
-        point = self._in_slot(pc)
-        return None if point is None else point.address
+        found = self._displaced(pc)
+        return None if found is None else found[1]
 
     def ours(self, pc: int) -> bool:
         """See machine._base.Sink."""
-        return pc in self._slots
+        return self._rooms.ours(pc)
+
+    def starting(self) -> None:
+        """See machine._base.Sink."""
+        self._owner.safe_point()
 
     def unloading(self, start: int, end: int) -> None:
         """See machine._base.Sink."""
@@ -192,11 +208,58 @@ class TrapDriver:
         finally:
             cb.step(DONE)
 
-    # --- a function returns
+    # --- in place: detours and the trampoline
+
+    def service(self, point: Probepoint) -> Callable[[Regs], None]:
+        """What a detour's call site calls: the pre-handlers, without trap or slot. Built once, so that a hit is short."""
+        blocks, address, simulate = self.blocks, point.address, point.insn.simulate
+
+        def serve(regs: Regs) -> None:
+            cb = blocks[regs.cpu]
+            if cb.state is IDLE:
+                regs._pc = address
+                cb.state, cb.point = HIT_ACTIVE, point  # what begin() does to an idle block
+                cb.probes = point.active
+                try:
+                    if self._pre(cb, regs):
+                        raise _diverted_in_place(point)
+                except BaseException:
+                    regs.go(address | point.insn.mode)
+                    raise
+                finally:
+                    cb.state, cb.point = IDLE, None
+            else:
+                point.missed()
+            regs._target = None  # only DIVERTED moves the guest, and not from here
+            if simulate is not None:
+                self._simulate_in_place(cb, point, regs)
+
+        return serve
+
+    def _simulate_in_place(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
+        assert point.insn.simulate is not None
+        try:
+            regs.go(point.insn.simulate(regs))
+        except GuestFault as error:
+            cb.begin(point)
+            cb.probes = point.active
+            self._fault_at_home(cb, point, regs, error)
+
+    def serve_return(self, regs: Regs) -> None:
+        """The trampoline in a call area: its code returns as the function did, unless a handler has other ideas."""
+        cb = self.blocks[regs.cpu]
+        sp = regs.sp
+        instances = self._returns.pop(regs, sp)
+        frame, target = instances[0].frame, regs._target
+        self._run_return_handlers(cb, instances, regs)
+        if target is not None and regs._target == target and self._returns.goes_back(regs, sp, frame, target):
+            regs._target = None
 
     def _return(self, cb: ControlBlock, regs: Regs) -> None:
-        """The guest is at the trampoline: send it to the true caller, then run the handlers."""
-        instances = self._returns.pop(regs)
+        """The trampoline by trap."""
+        self._run_return_handlers(cb, self._returns.pop(regs, regs.sp), regs)
+
+    def _run_return_handlers(self, cb: ControlBlock, instances: list[KretprobeInstance], regs: Regs) -> None:
         if cb.state is not IDLE:
             self._returns.missed(instances)
             return
@@ -219,10 +282,23 @@ class TrapDriver:
 
     # --- faults
 
-    def _in_slot(self, pc: int) -> Probepoint | None:
-        slot = self._slots.slot_of(pc)
+    def _displaced(self, pc: int) -> tuple[Probepoint, int] | None:
+        """The probepoint whose displaced instruction is at `pc`, and that instruction's own address; None elsewhere."""
+        rooms = self._rooms
+        slot = rooms.slots.slot_of(pc)
         site = None if slot is None else self._sites.get(slot)
-        return site.owner if site is not None and site.kind is Kind.SLOT else None
+        if site is not None and site.kind is Kind.SLOT:
+            point: Probepoint = site.owner
+            return point, point.address if pc < point.slot_end else point.insn.next
+        buffer = rooms.buffers.slot_of(pc)
+        if buffer is not None and buffer in rooms.displaced:
+            point, places = rooms.displaced[buffer]
+            return point, max(place for place in places if place[0] <= pc)[1]
+        point_of_call = rooms.calls.slot_of(pc)
+        if point_of_call is not None and point_of_call in rooms.called:
+            point = rooms.called[point_of_call]
+            return point, point.address
+        return None
 
     def _abandon(self, cb: ControlBlock) -> None:
         """The run ends outside the slot it was sent through: that hit never ends."""

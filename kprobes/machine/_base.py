@@ -6,6 +6,7 @@ site, whatever the engine's own idea of pc was.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from attrs import frozen
@@ -35,10 +36,20 @@ class Fault:
 
 
 class Sink(Protocol):
-    """Who receives reports: the core."""
+    """Who receives reports: the core.
+
+    Attributes:
+        services: address in a call area -> what to call, in place, when the guest is about to execute the instruction
+            there. Afterwards the guest goes to regs.target, if that is set.
+    """
+
+    services: dict[int, Callable[[Regs], None]]
 
     def trap(self, regs: Regs) -> bool:
         """The guest is about to execute a site at regs.pc. False: not ours, deliver it to the guest."""
+
+    def starting(self) -> None:
+        """Nothing runs, and the guest is about to: a safe point."""
 
     def fault(self, regs: Regs, fault: Fault) -> bool:
         """The guest faulted at regs.pc. True: handled, go on at regs.pc. False: report it; regs.pc is then at home."""
@@ -59,6 +70,7 @@ class Machine(Protocol):
     arch: Arch
     symbols: Symbols
     page_size: int
+    call_area: int
     cpus: int
 
     @property
@@ -77,14 +89,19 @@ class Machine(Protocol):
         """Map one executable page, as close to `near` as there is room, and return its address."""
 
     def unmap_code(self, page: int) -> None: ...
+    def map_calls(self, near: int) -> int:
+        """Map an executable area of `call_area` bytes, aligned to that, and return its address.
+
+        Each instruction executed there is reported by Sink.services first, in place: no trap, and no pc write unless the sink
+        moves the guest. Raises NoMemory; Unsupported where the engine has nothing of the kind.
+        """
+
+    def unmap_calls(self, area: int) -> None: ...
     def stop_at(self, addr: int) -> None:
         """Report trap() when the guest is about to execute the breakpoint at `addr`."""
 
-    def call_at(self, addr: int) -> None:
-        """The same, serviced in place: cheap, pc may not change."""
-
     def release(self, addr: int) -> None:
-        """Undo stop_at or call_at."""
+        """Undo stop_at."""
 
     def report_to(self, sink: Any) -> None:
         """Deliver reports to `sink` from now on; None: to nobody."""

@@ -36,6 +36,8 @@ _held.uc_reg_read.restype = _held.uc_reg_write.restype = None
 INTR = ctypes.CFUNCTYPE(None, _void, ctypes.c_uint32, _void)
 INVALID = ctypes.CFUNCTYPE(ctypes.c_bool, _void, _void)
 CODE = ctypes.CFUNCTYPE(None, _void, _u64, ctypes.c_uint32, _void)
+#: A CODE callback that declares two of its four arguments: those in later registers cost a conversion each.
+CALL = ctypes.CFUNCTYPE(None, _void, _u64)
 MEM = ctypes.CFUNCTYPE(ctypes.c_bool, _void, ctypes.c_int, _u64, ctypes.c_int, ctypes.c_int64, _void)
 
 #: Callbacks live for ever: the engine may call one once more after its hook was deleted.
@@ -50,6 +52,9 @@ class Engine:
         self.handle = ctypes.c_void_p(uc._uch.value)
         self.version = unicorn.__version__
         self._contexts: list[ctypes.c_void_p] = []
+        #: readers and writers of registers that the engine's own contexts lack
+        self.beside: list[tuple[Callable[[], int], Callable[[int], None]]] = []
+        self._values: dict[int | None, list[int]] = {}  # context -> values of those registers
         self._piece = ctypes.create_string_buffer(4096)
 
     # --- registers
@@ -150,11 +155,15 @@ class Engine:
             context = ctypes.c_void_p()
             check(_held.uc_context_alloc(self.handle, ctypes.byref(context)))
         check(_held.uc_context_save(self.handle, context))
+        if self.beside:
+            self._values[context.value] = [read() for read, _ in self.beside]
         return context
 
     def restore(self, context: ctypes.c_void_p) -> None:
         """Put a saved state back and keep it."""
         check(_held.uc_context_restore(self.handle, context))
+        for (_, write), value in zip(self.beside, self._values.get(context.value, ()), strict=False):
+            write(value)
 
     def discard(self, context: ctypes.c_void_p) -> None:
         """The saved state is not needed any more; its memory is reused."""

@@ -6,11 +6,11 @@ Every fact here was measured (docs/engine.md); the self-test checks the ones tha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import unicorn
 from attrs import field, frozen
-from unicorn import arm64_const, riscv_const, x86_const
+from unicorn import arm64_const, mips_const, riscv_const, x86_const
 
 from ..arch._base import Traps
 
@@ -47,19 +47,51 @@ class Guest:
     fault_bias: Mapping[int, int] = field(factory=dict)
     #: interrupt number of a system call -> what to add to the engine's pc to go on behind it; others go on at the instruction
     call_skip: Mapping[int, int] = field(factory=dict)
+    outside_context: tuple[str, ...] = ()  #: registers that a saved context lacks
+    #: interrupt number of an unaligned access -> "read" or "write"
+    unaligned: Mapping[int, str] = field(factory=dict)
+    #: pc is right at interrupts of `number` only; at every other one it is what the last of those left behind
+    lost_pc: bool = False
+    #: after a failed instruction fetch the next translation kills the process: nothing may run any more
+    fetch_fault_kills: bool = False
+    #: a run that stops in a delay slot leaves its branch pending: one instruction at the next start, then off to the old
+    #: target. This one does nothing; it is run in place of the delay slot where the guest is sent elsewhere. b"": no such thing
+    settle: bytes = b""
 
 
 def _riscv(mode: int) -> Guest:
-    """EBREAK ends the run with an error, so two zero bytes are the breakpoint. pc is 4 too far at every interrupt."""
-    zero = bytes(2)
+    """EBREAK ends the run with an error, so a reserved C.JR is the breakpoint (two zero bytes are illegal too, but a translation
+    that ends in them is recorded without them and survives their replacement). pc is 4 too far at every interrupt."""
+    trap = bytes.fromhex("0280")
 
     def enable_fpu(engine: Engine) -> None:
         status = riscv_const.UC_RISCV_REG_MSTATUS
         engine.uc.reg_write(status, engine.uc.reg_read(status) | 3 << 13)
 
     return Guest(uc_arch=unicorn.UC_ARCH_RISCV, uc_mode=mode, constants=riscv_const, prefix="RISCV", channel=INTR, number=2, pc_bias=4, plain_pc=True,
-                 traps=Traps(probe={2: zero, 4: zero}, end={0: zero}), setup=enable_fpu, undefined=frozenset({2}),
-                 fault_bias=dict.fromkeys(range(24), 4), call_skip={8: 0})
+                 traps=Traps(probe={2: trap, 4: trap}, end={0: trap}), setup=enable_fpu, undefined=frozenset({2}),
+                 fault_bias=dict.fromkeys(range(24), 4), call_skip={8: 0}, unaligned={4: "read", 6: "write"}, outside_context=("fflags",))
+
+
+def _mips(mode: int, model: int, status: int) -> Guest:
+    """Only SYSCALL arrives with a usable pc, so it is the breakpoint, with codes that nobody uses.
+
+    status: bits of CP0 Status that compiled code needs (29 CU1: FPU, 26 FR: 64-bit FPU registers, 24 MX: DSP, 7 to 5: 64-bit
+    addressing). ERL, set at reset, stays: it makes user addresses physical.
+    """
+    order: Literal["big", "little"] = "big" if mode & unicorn.UC_MODE_BIG_ENDIAN else "little"
+    probe, end = ((code << 6 | 0b001100).to_bytes(4, order) for code in (0xB0515, 0xB0516))
+    abi = [f"{kind}{n}" for kind, count in (("a", 8), ("t", 8)) for n in range(count)]
+    n64 = {name: str(n + 4) for n, name in enumerate(abi[:12])} if mode & unicorn.UC_MODE_MIPS64 else {}
+
+    def set_up(engine: Engine) -> None:
+        register = mips_const.UC_MIPS_REG_CP0_STATUS
+        engine.uc.reg_write(register, engine.uc.reg_read(register) | status)
+
+    return Guest(uc_arch=unicorn.UC_ARCH_MIPS, uc_mode=mode, constants=mips_const, prefix="MIPS", channel=INTR, number=17, pc_bias=4,
+                 traps=Traps(probe={4: probe}, end={0: end}), registers={**n64, "userlocal": "CP0_USERLOCAL"}, setup=set_up, cpu_model=model,
+                 until_pc=False, arithmetic=frozenset({21, 22, 23}), undefined=frozenset({19, 20, 33, 34}), breakpoints=frozenset({16, 18}),
+                 unaligned={12: "read", 13: "write"}, lost_pc=True, fetch_fault_kills=True, settle=bytes(4))
 
 
 GUESTS: dict[str, Guest] = {
@@ -74,4 +106,12 @@ GUESTS: dict[str, Guest] = {
                      prefix="ARM64", channel=INTR, number=7, undefined=frozenset({1}), breakpoints=frozenset({7})),
     "riscv32": _riscv(unicorn.UC_MODE_RISCV32),
     "riscv64": _riscv(unicorn.UC_MODE_RISCV64),
+    "mips": _mips(unicorn.UC_MODE_MIPS32 | unicorn.UC_MODE_BIG_ENDIAN, mips_const.UC_CPU_MIPS32_74KF, 1 << 29 | 1 << 24),
+    "mipsel": _mips(unicorn.UC_MODE_MIPS32, mips_const.UC_CPU_MIPS32_74KF, 1 << 29 | 1 << 24),
+    "mips64": _mips(unicorn.UC_MODE_MIPS64 | unicorn.UC_MODE_BIG_ENDIAN, mips_const.UC_CPU_MIPS64_MIPS64R2_GENERIC, 0x240000E0),
+    "mips64el": _mips(unicorn.UC_MODE_MIPS64, mips_const.UC_CPU_MIPS64_MIPS64R2_GENERIC, 0x240000E0),
+    "mips32r6": _mips(unicorn.UC_MODE_MIPS32 | unicorn.UC_MODE_BIG_ENDIAN, mips_const.UC_CPU_MIPS32_MIPS32R6_GENERIC, 0x24000000),
+    "mips32r6el": _mips(unicorn.UC_MODE_MIPS32, mips_const.UC_CPU_MIPS32_MIPS32R6_GENERIC, 0x24000000),
+    "mips64r6": _mips(unicorn.UC_MODE_MIPS64 | unicorn.UC_MODE_BIG_ENDIAN, mips_const.UC_CPU_MIPS64_I6400, 0x240000E0),
+    "mips64r6el": _mips(unicorn.UC_MODE_MIPS64, mips_const.UC_CPU_MIPS64_I6400, 0x240000E0),
 }

@@ -11,8 +11,8 @@ LOWEST = 0x1000  # page 0 stays unmapped: null pointers fault
 ARENA = 0x10000
 
 
-def find_gap(regions: list[tuple[int, int]], size: int, near: int, bits: int) -> int:
-    """Page-aligned address of `size` free bytes as close to `near` as possible.
+def find_gap(regions: list[tuple[int, int]], size: int, near: int, bits: int, align: int = PAGE) -> int:
+    """Address of `size` free bytes as close to `near` as possible, aligned to whole pages or to `align`.
 
     regions: sorted (start, end) of what is mapped. Addresses stay in the lower half of a 64-bit space and below 2 GiB in
     a 32-bit one (kernel halves are special on x86, MIPS and SPARC), unless `near` is above. NoMemory where there is no gap.
@@ -23,8 +23,9 @@ def find_gap(regions: list[tuple[int, int]], size: int, near: int, bits: int) ->
     best = None
     start = LOWEST
     for low, high in [*regions, (limit, limit)]:
+        start = -(-start // align) * align
         if low - start >= size:
-            at = min(max(near & -PAGE, start), (low - size) & -PAGE)
+            at = min(max(near & -align, start), (low - size) & -align)
             if at >= start and (best is None or abs(at - near) < abs(best - near)):
                 best = at
         start = max(start, -(-high // PAGE) * PAGE)

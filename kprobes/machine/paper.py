@@ -7,7 +7,7 @@ PAPER has instructions of 1 to 3 bytes, a link register, one delayed branch, an 
     0a d    ll d          0b d    sc d         0d d a  div d, a     0e a    jr a         0f      sys
     cc      trap
 
-`o` is a signed byte counted from the instruction's own address; `d`, `a`, `s` number registers.
+`i` is a signed byte, `o` one counted from the instruction's own address; `d`, `a`, `s` number registers (sp is 8, lr is 9).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from ..arch._base import Abi, Arch, Atomic, Insn, Jump, Linkage, Order, Registers, Traps, signed
-from ..errors import AlreadyRegistered, GuestFault, NoMemory, OutOfReach, ReentryError
+from ..errors import AlreadyRegistered, GuestFault, GuestTimeout, NoMemory, OutOfReach, ReentryError
 from ..regs import Regs
 from ..symbols import Symbols
 from ._base import Fault, Sink
@@ -95,7 +95,7 @@ PAPER = Arch(
     regs=Registers(names=NAMES, pc="pc", sp="sp", flags="flags", aliases={"ip": "pc"}),
     traps=Traps(probe={1: bytes([TRAP])}, end={0: bytes([TRAP])}), decode=decode,
     abi=Abi(args=("r0", "r1", "r2", "r3"), returns=("r0",), stack_args=0, stack_align=8),
-    linkage=Linkage(get=lambda regs: regs["lr"], set=_set_lr, restore=_restore_lr), jump=Jump(size=3, encode=_back),
+    linkage=Linkage(get=lambda regs: regs["lr"], set=_set_lr, restore=_restore_lr, back=b"\x05"), jump=Jump(size=3, encode=_back),
 )
 
 
@@ -108,6 +108,7 @@ class PaperMachine:
     """
 
     page_size = PAGE
+    call_area = PAGE
     arch = PAPER
 
     def __init__(self, code: bytes, *, base: int = 0x1000, symbols: dict[str, int | tuple[int, int]] | None = None, cpus: int = 1) -> None:
@@ -118,6 +119,7 @@ class PaperMachine:
         self.steps = 0
         self._pages: dict[int, bytearray] = {}
         self._code: set[int] = set()
+        self._calls: set[int] = set()
         self._sink: Sink | None = None
         self._values = [dict.fromkeys(NAMES, 0) for _ in range(cpus)]
         self._regs = [self._view(cpu) for cpu in range(cpus)]
@@ -214,10 +216,18 @@ class PaperMachine:
             raise AlreadyRegistered("this machine has a Kprobes already", hint="close it first")
         self._sink = sink
 
-    def stop_at(self, addr: int) -> None:
-        """Breakpoints arrive by themselves."""
+    def map_calls(self, near: int) -> int:
+        """A page in which each instruction is reported to Sink.services first."""
+        page = self.map_code(near)
+        self._calls.add(page)
+        return page
 
-    def call_at(self, addr: int) -> None:
+    def unmap_calls(self, area: int) -> None:
+        """Take a page from map_calls() away."""
+        self._calls.discard(area)
+        self.unmap_code(area)
+
+    def stop_at(self, addr: int) -> None:
         """Breakpoints arrive by themselves."""
 
     def release(self, addr: int) -> None:
@@ -256,20 +266,22 @@ class PaperMachine:
             regs._pc, regs._target = outer
 
     def run(self, start: int | None = None, until: int = EXIT, *, cpu: int = 0, limit: int = 100_000) -> None:
-        """Execute until `until`. GuestFault for a fault, ReentryError beyond 16 nested runs."""
+        """Execute until `until`. GuestFault for a fault, GuestTimeout after `limit` steps, ReentryError beyond 16 nested runs."""
         if self._depth >= 16:
             raise ReentryError("16 guest runs are nested", hint="a handler's guest call leads back to that handler")
         before, self._cpu = self._cpu, cpu
         values = self._values[cpu]
         if start is not None:
             values["pc"] = start
+        if self._depth == 0 and self._sink is not None:
+            self._sink.starting()
         self._depth += 1
         try:
             for _ in range(limit):
                 if values["pc"] == until:
                     return
                 self.step(cpu)
-            raise GuestFault("runs for ever", pc=values["pc"])
+            raise GuestTimeout(f"{limit} steps are made", pc=values["pc"])
         finally:
             self._depth -= 1
             self._cpu = before if self._depth else cpu
@@ -280,16 +292,19 @@ class PaperMachine:
         if self.before is not None:
             self.before(self, cpu)
         pc = values["pc"]
+        if pc & -PAGE in self._calls and self._sink is not None and self._serve(cpu, pc):
+            return
         self.steps += 1
         try:
             op = self._fetch(pc)
-            if op[0] == TRAP:
-                if not self._report(cpu, pc):
-                    raise GuestFault("breakpoint instruction of the guest's own", address=pc, pc=pc, access="trap")
+            if op[0] != TRAP:
+                values["pc"] = self._execute(cpu, pc, op)
                 return
-            values["pc"] = self._execute(cpu, pc, op)
         except GuestFault as error:
             self._faulted(cpu, error)
+            return
+        if not self._report(cpu, pc):  # what handlers raise is no fault of the guest's
+            self._faulted(cpu, GuestFault("breakpoint instruction of the guest's own", address=pc, pc=pc, access="trap"))
 
     def _fetch(self, pc: int) -> bytes:
         if pc & -PAGE not in self._code:
@@ -305,7 +320,7 @@ class PaperMachine:
         insn = decode(op + b"\x02\x02\x02", pc)
         kind, a = op[0], NAMES[op[1] % 12] if len(op) > 1 else ""
         if kind == 1:
-            values[a] = values[a] + op[2] & PAPER.mask
+            values[a] = values[a] + signed(op[2], 8) & PAPER.mask
         elif kind == 6:
             values[a] = int.from_bytes(self.read(values[NAMES[op[2]]], 4), "little")
         elif kind == 7:
@@ -325,6 +340,20 @@ class PaperMachine:
         elif insn.simulate is not None:
             return insn.simulate(self._regs[cpu])
         return pc + len(op)
+
+    def _serve(self, cpu: int, pc: int) -> bool:
+        """Call the service of a call site; True if it moves the guest."""
+        regs, values = self._regs[cpu], self._values[cpu]
+        outer = regs._pc, regs._target
+        regs.at(pc)
+        try:
+            assert self._sink is not None
+            self._sink.services[pc](regs)
+            return regs.target is not None
+        finally:
+            if regs.target is not None:
+                values["pc"] = regs.target
+            regs._pc, regs._target = outer
 
     def _report(self, cpu: int, pc: int) -> bool:
         regs, values = self._regs[cpu], self._values[cpu]

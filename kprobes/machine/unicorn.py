@@ -24,8 +24,9 @@ from ..regs import Regs, read_cstr
 from ..symbols import Symbol, Symbols
 from . import _engine, _loader
 from ._base import Fault, Sink
+from ._blocks import Block, Blocks
 from ._cpustate import Cell, find_cells
-from ._engine import CODE, ERRORS, INTR, INVALID, MEM, Engine
+from ._engine import CALL, CODE, ERRORS, INTR, INVALID, MEM, Engine
 from ._guests import GUESTS, Guest
 from ._guests import INTR as BY_INTERRUPT
 from ._interrupts import interruptible
@@ -54,6 +55,7 @@ class UnicornMachine:
     page_size = PAGE
     cpus = 1
     image_base = IMAGE_BASE
+    call_area = 1 << 16
 
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest, *, owned: bool = True) -> None:
         """Use load(), from_code() or attach()."""
@@ -69,6 +71,9 @@ class UnicornMachine:
         self._engine = Engine(uc)
         self._sink: Sink | None = None
         self._trap: Callable[[Regs], bool] | None = None  # the sink's, looked up once
+        self._services: dict[int, Callable[[Regs], None]] = {}  # the sink's
+        self._skip = -1  # address in a call area that was served already
+        self._call_hooks: dict[int, int] = {}
         self._depth = 0
         self._parked: BaseException | None = None
         self._interrupt: tuple[int, int] | None = None  # number, pc
@@ -84,9 +89,11 @@ class UnicornMachine:
         self._thread_local = False  # an image uses thread-local storage, which nobody has set up
         self._abandoned: Any = None
         self._executable: dict[int, bool] = {}  # page -> may execute; forgotten whenever mappings may have changed
+        self._blocks = Blocks()
         self._heap = Heap(self._map_anywhere, self._unmap)
         self._exit = 0
         self._regs = self._make_regs()
+        self._engine.beside = [self._access(name) for name in guest.outside_context]
         self._write_pc = self._engine.writer(self._register(self.arch.regs.pc), self.arch.bits)
         self._read_pc = self._engine.reader(self._register(self.arch.regs.pc), self.arch.bits)
         self_test(guest, self.arch)
@@ -188,6 +195,9 @@ class UnicornMachine:
 
     def read(self, addr: int, size: int) -> bytes:
         """`size` bytes of guest memory as they are, breakpoints included; GuestFault where it is not mapped."""
+        block = self._blocks.find(addr, size)
+        if block is not None:
+            return bytes(block.view[addr - block.start : addr - block.start + size])
         data = self._engine.read(addr, size) if size > 0 else b""
         if data is None:
             raise GuestFault("memory is not mapped", address=addr, pc=self._regs.pc, access="read")
@@ -195,7 +205,10 @@ class UnicornMachine:
 
     def write(self, addr: int, data: bytes) -> None:
         """Write guest memory, whatever its protection; GuestFault where it is not mapped."""
-        if data and not self._engine.write(addr, bytes(data)):
+        block = self._blocks.find(addr, len(data))
+        if block is not None:
+            block.view[addr - block.start : addr - block.start + len(data)] = data
+        elif data and not self._engine.write(addr, bytes(data)):
             raise GuestFault("memory is not mapped", address=addr, pc=self._regs.pc, access="write")
         if data and self._is_code(addr):
             self._engine.drop_translations(addr, addr + len(data))
@@ -262,8 +275,10 @@ class UnicornMachine:
     def _map(self, addr: int, size: int, perms: int) -> None:
         self._executable.clear()
         try:
-            self.uc.mem_map(addr, size, perms)
-        except (unicorn.UcError, ctypes.ArgumentError) as error:
+            block = Block.make(addr, size)
+            self.uc.mem_map_ptr(addr, size, perms, block.host)
+            self._blocks.add(block)
+        except (unicorn.UcError, ctypes.ArgumentError, OSError, ValueError, OverflowError) as error:
             raise NoMemory(f"cannot map {size:#x} bytes ({error})", address=addr, hint="choose another base") from None
 
     def _map_anywhere(self, size: int) -> int:
@@ -275,6 +290,7 @@ class UnicornMachine:
         self._executable.clear()
         self._engine.drop_translations(addr, addr + size)
         self.uc.mem_unmap(addr, size)
+        self._blocks.remove(addr, addr + size)
 
     def _write_filler(self, addr: int, size: int) -> None:
         trap = self.arch.end_bytes(min(self.arch.traps.end))
@@ -295,6 +311,11 @@ class UnicornMachine:
     def _register(self, name: str) -> int:
         constant = f"UC_{self._guest.prefix}_REG_{self._guest.registers.get(name, name.upper())}"
         return int(getattr(self._guest.constants, constant))
+
+    def _access(self, name: str) -> tuple[Callable[[], int], Callable[[int], None]]:
+        """Reader and writer of a register, through the engine's API."""
+        number, bits = self._register(name), self.arch.regs.widths.get(name, self.arch.bits)
+        return self._engine.reader(number, bits), self._engine.writer(number, bits)
 
     def _make_regs(self) -> Regs:
         """Registers by the engine's API, and by their words in the engine where these are found to be true."""
@@ -319,6 +340,7 @@ class UnicornMachine:
             raise AlreadyRegistered("this machine has a Kprobes already", hint="use that one, or close it first")
         self._sink = sink
         self._trap = None if sink is None else sink.trap
+        self._services = {} if sink is None else sink.services
         if not self._owned:
             if sink is not None:
                 self._add_hooks()
@@ -326,11 +348,21 @@ class UnicornMachine:
             else:
                 self._remove_hooks()
 
+    def map_calls(self, near: int) -> int:
+        """An area in which every instruction executed is reported by Sink.services first: one CODE hook over all of it."""
+        area = find_gap(self._regions(), self.call_area, near, self.arch.bits, self.call_area)
+        self._map(area, self.call_area, const.UC_PROT_ALL)
+        callback = CALL(self._call_callback())
+        self._call_hooks[area] = self._engine.hook(const.UC_HOOK_CODE, callback, area, area + self.call_area - 1)
+        return area
+
+    def unmap_calls(self, area: int) -> None:
+        """Unmap an area from map_calls()."""
+        self._engine.unhook(self._call_hooks.pop(area))
+        self._unmap(area, self.call_area)
+
     def stop_at(self, addr: int) -> None:
         """Breakpoints in memory arrive by themselves."""
-
-    def call_at(self, addr: int) -> None:
-        """Not needed by the core yet."""
 
     def release(self, addr: int) -> None:
         """Breakpoints in memory go by themselves."""
@@ -380,6 +412,32 @@ class UnicornMachine:
                 regs._target = outer_target
 
         return on_interrupt
+
+    def _call_callback(self) -> Callable[[int, int], None]:
+        """The hook of the call areas. It does without a pc write unless the sink moves the guest."""
+        regs, write_pc = self._regs, self._write_pc
+
+        def on_call(_uc: int, address: int) -> None:
+            outer_pc, outer_target = regs._pc, regs._target
+            try:
+                if self._skip == address:  # stopped by its own service, and now resumed
+                    self._skip = -1
+                    return
+                regs._target = None
+                self._services[address](regs)
+                if regs._target is not None:
+                    write_pc(regs._target)
+                elif self._why_stopped:
+                    self._skip = address
+            except BaseException as error:
+                if regs._target is not None:
+                    write_pc(regs._target)
+                self._park(error)
+            finally:
+                regs._pc = outer_pc
+                regs._target = outer_target
+
+        return on_call
 
     def _invalid_callback(self) -> Callable[[int, int], bool]:
         """The engine's invalid-instruction hook, where breakpoints arrive that way. True: go on at pc."""
@@ -559,6 +617,8 @@ class UnicornMachine:
         if self._depth == 0:
             self._why_stopped = ""
             self._inner_stop = False
+            if self._sink is not None:
+                self._sink.starting()
         self._depth += 1
         try:
             with self._bounded(timeout, max_insns):
@@ -768,6 +828,8 @@ class UnicornMachine:
         def emu_start(begin: int, until: int, timeout: int = 0, count: int = 0) -> None:
             self._depth += 1
             self._executable.clear()  # the owner maps memory as he likes
+            if self._depth == 1 and self._sink is not None:
+                self._sink.starting()
             try:
                 while True:
                     begin = self._owners_run(start, begin, until, timeout, count)

@@ -7,7 +7,9 @@
 
 from ._bench import Bench, Tally, encodings
 from ._cases import Case, CaseFile, read_cases
+from ._check_arch import check_arch, decode_tables, row_names
 from ._difference import Difference
 from ._recorder import Recorder
 
-__all__ = ["Bench", "Case", "CaseFile", "Difference", "Recorder", "Tally", "encodings", "read_cases"]
+__all__ = ["Bench", "Case", "CaseFile", "Difference", "Recorder", "Tally", "check_arch", "decode_tables", "encodings", "read_cases",
+           "row_names"]

@@ -71,7 +71,7 @@ class Bench:
         self._contents = random.Random(seed + 1).randbytes(DATA)
         self.machine.write(self.data, self._contents)
         self._freezer = Freezer(self.machine)
-        self._usual = self._freezer.freeze()
+        self._usual = Freezer(self.machine).freeze()
         landing = BASE, BASE + SCENE // 4
         self._states = States(self.machine.regs, (self.data, self.data + DATA), landing, self.file.flags, self.file.keep)
         self._watch = _Watchdog(self.machine)
@@ -98,11 +98,13 @@ class Bench:
         """Run an instruction in `states` random states, each without a probe, with one (boosted where it can be), and with
         one that has a post_handler.
 
-        code: the instruction and, where it has one, its delay slot. all_flags: take every combination of the condition flags
+        code: the instruction and, where it has one, its delay slot; what follows is cut off. all_flags: take every combination of the condition flags
         where the simulation reads them. An instruction that reads its own bytes sees the breakpoint, as on Linux; it is not
         run. Raises what register_kprobe raises.
         """
         rng = random.Random(f"{self._seed} {code.hex()} {mode}")
+        insn = self.decode(code, mode)
+        code = code if insn.delay_slot else insn.raw
         where = where or code.hex()
         self._place(code, mode, noise=False)
         insn = self.decode(code, mode)
@@ -112,15 +114,14 @@ class Bench:
             insn = self.decode(code, mode)
         mapped = self._map_targets(states_) if self.file.mapped_targets else []
         try:
-            plain = [self._shoot(s, insn, probed=False) for s in states_]
-            return self._with_probe(states_, plain, insn, where)
+            pairs = [(s, self._shoot(s, insn, probed=False)) for s in states_]
+            return self._with_probe([pair for pair in pairs if self._code_is_whole(pair[1], insn)], insn, where)
         finally:
             self._freezer.forget()
-            self._usual = self._freezer.freeze()
             for page in mapped:
                 self.machine.unmap_code(page)
 
-    def _with_probe(self, states: list[_State], plain: list[_Shot], insn: Insn, where: str) -> list[Difference]:
+    def _with_probe(self, pairs: list[tuple[_State, _Shot]], insn: Insn, where: str) -> list[Difference]:
         out: list[Difference] = []
         watcher = _Watcher()
         probe = Kprobe(addr=self.home | self._mode, pre_handler=watcher.pre)
@@ -129,7 +130,7 @@ class Bench:
         try:
             for post in (False, True):
                 probe.post_handler = watcher.post if post else None
-                for number, (state, before) in enumerate(zip(states, plain, strict=True)):
+                for number, (state, before) in enumerate(pairs):
                     watcher.clear(values=number == 0)
                     after = self._shoot(state, insn, probed=True)
                     here = f"{where}, state {number}{', post_handler' if post else ''}"
@@ -196,12 +197,12 @@ class Bench:
         out = []
         for flags in choice:
             self._usual()
-            self._states.set(rng, flags)
+            self._states.set(rng, flags, landing=insn.simulate is not None)
             before = registers(self.machine.regs)
             thaw = self._freezer.freeze()
             target, spy = self._rehearse(insn)
             thaw()
-            if not self._reads_itself(insn, spy):
+            if not self._reads_itself(insn, spy) and not self._jumps_into(insn, target):
                 out.append(_State(thaw, before, target))
         self._repair()
         return out
@@ -219,6 +220,15 @@ class Bench:
     def _reads_itself(self, insn: Insn, spy: Spy) -> bool:
         ranges = [*spy.read_memory, *([(insn.operand, insn.operand + 64)] if insn.operand is not None else [])]
         return any(start < insn.addr + insn.size and end > insn.addr for start, end in ranges)
+
+    def _jumps_into(self, insn: Insn, target: int | None) -> bool:
+        """True for a branch into its own bytes: where that leads the rehearsal does not know."""
+        return target is not None and insn.addr < target & ~self._arch.mode_bits < insn.addr + insn.size
+
+    def _code_is_whole(self, plain: _Shot, insn: Insn) -> bool:
+        """False where the instruction has overwritten itself or what follows: that is another program then."""
+        at = slice(self.home - BASE, self.home - BASE + insn.size + 32)
+        return plain.code is None or plain.code[at] == self._image[at]
 
     # --- running it
 

@@ -10,6 +10,7 @@ start with `%` tell the harness about the machine:
     %mapped-targets          never let the guest fetch unmapped memory: this engine does not survive it
     %include mips.txt swap 4 take every line of another file, the bytes of each 4-byte unit reversed (or without `swap`: as they are)
     %skip 20740bd5 e0ffffff why    do not run instructions whose bytes under this mask are these: the engine is wrong about them
+    %skip-inside 0f31 ffff why     the same, with these bytes anywhere in the instruction (after prefixes)
 """
 
 from __future__ import annotations
@@ -43,10 +44,13 @@ class Skip:
     value: bytes
     mask: bytes
     reason: str
+    anywhere: bool = False
 
     def matches(self, code: bytes) -> bool:
         """True for an instruction of these bytes."""
-        return len(code) >= len(self.mask) and all(c & m == v for c, m, v in zip(code, self.mask, self.value, strict=False))
+        last = len(code) - len(self.mask)
+        return any(all(c & m == v for c, m, v in zip(code[at:], self.mask, self.value, strict=False))
+                   for at in range(last + 1 if self.anywhere else min(last, 0) + 1))
 
 
 @define
@@ -110,11 +114,11 @@ class _Reader:
             file.keep.update(rest)
         elif word == "slot":
             file.slots.append(self._bytes(rest[0]))
-        elif word == "skip":
+        elif word in ("skip", "skip-inside"):
             value, mask, reason = self._bytes(rest[0]), self._bytes(rest[1]), " ".join(rest[2:])
             if len(value) != len(mask) or not reason:
                 raise ValueError("%skip takes bytes, a mask of the same length, and the reason")
-            file.skips.append(Skip(value, mask, reason))
+            file.skips.append(Skip(value, mask, reason, anywhere=word == "skip-inside"))
         elif word == "mapped-targets":
             file.mapped_targets = True
         elif word == "mode":

@@ -230,7 +230,7 @@ def _jump_goes(arch: Arch, frm: int, to: int) -> Iterator[str]:
 # --- decoding
 
 
-def tables(arch: Arch) -> list[DecodeTable]:
+def decode_tables(arch: Arch) -> list[DecodeTable]:
     """The decode tables that `arch.decode` works with."""
     return [thing for thing in _reachable(arch.decode) if isinstance(thing, DecodeTable)]
 
@@ -270,7 +270,7 @@ def _parts(thing: Any) -> list[Any]:
 
 
 def _tables(arch: Arch, rng: random.Random) -> Iterator[str]:
-    for table in tables(arch):
+    for table in decode_tables(arch):
         for row in table.rows:
             words = [row.value | rng.getrandbits(row.bits) & ~row.mask for _ in range(64)]
             if not any(table.find(word) is row for word in words):

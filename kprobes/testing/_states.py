@@ -101,10 +101,10 @@ class States:
         self._width = {name: table.widths.get(name, regs.arch.bits) for name in self._names}
         self._usual = {name: regs[name] for name in flags}
 
-    def set(self, rng: random.Random, flags: Mapping[str, int] | None = None) -> None:
-        """Put a random state into the registers; `flags` gives the flag registers' values instead."""
+    def set(self, rng: random.Random, flags: Mapping[str, int] | None = None, *, landing: bool = True) -> None:
+        """Put a random state into the registers. flags: the flag registers' values instead. landing: places to jump to, too."""
         for name in self._names:
-            self._regs[name] = self._value(rng, self._width[name])
+            self._regs[name] = self._value(rng, self._width[name], landing)
         start, end = self._data
         middle = (start + end) // 2
         self._regs.sp = middle + rng.randrange(-64, 64) * 16
@@ -127,10 +127,10 @@ class States:
     def _random_flags(self, rng: random.Random) -> dict[str, int]:
         return {name: usual & ~self._flags[name] | rng.getrandbits(64) & self._flags[name] for name, usual in self._usual.items()}
 
-    def _value(self, rng: random.Random, width: int) -> int:
+    def _value(self, rng: random.Random, width: int, landing: bool) -> int:
         kind = rng.randrange(16)
         word = self._regs.arch.bits
-        if kind < 8 and width >= word:
+        if (kind < 8 or (kind == 8 and not landing)) and width >= word:
             start, end = self._data
             step = 16 if rng.randrange(4) else 1
             return (start + end) // 2 + rng.randrange(-32, 32) * 16 + rng.randrange(0, 16, step)

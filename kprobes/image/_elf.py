@@ -25,7 +25,7 @@ from elftools.elf.hash import ELFHashTable, GNUHashTable
 from elftools.elf.relocation import RelocationTable, RelrRelocationTable
 from elftools.elf.sections import Section, StringTableSection, SymbolTableIndexSection, SymbolTableSection
 
-from .errors import ImageError
+from ..errors import ImageError
 
 LIMIT = 1 << 30  #: bytes of memory that an image may ask for
 _MAX_LOADS = 256

@@ -3,10 +3,11 @@
 A line is: formula, field, check, then NAME=number for each type of that shape.
 
 Formula, terms in the supplements' letters: S symbol, A addend, P place (P8: rounded down to 8), T the Thumb bit, N (S+A)|T,
-B load bias, L where a call of S lands, Z symbol size, V what the field holds now, I what the ifunc resolver at B+A chose;
-GOT, GP, TOC the bases; G address of a GOT slot that holds S (D: that holds S+A; Q: the 64 KiB page of S+A); PS, PP, PD, PGOT
-the 4 KiB pages of S+A, P, D, GOT; numbers are hexadecimal. TLS0 (word := 0), TLSA (word := S+A, S the offset in the module's
-block: as if the thread pointer were 0) and TLS (code: left alone) are thread-local. Other words are functions of relocations.
+B load bias, L where a call of S lands (in another image: at a veneer), Z symbol size, V what the field holds now, I what the
+ifunc resolver at B+A chose; GOT, GP, TOC the bases; G address of a GOT slot that holds S (D: that holds S+A; Q: the 64 KiB
+page of S+A); PS, PP, PD, PGOT the 4 KiB pages of S+A, P, D, GOT; numbers are hexadecimal. TLS0 (word := 0), TLSA (word := S+A,
+S the offset in the module's block: as if the thread pointer were 0) and TLS (code: left alone) are thread-local. Other words
+are functions of _formulas.
 
 Field: unit (b h w d: 1, 2, 4, 8 bytes; n: a native word; i: an instruction word; t: two halfwords, the first one high), then
 which value bits go where, highest first: 20:2@5 puts value bits 20..2 at unit bit 5; /16: an addend in place is not scaled.
@@ -232,7 +233,6 @@ TLS        -          -  TLS=67 TPREL=69..72 DTPREL=74..77 GOT_TLS=79..96
     PPC64: ("R_PPC64_", _PPC + """
 S          d63:0      -  JMP_SLOT=21
 I          d63:0      -  JMP_IREL=247
-L+A-P      w25:2@2    c  REL24_NOTOC=116
 S+A        d63:0      -  ADDR64=38 UADDR64=43 ADDR64_LOCAL=117
 S+A        h47:32     -  ADDR16_HIGHER=39
 S+A+8000   h47:32     -  ADDR16_HIGHERA=40
@@ -268,7 +268,7 @@ S+A        w31:0      x  32=2
 REL32      w31:0      -  REL32=3
 S+A        d63:0      -  64=18
 S-A        d63:0      -  SUB=24
-S+A        w27:2      ra 26=4
+L+A        w27:2      ra 26=4
 HI         w31:16     -  HI16=5
 LO         w15:0      -  LO16=6
 S+A+80008000 w47:32   -  HIGHER=28

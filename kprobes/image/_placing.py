@@ -8,83 +8,20 @@ uses them faults at a small (or, negative, a very high) address; `Placed.warning
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 
 from attrs import field, frozen
 
-from .elf import Entry, Relocation
-from .errors import ImageError
-from .relocation_types import ARM, PPC64, SPARCV9, TRICORE
-from .relocations import Memory, Row, Site, Target, apply, rows, signed
-from .symbols import Symbol
+from ..errors import ImageError
+from ..symbols import Symbol
+from ._elf import Entry, Relocation
+from ._relocations import apply, rows
+from ._sites import Row, Site, Target, signed
+from ._types import ARM, MIPS, PPC64, SPARCV9
+from ._values import FUNCTIONS, SPECIAL, Copy, Import, Placed, Resolve, ResolveIfunc, Segment, memory_of, page_size, segment_at
+from ._veneers import CODE, SIZES
 
-_PAGES = {SPARCV9: 0x2000, TRICORE: 0x4000}  # bytes; 0x1000 elsewhere
-FUNCTIONS = ("STT_FUNC", "STT_LOOS", "STT_LOPROC")  # STT_LOOS: an ifunc; STT_LOPROC: Thumb code in old ARM files
-SPECIAL = ("_GLOBAL_OFFSET_TABLE_", "_gp_disp", "_gp", "__gnu_local_gp", ".TOC.")  # the linker's own; of a .o, ours
 _DESCRIPTOR = 24  # bytes: code address, TOC, environment (PPC64 ELFv1)
-
-
-def page_size(machine: int) -> int:
-    """Bytes of the smallest page of an e_machine; segments are cut and merged at multiples of it."""
-    return _PAGES.get(machine, 0x1000)
-
-
-@frozen(kw_only=True)
-class Segment:
-    """Memory to map. addr and memsz (bytes) are multiples of the page size; what is beyond `data` is zero. perms: of "rwx"."""
-
-    addr: int
-    data: bytes = field(repr=lambda data: f"<{len(data)} bytes>")
-    memsz: int
-    perms: str
-
-
-@frozen(kw_only=True)
-class Import:
-    """An undefined symbol. kind: "func", "object" or "" where the file does not say. size: bytes, of objects, or 0."""
-
-    name: str
-    weak: bool
-    kind: str
-    size: int
-
-
-@frozen(kw_only=True)
-class Copy:
-    """Bytes of another image: after everything is mapped, copy `size` bytes from address `frm` to `to`."""
-
-    to: int
-    frm: int
-    size: int
-
-
-#: name of an undefined symbol -> its address (on ARM with bit 0 set for Thumb code; on PPC64 ELFv1 the function descriptor's,
-#: and the code itself is asked for as `.name`), or None where nobody has it
-Resolve = Callable[[str], int | None]
-#: address of an ifunc's resolver function -> the address to use for the function
-ResolveIfunc = Callable[[int], int]
-
-
-@frozen(kw_only=True)
-class Placed:
-    """An image at its address.
-
-    Attributes:
-        segments: disjoint, in order, relocated. symbols: at run addresses. entry: where a program starts, or None.
-        init: addresses of initialisation functions in the order in which they are due; nobody has called them.
-        local_entries: PPC64 ELFv2: function address -> bytes from it to the entry for callers of the same image.
-        copies: to be done after mapping. warnings: what will not work, one sentence each.
-    """
-
-    name: str
-    base: int
-    segments: tuple[Segment, ...]
-    symbols: tuple[Symbol, ...] = field(repr=lambda symbols: f"<{len(symbols)} symbols>")
-    entry: int | None
-    init: tuple[int, ...]
-    local_entries: dict[int, int]
-    copies: tuple[Copy, ...]
-    warnings: tuple[str, ...]
 
 
 @frozen(kw_only=True)
@@ -92,7 +29,8 @@ class Image:
     """A parsed file. Addresses are link addresses; `place` moves them.
 
     Attributes:
-        name: module name, the file's base name. machine, flags: e_machine and e_flags of the file. bits: 32 or 64. order: "little" or "big".
+        name: module name, the file's base name. machine, flags: the file's e_machine and e_flags. bits: 32 or 64.
+        order: "little" or "big"; of ARM files whose flags have 0x00800000 (BE8), code is little-endian all the same.
         kind: "exec" (fixed addresses), "dyn" (shared object or PIE), "rel" (.o, .ko; laid out here from address 0).
         entry: None where there is none. symbols: functions and objects, a PLT stub of f as `f@plt`.
         imports: undefined symbols by name. tls: it has thread-local storage.
@@ -118,6 +56,7 @@ class Image:
     relocates_itself: bool = False
     local_entries: dict[int, int] = field(factory=dict)
     got: int = 0  #: relocatable files: where the slots are that relocations ask for
+    veneers: int = 0  #: relocatable files: where the code stands that calls of other images go through
     warnings: tuple[str, ...] = ()
 
     @property
@@ -139,8 +78,8 @@ class Image:
               module: str | None = None, relocate: bool = True) -> Placed:
         """What memory holds with the image loaded `base` bytes above its link addresses.
 
-        base: a multiple of page_size(machine); 0 for kind "exec". resolve: addresses of undefined symbols; where it has none a weak symbol
-        is 0. resolve_ifunc: without it functions that choose their implementation at load time are bound to 0.
+        base: a multiple of page_size(machine); 0 for kind "exec". resolve: addresses of undefined symbols; where it has none a
+        weak symbol is 0. resolve_ifunc: without it functions that choose their implementation at load time are bound to 0.
         module: of the symbols; default: the image's name. relocate=False: leave that to the start-up code of a static PIE,
         which would add the base a second time where addends stand in place.
         Raises ImageError: no room, an undefined symbol, a relocation that is unknown or does not reach.
@@ -150,16 +89,6 @@ class Image:
             raise ImageError(f"{self.name}: cannot be moved by {base:#x}",
                              hint=f"the base is a multiple of {page:#x}, and 0 for executables with fixed addresses")
         return _Placing(self, base, resolve, resolve_ifunc).placed(self.name if module is None else module, relocate)
-
-
-def memory_of(segments: Iterable[Segment], base: int, order: str, name: str) -> Memory:
-    """The segments' bytes, `base` bytes above their addresses."""
-    return Memory(((s.addr + base, s.memsz, s.data) for s in segments), order, name)
-
-
-def segment_at(segments: Iterable[Segment], addr: int) -> Segment | None:
-    """The segment that covers an address."""
-    return next((s for s in segments if s.addr <= addr < s.addr + s.memsz), None)
 
 
 class _Placing:
@@ -172,6 +101,7 @@ class _Placing:
         self.gp, self.toc = self.got + 0x7FF0, self.got + 0x8000  # the middle of what 16 signed bits reach
         self.hi20: dict[int, int] = {}
         self._slots: dict[int, int] = {}
+        self._veneers: dict[tuple[int, str], int] = {}
         self._targets: dict[int, Target] = {}
         self._thread_local: list[str] = []
         self._ifuncs = 0
@@ -213,6 +143,8 @@ class _Placing:
 
     def _apply(self, r: Relocation, found: list[Row]) -> None:
         row, p = found[-1], r.offset + self.bias
+        if row.formula == "-":
+            return
         if row.tls:
             self._thread_local.append(self._of.entries[r.symbol].name if r.symbol < len(self._of.entries) else "")
         if row.formula == "COPY":
@@ -261,26 +193,51 @@ class _Placing:
         if address is None and e.bind != "STB_WEAK":
             raise ImageError(f"{self.image}: undefined symbol", symbol=e.name, hint="load what has it, or let resolve give an address")
         thumb = (address or 0) & 1 if self._of.machine == ARM else 0
-        return Target(e.name, (address or 0) - thumb, thumb, e.size, local=False, absent=not address)
+        return Target(e.name, (address or 0) - thumb, thumb, e.size, local=False, imported=bool(address), absent=not address)
 
     def slot(self, content: int) -> int:
         """Address of a GOT slot that holds `content`."""
         word = self._of.bits // 8
         if content not in self._slots:
-            if self._of.kind != "rel":
-                raise ImageError(f"{self.image}: a relocation of a linked file asks for a GOT slot", hint="link it again")
+            self._refuse_linked()
             self._slots[content] = self.got + len(self._slots) * word
             self.memory.write(self._slots[content], word, content)
         return self._slots[content]
 
-    def code(self, target: Target) -> int:
-        """Where a direct call lands: PPC64 has local entry points (ELFv2) and descriptors (ELFv1)."""
+    def veneer(self, target: int, kind: str) -> int:
+        """Address of code that goes on to a target."""
+        if (target, kind) not in self._veneers:
+            self._refuse_linked()
+            at = self._veneers[target, kind] = self.bias + self._of.veneers + len(self._veneers) * SIZES[self._of.machine]
+            for size, value in CODE[kind](target):
+                self.memory.write(at, size, value)
+                at += size
+        return self._veneers[target, kind]
+
+    def _refuse_linked(self) -> None:
+        if self._of.kind != "rel":
+            raise ImageError(f"{self.image}: a relocation that only a relocatable file can have", hint="link it again")
+
+    def code(self, x: Site) -> int:
+        """Where a direct call lands: functions of other images want their address (MIPS) or their TOC (PPC64) in a register,
+        PPC64 has local entry points (ELFv2) and descriptors (ELFv1)."""
+        target, machine = x.target, self._of.machine
+        if machine == MIPS:
+            return self.veneer(target.address, "mips") if target.imported and target.address < 1 << 31 else target.address
+        if machine != PPC64 or target.absent or (target.imported and target.name.startswith(".")):
+            return target.address
+        if target.imported:
+            return self._toc_veneer(x)
         if not self._of.descriptors:
             return target.address + self._of.local_entries.get(target.address - self.bias, 0)
         segment = segment_at(self._of.segments, target.address - self.bias)
-        if segment is None:
-            return target.address if target.name.startswith(".") else self._resolve(f".{target.name}") or target.address
-        return target.address if "x" in segment.perms else self.memory.read(target.address, 8)
+        return target.address if segment is None or "x" in segment.perms else self.memory.read(target.address, 8)
+
+    def _toc_veneer(self, x: Site) -> int:
+        """The veneer saves r2; compilers leave a nop behind the call for the instruction that restores it."""
+        if self.memory.read(x.p, 4) & 1 and self.memory.read(x.p + 4, 4) == 0x60000000:
+            self.memory.write(x.p + 4, 4, 0xE8410028 if self._of.descriptors else 0xE8410018)  # ld r2, 40(r1) or 24(r1)
+        return self.veneer(x.target.address, "elfv1" if self._of.descriptors else "elfv2")
 
     def ifunc(self, resolver: int) -> int:
         """What to use for the function that the resolver at this address chooses."""

@@ -1,0 +1,69 @@
+"""MIPS up to release 5: `mips` and `mipsel` (MIPS32 and its elders, o32), `mips64` and `mips64el` (n64). See _mips.py."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ..errors import OutOfReach
+from ..regs import Regs
+from ._base import Arch, Atomic, Insn, Jump, Order
+from ._decode import Row
+from ._mips import COP_BRANCH, EXCEPTION, MONITOR, RESERVED, Delayed, Targets, branch, computed, eq, ge, gt, le, lt, mips, ne, r, registers, word
+
+
+def cc(regs: Regs, c: int, t: int, **_: int) -> bool:
+    """BC1F, BC1T: FCSR condition code `c` is `t`. Code 0 is bit 23, the others 25 to 31."""
+    return regs["fcsr"] >> (24 + c if c else 23) & 1 == t
+
+
+def jr(regs: Regs, insn: Insn, s: int) -> int:
+    return r(regs, s)
+
+
+def old_rows(to: Targets) -> tuple[Row, ...]:
+    """Up to release 5: branch likely, condition codes, LL and SC with their own opcodes."""
+    return (
+        Delayed("000000 sssss ----- ----- ----- 001000", "JR", jr, extra=computed),  # JR.HB
+        Delayed("000001 sssss 00010 iiiiiiiiiiiiiiii", "BLTZL", branch(lt, likely=True), extra=to.i16),
+        Delayed("000001 sssss 00011 iiiiiiiiiiiiiiii", "BGEZL", branch(ge, likely=True), extra=to.i16),
+        Delayed("000001 sssss 10000 iiiiiiiiiiiiiiii", "BLTZAL", branch(lt, link=True), extra=to.i16),
+        Delayed("000001 sssss 10001 iiiiiiiiiiiiiiii", "BGEZAL", branch(ge, link=True), extra=to.i16),  # BAL
+        Delayed("000001 sssss 10010 iiiiiiiiiiiiiiii", "BLTZALL", branch(lt, link=True, likely=True), extra=to.i16),
+        Delayed("000001 sssss 10011 iiiiiiiiiiiiiiii", "BGEZALL", branch(ge, link=True, likely=True), extra=to.i16),
+        Delayed("00011- ----- ----- ----------------", "BLEZ reserved", reject=RESERVED),
+        Delayed("010100 sssss ttttt iiiiiiiiiiiiiiii", "BEQL", branch(eq, likely=True), extra=to.i16),
+        Delayed("010101 sssss ttttt iiiiiiiiiiiiiiii", "BNEL", branch(ne, likely=True), extra=to.i16),
+        Delayed("01011- ----- ----- ----------------", "BLEZL reserved", reject=RESERVED),
+        Delayed("010110 sssss 00000 iiiiiiiiiiiiiiii", "BLEZL", branch(le, likely=True), extra=to.i16),
+        Delayed("010111 sssss 00000 iiiiiiiiiiiiiiii", "BGTZL", branch(gt, likely=True), extra=to.i16),
+        Delayed("010001 01000 ccc 0t iiiiiiiiiiiiiiii", "BC1F, BC1T", branch(cc), extra=to.i16),
+        Delayed("010001 01000 ccc 1t iiiiiiiiiiiiiiii", "BC1FL, BC1TL", branch(cc, likely=True), extra=to.i16),
+        Delayed("010001 01001 ----- ----------------", "BC1ANY2", reject="a MIPS-3D branch, which the engine does not have"),
+        Delayed("010001 01010 ----- ----------------", "BC1ANY4", reject="a MIPS-3D branch, which the engine does not have"),
+        Delayed("010010 01000 ----- ----------------", "BC2", reject=COP_BRANCH),
+        Delayed("010000 01000 ----- ----------------", "BC0", reject=COP_BRANCH),
+        Delayed("011101 --------------------------", "JALX", reject="changes to MIPS16 or microMIPS"),
+        Row("11--10 ----- ----- ----------------", "LWC2, SWC2", reject="moves coprocessor 2 data, or branches (Octeon's BBIT)"),  # LDC2, SDC2
+        Row("001000 ----- ----- ----------------", "ADDI", boostable=False),
+        Row("011000 ----- ----- ----------------", "DADDI", boostable=False),
+        Row("000001 ----- 010-- ----------------", "TGEI, TLTI", boostable=False),  # TGEIU, TLTIU
+        Row("000001 ----- 011-0 ----------------", "TEQI, TNEI", boostable=False),
+        Row("011100 -------------------- 111111", "SDBBP", reject=EXCEPTION),
+        Row("110-00 ----- ----- ----------------", "LL, LLD", atomic=Atomic.OPENS, reject=MONITOR),
+        Row("111-00 ----- ----- ----------------", "SC, SCD", atomic=Atomic.CLOSES, reject=MONITOR),
+    )
+
+
+def jump(order: Order, mask: int, frm: int, to: int) -> bytes:
+    """J and a nop: the 256 MB around the nop."""
+    if (frm + 4 ^ to) & mask >> 28 << 28:
+        raise OutOfReach(f"J does not leave its 256 MB, and {to:#x} lies outside", address=frm, hint="map code nearer")
+    return word(0b000010 << 26 | to >> 2 & 0x3FFFFFF, order) + bytes(4)
+
+
+def old(name: str, bits: int, order: Order) -> Arch:
+    mask = (1 << bits) - 1
+    return mips(name, bits, order, old_rows(Targets(mask)), registers(bits, "hi", "lo"), Jump(size=8, encode=partial(jump, order, mask)))
+
+
+ARCHES = (old("mips", 32, Order.BIG), old("mipsel", 32, Order.LITTLE), old("mips64", 64, Order.BIG), old("mips64el", 64, Order.LITTLE))

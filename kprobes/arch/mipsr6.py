@@ -1,0 +1,209 @@
+"""MIPS release 6: `mips32r6` and `mips32r6el` (o32), `mips64r6` and `mips64r6el` (n64). See _mips.py.
+
+Release 6 took away branch likely, the condition codes and half of the branch-and-link instructions, and brought compact
+branches, which have no delay slot, and pc-relative loads. Software must not put a branch behind a conditional compact branch
+(its forbidden slot); where it does, the exception is missing while that compact branch is probed.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ..regs import Regs
+from ._base import Arch, Atomic, Insn, Jump, Order, displacement, signed
+from ._decode import Row
+from ._mips import (
+    COP_BRANCH,
+    EXCEPTION,
+    MONITOR,
+    RESERVED,
+    Delayed,
+    F,
+    Targets,
+    always,
+    branch,
+    computed,
+    eq,
+    ge,
+    gt,
+    le,
+    lt,
+    mips,
+    ne,
+    r,
+    registers,
+    set_r,
+    sr,
+    word,
+)
+
+# --- conditions
+
+
+def gez(regs: Regs, s: int, **_: int) -> bool:
+    return ge(regs, s)
+
+
+def ltz(regs: Regs, s: int, **_: int) -> bool:
+    return lt(regs, s)
+
+
+def ltu(regs: Regs, s: int, t: int, **_: int) -> bool:
+    return r(regs, s) < r(regs, t)
+
+
+def geu(regs: Regs, s: int, t: int, **_: int) -> bool:
+    return r(regs, s) >= r(regs, t)
+
+
+def ov(regs: Regs, s: int, t: int, **_: int) -> bool:
+    """BOVC: an operand or the sum is no 32-bit value."""
+    a, b = sr(regs, s), sr(regs, t)
+    return not all(-(1 << 31) <= v < 1 << 31 for v in (a, b, a + b))
+
+
+def nv(regs: Regs, s: int, t: int, **_: int) -> bool:
+    return not ov(regs, s, t)
+
+
+def fpr_eqz(regs: Regs, t: int, **_: int) -> bool:
+    """BC1EQZ: bit 0 of a floating-point register."""
+    return not regs[F[t]] & 1
+
+
+def fpr_nez(regs: Regs, t: int, **_: int) -> bool:
+    return not fpr_eqz(regs, t)
+
+
+def never(regs: Regs) -> bool:
+    return False
+
+
+# --- which of the compact branches of one opcode
+
+
+def same(s: int, t: int, **_: int) -> bool:
+    return s == t
+
+
+def less(s: int, t: int, **_: int) -> bool:
+    return s < t
+
+
+def nonzero(s: int, **_: int) -> bool:
+    return s != 0
+
+
+# --- simulations, named after the mnemonics
+
+
+def jic(regs: Regs, insn: Insn, t: int, i: int) -> int:
+    target: int = r(regs, t) + signed(i, 16) & regs.arch.mask
+    return target
+
+
+def jialc(regs: Regs, insn: Insn, t: int, i: int) -> int:
+    target = jic(regs, insn, t, i)
+    regs["ra"] = insn.next
+    return target
+
+
+def addiupc(regs: Regs, insn: Insn, s: int, i: int) -> int:
+    set_r(regs, s, insn.addr + 4 * signed(i, 19) & regs.arch.mask)
+    return insn.next
+
+
+def auipc(regs: Regs, insn: Insn, s: int, i: int) -> int:
+    set_r(regs, s, insn.addr + (signed(i, 16) << 16) & regs.arch.mask)
+    return insn.next
+
+
+def aluipc(regs: Regs, insn: Insn, s: int, i: int) -> int:
+    set_r(regs, s, insn.addr + (signed(i, 16) << 16) & regs.arch.mask & ~0xFFFF)
+    return insn.next
+
+
+def lwpc(regs: Regs, insn: Insn, s: int, i: int) -> int:
+    set_r(regs, s, signed(regs.word(insn.addr + 4 * signed(i, 19), 4), 32) & regs.arch.mask)
+    return insn.next
+
+
+def lwupc(regs: Regs, insn: Insn, s: int, i: int) -> int:
+    set_r(regs, s, regs.word(insn.addr + 4 * signed(i, 19), 4))
+    return insn.next
+
+
+def ldpc(regs: Regs, insn: Insn, s: int, i: int) -> int:
+    set_r(regs, s, regs.word((insn.addr & ~7) + 8 * signed(i, 18), 8))
+    return insn.next
+
+
+def r6_rows(to: Targets, bits: int) -> tuple[Row, ...]:
+    """Release 6: compact branches (one opcode, told apart by the order of rs and rt), pc-relative loads and addresses."""
+    return (
+        Delayed("000000 ----- ----- ----- ----- 001000", "JR reserved", reject=RESERVED),
+        Delayed("000001 ----- 1000- ----------------", "BLTZAL reserved", reject=RESERVED),
+        Delayed("000001 00000 10000 ----------------", "NAL", branch(never, link=True)),
+        Delayed("000001 00000 10001 iiiiiiiiiiiiiiii", "BAL", branch(always, link=True), extra=to.i16),
+        Row("000001 ----- 10111 ----------------", "SIGRIE", reject=EXCEPTION),
+        Row("000000 -------------------- 001110", "SDBBP", reject=EXCEPTION),
+        # POP06, POP07
+        Row("000110 sssss ttttt iiiiiiiiiiiiiiii", "BGEUC", branch(geu), extra=to.i16),
+        Row("000110 sssss ttttt iiiiiiiiiiiiiiii", "BGEZALC", branch(gez, link=True), extra=to.i16, when=same),
+        Row("000110 00000 sssss iiiiiiiiiiiiiiii", "BLEZALC", branch(le, link=True), extra=to.i16, when=nonzero),
+        Row("000111 sssss ttttt iiiiiiiiiiiiiiii", "BLTUC", branch(ltu), extra=to.i16),
+        Row("000111 sssss ttttt iiiiiiiiiiiiiiii", "BLTZALC", branch(ltz, link=True), extra=to.i16, when=same),
+        Row("000111 00000 sssss iiiiiiiiiiiiiiii", "BGTZALC", branch(gt, link=True), extra=to.i16, when=nonzero),
+        # POP10, POP30
+        Row("001000 sssss ttttt iiiiiiiiiiiiiiii", "BOVC", branch(ov), extra=to.i16),
+        Row("001000 sssss ttttt iiiiiiiiiiiiiiii", "BEQC", branch(eq), extra=to.i16, when=less),
+        Row("001000 00000 sssss iiiiiiiiiiiiiiii", "BEQZALC", branch(eq, link=True), extra=to.i16, when=nonzero),
+        Row("011000 sssss ttttt iiiiiiiiiiiiiiii", "BNVC", branch(nv), extra=to.i16),
+        Row("011000 sssss ttttt iiiiiiiiiiiiiiii", "BNEC", branch(ne), extra=to.i16, when=less),
+        Row("011000 00000 sssss iiiiiiiiiiiiiiii", "BNEZALC", branch(ne, link=True), extra=to.i16, when=nonzero),
+        # POP26, POP27
+        Row("010110 sssss ttttt iiiiiiiiiiiiiiii", "BGEC", branch(ge), extra=to.i16),
+        Row("010110 sssss ttttt iiiiiiiiiiiiiiii", "BGEZC", branch(gez), extra=to.i16, when=same),
+        Row("010110 00000 sssss iiiiiiiiiiiiiiii", "BLEZC", branch(le), extra=to.i16, when=nonzero),
+        Row("010111 sssss ttttt iiiiiiiiiiiiiiii", "BLTC", branch(lt), extra=to.i16),
+        Row("010111 sssss ttttt iiiiiiiiiiiiiiii", "BLTZC", branch(ltz), extra=to.i16, when=same),
+        Row("010111 00000 sssss iiiiiiiiiiiiiiii", "BGTZC", branch(gt), extra=to.i16, when=nonzero),
+        Row("010110 ----- 00000 ----------------", "BLEZL reserved", reject=RESERVED),
+        Row("010111 ----- 00000 ----------------", "BGTZL reserved", reject=RESERVED),
+        Row("01010- ----- ----- ----------------", "BEQL reserved", reject=RESERVED),
+        # BC, BALC, POP66, POP76
+        Row("110010 iiiiiiiiiiiiiiiiiiiiiiiiii", "BC", branch(always), extra=to.i26),
+        Row("111010 iiiiiiiiiiiiiiiiiiiiiiiiii", "BALC", branch(always, link=True), extra=to.i26),
+        Row("110110 sssss iiiiiiiiiiiiiiiiiiiii", "BEQZC", branch(eq), extra=to.i21),
+        Row("110110 00000 ttttt iiiiiiiiiiiiiiii", "JIC", jic, extra=computed),
+        Row("111110 sssss iiiiiiiiiiiiiiiiiiiii", "BNEZC", branch(ne), extra=to.i21),
+        Row("111110 00000 ttttt iiiiiiiiiiiiiiii", "JIALC", jialc),
+        Delayed("010001 01001 ttttt iiiiiiiiiiiiiiii", "BC1EQZ", branch(fpr_eqz), extra=to.i16),
+        Delayed("010001 01101 ttttt iiiiiiiiiiiiiiii", "BC1NEZ", branch(fpr_nez), extra=to.i16),
+        Delayed("010010 01-01 ----- ----------------", "BC2EQZ, BC2NEZ", reject=COP_BRANCH),
+        # PCREL
+        Row("111011 ----- -------------------- -", "PCREL reserved", reject=RESERVED),
+        Row("111011 sssss 00 iiiiiiiiiiiiiiiiiii", "ADDIUPC", addiupc),
+        Row("111011 sssss 01 iiiiiiiiiiiiiiiiiii", "LWPC", lwpc),
+        *((Row("111011 sssss 10 iiiiiiiiiiiiiiiiiii", "LWUPC", lwupc),
+           Row("111011 sssss 110 iiiiiiiiiiiiiiiiii", "LDPC", ldpc)) if bits == 64 else ()),
+        Row("111011 sssss 11110 iiiiiiiiiiiiiiii", "AUIPC", auipc),
+        Row("111011 sssss 11111 iiiiiiiiiiiiiiii", "ALUIPC", aluipc),
+        # LL and SC moved to SPECIAL3; bit 6 selects the paired forms LLWP, SCWP ...
+        Row("011111 ----- ----- --------- - 11011-", "LL, LLD", atomic=Atomic.OPENS, reject=MONITOR),
+        Row("011111 ----- ----- --------- - 10011-", "SC, SCD", atomic=Atomic.CLOSES, reject=MONITOR),
+    )  # fmt: skip
+
+
+def jump(order: Order, mask: int, frm: int, to: int) -> bytes:
+    """BC: 128 MiB either way, no delay slot."""
+    return word(0b110010 << 26 | displacement(frm + 4, to, 26, 4, mask), order)
+
+
+def release6(name: str, bits: int, order: Order) -> Arch:
+    mask = (1 << bits) - 1
+    return mips(name, bits, order, r6_rows(Targets(mask), bits), registers(bits), Jump(size=4, encode=partial(jump, order, mask)))
+
+
+ARCHES = (release6("mips32r6", 32, Order.BIG), release6("mips32r6el", 32, Order.LITTLE),
+          release6("mips64r6", 64, Order.BIG), release6("mips64r6el", 64, Order.LITTLE))  # fmt: skip

@@ -1,0 +1,219 @@
+"""Breakpoints into jumps, and back.
+
+An optimized probepoint is a jump to a call site, where the machine calls the handlers in place, and which jumps on to the
+displaced instructions. Deterministic: what may be optimized is queued, and a safe point (nothing runs, or the guest stands
+at a breakpoint) takes five steps: un-optimize what nobody needs; wait for CPUs inside a region; optimize up to BATCH of
+the queue; free what was reaped; leave the rest for the next safe point. A probepoint that is hit while queued is done at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from attrs import frozen
+
+from ..errors import NoMemory, OutOfReach
+from ..regs import Regs
+from .aggregate import Probepoint
+from .arming import Arming
+from .region import NotOptimizable, Region, region_of
+from .rooms import Rooms
+
+BATCH = 256  # probepoints optimized at one safe point
+Service = Callable[[Regs], None]
+
+
+@frozen(kw_only=True)
+class Detour:
+    """Where an optimized probepoint jumps to. `buffer` holds the displaced instructions; None: the slot does, or nothing."""
+
+    call: int
+    buffer: int | None
+    jump: bytes
+    size: int
+
+
+class Optimizer:
+    """Decides which probepoints are jumps.
+
+    Attributes:
+        allowed: the sysctl debug.kprobes-optimization.
+    """
+
+    def __init__(self, rooms: Rooms, service: Callable[[Probepoint], Service], settle: Callable[[Probepoint], None]) -> None:
+        self._rooms, self._service, self._settle = rooms, service, settle
+        self.allowed = True
+        self._queue: dict[Probepoint, None] = {}
+        self._unqueue: dict[Probepoint, None] = {}
+        rooms.explain = self.explain
+
+    # --- requests
+
+    def consider(self, point: Probepoint) -> None:
+        """Something changed at a probepoint: queue it, or take the jump out, as its probes now want."""
+        wants = self.allowed and bool(point.active) and not point.has_post and all(p.optimize for p in point.active)
+        if wants and point.state is Arming.ARMED:
+            point.queue()
+            self._queue[point] = None
+        elif wants and point.state is Arming.UNOPTIMIZING:
+            point.rescue()
+            del self._unqueue[point]
+        elif not wants and point.state is Arming.OPTIMIZING:
+            self._dequeue(point)
+        elif not wants and point.state is Arming.OPTIMIZED and (point.has_post or any(not p.optimize for p in point.active)):
+            self.force(point)
+        elif not wants and point.state is Arming.OPTIMIZED:
+            point.unqueue()
+            self._unqueue[point] = None
+
+    def force(self, point: Probepoint) -> None:
+        """The breakpoint replaces the jump, or the place in the queue, now."""
+        if point.state is Arming.OPTIMIZING:
+            self._dequeue(point)
+        elif point.state in (Arming.OPTIMIZED, Arming.UNOPTIMIZING):
+            self._unqueue.pop(point, None)
+            self._restore(point)
+
+    def forget(self, point: Probepoint) -> None:
+        """The text is gone: no queue, and the detour is garbage."""
+        self._queue.pop(point, None)
+        self._unqueue.pop(point, None)
+        self._give_back(point)
+
+    def make_room(self, addr: int) -> None:
+        """A breakpoint is about to be armed at `addr`: no jump may cover it."""
+        for point in self._covering(addr):
+            self.force(point)
+
+    def left(self, addr: int) -> None:
+        """A breakpoint was disarmed at `addr`: whom it kept from being optimized may be."""
+        if self._rooms.arch.jump is not None:
+            reach = self._rooms.arch.jump.size
+            for point in self._rooms.sites.between(addr - reach + 1, addr):
+                self.consider(point)
+
+    def _covering(self, addr: int) -> list[Probepoint]:
+        jump = self._rooms.arch.jump
+        reach = jump.size - 1 + self._rooms.arch.max_insn if jump is not None else 0
+        near = self._rooms.sites.between(addr - reach, addr)
+        return [p for p in near if p.state in (Arming.OPTIMIZED, Arming.UNOPTIMIZING) and p.address + p.detour.size > addr]
+
+    def explain(self, point: Probepoint) -> str:
+        """Why a probepoint is not a jump; "" where it is."""
+        if point.state in (Arming.OPTIMIZED, Arming.UNOPTIMIZING):
+            return ""
+        if not self.allowed:
+            return "optimization is switched off"
+        if not point.active or point.state is Arming.DISARMED:
+            return "no probe there is armed"
+        if point.has_post:
+            return "a post_handler wants to run after the instruction"
+        if not all(p.optimize for p in point.active):
+            return "a probe there has optimize=False"
+        try:
+            region_of(point.insn, self._rooms)
+        except NotOptimizable as reason:
+            return str(reason)
+        return point.failure or "queued: the next safe point optimizes it"
+
+    # --- safe points
+
+    def safe_point(self, limit: int = BATCH) -> None:
+        """The five steps."""
+        if not self._queue and not self._unqueue:
+            return
+        self.drain()
+        for point in list(self._queue)[:limit]:
+            self.optimize(point)
+        self._rooms.collect()
+
+    def drain(self) -> None:
+        """Take out every jump that nobody needs any more."""
+        for point in list(self._unqueue):
+            del self._unqueue[point]
+            self._restore(point)
+            self._settle(point)
+
+    def flush(self) -> None:
+        """Work until both queues are empty, or what is left waits for a CPU to leave a region."""
+        while self._queue or self._unqueue:
+            before = len(self._queue) + len(self._unqueue)
+            self.safe_point(before)
+            if len(self._queue) + len(self._unqueue) == before:
+                return
+
+    def optimize(self, point: Probepoint) -> None:
+        """Put the jump in, or say why not. Nothing is done while a CPU stands inside the region: it stays queued."""
+        if point not in self._queue:
+            return
+        try:
+            region = region_of(point.insn, self._rooms)
+            if any(point.address < regs.pc < point.address + region.size for regs in self._rooms.machine.cpu_regs):
+                return
+            detour = self._build(point, region)
+        except (NotOptimizable, OutOfReach, NoMemory) as reason:
+            self._dequeue(point)
+            point.failure = reason.reason if isinstance(reason, OutOfReach | NoMemory) else str(reason)
+            return
+        del self._queue[point]
+        self._rooms.services[detour.call] = self._service(point)
+        self._rooms.called[detour.call] = point
+        point.jump(detour)
+
+    def _build(self, point: Probepoint, region: Region) -> Detour:
+        """Write the detour: displaced instructions where they are not in the slot already, then the call site."""
+        rooms, jump = self._rooms, self._rooms.arch.jump_in(point.insn.mode)
+        assert jump is not None
+        buffer = None
+        if len(region.insns) > 1:
+            buffer, _ = rooms.buffers.take(point.address, lambda to: self._displace(point, region, to))
+        elif point.slot is not None and not point.boosted:
+            raise NotOptimizable("no jump reaches back from its slot")
+        on = buffer if buffer is not None else point.slot
+
+        def fill(call: int) -> bytes:
+            if on is not None:
+                rooms.machine.patch(call, jump.encode(call, on))
+            return jump.encode(point.address, call)
+
+        try:
+            call, patch = rooms.calls.take(point.address, fill)
+        except (OutOfReach, NoMemory):
+            if buffer is not None:
+                rooms.buffers.give_back(buffer, lambda: rooms.displaced.pop(buffer, None))
+            raise
+        return Detour(call=call, buffer=buffer, jump=patch, size=region.size)
+
+    def _displace(self, point: Probepoint, region: Region, to: int) -> None:
+        """Write the region's instructions to `to`, relocated, and a jump back."""
+        rooms, jump = self._rooms, self._rooms.arch.jump_in(point.insn.mode)
+        assert jump is not None
+        code, places = b"", []
+        for insn in region.insns:
+            places.append((to + len(code), insn.addr))
+            code += rooms.arch.relocate(insn, to + len(code))
+        code += jump.encode(to + len(code), point.address + region.size)
+        rooms.machine.patch(to, code)
+        rooms.displaced[to] = point, places
+
+    def _dequeue(self, point: Probepoint) -> None:
+        self._queue.pop(point, None)
+        point.dequeue()
+
+    def _restore(self, point: Probepoint) -> None:
+        point.restore()
+        self._give_back(point)
+
+    def _give_back(self, point: Probepoint) -> None:
+        """The detour is garbage; a CPU may still be in it."""
+        detour, point.detour = point.detour, None
+        if detour is None:
+            return
+        rooms = self._rooms
+
+        def finish() -> None:
+            del rooms.services[detour.call], rooms.called[detour.call]
+
+        rooms.calls.give_back(detour.call, finish)
+        if detour.buffer is not None:
+            rooms.buffers.give_back(detour.buffer, lambda: rooms.displaced.pop(detour.buffer, None))

@@ -1,0 +1,81 @@
+"""What a jump over a probepoint would cover, and whether it may.
+
+A jump longer than the probed instruction replaces its followers too: the region. It must lie in one function, be all
+relocatable, and nothing may jump into its middle (Linux: Documentation/trace/kprobes, "Safety Check").
+"""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from ..arch._base import Insn
+from .arming import Arming
+from .rooms import Rooms
+
+
+class NotOptimizable(Exception):
+    """Why a probepoint stays a breakpoint."""
+
+
+@frozen
+class Region:
+    """The instructions that a jump at a probepoint replaces, and their bytes together."""
+
+    insns: tuple[Insn, ...]
+    size: int
+
+
+def region_of(first: Insn, rooms: Rooms) -> Region:
+    """The region of a jump at an instruction; raises NotOptimizable with the reason."""
+    arch = rooms.arch
+    jump = arch.jump_in(first.mode)
+    if jump is None:
+        raise NotOptimizable(f"{arch.name} has no jump that changes nothing else")
+    if not rooms.can_call:
+        raise NotOptimizable("this machine services nothing in place")
+    if first.delay_slot:
+        raise NotOptimizable(f"{first.name} has a delay slot")
+    if not first.boostable:
+        raise NotOptimizable(f"{first.name} cannot be followed by a jump")
+    insns = [first]
+    size = first.size
+    while size < jump.size:
+        insn = rooms.survey.decode(first.addr + size, first.mode)
+        _check_follower(first, insn)
+        insns.append(insn)
+        size += insn.size
+    region = Region(tuple(insns), size)
+    if len(insns) > 1:
+        _check_surroundings(first.addr, region, rooms)
+    return region
+
+
+def _check_follower(first: Insn, insn: Insn) -> None:
+    if first.simulate is not None:
+        raise NotOptimizable(f"{first.name} is simulated and shorter than a jump")
+    what = insn.reject or ("it must be simulated at its own address" if insn.simulate else "" if insn.boostable else "it cannot be displaced")
+    if what:
+        raise NotOptimizable(f"the jump would cover {insn.name} at {insn.addr:#x}: {what}")
+
+
+def _check_surroundings(start: int, region: Region, rooms: Rooms) -> None:
+    """One function, no other probe inside, no way into the middle."""
+    symbols, end = rooms.machine.symbols, start + region.size
+    symbol = symbols.covering(start)
+    if symbol is None:
+        raise NotOptimizable("without a symbol nobody knows what jumps into the region")
+    limit = symbols.extent(symbol)
+    if limit and end > limit:
+        raise NotOptimizable(f"the jump would reach beyond {symbol.name}")
+    for addr in range(start + 1, end):
+        inside = rooms.sites.probepoint(addr)
+        if inside is not None and inside.state not in (Arming.DISARMED, Arming.GONE):
+            raise NotOptimizable(f"another probe is armed inside the region, at {addr:#x}")
+        if symbols.starts(addr):
+            raise NotOptimizable(f"a function starts inside the region, at {addr:#x}")
+    flow = rooms.survey.flow(symbol)
+    if flow.unknown:
+        raise NotOptimizable(flow.unknown)
+    inward = [t for t in range(start + 1, end) if t in flow.targets]
+    if inward:
+        raise NotOptimizable(f"a branch of {symbol.name} leads to {inward[0]:#x}, inside the region")

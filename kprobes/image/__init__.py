@@ -1,0 +1,40 @@
+"""ELF files -> segments, relocations, symbols. `read_elf` is the door; `Image.place` gives the image an address."""
+
+from __future__ import annotations
+
+import os
+
+from ..errors import ImageError
+from ._elf import Elf, damage_is_error
+from ._loadable import loadable
+from ._placing import Image
+from ._relocatable import relocatable
+from ._values import Copy, Import, Placed, Resolve, ResolveIfunc, Segment, page_size
+
+__all__ = ["Copy", "Image", "Import", "Placed", "Resolve", "ResolveIfunc", "Segment", "page_size", "read_elf"]
+
+
+def read_elf(source: str | os.PathLike[str] | bytes, name: str | None = None) -> Image:
+    """Parse an ELF file, or the bytes of one. name: of the module; default: the file's base name.
+
+    Raises ImageError: not found, unreadable, truncated, damaged, not ELF, a core file, nothing to load, too big.
+    """
+    data, name = _contents(source, name)
+    with damage_is_error(name):
+        elf = Elf(data, name)
+        if elf.type not in ("ET_EXEC", "ET_DYN", "ET_REL"):
+            what = "a core file" if elf.type == "ET_CORE" else f"an ELF file of type {elf.type}"
+            raise ImageError(f"{name}: {what}", hint="executables, shared objects and relocatable files are loaded")
+        return relocatable(elf) if elf.type == "ET_REL" else loadable(elf)
+
+
+def _contents(source: str | os.PathLike[str] | bytes, name: str | None) -> tuple[bytes, str]:
+    if isinstance(source, bytes | bytearray | memoryview):
+        return bytes(source), name or "<bytes>"
+    path = os.fspath(source)
+    try:
+        with open(path, "rb") as file:
+            return file.read(), name or os.path.basename(path)
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise ImageError(f"{path}: {reason}", hint="give the path of an ELF file") from error

@@ -1,0 +1,71 @@
+"""Executables and shared objects -> Image."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ..errors import ImageError
+from ._elf import Elf, Relocation
+from ._placing import Image
+from ._segments import merge, with_addends
+from ._sites import Memory
+from ._symbols import imports_of, local_entries, plt_symbols, symbols_of
+from ._types import MIPS, PPC
+from ._values import memory_of, page_size
+
+_DF_1_PIE = 0x08000000
+_ALLOC = 2  # section flag
+
+
+def loadable(elf: Elf) -> Image:
+    """The image of an executable or a shared object."""
+    segments = merge(elf.loads, page_size(elf.machine))
+    memory = memory_of(segments, 0, elf.order, elf.name)
+    raw = elf.dynamic_relocations() if elf.tags else _static_relocations(elf)
+    entries = elf.dynamic_symbols(max((r.symbol + 1 for r in raw), default=0))
+    relocations = (*with_addends(raw, memory, elf), *_mips_got(elf, memory, len(entries)))
+    _refuse_code_plt(elf, relocations)
+    everything = [*elf.symbol_table(), *entries]
+    return Image(
+        name=elf.name, machine=elf.machine, flags=elf.flags, bits=elf.bits, order=elf.order, kind="exec" if elf.type == "ET_EXEC" else "dyn",
+        segments=segments, symbols=(*symbols_of(elf, everything, segments), *plt_symbols(elf, relocations, entries)),
+        relocations=relocations, entries=tuple(entries), imports=imports_of(entries), entry=elf.entry or None,
+        init=_init(elf), tls=elf.has("PT_TLS"), relocates_itself=_relocates_itself(elf), local_entries=local_entries(elf, everything),
+        warnings=("the section headers are damaged: only dynamic symbols are known",) if elf.sections_damaged else ())
+
+
+def _static_relocations(elf: Elf) -> list[Relocation]:
+    """What is left in static programs: ifuncs, which name no symbol, in sections that are loaded."""
+    found = elf.section_relocations(lambda s: bool(s["sh_flags"] & _ALLOC))
+    return [r for _, relocations in found for r in relocations if r.symbol == 0]
+
+
+def _mips_got(elf: Elf, memory: Memory, symbols: int) -> Iterator[Relocation]:
+    """The GOT's entries have no relocations: local ones are moved, the rest stand for the last symbols, in order."""
+    if elf.machine != MIPS or not {"DT_PLTGOT", "DT_MIPS_LOCAL_GOTNO", "DT_MIPS_GOTSYM"} <= elf.tags.keys():
+        return
+    got, local, first = (elf.tags[tag] for tag in ("DT_PLTGOT", "DT_MIPS_LOCAL_GOTNO", "DT_MIPS_GOTSYM"))
+    word = elf.bits // 8
+    reserved = 2 if memory.read(got + word, word) >> elf.bits - 1 else 1  # the resolver, and GNU's module pointer
+    for n in range(reserved, local):
+        yield Relocation(got + n * word, 3 if word == 4 else 3 | 18 << 8, 0, memory.read(got + n * word, word))
+    for n, symbol in enumerate(range(first, symbols)):
+        yield Relocation(got + (local + n) * word, 51, symbol, 0)
+
+
+def _refuse_code_plt(elf: Elf, relocations: Iterable[Relocation]) -> None:
+    """Old 32-bit PowerPC PLTs are code that the dynamic linker writes; DT_PPC_GOT marks the others."""
+    marked = {"DT_LOPROC", "DT_PPC_GOT", 0x70000000} & elf.tags.keys()
+    if elf.machine == PPC and not marked and any(r.type == 21 for r in relocations):
+        raise ImageError(f"{elf.name}: its PLT is of the old kind, written at run time", hint="link it with -msecure-plt")
+
+
+def _init(elf: Elf) -> tuple[tuple[int, int], ...]:
+    due = (("DT_PREINIT_ARRAY", "DT_PREINIT_ARRAYSZ"), ("DT_INIT", ""), ("DT_INIT_ARRAY", "DT_INIT_ARRAYSZ"))
+    return tuple((elf.tags[tag], elf.tags.get(size, 0)) for tag, size in due
+                 if elf.tags.get(tag) and (not size or elf.tags.get(size)))
+
+
+def _relocates_itself(elf: Elf) -> bool:
+    in_place = "DT_REL" in elf.tags or "DT_RELR" in elf.tags
+    return in_place and bool(elf.tags.get("DT_FLAGS_1", 0) & _DF_1_PIE) and not elf.has("PT_INTERP")

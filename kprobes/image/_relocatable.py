@@ -1,0 +1,132 @@
+"""Relocatable files -> Image: the layout that a linker would make."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import ImageError
+from ._elf import LIMIT, Elf, Entry, Load, Relocation
+from ._placing import Image
+from ._relocations import rows
+from ._segments import merge, up, with_addends
+from ._symbols import imports_of, local_entries, symbols_of
+from ._types import MIPS
+from ._values import memory_of, page_size
+from ._veneers import SIZES
+
+_MAX_ALIGNMENT = 1 << 21
+_WRITE, _ALLOC, _EXEC, _TLS = 1, 2, 4, 0x400  # section flags
+_COMMON = ("SHN_COMMON", 0xFF03)  # the second: MIPS's small ones; the value is an alignment
+
+
+def relocatable(elf: Elf) -> Image:
+    """The image of a .o or .ko, laid out from address 0."""
+    layout = _Layout(elf)
+    raw = elf.section_relocations(lambda s: s["sh_info"] in layout.members)
+    types = [row for _, found in raw for r in found for row in rows(elf.machine, elf.bits, r.type)]
+    layout.slots, layout.veneers = sum(row.slots for row in types), sum(row.veneers for row in types)
+    entries = layout.arrange(elf.symbol_table())
+    segments = merge(layout.loads, page_size(elf.machine))
+    memory = memory_of(segments, 0, elf.order, elf.name)
+    relocations: list[Relocation] = []
+    for section, found in raw:
+        moved = [r._replace(offset=r.offset + layout.at[section]) for r in found]
+        explicit = list(with_addends(moved, memory, elf))
+        paired = elf.machine == MIPS and any(r.addend is None for r in found)
+        relocations += _mips_pairs(explicit, entries) if paired else explicit
+    return Image(
+        name=elf.name, machine=elf.machine, flags=elf.flags, bits=elf.bits, order=elf.order, kind="rel", segments=segments,
+        symbols=symbols_of(elf, entries, segments), relocations=tuple(relocations), entries=tuple(entries),
+        imports=imports_of(entries), local_entries=local_entries(elf, entries), got=layout.got, veneers=layout.veneers_at, tls=layout.tls,
+        init=tuple((layout.at[n], s["sh_size"]) for n, s in layout.members.items() if s["sh_type"] == "SHT_INIT_ARRAY"))
+
+
+class _Layout:
+    """Where the sections of a relocatable file go: grouped by permissions, so that code and data share no page."""
+
+    def __init__(self, elf: Elf) -> None:
+        self._elf = elf
+        self.members = {n: s for n, s in enumerate(elf.sections) if s["sh_flags"] & _ALLOC}
+        self.tls = any(s["sh_flags"] & _TLS for s in self.members.values())
+        self.at: dict[int, int] = {}  #: section -> address
+        self.loads: list[Load] = []
+        self.slots = self.veneers = 0  #: how many there may be
+        self.got = self.veneers_at = 0
+        self._commons: dict[int, int] = {}  # symbol -> address
+        if not self.members:
+            raise ImageError(f"{elf.name}: nothing in it is to be loaded", hint="compile it again: it has no code and no data")
+
+    def arrange(self, entries: list[Entry]) -> list[Entry]:
+        """Lay out; return the symbols at their addresses."""
+        for perms in ("rx", "r", "rwx", "rw"):
+            self._group(perms, entries)
+        return [self._moved(n, e) for n, e in enumerate(entries)]
+
+    def _group(self, perms: str, entries: list[Entry]) -> None:
+        start = end = up(self.loads[-1].vaddr + self.loads[-1].memsz, page_size(self._elf.machine)) if self.loads else 0
+        data = bytearray()
+        if perms == "rw":
+            self.got, end = start, start + self.slots * self._elf.bits // 8
+        for n, s in sorted(self.members.items(), key=_small_data_first):
+            if _perms(s) != perms:
+                continue
+            self.at[n] = up(end, self._alignment(s["sh_addralign"]))
+            end = self._checked(self.at[n] + s["sh_size"])
+            if s["sh_type"] != "SHT_NOBITS":
+                data.extend(bytes(self.at[n] - start - len(data)) + self._elf.bytes_at(s["sh_offset"], s["sh_size"]))
+        if perms == "rx" and self.veneers:
+            size = SIZES[self._elf.machine]
+            self.veneers_at = up(end, size)
+            end = self.veneers_at + self.veneers * size
+        for n, e in enumerate(entries if perms == "rw" else ()):
+            if e.section in _COMMON:
+                self._commons[n] = up(end, self._alignment(e.value))
+                end = self._checked(self._commons[n] + e.size)
+        if end > start:
+            self.loads.append(Load(start, bytes(data), end - start, perms))
+
+    def _moved(self, n: int, e: Entry) -> Entry:
+        if n in self._commons:
+            return e._replace(value=self._commons[n], section="common")
+        if isinstance(e.section, str):
+            return e
+        if e.section not in self.at:
+            return e._replace(section="none")
+        return e._replace(name=e.name or str(self.members[e.section].name), value=e.value + self.at[e.section])
+
+    def _alignment(self, asked: int) -> int:
+        if asked > _MAX_ALIGNMENT:
+            raise ImageError(f"{self._elf.name}: a section asks for an alignment of {asked:#x} bytes", hint="is the file damaged?")
+        return max(1, asked)
+
+    def _checked(self, end: int) -> int:
+        if end > LIMIT:
+            raise ImageError(f"{self._elf.name}: its sections need more than {LIMIT >> 20} MiB", hint="is the file damaged?")
+        return end
+
+
+def _perms(section: Any) -> str:
+    return "r" + "w" * bool(section["sh_flags"] & _WRITE) + "x" * bool(section["sh_flags"] & _EXEC)
+
+
+def _small_data_first(member: tuple[int, Any]) -> tuple[bool, bool, int]:
+    """Data that code reaches with 16 bits from the GOT stands next to it; what has no bytes in the file comes last."""
+    n, section = member
+    small = section.name.startswith((".toc", ".got", ".sdata", ".sbss", ".lit"))
+    return section["sh_type"] == "SHT_NOBITS", not small, n
+
+
+def _mips_pairs(relocations: list[Relocation], entries: list[Entry]) -> list[Relocation]:
+    """An addend in place is cut in two: the high half's other half is the next low half's for the same symbol."""
+    low: dict[int, int] = {}
+    found = []
+    for r in reversed(relocations):
+        addend = r.addend or 0
+        if r.type in (6, 65):  # LO16, PCLO16
+            low[r.symbol] = addend
+        elif r.type == 9 and entries[r.symbol].bind == "STB_LOCAL":  # GOT16
+            addend = (addend << 16) + low.get(r.symbol, 0)
+        elif r.type in (5, 64):  # HI16, PCHI16: read as bits 31..16
+            addend += low.get(r.symbol, 0)
+        found.append(r._replace(addend=addend))
+    return found[::-1]

@@ -1,0 +1,52 @@
+"""Relocation types by machine and number, and their application."""
+
+from __future__ import annotations
+
+import functools
+
+from ._fields import ArmBranch, ThumbBranch, field_of
+from ._formulas import LATE, SLOTS, formula_of, terms
+from ._sites import Field, Row, Site, Target
+from ._types import MIPS, PPC64, SPARCV9, TABLES
+
+_CALLS_BY_VENEER = (MIPS, PPC64)  # machines on which code of another image expects more than its address in pc
+
+
+def apply(rows: list[Row], x: Site) -> None:
+    """Compute and store. Of MIPS's composed types each takes the result of the one before as its addend."""
+    for row in rows[:-1]:
+        x.a, x.target = row.compute(x), Target()
+    last = rows[-1]
+    if last.formula not in ("-", "TLS", "COPY") and not (x.target.absent and last.calls):
+        last.field.write(x, last.compute(x))
+
+
+def _row(name: str, formula: str, where: Field, check: str, machine: int) -> Row:
+    used = {term for _, term in terms(formula)}
+    branch = isinstance(where, ArmBranch | ThumbBranch)
+    return Row(name, formula, where, formula_of(formula), calls=check == "c" or branch, late=bool(used & LATE),
+               slots=bool(used & SLOTS), veneers=branch or ("L" in used and machine in _CALLS_BY_VENEER), tls=formula.startswith("TLS"))
+
+
+@functools.cache
+def table(machine: int, bits: int) -> dict[int, Row]:
+    """Relocation types of an e_machine whose addresses have `bits` bits; empty for a machine not known here."""
+    prefix, text = TABLES.get(machine, ("", ""))
+    known: dict[int, Row] = {}
+    for line in filter(None, text.splitlines()):
+        formula, picture, check, *names = line.split()
+        where = field_of(picture, check, bits, machine)
+        for name, numbers in (name.split("=") for name in names):
+            first, _, last = numbers.partition("..")
+            for number in range(int(first), int(last or first) + 1):
+                known[number] = _row(prefix + name + (f" ({number})" if last else ""), formula, where, check, machine)
+    return known
+
+
+def rows(machine: int, bits: int, kind: int) -> list[Row]:
+    """The rows of a relocation's type: one, or up to three where MIPS composes them. Empty: not known."""
+    known = table(machine, bits)
+    kinds = [kind & 0xFF if machine == SPARCV9 else kind]
+    if machine == MIPS:
+        kinds = [kind & 0xFF, *(k for k in (kind >> 8 & 0xFF, kind >> 16 & 0xFF) if k)]
+    return [known[k] for k in kinds] if all(k in known for k in kinds) else []

@@ -1,0 +1,52 @@
+"""Bytes at link addresses: page-aligned segments, and addends that stand in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+
+from ._elf import Elf, Load, Relocation
+from ._relocations import rows, table
+from ._sites import Memory
+from ._values import Segment
+
+
+def merge(loads: Sequence[Load], page: int) -> tuple[Segment, ...]:
+    """Page-aligned, disjoint segments; a page that two of them share has the permissions of both."""
+    spans = [(load.vaddr // page * page, up(load.vaddr + load.memsz, page), load.perms) for load in loads]
+    runs: list[tuple[int, int, set[str]]] = []
+    for start, end in pairwise(sorted({edge for low, high, _ in spans for edge in (low, high)})):
+        here = [perms for low, high, perms in spans if low <= start < high]
+        perms = set("".join(here))
+        if here and runs and runs[-1][1:] == (start, perms):
+            runs[-1] = (runs[-1][0], end, perms)
+        elif here:
+            runs.append((start, end, perms))
+    return tuple(Segment(addr=start, data=_bytes(loads, start, end), memsz=end - start,
+                         perms="".join(p for p in "rwx" if p in perms)) for start, end, perms in runs)
+
+
+def _bytes(loads: Iterable[Load], start: int, end: int) -> bytes:
+    data = bytearray()
+    for load in loads:
+        low, high = max(start, load.vaddr), min(end, load.vaddr + len(load.data))
+        if low < high:
+            data.extend(bytes(max(0, high - start - len(data))))
+            data[low - start:high - start] = load.data[low - load.vaddr:high - load.vaddr]
+    return bytes(data)
+
+
+def up(value: int, align: int) -> int:
+    """The next multiple of `align`."""
+    return -(-value // align) * align
+
+
+def with_addends(raw: Iterable[Relocation], memory: Memory, elf: Elf) -> Iterator[Relocation]:
+    """Every addend made explicit, whatever form the tables have."""
+    relative = next((kind for kind, row in table(elf.machine, elf.bits).items() if row.formula in ("B+A", "REL32")), 0)
+    for r in raw:
+        kind = relative if r.type < 0 else r.type
+        known = rows(elf.machine, elf.bits, kind)
+        in_place = known and known[-1].formula != "-"
+        found = known[-1].field.read(memory, r.offset) if in_place and r.addend is None else 0
+        yield Relocation(r.offset, kind, r.symbol, found if r.addend is None else r.addend)

@@ -1,0 +1,145 @@
+"""What a relocation is computed from: bytes, symbol, addend, place; and the shape of its type."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from attrs import define, frozen
+
+from ..errors import ImageError
+
+NEARER = "place the image and what it imports nearer to each other, or build it with -fPIC"
+
+
+class Memory:
+    """The image's bytes at their addresses. `regions`: (address, size in memory, bytes from the file)."""
+
+    def __init__(self, regions: Iterable[tuple[int, int, bytes]], order: str, image: str) -> None:
+        self.regions = [(start, size, bytearray(data)) for start, size, data in sorted(regions)]
+        self.little = order == "little"
+        self._starts = [start for start, _, _ in self.regions]
+        self._image = image
+
+    def read(self, addr: int, size: int, little: bool | None = None) -> int:
+        """The unsigned number of `size` bytes at `addr`; raises ImageError outside the image."""
+        data, at = self._find(addr, size)
+        return int.from_bytes(data[at:at + size], "little" if (self.little if little is None else little) else "big")
+
+    def write(self, addr: int, size: int, value: int, little: bool | None = None) -> None:
+        """Store the low `size` bytes of `value`; raises ImageError outside the image."""
+        data, at = self._find(addr, size)
+        number = value & (1 << 8 * size) - 1
+        data[at:at + size] = number.to_bytes(size, "little" if (self.little if little is None else little) else "big")
+
+    def _find(self, addr: int, size: int) -> tuple[bytearray, int]:
+        i = bisect.bisect_right(self._starts, addr) - 1
+        start, room, data = self.regions[i] if i >= 0 else (0, 0, bytearray())
+        if addr + size > start + room:
+            raise ImageError(f"{self._image}: a relocation or table lies outside every segment", address=addr,
+                             hint="the file is damaged: build or fetch it again")
+        if (end := addr - start + size) > len(data):  # in BSS
+            data.extend(bytes(end - len(data)))
+        return data, addr - start
+
+
+@frozen
+class Target:
+    """What a relocation's symbol stands for, at run time.
+
+    Attributes:
+        address: mode bits stripped; of a thread-local symbol, its offset. thumb: 1 for Thumb code. size: bytes.
+        local: known in this file only. imported: of another image. absent: weak, and nobody has it.
+    """
+
+    name: str = ""
+    address: int = 0
+    thumb: int = 0
+    size: int = 0
+    local: bool = True
+    imported: bool = False
+    absent: bool = False
+
+
+class Binder(Protocol):
+    """What formulas need besides place, symbol and addend. hi20: what the RISC-V high parts at these addresses hold."""
+
+    memory: Memory
+    image: str
+    bias: int
+    got: int
+    gp: int
+    toc: int
+    hi20: dict[int, int]
+
+    def slot(self, content: int) -> int:
+        """Address of a GOT slot that holds `content`."""
+
+    def veneer(self, target: int, kind: str) -> int:
+        """Address of code that goes on to a target; kinds are in _veneers."""
+
+    def code(self, x: Site) -> int:
+        """Where a direct call of the site's symbol lands."""
+
+    def ifunc(self, resolver: int) -> int:
+        """What to use for the function that the resolver at this address chooses."""
+
+
+@define
+class Site:
+    """A relocation being computed: place p, addend a; extra is SPARC's second addend."""
+
+    p: int
+    a: int
+    target: Target
+    binder: Binder
+    row: Row
+    extra: int = 0
+
+    @property
+    def sum(self) -> int:
+        """S + A."""
+        return self.target.address + self.a
+
+    @property
+    def thumb_sum(self) -> int:
+        """(S + A) | T."""
+        return self.sum | self.target.thumb
+
+    def refuse(self, reason: str, hint: str) -> ImageError:
+        """The error for this relocation."""
+        to = f" to {self.target.name!r}" if self.target.name else ""
+        return ImageError(f"{self.binder.image}: relocation {self.row.name}{to} {reason}", address=self.p, hint=hint)
+
+
+class Field(Protocol):
+    """Where a value goes."""
+
+    def read(self, memory: Memory, p: int) -> int:
+        """The value in place."""
+
+    def write(self, x: Site, value: int) -> None:
+        """Put the value in place; raises ImageError where it does not fit."""
+
+
+@frozen
+class Row:
+    """A relocation type. name: as the supplement prints it. calls: it is a direct call or jump. late: it is computed after
+    the others. slots: it makes a GOT slot. veneers: it may need a veneer. tls: it is thread-local."""
+
+    name: str
+    formula: str
+    field: Field
+    compute: Callable[[Site], int]
+    calls: bool
+    late: bool
+    slots: bool
+    veneers: bool
+    tls: bool
+
+
+def signed(value: int, bits: int) -> int:
+    """Two's complement value of the low `bits` bits."""
+    value &= (1 << bits) - 1
+    return value - (value >> bits - 1 << bits)

@@ -1,0 +1,111 @@
+"""Symbol tables -> the symbols that users see, imports, entry points."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+
+from ..symbols import Symbol
+from ._elf import Elf, Entry, Relocation
+from ._sites import signed
+from ._types import AARCH64, ARM, MIPS, PPC64, RISCV, SPARC, SPARC32PLUS, SPARCV9, X86_64
+from ._values import FUNCTIONS, SPECIAL, Import, Segment, segment_at
+
+
+def symbols_of(elf: Elf, entries: Iterable[Entry], segments: tuple[Segment, ...]) -> tuple[Symbol, ...]:
+    """Functions and objects, each (name, address) once; of several versions only the default one keeps the plain name."""
+    entries = list(entries)
+    marks = _arm_marks(elf, entries)
+    found: dict[tuple[str, int], Symbol] = {}
+    versions: dict[tuple[str, int], str] = {}
+    for e in entries:
+        segment = segment_at(segments, e.value)
+        if segment is None or _hidden(elf, e):
+            continue
+        name, at, version = e.name.partition("@")  # .symtab has name@VERSION, and name@@VERSION for the default one
+        symbol = _symbol(elf, e, name, "x" in segment.perms, marks)
+        key = name, symbol.address
+        if key not in found or symbol.size > found[key].size:
+            found[key] = symbol
+        hidden = e.version or (version if at and not version.startswith("@") else "")
+        versions[key] = hidden if versions.get(key, hidden) else ""
+    addresses: dict[str, int] = {}
+    for name, _ in found:
+        addresses[name] = addresses.get(name, 0) + 1
+    return tuple(Symbol(f"{s.name}@{versions[key]}", s.address, s.size, s.module, s.mode, s.kind)
+                 if versions[key] and addresses[s.name] > 1 else s for key, s in found.items())
+
+
+def _hidden(elf: Elf, e: Entry) -> bool:
+    """What is no name for code or data: sections, files, registers, marks of the assembler, addresses of elsewhere."""
+    marks = elf.machine in (ARM, AARCH64, RISCV) and e.name[:2] in ("$a", "$t", "$d", "$x") and e.type == "STT_NOTYPE"
+    register = elf.machine in (SPARC, SPARC32PLUS, SPARCV9) and e.type == "STT_LOPROC"
+    elsewhere = e.section in ("SHN_UNDEF", "none") or (e.section == "SHN_ABS" and elf.type != "ET_EXEC")
+    unnamed = not e.name or e.name.startswith(".L") or e.type in ("STT_SECTION", "STT_FILE", "STT_TLS")
+    return marks or register or elsewhere or unnamed
+
+
+def _symbol(elf: Elf, e: Entry, name: str, executable: bool, marks: list[tuple[int, str]]) -> Symbol:
+    kind = {"STT_FUNC": "func", "STT_LOOS": "ifunc", "STT_OBJECT": "object", "STT_COMMON": "object"}.get(
+        str(e.type), "func" if executable else "object")
+    mode = 0
+    if elf.machine in (ARM, MIPS) and e.type in FUNCTIONS:
+        mode = e.value & 1  # Thumb; MIPS16 and microMIPS
+    elif marks and kind == "func":
+        at = bisect.bisect_right(marks, (e.value, "~")) - 1
+        mode = int(at >= 0 and marks[at][1] == "t")
+    return Symbol(name, e.value & ~1 if mode else e.value, e.size, "", mode, kind)
+
+
+def _arm_marks(elf: Elf, entries: Iterable[Entry]) -> list[tuple[int, str]]:
+    """Where ARM code ($a), Thumb code ($t) and data ($d) begin: the only sign for labels that are not typed."""
+    if elf.machine != ARM:
+        return []
+    return sorted((e.value, e.name[1]) for e in entries if e.name[:2] in ("$a", "$t", "$d") and e.type == "STT_NOTYPE")
+
+
+def plt_symbols(elf: Elf, relocations: Iterable[Relocation], entries: Sequence[Entry]) -> Iterator[Symbol]:
+    """`f@plt` for the stubs that jump through f's slot."""
+    find = {X86_64: _x86_64_stubs, AARCH64: _aarch64_stubs}.get(elf.machine)
+    names = {r.offset: entries[r.symbol].name for r in relocations if r.symbol}
+    for section in elf.sections if find else ():
+        if section.name.startswith(".plt") and section["sh_type"] == "SHT_PROGBITS":
+            code = elf.bytes_at(section["sh_offset"], section["sh_size"])
+            for addr, size, slot in find(code, section["sh_addr"], section["sh_entsize"]) if find else ():
+                if names.get(slot):
+                    yield Symbol(f"{names[slot]}@plt", addr, size)
+
+
+def _x86_64_stubs(code: bytes, start: int, size: int) -> Iterator[tuple[int, int, int]]:
+    """[endbr64] [bnd] jmp *slot(%rip)"""
+    size = size if size in (8, 16) else 16
+    for at in range(0, len(code), size):
+        jump = code[at:at + size].find(b"\xff\x25")
+        if jump in (0, 1, 4, 5):
+            behind = at + jump + 6
+            yield start + at, size, start + behind + int.from_bytes(code[behind - 4:behind], "little", signed=True)
+
+
+def _aarch64_stubs(code: bytes, start: int, size: int) -> Iterator[tuple[int, int, int]]:
+    """[bti c] adrp x16, page; ldr x17, [x16, #offset]"""
+    words = [int.from_bytes(code[at:at + 4], "little") for at in range(0, len(code) - 3, 4)]
+    for n, (adrp, ldr) in enumerate(pairwise(words)):
+        if adrp & 0x9F00001F == 0x90000010 and ldr & 0xFFC003FF == 0xF9400211:
+            page = (start + 4 * n & ~0xFFF) + signed((adrp >> 5 & 0x7FFFF) << 2 | adrp >> 29 & 3, 21) * 0x1000
+            marked = n > 0 and words[n - 1] == 0xD503245F
+            yield start + 4 * n - 4 * marked, 16 + 4 * marked, page + (ldr >> 10 & 0xFFF) * 8
+
+
+def imports_of(entries: Iterable[Entry]) -> dict[str, Import]:
+    """Undefined symbols by name."""
+    kinds: dict[str | int, str] = {"STT_FUNC": "func", "STT_LOOS": "func", "STT_OBJECT": "object"}
+    return {e.name: Import(name=e.name, weak=e.bind == "STB_WEAK", kind=kinds.get(e.type, ""), size=e.size) for e in entries
+            if e.name and e.section == "SHN_UNDEF" and e.type not in ("STT_TLS", "STT_LOPROC") and e.name not in SPECIAL}
+
+
+def local_entries(elf: Elf, entries: Iterable[Entry]) -> dict[int, int]:
+    """ELFv2: st_other's top bits say 2 ** n bytes; 0 and 1 mean that both entries are one."""
+    if elf.machine != PPC64:
+        return {}
+    return {e.value: 1 << e.local for e in entries if e.section != "SHN_UNDEF" and 2 <= e.local < 7}

@@ -1,0 +1,72 @@
+"""Every architecture against its contract, and nothing shipped without its proof."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from arches import ARCHES, CASES, NO_CASES, NO_ENGINE, NO_PROGRAMS, PROGRAMS, cases_of
+
+from kprobes import arch as architectures
+from kprobes.machine._guests import GUESTS
+from kprobes.testing import check_arch
+
+pytestmark = pytest.mark.quick
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_contract(arch: str) -> None:
+    assert check_arch(architectures.get(arch)) == []
+
+
+@pytest.mark.parametrize("arch", [name for name in ARCHES if name in GUESTS and GUESTS[name].traps is not None])
+def test_engines_breakpoints(arch: str) -> None:
+    """The breakpoints that an engine puts in place of Linux's obey the same contract."""
+    from attrs import evolve
+
+    traps = GUESTS[arch].traps
+    assert traps is not None
+    assert check_arch(evolve(architectures.get(arch), traps=traps)) == []
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_has_cases(arch: str) -> None:
+    """A case file with cases of every outcome, the flag bits, and delay-slot instructions where there are delay slots."""
+    if arch in NO_CASES:
+        pytest.skip(NO_CASES[arch])
+    file, value = cases_of(arch), architectures.get(arch)
+    assert {case.outcome for case in file.cases} == {"step", "simulate", "reject"}, f"{CASES / arch}.txt proves too little"
+    assert value.regs.flags is None or file.flags, "which bits are condition flags? add a %flags line"
+    assert {*file.flags, *file.keep} <= {*value.regs.names, *value.regs.aliases}
+    slots = any(value.decode(c.code + bytes(32), 0x10000 | c.mode).delay_slot for c in file.cases)
+    assert not slots or file.slots, "what may stand in a delay slot? add %slot lines"
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_has_engine(arch: str) -> None:
+    assert (arch in GUESTS) != (arch in NO_ENGINE), "a row in kprobes/machine/_guests.py, or a reason in NO_ENGINE"
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_has_programs(arch: str) -> None:
+    """Compiled programs, unoptimized and optimized."""
+    from arches import programs_of
+
+    assert bool(programs_of(arch)) != (arch in NO_PROGRAMS), "programs in tests/programs/bin, or a reason in NO_PROGRAMS"
+
+
+def test_exemptions_are_needed() -> None:
+    """No reason is given for what is there."""
+    assert not set(NO_CASES) & {p.stem for p in CASES.glob("*.txt")}
+    assert {*NO_CASES, *NO_ENGINE, *NO_PROGRAMS} <= set(ARCHES)
+
+
+def test_every_program_is_used() -> None:
+    """Each built program belongs to an architecture, so that none is forgotten."""
+    from arches import ARCH_OF_PROGRAM, programs_of
+
+    used = {path.stem for arch in ARCHES for path in programs_of(arch)}
+    waiting = {p.stem for p in (PROGRAMS / "bin").glob("*.elf")} - used
+    known = {stem for stem in waiting if ARCH_OF_PROGRAM.get(stem.split("-")[0], stem.split("-")[0]) not in ARCHES}
+    assert waiting == known
+    assert json.loads((PROGRAMS / "expected.json").read_text())["tests"]
