@@ -141,14 +141,14 @@ def rows(b: Bench, others: list[int]) -> dict[str, Callable[[], object]]:
         "kprobe k, empty": kprobe(pre_handler=empty, optimize=False),
         "kprobe k, two arguments": kprobe(pre_handler=two, optimize=False),
         "kprobe k, two arguments, post": kprobe(pre_handler=two, post_handler=post, optimize=False),
-        "boosted b, empty": kprobe(pre_handler=empty),
-        "boosted b, two arguments": kprobe(pre_handler=two),
+        "optimized o, empty": kprobe(pre_handler=empty),
+        "optimized o, two arguments": kprobe(pre_handler=two),
         "return probe r, empty": ret(handler=lambda ri, regs: None),
         "return probe r, entry and return empty": ret(handler=lambda ri, regs: None, entry_handler=lambda ri, regs: None),
         "return probe r, return value": ret(handler=lambda ri, regs: regs.return_value),
     }
     for n in others:
-        table[f"boosted b, two arguments, {n} others"] = lambda n=n: b.probes(Kprobe(addr=tiny, pre_handler=two), others=n)
+        table[f"optimized o, two arguments, {n} others"] = lambda n=n: b.probes(Kprobe(addr=tiny, pre_handler=two), others=n)
         table[f"not hit, {n} others"] = lambda n=n: b.probes(others=n)
     return table
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 #: The columns, in order; others that tests name are appended.
-CAPABILITIES = ("decode", "step", "simulate", "engine", "kprobe", "colocated", "post", "nested", "return probe", "jprobe", "arguments",
+CAPABILITIES = ("decode", "step", "simulate", "engine", "kprobe", "colocated", "post", "nested", "divert", "return probe", "jprobe", "arguments",
                 "stack arguments", "fault", "boost", "optimize", "real program")
 _PROPERTY = "kprobes-conformance"
 _BLANK = "kprobes-conformance-blank"

@@ -412,7 +412,7 @@ class _Parser:
             self.fail("BAD_PROBE_ADDR", at, f"{digits!r} is no offset; write SYMBOL+NUMBER")
         start = self.start(self.symbols[name])
         self.entry = offset in start.entries
-        return name, offset, start.addr + offset | start.mode
+        return name, offset, start.place(offset) | start.mode
 
     def address(self, number: int, at: int) -> tuple[None, int, int]:
         self.need(number <= self.arch.mask, "BAD_PROBE_ADDR", at, f"addresses have {self.arch.bits} bits; write a smaller one")

@@ -20,6 +20,7 @@ class Memory(Protocol):
     """What Regs needs of a machine."""
 
     arch: Any
+    cpu_task: Callable[[Regs], Any] | None
 
     def read(self, addr: int, size: int) -> bytes: ...
     def write(self, addr: int, data: bytes) -> None: ...
@@ -39,7 +40,7 @@ class Regs:
         exception: the exception a fault_handler is asked about, else None.
     """
 
-    __slots__ = ("_args", "_live_pc", "_order", "_pc", "_read", "_strip", "_target", "_word", "_write", "arch", "cpu", "exception",
+    __slots__ = ("_args", "_bias", "_live_pc", "_order", "_pc", "_read", "_read_sp", "_strip", "_target", "_word", "_write", "arch", "cpu", "exception",
                  "fault", "machine", "true_return")
 
     def __init__(self, machine: Memory, readers: Mapping[str, Reader], writers: Mapping[str, Writer], cpu: int = 0) -> None:
@@ -57,6 +58,7 @@ class Regs:
         self._target: int | None = None
         self._strip = ~arch.mode_bits
         self._live_pc = readers[arch.regs.pc]
+        self._read_sp, self._bias = readers[arch.regs.sp], arch.regs.sp_bias
         self._read = dict(readers)
         self._write = dict(writers)
         self._read[arch.regs.pc] = self._get_pc
@@ -117,7 +119,7 @@ class Regs:
     @property
     def sp(self) -> int:
         """The stack pointer, bias removed where the ABI has one; kernel_stack_pointer(regs)."""
-        return self._read[self.arch.regs.sp]() + self.arch.regs.sp_bias & self.arch.mask
+        return self._read_sp() + self._bias & self.arch.mask if self._bias else self._read_sp()
 
     @sp.setter
     def sp(self, value: int) -> None:
@@ -204,8 +206,12 @@ class Regs:
     @property
     def task(self) -> Any:
         """Identity of the guest task that runs (machine.cpu_task); default: one per CPU."""
-        chooser = getattr(self.machine, "cpu_task", None)
+        chooser = self.machine.cpu_task
         return self.cpu if chooser is None else chooser(self)
+
+    def accessors(self, name: str) -> tuple[Callable[[], int], Callable[[int], None]]:
+        """(read, write) of one register: what regs[name] calls, for whoever uses it on every hit."""
+        return self._read[name], self._write[name]
 
     def __repr__(self) -> str:
         return f"<Regs {self.arch.name} cpu {self.cpu} pc={self.pc:#x}>"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import difflib
+import math
 from collections.abc import Iterator
 
 from attrs import frozen
@@ -37,6 +38,7 @@ class Symbols:
         self._addresses: list[int] = []  # sorted, made when first needed
         self._at: dict[int, list[Symbol]] = {}
         self._sorted = True
+        self._data: list[tuple[int, int, str]] = []  # sorted (start, end, module)
         self.main = ""  #: name under which `module:name` finds the main image's symbols (their module is "")
         self.changes = 0  #: counts additions and removals; whoever caches lookups compares it
 
@@ -51,8 +53,19 @@ class Symbols:
             self.changes += 1
         return symbol
 
+    def add_data(self, start: int, end: int, module: str = "") -> None:
+        """[start, end) is data amid code (a literal pool, a jump table): nothing there is an instruction."""
+        bisect.insort(self._data, (start, end, module))
+        self.changes += 1
+
+    def data_end(self, addr: int) -> int:
+        """End of the data amid code that `addr` lies in; 0 where it does not."""
+        at = bisect.bisect_right(self._data, (addr, math.inf, "")) - 1
+        return self._data[at][1] if at >= 0 and addr < self._data[at][1] else 0
+
     def remove_module(self, module: str) -> None:
         """Forget every symbol of a module."""
+        self._data = [data for data in self._data if data[2] != module]
         for symbol in [s for s in self if s.module == module]:
             self._by_name[symbol.name].remove(symbol)
             if not self._by_name[symbol.name]:
@@ -79,6 +92,11 @@ class Symbols:
         if len(addresses) > 1:
             raise AmbiguousSymbol(name, addresses)
         return found[0]
+
+    def find(self, name: str) -> Symbol | None:
+        """One of the symbols of this name, or None."""
+        found = self._by_name.get(name)
+        return found[0] if found else None
 
     def __contains__(self, name: str) -> bool:
         try:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from functools import cache
 from pathlib import Path
+from typing import Any
 
+from kprobes import UnicornMachine
 from kprobes import arch as architectures
+from kprobes.arch._base import Arch
 from kprobes.machine._guests import GUESTS
 from kprobes.testing import CaseFile, read_cases
 
@@ -34,3 +39,27 @@ def programs_of(arch: str) -> list[Path]:
     """The compiled programs that an architecture runs."""
     files = sorted((PROGRAMS / "bin").glob("*.elf"))
     return [f for f in files if ARCH_OF_PROGRAM.get(name := f.stem.rpartition("-")[0], name) == arch]
+
+
+@cache
+def expected() -> dict[str, Any]:
+    """Results of the programs' functions, by name and seed."""
+    return dict(json.loads((PROGRAMS / "expected.json").read_text()))
+
+
+@cache
+def limits(stem: str) -> dict[str, str]:
+    """Functions of a program that this engine cannot run, with the reason."""
+    return dict(json.loads((PROGRAMS / "engine_limits.json").read_text())).get(stem, {})
+
+
+def results(stem: str, machine: UnicornMachine) -> dict[str, list[int]]:
+    """The test functions of a loaded program that the engine can run, each with its result for every seed."""
+    table = {**expected()["tests"], "run_all": expected()["run_all"][stem.rpartition("-")[0]]}
+    return {name: values for name, values in table.items() if name in machine.symbols and name not in limits(stem)}
+
+
+def integer(arch: Arch, value: int) -> int:
+    """A C `uint32_t` as the calling convention passes it: some 64-bit ones sign-extend even unsigned 32-bit integers."""
+    extends = arch.bits == 64 and arch.name.startswith(("riscv", "mips"))
+    return value - (1 << 32) if extends and value >> 31 else value

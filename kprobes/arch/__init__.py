@@ -41,9 +41,9 @@ def get(name: str) -> Arch:
         raise Unsupported(f"no architecture {name!r}", hint=f"there are: {' '.join(names())}") from None
 
 
-def of_elf(machine: int, bits: int, order: str) -> Arch:
-    """The architecture that runs an ELF header's (e_machine, class, "little"/"big"); Unsupported where none does."""
+def of_elf(machine: int, bits: int, order: str, flags: int = 0) -> Arch:
+    """The architecture that runs an ELF header's (e_machine, class, "little"/"big", e_flags); Unsupported where none does."""
     for arch in _all().values():
         if (machine, bits, order) in arch.elf_machines:
-            return arch
+            return arch if arch.for_flags is None else arch.for_flags(flags)
     raise Unsupported(f"no architecture for ELF machine {machine}, {bits} bit, {order} endian", hint=f"there are: {' '.join(names())}")

@@ -197,12 +197,6 @@ def blx_label(i: int, h: int, **_: int) -> int:
     return 4 * signed(i, 24) + 2 * h
 
 
-def msr_rules(insn: Insn, q: int, k: int, m: int = 0, **_: int) -> Insn:
-    """q = 1: SPSR. Of CPSR, mask bits 0 and 1 are the control and extension bytes."""
-    why = arm.BANKED if q else arm.PRIVILEGED if k & 3 else UNPREDICTABLE if m == PC else ""
-    return refuse(insn, why) if why else insn
-
-
 CONDITIONAL = (
     # A5.2: data processing
     row("000 oooo s nnnn dddd iiiii yy 0 mmmm", "data processing, register", process_register, when=process_uses_pc, extra=process_rules),
@@ -217,8 +211,8 @@ CONDITIONAL = (
     row("0001 0--0 nnnn dddd ---- 0101 mmmm", "QADD", when=pc_used, reject=UNPREDICTABLE),
     row("0001 0110 ---- dddd ---- 0001 mmmm", "CLZ", when=pc_used, reject=UNPREDICTABLE),
     # A5.2.11, A5.2.12: status registers, hints, branches to registers, exceptions
-    row("0001 0q10 kkkk ---- --0- 0000 mmmm", "MSR register", extra=msr_rules),
-    row("0011 0q10 kkkk ---- ---- --------", "MSR immediate", extra=msr_rules),
+    row("0001 0q10 kkkk ---- --0- 0000 mmmm", "MSR register", extra=arm.msr_rules),
+    row("0011 0q10 kkkk ---- ---- --------", "MSR immediate", extra=arm.msr_rules),
     row("0001 0000 ---- dddd --0- 0000 ----", "MRS", extra=not_pc),
     row("0001 0100 ---- ---- --0- 0000 ----", "MRS SPSR", reject=arm.BANKED),
     row("0001 0--0 ---- ---- --1- 0000 ----", "MRS, MSR banked", reject=arm.BANKED),
@@ -284,6 +278,6 @@ UNCONDITIONAL = (  # A5.7
 TABLES = (DecodeTable(CONDITIONAL), DecodeTable(UNCONDITIONAL))
 
 
-def decode(word: int, insn: Insn) -> Insn:
+def decode_word(word: int, insn: Insn) -> Insn:
     """The Insn of an A32 word."""
     return TABLES[word >> 28 == 15].decode(word, insn)

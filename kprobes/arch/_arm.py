@@ -184,12 +184,18 @@ def refuse(insn: Insn, why: str) -> Insn:
     return evolve(insn, reject=why, body=b"", simulate=None)
 
 
+def msr_rules(insn: Insn, q: int, k: int, m: int = 0, **_: int) -> Insn:
+    """q = 1: SPSR. Of CPSR, mask bits 0 and 1 are the control and extension bytes."""
+    why = BANKED if q else PRIVILEGED if k & 3 else UNPREDICTABLE if m == PC else ""
+    return refuse(insn, why) if why else insn
+
+
 def vfp_rules(doubles: int) -> Callable[..., Insn]:
     """`extra` of VFP transfers relative to PC: the registers exist."""
 
     def extra(insn: Insn, p: int, h: int, d: int, z: int, i: int, **_: int) -> Insn:
         first, count = vfp_registers(p, h, d, z, i)
-        return insn if 0 < count and first + count <= (doubles if z else 32) else refuse(insn, UNPREDICTABLE)
+        return insn if count > 0 and first + count <= (doubles if z else 32) else refuse(insn, UNPREDICTABLE)
 
     return extra
 
@@ -210,7 +216,7 @@ def coprocessor(row: Callable[..., Row], prefix: str, doubles: int, *, based: bo
         yield row(transfer, "VSTR literal", vfp_literal, extra=rules, when=lambda p, f, **_: bool(p and not f))
         yield row(transfer, "VLDM, VSTM literal", vfp_literal, extra=rules, when=lambda p, u, **_: bool(u and not p))
     else:
-        yield row(transfer, "VSTR, VLDM, VSTM pc", reject=UNPREDICTABLE, when=lambda p, u, f, **_: bool(u and not p or p and not f))
+        yield row(transfer, "VSTR, VLDM, VSTM pc", reject=UNPREDICTABLE, when=lambda p, u, f, **_: bool((u and not p) or (p and not f)))
     yield row(prefix + "110 - - - 1 - 1111 ---- 101- --------", "VLDM, VSTM pc!", reject=UNPREDICTABLE)
     yield row(prefix + "110 - - - - - 1111 ---- kkkk --------", "LDC, STC literal", reject="a coprocessor's transfer relative to pc",
               when=lambda k, **_: k not in {10, 11})  # fmt: skip

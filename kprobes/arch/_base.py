@@ -109,6 +109,8 @@ class Abi:
     stack_args: int = 0  #: bytes from sp, at function entry, to the first argument on the stack
     stack_align: int = 16  #: alignment of sp at a call, in bytes
     reserve: int = 0  #: bytes above sp that the callee may use (home area, back chain), included in stack_args
+    #: (regs, function pointer): set the registers besides the arguments that a function finds its data by (t9, r12, TOC)
+    enter: Callable[[Regs, int], None] | None = None
 
     def argument(self, regs: Regs, n: int) -> int:
         """The n-th integer argument at function entry."""
@@ -141,6 +143,7 @@ class Linkage:
     #: code that returns as the function did, to where restore() has put the target, with sp as at entry: it makes the
     #: trampoline a call area's, serviced in place; b"": the trampoline is a trap
     back: bytes = b""
+    register: str = ""  #: the link register, where get() and set() are plain reads and writes of one
     pushed: int = 0  #: bytes of return address that the return instruction pops (0: a link register)
 
 
@@ -151,6 +154,11 @@ class Entry:
     addr: int  #: first instruction, mode bits stripped
     mode: int = 0  #: mode bits of targets there
     entries: tuple[int, ...] = (0,)  #: offsets from addr that count as function entry (ENDBR, BTI, local entry point)
+    local: int = 0  #: of them, the one that every call passes: a probe of the function's name stands there
+
+    def place(self, offset: int) -> int:
+        """Address that `function+offset` means."""
+        return self.addr + (offset or self.local)
 
 
 @frozen(kw_only=True)
@@ -168,6 +176,7 @@ class Frame:
     register: str
     address: int  #: of the return address
     next: int  #: of the caller's frame pointer
+    above: bool = False  #: `address` counts from the caller's frame pointer: functions save it in their caller's frame
 
 
 def verbatim(insn: Insn, to: int) -> bytes:
@@ -206,6 +215,10 @@ class Arch:
     max_body: int = 0  #: longest relocated body; 0: max_insn
     jump: Jump | None = None
     mode_jumps: Mapping[int, Jump] = field(factory=dict)  #: the jump in other modes than 0, where it differs (Thumb)
+    resyncs: bool = False  #: not of fixed width, yet decoding is soon in step from any multiple of insn_align
+    #: (insn, up to 16 original bytes before it) -> whether one of them may make it conditional, so that a jump in its place or
+    #: behind its body would be conditional as well (Thumb's IT); None: nothing does that
+    conditioned: Callable[[Insn, bytes], bool] | None = None
     #: (machine traps, insn) -> bytes patched at the probepoint; for traps that depend on the instruction (ARM's condition)
     arm_patch: Callable[[Traps, Insn], bytes] | None = None
     mode_bits: int = 0  #: bits of a target that select a mode and are not part of the address (ARM: 1)
@@ -213,6 +226,7 @@ class Arch:
     #: (code address, read original bytes) -> where it really starts
     code_address: Callable[[int, Callable[[int, int], bytes]], Entry] = plain_address
     elf_machines: tuple[tuple[int, int, str], ...] = ()  #: (e_machine, ELF class 32/64, "little"/"big") it runs
+    for_flags: Callable[[int], Arch] | None = None  #: e_flags of such a file -> the Arch that runs it; None: this one
 
     @cached_property
     def mask(self) -> int:

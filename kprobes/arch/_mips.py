@@ -1,4 +1,4 @@
-"""What MIPS before release 6 (mips.py) and release 6 (mipsr6.py) share.
+"""What MIPS before release 6 (mips.py) and release 6 (_mipsr6.py) share.
 
 Sections and tables are those of MIPS Architecture For Programmers, volume II-A (MD00086 for MIPS32, MD00087 for MIPS64;
 revision 5.04 before release 6, 6.06 for it). A word without a row is straight line: it runs out of line as it is, and where
@@ -224,18 +224,25 @@ def set_link(regs: Regs, target: int) -> None:
     regs["ra"] = target
 
 
-LINKAGE = Linkage(get=link, set=set_link, restore=lambda regs, sp, target: set_link(regs, target))
+def enter(regs: Regs, function: int) -> None:
+    """Position-independent functions compute gp from their own address, which they expect in t9."""
+    regs["t9"] = function
+
+
 #: o32 keeps 16 bytes above sp for the callee to store a0 to a3 in, and the fifth argument follows; n64 keeps none.
-ABIS = {32: Abi(args=("a0", "a1", "a2", "a3"), returns=("v0", "v1"), stack_args=16, stack_align=8, reserve=16),
-        64: Abi(args=tuple(f"a{n}" for n in range(8)), returns=("v0", "v1"))}
+ABIS = {32: Abi(args=("a0", "a1", "a2", "a3"), returns=("v0", "v1"), stack_args=16, stack_align=8, reserve=16, enter=enter),
+        64: Abi(args=tuple(f"a{n}" for n in range(8)), returns=("v0", "v1"), enter=enter)}
 
 
-def mips(name: str, bits: int, order: Order, rows: tuple[Row, ...], regs: Registers, jump: Jump) -> Arch:
-    """One word size, byte order and generation; `rows` beside the common ones."""
-    side = order.value
+def mips(name: str, bits: int, order: Order, rows: tuple[Row, ...], regs: Registers, jump: Jump, *back: int,
+         for_flags: Callable[[int], Arch] | None = None) -> Arch:
+    """One word size, byte order and generation. rows: beside the common ones; back: the instructions of a return."""
     table = DecodeTable((*common_rows(Targets((1 << bits) - 1)), *rows))
+    linkage = Linkage(get=link, set=set_link, restore=lambda regs, sp, target: set_link(regs, target),
+                      back=b"".join(word(w, order) for w in back))
     return Arch(
         name=name, bits=bits, order=order, insn_align=4, max_insn=4, regs=regs,
         traps=Traps(probe={4: word(0x000080CD, order)}, end={0: word(0x0000810D, order)}),  # BREAK 515, BREAK 516
-        decode=decoder(table, order), abi=ABIS[bits], linkage=LINKAGE, jump=jump, elf_machines=((8, bits, side),),
+        decode=decoder(table, order), abi=ABIS[bits], linkage=linkage, jump=jump, for_flags=for_flags,
+        elf_machines=((8, bits, order.value),) if for_flags else (),
     )  # fmt: skip

@@ -3,6 +3,8 @@
 An instruction is: legacy prefixes, REX, an opcode in one of the opcode maps, ModRM, SIB, displacement, immediate (Intel SDM
 volume 2, chapter 2 and appendix A; AMD APM volume 3, chapter 1 and appendix A). The tables say which opcodes there are and
 what follows them. What depends on W, L or vvvv is left to the CPU: its #UD comes home from the slot.
+
+An x87 instruction in a slot leaves the slot's address in FIP, where FNSTENV and FXSAVE show it, as on Linux.
 """
 
 from __future__ import annotations
@@ -265,7 +267,7 @@ def _terms(shape: Shape, raw: bytes) -> list[tuple[int, int]]:
 
 @frozen
 class Row:
-    """Opcodes (in DEFINED's notation), and what is to be done with them."""
+    """Opcodes (in DEFINED's notation), and what is to be done with them; neither simulated nor refused: not boosted."""
 
     at: str
     name: str
@@ -289,6 +291,7 @@ ROWS = (
     Row("one-byte|* E0-E2", "LOOP", loop, direct=True),
     Row("one-byte|* E3", "JCXZ", jcxz, direct=True),
     Row("one-byte|* C2-C3", "RET", ret),
+    Row("one-byte|* 9D", "POPF"),  # may set TF, which must not trap on the jump back
     Row("one-byte|* CA-CB CF FFm/3|32 9A\n0F|F3 01=EC", "far CALL, RET, IRET", reject=FAR),
     Row("one-byte|* FFm/5|32 EA", "far JMP", reject=FAR, indirect=True),
     Row("one-byte|* CC-CD F1|32 CE", "INT", reject=EXCEPTION),
@@ -369,12 +372,14 @@ class Mode:
         return Insn(addr=addr, raw=raw, name=MAPS[shape.map], body=raw, operand=operand)
 
     def _special(self, row: Row, shape: Shape, raw: bytes, addr: int) -> Insn:
-        """An instruction that is refused or simulated."""
+        """An instruction that has a row."""
         after = addr + shape.size & (1 << self.bits) - 1
         width = 2 if shape.operand == 2 else self.bits // 8
         immediate = _number(raw[shape.imm_at :])
         target = after + immediate & (1 << 8 * width) - 1 if row.direct else None
-        reject, simulate = row.reject or self._doubt(shape), None
+        reject, simulate = row.reject or (self._doubt(shape) if row.simulate else ""), None
+        if not reject and row.simulate is None:
+            return Insn(addr=addr, raw=raw, name=row.name, body=raw, boostable=False)
         if not reject and row.simulate:
             where = self._operand(shape, raw, after, width) if target is None else lambda regs: target
             simulate = partial(row.simulate, Near(shape, after, immediate, width, self.names[1], where))

@@ -252,7 +252,7 @@ ARM64 = Arch(
     abi=Abi(args=X[:8], returns=("x0", "x1")),
     frame=Frame(register="x29", address=8, next=0),
     linkage=Linkage(get=link, set=set_link, restore=lambda regs, sp, target: set_link(regs, target),
-                    back=bytes.fromhex("c0035fd6")),  # RET
+                    back=bytes.fromhex("c0035fd6"), register="x30"),  # RET
     jump=Jump(size=4, encode=jump), code_address=code_address, elf_machines=((183, 64, "little"),),
 )
 ARM64BE = evolve(ARM64, name="arm64be", order=Order.BIG, elf_machines=((183, 64, "big"),))

@@ -1,14 +1,18 @@
-"""MIPS up to release 5: `mips` and `mipsel` (MIPS32 and its elders, o32), `mips64` and `mips64el` (n64). See _mips.py."""
+"""MIPS: `mips` and `mipsel` (MIPS32 up to release 5 and its elders, o32), `mips64` and `mips64el` (n64), and release 6 of each.
+
+The rows here are those of the instructions that release 6 took away; _mips.py has what all share, _mipsr6.py release 6.
+"""
 
 from __future__ import annotations
 
 from functools import partial
 
-from ..errors import OutOfReach
+from ..errors import OutOfReach, Unsupported
 from ..regs import Regs
 from ._base import Arch, Atomic, Insn, Jump, Order
 from ._decode import Row
 from ._mips import COP_BRANCH, EXCEPTION, MONITOR, RESERVED, Delayed, Targets, branch, computed, eq, ge, gt, le, lt, mips, ne, r, registers, word
+from ._mipsr6 import release6
 
 
 def cc(regs: Regs, c: int, t: int, **_: int) -> bool:
@@ -18,6 +22,9 @@ def cc(regs: Regs, c: int, t: int, **_: int) -> bool:
 
 def jr(regs: Regs, insn: Insn, s: int) -> int:
     return r(regs, s)
+
+
+RETURN = 0x03E00008, 0  # JR ra, and a nop in its delay slot
 
 
 def old_rows(to: Targets) -> tuple[Row, ...]:
@@ -61,9 +68,23 @@ def jump(order: Order, mask: int, frm: int, to: int) -> bytes:
     return word(0b000010 << 26 | to >> 2 & 0x3FFFFFF, order) + bytes(4)
 
 
-def old(name: str, bits: int, order: Order) -> Arch:
-    mask = (1 << bits) - 1
-    return mips(name, bits, order, old_rows(Targets(mask)), registers(bits, "hi", "lo"), Jump(size=8, encode=partial(jump, order, mask)))
+def of_release(name: str, flags: int) -> Arch:
+    """`Arch.for_flags`: EF_MIPS_ARCH 9 and 10 are release 6. Unsupported for n32 and microMIPS files."""
+    old, new = GENERATIONS[name]
+    if old.bits == 32 and flags & 0x20:
+        raise Unsupported("an n32 program: 32-bit addresses in 64-bit registers", hint="build it for o32 or n64")
+    if flags & 0x0200_0000:
+        raise Unsupported("a microMIPS program", hint="build it for MIPS32 or MIPS64")
+    return new if flags >> 28 in (9, 10) else old
 
 
-ARCHES = (old("mips", 32, Order.BIG), old("mipsel", 32, Order.LITTLE), old("mips64", 64, Order.BIG), old("mips64el", 64, Order.LITTLE))
+def elder(name: str, bits: int, newer: Arch) -> Arch:
+    """One word size and byte order of what preceded release 6."""
+    mask, order = (1 << bits) - 1, newer.order
+    return mips(name, bits, order, old_rows(Targets(mask)), registers(bits, "hi", "lo"), Jump(size=8, encode=partial(jump, order, mask)),
+                *RETURN, for_flags=partial(of_release, name))
+
+
+NEW = tuple(release6(f"mips{bits}r6{end}", bits, order) for bits in (32, 64) for end, order in (("", Order.BIG), ("el", Order.LITTLE)))
+GENERATIONS = {name: (elder(name, new.bits, new), new) for name, new in zip(("mips", "mipsel", "mips64", "mips64el"), NEW, strict=True)}
+ARCHES = (*(old for old, _ in GENERATIONS.values()), *NEW)

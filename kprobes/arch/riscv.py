@@ -14,7 +14,7 @@ from functools import partial
 from attrs import evolve
 
 from ..regs import Regs
-from ._base import Abi, Arch, Atomic, Insn, Jump, Linkage, Order, Registers, Traps, displacement, signed
+from ._base import Abi, Arch, Atomic, Frame, Insn, Jump, Linkage, Order, Registers, Traps, displacement, signed
 from ._decode import DecodeTable, Row
 
 #: General registers by number, with the ABI's names: Linux's event names.
@@ -248,7 +248,9 @@ def riscv(bits: int) -> Arch:
         name=f"riscv{bits}", bits=bits, order=Order.LITTLE, insn_align=2, max_insn=4, regs=REGISTERS,
         traps=Traps(probe={2: bytes.fromhex("0290"), 4: bytes.fromhex("73001000")}, end={0: bytes.fromhex("73001000")}),  # C.EBREAK, EBREAK
         decode=decoder(bits), abi=Abi(args=X[10:18], returns=("a0", "a1")),
-        linkage=Linkage(get=link, set=set_link, restore=lambda regs, sp, target: set_link(regs, target)),
+        frame=Frame(register="s0", address=-bits // 8, next=-2 * bits // 8),
+        linkage=Linkage(get=link, set=set_link, restore=lambda regs, sp, target: set_link(regs, target),
+                        back=bytes.fromhex("8280")),  # C.JR ra
         jump=Jump(size=4, encode=partial(jump, (1 << bits) - 1)), elf_machines=((243, bits, "little"),),
     )  # fmt: skip
 

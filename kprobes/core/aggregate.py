@@ -23,7 +23,7 @@ class Probepoint:
         address: mode bits stripped. where: `name+0xOFF`. module: image name. insn: the original instruction.
         probes: all, newest first (jprobes last). active: those whose handlers may run. state: what is in memory.
         next: target after the instruction. slot: address of the out-of-line copy, None where nothing runs out of line.
-        slot_target: the slot with mode bits. boosted: the slot ends in a jump back. detour: where the jump leads while
+        slot_target: what a hit executes out of line, with mode bits: the slot, or the detour's buffer. boosted: the slot ends in a jump back. detour: where the jump leads while
         there is one. failure: why the optimizer gave up.
     """
 
@@ -71,6 +71,8 @@ class Probepoint:
         self.has_post = any(p._post is not None for p in self.active)
         if self.slot is not None:
             self._write_tail()
+        if self.detour is not None:
+            self._rooms.serve_anew(self)
 
     def missed(self) -> None:
         """A hit whose handlers do not run counts on every probe, disabled ones included."""
@@ -81,8 +83,9 @@ class Probepoint:
 
     def arm(self) -> None:
         """Put the breakpoint in memory."""
-        self.state = after(self.state, Change.ARM)
+        armed = after(self.state, Change.ARM)
         self._patch = self._rooms.text.apply(self.address, self._rooms.arch.patch_bytes(self.insn))
+        self.state = armed
         self._rooms.machine.stop_at(self.address)
 
     def disarm(self) -> None:
@@ -134,12 +137,16 @@ class Probepoint:
         self.detour = detour
         assert self._patch is not None
         self._patch = self._rooms.text.replace(self._patch, detour.jump)
+        if detour.buffer is not None:  # the slot would jump back into the middle of the jump
+            self.slot_target = detour.buffer | self.insn.mode
 
     def restore(self) -> None:
         """Replace the jump by the breakpoint."""
         self.state = after(self.state, Change.RESTORE)
         assert self._patch is not None
         self._patch = self._rooms.text.replace(self._patch, self._rooms.arch.patch_bytes(self.insn))
+        if self.slot is not None:
+            self.slot_target = self.slot | self.insn.mode
 
     @property
     def optimized(self) -> bool:

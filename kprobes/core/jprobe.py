@@ -7,26 +7,39 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import BadLocation
+from ..errors import BadLocation, NotFunctionEntry, NotText
 from ..machine._base import Machine
 from ..regs import Regs, read_cstr
+from .locate import Location, locate
 from .probe import Jprobe
+from .text import Text
 
 #: Bytes above the stack pointer that a guest mirror may overwrite: stack arguments are private copies (Linux: 64).
 STACK_COPY = 512
 
 
-def entry_hook(jp: Jprobe, machine: Machine) -> Callable[[Jprobe, Regs], int]:
-    """The pre-handler that runs jp's mirror. BadLocation where the entry is neither callable nor guest code."""
+def entry_hook(jp: Jprobe, machine: Machine, text: Text) -> Callable[[Jprobe, Regs], int]:
+    """The pre-handler that runs jp's mirror.
+
+    BadLocation where the entry is neither callable nor guest code; NotText or NotFunctionEntry where it is no guest function.
+    """
     entry = jp.entry
     if isinstance(entry, str):
         symbol = machine.symbols[entry]
-        return _guest_mirror(machine, symbol.address | symbol.mode)
+        entry = symbol.address | symbol.mode
     if isinstance(entry, int):
+        _check_function(locate(machine, text, None, entry, 0), machine)
         return _guest_mirror(machine, entry)
     if not callable(entry):
         raise BadLocation("a jprobe needs entry=", symbol=jp.place(), hint="pass a Python function, or a guest symbol or address")
     return _python_mirror(entry)
+
+
+def _check_function(place: Location, machine: Machine) -> None:
+    if not machine.executable(place.address):
+        raise NotText("a mirror must be guest code", address=place.address, hint="pass a guest function, or a Python one")
+    if not place.entry:
+        raise NotFunctionEntry("a mirror must be a function", address=place.address, hint="pass the function's own address or symbol")
 
 
 def _guest_mirror(machine: Machine, target: int) -> Callable[[Jprobe, Regs], int]:

@@ -70,9 +70,8 @@ class Kprobes:
         place = locate(self.machine, self._text, probe.symbol_name, probe.addr, probe.offset)
         insn = self._admit(place)
         hook = self._entry_hook(probe, place)
-        point = self._point(place, insn)
         try:
-            self._join(probe, point, hook)
+            self._join(probe, self._point(place, insn), hook)
         except BaseException:
             self._leave(probe)
             raise
@@ -97,7 +96,7 @@ class Kprobes:
             point = self._points.get(place.address)
             if point is not None and any(isinstance(p, Jprobe) for p in point.probes):
                 raise JprobeExists("has a jprobe already", address=place.address, symbol=probe.place(), hint="unregister that one first")
-            return jprobe.entry_hook(probe, self.machine)
+            return jprobe.entry_hook(probe, self.machine, self._text)
         assert isinstance(probe, Kretprobe)
         if probe.data_size > MAX_DATA_SIZE or probe.data_size < 0:
             raise TooBig(f"data_size {probe.data_size} is not in 0..{MAX_DATA_SIZE}", symbol=probe.place(), hint="keep big data outside, keyed by ri")
@@ -160,7 +159,7 @@ class Kprobes:
     def safe_point(self) -> None:
         """Nothing runs: let the optimizer work, and free what nobody uses."""
         if self.idle:
-            self.optimizer.safe_point()
+            self.optimizer.drain()
 
     def unregister(self, probe: Probe) -> None:
         """Unregister a probe of any kind; it is then as the user made it. Raises NotRegistered."""
@@ -219,7 +218,9 @@ class Kprobes:
         self.unregister(_typed(j, Jprobe))
 
     def register_all(self, probes: Sequence[Probe]) -> None:
-        """Register a batch: all or none; raises what the first refused one raises."""
+        """Register a batch: all or none; raises what the first refused one raises, and BadLocation for an empty one."""
+        if not probes:
+            raise BadLocation("the batch is empty", hint="pass at least one probe")
         done: list[Probe] = []
         try:
             for probe in probes:
@@ -319,7 +320,7 @@ class Kprobes:
         place = locate(self.machine, self._text, name, addr, 0)
         insn, reason = self._survey.decode(place.address, place.mode), ""
         try:
-            self._admit(place)
+            insn = self._admit(place)
         except KprobeError as error:
             reason = error.reason
         return verdict(insn, reason, self._rooms)
@@ -383,6 +384,7 @@ class Kprobes:
         for point in list(self._points.values()):
             for probe in point.probes:
                 self._leave(probe)
+        self._driver.give_up()
         self._collect()
         self._driver.closing = True
         self.finish_closing()

@@ -39,6 +39,7 @@ class Returns:
         if arch.linkage is None:
             raise Unsupported(f"{arch.name} has no linkage, so no return probes", symbol=rp.place(), hint="probe the return instructions")
         self._linkage = arch.linkage
+        self._get_link, self._set_link = arch.linkage.get, arch.linkage.set
         if not self._trampoline:
             self._make_trampoline(arch.linkage, near)
         rp._asked = rp.maxactive
@@ -94,20 +95,20 @@ class Returns:
                 return 0
         ri = pool.pop()
         ri.task = task
-        ri.frame = regs.sp
-        ri.data = bytearray(rp.data_size) if rp.data_size else {}
-        link = ri.link = self._linkage.get(regs)
-        ri.ret_addr = self._true(calls, link)
+        ri.frame = regs._read_sp() if not regs._bias else regs.sp
+        link = ri.link = ri.ret_addr = self._get_link(regs)
+        if link == self._trampoline:
+            ri.ret_addr = self._true(calls, link)
         if rp.entry_handler is not None:
             try:
                 declined = rp.entry_handler(ri, regs)
             except BaseException:
-                pool.append(ri)
+                self.recycle((ri,))
                 raise
             if declined:
-                pool.append(ri)
+                self.recycle((ri,))
                 return 0
-        self._linkage.set(regs, self._trampoline)
+        self._set_link(regs, self._trampoline)
         calls.append(ri)
         return 0
 
@@ -132,7 +133,8 @@ class Returns:
         base = regs[frame.register]
         while base and len(trace) < limit:
             try:
-                address, above = regs.word(base + frame.address), regs.word(base + frame.next)
+                above = regs.word(base + frame.next)
+                address = regs.word((above if frame.above else base) + frame.address)
             except GuestFault:
                 break
             if not address:
@@ -154,6 +156,11 @@ class Returns:
         calls = self._tasks.get(regs.task, [])
         linkage = self._linkage
         popped = sp - linkage.pushed
+        if calls and calls[-1].frame == popped and calls[-1].link != self._trampoline:  # almost always: one probe, no longjmp
+            ri = calls.pop()
+            linkage.restore(regs, popped, ri.link)
+            regs.go(ri.link)
+            return [ri]
         top = self._returning(calls, popped)
         frame = calls[top].frame
         bottom = top
@@ -200,7 +207,7 @@ class Returns:
     def recycle(self, instances: Iterable[KretprobeInstance]) -> None:
         """Return instances to their pools."""
         for ri in instances:
-            ri.data = None
+            ri._data = None
             if ri.pool is not None:
                 ri.pool.append(ri)
 

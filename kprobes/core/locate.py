@@ -6,7 +6,8 @@ import re
 
 from attrs import frozen
 
-from ..errors import BadLocation
+from ..arch._base import Entry
+from ..errors import BadLocation, GuestFault
 from ..machine._base import Machine
 from ..symbols import Symbol
 from .text import Text
@@ -51,25 +52,35 @@ def split_offset(name: str, machine: Machine) -> tuple[str, int]:
     return (match["name"], int(match["offset"], 0)) if match else (name, 0)
 
 
+def _entry(machine: Machine, text: Text, value: int) -> Entry:
+    """What a code address means; unmapped memory holds no marks of a function's entry."""
+    try:
+        return machine.arch.code_address(value, text.read)
+    except GuestFault:
+        mode = value & machine.arch.mode_bits
+        return Entry(addr=value - mode, mode=mode)
+
+
 def _at_symbol(machine: Machine, text: Text, symbol: Symbol, offset: int) -> Location:
     if offset < 0:
         raise BadLocation(f"offset {offset} is negative", symbol=symbol.name, hint="offsets count up from the symbol")
-    entry = machine.arch.code_address(symbol.address | symbol.mode, text.read)
-    end = machine.symbols.extent(symbol)
-    address = entry.addr + offset
-    if offset and end and address >= max(end, entry.addr + 1) and machine.symbols.covering(address) is not symbol:
-        raise BadLocation(f"offset {offset:#x} is beyond its {end - symbol.address} bytes", symbol=symbol.name, address=address,
+    entry = _entry(machine, text, symbol.address | symbol.mode)
+    code = symbol if symbol.address == entry.addr else machine.symbols.covering(entry.addr)  # a function descriptor is elsewhere
+    end = machine.symbols.extent(code) if code else 0
+    address = entry.place(offset)
+    if offset and end and address >= max(end, entry.addr + 1) and machine.symbols.covering(address) is not code:
+        raise BadLocation(f"offset {offset:#x} is beyond its {end - entry.addr} bytes", symbol=symbol.name, address=address,
                           hint="use the symbol that covers the place, or addr=")
     owner = machine.symbols.covering(address) or symbol
     return Location(address=address, mode=entry.mode | symbol.mode, symbol=owner, offset=address - owner.address, entry=offset in entry.entries)
 
 
 def _at_address(machine: Machine, text: Text, addr: int) -> Location:
-    entry = machine.arch.code_address(addr, text.read)
+    entry = _entry(machine, text, addr)
     symbol = machine.symbols.covering(entry.addr)
     if symbol is None:
         return Location(address=entry.addr, mode=entry.mode, symbol=None, offset=0, entry=True)
-    start = machine.arch.code_address(symbol.address | symbol.mode, text.read)
+    start = _entry(machine, text, symbol.address | symbol.mode)
     if entry.mode & ~symbol.mode:
         raise BadLocation("odd address, but the code there is not Thumb", address=addr, symbol=symbol.name, hint=f"use addr={entry.addr:#x}")
     return Location(address=entry.addr, mode=entry.mode | symbol.mode, symbol=symbol, offset=entry.addr - symbol.address,

@@ -1,9 +1,10 @@
 """Breakpoints into jumps, and back.
 
 An optimized probepoint is a jump to a call site, where the machine calls the handlers in place, and which jumps on to the
-displaced instructions. Deterministic: what may be optimized is queued, and a safe point (nothing runs, or the guest stands
-at a breakpoint) takes five steps: un-optimize what nobody needs; wait for CPUs inside a region; optimize up to BATCH of
-the queue; free what was reaped; leave the rest for the next safe point. A probepoint that is hit while queued is done at once.
+displaced instructions. Deterministic: what may be optimized is queued, and work is done at safe points only, in five steps:
+un-optimize what nobody needs; leave alone where a CPU stands inside a region; optimize; free what was reaped; keep the rest
+queued. Safe points are flush(), an unregistration outside of a hit, and the hit of a queued probepoint: it is the first
+hit that makes a probepoint a jump, so that probes nobody hits cost nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from .arming import Arming
 from .region import NotOptimizable, Region, region_of
 from .rooms import Rooms
 
-BATCH = 256  # probepoints optimized at one safe point
 Service = Callable[[Regs], None]
 
 
@@ -45,7 +45,7 @@ class Optimizer:
         self.allowed = True
         self._queue: dict[Probepoint, None] = {}
         self._unqueue: dict[Probepoint, None] = {}
-        rooms.explain = self.explain
+        rooms.explain, rooms.serve_anew = self.explain, self._serve_anew
 
     # --- requests
 
@@ -118,15 +118,6 @@ class Optimizer:
 
     # --- safe points
 
-    def safe_point(self, limit: int = BATCH) -> None:
-        """The five steps."""
-        if not self._queue and not self._unqueue:
-            return
-        self.drain()
-        for point in list(self._queue)[:limit]:
-            self.optimize(point)
-        self._rooms.collect()
-
     def drain(self) -> None:
         """Take out every jump that nobody needs any more."""
         for point in list(self._unqueue):
@@ -135,12 +126,11 @@ class Optimizer:
             self._settle(point)
 
     def flush(self) -> None:
-        """Work until both queues are empty, or what is left waits for a CPU to leave a region."""
-        while self._queue or self._unqueue:
-            before = len(self._queue) + len(self._unqueue)
-            self.safe_point(before)
-            if len(self._queue) + len(self._unqueue) == before:
-                return
+        """All five steps, on everything that is queued."""
+        self.drain()
+        for point in list(self._queue):
+            self.optimize(point)
+        self._rooms.collect()
 
     def optimize(self, point: Probepoint) -> None:
         """Put the jump in, or say why not. Nothing is done while a CPU stands inside the region: it stays queued."""
@@ -148,7 +138,7 @@ class Optimizer:
             return
         try:
             region = region_of(point.insn, self._rooms)
-            if any(point.address < regs.pc < point.address + region.size for regs in self._rooms.machine.cpu_regs):
+            if any(self._inside(point, region, regs.pc) for regs in self._rooms.machine.cpu_regs):
                 return
             detour = self._build(point, region)
         except (NotOptimizable, OutOfReach, NoMemory) as reason:
@@ -156,19 +146,28 @@ class Optimizer:
             point.failure = reason.reason if isinstance(reason, OutOfReach | NoMemory) else str(reason)
             return
         del self._queue[point]
-        self._rooms.services[detour.call] = self._service(point)
         self._rooms.called[detour.call] = point
         point.jump(detour)
+        self._serve_anew(point)
+
+    def _inside(self, point: Probepoint, region: Region, pc: int) -> bool:
+        """True if a CPU at `pc` has yet to execute bytes that the jump would replace."""
+        in_slot = point.slot is not None and self._rooms.slots.slot_of(pc) == point.slot
+        return in_slot or point.address < pc < point.address + region.size
+
+    def _serve_anew(self, point: Probepoint) -> None:
+        assert point.detour is not None
+        self._rooms.services[point.detour.call] = self._service(point)
 
     def _build(self, point: Probepoint, region: Region) -> Detour:
         """Write the detour: displaced instructions where they are not in the slot already, then the call site."""
         rooms, jump = self._rooms, self._rooms.arch.jump_in(point.insn.mode)
         assert jump is not None
         buffer = None
+        if point.slot is not None and not point.boosted:
+            raise NotOptimizable("no jump reaches back from its slot")
         if len(region.insns) > 1:
             buffer, _ = rooms.buffers.take(point.address, lambda to: self._displace(point, region, to))
-        elif point.slot is not None and not point.boosted:
-            raise NotOptimizable("no jump reaches back from its slot")
         on = buffer if buffer is not None else point.slot
 
         def fill(call: int) -> bytes:

@@ -25,6 +25,7 @@ def _refresh(probe: Probe, attribute: Attribute[Any], value: Any) -> Any:
     object.__setattr__(probe, attribute.name, value)
     if probe._point is not None:
         probe._point.refresh()
+        probe._owner._sync(probe._point)  # a post_handler and a jump exclude each other
     return value
 
 
@@ -158,10 +159,21 @@ class KretprobeInstance:
     rp: Kretprobe
     ret_addr: int = 0
     task: Any = None
-    data: Any = None
     frame: int = 0
+    _data: Any = field(default=None, repr=False)
     link: int = field(default=0, repr=False)  #: the return address found at entry; the trampoline's under a sibling
     pool: list[KretprobeInstance] | None = field(default=None, repr=False)  #: where it goes when recycled
+
+    @property
+    def data(self) -> Any:
+        """This call's private data; made when it is first asked for."""
+        if self._data is None:
+            self._data = bytearray(self.rp.data_size) if self.rp.data_size else {}
+        return self._data
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        self._data = value
 
 
 @define(eq=False, kw_only=True)
@@ -174,7 +186,7 @@ class Kretprobe(Probe):
     Attributes:
         maxactive: instances preallocated; <= 0 at registration means max(10, 2 * CPUs). data_size: bytes, at most 4096.
         nmissed: calls not followed because no instance was free. entry_nmissed: entries missed because another probe was
-        running. nreturned: return handlers run.
+        running. nreturned: returns seen.
     """
 
     handler: Callable[[KretprobeInstance, Regs], Any] | None = None

@@ -25,6 +25,7 @@ class Rooms:
         slots: out-of-line copies. calls: call sites of detours, in call areas. buffers: displaced regions of detours.
         services: what the machine calls at an address in a call area. displaced: buffer -> probepoint, and (place in the
             buffer, place at home) of each instruction. called: call site -> probepoint. explain: why a probepoint is not optimized.
+            serve_anew: an optimized probepoint's probes have changed.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -41,6 +42,7 @@ class Rooms:
         self.buffers = SlotCache(machine, pages, _eight(arch.buffer_size()), pad)
         self.displaced: dict[int, tuple[Probepoint, list[tuple[int, int]]]] = {}
         self.called: dict[int, Probepoint] = {}
+        self.serve_anew: Callable[[Probepoint], None] = lambda point: None
         self.explain: Callable[[Probepoint], str] = lambda point: ""
         self.caches = (self.slots, self.calls, self.buffers)
 

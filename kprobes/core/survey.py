@@ -6,7 +6,7 @@ and it labels delay slots and exclusive (load-reserved / store-conditional) regi
 
 from __future__ import annotations
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from ..arch._base import Arch, Atomic, Insn
 from ..errors import GuestFault, NotAnInstruction, Unprobeable
@@ -70,7 +70,18 @@ class Survey:
         if label == EXCLUSIVE:
             raise Unprobeable(f"{insn.name} is inside an exclusive sequence, which a trap would break", address=addr,
                               hint="probe before the load-exclusive or after the store-exclusive")
-        return insn
+        return evolve(insn, boostable=False) if self._conditioned(insn) else insn
+
+    def _conditioned(self, insn: Insn) -> bool:
+        """True where the instruction may execute conditionally because of what stands before it: no jump may go with it."""
+        conditioned = self._arch.conditioned
+        return conditioned is not None and insn.boostable and conditioned(insn, self._before(insn.addr))
+
+    def _before(self, addr: int) -> bytes:
+        """Up to 16 original bytes that end at `addr`."""
+        sizes = (size for size in range(16, 0, -self._arch.insn_align) if len(self._bytes(addr - size, size)) == size)
+        size = next(sizes, 0)
+        return self._bytes(addr - size, size)
 
     def instructions(self, symbol: Symbol) -> list[Insn]:
         """Every instruction of a function, as far as it can be decoded; the walk stops at the first that cannot."""
@@ -105,6 +116,9 @@ class Survey:
         self._advance(walk, addr, mode)
         if addr in walk.label:
             return walk.label[addr]
+        data = self._symbols.data_end(addr)
+        if data:
+            raise NotAnInstruction("is data amid code", address=addr, hint=f"code goes on at {data:#x}")
         if walk.stopped:
             raise NotAnInstruction(f"cannot be reached: {walk.stopped}", address=addr, hint="data in the function? add a symbol at the code after it")
         inside = max((a for a in walk.label if a < addr), default=start)
@@ -112,12 +126,12 @@ class Survey:
         raise NotAnInstruction(f"falls into the {insn.size}-byte {insn.name} at {inside:#x}", address=addr, hint=f"did you mean {inside:#x}?")
 
     def _stretch(self, addr: int, symbol: Symbol | None) -> tuple[int, int]:
-        """What to walk: the function; without a symbol the instruction alone, and on fixed-width ISAs what precedes it."""
+        """What to walk: the function; without a symbol the instruction alone, and where a walk may start anywhere what precedes it."""
         step = self._arch.insn_align
         if symbol is not None:
             return symbol.address, max(self._end(symbol), addr + self._arch.max_insn)
         start = addr
-        if step == self._arch.max_insn:
+        if step == self._arch.max_insn or self._arch.resyncs:
             while start > addr - LONGEST_EXCLUSIVE * step and self._bytes(start - step, step):
                 start -= step
         return start, addr + self._arch.max_insn
@@ -138,6 +152,10 @@ class Survey:
             last = next(reversed(walk.label))
             in_slot = self._decode_in(walk, last, reach, mode).delay_slot
         while walk.pos <= addr and walk.pos < walk.end and not walk.stopped:
+            data = self._symbols.data_end(walk.pos)
+            if data:
+                walk.pos, walk.open, in_slot = data, 0, False
+                continue
             insn = self._decode_in(walk, walk.pos, reach, mode)
             if insn.name == "truncated" or (insn.name == "undefined" and self._arch.max_insn != self._arch.insn_align):
                 walk.stopped = f"bytes at {walk.pos:#x} are no instruction ({insn.reject})"

@@ -46,7 +46,8 @@ class Text:
     def _touching(self, addr: int, size: int) -> list[Patch]:
         """Patches with a byte in [addr, addr + size). Looks at the addresses or at the patches, whichever are fewer."""
         if size + self._longest < len(self._patches):
-            return [self._patches[a] for a in range(addr - self._longest + 1, addr + size) if a in self._patches]
+            near = (self._patches[a] for a in range(addr - self._longest + 1, addr + size) if a in self._patches)
+            return [p for p in near if addr < p.addr + len(p.new)]
         return [p for p in self._patches.values() if p.addr < addr + size and addr < p.addr + len(p.new)]
 
     def apply(self, addr: int, new: bytes) -> Patch:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..arch._base import Annul
-from ..errors import BadLocation, GuestFault
+from ..errors import BadLocation, GuestFault, ReentryError
 from ..machine._base import Fault
 from ..regs import Regs
 from .aggregate import Probepoint
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # A member looked up through its class costs a descriptor call; these are on every hit.
 IDLE, HIT_ACTIVE, HIT_SS, REENTER = State.IDLE, State.HIT_ACTIVE, State.HIT_SS, State.REENTER
 STEP, SLOT_END, NO_STEP, DONE = Event.STEP, Event.SLOT_END, Event.NO_STEP, Event.DONE
-OPTIMIZING = Arming.OPTIMIZING
+ARMED, OPTIMIZING = Arming.ARMED, Arming.OPTIMIZING
 AT_PROBEPOINT, AT_SLOT_END, AT_TRAMPOLINE = Kind.PROBEPOINT, Kind.SLOT_END, Kind.TRAMPOLINE
 
 
@@ -62,7 +62,10 @@ class TrapDriver:
         if kind is AT_PROBEPOINT:
             point = site.owner
             if point.state is OPTIMIZING and cb.state is IDLE:
-                self._owner.optimizer.optimize(point)  # from the next hit on
+                self._owner.optimizer.optimize(point)
+                if point.detour is not None:
+                    regs.go(point.address | point.insn.mode)  # the jump is there now; a boosted slot would lead into its middle
+                    return True
             self._hit(cb, point, regs)
         elif kind is AT_SLOT_END:
             self._slot_end(cb, site.owner, regs)
@@ -75,6 +78,8 @@ class TrapDriver:
     def fault(self, regs: Regs, fault: Fault) -> bool:
         """See machine._base.Sink. A fault in a slot is moved home and the probes there are asked."""
         cb = self.blocks[regs.cpu]
+        if fault.lost and cb.point is not None and cb.state in (HIT_SS, REENTER):
+            regs.go(cb.point.slot_target)  # a displaced instruction runs until its slot's end is reported
         displaced = self._displaced(regs.pc)
         if displaced is None:
             self._abandon(cb)
@@ -95,7 +100,10 @@ class TrapDriver:
     def home(self, pc: int) -> int | None:
         """See machine._base.Sink."""
         found = self._displaced(pc)
-        return None if found is None else found[1]
+        if found is None:
+            return None
+        point, home = found
+        return home + point.insn.size if point.insn.delay_slot and home == point.address else home
 
     def ours(self, pc: int) -> bool:
         """See machine._base.Sink."""
@@ -103,7 +111,14 @@ class TrapDriver:
 
     def starting(self) -> None:
         """See machine._base.Sink."""
+        self.give_up()
         self._owner.safe_point()
+
+    def give_up(self) -> None:
+        """Nothing runs: a hit whose slot the guest has left, and not by its end, never ends."""
+        for cb, regs in zip(self.blocks, self._rooms.machine.cpu_regs, strict=True):
+            if cb.state is not IDLE and not self.ours(regs.pc):
+                self._abandon(cb)
 
     def unloading(self, start: int, end: int) -> None:
         """See machine._base.Sink."""
@@ -116,12 +131,10 @@ class TrapDriver:
             if cb.state is HIT_SS and cb.point is point:
                 cb.reset()  # redirected out of the slot and back at the start: that hit never ends
             else:
-                point.missed()
-                cb.begin(point)
+                self._reenter(cb, point)
                 self._execute(cb, point, regs)
                 return
-        cb.begin(point)
-        cb.probes = point.active
+        cb.state, cb.point, cb.probes = HIT_ACTIVE, point, point.active  # begin(), written out
         try:
             diverted = self._pre(cb, regs)
         except BaseException:
@@ -132,9 +145,18 @@ class TrapDriver:
             self._execute(cb, point, regs)
             return
         cb.step(DONE)
-        if regs.pc == point.address and point.state is Arming.ARMED:
+        if regs.pc == point.address and point.state is ARMED:
             raise BadLocation("a pre_handler returned true (I set regs.pc myself) but regs.pc is still the probepoint", address=point.address,
                               symbol=point.where, hint="set regs.pc, or return 0: the guest would hit the probe for ever")
+
+    def _reenter(self, cb: ControlBlock, point: Probepoint) -> None:
+        """A hit within a hit is missed; a third level is an error, and what the second was about never ends."""
+        try:
+            cb.begin(point)
+        except ReentryError:
+            self._abandon(cb)
+            raise
+        point.missed()
 
     def _pre(self, cb: ControlBlock, regs: Regs) -> bool:
         """Run the pre-handlers; True if one of them has set pc itself."""
@@ -168,16 +190,19 @@ class TrapDriver:
             if type(target) is Annul:
                 slot = None
         if slot is not None:
-            regs.go(point.slot_target)
+            regs._target = point.slot_target
             if point.boosted:
-                cb.step(DONE)
+                if cb.previous is None:
+                    cb.state = IDLE  # step(DONE), written out
+                else:
+                    cb.step(DONE)
                 return
             cb.resume = target
             if cb.state is not REENTER:
                 cb.step(STEP)
             return
         regs.go(target)
-        if cb.state is REENTER:
+        if cb.state is REENTER or not point.has_post:
             cb.step(DONE)
         else:
             cb.step(NO_STEP)
@@ -188,38 +213,42 @@ class TrapDriver:
             regs.go(point.next)  # the tail changed, or the hit was given up, while the guest was inside
             return
         regs.go(cb.resume)
-        reentered = cb.state is REENTER
-        cb.step(SLOT_END)
-        if not reentered:
+        if cb.state is REENTER or not point.has_post:
+            cb.step(SLOT_END if cb.state is REENTER else DONE)
+        else:
+            cb.step(SLOT_END)
             self._post(cb, point, regs)
 
     def _post(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
         """Run the post-handlers of the probes that saw the hit begin; pc is at the next instruction already."""
         try:
-            if point.has_post:
-                for p in cb.probes:
-                    handler = p._post
-                    if handler is not None and p._active:
-                        cb.child = p
-                        try:
-                            handler(p, regs, 0)
-                        except Exception as error:
-                            self._ask_about_exception(p, regs, error)
+            for p in cb.probes:
+                handler = p._post
+                if handler is not None and p._active:
+                    cb.child = p
+                    try:
+                        handler(p, regs, 0)
+                    except Exception as error:
+                        self._ask_about_exception(p, regs, error)
         finally:
             cb.step(DONE)
 
     # --- in place: detours and the trampoline
 
     def service(self, point: Probepoint) -> Callable[[Regs], None]:
-        """What a detour's call site calls: the pre-handlers, without trap or slot. Built once, so that a hit is short."""
-        blocks, address, simulate = self.blocks, point.address, point.insn.simulate
+        """What a detour's call site calls: the pre-handlers, without trap or slot.
+
+        Made anew whenever the probes there change. begin() and step() are written out: this is the shortest hit there is.
+        """
+        if len(point.active) == 1 and point.insn.simulate is None and len(self.blocks) == 1:
+            return self._service_of_one(point, point.active[0])
+        blocks, address = self.blocks, point.address
 
         def serve(regs: Regs) -> None:
             cb = blocks[regs.cpu]
             if cb.state is IDLE:
                 regs._pc = address
-                cb.state, cb.point = HIT_ACTIVE, point  # what begin() does to an idle block
-                cb.probes = point.active
+                cb.state, cb.point, cb.probes = HIT_ACTIVE, point, point.active
                 try:
                     if self._pre(cb, regs):
                         raise _diverted_in_place(point)
@@ -227,14 +256,49 @@ class TrapDriver:
                     regs.go(address | point.insn.mode)
                     raise
                 finally:
-                    cb.state, cb.point = IDLE, None
+                    cb.state = IDLE
             else:
                 point.missed()
             regs._target = None  # only DIVERTED moves the guest, and not from here
-            if simulate is not None:
+            if point.insn.simulate is not None:
                 self._simulate_in_place(cb, point, regs)
 
         return serve
+
+    def _service_of_one(self, point: Probepoint, p: Probe) -> Callable[[Regs], None]:
+        cb, address, handler = self.blocks[0], point.address, p._pre
+
+        def serve(regs: Regs) -> None:
+            if cb.state is not IDLE:
+                point.missed()
+                return
+            p.nhit += 1
+            if handler is None:
+                return
+            regs._pc = address
+            cb.state, cb.point = HIT_ACTIVE, point
+            try:
+                if handler(p, regs):
+                    raise _diverted_in_place(point)
+            except Exception as error:
+                self._failed_in_place(p, point, regs, error)
+            except BaseException:
+                regs.go(address | point.insn.mode)
+                raise
+            finally:
+                cb.state = IDLE
+            regs._target = None  # only DIVERTED moves the guest, and not from here
+
+        return serve
+
+    def _failed_in_place(self, p: Probe, point: Probepoint, regs: Regs, error: Exception) -> None:
+        try:
+            self._ask_about_exception(p, regs, error)
+            if regs.pc != point.address:
+                raise _diverted_in_place(point) from error
+        except BaseException:
+            regs.go(point.address | point.insn.mode)
+            raise
 
     def _simulate_in_place(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
         assert point.insn.simulate is not None
@@ -247,11 +311,10 @@ class TrapDriver:
 
     def serve_return(self, regs: Regs) -> None:
         """The trampoline in a call area: its code returns as the function did, unless a handler has other ideas."""
-        cb = self.blocks[regs.cpu]
         sp = regs.sp
         instances = self._returns.pop(regs, sp)
         frame, target = instances[0].frame, regs._target
-        self._run_return_handlers(cb, instances, regs)
+        self._run_return_handlers(self.blocks[regs.cpu], instances, regs)
         if target is not None and regs._target == target and self._returns.goes_back(regs, sp, frame, target):
             regs._target = None
 
@@ -263,20 +326,23 @@ class TrapDriver:
         if cb.state is not IDLE:
             self._returns.missed(instances)
             return
-        cb.begin(None)
+        cb.state, cb.point = HIT_ACTIVE, None  # begin(), written out
         try:
             for ri in instances:
                 rp = ri.rp
-                if ri.pool is rp._pool and rp._point is not None and rp.handler is not None:
-                    cb.child = rp
-                    rp.nreturned += 1
+                if ri.pool is not rp._pool or rp._point is None:
+                    continue  # unregistered meanwhile
+                cb.child = rp
+                rp.nreturned += 1
+                handler = rp.handler
+                if handler is not None:
                     try:
-                        rp.handler(ri, regs)
+                        handler(ri, regs)
                     except Exception as error:
                         self._ask_about_exception(rp, regs, error)
         finally:
             self._returns.recycle(instances)
-            cb.step(DONE)
+            cb.state = IDLE
             if self.closing:
                 self._owner.finish_closing()
 

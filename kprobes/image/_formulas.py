@@ -60,24 +60,13 @@ def _mips_got16(x: Site) -> int:
     return (_page_slot(x) if x.target.local else x.binder.slot(x.sum)) - x.binder.gp
 
 
-def _sparc_got_high(x: Site) -> int:
-    """A pair that is xor-ed: of a negative distance the high part is complemented, and the low part's sign flips it back."""
-    value = x.sum - x.binder.got
-    return value if value >= 0 else ~value
-
-
-def _sparc_got_low(x: Site) -> int:
-    value = x.sum - x.binder.got
-    return value & 0x3FF | (0x1C00 if value < 0 else 0)
-
-
 _WHOLE: dict[str, Callable[[Site], int]] = {
     "-": lambda x: 0, "COPY": lambda x: 0, "TLS": lambda x: 0, "TLS0": lambda x: 0, "TLSA": lambda x: x.sum,
     "PAIR": _call_pair, "HI20": lambda x: _hi20(x, x.sum - x.p), "LO12": _lo12,
     "GHI20": lambda x: _hi20(x, x.binder.slot(x.target.address) + x.a - x.p),
     "G386": _i386_got, "G68K": _m68k_got, "HI": _mips_high, "LO": _mips_low, "REL32": _mips_rel32, "GOT16": _mips_got16,
     "HIX": lambda x: ~x.sum, "LOX": lambda x: x.sum & 0x3FF | 0x1C00, "OLO": lambda x: (x.sum & 0x3FF) + x.extra,
-    "SHIX": _sparc_got_high, "SLOX": _sparc_got_low, "GOP": lambda x: x.binder.slot(x.target.address) - x.binder.got & 0x3FF,
+    "GOP": lambda x: x.binder.slot(x.target.address) - x.binder.got & 0x3FF,
 }
 _TERMS: dict[str, Callable[[Site], int]] = {
     "S": lambda x: x.target.address, "T": lambda x: x.target.thumb, "A": lambda x: x.a, "P": lambda x: x.p,

@@ -9,7 +9,7 @@ from ._elf import Elf, Relocation
 from ._placing import Image
 from ._segments import merge, with_addends
 from ._sites import Memory
-from ._symbols import imports_of, local_entries, plt_symbols, symbols_of
+from ._symbols import data_of, imports_of, local_entries, plt_symbols, symbols_of
 from ._types import MIPS, PPC
 from ._values import memory_of, page_size
 
@@ -31,6 +31,7 @@ def loadable(elf: Elf) -> Image:
         segments=segments, symbols=(*symbols_of(elf, everything, segments), *plt_symbols(elf, relocations, entries)),
         relocations=relocations, entries=tuple(entries), imports=imports_of(entries), entry=elf.entry or None,
         init=_init(elf), tls=elf.has("PT_TLS"), relocates_itself=_relocates_itself(elf), local_entries=local_entries(elf, everything),
+        data=data_of(elf, everything, segments),
         warnings=("the section headers are damaged: only dynamic symbols are known",) if elf.sections_damaged else ())
 
 

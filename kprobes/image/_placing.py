@@ -55,6 +55,7 @@ class Image:
     tls: bool = False
     relocates_itself: bool = False
     local_entries: dict[int, int] = field(factory=dict)
+    data: tuple[tuple[int, int], ...] = field(default=(), repr=False)  #: see Placed
     got: int = 0  #: relocatable files: where the slots are that relocations ask for
     veneers: int = 0  #: relocatable files: where the code stands that calls of other images go through
     warnings: tuple[str, ...] = ()
@@ -118,7 +119,7 @@ class _Placing:
             name=image.name, base=base, segments=segments, symbols=tuple(self._symbols(module)),
             entry=None if image.entry is None else image.entry + base, init=tuple(self._init()) if relocate else (),
             local_entries={addr + base: offset for addr, offset in image.local_entries.items()},
-            copies=tuple(self._copies), warnings=tuple(self._warnings))
+            data=tuple((start + base, end + base) for start, end in image.data), copies=tuple(self._copies), warnings=tuple(self._warnings))
 
     def _relocate(self) -> None:
         known = {kind: self._rows(kind) for kind in {r.type for r in self._of.relocations}}
@@ -146,6 +147,7 @@ class _Placing:
         if row.formula == "-":
             return
         if row.tls:
+            self.hi20[p] = 0  # RISC-V: the low part, which names this place, has nothing to add
             self._thread_local.append(self._of.entries[r.symbol].name if r.symbol < len(self._of.entries) else "")
         if row.formula == "COPY":
             self._copy(self._entry(r.symbol), p)

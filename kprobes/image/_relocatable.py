@@ -9,7 +9,7 @@ from ._elf import LIMIT, Elf, Entry, Load, Relocation
 from ._placing import Image
 from ._relocations import rows
 from ._segments import merge, up, with_addends
-from ._symbols import imports_of, local_entries, symbols_of
+from ._symbols import data_of, imports_of, local_entries, symbols_of
 from ._types import MIPS
 from ._values import memory_of, page_size
 from ._veneers import SIZES
@@ -37,7 +37,7 @@ def relocatable(elf: Elf) -> Image:
     return Image(
         name=elf.name, machine=elf.machine, flags=elf.flags, bits=elf.bits, order=elf.order, kind="rel", segments=segments,
         symbols=symbols_of(elf, entries, segments), relocations=tuple(relocations), entries=tuple(entries),
-        imports=imports_of(entries), local_entries=local_entries(elf, entries), got=layout.got, veneers=layout.veneers_at, tls=layout.tls,
+        imports=imports_of(entries), local_entries=local_entries(elf, entries), data=data_of(elf, entries, segments), got=layout.got, veneers=layout.veneers_at, tls=layout.tls,
         init=tuple((layout.at[n], s["sh_size"]) for n, s in layout.members.items() if s["sh_type"] == "SHT_INIT_ARRAY"))
 
 

@@ -12,6 +12,8 @@ from ._sites import signed
 from ._types import AARCH64, ARM, MIPS, PPC64, RISCV, SPARC, SPARC32PLUS, SPARCV9, X86_64
 from ._values import FUNCTIONS, SPECIAL, Import, Segment, segment_at
 
+MARKED = (ARM, AARCH64, RISCV)  #: their symbol tables tell code from data
+
 
 def symbols_of(elf: Elf, entries: Iterable[Entry], segments: tuple[Segment, ...]) -> tuple[Symbol, ...]:
     """Functions and objects, each (name, address) once; of several versions only the default one keeps the plain name."""
@@ -39,11 +41,28 @@ def symbols_of(elf: Elf, entries: Iterable[Entry], segments: tuple[Segment, ...]
 
 def _hidden(elf: Elf, e: Entry) -> bool:
     """What is no name for code or data: sections, files, registers, marks of the assembler, addresses of elsewhere."""
-    marks = elf.machine in (ARM, AARCH64, RISCV) and e.name[:2] in ("$a", "$t", "$d", "$x") and e.type == "STT_NOTYPE"
+    marks = elf.machine in MARKED and _is_mark(e)
     register = elf.machine in (SPARC, SPARC32PLUS, SPARCV9) and e.type == "STT_LOPROC"
     elsewhere = e.section in ("SHN_UNDEF", "none") or (e.section == "SHN_ABS" and elf.type != "ET_EXEC")
     unnamed = not e.name or e.name.startswith(".L") or e.type in ("STT_SECTION", "STT_FILE", "STT_TLS")
     return marks or register or elsewhere or unnamed
+
+
+def data_of(elf: Elf, entries: Iterable[Entry], segments: tuple[Segment, ...]) -> tuple[tuple[int, int], ...]:
+    """Data amid code, as (start, end): from a mark $d to the next mark of code."""
+    if elf.machine not in MARKED:
+        return ()
+    marks = sorted((e.value, e.name[1] != "d") for e in entries if _is_mark(e))
+    found: list[tuple[int, int]] = []
+    for (start, code), (end, _) in pairwise([*marks, (1 << elf.bits, True)]):
+        segment = segment_at(segments, start)
+        if not code and segment is not None and "x" in segment.perms:
+            found.append((start, min(end, segment.addr + segment.memsz)))
+    return tuple((start, end) for start, end in found if start < end)
+
+
+def _is_mark(e: Entry) -> bool:
+    return e.name[:2] in ("$a", "$t", "$d", "$x") and e.type == "STT_NOTYPE"
 
 
 def _symbol(elf: Elf, e: Entry, name: str, executable: bool, marks: list[tuple[int, str]]) -> Symbol:

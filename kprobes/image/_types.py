@@ -65,8 +65,6 @@ G+A-GOT    w9:0       -  GOT10=13
 G+A-GOT    w12:0      s  GOT13=14
 G+A-GOT    w31:10     -  GOT22=15 GOTDATA_OP_HIX22=82
 GOP        w12:0      -  GOTDATA_OP_LOX10=83
-SHIX       w31:10     -  GOTDATA_HIX22=80
-SLOX       w12:0      -  GOTDATA_LOX10=81
 S+A-P      w9:0       -  PC10=16
 S+A-P      w31:10     s  PC22=17
 S+A        n          -  GLOB_DAT=20
@@ -352,7 +350,6 @@ S+A-P      h16:1      c  PC16DBL=17 PLT16DBL=18
 S+A-P      w32:1      sa PC32DBL=19
 S+A-P      w32:1      c  PLT32DBL=20
 S+A-P      h12:1      c  PC12DBL=62 PLT12DBL=63
-S+A-P      w24:1      c  PC24DBL=64 PLT24DBL=65
 S+A        n          -  GLOB_DAT=10 JMP_SLOT=11
 B+A        n          -  RELATIVE=12
 I          n          -  IRELATIVE=61

@@ -64,7 +64,7 @@ class Placed:
         segments: disjoint, in order, relocated. symbols: at run addresses. entry: where a program starts, or None.
         init: addresses of initialisation functions in the order in which they are due; nobody has called them.
         local_entries: PPC64 ELFv2: function address -> bytes from it to the entry for callers of the same image.
-        copies: to be done after mapping. warnings: what will not work, one sentence each.
+        data: (start, end) of data amid code. copies: to be done after mapping. warnings: what will not work, one sentence each.
     """
 
     name: str
@@ -74,6 +74,7 @@ class Placed:
     entry: int | None
     init: tuple[int, ...]
     local_entries: dict[int, int]
+    data: tuple[tuple[int, int], ...]
     copies: tuple[Copy, ...]
     warnings: tuple[str, ...]
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Literal
 
 import unicorn
 from attrs import field, frozen
-from unicorn import arm64_const, mips_const, riscv_const, x86_const
+from unicorn import arm64_const, arm_const, mips_const, ppc_const, riscv_const, x86_const
 
 from ..arch._base import Traps
 
 if TYPE_CHECKING:
     from ._engine import Engine
 
+FP, VECTORS, VSX = 1 << 13, 1 << 25, 1 << 23  # of PowerPC's MSR
 INTR, INVALID = "interrupt", "invalid instruction"
 
 
@@ -34,6 +35,10 @@ class Guest:
     traps: Traps | None = None  #: breakpoints that arrive, where Linux's do not
     registers: Mapping[str, str] = field(factory=dict)  #: our register name -> Unicorn's, where they differ
     setup: Callable[[Engine], None] | None = None  #: brings the CPU into the state compiled code expects
+    recognise: Callable[[unicorn.Uc], bool] | None = None  #: tells engines of the same kind and mode apart
+    state_mode: int = 0  #: bits of the engine's mode that follow the CPU's state
+    #: mode bits of the code -> fault_bias of instructions in that mode, where it differs
+    mode_bias: Mapping[int, Mapping[int, int]] = field(factory=dict)
     cpu_model: int | None = None
     until_pc: bool = True  #: pc is right after a run ended at `until`
     #: registers whose place in the engine changes while it runs (register windows, banks): never touched but through the API
@@ -54,6 +59,8 @@ class Guest:
     lost_pc: bool = False
     #: after a failed instruction fetch the next translation kills the process: nothing may run any more
     fetch_fault_kills: bool = False
+    #: a block of some 378 instructions kills the process, and zeros are instructions: room behind code is filled with traps
+    long_blocks_kill: bool = False
     #: a run that stops in a delay slot leaves its branch pending: one instruction at the next start, then off to the old
     #: target. This one does nothing; it is run in place of the delay slot where the guest is sent elsewhere. b"": no such thing
     settle: bytes = b""
@@ -74,13 +81,14 @@ def _riscv(mode: int) -> Guest:
 
 
 def _mips(mode: int, model: int, status: int) -> Guest:
-    """Only SYSCALL arrives with a usable pc, so it is the breakpoint, with codes that nobody uses.
+    """Only SYSCALL arrives with a usable pc, so it is the breakpoint, with codes that nobody uses and that are reserved in MIPS16:
+    there a jump to an odd address would take a page of them for one long block.
 
     status: bits of CP0 Status that compiled code needs (29 CU1: FPU, 26 FR: 64-bit FPU registers, 24 MX: DSP, 7 to 5: 64-bit
     addressing). ERL, set at reset, stays: it makes user addresses physical.
     """
     order: Literal["big", "little"] = "big" if mode & unicorn.UC_MODE_BIG_ENDIAN else "little"
-    probe, end = ((code << 6 | 0b001100).to_bytes(4, order) for code in (0xB0515, 0xB0516))
+    probe, end = ((code << 6 | 0b001100).to_bytes(4, order) for code in (0xB03F5, 0xB03F6))
     abi = [f"{kind}{n}" for kind, count in (("a", 8), ("t", 8)) for n in range(count)]
     n64 = {name: str(n + 4) for n, name in enumerate(abi[:12])} if mode & unicorn.UC_MODE_MIPS64 else {}
 
@@ -91,7 +99,44 @@ def _mips(mode: int, model: int, status: int) -> Guest:
     return Guest(uc_arch=unicorn.UC_ARCH_MIPS, uc_mode=mode, constants=mips_const, prefix="MIPS", channel=INTR, number=17, pc_bias=4,
                  traps=Traps(probe={4: probe}, end={0: end}), registers={**n64, "userlocal": "CP0_USERLOCAL"}, setup=set_up, cpu_model=model,
                  until_pc=False, arithmetic=frozenset({21, 22, 23}), undefined=frozenset({19, 20, 33, 34}), breakpoints=frozenset({16, 18}),
-                 unaligned={12: "read", 13: "write"}, lost_pc=True, fetch_fault_kills=True, settle=bytes(4))
+                 unaligned={12: "read", 13: "write"}, lost_pc=True, fetch_fault_kills=True, long_blocks_kill=True, settle=bytes(4))
+
+
+def _ppc(wide: bool, msr: int) -> Guest:
+    """64 bit: with the CPU's own TLB every fetch is refused (interrupt 70). Little endian is a bit of the MSR, not a mode of the engine."""
+
+    def set_up(engine: Engine) -> None:
+        if wide:
+            engine.uc.ctl_set_tlb_mode(unicorn.UC_TLB_VIRTUAL)
+        register = ppc_const.UC_PPC_REG_MSR
+        engine.uc.reg_write(register, engine.uc.reg_read(register) | msr)
+
+    def recognise(uc: unicorn.Uc) -> bool:
+        return bool(uc.reg_read(ppc_const.UC_PPC_REG_MSR) & 1 == msr & 1)
+
+    names = {**{f"r{n}": str(n) for n in range(32)}, **{f"f{n}": f"FPR{n}" for n in range(32)}}
+    return Guest(uc_arch=unicorn.UC_ARCH_PPC, uc_mode=(unicorn.UC_MODE_PPC64 if wide else unicorn.UC_MODE_PPC32) | unicorn.UC_MODE_BIG_ENDIAN,
+                 constants=ppc_const, prefix="PPC", channel=INTR, number=6, pc_bias=4, plain_pc=True, registers=names, setup=set_up,
+                 recognise=recognise, moving=frozenset({"msr", "fpscr"}), undefined=frozenset({96}), breakpoints=frozenset({6}),
+                 fault_bias=dict.fromkeys(range(128), 4), call_skip={8: 0})
+
+
+def _arm(mode: int) -> Guest:
+    """UDF in an IT block is skipped where the block's condition fails, BKPT is not: so BKPT is the breakpoint, in A32 as well (an
+    A32 one whose first half is a T32 one). Writing an even pc leaves T32. YIELD and WFE end the run with an error."""
+    a32, t32 = bytes.fromhex("78be20e1"), bytes.fromhex("78be")
+    profile_m = bool(mode & unicorn.UC_MODE_MCLASS)
+    traps = Traps(probe={2: t32, 4: t32}, end={1: t32}) if profile_m else Traps(probe={2: t32, 4: a32}, end={0: a32, 1: t32})
+
+    def enable_fpu(engine: Engine) -> None:
+        access = arm_const.UC_ARM_REG_C1_C0_2
+        engine.uc.reg_write(access, engine.uc.reg_read(access) | 0xF << 20)
+        engine.uc.reg_write(arm_const.UC_ARM_REG_FPEXC, 1 << 30)
+
+    return Guest(uc_arch=unicorn.UC_ARCH_ARM, uc_mode=mode, state_mode=unicorn.UC_MODE_THUMB, constants=arm_const, prefix="ARM", channel=INTR,
+                 number=7, traps=traps, registers={"tpidruro": "C13_C0_3"}, setup=None if profile_m else enable_fpu,
+                 undefined=frozenset({1, 17, 18}), breakpoints=frozenset({7}), fault_bias={2: 4, 13: 4}, mode_bias={1: {2: 2, 13: 4}},
+                 call_skip={2: 0, 13: 0})
 
 
 GUESTS: dict[str, Guest] = {
@@ -114,4 +159,10 @@ GUESTS: dict[str, Guest] = {
     "mips32r6el": _mips(unicorn.UC_MODE_MIPS32, mips_const.UC_CPU_MIPS32_MIPS32R6_GENERIC, 0x24000000),
     "mips64r6": _mips(unicorn.UC_MODE_MIPS64 | unicorn.UC_MODE_BIG_ENDIAN, mips_const.UC_CPU_MIPS64_I6400, 0x240000E0),
     "mips64r6el": _mips(unicorn.UC_MODE_MIPS64, mips_const.UC_CPU_MIPS64_I6400, 0x240000E0),
+    "ppc": _ppc(False, FP | VECTORS),
+    "ppc64": _ppc(True, FP | VECTORS | VSX),
+    "ppc64le": _ppc(True, FP | VECTORS | VSX | 1),
+    "arm": _arm(unicorn.UC_MODE_ARM),
+    "armeb": _arm(unicorn.UC_MODE_ARM | unicorn.UC_MODE_ARMBE8),
+    "cortexm": _arm(unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS),
 }

@@ -7,13 +7,14 @@ import os
 from typing import TYPE_CHECKING
 
 from ..errors import ImageError
-from ..image import Image, Placed, read_elf
+from ..image import Image, Placed, page_size, read_elf
 from ._layout import PAGE, find_gap
 
 if TYPE_CHECKING:
     from .unicorn import UnicornMachine
 
 STUB = 16  # bytes per imported function
+DESCRIPTOR = 32  # bytes of a function descriptor (24), rounded up
 
 
 def read(file: str | os.PathLike[str] | bytes, name: str | None) -> Image:
@@ -47,6 +48,8 @@ def place(machine: UnicornMachine, image: Image, base: int | None, *, main: bool
         machine.write(copy.to, machine.read(copy.frm, copy.size))
     for s in placed.symbols:
         machine.symbols.add(s.name, s.address, s.size, s.module, s.mode, s.kind)
+    for start, end in placed.data:
+        machine.symbols.add_data(start, end, "" if main else image.name)
     if main:
         machine.symbols.main = image.name
         machine._furnish()
@@ -61,7 +64,7 @@ def _bias(machine: UnicornMachine, image: Image, base: int | None) -> int:
             raise ImageError(f"{image.name}: linked for {image.lowest:#x}, cannot be loaded at {base:#x}", hint="leave base out")
         return 0
     if base is None:
-        base = find_gap(machine._regions(), image.span, machine.image_base, machine.arch.bits)
+        base = find_gap(machine._regions(), image.span, machine.image_base, machine.arch.bits, page_size(image.machine))
     return base - image.lowest
 
 
@@ -73,7 +76,7 @@ class _Imports:
 
     def __init__(self, machine: UnicornMachine, image: Image, near: int) -> None:
         self._machine, self._image = machine, image
-        objects = sum(-(-(i.size or 8) // 16) * 16 for i in image.imports.values() if i.kind == "object")
+        objects = sum(-(-(i.size or 8) // 16) * 16 if i.kind == "object" else DESCRIPTOR * image.descriptors for i in image.imports.values())
         ifuncs = sum(s.kind == "ifunc" for s in image.symbols) + len(image.relocations)
         room = image.span
         self.mapped: list[tuple[int, int]] = []
@@ -98,8 +101,9 @@ class _Imports:
 
     def resolve(self, name: str) -> int | None:
         """Address of an undefined symbol, or None for a weak one that nobody has."""
-        for symbol in self._machine.symbols._by_name.get(name, ()):
-            return symbol.address | symbol.mode
+        symbol = self._machine.symbols.find(name)
+        if symbol is not None:
+            return self.resolve_ifunc(symbol.address | symbol.mode) if symbol.kind == "ifunc" else symbol.address | symbol.mode
         wanted = self._image.imports.get(name)
         if wanted is None or wanted.weak:
             return None
@@ -107,9 +111,18 @@ class _Imports:
             if wanted.kind == "object":
                 self._known[name] = self._take(self._data, -(-(wanted.size or 8) // 16) * 16)
             else:
-                self._known[name] = self._stub()
-                self._machine._imports[self._known[name]] = name
-        return self._known[name] | (self._machine.arch.linkage.mode if self._machine.arch.linkage else 0)
+                self._known[name] = self._function(name)
+        return self._known[name]
+
+    def _function(self, name: str) -> int:
+        """A pointer to a stub: its target, or where the ABI has function descriptors, a descriptor of it."""
+        stub = self._stub()
+        self._machine._imports[stub] = name
+        if not self._image.descriptors:
+            return stub | (self._machine.arch.linkage.mode if self._machine.arch.linkage else 0)
+        descriptor = self._take(self._data, DESCRIPTOR)
+        self._machine.write(descriptor, stub.to_bytes(8, self._machine.arch.order.value))
+        return descriptor
 
     def resolve_ifunc(self, resolver: int) -> int:
         """A stub that calls the resolver when it is first called, and goes where that says."""

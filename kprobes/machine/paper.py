@@ -271,6 +271,7 @@ class PaperMachine:
             raise ReentryError("16 guest runs are nested", hint="a handler's guest call leads back to that handler")
         before, self._cpu = self._cpu, cpu
         values = self._values[cpu]
+        self._moved(cpu)
         if start is not None:
             values["pc"] = start
         if self._depth == 0 and self._sink is not None:
@@ -291,6 +292,7 @@ class PaperMachine:
         values = self._values[cpu]
         if self.before is not None:
             self.before(self, cpu)
+            self._moved(cpu)
         pc = values["pc"]
         if pc & -PAGE in self._calls and self._sink is not None and self._serve(cpu, pc):
             return
@@ -305,6 +307,13 @@ class PaperMachine:
             return
         if not self._report(cpu, pc):  # what handlers raise is no fault of the guest's
             self._faulted(cpu, GuestFault("breakpoint instruction of the guest's own", address=pc, pc=pc, access="trap"))
+
+    def _moved(self, cpu: int) -> None:
+        """pc was written outside of any report."""
+        target = self._regs[cpu].target
+        if target is not None:
+            self._values[cpu]["pc"] = target
+            self._regs[cpu].at(None)
 
     def _fetch(self, pc: int) -> bytes:
         if pc & -PAGE not in self._code:

@@ -72,9 +72,13 @@ class UnicornMachine:
         self._sink: Sink | None = None
         self._trap: Callable[[Regs], bool] | None = None  # the sink's, looked up once
         self._services: dict[int, Callable[[Regs], None]] = {}  # the sink's
+        self._disturbed = False  # the run was stopped, or another one was nested in it, since the last service
         self._skip = -1  # address in a call area that was served already
         self._call_hooks: dict[int, int] = {}
         self._depth = 0
+        self._dead = False  # see Guest.fetch_fault_kills
+        self._pending = False  # the guest may have stopped in a delay slot, see Guest.settle
+        self._seen = 0  # the last place known in this run, see Guest.lost_pc
         self._parked: BaseException | None = None
         self._interrupt: tuple[int, int] | None = None  # number, pc
         self._why_stopped = ""
@@ -112,7 +116,7 @@ class UnicornMachine:
         among the system's libraries. Raises ImageError, Unsupported.
         """
         image = _loader.read(file, name)
-        machine = cls._open(architectures.of_elf(image.machine, image.bits, image.order))
+        machine = cls._open(architectures.of_elf(image.machine, image.bits, image.order, image.flags))
         _loader.place(machine, image, base, main=True)
         return machine
 
@@ -128,7 +132,10 @@ class UnicornMachine:
             code = assemble(code, arch, base)
         machine = cls._open(architectures.get(arch))
         first = base & -PAGE
-        machine._map(first, -(-(base + max(len(code), 1)) // PAGE) * PAGE - first, const.UC_PROT_ALL)
+        size = -(-(base + max(len(code), 1)) // PAGE) * PAGE - first
+        machine._map(first, size, const.UC_PROT_ALL)
+        if machine._guest.long_blocks_kill:
+            machine._write_filler(first, size)
         machine.write(base, code)
         machine._add_symbols(symbols)
         machine._furnish()
@@ -165,7 +172,8 @@ class UnicornMachine:
         if self.arch.linkage is not None:
             self._regs.sp -= self.arch.linkage.pushed
             self.arch.linkage.set(self._regs, self._exit | self.arch.linkage.mode)
-        self._write_pc(entry)
+        self._introduce(entry)
+        self._write_pc(self._target(entry))
 
     def _add_symbols(self, symbols: Mapping[str, int | tuple[int, int]] | None) -> None:
         for name, where in (symbols or {}).items():
@@ -339,7 +347,7 @@ class UnicornMachine:
         if sink is not None and self._sink is not None:
             raise AlreadyRegistered("this machine has a Kprobes already", hint="use that one, or close it first")
         self._sink = sink
-        self._trap = None if sink is None else sink.trap
+        self._trap = None if sink is None else self._noting(sink.trap) if self._guest.lost_pc else sink.trap
         self._services = {} if sink is None else sink.services
         if not self._owned:
             if sink is not None:
@@ -391,15 +399,14 @@ class UnicornMachine:
         view, index, mask = cell.view, cell.index, self.arch.mask
 
         def on_interrupt(_uc: int, number: int, _user: int) -> None:
-            outer_pc, outer_target = regs._pc, regs._target
             try:
                 pc = view[index]
                 if number == ours and self._trap is not None:
                     regs._pc = pc = pc - bias
-                    regs._target = None
                     if self._trap(regs):
                         target = regs._target
                         view[index] = pc if target is None else target & mask
+                        regs._pc = regs._target = None
                         return
                     pc += bias
                 self._unclaimed(number, pc)
@@ -407,9 +414,7 @@ class UnicornMachine:
                 if regs._target is not None:
                     self._write_pc(regs._target)
                 self._park(error)
-            finally:
-                regs._pc = outer_pc
-                regs._target = outer_target
+            regs._pc = regs._target = None
 
         return on_interrupt
 
@@ -418,24 +423,28 @@ class UnicornMachine:
         regs, write_pc = self._regs, self._write_pc
 
         def on_call(_uc: int, address: int) -> None:
-            outer_pc, outer_target = regs._pc, regs._target
             try:
-                if self._skip == address:  # stopped by its own service, and now resumed
+                if self._skip == address:  # it was served when its own service stopped the guest, and is now resumed
                     self._skip = -1
                     return
-                regs._target = None
-                self._services[address](regs)
+                service = self._services.get(address)
+                if service is None:
+                    return  # not the first instruction of a call site
+                service(regs)
                 if regs._target is not None:
                     write_pc(regs._target)
-                elif self._why_stopped:
+                    regs._target = None
+                elif self._disturbed:
                     self._skip = address
+                    self._disturbed = False
+                    if not self._why_stopped:
+                        write_pc(address)  # a nested run has left the engine elsewhere
             except BaseException as error:
                 if regs._target is not None:
                     write_pc(regs._target)
+                    regs._target = None
                 self._park(error)
-            finally:
-                regs._pc = outer_pc
-                regs._target = outer_target
+            regs._pc = None
 
         return on_call
 
@@ -476,12 +485,16 @@ class UnicornMachine:
         if number == self._guest.number and stub in self._ifuncs:
             self._write_pc(self._choose(self._ifuncs[stub]))
             return
-        home = stub if number == self._guest.number else pc - self._guest.fault_bias.get(number, 0)
+        biases = self._guest.mode_bias.get(self.arch.same_mode(self._regs, 0), self._guest.fault_bias)
+        home = stub if number == self._guest.number else pc - biases.get(number, 0)
+        if self._guest.lost_pc and number != self._guest.number:
+            home = pc = (None if self._sink is None else self._sink.home(self._seen)) or self._seen
+            self._write_pc(home)
         if self.interrupt_handler is not None:
-            ahead = pc + self._guest.call_skip.get(number, -self._guest.fault_bias.get(number, 0))
+            ahead = pc + self._guest.call_skip.get(number, -biases.get(number, 0))
             self._regs.at(ahead)
             if self.interrupt_handler(self._regs, number):
-                self._write_pc(self._regs.target if self._regs.target is not None else ahead)
+                self._write_pc(self._regs.target if self._regs.target is not None else self.arch.same_mode(self._regs, ahead))
                 return
         if self._owned:
             if home != pc:
@@ -490,6 +503,15 @@ class UnicornMachine:
             self._engine.stop()
         elif not any(type(c).__name__ == "HOOK_INTR_CFUNC" or isinstance(c, _OWNERS_INTR) for c in self.uc._callbacks.values()):
             self._park(unicorn.UcError(const.UC_ERR_EXCEPTION))  # what the engine says when nobody hooks interrupts
+
+    def _noting(self, trap: Callable[[Regs], bool]) -> Callable[[Regs], bool]:
+        """The sink's trap, for guests that lose pc: remember where it was."""
+
+        def noting(regs: Regs) -> bool:
+            self._seen = regs.pc
+            return trap(regs)
+
+        return noting
 
     # --- running
 
@@ -501,7 +523,8 @@ class UnicornMachine:
         From inside a handler the guest runs nested, and probes hit there are missed. timeout: seconds; max_insns:
         instructions. Raises GuestFault, GuestTimeout (registers are then left where the guest stopped), UnknownSymbol.
         """
-        target = self._target(function)
+        pointer = self._pointer(function)
+        target = self._target(pointer)
         if self.arch.abi is None or self.arch.linkage is None:
             raise Unsupported(f"{self.arch.name} has no calling convention", hint="set registers and use run()")
         if not self._exit:
@@ -517,8 +540,10 @@ class UnicornMachine:
         copies: list[tuple[int, bytearray | None, int]] = []
         failed = True
         try:
+            self._settle()
             self._pass(args, copies)
             self.arch.linkage.set(self._regs, self._exit | self.arch.linkage.mode)
+            self._introduce(pointer)
             self._run(target, self._exit, timeout, max_insns)
             result = self._regs.return_value
             failed = False
@@ -535,16 +560,23 @@ class UnicornMachine:
                 self._engine.discard(saved)
                 self._regs._pc, self._regs._target = outer
 
-    def _target(self, function: str | int) -> int:
-        if isinstance(function, str):
-            symbol = self.symbols[function]
-            value = symbol.address | symbol.mode
-            if symbol.kind == "ifunc":
-                value = self._choose(value)
-        else:
-            value = function
-        entry = self.arch.code_address(value, self.read)
+    def _pointer(self, function: str | int) -> int:
+        """A function's address as its pointers have it."""
+        if not isinstance(function, str):
+            return function
+        symbol = self.symbols[function]
+        value = symbol.address | symbol.mode
+        return self._choose(value) if symbol.kind == "ifunc" else value
+
+    def _target(self, pointer: int) -> int:
+        """Where the function of a pointer starts."""
+        entry = self.arch.code_address(pointer, self.read)
         return entry.addr | entry.mode
+
+    def _introduce(self, pointer: int) -> None:
+        """Set the registers that a function finds its data by."""
+        if self.arch.abi is not None and self.arch.abi.enter is not None:
+            self.arch.abi.enter(self._regs, pointer)
 
     def _choose(self, resolver: int) -> int:
         """The function that an ifunc's resolver chooses."""
@@ -558,7 +590,10 @@ class UnicornMachine:
         assert abi is not None and linkage is not None
         words = [self._word(a, copies) for a in args]
         spilled = max(len(words) - len(abi.args), 0) * (self.arch.bits // 8)
-        regs.sp = (regs.sp - 256 - abi.stack_args - spilled) // abi.stack_align * abi.stack_align - linkage.pushed
+        below = 512  # bytes beyond any red zone: 128 on x86_64, 288 on ppc64
+        regs.sp = (regs.sp - below - abi.stack_args - spilled) // abi.stack_align * abi.stack_align - linkage.pushed
+        if abi.reserve:
+            self.write(regs.sp + linkage.pushed, bytes(abi.reserve))  # a back chain ends here
         for n, word in enumerate(words):
             abi.set_argument(regs, n, word)
 
@@ -578,13 +613,17 @@ class UnicornMachine:
 
         timeout: seconds; max_insns: instructions. Raises GuestFault, GuestTimeout.
         """
-        end = self._exit if until is None else self._target(until)
+        end = self._exit if until is None else self._target(self._pointer(until))
         if start is None:
             target = self._regs.target if self._regs.target is not None else self.arch.same_mode(self._regs, self._regs.pc)
         else:
-            target = self._target(start)
+            target = self._target(self._pointer(start))
+            if isinstance(start, str):
+                self._introduce(self._pointer(start))
             if self.arch.linkage is not None and self._exit:
                 self.arch.linkage.set(self._regs, self._exit | self.arch.linkage.mode)
+        if start is not None or self._regs.target is not None:
+            self._settle()
         self._regs.at(None)
         if max_insns == 0:
             self._write_pc(target)
@@ -594,13 +633,14 @@ class UnicornMachine:
     def invoke(self, target: int) -> None:
         """Run guest code with the registers as they are until it returns; then put all registers back."""
         assert self.arch.linkage is not None
-        entry = self.arch.code_address(target, self.read)
+        start = self._target(target)
         outer = self._regs._pc, self._regs._target
         saved = self._engine.save()
         self._regs.at(None)
         try:
             self.arch.linkage.set(self._regs, self._exit | self.arch.linkage.mode)
-            self._run(entry.addr | entry.mode, self._exit, None, None)
+            self._introduce(target)
+            self._run(start, self._exit, None, None)
         finally:
             self._engine.restore(saved)
             self._engine.discard(saved)
@@ -609,6 +649,7 @@ class UnicornMachine:
     def stop(self) -> None:
         """Stop the run, from a handler or another thread: the guest comes to rest before an instruction, and run() returns."""
         self._why_stopped = self._why_stopped or "stop"
+        self._disturbed = True
         self._engine.stop()
 
     def _run(self, target: int, until: int, timeout: float | None, max_insns: int | None) -> None:
@@ -635,15 +676,47 @@ class UnicornMachine:
                     raise KeyboardInterrupt
         finally:
             self._depth -= 1
+            self._disturbed = self._depth > 0
+
+    def _start(self, begin: int, until: int, count: int = 0) -> int:
+        """Run the engine. Unsupported once a fetch fault has made that deadly."""
+        if self._dead:
+            raise Unsupported(f"Unicorn {self._engine.version} cannot run {self.arch.name} code any more after a failed instruction fetch",
+                              hint="make a new machine")
+        self._seen = begin
+        error = self._engine.start(begin, until, count)
+        if self._guest.fetch_fault_kills and ERRORS.get(error, ("",))[0] == "fetch":
+            self._dead = True
+            if self._depth > 1:  # outer runs must not go on either
+                self._inner_stop = True
+                self._engine.stop()
+        return error
+
+    def _settle(self) -> None:
+        """The guest is sent elsewhere: let go of a branch that waits for its delay slot. See Guest.settle."""
+        if self._guest.settle and self._depth == 0 and self._exit and (self._pending or self._in_delay_slot(self._read_pc())):
+            self._pending = False
+            self._run_nop()
+
+    def _run_nop(self) -> None:
+        nop = self._guest.settle
+        place = self._exit + PAGE - 2 * len(nop)
+        self.patch(place, nop)
+        self._start(place, 0, 1)
+
+    def _in_delay_slot(self, pc: int) -> bool:
+        size = len(self._guest.settle)
+        return self.arch.decode(self._engine.read(pc - size, 2 * size) or b"", pc - size).delay_slot
 
     def _stop_for_sigint(self) -> None:
         self._why_stopped = "interrupt"
+        self._disturbed = True
         self._engine.stop()
 
     def _loop(self, target: int, until: int) -> None:
         """Run until `until`, resuming after handled faults and after stops that belonged to an inner run."""
         while True:
-            error = self._engine.start(target, until)
+            error = self._start(target, until & ~self.arch.mode_bits)
             if self._parked is not None:
                 parked, self._parked = self._parked, None
                 self._inner_stop = self._depth > 1
@@ -681,7 +754,7 @@ class UnicornMachine:
             self._bounds.append(0)
             try:
                 self._install_bound_hook()
-                error = self._engine.start(self.arch.same_mode(self._regs, self._read_pc()), 0)
+                error = self._start(self.arch.same_mode(self._regs, self._read_pc()), 0)
             finally:
                 self._bounds.pop()
             self._why_stopped = ""
@@ -722,6 +795,7 @@ class UnicornMachine:
             return
         while not done.wait(0.005):  # a stop before the engine has started is lost, so repeat it
             self._why_stopped = "timeout"
+            self._disturbed = True
             self._engine.stop()
 
     def _install_bound_hook(self) -> None:
@@ -759,6 +833,7 @@ class UnicornMachine:
     def _fault(self, pc: int, fault: Fault) -> int:
         """Report a fault at `pc`. Returns where to go on if a handler has handled it, else raises GuestFault."""
         regs = self._regs
+        home = None if self._sink is None or fault.lost else self._sink.home(pc)
         regs.at(pc)
         try:
             handled = self._sink is not None and self._sink.fault(regs, fault)
@@ -770,7 +845,11 @@ class UnicornMachine:
                 self._write_pc(moved)
         if handled:
             return target if target is not None else self.arch.same_mode(regs, pc)
-        self._raise_fault(pc if moved is None else moved & ~self.arch.mode_bits, fault)
+        if fault.lost:
+            self._pending = True
+            text = f"{fault.text}, here or later: the engine does not say where" if moved is None else fault.text
+            fault = Fault(access=fault.access, trapnr=fault.trapnr, number=fault.number, text=text)
+        self._raise_fault(home if home is not None else pc if moved is None else moved & ~self.arch.mode_bits, fault)
         raise AssertionError
 
     def _raise_fault(self, pc: int, fault: Fault) -> None:
@@ -787,21 +866,48 @@ class UnicornMachine:
 
     def _interrupt_fault(self, number: int) -> Fault:
         guest = self._guest
+        lost = guest.lost_pc and number != guest.number
         if number in guest.arithmetic:
-            return Fault(access="arithmetic", trapnr=8, number=number, text="division or arithmetic error")
+            return Fault(access="arithmetic", trapnr=8, number=number, text="division or arithmetic error", lost=lost)
         if number in guest.undefined:
-            return Fault(access="undefined", trapnr=4, number=number, text="undefined instruction")
+            return Fault(access="undefined", trapnr=4, number=number, text="undefined instruction", lost=lost)
         if number in guest.breakpoints:
-            return Fault(access="trap", trapnr=5, number=number, text="breakpoint instruction of the guest's own")
-        return Fault(access="interrupt", trapnr=5, number=number, text=f"interrupt {number} (no operating system; set machine.interrupt_handler)")
+            return Fault(access="trap", trapnr=5, number=number, text="breakpoint instruction of the guest's own", lost=lost)
+        if number in guest.unaligned:
+            return Fault(access=guest.unaligned[number], trapnr=7, number=number, text="unaligned access", lost=lost)
+        text = f"interrupt {number} (no operating system; set machine.interrupt_handler)"
+        return Fault(access="interrupt", trapnr=5, number=number, text=text, lost=lost)
 
     def _engine_fault(self, error: int, pc: int) -> Fault:
         access, signal = ERRORS.get(error, ("engine", 11))
-        address = pc if access == "fetch" else self._fault_address(pc) if access in ("read", "write") else None
-        return Fault(access=access, address=address, trapnr=signal, text=str(unicorn.UcError(error)))
+        address = pc if access == "fetch" else self._fault_address(pc, access) if access in ("read", "write") else None
+        where = ", in the delay slot of a branch to here, or shortly before" if self._guest.settle and access == "write" and address is None else ""
+        return Fault(access=access, address=address, trapnr=signal, text=f"{unicorn.UcError(error)}{where}")
 
-    def _fault_address(self, pc: int) -> int | None:
+    def _fault_address(self, pc: int, access: str) -> int | None:
         """The engine does not say which address failed: execute the instruction once more under a hook that does."""
+        if not self._guest.settle:
+            seen = self._execute_again(pc)
+            self._write_pc(self.arch.same_mode(self._regs, pc))
+            return seen[0] if seen else None
+        # With delay slots: under the hook nothing may execute in one, and after a store in one pc is the branch's target,
+        # where an innocent instruction stands.
+        in_slot = self._in_delay_slot(pc)
+        if self._engine.read(pc, self.arch.max_insn) is None or (in_slot and (self._depth > 1 or not self._exit)):
+            return None
+        saved = self._engine.save()
+        try:
+            if in_slot:
+                self._run_nop()
+            with self._sealed(access == "write") as sealed:
+                seen = self._execute_again(pc)
+        finally:
+            self._engine.restore(saved)
+            self._engine.discard(saved)
+        return next((a for a in seen if not any(start <= a < start + size for start, size, _ in sealed)), None)
+
+    def _execute_again(self, pc: int) -> list[int]:
+        """Execute an instruction that fails; the addresses that it cannot access."""
         seen: list[int] = []
 
         def on_failure(_uc: int, _access: int, address: int, _size: int, _value: int, _user: int) -> bool:
@@ -812,12 +918,24 @@ class UnicornMachine:
         bounds, self._bounds = self._bounds, []  # max_insns has counted this instruction already
         try:
             insn = self.arch.decode(self._engine.read(pc, self.arch.max_insn) or b"", pc)
-            self._engine.start(self.arch.same_mode(self._regs, pc), insn.next)
+            self._start(self.arch.same_mode(self._regs, pc), insn.next)
         finally:
             self._bounds = bounds
             self._engine.unhook(hook)
-        self._write_pc(self.arch.same_mode(self._regs, pc))
-        return seen[0] if seen else None
+        return seen
+
+    @contextmanager
+    def _sealed(self, needed: bool) -> Iterator[list[tuple[int, int, int]]]:
+        """If needed, nothing can be written in guest memory meanwhile. The ranges that could: (start, size, permissions)."""
+        write = const.UC_PROT_WRITE
+        ranges = [(start, end + 1 - start, perms) for start, end, perms in self.uc.mem_regions() if needed and perms & write]
+        for start, size, perms in ranges:
+            self.uc.mem_protect(start, size, perms & ~write)
+        try:
+            yield ranges
+        finally:
+            for start, size, perms in ranges:
+                self.uc.mem_protect(start, size, perms)
 
     # --- an engine that belongs to somebody else
 
@@ -827,6 +945,8 @@ class UnicornMachine:
 
         def emu_start(begin: int, until: int, timeout: int = 0, count: int = 0) -> None:
             self._depth += 1
+            outer = self._regs._pc, self._regs._target
+            self._regs.at(None)
             self._executable.clear()  # the owner maps memory as he likes
             if self._depth == 1 and self._sink is not None:
                 self._sink.starting()
@@ -836,6 +956,7 @@ class UnicornMachine:
                     if begin < 0:
                         return
             finally:
+                self._regs._pc, self._regs._target = outer
                 self._depth -= 1
 
         self.uc.__dict__["emu_start"] = emu_start
@@ -906,7 +1027,7 @@ def _arch_of(uc: unicorn.Uc) -> str:
     """The architecture of an engine, by its kind and mode."""
     kind, mode = uc.query(const.UC_QUERY_ARCH), uc.query(const.UC_QUERY_MODE)
     for name, guest in GUESTS.items():
-        if (guest.uc_arch, guest.uc_mode) == (kind, mode):
+        if guest.uc_arch == kind and not (guest.uc_mode ^ mode) & ~guest.state_mode and (guest.recognise is None or guest.recognise(uc)):
             return name
     raise Unsupported(f"no architecture for Unicorn's arch {kind} in mode {mode:#x}", hint=f"pass arch=, one of {', '.join(GUESTS)}")
 

@@ -10,6 +10,7 @@ from ._cases import Case, CaseFile, read_cases
 from ._check_arch import check_arch, decode_tables, row_names
 from ._difference import Difference
 from ._recorder import Recorder
+from ._transparency import Comparison, functions, instructions, kprobes_everywhere, kretprobes_everywhere, transparency
 
-__all__ = ["Bench", "Case", "CaseFile", "Difference", "Recorder", "Tally", "check_arch", "decode_tables", "encodings", "read_cases",
-           "row_names"]
+__all__ = ["Bench", "Case", "CaseFile", "Comparison", "Difference", "Recorder", "Tally", "check_arch", "decode_tables", "encodings",
+           "functions", "instructions", "kprobes_everywhere", "kretprobes_everywhere", "read_cases", "row_names", "transparency"]

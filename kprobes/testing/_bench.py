@@ -11,6 +11,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from attrs import define, frozen
@@ -18,7 +19,7 @@ from attrs import define, frozen
 from ..arch._base import Annul, Insn
 from ..core.kprobes import Kprobes
 from ..core.probe import Kprobe
-from ..errors import GuestFault, GuestTimeout, NoMemory
+from ..errors import GuestFault, GuestTimeout, KprobeError, NoMemory
 from ..machine.unicorn import UnicornMachine
 from ..regs import Regs
 from ._cases import CaseFile
@@ -44,12 +45,15 @@ class _Shot:
 @define
 class Tally:
     """How much was proved. runs: pairs of runs compared. faults: of them ending in a fault of the instruction's own.
-    moved: of them leaving for another place than the next instruction. posts: post-handlers seen."""
+    moved: of them leaving for another place than the next instruction. posts: post-handlers seen. boosted, optimized: hits
+    of a probe that took one trap, or none."""
 
     runs: int = 0
     faults: int = 0
     moved: int = 0
     posts: int = 0
+    boosted: int = 0
+    optimized: int = 0
 
 
 class Bench:
@@ -74,6 +78,7 @@ class Bench:
         self._usual = Freezer(self.machine).freeze()
         landing = BASE, BASE + SCENE // 4
         self._states = States(self.machine.regs, (self.data, self.data + DATA), landing, self.file.flags, self.file.keep)
+        self._unmap_rest()
         self._watch = _Watchdog(self.machine)
         self.home, self._mode = BASE + SCENE // 2, 0
         self._image = b""
@@ -81,6 +86,7 @@ class Bench:
         for scene in (BASE, BASE + SCENE):
             self.machine.symbols.add(f"scene_{scene:x}", scene + SCENE // 2, 64)
         self._pad_fault = self._measure_pad()
+        self._map_own_pages()
 
     def close(self) -> None:
         """Take the probe away; the machine goes with it."""
@@ -126,12 +132,13 @@ class Bench:
         watcher = _Watcher()
         probe = Kprobe(addr=self.home | self._mode, pre_handler=watcher.pre)
         self._kprobes.register_kprobe(probe)
-        self._image = self.machine.read(BASE, 2 * SCENE)
         try:
             for post in (False, True):
                 probe.post_handler = watcher.post if post else None
                 for number, (state, before) in enumerate(pairs):
                     watcher.clear(values=number == 0)
+                    self.tally.optimized += probe.optimized
+                    self.tally.boosted += probe.boosted and not probe.optimized
                     after = self._shoot(state, insn, probed=True)
                     here = f"{where}, state {number}{', post_handler' if post else ''}"
                     found = self._compare(before, after, insn, here) + self._handlers(watcher, state, before, insn, post, here)
@@ -142,6 +149,21 @@ class Bench:
         return out
 
     # --- placing it
+
+    def _unmap_rest(self) -> None:
+        """Nothing else is mapped, so nothing else can change: the stack is in `data`, calls end at the exit page only."""
+        for start, end, _ in list(self.machine.uc.mem_regions()):
+            if not any(start <= a <= end for a in (BASE, self.data, self.machine._exit)):
+                self.machine._unmap(start, end + 1 - start)
+
+    def _map_own_pages(self) -> None:
+        """The library's pages are there from the start, so that they make no difference later."""
+        mode = min(self._arch.traps.end)
+        case = next((c for c in self.file.cases if c.outcome == "step" and c.mode == mode), None)
+        if case is not None:
+            self._place(case.code, mode, noise=False)
+            with suppress(KprobeError), self._kprobes.kprobe(addr=self.home | mode):
+                self._kprobes.flush_optimizer()
 
     def _pads(self, mode: int, size: int) -> bytes:
         trap = self._arch.end_bytes(mode)
@@ -222,8 +244,11 @@ class Bench:
         return any(start < insn.addr + insn.size and end > insn.addr for start, end in ranges)
 
     def _jumps_into(self, insn: Insn, target: int | None) -> bool:
-        """True for a branch into its own bytes: where that leads the rehearsal does not know."""
-        return target is not None and insn.addr < target & ~self._arch.mode_bits < insn.addr + insn.size
+        """True for a branch into its own bytes, whose end nobody knows, or into the library's pages."""
+        if target is None:
+            return False
+        to = target & ~self._arch.mode_bits
+        return insn.addr < to < insn.addr + insn.size or any(start <= to < end for start, end, _ in self._kprobes.blacklist)
 
     def _code_is_whole(self, plain: _Shot, insn: Insn) -> bool:
         """False where the instruction has overwritten itself or what follows: that is another program then."""
@@ -244,18 +269,26 @@ class Bench:
         with self._watch:
             end = _ending(lambda: machine.run(max_insns=bound))
         after = registers(machine.regs)
-        data, code = machine.read(self.data, DATA), machine.read(BASE, 2 * SCENE)
+        data, code = machine.read(self.data, DATA), self._scene()
         shot = _Shot(end, after, data if data != self._contents else None, code if code != self._image else None)
         if shot.data is not None or shot.code is not None:
             self._repair()
         return shot
 
+    def _scene(self) -> bytes:
+        """The code as it is beneath the probe."""
+        return self._kprobes._text.read(BASE, 2 * SCENE)
+
     def _repair(self) -> None:
-        """Memory as it was, the probe's breakpoint included."""
+        """Memory as it was; what the probe has put over the code stays."""
         if self.machine.read(self.data, DATA) != self._contents:
             self.machine.write(self.data, self._contents)
-        if self.machine.read(BASE, 2 * SCENE) != self._image:
-            self.machine.patch(BASE, self._image)
+        if self._scene() != self._image:
+            start = BASE
+            for patch in [*self._kprobes._text.patches, None]:
+                end = BASE + 2 * SCENE if patch is None else patch.addr
+                self.machine.patch(start, self._image[start - BASE : end - BASE])
+                start = end if patch is None else patch.addr + len(patch.new)
 
     # --- judging it
 

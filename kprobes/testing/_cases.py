@@ -124,7 +124,7 @@ class _Reader:
         elif word == "mode":
             self._mode = int(rest[0], 0)
         elif word == "include":
-            swap = int(rest[2]) if rest[1:2] == ("swap",) else 1
+            swap = int(rest[2]) if rest[1:2] == ("swap",) else self._swap
             _Reader(file, self._path.parent / rest[0], swap).read()
         else:
             raise ValueError(f"no directive %{word}")

@@ -8,7 +8,7 @@ from functools import partial
 from types import FunctionType, MethodType
 from typing import Any
 
-from ..arch._base import Arch, Insn
+from ..arch._base import Arch, Insn, Jump
 from ..arch._decode import DecodeTable, Row
 from ..errors import GuestFault, KprobeError
 from ..regs import Regs
@@ -160,26 +160,31 @@ def _slots(arch: Arch, rng: random.Random) -> Iterator[str]:
 
 
 def _jump(arch: Arch, rng: random.Random) -> Iterator[str]:
-    if arch.jump is None:
-        return
+    for mode, trap in arch.traps.end.items():
+        jump = arch.jump_in(mode)
+        if jump is not None:
+            step = len(trap) if arch.mode_jumps else arch.insn_align  # modes differ in alignment, and in the size of a trap
+            yield from _jump_in(arch, jump, mode, step)
+
+
+def _jump_in(arch: Arch, jump: Jump, mode: int, step: int) -> Iterator[str]:
     frm = 1 << min(arch.bits - 2, 40)
-    step = max(arch.insn_align, 1)
     for sign in (1, -1):
-        reach = _reach(arch, frm, sign * step)
+        reach = _reach(arch, jump, frm, sign * step)
         for steps in sorted({1 + (sign > 0), reach // 2 or 1, reach}):
-            yield from _jump_goes(arch, frm, frm + sign * step * steps)
+            yield from _jump_goes(arch, jump, mode, frm, frm + sign * step * steps)
         if reach < _farthest(arch):
-            yield from _refuses(arch, frm, frm + sign * step * (reach + 1))
+            yield from _refuses(jump, frm, frm + sign * step * (reach + 1))
 
 
-def _reach(arch: Arch, frm: int, step: int) -> int:
+def _reach(arch: Arch, jump: Jump, frm: int, step: int) -> int:
     """The largest n for which a jump over n steps encodes."""
     low, high = 1, _farthest(arch)
-    if _encodes(arch, frm, frm + step * high):
+    if _encodes(jump, frm, frm + step * high):
         return high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if _encodes(arch, frm, frm + step * middle) else (low, middle)
+        low, high = (middle, high) if _encodes(jump, frm, frm + step * middle) else (low, middle)
     return low
 
 
@@ -188,21 +193,19 @@ def _farthest(arch: Arch) -> int:
     return 1 << min(arch.bits - 3, 38)
 
 
-def _encodes(arch: Arch, frm: int, to: int) -> bool:
-    assert arch.jump is not None
+def _encodes(jump: Jump, frm: int, to: int) -> bool:
     try:
-        arch.jump.encode(frm, to)
+        jump.encode(frm, to)
     except KprobeError:
         return False
     return True
 
 
-def _refuses(arch: Arch, frm: int, to: int) -> Iterator[str]:
+def _refuses(jump: Jump, frm: int, to: int) -> Iterator[str]:
     from ..errors import OutOfReach
 
-    assert arch.jump is not None
     try:
-        arch.jump.encode(frm, to)
+        jump.encode(frm, to)
         yield f"a jump from {frm:#x} to {to:#x} encodes, one step nearer did not"
     except OutOfReach:
         pass
@@ -210,16 +213,14 @@ def _refuses(arch: Arch, frm: int, to: int) -> Iterator[str]:
         yield f"a jump out of reach raises {type(error).__name__}, not OutOfReach"
 
 
-def _jump_goes(arch: Arch, frm: int, to: int) -> Iterator[str]:
-    assert arch.jump is not None
+def _jump_goes(arch: Arch, jump: Jump, mode: int, frm: int, to: int) -> Iterator[str]:
     try:
-        code = arch.jump.encode(frm, to)
+        code = jump.encode(frm, to)
     except KprobeError as error:
         yield f"no jump from {frm:#x} to {to:#x}: {error}"
         return
-    if len(code) != arch.jump.size:
-        yield f"a jump has {len(code)} bytes, not {arch.jump.size}"
-    mode = min(arch.traps.end)
+    if len(code) != jump.size:
+        yield f"a jump has {len(code)} bytes, not {jump.size}"
     insn = arch.decode(code + bytes(2 * arch.max_insn), frm | mode)
     if insn.target is not None and insn.target & ~arch.mode_bits != to:
         yield f"a jump from {frm:#x} to {to:#x} decodes as {insn.name} to {insn.target:#x}"

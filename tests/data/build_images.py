@@ -64,10 +64,12 @@ def programs(target: str, scratch: pathlib.Path) -> dict[str, bytes]:
 
 
 def features(scratch: pathlib.Path) -> dict[str, bytes]:
-    """What only GNU's x86-64 linker makes."""
+    """What only GNU's x86-64 linker makes, and thread-local code."""
     (scratch / "versions").write_text("V1 { global: f; }; V2 { global: *; } V1;")
     build(["gcc", *FLAGS, "-shared", "-fPIC", "image_b.c"], scratch, "libb.so")
-    return {name: build(["gcc", *FLAGS, *arguments], scratch, name) for name, arguments in FEATURES.items()}
+    made = {name: build(["gcc", *FLAGS, *arguments], scratch, name) for name, arguments in FEATURES.items()}
+    thread_local = {f"tls.{target}.o": [*compiler(target), *FLAGS, "-fPIC", "-c", "image_tls.c"] for target in ("riscv64", "aarch64")}
+    return made | {name: build(command, scratch, name) for name, command in thread_local.items()}
 
 
 def relocations(scratch: pathlib.Path) -> dict[str, bytes]:
@@ -79,7 +81,7 @@ def relocations(scratch: pathlib.Path) -> dict[str, bytes]:
         targets, _, source = section.partition("\n")
         (scratch / "rows.s").write_text(f".text\n{source}\n")
         for target in targets.split():
-            modern = ["-mcpu=cortex_a15"] if target == "armeb" else []
+            modern = ["-mcpu=cortex_a15"] if target == "armeb" else ["-fno-pic"] if target in GNU else []
             made[f"{target}.o"] = build([*compiler(target), *modern, "-g0", "-c", "rows.s"], scratch, "rows.o")
             wide = ELFFile(io.BytesIO(made[f"{target}.o"])).elfclass == 64
             defined = [f"--defsym={name}={value}" for name, value in symbols if wide or int(value, 16) < 1 << 32]

@@ -5,7 +5,7 @@
     deep(x) = x + 2           calls twice
     down(n) = n               calls itself n times
     hop(x) = x + 1            a tail call of inc
-    guard(x), middle, throw   guard calls middle calls throw, which leaves straight to the end of guard: a longjmp
+    guard(x) = x, middle, throw   guard calls middle calls throw, which leaves straight to the end of guard: a longjmp
     fetch(p)                  loads a word; its first instruction faults on a bad pointer
     divide(a, b)              its first division faults for b = 0 (not on arm64)
     spin()                    runs for ever
@@ -51,7 +51,7 @@ X86_64 = {
     "hop": "jmp {inc}",
     "guard": "push rbp; mov rbp, rsp; call {middle}; nop; pop rbp; ret",
     "middle": "push rbp; mov rbp, rsp; call {throw}; pop rbp; ret",
-    "throw": "lea rsp, [rsp + 24]; xor eax, eax; jmp {guard} + 9",
+    "throw": "lea rsp, [rsp + 24]; mov rax, rdi; jmp {guard} + 9",
     "fetch": "mov eax, dword ptr [rdi]; ret",
     "divide": "mov rax, rdi; xor edx, edx; div rsi; ret",
     "spin": "nop; jmp {spin}",
@@ -103,20 +103,23 @@ def _operand(word: str, here: int, labels: dict[str, int], *, branch: bool) -> i
 
 
 def assembled(name: str, functions: dict[str, str], base: int) -> tuple[bytes, dict[str, tuple[int, int]]]:
-    """Each function in a cell of its own: (code, symbols with sizes)."""
+    """(code, symbols with sizes). Each function has a cell of its own; PAPER's branches are short, so there they are packed."""
     start = {function: base + CELL * n for n, function in enumerate(functions)}
-    cells, symbols = [], {}
+    if name == "paper":
+        sizes = [len(paper(text, base, dict.fromkeys(functions, base))) for text in functions.values()]
+        start = {function: base + sum(sizes[:n]) for n, function in enumerate(functions)}
+    code, symbols = b"", {}
     for function, text in functions.items():
         addr = start[function]
-        code = paper(text, addr, start) if name == "paper" else assemble(text.format(**{f: hex(a) for f, a in start.items()}), name, addr)
-        assert len(code) <= CELL, function
-        symbols[function] = addr, len(code)
-        cells.append(code.ljust(CELL, b"\0"))
-    return b"".join(cells), symbols
+        body = paper(text, addr, start) if name == "paper" else assemble(text.format(**{f: hex(a) for f, a in start.items()}), name, addr)
+        assert name == "paper" or len(body) <= CELL, function
+        symbols[function] = addr, len(body)
+        code = code.ljust(addr - base, b"\0") + body
+    return code, symbols
 
 
 def paper_machine(cpus: int = 1, **functions: str) -> PaperMachine:
-    """A PaperMachine with these functions: the standard ones if none are given. A cell is 64 bytes."""
+    """A PaperMachine with these functions: the standard ones if none are given."""
     code, symbols = assembled("paper", functions or PAPER, BASE["paper"])
     return PaperMachine(code, symbols=dict(symbols), cpus=cpus)
 
@@ -135,7 +138,7 @@ class Scene:
         unmapped: an address where no memory is.
     """
 
-    unmapped = 0x6000  # below where any machine maps pages of its own accord
+    unmapped = 0x3000  # no machine maps anything here of its own accord
 
     def __init__(self, name: str, **functions: str) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""MIPS release 6: `mips32r6` and `mips32r6el` (o32), `mips64r6` and `mips64r6el` (n64). See _mips.py.
+"""MIPS release 6, for mips.py. See _mips.py for what it shares with its elders.
 
 Release 6 took away branch likely, the condition codes and half of the branch-and-link instructions, and brought compact
 branches, which have no delay slot, and pc-relative loads. Software must not put a branch behind a conditional compact branch
@@ -36,6 +36,8 @@ from ._mips import (
     sr,
     word,
 )
+
+RETURN = 0b110110_00000_11111 << 16  # JIC ra, 0: as a return does it, without a delay slot
 
 # --- conditions
 
@@ -201,9 +203,6 @@ def jump(order: Order, mask: int, frm: int, to: int) -> bytes:
 
 
 def release6(name: str, bits: int, order: Order) -> Arch:
+    """One word size and byte order of release 6."""
     mask = (1 << bits) - 1
-    return mips(name, bits, order, r6_rows(Targets(mask), bits), registers(bits), Jump(size=4, encode=partial(jump, order, mask)))
-
-
-ARCHES = (release6("mips32r6", 32, Order.BIG), release6("mips32r6el", 32, Order.LITTLE),
-          release6("mips64r6", 64, Order.BIG), release6("mips64r6el", 64, Order.LITTLE))  # fmt: skip
+    return mips(name, bits, order, r6_rows(Targets(mask), bits), registers(bits), Jump(size=4, encode=partial(jump, order, mask)), RETURN)

@@ -1,0 +1,195 @@
+"""transparency(): whole runs with and without probes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from attrs import frozen
+
+from ..core.kprobes import Kprobes
+from ..core.probe import Kprobe, Kretprobe, Probe
+from ..errors import GuestFault, KprobeError, NotAnInstruction, Unprobeable
+from ..symbols import Symbol
+from ._difference import Difference, Ending, compare_bytes, compare_endings, compare_registers, ending, registers
+
+Run = Callable[[Any], Any]
+Memory = dict[tuple[int, int], bytes]
+PAGE = 4096
+
+
+@frozen
+class Snapshot:
+    """A machine at rest: its registers, and its memory by (start, end)."""
+
+    registers: dict[str, int]
+    memory: Memory
+
+
+def snapshot(machine: Any) -> Snapshot:
+    """Registers and all mapped memory of a machine."""
+    return Snapshot(registers(machine.regs), {r: machine.read(r[0], r[1] - r[0]) for r in regions(machine)})
+
+
+def regions(machine: Any) -> list[tuple[int, int]]:
+    """What is mapped, as sorted (start, end), from `machine.uc` or, where there is none, `machine.snapshot()`."""
+    if hasattr(machine, "uc"):
+        return sorted((start, end + 1) for start, end, _ in machine.uc.mem_regions())
+    return sorted((page, page + len(data)) for page, data in machine.snapshot().items())
+
+
+class Comparison:
+    """One run of one machine, repeated with probes as often as you like; memory and registers are put back in between.
+
+    Attributes:
+        machine, kprobes: what the probes are registered with. plain: how the run ends without probes.
+    """
+
+    def __init__(self, machine: Any, run: Run) -> None:
+        """run(machine) does something with the guest and returns what is to be compared; GuestFaults are compared too."""
+        self.machine = machine
+        self._run = run
+        self.kprobes = Kprobes(machine)
+        self._start = snapshot(machine)
+        self.plain = ending(lambda: run(machine))
+        self._after = snapshot(machine)
+        self._put_back()
+
+    def close(self) -> None:
+        """Take the subsystem away; the machine stays."""
+        self.kprobes.close()
+
+    @contextmanager
+    def probed(self, probes: Sequence[Probe]) -> Iterator[Comparison]:
+        """While inside, the probes are registered: several again() in a row save registering thousands each time."""
+        self.kprobes.register_all(probes)
+        try:
+            yield self
+        finally:
+            self.kprobes.unregister_all([p for p in probes if p.registered])
+
+    def again(self, where: str = "") -> list[Difference]:
+        """Run once more, with whatever is registered now: what differs from the run without probes."""
+        end = ending(lambda: self._run(self.machine))
+        out = compare_endings(self.plain, end, where)
+        out += compare_registers(self._after.registers, registers(self.machine.regs), where)
+        out += self._compare_memory(where)
+        self._put_back()
+        return out
+
+    def with_probes(self, probes: Sequence[Probe], where: str = "") -> list[Difference]:
+        """Register, run, unregister: what differs. After that the guest's text must be its own again."""
+        with self.probed(probes):
+            out = self.again(where)
+        return out + self.text_changed(f"{where}, after unregistration")
+
+    def _own(self) -> list[tuple[int, int]]:
+        return [(start, end) for start, end, name in self.kprobes.blacklist if name == "kprobe_insn_page"]
+
+    def _memory(self) -> Memory:
+        """Memory with our patches seen through, without our pages."""
+        own = self._own()
+        read = self.kprobes._text.read
+        return {(a, b): read(a, b - a) for a, b in regions(self.machine) if not any(start <= a < end for start, end in own)}
+
+    def _compare_memory(self, where: str) -> list[Difference]:
+        now = self._memory()
+        out = [] if now.keys() == self._after.memory.keys() else [Difference("mappings", _show(self._after.memory), _show(now), where)]
+        sp = self.machine.regs.sp
+        for (start, end), plain in self._after.memory.items():
+            skip = max(sp - start, 0) if start <= sp < end else 0  # below sp is nobody's: trampolines' addresses may lie there
+            if (start, end) in now:
+                out += compare_bytes(start + skip, plain[skip:], now[start, end][skip:], where)
+        return out
+
+    def text_changed(self, where: str = "unregistered") -> list[Difference]:
+        """What is not as it was in executable memory, breakpoints included."""
+        out = []
+        for (start, end), plain in self._start.memory.items():
+            if self.machine.executable(start):
+                try:
+                    out += compare_bytes(start, plain, self.machine.read(start, end - start), where)
+                except GuestFault:
+                    out.append(Difference(f"mapping {start:#x}-{end:#x}", "there", "gone", where))
+        return out
+
+    def _put_back(self) -> None:
+        """Memory and registers as at the start; breakpoints stay."""
+        now = self._memory()
+        changed = [(r, data) for r, data in self._start.memory.items() if now.get(r) != data]
+        covered = {a for p in self.kprobes._text.patches for a in range(p.addr, p.addr + len(p.new))} if changed else set()
+        for (start, end), data in changed:
+            self._write(start, now.get((start, end), b""), data, covered)
+        regs = self.machine.regs
+        for name, value in self._start.registers.items():
+            if regs[name] != value:
+                regs[name] = value
+
+    def _write(self, start: int, now: bytes, then: bytes, covered: set[int]) -> None:
+        """Put back the pages that changed; those with patches of ours byte by byte around them."""
+        for at in range(0, len(then), PAGE):
+            old, new = now[at : at + PAGE], then[at : at + PAGE]
+            if old == new:
+                continue
+            if covered.isdisjoint(range(start + at, start + at + PAGE)):
+                self.machine.write(start + at, new)
+                continue
+            for n in (n for n, byte in enumerate(new) if old[n : n + 1] != bytes([byte]) and start + at + n not in covered):
+                self.machine.write(start + at + n, new[n : n + 1])
+
+
+def _show(memory: Memory) -> str:
+    return " ".join(f"{start:#x}-{end:#x}" for start, end in memory)
+
+
+def transparency(make_machine: Callable[[], Any], run: Run, probes: Callable[[Any], Sequence[Probe]], where: str = "") -> list[Difference]:
+    """Run a guest without probes and with `probes(machine)`: what differs in its registers, its memory (the stack above the
+    stack pointer; the library's own pages are not the guest's), in what `run(machine)` returns and in how it faults.
+    """
+    comparison = Comparison(make_machine(), run)
+    try:
+        return comparison.with_probes(probes(comparison.machine), where)
+    finally:
+        comparison.close()
+
+
+def functions(machine: Any) -> list[Symbol]:
+    """The main image's functions that have a size, one symbol for each address."""
+    found = {s.address: s for s in machine.symbols if s.kind == "func" and s.size and not s.module}
+    return [found[address] for address in sorted(found)]
+
+
+def instructions(kprobes: Kprobes, symbol: Symbol) -> list[int]:
+    """Addresses in a function, mode bits included, where a kprobe may be registered."""
+    out = []
+    for insn in kprobes._survey.instructions(symbol):
+        try:
+            kprobes._survey.at(insn.addr, symbol.mode, symbol)
+        except (Unprobeable, NotAnInstruction):
+            continue
+        out.append(insn.addr | symbol.mode)
+    return out
+
+
+def kprobes_everywhere(kprobes: Kprobes, symbols: Iterable[Symbol], pre_handler: Any = None) -> list[Probe]:
+    """A kprobe for every instruction of these functions that may be probed."""
+    return [Kprobe(addr=address, pre_handler=pre_handler) for symbol in symbols for address in instructions(kprobes, symbol)]
+
+
+def kretprobes_everywhere(kprobes: Kprobes, symbols: Iterable[Symbol], **fields: Any) -> list[Probe]:
+    """A kretprobe for every one of these functions that may have one."""
+    out: list[Probe] = []
+    for symbol in symbols:
+        probe = Kretprobe(addr=symbol.address | symbol.mode, **fields)
+        try:
+            kprobes.register_kretprobe(probe)
+        except KprobeError:
+            continue
+        kprobes.unregister_kretprobe(probe)
+        out.append(probe)
+    return out
+
+
+__all__ = ["Comparison", "Ending", "Snapshot", "functions", "instructions", "kprobes_everywhere", "kretprobes_everywhere", "snapshot",
+           "transparency"]

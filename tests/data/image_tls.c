@@ -1,0 +1,3 @@
+/* Thread-local code in a relocatable file. */
+extern __thread int mine;
+int f(int x) { return mine + x; }

@@ -1,0 +1,283 @@
+"""What every architecture must be able to do, on compiled code. A power that an architecture lacks is a blank with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from arches import RUNNABLE, programs_of
+
+from kprobes import DIVERTED, GuestFault, Jprobe, Kprobe, Kprobes, Kretprobe, UnicornMachine
+from kprobes.conformance import Conformance
+from kprobes.testing import Recorder, instructions
+
+pytestmark = pytest.mark.quick
+PAIRS = [pytest.param(arch, path, id=path.stem) for arch in RUNNABLE for path in programs_of(arch) if path.stem.endswith("-O2")]
+ARGS = tuple(3 + 1000 * n for n in range(12))
+SUM = sum((n + 1) * value for n, value in enumerate(ARGS))
+MASK = 0xFFFFFFFF
+NOWHERE = 0x6660  # nothing is mapped there
+
+
+class Guest:
+    """A program, probed."""
+
+    def __init__(self, arch: str, path: Path, conformance: Conformance) -> None:
+        self.machine = UnicornMachine.load(path)
+        self.kprobes = Kprobes(self.machine)
+        self.name, self.arch = arch, self.machine.arch
+        self._conformance = conformance
+
+    def sum(self) -> int:
+        """sum_of_12(3, 1003, ...): a + 2b + 3c + ..., most of its arguments on the stack."""
+        return self.machine.call("sum_of_12", *ARGS) & MASK
+
+    def proves(self, capability: str, count: int = 1) -> None:
+        self._conformance(self.name, capability, count)
+
+    def lacks(self, power: Any, capability: str, reason: str) -> None:
+        """Skip where a power is None."""
+        if power is None:
+            self._conformance.blank(self.name, capability, reason)
+            pytest.skip(reason)
+
+    def entry(self) -> int:
+        symbol = self.machine.symbols["sum_of_12"]
+        return self.arch.code_address(symbol.address | symbol.mode, self.machine.read).addr
+
+    def places(self, name: str) -> list[int]:
+        return instructions(self.kprobes, self.machine.symbols[name])
+
+
+@pytest.fixture
+def guest(arch: str, path: Path, conformance: Conformance) -> Iterator[Guest]:
+    made = Guest(arch, path, conformance)
+    made.lacks(made.arch.abi, "kprobe", "no Abi: functions cannot be called")
+    made.lacks(made.arch.linkage, "kprobe", "no Linkage: functions cannot be called")
+    yield made
+    made.kprobes.close()
+    assert made.sum() == SUM, "the guest is not as it was"
+    made.machine.close()
+
+
+each_program = pytest.mark.parametrize(("arch", "path"), PAIRS)
+
+
+@each_program
+def test_kprobe(guest: Guest) -> None:
+    log = Recorder("pc")
+    with guest.kprobes.kprobe("sum_of_12", pre_handler=log.pre("a")) as p:
+        assert guest.sum() == SUM
+        assert guest.sum() == SUM
+        assert (p.nhit, p.nmissed) == (2, 0)
+    assert log.take() == [f"pre a pc={guest.entry():#x}"] * 2
+    assert guest.sum() == SUM
+    assert not log.lines
+    guest.proves("kprobe")
+
+
+@each_program
+def test_colocated(guest: Guest) -> None:
+    log = Recorder()
+    probes = [log.both(name, symbol_name="sum_of_12") for name in "abc"]
+    guest.kprobes.register_kprobes(probes)
+    assert guest.sum() == SUM
+    assert log.take() == ["pre c", "pre b", "pre a", "post c", "post b", "post a"]
+    guest.kprobes.disable_kprobe(probes[1])
+    guest.kprobes.unregister_kprobe(probes[2])
+    assert guest.sum() == SUM
+    assert log.take() == ["pre a", "post a"]
+    guest.proves("colocated")
+
+
+@each_program
+def test_post(guest: Guest) -> None:
+    """On every instruction of the function: each post-handler stands where the next pre-handler is going to."""
+    log = Recorder("pc")
+    probes = [log.both("x", addr=address) for address in guest.places("sum_of_12")]
+    guest.kprobes.register_kprobes(probes)
+    assert guest.sum() == SUM
+    pres = [line.rpartition("=")[2] for line in log.lines if line.startswith("pre")]
+    posts = [line.rpartition("=")[2] for line in log.lines if line.startswith("post")]
+    assert len(pres) == len(posts) >= 3
+    known = {hex(p.address or 0) for p in probes}
+    assert [a for a in posts[:-1] if a in known] == [b for a, b in zip(posts, pres[1:], strict=False) if a in known]
+    guest.proves("post", len(posts))
+
+
+@each_program
+def test_nested(guest: Guest) -> None:
+    """A handler calls guest code: the probe there is missed, the result and the outer call are right."""
+    inner, results = Kprobe(symbol_name="sum_of_12", pre_handler=lambda p, regs: None), []
+    guest.kprobes.register_kprobe(inner)
+    with guest.kprobes.kprobe("fib", pre_handler=lambda p, regs: results.append(guest.sum())) as outer:
+        assert guest.machine.call("fib", 1) == 1
+    assert (results, inner.nhit, inner.nmissed, outer.nhit) == ([SUM], 0, 1, 1)
+    assert guest.sum() == SUM
+    assert inner.nhit == 1
+    guest.proves("nested")
+
+
+@each_program
+def test_return_probe(guest: Guest) -> None:
+    seen: list[tuple[int, int]] = []
+
+    def entry(ri: Any, regs: Any) -> None:
+        ri.data["first"] = regs.arg(0) & MASK
+
+    r = Kretprobe(symbol_name="sum_of_12", entry_handler=entry, handler=lambda ri, regs: seen.append((ri.data["first"], regs.return_value & MASK)))
+    guest.kprobes.register_kretprobe(r)
+    assert guest.sum() == SUM
+    assert (seen, r.nmissed, r.nreturned) == ([(ARGS[0], SUM)], 0, 1)
+    guest.proves("return probe")
+
+
+@each_program
+def test_return_value_can_be_replaced(guest: Guest) -> None:
+    def replace(ri: Any, regs: Any) -> None:
+        regs.return_value = 77
+
+    with guest.kprobes.kretprobe("sum_of_12", handler=replace):
+        assert guest.sum() == 77
+    guest.proves("return probe")
+
+
+@each_program
+def test_return_address(guest: Guest) -> None:
+    """The true caller is seen through a return probe on the same function."""
+    plain: list[int] = []
+    with guest.kprobes.kprobe("sum_of_12", pre_handler=lambda p, regs: plain.append(regs.return_address)):
+        guest.machine.call("test_many_args", 1)
+        with guest.kprobes.kretprobe("sum_of_12", handler=lambda ri, regs: None):
+            guest.machine.call("test_many_args", 1)
+    assert len(plain) % 2 == 0
+    assert plain[: len(plain) // 2] == plain[len(plain) // 2 :] != []
+    assert guest.machine.symbols.at(plain[0] & ~guest.arch.mode_bits)[0].name == "test_many_args"
+    guest.proves("return probe")
+
+
+@each_program
+def test_arguments(guest: Guest) -> None:
+    """Those in registers, and those on the stack: read, and replaced one by one."""
+    assert guest.arch.abi is not None
+    count, seen = len(guest.arch.abi.args), []
+    with guest.kprobes.kprobe("sum_of_12", pre_handler=lambda p, regs: seen.append([regs.arg(n) & MASK for n in range(12)])):
+        assert guest.sum() == SUM
+    assert seen == [list(ARGS)]
+    for n in range(12):
+        with guest.kprobes.kprobe("sum_of_12", pre_handler=lambda p, regs, n=n: regs.set_arg(n, ARGS[n] + 1)):
+            assert guest.sum() == SUM + n + 1
+    if count:
+        guest.proves("arguments", min(count, 12))
+    else:
+        guest._conformance.blank(guest.name, "arguments", "this calling convention passes every argument on the stack")
+    guest.proves("stack arguments", 12 - count)
+
+
+@each_program
+def test_jprobe(guest: Guest) -> None:
+    log = Recorder()
+    seen: list[tuple[int, ...]] = []
+
+    def mirror(a: int, b: int, c: int, d: int, e: int, f: int, g: int, h: int, i: int, j: int, k: int, last: int) -> None:
+        seen.append(tuple(v & MASK for v in (a, b, c, d, e, f, g, h, i, j, k, last)))
+
+    guest.kprobes.register_jprobe(Jprobe(symbol_name="sum_of_12", entry=mirror))
+    guest.kprobes.register_kprobe(Kprobe(symbol_name="sum_of_12", pre_handler=log.pre("a")))
+    assert guest.sum() == SUM
+    assert (seen, log.lines) == ([ARGS], ["pre a"])
+    guest.proves("jprobe")
+
+
+@each_program
+def test_guest_jprobe(guest: Guest) -> None:
+    """The mirror is guest code: it runs on a copy, the target's arguments stay."""
+    mirrored: list[int] = []
+    guest.kprobes.register_jprobe(Jprobe(symbol_name="sum_of_12", entry="fib"))
+    with guest.kprobes.kprobe("fib", pre_handler=lambda p, regs: mirrored.append(1)) as p:
+        assert guest.sum() == SUM
+        assert (mirrored, p.nmissed > 0) == ([], True)
+    guest.proves("jprobe")
+
+
+@each_program
+@pytest.mark.parametrize("post", [False, True], ids=["fast", "post"])
+def test_fault_is_at_home(guest: Guest, post: bool) -> None:
+    """A displaced instruction faults as it does in its place; its fault_handler may repair the cause and try again."""
+    machine = guest.machine
+    with pytest.raises(GuestFault) as plain:
+        machine.call("strlen", NOWHERE)
+    log = Recorder("pc")
+    probes = [Kprobe(addr=address, pre_handler=lambda p, regs: None, fault_handler=log.fault("x"), post_handler=log.post("x") if post else None)
+              for address in guest.places("strlen")]
+    guest.kprobes.register_kprobes(probes)
+    for _ in range(2):
+        log.take()
+        with pytest.raises(GuestFault) as probed:
+            machine.call("strlen", NOWHERE)
+        facts = [(e.value.access, e.value.address, e.value.pc, e.value.symbol) for e in (plain, probed)]
+        assert facts[0] == facts[1]
+        assert [line for line in log.lines if line.startswith("fault")][0].endswith(f" pc={plain.value.pc:#x}")
+    assert machine.call("strlen", b"seven..") == 7
+    guest.proves("fault", 2)
+
+
+@each_program
+def test_divert(guest: Guest) -> None:
+    """A pre-handler sends the guest elsewhere: the function is replaced."""
+
+    def replace(p: Any, regs: Any) -> int:
+        regs.return_value = 4242
+        regs.go(guest.arch.linkage.get(regs))
+        if guest.arch.linkage.pushed:
+            regs.sp += guest.arch.linkage.pushed
+        return DIVERTED
+
+    log = Recorder()
+    with guest.kprobes.kprobe("sum_of_12", pre_handler=replace, post_handler=log.post("never")) as p:
+        assert guest.sum() == 4242
+        assert (p.nhit, log.lines) == (1, [])
+    guest.proves("divert")
+
+
+@each_program
+def test_boost(guest: Guest) -> None:
+    """Without a post_handler, a hit of a straight-line instruction takes one trap."""
+    guest.lacks(guest.arch.jump, "boost", "no Jump: no instruction that changes nothing but pc")
+    probes = [Kprobe(addr=a, pre_handler=lambda p, regs: None) for a in guest.places("sum_of_12") if guest.kprobes.check(a).boostable]
+    assert probes
+    guest.kprobes.optimization = False
+    guest.kprobes.register_kprobes(probes)
+    assert guest.sum() == SUM
+    boosted = [p for p in probes if p.boosted]
+    assert all(p.nhit == 1 for p in boosted)
+    assert len(boosted) == len(probes)
+    boosted[0].post_handler = lambda p, regs, flags: None
+    assert not boosted[0].boosted
+    guest.proves("boost", len(boosted))
+
+
+@each_program
+def test_optimize(guest: Guest, arch: str) -> None:
+    """A jump takes the breakpoint's place, and handlers run all the same."""
+    guest.lacks(guest.arch.jump, "optimize", "no Jump: no instruction that changes nothing but pc")
+    done = 0
+    for address in guest.places("sum_of_12"):
+        hits: list[int] = []
+        with guest.kprobes.kprobe(addr=address, pre_handler=lambda p, regs: hits.append(regs.pc)) as p:
+            guest.kprobes.flush_optimizer()
+            jump = p.optimized
+            assert bool(p.why_not_optimized) != jump
+            assert [guest.sum(), guest.sum()] == [SUM, SUM]
+            assert hits == [p.address] * 2
+            assert p.optimized == jump
+            done += jump
+    if not done:
+        reason = "the jump does not fit over any instruction of the function tried"
+        guest._conformance.blank(arch, "optimize", reason)
+        pytest.skip(reason)
+    guest.proves("optimize", done)
+
+

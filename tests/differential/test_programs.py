@@ -1,0 +1,157 @@
+"""Compiled programs with a probe on every instruction of every function: the results are the documented ones, and memory and
+registers are as without probes.
+
+All probes at once, with boosted and optimized hits and then with post-handlers; a sample of them one at a time; a return
+probe on every function.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from arches import PROGRAMS, RUNNABLE, expected, integer, limits, programs_of, results
+
+from kprobes import Kprobe, UnicornMachine
+from kprobes.conformance import Conformance
+from kprobes.core.probe import Probe
+from kprobes.testing import Comparison, functions, instructions, kprobes_everywhere, kretprobes_everywhere
+
+PAIRS = [pytest.param(arch, path, id=path.stem) for arch in RUNNABLE for path in programs_of(arch)]
+SEEDS = expected()["seeds"]
+SAMPLE = 120  # instructions probed one at a time, per program
+REFUSED = 0.06  # of a program's instructions may be refused: a library that refuses is transparent, too
+MASK = 0xFFFFFFFF
+
+
+class Program:
+    """A loaded program and what its test functions must return."""
+
+    def __init__(self, path: Path) -> None:
+        self.machine = UnicornMachine.load(path)
+        self.results = results(path.stem, self.machine)
+        #: run_all calls every other function; where it cannot run, the others are called one by one
+        self.names = ["run_all"] if "run_all" in self.results else list(self.results)
+
+    def run(self, machine: UnicornMachine, which: int) -> dict[str, int]:
+        """Results for one seed."""
+        return {name: machine.call(name, integer(machine.arch, SEEDS[which])) & MASK for name in self.names}
+
+    def wanted(self, which: int) -> dict[str, int]:
+        return {name: self.results[name][which] for name in self.names}
+
+    def compare(self, which: int) -> Comparison:
+        comparison = Comparison(self.machine, lambda machine: self.run(machine, which))
+        assert comparison.plain.result == self.wanted(which), "wrong even without probes"
+        return comparison
+
+
+@pytest.fixture
+def program(path: Path) -> Iterator[Program]:
+    with_machine = Program(path)
+    yield with_machine
+    with_machine.machine.close()
+
+
+def text(differences: list[Any]) -> str:
+    return "\n".join(map(str, differences[:10]))
+
+
+def hits(probes: list[Probe]) -> int:
+    return sum(p.nhit for p in probes)
+
+
+@pytest.mark.parametrize(("arch", "path"), PAIRS)
+def test_every_instruction_at_once(arch: str, path: Path, program: Program, conformance: Conformance) -> None:
+    comparison = program.compare(1)
+    symbols = functions(program.machine)
+    probes = kprobes_everywhere(comparison.kprobes, symbols)
+    total = sum(len(comparison.kprobes._survey.instructions(s)) for s in symbols)
+    assert len(probes) >= (1 - REFUSED) * total, f"{total - len(probes)} of {total} instructions are refused"
+    with comparison.probed(probes):
+        assert not (found := comparison.again("all")), text(found)
+        before, boosted, optimized = hits(probes), sum(p.boosted for p in probes), sum(p.optimized for p in probes)
+        posts = Counter()
+        for probe in probes:
+            probe.post_handler = posts
+        assert not (found := comparison.again("all, with post_handlers")), text(found)
+        assert hits(probes) - before == before == posts.count, "not every hit ran its handlers"
+        assert not any(p.nmissed for p in probes)
+    assert not (found := comparison.text_changed()), text(found)
+    assert before > len(probes) / 2, "the program runs too little of itself"
+    for capability, count in {"real program": len(probes), "post": posts.count, "boost": boosted, "optimize": optimized}.items():
+        if count:
+            conformance(arch, capability, count)
+
+
+class Counter:
+    """A post_handler that counts."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, p: Any, regs: Any, flags: int) -> None:
+        self.count += 1
+
+
+@pytest.mark.parametrize(("arch", "path"), PAIRS)
+def test_one_instruction_at_a_time(arch: str, path: Path, program: Program) -> None:
+    comparison = program.compare(2)
+    rng = random.Random(path.stem)
+    places = [(s, a) for s in functions(program.machine) for a in instructions(comparison.kprobes, s)]
+    for number, (symbol, address) in enumerate(rng.sample(places, min(SAMPLE, len(places)))):
+        post = (lambda p, regs, flags: None) if number % 2 else None
+        where = f"{symbol.name}+{(address & ~symbol.mode) - symbol.address:#x}{' post' if post else ''}"
+        probe = Kprobe(addr=address, post_handler=post, optimize=number % 4 < 2)
+        assert not (found := comparison.with_probes([probe], where)), text(found)
+
+
+@pytest.mark.parametrize(("arch", "path"), PAIRS)
+def test_return_probe_on_every_function(arch: str, path: Path, program: Program, conformance: Conformance) -> None:
+    """The results stay, every call is followed to its return, and the return handler sees the value the caller gets."""
+    if program.machine.arch.linkage is None:
+        conformance.blank(arch, "return probe", "no Linkage: the architecture does not say where a call leaves its return address")
+        pytest.skip("no linkage")
+    comparison = program.compare(3)
+    values: dict[int, list[int]] = defaultdict(list)
+    symbols = [s for s in functions(program.machine) if s.name not in NO_RETURN]
+    probes = kretprobes_everywhere(comparison.kprobes, symbols, maxactive=4000,
+                                   handler=lambda ri, regs: values[ri.rp.address].append(regs.return_value & MASK))
+    assert len(probes) > 0.9 * len(symbols)
+    with comparison.probed(probes):
+        assert not (found := comparison.again("return probes")), text(found)
+        assert not any(p.nmissed or p.entry_nmissed for p in probes)
+        assert sum(p.nhit for p in probes) > len(probes)
+        lost = sum(p.nhit - p.nreturned for p in probes)
+        assert not lost or "test_setjmp" in program.machine.symbols, "calls whose return was not seen"
+        values.clear()
+        for name, wanted in program.results.items():
+            assert program.machine.call(name, integer(program.machine.arch, SEEDS[3])) & MASK == wanted[3], name
+            assert values[program.machine.symbols[name].address][-1] == wanted[3], f"{name}: the handler saw another value"
+    assert not (found := comparison.text_changed()), text(found)
+    conformance(arch, "return probe", len(probes))
+
+
+#: Never return, or not where they were called.
+NO_RETURN = {"_start", "my_longjmp", "longjmp"}
+
+
+@pytest.mark.parametrize(("arch", "path"), PAIRS)
+def test_every_function_by_itself(arch: str, path: Path, program: Program) -> None:
+    """Each test function with probes on all its own instructions, for two seeds."""
+    which = {0: SEEDS[0], 5: SEEDS[5]}
+    comparison = program.compare(0)
+    for name, wanted in program.results.items():
+        with comparison.probed(kprobes_everywhere(comparison.kprobes, [program.machine.symbols[name]])):
+            got = {n: program.machine.call(name, integer(program.machine.arch, seed)) & MASK for n, seed in which.items()}
+        assert got == {n: wanted[n] for n in which}, name
+
+
+def test_limits_are_of_programs() -> None:
+    """engine_limits.json names programs and functions that there are."""
+    for path in (PROGRAMS / "bin").glob("*.elf"):
+        assert set(limits(path.stem)) <= {*expected()["tests"], "run_all"}
