@@ -1,6 +1,102 @@
-"""Linux's kprobes for guest code, on every instruction set."""
+"""Linux's kprobes for guest code, on every instruction set.
 
-from .core.kprobes import Kprobes, Verdict
-from .core.probe import DIVERTED, Jprobe, Kprobe, Kretprobe, KretprobeInstance
-from .errors import *
+    from kprobes import Kprobe, Kprobes, UnicornMachine
+
+    m = UnicornMachine.load("examples/demo.x86_64")
+    with Kprobes(m) as k:
+        k.register_kprobe(Kprobe(symbol_name="crc32", pre_handler=lambda p, regs: print(regs.arg(2))))
+        m.call("crc32", 0, b"hello", 5)
+"""
+
+from importlib.metadata import PackageNotFoundError, version
+
+from .arch import get as get_arch
+from .arch import names as arch_names
+from .core.kprobes import Kprobes
+from .core.listing import Listed
+from .core.probe import DIVERTED, Jprobe, Kprobe, Kretprobe, KretprobeInstance, Probe
+from .core.text import TextOverwritten
+from .core.verdict import Verdict
+from .errors import (
+    AlreadyRegistered,
+    AmbiguousSymbol,
+    BadLocation,
+    Blacklisted,
+    EventError,
+    Gone,
+    GuestFault,
+    GuestTimeout,
+    ImageError,
+    JprobeExists,
+    KprobeError,
+    NoMemory,
+    NotAnInstruction,
+    NotFunctionEntry,
+    NotRegistered,
+    NotText,
+    OutOfReach,
+    ReentryError,
+    TooBig,
+    UnknownRegister,
+    UnknownSymbol,
+    Unprobeable,
+    Unsupported,
+)
+from .machine._base import Fault, Machine, Sink
 from .machine.unicorn import UnicornMachine
+from .regs import Regs, instruction_pointer, kernel_stack_pointer, regs_get_kernel_argument, regs_return_value
+from .symbols import Symbol, Symbols
+
+try:
+    __version__ = version("kprobes")
+except PackageNotFoundError:  # run from a checkout that is not installed
+    __version__ = "0+unknown"
+
+__all__ = [
+    "DIVERTED",
+    "AlreadyRegistered",
+    "AmbiguousSymbol",
+    "BadLocation",
+    "Blacklisted",
+    "EventError",
+    "Fault",
+    "Gone",
+    "GuestFault",
+    "GuestTimeout",
+    "ImageError",
+    "Jprobe",
+    "JprobeExists",
+    "Kprobe",
+    "KprobeError",
+    "Kprobes",
+    "Kretprobe",
+    "KretprobeInstance",
+    "Listed",
+    "Machine",
+    "NoMemory",
+    "NotAnInstruction",
+    "NotFunctionEntry",
+    "NotRegistered",
+    "NotText",
+    "OutOfReach",
+    "Probe",
+    "ReentryError",
+    "Regs",
+    "Sink",
+    "Symbol",
+    "Symbols",
+    "TextOverwritten",
+    "TooBig",
+    "UnicornMachine",
+    "UnknownRegister",
+    "UnknownSymbol",
+    "Unprobeable",
+    "Unsupported",
+    "Verdict",
+    "arch_names",
+    "get_arch",
+    "instruction_pointer",
+    "kernel_stack_pointer",
+    "regs_get_kernel_argument",
+    "regs_return_value",
+]

@@ -216,11 +216,13 @@ def _places(machine: UnicornMachine, k: Kprobes, place: str | None) -> Iterator[
         return
     first = k.check(place)  # refuses what is no place at all
     symbol, offset = machine.symbols.at(first.addr)
-    yield symbol, iter([first.addr]) if offset or "+" in place else _instructions(machine, k, symbol)
+    start = machine.arch.code_address(symbol.address | symbol.mode, machine.read)
+    yield symbol, iter([first.addr]) if offset not in (0, start.local) or "+" in place else _instructions(machine, k, symbol)
 
 
 def _instructions(machine: UnicornMachine, k: Kprobes, symbol: Symbol) -> Iterator[int]:
-    address, end = k.check(symbol.address | symbol.mode).addr, machine.symbols.extent(symbol)
+    address = k.check(symbol.address | symbol.mode).addr
+    end = machine.symbols.extent(machine.symbols.covering(address) or symbol)
     while address < end:
         yield address
         address += k.check(address).size or machine.arch.insn_align

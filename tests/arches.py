@@ -32,7 +32,7 @@ def cases_of(arch: str) -> CaseFile:
 
 
 #: Programs whose name is not the architecture that runs them.
-ARCH_OF_PROGRAM = {"armhf": "arm", "thumb": "arm"}
+ARCH_OF_PROGRAM = {"armhf": "arm", "thumb": "arm", "ppc64v1": "ppc64"}
 
 
 def programs_of(arch: str) -> list[Path]:

@@ -221,19 +221,24 @@ def coprocessor(row: Callable[..., Row], prefix: str, doubles: int, *, based: bo
     yield row(prefix + "110 - - - - - 1111 ---- kkkk --------", "LDC, STC literal", reject="a coprocessor's transfer relative to pc",
               when=lambda k, **_: k not in {10, 11})  # fmt: skip
     yield row(prefix + "1100 010 - nnnn tttt ---- ---- ----", "MCRR, MRRC", reject=UNPREDICTABLE, when=pc_used)
-    yield row(prefix + "1100 010 0 ---- ---- 111- ---- ----", "MCRR to system", reject=PRIVILEGED)  # cp14, cp15
+    yield row(prefix + "110- ---- ---- ---- 111- ---- ----", "LDC, STC, MCRR of the system", reject=PRIVILEGED)  # cp14, cp15
+    yield row(prefix + "1100 0101 nnnn tttt 111- ---- ----", "MRRC of the system", extra=not_pc)
     yield row(prefix + "1110 ---0 ---- tttt ---- ---1 ----", "MCR", reject=UNPREDICTABLE, when=pc_used)
     yield row(prefix + "1110 ---1 ---- 1111 101- ---1 ----", "VMOV to pc", reject=UNPREDICTABLE)
     yield row(prefix + "1110 1111 0001 1111 1010 0001 0000", "VMRS APSR_nzcv")
-    yield row(prefix + "1110 ---0 ---- ---- 111- ---1 ----", "MCR to system", reject=PRIVILEGED)
+    yield row(prefix + "1110 ---0 ---- ---- 111- ---1 ----", "MCR of the system", reject=PRIVILEGED)
     for name, rest in (("CP15DMB", "0111 tttt 1111 1011 1010"), ("CP15DSB", "0111 tttt 1111 1001 1010"),
                        ("CP15ISB", "0111 tttt 1111 1001 0101"), ("MCR TPIDRURW", "1101 tttt 1111 0101 0000")):  # fmt: skip
         yield row(prefix + "1110 0000 " + rest, name, extra=not_pc)
 
 
-COPROCESSOR_2 = (  # of the unconditional space, which T32 has as well; 8, 9, 10, 11 and 13 are vector instructions
+VECTORS = {8, 9, 10, 11, 13}  #: coprocessor numbers that are vector instructions in the unconditional space
+
+COPROCESSOR_2 = (  # of the unconditional space, which T32 has as well
     Row("1111 110- ---- 1111 ---- kkkk ---- ----", "LDC2, STC2 literal", reject="a coprocessor's transfer relative to pc",
-        when=lambda k, **_: k not in {8, 9, 10, 11, 13}),
-    Row("1111 1100 010- ---- ---- 111- ---- ----", "MCRR2, MRRC2 to system", reject=PRIVILEGED),
-    Row("1111 1110 ---0 ---- ---- 111- ---1 ----", "MCR2 to system", reject=PRIVILEGED),
+        when=lambda k: k not in VECTORS),
+    Row("1111 1100 010- nnnn tttt kkkk ---- ----", "MCRR2, MRRC2", reject=UNPREDICTABLE, when=lambda k, n, t: PC in (n, t) and k not in VECTORS),
+    Row("1111 110- ---- ---- ---- 111- ---- ----", "LDC2, STC2, MCRR2 of the system", reject=PRIVILEGED),
+    Row("1111 1110 ---0 ---- 1111 kkkk ---1 ----", "MCR2", reject=UNPREDICTABLE, when=lambda k: k not in VECTORS),
+    Row("1111 1110 ---0 ---- ---- 111- ---1 ----", "MCR2 of the system", reject=PRIVILEGED),
 )  # fmt: skip

@@ -109,6 +109,8 @@ class Abi:
     stack_args: int = 0  #: bytes from sp, at function entry, to the first argument on the stack
     stack_align: int = 16  #: alignment of sp at a call, in bytes
     reserve: int = 0  #: bytes above sp that the callee may use (home area, back chain), included in stack_args
+    #: thread pointer register where ordinary code reads what it points at (x86-64: the stack protector's canary); "": none
+    thread: str = ""
     #: (regs, function pointer): set the registers besides the arguments that a function finds its data by (t9, r12, TOC)
     enter: Callable[[Regs, int], None] | None = None
 
@@ -227,6 +229,11 @@ class Arch:
     code_address: Callable[[int, Callable[[int, int], bytes]], Entry] = plain_address
     elf_machines: tuple[tuple[int, int, str], ...] = ()  #: (e_machine, ELF class 32/64, "little"/"big") it runs
     for_flags: Callable[[int], Arch] | None = None  #: e_flags of such a file -> the Arch that runs it; None: this one
+
+    @cached_property
+    def in_step(self) -> bool:
+        """True where decoding may start at any multiple of insn_align and finds the instructions."""
+        return self.resyncs or self.max_insn == self.insn_align
 
     @cached_property
     def mask(self) -> int:

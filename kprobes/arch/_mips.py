@@ -28,10 +28,10 @@ _LAST = (*(f"s{n}" for n in range(8)), "t8", "t9", "k0", "k1", "gp", "sp", "fp",
 NAMES = {32: (*_FIRST, *(f"t{n}" for n in range(8)), *_LAST), 64: (*_FIRST, "a4", "a5", "a6", "a7", "t0", "t1", "t2", "t3", *_LAST)}
 
 
-def registers(bits: int, *accumulator: str) -> Registers:
-    """accumulator: HI and LO, where there are any. With 32-bit floating-point registers (FR = 0) the low half of each counts."""
+def registers(bits: int) -> Registers:
+    """Release 6 has HI and LO with the DSP extension only. With 32-bit floating-point registers (FR = 0) the low half of each counts."""
     return Registers(
-        names=(*NAMES[bits], *accumulator, "pc", *F, "fcsr", "userlocal"), pc="pc", sp="sp",
+        names=(*NAMES[bits], "hi", "lo", "pc", *F, "fcsr", "userlocal"), pc="pc", sp="sp",
         aliases={**dict(zip(R, NAMES[bits], strict=True)), "s8": "fp", "c0_epc": "pc", "epc": "pc"},
         widths={"zero": 0, **dict.fromkeys(F, 64), "fcsr": 32},  # nothing to write in zero
     )  # fmt: skip
@@ -234,14 +234,14 @@ ABIS = {32: Abi(args=("a0", "a1", "a2", "a3"), returns=("v0", "v1"), stack_args=
         64: Abi(args=tuple(f"a{n}" for n in range(8)), returns=("v0", "v1"), enter=enter)}
 
 
-def mips(name: str, bits: int, order: Order, rows: tuple[Row, ...], regs: Registers, jump: Jump, *back: int,
+def mips(name: str, bits: int, order: Order, rows: tuple[Row, ...], jump: Jump, *back: int,
          for_flags: Callable[[int], Arch] | None = None) -> Arch:
     """One word size, byte order and generation. rows: beside the common ones; back: the instructions of a return."""
     table = DecodeTable((*common_rows(Targets((1 << bits) - 1)), *rows))
     linkage = Linkage(get=link, set=set_link, restore=lambda regs, sp, target: set_link(regs, target),
                       back=b"".join(word(w, order) for w in back))
     return Arch(
-        name=name, bits=bits, order=order, insn_align=4, max_insn=4, regs=regs,
+        name=name, bits=bits, order=order, insn_align=4, max_insn=4, regs=registers(bits),
         traps=Traps(probe={4: word(0x000080CD, order)}, end={0: word(0x0000810D, order)}),  # BREAK 515, BREAK 516
         decode=decoder(table, order), abi=ABIS[bits], linkage=linkage, jump=jump, for_flags=for_flags,
         elf_machines=((8, bits, order.value),) if for_flags else (),

@@ -31,7 +31,6 @@ from ._mips import (
     mips,
     ne,
     r,
-    registers,
     set_r,
     sr,
     word,
@@ -205,4 +204,4 @@ def jump(order: Order, mask: int, frm: int, to: int) -> bytes:
 def release6(name: str, bits: int, order: Order) -> Arch:
     """One word size and byte order of release 6."""
     mask = (1 << bits) - 1
-    return mips(name, bits, order, r6_rows(Targets(mask), bits), registers(bits), Jump(size=4, encode=partial(jump, order, mask)), RETURN)
+    return mips(name, bits, order, r6_rows(Targets(mask), bits), Jump(size=4, encode=partial(jump, order, mask)), RETURN)

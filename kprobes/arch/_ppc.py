@@ -98,7 +98,8 @@ def rows(mask: int) -> tuple[Row, ...]:
         Row("010011 ooooo iiiii --- -- 1000010000 k", "bcctr", bcctr, extra=computed),
         Row("010011 --0-- ----- --- -- 1000010000 -", "bcctr, decrementing", reject="invalid form: CTR cannot be target and counter"),
         # "System Linkage Instructions", "Fixed-Point Trap Instructions"
-        Row("000000 --------------------------", "opcode 0", reject="permanently illegal, or stops the processor"),  # attn
+        Row("000000 --------------------------", "undefined", reject="no instruction: 64-bit functions end with such words"),
+        Row("000000 --------------- 0100000000 -", "attn", reject="stops the processor"),
         Row("010001 --------------------------", "sc", reject=EXCEPTION),  # scv
         Row("000010 ----- ----- ----------------", "tdi", reject=EXCEPTION),
         Row("000011 ----- ----- ----------------", "twi", reject=EXCEPTION),

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from ..errors import OutOfReach, Unsupported
+from ..errors import Unsupported
 from ..regs import Regs
-from ._base import Arch, Atomic, Insn, Jump, Order
+from ._base import Arch, Atomic, Insn, Jump, Order, displacement
 from ._decode import Row
-from ._mips import COP_BRANCH, EXCEPTION, MONITOR, RESERVED, Delayed, Targets, branch, computed, eq, ge, gt, le, lt, mips, ne, r, registers, word
+from ._mips import COP_BRANCH, EXCEPTION, MONITOR, RESERVED, Delayed, Targets, branch, computed, eq, ge, gt, le, lt, mips, ne, r, word
 from ._mipsr6 import release6
 
 
@@ -62,9 +62,9 @@ def old_rows(to: Targets) -> tuple[Row, ...]:
 
 
 def jump(order: Order, mask: int, frm: int, to: int) -> bytes:
-    """J and a nop: the 256 MB around the nop."""
+    """J within the 256 MB of its delay slot, BEQ zero, zero to the 128 KB either way beyond; and a nop."""
     if (frm + 4 ^ to) & mask >> 28 << 28:
-        raise OutOfReach(f"J does not leave its 256 MB, and {to:#x} lies outside", address=frm, hint="map code nearer")
+        return word(0b000100 << 26 | displacement(frm + 4, to, 16, 4, mask), order) + bytes(4)
     return word(0b000010 << 26 | to >> 2 & 0x3FFFFFF, order) + bytes(4)
 
 
@@ -81,7 +81,7 @@ def of_release(name: str, flags: int) -> Arch:
 def elder(name: str, bits: int, newer: Arch) -> Arch:
     """One word size and byte order of what preceded release 6."""
     mask, order = (1 << bits) - 1, newer.order
-    return mips(name, bits, order, old_rows(Targets(mask)), registers(bits, "hi", "lo"), Jump(size=8, encode=partial(jump, order, mask)),
+    return mips(name, bits, order, old_rows(Targets(mask)), Jump(size=8, encode=partial(jump, order, mask)),
                 *RETURN, for_flags=partial(of_release, name))
 
 

@@ -37,7 +37,7 @@ def relocate(insn: Insn, to: int) -> bytes:
 
 X86_64 = Arch(
     name="x86_64", bits=64, order=Order.LITTLE, insn_align=1, max_insn=15, regs=REGISTERS, traps=TRAPS, decode=MODE.decode,
-    abi=Abi(args=("rdi", "rsi", "rdx", "rcx", "r8", "r9"), returns=("rax", "rdx"), stack_args=8, stack_align=16),
+    abi=Abi(args=("rdi", "rsi", "rdx", "rcx", "r8", "r9"), returns=("rax", "rdx"), stack_args=8, stack_align=16, thread="fs_base"),
     linkage=linkage(8), frame=Frame(register="rbp", address=8, next=0), relocate=relocate, jump=jump(64),
     code_address=landing(bytes.fromhex("f30f1efa")),  # ENDBR64
     elf_machines=((62, 64, "little"),),

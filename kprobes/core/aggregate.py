@@ -27,8 +27,8 @@ class Probepoint:
         there is one. failure: why the optimizer gave up.
     """
 
-    __slots__ = ("_patch", "_rooms", "active", "address", "boosted", "detour", "failure", "has_post", "insn", "module", "next", "offset", "probes", "slot", "slot_end",
-                 "slot_target", "state", "symbol", "where")
+    __slots__ = ("_counted", "_owns_slot", "_patch", "_rooms", "active", "address", "boosted", "detour", "failure", "has_post", "insn",
+                 "module", "next", "offset", "probes", "slot", "slot_end", "slot_target", "state", "symbol", "where")
 
     def __init__(self, rooms: Rooms, insn: Insn, symbol: str, offset: int, module: str) -> None:
         self._rooms = rooms
@@ -44,8 +44,10 @@ class Probepoint:
         self._patch: Patch | None = None
         self.detour: Detour | None = None
         self.failure = ""
+        self._counted = 0
         self.next = insn.next | insn.mode
         self.slot: int | None = None
+        self._owns_slot = False
         self.slot_end = self.slot_target = 0
         if insn.body:
             self._take_slot()
@@ -64,12 +66,13 @@ class Probepoint:
 
     def refresh(self) -> None:
         """Probes or their handlers have changed: work out afresh what a hit does."""
+        self.settle_count()
         for p in self.probes:
             if isinstance(p, Kprobe):
                 p._pre, p._post = p.pre_handler, p.post_handler
         self.active = tuple(p for p in self.probes if p._active)
         self.has_post = any(p._post is not None for p in self.active)
-        if self.slot is not None:
+        if self._owns_slot:
             self._write_tail()
         if self.detour is not None:
             self._rooms.serve_anew(self)
@@ -78,6 +81,24 @@ class Probepoint:
         """A hit whose handlers do not run counts on every probe, disabled ones included."""
         for p in self.probes:
             p._missed += 1
+
+    @property
+    def uncounted(self) -> int:
+        """Hits that the machine has counted and the probes do not know of yet."""
+        if self.detour is None or not self.detour.counted:
+            return 0
+        return self._rooms.machine.count(self.detour.call) - self._counted
+
+    def settle_count(self, *, missed: bool = False) -> None:
+        """Tell the probes of the hits that the machine has counted."""
+        hits = self.uncounted
+        if hits:
+            self._counted += hits
+            for p in self.active:
+                if missed:
+                    p._missed += hits
+                else:
+                    p._nhit += hits
 
     # --- memory
 
@@ -109,6 +130,7 @@ class Probepoint:
         self.state = after(self.state, Change.RELOAD)
         self.insn = insn
         self.next = insn.next | insn.mode
+        self.slot = None
         if insn.body:
             self._take_slot()
 
@@ -135,6 +157,7 @@ class Probepoint:
         """Replace the breakpoint by the jump."""
         self.state = after(self.state, Change.JUMP)
         self.detour = detour
+        self._counted = self._rooms.machine.count(detour.call) if detour.counted else 0
         assert self._patch is not None
         self._patch = self._rooms.text.replace(self._patch, detour.jump)
         if detour.buffer is not None:  # the slot would jump back into the middle of the jump
@@ -170,6 +193,7 @@ class Probepoint:
 
         self.slot, self.slot_end = rooms.slots.take(self.address, fill)
         self.slot_target = self.slot | insn.mode
+        self._owns_slot = True
         rooms.sites[self.slot] = Site(Kind.SLOT, self)
         rooms.sites[self.slot_end] = Site(Kind.SLOT_END, self)
         rooms.machine.stop_at(self.slot_end)
@@ -196,8 +220,10 @@ class Probepoint:
 
     def give_back_slot(self) -> None:
         """Let the slot go once nobody can be inside."""
-        if self.slot is None:
+        if not self._owns_slot:
             return
+        assert self.slot is not None  # and it stays: a hit under way, of a probe that unregistered itself, executes there
+        self._owns_slot = False
         rooms, slot, end = self._rooms, self.slot, self.slot_end
 
         def finish() -> None:
@@ -205,4 +231,3 @@ class Probepoint:
             del rooms.sites[slot], rooms.sites[end]
 
         rooms.slots.give_back(slot, finish)
-        self.slot = None

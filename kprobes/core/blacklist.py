@@ -51,15 +51,21 @@ class Blacklist:
         """Why an address is forbidden; "" where it is not. `foo.suffix` is forbidden with `foo`."""
         if self._ours(addr):
             return "this is a page of the library's own"
-        for (start, end), name in self._entries.items():
-            if start <= addr < end:
-                return f"{name or 'the range'} is blacklisted"
+        entry = self._entry(addr)
+        if entry is not None:
+            return f"{entry or 'the range'} is blacklisted"
         found = self._symbols.covering(addr)
-        if found is not None and "." in found.name.lstrip("."):
-            base = found.name.lstrip(".").partition(".")[0]
-            if base in self._entries.values():
-                return f"{base} is blacklisted, and with it {found.name}"
+        base, dot, _ = found.name.lstrip(".").partition(".") if found is not None else ("", "", "")
+        if found is not None and dot and self._forbids(base):
+            return f"{base} is blacklisted, and with it {found.name}"
         return ""
+
+    def _forbids(self, name: str) -> bool:
+        return bool(self._entries) and any(s.name == name and self._entry(s.address) is not None for s in self._symbols)
+
+    def _entry(self, addr: int) -> str | None:
+        """The name of the entry that an address lies in; None where there is none."""
+        return next((name for (start, end), name in self._entries.items() if start <= addr < end), None)
 
     def __contains__(self, addr: int) -> bool:
         return bool(self.why(addr))

@@ -121,7 +121,7 @@ class Kprobes:
         probe._owner, probe._point, probe._pre = self, point, hook
         probe._disabled, probe._gone = probe.disabled, False
         probe._active = not probe.disabled
-        probe.nhit = probe._missed = 0
+        probe._nhit = probe._missed = 0
         if isinstance(probe, Kretprobe):
             probe.nmissed = probe.nreturned = 0
         point.add(probe)

@@ -31,6 +31,7 @@ class Detour:
     buffer: int | None
     jump: bytes
     size: int
+    counted: bool = False  #: the call site calls nobody: the machine counts
 
 
 class Optimizer:
@@ -148,7 +149,10 @@ class Optimizer:
         del self._queue[point]
         self._rooms.called[detour.call] = point
         point.jump(detour)
-        self._serve_anew(point)
+        if detour.counted:
+            self._rooms.counted.add(point)
+        else:
+            self._serve_anew(point)
 
     def _inside(self, point: Probepoint, region: Region, pc: int) -> bool:
         """True if a CPU at `pc` has yet to execute bytes that the jump would replace."""
@@ -157,7 +161,15 @@ class Optimizer:
 
     def _serve_anew(self, point: Probepoint) -> None:
         assert point.detour is not None
-        self._rooms.services[point.detour.call] = self._service(point)
+        if point.detour.counted or self._counts(point):
+            self.force(point)  # to be queued again, for the other kind of call site
+        else:
+            self._rooms.services[point.detour.call] = self._service(point)
+
+    def _counts(self, point: Probepoint) -> bool:
+        """True if hits need only be counted."""
+        return (self._rooms.machine.can_count and bool(point.active) and point.insn.simulate is None
+                and all(p._pre is None for p in point.active))
 
     def _build(self, point: Probepoint, region: Region) -> Detour:
         """Write the detour: displaced instructions where they are not in the slot already, then the call site."""
@@ -175,13 +187,14 @@ class Optimizer:
                 rooms.machine.patch(call, jump.encode(call, on))
             return jump.encode(point.address, call)
 
+        counted = self._counts(point)
         try:
-            call, patch = rooms.calls.take(point.address, fill)
+            call, patch = (rooms.counts if counted else rooms.calls).take(point.address, fill)
         except (OutOfReach, NoMemory):
             if buffer is not None:
                 rooms.buffers.give_back(buffer, lambda: rooms.displaced.pop(buffer, None))
             raise
-        return Detour(call=call, buffer=buffer, jump=patch, size=region.size)
+        return Detour(call=call, buffer=buffer, jump=patch, size=region.size, counted=counted)
 
     def _displace(self, point: Probepoint, region: Region, to: int) -> None:
         """Write the region's instructions to `to`, relocated, and a jump back."""
@@ -200,19 +213,22 @@ class Optimizer:
         point.dequeue()
 
     def _restore(self, point: Probepoint) -> None:
+        point.settle_count()
         point.restore()
         self._give_back(point)
 
     def _give_back(self, point: Probepoint) -> None:
         """The detour is garbage; a CPU may still be in it."""
+        self._rooms.counted.discard(point)
         detour, point.detour = point.detour, None
         if detour is None:
             return
         rooms = self._rooms
 
         def finish() -> None:
-            del rooms.services[detour.call], rooms.called[detour.call]
+            rooms.services.pop(detour.call, None)
+            del rooms.called[detour.call]
 
-        rooms.calls.give_back(detour.call, finish)
+        (rooms.counts if detour.counted else rooms.calls).give_back(detour.call, finish)
         if detour.buffer is not None:
             rooms.buffers.give_back(detour.buffer, lambda: rooms.displaced.pop(detour.buffer, None))

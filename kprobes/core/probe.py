@@ -41,7 +41,6 @@ class Probe:
         fault_handler: fault_handler(p, regs, trapnr) -> 1 if handled. Asked about a guest fault in the displaced instruction
             (regs.fault; trapnr is a POSIX signal number) and about an exception in the probe's own handlers
             (regs.exception; trapnr is 0). When handled, the guest goes on where regs.pc says.
-        nhit: hits whose handlers ran.
     """
 
     symbol_name: str | None = None
@@ -50,7 +49,7 @@ class Probe:
     fault_handler: FaultHandler | None = None
     disabled: bool = False
     optimize: bool = True
-    nhit: int = field(default=0, init=False)
+    _nhit: int = field(default=0, init=False, repr=False)
     _missed: int = field(default=0, init=False, repr=False)
     _point: Probepoint | None = field(default=None, init=False, repr=False)
     _disabled: bool = field(default=False, init=False, repr=False)
@@ -61,6 +60,12 @@ class Probe:
     _pre: Callable[[Any, Regs], Any] | None = field(default=None, init=False, repr=False)
     _post: Callable[[Any, Regs, int], Any] | None = field(default=None, init=False, repr=False)
     family: ClassVar[str] = "?"  #: letter in the debugfs list
+
+    @property
+    def nhit(self) -> int:
+        """Hits whose handlers ran; for a probe without handlers, hits."""
+        point = self._point
+        return self._nhit if point is None or not self._active else self._nhit + point.uncounted
 
     @property
     def registered(self) -> bool:

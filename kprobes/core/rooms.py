@@ -22,7 +22,8 @@ class Rooms:
 
     Attributes:
         sites: what traps mean. text: original bytes and patches. survey: instructions and their neighbours.
-        slots: out-of-line copies. calls: call sites of detours, in call areas. buffers: displaced regions of detours.
+        slots: out-of-line copies. calls: call sites of detours, in call areas. counts: the same where hits are only counted;
+            counted: whose they are. buffers: displaced regions of detours.
         services: what the machine calls at an address in a call area. displaced: buffer -> probepoint, and (place in the
             buffer, place at home) of each instruction. called: call site -> probepoint. explain: why a probepoint is not optimized.
             serve_anew: an optimized probepoint's probes have changed.
@@ -44,7 +45,9 @@ class Rooms:
         self.called: dict[int, Probepoint] = {}
         self.serve_anew: Callable[[Probepoint], None] = lambda point: None
         self.explain: Callable[[Probepoint], str] = lambda point: ""
-        self.caches = (self.slots, self.calls, self.buffers)
+        self.counts = SlotCache(machine, Areas(machine.call_area, machine.map_counts, machine.unmap_counts), _eight(arch.call_size()), pad)
+        self.counted: set[Probepoint] = set()
+        self.caches = (self.slots, self.calls, self.counts, self.buffers)
 
     def _map_calls(self, near: int) -> int:
         if not self.machine.call_area:

@@ -85,9 +85,10 @@ class Survey:
 
     def instructions(self, symbol: Symbol) -> list[Insn]:
         """Every instruction of a function, as far as it can be decoded; the walk stops at the first that cannot."""
-        walk = self._walk(symbol.address, self._end(symbol), symbol.mode)
-        self._advance(walk, walk.end, symbol.mode)
-        return [self.decode(addr, symbol.mode) for addr in walk.label]
+        end = self._end(symbol)
+        walk = self._walk(symbol.address, end, symbol.mode)  # which may reach beyond
+        self._advance(walk, end - 1, symbol.mode)
+        return [insn for addr in walk.label if addr < end and (insn := self.decode(addr, symbol.mode)).name != "undefined"]
 
     def flow(self, symbol: Symbol) -> Flow:
         """Where the direct branches of a function lead, if nothing else moves within it."""
@@ -95,7 +96,7 @@ class Survey:
         if walk.flow is None:
             insns = self.instructions(symbol)
             computed = next((i for i in insns if i.indirect), None)
-            unknown = walk.stopped or ("" if computed is None else f"{computed.name} at {computed.addr:#x} may jump into the region")
+            unknown = (walk.stopped if walk.pos < self._end(symbol) else "") or ("" if computed is None else f"{computed.name} at {computed.addr:#x} may jump into the region")
             walk.flow = Flow(frozenset(i.target for i in insns if i.target is not None), unknown)
         return walk.flow
 
@@ -131,7 +132,7 @@ class Survey:
         if symbol is not None:
             return symbol.address, max(self._end(symbol), addr + self._arch.max_insn)
         start = addr
-        if step == self._arch.max_insn or self._arch.resyncs:
+        if self._arch.in_step:
             while start > addr - LONGEST_EXCLUSIVE * step and self._bytes(start - step, step):
                 start -= step
         return start, addr + self._arch.max_insn
@@ -157,7 +158,7 @@ class Survey:
                 walk.pos, walk.open, in_slot = data, 0, False
                 continue
             insn = self._decode_in(walk, walk.pos, reach, mode)
-            if insn.name == "truncated" or (insn.name == "undefined" and self._arch.max_insn != self._arch.insn_align):
+            if insn.name == "truncated" or (insn.name == "undefined" and not self._arch.in_step):
                 walk.stopped = f"bytes at {walk.pos:#x} are no instruction ({insn.reject})"
                 return
             closes = insn.atomic is Atomic.CLOSES

@@ -120,6 +120,11 @@ class TrapDriver:
             if cb.state is not IDLE and not self.ours(regs.pc):
                 self._abandon(cb)
 
+    def nesting(self, begins: bool) -> None:
+        """See machine._base.Sink. What the machine counts while a handler's guest call runs, is missed."""
+        for point in self._rooms.counted:
+            point.settle_count(missed=not begins and not self._owner.idle)
+
     def unloading(self, start: int, end: int) -> None:
         """See machine._base.Sink."""
         self._owner.unload(start, end)
@@ -163,7 +168,7 @@ class TrapDriver:
         for p in cb.probes:
             if p._active:  # an elder sibling's handler may have unregistered it
                 cb.child = p
-                p.nhit += 1
+                p._nhit += 1
                 handler = p._pre
                 if handler is not None:
                     try:
@@ -272,7 +277,7 @@ class TrapDriver:
             if cb.state is not IDLE:
                 point.missed()
                 return
-            p.nhit += 1
+            p._nhit += 1
             if handler is None:
                 return
             regs._pc = address

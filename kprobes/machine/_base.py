@@ -50,6 +50,9 @@ class Sink(Protocol):
     def trap(self, regs: Regs) -> bool:
         """The guest is about to execute a site at regs.pc. False: not ours, deliver it to the guest."""
 
+    def nesting(self, begins: bool) -> None:
+        """A guest run inside another one begins, or has ended."""
+
     def starting(self) -> None:
         """Nothing runs, and the guest is about to: a safe point."""
 
@@ -100,6 +103,17 @@ class Machine(Protocol):
         """
 
     def unmap_calls(self, area: int) -> None: ...
+    @property
+    def can_count(self) -> bool:
+        """True if map_counts() works."""
+
+    def map_counts(self, near: int) -> int:
+        """An area like map_calls()'s, in which executions are only counted, without calling anybody."""
+
+    def unmap_counts(self, area: int) -> None: ...
+    def count(self, addr: int) -> int:
+        """How often the instruction at `addr` in a map_counts() area was executed."""
+
     def stop_at(self, addr: int) -> None:
         """Report trap() when the guest is about to execute the breakpoint at `addr`."""
 

@@ -120,7 +120,7 @@ class Engine:
 
     def drop_translations(self, start: int, end: int) -> None:
         """Forget translated code that touches [start, end)."""
-        self.uc.ctl_remove_cache(start, end)
+        self.uc.ctl_remove_cache(start, min(end, (1 << 64) - 1))
 
     # --- running
 
@@ -134,11 +134,12 @@ class Engine:
 
     # --- hooks
 
-    def hook(self, kind: int, callback: Any, begin: int = 1, end: int = 0) -> int:
-        """Add a hook by its ctypes callback; begin > end means everywhere. Returns its handle."""
+    def hook(self, kind: int, callback: Any, begin: int = 1, end: int = 0, data: int | None = None) -> int:
+        """Add a hook by its ctypes callback, or by a host function's address; begin > end means everywhere. Returns its handle."""
         _callbacks.append(callback)
         out = _size()
-        check(_held.uc_hook_add(self.handle, ctypes.byref(out), kind, ctypes.cast(callback, _void), None, begin, end))
+        function = _void(callback) if isinstance(callback, int) else ctypes.cast(callback, _void)
+        check(_held.uc_hook_add(self.handle, ctypes.byref(out), kind, function, data, begin, end))
         return out.value
 
     def unhook(self, hook: int) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import unicorn
 from attrs import field, frozen
-from unicorn import arm64_const, arm_const, mips_const, ppc_const, riscv_const, x86_const
+from unicorn import arm64_const, arm_const, mips_const, ppc_const, riscv_const, s390x_const, x86_const
 
 from ..arch._base import Traps
 
@@ -53,8 +53,11 @@ class Guest:
     #: interrupt number of a system call -> what to add to the engine's pc to go on behind it; others go on at the instruction
     call_skip: Mapping[int, int] = field(factory=dict)
     outside_context: tuple[str, ...] = ()  #: registers that a saved context lacks
+    #: first two bytes of an instruction -> True where a CODE hook sees it twice in a row
+    reported_twice: Callable[[bytes], bool] | None = None
     #: interrupt number of an unaligned access -> "read" or "write"
     unaligned: Mapping[int, str] = field(factory=dict)
+    reach: int = 0  #: addresses from here on cannot be used, although memory can be mapped there; 0: all can
     #: pc is right at interrupts of `number` only; at every other one it is what the last of those left behind
     lost_pc: bool = False
     #: after a failed instruction fetch the next translation kills the process: nothing may run any more
@@ -85,7 +88,8 @@ def _mips(mode: int, model: int, status: int) -> Guest:
     there a jump to an odd address would take a page of them for one long block.
 
     status: bits of CP0 Status that compiled code needs (29 CU1: FPU, 26 FR: 64-bit FPU registers, 24 MX: DSP, 7 to 5: 64-bit
-    addressing). ERL, set at reset, stays: it makes user addresses physical.
+    addressing). ERL, set at reset, stays: it makes addresses below 2 GiB physical. Those above go through the CPU's TLB, which is
+    empty, or are shorthands of low ones (KSEG0, KSEG1).
     """
     order: Literal["big", "little"] = "big" if mode & unicorn.UC_MODE_BIG_ENDIAN else "little"
     probe, end = ((code << 6 | 0b001100).to_bytes(4, order) for code in (0xB03F5, 0xB03F6))
@@ -99,7 +103,8 @@ def _mips(mode: int, model: int, status: int) -> Guest:
     return Guest(uc_arch=unicorn.UC_ARCH_MIPS, uc_mode=mode, constants=mips_const, prefix="MIPS", channel=INTR, number=17, pc_bias=4,
                  traps=Traps(probe={4: probe}, end={0: end}), registers={**n64, "userlocal": "CP0_USERLOCAL"}, setup=set_up, cpu_model=model,
                  until_pc=False, arithmetic=frozenset({21, 22, 23}), undefined=frozenset({19, 20, 33, 34}), breakpoints=frozenset({16, 18}),
-                 unaligned={12: "read", 13: "write"}, lost_pc=True, fetch_fault_kills=True, long_blocks_kill=True, settle=bytes(4))
+                 unaligned={12: "read", 13: "write"}, reach=1 << 31, lost_pc=True, fetch_fault_kills=True,
+                 long_blocks_kill=True, settle=bytes(4))
 
 
 def _ppc(wide: bool, msr: int) -> Guest:
@@ -119,6 +124,20 @@ def _ppc(wide: bool, msr: int) -> Guest:
                  constants=ppc_const, prefix="PPC", channel=INTR, number=6, pc_bias=4, plain_pc=True, registers=names, setup=set_up,
                  recognise=recognise, moving=frozenset({"msr", "fpscr"}), undefined=frozenset({96}), breakpoints=frozenset({6}),
                  fault_bias=dict.fromkeys(range(128), 4), call_skip={8: 0})
+
+
+def _s390x() -> Guest:
+    """With the CPU's own TLB code in pages that cannot be written is refused, and every failed access is the breakpoint's interrupt."""
+
+    def set_up(engine: Engine) -> None:
+        engine.uc.ctl_set_tlb_mode(unicorn.UC_TLB_VIRTUAL)
+        engine.uc.reg_write(s390x_const.UC_S390X_REG_PSWM, 0x180000000)  # 64-bit addressing; the engine starts with 24
+        control = s390x_const.UC_S390X_REG_CR0
+        engine.uc.reg_write(control, engine.uc.reg_read(control) | 0x60000)  # FPC and vector instructions
+
+    return Guest(uc_arch=unicorn.UC_ARCH_S390X, uc_mode=unicorn.UC_MODE_BIG_ENDIAN, constants=s390x_const, prefix="S390X", channel=INTR, number=3,
+                 plain_pc=True, registers={f"v{n}_low": f"F{n}_HI" for n in range(32)}, setup=set_up, undefined=frozenset({3}), call_skip={2: 2},
+                 reported_twice=lambda code: code[0] == 0x44 or (code[0] == 0xC6 and code[1] & 15 == 0))  # EX, EXRL
 
 
 def _arm(mode: int) -> Guest:
@@ -165,4 +184,5 @@ GUESTS: dict[str, Guest] = {
     "arm": _arm(unicorn.UC_MODE_ARM),
     "armeb": _arm(unicorn.UC_MODE_ARM | unicorn.UC_MODE_ARMBE8),
     "cortexm": _arm(unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS),
+    "s390x": _s390x(),
 }

@@ -120,6 +120,7 @@ class PaperMachine:
         self._pages: dict[int, bytearray] = {}
         self._code: set[int] = set()
         self._calls: set[int] = set()
+        self._counts: dict[int, int] = {}
         self._sink: Sink | None = None
         self._values = [dict.fromkeys(NAMES, 0) for _ in range(cpus)]
         self._regs = [self._view(cpu) for cpu in range(cpus)]
@@ -227,6 +228,27 @@ class PaperMachine:
         self._calls.discard(area)
         self.unmap_code(area)
 
+    @property
+    def can_count(self) -> bool:
+        """True: each instruction in a map_counts() page is counted."""
+        return True
+
+    def map_counts(self, near: int) -> int:
+        """A page in which each instruction is counted."""
+        page = self.map_code(near)
+        self._counts.update(dict.fromkeys(range(page, page + PAGE), 0))
+        return page
+
+    def unmap_counts(self, area: int) -> None:
+        """Take a page from map_counts() away."""
+        for addr in range(area, area + PAGE):
+            del self._counts[addr]
+        self.unmap_code(area)
+
+    def count(self, addr: int) -> int:
+        """How often the instruction at `addr` was executed."""
+        return self._counts[addr]
+
     def stop_at(self, addr: int) -> None:
         """Breakpoints arrive by themselves."""
 
@@ -276,6 +298,9 @@ class PaperMachine:
             values["pc"] = start
         if self._depth == 0 and self._sink is not None:
             self._sink.starting()
+        nested = self._sink if self._depth else None
+        if nested is not None:
+            nested.nesting(True)
         self._depth += 1
         try:
             for _ in range(limit):
@@ -284,6 +309,8 @@ class PaperMachine:
                 self.step(cpu)
             raise GuestTimeout(f"{limit} steps are made", pc=values["pc"])
         finally:
+            if nested is not None:
+                nested.nesting(False)
             self._depth -= 1
             self._cpu = before if self._depth else cpu
 
@@ -297,6 +324,8 @@ class PaperMachine:
         if pc & -PAGE in self._calls and self._sink is not None and self._serve(cpu, pc):
             return
         self.steps += 1
+        if pc in self._counts:
+            self._counts[pc] += 1
         try:
             op = self._fetch(pc)
             if op[0] != TRAP:

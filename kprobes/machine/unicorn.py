@@ -25,6 +25,7 @@ from ..symbols import Symbol, Symbols
 from . import _engine, _loader
 from ._base import Fault, Sink
 from ._blocks import Block, Blocks
+from ._counters import Counters, host_function
 from ._cpustate import Cell, find_cells
 from ._engine import CALL, CODE, ERRORS, INTR, INVALID, MEM, Engine
 from ._guests import GUESTS, Guest
@@ -37,7 +38,7 @@ Argument = Union[int, bool, bytes, bytearray, str, None]
 PAGE = 0x1000
 STACK_SIZE = 1 << 20
 IMAGE_BASE = 0x400000
-NEAR_ZERO = 0x10000  # bytes from a thread pointer of 0, either way, that count as thread-local
+NEAR = 0x10000  # bytes from the thread pointer, either way, that count as thread-local
 MAX_DEPTH = 16  # nested runs; the engine dies at 64
 
 
@@ -75,10 +76,11 @@ class UnicornMachine:
         self._disturbed = False  # the run was stopped, or another one was nested in it, since the last service
         self._skip = -1  # address in a call area that was served already
         self._call_hooks: dict[int, int] = {}
+        self._counters: dict[int, Counters] = {}
         self._depth = 0
         self._dead = False  # see Guest.fetch_fault_kills
         self._pending = False  # the guest may have stopped in a delay slot, see Guest.settle
-        self._seen = 0  # the last place known in this run, see Guest.lost_pc
+        self._seen = self._seen_before = 0  # the last places known in this run, see Guest.lost_pc
         self._parked: BaseException | None = None
         self._interrupt: tuple[int, int] | None = None  # number, pc
         self._why_stopped = ""
@@ -87,9 +89,11 @@ class UnicornMachine:
         self._hooks: list[int] = []
         self._bound_hook: int | None = None
         self._imports: dict[int, str] = {}  # stub -> import it stands for
+        self._bound: dict[str, Callable[[Regs], int | None]] = {}  # import -> Python function in its place
         self._ifuncs: dict[int, int] = {}  # stub -> resolver of the function it stands for
         self._resolved: dict[int, int] = {}  # resolver -> the function it chose
         self._modules: dict[str, list[tuple[int, int]]] = {}
+        self._thread_pointer = 0
         self._thread_local = False  # an image uses thread-local storage, which nobody has set up
         self._abandoned: Any = None
         self._executable: dict[int, bool] = {}  # page -> may execute; forgotten whenever mappings may have changed
@@ -166,6 +170,12 @@ class UnicornMachine:
         self.regs.sp = stack + STACK_SIZE - 4096
         self._exit = self.map_code()
         self._write_filler(self._exit, PAGE)
+        if self.arch.abi is not None and self.arch.abi.thread:
+            # One page with its own address first (the psABI's tcbhead) serves stack protectors. Variables lie below it, where
+            # nothing is mapped: using them is a fault that says so.
+            self._thread_pointer = self._map_anywhere(PAGE)
+            self.regs[self.arch.abi.thread] = self._thread_pointer
+            self.regs.set_word(self._thread_pointer, self._thread_pointer)
 
     def _enter(self, entry: int) -> None:
         """Stand at a program's entry, which returns to the place where runs end."""
@@ -190,6 +200,12 @@ class UnicornMachine:
             raise AlreadyRegistered(f"module {image.name} is loaded", hint="unload it first, or pass name=")
         _loader.place(self, image, base, main=False)
         return image.name
+
+    def bind(self, name: str, function: Callable[[Regs], int | None]) -> None:
+        """Serve an import by a Python function: it gets Regs as at function entry, and its result (None: leave the return
+        register) goes back to the caller. Before that an import leads to a loaded module's symbol of that name, or is a fault.
+        """
+        self._bound[name] = function
 
     def unload_module(self, name: str) -> None:
         """Unmap a module; probes in it are GONE. Raises UnknownSymbol-like Unsupported where there is no such module."""
@@ -282,6 +298,9 @@ class UnicornMachine:
 
     def _map(self, addr: int, size: int, perms: int) -> None:
         self._executable.clear()
+        if self._guest.reach and addr + size > self._guest.reach:
+            raise NoMemory(f"cannot map {size:#x} bytes: this engine's {self.arch.name} guests reach addresses below {self._guest.reach:#x} only",
+                           address=addr, hint="choose another base")
         try:
             block = Block.make(addr, size)
             self.uc.mem_map_ptr(addr, size, perms, block.host)
@@ -358,8 +377,7 @@ class UnicornMachine:
 
     def map_calls(self, near: int) -> int:
         """An area in which every instruction executed is reported by Sink.services first: one CODE hook over all of it."""
-        area = find_gap(self._regions(), self.call_area, near, self.arch.bits, self.call_area)
-        self._map(area, self.call_area, const.UC_PROT_ALL)
+        area = self._map_area(near)
         callback = CALL(self._call_callback())
         self._call_hooks[area] = self._engine.hook(const.UC_HOOK_CODE, callback, area, area + self.call_area - 1)
         return area
@@ -368,6 +386,32 @@ class UnicornMachine:
         """Unmap an area from map_calls()."""
         self._engine.unhook(self._call_hooks.pop(area))
         self._unmap(area, self.call_area)
+
+    def map_counts(self, near: int) -> int:
+        """An area in which executions are counted by host code."""
+        area = self._map_area(near)
+        counters = self._counters[area] = Counters(area, self.call_area)
+        self._call_hooks[area] = self._engine.hook(const.UC_HOOK_CODE, host_function(), area, area + self.call_area - 1, counters.data)
+        return area
+
+    def unmap_counts(self, area: int) -> None:
+        """Unmap an area from map_counts()."""
+        self.unmap_calls(area)
+        _retired.append(self._counters.pop(area))  # a deleted hook may be called once more
+
+    @property
+    def can_count(self) -> bool:
+        """True if executions in map_counts() areas are counted without Python."""
+        return host_function() != 0
+
+    def count(self, addr: int) -> int:
+        """How often the instruction at `addr` in a map_counts() area was executed."""
+        return self._counters[addr & -self.call_area].read(addr)
+
+    def _map_area(self, near: int) -> int:
+        area = find_gap(self._regions(), self.call_area, near, self.arch.bits, self.call_area)
+        self._map(area, self.call_area, const.UC_PROT_ALL)
+        return area
 
     def stop_at(self, addr: int) -> None:
         """Breakpoints in memory arrive by themselves."""
@@ -460,8 +504,7 @@ class UnicornMachine:
                 if self._sink is not None and self._sink.trap(regs):
                     write_pc(regs._target if regs._target is not None else pc)
                     return True
-                if pc in self._ifuncs:
-                    write_pc(self._choose(self._ifuncs[pc]))
+                if self._serve_stub(pc):
                     return True
             except BaseException as error:
                 if regs._target is not None:
@@ -482,13 +525,12 @@ class UnicornMachine:
     def _unclaimed(self, number: int, pc: int) -> None:
         """An interrupt that is not ours: the guest's own."""
         stub = pc - self._guest.pc_bias
-        if number == self._guest.number and stub in self._ifuncs:
-            self._write_pc(self._choose(self._ifuncs[stub]))
+        if number == self._guest.number and self._serve_stub(stub):
             return
         biases = self._guest.mode_bias.get(self.arch.same_mode(self._regs, 0), self._guest.fault_bias)
         home = stub if number == self._guest.number else pc - biases.get(number, 0)
         if self._guest.lost_pc and number != self._guest.number:
-            home = pc = (None if self._sink is None else self._sink.home(self._seen)) or self._seen
+            home = pc = self._seen_before if self._sink is not None and self._sink.ours(self._seen) else self._seen
             self._write_pc(home)
         if self.interrupt_handler is not None:
             ahead = pc + self._guest.call_skip.get(number, -biases.get(number, 0))
@@ -504,11 +546,42 @@ class UnicornMachine:
         elif not any(type(c).__name__ == "HOOK_INTR_CFUNC" or isinstance(c, _OWNERS_INTR) for c in self.uc._callbacks.values()):
             self._park(unicorn.UcError(const.UC_ERR_EXCEPTION))  # what the engine says when nobody hooks interrupts
 
+    def _serve_stub(self, stub: int) -> bool:
+        """A call of an import, or of a function that chooses its implementation: go where it leads, if anywhere."""
+        if stub in self._ifuncs:
+            self._write_pc(self._choose(self._ifuncs[stub]))
+            return True
+        name = self._imports.get(stub)
+        if name is None:
+            return False
+        if name in self._bound:
+            self._call_python(stub, self._bound[name])
+            return True
+        if self.symbols.find(name) is None:
+            return False
+        pointer = self._pointer(name)
+        self._introduce(pointer)
+        self._write_pc(self._target(pointer))
+        return True
+
+    def _call_python(self, stub: int, function: Callable[[Regs], int | None]) -> None:
+        """A Python function in an import's place: its result is the return value, and the guest goes back to its caller."""
+        regs, linkage, abi = self._regs, self.arch.linkage, self.arch.abi
+        assert linkage is not None and abi is not None
+        regs.at(stub)
+        back = linkage.get(regs)
+        result = function(regs)
+        if result is not None:
+            regs.return_value = int(result)
+        if linkage.pushed:
+            regs.sp += linkage.pushed
+        self._write_pc(back if regs.target is None else regs.target)
+
     def _noting(self, trap: Callable[[Regs], bool]) -> Callable[[Regs], bool]:
         """The sink's trap, for guests that lose pc: remember where it was."""
 
         def noting(regs: Regs) -> bool:
-            self._seen = regs.pc
+            self._seen_before, self._seen = self._seen, regs.pc
             return trap(regs)
 
         return noting
@@ -660,7 +733,11 @@ class UnicornMachine:
             self._inner_stop = False
             if self._sink is not None:
                 self._sink.starting()
+        nested = self._sink if self._depth else None
+        seen = self._seen, self._seen_before
         self._depth += 1
+        if nested is not None:
+            nested.nesting(True)
         try:
             with self._bounded(timeout, max_insns):
                 if self._depth > 1:
@@ -675,6 +752,9 @@ class UnicornMachine:
                 if interrupted():
                     raise KeyboardInterrupt
         finally:
+            if nested is not None:
+                nested.nesting(False)
+            self._seen, self._seen_before = seen
             self._depth -= 1
             self._disturbed = self._depth > 0
 
@@ -683,7 +763,7 @@ class UnicornMachine:
         if self._dead:
             raise Unsupported(f"Unicorn {self._engine.version} cannot run {self.arch.name} code any more after a failed instruction fetch",
                               hint="make a new machine")
-        self._seen = begin
+        self._seen = self._seen_before = begin
         error = self._engine.start(begin, until, count)
         if self._guest.fetch_fault_kills and ERRORS.get(error, ("",))[0] == "fetch":
             self._dead = True
@@ -816,10 +896,17 @@ class UnicornMachine:
 
     def _bound_callback(self) -> Callable[[int, int, int, int], None]:
         """Counts the guest's own instructions, not those in slots; never stops inside a slot."""
+        twice, last = self._guest.reported_twice, -1
 
         def on_instruction(_uc: int, address: int, _size: int, _user: int) -> None:
+            nonlocal last
             if not self._bounds or (self._sink is not None and self._sink.ours(address)):
                 return
+            if twice is not None:
+                again, last = address == last and twice(self._engine.read(address, 2) or b"\0\0"), address
+                if again:
+                    last = -1
+                    return
             if self._bounds[-1] <= 0:
                 self._why_stopped = self._why_stopped or "max_insns"
                 self._engine.stop()
@@ -859,10 +946,14 @@ class UnicornMachine:
             raise GuestFault("the guest ran into the library's exit page", address=pc, pc=pc, access="fetch")
         where = self.symbols.describe(pc)
         at = f" at {fault.address:#x}" if fault.address is not None and fault.address != pc else ""
-        if self._thread_local and fault.address is not None and min(fault.address, self.arch.mask + 1 - fault.address) < NEAR_ZERO:
+        if self._thread_local and fault.address is not None and self._near_thread_pointer(fault.address):
             at += ", where thread-local storage would be: it is not set up"
         raise GuestFault(f"{fault.text or fault.access}{at}", address=pc if fault.address is None else fault.address, pc=pc, access=fault.access,
                          symbol=None if where.startswith("0x") else where, number=fault.number)
+
+    def _near_thread_pointer(self, addr: int) -> bool:
+        distance = addr - self._thread_pointer & self.arch.mask
+        return min(distance, self.arch.mask + 1 - distance) < NEAR
 
     def _interrupt_fault(self, number: int) -> Fault:
         guest = self._guest
@@ -1005,6 +1096,10 @@ class UnicornMachine:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+#: Memory that a hook of an area that is no more may still write to.
+_retired: list[Counters] = []
 
 
 class _Register:

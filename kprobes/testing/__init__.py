@@ -8,9 +8,10 @@
 from ._bench import Bench, Tally, encodings
 from ._cases import Case, CaseFile, read_cases
 from ._check_arch import check_arch, decode_tables, row_names
+from ._check_machine import check_machine
 from ._difference import Difference
 from ._recorder import Recorder
 from ._transparency import Comparison, functions, instructions, kprobes_everywhere, kretprobes_everywhere, transparency
 
-__all__ = ["Bench", "Case", "CaseFile", "Comparison", "Difference", "Recorder", "Tally", "check_arch", "decode_tables", "encodings",
-           "functions", "instructions", "kprobes_everywhere", "kretprobes_everywhere", "read_cases", "row_names", "transparency"]
+__all__ = ["Bench", "Case", "CaseFile", "Comparison", "Difference", "Recorder", "Tally", "check_arch", "check_machine", "decode_tables",
+           "encodings", "functions", "instructions", "kprobes_everywhere", "kretprobes_everywhere", "read_cases", "row_names", "transparency"]

@@ -63,10 +63,13 @@ class Bench:
         machine, home: where the instruction under test stands. tally: what was compared so far.
     """
 
-    def __init__(self, arch: str, file: CaseFile | None = None, *, seed: int = 0) -> None:
-        """A machine of this architecture. file: flags, registers to keep, delay-slot instructions. seed: of everything random."""
-        self.machine = UnicornMachine.from_code(bytes(2 * SCENE), arch=arch, base=BASE)
+    def __init__(self, machine: UnicornMachine | str, file: CaseFile | None = None, *, seed: int = 0) -> None:
+        """machine: an architecture's name, or what make_machine() gave. file: flags, registers to keep, delay-slot instructions.
+        seed: of everything random.
+        """
+        self.machine = self.make_machine(machine) if isinstance(machine, str) else machine
         self.file = file or CaseFile()
+        self._mapped_targets = self.file.mapped_targets or self.machine._guest.fetch_fault_kills
         self.tally = Tally()
         self._seed = seed
         self._arch = self.machine.arch
@@ -83,10 +86,14 @@ class Bench:
         self.home, self._mode = BASE + SCENE // 2, 0
         self._image = b""
         self._kprobes = Kprobes(self.machine)
-        for scene in (BASE, BASE + SCENE):
-            self.machine.symbols.add(f"scene_{scene:x}", scene + SCENE // 2, 64)
+        self._name_scenes()
         self._pad_fault = self._measure_pad()
         self._map_own_pages()
+
+    @staticmethod
+    def make_machine(arch: str) -> UnicornMachine:
+        """A machine as a bench needs it."""
+        return UnicornMachine.from_code(bytes(2 * SCENE), arch=arch, base=BASE)
 
     def close(self) -> None:
         """Take the probe away; the machine goes with it."""
@@ -118,7 +125,9 @@ class Bench:
         if insn.simulate is None or all(s.target in (None, insn.next | insn.mode) for s in states_):
             self._place(code, mode, noise=True)
             insn = self.decode(code, mode)
-        mapped = self._map_targets(states_) if self.file.mapped_targets else []
+        if self._arch.mode_bits:
+            self._turn_landings(states_)
+        mapped = self._map_targets(states_) if self._mapped_targets else []
         try:
             pairs = [(s, self._shoot(s, insn, probed=False)) for s in states_]
             return self._with_probe([pair for pair in pairs if self._code_is_whole(pair[1], insn)], insn, where)
@@ -132,6 +141,8 @@ class Bench:
         watcher = _Watcher()
         probe = Kprobe(addr=self.home | self._mode, pre_handler=watcher.pre)
         self._kprobes.register_kprobe(probe)
+        if any(self._is_loop(state) for state, _ in pairs):
+            self._kprobes.flush_optimizer()  # so that a bounded run meets the probepoint in its last form
         try:
             for post in (False, True):
                 probe.post_handler = watcher.post if post else None
@@ -169,13 +180,21 @@ class Bench:
         trap = self._arch.end_bytes(mode)
         return (trap * (size // len(trap) + 1))[:size]
 
+    def _name_scenes(self) -> None:
+        """The homes are functions of the mode in use."""
+        self.machine.symbols.remove_module("bench")
+        for scene in (BASE, BASE + SCENE):
+            self.machine.symbols.add(f"scene_{scene:x}", scene + SCENE // 2, 64, "bench", self._mode)
+
     def _place(self, code: bytes, mode: int, noise: bool) -> None:
         """The instruction at a home, landings around it or behind it."""
-        self._mode = mode
+        if mode != self._mode:
+            self._mode = mode
+            self._name_scenes()
         self.home = BASE + SCENE // 2 + (SCENE if noise else 0)
         image = bytearray(self._pads(mode, SCENE) + (self._noise if noise else self._pads(mode, SCENE)))
         start = self.home - BASE
-        landing = self._pads(mode, 64)
+        landing = self._arch.end_bytes(mode)  # no more than one: what follows is for pc-relative operands to miss
         image[start : start + len(code) + len(landing)] = code + landing
         self._image = bytes(image)
         self.machine.patch(BASE, self._image)
@@ -185,6 +204,8 @@ class Bench:
         machine, mapped, kept = self.machine, [], []
         for state in states:
             target = None if state.target is None else state.target & ~self._arch.mode_bits
+            if target is not None and target % self._arch.insn_align:
+                continue
             if target is not None and not machine.executable(target):
                 page = self._map_page(target)
                 if page is None:
@@ -193,6 +214,21 @@ class Bench:
             kept.append(state)
         states[:] = kept
         return mapped
+
+    def _turn_landings(self, states: list[_State]) -> None:
+        """Traps of the right mode where branches to another one lead; states that lead where none can stand are dropped."""
+        states[:] = [s for s in states if s.target is None or self._turn_landing(s.target)]
+        self.machine.patch(BASE, self._image)
+
+    def _turn_landing(self, target: int) -> bool:
+        mode = target & self._arch.mode_bits
+        trap, at, home = self._arch.traps.end.get(mode), target - mode - BASE, self.home - BASE
+        if mode == self._mode or not 0 <= at < 2 * SCENE:
+            return True
+        if trap is None or at + len(trap) > 2 * SCENE or home - len(trap) < at < home + 64:
+            return False
+        self._image = self._image[:at] + trap + self._image[at + len(trap) :]
+        return True
 
     def _map_page(self, target: int) -> int | None:
         wanted = target & -self.machine.page_size
@@ -212,10 +248,10 @@ class Bench:
         self._usual()
         self._states.set(rng)
         _, spy = self._rehearse(insn)
-        choice: Sequence[dict[str, int] | None] = [None] * count
+        choice: Sequence[dict[str, int] | None] = [None] * (count if insn.simulate is None else 3 * count)
         if all_flags and self.file.flags.keys() & spy.read_names:
             choice = self._states.flag_states(rng)
-            choice = [*choice, *choice][: max(len(choice), count)]
+            choice = [*choice, *choice][: max(len(choice), 3 * count)]
         out = []
         for flags in choice:
             self._usual()
@@ -261,7 +297,7 @@ class Bench:
         """One run from home until the guest lands, faults, or is back at home."""
         machine = self.machine
         bound = None
-        if state.target is not None and state.target & ~self._arch.mode_bits == self.home:
+        if self._is_loop(state):
             # Only an engine hook ends a branch to itself; natively that hook sees the delay slot as well.
             bound = 2 if insn.delay_slot and not probed and not isinstance(state.target, Annul) else 1
         state.thaw()
@@ -274,6 +310,10 @@ class Bench:
         if shot.data is not None or shot.code is not None:
             self._repair()
         return shot
+
+    def _is_loop(self, state: _State) -> bool:
+        """True for a branch to itself."""
+        return state.target is not None and state.target & ~self._arch.mode_bits == self.home
 
     def _scene(self) -> bytes:
         """The code as it is beneath the probe."""

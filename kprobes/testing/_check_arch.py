@@ -34,7 +34,10 @@ def check_arch(arch: Arch, *, seed: int = 0) -> list[str]:
     """What is wrong with an architecture; empty: nothing found. seed: of the random code it decodes."""
     problems: list[str] = []
     for check in (_registers, _linux_names, _traps, _abi, _linkage, _addresses, _slots, _jump, _tables, _truncation, _fuzz):
-        problems += [f"{check.__name__[1:]}: {text}" for text in check(arch, random.Random(seed))]
+        try:
+            problems += [f"{check.__name__[1:]}: {text}" for text in check(arch, random.Random(seed))]
+        except Exception as error:
+            problems.append(f"{check.__name__[1:]}: raises {type(error).__name__}: {error}")
     return problems
 
 

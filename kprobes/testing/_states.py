@@ -128,16 +128,17 @@ class States:
         return {name: usual & ~self._flags[name] | rng.getrandbits(64) & self._flags[name] for name, usual in self._usual.items()}
 
     def _value(self, rng: random.Random, width: int, landing: bool) -> int:
-        kind = rng.randrange(16)
-        word = self._regs.arch.bits
-        if (kind < 8 or (kind == 8 and not landing)) and width >= word:
+        kind, half = rng.randrange(16), width // 2
+        if (kind < 7 or (kind == 7 and not landing)) and width >= self._regs.arch.bits:
             start, end = self._data
             step = 16 if rng.randrange(4) else 1
             return (start + end) // 2 + rng.randrange(-32, 32) * 16 + rng.randrange(0, 16, step)
-        if kind == 8:
-            return self._landing[0] + rng.randrange(self._landing[1] - self._landing[0]) & -64
-        if kind < 11:
-            return rng.randrange(-16, 17) & (1 << width) - 1
-        if kind == 11:
-            return rng.choice([1 << width - 1, (1 << width - 1) - 1, (1 << width) - 1, 1 << word // 2 & (1 << width) - 1])
+        if kind == 7:
+            return self._landing[0] + rng.randrange(self._landing[1] - self._landing[0]) & -64 & (1 << width) - 1
+        if kind < 10:
+            return 0 if kind == 8 else rng.randrange(-16, 17) & (1 << width) - 1
+        if kind == 10:
+            return rng.choice([1 << width - 1, (1 << width - 1) - 1, (1 << width) - 1, 1 << half])
+        if kind < 13:
+            return rng.getrandbits(half) << (half if kind == 11 else 0)
         return rng.getrandbits(width)

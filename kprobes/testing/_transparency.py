@@ -155,8 +155,8 @@ def transparency(make_machine: Callable[[], Any], run: Run, probes: Callable[[An
 
 
 def functions(machine: Any) -> list[Symbol]:
-    """The main image's functions that have a size, one symbol for each address."""
-    found = {s.address: s for s in machine.symbols if s.kind == "func" and s.size and not s.module}
+    """The main image's functions that have a size, one symbol for each address; not their descriptors, where there are such."""
+    found = {s.address: s for s in machine.symbols if s.kind == "func" and s.size and not s.module and machine.executable(s.address)}
     return [found[address] for address in sorted(found)]
 
 

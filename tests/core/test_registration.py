@@ -368,13 +368,13 @@ def test_memory_that_cannot_be_patched(paper: Scene) -> None:
         usual(addr, code)
 
     paper.m.patch = patch
-    p = Kretprobe(symbol_name="twice", maxactive=3)
+    p = Kretprobe(symbol_name="twice", maxactive=3, handler=hook("return", paper.lines))
     with unchanged(paper, p, first), pytest.raises(E.GuestFault):
         paper.k.register_kretprobe(p)
     paper.m.patch = usual
     paper.k.register_kretprobe(p)
     assert paper.m.call("twice", 4) == 6
-    assert p.nreturned == 1
+    assert (p.nreturned, paper.lines[-1]) == (1, "return")
 
 
 # --- batches

@@ -1,0 +1,399 @@
+"""check_machine(): an engine against the Machine contract (kprobes/machine/_base.py).
+
+The guest code used is the architecture's own trap and, where there is one, its jump: nothing else of the ISA is known here.
+Whoever listens moves the guest on, so that a run is a chain of traps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..errors import GuestFault, KprobeError, NoMemory, ReentryError, Unsupported
+from ..machine._base import Fault
+from ..regs import Regs
+
+MANY = 1000
+_DEEPEST = 64  # nested runs must be refused before this many
+
+
+class _Listener:
+    """A sink that is told what to do at each address; what nobody told it about is not its own.
+
+    Attributes:
+        traps, faults: what was reported: addresses; (address, fault).
+    """
+
+    def __init__(self) -> None:
+        self.services: dict[int, Callable[[Regs], None]] = {}
+        self.at: dict[int, Callable[[Regs], Any]] = {}
+        self.on_fault: Callable[[Regs, Fault], bool] = lambda regs, fault: False
+        self.traps: list[int] = []
+        self.faults: list[tuple[int, Fault]] = []
+
+    def trap(self, regs: Regs) -> bool:
+        self.traps.append(regs.pc)
+        act = self.at.get(regs.pc)
+        if act is None:
+            return False
+        act(regs)
+        return True
+
+    def fault(self, regs: Regs, fault: Fault) -> bool:
+        self.faults.append((regs.pc, fault))
+        return self.on_fault(regs, fault)
+
+    def starting(self) -> None: ...
+
+    def home(self, pc: int) -> int | None:
+        return None
+
+    def ours(self, pc: int) -> bool:
+        return False
+
+    def unloading(self, start: int, end: int) -> None: ...
+
+
+class _Scene:
+    """A machine with a listener and a page of traps."""
+
+    def __init__(self, machine: Any) -> None:
+        self.machine, self.arch = machine, machine.arch
+        self.mode = min(self.arch.traps.end)
+        self.trap = self.arch.end_bytes(self.mode)
+        self.listener = _Listener()
+        machine.report_to(self.listener)
+        self.page = machine.map_code()
+        machine.patch(self.page, (self.trap * (machine.page_size // len(self.trap) + 1))[: machine.page_size])
+        step = max(16, 4 * len(self.trap))
+        self.a, self.b, self.c = (self.page + n * step for n in (1, 2, 3))
+
+    def go(self, addr: int) -> Callable[[Regs], None]:
+        """An action that sends the guest to an address."""
+        return lambda regs: regs.go(addr | self.mode)
+
+    def home(self, regs: Regs) -> None:
+        """An action that returns to the caller."""
+        regs.go(self.arch.linkage.get(regs))
+
+    def run(self, addr: int) -> None:
+        """Guest code at an address, until it returns."""
+        self.machine.invoke(addr | self.mode)
+
+
+def check_machine(make: Callable[[], Any]) -> list[str]:
+    """What is wrong with an engine; empty: nothing found. make() gives a fresh machine, with a stack, whose architecture has a
+    linkage.
+    """
+    problems = []
+    for check in (_memory, _pages, _trap_pc, _moves, _registers_come_back, _patches, _calls, _not_ours, _exceptions, _nesting, _many_calls,
+                  _depth, _one_listener, _unmapped, _fetch_fault):
+        machine = make()
+        try:
+            problems += [f"{check.__name__[1:]}: {text}" for text in check(_Scene(machine))]
+        except (KprobeError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, AssertionError) as error:
+            problems.append(f"{check.__name__[1:]}: raises {type(error).__name__}: {error}")
+        finally:
+            getattr(machine, "close", lambda: None)()
+    return problems
+
+
+# --- memory
+
+
+def _memory(s: _Scene) -> Iterator[str]:
+    data = bytes(range(256))
+    s.machine.write(s.b, data)
+    if s.machine.read(s.b, 256) != data or s.machine.read(s.b + 255, 1) != data[255:]:
+        yield "read does not give what write wrote"
+    if s.machine.read(s.b, 0) != b"":
+        yield "a read of nothing is something"
+    s.machine.write(s.b, b"")
+    if not s.machine.executable(s.b):
+        yield "a page of map_code() is not executable"
+
+
+def _unmapped(s: _Scene) -> Iterator[str]:
+    nowhere = _nowhere(s)
+    for name, act in {"read": lambda: s.machine.read(nowhere, 4), "write": lambda: s.machine.write(nowhere, b"1234")}.items():
+        try:
+            act()
+            yield f"{name} of unmapped memory succeeds"
+        except GuestFault as error:
+            if error.address is None or not nowhere <= error.address < nowhere + 4 or error.access != name:
+                yield f"{name} of unmapped memory: address {error.address}, access {error.access}"
+    if s.machine.executable(nowhere):
+        yield "unmapped memory is executable"
+
+
+def _nowhere(s: _Scene) -> int:
+    """An unmapped page: one that was mapped a moment ago."""
+    page = int(s.machine.map_code(s.page))
+    s.machine.unmap_code(page)
+    return page
+
+
+def _pages(s: _Scene) -> Iterator[str]:
+    size = s.machine.page_size
+    pages = [s.machine.map_code(near) for near in (None, s.page, s.page, s.page)]
+    if len({*pages, s.page}) != 5 or any(p % size for p in pages):
+        yield f"map_code gives {list(map(hex, pages))}, not pages of their own"
+    if max(abs(p - s.page) for p in pages[1:]) > 64 * size:
+        yield f"{list(map(hex, pages[1:]))} are not close to {s.page:#x}"
+    for page in pages:
+        s.machine.patch(page, s.trap)
+        s.machine.unmap_code(page)
+    try:
+        s.machine.read(pages[0], 1)
+        yield "an unmapped page can still be read"
+    except GuestFault:
+        pass
+    again = s.machine.map_code(pages[1])
+    if any(s.machine.read(again, size)):
+        yield "a page that is mapped again still has its old contents"
+
+
+# --- traps
+
+
+def _trap_pc(s: _Scene) -> Iterator[str]:
+    seen: list[int] = []
+
+    def look(regs: Regs) -> None:
+        seen.append(regs[regs.arch.regs.pc])
+        s.home(regs)
+
+    for addr in (s.a, s.b, s.page):
+        s.machine.stop_at(addr)
+        s.listener.at[addr] = look
+        s.run(addr)
+    if s.listener.traps != [s.a, s.b, s.page] or seen != s.listener.traps:
+        yield f"traps at {list(map(hex, (s.a, s.b, s.page)))} are reported at {list(map(hex, s.listener.traps))}, pc register {list(map(hex, seen))}"
+
+
+def _moves(s: _Scene) -> Iterator[str]:
+    """A chain a -> b -> c -> b' -> home, the same trap visited twice with different answers."""
+    answers = iter([s.go(s.c), s.home])
+    s.listener.at = {s.a: s.go(s.b), s.b: lambda regs: next(answers)(regs), s.c: s.go(s.b)}
+    s.run(s.a)
+    if s.listener.traps != [s.a, s.b, s.c, s.b]:
+        yield f"a chain of traps is reported as {list(map(hex, s.listener.traps))}"
+
+
+def _registers_come_back(s: _Scene) -> Iterator[str]:
+    regs = s.machine.regs
+    names = [name for name in regs.arch.regs.names if name != regs.arch.regs.pc]
+    before = {name: regs[name] for name in names}
+    first = regs.arch.abi.args[0] if regs.arch.abi and regs.arch.abi.args else None
+    inside: list[int] = []
+
+    def spoil(regs: Regs) -> None:
+        if first is not None:
+            inside.append(regs[first])
+            regs[first] = 0x1234
+            inside.append(regs[first])
+        s.home(regs)
+
+    s.listener.at[s.a] = spoil
+    s.run(s.a)
+    after = {name: regs[name] for name in names}
+    if before != after:
+        yield f"invoke changes {[name for name in names if before[name] != after[name]]}"
+    if first is not None and inside != [before[first], 0x1234]:
+        yield f"{first} is {inside} inside a report, not what it was and what was written"
+
+
+def _patches(s: _Scene) -> Iterator[str]:
+    """Code that has run already is replaced, from outside and from a report."""
+    jump = s.arch.jump
+    if jump is None:
+        return
+    s.listener.at = {s.b: s.home, s.c: s.home}
+    for target in (s.b, s.c, s.b):
+        s.machine.patch(s.a, jump.encode(s.a, target))
+        for _ in range(2):
+            s.listener.traps.clear()
+            s.run(s.a)
+            if s.listener.traps != [target]:
+                yield f"a jump to {target:#x}, put over code that has run, goes to {list(map(hex, s.listener.traps))}"
+
+    def patch_and_go(regs: Regs) -> None:
+        s.machine.patch(s.a, jump.encode(s.a, s.c))
+        regs.go(s.a | s.mode)
+
+    s.listener.at[s.b] = patch_and_go
+    s.listener.traps.clear()
+    s.run(s.a)
+    if s.listener.traps != [s.b, s.c]:
+        yield f"a patch made in a report takes no effect at once: {list(map(hex, s.listener.traps))}"
+
+
+def _calls(s: _Scene) -> Iterator[str]:
+    """A call area: reported in place, and moved only where the sink says so."""
+    if s.arch.jump is None:
+        return
+    try:
+        area = s.machine.map_calls(s.page)
+    except (Unsupported, NoMemory):
+        return
+    if area % s.machine.call_area:
+        yield f"map_calls gives {area:#x}, which is not aligned to {s.machine.call_area:#x}"
+    seen: list[int] = []
+    s.machine.patch(area, s.arch.jump.encode(area, s.b))
+    s.listener.services[area] = lambda regs: seen.append(regs.pc)
+    s.listener.at = {s.b: s.home, s.c: s.home}
+    s.run(area)
+    if (seen, s.listener.traps) != ([area], [s.b]):
+        yield f"a service at {area:#x} runs at {list(map(hex, seen))}, then the guest goes to {list(map(hex, s.listener.traps))}"
+    s.listener.services[area] = s.go(s.c)
+    s.listener.traps.clear()
+    s.run(area)
+    if s.listener.traps != [s.c]:
+        yield f"a service that moves the guest: it goes to {list(map(hex, s.listener.traps))}, not {s.c:#x}"
+    s.machine.unmap_calls(area)
+
+
+def _not_ours(s: _Scene) -> Iterator[str]:
+    """A trap that nobody claims is the guest's own: a GuestFault at its address."""
+    s.listener.at = {s.a: s.go(s.b)}
+    try:
+        s.run(s.a)
+        yield "a trap that nobody claims is swallowed"
+    except GuestFault as error:
+        if error.pc != s.b:
+            yield f"a trap of the guest's own at {s.b:#x} is a GuestFault at pc {error.pc}"
+        if error.access not in ("trap", "undefined", "interrupt"):
+            yield f"a trap of the guest's own is a GuestFault of access {error.access!r}"
+    s.listener.at = {s.a: s.home}
+    s.run(s.a)  # and the machine goes on working
+
+
+# --- exceptions and nesting
+
+
+class _Mark(Exception):
+    """What a handler raises here."""
+
+
+def _exceptions(s: _Scene) -> Iterator[str]:
+    error = _Mark("mine")
+
+    def raise_it(regs: Regs) -> None:
+        regs.go(s.c | s.mode)
+        raise error
+
+    s.listener.at = {s.a: raise_it, s.b: s.home, s.c: s.home}
+    for _ in range(2):
+        try:
+            s.run(s.a)
+            yield "an exception in a report gets lost"
+        except _Mark as seen:
+            names = []
+            trace = seen.__traceback__
+            while trace is not None:
+                names.append(trace.tb_frame.f_code.co_name)
+                trace = trace.tb_next
+            if seen is not error or "raise_it" not in names:
+                yield f"an exception arrives without its own traceback: {names}"
+        s.listener.traps.clear()
+        s.run(s.b)
+        if s.listener.traps != [s.b]:
+            yield f"after an exception a run visits {list(map(hex, s.listener.traps))}"
+
+
+def _nesting(s: _Scene) -> Iterator[str]:
+    """Guest code from within a report: the outer run goes on, with its own registers."""
+    pcs: list[int] = []
+
+    def nested(regs: Regs) -> None:
+        s.run(s.b)
+        pcs.append(regs.pc)
+        s.home(regs)
+
+    s.listener.at = {s.a: nested, s.b: s.home}
+    s.run(s.a)
+    if s.listener.traps != [s.a, s.b] or pcs != [s.a]:
+        yield f"a nested run: traps {list(map(hex, s.listener.traps))}, pc afterwards {list(map(hex, pcs))}"
+    s.listener.at[s.b] = lambda regs: (_ for _ in ()).throw(_Mark("inner"))
+    caught: list[bool] = []
+
+    def survive(regs: Regs) -> None:
+        try:
+            s.run(s.b)
+        except _Mark:
+            caught.append(True)
+        regs.go(s.c | s.mode)
+
+    s.listener.at |= {s.a: survive, s.c: s.home}
+    s.listener.traps.clear()
+    s.run(s.a)
+    if not caught or s.listener.traps != [s.a, s.b, s.c]:
+        yield f"an exception in a nested run, caught outside: {list(map(hex, s.listener.traps))}"
+
+
+def _many_calls(s: _Scene) -> Iterator[str]:
+    """A thousand nested runs from one report, none inside the other."""
+
+    def often(regs: Regs) -> None:
+        for _ in range(MANY):
+            s.run(s.b)
+        s.home(regs)
+
+    s.listener.at = {s.a: often, s.b: s.home}
+    s.run(s.a)
+    if len(s.listener.traps) != MANY + 1:
+        yield f"{MANY} nested runs make {len(s.listener.traps) - 1} traps"
+
+
+def _depth(s: _Scene) -> Iterator[str]:
+    """Endless nesting is refused, and the machine survives it."""
+    depth = 0
+
+    def deeper(regs: Regs) -> None:
+        nonlocal depth
+        depth += 1
+        if depth < _DEEPEST:
+            s.run(s.a)
+        s.home(regs)
+
+    s.listener.at = {s.a: deeper, s.b: s.home}
+    try:
+        s.run(s.a)
+        yield f"{_DEEPEST} runs nest: engines die of that"
+    except ReentryError:
+        pass
+    s.listener.traps.clear()
+    s.run(s.b)
+    if s.listener.traps != [s.b]:
+        yield "after nesting too deep a run does not work"
+
+
+def _one_listener(s: _Scene) -> Iterator[str]:
+    try:
+        s.machine.report_to(_Listener())
+        yield "two listeners are accepted"
+    except KprobeError:
+        pass
+    s.machine.report_to(None)
+    try:
+        s.run(s.a)
+        yield "a trap without a listener is swallowed"
+    except GuestFault:
+        pass
+
+
+# --- faults
+
+
+def _fetch_fault(s: _Scene) -> Iterator[str]:
+    """The last one: some engines do not survive a failed instruction fetch."""
+    nowhere = _nowhere(s)
+    s.listener.at = {s.a: s.go(nowhere)}
+    try:
+        s.run(s.a)
+        yield "code runs where nothing is mapped"
+    except GuestFault as error:
+        if (error.access, error.pc) != ("fetch", nowhere):
+            yield f"a fetch at {nowhere:#x} fails as {error.access!r} at pc {error.pc}"
+    if [(pc, fault.access) for pc, fault in s.listener.faults] != [(nowhere, "fetch")]:
+        yield f"the listener is told of {s.listener.faults}"

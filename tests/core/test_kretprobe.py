@@ -1,0 +1,626 @@
+"""Return probes. linux-core.md A4, C6, C7; architecture.md section 6."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from scenes import Scene, hook, paper_machine
+
+from kprobes import DIVERTED, Kprobe, Kprobes, Kretprobe
+from kprobes.testing import Recorder
+
+
+def follow(scene: Scene, name: str, where: str = "inc", **fields: Any) -> Kretprobe:
+    """A registered Kretprobe whose handlers both write to the transcript."""
+    r = Kretprobe(symbol_name=where, handler=scene.r.returns(name), entry_handler=scene.r.entry(name), **fields)
+    scene.k.register_kretprobe(r)
+    return r
+
+
+def caller(scene: Scene) -> int:
+    """Where a call made by the test itself returns to."""
+    return int(scene.m._exit) if scene.name != "paper" else 0xE000
+
+
+# --- one call
+
+
+def test_entry_and_return(scene: Scene) -> None:
+    r = follow(scene, "r")
+    assert scene.play("inc", 4) == ["entry r", "return r", "= 5"]
+    assert (r.nhit, r.nreturned, r.nmissed) == (1, 1, 0)
+
+
+def test_what_the_handlers_see(scene: Scene) -> None:
+    seen: list[Any] = []
+
+    def entry(ri: Any, regs: Any) -> None:
+        seen.append(("entry", ri.rp is r, regs.pc, regs.arg(0), ri.ret_addr, ri.task, regs.return_address))
+        ri.data["arg"] = regs.arg(0)
+
+    def handler(ri: Any, regs: Any) -> None:
+        seen.append(("return", ri.rp is r, regs.pc, regs.return_value, ri.ret_addr, ri.task, ri.data))
+
+    r = Kretprobe(symbol_name="inc", handler=handler, entry_handler=entry)
+    scene.k.register_kretprobe(r)
+    assert scene.m.call("inc", 4) == 5
+    back = caller(scene)
+    assert seen == [("entry", True, scene.at("inc"), 4, back, 0, back), ("return", True, back, 5, back, 0, {"arg": 4})]
+
+
+def test_the_caller_inside_the_guest(scene: Scene) -> None:
+    """deep calls twice calls inc: the return address is the instruction after the call."""
+    calls = {"paper": (2, 3), "x86_64": (2, 4), "arm64": (2, 3)}[scene.name]
+    seen: list[int] = []
+    scene.k.register_kretprobe(Kretprobe(symbol_name="inc", handler=lambda ri, regs: seen.append(regs.pc)))
+    assert scene.m.call("twice", 4) == 6
+    assert seen == [scene.at("twice", n + 1) for n in calls]
+
+
+def test_the_return_value_may_be_changed(scene: Scene) -> None:
+    def handler(ri: Any, regs: Any) -> None:
+        regs.return_value = 40
+
+    scene.k.register_kretprobe(Kretprobe(symbol_name="inc", handler=handler))
+    assert scene.m.call("inc", 4) == 40
+
+
+def test_a_return_handler_may_send_the_guest_elsewhere(scene: Scene) -> None:
+    """regs.pc is the return address, and what the handler makes of it is where the guest goes on."""
+    away = scene.at("twice", {"paper": 4, "x86_64": 6, "arm64": 4}[scene.name])  # twice, with its second call behind it
+
+    def handler(ri: Any, regs: Any) -> None:
+        scene.lines.append("return")
+        regs.pc = away
+
+    scene.k.register_kretprobe(Kretprobe(symbol_name="inc", handler=handler))
+    assert scene.play("twice", 4) == (["return", "= 5"] if scene.name != "x86_64" else ["return", "= 5"])
+
+
+def test_only_a_return_handler(scene: Scene) -> None:
+    r = Kretprobe(symbol_name="inc", handler=hook("return", scene.lines))
+    scene.k.register_kretprobe(r)
+    assert scene.play("twice", 4) == ["return", "return", "= 6"]
+    assert r.nreturned == 2
+
+
+def test_only_an_entry_handler(scene: Scene) -> None:
+    scene.k.register_kretprobe(Kretprobe(symbol_name="inc", entry_handler=hook("entry", scene.lines)))
+    assert scene.play("twice", 4) == ["entry", "entry", "= 6"]
+    assert scene.k._returns.pending == 0
+
+
+def test_an_entry_handler_that_declines(scene: Scene) -> None:
+    """Non-zero: this call is not followed; the instance is free again at once; nmissed does not change."""
+    odd = Kretprobe(symbol_name="inc", maxactive=1, handler=hook("return", scene.lines), entry_handler=lambda ri, regs: regs.arg(0) & 1)
+    scene.k.register_kretprobe(odd)
+    assert [scene.play("inc", n) for n in (1, 2, 3, 4)] == [["= 2"], ["return", "= 3"], ["= 4"], ["return", "= 5"]]
+    assert (odd.nhit, odd.nreturned, odd.nmissed) == (4, 2, 0)
+
+
+@pytest.mark.parametrize("size", [1, 16, 4096])
+def test_data_is_fresh_zeroes_for_each_call(scene: Scene, size: int) -> None:
+    seen: list[bytes] = []
+
+    def entry(ri: Any, regs: Any) -> None:
+        seen.append(bytes(ri.data))
+        ri.data[0] = 0x55
+
+    def handler(ri: Any, regs: Any) -> None:
+        seen.append(bytes(ri.data[:2]))
+
+    scene.k.register_kretprobe(Kretprobe(symbol_name="inc", data_size=size, handler=handler, entry_handler=entry, maxactive=1))
+    assert scene.m.call("twice", 4) == 6
+    assert seen == [bytes(size), b"\x55\0"[:size]] * 2
+
+
+def test_data_is_a_fresh_dict_without_a_size(scene: Scene) -> None:
+    seen: list[Any] = []
+    scene.k.register_kretprobe(Kretprobe(symbol_name="inc", maxactive=1, entry_handler=lambda ri, regs: ri.data.update(n=regs.arg(0)),
+                                         handler=lambda ri, regs: seen.append(ri.data)))
+    scene.m.call("twice", 4)
+    assert seen == [{"n": 4}, {"n": 5}]
+
+
+# --- several on one function
+
+
+def test_entries_newest_first_returns_oldest_first(scene: Scene) -> None:
+    for name in "ABC":
+        follow(scene, name)
+    assert scene.play("inc", 4) == ["entry C", "entry B", "entry A", "return A", "return B", "return C", "= 5"]
+
+
+def test_all_see_the_true_return_address(scene: Scene) -> None:
+    seen: list[int] = []
+    for _ in range(3):
+        scene.k.register_kretprobe(Kretprobe(symbol_name="inc", handler=lambda ri, regs: seen.extend([ri.ret_addr, regs.pc]),
+                                             entry_handler=lambda ri, regs: seen.extend([ri.ret_addr, regs.return_address])))
+    assert scene.m.call("inc", 4) == 5
+    assert seen == [caller(scene)] * 12
+
+
+def test_one_of_them_declines(scene: Scene) -> None:
+    follow(scene, "A")
+    scene.k.register_kretprobe(Kretprobe(symbol_name="inc", handler=hook("never", scene.lines), entry_handler=hook("no", scene.lines, result=1)))
+    follow(scene, "C")
+    assert scene.play("inc", 4) == ["entry C", "no", "entry A", "return A", "return C", "= 5"]
+
+
+def test_one_of_them_is_disabled(scene: Scene) -> None:
+    follow(scene, "A")
+    b = follow(scene, "B")
+    scene.k.disable_kretprobe(b)
+    assert scene.play("inc", 4) == ["entry A", "return A", "= 5"]
+    scene.k.enable_kretprobe(b)
+    assert scene.play("inc", 4) == ["entry B", "entry A", "return A", "return B", "= 5"]
+
+
+def test_one_pool_is_empty_the_other_is_not(scene: Scene) -> None:
+    small, big = follow(scene, "small", "down", maxactive=1), follow(scene, "big", "down")
+    lines = scene.play("down", 2)
+    assert lines == ["entry big", "entry small", "entry big", "entry big", "return big", "return big", "return small", "return big", "= 2"]
+    assert (small.nmissed, big.nmissed) == (2, 0)
+
+
+# --- recursion and nesting
+
+
+def test_recursion_follows_the_outermost_frames(scene: Scene) -> None:
+    """Depth n = 6, maxactive k = 3: the 3 outermost are followed, innermost of them first; the rest counts as missed."""
+    values: list[tuple[int, int]] = []
+
+    def entry(ri: Any, regs: Any) -> None:
+        scene.lines.append(f"entry {regs.arg(0)}")
+        ri.data["n"] = regs.arg(0)
+
+    r = Kretprobe(symbol_name="down", maxactive=3, entry_handler=entry, handler=lambda ri, regs: values.append((ri.data["n"], regs.return_value)))
+    scene.k.register_kretprobe(r)
+    assert scene.play("down", 5) == ["entry 5", "entry 4", "entry 3", "= 5"]
+    assert values == [(3, 3), (4, 4), (5, 5)]
+    assert (r.nhit, r.nreturned, r.nmissed) == (6, 3, 3)
+    assert scene.play("down", 1) == ["entry 1", "entry 0", "= 1"], "all instances are free again"
+    assert r.nmissed == 3
+
+
+def test_the_entry_handler_is_not_called_when_the_pool_is_empty(scene: Scene) -> None:
+    r = follow(scene, "r", "down", maxactive=1)
+    assert scene.play("down", 3) == ["entry r", "return r", "= 3"]
+    assert r.nmissed == 3
+
+
+def test_all_frames_of_a_recursion_return_to_the_right_place(scene: Scene) -> None:
+    r = follow(scene, "r", "down", maxactive=50)
+    assert scene.play("down", 20)[-1] == "= 20"
+    assert (r.nreturned, r.nmissed) == (21, 0)
+
+
+def test_nested_functions_return_in_order(scene: Scene) -> None:
+    follow(scene, "deep", "deep")
+    follow(scene, "twice", "twice")
+    follow(scene, "inc", "inc")
+    assert scene.play("deep", 4) == ["entry deep", "entry twice", "entry inc", "return inc", "entry inc", "return inc", "return twice", "return deep", "= 6"]
+
+
+def test_a_tail_call(scene: Scene) -> None:
+    """hop jumps to inc: both followed calls end with one return, the younger first, both at the true caller."""
+    seen: list[int] = []
+    for name in ("hop", "inc"):
+        scene.k.register_kretprobe(Kretprobe(symbol_name=name, handler=hook(f"return {name}", scene.lines, lambda ri, regs: seen.extend([ri.ret_addr, regs.pc])),
+                                             entry_handler=hook(f"entry {name}", scene.lines, lambda ri, regs: seen.append(regs.return_address))))
+    assert scene.play("hop", 4) == ["entry hop", "entry inc", "return inc", "return hop", "= 5"]
+    assert seen == [caller(scene)] * 6
+    assert scene.k._returns.pending == 0
+
+
+def test_a_tail_call_of_which_only_the_callee_is_probed(scene: Scene) -> None:
+    follow(scene, "inc")
+    assert scene.play("hop", 4) == ["entry inc", "return inc", "= 5"]
+
+
+# --- with kprobes on the same entry
+
+
+def divert(scene: Scene) -> Kprobe:
+    """Sends inc to probed."""
+    away = scene.at("probed")
+
+    def pre(p: Kprobe, regs: Any) -> int:
+        scene.lines.append("divert")
+        regs.pc = away
+        return DIVERTED
+
+    p = Kprobe(symbol_name="inc", pre_handler=pre, optimize=False)
+    scene.k.register_kprobe(p)
+    return p
+
+
+def test_a_newer_kprobe_that_diverts_hides_the_entry(scene: Scene) -> None:
+    r = follow(scene, "r")
+    divert(scene)
+    assert scene.play("inc", 4) == ["divert", "= 7"]
+    assert (r.nhit, r.nreturned, scene.k._returns.pending) == (0, 0, 0)
+
+
+def test_an_older_kprobe_that_diverts_comes_too_late(scene: Scene) -> None:
+    divert(scene)
+    follow(scene, "r")
+    assert scene.play("inc", 4) == ["entry r", "divert", "return r", "= 7"]
+
+
+def test_among_kprobes(scene: Scene) -> None:
+    scene.probe("old")
+    follow(scene, "r")
+    scene.probe("new")
+    assert scene.play("inc", 4) == ["pre new", "entry r", "pre old", "post new", "post old", "return r", "= 5"]
+
+
+def test_a_kprobe_at_the_return_address_is_hit_after_the_return_handler(scene: Scene) -> None:
+    after = {"paper": 3, "x86_64": 3, "arm64": 3}[scene.name]
+    follow(scene, "r")
+    scene.probe("k", scene.at("twice", after))
+    assert scene.play("twice", 4) == ["entry r", "return r", "pre k", "post k", "entry r", "return r", "= 6"]
+
+
+# --- changes while returns are pending
+
+
+def during(scene: Scene, action: Any) -> None:
+    """While twice is being followed, its first call of inc does something."""
+    done: list[bool] = []
+
+    def pre(p: Kprobe, regs: Any) -> None:
+        if not done:
+            done.append(True)
+            action()
+
+    scene.k.register_kprobe(Kprobe(symbol_name="inc", pre_handler=pre))
+
+
+def test_unregistered_while_pending_returns_silently_to_the_right_place(scene: Scene) -> None:
+    r = follow(scene, "r", "twice")
+    during(scene, lambda: scene.k.unregister_kretprobe(r))
+    assert scene.play("deep", 4) == ["entry r", "= 6"]
+    assert (r.nreturned, r.registered) == (0, False)
+    assert scene.k._returns.pending == 0
+
+
+def test_reregistered_while_pending_starts_with_a_new_pool(scene: Scene) -> None:
+    """linux-core.md C7: pendings drain to the old one."""
+    r = follow(scene, "r", "down", maxactive=2)
+
+    def again() -> None:
+        scene.k.unregister_kretprobe(r)
+        scene.k.register_kretprobe(r)
+
+    during(scene, again)
+    scene.m.symbols.add("both", 0)  # nothing of that name is called
+    assert scene.play("down", 1) == ["entry r", "entry r", "return r", "return r", "= 1"]
+
+    def entry(ri: Any, regs: Any) -> None:
+        if regs.arg(0) == 2:
+            again()
+
+    scene.k.unregister_kretprobe(r)
+    r.entry_handler = entry
+    scene.k.register_kretprobe(r)
+    assert scene.play("down", 3) == ["return r", "return r", "= 3"], "3 and 2 belong to the old pool; 1 and 0 to the new one"
+    assert scene.k._returns.pending == 0
+    assert scene.play("down", 1) == ["return r", "return r", "= 1"], "nothing is lost"
+
+
+def test_disabled_while_pending_still_handles(scene: Scene) -> None:
+    """linux-core.md C7: pending handlers still run; no new hooks."""
+    r = follow(scene, "r", "twice")
+    during(scene, lambda: scene.k.disable_kretprobe(r))
+    assert scene.play("deep", 4) == ["entry r", "return r", "= 6"]
+    assert scene.play("deep", 4) == ["= 6"]
+    scene.k.enable_kretprobe(r)
+    assert scene.play("deep", 4) == ["entry r", "return r", "= 6"]
+
+
+def test_globally_disarmed_while_pending_still_handles(scene: Scene) -> None:
+    r = follow(scene, "r", "twice")
+    during(scene, lambda: setattr(scene.k, "enabled", False))
+    assert scene.play("deep", 4) == ["entry r", "return r", "= 6"]
+    assert scene.text() == scene.original
+    assert scene.play("deep", 4) == ["= 6"]
+    assert r.nreturned == 1
+
+
+def test_closed_while_pending_returns_to_the_right_place(scene: Scene) -> None:
+    follow(scene, "r", "twice")
+    during(scene, scene.k.close)
+    assert scene.play("deep", 4) == ["entry r", "= 6"]
+    assert scene.text() == scene.original
+    assert scene.m._sink is None, "the last return has finished the closing"
+    with Kprobes(scene.m) as k:
+        r = Kretprobe(symbol_name="twice", handler=hook("again", scene.lines))
+        k.register_kretprobe(r)
+        assert scene.play("deep", 4) == ["again", "= 6"]
+
+
+def test_a_sibling_is_unregistered_while_pending(scene: Scene) -> None:
+    follow(scene, "A", "twice")
+    b = follow(scene, "B", "twice")
+    follow(scene, "C", "twice")
+    during(scene, lambda: scene.k.unregister_kretprobe(b))
+    assert scene.play("deep", 4) == ["entry C", "entry B", "entry A", "return A", "return C", "= 6"]
+
+
+# --- frames that are left without returning
+
+
+def test_longjmp_past_probed_frames(scene: Scene) -> None:
+    """throw leaves middle's frame for guard's: middle and throw never return; guard does, and later calls are right."""
+    for name in ("guard", "middle", "throw"):
+        follow(scene, name, name)
+    for _ in range(3):
+        assert scene.play("guard", 4) == ["entry guard", "entry middle", "entry throw", "return guard", "= 4"]
+    assert scene.k._returns.pending == 0, "guard's return has reaped them"
+    assert scene.play("deep", 4) == ["= 6"]
+
+
+def test_longjmp_does_not_wear_the_pool_out(scene: Scene) -> None:
+    """Nobody above returns through the trampoline, so only the stack pointer tells that the frames are gone."""
+    middle, throw = follow(scene, "m", "middle", maxactive=1), follow(scene, "t", "throw", maxactive=2)
+    for _ in range(5):
+        assert scene.play("guard", 4) == ["entry m", "entry t", "= 4"]
+    assert (middle.nmissed, throw.nmissed) == (0, 0)
+    assert scene.k._returns.pending <= 3
+    scene.k.flush_task(0)
+
+
+def test_returns_after_a_longjmp_go_to_the_right_place(scene: Scene) -> None:
+    """Stale instances lie above nothing: a followed function at the same depth, deeper and shallower still returns."""
+    follow(scene, "m", "middle")
+    follow(scene, "t", "throw")
+    assert scene.play("guard", 4) == ["entry m", "entry t", "= 4"]
+    follow(scene, "deep", "deep")
+    follow(scene, "twice", "twice")
+    follow(scene, "inc", "inc")
+    inner = ["entry inc", "return inc"] * 2
+    assert scene.play("deep", 4) == ["entry deep", "entry twice", *inner, "return twice", "return deep", "= 6"]
+    assert scene.play("twice", 4) == ["entry twice", *inner, "return twice", "= 6"]
+    assert scene.play("guard", 4)[-1] == "= 4"
+    scene.k.flush_task(0)
+
+
+def test_recursion_below_a_stale_frame(scene: Scene) -> None:
+    follow(scene, "m", "middle")
+    scene.play("guard", 4)
+    r = follow(scene, "d", "down", maxactive=30)
+    assert scene.play("down", 12)[-1] == "= 12"
+    assert (r.nreturned, r.nmissed) == (13, 0)
+    scene.k.flush_task(0)
+
+
+# --- tasks
+
+
+def tasks(scene: Scene) -> dict[str, str]:
+    """Two guest tasks, told apart by a value of ours."""
+    now = {"task": "one"}
+    scene.m.cpu_task = lambda regs: now["task"]
+    return now
+
+
+def test_instances_are_per_task(scene: Scene) -> None:
+    """Task two runs twice to its end while one's call of deep is pending, on a stack of its own."""
+    now = tasks(scene)
+    seen: list[tuple[str, Any]] = []
+    for name in ("deep", "twice"):
+        scene.k.register_kretprobe(Kretprobe(symbol_name=name, handler=lambda ri, regs, name=name: seen.append((name, ri.task))))
+    before = scene.m.regs.sp
+    now["task"] = "two"
+    assert scene.m.call("deep", 1) == 3
+    now["task"] = "one"
+    assert scene.m.call("twice", 1) == 3
+    assert seen == [("twice", "two"), ("deep", "two"), ("twice", "one")]
+    assert scene.m.regs.sp == before
+
+
+def test_two_stacks_interleaved() -> None:
+    """Each task stands inside a followed call when the other one goes on: returns are matched within the task."""
+    m, r = paper_machine(), Recorder()
+    now = {"task": 1}
+    m.cpu_task = lambda regs: now["task"]
+    with Kprobes(m) as k:
+        k.register_kretprobe(Kretprobe(symbol_name="twice", handler=lambda ri, regs: r.lines.append(f"task {ri.task} to {regs.pc:#x}")))
+        inc, values = m.symbols["inc"].address, m._values[0]
+        frames = {}
+        for task, stack, back in ((1, 0xC400, 0x1004), (2, 0xC800, 0x1008)):
+            now["task"] = task
+            values.update(sp=stack, lr=back, r0=task)
+            m.run(m.symbols["twice"].address, until=inc)  # inside the call, at inc
+            frames[task] = dict(values)
+        assert k._returns.pending == 2
+        for task, back in ((1, 0x1004), (2, 0x1008)):
+            now["task"] = task
+            values.update(frames[task])
+            m.run(until=back)
+            assert (values["pc"], values["r0"]) == (back, task + 2)
+        assert r.lines == ["task 1 to 0x1004", "task 2 to 0x1008"]
+        assert k._returns.pending == 0
+
+
+def test_the_end_of_a_task_recycles_its_instances_without_handlers() -> None:
+    m, lines = paper_machine(), []
+    now = {"task": "dying"}
+    m.cpu_task = lambda regs: now["task"]
+    with Kprobes(m) as k:
+        r = Kretprobe(symbol_name="twice", maxactive=1, handler=hook("return", lines))
+        k.register_kretprobe(r)
+        m._values[0].update(lr=0x1004)
+        m.run(m.symbols["twice"].address, until=m.symbols["inc"].address)
+        assert k._returns.pending == 1
+        k.flush_task("dying")
+        assert (k._returns.pending, lines) == (0, [])
+        k.flush_task("dying")
+        k.flush_task("never seen")
+        now["task"] = "next"
+        assert m.call("twice", 1) == 3
+        assert lines == ["return"]
+        assert r.nmissed == 0
+
+
+def test_closing_with_a_task_that_never_returns() -> None:
+    """The pages stay while a call is pending; the end of its task gives them back."""
+    m = paper_machine()
+    before = m.snapshot()
+    k = Kprobes(m)
+    k.register_kretprobe(Kretprobe(symbol_name="twice", handler=lambda ri, regs: None))
+    m._values[0].update(lr=0x1004)
+    m.run(m.symbols["twice"].address, until=m.symbols["inc"].address)
+    k.close()
+    assert m.snapshot()[0x1000] == before[0x1000]
+    assert m._sink is not None
+    k.flush_task(0)
+    assert m._sink is None
+    assert m.snapshot().keys() == before.keys()
+
+
+# --- exceptions
+
+
+class Oops(Exception):
+    """Raised by handlers."""
+
+
+def oops(*_: Any) -> None:
+    raise Oops
+
+
+def test_an_exception_in_the_return_handler(scene: Scene) -> None:
+    """It leaves through call(); the guest stands at the return address, and everything works on."""
+    r = Kretprobe(symbol_name="inc", handler=oops, maxactive=1)
+    scene.k.register_kretprobe(r)
+    with pytest.raises(Oops):
+        scene.m.call("inc", 4)
+    assert scene.m.regs.pc == caller(scene)
+    assert scene.m.regs.return_value == 5
+    assert scene.k.idle
+    assert scene.k._returns.pending == 0
+    r.handler = hook("return", scene.lines)
+    assert scene.play("inc", 4) == ["return", "= 5"]
+    assert r.nmissed == 0, "the instance was not lost"
+
+
+def test_an_exception_in_the_entry_handler(scene: Scene) -> None:
+    r = Kretprobe(symbol_name="inc", handler=hook("return", scene.lines), entry_handler=oops, maxactive=1)
+    scene.k.register_kretprobe(r)
+    with pytest.raises(Oops):
+        scene.m.call("inc", 4)
+    assert scene.m.regs.pc == scene.at("inc")
+    assert scene.k.idle
+    assert scene.k._returns.pending == 0, "not followed"
+    r.entry_handler = None
+    assert scene.play("inc", 4) == ["return", "= 5"]
+    assert r.nmissed == 0
+
+
+def test_a_fault_handler_may_handle_both(scene: Scene) -> None:
+    seen: list[Any] = []
+
+    def fault(p: Any, regs: Any, trapnr: int) -> int:
+        seen.append((p, type(regs.exception), regs.fault, trapnr))
+        return 1
+
+    r = Kretprobe(symbol_name="inc", handler=oops, entry_handler=oops, fault_handler=fault)
+    scene.k.register_kretprobe(r)
+    assert scene.m.call("inc", 4) == 5
+    r.entry_handler = None
+    assert scene.m.call("inc", 4) == 5
+    assert seen == [(r, Oops, None, 0)] * 2
+
+
+def test_a_sibling_after_one_that_raises(scene: Scene) -> None:
+    """The exception ends the report: the siblings' instances are recycled all the same."""
+    a = Kretprobe(symbol_name="inc", handler=oops, maxactive=1)
+    b = Kretprobe(symbol_name="inc", handler=hook("b", scene.lines), maxactive=1)
+    scene.k.register_kretprobes([a, b])
+    with pytest.raises(Oops):
+        scene.m.call("inc", 4)
+    a.handler = hook("a", scene.lines)
+    assert scene.play("inc", 4) == ["a", "b", "= 5"]
+    assert (a.nmissed, b.nmissed) == (0, 0)
+
+
+# --- hits while something else runs
+
+
+def test_a_followed_function_called_from_a_handler_is_missed(scene: Scene) -> None:
+    """The entry's hit itself is missed: no instance is used, and the call returns by itself."""
+    r = follow(scene, "r")
+    scene.k.register_kprobe(Kprobe(symbol_name="probed", pre_handler=lambda p, regs: scene.lines.append(str(scene.m.call("inc", 1)))))
+    assert scene.play("probed", 4) == ["2", "= 7"]
+    assert (r.nhit, r.entry_nmissed, r.nmissed) == (0, 1, 0)
+
+
+def test_a_handler_sees_pending_calls_of_its_own(scene: Scene) -> None:
+    """A guest call from the entry handler is not followed, and does not disturb the call that is."""
+    r = Kretprobe(symbol_name="down", handler=scene.r.returns("r"), entry_handler=hook("entry", scene.lines, lambda ri, regs: scene.m.call("down", 2)))
+    scene.k.register_kretprobe(r)
+    assert scene.play("down", 1) == ["entry", "entry", "return r", "return r", "= 1"]
+    assert r.entry_nmissed == 6
+
+
+# --- seen through
+
+
+def test_return_address_and_registers_inside_the_function(scene: Scene) -> None:
+    """A kprobe further in sees the true caller, though the trampoline is in the link register or on the stack."""
+    seen: list[int] = []
+    follow(scene, "r")
+    scene.k.register_kprobe(Kprobe(symbol_name="inc", pre_handler=lambda p, regs: seen.append(regs.return_address)))
+    scene.m.call("inc", 4)
+    assert seen == [caller(scene)]
+
+
+@pytest.mark.parametrize("name", ["x86_64", "arm64"])
+def test_a_stack_walk_shows_true_callers(name: str) -> None:
+    """From a kprobe at inc, an entry handler and a return handler, with every function of the chain followed."""
+    scene = Scene(name)
+    k, back = scene.k, caller(scene)
+    call_inc = {"x86_64": 3, "arm64": 3}[name]
+    call_twice = {"x86_64": 3, "arm64": 3}[name]
+    chain = [scene.at("twice", call_inc), scene.at("deep", call_twice), back]
+    traces: dict[str, list[int]] = {}
+
+    def note(what: str) -> Any:
+        return lambda owner, regs: traces.setdefault(what, k.stack_trace(regs)) and None
+
+    for function in ("deep", "twice", "inc"):
+        k.register_kretprobe(Kretprobe(symbol_name=function, handler=note(f"return {function}"), entry_handler=note(f"entry {function}")))
+    k.register_kprobe(Kprobe(symbol_name="inc", pre_handler=note("pre inc")))
+    assert scene.m.call("deep", 4) == 6
+
+    def shown(what: str, length: int) -> list[int]:
+        return traces[what][:length]
+
+    for what in ("pre inc", "entry inc"):
+        assert shown(what, 4) == [scene.at("inc"), *chain]
+    assert shown("entry twice", 3) == [scene.at("twice"), *chain[1:]]
+    assert shown("return inc", 3) == chain
+    assert shown("return twice", 2) == chain[1:]
+    assert shown("return deep", 1) == chain[2:]
+    trampoline = k._returns._trampoline
+    assert all(trampoline not in trace for trace in traces.values())
+    scene.close()
+
+
+def test_stack_trace_is_limited(scene: Scene) -> None:
+    if scene.name == "paper":
+        pytest.skip("PAPER has no frame pointer")
+    seen: list[int] = []
+    scene.k.register_kprobe(Kprobe(symbol_name="inc", pre_handler=lambda p, regs: seen.append(len(scene.k.stack_trace(regs, 2)))))
+    scene.m.call("deep", 4)
+    assert seen == [2, 2]
+
+
+def test_stack_trace_without_a_frame_pointer(paper: Scene) -> None:
+    from kprobes.errors import Unsupported
+
+    with pytest.raises(Unsupported, match="paper"):
+        paper.k.stack_trace(paper.m.regs)

@@ -1,0 +1,135 @@
+"""Where instructions start, and what their neighbours forbid. architecture.md section 4."""
+
+from __future__ import annotations
+
+import pytest
+from scenes import Scene, paper, paper_machine
+
+from kprobes import Kprobe, Kprobes
+from kprobes.core.rooms import Rooms
+from kprobes.core.survey import LONGEST_EXCLUSIVE
+from kprobes.errors import NotAnInstruction, Unprobeable
+from kprobes.machine.paper import PaperMachine
+
+
+def probeable(k: Kprobes, start: int, end: int) -> list[int]:
+    """Offsets at which a probe may be registered."""
+    return [addr - start for addr in range(start, end) if k.check(addr).probeable]
+
+
+def test_every_boundary_and_nothing_else() -> None:
+    with Kprobes(paper_machine(f="add r0 1; nop; jmp +2; load r1 r2; ret")) as k:
+        assert probeable(k, 0x1000, 0x100A) == [0, 3, 4, 6, 9]
+
+
+def test_boundaries_do_not_depend_on_what_was_probed_first() -> None:
+    """With breakpoints everywhere, and asked from the end to the start."""
+    m = paper_machine(f="add r0 1; nop; jmp +2; load r1 r2; ret")
+    with Kprobes(m) as k:
+        for offset in (9, 6, 4, 3, 0):
+            k.register_kprobe(Kprobe(symbol_name="f", offset=offset))
+            assert probeable(k, 0x1000, 0x100A) == [0, 3, 4, 6, 9]
+
+
+def test_what_it_falls_into_is_named() -> None:
+    with Kprobes(paper_machine(f="nop; add r0 1; ret")) as k, pytest.raises(NotAnInstruction, match=r"3-byte op01 at 0x1001.*did you mean 0x1001"):
+        k.register_kprobe(Kprobe(symbol_name="f", offset=3))
+
+
+def test_text_that_changed_is_walked_anew() -> None:
+    m = paper_machine(f="nop; nop; nop; ret")
+    with Kprobes(m) as k:
+        assert probeable(k, 0x1000, 0x1004) == [0, 1, 2, 3]
+        m.write(0x1000, paper("add r0 1; ret"))
+        assert probeable(k, 0x1000, 0x1004) == [0, 3]
+
+
+def test_data_in_a_function_stops_the_walk() -> None:
+    m = PaperMachine(paper("nop; ret") + b"\xff\xff" + paper("nop; ret"), symbols={"f": (0x1000, 6)})
+    with Kprobes(m) as k:
+        assert probeable(k, 0x1000, 0x1006) == [0, 1]
+        with pytest.raises(NotAnInstruction, match="add a symbol"):
+            k.register_kprobe(Kprobe(addr=0x1004))
+        m.symbols.add("f.part", 0x1004, 2)
+        assert probeable(k, 0x1004, 0x1006) == [0, 1]
+
+
+def test_data_that_is_marked_is_passed_over() -> None:
+    m = PaperMachine(paper("nop; ret") + b"\x01\x01" + paper("nop; ret"), symbols={"f": (0x1000, 6)})
+    m.symbols.add_data(0x1002, 0x1004)
+    with Kprobes(m) as k:
+        assert probeable(k, 0x1000, 0x1006) == [0, 1, 4, 5]
+        with pytest.raises(NotAnInstruction, match="data"):
+            k.register_kprobe(Kprobe(addr=0x1002))
+
+
+def test_a_symbol_without_size_reaches_to_the_next() -> None:
+    m = PaperMachine(paper("add r0 1; ret; add r0 1; ret"), symbols={"f": 0x1000, "g": 0x1004})
+    with Kprobes(m) as k:
+        assert probeable(k, 0x1000, 0x1008) == [0, 3, 4, 7]
+
+
+def test_without_any_symbol_the_address_is_believed() -> None:
+    """On a variable-width ISA nobody can know; what cannot be decoded is refused all the same."""
+    with Kprobes(PaperMachine(paper("add r0 1; ret") + b"\xff")) as k:
+        assert k.check(0x1000).probeable
+        assert k.check(0x1003).probeable
+        assert not k.check(0x1004).probeable
+
+
+def test_a_delay_slot_is_part_of_its_branch() -> None:
+    m = paper_machine(f="nop; djmp +6; add r0 1; ret")
+    with Kprobes(m) as k:
+        assert probeable(k, 0x1000, 0x1008) == [0, 1, 7]
+        verdict = k.check("f+1")
+        assert (verdict.how, verdict.size) == ("step+simulate", 3)
+
+
+def test_an_exclusive_sequence_closes() -> None:
+    with Kprobes(paper_machine(f="nop; ll r1; nop; sc r1; nop; ret")) as k:
+        assert probeable(k, 0x1000, 0x1008) == [0, 6, 7]
+
+
+def test_an_exclusive_sequence_that_never_closes_ends_somewhere() -> None:
+    """Architectures promise progress for short sequences only; the rest of the function can be probed."""
+    nops = "nop; " * (LONGEST_EXCLUSIVE + 5)
+    with Kprobes(paper_machine(f=f"ll r1; {nops} ret")) as k:
+        assert probeable(k, 0x1002, 0x1002 + LONGEST_EXCLUSIVE + 6) == [*range(LONGEST_EXCLUSIVE, LONGEST_EXCLUSIVE + 6)]
+
+
+def test_a_sequence_that_opens_again() -> None:
+    """A loop of two loads before the store: inside until the store."""
+    with Kprobes(paper_machine(f="ll r1; nop; ll r1; nop; sc r1; ret")) as k:
+        assert probeable(k, 0x1000, 0x1009) == [8]
+
+
+def test_a_store_without_a_load_is_refused_alone() -> None:
+    with Kprobes(paper_machine(f="nop; sc r1; ret")) as k:
+        assert probeable(k, 0x1000, 0x1004) == [0, 3]
+        with pytest.raises(Unprobeable, match="exclusive"):
+            k.register_kprobe(Kprobe(symbol_name="f+1"))
+
+
+def test_instructions_of_a_function(scene: Scene) -> None:
+    survey = Rooms(scene.m).survey
+    symbol = scene.m.symbols["probed"]
+    insns = survey.instructions(symbol)
+    assert [i.addr for i in insns] == [scene.at("probed", n) for n in range(4)]
+    assert b"".join(i.raw for i in insns) == scene.m.read(symbol.address, symbol.size)
+
+
+def test_instructions_are_the_original_ones(scene: Scene) -> None:
+    before = scene.k._survey.instructions(scene.m.symbols["twice"])
+    scene.k.register_kprobes([Kprobe(addr=i.addr) for i in before])
+    assert [i.raw for i in scene.k._survey.instructions(scene.m.symbols["twice"])] == [i.raw for i in before]
+
+
+def test_many_functions_are_walked_and_forgotten() -> None:
+    """More functions than are remembered: the answers stay the same."""
+    functions = {f"f{n}": "add r0 1; ret" for n in range(200)}
+    m = paper_machine(**functions)
+    with Kprobes(m) as k:
+        for _ in range(2):
+            for name in functions:
+                assert k.check(name).probeable
+                assert not k.check(f"{name}+1").probeable
