@@ -19,7 +19,7 @@ import unicorn
 from attrs import frozen
 from unicorn import arm64_const, x86_const
 
-from kprobes import Kprobe, Kprobes, Kretprobe, UnicornMachine
+from kprobes import Jprobe, Kprobe, Kprobes, Kretprobe, UnicornMachine
 
 BASE, FARM = 0x10000, 0x200000
 
@@ -37,7 +37,7 @@ class Subject:
 
 
 SUBJECTS = {
-    "x86_64": Subject("loop: call tiny; dec rdi; jnz loop; ret; tiny: lea rax, [rdi + rsi]; ret", 11, 15, b"\x0f\x1f\x44\x00\x00",
+    "x86_64": Subject("loop: call tiny; dec rdi; jnz loop; ret; tiny: lea rax, [rdi + rsi]; nop; ret", 11, 16, b"\x0f\x1f\x44\x00\x00",
                       (x86_const.UC_X86_REG_RDI, x86_const.UC_X86_REG_RSI), x86_const.UC_X86_REG_RAX),
     "arm64": Subject("mov x9, x30; loop: bl tiny; subs x0, x0, #1; b.ne loop; ret x9; tiny: add x2, x0, x1; ret", 20, 24,
                      bytes.fromhex("1f2003d5"), (arm64_const.UC_ARM64_REG_X0, arm64_const.UC_ARM64_REG_X1), arm64_const.UC_ARM64_REG_X0),
@@ -52,7 +52,7 @@ class Bench:
         self.hits = hits
         self.m = UnicornMachine.from_code(self.subject.code, arch=arch, base=BASE)
         self.m.symbols.add("loop", BASE, self.subject.tiny)
-        self.m.symbols.add("tiny", BASE + self.subject.tiny, 8)
+        self.m.symbols.add("tiny", BASE + self.subject.tiny, self.subject.ret + 1 - self.subject.tiny)
         self.tiny, self.ret = BASE + self.subject.tiny, BASE + self.subject.ret
 
     def once(self) -> float:
@@ -79,8 +79,9 @@ class Bench:
             yield self
 
     @contextmanager
-    def probes(self, *probes: Kprobe | Kretprobe, others: int = 0) -> Iterator[Bench]:
+    def probes(self, *probes: Kprobe | Kretprobe | Jprobe, others: int = 0, jumps: bool = True) -> Iterator[Bench]:
         with Kprobes(self.m) as k:
+            k.optimization = jumps
             if others:
                 k.register_kprobes(self.farm(others))
             k.register_all(probes)
@@ -129,6 +130,9 @@ def rows(b: Bench, others: list[int]) -> dict[str, Callable[[], object]]:
     def kprobe(**fields: object) -> Callable[[], object]:
         return lambda: b.probes(Kprobe(addr=tiny, **fields))
 
+    def boosted(**fields: object) -> Callable[[], object]:
+        return lambda: b.probes(Kprobe(addr=tiny, **fields), jumps=False)
+
     def ret(**fields: object) -> Callable[[], object]:
         return lambda: b.probes(Kretprobe(addr=tiny, **fields))
 
@@ -141,11 +145,17 @@ def rows(b: Bench, others: list[int]) -> dict[str, Callable[[], object]]:
         "kprobe k, empty": kprobe(pre_handler=empty, optimize=False),
         "kprobe k, two arguments": kprobe(pre_handler=two, optimize=False),
         "kprobe k, two arguments, post": kprobe(pre_handler=two, post_handler=post, optimize=False),
+        "boosted b, empty": boosted(pre_handler=empty),
+        "boosted b, two arguments": boosted(pre_handler=two),
         "optimized o, empty": kprobe(pre_handler=empty),
         "optimized o, two arguments": kprobe(pre_handler=two),
-        "return probe r, empty": ret(handler=lambda ri, regs: None),
-        "return probe r, entry and return empty": ret(handler=lambda ri, regs: None, entry_handler=lambda ri, regs: None),
-        "return probe r, return value": ret(handler=lambda ri, regs: regs.return_value),
+        "counted c": kprobe(),
+        "jprobe j, empty": lambda: b.probes(Jprobe(addr=tiny, entry=lambda: None)),
+        "jprobe j, two arguments": lambda: b.probes(Jprobe(addr=tiny, entry=lambda a, b: None)),
+        "return probe r, empty": ret(handler=lambda ri, regs: None, optimize=False),
+        "return probe ro, empty": ret(handler=lambda ri, regs: None),
+        "return probe ro, entry and return empty": ret(handler=lambda ri, regs: None, entry_handler=lambda ri, regs: None),
+        "return probe ro, return value": ret(handler=lambda ri, regs: regs.return_value),
     }
     for n in others:
         table[f"optimized o, two arguments, {n} others"] = lambda n=n: b.probes(Kprobe(addr=tiny, pre_handler=two), others=n)
@@ -162,7 +172,7 @@ def baseline(row: str) -> str:
         return "raw entry + return hooks, one register each" if "value" in row else "raw entry + return hooks, empty"
     if "not hit" in row or row == "bare":
         return "bare"
-    return "raw hook, empty" if "empty" in row else "raw hook, two arguments"
+    return "raw hook, empty" if "empty" in row or "counted" in row else "raw hook, two arguments"
 
 
 def measure(arch: str, hits: int, rounds: int, others: list[int]) -> None:

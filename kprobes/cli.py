@@ -221,8 +221,10 @@ def _places(machine: UnicornMachine, k: Kprobes, place: str | None) -> Iterator[
 
 
 def _instructions(machine: UnicornMachine, k: Kprobes, symbol: Symbol) -> Iterator[int]:
-    address = k.check(symbol.address | symbol.mode).addr
-    end = machine.symbols.extent(machine.symbols.covering(address) or symbol)
+    from .core.locate import code_of
+
+    entry = machine.arch.code_address(symbol.address | symbol.mode, machine.read)
+    address, end = entry.addr, machine.symbols.extent(code_of(machine, symbol, entry))
     while address < end:
         yield address
         address += k.check(address).size or machine.arch.insn_align

@@ -17,9 +17,10 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 
 
 class _Benches(dict[str, Bench]):
-    def __missing__(self, arch: str) -> Bench:
-        self[arch] = bench = Bench(arch, cases_of(arch))
-        return bench
+    def __getitem__(self, arch: str) -> Bench:
+        if arch not in self or not self.get(arch).usable:  # type: ignore[union-attr]
+            self[arch] = Bench(arch, cases_of(arch))
+        return super().__getitem__(arch)
 
 
 @pytest.fixture(scope="session")

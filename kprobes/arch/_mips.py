@@ -156,7 +156,9 @@ def common_rows(to: Targets) -> tuple[Row, ...]:
     return (
         Delayed("000010 iiiiiiiiiiiiiiiiiiiiiiiiii", "J", branch(always), extra=to.region),
         Delayed("000011 iiiiiiiiiiiiiiiiiiiiiiiiii", "JAL", branch(always, link=True), extra=to.region),
-        Delayed("000000 sssss ----- ddddd ----- 001001", "JALR", jalr, extra=computed),  # JALR.HB; release 6: JR
+        Delayed("000000 ----- ----- ----- ----- 001000", "JR reserved", reject=RESERVED),
+        Delayed("000000 ----- ----- ----- ----- 001001", "JALR reserved", reject=RESERVED),
+        Delayed("000000 sssss 00000 ddddd -0000 001001", "JALR", jalr, extra=computed),  # JALR.HB; release 6: JR
         Delayed("000100 sssss ttttt iiiiiiiiiiiiiiii", "BEQ", branch(eq), extra=to.i16),
         Delayed("000101 sssss ttttt iiiiiiiiiiiiiiii", "BNE", branch(ne), extra=to.i16),
         Delayed("000110 sssss 00000 iiiiiiiiiiiiiiii", "BLEZ", branch(le), extra=to.i16),

@@ -142,7 +142,6 @@ def ldpc(regs: Regs, insn: Insn, s: int, i: int) -> int:
 def r6_rows(to: Targets, bits: int) -> tuple[Row, ...]:
     """Release 6: compact branches (one opcode, told apart by the order of rs and rt), pc-relative loads and addresses."""
     return (
-        Delayed("000000 ----- ----- ----- ----- 001000", "JR reserved", reject=RESERVED),
         Delayed("000001 ----- 1000- ----------------", "BLTZAL reserved", reject=RESERVED),
         Delayed("000001 00000 10000 ----------------", "NAL", branch(never, link=True)),
         Delayed("000001 00000 10001 iiiiiiiiiiiiiiii", "BAL", branch(always, link=True), extra=to.i16),

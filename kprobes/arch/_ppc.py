@@ -112,6 +112,9 @@ def rows(mask: int) -> tuple[Row, ...]:
         Row("010011 ----- ----- ----- 0010010010 -", "rfebb", reject="exception return"),
         Row("010011 ----- ----- ----- 000011001- -", "rfi, rfci", reject="exception return"),
         Row("010011 ----- ----- ----- 000010011- -", "rfdi, rfmci", reject="exception return"),
+        Row("010011 ----- ----- ----- 0001100110 -", "rfgi", reject="exception return"),
+        Row("010011 ----- ----- ----- 0011000110 -", "dnh", reject=EXCEPTION),
+        Row("011111 ----- ----- ----- 0100001110 -", "ehpriv", reject=EXCEPTION),
         # "Power-Saving Mode"; "Wait Instruction", in its two encodings
         Row("010011 ----- ----- ----- 0101110010 -", "stop", reject=WAITS),
         Row("010011 ----- ----- ----- 011--10010 -", "doze, nap, sleep", reject=WAITS),  # rvwinkle

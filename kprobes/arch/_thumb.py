@@ -140,7 +140,11 @@ def it_rules(insn: Insn, c: int, k: int) -> Insn:
 
 
 def add_rules(insn: Insn, d: int, m: int) -> Insn:
-    return refuse(insn, UNPREDICTABLE) if d == m == PC else evolve(insn, indirect=d == PC and m != LR)
+    return refuse(insn, UNPREDICTABLE) if d == m == PC else mov_rules(insn, d, m)
+
+
+def mov_rules(insn: Insn, d: int, m: int) -> Insn:
+    return evolve(insn, indirect=d == PC and m != LR)
 
 
 def ldm_rules(insn: Insn, w: int, n: int, r: int, **_: int) -> Insn:
@@ -196,6 +200,11 @@ def not_from_pc(n: int, **_: int) -> bool:
     return n != PC
 
 
+def indexed(n: int, p: int, w: int, **_: int) -> bool:
+    """`when`: without index and without write-back it is undefined."""
+    return n != PC and bool(p or w)
+
+
 def never(c: int, **_: int) -> bool:
     """`when`: conditions 111x mark other instructions."""
     return c < 14
@@ -204,7 +213,7 @@ def never(c: int, **_: int) -> bool:
 T16 = (  # A6.2
     row("0100 0100 d mmmm ddd", "ADD register", add, when=pc_used, extra=add_rules),
     row("0100 0101 n mmmm nnn", "CMP register", when=pc_used, reject=UNPREDICTABLE),
-    row("0100 0110 d mmmm ddd", "MOV register", mov, when=pc_used, extra=add_rules),
+    row("0100 0110 d mmmm ddd", "MOV register", mov, when=pc_used, extra=mov_rules),
     row("0100 0111 0 mmmm 0--", "BX", arm.bx, extra=computed),
     row("0100 0111 1 mmmm 0--", "BLX register", arm.blx_register, extra=not_pc),
     row("0100 0111 - ---- 1--", "BXNS, BLXNS", reject="changes the security state"),
@@ -271,7 +280,7 @@ T32 = (
     row("1111 1000 u101 1111 tttt iiiiiiiiiiii", "LDR literal wide", ldr_literal, extra=lambda insn, t, **_: evolve(insn, indirect=t == PC)),
     row("1111 100 q u0h1 1111 tttt iiiiiiiiiiii", "LDRB, LDRH literal", ldrb_literal),
     row("1111 1000 1101 nnnn 1111 iiiiiiiiiiii", "LDR pc", ldr_pc, when=not_from_pc, extra=ldr_pc_rules),
-    row("1111 1000 0101 nnnn 1111 1puw iiiiiiii", "LDR pc, indexed", ldr_pc, when=not_from_pc, extra=ldr_pc_rules),
+    row("1111 1000 0101 nnnn 1111 1puw iiiiiiii", "LDR pc, indexed", ldr_pc, when=indexed, extra=ldr_pc_rules),
     row("1111 1000 0101 ---- 1111 1110 --------", "LDRT pc", when=lambda: True, reject=UNPREDICTABLE),
     row("1111 1000 0101 nnnn 1111 0000 00ii mmmm", "LDR pc, register", ldr_pc_register, when=not_from_pc, extra=ldr_pc_rules),
     row("1111 1000 ---0 nnnn tttt ---- --------", "STR", when=pc_used, reject=UNPREDICTABLE),
@@ -297,7 +306,8 @@ A_PROFILE = (
     row("1111 0011 100 q mmmm 10-0 kkkk --0- ----", "MSR", extra=arm.msr_rules),
     row("1111 0011 1110 ---- 10-0 dddd --0- ----", "MRS", extra=not_pc),
     row("1111 0011 1111 ---- 10-0 ---- --0- ----", "MRS SPSR", reject=arm.BANKED),
-    row("1111 0011 1--- ---- 10-0 ---- --1- ----", "MRS, MSR banked", when=lambda: True, reject=arm.BANKED),
+    row("1111 0011 100- ---- 10-0 ---- --1- ----", "MSR banked", reject=arm.BANKED),
+    row("1111 0011 111- ---- 10-0 ---- --1- ----", "MRS banked", reject=arm.BANKED),
     row("1111 0011 1100 mmmm 10-0 ---- ---- ----", "BXJ", arm.bx, extra=lambda insn, m: computed(not_pc(insn, m=m), m=m)),
 )
 

@@ -30,7 +30,7 @@ RETURN = 0x03E00008, 0  # JR ra, and a nop in its delay slot
 def old_rows(to: Targets) -> tuple[Row, ...]:
     """Up to release 5: branch likely, condition codes, LL and SC with their own opcodes."""
     return (
-        Delayed("000000 sssss ----- ----- ----- 001000", "JR", jr, extra=computed),  # JR.HB
+        Delayed("000000 sssss 00000 00000 -0000 001000", "JR", jr, extra=computed),  # JR.HB
         Delayed("000001 sssss 00010 iiiiiiiiiiiiiiii", "BLTZL", branch(lt, likely=True), extra=to.i16),
         Delayed("000001 sssss 00011 iiiiiiiiiiiiiiii", "BGEZL", branch(ge, likely=True), extra=to.i16),
         Delayed("000001 sssss 10000 iiiiiiiiiiiiiiii", "BLTZAL", branch(lt, link=True), extra=to.i16),

@@ -50,7 +50,7 @@ class Kprobes:
         self._returns.serve = self._driver.serve_return
         self.optimizer = Optimizer(rooms, self._driver.service, self._settle)
         self._points: dict[int, Probepoint] = {}
-        self._enabled = True
+        self._enabled, self._closed = True, False
         self.blacklist = Blacklist(machine.symbols, rooms.ours, rooms.ranges)
         machine.report_to(self._driver)
         for regs in machine.cpu_regs:
@@ -64,6 +64,8 @@ class Kprobes:
         Raises BadLocation, UnknownSymbol, AmbiguousSymbol, AlreadyRegistered, NotText, Blacklisted, NotAnInstruction,
         Unprobeable, NotFunctionEntry, JprobeExists, TooBig, Unsupported, OutOfReach, NoMemory.
         """
+        if self._driver.closing:
+            raise BadLocation("this Kprobes is closed", symbol=probe.place(), hint="make another one for the machine")
         if probe._point is not None:
             raise AlreadyRegistered("this probe object is registered already", address=probe.address, symbol=probe.place(),
                                     hint="unregister it first, or make another one")
@@ -160,6 +162,7 @@ class Kprobes:
         """Nothing runs: let the optimizer work, and free what nobody uses."""
         if self.idle:
             self.optimizer.drain()
+            self.finish_closing()
 
     def unregister(self, probe: Probe) -> None:
         """Unregister a probe of any kind; it is then as the user made it. Raises NotRegistered."""
@@ -271,6 +274,12 @@ class Kprobes:
         probe._point.refresh()
         self._sync(probe._point)
 
+    def handlers_changed(self, probe: Probe) -> None:
+        """A registered probe's handlers were replaced: boost and optimization may have to change with them."""
+        if probe._point is not None:
+            probe._point.refresh()
+            self._sync(probe._point)
+
     disable_kprobe = disable_kretprobe = disable_jprobe = disable
     enable_kprobe = enable_kretprobe = enable_jprobe = enable
 
@@ -352,6 +361,7 @@ class Kprobes:
     def flush_task(self, task: Any) -> None:
         """A guest task has ended: its followed calls are recycled without calling handlers."""
         self._returns.flush(task)
+        self.finish_closing()
 
     def unload(self, start: int, end: int) -> None:
         """Guest memory [start, end) goes away: probes there are GONE; they stay listed until unregistered."""
@@ -380,23 +390,30 @@ class Kprobes:
         return Registration(self, Jprobe(symbol_name=symbol_name, **fields), "entry")
 
     def close(self) -> None:
-        """Unregister everything and restore the guest's text. Calls being followed still return to the right place."""
+        """Unregister everything and restore the guest's text. Calls being followed still return to the right place.
+
+        In a handler, or while calls are followed, the library's memory goes when the next run starts after their return.
+        """
         for point in list(self._points.values()):
             for probe in point.probes:
                 self._leave(probe)
+        self.optimizer.drain()
         self._driver.give_up()
-        self._collect()
         self._driver.closing = True
         self.finish_closing()
 
     def finish_closing(self) -> None:
-        """Give the pages back once no call is pending and no CPU is in a hit."""
-        if self.idle and not self._returns.pending:
-            self._returns.close()
-            self._rooms.close()
-            self.machine.report_to(None)
-            for regs in self.machine.cpu_regs:
-                regs.true_return = None
+        """Give the memory back once no call is pending, and no CPU in a hit or in our memory."""
+        if not self._driver.closing or self._closed or self._returns.pending or not self.idle:
+            return
+        if any(self._rooms.ours(regs.pc) for regs in self.machine.cpu_regs):
+            return
+        self._closed = True
+        self._returns.close()
+        self._rooms.close()
+        self.machine.report_to(None)
+        for regs in self.machine.cpu_regs:
+            regs.true_return = None
 
     def __enter__(self) -> Kprobes:
         return self

@@ -53,6 +53,7 @@ class Returns:
         if linkage.back and rooms.can_call:
             address, _ = rooms.calls.take(near, lambda slot: rooms.machine.patch(slot, linkage.back))
             rooms.services[address] = self.serve
+            rooms.machine.call_at(address)
         else:
             trap = rooms.arch.end_bytes(linkage.mode)
             address, _ = rooms.slots.take(near, lambda slot: rooms.machine.patch(slot, trap))
@@ -89,7 +90,7 @@ class Returns:
             calls = self._tasks[task] = []
         pool = rp._pool
         if not pool:
-            self._reap(calls, regs.sp)
+            self._reap(calls, regs)
             if not pool:
                 rp.nmissed += 1
                 return 0
@@ -98,7 +99,7 @@ class Returns:
         ri.frame = regs._read_sp() if not regs._bias else regs.sp
         link = ri.link = ri.ret_addr = self._get_link(regs)
         if link == self._trampoline:
-            ri.ret_addr = self._true(calls, link)
+            ri.ret_addr = self._true(calls, link, ri.frame)
         if rp.entry_handler is not None:
             try:
                 declined = rp.entry_handler(ri, regs)
@@ -114,19 +115,21 @@ class Returns:
 
     def true_return(self, regs: Regs, address: int) -> int:
         """The return address behind `address`, which may be the trampoline's."""
-        return self._true(self._tasks.get(regs.task, ()), address)
+        return self._true(self._tasks.get(regs.task, ()), address, regs.sp)
 
-    def _true(self, calls: Iterable[KretprobeInstance], link: int) -> int:
+    def _true(self, calls: Iterable[KretprobeInstance], link: int, sp: int) -> int:
+        """The true address behind `link`: of the youngest call that has one and whose frame is not gone."""
         if link != self._trampoline:
             return link
-        return next((ri.link for ri in reversed(list(calls)) if ri.link != self._trampoline), link)
+        return next((ri.link for ri in reversed(list(calls)) if ri.link != self._trampoline and ri.frame >= sp), link)
 
     def stack_trace(self, regs: Regs, limit: int, at_entry: bool) -> list[int]:
         """See Kprobes.stack_trace()."""
         frame = self._machine.arch.frame
         if frame is None:
             raise Unsupported(f"{self._machine.arch.name} has no frame-pointer convention", hint="walk the stack by the guest's own means")
-        calls = (ri.link for ri in reversed(self._tasks.get(regs.task, ())) if ri.link != self._trampoline)
+        sp = regs.sp
+        calls = (ri.link for ri in reversed(self._tasks.get(regs.task, ())) if ri.link != self._trampoline and ri.frame >= sp)
         trace = [regs.pc]
         if at_entry and self._machine.arch.linkage is not None:
             trace.append(self._seen_through(self._machine.arch.linkage.get(regs), calls))
@@ -164,11 +167,10 @@ class Returns:
         top = self._returning(calls, popped)
         frame = calls[top].frame
         bottom = top
-        while calls[bottom].link == self._trampoline and bottom and calls[bottom - 1].frame == frame:
-            bottom -= 1
-        taken = calls[bottom : top + 1]
-        if top + 1 < len(calls):
-            self.recycle(calls[top + 1 :])  # below the returning frame: left by longjmp or unwinding
+        while calls[bottom].link == self._trampoline and any(ri.frame == frame for ri in calls[:bottom]):
+            bottom = max(i for i in range(bottom) if calls[i].frame == frame)
+        taken = [ri for ri in calls[bottom : top + 1] if ri.frame == frame]
+        self.recycle(ri for ri in calls[bottom:] if ri not in taken)  # below the returning frame: left by longjmp or unwinding
         del calls[bottom:]
         target = taken[0].link
         linkage.restore(regs, frame, target)
@@ -198,10 +200,15 @@ class Returns:
         frame = calls[below[0]].frame
         return max(i for i in below if calls[i].frame == frame)
 
-    def _reap(self, calls: Instances, sp: int) -> None:
-        """The pool is empty: recycle calls whose frames lie below the stack pointer."""
-        stale = [ri for ri in calls if ri.frame < sp]
-        calls[:] = [ri for ri in calls if ri.frame >= sp]
+    def _reap(self, calls: Instances, regs: Regs) -> None:
+        """The pool is empty: recycle calls whose frames are gone.
+
+        They lie below the stack pointer, or where this call's own begins: who is still there has jumped here, and then the
+        trampoline is where this call returns to.
+        """
+        alive = regs.sp if self._get_link(regs) == self._trampoline else regs.sp + 1
+        stale = [ri for ri in calls if ri.frame < alive]
+        calls[:] = [ri for ri in calls if ri.frame >= alive]
         self.recycle(stale)
 
     def recycle(self, instances: Iterable[KretprobeInstance]) -> None:

@@ -61,12 +61,17 @@ def _entry(machine: Machine, text: Text, value: int) -> Entry:
         return Entry(addr=value - mode, mode=mode)
 
 
+def code_of(machine: Machine, symbol: Symbol, entry: Entry) -> Symbol:
+    """The symbol of a function's code: another one where a function's symbol is that of its descriptor."""
+    return symbol if symbol.address == entry.addr else machine.symbols.covering(entry.addr) or symbol
+
+
 def _at_symbol(machine: Machine, text: Text, symbol: Symbol, offset: int) -> Location:
     if offset < 0:
         raise BadLocation(f"offset {offset} is negative", symbol=symbol.name, hint="offsets count up from the symbol")
     entry = _entry(machine, text, symbol.address | symbol.mode)
-    code = symbol if symbol.address == entry.addr else machine.symbols.covering(entry.addr)  # a function descriptor is elsewhere
-    end = machine.symbols.extent(code) if code else 0
+    code = code_of(machine, symbol, entry)
+    end = machine.symbols.extent(code)
     address = entry.place(offset)
     if offset and end and address >= max(end, entry.addr + 1) and machine.symbols.covering(address) is not code:
         raise BadLocation(f"offset {offset:#x} is beyond its {end - entry.addr} bytes", symbol=symbol.name, address=address,

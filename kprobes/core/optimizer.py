@@ -152,6 +152,7 @@ class Optimizer:
         if detour.counted:
             self._rooms.counted.add(point)
         else:
+            self._rooms.machine.call_at(detour.call)
             self._serve_anew(point)
 
     def _inside(self, point: Probepoint, region: Region, pc: int) -> bool:

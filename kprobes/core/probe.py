@@ -10,23 +10,12 @@ from attrs import define, field
 from ..regs import Regs
 
 if TYPE_CHECKING:
-    from attrs import Attribute
-
     from .aggregate import Probepoint
 
 #: What a pre-handler returns when it has set regs.pc itself: no step, no younger siblings, no post-handlers.
 DIVERTED: Final = 1
 
 FaultHandler = Callable[[Any, Regs, int], Any]
-
-
-def _refresh(probe: Probe, attribute: Attribute[Any], value: Any) -> Any:
-    """A handler may be replaced while the probe is registered: the next hit uses the new one."""
-    object.__setattr__(probe, attribute.name, value)
-    if probe._point is not None:
-        probe._point.refresh()
-        probe._owner._sync(probe._point)  # a post_handler and a jump exclude each other
-    return value
 
 
 @define(eq=False, kw_only=True)
@@ -131,6 +120,10 @@ class Probe:
         return "(nowhere)" if self.addr is None else f"{self.addr + self.offset:#x}"
 
 
+PreHandler = Callable[["Kprobe", Regs], Any]
+PostHandler = Callable[["Kprobe", Regs, int], Any]
+
+
 @define(eq=False, kw_only=True)
 class Kprobe(Probe):
     """A probe on one instruction (Linux: struct kprobe).
@@ -141,9 +134,34 @@ class Kprobe(Probe):
     - post_handler(p, regs, flags) runs after it; regs.pc is the architecturally next instruction. flags is 0.
     """
 
-    pre_handler: Callable[[Kprobe, Regs], Any] | None = field(default=None, on_setattr=_refresh)
-    post_handler: Callable[[Kprobe, Regs, int], Any] | None = field(default=None, on_setattr=_refresh)
+    # Properties, not attrs' on_setattr: that would put a Python call on every attribute a hit writes.
+    _pre_handler: PreHandler | None = None
+    _post_handler: PostHandler | None = None
     family: ClassVar[str] = "k"
+
+    @property
+    def pre_handler(self) -> PreHandler | None:
+        """Runs before the instruction. It may be replaced while the probe is registered: the next hit uses the new one."""
+        return self._pre_handler
+
+    @pre_handler.setter
+    def pre_handler(self, handler: PreHandler | None) -> None:
+        self._pre_handler = handler
+        self._changed()
+
+    @property
+    def post_handler(self) -> PostHandler | None:
+        """Runs after the instruction. It may be replaced while the probe is registered, too."""
+        return self._post_handler
+
+    @post_handler.setter
+    def post_handler(self, handler: PostHandler | None) -> None:
+        self._post_handler = handler
+        self._changed()
+
+    def _changed(self) -> None:
+        if self._owner is not None:
+            self._owner.handlers_changed(self)
 
     @property
     def nmissed(self) -> int:

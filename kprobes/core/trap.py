@@ -281,7 +281,7 @@ class TrapDriver:
             if handler is None:
                 return
             regs._pc = address
-            cb.state, cb.point = HIT_ACTIVE, point
+            cb.state = HIT_ACTIVE
             try:
                 if handler(p, regs):
                     raise _diverted_in_place(point)
@@ -348,8 +348,6 @@ class TrapDriver:
         finally:
             self._returns.recycle(instances)
             cb.state = IDLE
-            if self.closing:
-                self._owner.finish_closing()
 
     # --- faults
 

@@ -102,6 +102,9 @@ class Machine(Protocol):
         moves the guest. Raises NoMemory; Unsupported where the engine has nothing of the kind.
         """
 
+    def call_at(self, addr: int) -> None:
+        """Sink.services has, or is about to have, an entry for this address in a call area."""
+
     def unmap_calls(self, area: int) -> None: ...
     @property
     def can_count(self) -> bool:

@@ -33,6 +33,11 @@ class Cell:
     index: int
     mask: int
 
+    @property
+    def address(self) -> int:
+        """Where it lies in this process."""
+        return ctypes.addressof(ctypes.c_char.from_buffer(self.view)) + self.index * self.view.itemsize
+
     def reader(self) -> Callable[[], int]:
         """A function that reads the register."""
         return partial(self.view.__getitem__, self.index)

@@ -38,8 +38,10 @@ INVALID = ctypes.CFUNCTYPE(ctypes.c_bool, _void, _void)
 CODE = ctypes.CFUNCTYPE(None, _void, _u64, ctypes.c_uint32, _void)
 #: A CODE callback that declares two of its four arguments: those in later registers cost a conversion each.
 CALL = ctypes.CFUNCTYPE(None, _void, _u64)
+DIRECT = ctypes.CFUNCTYPE(None)
 MEM = ctypes.CFUNCTYPE(ctypes.c_bool, _void, ctypes.c_int, _u64, ctypes.c_int, ctypes.c_int64, _void)
 
+PAGE = 4096
 #: Callbacks live for ever: the engine may call one once more after its hook was deleted.
 _callbacks: list[Any] = []
 
@@ -52,6 +54,8 @@ class Engine:
         self.handle = ctypes.c_void_p(uc._uch.value)
         self.version = unicorn.__version__
         self._contexts: list[ctypes.c_void_p] = []
+        #: a translation that ends in a breakpoint is recorded without it: look for one that ends where the breakpoint starts
+        self.traps_unrecorded = False
         #: readers and writers of registers that the engine's own contexts lack
         self.beside: list[tuple[Callable[[], int], Callable[[int], None]]] = []
         self._values: dict[int | None, list[int]] = {}  # context -> values of those registers
@@ -120,6 +124,10 @@ class Engine:
 
     def drop_translations(self, start: int, end: int) -> None:
         """Forget translated code that touches [start, end)."""
+        if self.traps_unrecorded and start % PAGE:
+            start -= 1
+        elif self.traps_unrecorded and start:  # on its own: where the page before is not mapped, the engine drops nothing
+            self.uc.ctl_remove_cache(start - 1, start)
         self.uc.ctl_remove_cache(start, min(end, (1 << 64) - 1))
 
     # --- running

@@ -54,4 +54,29 @@ def _verdict(guest: Guest, arch: Arch) -> str:
     engine.start(BASE + 0x100 | mode, 0)
     number = guest.number if guest.channel == BY_INTERRUPT else 0
     expected = [(guest.channel, number, BASE + 0x100 + guest.pc_bias), (guest.channel, number, BASE + 0x2000 + guest.pc_bias)]
-    return "" if seen == expected else f"a breakpoint arrives as {seen}, not {expected}"
+    if seen != expected:
+        return f"a breakpoint arrives as {seen}, not {expected}"
+    return _flags_verdict(guest, arch, engine, trap) if guest.flag_checks else ""
+
+
+def _flags_verdict(guest: Guest, arch: Arch, engine: Engine, trap: bytes) -> str:
+    """Whether flags read where the engine keeps them are those that the code has set, and are written there."""
+    read, write = guest.hidden[arch.regs.flags or ""](engine)
+    seen: list[int] = []
+
+    def note() -> None:
+        seen.append(read())
+        engine.stop()
+
+    engine.hook(const.UC_HOOK_INTR, INTR(lambda *_: note()))
+    engine.hook(const.UC_HOOK_INSN_INVALID, INVALID(lambda *_: note() is None))
+    for code, flags in guest.flag_checks:
+        engine.write(BASE, bytes.fromhex(code) + trap)
+        engine.drop_translations(BASE, BASE + 0x100)
+        write(0)
+        seen.clear()
+        engine.start(BASE, 0)
+        write(flags)
+        if seen[:1] != [flags] or read() != flags:
+            return f"after {code} the flags are {seen[:1]} and {read():#x}, not {flags:#x}"
+    return ""

@@ -126,6 +126,7 @@ class PaperMachine:
         self._regs = [self._view(cpu) for cpu in range(cpus)]
         self._cpu = 0
         self._depth = 0
+        self._abandoned: dict[int, dict[str, int]] = {}  # CPU -> registers before a call that failed
         for page in range(base & -PAGE, base + max(len(code), 1), PAGE):
             self._map(page, executable=True)
         self._map(EXIT, executable=True)
@@ -223,6 +224,9 @@ class PaperMachine:
         self._calls.add(page)
         return page
 
+    def call_at(self, addr: int) -> None:
+        """Services are looked up when they are due."""
+
     def unmap_calls(self, area: int) -> None:
         """Take a page from map_calls() away."""
         self._calls.discard(area)
@@ -258,20 +262,26 @@ class PaperMachine:
     # --- running
 
     def call(self, function: str | int, *args: int, cpu: int | None = None) -> int:
-        """Call guest code; registers are put back afterwards."""
+        """Call guest code; registers are put back afterwards, or left where it failed until the next call."""
         target = self.symbols[function].address if isinstance(function, str) else function
         cpu = self._cpu if cpu is None else cpu
         regs, values = self._regs[cpu], self._values[cpu]
+        if self._depth == 0:
+            values.update(self._abandoned.pop(cpu, {}))
         saved, outer = dict(values), (regs._pc, regs._target)
         regs.at(None)
+        failed = True
         try:
             for name, value in zip(("r0", "r1", "r2", "r3"), args, strict=False):
                 values[name] = value & PAPER.mask
             values["lr"] = EXIT
             self.run(target, EXIT, cpu=cpu)
+            failed = False
             return values["r0"]
         finally:
-            if self._depth or values["pc"] == EXIT:
+            if failed and self._depth == 0:
+                self._abandoned[cpu] = saved
+            else:
                 values.update(saved)
             regs._pc, regs._target = outer
 

@@ -27,7 +27,7 @@ from ._base import Fault, Sink
 from ._blocks import Block, Blocks
 from ._counters import Counters, host_function
 from ._cpustate import Cell, find_cells
-from ._engine import CALL, CODE, ERRORS, INTR, INVALID, MEM, Engine
+from ._engine import CALL, CODE, DIRECT, ERRORS, INTR, INVALID, MEM, Engine
 from ._guests import GUESTS, Guest
 from ._guests import INTR as BY_INTERRUPT
 from ._interrupts import interruptible
@@ -36,6 +36,7 @@ from ._selftest import self_test
 
 Argument = Union[int, bool, bytes, bytearray, str, None]
 PAGE = 0x1000
+DIRECT_CALLS = 128  # bytes at the start of a call area whose call sites have their own hooks
 STACK_SIZE = 1 << 20
 IMAGE_BASE = 0x400000
 NEAR = 0x10000  # bytes from the thread pointer, either way, that count as thread-local
@@ -75,7 +76,8 @@ class UnicornMachine:
         self._services: dict[int, Callable[[Regs], None]] = {}  # the sink's
         self._disturbed = False  # the run was stopped, or another one was nested in it, since the last service
         self._skip = -1  # address in a call area that was served already
-        self._call_hooks: dict[int, int] = {}
+        self._call_hooks: dict[int, list[int]] = {}
+        self._direct: dict[int, dict[int, int]] = {}  # area -> call site -> its own hook
         self._counters: dict[int, Counters] = {}
         self._depth = 0
         self._dead = False  # see Guest.fetch_fault_kills
@@ -101,6 +103,7 @@ class UnicornMachine:
         self._heap = Heap(self._map_anywhere, self._unmap)
         self._exit = 0
         self._regs = self._make_regs()
+        self._engine.traps_unrecorded = guest.traps_unrecorded
         self._engine.beside = [self._access(name) for name in guest.outside_context]
         self._write_pc = self._engine.writer(self._register(self.arch.regs.pc), self.arch.bits)
         self._read_pc = self._engine.reader(self._register(self.arch.regs.pc), self.arch.bits)
@@ -348,12 +351,14 @@ class UnicornMachine:
         """Registers by the engine's API, and by their words in the engine where these are found to be true."""
         table, engine, bits = self.arch.regs, self._engine, self.arch.bits
         width = {name: table.widths.get(name, bits) for name in table.names}
-        number = {name: self._register(name) for name in table.names}
-        plain = {name: number[name] for name in table.names
+        number = {name: self._register(name) for name in table.names if name not in self._guest.hidden}
+        plain = {name: number[name] for name in number
                  if width[name] == bits and name not in (table.flags, *self._guest.moving) and (name != table.pc or self._guest.plain_pc)}
         self._cells = find_cells(engine, self.arch.name, plain, bits)
-        readers = {name: engine.reader(number[name], width[name]) for name in table.names}
-        writers = {name: engine.writer(number[name], width[name]) for name in table.names}
+        readers = {name: engine.reader(number[name], width[name]) for name in number}
+        writers = {name: engine.writer(number[name], width[name]) for name in number}
+        for name, find in self._guest.hidden.items():
+            readers[name], writers[name] = find(engine)
         for name, cell in self._cells.items():
             if name != table.pc:  # outside of a hook the engine's pc is written through the API
                 readers[name], writers[name] = cell.reader(), cell.writer()
@@ -376,22 +381,33 @@ class UnicornMachine:
                 self._remove_hooks()
 
     def map_calls(self, near: int) -> int:
-        """An area in which every instruction executed is reported by Sink.services first: one CODE hook over all of it."""
+        """An area in which every instruction executed is reported to Sink.services first: one CODE hook over most of it.
+
+        The first call sites have a hook of their own, which costs half: see call_at().
+        """
         area = self._map_area(near)
         callback = CALL(self._call_callback())
-        self._call_hooks[area] = self._engine.hook(const.UC_HOOK_CODE, callback, area, area + self.call_area - 1)
+        self._call_hooks[area] = [self._engine.hook(const.UC_HOOK_CODE, callback, area + DIRECT_CALLS, area + self.call_area - 1)]
+        self._direct[area] = {}
         return area
+
+    def call_at(self, addr: int) -> None:
+        """A service is there from now on."""
+        direct = self._direct[addr & -self.call_area]
+        if addr & self.call_area - 1 < DIRECT_CALLS and addr not in direct:
+            direct[addr] = self._engine.hook(const.UC_HOOK_CODE, DIRECT(self._direct_callback(addr)), addr, addr)
 
     def unmap_calls(self, area: int) -> None:
         """Unmap an area from map_calls()."""
-        self._engine.unhook(self._call_hooks.pop(area))
+        for hook in [*self._call_hooks.pop(area), *self._direct.pop(area, {}).values()]:
+            self._engine.unhook(hook)
         self._unmap(area, self.call_area)
 
     def map_counts(self, near: int) -> int:
         """An area in which executions are counted by host code."""
         area = self._map_area(near)
         counters = self._counters[area] = Counters(area, self.call_area)
-        self._call_hooks[area] = self._engine.hook(const.UC_HOOK_CODE, host_function(), area, area + self.call_area - 1, counters.data)
+        self._call_hooks[area] = [self._engine.hook(const.UC_HOOK_CODE, host_function(), area, area + self.call_area - 1, counters.data)]
         return area
 
     def unmap_counts(self, area: int) -> None:
@@ -464,33 +480,66 @@ class UnicornMachine:
 
     def _call_callback(self) -> Callable[[int, int], None]:
         """The hook of the call areas. It does without a pc write unless the sink moves the guest."""
-        regs, write_pc = self._regs, self._write_pc
 
         def on_call(_uc: int, address: int) -> None:
+            self._serve_call(address)
+
+        return on_call
+
+    def _direct_callback(self, address: int) -> Callable[[], None]:
+        """The hook of one call site: the engine need not say which. As short as it can be; see _serve_call()."""
+        regs, services, write_pc = self._regs, self._services, self._write_pc
+
+        def on_direct() -> None:
+            if self._disturbed or services is not self._services:
+                self._serve_call(address)
+                return
             try:
-                if self._skip == address:  # it was served when its own service stopped the guest, and is now resumed
-                    self._skip = -1
-                    return
-                service = self._services.get(address)
-                if service is None:
-                    return  # not the first instruction of a call site
-                service(regs)
+                services[address](regs)
                 if regs._target is not None:
                     write_pc(regs._target)
                     regs._target = None
                 elif self._disturbed:
-                    self._skip = address
-                    self._disturbed = False
-                    if not self._why_stopped:
-                        write_pc(address)  # a nested run has left the engine elsewhere
+                    self._settle_call(address)
             except BaseException as error:
-                if regs._target is not None:
-                    write_pc(regs._target)
-                    regs._target = None
-                self._park(error)
+                self._failed_call(address, error)
             regs._pc = None
 
-        return on_call
+        return on_direct
+
+    def _serve_call(self, address: int) -> None:
+        regs = self._regs
+        try:
+            if self._skip == address:  # it was served when its own service stopped the guest, and is now resumed
+                self._skip, self._disturbed = -1, False
+                return
+            self._disturbed = False
+            service = self._services.get(address)
+            if service is None:
+                return  # not the first instruction of a call site
+            service(regs)
+            if regs._target is not None:
+                self._write_pc(regs._target)
+                regs._target = None
+            elif self._disturbed:
+                self._settle_call(address)
+        except BaseException as error:
+            self._failed_call(address, error)
+        regs._pc = None
+
+    def _settle_call(self, address: int) -> None:
+        """The service has stopped the run, or run other guest code: the engine executes the call site again."""
+        self._skip = address
+        if not self._why_stopped:
+            self._write_pc(address)  # the nested run has left the engine elsewhere
+
+    def _failed_call(self, address: int, error: BaseException) -> None:
+        if self._services.get(address) is None:
+            return
+        if self._regs._target is not None:
+            self._write_pc(self._regs._target)
+            self._regs._target = None
+        self._park(error)
 
     def _invalid_callback(self) -> Callable[[int, int], bool]:
         """The engine's invalid-instruction hook, where breakpoints arrive that way. True: go on at pc."""
@@ -758,13 +807,13 @@ class UnicornMachine:
             self._depth -= 1
             self._disturbed = self._depth > 0
 
-    def _start(self, begin: int, until: int, count: int = 0) -> int:
+    def _start(self, begin: int, until: int) -> int:
         """Run the engine. Unsupported once a fetch fault has made that deadly."""
         if self._dead:
             raise Unsupported(f"Unicorn {self._engine.version} cannot run {self.arch.name} code any more after a failed instruction fetch",
                               hint="make a new machine")
         self._seen = self._seen_before = begin
-        error = self._engine.start(begin, until, count)
+        error = self._engine.start(begin, until)
         if self._guest.fetch_fault_kills and ERRORS.get(error, ("",))[0] == "fetch":
             self._dead = True
             if self._depth > 1:  # outer runs must not go on either
@@ -779,10 +828,16 @@ class UnicornMachine:
             self._run_nop()
 
     def _run_nop(self) -> None:
+        """Takes the pending branch and stops: before a stop in a delay slot works, and before the target is fetched."""
         nop = self._guest.settle
         place = self._exit + PAGE - 2 * len(nop)
         self.patch(place, nop)
-        self._start(place, 0, 1)
+        hook = self._engine.hook(const.UC_HOOK_CODE, CODE(lambda *_: self._engine.stop()), place, place)
+        try:
+            self._start(place, 0)
+        finally:
+            self._engine.unhook(hook)
+            self._engine.drop_translations(place, place + len(nop))
 
     def _in_delay_slot(self, pc: int) -> bool:
         size = len(self._guest.settle)

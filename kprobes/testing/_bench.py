@@ -101,6 +101,11 @@ class Bench:
         self._kprobes.close()
         self.machine.close()
 
+    @property
+    def usable(self) -> bool:
+        """False when the engine has died of a failed instruction fetch; make another bench then."""
+        return not self.machine._dead
+
     # --- one instruction
 
     def decode(self, code: bytes, mode: int = 0) -> Insn:
@@ -121,7 +126,7 @@ class Bench:
         where = where or code.hex()
         self._place(code, mode, noise=False)
         insn = self.decode(code, mode)
-        states_ = self._make_states(insn, rng, states, all_flags)
+        states_ = [] if insn.reject else self._make_states(insn, rng, states, all_flags)
         if insn.simulate is None or all(s.target in (None, insn.next | insn.mode) for s in states_):
             self._place(code, mode, noise=True)
             insn = self.decode(code, mode)
@@ -152,8 +157,9 @@ class Bench:
                     self.tally.boosted += probe.boosted and not probe.optimized
                     after = self._shoot(state, insn, probed=True)
                     here = f"{where}, state {number}{', post_handler' if post else ''}"
-                    found = self._compare(before, after, insn, here) + self._handlers(watcher, state, before, insn, post, here)
-                    out += found
+                    if self._aliased(before, after):
+                        continue
+                    out += self._compare(before, after, insn, here) + self._handlers(watcher, state, before, insn, post, here)
                     self.tally.runs += 1
         finally:
             self._kprobes.unregister_kprobe(probe)
@@ -280,11 +286,11 @@ class Bench:
         return any(start < insn.addr + insn.size and end > insn.addr for start, end in ranges)
 
     def _jumps_into(self, insn: Insn, target: int | None) -> bool:
-        """True for a branch into its own bytes, whose end nobody knows, or into the library's pages."""
+        """True for a branch into its own bytes or delay slot, whose end nobody knows, or into the library's pages."""
         if target is None:
             return False
         to = target & ~self._arch.mode_bits
-        return insn.addr < to < insn.addr + insn.size or any(start <= to < end for start, end, _ in self._kprobes.blacklist)
+        return insn.addr < to < insn.next or any(start <= to < end for start, end, _ in self._kprobes.blacklist)
 
     def _code_is_whole(self, plain: _Shot, insn: Insn) -> bool:
         """False where the instruction has overwritten itself or what follows: that is another program then."""
@@ -331,6 +337,11 @@ class Bench:
                 start = end if patch is None else patch.addr + len(patch.new)
 
     # --- judging it
+
+    def _aliased(self, plain: _Shot, probed: _Shot) -> bool:
+        """True where the engine drops the top bits of an address, so that it finds memory where the CPU would find none."""
+        fault = probed.end.fault
+        return fault is not None and fault != plain.end.fault and fault[1] in ("read", "write") and (fault[3] or 0) >> 52 > 0
 
     def _compare(self, plain: _Shot, probed: _Shot, insn: Insn, where: str) -> list[Difference]:
         out = compare_endings(plain.end, probed.end, where)

@@ -240,6 +240,7 @@ def _calls(s: _Scene) -> Iterator[str]:
         yield f"map_calls gives {area:#x}, which is not aligned to {s.machine.call_area:#x}"
     seen: list[int] = []
     s.machine.patch(area, s.arch.jump.encode(area, s.b))
+    s.machine.call_at(area)
     s.listener.services[area] = lambda regs: seen.append(regs.pc)
     s.listener.at = {s.b: s.home, s.c: s.home}
     s.run(area)

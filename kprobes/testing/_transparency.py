@@ -8,7 +8,9 @@ from typing import Any
 
 from attrs import frozen
 
+from ..arch._base import Entry
 from ..core.kprobes import Kprobes
+from ..core.locate import code_of
 from ..core.probe import Kprobe, Kretprobe, Probe
 from ..errors import GuestFault, KprobeError, NotAnInstruction, Unprobeable
 from ..symbols import Symbol
@@ -160,9 +162,14 @@ def functions(machine: Any) -> list[Symbol]:
     return [found[address] for address in sorted(found)]
 
 
+def _entry(kprobes: Kprobes, symbol: Symbol) -> Entry:
+    return kprobes.machine.arch.code_address(symbol.address | symbol.mode, kprobes.machine.read)
+
+
 def instructions(kprobes: Kprobes, symbol: Symbol) -> list[int]:
     """Addresses in a function, mode bits included, where a kprobe may be registered."""
     out = []
+    symbol = code_of(kprobes.machine, symbol, _entry(kprobes, symbol))
     for insn in kprobes._survey.instructions(symbol):
         try:
             kprobes._survey.at(insn.addr, symbol.mode, symbol)
@@ -181,7 +188,8 @@ def kretprobes_everywhere(kprobes: Kprobes, symbols: Iterable[Symbol], **fields:
     """A kretprobe for every one of these functions that may have one."""
     out: list[Probe] = []
     for symbol in symbols:
-        probe = Kretprobe(addr=symbol.address | symbol.mode, **fields)
+        entry = _entry(kprobes, symbol)
+        probe = Kretprobe(addr=entry.place(0) | entry.mode | symbol.mode, **fields)
         try:
             kprobes.register_kretprobe(probe)
         except KprobeError:

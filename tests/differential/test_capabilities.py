@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from arches import RUNNABLE, programs_of
 
-from kprobes import DIVERTED, GuestFault, Jprobe, Kprobe, Kprobes, Kretprobe, UnicornMachine
+from kprobes import DIVERTED, GuestFault, GuestTimeout, Jprobe, Kprobe, Kprobes, Kretprobe, UnicornMachine
 from kprobes.conformance import Conformance
 from kprobes.testing import Recorder, instructions
 
@@ -222,6 +222,29 @@ def test_fault_is_at_home(guest: Guest, post: bool) -> None:
         assert [line for line in log.lines if line.startswith("fault")][0].endswith(f" pc={plain.value.pc:#x}")
     assert machine.call("strlen", b"seven..") == 7
     guest.proves("fault", 2)
+
+
+@each_program
+def test_bounded_runs_stop_where_they_do_without_probes(guest: Guest) -> None:
+    """max_insns counts the guest's instructions, not what a probe adds; a stop is never inside a slot."""
+
+    def stops() -> list[int]:
+        out = []
+        for bound in range(1, 25):
+            with pytest.raises(GuestTimeout) as stopped:
+                guest.machine.call("test_crc", 1, max_insns=bound)
+            out.append(stopped.value.pc)
+        return out
+
+    plain = stops()
+    assert len(set(plain)) > 5
+    addresses = guest.places("test_crc")
+    for post in (None, lambda p, regs, flags: None):
+        probes = [Kprobe(addr=address, post_handler=post) for address in addresses]
+        guest.kprobes.register_kprobes(probes)
+        assert stops() == plain
+        guest.kprobes.unregister_kprobes(probes)
+    guest.proves("kprobe")
 
 
 @each_program

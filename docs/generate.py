@@ -1,0 +1,193 @@
+"""Fill in the generated parts of the documentation: `python docs/generate.py [--check]`.
+
+A page says where: everything between `<!-- generated: NAME ARGUMENT -->` and `<!-- end -->` is written by the function
+of that name below, from the code. --check changes nothing and fails where a page is out of date.
+"""
+
+from __future__ import annotations
+
+import argparse
+import enum
+import errno
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import kprobes
+from kprobes import arch, events
+from kprobes.core import arming, ctlblk
+
+DOCS = Path(__file__).resolve().parent
+PART = re.compile(r"(?<=<!-- generated: )(?P<what>[^>]*?)(?P<end> -->\n).*?(?=<!-- end -->)", re.DOTALL)
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A Markdown table."""
+    head = list(head)
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+# --- state machines
+
+
+def machine(transitions: Mapping[tuple[Any, Any], enum.Enum], states: type[enum.Enum], happenings: type[enum.Enum]) -> str:
+    """A state machine: states down, events across; an empty cell is an error that changes nothing."""
+    rows = [[f"**{state.name}**", *(transitions[state, event].name if (state, event) in transitions else "" for event in happenings)]
+            for state in states]
+    return table(["state \\ event", *(event.name for event in happenings)], rows)
+
+
+def words(kind: type[enum.Enum]) -> str:
+    """What the members of an enumeration mean."""
+    return table([kind.__name__.lower(), "meaning"], ([f"`{member.name}`", str(member.value)] for member in kind))
+
+
+def control_block(_: str) -> str:
+    """The per-CPU state machine."""
+    return machine(ctlblk.TABLE, ctlblk.State, ctlblk.Event) + "\n" + words(ctlblk.State) + "\n" + words(ctlblk.Event)
+
+
+def arming_states(_: str) -> str:
+    """The state machine of a probepoint."""
+    return machine(arming.TABLE, arming.Arming, arming.Change) + "\n" + words(arming.Change)
+
+
+def patches(_: str) -> str:
+    """What each arming state has in memory."""
+    return table(["state", "in guest memory"], ([f"`{state.name}`", str(state.value)] for state in arming.Arming))
+
+
+# --- errors
+
+
+def errors(_: str) -> str:
+    """Every exception of the public interface."""
+    classes = [c for name in kprobes.__all__ if inspect.isclass(c := getattr(kprobes, name)) and issubclass(c, kprobes.KprobeError)]
+    return table(["exception", "errno", "raised when"],
+                 ([f"`{c.__name__}`", errno.errorcode[c.code], paragraph(c)] for c in classes if c is not kprobes.KprobeError))
+
+
+def event_errors(_: str) -> str:
+    """Every way in which an event can be wrong."""
+    return table(["kind", "message"], ([f"`{kind}`", escape(message)] for kind, message in events._MESSAGES.items() if message != "{}"))
+
+
+def escape(text: str) -> str:
+    """Text for a table's cell: no column ends in it, and nothing in it is taken for HTML."""
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("{!r}", "…").replace("{}", "…")
+
+
+# --- architectures
+
+
+def architectures(_: str) -> str:
+    """What each architecture can do, from its record."""
+    return table(["name", "bits", "order", "instructions", "calls and arguments", "return probes", "boost and optimization"],
+                 map(architecture, map(arch.get, arch.names())))
+
+
+def architecture(a: arch.Arch) -> list[str]:
+    """A row of that table."""
+    length = f"{a.insn_align} bytes" if a.insn_align == a.max_insn else f"{a.insn_align}–{a.max_insn} bytes"
+    in_registers = f"{len(a.abi.args)} in registers" if a.abi and a.abi.args else "on the stack" if a.abi else "–"
+    return [f"`{a.name}`", str(a.bits), a.order.value, length, in_registers, "yes" if a.linkage else "–",
+            f"{a.jump.size}-byte jump" if a.jump else "–"]
+
+
+# --- reference
+
+
+def reference(name: str) -> str:
+    """Signature, docstring, methods and properties of a public class or function."""
+    thing: Any = kprobes
+    for part in name.split("."):
+        thing = getattr(thing, part)
+    out = [f"```python\n{signature(name, thing)}\n```\n\n{document(thing)}\n"]
+    if inspect.isclass(thing):
+        out += [member(name, attribute, getattr(thing, attribute)) for attribute in members(thing)]
+    return "\n".join(out)
+
+
+def members(thing: type[Any]) -> list[str]:
+    """Public methods and properties of a class and its bases of ours, in the order of the source."""
+    found: dict[str, None] = {}
+    for base in thing.__mro__:
+        if base.__module__.startswith("kprobes"):
+            found |= {a: None for a, value in vars(base).items() if not a.startswith("_") and documented(value)}
+    return list(found)
+
+
+def documented(value: Any) -> bool:
+    """True for methods and properties with a docstring."""
+    plain = value.__func__ if isinstance(value, (classmethod, staticmethod)) else value
+    return (inspect.isfunction(plain) or isinstance(plain, property)) and bool(plain.__doc__)
+
+
+def member(owner: str, name: str, thing: Any) -> str:
+    """A method or property, as a list item."""
+    call = f"`{name}`" if isinstance(thing, property) else f"`{signature(name, thing)}`"
+    return f"- {call}  \n  {document(thing, 2)}"
+
+
+def signature(name: str, thing: Any) -> str:
+    """`name(parameters)`, without types: the docstring tells."""
+    try:
+        parameters = inspect.signature(thing).parameters.values()
+    except (TypeError, ValueError):
+        return name
+    shown = [str(p.replace(annotation=p.empty)) for p in parameters if p.name not in ("self", "cls")]
+    if any(p.kind is p.KEYWORD_ONLY for p in parameters) and not any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        shown.insert(next(n for n, p in enumerate(q for q in parameters if q.name not in ("self", "cls")) if p.kind is p.KEYWORD_ONLY), "*")
+    return f"{name}({', '.join(shown)})"
+
+
+def document(thing: Any, indent: int = 0) -> str:
+    """A docstring as Markdown; `Attributes:` becomes a paragraph."""
+    text = inspect.getdoc(thing) or ""
+    text = re.sub(r"^Attributes:\n", "Attributes:\n\n", text, flags=re.MULTILINE)
+    text = re.sub(r"(?<=\n)    (?=\S)", "", text)
+    return text.replace("\n", "\n" + " " * indent).replace(" " * indent + "\n", "\n") if indent else text
+
+
+def paragraph(thing: Any) -> str:
+    """The first paragraph of a docstring, on one line."""
+    return escape(" ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split()))
+
+
+# --- filling in
+
+PARTS: dict[str, Callable[[str], str]] = {
+    "control-block": control_block, "arming": arming_states, "patches": patches, "errors": errors, "event-errors": event_errors,
+    "architectures": architectures, "reference": reference,
+}
+
+
+def filled(page: str) -> str:
+    """A page with its generated parts written anew."""
+    def write(found: re.Match[str]) -> str:
+        name, _, argument = found["what"].partition(" ")
+        return f"{found['what']}{found['end']}{PARTS[name](argument).rstrip()}\n"
+
+    return PART.sub(write, page)
+
+
+def main() -> None:
+    """Write the pages, or check them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="change nothing; fail where a page is out of date")
+    options = parser.parse_args()
+    stale = {path: new for path in sorted(DOCS.rglob("*.md")) if (new := filled(path.read_text())) != path.read_text()}
+    for path, new in stale.items():
+        print(f"{path.relative_to(DOCS.parent)}: {'out of date; run python docs/generate.py' if options.check else 'written'}")
+        if not options.check:
+            path.write_text(new)
+    if options.check and stale:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
