@@ -41,19 +41,19 @@ def machine(transitions: Mapping[tuple[Any, Any], enum.Enum], states: type[enum.
     return table(["state \\ event", *(event.name for event in happenings)], rows)
 
 
-def words(kind: type[enum.Enum]) -> str:
+def meanings(kind: type[enum.Enum]) -> str:
     """What the members of an enumeration mean."""
     return table([kind.__name__.lower(), "meaning"], ([f"`{member.name}`", str(member.value)] for member in kind))
 
 
 def control_block(_: str) -> str:
     """The per-CPU state machine."""
-    return machine(ctlblk.TABLE, ctlblk.State, ctlblk.Event) + "\n" + words(ctlblk.State) + "\n" + words(ctlblk.Event)
+    return machine(ctlblk.TABLE, ctlblk.State, ctlblk.Event) + "\n" + meanings(ctlblk.State) + "\n" + meanings(ctlblk.Event)
 
 
 def arming_states(_: str) -> str:
     """The state machine of a probepoint."""
-    return machine(arming.TABLE, arming.Arming, arming.Change) + "\n" + words(arming.Change)
+    return machine(arming.TABLE, arming.Arming, arming.Change) + "\n" + meanings(arming.Change)
 
 
 def patches(_: str) -> str:
@@ -92,23 +92,24 @@ def architectures(_: str) -> str:
 
 def architecture(a: arch.Arch) -> list[str]:
     """A row of that table."""
-    length = f"{a.insn_align} bytes" if a.insn_align == a.max_insn else f"{a.insn_align}–{a.max_insn} bytes"
-    in_registers = f"{len(a.abi.args)} in registers" if a.abi and a.abi.args else "on the stack" if a.abi else "–"
-    return [f"`{a.name}`", str(a.bits), a.order.value, length, in_registers, "yes" if a.linkage else "–",
-            f"{a.jump.size}-byte jump" if a.jump else "–"]
+    length = f"{a.insn_align} bytes" if a.insn_align == a.max_insn else f"{a.insn_align} to {a.max_insn} bytes"
+    in_registers = f"{len(a.abi.args)} in registers" if a.abi and a.abi.args else "on the stack" if a.abi else "-"
+    return [f"`{a.name}`", str(a.bits), a.order.value, length, in_registers, "yes" if a.linkage else "-",
+            f"{a.jump.size}-byte jump" if a.jump else "-"]
 
 
 # --- reference
 
 
-def reference(name: str) -> str:
-    """Signature, docstring, methods and properties of a public class or function."""
+def reference(words: str) -> str:
+    """Signature, docstring, methods and properties of a public class or function; `-name` leaves a member out."""
+    name, *without = words.split()
     thing: Any = kprobes
     for part in name.split("."):
         thing = getattr(thing, part)
     out = [f"```python\n{signature(name, thing)}\n```\n\n{document(thing)}\n"]
     if inspect.isclass(thing):
-        out += [member(name, attribute, getattr(thing, attribute)) for attribute in members(thing)]
+        out += [member(name, attribute, getattr(thing, attribute)) for attribute in members(thing) if f"-{attribute}" not in without]
     return "\n".join(out)
 
 
@@ -136,20 +137,20 @@ def member(owner: str, name: str, thing: Any) -> str:
 def signature(name: str, thing: Any) -> str:
     """`name(parameters)`, without types: the docstring tells."""
     try:
-        parameters = inspect.signature(thing).parameters.values()
+        found = inspect.signature(thing)
     except (TypeError, ValueError):
         return name
-    shown = [str(p.replace(annotation=p.empty)) for p in parameters if p.name not in ("self", "cls")]
-    if any(p.kind is p.KEYWORD_ONLY for p in parameters) and not any(p.kind is p.VAR_POSITIONAL for p in parameters):
-        shown.insert(next(n for n, p in enumerate(q for q in parameters if q.name not in ("self", "cls")) if p.kind is p.KEYWORD_ONLY), "*")
-    return f"{name}({', '.join(shown)})"
+    bare = [p.replace(annotation=p.empty) for p in found.parameters.values() if p.name not in ("self", "cls")]
+    return f"{name}{found.replace(parameters=bare, return_annotation=found.empty)}"
 
 
 def document(thing: Any, indent: int = 0) -> str:
-    """A docstring as Markdown; `Attributes:` becomes a paragraph."""
+    """A docstring as Markdown; a list of attributes becomes a paragraph."""
     text = inspect.getdoc(thing) or ""
-    text = re.sub(r"^Attributes:\n", "Attributes:\n\n", text, flags=re.MULTILINE)
-    text = re.sub(r"(?<=\n)    (?=\S)", "", text)
+    head, attributes, rest = text.partition("Attributes:\n")
+    if attributes:
+        listed, gap, after = rest.partition("\n\n")
+        text = f"{head}Attributes: {' '.join(listed.split())}{gap}{after}"
     return text.replace("\n", "\n" + " " * indent).replace(" " * indent + "\n", "\n") if indent else text
 
 

@@ -40,7 +40,7 @@ class Regs:
         exception: the exception a fault_handler is asked about, else None.
     """
 
-    __slots__ = ("_args", "_bias", "_live_pc", "_order", "_pc", "_read", "_read_sp", "_strip", "_target", "_word", "_write", "arch", "cpu", "exception",
+    __slots__ = ("_args", "_bias", "_live_pc", "_load", "_mask", "_order", "_pc", "_read", "_read_sp", "_store", "_strip", "_target", "_word", "_write", "arch", "cpu", "exception",
                  "fault", "machine", "true_return")
 
     def __init__(self, machine: Memory, readers: Mapping[str, Reader], writers: Mapping[str, Writer], cpu: int = 0) -> None:
@@ -51,6 +51,7 @@ class Regs:
         self.exception: BaseException | None = None
         #: (regs, address) -> the return address behind a trampoline; the return probes install theirs here.
         self.true_return: Callable[[Regs, int], int] | None = None
+        self._load, self._store, self._mask = machine.read, machine.write, arch.mask
         self._order = arch.order.value
         self._word = arch.bits // 8
         #: pc as shown while a report lasts (None: ask the engine), and the target the engine has yet to be sent to.
@@ -184,12 +185,12 @@ class Regs:
 
     def word(self, addr: int, size: int = 0) -> int:
         """Unsigned integer of `size` bytes (default: one word) at guest address `addr`, in the guest's byte order."""
-        return int.from_bytes(self.machine.read(addr & self.arch.mask, size or self._word), self._order)
+        return int.from_bytes(self._load(addr & self._mask, size or self._word), self._order)
 
     def set_word(self, addr: int, value: int, size: int = 0) -> None:
         """Store an integer of `size` bytes (default: one word) at guest address `addr`."""
         size = size or self._word
-        self.machine.write(addr & self.arch.mask, (value & (1 << 8 * size) - 1).to_bytes(size, self._order))
+        self._store(addr & self._mask, (value & (1 << 8 * size) - 1).to_bytes(size, self._order))
 
     def read(self, addr: int, size: int) -> bytes:
         """`size` bytes of guest memory; GuestFault where it is not mapped."""

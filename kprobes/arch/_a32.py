@@ -202,7 +202,7 @@ CONDITIONAL = (
     row("000 oooo s nnnn dddd iiiii yy 0 mmmm", "data processing, register", process_register, when=process_uses_pc, extra=process_rules),
     row("000 oooo s nnnn dddd eeee 0 -- 1 mmmm", "data processing, register-shifted", when=process_uses_pc, reject=UNPREDICTABLE),
     row("001 oooo s nnnn dddd aaaa iiiiiiii", "data processing, immediate", process_immediate, when=process_uses_pc, extra=process_rules),
-    row("0011 0-00 ---- dddd ---- --------", "MOVW, MOVT", when=pc_used, reject=UNPREDICTABLE),
+    row("0011 0-00 ---- 1111 ---- --------", "MOVW, MOVT", reject=UNPREDICTABLE),
     row("0000 00-- dddd aaaa eeee 1001 mmmm", "MUL, MLA", when=pc_used, reject=UNPREDICTABLE),
     row("0000 01-- dddd aaaa eeee 1001 mmmm", "UMAAL, MLS", when=pc_used, reject=UNPREDICTABLE),
     row("0000 1--- dddd aaaa eeee 1001 mmmm", "UMULL, SMULL", when=pc_used, reject=UNPREDICTABLE),
@@ -254,7 +254,7 @@ CONDITIONAL = (
     row("0111 0101 ---- 1111 ---- 11-1 ----", "SMMLS", reject=UNPREDICTABLE),
     row("0111 1000 dddd ---- eeee 0001 mmmm", "USAD8", when=pc_used, reject=UNPREDICTABLE),
     row("0111 1-1- ---- dddd ---- -101 mmmm", "SBFX, UBFX", when=pc_used, reject=UNPREDICTABLE),
-    row("0111 110- ---- dddd ---- -001 ----", "BFI", when=pc_used, reject=UNPREDICTABLE),
+    row("0111 110- ---- 1111 ---- -001 ----", "BFI", reject=UNPREDICTABLE),
     # A5.5: branches to labels
     row("1010 iiiiiiiiiiiiiiiiiiiiiiii", "B", arm.b, extra=to(label)),
     row("1011 iiiiiiiiiiiiiiiiiiiiiiii", "BL", arm.bl, extra=to(label)),

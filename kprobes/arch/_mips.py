@@ -240,7 +240,7 @@ def mips(name: str, bits: int, order: Order, rows: tuple[Row, ...], jump: Jump, 
          for_flags: Callable[[int], Arch] | None = None) -> Arch:
     """One word size, byte order and generation. rows: beside the common ones; back: the instructions of a return."""
     table = DecodeTable((*common_rows(Targets((1 << bits) - 1)), *rows))
-    linkage = Linkage(get=link, set=set_link, restore=lambda regs, sp, target: set_link(regs, target),
+    linkage = Linkage(register="ra", get=link, set=set_link, restore=lambda regs, sp, target: set_link(regs, target),
                       back=b"".join(word(w, order) for w in back))
     return Arch(
         name=name, bits=bits, order=order, insn_align=4, max_insn=4, regs=registers(bits),

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from attrs import evolve
+
 from ..regs import Regs
 from ._base import Arch, Atomic, Insn, Jump, Order, displacement, signed
 from ._decode import Row
@@ -139,6 +141,12 @@ def ldpc(regs: Regs, insn: Insn, s: int, i: int) -> int:
     return insn.next
 
 
+def linking(to: Targets, insn: Insn, i: int, s: int, **_: int) -> Insn:
+    """Extra of a compact branch on rs (or rt) that links."""
+    reject = "tests the link register that it writes: unpredictable" if s == 31 else ""
+    return evolve(to.i16(insn, i), reject=reject)
+
+
 def r6_rows(to: Targets, bits: int) -> tuple[Row, ...]:
     """Release 6: compact branches (one opcode, told apart by the order of rs and rt), pc-relative loads and addresses."""
     return (
@@ -149,18 +157,18 @@ def r6_rows(to: Targets, bits: int) -> tuple[Row, ...]:
         Row("000000 -------------------- 001110", "SDBBP", reject=EXCEPTION),
         # POP06, POP07
         Row("000110 sssss ttttt iiiiiiiiiiiiiiii", "BGEUC", branch(geu), extra=to.i16),
-        Row("000110 sssss ttttt iiiiiiiiiiiiiiii", "BGEZALC", branch(gez, link=True), extra=to.i16, when=same),
-        Row("000110 00000 sssss iiiiiiiiiiiiiiii", "BLEZALC", branch(le, link=True), extra=to.i16, when=nonzero),
+        Row("000110 sssss ttttt iiiiiiiiiiiiiiii", "BGEZALC", branch(gez, link=True), extra=partial(linking, to), when=same),
+        Row("000110 00000 sssss iiiiiiiiiiiiiiii", "BLEZALC", branch(le, link=True), extra=partial(linking, to), when=nonzero),
         Row("000111 sssss ttttt iiiiiiiiiiiiiiii", "BLTUC", branch(ltu), extra=to.i16),
-        Row("000111 sssss ttttt iiiiiiiiiiiiiiii", "BLTZALC", branch(ltz, link=True), extra=to.i16, when=same),
-        Row("000111 00000 sssss iiiiiiiiiiiiiiii", "BGTZALC", branch(gt, link=True), extra=to.i16, when=nonzero),
+        Row("000111 sssss ttttt iiiiiiiiiiiiiiii", "BLTZALC", branch(ltz, link=True), extra=partial(linking, to), when=same),
+        Row("000111 00000 sssss iiiiiiiiiiiiiiii", "BGTZALC", branch(gt, link=True), extra=partial(linking, to), when=nonzero),
         # POP10, POP30
         Row("001000 sssss ttttt iiiiiiiiiiiiiiii", "BOVC", branch(ov), extra=to.i16),
         Row("001000 sssss ttttt iiiiiiiiiiiiiiii", "BEQC", branch(eq), extra=to.i16, when=less),
-        Row("001000 00000 sssss iiiiiiiiiiiiiiii", "BEQZALC", branch(eq, link=True), extra=to.i16, when=nonzero),
+        Row("001000 00000 sssss iiiiiiiiiiiiiiii", "BEQZALC", branch(eq, link=True), extra=partial(linking, to), when=nonzero),
         Row("011000 sssss ttttt iiiiiiiiiiiiiiii", "BNVC", branch(nv), extra=to.i16),
         Row("011000 sssss ttttt iiiiiiiiiiiiiiii", "BNEC", branch(ne), extra=to.i16, when=less),
-        Row("011000 00000 sssss iiiiiiiiiiiiiiii", "BNEZALC", branch(ne, link=True), extra=to.i16, when=nonzero),
+        Row("011000 00000 sssss iiiiiiiiiiiiiiii", "BNEZALC", branch(ne, link=True), extra=partial(linking, to), when=nonzero),
         # POP26, POP27
         Row("010110 sssss ttttt iiiiiiiiiiiiiiii", "BGEC", branch(ge), extra=to.i16),
         Row("010110 sssss ttttt iiiiiiiiiiiiiiii", "BGEZC", branch(gez), extra=to.i16, when=same),

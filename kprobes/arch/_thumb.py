@@ -289,8 +289,8 @@ T32 = (
     row("1111 1001 ---0 1111 ---- ---- --------", "VLD, VST", reject=UNPREDICTABLE),
     # A6.3.12 to A6.3.17: data processing on registers, multiplication
     row("1111 1010 ---- ---- ---- dddd ---- mmmm", "LSL, SXTB, REV", when=pc_used, reject=UNPREDICTABLE),
-    row("1111 1010 0--- nnnn ---- ---- 0--- ----", "LSL register", when=pc_used, reject=UNPREDICTABLE),
-    row("1111 1010 1--- nnnn ---- ---- ---- ----", "SADD16, CLZ", when=pc_used, reject=UNPREDICTABLE),
+    row("1111 1010 0--- 1111 ---- ---- 0--- ----", "LSL register", reject=UNPREDICTABLE),
+    row("1111 1010 1--- 1111 ---- ---- ---- ----", "SADD16, CLZ", reject=UNPREDICTABLE),
     row("1111 1011 0--- nnnn ---- dddd ---- mmmm", "MUL, SMUAD", when=pc_used, reject=UNPREDICTABLE),
     row("1111 1011 0000 ---- 1111 ---- 0001 ----", "MLS", reject=UNPREDICTABLE),
     row("1111 1011 0110 ---- 1111 ---- 000- ----", "SMMLS", reject=UNPREDICTABLE),

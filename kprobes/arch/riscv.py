@@ -249,7 +249,7 @@ def riscv(bits: int) -> Arch:
         traps=Traps(probe={2: bytes.fromhex("0290"), 4: bytes.fromhex("73001000")}, end={0: bytes.fromhex("73001000")}),  # C.EBREAK, EBREAK
         decode=decoder(bits), abi=Abi(args=X[10:18], returns=("a0", "a1")),
         frame=Frame(register="s0", address=-bits // 8, next=-2 * bits // 8),
-        linkage=Linkage(get=link, set=set_link, restore=lambda regs, sp, target: set_link(regs, target),
+        linkage=Linkage(register="ra", get=link, set=set_link, restore=lambda regs, sp, target: set_link(regs, target),
                         back=bytes.fromhex("8280")),  # C.JR ra
         jump=Jump(size=4, encode=partial(jump, (1 << bits) - 1)), elf_machines=((243, bits, "little"),),
     )  # fmt: skip

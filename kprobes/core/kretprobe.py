@@ -39,7 +39,9 @@ class Returns:
         if arch.linkage is None:
             raise Unsupported(f"{arch.name} has no linkage, so no return probes", symbol=rp.place(), hint="probe the return instructions")
         self._linkage = arch.linkage
-        self._get_link, self._set_link = arch.linkage.get, arch.linkage.set
+        self._get_link, self._set_link, self._restore = arch.linkage.get, arch.linkage.set, arch.linkage.restore
+        if arch.linkage.register and self._machine.cpus == 1:
+            self._bind_link(arch.linkage.register)
         if not self._trampoline:
             self._make_trampoline(arch.linkage, near)
         rp._asked = rp.maxactive
@@ -47,6 +49,13 @@ class Returns:
         pool: Instances = []
         pool.extend(KretprobeInstance(rp=rp, pool=pool) for _ in range(rp.maxactive))
         rp._pool = pool
+
+    def _bind_link(self, register: str) -> None:
+        """A plain link register of the only CPU: read and written without looking it up by name on every call."""
+        read, write = self._machine.regs.accessors(register)
+        self._get_link = lambda regs: read()
+        self._set_link = lambda regs, target: write(target)
+        self._restore = lambda regs, sp, target: write(target)
 
     def _make_trampoline(self, linkage: Linkage, near: int) -> None:
         rooms = self._rooms
@@ -84,7 +93,7 @@ class Returns:
 
     def enter(self, rp: Kretprobe, regs: Regs) -> int:
         """The entry hook, run as the probe's pre-handler: follow this call if an instance is free."""
-        task = regs.task
+        task = regs.cpu if self._machine.cpu_task is None else regs.task
         calls = self._tasks.get(task)
         if calls is None:
             calls = self._tasks[task] = []
@@ -156,12 +165,12 @@ class Returns:
 
     def pop(self, regs: Regs, sp: int) -> Instances:
         """At the trampoline: the instances of the frame that returns, youngest first; the guest goes to its true target."""
-        calls = self._tasks.get(regs.task, [])
+        calls = self._tasks.get(regs.cpu if self._machine.cpu_task is None else regs.task, [])
         linkage = self._linkage
         popped = sp - linkage.pushed
         if calls and calls[-1].frame == popped and calls[-1].link != self._trampoline:  # almost always: one probe, no longjmp
             ri = calls.pop()
-            linkage.restore(regs, popped, ri.link)
+            self._restore(regs, popped, ri.link)
             regs.go(ri.link)
             return [ri]
         top = self._returning(calls, popped)
@@ -173,7 +182,7 @@ class Returns:
         self.recycle(ri for ri in calls[bottom:] if ri not in taken)  # below the returning frame: left by longjmp or unwinding
         del calls[bottom:]
         target = taken[0].link
-        linkage.restore(regs, frame, target)
+        self._restore(regs, frame, target)
         regs.go(target)
         return taken[::-1]
 
@@ -185,7 +194,7 @@ class Returns:
                 return False
             regs.sp = sp - linkage.pushed  # its return instruction pops what restore() has pushed
             return True
-        return linkage.get(regs) == target
+        return self._get_link(regs) == target
 
     def _returning(self, calls: Instances, sp: int) -> int:
         """Index of the youngest instance of the frame that returns with stack pointer `sp`."""

@@ -35,7 +35,7 @@ class Blocks:
 
     def __init__(self) -> None:
         self._blocks: list[Block] = []
-        self._last = _NOWHERE
+        self.last = _NOWHERE
 
     def add(self, block: Block) -> None:
         """Know a block from now on."""
@@ -44,15 +44,15 @@ class Blocks:
     def remove(self, start: int, end: int) -> None:
         """Forget every block that touches [start, end): the engine answers for what is left of it."""
         self._blocks = [b for b in self._blocks if b.end <= start or end <= b.start]
-        self._last = _NOWHERE
+        self.last = _NOWHERE
 
     def find(self, addr: int, size: int) -> Block | None:
         """The block that holds all of [addr, addr + size), or None."""
-        block = self._last
+        block = self.last
         if block.start <= addr and addr + size <= block.end:
             return block
         for block in self._blocks:
             if block.start <= addr and addr + size <= block.end:
-                self._last = block
+                self.last = block
                 return block
         return None

@@ -222,9 +222,12 @@ class UnicornMachine:
 
     def read(self, addr: int, size: int) -> bytes:
         """`size` bytes of guest memory as they are, breakpoints included; GuestFault where it is not mapped."""
-        block = self._blocks.find(addr, size)
+        block = self._blocks.last
+        if addr < block.start or block.end < addr + size:
+            block = self._blocks.find(addr, size)
         if block is not None:
-            return bytes(block.view[addr - block.start : addr - block.start + size])
+            at = addr - block.start
+            return block.view[at : at + size].tobytes()
         data = self._engine.read(addr, size) if size > 0 else b""
         if data is None:
             raise GuestFault("memory is not mapped", address=addr, pc=self._regs.pc, access="read")

@@ -39,6 +39,28 @@ class Spy:
         self.read_names.add(self._regs.arch.regs.flags or "")
         return self._regs.flags
 
+    @flags.setter
+    def flags(self, value: int) -> None:
+        self._regs.flags = value
+
+    @property
+    def sp(self) -> int:
+        """See Regs."""
+        return self._regs.sp
+
+    @sp.setter
+    def sp(self, value: int) -> None:
+        self._regs.sp = value
+
+    @property
+    def pc(self) -> int:
+        """See Regs."""
+        return self._regs.pc
+
+    @pc.setter
+    def pc(self, value: int) -> None:
+        self._regs.pc = value
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._regs, name)
 

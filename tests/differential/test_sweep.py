@@ -28,6 +28,7 @@ def test_random_encodings(arch: str, part: int, benches: dict[str, Bench], confo
     before, tried, compared = bench.tally.runs, COUNT // PARTS, 0
     for (code, mode), _ in zip(encodings(rng, bench.machine.arch, bench.file), range(tried), strict=False):
         insn = bench.decode(code, mode)
+        code = insn.raw
         if bench.file.skip(code):
             continue
         if insn.delay_slot:
