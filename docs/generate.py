@@ -91,10 +91,11 @@ def architectures(_: str) -> str:
 
 
 def architecture(a: arch.Arch) -> list[str]:
-    """A row of that table."""
+    """A row of that table; the name leads to the page whose title has it."""
     length = f"{a.insn_align} bytes" if a.insn_align == a.max_insn else f"{a.insn_align} to {a.max_insn} bytes"
     in_registers = f"{len(a.abi.args)} in registers" if a.abi and a.abi.args else "on the stack" if a.abi else "-"
-    return [f"`{a.name}`", str(a.bits), a.order.value, length, in_registers, "yes" if a.linkage else "-",
+    page = next((path for path in sorted((DOCS / "arch").glob("*.md")) if f"`{a.name}`" in path.read_text().partition("\n")[0]), None)
+    return [f"[`{a.name}`](arch/{page.name})" if page else f"`{a.name}`", str(a.bits), a.order.value, length, in_registers, "yes" if a.linkage else "-",
             f"{a.jump.size}-byte jump" if a.jump else "-"]
 
 
@@ -107,10 +108,20 @@ def reference(words: str) -> str:
     thing: Any = kprobes
     for part in name.split("."):
         thing = getattr(thing, part)
-    out = [f"```python\n{signature(name, thing)}\n```\n\n{document(thing)}\n"]
+    head = "" if "-__init__" in without else f"```text\n{signature(name, thing)}\n```\n\n"
+    out = [f"{head}{document(thing)}\n"]
     if inspect.isclass(thing):
-        out += [member(name, attribute, getattr(thing, attribute)) for attribute in members(thing) if f"-{attribute}" not in without]
+        shown = [attribute for attribute in members(thing) if f"-{attribute}" not in without]
+        out += [member(thing, names) for names in alike(thing, shown)]
     return "\n".join(out)
+
+
+def alike(owner: type[Any], names: list[str]) -> list[list[str]]:
+    """Names of the same function together."""
+    groups: dict[int, list[str]] = {}
+    for name in names:
+        groups.setdefault(id(inspect.getattr_static(owner, name)), []).append(name)
+    return list(groups.values())
 
 
 def members(thing: type[Any]) -> list[str]:
@@ -128,10 +139,11 @@ def documented(value: Any) -> bool:
     return (inspect.isfunction(plain) or isinstance(plain, property)) and bool(plain.__doc__)
 
 
-def member(owner: str, name: str, thing: Any) -> str:
-    """A method or property, as a list item."""
-    call = f"`{name}`" if isinstance(thing, property) else f"`{signature(name, thing)}`"
-    return f"- {call}  \n  {document(thing, 2)}"
+def member(owner: type[Any], names: list[str]) -> str:
+    """A method or property, by all its names, as a list item."""
+    thing = getattr(owner, names[0])
+    calls = [f"`{name}`" if isinstance(thing, property) else f"`{signature(name, thing)}`" for name in names]
+    return f"- {', '.join(calls)}  \n  {document(thing, 2)}"
 
 
 def signature(name: str, thing: Any) -> str:
@@ -171,7 +183,7 @@ def filled(page: str) -> str:
     """A page with its generated parts written anew."""
     def write(found: re.Match[str]) -> str:
         name, _, argument = found["what"].partition(" ")
-        return f"{found['what']}{found['end']}{PARTS[name](argument).rstrip()}\n"
+        return f"{found['what']}{found['end']}\n{PARTS[name](argument).strip()}\n\n"
 
     return PART.sub(write, page)
 

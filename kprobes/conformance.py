@@ -51,7 +51,8 @@ class Matrix:
         """Count what a passed or failed test has declared."""
         if report.when != "call":
             return
-        for name, value in report.user_properties:
+        properties: list[tuple[str, Any]] = report.user_properties
+        for name, value in properties:
             if name == _PROPERTY and not report.skipped:
                 arch, capability, count = value
                 cells = self.proved if report.passed else self.failed
@@ -104,7 +105,7 @@ class Matrix:
         if "blank" in facts:
             if facts["blank"] not in notes:
                 notes.append(facts["blank"])
-            return f"– ({notes.index(facts['blank']) + 1})"
+            return f"- ({notes.index(facts['blank']) + 1})"
         return f"{facts['proved']}" + (f", **{facts['failed']} FAILED**" if facts["failed"] else "")
 
 

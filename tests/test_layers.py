@@ -79,7 +79,7 @@ def imports(module: str) -> Iterator[tuple[str, int]]:
 
 
 def _foreign(name: str) -> str:
-    return name.partition(".")[2] or "__init__" if name.split(".")[0] == "kprobes" else f"/{name}"
+    return name.partition(".")[2] or "__init__" if f"{name}.".startswith("kprobes.") else f"/{name}"
 
 
 def _base(node: ast.ImportFrom, package: list[str]) -> str:

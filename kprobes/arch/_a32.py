@@ -90,8 +90,10 @@ def process_uses_pc(o: int, s: int, n: int, d: int, m: int = 0, e: int = 0, **_:
     return PC in (d, m, e) or (n == PC and o not in (MOV, MVN))
 
 
-def process_rules(insn: Insn, o: int, s: int, d: int, i: int, m: int = 0, **_: int) -> Insn:
-    if d != PC or o in COMPARES:
+def process_rules(insn: Insn, o: int, s: int, n: int, d: int, i: int, m: int = 0, **_: int) -> Insn:
+    if (d and o in COMPARES) or (n and o in (MOV, MVN)):
+        return refuse(insn, arm.RESERVED)
+    if d != PC:
         return insn
     if s:
         return refuse(insn, arm.EXCEPTION_RETURN)
@@ -132,7 +134,7 @@ def transfer_rules(insn: Insn, p: int, b: int, w: int, f: int, n: int, t: int, m
 
 def short(regs: Regs, insn: Insn, u: int, f: int, t: int, o: int, offset: int) -> int:
     """LDRH, LDRSB, LDRSH, LDRD, STRH, STRD relative to PC; f and o choose."""
-    address = here(insn) + (offset if u else -offset)
+    address = here(insn) + (offset if u else -offset) & MASK
     if f:
         size = 1 if o == 2 else 2
         value = regs.word(address, size)
@@ -160,9 +162,10 @@ def short_uses_pc(f: int, n: int, t: int, o: int, m: int = 0, **_: int) -> bool:
     return o > 0 and (PC in (n, t, m) or (t == LR and o > 1 and not f))
 
 
-def short_rules(insn: Insn, p: int, w: int, f: int, n: int, t: int, o: int, m: int = 0, **_: int) -> Insn:
+def short_rules(insn: Insn, p: int, w: int, f: int, n: int, t: int, o: int, m: int = 0, j: int = 0, **_: int) -> Insn:
+    """j: reserved bits."""
     dual = o > 1 and not f
-    fine = n == PC and p and not w and PC not in (t, m) and not (dual and (t & 1 or t == LR))
+    fine = n == PC and p and not w and PC not in (t, m) and not (dual and (t & 1 or t == LR)) and not j
     return insn if fine else refuse(insn, UNPREDICTABLE)
 
 
@@ -197,6 +200,15 @@ def blx_label(i: int, h: int, **_: int) -> int:
     return 4 * signed(i, 24) + 2 * h
 
 
+def bx_rules(insn: Insn, m: int, j: int, **_: int) -> Insn:
+    """j: bits that should be one."""
+    return computed(insn, m=m) if j == 0xFFF else refuse(insn, arm.RESERVED)
+
+
+def blx_rules(insn: Insn, m: int, j: int, **_: int) -> Insn:
+    return not_pc(insn, m=m) if j == 0xFFF else refuse(insn, arm.RESERVED)
+
+
 CONDITIONAL = (
     # A5.2: data processing
     row("000 oooo s nnnn dddd iiiii yy 0 mmmm", "data processing, register", process_register, when=process_uses_pc, extra=process_rules),
@@ -219,9 +231,9 @@ CONDITIONAL = (
     row("0011 0010 0000 ---- ---- --------", "NOP, SEV, DBG"),
     row("0011 0010 0000 ---- ---- 00000001", "YIELD", reject=arm.WAITS),
     row("0011 0010 0000 ---- ---- 0000001-", "WFE, WFI", reject=arm.WAITS),
-    row("0001 0010 ---- ---- ---- 0001 mmmm", "BX", arm.bx, extra=computed),
-    row("0001 0010 ---- ---- ---- 0010 mmmm", "BXJ", arm.bx, extra=lambda insn, **f: computed(not_pc(insn, **f), **f)),
-    row("0001 0010 ---- ---- ---- 0011 mmmm", "BLX register", arm.blx_register, extra=not_pc),
+    row("0001 0010 jjjj jjjj jjjj 0001 mmmm", "BX", arm.bx, extra=bx_rules),
+    row("0001 0010 jjjj jjjj jjjj 0010 mmmm", "BXJ", arm.bx, extra=lambda insn, **f: computed(blx_rules(insn, **f), **f)),
+    row("0001 0010 jjjj jjjj jjjj 0011 mmmm", "BLX register", arm.blx_register, extra=blx_rules),
     row("0001 0110 ---- ---- ---- 0110 ----", "ERET", reject=arm.EXCEPTION_RETURN),
     row("0001 0000 ---- ---- ---- 0111 ----", "HLT", reject=arm.EXCEPTION),
     row("0001 0010 ---- ---- ---- 0111 ----", "BKPT", reject=arm.EXCEPTION),
@@ -239,7 +251,7 @@ CONDITIONAL = (
     row("010 p u b w f nnnn tttt iiiiiiiiiiii", "LDR, STR immediate", transfer_immediate, when=pc_used, extra=transfer_rules),
     row("011 p u b w f nnnn tttt iiiii yy 0 mmmm", "LDR, STR register", transfer_register, when=pc_used, extra=transfer_rules),
     row("000 p u 1 w f nnnn tttt iiii 1 oo 1 iiii", "LDRH, LDRD immediate", short_immediate, when=short_uses_pc, extra=short_rules),
-    row("000 p u 0 w f nnnn tttt ---- 1 oo 1 mmmm", "LDRH, LDRD register", short_register, when=short_uses_pc, extra=short_rules),
+    row("000 p u 0 w f nnnn tttt jjjj 1 oo 1 mmmm", "LDRH, LDRD register", short_register, when=short_uses_pc, extra=short_rules),
     row("100 - - 1 - - ---- ----------------", "LDM, STM ^", reject="exception return, or another mode's registers"),
     row("100 - - 0 - - 1111 ----------------", "LDM, STM pc", reject=UNPREDICTABLE),
     row("100 p u 0 w 1 nnnn 1 rrrrrrrrrrrrrrr", "LDM", arm.ldm, when=not_from_pc, extra=ldm_rules),
@@ -269,8 +281,8 @@ UNCONDITIONAL = (  # A5.7
     Row("1111 0001 0000 ---1 ---- ---- ---- ----", "SETEND", reject=arm.ENDIAN),
     Row("1111 0001 0001 ---- ---- ---- 0000 ----", "SETPAN", reject=arm.PRIVILEGED),
     Row("1111 0101 0111 ---- ---- ---- 0001 ----", "CLREX", atomic=Atomic.CLOSES),
-    Row("1111 01-- --01 1111 ---- ---- ---- ----", "PLD, PLI literal", arm.hint),
-    Row("1111 011- --01 ---- ---- ---- ---0 mmmm", "PLD, PLI register", when=pc_used, reject=UNPREDICTABLE),
+    Row("1111 010- --01 1111 1111 ---- ---- ----", "PLD, PLI literal", arm.hint),
+    Row("1111 011- --01 nnnn ---- ---- ---0 mmmm", "PLD, PLI register", when=pc_used, reject=UNPREDICTABLE),
     Row("1111 0100 ---0 1111 ---- ---- ---- ----", "VLD, VST", reject=UNPREDICTABLE),
     *arm.COPROCESSOR_2,
 )

@@ -20,6 +20,7 @@ SP, LR, PC = 13, 14, 15
 GENERAL = frozenset("ademnt")  #: in the pictures, these letters stand for general registers
 
 UNPREDICTABLE = "uses pc where the manual leaves the result open (UNPREDICTABLE)"
+RESERVED = "reserved bits are set (UNPREDICTABLE)"
 EXCEPTION = "raises an exception, whose handler would see the slot's address"
 EXCEPTION_RETURN = "exception return"
 MONITOR = "part of an exclusive sequence: a trap inside clears the monitor"
@@ -97,11 +98,11 @@ def blx(regs: Regs, insn: Insn, **_: int) -> int:
     return insn.target | insn.mode ^ 1
 
 
-def bx(regs: Regs, insn: Insn, m: int) -> int:
+def bx(regs: Regs, insn: Insn, m: int, **_: int) -> int:
     return r(regs, insn, m)
 
 
-def blx_register(regs: Regs, insn: Insn, m: int) -> int:
+def blx_register(regs: Regs, insn: Insn, m: int, **_: int) -> int:
     target = regs[R[m]]  # first: BLX LR goes to the old LR
     regs["lr"] = after(insn)
     return target

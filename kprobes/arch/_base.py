@@ -59,6 +59,8 @@ class Insn:
     mode: int = 0  #: bits or-ed into every target that stays in this instruction's mode (Thumb: 1)
     operand: int | None = None  #: a pc-relative operand's absolute address, for `relocate`
     target: int | None = None  #: a direct branch's absolute target, for region checks
+    #: bytes of an entry, where the instruction jumps through a table of signed offsets that follows it: offsets from the table
+    table: int = 0
     indirect: bool = False  #: a computed jump within the function (not a call, not a return), for region checks
 
     @property

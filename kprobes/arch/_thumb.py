@@ -76,7 +76,7 @@ def cbnz(regs: Regs, insn: Insn, n: int, **_: int) -> int:
 
 def table_branch(regs: Regs, insn: Insn, n: int, h: int, m: int) -> int:
     """TBB, TBH: an entry counts halfwords from PC."""
-    entry = regs.word(r(regs, insn, n) + (regs[R[m]] << h), 1 << h)
+    entry = regs.word(r(regs, insn, n) + (regs[R[m]] << h) & MASK, 1 << h)
     return here(insn) + 2 * entry & MASK | 1
 
 
@@ -106,7 +106,7 @@ def ldrb_literal(regs: Regs, insn: Insn, q: int, u: int, h: int, t: int, i: int)
 
 def ldrd_literal(regs: Regs, insn: Insn, u: int, t: int, e: int, i: int, **_: int) -> int:
     address = literal(insn, u, 4 * i)
-    regs[R[t]], regs[R[e]] = regs.word(address), regs.word(address + 4)
+    regs[R[t]], regs[R[e]] = regs.word(address), regs.word(address + 4 & MASK)
     return after(insn)
 
 
@@ -125,7 +125,7 @@ def ldr_pc(regs: Regs, insn: Insn, n: int, i: int, p: int = 1, u: int = 1, w: in
 
 
 def ldr_pc_register(regs: Regs, insn: Insn, n: int, i: int, m: int) -> int:
-    return regs.word(regs[R[n]] + (regs[R[m]] << i))
+    return regs.word(regs[R[n]] + (regs[R[m]] << i) & MASK)
 
 
 def pop(regs: Regs, insn: Insn, r: int) -> int:
@@ -148,7 +148,7 @@ def mov_rules(insn: Insn, d: int, m: int) -> Insn:
 
 
 def ldm_rules(insn: Insn, w: int, n: int, r: int, **_: int) -> Insn:
-    return refuse(insn, UNPREDICTABLE) if r >> LR & 1 or r >> SP & 1 or (w and r >> n & 1) else insn
+    return refuse(insn, UNPREDICTABLE) if not r or r >> LR & 1 or r >> SP & 1 or (w and r >> n & 1) else insn
 
 
 def ldrd_rules(insn: Insn, t: int, e: int, w: int, **_: int) -> Insn:
@@ -214,8 +214,9 @@ T16 = (  # A6.2
     row("0100 0100 d mmmm ddd", "ADD register", add, when=pc_used, extra=add_rules),
     row("0100 0101 n mmmm nnn", "CMP register", when=pc_used, reject=UNPREDICTABLE),
     row("0100 0110 d mmmm ddd", "MOV register", mov, when=pc_used, extra=mov_rules),
-    row("0100 0111 0 mmmm 0--", "BX", arm.bx, extra=computed),
-    row("0100 0111 1 mmmm 0--", "BLX register", arm.blx_register, extra=not_pc),
+    row("0100 0111 0 mmmm 000", "BX", arm.bx, extra=computed),
+    row("0100 0111 1 mmmm 000", "BLX register", arm.blx_register, extra=not_pc),
+    row("0100 0111 - ---- ---", "BX, BLX reserved", reject=arm.RESERVED),
     row("0100 0111 - ---- 1--", "BXNS, BLXNS", reject="changes the security state"),
     row("01001 ttt iiiiiiii", "LDR literal", ldr_short),
     row("10100 ddd iiiiiiii", "ADR", adr_short),
@@ -256,7 +257,8 @@ T32 = (
     row("1110 1000 1100 ---- ---- ---- -1-- ----", "STREX", atomic=Atomic.CLOSES, reject=arm.MONITOR),  # STLEX, D, B, H
     row("1110 1000 1101 ---- ---- ---- -1-- ----", "LDREX", atomic=Atomic.OPENS, reject=arm.MONITOR),  # LDAEX, D, B, H
     row("1110 1000 110- nnnn tttt ---- 10-- ----", "LDA, STL", when=pc_used, reject=UNPREDICTABLE),
-    row("1110 1000 1101 nnnn ---- ---- 000h mmmm", "TBB, TBH", table_branch, extra=lambda insn, n, h, m: computed(not_pc(insn, m=m))),
+    row("1110 1000 1101 nnnn 1111 0000 000h mmmm", "TBB, TBH", table_branch, extra=lambda insn, n, h, m: computed(not_pc(insn, m=m))),
+    row("1110 1000 1101 ---- ---- ---- 000- ----", "TBB, TBH reserved", reject=arm.RESERVED),
     # A6.3.1 to A6.3.3, A6.3.11: data processing
     row("1110 101 oooo s nnnn - --- dddd ---- mmmm", "data processing, register", when=process_uses_pc, reject=UNPREDICTABLE),
     row("1111 0 - 0 oooo s nnnn 0 --- dddd --------", "data processing, immediate", when=process_uses_pc, reject=UNPREDICTABLE),
@@ -308,7 +310,8 @@ A_PROFILE = (
     row("1111 0011 1111 ---- 10-0 ---- --0- ----", "MRS SPSR", reject=arm.BANKED),
     row("1111 0011 100- ---- 10-0 ---- --1- ----", "MSR banked", reject=arm.BANKED),
     row("1111 0011 111- ---- 10-0 ---- --1- ----", "MRS banked", reject=arm.BANKED),
-    row("1111 0011 1100 mmmm 10-0 ---- ---- ----", "BXJ", arm.bx, extra=lambda insn, m: computed(not_pc(insn, m=m), m=m)),
+    row("1111 0011 1100 mmmm 1000 1111 0000 0000", "BXJ", arm.bx, extra=lambda insn, m: computed(not_pc(insn, m=m), m=m)),
+    row("1111 0011 1100 ---- 10-0 ---- ---- ----", "BXJ reserved", reject=arm.RESERVED),
 )
 
 M_PROFILE = (  # ARMv7-M (DDI 0403): B5.2

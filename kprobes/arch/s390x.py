@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from attrs import evolve
 
@@ -166,14 +167,17 @@ def hint(regs: Regs, insn: Insn, **_: int) -> int:
 def execute(regs: Regs, insn: Insn, r: int, d: int = 0, b: int = 0, x: int = 0, **_: int) -> int:
     """EXECUTE: a target that branches is simulated; any other leaves the body to do its work, out of line."""
     at = storage(regs, d, b, x) if insn.operand is None else insn.operand
+    machine: Any = regs.machine
+    if at & 1 or not machine.executable(at):  # the body fails likewise
+        return insn.next
     try:
         first = regs.read(at, 2)
         code = first[:1] + bytes([first[1] | (regs[R[r]] & 0xFF if r else 0)]) + regs.read(at + 2, length(first[0]) - 2)
-    except GuestFault:  # the body fails likewise
+    except GuestFault:
         return insn.next
     word = int.from_bytes(code, "big")
     row = TABLES[len(code)].find(word)
-    if row is None or row.simulate is None or row.simulate is execute or at & 1:
+    if row is None or row.simulate is None or row.simulate is execute:
         return insn.next
     fields = row.extract(word)
     target = Insn(addr=at, raw=code, name=row.name)

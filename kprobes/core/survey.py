@@ -166,6 +166,20 @@ class Survey:
             walk.open = 0 if closes else LONGEST_EXCLUSIVE if insn.atomic is Atomic.OPENS else max(walk.open - 1, 0)
             in_slot = insn.delay_slot
             walk.pos += insn.size
+            if insn.table:
+                walk.pos = self._behind_table(walk, insn.table)
+
+    def _behind_table(self, walk: _Walk, size: int) -> int:
+        """Where code goes on behind a jump table: at the lowest of its targets that lies ahead."""
+        start = at = walk.pos
+        end = walk.end
+        while at + size <= end:
+            entry = walk.code[at - walk.start : at - walk.start + size]
+            at += size
+            target = start + int.from_bytes(entry, self._arch.order.value, signed=True)
+            if at <= target < end:
+                end = target
+        return end
 
     def _decode_in(self, walk: _Walk, addr: int, reach: int, mode: int) -> Insn:
         offset = addr - walk.start

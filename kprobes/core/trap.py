@@ -87,15 +87,18 @@ class TrapDriver:
         (point, home), there = displaced, regs.pc
         regs.go(home | point.insn.mode)
         running = cb.point is point and cb.state in (HIT_SS, REENTER)
-        if cb.state is not REENTER and self._ask(point.active, regs, fault):
-            if regs.pc == home:
-                regs.go(there | point.insn.mode)  # the same hit goes on
-            elif running:
+        missed = cb.state is REENTER or (cb.state is not IDLE and not running)  # a missed hit asks nobody
+        handled = False
+        try:
+            handled = not missed and self._ask(point.active, regs, fault)
+        finally:
+            if not handled:
+                regs.go(home | point.insn.mode)
+            if running and (not handled or regs.pc != home):
                 cb.step(DONE)
-            return True
-        if running:
-            cb.step(DONE)
-        return False
+        if handled and regs.pc == home:
+            regs.go(there | point.insn.mode)  # the same hit goes on
+        return handled
 
     def home(self, pc: int) -> int | None:
         """See machine._base.Sink."""
@@ -183,14 +186,11 @@ class TrapDriver:
 
     def _execute(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
         """Simulate, then send the guest through the body, or past the instruction when there is none."""
-        simulate = point.insn.simulate
-        target = point.next
+        target: int | None = point.next
         slot = point.slot
-        if simulate is not None:
-            try:
-                target = simulate(regs)
-            except GuestFault as error:
-                self._fault_at_home(cb, point, regs, error)
+        if point.insn.simulate is not None:
+            target = self._simulate(cb, point, regs)
+            if target is None:
                 return
             if type(target) is Annul:
                 slot = None
@@ -312,7 +312,10 @@ class TrapDriver:
         except GuestFault as error:
             cb.begin(point)
             cb.probes = point.active
-            self._fault_at_home(cb, point, regs, error)
+            target = self._simulate(cb, point, regs) if self._fault_at_home(cb, point, regs, error) else None
+            if target is not None:
+                regs.go(target)
+                cb.step(DONE)
 
     def serve_return(self, regs: Regs) -> None:
         """The trampoline in a call area: its code returns as the function did, unless a handler has other ideas."""
@@ -374,17 +377,34 @@ class TrapDriver:
         while cb.state in (HIT_SS, REENTER):
             cb.step(DONE)
 
-    def _fault_at_home(self, cb: ControlBlock, point: Probepoint, regs: Regs, error: GuestFault) -> None:
-        """A simulated instruction touched memory it may not: as if it had faulted where it stands."""
+    def _simulate(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> int | None:
+        """Simulate: where to go next. None: it faulted, and a fault_handler has sent the guest elsewhere; the hit is over."""
+        simulate = point.insn.simulate
+        assert simulate is not None
+        while True:
+            try:
+                return simulate(regs)
+            except GuestFault as error:
+                if not self._fault_at_home(cb, point, regs, error):
+                    return None
+
+    def _fault_at_home(self, cb: ControlBlock, point: Probepoint, regs: Regs, error: GuestFault) -> bool:
+        """A simulated instruction touched memory it may not: as if it had faulted where it stands. True: try it again."""
         home = point.address | point.insn.mode
         regs.go(home)
         fault = Fault(access=error.access, address=error.address, text=error.reason)
+        handled = False
         try:
             handled = cb.state is not REENTER and self._ask(cb.probes, regs, fault)
         finally:
-            cb.step(DONE)
+            if not handled:
+                regs.go(home)
+            again = handled and regs.pc == point.address
+            if not again:
+                cb.step(DONE)
         if not handled:
             raise GuestFault(error.reason, address=error.address, pc=point.address, access=error.access, symbol=point.where) from None
+        return again
 
     def _ask(self, probes: tuple[Probe, ...], regs: Regs, fault: Fault) -> bool:
         """Ask the fault_handlers, newest first, until one has handled a guest fault."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Any
 
 from ..errors import Unsupported
 from ._cpustate import find_cells
@@ -18,22 +17,20 @@ from ._engine import Engine
 Access = tuple[Callable[[], int], Callable[[int], None]]
 
 
-def _behind(engine: Engine, first: int, bits: int, distance: int, size: int) -> Any:
-    """Host memory: `size` bytes at `distance` from register `first` (`bits` wide). Unsupported where it is not found."""
+def _address(engine: Engine, first: int, bits: int) -> int:
+    """Where register `first` (`bits` wide) lies in this process. Unsupported where it is not found."""
     cell = find_cells(engine, f"first of {bits} bits {first}", {"first": first}, bits).get("first")
     if cell is None:
         raise Unsupported("the engine's registers are not found in this process, and its API gets condition codes wrong",
                           hint="run on Linux with /proc/self/mem readable")
-    return cell.address + distance, size
+    return cell.address
 
 
 def word(first: int, bits: int, distance: int, size: int = 32) -> Callable[[Engine], Access]:
     """A register of `size` bits that is a plain word at that distance."""
 
     def make(engine: Engine) -> Access:
-        address, _ = _behind(engine, first, bits, distance, size // 8)
-        kind = ctypes.c_uint64 if size == 64 else ctypes.c_uint32
-        cell = kind.from_address(address)
+        cell = (ctypes.c_uint64 if size == 64 else ctypes.c_uint32).from_address(_address(engine, first, bits) + distance)
 
         def write(value: int) -> None:
             cell.value = value
@@ -54,8 +51,7 @@ def m68k_ccr(first: int) -> Callable[[Engine], Access]:
     """The CCR, by the number of D0."""
 
     def make(engine: Engine) -> Access:
-        address, _ = _behind(engine, first, 32, 22 * 4, 24)
-        words = (ctypes.c_uint32 * 6).from_address(address)
+        words = (ctypes.c_uint32 * 6).from_address(_address(engine, first, 32) + 22 * 4)
 
         def write(value: int) -> None:
             words[:] = [1, value >> 4 & 1, -(value >> 3 & 1), -(value >> 1 & 1), value & 1, ~value >> 2 & 1]
@@ -71,6 +67,8 @@ def _m68k(op: int, x: int, n: int, v: int, c: int, z: int) -> int:
         return extend | n >> 31 << 3 | (0 if z else _Z) | v >> 31 << 1 | c & 1
     if op == 11:
         return extend | n >> 31 << 3 | (0 if n else _Z)
+    if not op:
+        return 0  # the CPU is fresh
     if not 2 <= op <= 10:
         raise Unsupported(f"the engine keeps condition codes of an unknown kind {op}", hint="install unicorn 2.1.4")
     top = (7, 15, 31)[(op - 2) % 3]

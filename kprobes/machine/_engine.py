@@ -126,7 +126,7 @@ class Engine:
         """Forget translated code that touches [start, end)."""
         if self.traps_unrecorded and start % PAGE:
             start -= 1
-        elif self.traps_unrecorded and start:  # on its own: where the page before is not mapped, the engine drops nothing
+        elif self.traps_unrecorded and self.read(start - 1, 1):  # where a page is not mapped the engine drops nothing, or worse
             self.uc.ctl_remove_cache(start - 1, start)
         self.uc.ctl_remove_cache(start, min(end, (1 << 64) - 1))
 

@@ -53,11 +53,16 @@ class Guest:
     arithmetic: frozenset[int] = frozenset()  #: interrupt numbers of division and other arithmetic errors
     undefined: frozenset[int] = frozenset()  #: interrupt numbers of undefined instructions
     breakpoints: frozenset[int] = frozenset()  #: interrupt numbers of the guest's own breakpoints
+    fetches: frozenset[int] = frozenset()  #: interrupt numbers of refused instruction fetches
+    #: (interrupt number, pc) -> the number to report, where the engine's depends on how the guest came to pc
+    renumber: Callable[[int, int], int] | None = None
     #: interrupt number -> engine's pc minus the address of the instruction at fault, where that is not 0 (or pc_bias for `number`)
     fault_bias: Mapping[int, int] = field(factory=dict)
     #: interrupt number of a system call -> what to add to the engine's pc to go on behind it; others go on at the instruction
     call_skip: Mapping[int, int] = field(factory=dict)
     traps_unrecorded: bool = False  #: a translation that ends in a breakpoint is recorded without it
+    text_writable: bool = False  #: code executes only in pages that can be written
+    ambiguous: frozenset[int] = frozenset()  #: numbers of interrupts that may be failed accesses: the virtual TLB would tell
     outside_context: tuple[str, ...] = ()  #: registers that a saved context lacks
     #: first two bytes of an instruction -> True where a CODE hook sees it twice in a row
     reported_twice: Callable[[bytes], bool] | None = None
@@ -89,7 +94,7 @@ def _riscv(mode: int) -> Guest:
                  fault_bias=dict.fromkeys(range(24), 4), call_skip={8: 0}, unaligned={4: "read", 6: "write"}, outside_context=("fflags",))
 
 
-def _mips(mode: int, model: int, status: int) -> Guest:
+def _mips(mode: int, model: int, status: int, *, r6: bool = False) -> Guest:
     """Only SYSCALL arrives with a usable pc, so it is the breakpoint, with codes that nobody uses and that are reserved in MIPS16:
     there a jump to an odd address would take a page of them for one long block.
 
@@ -99,17 +104,20 @@ def _mips(mode: int, model: int, status: int) -> Guest:
     """
     order: Literal["big", "little"] = "big" if mode & unicorn.UC_MODE_BIG_ENDIAN else "little"
     probe, end = ((code << 6 | 0b001100).to_bytes(4, order) for code in (0xB03F5, 0xB03F6))
-    abi = [f"{kind}{n}" for kind, count in (("a", 8), ("t", 8)) for n in range(count)]
-    n64 = {name: str(n + 4) for n, name in enumerate(abi[:12])} if mode & unicorn.UC_MODE_MIPS64 else {}
+    n64 = {**{f"a{n}": str(4 + n) for n in range(8)}, **{f"t{n}": str(12 + n) for n in range(4)}} if mode & unicorn.UC_MODE_MIPS64 else {}
 
     def set_up(engine: Engine) -> None:
         register = mips_const.UC_MIPS_REG_CP0_STATUS
         engine.uc.reg_write(register, engine.uc.reg_read(register) | status)
 
+    def recognise(uc: unicorn.Uc) -> bool:
+        """FIR of release 6 has FREP (bit 29) but not UFRP (28)."""
+        return bool((uc.reg_read(mips_const.UC_MIPS_REG_FIR) >> 28 & 3 == 2) == r6)
+
     return Guest(uc_arch=unicorn.UC_ARCH_MIPS, uc_mode=mode, constants=mips_const, prefix="MIPS", channel=INTR, number=17, pc_bias=4,
-                 traps=Traps(probe={4: probe}, end={0: end}), registers={**n64, "userlocal": "CP0_USERLOCAL"}, setup=set_up, cpu_model=model,
-                 until_pc=False, arithmetic=frozenset({21, 22, 23}), undefined=frozenset({19, 20, 33, 34}), breakpoints=frozenset({16, 18}),
-                 unaligned={12: "read", 13: "write"}, reach=1 << 31, lost_pc=True, fetch_fault_kills=True,
+                 traps=Traps(probe={4: probe}, end={0: end}), registers={**n64, "userlocal": "CP0_USERLOCAL"}, setup=set_up, recognise=recognise,
+                 cpu_model=model, until_pc=False, arithmetic=frozenset({21, 22, 23}), undefined=frozenset({19, 20, 33, 34}),
+                 breakpoints=frozenset({16, 18}), unaligned={12: "read", 13: "write"}, reach=1 << 31, lost_pc=True, fetch_fault_kills=True,
                  long_blocks_kill=True, settle=bytes(4))
 
 
@@ -133,17 +141,17 @@ def _ppc(wide: bool, msr: int) -> Guest:
 
 
 def _s390x() -> Guest:
-    """With the CPU's own TLB code in pages that cannot be written is refused, and every failed access is the breakpoint's interrupt."""
+    """Under the virtual TLB a store that fails does not end MVC, STAM and others; the CPU's own TLB is exact, but does not tell a
+    failed access from an undefined instruction, and executes nothing in pages that cannot be written."""
 
     def set_up(engine: Engine) -> None:
-        engine.uc.ctl_set_tlb_mode(unicorn.UC_TLB_VIRTUAL)
         engine.uc.reg_write(s390x_const.UC_S390X_REG_PSWM, 0x180000000)  # 64-bit addressing; the engine starts with 24
         control = s390x_const.UC_S390X_REG_CR0
         engine.uc.reg_write(control, engine.uc.reg_read(control) | 0x60000)  # FPC and vector instructions
 
     return Guest(uc_arch=unicorn.UC_ARCH_S390X, uc_mode=unicorn.UC_MODE_BIG_ENDIAN, constants=s390x_const, prefix="S390X", channel=INTR, number=3,
                  plain_pc=True, registers={f"v{n}_low": f"F{n}_HI" for n in range(32)}, setup=set_up, undefined=frozenset({3}), call_skip={2: 2},
-                 traps_unrecorded=True,
+                 traps_unrecorded=True, ambiguous=frozenset({3}), text_writable=True,
                  reported_twice=lambda code: code[0] == 0x44 or (code[0] == 0xC6 and code[1] & 15 == 0))  # EX, EXRL
 
 
@@ -159,9 +167,14 @@ def _arm(mode: int) -> Guest:
         engine.uc.reg_write(access, engine.uc.reg_read(access) | 0xF << 20)
         engine.uc.reg_write(arm_const.UC_ARM_REG_FPEXC, 1 << 30)
 
+    def exception_return(number: int, pc: int) -> int:
+        """M profile: only BX and the like raise 8 at 0xFFFFFFxx, our pc write raises 3, which is the refused fetch elsewhere."""
+        return 8 if number == 3 and pc >= 0xFEFFFFFE else number
+
     return Guest(uc_arch=unicorn.UC_ARCH_ARM, uc_mode=mode, state_mode=unicorn.UC_MODE_THUMB, constants=arm_const, prefix="ARM", channel=INTR,
                  number=7, traps=traps, registers={"tpidruro": "C13_C0_3"}, setup=None if profile_m else enable_fpu,
-                 undefined=frozenset({1, 17, 18}), breakpoints=frozenset({7}), fault_bias={2: 4, 13: 4}, mode_bias={1: {2: 2, 13: 4}},
+                 undefined=frozenset({1, 17, 18}), breakpoints=frozenset({7}), fetches=frozenset({3, 8}),
+                 renumber=exception_return if profile_m else None, fault_bias={2: 4, 13: 4}, mode_bias={1: {2: 2, 13: 4}},
                  call_skip={2: 0, 13: 0})
 
 
@@ -169,14 +182,18 @@ def _m68k() -> Guest:
     """A 68040; Unicorn's names of the models are one off. BKPT hangs the process. The API's SR is wrong, and reading it in a hook
     destroys the condition codes: nobody does, the CCR is read where the engine keeps it."""
     d0 = m68k_const.UC_M68K_REG_D0
+
+    def set_up(engine: Engine) -> None:
+        m68k_ccr(d0)(engine)[1](0)  # a fresh CPU has no condition codes: a conditional branch would end the process
+
     return Guest(uc_arch=unicorn.UC_ARCH_M68K, uc_mode=unicorn.UC_MODE_BIG_ENDIAN, cpu_model=3, constants=m68k_const, prefix="M68K", channel=INTR,
-                 number=4, plain_pc=True, hidden={"ccr": m68k_ccr(d0), "fpcr": word(d0, 32, 256), "fpsr": word(d0, 32, 260)},
+                 number=4, plain_pc=True, setup=set_up, hidden={"ccr": m68k_ccr(d0), "fpcr": word(d0, 32, 256), "fpsr": word(d0, 32, 260)},
                  arithmetic=frozenset({5}), undefined=frozenset({4, 10, 11}), flag_checks=M68K_FLAGS)
 
 
 #: MOVEQ #n,D0; MOVE #m,CCR; then an operation of each kind that the engine tells apart.
-M68K_FLAGS = (("44fc001f", 0x1F), ("44fc000a", 0x0A), ("70ff7201d081", 0x15), ("44fc0010707fd000", 0x0A), ("70809081", 0x08),
-              ("707f72ff44fc00109001", 0x1B), ("70017202b081", 0x09), ("7080b03c0001", 0x02), ("44fc001f4a80", 0x14), ("70ff4480", 0x11))
+M68K_FLAGS = (("44fc001f", 0x1F), ("44fc000a", 0x0A), ("70ff7201d081", 0x15), ("44fc0010707fd000", 0x0A), ("708072019081", 0x08),
+              ("707f72ff44fc00109001", 0x1B), ("70017202b081", 0x09), ("7080b03c0001", 0x02), ("44fc001f70004a80", 0x14), ("70ff4480", 0x11))
 
 GUESTS: dict[str, Guest] = {
     "m68k": _m68k(),
@@ -195,10 +212,10 @@ GUESTS: dict[str, Guest] = {
     "mipsel": _mips(unicorn.UC_MODE_MIPS32, mips_const.UC_CPU_MIPS32_74KF, 1 << 29 | 1 << 24),
     "mips64": _mips(unicorn.UC_MODE_MIPS64 | unicorn.UC_MODE_BIG_ENDIAN, mips_const.UC_CPU_MIPS64_MIPS64R2_GENERIC, 0x240000E0),
     "mips64el": _mips(unicorn.UC_MODE_MIPS64, mips_const.UC_CPU_MIPS64_MIPS64R2_GENERIC, 0x240000E0),
-    "mips32r6": _mips(unicorn.UC_MODE_MIPS32 | unicorn.UC_MODE_BIG_ENDIAN, mips_const.UC_CPU_MIPS32_MIPS32R6_GENERIC, 0x24000000),
-    "mips32r6el": _mips(unicorn.UC_MODE_MIPS32, mips_const.UC_CPU_MIPS32_MIPS32R6_GENERIC, 0x24000000),
-    "mips64r6": _mips(unicorn.UC_MODE_MIPS64 | unicorn.UC_MODE_BIG_ENDIAN, mips_const.UC_CPU_MIPS64_I6400, 0x240000E0),
-    "mips64r6el": _mips(unicorn.UC_MODE_MIPS64, mips_const.UC_CPU_MIPS64_I6400, 0x240000E0),
+    "mips32r6": _mips(unicorn.UC_MODE_MIPS32 | unicorn.UC_MODE_BIG_ENDIAN, mips_const.UC_CPU_MIPS32_MIPS32R6_GENERIC, 0x24000000, r6=True),
+    "mips32r6el": _mips(unicorn.UC_MODE_MIPS32, mips_const.UC_CPU_MIPS32_MIPS32R6_GENERIC, 0x24000000, r6=True),
+    "mips64r6": _mips(unicorn.UC_MODE_MIPS64 | unicorn.UC_MODE_BIG_ENDIAN, mips_const.UC_CPU_MIPS64_I6400, 0x240000E0, r6=True),
+    "mips64r6el": _mips(unicorn.UC_MODE_MIPS64, mips_const.UC_CPU_MIPS64_I6400, 0x240000E0, r6=True),
     "ppc": _ppc(False, FP | VECTORS),
     "ppc64": _ppc(True, FP | VECTORS | VSX),
     "ppc64le": _ppc(True, FP | VECTORS | VSX | 1),

@@ -121,7 +121,8 @@ class _Imports:
         if not self._image.descriptors:
             return stub | (self._machine.arch.linkage.mode if self._machine.arch.linkage else 0)
         descriptor = self._take(self._data, DESCRIPTOR)
-        self._machine.write(descriptor, stub.to_bytes(8, self._machine.arch.order.value))
+        words = stub, descriptor  # code, TOC: PLT code takes a TOC of 0 for a function that is not bound yet
+        self._machine.write(descriptor, b"".join(word.to_bytes(8, self._machine.arch.order.value) for word in words))
         return descriptor
 
     def resolve_ifunc(self, resolver: int) -> int:

@@ -132,7 +132,7 @@ class PaperMachine:
         self._map(EXIT, executable=True)
         self._map(0xC000, executable=False)
         for values in self._values:
-            values["sp"] = 0xD000
+            values["sp"] = 0xCF00
         self.write(base, code)
         for name, where in (symbols or {}).items():
             addr, size = where if isinstance(where, tuple) else (where, 0)
@@ -422,9 +422,9 @@ class PaperMachine:
         number = {"arithmetic": 8, "undefined": 4, "trap": 5, "interrupt": 5}.get(error.access, 11)
         try:
             handled = self._sink is not None and self._sink.fault(regs, Fault(access=error.access, address=error.address, trapnr=number, text=error.reason))
+        finally:
             if regs.target is not None:
                 values["pc"] = regs.target
-        finally:
             regs._pc, regs._target = outer
         if not handled:
             raise GuestFault(error.reason, address=error.address, pc=values["pc"], access=error.access, symbol=self.symbols.describe(values["pc"])) from None

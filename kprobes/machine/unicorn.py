@@ -58,6 +58,9 @@ class UnicornMachine:
     cpus = 1
     image_base = IMAGE_BASE
     call_area = 1 << 16
+    _dead = False  # see Guest.fetch_fault_kills
+    _pending = False  # the guest may have stopped in a delay slot, see Guest.settle
+    _seen = _seen_before = 0  # the last places known in this run, see Guest.lost_pc
 
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest, *, owned: bool = True) -> None:
         """Use load(), from_code() or attach()."""
@@ -80,11 +83,9 @@ class UnicornMachine:
         self._direct: dict[int, dict[int, int]] = {}  # area -> call site -> its own hook
         self._counters: dict[int, Counters] = {}
         self._depth = 0
-        self._dead = False  # see Guest.fetch_fault_kills
-        self._pending = False  # the guest may have stopped in a delay slot, see Guest.settle
-        self._seen = self._seen_before = 0  # the last places known in this run, see Guest.lost_pc
         self._parked: BaseException | None = None
         self._interrupt: tuple[int, int] | None = None  # number, pc
+        self._again = False  # an instruction that failed is executed once more, only to learn why
         self._why_stopped = ""
         self._inner_stop = False
         self._bounds: list[int] = []
@@ -307,6 +308,8 @@ class UnicornMachine:
         if self._guest.reach and addr + size > self._guest.reach:
             raise NoMemory(f"cannot map {size:#x} bytes: this engine's {self.arch.name} guests reach addresses below {self._guest.reach:#x} only",
                            address=addr, hint="choose another base")
+        if self._guest.text_writable and perms & const.UC_PROT_EXEC:
+            perms |= const.UC_PROT_WRITE
         try:
             block = Block.make(addr, size)
             self.uc.mem_map_ptr(addr, size, perms, block.host)
@@ -576,6 +579,11 @@ class UnicornMachine:
 
     def _unclaimed(self, number: int, pc: int) -> None:
         """An interrupt that is not ours: the guest's own."""
+        if self._again:
+            self._engine.stop()
+            return
+        if self._guest.renumber is not None:
+            number = self._guest.renumber(number, pc)
         stub = pc - self._guest.pc_bias
         if number == self._guest.number and self._serve_stub(stub):
             return
@@ -583,7 +591,8 @@ class UnicornMachine:
         home = stub if number == self._guest.number else pc - biases.get(number, 0)
         if self._guest.lost_pc and number != self._guest.number:
             home = pc = self._seen_before if self._sink is not None and self._sink.ours(self._seen) else self._seen
-            self._write_pc(home)
+            if self._owned:
+                self._write_pc(home)
         if self.interrupt_handler is not None:
             ahead = pc + self._guest.call_skip.get(number, -biases.get(number, 0))
             self._regs.at(ahead)
@@ -739,6 +748,9 @@ class UnicornMachine:
         timeout: seconds; max_insns: instructions. Raises GuestFault, GuestTimeout.
         """
         end = self._exit if until is None else self._target(self._pointer(until))
+        if until is not None:  # code translated before does not stop there
+            stop = end & ~self.arch.mode_bits
+            self._engine.drop_translations(stop, stop + self.arch.insn_align)
         if start is None:
             target = self._regs.target if self._regs.target is not None else self.arch.same_mode(self._regs, self._regs.pc)
         else:
@@ -811,10 +823,8 @@ class UnicornMachine:
             self._disturbed = self._depth > 0
 
     def _start(self, begin: int, until: int) -> int:
-        """Run the engine. Unsupported once a fetch fault has made that deadly."""
-        if self._dead:
-            raise Unsupported(f"Unicorn {self._engine.version} cannot run {self.arch.name} code any more after a failed instruction fetch",
-                              hint="make a new machine")
+        """Run the engine."""
+        self._check_alive()
         self._seen = self._seen_before = begin
         error = self._engine.start(begin, until)
         if self._guest.fetch_fault_kills and ERRORS.get(error, ("",))[0] == "fetch":
@@ -823,6 +833,12 @@ class UnicornMachine:
                 self._inner_stop = True
                 self._engine.stop()
         return error
+
+    def _check_alive(self) -> None:
+        """Unsupported once a failed fetch has made the next translation deadly."""
+        if self._dead:
+            raise Unsupported(f"Unicorn {self._engine.version} cannot run {self.arch.name} code any more after a failed instruction fetch",
+                              hint="make a new machine")
 
     def _settle(self) -> None:
         """The guest is sent elsewhere: let go of a branch that waits for its delay slot. See Guest.settle."""
@@ -859,10 +875,13 @@ class UnicornMachine:
                 parked, self._parked = self._parked, None
                 self._inner_stop = self._depth > 1
                 raise parked
+            if self._interrupt is not None and ERRORS.get(error, ("",))[0] in ("read", "write") and self._interrupt[0] not in self._guest.unaligned:
+                self._interrupt = None  # the access failed first: the engine notices some only instructions later
+                self._inner_stop = self._depth > 1
             if self._interrupt is not None:
                 (number, pc), self._interrupt = self._interrupt, None
                 self._inner_stop = self._depth > 1
-                target = self._fault(pc, self._interrupt_fault(number))
+                target = self._fault(pc, self._interrupt_fault(number, pc))
             elif error:
                 pc = self._read_pc()
                 target = self._fault(pc, self._engine_fault(error, pc))
@@ -880,7 +899,7 @@ class UnicornMachine:
         pc = self._read_pc()
         if pc == until & ~self.arch.mode_bits:
             return
-        if self._guest.until_pc:
+        if self._guest.until_pc or self._exit in (pc, until & ~self.arch.mode_bits):  # a jump leads to the exit: pc is right there
             self._raise_fault(pc, Fault(access="engine", trapnr=5, text="the guest halted"))
         self._write_pc(until)
 
@@ -953,8 +972,10 @@ class UnicornMachine:
                 self._engine.drop_translations(start, end + 1)
 
     def _bound_callback(self) -> Callable[[int, int, int, int], None]:
-        """Counts the guest's own instructions, not those in slots; never stops inside a slot."""
+        """Counts the guest's own instructions, not those in slots; never stops inside a slot. Where no stop is possible in delay
+        slots (Guest.settle), a branch and what stands behind it count as one."""
         twice, last = self._guest.reported_twice, -1
+        delayed: dict[int, bool] | None = {} if self._guest.settle else None
 
         def on_instruction(_uc: int, address: int, _size: int, _user: int) -> None:
             nonlocal last
@@ -964,6 +985,11 @@ class UnicornMachine:
                 again, last = address == last and twice(self._engine.read(address, 2) or b"\0\0"), address
                 if again:
                     last = -1
+                    return
+            if delayed is not None:
+                if address not in delayed:
+                    delayed[address] = self._in_delay_slot(address)
+                if delayed[address]:
                     return
             if self._bounds[-1] <= 0:
                 self._why_stopped = self._why_stopped or "max_insns"
@@ -1013,8 +1039,10 @@ class UnicornMachine:
         distance = addr - self._thread_pointer & self.arch.mask
         return min(distance, self.arch.mask + 1 - distance) < NEAR
 
-    def _interrupt_fault(self, number: int) -> Fault:
+    def _interrupt_fault(self, number: int, pc: int) -> Fault:
         guest = self._guest
+        if number in guest.ambiguous and (failed := self._failed_access(pc)) is not None:
+            return Fault(access=failed[0], address=failed[1], text=f"invalid memory {failed[0]}")
         lost = guest.lost_pc and number != guest.number
         if number in guest.arithmetic:
             return Fault(access="arithmetic", trapnr=8, number=number, text="division or arithmetic error", lost=lost)
@@ -1022,6 +1050,8 @@ class UnicornMachine:
             return Fault(access="undefined", trapnr=4, number=number, text="undefined instruction", lost=lost)
         if number in guest.breakpoints:
             return Fault(access="trap", trapnr=5, number=number, text="breakpoint instruction of the guest's own", lost=lost)
+        if number in guest.fetches:
+            return Fault(access="fetch", address=pc, number=number, text="instruction fetch refused", lost=lost)
         if number in guest.unaligned:
             return Fault(access=guest.unaligned[number], trapnr=7, number=number, text="unaligned access", lost=lost)
         text = f"interrupt {number} (no operating system; set machine.interrupt_handler)"
@@ -1029,7 +1059,8 @@ class UnicornMachine:
 
     def _engine_fault(self, error: int, pc: int) -> Fault:
         access, signal = ERRORS.get(error, ("engine", 11))
-        address = pc if access == "fetch" else self._fault_address(pc, access) if access in ("read", "write") else None
+        itself = access == "fetch" and (self._guest.fetch_fault_kills or not self.executable(pc))  # else a part of it, or EXECUTE's target
+        address = pc if itself else self._fault_address(pc, access) if access in ("read", "write", "fetch") else None
         where = ", in the delay slot of a branch to here, or shortly before" if self._guest.settle and access == "write" and address is None else ""
         return Fault(access=access, address=address, trapnr=signal, text=f"{unicorn.UcError(error)}{where}")
 
@@ -1038,11 +1069,12 @@ class UnicornMachine:
         if not self._guest.settle:
             seen = self._execute_again(pc)
             self._write_pc(self.arch.same_mode(self._regs, pc))
-            return seen[0] if seen else None
+            return seen[0][1] if seen else None
         # With delay slots: under the hook nothing may execute in one, and after a store in one pc is the branch's target,
-        # where an innocent instruction stands.
+        # where an innocent instruction stands (a probe's trap or jump, for instance).
         in_slot = self._in_delay_slot(pc)
-        if self._engine.read(pc, self.arch.max_insn) is None or (in_slot and (self._depth > 1 or not self._exit)):
+        insn = self.arch.decode(self._engine.read(pc, self.arch.max_insn) or b"", pc)
+        if insn.reject or insn.simulate is not None or (in_slot and (self._depth > 1 or not self._exit)):
             return None
         saved = self._engine.save()
         try:
@@ -1053,14 +1085,31 @@ class UnicornMachine:
         finally:
             self._engine.restore(saved)
             self._engine.discard(saved)
-        return next((a for a in seen if not any(start <= a < start + size for start, size, _ in sealed)), None)
+        return next((a for _, a in seen if not any(start <= a < start + size for start, size, _ in sealed)), None)
 
-    def _execute_again(self, pc: int) -> list[int]:
-        """Execute an instruction that fails; the addresses that it cannot access."""
-        seen: list[int] = []
+    def _failed_access(self, pc: int) -> tuple[str, int] | None:
+        """The access that an ambiguous interrupt stands for, by executing the instruction once more under the virtual TLB; None: it
+        stands for something else."""
+        saved, trap, services = self._engine.save(), self._trap, self._services
+        self._again, self._trap, self._services = True, None, {}  # what comes after a store that fails is executed, too
+        self.uc.ctl_set_tlb_mode(const.UC_TLB_VIRTUAL)
+        try:
+            with self._sealed(True) as sealed:
+                seen = self._execute_again(pc)
+        finally:
+            self.uc.ctl_set_tlb_mode(const.UC_TLB_CPU)
+            self._again, self._trap, self._services = False, trap, services
+            self._engine.restore(saved)
+            self._engine.discard(saved)
+        return next((s for s in seen if not (s[0] == "write" and any(start <= s[1] < start + size for start, size, _ in sealed))), None)
 
-        def on_failure(_uc: int, _access: int, address: int, _size: int, _value: int, _user: int) -> bool:
-            seen.append(address)
+    def _execute_again(self, pc: int) -> list[tuple[str, int]]:
+        """Execute an instruction that fails; the accesses that it cannot make, and their addresses."""
+        seen: list[tuple[str, int]] = []
+
+        def on_failure(_uc: int, access: int, address: int, _size: int, _value: int, _user: int) -> bool:
+            kind = "write" if access in _WRITES else "fetch" if access in _FETCHES else "read"
+            seen.append((kind, address))
             return False
 
         hook = self._engine.hook(const.UC_HOOK_MEM_INVALID, MEM(on_failure))
@@ -1070,6 +1119,7 @@ class UnicornMachine:
             self._start(self.arch.same_mode(self._regs, pc), insn.next)
         finally:
             self._bounds = bounds
+            self._interrupt = None  # where the failure is noticed late, this executed an innocent instruction
             self._engine.unhook(hook)
         return seen
 
@@ -1112,12 +1162,14 @@ class UnicornMachine:
 
     def _owners_run(self, start: Callable[..., None], begin: int, until: int, timeout: int, count: int) -> int:
         """One stretch of the owner's run; returns where to go on, or -1."""
+        self._check_alive()
         try:
             start(begin, until, timeout, count)
         except unicorn.UcError as error:
             if self._parked is None:
                 regs, pc = self._regs, self._read_pc()
                 access, signal = ERRORS.get(error.errno, ("engine", 11))
+                self._dead = self._guest.fetch_fault_kills and access == "fetch"
                 regs.at(pc)
                 try:
                     handled = self._sink is not None and self._sink.fault(regs, Fault(access=access, trapnr=signal, text=str(error)))
@@ -1173,6 +1225,8 @@ class _Register:
         self._write(value)
 
 
+_WRITES = (const.UC_MEM_WRITE_UNMAPPED, const.UC_MEM_WRITE_PROT)
+_FETCHES = (const.UC_MEM_FETCH_UNMAPPED, const.UC_MEM_FETCH_PROT)
 _OWNERS_INTR = getattr(unicorn.unicorn_py3.unicorn, "HOOK_INTR_CFUNC", _engine.INTR)
 
 

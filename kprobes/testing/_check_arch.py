@@ -288,9 +288,10 @@ def _rebuilt(row: Row, word: int) -> int:
     """The encoding from the row's fixed bits and the fields."""
     out = row.value
     for name, value in row.extract(word).items():
+        left = value
         for shift, width in reversed(row.fields[name]):
-            out |= (value & (1 << width) - 1) << shift
-            value >>= width
+            out |= (left & (1 << width) - 1) << shift
+            left >>= width
     return out
 
 
@@ -351,6 +352,7 @@ class _Paper:
 
     def __init__(self, arch: Arch) -> None:
         self.arch = arch
+        self.cpu_task: Any = None
         self.bytes: dict[int, int] = {}
 
     def read(self, addr: int, size: int) -> bytes:

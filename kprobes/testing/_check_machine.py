@@ -115,7 +115,8 @@ def _memory(s: _Scene) -> Iterator[str]:
 
 def _unmapped(s: _Scene) -> Iterator[str]:
     nowhere = _nowhere(s)
-    for name, act in {"read": lambda: s.machine.read(nowhere, 4), "write": lambda: s.machine.write(nowhere, b"1234")}.items():
+    accesses: dict[str, Callable[[], Any]] = {"read": lambda: s.machine.read(nowhere, 4), "write": lambda: s.machine.write(nowhere, b"1234")}
+    for name, act in accesses.items():
         try:
             act()
             yield f"{name} of unmapped memory succeeds"
@@ -173,8 +174,8 @@ def _trap_pc(s: _Scene) -> Iterator[str]:
 
 def _moves(s: _Scene) -> Iterator[str]:
     """A chain a -> b -> c -> b' -> home, the same trap visited twice with different answers."""
-    answers = iter([s.go(s.c), s.home])
-    s.listener.at = {s.a: s.go(s.b), s.b: lambda regs: next(answers)(regs), s.c: s.go(s.b)}
+    answers = [s.home, s.go(s.c)]
+    s.listener.at = {s.a: s.go(s.b), s.b: lambda regs: answers.pop()(regs), s.c: s.go(s.b)}
     s.run(s.a)
     if s.listener.traps != [s.a, s.b, s.c, s.b]:
         yield f"a chain of traps is reported as {list(map(hex, s.listener.traps))}"
@@ -272,12 +273,12 @@ def _not_ours(s: _Scene) -> Iterator[str]:
 # --- exceptions and nesting
 
 
-class _Mark(Exception):
+class _MarkError(Exception):
     """What a handler raises here."""
 
 
 def _exceptions(s: _Scene) -> Iterator[str]:
-    error = _Mark("mine")
+    error = _MarkError("mine")
 
     def raise_it(regs: Regs) -> None:
         regs.go(s.c | s.mode)
@@ -288,7 +289,7 @@ def _exceptions(s: _Scene) -> Iterator[str]:
         try:
             s.run(s.a)
             yield "an exception in a report gets lost"
-        except _Mark as seen:
+        except _MarkError as seen:
             names = []
             trace = seen.__traceback__
             while trace is not None:
@@ -315,13 +316,13 @@ def _nesting(s: _Scene) -> Iterator[str]:
     s.run(s.a)
     if s.listener.traps != [s.a, s.b] or pcs != [s.a]:
         yield f"a nested run: traps {list(map(hex, s.listener.traps))}, pc afterwards {list(map(hex, pcs))}"
-    s.listener.at[s.b] = lambda regs: (_ for _ in ()).throw(_Mark("inner"))
+    s.listener.at[s.b] = lambda regs: (_ for _ in ()).throw(_MarkError("inner"))
     caught: list[bool] = []
 
     def survive(regs: Regs) -> None:
         try:
             s.run(s.b)
-        except _Mark:
+        except _MarkError:
             caught.append(True)
         regs.go(s.c | s.mode)
 

@@ -123,7 +123,7 @@ class States:
         self._width = {name: table.widths.get(name, regs.arch.bits) for name in self._names}
         self._usual = {name: regs[name] for name in flags}
 
-    def set(self, rng: random.Random, flags: Mapping[str, int] | None = None, *, landing: bool = True) -> None:
+    def randomize(self, rng: random.Random, flags: Mapping[str, int] | None = None, *, landing: bool = True) -> None:
         """Put a random state into the registers. flags: the flag registers' values instead. landing: places to jump to, too."""
         for name in self._names:
             self._regs[name] = self._value(rng, self._width[name], landing)

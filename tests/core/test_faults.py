@@ -172,7 +172,7 @@ def test_the_guest_goes_on_after_an_unhandled_fault(scene: Scene, mode: str) -> 
 def test_a_missed_hits_fault_asks_nobody(scene: Scene) -> None:
     """architecture.md section 6: REENTER, FAULT: pc := probepoint, pop."""
     asked: list[str] = []
-    inner = Kprobe(symbol_name="fetch", fault_handler=lambda *_: asked.append("inner") or 1, optimize=False)
+    inner = Kprobe(symbol_name="fetch", fault_handler=lambda *_: asked.append("inner") or 0, optimize=False)
     scene.k.register_kprobe(inner)
 
     def pre(p: Kprobe, regs: Any) -> None:
@@ -190,7 +190,7 @@ def test_a_missed_hits_fault_asks_nobody(scene: Scene) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_a_missed_hits_fault_asks_nobody_however_it_is_executed(scene: Scene, mode: str) -> None:
     asked: list[str] = []
-    inner = on_fetch(scene, mode, fault_handler=lambda *_: asked.append("inner") or 1)
+    inner = on_fetch(scene, mode, fault_handler=lambda *_: asked.append("inner") or 0)
 
     def pre(p: Kprobe, regs: Any) -> None:
         with pytest.raises(GuestFault):

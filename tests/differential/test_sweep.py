@@ -26,13 +26,11 @@ LEAST = 0.2  # of the instructions tried must have been compared: a sweep that r
 def test_random_encodings(arch: str, part: int, benches: dict[str, Bench], conformance: Conformance) -> None:
     bench, rng, problems = benches[arch], random.Random(f"{SEED} {part}"), []
     before, tried, compared = bench.tally.runs, COUNT // PARTS, 0
-    for (code, mode), _ in zip(encodings(rng, bench.machine.arch, bench.file), range(tried), strict=False):
-        insn = bench.decode(code, mode)
-        code = insn.raw
-        if bench.file.skip(code):
+    for (random_code, mode), _ in zip(encodings(rng, bench.machine.arch, bench.file), range(tried), strict=False):
+        insn = bench.decode(random_code, mode)
+        if bench.file.skip(insn.raw):
             continue
-        if insn.delay_slot:
-            code += rng.choice(bench.file.slots)
+        code = insn.raw + (rng.choice(bench.file.slots) if insn.delay_slot else b"")
         try:
             problems += bench.check(code, mode, 2, f"{code.hex()} ({insn.name})", all_flags=False)
             compared += 1

@@ -19,6 +19,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
@@ -59,8 +60,8 @@ def blocks(source: str) -> list[Block]:
 
 def matches(expected: str, actual: str) -> bool:
     """True if the output is as expected; `...` stands for anything."""
-    pattern = re.escape(expected).replace(r"\.\.\.\n", r"(?:.*\n)*?").replace(r"\.\.\.", ".*")
-    return re.fullmatch(pattern, actual) is not None
+    lines = ["(?:.*\n)*?" if line == "...\n" else re.escape(line).replace(r"\.\.\.", ".*") for line in expected.splitlines(keepends=True)]
+    return re.fullmatch("".join(lines), actual) is not None
 
 
 def check(expected: str, actual: str, where: str) -> None:
@@ -113,7 +114,7 @@ def run_page(source: str, name: str) -> int:
     found = blocks(source)
     namespace: dict[str, object] = {"__name__": "__main__"}
     ran = 0
-    for block, after in zip(found, [*found[1:], None], strict=True):
+    for block, after in zip_longest(found, found[1:]):
         where = f"{name}:{block.line}"
         assert block.language in LANGUAGES, f"{where}: a block of language {block.language!r}; one of {LANGUAGES} is expected"
         if not block.tested or block.language == "text":

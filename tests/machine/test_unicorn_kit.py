@@ -44,7 +44,7 @@ def test_the_kit_finds(broken: str, complaint: str) -> None:
                 try:
                     return super()._report(cpu, pc)
                 except Exception as error:
-                    if type(error).__name__ == "_Mark":
+                    if type(error).__name__ == "_MarkError":
                         self._values[cpu]["pc"] = 0xE000
                         return True
                     raise

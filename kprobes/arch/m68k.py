@@ -1,0 +1,477 @@
+"""Motorola 68000 family: `m68k`, big endian, the integer and floating-point instructions of the 68040 (and 68020 to 68060 code
+that it runs). Sections are those of the M68000 Family Programmer's Reference Manual (M68000PM/AD).
+
+An instruction's length follows from its opcode word and its effective addresses (section 2). Operands relative to pc run out
+of line with a 32-bit base displacement (PC with index, full format), which reaches everywhere; branches are simulated, the
+condition codes are registers of the guest as the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from attrs import frozen
+
+from ..regs import Regs
+from ._base import Abi, Arch, Frame, Insn, Jump, Linkage, Order, Registers, Traps, signed
+from ._decode import DecodeTable, Row
+
+D, A = tuple(f"d{n}" for n in range(8)), tuple(f"a{n}" for n in range(8))
+REGISTERS = Registers(names=(*D, *A, "pc", "ccr", "fpcr", "fpsr"), pc="pc", sp="a7", flags="ccr", aliases={"sp": "a7", "fp": "a6"},
+                      widths={"ccr": 8})
+MASK = 0xFFFFFFFF
+LONGEST = 22  # MOVE with two memory indirect operands: opcode word, twice an extension word and two long displacements
+
+# --- effective addresses, section 2.2. By number: 0 Dn, 1 An, 2 (An), 3 (An)+, 4 -(An), 5 (d16,An), 6 indexed, 7 (xxx).W,
+# 8 (xxx).L, 9 (d16,PC), 10 indexed by PC, 11 immediate
+
+ANY = frozenset(range(12))
+DATA = ANY - {1}
+ALTERABLE = frozenset(range(9))
+DATA_ALTERABLE = ALTERABLE - {1}
+MEMORY_ALTERABLE = DATA_ALTERABLE - {0}
+CONTROL = frozenset({2, 5, 6, 7, 8, 9, 10})
+STORE_MANY = MEMORY_ALTERABLE - {3}
+LOAD_MANY = CONTROL | {3}
+PC_DISPLACED, PC_INDEXED = 9, 10
+
+
+def mode(e: int) -> int:
+    """The number of the addressing mode in a 6-bit effective address field; 12 to 14 are reserved."""
+    return e >> 3 if e < 0o70 else e - 0o70 + 7
+
+
+def half(code: bytes, at: int) -> int:
+    """The 16-bit word at an offset; 0 beyond the end."""
+    return int.from_bytes(code[at : at + 2], "big")
+
+
+def extension(e: int, code: bytes, at: int, immediate: int) -> int:
+    """Bytes of the extension words at `at`; -1 for a reserved form. immediate: bytes of an immediate operand."""
+    number = mode(e)
+    if number in (6, 10):
+        return indexed(half(code, at))
+    return (0, 0, 0, 0, 0, 2, 0, 2, 4, 2, 0, immediate, -1, -1, -1)[number]
+
+
+def indexed(word: int) -> int:
+    """Bytes from an indexed mode's extension word on: brief format, or full format with its displacements (2.2.7 to 2.2.10)."""
+    if not word & 0x100:
+        return 2
+    base, selection = word >> 4 & 3, word & 7
+    if not base or word & 8 or selection == 4 or (word & 0x40 and selection > 4):
+        return -1
+    return 2 + (0, 0, 2, 4)[base] + (0, 0, 2, 4)[selection & 3]
+
+
+@frozen(kw_only=True)
+class Shape:
+    """The words behind an opcode word, as `extra` of a row; it makes the Insn.
+
+    words: bytes before the effective address's. sized: and an immediate operand of size `z`. ea: the modes allowed, None
+    without an effective address. operand: bytes of an immediate effective address, 0: by size `z`. move: the field `d` is a
+    destination. floating: the first word is a coprocessor command that says more.
+    """
+
+    words: int = 0
+    sized: bool = False
+    ea: frozenset[int] | None = None
+    operand: int = 0
+    move: bool = False
+    floating: bool = False
+    indirect: bool = False
+    relative: bool = False  #: a branch: the displacement is in the words, `s` where it is 8 bits wide
+
+    def allows(self, e: int = 0, d: int = 0, z: int = -1, **_: int) -> bool:
+        """As `when` of a row."""
+        if self.ea is not None and (mode(e) not in self.ea or z == 3 or (z == 0 and e >> 3 == 1)):
+            return False
+        return not self.move or mode(destination(d)) in DATA_ALTERABLE
+
+    def place(self, code: bytes, z: int) -> tuple[int, int, frozenset[int] | None]:
+        """(offset of the effective address's words, bytes of an immediate one, the modes allowed)."""
+        if self.floating:
+            return floating_operand(half(code, 2))
+        return 2 + self.words + ((4 if z == 2 else 2) if self.sized else 0), self.operand or (4 if z == 2 else 2), self.ea
+
+    def length(self, code: bytes, e: int = 0, z: int = 0, d: int = 0, **_: int) -> int:
+        """Bytes of the instruction; -1: undefined."""
+        at, operand, allowed = self.place(code, z)
+        if allowed is None:
+            return at
+        if mode(e) not in allowed:
+            return -1
+        more = extension(e, code, at, operand)
+        if more >= 0 and self.move:
+            at += more
+            more = extension(destination(d), code, at, 0)
+        return -1 if more < 0 else at + more
+
+    def __call__(self, insn: Insn, **fields: int) -> Insn:
+        code = insn.raw
+        size = self.length(code, **fields)
+        if size < 0:
+            return undefined(insn)
+        if size > len(code):
+            return truncated(insn)
+        raw = code[:size]
+        target = None
+        if self.relative:
+            near = fields.get("s", 0)
+            target = insn.addr + 2 + (signed(int.from_bytes(raw[2:], "big"), 8 * size - 16) if size > 2 else signed(near, 8)) & MASK
+        table = 2 if self.indirect and fields["e"] == 0o73 and half(raw, 2) & 0x87FF == 2 else 0
+        return Insn(addr=insn.addr, raw=raw, name=insn.name, reject=insn.reject, body=raw if insn.body else b"", target=target,
+                    indirect=self.indirect, table=table)
+
+
+def destination(d: int) -> int:
+    """MOVE has its destination's register before the mode."""
+    return (d & 7) << 3 | d >> 3
+
+
+def floating_operand(command: int) -> tuple[int, int, frozenset[int] | None]:
+    """Shape.place() of a floating-point instruction, by its command word (section 5)."""
+    kind, form = command >> 13, command >> 10 & 7
+    if kind == 0 or (kind == 2 and form == 7):
+        return 4, 0, None  # from register to register; FMOVECR
+    if kind == 1:
+        return 4, 0, frozenset()
+    if kind in (2, 3):
+        wide = form in (2, 3, 5, 7)  # extended, packed, double: not in a data register
+        allowed = (DATA if kind == 2 else DATA_ALTERABLE) - ({0} if wide else set())
+        return 4, (4, 4, 12, 12, 2, 8, 2, 12)[form], allowed
+    if kind in (4, 5):  # control registers
+        return 4, 4 * max(form.bit_count(), 1), ANY if kind == 4 else ALTERABLE
+    return 4, 0, LOAD_MANY if kind == 6 else STORE_MANY
+
+
+def undefined(insn: Insn) -> Insn:
+    return Insn(addr=insn.addr, raw=insn.raw[:2], name="undefined", reject="undefined encoding")
+
+
+def truncated(insn: Insn) -> Insn:
+    return Insn(addr=insn.addr, raw=insn.raw or b"\0", name="truncated", reject="half an instruction: mapped memory ends here")
+
+
+# --- running elsewhere
+
+
+def relocate(insn: Insn, to: int) -> bytes:
+    """A pc-relative operand becomes PC with index, full format, with a 32-bit base displacement from the slot."""
+    found = pc_operand(insn.raw)
+    if found is None or not insn.body:
+        return insn.body
+    at, number = found
+    raw, here, there = insn.raw, insn.addr + at, to + at
+    if number == PC_DISPLACED:
+        opcode = half(raw, 0) + 1  # ... 111 011; no index
+        return opcode.to_bytes(2, "big") + raw[2:at] + b"\x01\x70" + long(here + signed(half(raw, at), 16) - there) + raw[at + 2 :]
+    word = half(raw, at)
+    if not word & 0x100:
+        full = word & 0xFE00 | 0x130
+        return raw[:at] + full.to_bytes(2, "big") + long(here + signed(word, 8) - there) + raw[at + 2 :]
+    if word & 0x80:
+        return raw  # the base is suppressed
+    size = (0, 0, 2, 4)[word >> 4 & 3]
+    base = signed(int.from_bytes(raw[at + 2 : at + 2 + size], "big"), 8 * size) if size else 0
+    return raw[:at] + (word | 0x30).to_bytes(2, "big") + long(here + base - there) + raw[at + 2 + size :]
+
+
+def long(value: int) -> bytes:
+    return (value & MASK).to_bytes(4, "big")
+
+
+def pc_operand(raw: bytes) -> tuple[int, int] | None:
+    """(offset of its extension word, mode) of a pc-relative operand; None where there is none."""
+    word = half(raw, 0)
+    number = mode(word & 0x3F)
+    if number not in (PC_DISPLACED, PC_INDEXED):
+        return None
+    row = TABLE.find(word)
+    if row is None or "e" not in row.fields:
+        return None
+    shape: Any = row.extra
+    at, _, allowed = shape.place(raw, row.extract(word).get("z", 0))
+    return None if allowed is None else (at, number)
+
+
+# --- simulations
+
+
+def conditional(ccr: int, c: int) -> bool:
+    """Whether condition `c` holds, table 3-19."""
+    n, z, v, carry = ccr >> 3 & 1, ccr >> 2 & 1, ccr >> 1 & 1, ccr & 1
+    holds = (1, not (carry or z), not carry, not z, not v, not n, n == v, n == v and not z)[c >> 1]
+    return bool(holds) != bool(c & 1)
+
+
+def floating(fpsr: int, c: int) -> bool:
+    """Whether floating-point predicate `c` holds, table 3-23: N, Z and NAN are FPSR bits 27, 26 and 24."""
+    n, z, nan = fpsr >> 27 & 1, fpsr >> 26 & 1, fpsr >> 24 & 1
+    less, greater = n and not (nan or z), not (nan or z or n)
+    return bool((0, z, greater, z or greater, less, z or less, not (nan or z), not nan,
+                 nan, nan or z, nan or not (n or z), nan or z or not n, nan or (n and not z), nan or z or n, not z, 1)[c & 15])
+
+
+def bcc(regs: Regs, insn: Insn, c: int, **_: int) -> int:
+    return _target(insn) if conditional(regs["ccr"], c) else insn.next
+
+
+def bra(regs: Regs, insn: Insn, **_: int) -> int:
+    return _target(insn)
+
+
+def bsr(regs: Regs, insn: Insn, **_: int) -> int:
+    push(regs, insn.next)
+    return _target(insn)
+
+
+def fbcc(regs: Regs, insn: Insn, c: int, **_: int) -> int:
+    return _target(insn) if floating(regs["fpsr"], c) else insn.next
+
+
+def dbcc(regs: Regs, insn: Insn, c: int, r: int, **_: int) -> int:
+    if conditional(regs["ccr"], c):
+        return insn.next
+    counter = regs[D[r]]
+    left = counter - 1 & 0xFFFF
+    regs[D[r]] = counter & 0xFFFF0000 | left
+    return insn.next if left == 0xFFFF else _target(insn)
+
+
+def _target(insn: Insn) -> int:
+    assert insn.target is not None
+    return insn.target
+
+
+def push(regs: Regs, value: int) -> None:
+    top = regs["a7"] - 4 & MASK
+    regs.set_word(top, value)
+    regs["a7"] = top
+
+
+def jmp(regs: Regs, insn: Insn, e: int) -> int:
+    return address(regs, insn, e)
+
+
+def jsr(regs: Regs, insn: Insn, e: int) -> int:
+    target = address(regs, insn, e)
+    push(regs, insn.next)
+    return target
+
+
+def rts(regs: Regs, insn: Insn) -> int:
+    return pop(regs, 4)
+
+
+def rtd(regs: Regs, insn: Insn) -> int:
+    return pop(regs, 4 + signed(half(insn.raw, 2), 16))
+
+
+def pop(regs: Regs, size: int) -> int:
+    top = regs["a7"]
+    target = regs.word(top)
+    regs["a7"] = top + size & MASK
+    return target
+
+
+def address(regs: Regs, insn: Insn, e: int) -> int:
+    """The effective address of JMP and JSR."""
+    number, raw, r = mode(e), insn.raw, e & 7
+    if number == 2:
+        return regs[A[r]]
+    if number in (7, 8):
+        return signed(half(raw, 2), 16) & MASK if number == 7 else int.from_bytes(raw[2:6], "big")
+    base = regs[A[r]] if number in (5, 6) else insn.addr + 2
+    if number in (5, PC_DISPLACED):
+        return base + signed(half(raw, 2), 16) & MASK
+    return indexed_address(regs, raw, base)
+
+
+def indexed_address(regs: Regs, raw: bytes, base: int) -> int:
+    """With the extension word at offset 2: brief format, or full format with memory indirection before or after indexing."""
+    word = half(raw, 2)
+    index = regs[(A if word >> 15 else D)[word >> 12 & 7]]
+    index = (index if word & 0x800 else signed(index, 16)) << (word >> 9 & 3)
+    if not word & 0x100:
+        return base + signed(word, 8) + index & MASK
+    size, selection = (0, 0, 2, 4)[word >> 4 & 3], word & 7
+    value = (0 if word & 0x80 else base) + displaced(raw[4 : 4 + size])
+    index = 0 if word & 0x40 else index
+    if not selection:
+        return value + index & MASK
+    before, after = (0, index) if selection & 4 else (index, 0)
+    return regs.word(value + before & MASK) + after + displaced(raw[4 + size :]) & MASK
+
+
+def displaced(data: bytes) -> int:
+    return int.from_bytes(data, "big", signed=True)
+
+
+# --- rows, section 8
+
+EXCEPTION = "raises an exception, whose handler would see the slot's address"
+MAY_TRAP = "may raise an exception, whose handler would see the slot's address"
+PRIVILEGED = "changes privileged state"
+ABSENT = "an instruction that the engine does not have"
+
+
+def row(picture: str, name: str, ea: frozenset[int] | None = None, *, simulate: Callable[..., int] | None = None, reject: str = "",
+        **shape: Any) -> Row:
+    made = Shape(ea=ea, **shape)
+    return Row(picture, name, simulate=simulate, reject=reject, extra=made, when=made.allows if ea is not None or made.relative else None)
+
+
+def arithmetic(line: str, name: str, source: frozenset[int], into: frozenset[int]) -> tuple[Row, ...]:
+    """ADD, SUB, AND, OR: into a data register, and from one."""
+    return row(f"{line} --- 0zz eeeeee", name, source), row(f"{line} --- 1zz eeeeee", name, into)
+
+
+ROWS = (
+    # 0000: immediate operations, bits, MOVEP
+    *(row(f"0000 {op} 0 zz eeeeee", f"{name}I", DATA_ALTERABLE, sized=True, words=0)
+      for op, name in (("000", "OR"), ("001", "AND"), ("010", "SUB"), ("011", "ADD"), ("101", "EOR"))),
+    row("0000 110 0 zz eeeeee", "CMPI", DATA - {11}, sized=True),
+    *(row(f"0000 {op} 0 00 111100", f"{name}I to CCR", words=2) for op, name in (("000", "OR"), ("001", "AND"), ("101", "EOR"))),
+    *(row(f"0000 {op} 0 01 111100", f"{name}I to SR", words=2, reject=PRIVILEGED) for op, name in (("000", "OR"), ("001", "AND"), ("101", "EOR"))),
+    row("0000 --- 1 00 eeeeee", "BTST", DATA, operand=2),
+    *(row(f"0000 --- 1 {op} eeeeee", name, DATA_ALTERABLE) for op, name in (("01", "BCHG"), ("10", "BCLR"), ("11", "BSET"))),
+    row("0000 --- 1 -- 001 ---", "MOVEP", words=2),
+    row("0000 1000 00 eeeeee", "BTST", DATA - {11}, words=2),
+    *(row(f"0000 1000 {op} eeeeee", name, DATA_ALTERABLE, words=2) for op, name in (("01", "BCHG"), ("10", "BCLR"), ("11", "BSET"))),
+    *(row(f"0000 0{size} 0 11 eeeeee", "CHK2, CMP2", CONTROL, words=2, reject=MAY_TRAP) for size in ("00", "01", "10")),
+    *(row(f"0000 1{size} 0 11 eeeeee", "CAS", MEMORY_ALTERABLE, words=2) for size in ("01", "10", "11")),
+    *(row(f"0000 1{size} 0 11 111100", "CAS2", words=4) for size in ("10", "11")),
+    *(row(f"0000 1110 {size} eeeeee", "MOVES", MEMORY_ALTERABLE, words=2, reject="privileged") for size in ("00", "01", "10")),
+    # 0001 to 0011: MOVE
+    row("0001 dddddd eeeeee", "MOVE.B", ANY - {1}, operand=2, move=True),
+    row("0010 dddddd eeeeee", "MOVE.L", ANY, operand=4, move=True),
+    row("0011 dddddd eeeeee", "MOVE.W", ANY, operand=2, move=True),
+    row("0010 --- 001 eeeeee", "MOVEA.L", ANY, operand=4),
+    row("0011 --- 001 eeeeee", "MOVEA.W", ANY, operand=2),
+    # 0100: miscellaneous
+    *(row(f"0100 {op} {size} eeeeee", name, DATA_ALTERABLE) for size in ("00", "01", "10")
+      for op, name in (("0000", "NEGX"), ("0010", "CLR"), ("0100", "NEG"), ("0110", "NOT"))),
+    row("0100 0000 11 eeeeee", "MOVE from SR", DATA_ALTERABLE),
+    row("0100 0010 11 eeeeee", "MOVE from CCR", DATA_ALTERABLE),
+    row("0100 0100 11 eeeeee", "MOVE to CCR", DATA, operand=2),
+    row("0100 0110 11 eeeeee", "MOVE to SR", DATA, operand=2, reject=PRIVILEGED),
+    row("0100 1000 00 eeeeee", "NBCD", DATA_ALTERABLE),
+    row("0100 1000 00 001 ---", "LINK.L", words=4),
+    row("0100 1000 01 eeeeee", "PEA", CONTROL),
+    row("0100 1000 01 000 ---", "SWAP"),
+    row("0100 1000 01 001 ---", "BKPT", reject=EXCEPTION),
+    row("0100 1000 1- eeeeee", "MOVEM to memory", STORE_MANY, words=2),
+    row("0100 1000 1- 000 ---", "EXT"),
+    row("0100 1001 11 000 ---", "EXTB"),
+    row("0100 1010 00 eeeeee", "TST.B", DATA, operand=2),
+    row("0100 1010 01 eeeeee", "TST.W", ANY, operand=2),
+    row("0100 1010 10 eeeeee", "TST.L", ANY, operand=4),
+    row("0100 1010 11 eeeeee", "TAS", DATA_ALTERABLE),
+    row("0100 1010 11 111100", "ILLEGAL", reject=EXCEPTION),
+    row("0100 1100 00 eeeeee", "MUL.L", DATA, words=2, operand=4),
+    row("0100 1100 01 eeeeee", "DIV.L", DATA, words=2, operand=4),
+    row("0100 1100 1- eeeeee", "MOVEM from memory", LOAD_MANY, words=2),
+    row("0100 1110 0100 ----", "TRAP", reject=EXCEPTION),
+    row("0100 1110 0101 0---", "LINK.W", words=2),
+    row("0100 1110 0101 1---", "UNLK"),
+    row("0100 1110 0110 ----", "MOVE USP", reject="privileged"),
+    row("0100 1110 0111 0000", "RESET", reject=PRIVILEGED),
+    row("0100 1110 0111 0001", "NOP"),
+    row("0100 1110 0111 0010", "STOP", words=2, reject="waits for an interrupt, and changes privileged state"),
+    row("0100 1110 0111 0011", "RTE", reject="returns from an exception"),
+    row("0100 1110 0111 0100", "RTD", words=2, simulate=rtd),
+    row("0100 1110 0111 0101", "RTS", simulate=rts),
+    row("0100 1110 0111 0110", "TRAPV", reject=MAY_TRAP),
+    row("0100 1110 0111 0111", "RTR", reject=ABSENT),
+    row("0100 1110 0111 101-", "MOVEC", words=2, reject=PRIVILEGED),
+    row("0100 1110 10 eeeeee", "JSR", CONTROL, simulate=jsr),
+    row("0100 1110 11 eeeeee", "JMP", CONTROL, simulate=jmp, indirect=True),
+    row("0100 --- 100 eeeeee", "CHK.L", DATA, operand=4, reject=MAY_TRAP),
+    row("0100 --- 110 eeeeee", "CHK.W", DATA, operand=2, reject=MAY_TRAP),
+    row("0100 --- 111 eeeeee", "LEA", CONTROL),
+    # 0101
+    row("0101 --- 0zz eeeeee", "ADDQ", ALTERABLE),
+    row("0101 --- 1zz eeeeee", "SUBQ", ALTERABLE),
+    row("0101 ---- 11 eeeeee", "Scc", DATA_ALTERABLE),
+    row("0101 cccc 11 001 rrr", "DBcc", words=2, relative=True, simulate=dbcc),
+    row("0101 ---- 11 111 010", "TRAPcc.W", words=2, reject=MAY_TRAP),
+    row("0101 ---- 11 111 011", "TRAPcc.L", words=4, reject=MAY_TRAP),
+    row("0101 ---- 11 111 100", "TRAPcc", reject=MAY_TRAP),
+    # 0110: branches, with displacements of 8, 16 and 32 bits
+    *(row(f"0110 {condition} {size}", name, words=words, relative=True, simulate=simulate)
+      for size, words in (("ssssssss", 0), ("00000000", 2), ("11111111", 4))
+      for condition, name, simulate in (("cccc", "Bcc", bcc), ("0000", "BRA", bra), ("0001", "BSR", bsr))),
+    row("0111 --- 0 --------", "MOVEQ"),
+    # 1000, 1001, 1011 to 1101: arithmetic
+    *arithmetic("1000", "OR", DATA, MEMORY_ALTERABLE), *arithmetic("1001", "SUB", ANY, MEMORY_ALTERABLE),
+    *arithmetic("1100", "AND", DATA, MEMORY_ALTERABLE), *arithmetic("1101", "ADD", ANY, MEMORY_ALTERABLE),
+    row("1011 --- 0zz eeeeee", "CMP", ANY),
+    row("1011 --- 1zz eeeeee", "EOR", DATA_ALTERABLE),
+    row("1011 --- 1-- 001 ---", "CMPM"),
+    *(row(f"{line} --- {op} 11 eeeeee", name, DATA, operand=2)
+      for line, op, name in (("1000", "0", "DIVU"), ("1000", "1", "DIVS"), ("1100", "0", "MULU"), ("1100", "1", "MULS"))),
+    *(row(f"{line} --- {op} 11 eeeeee", f"{name}A.{size}", ANY, operand=operand) for op, size, operand in (("0", "W", 2), ("1", "L", 4))
+      for line, name in (("1001", "SUB"), ("1011", "CMP"), ("1101", "ADD"))),
+    *(row(f"{line} --- 1 {size} 00----", f"{name}X") for size in ("00", "01", "10") for line, name in (("1001", "SUB"), ("1101", "ADD"))),
+    row("1000 --- 10000 ----", "SBCD"),
+    row("1000 --- 10100 ----", "PACK", words=2, reject=ABSENT),
+    row("1000 --- 11000 ----", "UNPK", words=2, reject=ABSENT),
+    row("1100 --- 10000 ----", "ABCD"),
+    row("1100 --- 10100 ----", "EXG"),
+    row("1100 --- 11000 1---", "EXG"),
+    # 1110: shifts, bit fields
+    *(row(f"1110 ---- {size} ------", "shift") for size in ("00", "01", "10")),
+    row("1110 0--- 11 eeeeee", "shift in memory", MEMORY_ALTERABLE),
+    *(row(f"1110 1{op} 11 eeeeee", name, (CONTROL if op in ("000", "001", "011", "101") else CONTROL & ALTERABLE) | {0}, words=2)
+      for op, name in (("000", "BFTST"), ("001", "BFEXTU"), ("010", "BFCHG"), ("011", "BFEXTS"), ("100", "BFCLR"), ("101", "BFFFO"),
+                       ("110", "BFSET"), ("111", "BFINS"))),
+    # 1010 and 1111
+    row("1010 ------------", "line A", reject=EXCEPTION),
+    row("1111 ------------", "line F", reject=EXCEPTION),
+    row("1111 001 000 eeeeee", "FPU", ANY, floating=True),
+    row("1111 001 001 eeeeee", "FScc", DATA_ALTERABLE, words=2),
+    row("1111 001 001 001 ---", "FDBcc", words=4, reject=ABSENT),
+    row("1111 001 001 111 010", "FTRAPcc.W", words=4, reject=MAY_TRAP),
+    row("1111 001 001 111 011", "FTRAPcc.L", words=6, reject=MAY_TRAP),
+    row("1111 001 001 111 100", "FTRAPcc", words=2, reject=MAY_TRAP),
+    row("1111 001 010 0ccccc", "FBcc.W", words=2, relative=True, simulate=fbcc),
+    row("1111 001 011 0ccccc", "FBcc.L", words=4, relative=True, simulate=fbcc),
+    row("1111 001 10- eeeeee", "FSAVE, FRESTORE", MEMORY_ALTERABLE | CONTROL, reject="privileged"),
+    row("1111 0110 000 -----", "MOVE16", words=4),
+    row("1111 0110 00100 ---", "MOVE16", words=2),
+)
+TABLE = DecodeTable(ROWS)
+
+
+def decode(code: bytes, addr: int) -> Insn:
+    """`Arch.decode`."""
+    insn = Insn(addr=addr, raw=bytes(code[:LONGEST]), name="undefined")
+    if len(code) < 2:
+        return truncated(insn)
+    word = half(code, 0)
+    found = TABLE.find(word)
+    return undefined(insn) if found is None else found.make(insn, word, b"")
+
+
+# --- powers
+
+LINKAGE = Linkage(get=lambda regs: regs.stack(0), set=lambda regs, target: regs.set_word(regs.sp, target),
+                  restore=lambda regs, sp, target: regs.set_word(sp, target), pushed=4, back=bytes.fromhex("4e75"))
+
+
+def jump(frm: int, to: int) -> bytes:
+    """BRA.L, which reaches everywhere."""
+    return b"\x60\xff" + long(to - frm - 2)
+
+
+ILLEGAL = bytes.fromhex("4afc")
+M68K = Arch(
+    name="m68k", bits=32, order=Order.BIG, insn_align=2, max_insn=LONGEST, regs=REGISTERS, traps=Traps(probe={2: ILLEGAL}, end={0: ILLEGAL}),
+    decode=decode, relocate=relocate, max_body=LONGEST + 4, abi=Abi(args=(), returns=("d0", "d1"), stack_args=4, stack_align=4),
+    linkage=LINKAGE, frame=Frame(register="a6", address=4, next=0), jump=Jump(size=6, encode=jump), elf_machines=((4, 32, "big"),),
+)
+
+ARCHES = (M68K,)
