@@ -95,8 +95,8 @@ def architecture(a: arch.Arch) -> list[str]:
     length = f"{a.insn_align} bytes" if a.insn_align == a.max_insn else f"{a.insn_align} to {a.max_insn} bytes"
     in_registers = f"{len(a.abi.args)} in registers" if a.abi and a.abi.args else "on the stack" if a.abi else "-"
     page = next((path for path in sorted((DOCS / "arch").glob("*.md")) if f"`{a.name}`" in path.read_text().partition("\n")[0]), None)
-    return [f"[`{a.name}`](arch/{page.name})" if page else f"`{a.name}`", str(a.bits), a.order.value, length, in_registers, "yes" if a.linkage else "-",
-            f"{a.jump.size}-byte jump" if a.jump else "-"]
+    name = f"[`{a.name}`](arch/{page.name})" if page else f"`{a.name}`"
+    return [name, str(a.bits), a.order.value, length, in_registers, "yes" if a.linkage else "-", f"{a.jump.size}-byte jump" if a.jump else "-"]
 
 
 # --- reference

@@ -143,6 +143,17 @@ class Scene:
     def __init__(self, name: str, **functions: str) -> None:
         self.name = name
         self.m: Any = paper_machine(**functions) if name == "paper" else unicorn_machine(name, **functions)
+        self._begin()
+
+    @classmethod
+    def on(cls, other: Scene) -> Scene:
+        """A new scene on the machine of one that is over."""
+        scene = cls.__new__(cls)
+        scene.name, scene.m = other.name, other.m
+        scene._begin()
+        return scene
+
+    def _begin(self) -> None:
         self.r = Recorder()
         self.original = self.text()
         self.regions = self._regions()

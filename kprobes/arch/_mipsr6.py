@@ -2,7 +2,8 @@
 
 Release 6 took away branch likely, the condition codes and half of the branch-and-link instructions, and brought compact
 branches, which have no delay slot, and pc-relative loads. Software must not put a branch behind a conditional compact branch
-(its forbidden slot); where it does, the exception is missing while that compact branch is probed.
+(its forbidden slot); where it does, the exception is missing while that compact branch is probed. Nor must we: probes there stay
+breakpoints.
 """
 
 from __future__ import annotations
@@ -203,6 +204,17 @@ def r6_rows(to: Targets, bits: int) -> tuple[Row, ...]:
     )  # fmt: skip
 
 
+def forbidden(order: Order, insn: Insn, before: bytes) -> bool:
+    """`Arch.conditioned`: in the forbidden slot of a conditional compact branch a jump is a reserved instruction."""
+    previous = int.from_bytes(before[-4:], "big" if order is Order.BIG else "little")
+    opcode, rs, rt = previous >> 26, previous >> 21 & 31, previous >> 16 & 31
+    if opcode in (0b000110, 0b000111):  # POP06, POP07: with rt = 0 they are BLEZ and BGTZ
+        return rt != 0
+    if opcode in (0b110110, 0b111110):  # POP66, POP76: with rs = 0 they are JIC and JIALC
+        return rs != 0
+    return opcode in (0b001000, 0b011000, 0b010110, 0b010111)  # POP10, POP30, POP26, POP27
+
+
 def jump(order: Order, mask: int, frm: int, to: int) -> bytes:
     """BC: 128 MiB either way, no delay slot."""
     return word(0b110010 << 26 | displacement(frm + 4, to, 26, 4, mask), order)
@@ -211,4 +223,5 @@ def jump(order: Order, mask: int, frm: int, to: int) -> bytes:
 def release6(name: str, bits: int, order: Order) -> Arch:
     """One word size and byte order of release 6."""
     mask = (1 << bits) - 1
-    return mips(name, bits, order, r6_rows(Targets(mask), bits), Jump(size=4, encode=partial(jump, order, mask)), RETURN)
+    return mips(name, bits, order, r6_rows(Targets(mask), bits), Jump(size=4, encode=partial(jump, order, mask)), RETURN,
+                conditioned=partial(forbidden, order))

@@ -22,7 +22,8 @@ CR = tuple(f"cr{n}" for n in range(8))
 
 REGISTERS = Registers(
     names=(*R, "pc", "lr", "ctr", "cr", "xer", "msr", *F, "fpscr", *CR), pc="pc", sp="r1", flags="cr",
-    aliases={"sp": "r1", "nip": "pc", "link": "lr", "ccr": "cr", **{f"gpr{n}": R[n] for n in range(32)}, **{f"fpr{n}": F[n] for n in range(32)}},
+    aliases={"sp": "r1", "nip": "pc", "link": "lr", "ccr": "cr",
+             **{f"gpr{n}": name for n, name in enumerate(R)}, **{f"fpr{n}": name for n, name in enumerate(F)}},
     widths={"cr": 32, "xer": 32, "fpscr": 32, **dict.fromkeys(F, 64), **dict.fromkeys(CR, 4)},
 )  # fmt: skip
 
@@ -48,7 +49,7 @@ def computed(insn: Insn, k: int, **_: int) -> Insn:
 
 
 def taken(regs: Regs, o: int, i: int) -> bool:
-    """BO says whether CTR is decremented, and what CTR and bit BI of CR (bit 0 is the highest) must be for the branch to be taken."""
+    """BO says whether CTR is decremented, and what CTR and bit BI of CR (0 is the highest) must be for the branch to be taken."""
     if not o & 0b00100:
         count = regs["ctr"] - 1 & regs.arch.mask
         regs["ctr"] = count
@@ -96,7 +97,7 @@ def rows(mask: int) -> tuple[Row, ...]:
         Row("010000 ooooo iiiii dddddddddddddd a k", "bc", bc, extra=label(14, mask)),  # bca, bcl, bcla
         Row("010011 ooooo iiiii --- -- 0000010000 k", "bclr", bclr),
         Row("010011 ooooo iiiii --- -- 1000010000 k", "bcctr", bcctr, extra=computed),
-        Row("010011 --0-- ----- --- -- 1000010000 -", "bcctr, decrementing", reject="invalid form: CTR cannot be target and counter"),
+        Row("010011 --0-- ----- --- -- 1000010000 -", "bcctr, decrementing", reject="invalid form: CTR is target and counter"),
         # "System Linkage Instructions", "Fixed-Point Trap Instructions"
         Row("000000 --------------------------", "undefined", reject="no instruction: 64-bit functions end with such words"),
         Row("000000 --------------- 0100000000 -", "attn", reject="stops the processor"),

@@ -61,7 +61,7 @@ def decoder(order: Order) -> Callable[[bytes, int], Insn]:
         if len(raw) < 8:
             return Insn(addr=addr, raw=raw, name="truncated", reject="half an instruction: mapped memory ends here")
         if addr % 64 == 60:
-            return Insn(addr=addr, raw=raw, name="prefixed, misaligned", reject="crosses a 64-byte boundary, which is an alignment error")
+            return Insn(addr=addr, raw=raw, name="prefixed", reject="crosses a 64-byte boundary, which is an alignment error")
         return PAIRS.decode(first << 32 | int.from_bytes(raw[4:], order.value), Insn(addr=addr, raw=raw, name="prefixed"))
 
     return decode

@@ -34,8 +34,7 @@ class Probepoint:
         self._rooms = rooms
         self.insn = insn
         self.address = insn.addr
-        self.symbol, self.offset, self.module = symbol, offset, module
-        self.where = f"{symbol}+{offset:#x}" if symbol else f"{insn.addr:#x}"
+        self._name(symbol, offset, module)
         self.probes: tuple[Probe, ...] = ()
         self.active: tuple[Probe, ...] = ()
         self.has_post = False
@@ -51,6 +50,10 @@ class Probepoint:
         self.slot_end = self.slot_target = 0
         if insn.body:
             self._take_slot()
+
+    def _name(self, symbol: str, offset: int, module: str) -> None:
+        self.symbol, self.offset, self.module = symbol, offset, module
+        self.where = f"{symbol}+{offset:#x}" if symbol else f"{self.address:#x}"
 
     # --- probes
 
@@ -72,7 +75,7 @@ class Probepoint:
                 p._pre, p._post = p.pre_handler, p.post_handler
         self.active = tuple(p for p in self.probes if p._active)
         self.has_post = any(p._post is not None for p in self.active)
-        if self._owns_slot:
+        if self._owns_slot and self.active:  # else it stays as it is, for who is inside
             self._write_tail()
         if self.detour is not None:
             self._rooms.serve_anew(self)
@@ -125,9 +128,10 @@ class Probepoint:
             self._rooms.text.forget(self._patch)
             self._patch = None
 
-    def reload(self, insn: Insn) -> None:
-        """A new probe is registered where text was unloaded: decode what is there now."""
+    def reload(self, insn: Insn, symbol: str, offset: int, module: str) -> None:
+        """A new probe is registered where text was unloaded: take what is there now."""
         self.state = after(self.state, Change.RELOAD)
+        self._name(symbol, offset, module)
         self.insn = insn
         self.next = insn.next | insn.mode
         self.slot = None

@@ -110,13 +110,14 @@ class Kprobes:
     def _point(self, place: Location, insn: Insn) -> Probepoint:
         """The probepoint at a place, made with its first probe; unloaded text that was loaded again starts afresh."""
         point = self._points.get(place.address)
+        symbol = place.symbol
+        name, module = (symbol.name, symbol.module) if symbol else ("", "")
         if point is None:
-            symbol = place.symbol
-            point = Probepoint(self._rooms, insn, symbol.name if symbol else "", place.offset, symbol.module if symbol else "")
+            point = Probepoint(self._rooms, insn, name, place.offset, module)
             self._points[place.address] = point
             self._sites[place.address] = Site(Kind.PROBEPOINT, point)
         elif point.state is Arming.GONE:
-            point.reload(insn)
+            point.reload(insn, name, place.offset, module)
         return point
 
     def _join(self, probe: Probe, point: Probepoint, hook: Callable[[Any, Any], Any] | None) -> None:

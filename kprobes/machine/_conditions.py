@@ -83,3 +83,54 @@ def _m68k(op: int, x: int, n: int, v: int, c: int, z: int) -> int:
         first, n = n, n - v
         carry, overflow = int(first & mask < v & mask), (first ^ v) & (first ^ n)
     return extend | (n >> top & 1) << 3 | (0 if n & mask else _Z) | (overflow >> top & 1) << 1 | carry
+
+
+# --- SPARC: two operands and the result of the last operation, and its kind. 1: the codes stand in PSR (and its like for 64-bit
+# results) as the ISA has them; 2: of a division, overflow is a second operand; 3 to 6: of additions, 5 of a tagged one; 7 to 10:
+# of subtractions, 9 of a tagged one; 11: of what clears V and C.
+
+
+def sparc_codes(first: int, bits: int) -> Callable[[Engine], Access]:
+    """ICC, and with 64 bits XCC above it, by the number of G1."""
+
+    def make(engine: Engine) -> Access:
+        base, size = _address(engine, first, bits) - bits // 8, bits // 8
+        source = 13 if bits == 32 else 12  # G0 is word 0; pc, npc and Y precede it
+        operands = ((ctypes.c_uint32 if bits == 32 else ctypes.c_uint64) * 3).from_address(base + source * size)
+        kind = ctypes.c_uint32.from_address(base + (source + 3) * size)
+        narrow = ctypes.c_uint32.from_address(base + (source + 5) * size)
+        wide = ctypes.c_uint32.from_address(base + SPARC_XCC) if bits == 64 else ctypes.c_uint32()
+
+        def read() -> int:
+            if kind.value <= 1:
+                return narrow.value >> 20 & 15 | (wide.value >> 16 & 0xF0)
+            codes = _sparc(kind.value, *operands, top=31)
+            return codes if bits == 32 else codes | _sparc(kind.value, *operands, top=63) << 4
+
+        def write(value: int) -> None:
+            kind.value = 1
+            narrow.value = narrow.value & ~(15 << 20) | (value & 15) << 20
+            wide.value = (value >> 4 & 15) << 20
+
+        return read, write
+
+    return make
+
+
+SPARC_XCC = 7232  # bytes from G0 to the codes of 64-bit results
+
+
+def _sparc(kind: int, one: int, two: int, result: int, *, top: int) -> int:
+    carry = overflow = 0
+    if 3 <= kind <= 6:
+        carry, overflow = one & two | ~result & (one | two), (one ^ ~two) & (one ^ result)
+    elif 7 <= kind <= 10:
+        carry, overflow = ~one & two | result & (~one | two), (one ^ two) & (one ^ result)
+    elif kind == 2:
+        overflow = bool(two) << 31 if top == 31 else 0
+    elif kind != 11:
+        raise Unsupported(f"the engine keeps condition codes of an unknown kind {kind}", hint="install unicorn 2.1.4")
+    if kind in (5, 9) and (one | two) & 3 and top == 31:
+        overflow = 1 << 31
+    zero = not result & (2 << top) - 1
+    return (result >> top & 1) << 3 | zero << 2 | (overflow >> top & 1) << 1 | carry >> top & 1

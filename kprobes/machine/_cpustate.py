@@ -95,7 +95,10 @@ def _search(engine: Engine, registers: dict[str, int], bits: int) -> tuple[int, 
 
 
 def _offset(engine: Engine, number: int, bits: int, start: int) -> int | None:
-    """Where behind `start` the register lies: the one place that shows each of three random values."""
+    """Where behind `start` the register lies: the place that shows each of three random values, and shows the API its own.
+
+    The first alone is not enough: the values pass through our own buffers, too, which may lie there.
+    """
     read, write = engine.reader(number, bits), engine.writer(number, bits)
     old = read()
     places: set[int] | None = None
@@ -111,7 +114,12 @@ def _offset(engine: Engine, number: int, bits: int, start: int) -> int | None:
                 return None
     finally:
         write(old)
-    return min(places) if places else None
+    return next((place for place in sorted(places or ()) if _agrees(engine, number, bits, _cell(start, place, bits))), None)
+
+
+def _cell(start: int, offset: int, bits: int) -> Cell:
+    view = memoryview((ctypes.c_char * (bits // 8)).from_address(start + offset)).cast("B").cast("Q" if bits == 64 else "I")
+    return Cell(view=view, index=0, mask=(1 << bits) - 1)
 
 
 def _places(block: bytes, pattern: bytes) -> set[int]:

@@ -41,6 +41,15 @@ CALL = ctypes.CFUNCTYPE(None, _void, _u64)
 DIRECT = ctypes.CFUNCTYPE(None)
 MEM = ctypes.CFUNCTYPE(ctypes.c_bool, _void, ctypes.c_int, _u64, ctypes.c_int, ctypes.c_int64, _void)
 
+
+class TlbEntry(ctypes.Structure):
+    """What a hook of the virtual TLB answers: physical address, UC_PROT_* bits."""
+
+    _fields_ = (("paddr", _u64), ("perms", ctypes.c_int))
+
+
+TLB = ctypes.CFUNCTYPE(ctypes.c_bool, _void, _u64, ctypes.c_int, ctypes.POINTER(TlbEntry), _void)
+
 PAGE = 4096
 #: Callbacks live for ever: the engine may call one once more after its hook was deleted.
 _callbacks: list[Any] = []

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Literal
 
 import unicorn
 from attrs import field, frozen
-from unicorn import arm64_const, arm_const, m68k_const, mips_const, ppc_const, riscv_const, s390x_const, x86_const
+from unicorn import arm64_const, arm_const, m68k_const, mips_const, ppc_const, riscv_const, s390x_const, sparc_const, x86_const
 
 from ..arch._base import Traps
-
-from ._conditions import Access, m68k_ccr, word
+from ._conditions import Access, m68k_ccr, sparc_codes, word
 
 if TYPE_CHECKING:
     from ._engine import Engine
@@ -38,6 +37,9 @@ class Guest:
     registers: Mapping[str, str] = field(factory=dict)  #: our register name -> Unicorn's, where they differ
     setup: Callable[[Engine], None] | None = None  #: brings the CPU into the state compiled code expects
     recognise: Callable[[unicorn.Uc], bool] | None = None  #: tells engines of the same kind and mode apart
+    #: a pc write in a CODE hook may be lost (A32 code translated after T32 code that ends in an IT block): the trap behind the
+    #: call site then arrives, and the write is repeated
+    loses_pc: bool = False
     state_mode: int = 0  #: bits of the engine's mode that follow the CPU's state
     #: mode bits of the code -> fault_bias of instructions in that mode, where it differs
     mode_bias: Mapping[int, Mapping[int, int]] = field(factory=dict)
@@ -45,6 +47,8 @@ class Guest:
     #: our register name -> finds it in the engine: registers that Unicorn's API lacks, or reads wrongly (_conditions.py)
     hidden: Mapping[str, Callable[[Engine], Access]] = field(factory=dict)
     flag_checks: tuple[tuple[str, int], ...] = ()  #: (code in hex, what Registers.flags is behind it), for the self-test
+    #: a run stops at `until`, where it is to; elsewhere it passes it, or is late by an instruction, and a trap is put there
+    until_stops: bool = True
     until_pc: bool = True  #: pc is right after a run ended at `until`
     #: registers whose place in the engine changes while it runs (register windows, banks): never touched but through the API
     moving: frozenset[str] = frozenset()
@@ -61,6 +65,8 @@ class Guest:
     #: interrupt number of a system call -> what to add to the engine's pc to go on behind it; others go on at the instruction
     call_skip: Mapping[int, int] = field(factory=dict)
     traps_unrecorded: bool = False  #: a translation that ends in a breakpoint is recorded without it
+    #: runs under the virtual TLB (setup() switches it on): the machine fills it
+    virtual_tlb: bool = False
     text_writable: bool = False  #: code executes only in pages that can be written
     ambiguous: frozenset[int] = frozenset()  #: numbers of interrupts that may be failed accesses: the virtual TLB would tell
     outside_context: tuple[str, ...] = ()  #: registers that a saved context lacks
@@ -137,7 +143,7 @@ def _ppc(wide: bool, msr: int) -> Guest:
     return Guest(uc_arch=unicorn.UC_ARCH_PPC, uc_mode=(unicorn.UC_MODE_PPC64 if wide else unicorn.UC_MODE_PPC32) | unicorn.UC_MODE_BIG_ENDIAN,
                  constants=ppc_const, prefix="PPC", channel=INTR, number=6, pc_bias=4, plain_pc=True, registers=names, setup=set_up,
                  recognise=recognise, moving=frozenset({"msr", "fpscr"}), undefined=frozenset({96}), breakpoints=frozenset({6}),
-                 fault_bias=dict.fromkeys(range(128), 4), call_skip={8: 0})
+                 fault_bias=dict.fromkeys(range(128), 4), call_skip={8: 0}, virtual_tlb=wide)
 
 
 def _s390x() -> Guest:
@@ -172,7 +178,7 @@ def _arm(mode: int) -> Guest:
         return 8 if number == 3 and pc >= 0xFEFFFFFE else number
 
     return Guest(uc_arch=unicorn.UC_ARCH_ARM, uc_mode=mode, state_mode=unicorn.UC_MODE_THUMB, constants=arm_const, prefix="ARM", channel=INTR,
-                 number=7, traps=traps, registers={"tpidruro": "C13_C0_3"}, setup=None if profile_m else enable_fpu,
+                 number=7, traps=traps, loses_pc=not profile_m, registers={"tpidruro": "C13_C0_3"}, setup=None if profile_m else enable_fpu,
                  undefined=frozenset({1, 17, 18}), breakpoints=frozenset({7}), fetches=frozenset({3, 8}),
                  renumber=exception_return if profile_m else None, fault_bias={2: 4, 13: 4}, mode_bias={1: {2: 2, 13: 4}},
                  call_skip={2: 0, 13: 0})
@@ -191,12 +197,37 @@ def _m68k() -> Guest:
                  arithmetic=frozenset({5}), undefined=frozenset({4, 10, 11}), flag_checks=M68K_FLAGS)
 
 
+def _sparc(bits: int) -> Guest:
+    """Reading PSR or CCR before anything has set condition codes ends the process, so setup sets them. pc is npc at interrupts."""
+    g1, size = sparc_const.UC_SPARC_REG_G1, bits // 8
+    codes = sparc_codes(g1, bits)
+    names = [f"{kind}{n}" for kind in "oli" for n in range(8)]
+    y, fsr = (12, 19) if bits == 32 else (11, 18)  # in words from G0
+
+    def set_up(engine: Engine) -> None:
+        codes(engine)[1](0)
+        if bits == 32:
+            engine.uc.reg_write(sparc_const.UC_SPARC_REG_PSR, 0x10C0)  # FPU and supervisor
+            codes(engine)[1](0)
+
+    return Guest(uc_arch=unicorn.UC_ARCH_SPARC, uc_mode=(unicorn.UC_MODE_SPARC64 if bits == 64 else unicorn.UC_MODE_SPARC32) | unicorn.UC_MODE_BIG_ENDIAN,
+                 constants=sparc_const, prefix="SPARC", channel=INVALID, moving=frozenset(names), setup=set_up,
+                 hidden={"y": word(g1, bits, (y - 1) * size, bits), "fsr": word(g1, bits, (fsr - 1) * size, bits), "ccr" if bits == 64 else "icc": codes},
+                 until_stops=False, arithmetic=frozenset({0x2A}), unaligned={7: "read"}, fault_bias=dict.fromkeys(range(0x200), 4),
+                 call_skip=dict.fromkeys(range(0x80, 0x100), 0), flag_checks=SPARC_FLAGS[bits])
+
+
+#: MOV -1,G1; then operations of each kind on it, or on G0.
+SPARC_FLAGS = {32: (("82103fff80806001", 5), ("80a02001", 9), ("80882000", 4), ("031fffff80804001", 10), ("80c02000", 4), ("80e02001", 9), ("81002001", 2)),
+               64: (("82103fff80806001", 0x55), ("80a02001", 0x99), ("80882000", 0x44), ("031fffff80804001", 0x0A), ("80c02000", 0x44), ("80e02001", 0x99))}
+
 #: MOVEQ #n,D0; MOVE #m,CCR; then an operation of each kind that the engine tells apart.
 M68K_FLAGS = (("44fc001f", 0x1F), ("44fc000a", 0x0A), ("70ff7201d081", 0x15), ("44fc0010707fd000", 0x0A), ("708072019081", 0x08),
               ("707f72ff44fc00109001", 0x1B), ("70017202b081", 0x09), ("7080b03c0001", 0x02), ("44fc001f70004a80", 0x14), ("70ff4480", 0x11))
 
 GUESTS: dict[str, Guest] = {
     "m68k": _m68k(),
+    "sparc": _sparc(32),
     "x86_64": Guest(plain_pc=True, uc_arch=unicorn.UC_ARCH_X86, uc_mode=unicorn.UC_MODE_64, constants=x86_const, prefix="X86", channel=INTR, number=3,
                     pc_bias=1, registers={"rflags": "EFLAGS"}, arithmetic=frozenset({0, 16, 19}), undefined=frozenset({6}),
                     breakpoints=frozenset({1, 3})),

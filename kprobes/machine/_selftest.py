@@ -56,20 +56,25 @@ def _verdict(guest: Guest, arch: Arch) -> str:
     expected = [(guest.channel, number, BASE + 0x100 + guest.pc_bias), (guest.channel, number, BASE + 0x2000 + guest.pc_bias)]
     if seen != expected:
         return f"a breakpoint arrives as {seen}, not {expected}"
-    return _flags_verdict(guest, arch, engine, trap) if guest.flag_checks else ""
+    return _flags_verdict(guest, arch, trap) if guest.flag_checks else ""
 
 
-def _flags_verdict(guest: Guest, arch: Arch, engine: Engine, trap: bytes) -> str:
+def _flags_verdict(guest: Guest, arch: Arch, trap: bytes) -> str:
     """Whether flags read where the engine keeps them are those that the code has set, and are written there."""
+    engine = Engine(unicorn.Uc(guest.uc_arch, guest.uc_mode, guest.cpu_model))
+    engine.uc.mem_map(BASE, 0x4000, const.UC_PROT_ALL)
     read, write = guest.hidden[arch.regs.flags or ""](engine)
     seen: list[int] = []
 
-    def note() -> None:
+    def note(*_: int) -> bool:
         seen.append(read())
         engine.stop()
+        return True
 
-    engine.hook(const.UC_HOOK_INTR, INTR(lambda *_: note()))
-    engine.hook(const.UC_HOOK_INSN_INVALID, INVALID(lambda *_: note() is None))
+    if guest.channel == BY_INTERRUPT:
+        engine.hook(const.UC_HOOK_INTR, INTR(note))
+    else:
+        engine.hook(const.UC_HOOK_INSN_INVALID, INVALID(note))
     for code, flags in guest.flag_checks:
         engine.write(BASE, bytes.fromhex(code) + trap)
         engine.drop_translations(BASE, BASE + 0x100)

@@ -27,7 +27,7 @@ from ._base import Fault, Sink
 from ._blocks import Block, Blocks
 from ._counters import Counters, host_function
 from ._cpustate import Cell, find_cells
-from ._engine import CALL, CODE, DIRECT, ERRORS, INTR, INVALID, MEM, Engine
+from ._engine import CALL, CODE, DIRECT, ERRORS, INTR, INVALID, MEM, TLB, Engine
 from ._guests import GUESTS, Guest
 from ._guests import INTR as BY_INTERRUPT
 from ._interrupts import interruptible
@@ -77,12 +77,15 @@ class UnicornMachine:
         self._sink: Sink | None = None
         self._trap: Callable[[Regs], bool] | None = None  # the sink's, looked up once
         self._services: dict[int, Callable[[Regs], None]] = {}  # the sink's
+        self._failed_at: int | None = None  # the same, where the service raised
+        self._sent: int | None = None  # where the last service sent the guest, if the engine may not have noticed
         self._disturbed = False  # the run was stopped, or another one was nested in it, since the last service
         self._skip = -1  # address in a call area that was served already
         self._call_hooks: dict[int, list[int]] = {}
         self._direct: dict[int, dict[int, int]] = {}  # area -> call site -> its own hook
         self._counters: dict[int, Counters] = {}
         self._depth = 0
+        self._end = -1  # where the innermost run ends, see Guest.until_stops
         self._parked: BaseException | None = None
         self._interrupt: tuple[int, int] | None = None  # number, pc
         self._again = False  # an instruction that failed is executed once more, only to learn why
@@ -113,6 +116,8 @@ class UnicornMachine:
             if guest.setup is not None:
                 guest.setup(self._engine)
             self._add_hooks()
+            if guest.virtual_tlb:
+                self._hooks.append(self._engine.hook(const.UC_HOOK_TLB_FILL, TLB(self._fill_callback())))
 
     # --- making one
 
@@ -447,6 +452,21 @@ class UnicornMachine:
         if self._guest.channel != BY_INTERRUPT:
             self._hooks.append(add(const.UC_HOOK_INSN_INVALID, INVALID(self._invalid_callback())))
 
+    def _fill_callback(self) -> Callable[[int, int, int, Any, int], bool]:
+        """The hook of the virtual TLB: the engine itself makes an entry for one kind of access, which evicts the other's.
+
+        Stores through an entry that may be executed are slow, as they look for translations: only code gets such. What
+        is not mapped or not allowed still fails, at the access.
+        """
+        is_code, fetch, code, data = self._is_code, const.UC_MEM_FETCH, const.UC_PROT_ALL, const.UC_PROT_READ | const.UC_PROT_WRITE
+
+        def on_miss(_uc: int, address: int, kind: int, entry: Any, _user: int) -> bool:
+            entry[0].paddr = address
+            entry[0].perms = code if kind == fetch or is_code(address) else data
+            return True
+
+        return on_miss
+
     def _remove_hooks(self) -> None:
         for hook in self._hooks:
             self._engine.unhook(hook)
@@ -494,7 +514,7 @@ class UnicornMachine:
 
     def _direct_callback(self, address: int) -> Callable[[], None]:
         """The hook of one call site: the engine need not say which. As short as it can be; see _serve_call()."""
-        regs, services, write_pc = self._regs, self._services, self._write_pc
+        regs, services, write_pc = self._regs, self._services, self._send if self._guest.loses_pc else self._write_pc
 
         def on_direct() -> None:
             if self._disturbed or services is not self._services:
@@ -525,7 +545,7 @@ class UnicornMachine:
                 return  # not the first instruction of a call site
             service(regs)
             if regs._target is not None:
-                self._write_pc(regs._target)
+                self._send(regs._target)
                 regs._target = None
             elif self._disturbed:
                 self._settle_call(address)
@@ -537,13 +557,28 @@ class UnicornMachine:
         """The service has stopped the run, or run other guest code: the engine executes the call site again."""
         self._skip = address
         if not self._why_stopped:
-            self._write_pc(address)  # the nested run has left the engine elsewhere
+            self._write_pc(self.arch.same_mode(self._regs, address))  # the nested run has left the engine elsewhere
+
+    def _send(self, target: int) -> None:
+        """Write pc in a CODE hook, and remember it where the engine may lose that: see Guest.loses_pc."""
+        self._write_pc(target)
+        if self._guest.loses_pc:
+            self._sent = target
+
+    def _send_again(self) -> bool:
+        """True, and the guest sent on, where it is only here because the last pc write was lost."""
+        target, self._sent = self._sent, None
+        if target is None:
+            return False
+        self._write_pc(target)
+        return True
 
     def _failed_call(self, address: int, error: BaseException) -> None:
         if self._services.get(address) is None:
             return
         if self._regs._target is not None:
-            self._write_pc(self._regs._target)
+            self._send(self._regs._target)
+            self._failed_at, self._sent = self._sent, None
             self._regs._target = None
         self._park(error)
 
@@ -555,6 +590,9 @@ class UnicornMachine:
             outer = regs._pc, regs._target
             try:
                 pc = read_pc() - bias
+                if pc == self._end:
+                    self._engine.stop()
+                    return True
                 regs.at(pc)
                 if self._sink is not None and self._sink.trap(regs):
                     write_pc(regs._target if regs._target is not None else pc)
@@ -585,7 +623,7 @@ class UnicornMachine:
         if self._guest.renumber is not None:
             number = self._guest.renumber(number, pc)
         stub = pc - self._guest.pc_bias
-        if number == self._guest.number and self._serve_stub(stub):
+        if number == self._guest.number and ((stub in self._services and self._send_again()) or self._serve_stub(stub)):
             return
         biases = self._guest.mode_bias.get(self.arch.same_mode(self._regs, 0), self._guest.fault_bias)
         home = stub if number == self._guest.number else pc - biases.get(number, 0)
@@ -826,13 +864,27 @@ class UnicornMachine:
         """Run the engine."""
         self._check_alive()
         self._seen = self._seen_before = begin
-        error = self._engine.start(begin, until)
+        error = self._engine.start(begin, until) if self._guest.until_stops else self._start_to_trap(begin, until)
         if self._guest.fetch_fault_kills and ERRORS.get(error, ("",))[0] == "fetch":
             self._dead = True
             if self._depth > 1:  # outer runs must not go on either
                 self._inner_stop = True
                 self._engine.stop()
         return error
+
+    def _start_to_trap(self, begin: int, until: int) -> int:
+        """Run the engine until a trap put at `until`. See Guest.until_stops."""
+        outer, self._end = self._end, until if until else -1
+        trap = self.arch.end_bytes(min(self.arch.traps.end))
+        old = self._engine.read(until, len(trap)) if until else None
+        if old is not None and old != trap:
+            self.patch(until, trap)
+        try:
+            return self._engine.start(begin, 0)
+        finally:
+            self._end = outer
+            if old is not None and old != trap:
+                self.patch(until, old)
 
     def _check_alive(self) -> None:
         """Unsupported once a failed fetch has made the next translation deadly."""
@@ -872,6 +924,9 @@ class UnicornMachine:
         while True:
             error = self._start(target, until & ~self.arch.mode_bits)
             if self._parked is not None:
+                if self._failed_at is not None:
+                    self._write_pc(self._failed_at)
+                    self._failed_at = None
                 parked, self._parked = self._parked, None
                 self._inner_stop = self._depth > 1
                 raise parked

@@ -195,7 +195,7 @@ def test_other_code_at_the_same_address() -> None:
     assert new.opcode == paper("jmp +3")
     assert new.symbol == "h+0x0"
     assert "0000000000002000  k  h+0x0  other \n" in k.format_list()
-    m.write(0x2004, paper("add r0 3"))
+    m.write(0x2003, paper("add r0 3"))
     assert m.call("h", 4) == 7
     k.close()
 
