@@ -44,7 +44,7 @@ from .errors import (
 )
 from .machine._base import Fault, Machine, Sink
 from .machine.unicorn import UnicornMachine
-from .regs import Regs, instruction_pointer, kernel_stack_pointer, regs_get_kernel_argument, regs_return_value
+from .regs import Regs, instruction_pointer, kernel_stack_pointer, override_function_with_return, regs_get_kernel_argument, regs_return_value
 from .symbols import Symbol, Symbols
 
 try:
@@ -97,6 +97,7 @@ __all__ = [
     "get_arch",
     "instruction_pointer",
     "kernel_stack_pointer",
+    "override_function_with_return",
     "regs_get_kernel_argument",
     "regs_return_value",
 ]

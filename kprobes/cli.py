@@ -22,8 +22,9 @@ from .errors import EventError, GuestFault, GuestTimeout, KprobeError, ReentryEr
 
 if TYPE_CHECKING:
     from .arch._base import Arch
-    from .core.kprobes import Kprobes, Verdict
+    from .core.kprobes import Kprobes
     from .core.probe import Kretprobe, Probe
+    from .core.verdict import Verdict
     from .events import Event, Value
     from .machine.unicorn import UnicornMachine
     from .symbols import Symbol

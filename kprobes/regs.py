@@ -40,8 +40,28 @@ class Regs:
         exception: the exception a fault_handler is asked about, else None.
     """
 
-    __slots__ = ("_args", "_bias", "_live_pc", "_load", "_mask", "_order", "_pc", "_read", "_read_sp", "_store", "_strip", "_target", "_word", "_write", "arch", "cpu", "exception",
-                 "fault", "machine", "true_return")
+    __slots__ = (
+        "_args",
+        "_bias",
+        "_live_pc",
+        "_load",
+        "_mask",
+        "_order",
+        "_pc",
+        "_read",
+        "_read_sp",
+        "_store",
+        "_strip",
+        "_target",
+        "_word",
+        "_write",
+        "arch",
+        "cpu",
+        "exception",
+        "fault",
+        "machine",
+        "true_return",
+    )
 
     def __init__(self, machine: Memory, readers: Mapping[str, Reader], writers: Mapping[str, Writer], cpu: int = 0) -> None:
         self.machine = machine
@@ -243,6 +263,20 @@ def kernel_stack_pointer(regs: Regs) -> int:
 def regs_return_value(regs: Regs) -> int:
     """Linux's name for regs.return_value."""
     return regs.return_value
+
+
+def override_function_with_return(regs: Regs) -> None:
+    """At a function entry: go back to the caller without running the function; set regs.return_value too.
+
+    For a pre_handler, which then returns DIVERTED (Linux: error injection). Return probes of the function still see the return.
+    """
+    linkage = regs.arch.linkage
+    if linkage is None:
+        raise Unsupported(f"{regs.arch.name} has no linkage", hint="set regs.pc by the architecture's own rules")
+    target = linkage.get(regs)
+    if linkage.pushed:
+        regs.sp += linkage.pushed
+    regs.go(target)
 
 
 def regs_get_kernel_argument(regs: Regs, n: int) -> int:

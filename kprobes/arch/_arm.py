@@ -196,7 +196,7 @@ def vfp_rules(doubles: int) -> Callable[..., Insn]:
 
     def extra(insn: Insn, p: int, h: int, d: int, z: int, i: int, **_: int) -> Insn:
         first, count = vfp_registers(p, h, d, z, i)
-        return insn if count > 0 and first + count <= (doubles if z else 32) else refuse(insn, UNPREDICTABLE)
+        return insn if 0 < count <= (16 if z else 32) and first + count <= (doubles if z else 32) else refuse(insn, UNPREDICTABLE)
 
     return extra
 

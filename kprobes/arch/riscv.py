@@ -95,7 +95,7 @@ def jal(regs: Regs, insn: Insn, d: int, **_: int) -> int:
 
 
 def jalr(regs: Regs, insn: Insn, i: int, s: int, d: int) -> int:
-    target = x(regs, s) + signed(i, 12) & regs.arch.mask & ~1  # first: rd may be rs1
+    target: int = x(regs, s) + signed(i, 12) & regs.arch.mask & ~1  # first: rd may be rs1
     set_x(regs, d, insn.next & regs.arch.mask)
     return target
 

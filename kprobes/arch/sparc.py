@@ -19,6 +19,7 @@ from ._decode import DecodeTable, Row, fixed_width
 
 R = tuple(f"{kind}{n}" for kind in "goli" for n in range(8))
 NOP = bytes.fromhex("01000000")
+UNALIGNED = {32: 7, 64: 0x34}  # trap type of mem_address_not_aligned
 UNIMP_SIZE = 0xFFF  # a caller of a function that returns a structure has UNIMP with its size, modulo 4096, behind the delay slot
 
 
@@ -103,6 +104,8 @@ def call(regs: Regs, insn: Insn, **_: int) -> int:
 
 def jmpl(regs: Regs, insn: Insn, d: int, s: int, t: int = 0, i: int | None = None) -> int:
     target = r(regs, s) + (r(regs, t) if i is None else signed(i, 13)) & regs.arch.mask
+    if target & 3:
+        raise GuestFault("jump to an unaligned address", address=insn.addr, pc=insn.addr, access="read", number=UNALIGNED[regs.arch.bits])
     set_r(regs, d, insn.addr)
     return target
 
@@ -198,7 +201,7 @@ def decoder(table: DecodeTable) -> Callable[[bytes, int], Insn]:
         if slot == NOP:
             return evolve(insn, body=b"")
         row = table.find(int.from_bytes(slot, "big"))
-        if row is not None and (row.simulate is not None or row.reject):
+        if row is not None and (row.simulate is not None or row.reject) and row.name != "UNIMP":  # that faults, and at home
             return evolve(insn, reject=f"{row.name} in its delay slot: {row.reject or 'a branch, or it reads pc'}")
         return insn
 
@@ -248,4 +251,4 @@ def sparc(name: str, bits: int, machines: tuple[int, ...]) -> Arch:
     )  # fmt: skip
 
 
-ARCHES = (sparc("sparc", 32, (2, 18)),)
+ARCHES = (sparc("sparc", 32, (2, 18)), sparc("sparc64", 64, (43,)))

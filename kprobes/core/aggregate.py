@@ -23,7 +23,8 @@ class Probepoint:
         address: mode bits stripped. where: `name+0xOFF`. module: image name. insn: the original instruction.
         probes: all, newest first (jprobes last). active: those whose handlers may run. state: what is in memory.
         next: target after the instruction. slot: address of the out-of-line copy, None where nothing runs out of line.
-        slot_target: what a hit executes out of line, with mode bits: the slot, or the detour's buffer. boosted: the slot ends in a jump back. detour: where the jump leads while
+        slot_target: what a hit executes out of line, with mode bits: the slot, or the detour's buffer. boosted: the
+        slot ends in a jump back. detour: where the jump leads while
         there is one. failure: why the optimizer gave up.
     """
 

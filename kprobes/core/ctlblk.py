@@ -109,7 +109,7 @@ class ControlBlock:
         elif new is None:
             raise self._illegal(event, self.point)
         else:
-            self.state = new  # type: ignore[assignment]
+            self.state = new
 
     def _illegal(self, event: Event, point: Probepoint | None) -> ReentryError:
         return ReentryError(f"{event.name} while {self.state.name} ({self.state.value})", address=point.address if point else None,

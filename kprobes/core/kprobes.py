@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar  # inside the class, `list` is the method
 
 from ..arch._base import Insn
 from ..errors import (
@@ -35,6 +35,8 @@ from .trap import TrapDriver
 from .verdict import Verdict, verdict
 
 P = TypeVar("P", bound=Probe)
+Records = list[listing.Listed]  # named here: inside the class, `list` is the method
+Addresses = list[int]
 MAX_DATA_SIZE = 4096
 
 
@@ -93,7 +95,8 @@ class Kprobes:
         if isinstance(probe, Kprobe):
             return None
         if not place.entry:
-            raise NotFunctionEntry("is not a function entry", address=place.address, symbol=probe.place(), hint="use a kprobe, or the function's own symbol")
+            raise NotFunctionEntry("is not a function entry", address=place.address, symbol=probe.place(),
+                                   hint="use a kprobe, or the function's own symbol")
         if isinstance(probe, Jprobe):
             point = self._points.get(place.address)
             if point is not None and any(isinstance(p, Jprobe) for p in point.probes):
@@ -335,7 +338,7 @@ class Kprobes:
             reason = error.reason
         return verdict(insn, reason, self._rooms)
 
-    def list(self) -> list[listing.Listed]:
+    def list(self) -> Records:
         """One record per registered probe, by address."""
         return listing.records(self._points.values())
 
@@ -347,7 +350,7 @@ class Kprobes:
         """Byte for byte the debugfs file kprobes/blacklist."""
         return listing.format_blacklist(self.blacklist)
 
-    def stack_trace(self, regs: Regs, limit: int = 64) -> list[int]:
+    def stack_trace(self, regs: Regs, limit: int = 64) -> Addresses:
         """pc and the return addresses above it, innermost first, by frame pointers; return probes are seen through.
 
         Right at a function entry and in return handlers, and elsewhere in code that keeps frame pointers. At most `limit`

@@ -40,6 +40,8 @@ def locate(machine: Machine, text: Text, symbol_name: str | None, addr: int | No
         raise BadLocation("both symbol_name and addr are given" if addr is not None else "neither symbol_name nor addr is given",
                           symbol=symbol_name, address=addr, hint="give exactly one of them")
     if symbol_name is not None:
+        if not isinstance(symbol_name, str):
+            raise BadLocation(f"symbol_name is {symbol_name!r}, not a string", hint="give an address as addr=")
         name, more = split_offset(symbol_name, machine)
         return _at_symbol(machine, text, machine.symbols[name], offset + more)
     assert addr is not None

@@ -10,6 +10,7 @@ hit that makes a probepoint a jump, so that probes nobody hits cost nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from attrs import frozen
 
@@ -97,7 +98,8 @@ class Optimizer:
         jump = self._rooms.arch.jump
         reach = jump.size - 1 + self._rooms.arch.max_insn if jump is not None else 0
         near = self._rooms.sites.between(addr - reach, addr)
-        return [p for p in near if p.state in (Arming.OPTIMIZED, Arming.UNOPTIMIZING) and p.address + p.detour.size > addr]
+        return [p for p in near if p.state in (Arming.OPTIMIZED, Arming.UNOPTIMIZING) and p.detour is not None
+                and p.address + p.detour.size > addr]
 
     def explain(self, point: Probepoint) -> str:
         """Why a probepoint is not a jump; "" where it is."""
@@ -193,7 +195,7 @@ class Optimizer:
             call, patch = (rooms.counts if counted else rooms.calls).take(point.address, fill)
         except (OutOfReach, NoMemory):
             if buffer is not None:
-                rooms.buffers.give_back(buffer, lambda: rooms.displaced.pop(buffer, None))
+                rooms.buffers.give_back(buffer, partial(self._forget_buffer, buffer))
             raise
         return Detour(call=call, buffer=buffer, jump=patch, size=region.size, counted=counted)
 
@@ -208,6 +210,9 @@ class Optimizer:
         code += jump.encode(to + len(code), point.address + region.size)
         rooms.machine.patch(to, code)
         rooms.displaced[to] = point, places
+
+    def _forget_buffer(self, buffer: int) -> None:
+        self._rooms.displaced.pop(buffer, None)
 
     def _dequeue(self, point: Probepoint) -> None:
         self._queue.pop(point, None)
@@ -232,4 +237,4 @@ class Optimizer:
 
         (rooms.counts if detour.counted else rooms.calls).give_back(detour.call, finish)
         if detour.buffer is not None:
-            rooms.buffers.give_back(detour.buffer, lambda: rooms.displaced.pop(detour.buffer, None))
+            rooms.buffers.give_back(detour.buffer, partial(self._forget_buffer, detour.buffer))

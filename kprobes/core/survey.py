@@ -96,7 +96,9 @@ class Survey:
         if walk.flow is None:
             insns = self.instructions(symbol)
             computed = next((i for i in insns if i.indirect), None)
-            unknown = (walk.stopped if walk.pos < self._end(symbol) else "") or ("" if computed is None else f"{computed.name} at {computed.addr:#x} may jump into the region")
+            unknown = walk.stopped if walk.pos < self._end(symbol) else ""
+            if computed is not None and not unknown:
+                unknown = f"{computed.name} at {computed.addr:#x} may jump into the region"
             walk.flow = Flow(frozenset(i.target for i in insns if i.target is not None), unknown)
         return walk.flow
 

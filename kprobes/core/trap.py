@@ -98,6 +98,8 @@ class TrapDriver:
                 cb.step(DONE)
         if handled and regs.pc == home:
             regs.go(there | point.insn.mode)  # the same hit goes on
+        elif handled:
+            self._land(regs)
         return handled
 
     def home(self, pc: int) -> int | None:
@@ -112,10 +114,12 @@ class TrapDriver:
         """See machine._base.Sink."""
         return self._rooms.ours(pc)
 
-    def starting(self) -> None:
+    def starting(self, target: int) -> None:
         """See machine._base.Sink."""
         self.give_up()
         self._owner.safe_point()
+        if self._rooms.displaced:
+            self._owner.optimizer.make_room(target & ~self._rooms.arch.mode_bits)
 
     def give_up(self) -> None:
         """Nothing runs: a hit whose slot the guest has left, and not by its end, never ends."""
@@ -156,6 +160,12 @@ class TrapDriver:
         if regs.pc == point.address and point.state is ARMED:
             raise BadLocation("a pre_handler returned true (I set regs.pc myself) but regs.pc is still the probepoint", address=point.address,
                               symbol=point.where, hint="set regs.pc, or return 0: the guest would hit the probe for ever")
+        self._land(regs)
+
+    def _land(self, regs: Regs) -> None:
+        """A handler has chosen where the guest goes on: not into the middle of a jump of ours."""
+        if self._rooms.displaced:
+            self._owner.optimizer.make_room(regs.pc)
 
     def _reenter(self, cb: ControlBlock, point: Probepoint) -> None:
         """A hit within a hit is missed; a third level is an error, and what the second was about never ends."""
@@ -186,12 +196,13 @@ class TrapDriver:
 
     def _execute(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
         """Simulate, then send the guest through the body, or past the instruction when there is none."""
-        target: int | None = point.next
+        target = point.next
         slot = point.slot
         if point.insn.simulate is not None:
-            target = self._simulate(cb, point, regs)
-            if target is None:
+            simulated = self._simulate(cb, point, regs)
+            if simulated is None:
                 return
+            target = simulated
             if type(target) is Annul:
                 slot = None
         if slot is not None:
@@ -237,6 +248,7 @@ class TrapDriver:
                         self._ask_about_exception(p, regs, error)
         finally:
             cb.step(DONE)
+            self._land(regs)
 
     # --- in place: detours and the trampoline
 
@@ -325,6 +337,8 @@ class TrapDriver:
         self._run_return_handlers(self.blocks[regs.cpu], instances, regs)
         if target is not None and regs._target == target and self._returns.goes_back(regs, sp, frame, target):
             regs._target = None
+        else:
+            self._land(regs)
 
     def _return(self, cb: ControlBlock, regs: Regs) -> None:
         """The trampoline by trap."""
@@ -392,7 +406,7 @@ class TrapDriver:
         """A simulated instruction touched memory it may not: as if it had faulted where it stands. True: try it again."""
         home = point.address | point.insn.mode
         regs.go(home)
-        fault = Fault(access=error.access, address=error.address, text=error.reason)
+        fault = Fault(access=error.access, address=error.address, number=error.number, text=error.reason)
         handled = False
         try:
             handled = cb.state is not REENTER and self._ask(cb.probes, regs, fault)
@@ -402,8 +416,10 @@ class TrapDriver:
             again = handled and regs.pc == point.address
             if not again:
                 cb.step(DONE)
+                self._land(regs)
         if not handled:
-            raise GuestFault(error.reason, address=error.address, pc=point.address, access=error.access, symbol=point.where) from None
+            raise GuestFault(error.reason, address=error.address, pc=point.address, access=error.access, symbol=point.where,
+                             number=error.number) from None
         return again
 
     def _ask(self, probes: tuple[Probe, ...], regs: Regs, fault: Fault) -> bool:

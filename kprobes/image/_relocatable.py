@@ -37,7 +37,8 @@ def relocatable(elf: Elf) -> Image:
     return Image(
         name=elf.name, machine=elf.machine, flags=elf.flags, bits=elf.bits, order=elf.order, kind="rel", segments=segments,
         symbols=symbols_of(elf, entries, segments), relocations=tuple(relocations), entries=tuple(entries),
-        imports=imports_of(entries), local_entries=local_entries(elf, entries), data=data_of(elf, entries, segments), got=layout.got, veneers=layout.veneers_at, tls=layout.tls,
+        imports=imports_of(entries), local_entries=local_entries(elf, entries), data=data_of(elf, entries, segments),
+        got=layout.got, veneers=layout.veneers_at, tls=layout.tls,
         init=tuple((layout.at[n], s["sh_size"]) for n, s in layout.members.items() if s["sh_type"] == "SHT_INIT_ARRAY"))
 
 

@@ -30,7 +30,7 @@ def assemble(text: str, arch: str, base: int) -> bytes:
     if arch not in _MODES:
         raise Unsupported(f"no assembler for {arch}", hint="pass code as bytes")
     try:
-        code, count = ks.Ks(*_MODES[arch]).asm(text, base, as_bytes=True)
+        code, _ = ks.Ks(*_MODES[arch]).asm(text, base, as_bytes=True)
     except ks.KsError as error:
         raise ImageError(f"assembly does not parse: {error}", hint=f"write it as Keystone reads {arch}") from None
     if not code:

@@ -53,8 +53,8 @@ class Sink(Protocol):
     def nesting(self, begins: bool) -> None:
         """A guest run inside another one begins, or has ended."""
 
-    def starting(self) -> None:
-        """Nothing runs, and the guest is about to: a safe point."""
+    def starting(self, target: int) -> None:
+        """Nothing runs, and the guest is about to, at `target`: a safe point."""
 
     def fault(self, regs: Regs, fault: Fault) -> bool:
         """The guest faulted at regs.pc. True: handled, go on at regs.pc. False: report it; regs.pc is then at home."""

@@ -134,3 +134,26 @@ def _sparc(kind: int, one: int, two: int, result: int, *, top: int) -> int:
         overflow = 1 << 31
     zero = not result & (2 << top) - 1
     return (result >> top & 1) << 3 | zero << 2 | (overflow >> top & 1) << 1 | carry >> top & 1
+
+
+def sparc_context(first: int) -> Callable[[Engine], tuple[Callable[[], bytes], Callable[[bytes], None]]]:
+    """The CPU's state from G0 to the end of the register windows, and XCC, by the number of G1. For 64 bits."""
+
+    def make(engine: Engine) -> tuple[Callable[[], bytes], Callable[[bytes], None]]:
+        base = _address(engine, first, 64) - 8
+        state = (ctypes.c_char * SPARC_STATE).from_address(base)
+        codes = ctypes.c_uint32.from_address(base + SPARC_XCC)
+
+        def read() -> bytes:
+            return state.raw + codes.value.to_bytes(4, "little")
+
+        def write(saved: bytes) -> None:
+            state.raw = saved[:SPARC_STATE]
+            codes.value = int.from_bytes(saved[SPARC_STATE:], "little")
+
+        return read, write
+
+    return make
+
+
+SPARC_STATE = 440 + 8 * (8 * 16 + 8)  # general registers, the pointer to the window, pc, npc, Y, codes, FSR, FPU; the windows

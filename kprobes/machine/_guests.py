@@ -6,14 +6,14 @@ Every fact here was measured (docs/engine.md); the self-test checks the ones tha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import unicorn
 from attrs import field, frozen
 from unicorn import arm64_const, arm_const, m68k_const, mips_const, ppc_const, riscv_const, s390x_const, sparc_const, x86_const
 
 from ..arch._base import Traps
-from ._conditions import Access, m68k_ccr, sparc_codes, word
+from ._conditions import Access, m68k_ccr, sparc_codes, sparc_context, word
 
 if TYPE_CHECKING:
     from ._engine import Engine
@@ -44,6 +44,9 @@ class Guest:
     #: mode bits of the code -> fault_bias of instructions in that mode, where it differs
     mode_bias: Mapping[int, Mapping[int, int]] = field(factory=dict)
     cpu_model: int | None = None
+    page_size: int = 0x1000  #: the engine maps memory in multiples of this many bytes
+    #: finds (read, write) of the CPU's state in the engine, where saved contexts hold nothing
+    context: Callable[[Engine], tuple[Callable[[], Any], Callable[[Any], None]]] | None = None
     #: our register name -> finds it in the engine: registers that Unicorn's API lacks, or reads wrongly (_conditions.py)
     hidden: Mapping[str, Callable[[Engine], Access]] = field(factory=dict)
     flag_checks: tuple[tuple[str, int], ...] = ()  #: (code in hex, what Registers.flags is behind it), for the self-test
@@ -202,6 +205,7 @@ def _sparc(bits: int) -> Guest:
     g1, size = sparc_const.UC_SPARC_REG_G1, bits // 8
     codes = sparc_codes(g1, bits)
     names = [f"{kind}{n}" for kind in "oli" for n in range(8)]
+    wide: dict[str, Any] = {"page_size": 0x2000, "context": sparc_context(g1)} if bits == 64 else {}
     y, fsr = (12, 19) if bits == 32 else (11, 18)  # in words from G0
 
     def set_up(engine: Engine) -> None:
@@ -214,7 +218,7 @@ def _sparc(bits: int) -> Guest:
                  constants=sparc_const, prefix="SPARC", channel=INVALID, moving=frozenset(names), setup=set_up,
                  hidden={"y": word(g1, bits, (y - 1) * size, bits), "fsr": word(g1, bits, (fsr - 1) * size, bits), "ccr" if bits == 64 else "icc": codes},
                  until_stops=False, arithmetic=frozenset({0x2A}), unaligned={7: "read"}, fault_bias=dict.fromkeys(range(0x200), 4),
-                 call_skip=dict.fromkeys(range(0x80, 0x100), 0), flag_checks=SPARC_FLAGS[bits])
+                 call_skip=dict.fromkeys(range(0x80, 0x100), 0), flag_checks=SPARC_FLAGS[bits], **wide)
 
 
 #: MOV -1,G1; then operations of each kind on it, or on G0.
@@ -228,6 +232,7 @@ M68K_FLAGS = (("44fc001f", 0x1F), ("44fc000a", 0x0A), ("70ff7201d081", 0x15), ("
 GUESTS: dict[str, Guest] = {
     "m68k": _m68k(),
     "sparc": _sparc(32),
+    "sparc64": _sparc(64),
     "x86_64": Guest(plain_pc=True, uc_arch=unicorn.UC_ARCH_X86, uc_mode=unicorn.UC_MODE_64, constants=x86_const, prefix="X86", channel=INTR, number=3,
                     pc_bias=1, registers={"rflags": "EFLAGS"}, arithmetic=frozenset({0, 16, 19}), undefined=frozenset({6}),
                     breakpoints=frozenset({1, 3})),

@@ -307,7 +307,7 @@ class PaperMachine:
         if start is not None:
             values["pc"] = start
         if self._depth == 0 and self._sink is not None:
-            self._sink.starting()
+            self._sink.starting(values["pc"])
         nested = self._sink if self._depth else None
         if nested is not None:
             nested.nesting(True)
@@ -421,10 +421,12 @@ class PaperMachine:
         regs.at(values["pc"])
         number = {"arithmetic": 8, "undefined": 4, "trap": 5, "interrupt": 5}.get(error.access, 11)
         try:
-            handled = self._sink is not None and self._sink.fault(regs, Fault(access=error.access, address=error.address, trapnr=number, text=error.reason))
+            fault = Fault(access=error.access, address=error.address, trapnr=number, text=error.reason)
+            handled = self._sink is not None and self._sink.fault(regs, fault)
         finally:
             if regs.target is not None:
                 values["pc"] = regs.target
             regs._pc, regs._target = outer
         if not handled:
-            raise GuestFault(error.reason, address=error.address, pc=values["pc"], access=error.access, symbol=self.symbols.describe(values["pc"])) from None
+            raise GuestFault(error.reason, address=error.address, pc=values["pc"], access=error.access,
+                             symbol=self.symbols.describe(values["pc"])) from None

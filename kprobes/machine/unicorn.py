@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Union
+from typing import Any
 
 import unicorn
 from unicorn import unicorn_const as const
@@ -34,7 +34,7 @@ from ._interrupts import interruptible
 from ._layout import Heap, find_gap
 from ._selftest import self_test
 
-Argument = Union[int, bool, bytes, bytearray, str, None]
+Argument = int | bool | bytes | bytearray | str | None
 PAGE = 0x1000
 DIRECT_CALLS = 128  # bytes at the start of a call area whose call sites have their own hooks
 STACK_SIZE = 1 << 20
@@ -72,6 +72,7 @@ class UnicornMachine:
         self.cpu_task: Callable[[Regs], Any] | None = None
         self.interrupt_handler: Callable[[Regs, int], bool] | None = None
         self._guest = guest
+        self.page_size = guest.page_size
         self._owned = owned
         self._engine = Engine(uc)
         self._sink: Sink | None = None
@@ -109,6 +110,8 @@ class UnicornMachine:
         self._regs = self._make_regs()
         self._engine.traps_unrecorded = guest.traps_unrecorded
         self._engine.beside = [self._access(name) for name in guest.outside_context]
+        if guest.context is not None:
+            self._engine.beside.append(guest.context(self._engine))
         self._write_pc = self._engine.writer(self._register(self.arch.regs.pc), self.arch.bits)
         self._read_pc = self._engine.reader(self._register(self.arch.regs.pc), self.arch.bits)
         self_test(guest, self.arch)
@@ -116,8 +119,6 @@ class UnicornMachine:
             if guest.setup is not None:
                 guest.setup(self._engine)
             self._add_hooks()
-            if guest.virtual_tlb:
-                self._hooks.append(self._engine.hook(const.UC_HOOK_TLB_FILL, TLB(self._fill_callback())))
 
     # --- making one
 
@@ -134,7 +135,8 @@ class UnicornMachine:
         return machine
 
     @classmethod
-    def from_code(cls, code: bytes | str, *, arch: str, base: int = 0x10000, symbols: Mapping[str, int | tuple[int, int]] | None = None) -> UnicornMachine:
+    def from_code(cls, code: bytes | str, *, arch: str, base: int = 0x10000,
+                  symbols: Mapping[str, int | tuple[int, int]] | None = None) -> UnicornMachine:
         """A machine with raw code (bytes, or assembly text where an assembler knows the ISA) at `base`.
 
         symbols: name -> address or (address, size in bytes). Raises Unsupported, ImageError.
@@ -144,8 +146,8 @@ class UnicornMachine:
 
             code = assemble(code, arch, base)
         machine = cls._open(architectures.get(arch))
-        first = base & -PAGE
-        size = -(-(base + max(len(code), 1)) // PAGE) * PAGE - first
+        first = base & -machine.page_size
+        size = -(-(base + max(len(code), 1)) // machine.page_size) * machine.page_size - first
         machine._map(first, size, const.UC_PROT_ALL)
         if machine._guest.long_blocks_kill:
             machine._write_filler(first, size)
@@ -178,11 +180,11 @@ class UnicornMachine:
         stack = self._map_anywhere(STACK_SIZE)
         self.regs.sp = stack + STACK_SIZE - 4096
         self._exit = self.map_code()
-        self._write_filler(self._exit, PAGE)
+        self._write_filler(self._exit, self.page_size)
         if self.arch.abi is not None and self.arch.abi.thread:
             # One page with its own address first (the psABI's tcbhead) serves stack protectors. Variables lie below it, where
             # nothing is mapped: using them is a fault that says so.
-            self._thread_pointer = self._map_anywhere(PAGE)
+            self._thread_pointer = self._map_anywhere(self.page_size)
             self.regs[self.arch.abi.thread] = self._thread_pointer
             self.regs.set_word(self._thread_pointer, self._thread_pointer)
 
@@ -228,7 +230,7 @@ class UnicornMachine:
 
     def read(self, addr: int, size: int) -> bytes:
         """`size` bytes of guest memory as they are, breakpoints included; GuestFault where it is not mapped."""
-        block = self._blocks.last
+        block: Block | None = self._blocks.last
         if addr < block.start or block.end < addr + size:
             block = self._blocks.find(addr, size)
         if block is not None:
@@ -273,7 +275,7 @@ class UnicornMachine:
         return self._is_code(addr)
 
     def _is_code(self, addr: int) -> bool:
-        page = addr & -PAGE
+        page = addr & -self.page_size
         known = self._executable.get(page)
         if known is None:
             known = any(start <= addr <= end and perms & const.UC_PROT_EXEC for start, end, perms in self.uc.mem_regions())
@@ -297,18 +299,23 @@ class UnicornMachine:
 
     def map_code(self, near: int | None = None) -> int:
         """Map an executable page as close to `near` as there is room; NoMemory where there is none."""
-        page = find_gap(self._regions(), PAGE, IMAGE_BASE if near is None else near, self.arch.bits)
-        self._map(page, PAGE, const.UC_PROT_ALL)
+        page = find_gap(self._regions(), self.page_size, IMAGE_BASE if near is None else near, self.arch.bits, self.page_size)
+        self._map(page, self.page_size, const.UC_PROT_ALL)
         return page
 
     def unmap_code(self, page: int) -> None:
         """Unmap a page from map_code()."""
-        self._unmap(page, PAGE)
+        self._unmap(page, self.page_size)
 
     def _regions(self) -> list[tuple[int, int]]:
         return sorted((start, end + 1) for start, end, _ in self.uc.mem_regions())
 
+    def _whole(self, size: int) -> int:
+        """In whole pages."""
+        return -(-size // self.page_size) * self.page_size
+
     def _map(self, addr: int, size: int, perms: int) -> None:
+        size = self._whole(size)
         self._executable.clear()
         if self._guest.reach and addr + size > self._guest.reach:
             raise NoMemory(f"cannot map {size:#x} bytes: this engine's {self.arch.name} guests reach addresses below {self._guest.reach:#x} only",
@@ -323,11 +330,12 @@ class UnicornMachine:
             raise NoMemory(f"cannot map {size:#x} bytes ({error})", address=addr, hint="choose another base") from None
 
     def _map_anywhere(self, size: int) -> int:
-        addr = find_gap(self._regions(), size, 0x10000000, self.arch.bits)
+        addr = find_gap(self._regions(), self._whole(size), 0x10000000, self.arch.bits, self.page_size)
         self._map(addr, size, const.UC_PROT_READ | const.UC_PROT_WRITE)
         return addr
 
     def _unmap(self, addr: int, size: int) -> None:
+        size = self._whole(size)
         self._executable.clear()
         self._engine.drop_translations(addr, addr + size)
         self.uc.mem_unmap(addr, size)
@@ -451,6 +459,8 @@ class UnicornMachine:
         self._hooks = [add(const.UC_HOOK_INTR, INTR(self._interrupt_callback()))]
         if self._guest.channel != BY_INTERRUPT:
             self._hooks.append(add(const.UC_HOOK_INSN_INVALID, INVALID(self._invalid_callback())))
+        if self._guest.virtual_tlb and self._owned:
+            self._hooks.append(add(const.UC_HOOK_TLB_FILL, TLB(self._fill_callback())))
 
     def _fill_callback(self) -> Callable[[int, int, int, Any, int], bool]:
         """The hook of the virtual TLB: the engine itself makes an entry for one kind of access, which evicts the other's.
@@ -701,7 +711,7 @@ class UnicornMachine:
             raise Unsupported(f"{self.arch.name} has no calling convention", hint="set registers and use run()")
         if not self._exit:
             self._exit = self.map_code()
-            self._write_filler(self._exit, PAGE)
+            self._write_filler(self._exit, self.page_size)
         if self._depth == 0 and self._abandoned is not None:
             self._engine.restore(self._abandoned)
             self._engine.discard(self._abandoned)
@@ -834,7 +844,7 @@ class UnicornMachine:
             self._why_stopped = ""
             self._inner_stop = False
             if self._sink is not None:
-                self._sink.starting()
+                self._sink.starting(target)
         nested = self._sink if self._depth else None
         seen = self._seen, self._seen_before
         self._depth += 1
@@ -901,7 +911,7 @@ class UnicornMachine:
     def _run_nop(self) -> None:
         """Takes the pending branch and stops: before a stop in a delay slot works, and before the target is fetched."""
         nop = self._guest.settle
-        place = self._exit + PAGE - 2 * len(nop)
+        place = self._exit + self.page_size - 2 * len(nop)
         self.patch(place, nop)
         hook = self._engine.hook(const.UC_HOOK_CODE, CODE(lambda *_: self._engine.stop()), place, place)
         try:
@@ -1081,7 +1091,7 @@ class UnicornMachine:
     def _raise_fault(self, pc: int, fault: Fault) -> None:
         if pc in self._imports:
             raise GuestFault(f"call of the unresolved import {self._imports[pc]}", address=pc, pc=pc, access="fetch", symbol=self._imports[pc])
-        if fault.access == "fetch" and pc & -PAGE == self._exit:
+        if fault.access == "fetch" and pc & -self.page_size == self._exit:
             raise GuestFault("the guest ran into the library's exit page", address=pc, pc=pc, access="fetch")
         where = self.symbols.describe(pc)
         at = f" at {fault.address:#x}" if fault.address is not None and fault.address != pc else ""
@@ -1203,7 +1213,7 @@ class UnicornMachine:
             self._regs.at(None)
             self._executable.clear()  # the owner maps memory as he likes
             if self._depth == 1 and self._sink is not None:
-                self._sink.starting()
+                self._sink.starting(begin)
             try:
                 while True:
                     begin = self._owners_run(start, begin, until, timeout, count)

@@ -229,7 +229,7 @@ class Bench:
     def _turn_landing(self, target: int) -> bool:
         mode = target & self._arch.mode_bits
         trap, at, home = self._arch.traps.end.get(mode), target - mode - BASE, self.home - BASE
-        if trap is None:
+        if trap is None or (target - mode) % len(trap):
             return False
         if mode == self._mode or not 0 <= at < 2 * SCENE:
             return True

@@ -43,7 +43,9 @@ class _Listener:
         self.faults.append((regs.pc, fault))
         return self.on_fault(regs, fault)
 
-    def starting(self) -> None: ...
+    def starting(self, target: int) -> None: ...
+
+    def nesting(self, begins: bool) -> None: ...
 
     def home(self, pc: int) -> int | None:
         return None
@@ -175,7 +177,11 @@ def _trap_pc(s: _Scene) -> Iterator[str]:
 def _moves(s: _Scene) -> Iterator[str]:
     """A chain a -> b -> c -> b' -> home, the same trap visited twice with different answers."""
     answers = [s.home, s.go(s.c)]
-    s.listener.at = {s.a: s.go(s.b), s.b: lambda regs: answers.pop()(regs), s.c: s.go(s.b)}
+
+    def answer(regs: Regs) -> None:
+        answers.pop()(regs)
+
+    s.listener.at = {s.a: s.go(s.b), s.b: answer, s.c: s.go(s.b)}
     s.run(s.a)
     if s.listener.traps != [s.a, s.b, s.c, s.b]:
         yield f"a chain of traps is reported as {list(map(hex, s.listener.traps))}"

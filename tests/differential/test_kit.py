@@ -135,7 +135,7 @@ def test_transparency_finds_a_wrong_linkage() -> None:
         made = load()
         linkage = made.arch.linkage
         assert linkage is not None
-        made.arch = evolve(made.arch, linkage=evolve(linkage, get=lambda regs: linkage.get(regs) + 4))
+        made.arch = evolve(made.arch, linkage=evolve(linkage, get=lambda regs: linkage.get(regs) + 4, register="", back=b""))
         return made
 
     probe = [Kretprobe(symbol_name="crc32", handler=lambda ri, regs: None)]

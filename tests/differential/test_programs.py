@@ -1,8 +1,8 @@
 """Compiled programs with a probe on every instruction of every function: the results are the documented ones, and memory and
 registers are as without probes.
 
-All probes at once, with boosted and optimized hits and then with post-handlers; a sample of them one at a time; a return
-probe on every function.
+All probes at once, in optimized programs with boosted and optimized hits first, in all with post-handlers; a sample of them
+one at a time; a return probe on every function.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ import pytest
 from arches import PROGRAMS, RUNNABLE, expected, integer, limits, programs_of, results
 
 from kprobes import Kprobe, UnicornMachine
+from kprobes.arch._base import Insn
 from kprobes.conformance import Conformance
 from kprobes.core.probe import Probe
 from kprobes.testing import Comparison, functions, instructions, kprobes_everywhere, kretprobes_everywhere
 
 PAIRS = [pytest.param(arch, path, id=path.stem) for arch in RUNNABLE for path in programs_of(arch)]
 SEEDS = expected()["seeds"]
-SAMPLE = 120  # instructions probed one at a time, per program
+SAMPLE = 80  # instructions probed one at a time, per program
 REFUSED = 0.06  # of a program's instructions may be refused: a library that refuses is transparent, too
 MASK = 0xFFFFFFFF
 
@@ -70,20 +71,22 @@ def test_every_instruction_at_once(arch: str, path: Path, program: Program, conf
     comparison = program.compare(1)
     symbols = functions(program.machine)
     probes = kprobes_everywhere(comparison.kprobes, symbols)
-    total = sum(len(comparison.kprobes._survey.instructions(s)) for s in symbols)
+    total = sum(map(probeable_places, map(comparison.kprobes._survey.instructions, symbols)))
     assert len(probes) >= (1 - REFUSED) * total, f"{total - len(probes)} of {total} instructions are refused"
+    proved = {"real program": len(probes)}
     with comparison.probed(probes):
-        assert not (found := comparison.again("all")), text(found)
-        before, boosted, optimized = hits(probes), sum(p.boosted for p in probes), sum(p.optimized for p in probes)
-        posts = Counter()
+        if path.stem.endswith("-O2"):
+            assert not (found := comparison.again("all")), text(found)
+            proved |= {"boost": sum(p.boosted for p in probes), "optimize": sum(p.optimized for p in probes)}
+        before, posts = hits(probes), Counter()
         for probe in probes:
             probe.post_handler = posts
         assert not (found := comparison.again("all, with post_handlers")), text(found)
-        assert hits(probes) - before == before == posts.count, "not every hit ran its handlers"
+        assert hits(probes) - before == posts.count == (before or posts.count), "not every hit ran its handlers"
         assert not any(p.nmissed for p in probes)
     assert not (found := comparison.text_changed()), text(found)
-    assert before > len(probes) / 2, "the program runs too little of itself"
-    for capability, count in {"real program": len(probes), "post": posts.count, "boost": boosted, "optimize": optimized}.items():
+    assert posts.count > len(probes) / 2, "the program runs too little of itself"
+    for capability, count in {**proved, "post": posts.count}.items():
         if count:
             conformance(arch, capability, count)
 
@@ -96,6 +99,11 @@ class Counter:
 
     def __call__(self, p: Any, regs: Any, flags: int) -> None:
         self.count += 1
+
+
+def probeable_places(insns: list[Insn]) -> int:
+    """Instructions that are not in a delay slot."""
+    return sum(not before.delay_slot for before in insns[:-1]) + 1 if insns else 0
 
 
 @pytest.mark.parametrize(("arch", "path"), PAIRS)
