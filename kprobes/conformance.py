@@ -49,11 +49,9 @@ class Matrix:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count what a passed or failed test has declared."""
-        if report.when != "call":
-            return
         properties: list[tuple[str, Any]] = report.user_properties
         for name, value in properties:
-            if name == _PROPERTY and not report.skipped:
+            if name == _PROPERTY and report.when == "call" and not report.skipped:
                 arch, capability, count = value
                 cells = self.proved if report.passed else self.failed
                 row = cells.setdefault(arch, {})

@@ -22,7 +22,14 @@ RUNNABLE = tuple(name for name in ARCHES if name in GUESTS)
 #: Architectures that lack a case file, an engine or programs, each with the reason. Nothing else may lack them.
 NO_CASES: dict[str, str] = {}
 NO_ENGINE: dict[str, str] = {}
-NO_PROGRAMS: dict[str, str] = {}
+NO_PROGRAMS: dict[str, str] = {
+    "mips32r6": "the compiler at hand makes release 6 code for little endian only; mips32r6el has the same decode rows",
+    "mips64r6": "the compiler at hand makes release 6 code for little endian only; mips64r6el has the same decode rows",
+}
+#: Programs that no architecture runs, each with the reason.
+UNUSED_PROGRAMS: dict[str, str] = {
+    "armeb32": "BE32, big-endian instructions as before ARMv6: no architecture yet",
+}
 
 
 def cases_of(arch: str) -> CaseFile:
@@ -32,7 +39,7 @@ def cases_of(arch: str) -> CaseFile:
 
 
 #: Programs whose name is not the architecture that runs them.
-ARCH_OF_PROGRAM = {"armhf": "arm", "thumb": "arm", "ppc64v1": "ppc64"}
+ARCH_OF_PROGRAM = {"armhf": "arm", "thumb": "arm", "ppc64v1": "ppc64", "sparcw": "sparc"}
 
 
 def programs_of(arch: str) -> list[Path]:

@@ -297,7 +297,7 @@ T32 = (
     row("1111 1011 0000 ---- 1111 ---- 0001 ----", "MLS", reject=UNPREDICTABLE),
     row("1111 1011 0110 ---- 1111 ---- 000- ----", "SMMLS", reject=UNPREDICTABLE),
     row("1111 1011 1--- nnnn ---- dddd ---- mmmm", "UMULL, SDIV", when=pc_used, reject=UNPREDICTABLE),
-    row("1111 1011 1ooo ---- tttt ---- ---- ----", "UMULL", when=lambda o, t: t == PC and o not in {1, 3}, reject=UNPREDICTABLE),
+    row("1111 1011 1ooo ---- 1111 ---- ---- ----", "UMULL", when=lambda o: o not in {1, 3}, reject=UNPREDICTABLE),
     *arm.COPROCESSOR_2,
 )
 

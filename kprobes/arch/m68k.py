@@ -9,7 +9,6 @@ condition codes are registers of the guest as the others.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from attrs import frozen

@@ -25,10 +25,10 @@ UNIMP_SIZE = 0xFFF  # a caller of a function that returns a structure has UNIMP 
 
 def registers(bits: int) -> Registers:
     """`icc`: N Z V C. `ccr` of version 9: those of 64-bit results above those of 32-bit ones."""
-    flags = "ccr" if bits == 64 else "icc"
-    return Registers(names=(*R, "pc", "y", flags, "fsr"), pc="pc", sp="o6", flags=flags,
+    flags = ("ccr",) if bits == 64 else ("icc", "fsr")
+    return Registers(names=(*R, "pc", "y", *flags), pc="pc", sp="o6", flags=flags[0],
                      aliases={"sp": "o6", "fp": "i6", **{f"r{n}": name for n, name in enumerate(R)}},
-                     widths={"g0": 0, flags: 8 if bits == 64 else 4}, sp_bias=2047 if bits == 64 else 0)
+                     widths={"g0": 0, flags[0]: 8 if bits == 64 else 4}, sp_bias=2047 if bits == 64 else 0)
 
 
 def r(regs: Regs, n: int) -> int:
@@ -52,7 +52,7 @@ def integer(icc: int, c: int) -> bool:
     return bool(holds) != (c > 7)
 
 
-#: FBfcc, FBPfcc: for each condition, bit n is set where it holds for fcc n (equal, less, greater, unordered).
+#: FBfcc: for each condition, bit n is set where it holds for fcc n (equal, less, greater, unordered).
 FLOATING = (0b0000, 0b1110, 0b0110, 0b1010, 0b0010, 0b1100, 0b0100, 0b1000, 0b1111, 0b0001, 0b1001, 0b0101, 0b1101, 0b0011, 0b1011, 0b0111)
 
 
@@ -64,9 +64,9 @@ def xcc(regs: Regs, c: int, **_: int) -> bool:
     return integer(regs.flags >> 4, c)
 
 
-def fcc(regs: Regs, c: int, n: int = 0, **_: int) -> bool:
-    """fcc0 is FSR bits 11 and 10; version 9 has three more from bit 32 on."""
-    return bool(FLOATING[c] >> (regs["fsr"] >> (30 + 2 * n if n else 10) & 3) & 1)
+def fcc(regs: Regs, c: int, **_: int) -> bool:
+    """FSR bits 11 and 10."""
+    return bool(FLOATING[c] >> (regs["fsr"] >> 10 & 3) & 1)
 
 
 def register(regs: Regs, c: int, s: int, **_: int) -> bool:
@@ -103,10 +103,10 @@ def call(regs: Regs, insn: Insn, **_: int) -> int:
 
 
 def jmpl(regs: Regs, insn: Insn, d: int, s: int, t: int = 0, i: int | None = None) -> int:
-    target = r(regs, s) + (r(regs, t) if i is None else signed(i, 13)) & regs.arch.mask
+    target: int = r(regs, s) + (r(regs, t) if i is None else signed(i, 13)) & regs.arch.mask
+    set_r(regs, d, insn.addr)  # the engine does so even where the target is no address of an instruction
     if target & 3:
         raise GuestFault("jump to an unaligned address", address=insn.addr, pc=insn.addr, access="read", number=UNALIGNED[regs.arch.bits])
-    set_r(regs, d, insn.addr)
     return target
 
 
@@ -131,6 +131,7 @@ def computed(insn: Insn, d: int, s: int, **_: int) -> Insn:
 
 EXCEPTION = "raises an exception, whose handler would see the slot's address"
 PRIVILEGED = "changes privileged state"
+NO_FPU = "the engine cannot enable the floating-point unit"
 RESERVED = "reserved encoding"
 WINDOW = "returns through a register window"
 #: A row of an instruction with a delay slot.
@@ -144,8 +145,7 @@ def rows(mask: int) -> tuple[Row, ...]:
     return (
         Row("00 ----- 000 ----------------------", "UNIMP", reject=EXCEPTION),  # ILLTRAP
         Delayed(f"00 a cccc 010 {I22}", "Bicc", branch(icc), extra=i22),
-        Delayed(f"00 a cccc 110 {I22}", "FBfcc", branch(fcc), extra=i22),
-        *(Row(f"00 1 1000 {op} {I22}", "BA,A", always, extra=i22) for op in ("010", "110")),
+        Row(f"00 1 1000 010 {I22}", "BA,A", always, extra=i22),
         Delayed("00 - ---- 111 ----------------------", "CBccc", reject="branches on a coprocessor's condition, which there is none"),
         Delayed("01 iiiiiiiiiiiiiiiiiiiiiiiiiiiiii", "CALL", call, extra=i30),
         Delayed("10 ddddd 111000 sssss 0 -------- ttttt", "JMPL", jmpl, extra=computed),
@@ -160,6 +160,8 @@ def rows8(mask: int) -> tuple[Row, ...]:
     """Version 8."""
     return (
         *rows(mask),
+        Delayed(f"00 a cccc 110 {I22}", "FBfcc", branch(fcc), extra=partial(relative, bits=22, mask=mask)),
+        Row(f"00 1 1000 110 {I22}", "FBA,A", always, extra=partial(relative, bits=22, mask=mask)),
         Row("00 ----- 001 ----------------------", "reserved", reject=RESERVED),
         Row("00 ----- 011 ----------------------", "reserved", reject=RESERVED),
         Row("00 ----- 101 ----------------------", "reserved", reject=RESERVED),
@@ -174,9 +176,10 @@ def rows9(mask: int) -> tuple[Row, ...]:
         *rows(mask),
         Delayed(f"00 a cccc 001 00 - {I19}", "BPcc", branch(icc), extra=i19),
         Delayed(f"00 a cccc 001 10 - {I19}", "BPcc", branch(xcc), extra=i19),
-        *(Row(f"00 1 1000 {op} - {I19}", "BPA,A", always, extra=i19) for op in ("001 00", "001 10", "101 --")),
+        *(Row(f"00 1 1000 001 {op} - {I19}", "BPA,A", always, extra=i19) for op in ("00", "10")),
         Row("00 - ---- 001 -1 - -------------------", "reserved", reject=RESERVED),
-        Delayed(f"00 a cccc 101 nn - {I19}", "FBPfcc", branch(fcc), extra=i19),
+        Delayed("00 - ---- 110 ----------------------", "FBfcc", reject=NO_FPU),
+        Delayed("00 - ---- 101 ----------------------", "FBPfcc", reject=NO_FPU),
         Delayed("00 a 0ccc 011 hh - sssss iiiiiiiiiiiiii", "BPr", branch(register), extra=partial(split, mask=mask)),
         Row("00 - 0-00 011 ----------------------", "reserved", reject=RESERVED),
         Row("00 - 1--- 011 ----------------------", "reserved", reject=RESERVED),
@@ -220,7 +223,7 @@ def structure(regs: Regs, at: int) -> bool:
 
 
 def link(regs: Regs) -> int:
-    back = regs["o7"] + 8 & regs.arch.mask
+    back: int = regs["o7"] + 8 & regs.arch.mask
     return back + 4 if structure(regs, back) else back
 
 

@@ -25,11 +25,11 @@ class Probepoint:
         next: target after the instruction. slot: address of the out-of-line copy, None where nothing runs out of line.
         slot_target: what a hit executes out of line, with mode bits: the slot, or the detour's buffer. boosted: the
         slot ends in a jump back. detour: where the jump leads while
-        there is one. failure: why the optimizer gave up.
+        there is one. failure: why the optimizer gave up. refusal: why it need not try.
     """
 
     __slots__ = ("_counted", "_owns_slot", "_patch", "_rooms", "active", "address", "boosted", "detour", "failure", "has_post", "insn",
-                 "module", "next", "offset", "probes", "slot", "slot_end", "slot_target", "state", "symbol", "where")
+                 "module", "next", "offset", "probes", "refusal", "slot", "slot_end", "slot_target", "state", "symbol", "where")
 
     def __init__(self, rooms: Rooms, insn: Insn, symbol: str, offset: int, module: str) -> None:
         self._rooms = rooms
@@ -43,7 +43,7 @@ class Probepoint:
         self.state = Arming.DISARMED
         self._patch: Patch | None = None
         self.detour: Detour | None = None
-        self.failure = ""
+        self.failure = self.refusal = ""
         self._counted = 0
         self.next = insn.next | insn.mode
         self.slot: int | None = None
@@ -98,7 +98,7 @@ class Probepoint:
         hits = self.uncounted
         if hits:
             self._counted += hits
-            for p in self.active:
+            for p in self.probes if missed else self.active:
                 if missed:
                     p._missed += hits
                 else:

@@ -32,6 +32,7 @@ class Detour:
     buffer: int | None
     jump: bytes
     size: int
+    demanded: bool = False  #: flush() made it, not a first hit: a diverting handler is an error, not a reason to undo it
     counted: bool = False  #: the call site calls nobody: the machine counts
 
 
@@ -53,7 +54,8 @@ class Optimizer:
 
     def consider(self, point: Probepoint) -> None:
         """Something changed at a probepoint: queue it, or take the jump out, as its probes now want."""
-        wants = self.allowed and bool(point.active) and not point.has_post and all(p.optimize for p in point.active)
+        wants = (self.allowed and bool(point.active) and not point.has_post and not point.refusal
+                 and all(p.optimize for p in point.active))
         if wants and point.state is Arming.ARMED:
             point.queue()
             self._queue[point] = None
@@ -67,6 +69,11 @@ class Optimizer:
         elif not wants and point.state is Arming.OPTIMIZED:
             point.unqueue()
             self._unqueue[point] = None
+
+    def refuse(self, point: Probepoint, reason: str) -> None:
+        """The probepoint becomes a breakpoint and stays one, for `reason`."""
+        point.refusal = reason
+        self.force(point)
 
     def force(self, point: Probepoint) -> None:
         """The breakpoint replaces the jump, or the place in the queue, now."""
@@ -107,6 +114,8 @@ class Optimizer:
             return ""
         if not self.allowed:
             return "optimization is switched off"
+        if point.refusal:
+            return point.refusal
         if not point.active or point.state is Arming.DISARMED:
             return "no probe there is armed"
         if point.has_post:
@@ -132,10 +141,10 @@ class Optimizer:
         """All five steps, on everything that is queued."""
         self.drain()
         for point in list(self._queue):
-            self.optimize(point)
+            self.optimize(point, demanded=True)
         self._rooms.collect()
 
-    def optimize(self, point: Probepoint) -> None:
+    def optimize(self, point: Probepoint, *, demanded: bool = False) -> None:
         """Put the jump in, or say why not. Nothing is done while a CPU stands inside the region: it stays queued."""
         if point not in self._queue:
             return
@@ -143,7 +152,7 @@ class Optimizer:
             region = region_of(point.insn, self._rooms)
             if any(self._inside(point, region, regs.pc) for regs in self._rooms.machine.cpu_regs):
                 return
-            detour = self._build(point, region)
+            detour = self._build(point, region, demanded)
         except (NotOptimizable, OutOfReach, NoMemory) as reason:
             self._dequeue(point)
             point.failure = reason.reason if isinstance(reason, OutOfReach | NoMemory) else str(reason)
@@ -174,7 +183,7 @@ class Optimizer:
         return (self._rooms.machine.can_count and bool(point.active) and point.insn.simulate is None
                 and all(p._pre is None for p in point.active))
 
-    def _build(self, point: Probepoint, region: Region) -> Detour:
+    def _build(self, point: Probepoint, region: Region, demanded: bool) -> Detour:
         """Write the detour: displaced instructions where they are not in the slot already, then the call site."""
         rooms, jump = self._rooms, self._rooms.arch.jump_in(point.insn.mode)
         assert jump is not None
@@ -197,7 +206,7 @@ class Optimizer:
             if buffer is not None:
                 rooms.buffers.give_back(buffer, partial(self._forget_buffer, buffer))
             raise
-        return Detour(call=call, buffer=buffer, jump=patch, size=region.size, counted=counted)
+        return Detour(call=call, buffer=buffer, jump=patch, size=region.size, counted=counted, demanded=demanded)
 
     def _displace(self, point: Probepoint, region: Region, to: int) -> None:
         """Write the region's instructions to `to`, relocated, and a jump back."""

@@ -29,13 +29,8 @@ if TYPE_CHECKING:
 # A member looked up through its class costs a descriptor call; these are on every hit.
 IDLE, HIT_ACTIVE, HIT_SS, REENTER = State.IDLE, State.HIT_ACTIVE, State.HIT_SS, State.REENTER
 STEP, SLOT_END, NO_STEP, DONE = Event.STEP, Event.SLOT_END, Event.NO_STEP, Event.DONE
-ARMED, OPTIMIZING = Arming.ARMED, Arming.OPTIMIZING
+ARMED, OPTIMIZING, OPTIMIZED = Arming.ARMED, Arming.OPTIMIZING, Arming.OPTIMIZED
 AT_PROBEPOINT, AT_SLOT_END, AT_TRAMPOLINE = Kind.PROBEPOINT, Kind.SLOT_END, Kind.TRAMPOLINE
-
-
-def _diverted_in_place(point: Probepoint) -> BadLocation:
-    return BadLocation("a pre_handler asked to divert, but the probepoint is optimized", address=point.address, symbol=point.where,
-                       hint="give the probe a post_handler or optimize=False")
 
 
 class TrapDriver:
@@ -62,10 +57,7 @@ class TrapDriver:
         if kind is AT_PROBEPOINT:
             point = site.owner
             if point.state is OPTIMIZING and cb.state is IDLE:
-                self._owner.optimizer.optimize(point)
-                if point.detour is not None:
-                    regs.go(point.address | point.insn.mode)  # the jump is there now; a boosted slot would lead into its middle
-                    return True
+                self._owner.optimizer.optimize(point)  # from the next hit on
             self._hit(cb, point, regs)
         elif kind is AT_SLOT_END:
             self._slot_end(cb, site.owner, regs)
@@ -116,15 +108,17 @@ class TrapDriver:
 
     def starting(self, target: int) -> None:
         """See machine._base.Sink."""
-        self.give_up()
+        self.give_up(target)
         self._owner.safe_point()
         if self._rooms.displaced:
             self._owner.optimizer.make_room(target & ~self._rooms.arch.mode_bits)
 
-    def give_up(self) -> None:
-        """Nothing runs: a hit whose slot the guest has left, and not by its end, never ends."""
-        for cb, regs in zip(self.blocks, self._rooms.machine.cpu_regs, strict=True):
-            if cb.state is not IDLE and not self.ours(regs.pc):
+    def give_up(self, target: int | None = None) -> None:
+        """Nothing runs: a hit whose slot the guest has left, and not by its end, never ends. target: where it will go on."""
+        machine = self._rooms.machine
+        for cb, regs in zip(self.blocks, machine.cpu_regs, strict=True):
+            pc = regs.pc if target is None or regs is not machine.regs else target & ~self._rooms.arch.mode_bits
+            if cb.state is not IDLE and not self.ours(pc):
                 self._abandon(cb)
 
     def nesting(self, begins: bool) -> None:
@@ -157,6 +151,11 @@ class TrapDriver:
             self._execute(cb, point, regs)
             return
         cb.step(DONE)
+        if point.state is OPTIMIZED:
+            self._owner.optimizer.refuse(point, "its pre_handler diverts the guest")
+        self._check_diverted(point, regs)
+
+    def _check_diverted(self, point: Probepoint, regs: Regs) -> None:
         if regs.pc == point.address and point.state is ARMED:
             raise BadLocation("a pre_handler returned true (I set regs.pc myself) but regs.pc is still the probepoint", address=point.address,
                               symbol=point.where, hint="set regs.pc, or return 0: the guest would hit the probe for ever")
@@ -267,16 +266,18 @@ class TrapDriver:
                 regs._pc = address
                 cb.state, cb.point, cb.probes = HIT_ACTIVE, point, point.active
                 try:
-                    if self._pre(cb, regs):
-                        raise _diverted_in_place(point)
+                    diverted = self._pre(cb, regs)
                 except BaseException:
                     regs.go(address | point.insn.mode)
                     raise
                 finally:
                     cb.state = IDLE
+                if diverted:
+                    self._divert_in_place(point, regs)
+                    return
             else:
                 point.missed()
-            regs._target = None  # only DIVERTED moves the guest, and not from here
+            regs._target = None  # only DIVERTED moves the guest
             if point.insn.simulate is not None:
                 self._simulate_in_place(cb, point, regs)
 
@@ -295,27 +296,38 @@ class TrapDriver:
             regs._pc = address
             cb.state = HIT_ACTIVE
             try:
-                if handler(p, regs):
-                    raise _diverted_in_place(point)
+                diverted = handler(p, regs)
             except Exception as error:
-                self._failed_in_place(p, point, regs, error)
+                diverted = self._failed_in_place(p, point, regs, error)
             except BaseException:
                 regs.go(address | point.insn.mode)
                 raise
             finally:
                 cb.state = IDLE
-            regs._target = None  # only DIVERTED moves the guest, and not from here
+            if diverted:
+                self._divert_in_place(point, regs)
+            else:
+                regs._target = None  # only DIVERTED moves the guest
 
         return serve
 
-    def _failed_in_place(self, p: Probe, point: Probepoint, regs: Regs, error: Exception) -> None:
+    def _failed_in_place(self, p: Probe, point: Probepoint, regs: Regs, error: Exception) -> bool:
+        """An exception of the handler's: True if its fault_handler has handled it by setting pc; raises it if it has not."""
         try:
             self._ask_about_exception(p, regs, error)
-            if regs.pc != point.address:
-                raise _diverted_in_place(point) from error
         except BaseException:
             regs.go(point.address | point.insn.mode)
             raise
+        return regs.pc != point.address
+
+    def _divert_in_place(self, point: Probepoint, regs: Regs) -> None:
+        """A pre_handler has set pc itself: the probepoint becomes a breakpoint again, unless a jump was demanded."""
+        if point.detour is not None and point.detour.demanded:
+            regs.go(point.address | point.insn.mode)
+            raise BadLocation("a pre_handler asked to divert, but the probepoint is optimized", address=point.address, symbol=point.where,
+                              hint="give the probe a post_handler or optimize=False")
+        self._owner.optimizer.refuse(point, "its pre_handler diverts the guest")
+        self._check_diverted(point, regs)
 
     def _simulate_in_place(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
         assert point.insn.simulate is not None

@@ -206,24 +206,30 @@ def _sparc(bits: int) -> Guest:
     codes = sparc_codes(g1, bits)
     names = [f"{kind}{n}" for kind in "oli" for n in range(8)]
     wide: dict[str, Any] = {"page_size": 0x2000, "context": sparc_context(g1)} if bits == 64 else {}
-    y, fsr = (12, 19) if bits == 32 else (11, 18)  # in words from G0
+    own: dict[str, Any] = {"fsr": word(g1, 32, 72)} if bits == 32 else {}
+    calls, unaligned, division = (0x80, 7, 0x2A) if bits == 32 else (0x100, 0x34, 0x28)
 
     def set_up(engine: Engine) -> None:
         codes(engine)[1](0)
-        if bits == 32:
+        if bits == 64:
+            engine.uc.ctl_set_tlb_mode(unicorn.UC_TLB_VIRTUAL)  # the CPU's own refuses addresses above the lower half
+        else:
             engine.uc.reg_write(sparc_const.UC_SPARC_REG_PSR, 0x10C0)  # FPU and supervisor
             codes(engine)[1](0)
 
-    return Guest(uc_arch=unicorn.UC_ARCH_SPARC, uc_mode=(unicorn.UC_MODE_SPARC64 if bits == 64 else unicorn.UC_MODE_SPARC32) | unicorn.UC_MODE_BIG_ENDIAN,
-                 constants=sparc_const, prefix="SPARC", channel=INVALID, moving=frozenset(names), setup=set_up,
-                 hidden={"y": word(g1, bits, (y - 1) * size, bits), "fsr": word(g1, bits, (fsr - 1) * size, bits), "ccr" if bits == 64 else "icc": codes},
-                 until_stops=False, arithmetic=frozenset({0x2A}), unaligned={7: "read"}, fault_bias=dict.fromkeys(range(0x200), 4),
-                 call_skip=dict.fromkeys(range(0x80, 0x100), 0), flag_checks=SPARC_FLAGS[bits], **wide)
+    mode = unicorn.UC_MODE_SPARC64 if bits == 64 else unicorn.UC_MODE_SPARC32
+    return Guest(uc_arch=unicorn.UC_ARCH_SPARC, uc_mode=mode | unicorn.UC_MODE_BIG_ENDIAN, constants=sparc_const, prefix="SPARC",
+                 channel=INVALID, moving=frozenset(names), setup=set_up,
+                 hidden={"y": word(g1, bits, (11 if bits == 32 else 10) * size, bits), "ccr" if bits == 64 else "icc": codes, **own},
+                 until_stops=False, arithmetic=frozenset({division}), unaligned={unaligned: "read"}, fault_bias=dict.fromkeys(range(0x200), 4),
+                 call_skip=dict.fromkeys(range(calls, calls + 0x80), 0), flag_checks=SPARC_FLAGS[bits], **wide)
 
 
 #: MOV -1,G1; then operations of each kind on it, or on G0.
-SPARC_FLAGS = {32: (("82103fff80806001", 5), ("80a02001", 9), ("80882000", 4), ("031fffff80804001", 10), ("80c02000", 4), ("80e02001", 9), ("81002001", 2)),
-               64: (("82103fff80806001", 0x55), ("80a02001", 0x99), ("80882000", 0x44), ("031fffff80804001", 0x0A), ("80c02000", 0x44), ("80e02001", 0x99))}
+SPARC_FLAGS = {32: (("82103fff80806001", 0x5), ("80a02001", 0x9), ("80882000", 0x4), ("031fffff80804001", 0xA), ("80c02000", 0x4),
+                    ("80e02001", 0x9), ("81002001", 0x2)),
+               64: (("82103fff80806001", 0x55), ("80a02001", 0x99), ("80882000", 0x44), ("031fffff80804001", 0x0A), ("80c02000", 0x44),
+                    ("80e02001", 0x99))}
 
 #: MOVEQ #n,D0; MOVE #m,CCR; then an operation of each kind that the engine tells apart.
 M68K_FLAGS = (("44fc001f", 0x1F), ("44fc000a", 0x0A), ("70ff7201d081", 0x15), ("44fc0010707fd000", 0x0A), ("708072019081", 0x08),

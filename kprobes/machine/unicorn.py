@@ -627,7 +627,7 @@ class UnicornMachine:
 
     def _unclaimed(self, number: int, pc: int) -> None:
         """An interrupt that is not ours: the guest's own."""
-        if self._again:
+        if self._again or pc - self._guest.pc_bias == self._end:
             self._engine.stop()
             return
         if self._guest.renumber is not None:
@@ -874,13 +874,22 @@ class UnicornMachine:
         """Run the engine."""
         self._check_alive()
         self._seen = self._seen_before = begin
-        error = self._engine.start(begin, until) if self._guest.until_stops else self._start_to_trap(begin, until)
+        error = self._start_until(begin, until) if self._guest.until_stops else self._start_to_trap(begin, until)
         if self._guest.fetch_fault_kills and ERRORS.get(error, ("",))[0] == "fetch":
             self._dead = True
             if self._depth > 1:  # outer runs must not go on either
                 self._inner_stop = True
                 self._engine.stop()
         return error
+
+    def _start_until(self, begin: int, until: int) -> int:
+        """Run the engine until `until`, or until an interrupt there: the first address of a page has one on s390x where the page
+        before is not mapped."""
+        outer, self._end = self._end, until or -1
+        try:
+            return self._engine.start(begin, until)
+        finally:
+            self._end = outer
 
     def _start_to_trap(self, begin: int, until: int) -> int:
         """Run the engine until a trap put at `until`. See Guest.until_stops."""

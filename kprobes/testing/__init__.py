@@ -5,11 +5,12 @@
 - check_arch() and check_machine() are the contracts' own tests.
 """
 
-from ._bench import Bench, Tally, encodings
+from ._bench import Bench, Tally
 from ._cases import Case, CaseFile, read_cases
 from ._check_arch import check_arch, decode_tables, row_names
 from ._check_machine import check_machine
 from ._difference import Difference
+from ._encodings import encodings
 from ._recorder import Recorder
 from ._transparency import Comparison, functions, instructions, kprobes_everywhere, kretprobes_everywhere, transparency
 

@@ -8,9 +8,7 @@ bytes instead, so that a pc-relative operand read from the wrong place makes a d
 from __future__ import annotations
 
 import random
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -21,15 +19,14 @@ from ..core.kprobes import Kprobes
 from ..core.probe import Kprobe
 from ..errors import GuestFault, GuestTimeout, KprobeError, NoMemory
 from ..machine.unicorn import UnicornMachine
-from ..regs import Regs
 from ._cases import CaseFile
 from ._difference import Difference, Ending, compare_bytes, compare_endings, compare_registers, ending, registers
 from ._states import Freezer, Spy, States
+from ._watch import Watchdog, Watcher
 
 BASE = 0x200000
 SCENE = 0x4000  # bytes of landing, then as many of noise; the home is in the middle of either
 DATA = 0x10000
-PATIENCE = 2.0  # seconds until an instruction that never ends is stopped
 
 
 @frozen
@@ -82,7 +79,7 @@ class Bench:
         landing = BASE, BASE + SCENE // 4
         self._states = States(self.machine.regs, (self.data, self.data + DATA), landing, self.file.flags, self.file.keep)
         self._unmap_rest()
-        self._watch = _Watchdog(self.machine)
+        self._watch = Watchdog(self.machine)
         self.home, self._mode = BASE + SCENE // 2, 0
         self._image = b""
         self._kprobes = Kprobes(self.machine)
@@ -143,7 +140,7 @@ class Bench:
 
     def _with_probe(self, pairs: list[tuple[_State, _Shot]], insn: Insn, where: str) -> list[Difference]:
         out: list[Difference] = []
-        watcher = _Watcher()
+        watcher = Watcher()
         probe = Kprobe(addr=self.home | self._mode, pre_handler=watcher.pre)
         self._kprobes.register_kprobe(probe)
         if any(self._is_loop(state) for state, _ in pairs):
@@ -363,7 +360,7 @@ class Bench:
         at = self.home - BASE
         return code[:at] + bytes(insn.size) + code[at + insn.size :]
 
-    def _handlers(self, seen: _Watcher, state: _State, plain: _Shot, insn: Insn, post: bool, where: str) -> list[Difference]:
+    def _handlers(self, seen: Watcher, state: _State, plain: _Shot, insn: Insn, post: bool, where: str) -> list[Difference]:
         """The handlers ran when they should, and saw what they should."""
         landed = self._landed(plain)
         at_home = landed is None
@@ -425,69 +422,8 @@ class _State:
     target: int | None
 
 
-class _Watcher:
-    """The probe's handlers: where they ran, and once in a while what the registers were."""
-
-    def __init__(self) -> None:
-        self.clear(values=False)
-
-    def clear(self, *, values: bool) -> None:
-        self.pres: list[int] = []
-        self.posts: list[int] = []
-        self.values: dict[str, int] | None = None
-        self._want = values
-
-    def pre(self, p: Any, regs: Regs) -> None:
-        self.pres.append(regs.pc)
-        if self._want:
-            self.values = registers(regs)
-
-    def post(self, p: Any, regs: Regs, flags: int) -> None:
-        self.posts.append(regs.pc)
-
-
-class _Watchdog:
-    """Stops a run that does not end. `with watchdog:` around each."""
-
-    def __init__(self, machine: UnicornMachine) -> None:
-        self._machine = machine
-        self._since: float | None = None
-        self._done = threading.Event()
-        threading.Thread(target=self._watch, daemon=True, name="kprobes-bench").start()
-
-    def __enter__(self) -> None:
-        self._since = time.monotonic()
-
-    def __exit__(self, *exc: object) -> None:
-        self._since = None
-
-    def close(self) -> None:
-        self._done.set()
-
-    def _watch(self) -> None:
-        while not self._done.wait(PATIENCE / 4):
-            since = self._since
-            if since is not None and time.monotonic() - since > PATIENCE:
-                self._machine.stop()
-
-
 def _ending(run: Callable[[], Any]) -> Ending:
     try:
         return ending(run)
     except GuestTimeout as error:
         return Ending(None, ("GuestTimeout", "", error.pc, None, None))
-
-
-def encodings(rng: random.Random, arch: Any, file: CaseFile) -> Iterator[tuple[bytes, int]]:
-    """Random instructions without end, most of them valid: cases with a few bits changed, and plain random bytes."""
-    while True:
-        case = rng.choice(file.cases)
-        code = bytearray(case.code)
-        kind = rng.randrange(8)
-        if kind == 0:
-            code = bytearray(rng.randbytes(arch.max_insn))
-        else:
-            for _ in range(rng.choice((1, 1, 2, 3, 6))):
-                bit = rng.randrange(8 * len(code))
-                code[bit // 8] ^= 1 << bit % 8
-        yield bytes(code), case.mode

@@ -214,6 +214,28 @@ def test_a_third_level_is_a_reentry_error_and_the_next_hit_works(paper: Scene) -
     assert paper.play("fetch", paper.word(1)) == ["= 1"]
 
 
+@pytest.mark.parametrize("handlers", [True, False])
+def test_missed_hits_of_an_optimized_probe(scene: Scene, handlers: bool) -> None:
+    """Also where hits are only counted, because nobody has a handler: a disabled sibling's miss counts too."""
+    on = Kprobe(symbol_name="probed", pre_handler=hook("never", scene.lines) if handlers else None)
+    off = Kprobe(symbol_name="probed", disabled=True)
+    outer = Kprobe(symbol_name="inc", pre_handler=lambda p, regs: scene.m.call("probed", 1) and 0)
+    scene.k.register_kprobes([on, off, outer])
+    scene.k.flush_optimizer()
+    assert on.optimized
+    for _ in range(3):
+        assert scene.play("inc", 4) == ["= 5"]
+    assert [(p.nhit, p.nmissed) for p in (on, off, outer)] == [(0, 3), (0, 3), (3, 0)]
+    scene.k.unregister_kprobe(outer)
+    scene.lines.clear()
+    for _ in range(2):
+        assert scene.m.call("probed", 1) == 4
+    assert [(p.nhit, p.nmissed) for p in (on, off)] == [(2, 3), (0, 3)]
+    scene.k.enable_kprobe(off)
+    scene.m.call("probed", 1)
+    assert [(p.nhit, p.nmissed) for p in (on, off)] == [(3, 3), (1, 3)]
+
+
 def test_cpus_have_control_blocks_of_their_own() -> None:
     """While CPU 0 is in a handler, a hit on CPU 1 is a first-level hit."""
     m, r = paper_machine(cpus=2), Recorder("pc")

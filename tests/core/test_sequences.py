@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import unicorn
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 from scenes import Scene
@@ -241,7 +241,7 @@ class OnEngine(Sequences):
 
 def play(sequences: type[Sequences], examples: int, steps: int) -> None:
     run_state_machine_as_test(sequences, settings=settings(
-        max_examples=examples, stateful_step_count=steps, deadline=None, database=None, suppress_health_check=list(HealthCheck)))
+        max_examples=examples, stateful_step_count=steps, deadline=None, database=None, phases=(Phase.generate, Phase.shrink), suppress_health_check=list(HealthCheck)))
 
 
 def test_on_paper() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from arches import PROGRAMS, RUNNABLE, expected, integer, limits, programs_of, results
+from arches import HERE, PROGRAMS, RUNNABLE, expected, integer, limits, programs_of, results
 
 from kprobes import Kprobe, UnicornMachine
 from kprobes.arch._base import Insn
@@ -159,6 +159,18 @@ def test_every_function_by_itself(arch: str, path: Path, program: Program) -> No
         with comparison.probed(kprobes_everywhere(comparison.kprobes, [program.machine.symbols[name]])):
             got = {n: program.machine.call(name, integer(program.machine.arch, seed)) & MASK for n, seed in which.items()}
         assert got == {n: wanted[n] for n in which}, name
+
+
+@pytest.mark.parametrize("path", sorted((HERE.parent / "examples").glob("demo.*[!c]")), ids=lambda path: path.name)
+def test_examples(path: Path) -> None:
+    """The README's program checks itself: `_start` returns 0."""
+    comparison = Comparison(UnicornMachine.load(path), lambda machine: machine.call("_start"))
+    assert comparison.plain.result == 0
+    probes = kprobes_everywhere(comparison.kprobes, functions(comparison.machine), pre_handler=lambda p, regs: None)
+    assert not (found := comparison.with_probes(probes, "all")), text(found)
+    assert hits(probes) > len(probes)
+    returns = kretprobes_everywhere(comparison.kprobes, functions(comparison.machine), maxactive=1000, handler=lambda ri, regs: None)
+    assert not (found := comparison.with_probes(returns, "return probes")), text(found)
 
 
 def test_limits_are_of_programs() -> None:

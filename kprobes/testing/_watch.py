@@ -1,0 +1,59 @@
+"""Who looks on while a single instruction runs: the probe's handlers, and a clock."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+from ..machine.unicorn import UnicornMachine
+from ..regs import Regs
+from ._difference import registers
+
+PATIENCE = 2.0  # seconds until an instruction that never ends is stopped
+
+
+class Watcher:
+    """The probe's handlers: where they ran, and once in a while what the registers were."""
+
+    def __init__(self) -> None:
+        self.clear(values=False)
+
+    def clear(self, *, values: bool) -> None:
+        self.pres: list[int] = []
+        self.posts: list[int] = []
+        self.values: dict[str, int] | None = None
+        self._want = values
+
+    def pre(self, p: Any, regs: Regs) -> None:
+        self.pres.append(regs.pc)
+        if self._want:
+            self.values = registers(regs)
+
+    def post(self, p: Any, regs: Regs, flags: int) -> None:
+        self.posts.append(regs.pc)
+
+
+class Watchdog:
+    """Stops a run that does not end. `with watchdog:` around each."""
+
+    def __init__(self, machine: UnicornMachine) -> None:
+        self._machine = machine
+        self._since: float | None = None
+        self._done = threading.Event()
+        threading.Thread(target=self._watch, daemon=True, name="kprobes-bench").start()
+
+    def __enter__(self) -> None:
+        self._since = time.monotonic()
+
+    def __exit__(self, *exc: object) -> None:
+        self._since = None
+
+    def close(self) -> None:
+        self._done.set()
+
+    def _watch(self) -> None:
+        while not self._done.wait(PATIENCE / 4):
+            since = self._since
+            if since is not None and time.monotonic() - since > PATIENCE:
+                self._machine.stop()
