@@ -23,8 +23,7 @@ MASK = (1 << 64) - 1
 R = tuple(f"r{n}" for n in range(16))
 A = tuple(f"a{n}" for n in range(16))
 #: A vector register is two doublewords; the high one of v0 to v15 is a floating-point register.
-F = tuple(f"f{n}" for n in range(32))
-LOW = tuple(f"v{n}_low" for n in range(32))
+F, LOW = tuple(f"f{n}" for n in range(32)), tuple(f"v{n}_low" for n in range(32))
 
 REGISTERS = Registers(
     names=(*R, "pc", "pswm", *A, *F, *LOW, "fpc"), pc="pc", sp="r15", flags="pswm",
@@ -55,43 +54,28 @@ def storage(regs: Regs, d: int, b: int, x: int = 0) -> int:
     return address(regs, (regs[R[b]] if b else 0) + (regs[R[x]] if x else 0) + d)
 
 
-def set_low(regs: Regs, r: int, value: int) -> None:
-    """Replace bits 32 to 63 of a general register."""
-    regs[R[r]] = regs[R[r]] & ~0xFFFFFFFF | value & 0xFFFFFFFF
-
-
 def save(regs: Regs, insn: Insn, r: int) -> None:
-    """BRANCH AND SAVE: the address of the next instruction, with the mode in 31-bit addressing."""
-    if mode(regs) == 3:
-        regs[R[r]] = insn.next & MASK
-    else:
-        set_low(regs, r, insn.next | mode(regs) << 31)
+    """BRANCH AND SAVE: the address of the next instruction; in 31-bit addressing with the mode."""
+    regs[R[r]] = insn.next & MASK if mode(regs) == 3 else regs[R[r]] >> 32 << 32 | mode(regs) << 31 | insn.next
 
 
 def link(regs: Regs, insn: Insn, r: int) -> None:
     """BRANCH AND LINK: in 24-bit addressing with instruction length, condition code and program mask."""
     save(regs, insn, r)
     if mode(regs) == 0:
-        pswm = regs["pswm"]
-        set_low(regs, r, insn.size // 2 << 30 | (pswm >> 44 & 3) << 28 | (pswm >> 40 & 15) << 24 | insn.next & 0xFFFFFF)
+        regs[R[r]] |= insn.size // 2 << 30 | (regs["pswm"] >> 40 & 0x3F) << 24
 
 
 # --- facts of a row, as `extra`
 
 
-def near(insn: Insn, i: int, **_: int) -> Insn:
-    """A relative branch of 16 bits."""
-    return evolve(insn, target=insn.addr + 2 * signed(i, 16) & MASK)
+def relative(fact: str, bits: int, insn: Insn, i: int, **_: int) -> Insn:
+    """A relative branch's target, or the relative operand that relocate() keeps where it is: counted in halfwords."""
+    changes: dict[str, Any] = {fact: insn.addr + 2 * signed(i, bits) & MASK}
+    return evolve(insn, **changes)
 
 
-def far(insn: Insn, i: int, **_: int) -> Insn:
-    """A relative branch of 32 bits."""
-    return evolve(insn, target=insn.addr + 2 * signed(i, 32) & MASK)
-
-
-def relative(insn: Insn, i: int, **_: int) -> Insn:
-    """A relative operand, which relocate() keeps where it is."""
-    return evolve(insn, operand=insn.addr + 2 * signed(i, 32) & MASK)
+near, far, operand = partial(relative, "target", 16), partial(relative, "target", 32), partial(relative, "operand", 32)
 
 
 def computed(insn: Insn, **fields: int) -> Insn:
@@ -127,8 +111,7 @@ def on_count(bits: int, regs: Regs, insn: Insn, r: int, s: int | None = None, **
 
 
 def on_count_high(regs: Regs, insn: Insn, r: int, **_: int) -> int:
-    value = regs[R[r]] - (1 << 32) & MASK
-    regs[R[r]] = value
+    regs[R[r]] = value = regs[R[r]] - (1 << 32) & MASK
     return taken(regs, insn) if value >> 32 else insn.next
 
 
@@ -147,21 +130,16 @@ def compare(bits: int, arithmetic: bool, regs: Regs, insn: Insn, r: int, m: int,
     return taken(regs, insn, **fields) if chosen else insn.next
 
 
-def indirect_on_condition(regs: Regs, insn: Insn, m: int, x: int, b: int, h: int, d: int) -> int:
-    return address(regs, regs.word(storage(regs, long_displacement(h, d), b, x))) if condition(regs, m) else insn.next
-
-
-def long_displacement(h: int, d: int) -> int:
-    return signed(h << 12 | d, 20)
+def indirect_on_condition(regs: Regs, insn: Insn, m: int, **fields: int) -> int:
+    return address(regs, regs.word(storage(regs, **fields))) if condition(regs, m) else insn.next
 
 
 def stretched(simulate: Callable[..., int], regs: Regs, insn: Insn, h: int, d: int, **fields: int) -> int:
     """A simulation whose displacement has 20 bits."""
-    return simulate(regs, insn, d=long_displacement(h, d), **fields)
+    return simulate(regs, insn, d=signed(h << 12 | d, 20), **fields)
 
 
-def hint(regs: Regs, insn: Insn, **_: int) -> int:
-    return insn.next
+hint = partial(on_condition, m=0)  # nothing happens
 
 
 def execute(regs: Regs, insn: Insn, r: int, d: int = 0, b: int = 0, x: int = 0, **_: int) -> int:
@@ -185,25 +163,21 @@ def execute(regs: Regs, insn: Insn, r: int, d: int = 0, b: int = 0, x: int = 0, 
     return Annul(row.simulate(regs, evolve(target, addr=insn.next - len(code)), **fields))  # what is next is next to EXECUTE
 
 
-EXCEPTION = "raises an exception, whose handler would see the slot's address"
-ILLEGAL = "illegal: raises an operation exception"
-MODE = "changes the addressing mode"
 PSW = "changes the PSW, which the trap after it depends on"
 CONTROL = "changes privileged state, which the trap after it depends on"
-STACKED = "branches through the linkage stack or into another address space"
-TRANSACTION = "part of a transaction: a trap inside aborts it"
 
 #: Instructions with nothing but an opcode of interest: reason -> names and opcodes (two bytes, or one)
 REFUSED = {
-    ILLEGAL: {"ILLEGAL": 0x00},
-    EXCEPTION: {"SVC": 0x0A, "TRAP2": 0x01FF, "TRAP4": 0xB2FF, "MC": 0xAF, "DIAG": 0x83},
-    MODE: {"BSM": 0x0B, "BASSM": 0x0C, "SAM24": 0x010C, "SAM31": 0x010D, "SAM64": 0x010E},
+    "raises an operation exception": {"ILLEGAL": 0x00},
+    "raises an exception, whose handler would see the slot's address": {"SVC": 0x0A, "TRAP2": 0x01FF, "TRAP4": 0xB2FF, "MC": 0xAF, "DIAG": 0x83},
+    "changes the addressing mode": {"BSM": 0x0B, "BASSM": 0x0C, "SAM24": 0x010C, "SAM31": 0x010D, "SAM64": 0x010E},
     PSW: {"SSM": 0x80, "LPSW": 0x82, "STNSM": 0xAC, "STOSM": 0xAD, "LPSWE": 0xB2B2, "SPKA": 0xB20A, "SAC": 0xB219, "SACF": 0xB279},
     CONTROL: {"LCTL": 0xB7, "SIGP": 0xAE, "PTLB": 0xB20D, "SPX": 0xB210, "SIE": 0xB214, "IPTE": 0xB221, "SSAR": 0xB225, "SSKE": 0xB22B,
               "PALB": 0xB248, "CSP": 0xB250, "CSPG": 0xB98A, "IDTE": 0xB98E, "CRDTE": 0xB98F, "SSAIR": 0xB99F, "PFMF": 0xB9AF,
               "LASP": 0xE500},
-    STACKED: {"PR": 0x0101, "PC": 0xB218, "PT": 0xB228, "PTI": 0xB99E, "BAKR": 0xB240, "BSA": 0xB25A, "BSG": 0xB258, "RP": 0xB277},
-    TRANSACTION: {"TBEGIN": 0xE560, "TBEGINC": 0xE561, "TEND": 0xB2F8, "TABORT": 0xB2FC},
+    "branches through the linkage stack or into another address space": {
+        "PR": 0x0101, "PC": 0xB218, "PT": 0xB228, "PTI": 0xB99E, "BAKR": 0xB240, "BSA": 0xB25A, "BSG": 0xB258, "RP": 0xB277},
+    "part of a transaction: a trap inside aborts it": {"TBEGIN": 0xE560, "TBEGINC": 0xE561, "TEND": 0xB2F8, "TABORT": 0xB2FC},
 }  # fmt: skip
 
 #: Relative operands (RIL format): first byte -> last four bits of the opcode -> name
@@ -265,15 +239,15 @@ MIDDLE = (
     *refused(4),
 )
 LONG = (
-    *(Row(f"{first:08b} ---- {last:04b} {RI32}", name, extra=relative) for first, names in RELATIVE.items() for last, name in names.items()),
+    *(Row(f"{first:08b} ---- {last:04b} {RI32}", name, extra=operand) for first, names in RELATIVE.items() for last, name in names.items()),
     Row(f"11000000 mmmm 0100 {RI32}", "BRCL", on_condition, extra=far),
     Row(f"11000000 rrrr 0101 {RI32}", "BRASL", partial(and_save, save), extra=far),
-    Row(f"11000110 rrrr 0000 {RI32}", "EXRL", execute, body="self", extra=relative),
+    Row(f"11000110 rrrr 0000 {RI32}", "EXRL", execute, body="self", extra=operand),
     Row(f"11001100 rrrr 0110 {RI32}", "BRCTH", on_count_high, extra=far),
     Row("11000101 ---------------- ------------------------", "BPRP", hint),
     Row("11000111 -------- ---------------- ----------------", "BPP", hint),
     Row(f"11100011 rrrr xxxx {S20} 01000110", "BCTG", partial(stretched, partial(on_count, 64)), extra=computed),
-    Row(f"11100011 mmmm xxxx {S20} 01000111", "BIC", indirect_on_condition, extra=computed),
+    Row(f"11100011 mmmm xxxx {S20} 01000111", "BIC", partial(stretched, indirect_on_condition), extra=computed),
     Row(f"11101011 rrrr tttt {S20} 01000100", "BXHG", partial(stretched, partial(on_index, 64, True)), extra=computed),
     Row(f"11101011 rrrr tttt {S20} 01000101", "BXLEG", partial(stretched, partial(on_index, 64, False)), extra=computed),
     Row("11101011 -------- ---------------- -------- 00101111", "LCTLG", reject=CONTROL),

@@ -184,6 +184,7 @@ def rows9(mask: int) -> tuple[Row, ...]:
         Row("00 - 0-00 011 ----------------------", "reserved", reject=RESERVED),
         Row("00 - 1--- 011 ----------------------", "reserved", reject=RESERVED),
         Row("10 ddddd 101000 00101 --------------", "RDPC", rdpc),
+        Row("10 ----- 101111 ----- - -00 ----------", "reserved", reject=RESERVED),  # MOVr; the engine dies of it
         Delayed("10 ----- 111001 -------------------", "RETURN", reject=WINDOW),
         Row("10 ----- 111110 -------------------", "DONE, RETRY", reject="returns from a trap"),
         Row("10 01111 110000 -------------------", "SIR", reject=PRIVILEGED),

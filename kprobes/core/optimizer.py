@@ -46,6 +46,7 @@ class Optimizer:
     def __init__(self, rooms: Rooms, service: Callable[[Probepoint], Service], settle: Callable[[Probepoint], None]) -> None:
         self._rooms, self._service, self._settle = rooms, service, settle
         self.allowed = True
+        self._exact = 0  # runs that count instructions are under way: no jump may cover more than one
         self._queue: dict[Probepoint, None] = {}
         self._unqueue: dict[Probepoint, None] = {}
         rooms.explain, rooms.serve_anew = self.explain, self._serve_anew
@@ -150,6 +151,8 @@ class Optimizer:
             return
         try:
             region = region_of(point.insn, self._rooms)
+            if self._exact and len(region.insns) > 1:
+                return
             if any(self._inside(point, region, regs.pc) for regs in self._rooms.machine.cpu_regs):
                 return
             detour = self._build(point, region, demanded)
@@ -165,6 +168,14 @@ class Optimizer:
         else:
             self._rooms.machine.call_at(detour.call)
             self._serve_anew(point)
+
+    def exact(self, on: bool) -> None:
+        """A run that counts the guest's instructions begins or has ended: meanwhile each stands at its own address."""
+        self._exact += 1 if on else -1
+        for point in [point for point, _ in self._rooms.displaced.values()] if on else []:
+            self.force(point)
+            if point.probes:
+                self.consider(point)
 
     def _inside(self, point: Probepoint, region: Region, pc: int) -> bool:
         """True if a CPU at `pc` has yet to execute bytes that the jump would replace."""

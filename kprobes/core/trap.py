@@ -121,6 +121,10 @@ class TrapDriver:
             if cb.state is not IDLE and not self.ours(pc):
                 self._abandon(cb)
 
+    def exact(self, on: bool) -> None:
+        """See machine._base.Sink."""
+        self._owner.optimizer.exact(on)
+
     def nesting(self, begins: bool) -> None:
         """See machine._base.Sink. What the machine counts while a handler's guest call runs, is missed."""
         for point in self._rooms.counted:

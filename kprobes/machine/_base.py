@@ -53,6 +53,9 @@ class Sink(Protocol):
     def nesting(self, begins: bool) -> None:
         """A guest run inside another one begins, or has ended."""
 
+    def exact(self, on: bool) -> None:
+        """A run that counts instructions begins, or has ended: each must be executed at its own address or in a slot."""
+
     def starting(self, target: int) -> None:
         """Nothing runs, and the guest is about to, at `target`: a safe point."""
 

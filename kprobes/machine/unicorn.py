@@ -231,7 +231,7 @@ class UnicornMachine:
     def read(self, addr: int, size: int) -> bytes:
         """`size` bytes of guest memory as they are, breakpoints included; GuestFault where it is not mapped."""
         block: Block | None = self._blocks.last
-        if addr < block.start or block.end < addr + size:
+        if block is None or addr < block.start or block.end < addr + size:
             block = self._blocks.find(addr, size)
         if block is not None:
             at = addr - block.start
@@ -601,8 +601,7 @@ class UnicornMachine:
             try:
                 pc = read_pc() - bias
                 if pc == self._end:
-                    self._engine.stop()
-                    return True
+                    return False  # an error ends this run alone, a stop would end the outer ones as well
                 regs.at(pc)
                 if self._sink is not None and self._sink.trap(regs):
                     write_pc(regs._target if regs._target is not None else pc)
@@ -899,7 +898,8 @@ class UnicornMachine:
         if old is not None and old != trap:
             self.patch(until, trap)
         try:
-            return self._engine.start(begin, 0)
+            error = self._engine.start(begin, 0)
+            return 0 if error == const.UC_ERR_INSN_INVALID and until and self._read_pc() == until else error
         finally:
             self._end = outer
             if old is not None and old != trap:
@@ -1012,11 +1012,15 @@ class UnicornMachine:
         if max_insns is not None:
             self._bounds.append(max_insns)
             self._install_bound_hook()
+            if self._sink is not None:
+                self._sink.exact(True)
         try:
             yield
         finally:
             done.set()
             if max_insns is not None:
+                if self._sink is not None:
+                    self._sink.exact(False)
                 self._bounds.pop()
                 if self._depth == 1:
                     self._remove_bound_hook()

@@ -47,6 +47,8 @@ class _Listener:
 
     def nesting(self, begins: bool) -> None: ...
 
+    def exact(self, on: bool) -> None: ...
+
     def home(self, pc: int) -> int | None:
         return None
 
