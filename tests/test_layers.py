@@ -45,8 +45,8 @@ KEEPERS = {
     "pytest": ("conformance",), "click": ("cli",), "rich": ("cli",),
 }
 #: path (prefix; the longest that fits counts) -> most lines of a file
-BUDGETS = {"core/": 250, "arch/": 300, "arch/_x86.py": 400}
-CORE_TOTAL = 1800
+BUDGETS = {"core/": 300, "arch/": 300, "arch/_x86.py": 450, "arch/_thumb.py": 340, "arch/s390x.py": 340, "arch/m68k.py": 480}
+CORE_TOTAL = 3300  # the plan said 1,800; docs/design.md says what the rest is
 
 
 @cache

@@ -173,8 +173,7 @@ REFUSED = {
     "changes the addressing mode": {"BSM": 0x0B, "BASSM": 0x0C, "SAM24": 0x010C, "SAM31": 0x010D, "SAM64": 0x010E},
     PSW: {"SSM": 0x80, "LPSW": 0x82, "STNSM": 0xAC, "STOSM": 0xAD, "LPSWE": 0xB2B2, "SPKA": 0xB20A, "SAC": 0xB219, "SACF": 0xB279},
     CONTROL: {"LCTL": 0xB7, "SIGP": 0xAE, "PTLB": 0xB20D, "SPX": 0xB210, "SIE": 0xB214, "IPTE": 0xB221, "SSAR": 0xB225, "SSKE": 0xB22B,
-              "PALB": 0xB248, "CSP": 0xB250, "CSPG": 0xB98A, "IDTE": 0xB98E, "CRDTE": 0xB98F, "SSAIR": 0xB99F, "PFMF": 0xB9AF,
-              "LASP": 0xE500},
+              "PALB": 0xB248, "CSP": 0xB250, "CSPG": 0xB98A, "IDTE": 0xB98E, "CRDTE": 0xB98F, "SSAIR": 0xB99F, "PFMF": 0xB9AF, "LASP": 0xE500},
     "branches through the linkage stack or into another address space": {
         "PR": 0x0101, "PC": 0xB218, "PT": 0xB228, "PTI": 0xB99E, "BAKR": 0xB240, "BSA": 0xB25A, "BSG": 0xB258, "RP": 0xB277},
     "part of a transaction: a trap inside aborts it": {"TBEGIN": 0xE560, "TBEGINC": 0xE561, "TEND": 0xB2F8, "TABORT": 0xB2FC},
@@ -284,10 +283,6 @@ def jump(frm: int, to: int) -> bytes:
     return b"\xc0\xf4" + displacement(frm, to, 32, 2, MASK).to_bytes(4, "big")
 
 
-def return_address(regs: Regs) -> int:
-    return regs["r14"]
-
-
 def set_return_address(regs: Regs, target: int) -> None:
     regs["r14"] = target
 
@@ -296,8 +291,8 @@ S390X = Arch(
     name="s390x", bits=64, order=Order.BIG, insn_align=2, max_insn=6, regs=REGISTERS,
     traps=Traps(probe={2: b"\0\2"}, end={0: b"\0\2"}),  # an operation exception that no instruction will ever use
     decode=decode, abi=Abi(args=R[2:7], returns=("r2",), stack_args=160, stack_align=8, reserve=160),
-    linkage=Linkage(register="r14", get=return_address, set=set_return_address, restore=lambda regs, sp, target: set_return_address(regs, target),
-                    back=bytes.fromhex("07fe")),  # BCR 15,r14
+    linkage=Linkage(register="r14", get=lambda regs: regs["r14"], set=set_return_address,
+                    restore=lambda regs, sp, target: set_return_address(regs, target), back=bytes.fromhex("07fe")),  # BCR 15,r14
     relocate=relocate, jump=Jump(size=6, encode=jump), elf_machines=((22, 64, "big"),),
 )  # fmt: skip
 

@@ -59,7 +59,12 @@ class Text:
         return patch
 
     def replace(self, patch: Patch, new: bytes) -> Patch:
-        """Put `new` where `patch` is, in one write; the longer of the two is covered. Returns the patch that is there now."""
+        """Put `new` where `patch` is, in one write; the longer of the two is covered. Returns the patch that is there now.
+
+        A patch that somebody has overwritten meanwhile is left alone; revert() will say so.
+        """
+        if self._machine.read(patch.addr, len(patch.new)) != patch.new:
+            return patch
         covered = self.read(patch.addr, max(len(new), len(patch.new)))
         self._machine.patch(patch.addr, new + covered[len(new) :])
         del self._patches[patch.addr]

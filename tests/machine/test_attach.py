@@ -321,13 +321,15 @@ def trap_owner(name: str) -> Owner:
 
 @pytest.mark.parametrize("name", ["x86_64", "arm64"])
 def test_a_breakpoint_of_the_guests_own_reaches_the_owners_hook(name: str) -> None:
-    """Ours do not; with and without probes he sees the same."""
+    """With and without probes he sees the same of it. The engine calls every hook: he is shown our breakpoints, too."""
     owner = trap_owner(name)
     seen: list[tuple[int, int]] = []
 
     def on_interrupt(uc: unicorn.Uc, number: int, user: Any) -> None:
-        seen.append((number, uc.reg_read(owner.pc)))
-        uc.reg_write(owner.pc, owner.at("own") + (1 if name == "x86_64" else 4))
+        pc = uc.reg_read(owner.pc)
+        if 0 <= pc - owner.at("own") <= 4:
+            seen.append((number, pc))
+            uc.reg_write(owner.pc, owner.at("own") + (1 if name == "x86_64" else 4))
 
     owner.uc.hook_add(unicorn.UC_HOOK_INTR, on_interrupt)
     owner.call("own")
@@ -342,7 +344,7 @@ def test_a_breakpoint_of_the_guests_own_reaches_the_owners_hook(name: str) -> No
         seen.clear()
         assert owner.call("twice", 4) == 6
         assert p.nhit == 2
-        assert [number for number, _ in seen] in ([], [bare[0][0]] * 4), "an engine calls every hook; at our sites his may be called too"
+        assert seen == []
 
 
 @pytest.mark.parametrize("name", ["x86_64", "arm64"])
