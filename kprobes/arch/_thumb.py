@@ -1,15 +1,6 @@
-"""T32 (Thumb-2) of ARMv7-A and of the M profile: decode rows and simulations.
-
-Sections name DDI 0406C. Every simulation is wrapped for IT blocks: it happens if the block's condition for it holds, and
-ITSTATE moves on either way. What runs out of line does so under the block's own ITSTATE, which the slot's end (a breakpoint
-that no condition can skip) finds moved on.
-"""
+"""T32's 32-bit instructions, of ARMv7-A and of the M profile: decode rows and simulations. Sections name DDI 0406C."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from functools import wraps
-from typing import Any
 
 from attrs import evolve
 
@@ -17,61 +8,10 @@ from ..regs import Regs
 from . import _arm as arm
 from ._arm import LR, MASK, PC, SP, UNPREDICTABLE, R, after, computed, here, not_pc, pc_used, put, r, refuse, to
 from ._base import Atomic, Insn, signed
-from ._decode import DecodeTable, Row
-
-
-def in_block(simulate: Callable[..., int]) -> Callable[..., int]:
-    """In an IT block: only where the condition holds, then ITAdvance (A2.5.2)."""
-
-    @wraps(simulate)
-    def run(regs: Regs, insn: Insn, **fields: int) -> int:
-        flags = regs.flags
-        state = arm.it_state(flags)
-        if not state & 15:
-            return simulate(regs, insn, **fields)
-        target = simulate(regs, insn, **fields) if arm.holds(flags, state >> 4) else after(insn)
-        regs.flags = arm.with_it_state(regs.flags, arm.it_advance(state))
-        return target
-
-    return run
-
-
-def row(picture: str, name: str, simulate: Callable[..., int] | None = None, **rest: Any) -> Row:
-    """A row whose simulation an IT block may condition."""
-    return Row(picture, name, simulate and in_block(simulate), **rest)
-
+from ._decode import DecodeTable
+from ._thumb16 import b_cond, is_conditional, literal, row
 
 # --- simulations (A8.8)
-
-
-def it(regs: Regs, insn: Insn, c: int, k: int) -> int:
-    regs.flags = arm.with_it_state(regs.flags, c << 4 | k)
-    return after(insn)
-
-
-def put_here(regs: Regs, insn: Insn, d: int, value: int) -> int:
-    """A result goes to a register; to PC it is a branch that stays in T32 (ALUWritePC, A2.3.1)."""
-    return put(regs, insn, d, value | 1 if d == PC else value)
-
-
-def add(regs: Regs, insn: Insn, d: int, m: int) -> int:
-    return put_here(regs, insn, d, r(regs, insn, d) + r(regs, insn, m) & MASK)
-
-
-def mov(regs: Regs, insn: Insn, d: int, m: int) -> int:
-    return put_here(regs, insn, d, r(regs, insn, m))
-
-
-def b_cond(regs: Regs, insn: Insn, c: int, **_: int) -> int:
-    return arm.b(regs, insn) if arm.holds(regs.flags, c) else after(insn)
-
-
-def cbz(regs: Regs, insn: Insn, n: int, **_: int) -> int:
-    return after(insn) if regs[R[n]] else arm.b(regs, insn)
-
-
-def cbnz(regs: Regs, insn: Insn, n: int, **_: int) -> int:
-    return arm.b(regs, insn) if regs[R[n]] else after(insn)
 
 
 def table_branch(regs: Regs, insn: Insn, n: int, h: int, m: int) -> int:
@@ -80,16 +20,8 @@ def table_branch(regs: Regs, insn: Insn, n: int, h: int, m: int) -> int:
     return here(insn) + 2 * entry & MASK | 1
 
 
-def adr_short(regs: Regs, insn: Insn, d: int, i: int) -> int:
-    return put(regs, insn, d, literal(insn, 1, 4 * i))
-
-
 def adr(regs: Regs, insn: Insn, d: int, i: int, u: int) -> int:
     return put(regs, insn, d, literal(insn, not u, i))
-
-
-def ldr_short(regs: Regs, insn: Insn, t: int, i: int) -> int:
-    return put(regs, insn, t, regs.word(literal(insn, 1, 4 * i)))
 
 
 def ldr_literal(regs: Regs, insn: Insn, u: int, t: int, i: int) -> int:
@@ -110,11 +42,6 @@ def ldrd_literal(regs: Regs, insn: Insn, u: int, t: int, e: int, i: int, **_: in
     return after(insn)
 
 
-def literal(insn: Insn, u: int, offset: int) -> int:
-    """An address relative to Align(PC, 4)."""
-    return (here(insn) & ~3) + (offset if u else -offset) & MASK
-
-
 def ldr_pc(regs: Regs, insn: Insn, n: int, i: int, p: int = 1, u: int = 1, w: int = 0) -> int:
     base = regs[R[n]]
     moved = base + (i if u else -i) & MASK
@@ -128,23 +55,7 @@ def ldr_pc_register(regs: Regs, insn: Insn, n: int, i: int, m: int) -> int:
     return regs.word(regs[R[n]] + (regs[R[m]] << i) & MASK)
 
 
-def pop(regs: Regs, insn: Insn, r: int) -> int:
-    return arm.ldm(regs, insn, 0, 1, 1, SP, r)
-
-
 # --- facts
-
-
-def it_rules(insn: Insn, c: int, k: int) -> Insn:
-    return refuse(insn, UNPREDICTABLE) if c == 15 or (c == 14 and k.bit_count() != 1) else insn
-
-
-def add_rules(insn: Insn, d: int, m: int) -> Insn:
-    return refuse(insn, UNPREDICTABLE) if d == m == PC else mov_rules(insn, d, m)
-
-
-def mov_rules(insn: Insn, d: int, m: int) -> Insn:
-    return evolve(insn, indirect=d == PC and m != LR)
 
 
 def ldm_rules(insn: Insn, w: int, n: int, r: int, **_: int) -> Insn:
@@ -157,14 +68,6 @@ def ldrd_rules(insn: Insn, t: int, e: int, w: int, **_: int) -> Insn:
 
 def ldr_pc_rules(insn: Insn, n: int, m: int = 0, **_: int) -> Insn:
     return refuse(insn, UNPREDICTABLE) if m == PC else evolve(insn, indirect=n != SP)
-
-
-def cbz_label(i: int, **_: int) -> int:
-    return 2 * i
-
-
-def b_label(bits: int) -> Callable[..., int]:
-    return lambda i, **_: 2 * signed(i, bits)
 
 
 def b_cond_label(s: int, j: int, k: int, i: int, **_: int) -> int:
@@ -205,38 +108,6 @@ def indexed(n: int, p: int, w: int, **_: int) -> bool:
     return n != PC and bool(p or w)
 
 
-def never(c: int, **_: int) -> bool:
-    """`when`: conditions 111x mark other instructions."""
-    return c < 14
-
-
-T16 = (  # A6.2
-    row("0100 0100 d mmmm ddd", "ADD register", add, when=pc_used, extra=add_rules),
-    row("0100 0101 n mmmm nnn", "CMP register", when=pc_used, reject=UNPREDICTABLE),
-    row("0100 0110 d mmmm ddd", "MOV register", mov, when=pc_used, extra=mov_rules),
-    row("0100 0111 0 mmmm 000", "BX", arm.bx, extra=computed),
-    row("0100 0111 1 mmmm 000", "BLX register", arm.blx_register, extra=not_pc),
-    row("0100 0111 - ---- ---", "BX, BLX reserved", reject=arm.RESERVED),
-    row("0100 0111 - ---- 1--", "BXNS, BLXNS", reject="changes the security state"),
-    row("01001 ttt iiiiiiii", "LDR literal", ldr_short),
-    row("10100 ddd iiiiiiii", "ADR", adr_short),
-    row("1011 00i1 iiiii nnn", "CBZ", cbz, extra=to(cbz_label)),
-    row("1011 10i1 iiiii nnn", "CBNZ", cbnz, extra=to(cbz_label)),
-    row("1011 1101 rrrrrrrr", "POP", pop),
-    row("1011 0110 0001 ----", "SETPAN", reject=arm.PRIVILEGED),
-    row("1011 0110 0101 ----", "SETEND", reject=arm.ENDIAN),
-    row("1011 0110 011- ----", "CPS", reject=arm.PRIVILEGED),
-    row("1011 1010 10------", "HLT", reject=arm.EXCEPTION),
-    row("1011 1110 --------", "BKPT", reject=arm.EXCEPTION),
-    Row("1011 1111 cccc kkkk", "IT", it, when=lambda c, k: k > 0, extra=it_rules),
-    row("1011 1111 0001 0000", "YIELD", reject=arm.WAITS),
-    row("1011 1111 001- 0000", "WFE, WFI", reject=arm.WAITS),
-    row("1101 cccc iiiiiiii", "B conditional", b_cond, when=never, extra=to(b_label(8))),
-    row("1101 1110 --------", "UDF", reject="permanently undefined"),
-    row("1101 1111 --------", "SVC", reject=arm.EXCEPTION),
-    row("11100 iiiiiiiiiii", "B", arm.b, extra=to(b_label(11))),
-)
-
 T32 = (
     # A6.3.5: load and store multiple
     row("1110 1000 00-0 ---- ---- ---- ---- ----", "SRS", reject=arm.BANKED),
@@ -265,7 +136,7 @@ T32 = (
     row("1111 0 - 1 ooooo nnnn 0 --- dddd --------", "data processing, plain immediate", when=plain_uses_pc, reject=UNPREDICTABLE),
     row("1111 0 i 10 u0u0 1111 0 iii dddd iiiiiiii", "ADR wide", adr, when=lambda u, **_: u in (0, 3), extra=lambda insn, d, **_: not_pc(insn, d=d)),
     # A6.3.4: branches to labels, status registers, hints, exceptions
-    row("1111 0 s cccc iiiiii 10 j 0 k iiiiiiiiiii", "B conditional wide", b_cond, when=never, extra=to(b_cond_label)),
+    row("1111 0 s cccc iiiiii 10 j 0 k iiiiiiiiiii", "B conditional wide", b_cond, when=is_conditional, extra=to(b_cond_label)),
     row("1111 0 s iiiiiiiiii 10 j 1 k iiiiiiiiiii", "B wide", arm.b, extra=to(bl_label)),
     row("1111 0 s iiiiiiiiii 11 j 1 k iiiiiiiiiii", "BL", arm.bl, extra=to(bl_label)),
     row("1111 0011 1010 ---- 10-0 -vvv --------", "CPS wide", when=lambda v: v > 0, reject=arm.PRIVILEGED),
@@ -322,10 +193,4 @@ M_PROFILE = (  # ARMv7-M (DDI 0403): B5.2
     row("1111 0--- ---- ---- 11-0 ---- --------", "LE, WLS, DLS", reject="a low-overhead loop of ARMv8.1-M"),
 )
 
-TABLE16 = DecodeTable(T16)
 A_TABLE, M_TABLE = DecodeTable(A_PROFILE), DecodeTable(M_PROFILE)
-
-
-def is_wide(halfword: int) -> bool:
-    """True for the first halfword of a 32-bit instruction (A6.1)."""
-    return halfword >= 0xE800

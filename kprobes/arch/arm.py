@@ -12,7 +12,8 @@ from ._a32 import decode_word
 from ._arm import MASK, D, R, with_it_state
 from ._base import Abi, Arch, Entry, Insn, Jump, Linkage, Order, Registers, Traps, displacement
 from ._decode import DecodeTable
-from ._thumb import A_TABLE, M_TABLE, TABLE16, is_wide
+from ._thumb import A_TABLE, M_TABLE
+from ._thumb16 import TABLE16, is_wide
 
 ALIASES = {"r13": "sp", "r14": "lr", "r15": "pc", "sb": "r9", "sl": "r10", "fp": "r11", "ip": "r12"}
 WIDTHS = dict.fromkeys(D, 64)

@@ -207,10 +207,10 @@ class Registry:
         self._collect()
 
     def finish_closing(self) -> None:
-        """Give the memory back once no call is pending, and no CPU in a hit or in our memory."""
+        """Give the memory back once no call is pending, and no CPU in a hit or in displaced instructions."""
         if not self._driver.closing or self._closed or self._returns.pending or not self.idle:
             return
-        if any(self._rooms.ours(regs.pc) for regs in self.machine.cpu_regs):
+        if any(self._driver.home(regs.pc) is not None for regs in self.machine.cpu_regs):
             return
         self._closed = True
         self._returns.close()

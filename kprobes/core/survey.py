@@ -16,6 +16,7 @@ from .text import Text
 #: An exclusive sequence that has not closed after this many instructions never will: architectures promise progress only
 #: for short ones (16 instructions on RISC-V, 128 bytes on Arm).
 LONGEST_EXCLUSIVE = 32
+WIDEST = 16  # bytes of the widest memory operand
 PLAIN, DELAY_SLOT, EXCLUSIVE = range(3)
 _KEPT = 64  # functions remembered
 
@@ -65,6 +66,8 @@ class Survey:
         label = self._label(addr, mode, symbol)
         if insn.reject:
             raise Unprobeable(f"{insn.name}: {insn.reject}", address=addr, hint="probe a neighbour")
+        if insn.operand is not None and addr - WIDEST < insn.operand < addr + insn.size:
+            raise Unprobeable(f"{insn.name} reads or writes its own bytes, where the breakpoint would be", address=addr, hint="probe a neighbour")
         if label == DELAY_SLOT:
             raise Unprobeable(f"{insn.name} is in a delay slot", address=addr, hint="probe the branch before it")
         if label == EXCLUSIVE:

@@ -57,6 +57,7 @@ class Guest:
     moving: frozenset[str] = frozenset()
     #: a breakpoint's hook may set pc by its word in the engine; elsewhere a pc write does more than that (npc, hflags, T bit)
     plain_pc: bool = False
+    counts_insns: bool = True  #: a CODE hook on every instruction is harmless (on SPARC it destroys a jump whose delay slot it is on)
     arithmetic: frozenset[int] = frozenset()  #: interrupt numbers of division and other arithmetic errors
     undefined: frozenset[int] = frozenset()  #: interrupt numbers of undefined instructions
     breakpoints: frozenset[int] = frozenset()  #: interrupt numbers of the guest's own breakpoints
@@ -218,7 +219,7 @@ def _sparc(bits: int) -> Guest:
             codes(engine)[1](0)
 
     mode = unicorn.UC_MODE_SPARC64 if bits == 64 else unicorn.UC_MODE_SPARC32
-    return Guest(uc_arch=unicorn.UC_ARCH_SPARC, uc_mode=mode | unicorn.UC_MODE_BIG_ENDIAN, constants=sparc_const, prefix="SPARC",
+    return Guest(counts_insns=False, uc_arch=unicorn.UC_ARCH_SPARC, uc_mode=mode | unicorn.UC_MODE_BIG_ENDIAN, constants=sparc_const, prefix="SPARC",
                  channel=INVALID, moving=frozenset(names), setup=set_up,
                  hidden={"y": word(g1, bits, (11 if bits == 32 else 10) * size, bits), "ccr" if bits == 64 else "icc": codes, **own},
                  until_stops=False, arithmetic=frozenset({division}), unaligned={unaligned: "read"}, fault_bias=dict.fromkeys(range(0x200), 4),

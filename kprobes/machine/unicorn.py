@@ -40,6 +40,7 @@ DIRECT_CALLS = 128  # bytes at the start of a call area whose call sites have th
 STACK_SIZE = 1 << 20
 IMAGE_BASE = 0x400000
 NEAR = 0x10000  # bytes from the thread pointer, either way, that count as thread-local
+SINGLE_STEP = 2  # instructions: one, or a branch and its delay slot
 MAX_DEPTH = 16  # nested runs; the engine dies at 64
 
 
@@ -1006,6 +1007,8 @@ class UnicornMachine:
 
     @contextmanager
     def _bounded(self, timeout: float | None, max_insns: int | None) -> Iterator[None]:
+        if max_insns is not None and max_insns > SINGLE_STEP and not self._guest.counts_insns:
+            raise Unsupported(f"this engine cannot count {self.arch.name} instructions beyond a jump", hint="bound the run with timeout=")
         done = threading.Event()
         if timeout is not None:
             threading.Thread(target=self._expire, args=(done, timeout), daemon=True, name="kprobes-timeout").start()

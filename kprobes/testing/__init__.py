@@ -7,7 +7,8 @@
 
 from ._bench import Bench, Tally
 from ._cases import Case, CaseFile, read_cases
-from ._check_arch import check_arch, decode_tables, row_names
+from ._check_arch import check_arch
+from ._check_decode import decode_tables, row_names
 from ._check_machine import check_machine
 from ._difference import Difference
 from ._encodings import encodings

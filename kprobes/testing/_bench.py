@@ -1,9 +1,4 @@
-"""Single instructions, with and without a probe, in one machine that is used thousands of times.
-
-The instruction stands at its home. Around it are traps of the machine's own kind (a *landing*): wherever the guest goes, it
-stops there, with no hook in the engine that could hide a mistake. Instructions that always fall through stand among random
-bytes instead, so that a pc-relative operand read from the wrong place makes a difference.
-"""
+"""Single instructions, with and without a probe, in one machine that is used thousands of times."""
 
 from __future__ import annotations
 
@@ -17,15 +12,14 @@ from attrs import define, frozen
 from ..arch._base import Annul, Insn
 from ..core.kprobes import Kprobes
 from ..core.probe import Kprobe
-from ..errors import GuestFault, GuestTimeout, KprobeError, NoMemory
+from ..errors import GuestFault, GuestTimeout, KprobeError
 from ..machine.unicorn import UnicornMachine
 from ._cases import CaseFile
 from ._difference import Difference, Ending, compare_bytes, compare_endings, compare_registers, ending, registers
-from ._states import Freezer, Spy, States
+from ._scenery import BASE, SCENE, Scenery
+from ._states import Freezer, Spy, State, States
 from ._watch import Watchdog, Watcher
 
-BASE = 0x200000
-SCENE = 0x4000  # bytes of landing, then as many of noise; the home is in the middle of either
 DATA = 0x10000
 
 
@@ -57,7 +51,7 @@ class Bench:
     """Compares one instruction's run with and without a probe: registers, memory, where it went, how it failed.
 
     Attributes:
-        machine, home: where the instruction under test stands. tally: what was compared so far.
+        machine: where it runs. file: how it may be treated. tally: what was compared so far.
     """
 
     def __init__(self, machine: UnicornMachine | str, file: CaseFile | None = None, *, seed: int = 0) -> None:
@@ -70,7 +64,6 @@ class Bench:
         self.tally = Tally()
         self._seed = seed
         self._arch = self.machine.arch
-        self._noise = random.Random(seed).randbytes(SCENE)
         self.data = self.machine.alloc(DATA)
         self._contents = random.Random(seed + 1).randbytes(DATA)
         self.machine.write(self.data, self._contents)
@@ -80,10 +73,8 @@ class Bench:
         self._states = States(self.machine.regs, (self.data, self.data + DATA), landing, self.file.flags, self.file.keep)
         self._unmap_rest()
         self._watch = Watchdog(self.machine)
-        self.home, self._mode = BASE + SCENE // 2, 0
-        self._image = b""
         self._kprobes = Kprobes(self.machine)
-        self._name_scenes()
+        self._scenery = Scenery(self.machine, self._kprobes, seed)
         self._pad_fault = self._measure_pad()
         self._map_own_pages()
 
@@ -99,6 +90,11 @@ class Bench:
         self.machine.close()
 
     @property
+    def home(self) -> int:
+        """Where the instruction under test stands."""
+        return self._scenery.home
+
+    @property
     def usable(self) -> bool:
         """False when the engine has died of a failed instruction fetch; make another bench then."""
         return not self.machine._dead
@@ -107,41 +103,41 @@ class Bench:
 
     def decode(self, code: bytes, mode: int = 0) -> Insn:
         """The instruction as it would be at home."""
-        return self._arch.decode(code + self._pads(mode, 32), self.home | mode)
+        return self._arch.decode(code + self._scenery.pads(mode, 32), self.home | mode)
 
     def check(self, code: bytes, mode: int = 0, states: int = 4, where: str = "", *, all_flags: bool = True) -> list[Difference]:
         """Run an instruction in `states` random states, each without a probe, with one (boosted where it can be), and with
         one that has a post_handler.
 
-        code: the instruction and, where it has one, its delay slot; what follows is cut off. all_flags: take every combination of the condition flags
-        where the simulation reads them. An instruction that reads its own bytes sees the breakpoint, as on Linux; it is not
-        run. Raises what register_kprobe raises.
+        code: the instruction and, where it has one, its delay slot; what follows is cut off. all_flags: take every combination
+        of the condition flags where the simulation reads them. An instruction that reads its own bytes sees the breakpoint, as
+        on Linux; it is not run. Raises what register_kprobe raises.
         """
         rng = random.Random(f"{self._seed} {code.hex()} {mode}")
         insn = self.decode(code, mode)
         code = code if insn.delay_slot else insn.raw
         where = where or code.hex()
-        self._place(code, mode, noise=False)
+        self._scenery.place(code, mode, noise=False)
         insn = self.decode(code, mode)
         states_ = [] if insn.reject else self._make_states(insn, rng, states, all_flags)
         if insn.simulate is None or all(s.target in (None, insn.next | insn.mode) for s in states_):
-            self._place(code, mode, noise=True)
+            self._scenery.place(code, mode, noise=True)
             insn = self.decode(code, mode)
         if self._arch.mode_bits:
-            self._turn_landings(states_)
-        mapped = self._map_targets(states_) if self._mapped_targets else []
+            self._scenery.turn_landings(states_)
+        mapped = self._scenery.map_targets(states_) if self._mapped_targets else []
         try:
             pairs = [(s, self._shoot(s, insn, probed=False)) for s in states_]
-            return self._with_probe([pair for pair in pairs if self._code_is_whole(pair[1], insn)], insn, where)
+            return self._with_probe([pair for pair in pairs if self._scenery.is_whole(pair[1].code, insn.size)], insn, where)
         finally:
             self._freezer.forget()
             for page in mapped:
                 self.machine.unmap_code(page)
 
-    def _with_probe(self, pairs: list[tuple[_State, _Shot]], insn: Insn, where: str) -> list[Difference]:
+    def _with_probe(self, pairs: list[tuple[State, _Shot]], insn: Insn, where: str) -> list[Difference]:
         out: list[Difference] = []
         watcher = Watcher()
-        probe = Kprobe(addr=self.home | self._mode, pre_handler=watcher.pre)
+        probe = Kprobe(addr=self.home | self._scenery.mode, pre_handler=watcher.pre)
         self._kprobes.register_kprobe(probe)
         if any(self._is_loop(state) for state, _ in pairs):
             self._kprobes.flush_optimizer()  # so that a bounded run meets the probepoint in its last form
@@ -175,81 +171,13 @@ class Bench:
         mode = min(self._arch.traps.end)
         case = next((c for c in self.file.cases if c.outcome == "step" and c.mode == mode), None)
         if case is not None:
-            self._place(case.code, mode, noise=False)
+            self._scenery.place(case.code, mode, noise=False)
             with suppress(KprobeError), self._kprobes.kprobe(addr=self.home | mode):
                 self._kprobes.flush_optimizer()
 
-    def _pads(self, mode: int, size: int) -> bytes:
-        trap = self._arch.end_bytes(mode)
-        return (trap * (size // len(trap) + 1))[:size]
-
-    def _name_scenes(self) -> None:
-        """The homes are functions of the mode in use."""
-        self.machine.symbols.remove_module("bench")
-        for scene in (BASE, BASE + SCENE):
-            self.machine.symbols.add(f"scene_{scene:x}", scene + SCENE // 2, 64, "bench", self._mode)
-
-    def _place(self, code: bytes, mode: int, noise: bool) -> None:
-        """The instruction at a home, landings around it or behind it."""
-        if mode != self._mode:
-            self._mode = mode
-            self._name_scenes()
-        self.home = BASE + SCENE // 2 + (SCENE if noise else 0)
-        image = bytearray(self._pads(mode, SCENE) + (self._noise if noise else self._pads(mode, SCENE)))
-        start = self.home - BASE
-        landing = self._arch.end_bytes(mode)  # no more than one: what follows is for pc-relative operands to miss
-        image[start : start + len(code) + len(landing)] = code + landing
-        self._image = bytes(image)
-        self.machine.patch(BASE, self._image)
-
-    def _map_targets(self, states: list[_State]) -> list[int]:
-        """Landings where branches go; states that lead where nothing can be mapped are dropped."""
-        machine, mapped, kept = self.machine, [], []
-        for state in states:
-            target = None if state.target is None else state.target & ~self._arch.mode_bits
-            if target is not None and target % self._arch.insn_align:
-                continue
-            if target is not None and not machine.executable(target):
-                page = self._map_page(target)
-                if page is None:
-                    continue
-                mapped.append(page)
-            kept.append(state)
-        states[:] = kept
-        return mapped
-
-    def _turn_landings(self, states: list[_State]) -> None:
-        """Traps of the right mode where branches to another one lead; states that lead where none can stand are dropped."""
-        states[:] = [s for s in states if s.target is None or self._turn_landing(s.target)]
-        self.machine.patch(BASE, self._image)
-
-    def _turn_landing(self, target: int) -> bool:
-        mode = target & self._arch.mode_bits
-        trap, at, home = self._arch.traps.end.get(mode), target - mode - BASE, self.home - BASE
-        if trap is None or (target - mode) % len(trap):
-            return False
-        if mode == self._mode or not 0 <= at < 2 * SCENE:
-            return True
-        if at + len(trap) > 2 * SCENE or home - len(trap) < at < home + 64:
-            return False
-        self._image = self._image[:at] + trap + self._image[at + len(trap) :]
-        return True
-
-    def _map_page(self, target: int) -> int | None:
-        wanted = target & -self.machine.page_size
-        try:
-            page = self.machine.map_code(wanted)
-        except NoMemory:
-            return None
-        if page != wanted:
-            self.machine.unmap_code(page)
-            return None
-        self.machine.patch(page, self._pads(self._mode, self.machine.page_size))
-        return page
-
     # --- states
 
-    def _make_states(self, insn: Insn, rng: random.Random, count: int, all_flags: bool) -> list[_State]:
+    def _make_states(self, insn: Insn, rng: random.Random, count: int, all_flags: bool) -> list[State]:
         self._usual()
         self._states.randomize(rng)
         _, spy = self._rehearse(insn)
@@ -262,13 +190,13 @@ class Bench:
             self._usual()
             self._states.randomize(rng, flags, landing=insn.simulate is not None)
             if self._arch.mode_bits:
-                self.machine._write_pc(self.home | self._mode)  # the flags show the mode as well
+                self.machine._write_pc(self.home | self._scenery.mode)  # the flags show the mode as well
             before = registers(self.machine.regs)
             thaw = self._freezer.freeze()
             target, spy = self._rehearse(insn)
             thaw()
-            if not self._reads_itself(insn, spy) and not self._jumps_into(insn, target):
-                out.append(_State(thaw, before, target))
+            if not self._reads_itself(insn, spy) and not self._scenery.unclear(insn.addr, insn.next, target):
+                out.append(State(thaw, before, target))
         self._repair()
         return out
 
@@ -285,24 +213,11 @@ class Bench:
     def _reads_itself(self, insn: Insn, spy: Spy) -> bool:
         """True where a pc-relative operand is the instruction itself or lies in the library's pages."""
         ranges = [*spy.read_memory, *([(insn.operand, insn.operand + 64)] if insn.operand is not None else [])]
-        forbidden = [(insn.addr, insn.addr + insn.size), *((a, b) for a, b, _ in self._kprobes.blacklist)]
-        return any(start < b and end > a for start, end in ranges for a, b in forbidden)
-
-    def _jumps_into(self, insn: Insn, target: int | None) -> bool:
-        """True for a branch into its own bytes or delay slot, whose end nobody knows, or into the library's pages."""
-        if target is None:
-            return False
-        to = target & ~self._arch.mode_bits
-        return insn.addr < to < insn.next or any(start <= to < end for start, end, _ in self._kprobes.blacklist)
-
-    def _code_is_whole(self, plain: _Shot, insn: Insn) -> bool:
-        """False where the instruction has overwritten itself or what follows: that is another program then."""
-        at = slice(self.home - BASE, self.home - BASE + insn.size + 32)
-        return plain.code is None or plain.code[at] == self._image[at]
+        return any((a < insn.addr + insn.size and b > insn.addr) or self._scenery.is_own(a, b) for a, b in ranges)
 
     # --- running it
 
-    def _shoot(self, state: _State, insn: Insn, probed: bool) -> _Shot:
+    def _shoot(self, state: State, insn: Insn, probed: bool) -> _Shot:
         """One run from home until the guest lands, faults, or is back at home."""
         machine = self.machine
         bound = None
@@ -311,34 +226,25 @@ class Bench:
             pairs = bool(machine._guest.settle)  # the engine's hook takes a branch and its delay slot for one
             bound = 2 if insn.delay_slot and not pairs and not probed and not isinstance(state.target, Annul) else 1
         state.thaw()
-        machine.regs.go(self.home | self._mode)
+        machine.regs.go(self.home | self._scenery.mode)
         with self._watch:
             end = _ending(lambda: machine.run(max_insns=bound))
         after = registers(machine.regs)
-        data, code = machine.read(self.data, DATA), self._scene()
-        shot = _Shot(end, after, data if data != self._contents else None, code if code != self._image else None)
+        data, code = machine.read(self.data, DATA), self._scenery.code()
+        shot = _Shot(end, after, data if data != self._contents else None, code if code != self._scenery.image else None)
         if shot.data is not None or shot.code is not None:
             self._repair()
         return shot
 
-    def _is_loop(self, state: _State) -> bool:
+    def _is_loop(self, state: State) -> bool:
         """True for a branch to itself."""
         return state.target is not None and state.target & ~self._arch.mode_bits == self.home
-
-    def _scene(self) -> bytes:
-        """The code as it is beneath the probe."""
-        return self._kprobes._text.read(BASE, 2 * SCENE)
 
     def _repair(self) -> None:
         """Memory as it was; what the probe has put over the code stays."""
         if self.machine.read(self.data, DATA) != self._contents:
             self.machine.write(self.data, self._contents)
-        if self._scene() != self._image:
-            start = BASE
-            for patch in [*self._kprobes._text.patches, None]:
-                end = BASE + 2 * SCENE if patch is None else patch.addr
-                self.machine.patch(start, self._image[start - BASE : end - BASE])
-                start = end if patch is None else patch.addr + len(patch.new)
+        self._scenery.repair()
 
     # --- judging it
 
@@ -351,16 +257,11 @@ class Bench:
         out = compare_endings(plain.end, probed.end, where)
         out += compare_registers(plain.registers, probed.registers, where)
         out += compare_bytes(self.data, plain.data or self._contents, probed.data or self._contents, where)
-        out += compare_bytes(BASE, self._code(plain, insn), self._code(probed, insn), where)
+        code, after = (self._scenery.without_insn(shot.code or self._scenery.image, insn.size) for shot in (plain, probed))
+        out += compare_bytes(BASE, code, after, where)
         return out
 
-    def _code(self, shot: _Shot, insn: Insn) -> bytes:
-        """The scene as a run left it, without the instruction, where the breakpoint is."""
-        code = shot.code or self._image
-        at = self.home - BASE
-        return code[:at] + bytes(insn.size) + code[at + insn.size :]
-
-    def _handlers(self, seen: Watcher, state: _State, plain: _Shot, insn: Insn, post: bool, where: str) -> list[Difference]:
+    def _handlers(self, seen: Watcher, state: State, plain: _Shot, insn: Insn, post: bool, where: str) -> list[Difference]:
         """The handlers ran when they should, and saw what they should."""
         landed = self._landed(plain)
         at_home = landed is None
@@ -403,7 +304,7 @@ class Bench:
     def _measure_pad(self) -> tuple[str, int, int | None]:
         """How a landing shows: access, pc relative to the trap, interrupt number."""
         mode = min(self._arch.traps.end)
-        self._place(b"", mode, noise=False)
+        self._scenery.place(b"", mode, noise=False)
         self.machine.regs.go(self.home | mode)
         try:
             self.machine.run()
@@ -411,15 +312,6 @@ class Bench:
             self._usual()
             return error.access, (error.pc or 0) - self.home, error.number
         raise AssertionError(f"{self._arch.name}: a trap that is nobody's is not reported as a GuestFault")
-
-
-@frozen
-class _State:
-    """A register state: how to bring it back, its registers, and where the simulation would go from it."""
-
-    thaw: Callable[[], None]
-    before: dict[str, int]
-    target: int | None
 
 
 def _ending(run: Callable[[], Any]) -> Ending:

@@ -5,16 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from functools import partial
-from types import FunctionType, MethodType
 from typing import Any
 
 from ..arch._base import Arch, Insn, Jump
-from ..arch._decode import DecodeTable, Row
 from ..errors import GuestFault, KprobeError
 from ..regs import Regs
-
-FUZZ = 3000  # random pieces of code decoded
-_HOME = 0x10000
+from ._check_decode import HOME, check_fuzz, check_tables, check_truncation
 
 #: Registers in the kprobe events of Linux, by the start of an architecture's name; what it has, it must name so.
 LINUX_NAMES = {
@@ -33,11 +29,12 @@ LINUX_NAMES = {
 def check_arch(arch: Arch, *, seed: int = 0) -> list[str]:
     """What is wrong with an architecture; empty: nothing found. seed: of the random code it decodes."""
     problems: list[str] = []
-    for check in (_registers, _linux_names, _traps, _abi, _linkage, _addresses, _slots, _jump, _tables, _truncation, _fuzz):
+    for check in _CHECKS:
+        part = check.__name__.removeprefix("check").removeprefix("_")
         try:
-            problems += [f"{check.__name__[1:]}: {text}" for text in check(arch, random.Random(seed))]
+            problems += [f"{part}: {text}" for text in check(arch, random.Random(seed))]
         except Exception as error:
-            problems.append(f"{check.__name__[1:]}: raises {type(error).__name__}: {error}")
+            problems.append(f"{part}: raises {type(error).__name__}: {error}")
     return problems
 
 
@@ -97,7 +94,7 @@ def _traps(arch: Arch, rng: random.Random) -> Iterator[str]:
 
 
 def _decode(arch: Arch, code: bytes, mode: int = 0) -> Insn:
-    return arch.decode(code + bytes(2 * arch.max_insn), _HOME | mode)
+    return arch.decode(code + bytes(2 * arch.max_insn), HOME | mode)
 
 
 # --- calling convention
@@ -143,12 +140,12 @@ def _linkage(arch: Arch, rng: random.Random) -> Iterator[str]:
 
 
 def _addresses(arch: Arch, rng: random.Random) -> Iterator[str]:
-    entry = arch.code_address(_HOME, lambda addr, size: bytes(size))
+    entry = arch.code_address(HOME, lambda addr, size: bytes(size))
     if entry.addr & arch.mode_bits or entry.mode & ~arch.mode_bits:
         yield "code_address leaves mode bits in the address, or the other way round"
     if 0 not in entry.entries:
         yield "a function's own address is not among its entries"
-    if arch.same_mode(_paper_regs(arch), _HOME) & ~arch.mode_bits != _HOME:
+    if arch.same_mode(_paper_regs(arch), HOME) & ~arch.mode_bits != HOME:
         yield "same_mode changes the address"
 
 
@@ -231,124 +228,6 @@ def _jump_goes(arch: Arch, jump: Jump, mode: int, frm: int, to: int) -> Iterator
         yield f"decode does not see that {code.hex()} is a jump ({insn.name}: {insn.reject or 'straight line'})"
 
 
-# --- decoding
-
-
-def decode_tables(arch: Arch) -> list[DecodeTable]:
-    """The decode tables that `arch.decode` works with."""
-    return [thing for thing in _reachable(arch.decode) if isinstance(thing, DecodeTable)]
-
-
-def row_names(arch: Arch) -> list[str]:
-    """Names of the rows that `arch.decode` works with, whatever their class: what has a name, a simulate and a reject."""
-    rows = [t for t in _reachable(arch.decode) if all(hasattr(type(t), word) for word in ("name", "simulate", "reject"))]
-    return sorted({row.name for row in rows if not isinstance(row, Insn)})
-
-
-def _reachable(root: Any) -> Iterator[Any]:
-    """What a decode function is made of: closures, tables and rows, as far as it lies in an architecture's modules."""
-    seen: dict[int, Any] = {}
-    todo = [root]
-    while todo:
-        thing = todo.pop()
-        if id(thing) not in seen and not isinstance(thing, (int, str, bytes, type)):
-            seen[id(thing)] = thing
-            yield thing
-            todo += _parts(thing)
-
-
-def _parts(thing: Any) -> list[Any]:
-    if isinstance(thing, FunctionType):
-        cells = [cell.cell_contents for cell in thing.__closure__ or ()]
-        return cells + [thing.__globals__.get(name) for name in thing.__code__.co_names]
-    if isinstance(thing, MethodType):
-        return [thing.__func__, thing.__self__]
-    if isinstance(thing, partial):
-        return [thing.func, *thing.args, *thing.keywords.values()]
-    if isinstance(thing, dict):
-        return list(thing.values())
-    if isinstance(thing, (list, tuple)):
-        return list(thing)
-    fields = [name for name in ("rows", "_rows", "tables", "_tables", "table") if hasattr(thing, name)]
-    return [getattr(thing, name) for name in fields]
-
-
-def _tables(arch: Arch, rng: random.Random) -> Iterator[str]:
-    for table in decode_tables(arch):
-        for row in table.rows:
-            words = [row.value | rng.getrandbits(row.bits) & ~row.mask for _ in range(64)]
-            if not any(table.find(word) is row for word in words) and not _found_at_all(table, row, rng):
-                yield f"row {row.name} {row.picture!r} is never found: others hide it, or its condition never holds"
-            for word in words[:4]:
-                if _rebuilt(row, word) != word & _drawn(row):
-                    yield f"row {row.name}: the fields of {word:#x} do not put it together again"
-
-
-def _found_at_all(table: DecodeTable, row: Row, rng: random.Random) -> bool:
-    """The same with many more tries, for a row with a rare condition."""
-    return any(table.find(row.value | rng.getrandbits(row.bits) & ~row.mask) is row for _ in range(20_000))
-
-
-def _rebuilt(row: Row, word: int) -> int:
-    """The encoding from the row's fixed bits and the fields."""
-    out = row.value
-    for name, value in row.extract(word).items():
-        left = value
-        for shift, width in reversed(row.fields[name]):
-            out |= (left & (1 << width) - 1) << shift
-            left >>= width
-    return out
-
-
-def _drawn(row: Row) -> int:
-    fields = sum(((1 << width) - 1) << shift for parts in row.fields.values() for shift, width in parts)
-    return row.mask | fields
-
-
-def _truncation(arch: Arch, rng: random.Random) -> Iterator[str]:
-    for mode in arch.traps.end:
-        for _ in range(200):
-            code = rng.randbytes(2 * arch.max_insn)
-            insn = arch.decode(code, _HOME | mode)
-            for size in range(insn.size):
-                short = arch.decode(code[:size], _HOME | mode)
-                if not insn.reject and not short.reject:
-                    yield f"{code[:size].hex() or 'no bytes'}, a part of {insn.raw.hex()} ({insn.name}), is not refused"
-                    return
-
-
-def _fuzz(arch: Arch, rng: random.Random) -> Iterator[str]:
-    for n in range(FUZZ):
-        code = rng.randbytes(rng.choice((2 * arch.max_insn, 2 * arch.max_insn, rng.randrange(2 * arch.max_insn + 1))))
-        mode = rng.choice(tuple(arch.traps.end))
-        addr = (rng.getrandbits(arch.bits) if n % 4 == 0 else _HOME) & -arch.insn_align & ~arch.mode_bits & arch.mask
-        try:
-            insn = arch.decode(code, addr | mode)
-        except Exception as error:
-            yield f"decode({code.hex()!r}) raises {type(error).__name__}: {error}"
-            return
-        for problem in _insn_problems(arch, insn, code, addr):
-            yield f"decode({code.hex()!r}, {addr | mode:#x}), {insn.name}: {problem}"
-            return
-
-
-def _insn_problems(arch: Arch, insn: Insn, code: bytes, addr: int) -> Iterator[str]:
-    if not isinstance(insn, Insn) or not insn.name:
-        yield "gives no named Insn"
-        return
-    if insn.addr != addr:
-        yield f"its address is {insn.addr:#x}"
-    if not insn.reject:
-        if not code.startswith(insn.raw) or not 0 < insn.size <= arch.max_insn or insn.size % arch.insn_align:
-            yield f"its bytes are {insn.raw.hex()!r}"
-        if insn.simulate is None and not insn.body:
-            yield "neither simulated nor run out of line"
-        if len(insn.body) > max(arch.max_body, arch.max_insn):
-            yield f"its body has {len(insn.body)} bytes"
-    if insn.target is not None and insn.target & ~arch.mask:
-        yield f"its target {insn.target:#x} is wider than an address"
-
-
 # --- registers on paper
 
 
@@ -378,3 +257,6 @@ def _paper_regs(arch: Arch) -> Regs:
         return lambda value: values.__setitem__(name, value & masks[name])
 
     return Regs(_Paper(arch), {name: partial(values.__getitem__, name) for name in values}, {name: writer(name) for name in values})
+
+
+_CHECKS = (_registers, _linux_names, _traps, _abi, _linkage, _addresses, _slots, _jump, check_tables, check_truncation, check_fuzz)

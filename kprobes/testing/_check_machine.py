@@ -10,79 +10,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..errors import GuestFault, KprobeError, NoMemory, ReentryError, Unsupported
-from ..machine._base import Fault
 from ..regs import Regs
+from ._listener import Listener, Scene
 
 MANY = 1000
 _DEEPEST = 64  # nested runs must be refused before this many
-
-
-class _Listener:
-    """A sink that is told what to do at each address; what nobody told it about is not its own.
-
-    Attributes:
-        traps, faults: what was reported: addresses; (address, fault).
-    """
-
-    def __init__(self) -> None:
-        self.services: dict[int, Callable[[Regs], None]] = {}
-        self.at: dict[int, Callable[[Regs], Any]] = {}
-        self.on_fault: Callable[[Regs, Fault], bool] = lambda regs, fault: False
-        self.traps: list[int] = []
-        self.faults: list[tuple[int, Fault]] = []
-
-    def trap(self, regs: Regs) -> bool:
-        self.traps.append(regs.pc)
-        act = self.at.get(regs.pc)
-        if act is None:
-            return False
-        act(regs)
-        return True
-
-    def fault(self, regs: Regs, fault: Fault) -> bool:
-        self.faults.append((regs.pc, fault))
-        return self.on_fault(regs, fault)
-
-    def starting(self, target: int) -> None: ...
-
-    def nesting(self, begins: bool) -> None: ...
-
-    def exact(self, on: bool) -> None: ...
-
-    def home(self, pc: int) -> int | None:
-        return None
-
-    def ours(self, pc: int) -> bool:
-        return False
-
-    def unloading(self, start: int, end: int) -> None: ...
-
-
-class _Scene:
-    """A machine with a listener and a page of traps."""
-
-    def __init__(self, machine: Any) -> None:
-        self.machine, self.arch = machine, machine.arch
-        self.mode = min(self.arch.traps.end)
-        self.trap = self.arch.end_bytes(self.mode)
-        self.listener = _Listener()
-        machine.report_to(self.listener)
-        self.page = machine.map_code()
-        machine.patch(self.page, (self.trap * (machine.page_size // len(self.trap) + 1))[: machine.page_size])
-        step = max(16, 4 * len(self.trap))
-        self.a, self.b, self.c = (self.page + n * step for n in (1, 2, 3))
-
-    def go(self, addr: int) -> Callable[[Regs], None]:
-        """An action that sends the guest to an address."""
-        return lambda regs: regs.go(addr | self.mode)
-
-    def home(self, regs: Regs) -> None:
-        """An action that returns to the caller."""
-        regs.go(self.arch.linkage.get(regs))
-
-    def run(self, addr: int) -> None:
-        """Guest code at an address, until it returns."""
-        self.machine.invoke(addr | self.mode)
 
 
 def check_machine(make: Callable[[], Any]) -> list[str]:
@@ -94,7 +26,7 @@ def check_machine(make: Callable[[], Any]) -> list[str]:
                   _depth, _one_listener, _unmapped, _fetch_fault):
         machine = make()
         try:
-            problems += [f"{check.__name__[1:]}: {text}" for text in check(_Scene(machine))]
+            problems += [f"{check.__name__[1:]}: {text}" for text in check(Scene(machine))]
         except (KprobeError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, AssertionError) as error:
             problems.append(f"{check.__name__[1:]}: raises {type(error).__name__}: {error}")
         finally:
@@ -105,7 +37,7 @@ def check_machine(make: Callable[[], Any]) -> list[str]:
 # --- memory
 
 
-def _memory(s: _Scene) -> Iterator[str]:
+def _memory(s: Scene) -> Iterator[str]:
     data = bytes(range(256))
     s.machine.write(s.b, data)
     if s.machine.read(s.b, 256) != data or s.machine.read(s.b + 255, 1) != data[255:]:
@@ -117,7 +49,7 @@ def _memory(s: _Scene) -> Iterator[str]:
         yield "a page of map_code() is not executable"
 
 
-def _unmapped(s: _Scene) -> Iterator[str]:
+def _unmapped(s: Scene) -> Iterator[str]:
     nowhere = _nowhere(s)
     accesses: dict[str, Callable[[], Any]] = {"read": lambda: s.machine.read(nowhere, 4), "write": lambda: s.machine.write(nowhere, b"1234")}
     for name, act in accesses.items():
@@ -131,14 +63,14 @@ def _unmapped(s: _Scene) -> Iterator[str]:
         yield "unmapped memory is executable"
 
 
-def _nowhere(s: _Scene) -> int:
+def _nowhere(s: Scene) -> int:
     """An unmapped page: one that was mapped a moment ago."""
     page = int(s.machine.map_code(s.page))
     s.machine.unmap_code(page)
     return page
 
 
-def _pages(s: _Scene) -> Iterator[str]:
+def _pages(s: Scene) -> Iterator[str]:
     size = s.machine.page_size
     pages = [s.machine.map_code(near) for near in (None, s.page, s.page, s.page)]
     if len({*pages, s.page}) != 5 or any(p % size for p in pages):
@@ -161,7 +93,7 @@ def _pages(s: _Scene) -> Iterator[str]:
 # --- traps
 
 
-def _trap_pc(s: _Scene) -> Iterator[str]:
+def _trap_pc(s: Scene) -> Iterator[str]:
     seen: list[int] = []
 
     def look(regs: Regs) -> None:
@@ -176,7 +108,7 @@ def _trap_pc(s: _Scene) -> Iterator[str]:
         yield f"traps at {list(map(hex, (s.a, s.b, s.page)))} are reported at {list(map(hex, s.listener.traps))}, pc register {list(map(hex, seen))}"
 
 
-def _moves(s: _Scene) -> Iterator[str]:
+def _moves(s: Scene) -> Iterator[str]:
     """A chain a -> b -> c -> b' -> home, the same trap visited twice with different answers."""
     answers = [s.home, s.go(s.c)]
 
@@ -189,7 +121,7 @@ def _moves(s: _Scene) -> Iterator[str]:
         yield f"a chain of traps is reported as {list(map(hex, s.listener.traps))}"
 
 
-def _registers_come_back(s: _Scene) -> Iterator[str]:
+def _registers_come_back(s: Scene) -> Iterator[str]:
     regs = s.machine.regs
     names = [name for name in regs.arch.regs.names if name != regs.arch.regs.pc]
     before = {name: regs[name] for name in names}
@@ -212,7 +144,7 @@ def _registers_come_back(s: _Scene) -> Iterator[str]:
         yield f"{first} is {inside} inside a report, not what it was and what was written"
 
 
-def _patches(s: _Scene) -> Iterator[str]:
+def _patches(s: Scene) -> Iterator[str]:
     """Code that has run already is replaced, from outside and from a report."""
     jump = s.arch.jump
     if jump is None:
@@ -237,7 +169,7 @@ def _patches(s: _Scene) -> Iterator[str]:
         yield f"a patch made in a report takes no effect at once: {list(map(hex, s.listener.traps))}"
 
 
-def _calls(s: _Scene) -> Iterator[str]:
+def _calls(s: Scene) -> Iterator[str]:
     """A call area: reported in place, and moved only where the sink says so."""
     if s.arch.jump is None:
         return
@@ -263,7 +195,7 @@ def _calls(s: _Scene) -> Iterator[str]:
     s.machine.unmap_calls(area)
 
 
-def _not_ours(s: _Scene) -> Iterator[str]:
+def _not_ours(s: Scene) -> Iterator[str]:
     """A trap that nobody claims is the guest's own: a GuestFault at its address."""
     s.listener.at = {s.a: s.go(s.b)}
     try:
@@ -285,7 +217,7 @@ class _MarkError(Exception):
     """What a handler raises here."""
 
 
-def _exceptions(s: _Scene) -> Iterator[str]:
+def _exceptions(s: Scene) -> Iterator[str]:
     error = _MarkError("mine")
 
     def raise_it(regs: Regs) -> None:
@@ -311,7 +243,7 @@ def _exceptions(s: _Scene) -> Iterator[str]:
             yield f"after an exception a run visits {list(map(hex, s.listener.traps))}"
 
 
-def _nesting(s: _Scene) -> Iterator[str]:
+def _nesting(s: Scene) -> Iterator[str]:
     """Guest code from within a report: the outer run goes on, with its own registers."""
     pcs: list[int] = []
 
@@ -341,7 +273,7 @@ def _nesting(s: _Scene) -> Iterator[str]:
         yield f"an exception in a nested run, caught outside: {list(map(hex, s.listener.traps))}"
 
 
-def _many_calls(s: _Scene) -> Iterator[str]:
+def _many_calls(s: Scene) -> Iterator[str]:
     """A thousand nested runs from one report, none inside the other."""
 
     def often(regs: Regs) -> None:
@@ -355,7 +287,7 @@ def _many_calls(s: _Scene) -> Iterator[str]:
         yield f"{MANY} nested runs make {len(s.listener.traps) - 1} traps"
 
 
-def _depth(s: _Scene) -> Iterator[str]:
+def _depth(s: Scene) -> Iterator[str]:
     """Endless nesting is refused, and the machine survives it."""
     depth = 0
 
@@ -378,9 +310,9 @@ def _depth(s: _Scene) -> Iterator[str]:
         yield "after nesting too deep a run does not work"
 
 
-def _one_listener(s: _Scene) -> Iterator[str]:
+def _one_listener(s: Scene) -> Iterator[str]:
     try:
-        s.machine.report_to(_Listener())
+        s.machine.report_to(Listener())
         yield "two listeners are accepted"
     except KprobeError:
         pass
@@ -395,7 +327,7 @@ def _one_listener(s: _Scene) -> Iterator[str]:
 # --- faults
 
 
-def _fetch_fault(s: _Scene) -> Iterator[str]:
+def _fetch_fault(s: Scene) -> Iterator[str]:
     """The last one: some engines do not survive a failed instruction fetch."""
     nowhere = _nowhere(s)
     s.listener.at = {s.a: s.go(nowhere)}

@@ -6,10 +6,21 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from attrs import frozen
+
 from ..machine.unicorn import UnicornMachine
 from ..regs import Regs
 
 MAX_FLAG_STATES = 64  # all combinations of six flags; beyond that a random choice
+
+
+@frozen
+class State:
+    """A register state: how to bring it back, its registers, and where the simulation would go from it."""
+
+    thaw: Callable[[], None]
+    before: dict[str, int]
+    target: int | None
 
 
 class Spy:

@@ -111,10 +111,19 @@ class Comparison:
         for (start, end), plain in self._start.memory.items():
             if self.machine.executable(start):
                 try:
-                    out += compare_bytes(start, plain, self.machine.read(start, end - start), where)
+                    now = self.machine.read(start, end - start)
                 except GuestFault:
                     out.append(Difference(f"mapping {start:#x}-{end:#x}", "there", "gone", where))
+                    continue
+                for low, high in self._data(start, end):  # a small program's variables may share a page with its code
+                    now = now[: low - start] + plain[low - start : high - start] + now[high - start :]
+                out += compare_bytes(start, plain, now, where)
         return out
+
+    def _data(self, start: int, end: int) -> list[tuple[int, int]]:
+        """Objects in [start, end)."""
+        objects = [s for s in self.machine.symbols if s.kind == "object" and start <= s.address < end]
+        return [(s.address, min(s.address + s.size, end)) for s in objects]
 
     def _put_back(self) -> None:
         """Memory and registers as at the start; breakpoints stay."""

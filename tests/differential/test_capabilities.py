@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from arches import RUNNABLE, programs_of
 
-from kprobes import DIVERTED, GuestFault, GuestTimeout, Jprobe, Kprobe, Kprobes, Kretprobe, UnicornMachine
+from kprobes import DIVERTED, GuestFault, GuestTimeout, Jprobe, Kprobe, Kprobes, Kretprobe, UnicornMachine, Unsupported
 from kprobes.conformance import Conformance
 from kprobes.testing import Recorder, instructions
 
@@ -228,6 +228,11 @@ def test_fault_is_at_home(guest: Guest, post: bool) -> None:
 @each_program
 def test_bounded_runs_stop_where_they_do_without_probes(guest: Guest) -> None:
     """max_insns counts the guest's instructions, not what a probe adds; a stop is never inside a slot."""
+
+    if guest.machine.arch.name.startswith("sparc"):
+        with pytest.raises(Unsupported, match="cannot count"):  # its CODE hooks destroy jumps, see Guest.counts_insns
+            guest.machine.call("test_crc", 1, max_insns=24)
+        return
 
     def stops() -> list[int]:
         out = []

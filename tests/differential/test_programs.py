@@ -126,7 +126,8 @@ def test_return_probe_on_every_function(arch: str, path: Path, program: Program,
         pytest.skip("no linkage")
     comparison = program.compare(3)
     values: dict[int, list[int]] = defaultdict(list)
-    symbols = [s for s in functions(program.machine) if s.name not in NO_RETURN]
+    skipped = NO_RETURN | SAVES_ITS_RETURN.get(arch, set())
+    symbols = [s for s in functions(program.machine) if s.name not in skipped]
     probes = kretprobes_everywhere(comparison.kprobes, symbols, maxactive=4000,
                                    handler=lambda ri, regs: values[ri.rp.address].append(regs.return_value & MASK))
     assert len(probes) > 0.9 * len(symbols)
@@ -139,6 +140,8 @@ def test_return_probe_on_every_function(arch: str, path: Path, program: Program,
         values.clear()
         for name, wanted in program.results.items():
             assert program.machine.call(name, integer(program.machine.arch, SEEDS[3])) & MASK == wanted[3], name
+            if name in skipped:
+                continue
             symbol = program.machine.symbols[name]
             start = program.machine.arch.code_address(symbol.address | symbol.mode, program.machine.read).place(0)
             assert values[start][-1] == wanted[3], f"{name}: the handler saw another value"
@@ -146,6 +149,8 @@ def test_return_probe_on_every_function(arch: str, path: Path, program: Program,
     conformance(arch, "return probe", len(probes))
 
 
+#: __builtin_setjmp there stores the function's own return address into the jmp_buf, where a return probe's trampoline shows.
+SAVES_ITS_RETURN = {"sparc": {"attempt"}, "sparc64": {"attempt"}}
 #: Never return, or not where they were called.
 NO_RETURN = {"_start", "my_longjmp", "longjmp"}
 

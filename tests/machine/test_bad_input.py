@@ -43,6 +43,7 @@ def probed(scene: Scene) -> Scene:
 
 def works(scene: Scene) -> None:
     """Every probe is hit as if nothing had happened."""
+    time.sleep(0.01)  # see test_a_timer_does_not_reach_beyond_its_own_run
     scene.lines.clear()
     inc = ["pre inc", "post inc"]
     assert scene.play("deep", 4) == [*inc, *inc, "return twice", "= 6"]
@@ -71,6 +72,15 @@ def test_timeout(probed: Scene, probe: str | None) -> None:
     assert raised.value.pc in (probed.at("spin"), probed.at("spin", 1))
     assert m.regs.pc == raised.value.pc
     works(probed)
+
+
+@pytest.mark.xfail(reason="unicorn.py: the timer's thread is not waited for, and may stop the next run", strict=False)
+def test_a_timer_does_not_reach_beyond_its_own_run(scene: Scene) -> None:
+    for _ in range(200):
+        with pytest.raises(GuestTimeout):
+            scene.m.call("spin", timeout=0.001)
+        for _ in range(3):
+            assert scene.m.call("down", 50) == 50
 
 
 def test_a_timeout_that_does_not_expire(probed: Scene) -> None:
@@ -366,7 +376,7 @@ def test_unknown_registers_in_a_handler(scene: Scene) -> None:
 def test_bad_memory_in_a_handler(scene: Scene) -> None:
     def pre(p: Kprobe, regs: Any) -> None:
         for action in (lambda: regs.read(scene.unmapped, 4), lambda: regs.write(scene.unmapped, b"x"), lambda: regs.read_cstr(scene.unmapped),
-                       lambda: regs.word(scene.unmapped), lambda: regs.set_word(scene.unmapped, 1), lambda: regs.read(scene.at("inc"), 1 << 30)):
+                       lambda: regs.word(scene.unmapped), lambda: regs.set_word(scene.unmapped, 1), lambda: regs.read(scene.at("inc"), 1 << 24)):
             with pytest.raises(GuestFault):
                 action()
         scene.lines.append("checked")

@@ -1,0 +1,130 @@
+"""check_arch()'s part about decoding: tables, truncated instructions, random code."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from functools import partial
+from types import FunctionType, MethodType
+from typing import Any
+
+from ..arch._base import Arch, Insn
+from ..arch._decode import DecodeTable, Row
+
+FUZZ = 3000  # random pieces of code decoded
+HOME = 0x10000
+
+
+def decode_tables(arch: Arch) -> list[DecodeTable]:
+    """The decode tables that `arch.decode` works with."""
+    return [thing for thing in _reachable(arch.decode) if isinstance(thing, DecodeTable)]
+
+
+def row_names(arch: Arch) -> list[str]:
+    """Names of the rows that `arch.decode` works with, whatever their class: what has a name, a simulate and a reject."""
+    rows = [t for t in _reachable(arch.decode) if all(hasattr(type(t), word) for word in ("name", "simulate", "reject"))]
+    return sorted({row.name for row in rows if not isinstance(row, Insn)})
+
+
+def _reachable(root: Any) -> Iterator[Any]:
+    """What a decode function is made of: closures, tables and rows, as far as it lies in an architecture's modules."""
+    seen: dict[int, Any] = {}
+    todo = [root]
+    while todo:
+        thing = todo.pop()
+        if id(thing) not in seen and not isinstance(thing, (int, str, bytes, type)):
+            seen[id(thing)] = thing
+            yield thing
+            todo += _parts(thing)
+
+
+def _parts(thing: Any) -> list[Any]:
+    if isinstance(thing, FunctionType):
+        cells = [cell.cell_contents for cell in thing.__closure__ or ()]
+        return cells + [thing.__globals__.get(name) for name in thing.__code__.co_names]
+    if isinstance(thing, MethodType):
+        return [thing.__func__, thing.__self__]
+    if isinstance(thing, partial):
+        return [thing.func, *thing.args, *thing.keywords.values()]
+    if isinstance(thing, dict):
+        return list(thing.values())
+    if isinstance(thing, (list, tuple)):
+        return list(thing)
+    fields = [name for name in ("rows", "_rows", "tables", "_tables", "table") if hasattr(thing, name)]
+    return [getattr(thing, name) for name in fields]
+
+
+def check_tables(arch: Arch, rng: random.Random) -> Iterator[str]:
+    for table in decode_tables(arch):
+        for row in table.rows:
+            words = [row.value | rng.getrandbits(row.bits) & ~row.mask for _ in range(64)]
+            if not any(table.find(word) is row for word in words) and not _found_at_all(table, row, rng):
+                yield f"row {row.name} {row.picture!r} is never found: others hide it, or its condition never holds"
+            for word in words[:4]:
+                if _rebuilt(row, word) != word & _drawn(row):
+                    yield f"row {row.name}: the fields of {word:#x} do not put it together again"
+
+
+def _found_at_all(table: DecodeTable, row: Row, rng: random.Random) -> bool:
+    """The same with many more tries, for a row with a rare condition."""
+    return any(table.find(row.value | rng.getrandbits(row.bits) & ~row.mask) is row for _ in range(20_000))
+
+
+def _rebuilt(row: Row, word: int) -> int:
+    """The encoding from the row's fixed bits and the fields."""
+    out = row.value
+    for name, value in row.extract(word).items():
+        left = value
+        for shift, width in reversed(row.fields[name]):
+            out |= (left & (1 << width) - 1) << shift
+            left >>= width
+    return out
+
+
+def _drawn(row: Row) -> int:
+    fields = sum(((1 << width) - 1) << shift for parts in row.fields.values() for shift, width in parts)
+    return row.mask | fields
+
+
+def check_truncation(arch: Arch, rng: random.Random) -> Iterator[str]:
+    for mode in arch.traps.end:
+        for _ in range(200):
+            code = rng.randbytes(2 * arch.max_insn)
+            insn = arch.decode(code, HOME | mode)
+            for size in range(insn.size):
+                short = arch.decode(code[:size], HOME | mode)
+                if not insn.reject and not short.reject:
+                    yield f"{code[:size].hex() or 'no bytes'}, a part of {insn.raw.hex()} ({insn.name}), is not refused"
+                    return
+
+
+def check_fuzz(arch: Arch, rng: random.Random) -> Iterator[str]:
+    for n in range(FUZZ):
+        code = rng.randbytes(rng.choice((2 * arch.max_insn, 2 * arch.max_insn, rng.randrange(2 * arch.max_insn + 1))))
+        mode = rng.choice(tuple(arch.traps.end))
+        addr = (rng.getrandbits(arch.bits) if n % 4 == 0 else HOME) & -arch.insn_align & ~arch.mode_bits & arch.mask
+        try:
+            insn = arch.decode(code, addr | mode)
+        except Exception as error:
+            yield f"decode({code.hex()!r}) raises {type(error).__name__}: {error}"
+            return
+        for problem in _insn_problems(arch, insn, code, addr):
+            yield f"decode({code.hex()!r}, {addr | mode:#x}), {insn.name}: {problem}"
+            return
+
+
+def _insn_problems(arch: Arch, insn: Insn, code: bytes, addr: int) -> Iterator[str]:
+    if not isinstance(insn, Insn) or not insn.name:
+        yield "gives no named Insn"
+        return
+    if insn.addr != addr:
+        yield f"its address is {insn.addr:#x}"
+    if not insn.reject:
+        if not code.startswith(insn.raw) or not 0 < insn.size <= arch.max_insn or insn.size % arch.insn_align:
+            yield f"its bytes are {insn.raw.hex()!r}"
+        if insn.simulate is None and not insn.body:
+            yield "neither simulated nor run out of line"
+        if len(insn.body) > max(arch.max_body, arch.max_insn):
+            yield f"its body has {len(insn.body)} bytes"
+    if insn.target is not None and insn.target & ~arch.mask:
+        yield f"its target {insn.target:#x} is wider than an address"

@@ -1,0 +1,77 @@
+"""What check_machine() lets guests do: chains of traps, and who listens to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..machine._base import Fault
+from ..regs import Regs
+
+
+class Listener:
+    """A sink that is told what to do at each address; what nobody told it about is not its own.
+
+    Attributes:
+        traps, faults: what was reported: addresses; (address, fault).
+    """
+
+    def __init__(self) -> None:
+        self.services: dict[int, Callable[[Regs], None]] = {}
+        self.at: dict[int, Callable[[Regs], Any]] = {}
+        self.on_fault: Callable[[Regs, Fault], bool] = lambda regs, fault: False
+        self.traps: list[int] = []
+        self.faults: list[tuple[int, Fault]] = []
+
+    def trap(self, regs: Regs) -> bool:
+        self.traps.append(regs.pc)
+        act = self.at.get(regs.pc)
+        if act is None:
+            return False
+        act(regs)
+        return True
+
+    def fault(self, regs: Regs, fault: Fault) -> bool:
+        self.faults.append((regs.pc, fault))
+        return self.on_fault(regs, fault)
+
+    def starting(self, target: int) -> None: ...
+
+    def nesting(self, begins: bool) -> None: ...
+
+    def exact(self, on: bool) -> None: ...
+
+    def home(self, pc: int) -> int | None:
+        return None
+
+    def ours(self, pc: int) -> bool:
+        return False
+
+    def unloading(self, start: int, end: int) -> None: ...
+
+
+class Scene:
+    """A machine with a listener and a page of traps."""
+
+    def __init__(self, machine: Any) -> None:
+        self.machine, self.arch = machine, machine.arch
+        self.mode = min(self.arch.traps.end)
+        self.trap = self.arch.end_bytes(self.mode)
+        self.listener = Listener()
+        machine.report_to(self.listener)
+        self.page = machine.map_code()
+        machine.patch(self.page, (self.trap * (machine.page_size // len(self.trap) + 1))[: machine.page_size])
+        step = max(16, 4 * len(self.trap))
+        self.a, self.b, self.c = (self.page + n * step for n in (1, 2, 3))
+
+    def go(self, addr: int) -> Callable[[Regs], None]:
+        """An action that sends the guest to an address."""
+        return lambda regs: regs.go(addr | self.mode)
+
+    def home(self, regs: Regs) -> None:
+        """An action that returns to the caller."""
+        regs.go(self.arch.linkage.get(regs))
+
+    def run(self, addr: int) -> None:
+        """Guest code at an address, until it returns."""
+        self.machine.invoke(addr | self.mode)

@@ -1,0 +1,138 @@
+"""The surroundings of an instruction under test.
+
+Around its home stand traps of the machine's own kind, a *landing*: wherever the guest goes, it stops there, with no hook in
+the engine that could hide a mistake. Instructions that always fall through stand among random bytes instead, behind a single
+trap, so that a pc-relative operand read from the wrong place makes a difference.
+"""
+
+from __future__ import annotations
+
+import random
+
+from ..core.kprobes import Kprobes
+from ..errors import NoMemory
+from ..machine.unicorn import UnicornMachine
+from ._states import State
+
+BASE = 0x200000
+SCENE = 0x4000  # bytes of landing, then as many of landing or noise; the home is in the middle of either
+
+
+class Scenery:
+    """Code from BASE to BASE + 2 * SCENE.
+
+    Attributes:
+        home: where the instruction stands. mode: mode bits there. image: what the code is, probes apart.
+    """
+
+    def __init__(self, machine: UnicornMachine, kprobes: Kprobes, seed: int) -> None:
+        self._machine, self._kprobes, self._arch = machine, kprobes, machine.arch
+        self._noise = random.Random(seed).randbytes(SCENE)
+        self.home, self.mode = BASE + SCENE // 2, 0
+        self.image = b""
+        self._name_homes()
+
+    def pads(self, mode: int, size: int) -> bytes:
+        """Traps."""
+        trap = self._arch.end_bytes(mode)
+        return (trap * (size // len(trap) + 1))[:size]
+
+    def place(self, code: bytes, mode: int, *, noise: bool) -> None:
+        """The instruction at a home, landings around it or behind it."""
+        if mode != self.mode:
+            self.mode = mode
+            self._name_homes()
+        self.home = BASE + SCENE // 2 + (SCENE if noise else 0)
+        image = bytearray(self.pads(mode, SCENE) + (self._noise if noise else self.pads(mode, SCENE)))
+        start = self.home - BASE
+        landing = self._arch.end_bytes(mode)  # no more than one: what follows is for pc-relative operands to miss
+        image[start : start + len(code) + len(landing)] = code + landing
+        self.image = bytes(image)
+        self._machine.patch(BASE, self.image)
+
+    def _name_homes(self) -> None:
+        """The homes are functions of the mode in use."""
+        self._machine.symbols.remove_module("bench")
+        for scene in (BASE, BASE + SCENE):
+            self._machine.symbols.add(f"scene_{scene:x}", scene + SCENE // 2, 64, "bench", self.mode)
+
+    # --- where branches lead
+
+    def map_targets(self, states: list[State]) -> list[int]:
+        """Landings where branches go: the pages mapped. States that lead where nothing can be mapped are dropped."""
+        mapped, kept = [], []
+        for state in states:
+            target = None if state.target is None else state.target & ~self._arch.mode_bits
+            if target is not None and target % self._arch.insn_align:
+                continue
+            if target is not None and not self._machine.executable(target):
+                page = self._map_page(target)
+                if page is None:
+                    continue
+                mapped.append(page)
+            kept.append(state)
+        states[:] = kept
+        return mapped
+
+    def _map_page(self, target: int) -> int | None:
+        wanted = target & -self._machine.page_size
+        try:
+            page = self._machine.map_code(wanted)
+        except NoMemory:
+            return None
+        if page != wanted:
+            self._machine.unmap_code(page)
+            return None
+        self._machine.patch(page, self.pads(self.mode, self._machine.page_size))
+        return page
+
+    def turn_landings(self, states: list[State]) -> None:
+        """Traps of the right mode where branches to another one lead; states that lead where none can stand are dropped."""
+        states[:] = [s for s in states if s.target is None or self._turn_landing(s.target)]
+        self._machine.patch(BASE, self.image)
+
+    def _turn_landing(self, target: int) -> bool:
+        mode = target & self._arch.mode_bits
+        trap, at, home = self._arch.traps.end.get(mode), target - mode - BASE, self.home - BASE
+        if trap is None or (target - mode) % len(trap):
+            return False
+        if mode == self.mode or not 0 <= at < 2 * SCENE:
+            return True
+        if at + len(trap) > 2 * SCENE or home - len(trap) < at < home + 64:
+            return False
+        self.image = self.image[:at] + trap + self.image[at + len(trap) :]
+        return True
+
+    # --- what a run leaves
+
+    def code(self) -> bytes:
+        """The code as it is beneath the probe."""
+        return self._kprobes._text.read(BASE, 2 * SCENE)
+
+    def repair(self) -> None:
+        """The code as it was; what the probe has put over it stays."""
+        if self.code() == self.image:
+            return
+        start = BASE
+        for patch in [*self._kprobes._text.patches, None]:
+            end = BASE + 2 * SCENE if patch is None else patch.addr
+            self._machine.patch(start, self.image[start - BASE : end - BASE])
+            start = end if patch is None else patch.addr + len(patch.new)
+
+    def without_insn(self, code: bytes, size: int) -> bytes:
+        """Code without the `size` bytes of the instruction, where the breakpoint is."""
+        at = self.home - BASE
+        return code[:at] + bytes(size) + code[at + size :]
+
+    def is_whole(self, code: bytes | None, size: int) -> bool:
+        """False where the instruction has overwritten itself or what follows: that is another program then."""
+        at = slice(self.home - BASE, self.home - BASE + size + 32)
+        return code is None or code[at] == self.image[at]
+
+    def unclear(self, addr: int, end: int, target: int | None) -> bool:
+        """True for a branch into its own bytes or delay slot, whose end nobody knows, or into the library's pages."""
+        return target is not None and (addr < target & ~self._arch.mode_bits < end or self.is_own(target, target + 1))
+
+    def is_own(self, start: int, end: int) -> bool:
+        """True where [start, end) touches the library's pages."""
+        return any(start < b and end > a for a, b, _ in self._kprobes.blacklist)
