@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from attrs import evolve
 
+from ..errors import Unsupported
 from ..regs import Regs
 from ._a32 import decode_word
 from ._arm import MASK, D, R, with_it_state
@@ -92,6 +93,13 @@ def conditioned(insn: Insn, before: bytes) -> bool:
     return False
 
 
+def be8(flags: int) -> Arch:
+    """EF_ARM_BE8. Without it code is big endian, too: BE32, and object files that no linker has seen."""
+    if not flags & 0x00800000:
+        raise Unsupported("big-endian Arm code (BE32, or not linked yet)", hint="link it with --be8")
+    return ARMEB
+
+
 def leave_block(regs: Regs, function: int) -> None:
     """A function called from a handler does not start in the IT block that the handler's probe may be in."""
     regs.flags = with_it_state(regs.flags, 0)
@@ -127,7 +135,7 @@ ARM = Arch(
     abi=Abi(args=R[:4], returns=R[:2], stack_align=8, enter=leave_block), linkage=LINKAGE,
     mode_bits=1, same_mode=same_mode, code_address=lambda addr, read: Entry(addr=addr & ~1, mode=addr & 1), elf_machines=((40, 32, "little"),),
 )  # fmt: skip
-ARMEB = evolve(ARM, name="armeb", order=Order.BIG, elf_machines=((40, 32, "big"),))
+ARMEB = evolve(ARM, name="armeb", order=Order.BIG, elf_machines=((40, 32, "big"),), for_flags=be8)
 CORTEXM = evolve(
     ARM, name="cortexm", regs=M_REGISTERS, decode=decode_m, traps=Traps(probe={2: T32_UDF, 4: T32_UDF}, end={1: T32_UDF}),
     jump=Jump(size=4, encode=b_wide), mode_jumps={}, same_mode=lambda regs, pc: pc | 1,

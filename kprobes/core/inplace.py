@@ -11,7 +11,7 @@ from .aggregate import Probepoint
 from .arming import Arming
 from .ctlblk import ControlBlock, Event, State
 from .handlers import Handlers
-from .probe import KretprobeInstance, Probe
+from .probe import Kretprobe, KretprobeInstance, Probe
 from .sites import Kind
 
 if TYPE_CHECKING:
@@ -62,14 +62,15 @@ class InPlace(Handlers):
 
     def _service_of_one(self, point: Probepoint, p: Probe) -> Callable[[Regs], None]:
         cb, address, handler = self.blocks[0], point.address, p._pre
+        follow = self._returns.follow
 
         def serve(regs: Regs) -> None:
             if cb.state is not IDLE:
                 point.missed()
                 return
             p._nhit += 1
-            if handler is None:
-                return
+            if handler is None or (type(p) is Kretprobe and p.entry_handler is None and follow(p, regs)):
+                return  # no handler of the user's runs here
             regs._pc = address
             cb.state = HIT_ACTIVE
             try:
@@ -121,10 +122,41 @@ class InPlace(Handlers):
     def serve_return(self, regs: Regs) -> None:
         """The trampoline in a call area: its code returns as the function did, unless a handler has other ideas."""
         sp = regs.sp
+        cb = self.blocks[regs.cpu]
+        if cb.state is IDLE and not self.closing:
+            ri = self._returns.pop_one(regs, sp)
+            if ri is not None:
+                self._return_one(cb, ri, regs, sp)
+                return
         instances = self._returns.pop(regs, sp)
         frame, target = instances[0].frame, regs._target
         self._run_return_handlers(self.blocks[regs.cpu], instances, regs)
         if target is not None and regs._target == target and self._returns.goes_back(regs, sp, frame, target):
+            regs._target = None
+        else:
+            self._land(regs)
+
+    def _return_one(self, cb: ControlBlock, ri: KretprobeInstance, regs: Regs, sp: int) -> None:
+        """serve_return() for one instance with nothing unusual about it: by far the most frequent."""
+        rp, frame, target = ri.rp, ri.frame, ri.link
+        regs.go(target)
+        try:
+            if ri.pool is rp._pool and rp._point is not None:
+                rp.nreturned += 1
+                handler = rp.handler
+                if handler is not None:
+                    cb.state, cb.child = HIT_ACTIVE, rp
+                    handler(ri, regs)
+        except Exception as error:
+            self._ask_about_exception(rp, regs, error)
+        finally:
+            cb.state = IDLE
+            ri._data = None
+            if ri.pool is not None:
+                ri.pool.append(ri)
+            if self.closing:
+                self._owner.finish_closing()
+        if regs._target == target and self._returns.goes_back(regs, sp, frame, target):
             regs._target = None
         else:
             self._land(regs)

@@ -27,7 +27,8 @@ class Returns:
     def __init__(self, rooms: Rooms) -> None:
         self._rooms, self._machine = rooms, rooms.machine
         self.serve: Callable[[Regs], None]  # the driver's, for a trampoline in a call area
-        self._tasks: dict[Any, Instances] = {}  # task -> calls, oldest first
+        self._calls: Instances = []  # of the task that runs on the only CPU while there is no cpu_task
+        self._tasks: dict[Any, Instances] = {0: self._calls}  # task -> calls, oldest first
         self._trampoline = 0  # target, mode bits included; 0: none yet
         self._linkage: Linkage
 
@@ -121,6 +122,33 @@ class Returns:
         self._set_link(regs, self._trampoline)
         calls.append(ri)
         return 0
+
+    def follow(self, rp: Kretprobe, regs: Regs) -> bool:
+        """enter() for the usual case: one guest task, a free instance, no entry_handler. False: that is not the case."""
+        pool, calls = rp._pool, self._calls
+        if not pool or self._machine.cpu_task is not None or self._machine.cpus != 1:
+            return False
+        link = self._get_link(regs)
+        if link == self._trampoline:
+            return False
+        ri = pool.pop()
+        ri.task, ri.frame, ri.link, ri.ret_addr = 0, regs.sp, link, link
+        self._set_link(regs, self._trampoline)
+        calls.append(ri)
+        return True
+
+    def pop_one(self, regs: Regs, sp: int) -> KretprobeInstance | None:
+        """pop() for the usual case: the youngest call returns, and nobody else follows it. None: that is not the case."""
+        calls = self._calls
+        if not calls or self._machine.cpu_task is not None or self._machine.cpus != 1:
+            return None
+        ri = calls[-1]
+        popped = sp - self._linkage.pushed
+        if ri.frame != popped or ri.link == self._trampoline:
+            return None
+        calls.pop()
+        self._restore(regs, popped, ri.link)
+        return ri
 
     def true_return(self, regs: Regs, address: int) -> int:
         """The return address behind `address`, which may be the trampoline's."""
@@ -235,4 +263,10 @@ class Returns:
 
     def flush(self, task: Any) -> None:
         """A guest task has ended: recycle its instances without calling handlers."""
-        self.recycle(self._tasks.pop(task, ()))
+        calls = self._tasks.get(task)
+        if calls is None:
+            return
+        self.recycle(calls)
+        calls.clear()
+        if calls is not self._calls:
+            del self._tasks[task]

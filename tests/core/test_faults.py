@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -204,21 +203,6 @@ def test_a_missed_hits_fault_asks_nobody_however_it_is_executed(scene: Scene, mo
 
 
 # --- kinds of faults
-
-
-def kit(name: str, text: str, **fields: Any) -> tuple[Any, Kprobes, list[Any], Kprobe]:
-    """One function f with a probe whose fault_handler writes down what it is asked about."""
-    m = unicorn_machine(name, f=text)
-    k = Kprobes(m)
-    seen: list[Any] = []
-
-    def fault(p: Kprobe, regs: Any, trapnr: int) -> int:
-        seen.append((trapnr, regs.fault.access))
-        return 0
-
-    p = Kprobe(symbol_name="f", fault_handler=fault, **fields)
-    k.register_kprobe(p)
-    return m, k, seen, p
 
 
 @pytest.mark.parametrize("post", [None, lambda *_: None], ids=["boosted", "stepped"])
@@ -505,4 +489,3 @@ def test_batches_with_a_probe_that_raises(scene: Scene, kind: str) -> None:
     scene.k.flush_task(0)
     scene.k.unregister_kretprobe(bad)
     assert scene.play("twice", 4) == ["return good", "= 6"]
-    assert callable(good.handler) and isinstance(good.handler, Callable)  # type: ignore[arg-type]

@@ -23,7 +23,7 @@ def doing(scene: Scene, role: str, name: str, action: Callable[..., Any], where:
     todo = [action]
 
     def act(p: Any, regs: Any, flags: int = 0) -> None:
-        scene.lines.append(f"{role.split('_')[0]} {name}")
+        scene.lines.append(f"{role.split('_', maxsplit=1)[0]} {name}")
         if todo:
             todo.pop()(p)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from scenes import Scene, hook
 
-from kprobes import GuestTimeout, KprobeError, Kprobe, Kretprobe
+from kprobes import GuestTimeout, Kprobe, KprobeError, Kretprobe
 
 
 def counted(lines: list[str], name: str) -> Any:
