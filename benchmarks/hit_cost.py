@@ -84,7 +84,8 @@ class Bench:
             k.optimization = jumps
             if others:
                 k.register_kprobes(self.farm(others))
-            k.register_all(probes)
+            for probe in probes:
+                k.register(probe)
             yield self
 
     def farm(self, count: int) -> list[Kprobe]:
@@ -163,7 +164,7 @@ def rows(b: Bench, others: list[int]) -> dict[str, Callable[[], object]]:
     return table
 
 
-BASELINE = {"raw entry": "raw entry + return hooks, one register each", "empty": "raw hook, empty", "two": "raw hook, two arguments"}
+
 
 
 def baseline(row: str) -> str:
@@ -175,7 +176,7 @@ def baseline(row: str) -> str:
     return "raw hook, empty" if "empty" in row or "counted" in row else "raw hook, two arguments"
 
 
-def measure(arch: str, hits: int, rounds: int, others: list[int]) -> None:
+def measure(arch: str, hits: int, rounds: int, others: list[int], markdown: bool = False) -> None:
     """Run and print one architecture's table."""
     b = Bench(arch, hits)
     times: dict[str, list[float]] = {}
@@ -185,19 +186,33 @@ def measure(arch: str, hits: int, rounds: int, others: list[int]) -> None:
                 b.m.call("loop", 100, 7)
                 times.setdefault(name, []).append(b.once())
     bare = statistics.median(times["bare"])
-    print(f"\n{arch}: {hits} hits, {rounds} rounds; bare loop {bare / hits * 1e9:.1f} ns per iteration")
-    print(f"{'row':52} {'ns/hit':>8} {'ratio':>7}  to")
+    title = f"{arch}: {hits} hits, {rounds} rounds; bare loop {bare / hits * 1e9:.1f} ns per iteration"
+    line = print_markdown if markdown else print_text
+    print(f"\n## {title}\n" if markdown else f"\n{title}")
+    line("row", "ns/hit", "ratio", "to")
+    if markdown:
+        print("|---|---|---|---|")
     for name, seen in times.items():
         if name == "bare":
             continue
         to = baseline(name)
         if to == "bare":
             ratio = statistics.median(t / base for t, base in zip(seen, times["bare"], strict=True))
-            print(f"{name:52} {'':8} {ratio:7.3f}  the bare loop")
+            line(name, "", f"{ratio:.3f}", "the bare loop")
             continue
         cost = [(t - bare) / hits for t in seen]
         ratio = statistics.median(c / ((r - bare) / hits) for c, r in zip(cost, times[to], strict=True))
-        print(f"{name:52} {statistics.median(cost) * 1e9:8.0f} {ratio:7.2f}  {to}")
+        line(name, f"{statistics.median(cost) * 1e9:.0f}", f"{ratio:.2f}", to)
+
+
+def print_text(row: str, cost: str, ratio: str, to: str) -> None:
+    """A line for people."""
+    print(f"{row:52} {cost:>8} {ratio:>7}  {to}")
+
+
+def print_markdown(row: str, cost: str, ratio: str, to: str) -> None:
+    """A line for docs/cost.md."""
+    print(f"| {row} | {cost} | {ratio} | {to} |")
 
 
 def registration(arch: str, count: int) -> None:
@@ -229,10 +244,13 @@ def main() -> None:
     parser.add_argument("--hits", type=int, default=20000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--probes", default="1,1000,10000", help="numbers of other probes")
+    parser.add_argument("--markdown", action="store_true", help="print tables as Markdown")
     options = parser.parse_args()
+    if options.markdown:
+        print("# What a hit costs\n\nPrinted by `python benchmarks/hit_cost.py --markdown`; trust the ratios, not the nanoseconds.")
     others = [int(n) for n in options.probes.split(",") if n]
     for arch in options.arch or sorted(SUBJECTS):
-        measure(arch, options.hits, options.rounds, others)
+        measure(arch, options.hits, options.rounds, others, options.markdown)
     for arch in options.arch or sorted(SUBJECTS):
         registration(arch, max(others, default=1000))
 

@@ -63,8 +63,8 @@ class Engine:
         self.handle = ctypes.c_void_p(uc._uch.value)
         self.version = unicorn.__version__
         self._contexts: list[ctypes.c_void_p] = []
-        #: a translation that ends in a breakpoint is recorded without it: look for one that ends where the breakpoint starts
-        self.traps_unrecorded = False
+        #: a translation that ends in an undefined instruction is recorded without it: look for one that ends where that starts
+        self.undefined_unrecorded = False
         #: readers and writers of registers that the engine's own contexts lack
         self.beside: list[tuple[Callable[[], int], Callable[[int], None]]] = []
         self._values: dict[int | None, list[int]] = {}  # context -> values of those registers
@@ -133,9 +133,9 @@ class Engine:
 
     def drop_translations(self, start: int, end: int) -> None:
         """Forget translated code that touches [start, end)."""
-        if self.traps_unrecorded and start % PAGE:
+        if self.undefined_unrecorded and start % PAGE:
             start -= 1
-        elif self.traps_unrecorded and self.read(start - 1, 1):  # where a page is not mapped the engine drops nothing, or worse
+        elif self.undefined_unrecorded and self.read(start - 1, 1):  # where a page is not mapped the engine drops nothing, or worse
             self.uc.ctl_remove_cache(start - 1, start)
         self.uc.ctl_remove_cache(start, min(end, (1 << 64) - 1))
 

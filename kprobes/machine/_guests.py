@@ -68,7 +68,7 @@ class Guest:
     fault_bias: Mapping[int, int] = field(factory=dict)
     #: interrupt number of a system call -> what to add to the engine's pc to go on behind it; others go on at the instruction
     call_skip: Mapping[int, int] = field(factory=dict)
-    traps_unrecorded: bool = False  #: a translation that ends in a breakpoint is recorded without it
+    undefined_unrecorded: bool = False  #: a translation that ends in an undefined instruction is recorded without it
     #: runs under the virtual TLB (setup() switches it on): the machine fills it
     virtual_tlb: bool = False
     text_writable: bool = False  #: code executes only in pages that can be written
@@ -101,7 +101,8 @@ def _riscv(mode: int) -> Guest:
 
     return Guest(uc_arch=unicorn.UC_ARCH_RISCV, uc_mode=mode, constants=riscv_const, prefix="RISCV", channel=INTR, number=2, pc_bias=4, plain_pc=True,
                  traps=Traps(probe={2: trap, 4: trap}, end={0: trap}), setup=enable_fpu, undefined=frozenset({2}),
-                 fault_bias=dict.fromkeys(range(24), 4), call_skip={8: 0}, unaligned={4: "read", 6: "write"}, outside_context=("fflags",))
+                 fault_bias=dict.fromkeys(range(24), 4), call_skip={8: 0}, unaligned={4: "read", 6: "write"}, outside_context=("fflags",),
+                 undefined_unrecorded=True)
 
 
 def _mips(mode: int, model: int, status: int, *, r6: bool = False) -> Guest:
@@ -151,7 +152,8 @@ def _ppc(wide: bool, msr: int) -> Guest:
 
 
 def _s390x() -> Guest:
-    """Under the virtual TLB a store that fails does not end MVC, STAM and others; the CPU's own TLB is exact, but does not tell a
+    """A translation that ends in 0002 is recorded without it, and at the start of a page it fails before any CODE hook is called: so
+    SVC with a number that Linux has never served is the breakpoint. Under the virtual TLB a store that fails does not end MVC, STAM and others; the CPU's own TLB is exact, but does not tell a
     failed access from an undefined instruction, and executes nothing in pages that cannot be written."""
 
     def set_up(engine: Engine) -> None:
@@ -159,9 +161,10 @@ def _s390x() -> Guest:
         control = s390x_const.UC_S390X_REG_CR0
         engine.uc.reg_write(control, engine.uc.reg_read(control) | 0x60000)  # FPC and vector instructions
 
-    return Guest(uc_arch=unicorn.UC_ARCH_S390X, uc_mode=unicorn.UC_MODE_BIG_ENDIAN, constants=s390x_const, prefix="S390X", channel=INTR, number=3,
+    return Guest(uc_arch=unicorn.UC_ARCH_S390X, uc_mode=unicorn.UC_MODE_BIG_ENDIAN, constants=s390x_const, prefix="S390X", channel=INTR, number=2,
+                 traps=Traps(probe={2: bytes.fromhex("0a89")}, end={0: bytes.fromhex("0a89")}),
                  plain_pc=True, registers={f"v{n}_low": f"F{n}_HI" for n in range(32)}, setup=set_up, undefined=frozenset({3}), call_skip={2: 2},
-                 traps_unrecorded=True, ambiguous=frozenset({3}), text_writable=True,
+                 undefined_unrecorded=True, ambiguous=frozenset({3}), text_writable=True,
                  reported_twice=lambda code: code[0] == 0x44 or (code[0] == 0xC6 and code[1] & 15 == 0))  # EX, EXRL
 
 

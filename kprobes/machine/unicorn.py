@@ -109,7 +109,7 @@ class UnicornMachine:
         self._heap = Heap(self._map_anywhere, self._unmap)
         self._exit = 0
         self._regs = self._make_regs()
-        self._engine.traps_unrecorded = guest.traps_unrecorded
+        self._engine.undefined_unrecorded = guest.undefined_unrecorded
         self._engine.beside = [self._access(name) for name in guest.outside_context]
         if guest.context is not None:
             self._engine.beside.append(guest.context(self._engine))
