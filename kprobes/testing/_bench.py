@@ -152,7 +152,10 @@ class Bench:
                     here = f"{where}, state {number}{', post_handler' if post else ''}"
                     if self._aliased(before, after):
                         continue
-                    out += self._compare(before, after, insn, here) + self._handlers(watcher, state, before, insn, post, here)
+                    found = self._compare(before, after, insn, here)
+                    if found and insn.simulate is None and self._reads_breakpoint(probe, state, before, insn):
+                        continue
+                    out += found + self._handlers(watcher, state, before, insn, post, here)
                     self.tally.runs += 1
         finally:
             self._kprobes.unregister_kprobe(probe)
@@ -219,14 +222,17 @@ class Bench:
 
     def _shoot(self, state: State, insn: Insn, probed: bool) -> _Shot:
         """One run from home until the guest lands, faults, or is back at home."""
-        machine = self.machine
         bound = None
         if self._is_loop(state):
             # Only an engine hook ends a branch to itself; natively that hook sees the delay slot as well.
-            pairs = bool(machine._guest.settle)  # the engine's hook takes a branch and its delay slot for one
+            pairs = bool(self.machine._guest.settle)  # the engine's hook takes a branch and its delay slot for one
             bound = 2 if insn.delay_slot and not pairs and not probed and not isinstance(state.target, Annul) else 1
+        return self._run(state, self.home | self._scenery.mode, bound)
+
+    def _run(self, state: State, target: int, bound: int | None) -> _Shot:
+        machine = self.machine
         state.thaw()
-        machine.regs.go(self.home | self._scenery.mode)
+        machine.regs.go(target)
         with self._watch:
             end = _ending(lambda: machine.run(max_insns=bound))
         after = registers(machine.regs)
@@ -235,6 +241,18 @@ class Bench:
         if shot.data is not None or shot.code is not None:
             self._repair()
         return shot
+
+    def _reads_breakpoint(self, probe: Kprobe, state: State, plain: _Shot, insn: Insn) -> bool:
+        """True where the instruction, run in its slot without any hit, does as it should, but not if it sees the breakpoint."""
+        assert probe._point is not None
+        slot, patches = probe._point.slot_target, [(p.addr, p.new, p.old) for p in self._kprobes._text.patches]
+        seeing = self._run(state, slot, None)
+        for addr, _, old in patches:
+            self.machine.patch(addr, old)
+        unseeing = self._run(state, slot, None)
+        for addr, new, _ in patches:
+            self.machine.patch(addr, new)
+        return bool(self._compare(seeing, unseeing, insn, "")) and not self._compare(plain, unseeing, insn, "")
 
     def _is_loop(self, state: State) -> bool:
         """True for a branch to itself."""

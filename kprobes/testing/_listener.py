@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..machine._base import Fault
+from ..machine._base import Fault, Sink
 from ..regs import Regs
 
 
@@ -58,7 +58,8 @@ class Scene:
         self.mode = min(self.arch.traps.end)
         self.trap = self.arch.end_bytes(self.mode)
         self.listener = Listener()
-        machine.report_to(self.listener)
+        sink: Sink = self.listener  # nothing of the protocol is missing
+        machine.report_to(sink)
         self.page = machine.map_code()
         machine.patch(self.page, (self.trap * (machine.page_size // len(self.trap) + 1))[: machine.page_size])
         step = max(16, 4 * len(self.trap))

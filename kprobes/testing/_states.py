@@ -44,6 +44,11 @@ class Spy:
         self.read_memory.append((addr, addr + (size or self._regs.arch.bits // 8)))
         return self._regs.word(addr, size)
 
+    def read(self, addr: int, size: int) -> bytes:
+        """See Regs."""
+        self.read_memory.append((addr, addr + size))
+        return self._regs.read(addr, size)
+
     @property
     def flags(self) -> int:
         """See Regs."""
