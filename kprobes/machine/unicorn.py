@@ -26,7 +26,7 @@ from . import _engine, _loader
 from ._base import Fault, Sink
 from ._blocks import Block, Blocks
 from ._counters import Counters, host_function
-from ._cpustate import Cell, find_cells
+from ._cpustate import find_cells
 from ._engine import CALL, CODE, DIRECT, ERRORS, INTR, INVALID, MEM, TLB, Engine
 from ._guests import GUESTS, Guest
 from ._guests import INTR as BY_INTERRUPT
