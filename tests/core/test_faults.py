@@ -277,6 +277,29 @@ def test_a_simulated_instruction_that_faults(post: bool, optimize: bool) -> None
         assert (p.nhit, p.nmissed) == (3, 0)
 
 
+@pytest.mark.parametrize("optimize", [False, True])
+def test_a_missed_simulated_instructions_fault_asks_nobody(optimize: bool) -> None:
+    """Neither its own probe nor the one whose handler made the guest call."""
+    m = unicorn_machine("x86_64", f="jmp qword ptr [rdi]", g="lea rax, [rdi + 1]; ret")
+    asked: list[str] = []
+    with Kprobes(m) as k:
+        def pre(p: Kprobe, regs: Any) -> None:
+            with pytest.raises(GuestFault) as raised:
+                m.call("f", 0x3000)
+            asked.append(f"fault at {raised.value.symbol}")
+
+        inner = Kprobe(symbol_name="f", pre_handler=lambda p, regs: None, fault_handler=lambda *_: asked.append("inner") or 0, optimize=optimize)
+        outer = Kprobe(symbol_name="g", pre_handler=pre, fault_handler=lambda *_: asked.append("outer") or 0)
+        k.register_kprobes([inner, outer])
+        k.flush_optimizer()
+        for n in range(2):
+            assert m.call("g", 4) == 5
+            assert asked == ["fault at f+0x0"]
+            asked.clear()
+            assert (inner.nhit, inner.nmissed, outer.nhit) == (0, n + 1, n + 1)
+            assert k.idle
+
+
 def test_a_simulated_instruction_whose_fault_is_skipped() -> None:
     m = unicorn_machine("x86_64", f="jmp qword ptr [rdi]; nop; mov eax, 5; ret")
     with Kprobes(m) as k:
