@@ -45,12 +45,14 @@ class Regs:
         "_bias",
         "_live_pc",
         "_load",
+        "_load_word",
         "_mask",
         "_order",
         "_pc",
         "_read",
         "_read_sp",
         "_store",
+        "_store_word",
         "_strip",
         "_target",
         "_word",
@@ -72,6 +74,8 @@ class Regs:
         #: (regs, address) -> the return address behind a trampoline; the return probes install theirs here.
         self.true_return: Callable[[Regs, int], int] | None = None
         self._load, self._store, self._mask = machine.read, machine.write, arch.mask
+        self._load_word: Callable[[int], int] | None = getattr(machine, "load_word", None)
+        self._store_word: Callable[[int, int], None] | None = getattr(machine, "store_word", None)
         self._order = arch.order.value
         self._word = arch.bits // 8
         #: pc as shown while a report lasts (None: ask the engine), and the target the engine has yet to be sent to.
@@ -205,10 +209,15 @@ class Regs:
 
     def word(self, addr: int, size: int = 0) -> int:
         """Unsigned integer of `size` bytes (default: one word) at guest address `addr`, in the guest's byte order."""
+        if not size and self._load_word is not None:
+            return self._load_word(addr & self._mask)
         return int.from_bytes(self._load(addr & self._mask, size or self._word), self._order)
 
     def set_word(self, addr: int, value: int, size: int = 0) -> None:
         """Store an integer of `size` bytes (default: one word) at guest address `addr`."""
+        if not size and self._store_word is not None:
+            self._store_word(addr & self._mask, value & self._mask)
+            return
         size = size or self._word
         self._store(addr & self._mask, (value & (1 << 8 * size) - 1).to_bytes(size, self._order))
 

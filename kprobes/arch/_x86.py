@@ -426,7 +426,7 @@ def jump(bits: int) -> Jump:
 
 def linkage(pushed: int) -> Linkage:
     """CALL pushes the return address; after RET it still stands below the stack pointer."""
-    return Linkage(get=lambda regs: regs.stack(0), set=lambda regs, target: regs.set_word(regs.sp, target),
+    return Linkage(get=lambda regs: regs.word(regs.sp), set=lambda regs, target: regs.set_word(regs.sp, target),
                    restore=lambda regs, sp, target: regs.set_word(sp, target), pushed=pushed, back=b"\xc3")
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from attrs import evolve
 
+from ..errors import GuestFault
 from ..regs import Regs
 from ._base import Abi, Arch, Atomic, Entry, Frame, Insn, Jump, Linkage, Order, Registers, Traps, displacement, signed
 from ._decode import DecodeTable, Row, fixed_width
@@ -233,7 +234,10 @@ def jump(frm: int, to: int) -> bytes:
 
 def code_address(addr: int, read: Callable[[int, int], bytes]) -> Entry:
     """A function that starts with BTI (any of its four forms) may be entered behind it, where PACIASP then stands."""
-    first = int.from_bytes(read(addr, 4), "little")
+    try:
+        first = int.from_bytes(read(addr, 4), "little")
+    except GuestFault:  # nothing is there: the guest finds out when it gets there
+        first = 0
     return Entry(addr=addr, entries=(0, 4) if first & ~0xC0 == 0xD503241F else (0,))
 
 

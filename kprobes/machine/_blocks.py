@@ -10,16 +10,24 @@ from attrs import frozen
 
 @frozen(eq=False)
 class Block:
-    """A mapped stretch of guest memory and the host memory beneath it."""
+    """A mapped stretch of guest memory and the host memory beneath it.
+
+    Attributes:
+        view: its bytes. words: the same as aligned words of `width` bytes, in the host's byte order. code: it may be executed.
+    """
 
     start: int
     end: int
     view: memoryview
+    words: memoryview
+    width: int
+    code: bool
 
     @classmethod
-    def make(cls, start: int, size: int) -> Block:
-        """Zeroed host memory for [start, start + size)."""
-        return cls(start, start + size, memoryview(mmap.mmap(-1, size)))
+    def make(cls, start: int, size: int, width: int, code: bool) -> Block:
+        """Zeroed host memory for [start, start + size), of words of 4 or 8 bytes."""
+        view = memoryview(mmap.mmap(-1, size))
+        return cls(start, start + size, view, view.cast("Q" if width == 8 else "I"), width, code)
 
     @property
     def host(self) -> int:
@@ -27,7 +35,7 @@ class Block:
         return ctypes.addressof(ctypes.c_char.from_buffer(self.view))
 
 
-_NOWHERE = Block(1, 0, memoryview(b""))
+_NOWHERE = Block(1, 0, memoryview(b""), memoryview(b""), 1, False)
 
 
 class Blocks:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -106,6 +107,7 @@ class UnicornMachine:
         self._abandoned: Any = None
         self._executable: dict[int, bool] = {}  # page -> may execute; forgotten whenever mappings may have changed
         self._blocks = Blocks()
+        self._host_order = self.arch.order.value == sys.byteorder
         self._heap = Heap(self._map_anywhere, self._unmap)
         self._exit = 0
         self._regs = self._make_regs()
@@ -252,6 +254,22 @@ class UnicornMachine:
         if data and self._is_code(addr):
             self._engine.drop_translations(addr, addr + len(data))
 
+    def load_word(self, addr: int) -> int:
+        """The word at `addr`, in the guest's byte order: read() for what handlers read most, the stack."""
+        block = self._blocks.last
+        if self._host_order and block.start <= addr and addr + block.width <= block.end and not addr & block.width - 1:
+            return int(block.words[(addr - block.start) // block.width])
+        return int.from_bytes(self.read(addr, self.arch.bits // 8), self.arch.order.value)
+
+    def store_word(self, addr: int, value: int) -> None:
+        """Put a word, already cut to its width, at `addr`: write() for what return probes write most, the stack."""
+        block = self._blocks.last
+        if (self._host_order and not block.code and block.start <= addr and addr + block.width <= block.end
+                and not addr & block.width - 1):
+            block.words[(addr - block.start) // block.width] = value
+        else:
+            self.write(addr, value.to_bytes(self.arch.bits // 8, self.arch.order.value))
+
     def patch(self, addr: int, code: bytes) -> None:
         """Replace code; stale translations are dropped."""
         if not self._engine.write(addr, code):
@@ -264,7 +282,9 @@ class UnicornMachine:
 
     def alloc(self, size: int) -> int:
         """Guest memory, zeroed, 16-byte aligned; its address. NoMemory where there is no room."""
-        return self._heap.alloc(size)
+        block = self._heap.alloc(size)
+        self.write(block, bytes(size))  # it may have been used before
+        return block
 
     def free(self, addr: int) -> None:
         """Give alloc()ed memory back; GuestFault for any other address."""
@@ -324,7 +344,7 @@ class UnicornMachine:
         if self._guest.text_writable and perms & const.UC_PROT_EXEC:
             perms |= const.UC_PROT_WRITE
         try:
-            block = Block.make(addr, size)
+            block = Block.make(addr, size, self.arch.bits // 8, bool(perms & const.UC_PROT_EXEC))
             self.uc.mem_map_ptr(addr, size, perms, block.host)
             self._blocks.add(block)
         except (unicorn.UcError, ctypes.ArgumentError, OSError, ValueError, OverflowError) as error:
@@ -641,7 +661,8 @@ class UnicornMachine:
             home = pc = self._seen_before if self._sink is not None and self._sink.ours(self._seen) else self._seen
             if self._owned:
                 self._write_pc(home)
-        if self.interrupt_handler is not None:
+        strayed = (self._sink is not None and self._sink.ours(stub)) or stub & -self.page_size == self._exit  # no system call of the guest's
+        if self.interrupt_handler is not None and not strayed:
             ahead = pc + self._guest.call_skip.get(number, -biases.get(number, 0))
             self._regs.at(ahead)
             if self.interrupt_handler(self._regs, number):
@@ -1010,8 +1031,10 @@ class UnicornMachine:
         if max_insns is not None and max_insns > SINGLE_STEP and not self._guest.counts_insns:
             raise Unsupported(f"this engine cannot count {self.arch.name} instructions beyond a jump", hint="bound the run with timeout=")
         done = threading.Event()
+        timer = None
         if timeout is not None:
-            threading.Thread(target=self._expire, args=(done, timeout), daemon=True, name="kprobes-timeout").start()
+            timer = threading.Thread(target=self._expire, args=(done, timeout), daemon=True, name="kprobes-timeout")
+            timer.start()
         if max_insns is not None:
             self._bounds.append(max_insns)
             self._install_bound_hook()
@@ -1021,6 +1044,8 @@ class UnicornMachine:
             yield
         finally:
             done.set()
+            if timer is not None:
+                timer.join()  # or its stop would reach the next run
             if max_insns is not None:
                 if self._sink is not None:
                     self._sink.exact(False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -127,28 +127,32 @@ class Bench:
             self._scenery.turn_landings(states_)
         mapped = self._scenery.map_targets(states_) if self._mapped_targets else []
         try:
-            pairs = [(s, self._shoot(s, insn, probed=False)) for s in states_]
-            return self._with_probe([pair for pair in pairs if self._scenery.is_whole(pair[1].code, insn.size)], insn, where)
+            plain = []
+            for number, state in enumerate(states_):
+                shot = self._shoot(state, insn, number, probed=False)
+                if self._scenery.is_whole(shot.code, insn.size):
+                    plain.append((number, state, shot))
+            return self._with_probe(plain, insn, where)
         finally:
             self._freezer.forget()
             for page in mapped:
                 self.machine.unmap_code(page)
 
-    def _with_probe(self, pairs: list[tuple[State, _Shot]], insn: Insn, where: str) -> list[Difference]:
+    def _with_probe(self, plain: list[tuple[int, State, _Shot]], insn: Insn, where: str) -> list[Difference]:
         out: list[Difference] = []
         watcher = Watcher()
         probe = Kprobe(addr=self.home | self._scenery.mode, pre_handler=watcher.pre)
         self._kprobes.register_kprobe(probe)
-        if any(self._is_loop(state) for state, _ in pairs):
+        if any(self._is_loop(state) for _, state, _ in plain):
             self._kprobes.flush_optimizer()  # so that a bounded run meets the probepoint in its last form
         try:
             for post in (False, True):
                 probe.post_handler = watcher.post if post else None
-                for number, (state, before) in enumerate(pairs):
+                for number, state, before in plain:
                     watcher.clear(values=number == 0)
                     self.tally.optimized += probe.optimized
                     self.tally.boosted += probe.boosted and not probe.optimized
-                    after = self._shoot(state, insn, probed=True)
+                    after = self._shoot(state, insn, number, probed=True)
                     here = f"{where}, state {number}{', post_handler' if post else ''}"
                     if self._aliased(before, after):
                         continue
@@ -184,14 +188,14 @@ class Bench:
         self._usual()
         self._states.randomize(rng)
         _, spy = self._rehearse(insn)
-        choice: Sequence[dict[str, int] | None] = [None] * (count if insn.simulate is None else 3 * count)
+        special = self._states.special(spy.read_names)
+        choice: list[dict[str, int]] = [{}] * count if insn.simulate is None else [*special, *[{}] * (2 * count)]
         if all_flags and self.file.flags.keys() & spy.read_names:
-            choice = self._states.flag_states(rng)
-            choice = [*choice, *choice][: max(len(choice), 3 * count)]
+            choice += self._states.flag_states(rng)
         out = []
-        for flags in choice:
+        for values in choice:
             self._usual()
-            self._states.randomize(rng, flags, landing=insn.simulate is not None)
+            self._states.randomize(rng, values, landing=insn.simulate is not None)
             if self._arch.mode_bits:
                 self.machine._write_pc(self.home | self._scenery.mode)  # the flags show the mode as well
             before = registers(self.machine.regs)
@@ -220,8 +224,9 @@ class Bench:
 
     # --- running it
 
-    def _shoot(self, state: State, insn: Insn, probed: bool) -> _Shot:
-        """One run from home until the guest lands, faults, or is back at home."""
+    def _shoot(self, state: State, insn: Insn, number: int, probed: bool) -> _Shot:
+        """One run from home until the guest lands, faults, or is back at home. number: the state's, which chooses the noise."""
+        self._scenery.vary(number)
         bound = None
         if self._is_loop(state):
             # Only an engine hook ends a branch to itself; natively that hook sees the delay slot as well.

@@ -30,6 +30,7 @@ class Scenery:
         self._noise = random.Random(seed).randbytes(SCENE)
         self.home, self.mode = BASE + SCENE // 2, 0
         self.image = b""
+        self._variants: list[bytes] = []
         self._name_homes()
 
     def pads(self, mode: int, size: int) -> bytes:
@@ -48,7 +49,19 @@ class Scenery:
         landing = self._arch.end_bytes(mode)  # no more than one: what follows is for pc-relative operands to miss
         image[start : start + len(code) + len(landing)] = code + landing
         self.image = bytes(image)
+        self._variants = [self.image, self._inverted(start, len(code) + len(landing))] if noise else []
         self._machine.patch(BASE, self.image)
+
+    def _inverted(self, start: int, size: int) -> bytes:
+        """The image with every bit of the noise turned, the instruction and its landing apart."""
+        turned = self.image[:SCENE] + bytes(byte ^ 0xFF for byte in self.image[SCENE:])
+        return turned[:start] + self.image[start : start + size] + turned[start + size :]
+
+    def vary(self, number: int) -> None:
+        """Noise, or its inverse, by turns."""
+        if self._variants:
+            self.image = self._variants[number % 2]
+            self.repair()
 
     def _name_homes(self) -> None:
         """The homes are functions of the mode in use."""

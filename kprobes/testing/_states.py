@@ -139,15 +139,24 @@ class States:
         self._width = {name: table.widths.get(name, regs.arch.bits) for name in self._names}
         self._usual = {name: regs[name] for name in flags}
 
-    def randomize(self, rng: random.Random, flags: Mapping[str, int] | None = None, *, landing: bool = True) -> None:
-        """Put a random state into the registers. flags: the flag registers' values instead. landing: places to jump to, too."""
+    def randomize(self, rng: random.Random, values: Mapping[str, int] | None = None, *, landing: bool = True) -> None:
+        """Put a random state into the registers. values: what some of them hold instead. landing: places to jump to, too."""
         for name in self._names:
             self._regs[name] = self._value(rng, self._width[name], landing)
         start, end = self._data
         middle = (start + end) // 2
         self._regs.sp = middle + rng.randrange(-64, 64) * 16
-        for name, value in (flags or self._random_flags(rng)).items():
+        for name, value in {**self._random_flags(rng), **(values or {})}.items():
             self._regs[name] = value
+
+    def special(self, names: set[str]) -> list[dict[str, int]]:
+        """States in which one of these registers holds a value that decides something: 0, 1, only high or low bits, a sign."""
+        out = []
+        for name in sorted(names & set(self._names)):
+            width = self._width[name]
+            values = {0, 1, 1 << width - 1, (1 << width) - 1, 1 << width // 2, (1 << width // 2) - 1, 1 << width // 2 - 1}
+            out += [{name: value} for value in sorted(values)] if width <= self._regs.arch.bits else []
+        return out
 
     def flag_states(self, rng: random.Random) -> list[dict[str, int]]:
         """Every combination of the condition flags; a random choice of MAX_FLAG_STATES where there are more."""
