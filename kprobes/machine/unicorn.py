@@ -94,6 +94,7 @@ class UnicornMachine:
         self._again = False  # an instruction that failed is executed once more, only to learn why
         self._why_stopped = ""
         self._inner_stop = False
+        self._timed_out = 0  # depth of the run whose time is up
         self._bounds: list[int] = []
         self._hooks: list[int] = []
         self._bound_hook: int | None = None
@@ -982,6 +983,7 @@ class UnicornMachine:
                 pc = self._read_pc()
                 target = self._fault(pc, self._engine_fault(error, pc))
             elif self._why_stopped:
+                self._inner_stop = self._depth > 1  # the engine has stopped the outer runs, too
                 self._come_to_rest()
                 return
             elif self._inner_stop:
@@ -1019,8 +1021,8 @@ class UnicornMachine:
         if reason == "interrupt" or (reason == "stop" and self._depth == 1):
             self._why_stopped = "interrupt" if reason == "interrupt" and self._depth > 1 else ""
             return
-        if self._depth > 1 and reason == "timeout":
-            self._why_stopped = reason
+        if reason == "timeout" and self._timed_out < self._depth:
+            self._why_stopped = reason  # it is an outer run's time that is up
         raise GuestTimeout({"stop": "stopped", "timeout": "the time is up", "max_insns": "max_insns instructions are executed"}[reason],
                            pc=self._read_pc())
 
@@ -1033,7 +1035,7 @@ class UnicornMachine:
         done = threading.Event()
         timer = None
         if timeout is not None:
-            timer = threading.Thread(target=self._expire, args=(done, timeout), daemon=True, name="kprobes-timeout")
+            timer = threading.Thread(target=self._expire, args=(done, timeout, self._depth), daemon=True, name="kprobes-timeout")
             timer.start()
         if max_insns is not None:
             self._bounds.append(max_insns)
@@ -1053,9 +1055,10 @@ class UnicornMachine:
                 if self._depth == 1:
                     self._remove_bound_hook()
 
-    def _expire(self, done: threading.Event, seconds: float) -> None:
+    def _expire(self, done: threading.Event, seconds: float, depth: int) -> None:
         if done.wait(seconds):
             return
+        self._timed_out = depth
         while not done.wait(0.005):  # a stop before the engine has started is lost, so repeat it
             self._why_stopped = "timeout"
             self._disturbed = True
