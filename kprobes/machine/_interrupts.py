@@ -22,13 +22,14 @@ class _Watcher:
         self._read, self.write = os.pipe()
         os.set_blocking(self.write, False)
         self.stop: Callable[[], None] | None = None
+        self.lock = threading.Lock()  # held while stop runs: it must not reach beyond its own run
         threading.Thread(target=self._watch, daemon=True, name="kprobes-sigint").start()
 
     def _watch(self) -> None:
         while os.read(self._read, 1):
-            stop = self.stop
-            if stop is not None:
-                stop()
+            with self.lock:
+                if self.stop is not None:
+                    self.stop()
 
 
 _watcher: _Watcher | None = None
@@ -62,4 +63,5 @@ def interruptible(stop: Callable[[], None]) -> Iterator[Callable[[], bool]]:
     finally:
         signal.signal(signal.SIGINT, usual)
         signal.set_wakeup_fd(old)
-        _watcher.stop = None
+        with _watcher.lock:
+            _watcher.stop = None

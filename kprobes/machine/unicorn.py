@@ -94,6 +94,7 @@ class UnicornMachine:
         self._again = False  # an instruction that failed is executed once more, only to learn why
         self._why_stopped = ""
         self._inner_stop = False
+        self._rested = False  # the last run came to rest because of a Ctrl-C
         self._timed_out = 0  # depth of the run whose time is up
         self._bounds: list[int] = []
         self._hooks: list[int] = []
@@ -880,6 +881,8 @@ class UnicornMachine:
                 with interruptible(self._stop_for_sigint) as interrupted:
                     try:
                         self._loop(target, until)
+                        while self._rested and not interrupted():  # an earlier Ctrl-C's stop came late: not this run's business
+                            self._loop(self.arch.same_mode(self._regs, self._read_pc()), until)
                     finally:
                         if interrupted():
                             self._why_stopped = ""
@@ -963,6 +966,7 @@ class UnicornMachine:
 
     def _loop(self, target: int, until: int) -> None:
         """Run until `until`, resuming after handled faults and after stops that belonged to an inner run."""
+        self._rested = False
         while True:
             error = self._start(target, until & ~self.arch.mode_bits)
             if self._parked is not None:
@@ -1019,6 +1023,7 @@ class UnicornMachine:
             if error:
                 self._fault(self._read_pc(), self._engine_fault(error, self._read_pc()))
         if reason == "interrupt" or (reason == "stop" and self._depth == 1):
+            self._rested = reason == "interrupt"
             self._why_stopped = "interrupt" if reason == "interrupt" and self._depth > 1 else ""
             return
         if reason == "timeout" and self._timed_out < self._depth:

@@ -10,8 +10,9 @@ import pytest
 from arches import RUNNABLE, programs_of
 
 from kprobes import DIVERTED, GuestFault, GuestTimeout, Jprobe, Kprobe, Kprobes, Kretprobe, UnicornMachine, Unsupported
+from kprobes.arch._base import Atomic
 from kprobes.conformance import Conformance
-from kprobes.testing import Recorder, instructions
+from kprobes.testing import Recorder, functions, instructions
 
 pytestmark = pytest.mark.quick
 PAIRS = [pytest.param(arch, path, id=path.stem) for arch in RUNNABLE for path in programs_of(arch) if path.stem.endswith("-O2")]
@@ -19,6 +20,7 @@ ARGS = tuple(3 + 1000 * n for n in range(12))
 SUM = sum((n + 1) * value for n, value in enumerate(ARGS))
 MASK = 0xFFFFFFFF
 NOWHERE = 0x6660  # nothing is mapped there
+SHORTEST_PROMISE = 16  # instructions for which every architecture promises that an exclusive sequence makes progress
 
 
 class Guest:
@@ -251,6 +253,50 @@ def test_bounded_runs_stop_where_they_do_without_probes(guest: Guest) -> None:
         assert stops() == plain
         guest.kprobes.unregister_kprobes(probes)
     guest.proves("kprobe")
+
+
+@each_program
+def test_exception_leaves_a_consistent_guest(guest: Guest) -> None:
+    """What a handler raises leaves through call(), with pc at the probepoint wherever the handler had sent it; all goes on working."""
+    machine, armed = guest.machine, Kprobe(symbol_name="fib", pre_handler=lambda p, regs: None)
+    guest.kprobes.register_kprobe(armed)
+
+    def fail(p: Any, regs: Any) -> None:
+        regs.go(regs.return_address)
+        raise LookupError("mine")
+
+    for fields in ({"pre_handler": fail}, {"pre_handler": fail, "post_handler": lambda p, regs, flags: None}):
+        with guest.kprobes.kprobe("sum_of_12", **fields) as p:
+            for _ in range(2):
+                with pytest.raises(LookupError, match="mine") as raised:
+                    guest.sum()
+                assert "fail" in [entry.name for entry in raised.traceback]
+                assert machine.regs.pc == guest.entry() == p.address
+                assert guest.kprobes.idle
+        before = armed.nhit
+        assert (machine.call("fib", 1), armed.nhit - before, guest.sum()) == (1, 1, SUM)
+    guest.proves("kprobe")
+
+
+@each_program
+def test_nothing_is_probed_inside_an_exclusive_sequence(guest: Guest) -> None:
+    """Between a load-exclusive and its store a trap would break the sequence; before and behind it all is well."""
+    inside = found = 0
+    for symbol in functions(guest.machine):
+        accepted = {address & ~symbol.mode for address in instructions(guest.kprobes, symbol)}
+        opened = 0
+        for insn in guest.kprobes._survey.instructions(symbol):
+            if insn.atomic is Atomic.CLOSES:
+                opened = 0
+            elif opened and (opened := opened - 1):
+                inside += 1
+                assert insn.addr not in accepted, f"{insn.addr:#x} in {symbol.name}"
+            if insn.atomic is Atomic.OPENS:
+                opened, found = SHORTEST_PROMISE, found + 1
+                assert insn.addr not in accepted
+    if not found:
+        pytest.skip("no exclusive sequence in this program")
+    assert inside
 
 
 @each_program

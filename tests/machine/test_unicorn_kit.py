@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from arches import RUNNABLE
 
-from kprobes import UnicornMachine
+from kprobes import GuestFault, UnicornMachine
 from kprobes import arch as architectures
 from kprobes.conformance import Conformance
 from kprobes.machine.paper import PaperMachine
@@ -23,6 +23,16 @@ def test_unicorn(arch: str, conformance: Conformance) -> None:
         pytest.skip("no linkage")
     assert check_machine(lambda: UnicornMachine.from_code(bytes(0x1000), arch=arch, base=0x100000)) == []
     conformance(arch, "engine")
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "i386"])
+@pytest.mark.xfail(strict=True, reason="Unicorn never forgets an exception: the second division error counts as a double fault")
+def test_a_second_error_is_like_the_first(arch: str) -> None:
+    with UnicornMachine.from_code(bytes.fromhex("31c931c0f7f1"), arch=arch) as machine:  # xor ecx, ecx; xor eax, eax; div ecx
+        for _ in range(3):
+            with pytest.raises(GuestFault) as fault:
+                machine.run(0x10000)
+            assert (fault.value.access, fault.value.pc) == ("arithmetic", 0x10004)
 
 
 def test_paper() -> None:
