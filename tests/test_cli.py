@@ -213,9 +213,11 @@ def test_interrupt_is_status_130() -> None:
         assert process.stdout is not None and process.stderr is not None
         process.stdout.readline()  # the guest is running
         process.send_signal(signal.SIGINT)
-        process.stdout.read()
-        error = process.stderr.read()
-        assert process.wait(20) == 130
+        try:
+            _, error = process.communicate(timeout=60)
+        finally:
+            process.kill()
+        assert process.returncode == 130
     assert "kprobes: interrupted" in error and "Traceback" not in error
 
 

@@ -12,7 +12,9 @@ from arches import RUNNABLE, programs_of
 from kprobes import DIVERTED, GuestFault, GuestTimeout, Jprobe, Kprobe, Kprobes, Kretprobe, UnicornMachine, Unsupported
 from kprobes.arch._base import Atomic
 from kprobes.conformance import Conformance
-from kprobes.testing import Recorder, functions, instructions
+from kprobes.core.probe import Probe
+from kprobes.testing import Recorder, functions, instructions, kprobes_everywhere
+from kprobes.testing._difference import registers
 
 pytestmark = pytest.mark.quick
 PAIRS = [pytest.param(arch, path, id=path.stem) for arch in RUNNABLE for path in programs_of(arch) if path.stem.endswith("-O2")]
@@ -65,6 +67,16 @@ def guest(arch: str, path: Path, conformance: Conformance) -> Iterator[Guest]:
 
 
 each_program = pytest.mark.parametrize(("arch", "path"), PAIRS)
+
+
+def each_company(guest: Guest) -> Iterator[str]:
+    """While the probe under test is alone, beside another, beside one with a post_handler: each takes another way through a hit."""
+    neighbours = {"alone": [], "beside another": [Kprobe(symbol_name="sum_of_12", pre_handler=lambda p, regs: None)],
+                  "beside a post_handler": [Kprobe(symbol_name="sum_of_12", post_handler=lambda p, regs, flags: None)]}
+    for name, probes in neighbours.items():
+        guest.kprobes.register_kprobes(probes)
+        yield name
+        guest.kprobes.unregister_kprobes(probes)
 
 
 @each_program
@@ -265,8 +277,8 @@ def test_exception_leaves_a_consistent_guest(guest: Guest) -> None:
         regs.go(regs.return_address)
         raise LookupError("mine")
 
-    for fields in ({"pre_handler": fail}, {"pre_handler": fail, "post_handler": lambda p, regs, flags: None}):
-        with guest.kprobes.kprobe("sum_of_12", **fields) as p:
+    for others in each_company(guest):
+        with guest.kprobes.kprobe("sum_of_12", pre_handler=fail) as p:
             for _ in range(2):
                 with pytest.raises(LookupError, match="mine") as raised:
                     guest.sum()
@@ -274,7 +286,7 @@ def test_exception_leaves_a_consistent_guest(guest: Guest) -> None:
                 assert machine.regs.pc == guest.entry() == p.address
                 assert guest.kprobes.idle
         before = armed.nhit
-        assert (machine.call("fib", 1), armed.nhit - before, guest.sum()) == (1, 1, SUM)
+        assert (machine.call("fib", 1), armed.nhit - before, guest.sum()) == (1, 1, SUM), others
     guest.proves("kprobe")
 
 
@@ -314,7 +326,67 @@ def test_divert(guest: Guest) -> None:
     with guest.kprobes.kprobe("sum_of_12", pre_handler=replace, post_handler=log.post("never")) as p:
         assert guest.sum() == 4242
         assert (p.nhit, log.lines) == (1, [])
+    for others in each_company(guest):
+        with guest.kprobes.kprobe("sum_of_12", pre_handler=replace) as p:
+            assert [guest.sum(), guest.sum()] == [4242, 4242], others
+            assert (p.nhit, p.nmissed, guest.kprobes.idle) == (2, 0, True), others
     guest.proves("divert")
+
+
+@each_program
+def test_divert_by_pc(guest: Guest) -> None:
+    """regs.pc takes an address as it stands in a listing: the mode the CPU is in stays. Function for function."""
+    fib = guest.kprobes.check("fib").addr
+
+    def go_elsewhere(p: Any, regs: Any) -> int:
+        regs.set_arg(0, 7)
+        regs.pc = fib
+        return DIVERTED
+
+    with guest.kprobes.kprobe("sum_of_12", pre_handler=go_elsewhere):
+        assert guest.sum() == 13
+    guest.proves("divert")
+
+
+@each_program
+def test_a_changed_pc_alone_diverts_nothing(guest: Guest) -> None:
+    """Without DIVERTED what a pre_handler writes into regs.pc is ignored."""
+
+    def wander(p: Any, regs: Any) -> None:
+        regs.pc = p.address + 0x40
+
+    for others in each_company(guest):
+        with guest.kprobes.kprobe("sum_of_12", pre_handler=wander):
+            assert [guest.sum(), guest.sum()] == [SUM, SUM], others
+
+
+@each_program
+def test_registers_at_return(guest: Guest) -> None:
+    """A function leaves every register as it does without probes, the link register included."""
+    machine = guest.machine
+    assert guest.arch.abi is not None
+
+    def leave() -> dict[str, int]:
+        saved = registers(machine.regs)
+        for n in range(len(guest.arch.abi.args)):
+            machine.regs.set_arg(n, ARGS[n % 12])
+        machine.run("sum_of_12")
+        left = registers(machine.regs)
+        for name, value in saved.items():
+            if left[name] != value:
+                machine.regs[name] = value
+        return left
+
+    plain = leave()
+    assert leave() == plain, "not repeatable"
+    everywhere = kprobes_everywhere(guest.kprobes, [machine.symbols["sum_of_12"]], pre_handler=lambda p, regs: None)
+    posts: list[Probe] = [Kprobe(addr=p.addr, post_handler=lambda p, regs, flags: None) for p in everywhere]
+    returns: list[Probe] = [Kretprobe(symbol_name="sum_of_12", handler=lambda ri, regs: None) for _ in range(2)]
+    for probes in (everywhere, posts, returns[:1], returns, [*returns, *posts]):
+        guest.kprobes.register_all(probes)
+        assert [leave(), leave()] == [plain, plain]
+        guest.kprobes.unregister_all(probes)
+        assert leave() == plain
 
 
 @each_program
