@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.quick
 SUITE = '''
 import pytest
 
@@ -44,7 +43,7 @@ def _installed() -> bool:
     return any(e.value == "kprobes.conformance" for e in entry_points(group="pytest11"))
 
 
-@pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["one process", "xdist"])
+@pytest.mark.parametrize("options", [pytest.param((), id="one process", marks=pytest.mark.quick), pytest.param(("-n", "2"), id="xdist")])
 def test_json(tmp_path: Path, options: tuple[str, ...]) -> None:
     cells = json.loads(run(tmp_path, "matrix.json", *options))
     assert cells["toy"]["kprobe"] == {"proved": 12, "failed": 0}
