@@ -42,7 +42,7 @@ def place(machine: UnicornMachine, image: Image, base: int | None, *, main: bool
     machine._modules[image.name] = [(s.addr, s.memsz) for s in placed.segments] + imports.mapped
     machine._thread_local = machine._thread_local or image.tls
     for segment in placed.segments:
-        machine._map_segment(segment.addr, segment.memsz, segment.perms)
+        machine.map(segment.addr, segment.memsz, segment.perms)
         machine.write(segment.addr, segment.data)
     for copy in placed.copies:
         machine.write(copy.to, machine.read(copy.frm, copy.size))

@@ -7,9 +7,7 @@ every patch; pc is written with a single register write; nested runs end at thei
 
 from __future__ import annotations
 
-import ctypes
 import os
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,32 +18,30 @@ from unicorn import unicorn_const as const
 
 from .. import arch as architectures
 from ..arch._base import Arch
-from ..errors import AlreadyRegistered, GuestFault, GuestTimeout, NoMemory, ReentryError, Unsupported
-from ..regs import Regs, read_cstr
+from ..errors import AlreadyRegistered, GuestFault, GuestTimeout, ReentryError, Unsupported
+from ..regs import Regs
 from ..symbols import Symbol, Symbols
 from . import _engine, _loader
 from ._base import Fault, Sink
-from ._blocks import Block, Blocks
 from ._counters import Counters, host_function
-from ._cpustate import find_cells
-from ._engine import CALL, CODE, DIRECT, ERRORS, INTR, INVALID, MEM, TLB, Engine
+from ._engine import CALL, CODE, DIRECT, ERRORS, INTR, INVALID, MEM, TLB
 from ._guests import GUESTS, Guest
 from ._guests import INTR as BY_INTERRUPT
 from ._interrupts import interruptible
-from ._layout import Heap, find_gap
+from ._layout import find_gap
+from ._memory import IMAGE_BASE
+from ._processor import Processor
 from ._selftest import self_test
 
 Argument = int | bool | bytes | bytearray | str | None
-PAGE = 0x1000
 DIRECT_CALLS = 128  # bytes at the start of a call area whose call sites have their own hooks
 STACK_SIZE = 1 << 20
-IMAGE_BASE = 0x400000
 NEAR = 0x10000  # bytes from the thread pointer, either way, that count as thread-local
 SINGLE_STEP = 2  # instructions: one, or a branch and its delay slot
 MAX_DEPTH = 16  # nested runs; the engine dies at 64
 
 
-class UnicornMachine:
+class UnicornMachine(Processor):
     """A CPU, its memory and its symbols. Make one with load(), from_code() or attach(); a context manager.
 
     Attributes:
@@ -56,8 +52,6 @@ class UnicornMachine:
         uc: the unicorn.Uc beneath, for what this class does not offer.
     """
 
-    page_size = PAGE
-    cpus = 1
     image_base = IMAGE_BASE
     call_area = 1 << 16
     _dead = False  # see Guest.fetch_fault_kills
@@ -66,18 +60,10 @@ class UnicornMachine:
 
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest, *, owned: bool = True) -> None:
         """Use load(), from_code() or attach()."""
-        from attrs import evolve
-
-        self.uc = uc
-        self.arch = arch if guest.traps is None else evolve(arch, traps=guest.traps)
+        super().__init__(uc, arch, guest)
         self.symbols = Symbols()
-        self.cpu_task: Callable[[Regs], Any] | None = None
         self.interrupt_handler: Callable[[Regs, int], bool] | None = None
-        self._guest = guest
-        self.page_size = guest.page_size
         self._owned = owned
-        self._engine = Engine(uc)
-        self._sink: Sink | None = None
         self._trap: Callable[[Regs], bool] | None = None  # the sink's, looked up once
         self._services: dict[int, Callable[[Regs], None]] = {}  # the sink's
         self._failed_at: int | None = None  # the same, where the service raised
@@ -107,18 +93,7 @@ class UnicornMachine:
         self._thread_pointer = 0
         self._thread_local = False  # an image uses thread-local storage, which nobody has set up
         self._abandoned: Any = None
-        self._executable: dict[int, bool] = {}  # page -> may execute; forgotten whenever mappings may have changed
-        self._blocks = Blocks()
-        self._host_order = self.arch.order.value == sys.byteorder
-        self._heap = Heap(self._map_anywhere, self._unmap)
         self._exit = 0
-        self._regs = self._make_regs()
-        self._engine.undefined_unrecorded = guest.undefined_unrecorded
-        self._engine.beside = [self._access(name) for name in guest.outside_context]
-        if guest.context is not None:
-            self._engine.beside.append(guest.context(self._engine))
-        self._write_pc = self._engine.writer(self._register(self.arch.regs.pc), self.arch.bits)
-        self._read_pc = self._engine.reader(self._register(self.arch.regs.pc), self.arch.bits)
         self_test(guest, self.arch)
         if owned:
             if guest.setup is not None:
@@ -230,181 +205,6 @@ class UnicornMachine:
         for start, size in self._modules.pop(name):
             self.unmap(start, size)
         self.symbols.remove_module(name)
-
-    # --- memory
-
-    def read(self, addr: int, size: int) -> bytes:
-        """`size` bytes of guest memory as they are, breakpoints included; GuestFault where it is not mapped."""
-        block: Block | None = self._blocks.last
-        if block is None or addr < block.start or block.end < addr + size:
-            block = self._blocks.find(addr, size)
-        if block is not None:
-            at = addr - block.start
-            return block.view[at : at + size].tobytes()
-        data = self._engine.read(addr, size) if size > 0 else b""
-        if data is None:
-            raise GuestFault("memory is not mapped", address=addr, pc=self._regs.pc, access="read")
-        return data
-
-    def write(self, addr: int, data: bytes) -> None:
-        """Write guest memory, whatever its protection; GuestFault where it is not mapped."""
-        block = self._blocks.find(addr, len(data))
-        if block is not None:
-            block.view[addr - block.start : addr - block.start + len(data)] = data
-        elif data and not self._engine.write(addr, bytes(data)):
-            raise GuestFault("memory is not mapped", address=addr, pc=self._regs.pc, access="write")
-        if data and self._is_code(addr):
-            self._engine.drop_translations(addr, addr + len(data))
-
-    def load_word(self, addr: int) -> int:
-        """The word at `addr`, in the guest's byte order: read() for what handlers read most, the stack."""
-        block = self._blocks.last
-        if self._host_order and block.start <= addr and addr + block.width <= block.end and not addr & block.width - 1:
-            return int(block.words[(addr - block.start) // block.width])
-        return int.from_bytes(self.read(addr, self.arch.bits // 8), self.arch.order.value)
-
-    def store_word(self, addr: int, value: int) -> None:
-        """Put a word, already cut to its width, at `addr`: write() for what return probes write most, the stack."""
-        block = self._blocks.last
-        if (self._host_order and not block.code and block.start <= addr and addr + block.width <= block.end
-                and not addr & block.width - 1):
-            block.words[(addr - block.start) // block.width] = value
-        else:
-            self.write(addr, value.to_bytes(self.arch.bits // 8, self.arch.order.value))
-
-    def patch(self, addr: int, code: bytes) -> None:
-        """Replace code; stale translations are dropped."""
-        if not self._engine.write(addr, code):
-            raise GuestFault("memory is not mapped", address=addr, pc=self._regs.pc, access="write")
-        self._engine.drop_translations(addr, addr + len(code))
-
-    def read_cstr(self, addr: int, limit: int = 4096) -> bytes:
-        """Bytes up to the first NUL, at most `limit`."""
-        return read_cstr(self, addr, limit)
-
-    def alloc(self, size: int) -> int:
-        """Guest memory, zeroed, 16-byte aligned; its address. NoMemory where there is no room."""
-        block = self._heap.alloc(size)
-        self.write(block, bytes(size))  # it may have been used before
-        return block
-
-    def free(self, addr: int) -> None:
-        """Give alloc()ed memory back; GuestFault for any other address."""
-        self._heap.free(addr)
-
-    def executable(self, addr: int) -> bool:
-        """True where the guest may execute."""
-        self._executable.clear()
-        return self._is_code(addr)
-
-    def _is_code(self, addr: int) -> bool:
-        page = addr & -self.page_size
-        known = self._executable.get(page)
-        if known is None:
-            known = any(start <= addr <= end and perms & const.UC_PROT_EXEC for start, end, perms in self.uc.mem_regions())
-            self._executable[page] = known
-        return known
-
-    def _map_segment(self, addr: int, size: int, perms: str) -> None:
-        """Map a piece of an image with its own permissions."""
-        self.map(addr, size, perms)
-
-    def map(self, addr: int, size: int, perms: str = "rwx") -> None:
-        """Map zeroed guest memory; addr and size in whole pages, perms of "r", "w", "x". NoMemory where it cannot be mapped."""
-        bits = {"r": const.UC_PROT_READ, "w": const.UC_PROT_WRITE, "x": const.UC_PROT_EXEC}
-        self._map(addr, size, sum(bits[c] for c in set(perms) & set("rwx")))
-
-    def unmap(self, addr: int, size: int) -> None:
-        """Unmap guest memory; probes in it are GONE."""
-        if self._sink is not None:
-            self._sink.unloading(addr, addr + size)
-        self._unmap(addr, size)
-
-    def map_code(self, near: int | None = None) -> int:
-        """Map an executable page as close to `near` as there is room; NoMemory where there is none."""
-        page = find_gap(self._regions(), self.page_size, IMAGE_BASE if near is None else near, self.arch.bits, self.page_size)
-        self._map(page, self.page_size, const.UC_PROT_ALL)
-        return page
-
-    def unmap_code(self, page: int) -> None:
-        """Unmap a page from map_code()."""
-        self._unmap(page, self.page_size)
-
-    def _regions(self) -> list[tuple[int, int]]:
-        return sorted((start, end + 1) for start, end, _ in self.uc.mem_regions())
-
-    def _whole(self, size: int) -> int:
-        """In whole pages."""
-        return -(-size // self.page_size) * self.page_size
-
-    def _map(self, addr: int, size: int, perms: int) -> None:
-        size = self._whole(size)
-        self._executable.clear()
-        if self._guest.reach and addr + size > self._guest.reach:
-            raise NoMemory(f"cannot map {size:#x} bytes: this engine's {self.arch.name} guests reach addresses below {self._guest.reach:#x} only",
-                           address=addr, hint="choose another base")
-        if self._guest.text_writable and perms & const.UC_PROT_EXEC:
-            perms |= const.UC_PROT_WRITE
-        try:
-            block = Block.make(addr, size, self.arch.bits // 8, bool(perms & const.UC_PROT_EXEC))
-            self.uc.mem_map_ptr(addr, size, perms, block.host)
-            self._blocks.add(block)
-        except (unicorn.UcError, ctypes.ArgumentError, OSError, ValueError, OverflowError) as error:
-            raise NoMemory(f"cannot map {size:#x} bytes ({error})", address=addr, hint="choose another base") from None
-
-    def _map_anywhere(self, size: int) -> int:
-        addr = find_gap(self._regions(), self._whole(size), 0x10000000, self.arch.bits, self.page_size)
-        self._map(addr, size, const.UC_PROT_READ | const.UC_PROT_WRITE)
-        return addr
-
-    def _unmap(self, addr: int, size: int) -> None:
-        size = self._whole(size)
-        self._executable.clear()
-        self._engine.drop_translations(addr, addr + size)
-        self.uc.mem_unmap(addr, size)
-        self._blocks.remove(addr, addr + size)
-
-    def _write_filler(self, addr: int, size: int) -> None:
-        trap = self.arch.end_bytes(min(self.arch.traps.end))
-        self.patch(addr, (trap * (size // len(trap) + 1))[:size])
-
-    # --- registers
-
-    @property
-    def regs(self) -> Regs:
-        """The CPU's registers, live."""
-        return self._regs
-
-    @property
-    def cpu_regs(self) -> list[Regs]:
-        """Registers of every CPU."""
-        return [self._regs]
-
-    def _register(self, name: str) -> int:
-        constant = f"UC_{self._guest.prefix}_REG_{self._guest.registers.get(name, name.upper())}"
-        return int(getattr(self._guest.constants, constant))
-
-    def _access(self, name: str) -> tuple[Callable[[], int], Callable[[int], None]]:
-        """Reader and writer of a register, through the engine's API."""
-        number, bits = self._register(name), self.arch.regs.widths.get(name, self.arch.bits)
-        return self._engine.reader(number, bits), self._engine.writer(number, bits)
-
-    def _make_regs(self) -> Regs:
-        """Registers by the engine's API, and by their words in the engine where these are found to be true."""
-        table, engine, bits = self.arch.regs, self._engine, self.arch.bits
-        width = {name: table.widths.get(name, bits) for name in table.names}
-        number = {name: self._register(name) for name in table.names if name not in self._guest.hidden}
-        plain = {name: number[name] for name in number
-                 if width[name] == bits and name not in (table.flags, *self._guest.moving) and (name != table.pc or self._guest.plain_pc)}
-        self._cells = find_cells(engine, self.arch.name, plain, bits)
-        readers = {name: engine.reader(number[name], width[name]) for name in number}
-        writers = {name: engine.writer(number[name], width[name]) for name in number}
-        for name, find in self._guest.hidden.items():
-            readers[name], writers[name] = find(engine)
-        for name, cell in self._cells.items():
-            if name != table.pc:  # outside of a hook the engine's pc is written through the API
-                readers[name], writers[name] = cell.reader(), cell.writer()
-        return Regs(self, readers, writers)
 
     # --- reports
 

@@ -1,0 +1,66 @@
+"""The CPU's registers, by the engine's API and by their words in the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import unicorn
+
+from ..arch._base import Arch
+from ..regs import Regs
+from ._cpustate import find_cells
+from ._guests import Guest
+from ._memory import Memory
+
+
+class Processor(Memory):
+    """Memory and the CPU that works on it."""
+
+    cpus = 1
+
+    def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest) -> None:
+        super().__init__(uc, arch, guest)
+        self.cpu_task: Callable[[Regs], Any] | None = None
+        self._regs = self._make_regs()
+        self._write_pc = self._engine.writer(self._register(self.arch.regs.pc), self.arch.bits)
+        self._read_pc = self._engine.reader(self._register(self.arch.regs.pc), self.arch.bits)
+        self._engine.beside = [self._access(name) for name in guest.outside_context]
+        if guest.context is not None:
+            self._engine.beside.append(guest.context(self._engine))
+
+    @property
+    def regs(self) -> Regs:
+        """The CPU's registers, live."""
+        return self._regs
+
+    @property
+    def cpu_regs(self) -> list[Regs]:
+        """Registers of every CPU."""
+        return [self._regs]
+
+    def _register(self, name: str) -> int:
+        constant = f"UC_{self._guest.prefix}_REG_{self._guest.registers.get(name, name.upper())}"
+        return int(getattr(self._guest.constants, constant))
+
+    def _access(self, name: str) -> tuple[Callable[[], int], Callable[[int], None]]:
+        """Reader and writer of a register, through the engine's API."""
+        number, bits = self._register(name), self.arch.regs.widths.get(name, self.arch.bits)
+        return self._engine.reader(number, bits), self._engine.writer(number, bits)
+
+    def _make_regs(self) -> Regs:
+        """Registers by the engine's API, and by their words in the engine where these are found to be true."""
+        table, engine, bits = self.arch.regs, self._engine, self.arch.bits
+        width = {name: table.widths.get(name, bits) for name in table.names}
+        number = {name: self._register(name) for name in table.names if name not in self._guest.hidden}
+        plain = {name: number[name] for name in number
+                 if width[name] == bits and name not in (table.flags, *self._guest.moving) and (name != table.pc or self._guest.plain_pc)}
+        self._cells = find_cells(engine, self.arch.name, plain, bits)
+        readers = {name: engine.reader(number[name], width[name]) for name in number}
+        writers = {name: engine.writer(number[name], width[name]) for name in number}
+        for name, find in self._guest.hidden.items():
+            readers[name], writers[name] = find(engine)
+        for name, cell in self._cells.items():
+            if name != table.pc:  # outside of a hook the engine's pc is written through the API
+                readers[name], writers[name] = cell.reader(), cell.writer()
+        return Regs(self, readers, writers)
