@@ -117,7 +117,7 @@ class _Imports:
     def _function(self, name: str) -> int:
         """A pointer to a stub: its target, or where the ABI has function descriptors, a descriptor of it."""
         stub = self._stub()
-        self._machine._imports[stub] = name
+        self._machine._stubs.imports[stub] = name
         if not self._image.descriptors:
             return stub | (self._machine.arch.linkage.mode if self._machine.arch.linkage else 0)
         descriptor = self._take(self._data, DESCRIPTOR)
@@ -129,7 +129,7 @@ class _Imports:
         """A stub that calls the resolver when it is first called, and goes where that says."""
         if resolver not in self._known:
             self._known[resolver] = self._stub()
-            self._machine._ifuncs[self._known[resolver]] = resolver
+            self._machine._stubs.ifuncs[self._known[resolver]] = resolver
         return self._known[resolver]
 
     def _stub(self) -> int:

@@ -1,4 +1,4 @@
-"""The CPU's registers, by the engine's API and by their words in the engine."""
+"""The CPU: its registers, by the engine's API and by their words in the engine, and how it is stopped."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ class Processor(Memory):
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest) -> None:
         super().__init__(uc, arch, guest)
         self.cpu_task: Callable[[Regs], Any] | None = None
+        self._why_stopped = ""
+        self._disturbed = False  # the run was stopped, or another one was nested in it, since the last service
+        self._parked: BaseException | None = None
         self._regs = self._make_regs()
         self._write_pc = self._engine.writer(self._register(self.arch.regs.pc), self.arch.bits)
         self._read_pc = self._engine.reader(self._register(self.arch.regs.pc), self.arch.bits)
@@ -64,3 +67,18 @@ class Processor(Memory):
             if name != table.pc:  # outside of a hook the engine's pc is written through the API
                 readers[name], writers[name] = cell.reader(), cell.writer()
         return Regs(self, readers, writers)
+
+    def stop(self) -> None:
+        """Stop the run, from a handler or another thread: the guest comes to rest before an instruction, and run() returns."""
+        self._stop(self._why_stopped or "stop")
+
+    def _stop(self, reason: str) -> None:
+        self._why_stopped = reason
+        self._disturbed = True
+        self._engine.stop()
+
+    def _park(self, error: BaseException) -> None:
+        """Keep what was raised inside the engine for the run to raise."""
+        if self._parked is None:
+            self._parked = error
+        self._engine.stop()

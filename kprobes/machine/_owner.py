@@ -1,0 +1,93 @@
+"""An engine that belongs to somebody else, who goes on calling uc.emu_start()."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import unicorn
+
+from ._base import Fault
+from ._engine import ERRORS, INTR
+
+if TYPE_CHECKING:
+    from .unicorn import UnicornMachine
+
+_INTERRUPT_CALLBACK = getattr(unicorn.unicorn_py3.unicorn, "HOOK_INTR_CFUNC", INTR)
+
+
+class Owner:
+    """Who made the engine."""
+
+    def __init__(self, machine: UnicornMachine) -> None:
+        self._machine = machine
+
+    @property
+    def hooks_interrupts(self) -> bool:
+        """True where an interrupt of the guest's is the owner's business."""
+        callbacks = self._machine.uc._callbacks.values()
+        return any(type(c).__name__ == "HOOK_INTR_CFUNC" or isinstance(c, _INTERRUPT_CALLBACK) for c in callbacks)
+
+    def shadow(self) -> None:
+        """The owner's uc.emu_start() raises what handlers raise, and reports faults of displaced instructions at home."""
+        m, start = self._machine, self._machine.uc.emu_start
+
+        def emu_start(begin: int, until: int, timeout: int = 0, count: int = 0) -> None:
+            m._depth += 1
+            outer = m._regs._pc, m._regs._target
+            m._regs.at(None)
+            m._executable.clear()  # the owner maps memory as he likes
+            if m._depth == 1 and m._sink is not None:
+                m._sink.starting(begin)
+            try:
+                while True:
+                    begin = self._run(start, begin, until, timeout, count)
+                    if begin < 0:
+                        return
+            finally:
+                m._regs._pc, m._regs._target = outer
+                m._depth -= 1
+
+        m.uc.__dict__["emu_start"] = emu_start
+
+    def unshadow(self) -> None:
+        """The owner has his own emu_start() again."""
+        self._machine.uc.__dict__.pop("emu_start", None)
+
+    def _run(self, start: Callable[..., None], begin: int, until: int, timeout: int, count: int) -> int:
+        """One stretch of the owner's run; returns where to go on, or -1."""
+        m = self._machine
+        m._check_alive()
+        try:
+            start(begin, until, timeout, count)
+        except unicorn.UcError as error:
+            if m._parked is None:
+                target = self._report(error)
+                if target is None:
+                    raise
+                return target
+        if m._parked is not None:
+            parked, m._parked = m._parked, None
+            m._inner_stop = m._depth > 1
+            raise parked
+        if m._inner_stop:
+            m._inner_stop = False
+            return m.arch.same_mode(m._regs, m._read_pc())
+        m._why_stopped = ""
+        return -1
+
+    def _report(self, error: unicorn.UcError) -> int | None:
+        """Ask the sink about a fault; where to go on, if that has handled it."""
+        m = self._machine
+        access, signal = ERRORS.get(error.errno, ("engine", 11))
+        m._dead = m._guest.fetch_fault_kills and access == "fetch"
+        regs = m._regs
+        regs.at(m._read_pc())
+        try:
+            handled = m._sink is not None and m._sink.fault(regs, Fault(access=access, trapnr=signal, text=str(error)))
+            target = regs.target
+        finally:
+            regs.at(None)
+        if target is not None:
+            m._write_pc(target)
+        return target if handled else None

@@ -1,0 +1,179 @@
+"""Running the engine until an end, past handled faults and stops that belong to other runs."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import unicorn
+from unicorn import unicorn_const as const
+
+from ..arch._base import Arch
+from ..errors import GuestTimeout, ReentryError, Unsupported
+from ._base import Fault
+from ._engine import ERRORS
+from ._guests import Guest
+from ._interrupts import interruptible
+from ._reports import Reports
+
+if TYPE_CHECKING:
+    from ._bounds import Bounds
+    from ._delayslots import DelaySlots
+    from ._faults import Faults
+
+MAX_DEPTH = 16  # nested runs; the engine dies at 64
+
+
+class Runs(Reports):
+    """A processor that runs. Nested runs end at their own `until`, never by a stop."""
+
+    _bounds: Bounds
+    _delay_slots: DelaySlots
+    _faults: Faults
+
+    def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest) -> None:
+        super().__init__(uc, arch, guest)
+        self._depth = 0
+        self._dead = False  # see Guest.fetch_fault_kills
+        self._inner_stop = False
+        self._rested = False  # the last run came to rest because of a Ctrl-C
+
+    def _run(self, target: int, until: int, timeout: float | None, max_insns: int | None) -> None:
+        if self._depth >= MAX_DEPTH:
+            raise ReentryError(f"{MAX_DEPTH} guest runs are nested", hint="a handler's guest call leads back to that handler")
+        if self._depth == 0:
+            self._why_stopped = ""
+            self._inner_stop = False
+            if self._sink is not None:
+                self._sink.starting(target)
+        nested = self._sink if self._depth else None
+        seen = self._seen, self._seen_before
+        self._depth += 1
+        if nested is not None:
+            nested.nesting(True)
+        try:
+            with self._bounds.within(timeout, max_insns):
+                if self._depth > 1:
+                    self._loop(target, until)
+                    return
+                with interruptible(partial(self._stop, "interrupt")) as interrupted:
+                    try:
+                        self._loop(target, until)
+                        while self._rested and not interrupted():  # an earlier Ctrl-C's stop came late: not this run's business
+                            self._loop(self.arch.same_mode(self._regs, self._read_pc()), until)
+                    finally:
+                        if interrupted():
+                            self._why_stopped = ""
+                if interrupted():
+                    raise KeyboardInterrupt
+        finally:
+            if nested is not None:
+                nested.nesting(False)
+            self._seen, self._seen_before = seen
+            self._depth -= 1
+            self._disturbed = self._depth > 0
+
+    def _start(self, begin: int, until: int) -> int:
+        """Run the engine."""
+        self._check_alive()
+        self._seen = self._seen_before = begin
+        error = self._start_until(begin, until) if self._guest.until_stops else self._start_to_trap(begin, until)
+        if self._guest.fetch_fault_kills and ERRORS.get(error, ("",))[0] == "fetch":
+            self._dead = True
+            if self._depth > 1:  # outer runs must not go on either
+                self._inner_stop = True
+                self._engine.stop()
+        return error
+
+    def _start_until(self, begin: int, until: int) -> int:
+        """Run the engine until `until`, or until an interrupt there: the first address of a page has one on s390x where the page
+        before is not mapped."""
+        outer, self._end = self._end, until or -1
+        try:
+            return self._engine.start(begin, until)
+        finally:
+            self._end = outer
+
+    def _start_to_trap(self, begin: int, until: int) -> int:
+        """Run the engine until a trap put at `until`. See Guest.until_stops."""
+        outer, self._end = self._end, until if until else -1
+        trap = self.arch.end_bytes(min(self.arch.traps.end))
+        old = self._engine.read(until, len(trap)) if until else None
+        if old is not None and old != trap:
+            self.patch(until, trap)
+        try:
+            error = self._engine.start(begin, 0)
+            return 0 if error == const.UC_ERR_INSN_INVALID and until and self._read_pc() == until else error
+        finally:
+            self._end = outer
+            if old is not None and old != trap:
+                self.patch(until, old)
+
+    def _check_alive(self) -> None:
+        """Unsupported once a failed fetch has made the next translation deadly."""
+        if self._dead:
+            raise Unsupported(f"Unicorn {self._engine.version} cannot run {self.arch.name} code any more after a failed instruction fetch",
+                              hint="make a new machine")
+
+    def _loop(self, target: int, until: int) -> None:
+        """Run until `until`, resuming after handled faults and after stops that belonged to an inner run."""
+        self._rested = False
+        while True:
+            error = self._start(target, until & ~self.arch.mode_bits)
+            if self._parked is not None:
+                if self._failed_at is not None:
+                    self._write_pc(self._failed_at)
+                    self._failed_at = None
+                parked, self._parked = self._parked, None
+                self._inner_stop = self._depth > 1
+                raise parked
+            if self._interrupt is not None and ERRORS.get(error, ("",))[0] in ("read", "write") and self._interrupt[0] not in self._guest.unaligned:
+                self._interrupt = None  # the access failed first: the engine notices some only instructions later
+                self._inner_stop = self._depth > 1
+            if self._interrupt is not None:
+                (number, pc), self._interrupt = self._interrupt, None
+                self._inner_stop = self._depth > 1
+                target = self._faults.report(pc, self._faults.interrupt(number, pc))
+            elif error:
+                pc = self._read_pc()
+                target = self._faults.report(pc, self._faults.error(error, pc))
+            elif self._why_stopped:
+                self._inner_stop = self._depth > 1  # the engine has stopped the outer runs, too
+                self._come_to_rest()
+                return
+            elif self._inner_stop:
+                self._inner_stop = False
+                target = self.arch.same_mode(self._regs, self._read_pc())
+            else:
+                self._arrived(until)
+                return
+
+    def _arrived(self, until: int) -> None:
+        pc = self._read_pc()
+        if pc == until & ~self.arch.mode_bits:
+            return
+        if self._guest.until_pc or self._exit in (pc, until & ~self.arch.mode_bits):  # a jump leads to the exit: pc is right there
+            self._faults.fail(pc, Fault(access="engine", trapnr=5, text="the guest halted"))
+        self._write_pc(until)
+
+    def _come_to_rest(self) -> None:
+        """After a stop: let a displaced instruction finish, then say why."""
+        reason, self._why_stopped = self._why_stopped, ""
+        sink = self._sink
+        while sink is not None and sink.ours(self._read_pc()):
+            with self._bounds.none_but_ours():
+                error = self._start(self.arch.same_mode(self._regs, self._read_pc()), 0)
+            self._why_stopped = ""
+            if self._parked is not None:
+                parked, self._parked = self._parked, None
+                raise parked
+            if error:
+                self._faults.report(self._read_pc(), self._faults.error(error, self._read_pc()))
+        if reason == "interrupt" or (reason == "stop" and self._depth == 1):
+            self._rested = reason == "interrupt"
+            self._why_stopped = "interrupt" if reason == "interrupt" and self._depth > 1 else ""
+            return
+        if reason == "timeout" and self._bounds.timed_out < self._depth:
+            self._why_stopped = reason  # it is an outer run's time that is up
+        raise GuestTimeout({"stop": "stopped", "timeout": "the time is up", "max_insns": "max_insns instructions are executed"}[reason],
+                           pc=self._read_pc())
