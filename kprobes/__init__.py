@@ -15,7 +15,7 @@ from .arch import names as arch_names
 from .core.kprobes import Kprobes
 from .core.listing import Listed
 from .core.probe import DIVERTED, Jprobe, Kprobe, Kretprobe, KretprobeInstance, Probe
-from .core.text import TextOverwritten
+from .core.text import ExecutedElsewhere, TextOverwritten
 from .core.verdict import Verdict
 from .errors import (
     AlreadyRegistered,
@@ -59,6 +59,7 @@ __all__ = [
     "BadLocation",
     "Blacklisted",
     "EventError",
+    "ExecutedElsewhere",
     "Fault",
     "Gone",
     "GuestFault",

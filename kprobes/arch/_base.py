@@ -36,6 +36,9 @@ class Annul(int):
     """What a simulation of a delayed branch returns when the delay slot must not run: the next target."""
 
 
+#: `Insn.executes` where registers tell.
+COMPUTED = -1
+
 #: Applies the instruction's effect that must happen at its own address and returns the target to go to next.
 #: Runs before the body. `Annul(target)` skips the body (an annulled delay slot). Memory goes through regs.word and
 #: regs.set_word; a GuestFault that escapes is reported to the guest at the instruction's address, so memory is read
@@ -58,6 +61,8 @@ class Insn:
     atomic: Atomic | None = None  #: opens or closes an exclusive sequence
     mode: int = 0  #: bits or-ed into every target that stays in this instruction's mode (Thumb: 1)
     operand: int | None = None  #: a pc-relative operand's absolute address, for `relocate`
+    address_only: bool = False  #: the operand's address is the result; nothing is read or written there
+    executes: int | None = None  #: address of another instruction, which this one executes in its own place; or COMPUTED
     target: int | None = None  #: a direct branch's absolute target, for region checks
     #: bytes of an entry, where the instruction jumps through a table of signed offsets that follows it: offsets from the table
     table: int = 0
@@ -144,8 +149,8 @@ class Linkage:
     #: (regs, sp at entry, target): at the return trampoline, put the true target wherever the ISA still shows it
     restore: Callable[[Regs, int, int], None]
     mode: int = 0  #: mode bits of the trampoline's address
-    #: code that returns as the function did, to where restore() has put the target, with sp as at entry: it makes the
-    #: trampoline a call area's, serviced in place; b"": the trampoline is a trap
+    #: code that goes to where restore() has put the target, and changes nothing but pc: it makes the trampoline a call area's,
+    #: serviced in place; b"": the trampoline is a trap
     back: bytes = b""
     register: str = ""  #: the link register, where get() and set() are plain reads and writes of one
     pushed: int = 0  #: bytes of return address that the return instruction pops (0: a link register)
@@ -225,6 +230,8 @@ class Arch:
     conditioned: Callable[[Insn, bytes], bool] | None = None
     #: (machine traps, insn) -> bytes patched at the probepoint; for traps that depend on the instruction (ARM's condition)
     arm_patch: Callable[[Traps, Insn], bytes] | None = None
+    #: (regs, insn) -> `insn.executes`, worked out from the registers; None: no instruction executes another one
+    executed: Callable[[Regs, Insn], int | None] | None = None
     mode_bits: int = 0  #: bits of a target that select a mode and are not part of the address (ARM: 1)
     same_mode: Callable[[Regs, int], int] = identity  #: a pc as users write it -> target
     #: (code address, read original bytes) -> where it really starts

@@ -81,6 +81,7 @@ XOPA|- 10 12/0-1"""
 # --- The shape of one instruction
 
 LOCK, ADDRESS, OPERAND, FS, GS, REP, REPNE, NULL, REX_W, REX = 1, 2, 4, 8, 16, 32, 64, 128, 0x800, 0x1000  # REX nibble: << 8
+LEA = 0, 0x8D  # map and opcode
 LOCKED = 4  # stands in place of the mandatory prefix, which is numbered as VEX does: none, 66, F3, F2
 TWO_BYTE_MAP, THREE_D_NOW, NO_MAP = MAPS.index("0F"), MAPS.index("3DNow"), MAPS.index("no map")
 NUMBERED = {kind: {n: MAPS.index(f"{kind}{n:X}") for n in range(16) if f"{kind}{n:X}" in MAPS} for kind in ("VEX", "EVEX", "XOP")}
@@ -369,7 +370,7 @@ class Mode:
         operand = None
         if shape.relative:
             operand = addr + shape.size + _number(raw[shape.disp_at : shape.imm_at]) & (1 << 8 * shape.address) - 1
-        return Insn(addr=addr, raw=raw, name=MAPS[shape.map], body=raw, operand=operand)
+        return Insn(addr=addr, raw=raw, name=MAPS[shape.map], body=raw, operand=operand, address_only=(shape.map, shape.opcode) == LEA)
 
     def _special(self, row: Row, shape: Shape, raw: bytes, addr: int) -> Insn:
         """An instruction that has a row."""
@@ -425,9 +426,10 @@ def jump(bits: int) -> Jump:
 
 
 def linkage(pushed: int) -> Linkage:
-    """CALL pushes the return address; after RET it still stands below the stack pointer."""
+    """CALL pushes the return address; after RET it still stands below the stack pointer: LEA moves that there without touching flags."""
     return Linkage(get=lambda regs: regs.word(regs.sp), set=lambda regs, target: regs.set_word(regs.sp, target),
-                   restore=lambda regs, sp, target: regs.set_word(sp, target), pushed=pushed, back=b"\xc3")
+                   restore=lambda regs, sp, target: regs.set_word(sp, target), pushed=pushed,
+                   back=bytes.fromhex("488d6424f8c3" if pushed == 8 else "8d6424fcc3"))
 
 
 def landing(marker: bytes) -> Callable[[int, Callable[[int, int], bytes]], Entry]:

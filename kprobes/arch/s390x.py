@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from attrs import evolve
 
 from ..errors import GuestFault
 from ..regs import Regs
-from ._base import Abi, Annul, Arch, Insn, Jump, Linkage, Order, Registers, Traps, displacement, signed
+from ._base import COMPUTED, Abi, Annul, Arch, Insn, Jump, Linkage, Order, Registers, Traps, displacement, signed
 from ._decode import DecodeTable, Row
 
 MASK = (1 << 64) - 1
@@ -76,6 +76,16 @@ def relative(fact: str, bits: int, insn: Insn, i: int, **_: int) -> Insn:
 
 
 near, far, operand = partial(relative, "target", 16), partial(relative, "target", 32), partial(relative, "operand", 32)
+
+
+def pointer(insn: Insn, i: int, **_: int) -> Insn:
+    """A relative operand of which only the address counts."""
+    return evolve(operand(insn, i), address_only=True)
+
+
+def executing(insn: Insn, i: int | None = None, **_: int) -> Insn:
+    """EXECUTE: its target is the relative operand, or in storage."""
+    return evolve(insn, executes=COMPUTED) if i is None else evolve(target := operand(insn, i), executes=target.operand)
 
 
 def computed(insn: Insn, **fields: int) -> Insn:
@@ -142,11 +152,16 @@ def stretched(simulate: Callable[..., int], regs: Regs, insn: Insn, h: int, d: i
 hint = partial(on_condition, m=0)  # nothing happens
 
 
-def execute(regs: Regs, insn: Insn, r: int, d: int = 0, b: int = 0, x: int = 0, **_: int) -> int:
+def executed(regs: Regs, insn: Insn) -> int | None:
+    """The address of EXECUTE's target; `Arch.executed`."""
+    word = int.from_bytes(insn.raw, "big")
+    return storage(regs, word & 0xFFF, word >> 12 & 15, word >> 16 & 15) if insn.executes == COMPUTED else insn.executes
+
+
+def execute(regs: Regs, insn: Insn, r: int, **_: int) -> int:
     """EXECUTE: a target that branches is simulated; any other leaves the body to do its work, out of line."""
-    at = storage(regs, d, b, x) if insn.operand is None else insn.operand
-    machine: Any = regs.machine
-    if at & 1 or not machine.executable(at):  # the body fails likewise
+    at, machine = executed(regs, insn), cast(Any, regs.machine)
+    if at is None or at & 1 or not machine.executable(at):  # the body fails likewise
         return insn.next
     try:
         first = regs.read(at, 2)
@@ -181,12 +196,12 @@ REFUSED = {
 
 #: Relative operands (RIL format): first byte -> last four bits of the opcode -> name
 RELATIVE = {
-    0xC0: {0x0: "LARL"},
     0xC4: {0x2: "LLHRL", 0x4: "LGHRL", 0x5: "LHRL", 0x6: "LLGHRL", 0x7: "STHRL", 0x8: "LGRL", 0xB: "STGRL", 0xC: "LGFRL", 0xD: "LRL",
            0xE: "LLGFRL", 0xF: "STRL"},
-    0xC6: {0x2: "PFDRL", 0x4: "CGHRL", 0x5: "CHRL", 0x6: "CLGHRL", 0x7: "CLHRL", 0x8: "CGRL", 0xA: "CLGRL", 0xC: "CGFRL", 0xD: "CRL",
+    0xC6: {0x4: "CGHRL", 0x5: "CHRL", 0x6: "CLGHRL", 0x7: "CLHRL", 0x8: "CGRL", 0xA: "CLGRL", 0xC: "CGFRL", 0xD: "CRL",
            0xE: "CLGFRL", 0xF: "CLRL"},
 }  # fmt: skip
+POINTERS = {0xC0: {0x0: "LARL"}, 0xC6: {0x2: "PFDRL"}}
 
 S12, S20, RI16, RI32 = "bbbb dddddddddddd", "bbbb dddddddddddd hhhhhhhh", 16 * "i", 32 * "i"  # D(B), long D(B), relative
 
@@ -221,7 +236,7 @@ SHORT = (
     *refused(2),
 )
 MIDDLE = (
-    Row(f"01000100 rrrr xxxx {S12}", "EX", execute, body="self"),
+    Row(f"01000100 rrrr xxxx {S12}", "EX", execute, body="self", extra=executing),
     Row(f"01000101 rrrr xxxx {S12}", "BAL", partial(and_save, link)),
     Row(f"01000110 rrrr xxxx {S12}", "BCT", partial(on_count, 32), extra=computed),
     Row(f"01000111 mmmm xxxx {S12}", "BC", on_condition, extra=computed),
@@ -238,10 +253,11 @@ MIDDLE = (
     *refused(4),
 )
 LONG = (
-    *(Row(f"{first:08b} ---- {last:04b} {RI32}", name, extra=operand) for first, names in RELATIVE.items() for last, name in names.items()),
+    *(Row(f"{first:08b} ---- {last:04b} {RI32}", name, extra=extra) for extra, rows in ((operand, RELATIVE), (pointer, POINTERS))
+      for first, names in rows.items() for last, name in names.items()),
     Row(f"11000000 mmmm 0100 {RI32}", "BRCL", on_condition, extra=far),
     Row(f"11000000 rrrr 0101 {RI32}", "BRASL", partial(and_save, save), extra=far),
-    Row(f"11000110 rrrr 0000 {RI32}", "EXRL", execute, body="self", extra=operand),
+    Row(f"11000110 rrrr 0000 {RI32}", "EXRL", execute, body="self", extra=executing),
     Row(f"11001100 rrrr 0110 {RI32}", "BRCTH", on_count_high, extra=far),
     Row("11000101 ---------------- ------------------------", "BPRP", hint),
     Row("11000111 -------- ---------------- ----------------", "BPP", hint),
@@ -293,7 +309,7 @@ S390X = Arch(
     decode=decode, abi=Abi(args=R[2:7], returns=("r2",), stack_args=160, stack_align=8, reserve=160),
     linkage=Linkage(register="r14", get=lambda regs: regs["r14"], set=set_return_address,
                     restore=lambda regs, sp, target: set_return_address(regs, target), back=bytes.fromhex("07fe")),  # BCR 15,r14
-    relocate=relocate, jump=Jump(size=6, encode=jump), elf_machines=((22, 64, "big"),),
+    relocate=relocate, executed=executed, jump=Jump(size=6, encode=jump), elf_machines=((22, 64, "big"),),
 )  # fmt: skip
 
 ARCHES = (S390X,)

@@ -45,6 +45,8 @@ def region_of(first: Insn, rooms: Rooms) -> Region:
         insns.append(insn)
         size += insn.size
     region = Region(tuple(insns), size)
+    if arch.executed is not None:
+        _check_executed(first.addr, rooms)
     if len(insns) > 1:
         _check_surroundings(first.addr, region, rooms)
     return region
@@ -56,6 +58,14 @@ def _check_follower(first: Insn, insn: Insn) -> None:
     what = insn.reject or ("it must be simulated at its own address" if insn.simulate else "" if insn.boostable else "it cannot be displaced")
     if what:
         raise NotOptimizable(f"the jump would cover {insn.name} at {insn.addr:#x}: {what}")
+
+
+def _check_executed(start: int, rooms: Rooms) -> None:
+    """Nothing executes the probed instruction out of its place: the jump would be executed there, and no trap tells."""
+    symbol = rooms.machine.symbols.covering(start)
+    why = "without a symbol nobody knows what executes it from elsewhere" if symbol is None else rooms.survey.flow(symbol).executed
+    if why:
+        raise NotOptimizable(why)
 
 
 def _check_surroundings(start: int, region: Region, rooms: Rooms) -> None:

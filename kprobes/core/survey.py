@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from attrs import evolve, frozen
 
-from ..arch._base import Arch, Atomic, Insn
+from ..arch._base import COMPUTED, Arch, Atomic, Insn
 from ..errors import GuestFault, NotAnInstruction, Unprobeable
 from ..symbols import Symbol, Symbols
 from .text import Text
@@ -23,21 +23,24 @@ _KEPT = 64  # functions remembered
 
 @frozen
 class Flow:
-    """Where a function's branches lead. unknown: why that cannot be told ("": it can)."""
+    """Where a function's branches lead, and what it executes out of its place. unknown, executed: why that cannot be told ("": it can)."""
 
     targets: frozenset[int]
     unknown: str = ""
+    executed: str = ""
 
 
 class _Walk:
     """One function, walked as far as anybody asked."""
 
-    __slots__ = ("code", "end", "flow", "label", "open", "pos", "start", "stopped")
+    __slots__ = ("code", "end", "executed", "flow", "label", "open", "pointers", "pos", "start", "stopped")
 
     def __init__(self, start: int, end: int, code: bytes) -> None:
         self.start, self.end, self.code = start, end, code
         self.pos = start
         self.label: dict[int, int] = {}
+        self.executed: dict[int, Insn] = {}  # address (or COMPUTED) -> the instruction that executes what is there
+        self.pointers: set[int] = set()  # addresses that the function works out
         self.open = 0  # instructions left in which an exclusive sequence may close
         self.stopped = ""  # why the walk cannot go on
         self.flow: Flow | None = None
@@ -63,17 +66,30 @@ class Survey:
             raise NotAnInstruction(f"instructions are aligned to {self._arch.insn_align} bytes", address=addr,
                                    hint=f"did you mean {addr - addr % self._arch.insn_align:#x}?")
         insn = self.decode(addr, mode)
-        label = self._label(addr, mode, symbol)
+        label, by = self._label(addr, mode, symbol)
         if insn.reject:
             raise Unprobeable(f"{insn.name}: {insn.reject}", address=addr, hint="probe a neighbour")
-        if insn.operand is not None and addr - WIDEST < insn.operand < addr + insn.size:
+        if self._reads_itself(insn):
             raise Unprobeable(f"{insn.name} reads or writes its own bytes, where the breakpoint would be", address=addr, hint="probe a neighbour")
+        if by is not None:
+            raise Unprobeable(f"{insn.name} is executed by the {by.name} at {by.addr:#x}, which would execute the breakpoint", address=addr,
+                              hint=f"probe the {by.name}")
         if label == DELAY_SLOT:
             raise Unprobeable(f"{insn.name} is in a delay slot", address=addr, hint="probe the branch before it")
         if label == EXCLUSIVE:
             raise Unprobeable(f"{insn.name} is inside an exclusive sequence, which a trap would break", address=addr,
                               hint="probe before the load-exclusive or after the store-exclusive")
         return evolve(insn, boostable=False) if self._conditioned(insn) else insn
+
+    def _reads_itself(self, insn: Insn) -> bool:
+        """True where an instruction reads or writes, or executes as another one, bytes of its own."""
+        if insn.executes is not None and insn.executes != COMPUTED:
+            start, width = insn.executes, self.decode(insn.executes, insn.mode).size
+        elif insn.operand is not None and not insn.address_only:
+            start, width = insn.operand, WIDEST
+        else:
+            return False
+        return start < insn.addr + insn.size and insn.addr < start + width
 
     def _conditioned(self, insn: Insn) -> bool:
         """True where the instruction may execute conditionally because of what stands before it: no jump may go with it."""
@@ -102,7 +118,9 @@ class Survey:
             unknown = walk.stopped if walk.pos < self._end(symbol) else ""
             if computed is not None and not unknown:
                 unknown = f"{computed.name} at {computed.addr:#x} may jump into the region"
-            walk.flow = Flow(frozenset(i.target for i in insns if i.target is not None), unknown)
+            executing = walk.executed.get(COMPUTED)
+            executed = f"{executing.name} at {executing.addr:#x} may execute what the jump replaces" if executing is not None else ""
+            walk.flow = Flow(frozenset([*(i.target for i in insns if i.target is not None), *walk.executed]), unknown, executed)
         return walk.flow
 
     def _end(self, symbol: Symbol) -> int:
@@ -112,16 +130,17 @@ class Survey:
         page = 4096
         return symbol.address + page - symbol.address % page
 
-    def _label(self, addr: int, mode: int, symbol: Symbol | None) -> int:
+    def _label(self, addr: int, mode: int, symbol: Symbol | None) -> tuple[int, Insn | None]:
+        """What the place forbids, and who executes the instruction out of its place."""
         start, end = self._stretch(addr, symbol)
         walk = self._walk(start, end, mode)
         offset = addr - start
         if walk.code[offset : offset + self._arch.max_insn] != self._bytes(addr, min(self._arch.max_insn, max(end - addr, 1))):
             del self._walks[start, mode]
             walk = self._walk(start, end, mode)
-        self._advance(walk, addr, mode)
+        self._advance(walk, addr if self._arch.executed is None else end - 1, mode)
         if addr in walk.label:
-            return walk.label[addr]
+            return walk.label[addr], walk.executed.get(addr) or (walk.executed.get(COMPUTED) if addr in walk.pointers else None)
         data = self._symbols.data_end(addr)
         if data:
             raise NotAnInstruction("is data amid code", address=addr, hint=f"code goes on at {data:#x}")
@@ -169,6 +188,10 @@ class Survey:
             closes = insn.atomic is Atomic.CLOSES
             walk.label[walk.pos] = DELAY_SLOT if in_slot else EXCLUSIVE if walk.open and not closes else PLAIN
             walk.open = 0 if closes else LONGEST_EXCLUSIVE if insn.atomic is Atomic.OPENS else max(walk.open - 1, 0)
+            if insn.executes is not None:
+                walk.executed.setdefault(insn.executes, insn)
+            if insn.address_only and insn.operand is not None:
+                walk.pointers.add(insn.operand)
             in_slot = insn.delay_slot
             walk.pos += insn.size
             if insn.table:

@@ -7,7 +7,7 @@ the engine with the guest consistent: pc at the probepoint (before the instructi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import warnings
 
 from ..arch._base import Annul
 from ..errors import ReentryError
@@ -18,9 +18,7 @@ from .arming import Arming
 from .ctlblk import ControlBlock, Event, State
 from .inplace import InPlace
 from .sites import Kind
-
-if TYPE_CHECKING:
-    pass
+from .text import ExecutedElsewhere
 
 # A member looked up through its class costs a descriptor call; these are on every hit.
 IDLE, HIT_ACTIVE, HIT_SS, REENTER = State.IDLE, State.HIT_ACTIVE, State.HIT_SS, State.REENTER
@@ -38,7 +36,7 @@ class TrapDriver(InPlace):
         """See machine._base.Sink."""
         site = self._sites.get(regs.pc)
         if site is None:
-            return False
+            return self._lay_bare(self.blocks[regs.cpu], regs)
         cb = self.blocks[regs.cpu]
         kind = site.kind
         if kind is AT_PROBEPOINT:
@@ -51,7 +49,7 @@ class TrapDriver(InPlace):
         elif kind is AT_TRAMPOLINE:
             self._return(cb, regs)
         else:
-            return False
+            return self._lay_bare(cb, regs)
         return True
 
     def fault(self, regs: Regs, fault: Fault) -> bool:
@@ -176,6 +174,29 @@ class TrapDriver(InPlace):
         else:
             cb.step(NO_STEP)
             self._post(cb, point, regs)
+
+    def _lay_bare(self, cb: ControlBlock, regs: Regs) -> bool:
+        """An instruction at pc may have executed a breakpoint of ours out of its place: then the probes there give way, with a warning."""
+        executed = self._rooms.arch.executed
+        if executed is None:
+            return False
+        displaced, pc = self._displaced(regs.pc), regs.pc
+        insn = self._rooms.survey.decode(pc if displaced is None else displaced[1])
+        at = executed(regs, insn)
+        bare = None if at is None else self._sites.probepoint(at)
+        if bare is None or not bare.active:
+            return False
+        for probe in bare.active:
+            probe._owner.disable(probe)
+        regs.go(pc)
+        if displaced is not None and displaced[0] is cb.point:
+            target = self._simulate(cb, cb.point, regs)  # anew: it saw the breakpoint
+            if type(target) is Annul:
+                cb.resume = target
+                self._slot_end(cb, cb.point, regs)
+        what = f"{bare.where} is executed by the {insn.name} at {insn.addr:#x}: the probes there are disabled"
+        warnings.warn(what, ExecutedElsewhere, stacklevel=2)
+        return True
 
     def _slot_end(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
         if cb.point is not point or cb.state not in (HIT_SS, REENTER):

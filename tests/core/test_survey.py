@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scenes import Scene, paper, paper_machine
 
-from kprobes import Kprobe, Kprobes
+from kprobes import Kprobe, Kprobes, UnicornMachine
 from kprobes.core.rooms import Rooms
 from kprobes.core.survey import LONGEST_EXCLUSIVE
 from kprobes.errors import NotAnInstruction, Unprobeable
@@ -133,3 +133,16 @@ def test_many_functions_are_walked_and_forgotten() -> None:
             for name in functions:
                 assert k.check(name).probeable
                 assert not k.check(f"{name}+1").probeable
+
+
+@pytest.mark.parametrize(("arch", "code", "probeable"), [
+    ("x86_64", "488d05f9ffffff c3", True), ("x86_64", "488b05f9ffffff c3", False),  # lea, mov rax,[rip-7]
+    ("s390x", "c02000000000 07fe", True), ("s390x", "c42800000000 07fe", False)])  # larl, lgrl %r2,.
+def test_an_instruction_that_reads_itself(arch: str, code: str, probeable: bool) -> None:
+    """It would read the breakpoint; one that only works out its own address reads nothing."""
+    with UnicornMachine.from_code(bytes.fromhex(code), arch=arch, symbols={"f": (0x10000, 8)}) as m, Kprobes(m) as k:
+        verdict = k.check("f")
+        assert (verdict.probeable, "its own bytes" in verdict.reason) == (probeable, not probeable)
+        if probeable:
+            k.register_kprobe(Kprobe(symbol_name="f", pre_handler=lambda p, regs: None))
+            assert m.call("f") == 0x10000
