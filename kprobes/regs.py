@@ -51,6 +51,7 @@ class Regs:
         "_pc",
         "_read",
         "_read_sp",
+        "_result",
         "_store",
         "_store_word",
         "_strip",
@@ -92,6 +93,7 @@ class Regs:
             self._read[alias] = self._read[name]
             self._write[alias] = self._write[name]
         self._args = [self._read[name] for name in arch.abi.args] if arch.abi else []
+        self._result: Callable[[], int] = self._read[arch.abi.returns[0]] if arch.abi else self._abi
 
     # --- single registers
 
@@ -181,7 +183,7 @@ class Regs:
     @property
     def return_value(self) -> int:
         """The integer return value, valid when a function has returned; regs_return_value(regs)."""
-        return self._read[self._abi().returns[0]]()
+        return self._result()
 
     @return_value.setter
     def return_value(self, value: int) -> None:
@@ -242,6 +244,10 @@ class Regs:
     def accessors(self, name: str) -> tuple[Callable[[], int], Callable[[int], None]]:
         """(read, write) of one register: what regs[name] calls, for whoever uses it on every hit."""
         return self._read[name], self._write[name]
+
+    def words(self) -> tuple[Callable[[int], int], Callable[[int, int], None]]:
+        """(load, store) of one word of guest memory: what word() and set_word() call, for addresses and values of its width."""
+        return self._load_word or self.word, self._store_word or self.set_word
 
     def __repr__(self) -> str:
         return f"<Regs {self.arch.name} cpu {self.cpu} pc={self.pc:#x}>"

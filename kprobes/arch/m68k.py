@@ -459,7 +459,7 @@ def decode(code: bytes, addr: int) -> Insn:
 # --- powers
 
 LINKAGE = Linkage(get=lambda regs: regs.stack(0), set=lambda regs, target: regs.set_word(regs.sp, target),
-                  restore=lambda regs, sp, target: regs.set_word(sp, target), pushed=4, back=bytes.fromhex("4e75"))
+                  restore=lambda regs, sp, target: regs.set_word(sp, target), pushed=4, back=bytes.fromhex("598f4e75"))  # SUBQ.L #4,A7 (no flags); RTS
 
 
 def jump(frm: int, to: int) -> bytes:

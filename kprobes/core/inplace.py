@@ -62,15 +62,18 @@ class InPlace(Handlers):
 
     def _service_of_one(self, point: Probepoint, p: Probe) -> Callable[[Regs], None]:
         cb, address, handler = self.blocks[0], point.address, p._pre
-        follow = self._returns.follow
+        follows = isinstance(p, Kretprobe)
 
         def serve(regs: Regs) -> None:
             if cb.state is not IDLE:
                 point.missed()
                 return
             p._nhit += 1
-            if handler is None or (type(p) is Kretprobe and p.entry_handler is None and follow(p, regs)):
-                return  # no handler of the user's runs here
+            if handler is None:
+                return
+            if follows and p.entry_handler is None:  # type: ignore[attr-defined]  # no handler of the user's runs here
+                handler(p, regs)
+                return
             regs._pc = address
             cb.state = HIT_ACTIVE
             try:
@@ -119,44 +122,63 @@ class InPlace(Handlers):
                 regs.go(target)
                 cb.step(DONE)
 
-    def serve_return(self, regs: Regs) -> None:
-        """The trampoline in a call area: its code returns as the function did, unless a handler has other ideas."""
-        sp = regs.sp
-        cb = self.blocks[regs.cpu]
-        if cb.state is IDLE and not self.closing:
-            ri = self._returns.pop_one(regs, sp)
-            if ri is not None:
-                self._return_one(cb, ri, regs, sp)
+    def return_service(self) -> Callable[[Regs], None]:
+        """What the trampoline in a call area calls; its code then returns as the function did, unless a handler has other ideas.
+
+        The usual return is written out: one CPU and task, the youngest call, and nobody else follows it.
+        """
+        if len(self.blocks) > 1:
+            return self._serve_return
+        returns, machine, cb, usual, strip = self._returns, self._rooms.machine, self.blocks[0], self._serve_return, ~self._rooms.arch.mode_bits
+        calls, trampoline, link, pushed, restore = returns.usual()
+        get_sp, get, put, store = link.get_sp, link.get, link.put, link.store
+
+        def serve(regs: Regs) -> None:
+            sp = get_sp()
+            if not calls or cb.state is not IDLE or machine.cpu_task is not None or self.closing:
+                usual(regs)
                 return
+            ri = calls[-1]
+            target, rp = ri.link, ri.rp
+            if ri.frame != sp - pushed or target == trampoline:
+                usual(regs)
+                return
+            calls.pop()
+            if store is not None:
+                store(ri.frame, target)
+            elif restore is not None:
+                restore(regs, sp, target)
+            else:
+                put(target)
+            regs._target, regs._pc = target, target & strip
+            try:
+                if ri.pool is rp._pool and rp._point is not None:  # it is still registered
+                    rp.nreturned += 1
+                    if rp.handler is not None:
+                        cb.state, cb.child = HIT_ACTIVE, rp
+                        rp.handler(ri, regs)
+            except Exception as error:
+                self._ask_about_exception(rp, regs, error)
+            finally:
+                cb.state = IDLE
+                ri._data = None
+                ri.pool.append(ri)
+                if self.closing:
+                    self._owner.finish_closing()
+            if regs._target is target and (get_sp() == sp if store is not None else get() == target):
+                regs._target = None
+            else:
+                self._land(regs)
+
+        return serve
+
+    def _serve_return(self, regs: Regs) -> None:
+        """return_service() for every other case."""
+        sp = regs.sp
         instances = self._returns.pop(regs, sp)
         frame, target = instances[0].frame, regs._target
         self._run_return_handlers(self.blocks[regs.cpu], instances, regs)
         if target is not None and regs._target == target and self._returns.goes_back(regs, sp, frame, target):
-            regs._target = None
-        else:
-            self._land(regs)
-
-    def _return_one(self, cb: ControlBlock, ri: KretprobeInstance, regs: Regs, sp: int) -> None:
-        """serve_return() for one instance with nothing unusual about it: by far the most frequent."""
-        rp, frame, target = ri.rp, ri.frame, ri.link
-        regs.go(target)
-        try:
-            if ri.pool is rp._pool and rp._point is not None:
-                rp.nreturned += 1
-                handler = rp.handler
-                if handler is not None:
-                    cb.state, cb.child = HIT_ACTIVE, rp
-                    handler(ri, regs)
-        except Exception as error:
-            self._ask_about_exception(rp, regs, error)
-        finally:
-            cb.state = IDLE
-            ri._data = None
-            if ri.pool is not None:
-                ri.pool.append(ri)
-            if self.closing:
-                self._owner.finish_closing()
-        if regs._target == target and self._returns.goes_back(regs, sp, frame, target):
             regs._target = None
         else:
             self._land(regs)

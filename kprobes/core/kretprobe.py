@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from attrs import frozen
+
 from ..arch._base import Arch, Linkage
 from ..errors import GuestFault, ReentryError, Unsupported
 from ..regs import Regs
@@ -21,12 +23,38 @@ from .sites import Kind, Site
 Instances = list[KretprobeInstance]
 
 
+@frozen
+class Link:
+    """How one CPU reaches the stack pointer and the return address, looked up beforehand.
+
+    Attributes:
+        get, put: of the return address at function entry. load, store: of a word of memory, where calls push it; else None.
+    """
+
+    get_sp: Callable[[], int]
+    get: Callable[[], int]
+    put: Callable[[int], None]
+    load: Callable[[int], int] | None = None
+    store: Callable[[int, int], None] | None = None
+
+    @classmethod
+    def of(cls, regs: Regs, linkage: Linkage) -> Link:
+        """That of the CPU of `regs`."""
+        get_sp = regs.accessors(regs.arch.regs.sp)[0] if not regs.arch.regs.sp_bias else lambda: regs.sp
+        if linkage.pushed:
+            load, store = regs.words()
+            return cls(get_sp, lambda: load(get_sp()), lambda target: store(get_sp(), target), load, store)
+        if linkage.register:
+            return cls(get_sp, *regs.accessors(linkage.register))
+        return cls(get_sp, lambda: linkage.get(regs), lambda target: linkage.set(regs, target))
+
+
 class Returns:
     """Every followed call of the guest."""
 
     def __init__(self, rooms: Rooms) -> None:
         self._rooms, self._machine = rooms, rooms.machine
-        self.serve: Callable[[Regs], None]  # the driver's, for a trampoline in a call area
+        self.service: Callable[[], Callable[[Regs], None]]  # makes the driver's, for a trampoline in a call area
         self._calls: Instances = []  # of the task that runs on the only CPU while there is no cpu_task
         self._tasks: dict[Any, Instances] = {0: self._calls}  # task -> calls, oldest first
         self._trampoline = 0  # target, mode bits included; 0: none yet
@@ -40,9 +68,6 @@ class Returns:
         if arch.linkage is None:
             raise Unsupported(f"{arch.name} has no linkage, so no return probes", symbol=rp.place(), hint="probe the return instructions")
         self._linkage = arch.linkage
-        self._get_link, self._set_link, self._restore = arch.linkage.get, arch.linkage.set, arch.linkage.restore
-        if arch.linkage.register and self._machine.cpus == 1:
-            self._bind_link(arch.linkage.register)
         if not self._trampoline:
             self._make_trampoline(arch.linkage, near)
         rp._asked = rp.maxactive
@@ -51,25 +76,19 @@ class Returns:
         pool.extend(KretprobeInstance(rp=rp, pool=pool) for _ in range(rp.maxactive))
         rp._pool = pool
 
-    def _bind_link(self, register: str) -> None:
-        """A plain link register of the only CPU: read and written without looking it up by name on every call."""
-        read, write = self._machine.regs.accessors(register)
-        self._get_link = lambda regs: read()
-        self._set_link = lambda regs, target: write(target)
-        self._restore = lambda regs, sp, target: write(target)
-
     def _make_trampoline(self, linkage: Linkage, near: int) -> None:
         rooms = self._rooms
         if linkage.back and rooms.can_call:
             address, _ = rooms.calls.take(near, lambda slot: rooms.machine.patch(slot, linkage.back))
-            rooms.services[address] = self.serve
+            self._trampoline = address | linkage.mode
+            rooms.services[address] = self.service()
             rooms.machine.call_at(address)
         else:
             trap = rooms.arch.end_bytes(linkage.mode)
             address, _ = rooms.slots.take(near, lambda slot: rooms.machine.patch(slot, trap))
             rooms.sites[address] = Site(Kind.TRAMPOLINE, None)
+            self._trampoline = address | linkage.mode
             rooms.machine.stop_at(address)
-        self._trampoline = address | linkage.mode
 
     def forget(self, rp: Kretprobe) -> None:
         """The probe is unregistered: calls being followed keep their instances, of a pool that nobody takes from."""
@@ -92,63 +111,54 @@ class Returns:
 
     # --- entry
 
-    def enter(self, rp: Kretprobe, regs: Regs) -> int:
+    def hook(self, rp: Kretprobe) -> Callable[[Kretprobe, Regs], int]:
         """The entry hook, run as the probe's pre-handler: follow this call if an instance is free."""
-        task = regs.cpu if self._machine.cpu_task is None else regs.task
-        calls = self._tasks.get(task)
-        if calls is None:
-            calls = self._tasks[task] = []
-        pool = rp._pool
-        if not pool:
-            self._reap(calls, regs)
+        hooks = [self._hook(rp, Link.of(regs, self._linkage)) for regs in self._machine.cpu_regs]
+        return hooks[0] if len(hooks) == 1 else lambda rp, regs: hooks[regs.cpu](rp, regs)
+
+    def _hook(self, rp: Kretprobe, link: Link) -> Callable[[Kretprobe, Regs], int]:
+        """hook() of one CPU, with what never changes looked up beforehand."""
+        machine, trampoline, pool, recycle = self._machine, self._trampoline, rp._pool, self.recycle
+        get_sp, get, put, load, store = link.get_sp, link.get, link.put, link.load, link.store
+        many, own = machine.cpus > 1, self._calls
+
+        def enter(rp: Kretprobe, regs: Regs) -> int:
+            task, calls = 0, own
+            if many or machine.cpu_task is not None:
+                task, calls = self._calls_of(regs)
             if not pool:
-                rp.nmissed += 1
-                return 0
-        ri = pool.pop()
-        ri.task = task
-        ri.frame = regs._read_sp() if not regs._bias else regs.sp
-        link = ri.link = ri.ret_addr = self._get_link(regs)
-        if link == self._trampoline:
-            ri.ret_addr = self._true(calls, link, ri.frame)
-        if rp.entry_handler is not None:
-            try:
-                declined = rp.entry_handler(ri, regs)
-            except BaseException:
-                self.recycle((ri,))
-                raise
-            if declined:
-                self.recycle((ri,))
-                return 0
-        self._set_link(regs, self._trampoline)
-        calls.append(ri)
-        return 0
+                self._reap(calls, regs)
+                if not pool:
+                    rp.nmissed += 1
+                    return 0
+            ri = pool.pop()
+            ri.task = task
+            frame = ri.frame = get_sp()
+            found = ri.link = ri.ret_addr = load(frame) if load is not None else get()
+            if found == trampoline:
+                ri.ret_addr = self._true(calls, found, frame)
+            if rp.entry_handler is not None:
+                try:
+                    declined = rp.entry_handler(ri, regs)
+                except BaseException:
+                    recycle((ri,))
+                    raise
+                if declined:
+                    recycle((ri,))
+                    return 0
+            if store is not None:
+                store(frame, trampoline)
+            else:
+                put(trampoline)
+            calls.append(ri)
+            return 0
 
-    def follow(self, rp: Kretprobe, regs: Regs) -> bool:
-        """enter() for the usual case: one guest task, a free instance, no entry_handler. False: that is not the case."""
-        pool, calls = rp._pool, self._calls
-        if not pool or self._machine.cpu_task is not None or self._machine.cpus != 1:
-            return False
-        link = self._get_link(regs)
-        if link == self._trampoline:
-            return False
-        ri = pool.pop()
-        ri.task, ri.frame, ri.link, ri.ret_addr = 0, regs.sp, link, link
-        self._set_link(regs, self._trampoline)
-        calls.append(ri)
-        return True
+        return enter
 
-    def pop_one(self, regs: Regs, sp: int) -> KretprobeInstance | None:
-        """pop() for the usual case: the youngest call returns, and nobody else follows it. None: that is not the case."""
-        calls = self._calls
-        if not calls or self._machine.cpu_task is not None or self._machine.cpus != 1:
-            return None
-        ri = calls[-1]
-        popped = sp - self._linkage.pushed
-        if ri.frame != popped or ri.link == self._trampoline:
-            return None
-        calls.pop()
-        self._restore(regs, popped, ri.link)
-        return ri
+    def _calls_of(self, regs: Regs) -> tuple[Any, Instances]:
+        """The running task and its followed calls."""
+        task = regs.cpu if self._machine.cpu_task is None else regs.task
+        return task, self._tasks.setdefault(task, [])
 
     def true_return(self, regs: Regs, address: int) -> int:
         """The return address behind `address`, which may be the trampoline's."""
@@ -191,17 +201,17 @@ class Returns:
 
     # --- return
 
+    def usual(self) -> tuple[Instances, int, Link, int, Callable[[Regs, int, int], None] | None]:
+        """What the usual return goes by: calls of the only task, trampoline, link, bytes popped, restore() where put() is not enough."""
+        linkage = self._linkage
+        link = Link.of(self._machine.cpu_regs[0], linkage)
+        return self._calls, self._trampoline, link, linkage.pushed, None if linkage.register else linkage.restore
+
     def pop(self, regs: Regs, sp: int) -> Instances:
         """At the trampoline: the instances of the frame that returns, youngest first; the guest goes to its true target."""
         calls = self._tasks.get(regs.cpu if self._machine.cpu_task is None else regs.task, [])
         linkage = self._linkage
-        popped = sp - linkage.pushed
-        if calls and calls[-1].frame == popped and calls[-1].link != self._trampoline:  # almost always: one probe, no longjmp
-            ri = calls.pop()
-            self._restore(regs, popped, ri.link)
-            regs.go(ri.link)
-            return [ri]
-        top = self._returning(calls, popped)
+        top = self._returning(calls, sp - linkage.pushed)
         frame = calls[top].frame
         bottom = top
         while calls[bottom].link == self._trampoline and any(ri.frame == frame for ri in calls[:bottom]):
@@ -210,19 +220,14 @@ class Returns:
         self.recycle(ri for ri in calls[bottom:] if ri not in taken)  # below the returning frame: left by longjmp or unwinding
         del calls[bottom:]
         target = taken[0].link
-        self._restore(regs, frame, target)
+        linkage.restore(regs, frame, target)
         regs.go(target)
         return taken[::-1]
 
     def goes_back(self, regs: Regs, sp: int, frame: int, target: int) -> bool:
         """True if the trampoline's own code returns to `target`: nothing that it goes by has been changed."""
         linkage = self._linkage
-        if linkage.pushed:
-            if regs.sp != sp or frame != sp - linkage.pushed:
-                return False
-            regs.sp = sp - linkage.pushed  # its return instruction pops what restore() has pushed
-            return True
-        return self._get_link(regs) == target
+        return regs.sp == sp == frame + linkage.pushed if linkage.pushed else linkage.get(regs) == target
 
     def _returning(self, calls: Instances, sp: int) -> int:
         """Index of the youngest instance of the frame that returns with stack pointer `sp`."""
@@ -243,7 +248,7 @@ class Returns:
         They lie below the stack pointer, or where this call's own begins: who is still there has jumped here, and then the
         trampoline is where this call returns to.
         """
-        alive = regs.sp if self._get_link(regs) == self._trampoline else regs.sp + 1
+        alive = regs.sp if self._linkage.get(regs) == self._trampoline else regs.sp + 1
         stale = [ri for ri in calls if ri.frame < alive]
         calls[:] = [ri for ri in calls if ri.frame >= alive]
         self.recycle(stale)
@@ -252,8 +257,7 @@ class Returns:
         """Return instances to their pools."""
         for ri in instances:
             ri._data = None
-            if ri.pool is not None:
-                ri.pool.append(ri)
+            ri.pool.append(ri)
 
     def missed(self, instances: Instances) -> None:
         """Returns whose handlers do not run because another probe is running."""

@@ -185,7 +185,7 @@ class KretprobeInstance:
     frame: int = 0
     _data: Any = field(default=None, repr=False)
     link: int = field(default=0, repr=False)  #: the return address found at entry; the trampoline's under a sibling
-    pool: list[KretprobeInstance] | None = field(default=None, repr=False)  #: where it goes when recycled
+    pool: list[KretprobeInstance] = field(factory=list, repr=False)  #: where it goes when recycled
 
     @property
     def data(self) -> Any:

@@ -43,7 +43,7 @@ class Registry:
         self._sites, self._text, self._survey = rooms.sites, rooms.text, rooms.survey
         self._returns = Returns(rooms)
         self._driver = TrapDriver(self, rooms, self._returns)
-        self._returns.serve = self._driver.serve_return
+        self._returns.service = self._driver.return_service
         self.optimizer = Optimizer(rooms, self._driver.service, self._settle)
         self._points: dict[int, Probepoint] = {}
         self._enabled, self._closed = True, False
@@ -102,7 +102,7 @@ class Registry:
         if place.symbol is not None and place.symbol.name in RETURNS_TWICE:
             raise Blacklisted("returns twice, so its return cannot be followed", address=place.address, symbol=place.symbol.name, hint="use a kprobe")
         self._returns.prepare(probe, place.address)
-        return self._returns.enter
+        return self._returns.hook(probe)
 
     def _point(self, place: Location, insn: Insn) -> Probepoint:
         """The probepoint at a place, made with its first probe; unloaded text that was loaded again starts afresh."""

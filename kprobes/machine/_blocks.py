@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import sys
+from collections.abc import Callable
+from typing import Literal
 
 from attrs import frozen
+
+Read = Callable[[int, int], bytes]
+Write = Callable[[int, bytes], None]
 
 
 @frozen(eq=False)
@@ -13,21 +19,22 @@ class Block:
     """A mapped stretch of guest memory and the host memory beneath it.
 
     Attributes:
-        view: its bytes. words: the same as aligned words of `width` bytes, in the host's byte order. code: it may be executed.
+        view: its bytes. words: the same as aligned words in the host's byte order. size, room: bytes that can be read there, and
+        written without further ado: none of code.
     """
 
     start: int
     end: int
     view: memoryview
     words: memoryview
-    width: int
-    code: bool
+    size: int
+    room: int
 
     @classmethod
     def make(cls, start: int, size: int, width: int, code: bool) -> Block:
         """Zeroed host memory for [start, start + size), of words of 4 or 8 bytes."""
         view = memoryview(mmap.mmap(-1, size))
-        return cls(start, start + size, view, view.cast("Q" if width == 8 else "I"), width, code)
+        return cls(start, start + size, view, view.cast("Q" if width == 8 else "I"), size, 0 if code else size)
 
     @property
     def host(self) -> int:
@@ -35,7 +42,7 @@ class Block:
         return ctypes.addressof(ctypes.c_char.from_buffer(self.view))
 
 
-_NOWHERE = Block(1, 0, memoryview(b""), memoryview(b""), 1, False)
+_NOWHERE = Block(1, 0, memoryview(b""), memoryview(b""), 0, 0)
 
 
 class Blocks:
@@ -64,3 +71,27 @@ class Blocks:
                 self.last = block
                 return block
         return None
+
+    def words(self, width: int, order: Literal["little", "big"], read: Read, write: Write) -> tuple[Callable[[int], int], Callable[[int, int], None]]:
+        """(load, store) of one word of `width` bytes: what handlers read most, and return probes write most, is the stack.
+
+        Aligned words of the block used last take no call; `read` and `write` do the rest.
+        """
+        low, shift, swapped = width - 1, width.bit_length() - 1, order != sys.byteorder
+
+        def load(addr: int) -> int:
+            block = self.last
+            at = addr - block.start
+            if at & low or not 0 <= at < block.size or swapped:
+                return int.from_bytes(read(addr, width), order)
+            return block.words[at >> shift]
+
+        def store(addr: int, value: int) -> None:
+            block = self.last
+            at = addr - block.start
+            if at & low or not 0 <= at < block.room or swapped:
+                write(addr, value.to_bytes(width, order))
+            else:
+                block.words[at >> shift] = value
+
+        return load, store

@@ -47,7 +47,10 @@ class Cell:
         view, index, mask = self.view, self.index, self.mask
 
         def write(value: int) -> None:
-            view[index] = value & mask
+            try:
+                view[index] = value
+            except ValueError:
+                view[index] = value & mask
 
         return write
 

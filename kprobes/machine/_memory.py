@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -40,7 +39,8 @@ class Memory:
         self._sink: Sink | None = None
         self._executable: dict[int, bool] = {}  # page -> may execute; forgotten whenever mappings may have changed
         self._blocks = Blocks()
-        self._host_order = self.arch.order.value == sys.byteorder
+        #: (addr) -> word, and (addr, word), already cut to its width: read() and write() for the stack
+        self.load_word, self.store_word = self._blocks.words(arch.bits // 8, arch.order.value, self.read, self.write)
         self._heap = Heap(self._map_anywhere, self._unmap)
 
     def read(self, addr: int, size: int) -> bytes:
@@ -65,22 +65,6 @@ class Memory:
             raise GuestFault("memory is not mapped", address=addr, pc=self._regs.pc, access="write")
         if data and self._is_code(addr):
             self._engine.drop_translations(addr, addr + len(data))
-
-    def load_word(self, addr: int) -> int:
-        """The word at `addr`, in the guest's byte order: read() for what handlers read most, the stack."""
-        block = self._blocks.last
-        if self._host_order and block.start <= addr and addr + block.width <= block.end and not addr & block.width - 1:
-            return int(block.words[(addr - block.start) // block.width])
-        return int.from_bytes(self.read(addr, self.arch.bits // 8), self.arch.order.value)
-
-    def store_word(self, addr: int, value: int) -> None:
-        """Put a word, already cut to its width, at `addr`: write() for what return probes write most, the stack."""
-        block = self._blocks.last
-        if (self._host_order and not block.code and block.start <= addr and addr + block.width <= block.end
-                and not addr & block.width - 1):
-            block.words[(addr - block.start) // block.width] = value
-        else:
-            self.write(addr, value.to_bytes(self.arch.bits // 8, self.arch.order.value))
 
     def patch(self, addr: int, code: bytes) -> None:
         """Replace code; stale translations are dropped."""
