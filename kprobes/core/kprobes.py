@@ -161,6 +161,7 @@ class Kprobes(Registry):
         self._driver.give_up()
         self._driver.closing = True
         self.finish_closing()
+        self._text.warn()
 
     def __enter__(self) -> Kprobes:
         return self

@@ -161,6 +161,7 @@ class Registry:
         if self.idle:
             self.optimizer.drain()
             self.finish_closing()
+        self._text.warn()
 
     def unregister(self, probe: Probe) -> None:
         """Unregister a probe of any kind; it is then as the user made it. Raises NotRegistered."""
@@ -186,6 +187,7 @@ class Registry:
         if self.idle:
             self.optimizer.drain()
             self._rooms.collect()
+        self._text.warn()
 
     @property
     def idle(self) -> bool:

@@ -33,6 +33,7 @@ class Text:
         self._machine = machine
         self._patches: dict[int, Patch] = {}
         self._longest = 1
+        self._overwritten: list[int] = []
 
     def read(self, addr: int, size: int) -> bytes:
         """Original bytes; GuestFault where memory is not mapped."""
@@ -77,12 +78,18 @@ class Text:
         return made
 
     def revert(self, patch: Patch) -> None:
-        """Put the covered bytes back, unless somebody has overwritten the patch meanwhile: then warn and leave them."""
+        """Put the covered bytes back, unless somebody has overwritten the patch meanwhile: they are left, and warn() will say so."""
         self.forget(patch)
         if self._machine.read(patch.addr, len(patch.new)) == patch.new:
             self._machine.patch(patch.addr, patch.old)
         else:
-            warnings.warn(f"text at {patch.addr:#x} was overwritten while probed; it is left as it is", TextOverwritten, stacklevel=2)
+            self._overwritten.append(patch.addr)
+
+    def warn(self) -> None:
+        """Warn of overwritten patches that were reverted. A warning may be raised (python -W error): so this is the last thing done."""
+        if self._overwritten:
+            where, self._overwritten = ", ".join(f"{addr:#x}" for addr in self._overwritten), []
+            warnings.warn(f"text at {where} was overwritten while probed; it is left as it is", TextOverwritten, stacklevel=2)
 
     def forget(self, patch: Patch) -> None:
         """Drop a patch without touching memory (the text is gone)."""

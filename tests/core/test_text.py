@@ -58,8 +58,10 @@ def test_patches_are_listed_by_address(text: Text) -> None:
 def test_a_patch_that_was_overwritten_is_left_and_warned_about(text: Text) -> None:
     patch = text.apply(BASE + 4, b"\xaa\xbb")
     text._machine.write(BASE + 5, b"\x77")
+    text.revert(patch)
     with pytest.warns(TextOverwritten, match="0x1004"):
-        text.revert(patch)
+        text.warn()
+    text.warn()
     assert memory(text) == ORIGINAL[:4] + b"\xaa\x77" + ORIGINAL[6:]
     assert text.patches == []
 
@@ -140,3 +142,24 @@ def test_the_rest_of_the_batch_is_unregistered_when_one_was_overwritten() -> Non
         assert after[addr - 0x1000] == 2
         after[addr - 0x1000] = before[addr - 0x1000]
         assert bytes(after) == before
+
+
+@pytest.mark.parametrize("end", ["unregister", "disarm", "close"])
+def test_the_warning_as_an_error_comes_when_all_is_done(end: str) -> None:
+    """python -W error, as in this suite."""
+    m = paper_machine()
+    k = Kprobes(m)
+    names = ("inc", "twice", "hop", "probed")
+    batch = [Kprobe(symbol_name=name) for name in names]
+    k.register_kprobes(batch)
+    original = {name: k._text.read(m.symbols[name].address, 1) for name in names}
+    overwritten = [m.symbols[name].address for name in ("inc", "hop")]
+    for addr in overwritten:
+        m.write(addr, b"\x02")
+    with pytest.raises(TextOverwritten, match=", ".join(f"{addr:#x}" for addr in overwritten)):
+        k.unregister_kprobes(batch) if end == "unregister" else k.close() if end == "close" else setattr(k, "enabled", False)
+    assert not any(p.registered for p in batch) or end == "disarm"
+    assert {name: m.read(m.symbols[name].address, 1) for name in names} == {**original, "inc": b"\x02", "hop": b"\x02"}
+    assert k._text.patches == []
+    k.close()
+    assert m._sink is None
