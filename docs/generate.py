@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import kprobes
-from kprobes import arch, events
+from kprobes import arch
 from kprobes.core import arming, ctlblk
+from kprobes.events._messages import MESSAGES
 
 DOCS = Path(__file__).resolve().parent
 PART = re.compile(r"(?<=<!-- generated: )(?P<what>[^>]*?)(?P<end> -->\n).*?(?=<!-- end -->)", re.DOTALL)
@@ -73,7 +74,7 @@ def errors(_: str) -> str:
 
 def event_errors(_: str) -> str:
     """Every way in which an event can be wrong."""
-    return table(["kind", "message"], ([f"`{kind}`", escape(message)] for kind, message in events._MESSAGES.items() if message != "{}"))
+    return table(["kind", "message"], ([f"`{kind}`", escape(message)] for kind, message in MESSAGES.items() if message != "{}"))
 
 
 def escape(text: str) -> str:

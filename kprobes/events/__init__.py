@@ -1,0 +1,48 @@
+"""Kprobe events: Linux's one-line probe definitions, compiled once into fetch plans.
+
+`parse_event("p:crc crc32 len=$arg3:u32 head=+0($arg2):string", machine)` gives an Event: where to probe, and closures
+that fetch its arguments from Regs at a hit. Symbols and registers are looked up while parsing, so a hit only reads. A
+wrong definition raises EventError with Linux's error name and the column Linux points at.
+
+Beyond Linux: unreadable integers are (fault) like strings, control characters in strings are escaped, an address that
+lies in no symbol counts as a function entry, and `$argN` in a return event works everywhere (see Event.enter).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..machine._base import Machine
+from ._event import Argument, Event, Scalar, Type, Value, locate
+from ._messages import make_error
+from ._parser import Parser
+
+__all__ = ["Argument", "Event", "Scalar", "Type", "Value", "locate", "parse_event", "parse_events"]
+
+
+def parse_event(text: str, machine: Machine) -> Event:
+    """Parse one definition against a machine's symbols and registers; EventError where it is wrong."""
+    return Parser(text, machine).event()
+
+
+def parse_events(texts: Iterable[str], machine: Machine) -> list[Event]:
+    """Parse definitions that live together: under one name, kind and arguments must agree and no two may be the same."""
+    events: list[Event] = []
+    for text in texts:
+        event = parse_event(text, machine)
+        for other in events:
+            if (event.group, event.name) == (other.group, other.name):
+                _check_sibling(event, other)
+        events.append(event)
+    return events
+
+
+def _check_sibling(event: Event, other: Event) -> None:
+    mine, theirs = ([(arg.name, arg.type) for arg in each.args] for each in (event, other))
+    if event.kind != other.kind:
+        raise make_error("DIFF_PROBE_TYPE", 0, event.text, other)
+    if mine != theirs:
+        differing = (arg.position for i, arg in enumerate(event.args) if mine[i : i + 1] != theirs[i : i + 1])
+        raise make_error("DIFF_ARG_TYPE", next(differing, len(event.text)), event.text, other)
+    if (event.address, [arg.text for arg in event.args]) == (other.address, [arg.text for arg in other.args]):
+        raise make_error("SAME_PROBE", 0, event.text, other)

@@ -1,0 +1,134 @@
+"""A parsed event: what it fetches at a hit, and how a hit is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from attrs import field, frozen
+
+from ..errors import EventError, GuestFault, KprobeError, NotAnInstruction, NotFunctionEntry
+from ..regs import Regs
+from ..symbols import Symbol, Symbols
+
+Saved = Sequence[int | None]  #: a return event's `$argN` as they were at entry; None where unreadable
+Scalar = int | str | None
+Value = Scalar | tuple[Scalar, ...]
+Read = Callable[[Regs, Saved], int]
+Plan = Callable[[Regs, Saved], Value]
+
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))} | {9: "\\t", 10: "\\n", 13: "\\r"}
+_REFUSALS = {NotAnInstruction: "BAD_INSN_BNDRY", NotFunctionEntry: "BAD_RETPROBE"}
+
+
+@frozen(kw_only=True)
+class Type:
+    """How a word or memory is understood.
+
+    Attributes:
+        name: as written, without the array's count. style: "u", "s", "x", "char", "string", "symbol" or "symstr".
+        size: bytes in memory. bits, shift: the part of them that counts. count: elements of an array, 0: not an array.
+    """
+
+    name: str
+    style: str
+    bits: int
+    size: int
+    shift: int = 0
+    count: int = 0
+
+    def show(self, value: Value) -> str:
+        """A value as ftrace prints it; None is unreadable memory."""
+        if isinstance(value, tuple):
+            return f"{{{','.join(map(self.show, value))}}}"
+        if value is None:
+            return "(fault)"
+        if isinstance(value, int):
+            return hex(value) if self.style == "x" else str(value)
+        quote = {"char": "'", "symbol": ""}.get(self.style, '"')
+        return quote + value.translate(_CONTROLS) + quote
+
+
+@frozen(kw_only=True)
+class Argument:
+    """One `name=fetch[:type]`: `text` is what stands behind the equals sign, `position` the word's column, `read` its plan."""
+
+    name: str
+    text: str
+    type: Type
+    position: int
+    read: Plan = field(eq=False, repr=False)
+
+
+@frozen(kw_only=True)
+class Event:
+    """A parsed event; str() gives its normalized definition.
+
+    Attributes:
+        kind: "p" or "r". symbol: as written (`module:name` too), None for a bare address. offset: bytes from symbol.
+        address: of the place. target: the same with mode bits (ARM: bit 0), what a probe's addr= takes. maxactive: 0 where
+        not given. saves: the arguments (from 0) that a return event wants from entry.
+        text: the definition, its words joined by single blanks. position: column of the place in it.
+    """
+
+    kind: str
+    group: str
+    name: str
+    symbol: str | None
+    offset: int
+    address: int
+    target: int
+    maxactive: int
+    args: tuple[Argument, ...]
+    saves: tuple[int, ...]
+    text: str
+    position: int
+    _where: str = field(repr=False)
+    _symbols: Symbols = field(eq=False, repr=False)
+
+    def __str__(self) -> str:
+        place = f"{self.target:#x}" if self.symbol is None else f"{self.symbol}+{self.offset}".removesuffix("+0")
+        head = f"{self.kind}{self.maxactive or ''}:{self.group}/{self.name} {place}"
+        return " ".join([head, *(f"{arg.name}={arg.text}" for arg in self.args)])
+
+    def enter(self, regs: Regs) -> tuple[int | None, ...]:
+        """At the function entry of a return event: the arguments to hand to fetch() as `saved`."""
+        return tuple([_argument(regs, n) for n in self.saves])
+
+    def fetch(self, regs: Regs, saved: Saved = ()) -> tuple[Value, ...]:
+        """The arguments' values at a hit; None where guest memory is unreadable, tuples for arrays."""
+        return tuple([arg.read(regs, saved) for arg in self.args])
+
+    def format(self, values: Sequence[Value], return_address: int = 0) -> str:
+        """A hit as a line of ftrace's: `name: (sym+0xOFF/0xSIZE) a=0x1`; a return event's wants where it returns to."""
+        where = self._where if self.kind == "p" else f"{locate(self._symbols, return_address)} <- {self._where}"
+        shown = [f" {arg.name}={arg.type.show(value)}" for arg, value in zip(self.args, values, strict=True)]
+        return f"{self.name}: ({where}){''.join(shown)}"
+
+    def as_dict(self, values: Sequence[Value], return_address: int = 0) -> dict[str, object]:
+        """A hit as a record for JSON: the event's own facts, and `args` by name. Return events add where they return to."""
+        record = {name: getattr(self, name) for name in ("group", "name", "kind", "symbol", "offset", "address")}
+        if self.kind == "r":
+            record |= {"return_address": return_address, "caller": locate(self._symbols, return_address)}
+        return record | {"args": {arg.name: value for arg, value in zip(self.args, values, strict=True)}}
+
+    def refused(self, error: KprobeError) -> EventError:
+        """A refused registration, as an error that points at this event's place."""
+        return EventError(_REFUSALS.get(type(error), "FAIL_REG_PROBE"), str(error), self.text, self.position)
+
+
+def locate(symbols: Symbols, address: int) -> str:
+    """`name+0xOFF/0xSIZE`, or the bare address where no symbol covers it."""
+    symbol = symbols.covering(address)
+    return f"{address:#x}" if symbol is None else located(symbols, symbol, address)
+
+
+def located(symbols: Symbols, symbol: Symbol, address: int) -> str:
+    """`name+0xOFF/0xSIZE` of an address in a symbol."""
+    return f"{symbol.name}+{address - symbol.address:#x}/{max(symbols.extent(symbol) - symbol.address, 0):#x}"
+
+
+def _argument(regs: Regs, n: int) -> int | None:
+    try:
+        return regs.arg(n)
+    except GuestFault:
+        return None

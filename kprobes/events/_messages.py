@@ -1,0 +1,74 @@
+"""What is wrong with a definition, by Linux's error names."""
+
+from __future__ import annotations
+
+import errno
+
+from ..errors import EventError
+
+_TYPES = "u8..u64 s8..s64 x8..x64 char string symbol symstr b<width>@<offset>/<size>, [count] behind it for an array"
+_ERRNO = {"ARG_TOO_LONG": errno.E2BIG, "TOO_MANY_ARGS": errno.E2BIG, "EVENT_TOO_BIG": errno.E2BIG,
+          "NOSUP_BTFARG": errno.EOPNOTSUPP, "NON_UNIQ_SYMBOL": errno.EADDRNOTAVAIL}
+
+#: What is wrong, and what to do. BAD_PROBE_TYPE is ours: Linux has no name for an unknown first letter.
+MESSAGES = {
+    "BAD_PROBE_TYPE": "an event starts with p (probe) or r (return probe), not {!r}; write p:NAME or r:NAME",
+    "BAD_MAXACT_TYPE": "only return probes take a count of instances; drop {!r}, or write r instead of p",
+    "BAD_MAXACT": "{!r} is no count of instances; write 1 to 4096, or nothing",
+    "MAXACT_TOO_BIG": "{} instances are too many; write 4096 at most",
+    "NO_GROUP_NAME": "the group's name is empty; write one before the slash, or drop the slash",
+    "GROUP_TOO_LONG": "the group's name {!r} is too long; shorten it to 63 characters",
+    "BAD_GROUP_NAME": "{!r} is no group name; use letters, digits and _, no digit first",
+    "NO_EVENT_NAME": "there is no name behind the colon; write one, or drop the colon",
+    "EVENT_TOO_LONG": "the event's name {!r} is too long; shorten it to 63 characters",
+    "BAD_EVENT_NAME": "{!r} is no event name; use letters, digits and _, no digit first",
+    "BAD_ADDR_SUFFIX": "a place cannot end in {!r}; write %return, or use r instead of p",
+    "BAD_PROBE_ADDR": "{}",
+    "NON_UNIQ_SYMBOL": "{}",
+    "BAD_RETPROBE": "{!r} is no function entry, and return probes sit on entries only; drop the offset, or use p",
+    "NO_ARG_NAME": "there is no name before the equals sign; write NAME=FETCH",
+    "ARG_NAME_TOO_LONG": "the argument's name {!r} is too long; shorten it to 32 characters",
+    "BAD_ARG_NAME": "{!r} is no argument name; use letters, digits and _, no digit first",
+    "USED_ARG_NAME": "the argument name {!r} is taken; choose another",
+    "NO_ARG_BODY": "there is nothing behind the equals sign; write what to fetch, such as $arg1 or %register",
+    "ARG_TOO_LONG": "the expression has {} characters; shorten it to 63",
+    "TOO_MANY_ARGS": "an event takes 128 arguments; leave some out from here on",
+    "EVENT_TOO_BIG": "one hit would record {} bytes, 3072 is the limit; fetch fewer or smaller arguments",
+    "BAD_FETCH_ARG": "{!r} cannot be fetched; write %reg $argN $retval $stackN @address @symbol \\number or +offset(FETCH)",
+    "RETVAL_ON_PROBE": "$retval exists when a function returns; write r instead of p",
+    "BAD_STACK_NUM": "{!r} is no word of the stack; write $stack0 to $stack2048",
+    "BAD_ARG_NUM": "{!r} is no argument; write $arg1 to $arg2048",
+    "NOFENTRY_ARGS": "{!r} is known at function entry only; fetch a %register here, or name single arguments of a return event",
+    "DOUBLE_ARGS": "$arg* is there already; write it once",
+    "BAD_VAR_ARGS": "$arg* stands alone; fetch $arg1, $arg2 ... here",
+    "NOSUP_BTFARG": "{!r} needs type information that guests do not carry; write $arg1, $arg2 ... or $retval",
+    "BAD_VAR": "there is no variable {!r} here; {}",
+    "BAD_REG_NAME": "{}",
+    "BAD_MEM_ADDR": "{!r} is no address: {}",
+    "FILE_ON_KPROBE": "file offsets are for user probes; write @address or @symbol+offset",
+    "BAD_IMM": "{!r} is no number; write one behind the backslash, or text in double quotes",
+    "IMMSTR_NO_CLOSE": "the string is not closed; end it with a double quote, without blanks inside",
+    "DEREF_NEED_BRACE": "{!r} lacks its bracket; write +offset(FETCH)",
+    "BAD_DEREF_OFFS": "{!r} is no offset; write a number between the sign and the bracket",
+    "DEREF_OPEN_BRACE": "a bracket is not closed; add )",
+    "COMM_CANT_DEREF": "$comm is text and has nothing behind it; drop the brackets",
+    "TOO_MANY_OPS": "one argument takes 16 steps at most; nest fewer dereferences",
+    "BAD_TYPE": "{!r} is no type; use " + _TYPES,
+    "BAD_BITFIELD": "{!r} is no bit field within its size; write b<width>@<offset>/<size>, bits counted from the lowest",
+    "BAD_STRING": "type {!r} is read from memory; write +0(FETCH):{} to follow a pointer",
+    "NEED_STRING_TYPE": "text cannot be of type {!r}; write string, or no type",
+    "ARRAY_NO_CLOSE": "the array's count is not closed; add ]",
+    "BAD_ARRAY_SUFFIX": "{!r} cannot follow an array; end the type with ]",
+    "BAD_ARRAY_NUM": "{!r} is no count of elements; write 1 to 64",
+    "ARRAY_TOO_BIG": "an array of {} is too big; write 64 at most",
+    "DIFF_PROBE_TYPE": "this event is defined with the other kind ({}); choose another name",
+    "DIFF_ARG_TYPE": "this event is defined with other arguments ({}); give the same names and types, or choose another name",
+    "SAME_PROBE": "the same probe is defined already ({}); leave one out",
+}
+
+
+def make_error(kind: str, position: int, event: str, *facts: object) -> EventError:
+    """The error of a kind, with its errno; facts fill the message in."""
+    error = EventError(kind, MESSAGES[kind].format(*facts), event, position)
+    error.errno = _ERRNO.get(kind, error.errno)
+    return error

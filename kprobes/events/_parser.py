@@ -1,0 +1,269 @@
+"""The grammar of one definition."""
+
+from __future__ import annotations
+
+import re
+from itertools import accumulate
+from typing import NoReturn
+
+from ..arch._base import Entry
+from ..errors import AmbiguousSymbol, GuestFault, KprobeError, UnknownSymbol
+from ..machine._base import Machine
+from ..symbols import Symbol
+from ._event import Argument, Event, Type, located
+from ._messages import make_error
+from ._plans import Source, memory, plan, saved_argument
+
+MAX_NAME, MAX_ARG_NAME, MAX_EXPRESSION = 63, 32, 63  # characters
+MAX_ARGS, MAX_STEPS, MAX_ARRAY, MAX_ACTIVE, MAX_STACK, MAX_RECORD = 128, 15, 64, 4096, 2048, 3072  # MAX_RECORD: bytes of a hit
+_TAKEN = {"common_type", "common_flags", "common_preempt_count", "common_pid", "__probe_ip", "__probe_ret_ip", "__probe_func"}
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+def _number(text: str) -> int | None:
+    """An unsigned 64-bit integer as C writes it, or None."""
+    if len(text) > 24 or not re.fullmatch(r"0x[0-9a-f]+|0[0-7]*|[1-9][0-9]*", text, re.ASCII | re.IGNORECASE):
+        return None
+    value = int(re.sub("^0(?=[0-7])", "0o", text), 0)
+    return value if value < 1 << 64 else None
+
+
+class Parser:
+    """One definition. `at` is always the column of the text beside it."""
+
+    def __init__(self, text: str, machine: Machine) -> None:
+        words = text.split() or [""]
+        self.text = " ".join(words)
+        self.words = [*zip(words, accumulate((len(word) + 1 for word in words), initial=0), strict=False)]
+        self.machine, self.arch, self.symbols = machine, machine.arch, machine.symbols
+        self.kind, self.entry = "p", False
+        self.saves: list[int] = []
+
+    def fail(self, kind: str, at: int, *facts: object) -> NoReturn:
+        raise make_error(kind, at, self.text, *facts)
+
+    def need(self, condition: object, kind: str, at: int, *facts: object) -> None:
+        if not condition:
+            raise make_error(kind, at, self.text, *facts)
+
+    def integer(self, text: str, kind: str, at: int, *facts: object) -> int:
+        """A number with or without a sign."""
+        value = _number(text[text[:1] in ("+", "-"):])
+        if value is None:
+            self.fail(kind, at, *(facts or (text,)))
+        return -value if text[0] == "-" else value
+
+    def count(self, text: str, at: int, most: int, bad: str, big: str) -> int:
+        """A number from 1 to `most`."""
+        value = _number(text)
+        self.need(value, bad, at, text)
+        self.need(value is None or value <= most, big, at, text)
+        return value or 0
+
+    # --- what and where
+
+    def event(self) -> Event:
+        maxactive, group, name = self.head(self.words[0][0])
+        self.need(len(self.words) > 1, "BAD_PROBE_ADDR", len(self.text), "the place is missing; write SYMBOL[+OFFSET]")
+        word, at = self.words[1]
+        symbol, offset, target = self.place(word, at)
+        address = target & ~self.arch.mode_bits
+        default = f"{self.kind}_{target:#x}" if symbol is None else f"{self.kind}_{symbol}_{offset}"
+        found = self.symbols[symbol] if symbol is not None else self.symbols.covering(address)
+        where = f"{address:#x}" if found is None else found.name if self.kind == "r" else located(self.symbols, found, address)
+        return Event(kind=self.kind, group=group, name=name or re.sub(r"\W", "_", default, flags=re.ASCII)[:MAX_NAME],
+                     symbol=symbol, offset=offset, address=address, target=target, maxactive=maxactive, args=self.arguments(),
+                     saves=tuple(self.saves), text=self.text, position=at, where=where, symbols=self.symbols)
+
+    def head(self, word: str) -> tuple[int, str, str]:
+        instances, colon, name = word[1:].partition(":")
+        self.need(word[:1] in ("p", "r"), "BAD_PROBE_TYPE", 0, word[:1])
+        self.kind = word[0]
+        self.need(self.kind == "r" or not instances, "BAD_MAXACT_TYPE", 1, instances)
+        maxactive = self.count(instances, 1, MAX_ACTIVE, "BAD_MAXACT", "MAXACT_TOO_BIG") if instances else 0
+        return maxactive, *(self.name(name, 2 + len(instances)) if colon else ("kprobes", ""))
+
+    def name(self, text: str, at: int) -> tuple[str, str]:
+        group, slash, event = text.partition("/" if "/" in text else ".")
+        if not slash:
+            self.need(text, "NO_EVENT_NAME", at)
+            return "kprobes", self.named("EVENT", text, at)
+        self.need(group, "NO_GROUP_NAME", at)
+        self.named("GROUP", group, at)
+        return group, self.named("EVENT", event, at + len(group) + 1) if event else ""
+
+    def named(self, what: str, name: str, at: int) -> str:
+        self.need(len(name) <= MAX_NAME, f"{what}_TOO_LONG", at, name)
+        self.need(_NAME.fullmatch(name), f"BAD_{what}_NAME", at, name)
+        return name
+
+    def place(self, word: str, at: int) -> tuple[str | None, int, int]:
+        body, percent, suffix = word.partition("%")
+        self.need(suffix == "return" or not percent, "BAD_ADDR_SUFFIX", at + len(body), percent + suffix)
+        self.kind = "r" if percent else self.kind
+        number = _number(body)
+        try:
+            found = self.symbol(body, at) if number is None else self.address(number, at)
+        except AmbiguousSymbol as error:
+            self.fail("NON_UNIQ_SYMBOL", at, error)
+        except (UnknownSymbol, GuestFault) as error:
+            self.fail("BAD_PROBE_ADDR", at, error)
+        self.need(self.entry or self.kind == "p", "BAD_RETPROBE", at, body)
+        return found
+
+    def symbol(self, body: str, at: int) -> tuple[str, int, int]:
+        name, plus, digits = (body, "", "") if body in self.symbols else body.partition("+")
+        offset = _number(digits) if plus else 0
+        if offset is None:
+            self.fail("BAD_PROBE_ADDR", at, f"{digits!r} is no offset; write SYMBOL+NUMBER")
+        start = self.start(self.symbols[name])
+        self.entry = offset in start.entries
+        return name, offset, start.place(offset) | start.mode
+
+    def address(self, number: int, at: int) -> tuple[None, int, int]:
+        self.need(number <= self.arch.mask, "BAD_PROBE_ADDR", at, f"addresses have {self.arch.bits} bits; write a smaller one")
+        here = self.arch.code_address(number, self.machine.read)
+        symbol = self.symbols.covering(here.addr)
+        start = self.start(symbol) if symbol else here
+        self.entry = here.addr - start.addr in start.entries
+        return None, 0, here.addr | here.mode
+
+    def start(self, symbol: Symbol) -> Entry:
+        return self.arch.code_address(symbol.address | symbol.mode, self.machine.read)
+
+    # --- arguments
+
+    def arguments(self) -> tuple[Argument, ...]:
+        alls = [at for word, at in self.words[2:] if word == "$arg*"]
+        if alls:
+            self.need(len(alls) == 1, "DOUBLE_ARGS", alls[-1])
+            self.fail("NOSUP_BTFARG" if self.entry and self.kind == "p" else "NOFENTRY_ARGS", alls[0], "$arg*")
+        args: list[Argument] = []
+        for word, at in self.words[2:]:
+            self.need(len(args) < MAX_ARGS, "TOO_MANY_ARGS", at)
+            args.append(self.argument(word, at, args))
+        size = 16 + 8 * (self.kind == "r") + sum(max(1, arg.type.count) * arg.type.size for arg in args)
+        self.need(size <= MAX_RECORD, "EVENT_TOO_BIG", 0, size)
+        return tuple(args)
+
+    def argument(self, word: str, at: int, before: list[Argument]) -> Argument:
+        name, equals, body = word.partition("=") if word[0] != "\\" else ("", "", word)
+        if not equals:
+            name, body = f"arg{len(before) + 1}", word
+        self.need(name, "NO_ARG_NAME", at)
+        self.need(len(name) <= MAX_ARG_NAME, "ARG_NAME_TOO_LONG", at, name)
+        self.need(_NAME.fullmatch(name), "BAD_ARG_NAME", at, name)
+        self.need(name not in _TAKEN and name not in [arg.name for arg in before], "USED_ARG_NAME", at, name)
+        type, source = self.body(body, at + len(word) - len(body))
+        return Argument(name=name, text=body, type=type, position=at, read=plan(source, type, self.symbols))
+
+    def body(self, body: str, at: int) -> tuple[Type, Source]:
+        self.need(body, "NO_ARG_BODY", at)
+        self.need(len(body) <= MAX_EXPRESSION, "ARG_TOO_LONG", at, len(body))
+        found = re.fullmatch(r'(\\"[^"]*"|[^:]*)(?::(.*))?', body)
+        fetch, suffix = found.groups() if found else (body, None)
+        literal = fetch[:2] == '\\"'
+        type_at = at + len(fetch) + 1
+        type = self.type(("string" if literal else f"x{self.arch.bits}") if suffix is None else suffix, type_at)
+        source = self.fetch(fetch, at)
+        self.need(not literal or (type.name == "string" and not type.count), "NEED_STRING_TYPE", type_at, suffix)
+        self.need(literal or source.where or not (type.count or type.style == "string"), "BAD_STRING", type_at, suffix, suffix)
+        steps = source.steps + (source.where is None) + (type.name[0] == "b") + (type.count > 0)
+        self.need(steps <= MAX_STEPS, "TOO_MANY_OPS", at)
+        return type, source
+
+    def type(self, text: str, at: int) -> Type:
+        name, bracket, rest = text.partition("[")
+        count = self.array(rest, at + len(name) + 1) if bracket else 0
+        plain = re.fullmatch(r"([usx])(8|16|32|64)|char|u?string|symbol|symstr", name)
+        if plain:
+            bits = int(plain[2] or (8 if name == "char" else self.arch.bits))
+            return Type(name=name, style=plain[1] or name.removeprefix("u"), bits=bits, size=bits // 8, count=count)
+        bit_field = re.fullmatch(r"b(.*)/(8|16|32|64)", name)
+        if bit_field is None:
+            self.fail("BAD_TYPE", at, name)
+        width, _, low = bit_field[1].partition("@")
+        wide, shift, whole = _number(width), _number(low), int(bit_field[2])
+        if not wide or shift is None or wide + shift > whole:
+            self.fail("BAD_BITFIELD", at, name)
+        return Type(name=name, style="u", bits=wide, shift=shift, size=whole // 8, count=count)
+
+    def array(self, text: str, at: int) -> int:
+        digits, close, rest = text.partition("]")
+        self.need(close, "ARRAY_NO_CLOSE", at + len(text))
+        self.need(not rest, "BAD_ARRAY_SUFFIX", at + len(digits) + 1, rest)
+        return self.count(digits, at, MAX_ARRAY, "BAD_ARRAY_NUM", "ARRAY_TOO_BIG")
+
+    # --- fetches
+
+    def fetch(self, text: str, at: int) -> Source:
+        parse = {"$": self.variable, "%": self.register, "@": self.at, "+": self.dereference, "-": self.dereference,
+                 "\\": self.immediate}.get(text[:1])
+        if parse is None:
+            self.fail("NOSUP_BTFARG" if _NAME.match(text) else "BAD_FETCH_ARG", at, text)
+        return parse(text, at)
+
+    def variable(self, text: str, at: int) -> Source:
+        found = re.fullmatch(r"\$(?:(stack)(\d*)|(arg)(\d+)|(retval)([.-].*)?)", text, re.ASCII)
+        if found is None:
+            self.fail("BAD_VAR", at, text, "write $argN, $retval, $stack or $stackN")
+        self.need(found[1] or self.arch.abi, "BAD_VAR", at, text, f"{self.arch.name} has no calling convention, write %register")
+        if found[5]:
+            self.need(not found[6], "NOSUP_BTFARG", at, text)
+            self.need(self.kind == "r", "RETVAL_ON_PROBE", at)
+            return Source(word=lambda regs, saved: regs.return_value)
+        if found[3]:
+            return self.numbered(int(found[4]), text, at)
+        if not found[2]:
+            return Source(word=lambda regs, saved: regs.sp)
+        n = int(found[2])
+        self.need(n <= MAX_STACK, "BAD_STACK_NUM", at, text)
+        return Source(word=lambda regs, saved: regs.stack(n))
+
+    def numbered(self, n: int, text: str, at: int) -> Source:
+        self.need(0 < n <= MAX_STACK, "BAD_ARG_NUM", at, text)
+        self.need(self.entry, "NOFENTRY_ARGS", at, text)
+        if self.kind == "p":
+            return Source(word=lambda regs, saved: regs.arg(n - 1))
+        self.saves += [n - 1] * (n - 1 not in self.saves)
+        return Source(word=saved_argument(self.saves.index(n - 1)))
+
+    def register(self, text: str, at: int) -> Source:
+        name = text[1:]
+        if name not in self.arch.regs.names and name not in self.arch.regs.aliases:
+            self.fail("BAD_REG_NAME", at, self.arch.regs.unknown(name))
+        return Source(word=lambda regs, saved: regs[name])
+
+    def at(self, text: str, at: int) -> Source:
+        name, sign, digits = re.fullmatch(r"([^+-]*)([+-]?)(.*)", text[1:]).groups()  # type: ignore[union-attr]  # always matches
+        self.need(name or not sign, "FILE_ON_KPROBE", at)
+        offset = self.integer(sign + digits, "BAD_MEM_ADDR", at, text, "write @symbol+offset") if sign else 0
+        if name[:1].isdigit() or not name:
+            address = self.integer(name, "BAD_MEM_ADDR", at, text, "write a number, or a symbol's name")
+        else:
+            try:
+                address = self.symbols[name].address
+            except KprobeError as error:
+                self.fail("BAD_MEM_ADDR", at, text, error)
+        return memory(lambda regs, saved: address, offset, self.arch.mask, 2)
+
+    def dereference(self, text: str, at: int) -> Source:
+        digits, bracket, rest = text[1:].partition("(")
+        inner_at = at + len(text) - len(rest)
+        self.need(bracket, "DEREF_NEED_BRACE", at, text)
+        offset = self.integer(text[0] + digits.removeprefix("u"), "BAD_DEREF_OFFS", at, digits)
+        inner, close, tail = rest.rpartition(")")
+        self.need(close, "DEREF_OPEN_BRACE", at + len(text))
+        self.need(not tail, "BAD_FETCH_ARG", at + len(text) - len(tail), tail)
+        self.need(inner.lower() != "$comm" and inner[:2] != '\\"', "COMM_CANT_DEREF", inner_at)
+        self.need(inner != "$arg*", "BAD_VAR_ARGS", inner_at)
+        source = self.fetch(inner, inner_at)
+        self.need(source.steps < MAX_STEPS, "TOO_MANY_OPS", inner_at)
+        return memory(source.word, offset, self.arch.mask, source.steps + 1)
+
+    def immediate(self, text: str, at: int) -> Source:
+        if text[1:2] != '"':
+            value = self.integer(text[1:], "BAD_IMM", at + 1) & self.arch.mask
+            return Source(word=lambda regs, saved: value)
+        self.need(len(text) > 2 and text.endswith('"'), "IMMSTR_NO_CLOSE", at + len(text))
+        return Source(word=lambda regs, saved: 0, literal=text[2:-1])

@@ -1,0 +1,74 @@
+"""Fetch plans: closures made once, so that a hit only reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from attrs import frozen
+
+from ..errors import GuestFault
+from ..regs import Regs
+from ..symbols import Symbols
+from ._event import Plan, Read, Saved, Scalar, Type, Value
+
+
+@frozen(kw_only=True)
+class Source:
+    """A parsed fetch: `word` reads its word, `where` gives its address when it lies in memory. steps: what Linux counts."""
+
+    word: Read
+    where: Read | None = None
+    literal: str | None = None
+    steps: int = 1
+
+
+def saved_argument(slot: int) -> Read:
+    def read(regs: Regs, saved: Saved) -> int:
+        value = saved[slot]
+        if value is None:
+            raise GuestFault("the argument was unreadable at function entry", access="read")
+        return value
+    return read
+
+
+def memory(base: Read, offset: int, mask: int, steps: int) -> Source:
+    def where(regs: Regs, saved: Saved) -> int:
+        return base(regs, saved) + offset & mask
+    return Source(word=lambda regs, saved: regs.word(where(regs, saved)), where=where, steps=steps)
+
+
+def _converter(type: Type, symbols: Symbols) -> Callable[[int], Scalar]:
+    mask, shift, sign = (1 << type.bits) - 1, type.shift, 1 << type.bits - 1
+    if type.style in ("symbol", "symstr"):
+        return symbols.describe
+    if type.style == "char":
+        return lambda word: chr(word & mask)
+    return (lambda word: ((word & mask) ^ sign) - sign) if type.style == "s" else (lambda word: word >> shift & mask)
+
+
+def _string(regs: Regs, address: int) -> str:
+    return regs.read_cstr(address).decode("utf-8", "backslashreplace")
+
+
+def plan(source: Source, type: Type, symbols: Symbols) -> Plan:
+    convert, size, word, where = _converter(type, symbols), type.size, source.word, source.where
+
+    def element(regs: Regs, address: int) -> Scalar:
+        try:
+            if type.style == "string":  # an array of strings is an array of pointers
+                return _string(regs, regs.word(address) if type.count else address)
+            return convert(regs.word(address, size))
+        except GuestFault:
+            return None
+
+    def read(regs: Regs, saved: Saved) -> Value:
+        try:
+            if where is None:
+                return convert(word(regs, saved))
+            start = where(regs, saved)
+        except GuestFault:
+            return None
+        return tuple([element(regs, start + offset) for offset in offsets]) if offsets else element(regs, start)
+
+    offsets = range(0, type.count * size, size)
+    return read if source.literal is None else lambda regs, saved: source.literal
