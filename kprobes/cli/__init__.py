@@ -1,0 +1,17 @@
+"""The `kprobes` command: trace, check, symbols, archs.
+
+Exit status: 0 done, 1 the guest failed, 2 the command line or an event is wrong, 130 interrupted, 141 nobody reads the
+output. Results go to stdout; the guest's answer, the table of hits and every message go to stderr.
+"""
+
+from __future__ import annotations
+
+from ._call import parse_call
+from ._look import archs, check, symbols
+from ._main import main
+from ._trace import trace
+
+__all__ = ["main", "parse_call"]
+
+for command in (trace, check, symbols, archs):
+    main.add_command(command)

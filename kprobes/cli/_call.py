@@ -1,0 +1,98 @@
+"""The expression of `trace --call`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NoReturn
+
+from attrs import frozen
+
+from ..errors import EventError, KprobeError
+
+if TYPE_CHECKING:
+    from ..machine.unicorn import UnicornMachine
+
+_HEAD = re.compile(r"\s*([^\s()'\",]+)\s*\(\s*")
+_LITERAL = re.compile(r"""(?P<number>[+-]?\d\w*)|(?P<char>'(?:\\.|[^'\\])+')|b?"(?P<text>(?:\\.|[^"\\])*)\"""", re.A | re.S)
+_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|([0-3]?[0-7]{1,2})|(.?))|[^\\]+", re.DOTALL)
+_ESCAPES = dict(zip("abtnvfre\\'\"?", b"\a\b\t\n\v\f\r\x1b\\'\"?", strict=True))
+
+
+@frozen
+class Call:
+    """A parsed `--call`. function: symbol or address. args: text and b"bytes" are bytes (the machine appends a NUL).
+    columns: where the function and each argument stand in text."""
+
+    text: str
+    function: str | int
+    args: tuple[int | bytes, ...]
+    columns: tuple[int, ...]
+
+    def check(self, machine: UnicornMachine) -> None:
+        """EventError where the machine has no such function (with near names), or an integer does not fit its words."""
+        try:
+            if isinstance(self.function, str):
+                machine.symbols[self.function]
+        except KprobeError as error:
+            raise EventError("BAD_CALL", str(error), self.text, self.columns[0]) from error
+        bits = machine.arch.bits
+        for arg, at in zip(self.args, self.columns[1:], strict=True):
+            if isinstance(arg, int) and not -(1 << bits - 1) <= arg < 1 << bits:
+                raise EventError("BAD_CALL", f"{arg} does not fit into {bits} bits; write a smaller one", self.text, at)
+
+
+def parse_call(text: str) -> Call:
+    """Parse `NAME(ARG, ...)`; EventError (kind BAD_CALL) with the column of what is wrong."""
+    def fail(at: int, message: str) -> NoReturn:
+        raise EventError("BAD_CALL", message, text, at)
+
+    head = _HEAD.match(text)
+    if head is None:
+        fail(len(text) - len(text.lstrip()), "this is no call; write NAME(ARG, ...)")
+    args: list[int | bytes] = []
+    columns = [head.start(1)]
+    at = head.end()
+    while not text.startswith(")", at) or args:
+        found = _LITERAL.match(text, at)
+        if found is None:
+            fail(at, 'no argument here; write an integer, a character or a closed string: 5 0x1f \'a\' "text" b"bytes"')
+        args.append(_value(found, fail))
+        columns.append(found.start())
+        separator = re.compile(r"\s*([,)]?)\s*").match(text, found.end())
+        assert separator is not None
+        at = separator.end()
+        if separator[1] == ")":
+            at = separator.start(1)
+            break
+        if not separator[1]:
+            fail(at, "the call goes on unexpectedly; write , or )")
+    if text[at + 1 :].strip():
+        fail(at + 1, "nothing may follow the call; drop it")
+    return Call(text, number if (number := _integer(head[1])) is not None else head[1], tuple(args), tuple(columns))
+
+
+def _integer(text: str) -> int | None:
+    """An integer as C or Python writes it, or None."""
+    if len(text) > 80 or not re.fullmatch(r"[+-]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)", text, re.ASCII):
+        return None
+    return int(re.sub(r"^([+-]?)0(?=[0-7])", r"\g<1>0o", text), 0)
+
+
+def _value(found: re.Match[str], fail: Callable[[int, str], NoReturn]) -> int | bytes:
+    if found["number"]:
+        number = _integer(found["number"])
+        return number if number is not None else fail(found.start(), f"{found[0]!r} is no integer; write 5, 0x1f, 0b101 or 017")
+    body, start = (found["char"][1:-1], found.start() + 1) if found["char"] else (found["text"], found.start("text"))
+    raw = bytearray()
+    for piece in _ESCAPE.finditer(body):
+        hexadecimal, octal, letter = piece.groups()
+        if letter is not None and letter not in _ESCAPES:
+            fail(start + piece.start(), f"unknown escape {piece[0]}; write \\\\ for a backslash")
+        raw += (bytes([int(hexadecimal, 16)]) if hexadecimal else bytes([int(octal, 8)]) if octal
+                else bytes([_ESCAPES[letter]]) if letter else piece[0].encode())
+    if not found["char"]:
+        return bytes(raw)
+    if len(raw) != 1:
+        fail(found.start(), "a character constant is one byte; write text in double quotes")
+    return raw[0]

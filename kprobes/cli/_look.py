@@ -1,0 +1,91 @@
+"""`kprobes check`, `kprobes symbols` and `kprobes archs`: nothing runs."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from ..errors import UnknownSymbol
+from ._main import file_argument, load
+from ._render import describe, disassembler, table
+
+if TYPE_CHECKING:
+    from ..core.kprobes import Kprobes
+    from ..machine.unicorn import UnicornMachine
+    from ..symbols import Symbol
+
+
+@click.command()
+@file_argument
+@click.argument("place", required=False, metavar="[SYMBOL[+OFF]]")
+def check(file: str, place: str | None) -> None:
+    """Say for each instruction of a function (of all, without SYMBOL; of one instruction, with +OFF) what a probe there would do.
+
+    boosted: one trap a hit; stepped: two; simulated: in Python; refused: no probe, and why.
+    """
+    from ..core.kprobes import Kprobes
+
+    with load(file) as machine, Kprobes(machine) as k:
+        disassemble = disassembler(machine.arch)
+        for symbol, addresses in _places(machine, k, place):
+            click.echo(f"{symbol.name}:")
+            for address in addresses:
+                verdict = k.check(address)
+                text = disassemble(verdict.raw, address, symbol.mode) or verdict.name
+                raw = f"{verdict.raw.hex(' '):<{3 * min(machine.arch.max_insn, 8)}}"
+                click.echo(f"  {address:#x} +{address - symbol.address:#05x}  {raw} {text:<36} {describe(verdict)}")
+
+
+def _places(machine: UnicornMachine, k: Kprobes, place: str | None) -> Iterator[tuple[Symbol, Iterator[int]]]:
+    if place is None:
+        for symbol in _functions(machine, "*"):
+            yield symbol, _instructions(machine, k, symbol)
+        return
+    first = k.check(place)  # refuses what is no place at all
+    symbol, offset = machine.symbols.at(first.addr)
+    start = machine.arch.code_address(symbol.address | symbol.mode, machine.read)
+    yield symbol, iter([first.addr]) if offset not in (0, start.local) or "+" in place else _instructions(machine, k, symbol)
+
+
+def _instructions(machine: UnicornMachine, k: Kprobes, symbol: Symbol) -> Iterator[int]:
+    from ..core.locate import code_of
+
+    entry = machine.arch.code_address(symbol.address | symbol.mode, machine.read)
+    address, end = entry.addr, machine.symbols.extent(code_of(machine, symbol, entry))
+    while address < end:
+        yield address
+        address += k.check(address).size or machine.arch.insn_align
+
+
+def _functions(machine: UnicornMachine, pattern: str) -> list[Symbol]:
+    named = [symbol for symbol in machine.symbols if symbol.kind in ("func", "ifunc")]
+    return sorted((s for s in named if fnmatch.fnmatchcase(s.name, pattern)), key=lambda s: (s.address, s.name))
+
+
+@click.command()
+@file_argument
+@click.argument("pattern", default="*")
+def symbols(file: str, pattern: str) -> None:
+    """List functions that can be probed, by address; PATTERN is a shell glob."""
+    from ..core.kprobes import Kprobes
+
+    with load(file) as machine, Kprobes(machine) as k:
+        found = [s for s in _functions(machine, pattern) if k.check(s.address | s.mode).probeable]
+        if not found:
+            if pattern.isidentifier():
+                machine.symbols[pattern]  # raises, with names that are near
+            raise UnknownSymbol("is no function that can be probed", symbol=pattern, hint="`kprobes check FILE SYMBOL` says why")
+        table(("address", "size", "name", "module"), [(f"{s.address:#x}", s.size, s.name, s.module or "-") for s in found])
+
+
+@click.command()
+def archs() -> None:
+    """List the architectures, and what is known of each: its calls, its returns, its jumps."""
+    from .. import arch
+
+    known = [arch.get(name) for name in arch.names()]
+    table(("name", "bits", "order", "$argN, --call", "return probes", "boost"), [
+        (a.name, a.bits, a.order.value, *("yes" if power else "-" for power in (a.abi, a.linkage, a.jump))) for a in known])

@@ -1,0 +1,70 @@
+"""The command group: what every command shares, and how failures leave."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from ..errors import GuestFault, GuestTimeout, ReentryError
+
+if TYPE_CHECKING:
+    from ..machine.unicorn import UnicornMachine
+
+GUEST_FAILED, WRONG, INTERRUPTED, UNREAD = 1, 2, 130, 141
+
+
+class Commands(click.Group):
+    """Turns every failure that is not click's own into a message and an exit status."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")  # guest text in a terminal that cannot show it
+        try:
+            super().invoke(ctx)
+            sys.stdout.flush()
+        except (GuestFault, GuestTimeout, ReentryError) as error:
+            _leave(ctx, str(error), GUEST_FAILED)
+        except KeyboardInterrupt:
+            _leave(ctx, "interrupted", INTERRUPTED)
+        except BrokenPipeError:
+            with contextlib.suppress(OSError, ValueError):  # or the interpreter's last flush complains
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(UNREAD)
+        except OSError as error:  # KprobeError is one
+            _leave(ctx, str(error), WRONG)
+
+
+def _leave(ctx: click.Context, message: str, status: int) -> NoReturn:
+    click.echo(f"kprobes: {message}", err=True)
+    ctx.exit(status)
+
+
+def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from importlib import metadata
+
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            click.echo(f"kprobes {metadata.version('kprobes')}")
+            ctx.exit()
+        _leave(ctx, "no version: the package is not installed", WRONG)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version and exit.")
+def main() -> None:
+    """Linux's kprobes for guest code: trace functions of a binary for any architecture, without running it natively."""
+
+
+file_argument = click.argument("file")
+
+
+def load(file: str) -> UnicornMachine:
+    """A machine with the command line's file in it."""
+    from ..machine.unicorn import UnicornMachine
+
+    return UnicornMachine.load(file)

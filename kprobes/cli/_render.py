@@ -1,0 +1,71 @@
+"""Tables, verdicts in words, disassembly."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from ..arch._base import Arch
+    from ..core.verdict import Verdict
+
+
+def table(heads: tuple[str, ...], rows: Sequence[tuple[Any, ...]], to_stderr: bool = False) -> None:
+    """A table: rich's on a terminal, plain columns elsewhere; numbers are right-aligned."""
+    sides = [">" if rows and isinstance(value, int) else "<" for value in (rows[0] if rows else heads)]
+    cells = [heads, *(tuple(map(str, row)) for row in rows)]
+    if not (sys.stderr if to_stderr else sys.stdout).isatty():
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        for line in cells:
+            click.echo("  ".join(f"{c:{s}{w}}" for c, s, w in zip(line, sides, widths, strict=True)).rstrip(), err=to_stderr)
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for head, side in zip(heads, sides, strict=True):
+        table.add_column(head, justify="right" if side == ">" else "left", overflow="fold")
+    for line in cells[1:]:
+        table.add_row(*line)
+    Console(stderr=to_stderr, markup=False, highlight=False).print(table)
+
+
+def describe(verdict: Verdict) -> str:
+    if not verdict.probeable:
+        return f"refused: {verdict.reason}"
+    if verdict.boostable:
+        return "boosted"
+    return {"step": "stepped", "simulate": "simulated"}.get(verdict.how, "stepped and simulated")
+
+
+#: Our names' beginnings, longest first -> capstone's architecture and mode.
+_CAPSTONE = {
+    "x86_64": ("X86", "64"), "i386": ("X86", "32"), "arm64": ("ARM64", "ARM"), "arm": ("ARM", "ARM"),
+    "mips64": ("MIPS", "MIPS64"), "mips": ("MIPS", "MIPS32"), "ppc64": ("PPC", "64"), "ppc": ("PPC", "32"),
+    "riscv64": ("RISCV", "RISCV64"), "riscv32": ("RISCV", "RISCV32"), "s390x": ("SYSZ", "ARM"),
+    "sparc64": ("SPARC", "V9"), "sparc": ("SPARC", "ARM"), "m68k": ("M68K", "M68K_040"), "tricore": ("TRICORE", "TRICORE_162"),
+}
+
+
+def disassembler(arch: Arch) -> Callable[[bytes, int, int], str]:
+    """(bytes, address, mode bits) -> text; empty where capstone is absent or does not know."""
+    known = next((row for name, row in _CAPSTONE.items() if arch.name.startswith(name)), None)
+    try:
+        import capstone
+    except ImportError:
+        known = None
+    if known is None:
+        return lambda raw, address, mode: ""
+    flags = getattr(capstone, f"CS_MODE_{known[1]}") | (capstone.CS_MODE_RISCVC if known[0] == "RISCV" else 0)
+    if arch.order.value == "big":
+        flags |= capstone.CS_MODE_BIG_ENDIAN
+    engines = [capstone.Cs(getattr(capstone, f"CS_ARCH_{known[0]}"), flags | extra)
+               for extra in (0, capstone.CS_MODE_THUMB if known[0] == "ARM" else 0)]
+
+    def disassemble(raw: bytes, address: int, mode: int) -> str:
+        return next((f"{name} {operands}".rstrip() for _, _, name, operands in engines[mode & 1].disasm_lite(raw, address)), "")
+
+    return disassemble
