@@ -17,11 +17,13 @@ class KprobeError(OSError):
         address: guest address concerned, or None.
         symbol: symbol name as the user gave it, or None.
         reason: one clause that says what is wrong.
+        plain: the message without what only a Python program can do about it; the command prints this.
     """
 
     code = E.EINVAL
 
-    def __init__(self, reason: str, *, address: int | None = None, symbol: str | None = None, hint: str = "") -> None:
+    def __init__(self, reason: str, *, address: int | None = None, symbol: str | None = None, hint: str = "", python: str = "") -> None:
+        """hint: what to do about it; python: what else a Python program can do."""
         self.reason = reason
         self.address = address
         self.symbol = symbol
@@ -29,7 +31,8 @@ class KprobeError(OSError):
         if address is not None:
             where = f"{where} at {address:#x}" if where else f"{address:#x}"
         text = f"{where}: {reason}" if where else reason
-        super().__init__(self.code, f"{text}; {hint}" if hint else text)
+        self.plain = f"{text}; {hint}" if hint else text
+        super().__init__(self.code, "; ".join(filter(None, (text, ", ".join(filter(None, (hint, python)))))))
 
     def __str__(self) -> str:
         return str(self.strerror)
@@ -53,7 +56,7 @@ class AmbiguousSymbol(KprobeError):
     def __init__(self, name: str, addresses: tuple[int, ...]) -> None:
         self.addresses = addresses
         listed = ", ".join(f"{a:#x}" for a in addresses)
-        super().__init__(f"names {len(addresses)} addresses ({listed})", symbol=name, hint="use module:symbol or addr=")
+        super().__init__(f"names {len(addresses)} addresses ({listed})", symbol=name, hint="use module:symbol", python="or addr=")
 
 
 class NotText(KprobeError):
@@ -136,6 +139,7 @@ class EventError(KprobeError):
     def __init__(self, kind: str, message: str, event: str, position: int) -> None:
         self.kind, self.event, self.position = kind, event, position
         super().__init__(message)
+        self.plain = str(self)
 
     def __str__(self) -> str:
         return f"{self.reason}\n  {self.event}\n  {' ' * self.position}^"
@@ -168,7 +172,8 @@ class GuestFault(KprobeError):
                  symbol: str | None = None, number: int | None = None) -> None:
         self.pc, self.access, self.number = pc, access, number
         at = "" if pc is None else f" (pc {pc:#x}{f' {symbol}' if symbol else ''})"
-        super().__init__(f"{reason}{at}", hint="m.regs shows the guest where it stopped")
+        serve = "set machine.interrupt_handler to serve it, " if access == "interrupt" else ""
+        super().__init__(f"{reason}{at}", python=f"{serve}m.regs shows the guest where it stopped")
         self.reason, self.address, self.symbol = reason, address, symbol
 
 
@@ -179,4 +184,4 @@ class GuestTimeout(KprobeError):
 
     def __init__(self, reason: str, *, pc: int) -> None:
         self.pc = pc
-        super().__init__(reason, address=pc, hint="raise the bound, or go on with m.run()")
+        super().__init__(reason, address=pc, hint="raise the bound", python="or go on with m.run()")

@@ -118,7 +118,7 @@ class Symbols:
         """(symbol, offset) of the symbol that `addr` lies in; raises UnknownSymbol where there is none."""
         found = self.covering(addr)
         if found is None:
-            raise UnknownSymbol("lies in no symbol", address=addr, hint="add one with machine.symbols.add(name, addr, size)")
+            raise UnknownSymbol("lies in no symbol", address=addr, python="add one with machine.symbols.add(name, addr, size)")
         return found, addr - found.address
 
     def covering(self, addr: int) -> Symbol | None:

@@ -15,10 +15,13 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from elftools.elf.elffile import ELFFile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kprobes import GuestFault, UnicornMachine
 from kprobes.cli import main, parse_call
+from kprobes.cli._render import number
 from kprobes.errors import EventError
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
@@ -50,7 +53,7 @@ def test_trace_prints_hits_answer_and_table(file: str, first: str) -> None:
     assert re.fullmatch(r'crc: \(crc32\+0x0/0x[0-9a-f]+\) crc=0x0 buf="hello" len=5', hit)
     assert re.fullmatch(r"ret: \(\S+ <- crc32\) arg1=0x3610a686 len=5", back)
     assert [line.split() for line in result.stderr.splitlines()] == [
-        ["crc32(0,", '"hello",', "5)", "=", "0x3610a686"],
+        ["crc32(0,", '"hello",', "5)", "=", "0x3610a686", "(907060870)"],
         ["event", "hits", "missed"], ["crc", "1", "0"], ["ret", "1", "0"], ["p_main_0", "0", "0"]]
 
 
@@ -102,7 +105,7 @@ def test_call_that_the_machine_cannot_make_points_at_it(call: str, word: str) ->
 
 def test_call_of_an_address() -> None:
     address = run("symbols", X86, "fib").stdout.split()[4]
-    assert run("trace", X86, "-e", "p main", "--call", f"{address}(10)").stderr.startswith(f"{address}(10) = 0x37\n")
+    assert run("trace", X86, "-e", "p main", "--call", f"{address}(10)").stderr.startswith(f"{address}(10) = 0x37 (55)\n")
 
 
 def test_wrong_symbol_suggests_names() -> None:
@@ -129,6 +132,38 @@ def test_failing_guest_is_status_1_with_the_table(words: tuple[str, ...], reason
     assert table.split()[:4] == ["event", "hits", "missed", "len"]
     assert message and "Traceback" not in result.output
     assert reason in message
+
+
+@pytest.mark.parametrize(("value", "bits", "shown"), [
+    (42, 64, "0x2a (42)"), (0, 32, "0x0 (0)"), (2**64 - 1, 64, "0xffffffffffffffff (-1)"), (2**32 - 1, 32, "0xffffffff (-1)"),
+    (2**32 - 1, 64, "0xffffffff (4294967295 or -1)"), (2**31, 64, "0x80000000 (2147483648 or -2147483648)"), (2**33 - 1, 64, "0x1ffffffff (8589934591)")])
+def test_a_result_is_shown_as_every_number_that_it_may_be(value: int, bits: int, shown: str) -> None:
+    assert number(value, bits) == shown
+
+
+def test_messages_are_for_somebody_who_types_commands(tmp_path: Path) -> None:
+    """What only a Python program can do is left out; Python programs are still told."""
+    raw = tmp_path / "raw"
+    raw.write_bytes(b"not an ELF file")
+    ends = [run("trace", X86, "-e", "p main", "--call", "string_length(16)"), run("trace", X86, "-e", "p main", "--call", "fib(9)", "--max-insns", "9"),
+            run("check", str(raw)), run("trace", X86, "-e", "p 0x10", *CRC)]
+    for result in ends:
+        assert result.exit_code in (1, 2)
+        assert not re.search(r"m\.\w|=\)|addr=|from_code|machine", result.stderr)
+    with UnicornMachine.load(X86) as m, pytest.raises(GuestFault, match=r"m\.regs") as error:
+        m.call("string_length", 16)
+    assert "m.regs" not in error.value.plain
+
+
+def test_run_of_what_has_no_entry_says_so(tmp_path: Path) -> None:
+    """A library's header gives address 0 as the entry."""
+    library = bytearray(Path(X86).read_bytes())
+    library[24:32] = bytes(8)
+    file = tmp_path / "libdemo.so"
+    file.write_bytes(library)
+    result = run("trace", str(file), "-e", "p main", "--run")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "no entry point; give --call" in result.stderr
 
 
 @pytest.mark.parametrize("words", [
@@ -180,6 +215,25 @@ def test_check_one_instruction_and_all() -> None:
     everything = run("check", X86).stdout
     assert everything.count(":\n") > 10 and "\ncrc32:\n" in everything
     assert "refused: falls into the" in run("check", X86, "crc32+1").stdout
+
+
+def test_check_says_that_a_symbol_is_an_ifunc(tmp_path: Path) -> None:
+    """Its address is the resolver's, which a call does not reach. crc32 is made one: the type is in the low half of st_info."""
+    with open(X86, "rb") as stream:
+        table = ELFFile(stream).get_section_by_name(".symtab")
+        index = next(n for n, symbol in enumerate(table.iter_symbols()) if symbol.name == "crc32")
+        at = table["sh_offset"] + index * table["sh_entsize"] + 4
+    image = bytearray(Path(X86).read_bytes())
+    image[at] = image[at] & 0xF0 | 10
+    file = tmp_path / "demo"
+    file.write_bytes(image)
+    assert run("check", str(file), "crc32").stdout.splitlines()[0].startswith("crc32: (IFUNC")
+    assert run("check", X86, "crc32").stdout.startswith("crc32:\n")
+
+
+def test_check_names_no_decode_table() -> None:
+    """x86's rows of straight-line instructions are named after opcode maps."""
+    assert not re.search("one-byte|0F38", run("check", X86, "crc32+1").stdout)
 
 
 def test_symbols_by_pattern() -> None:

@@ -35,7 +35,7 @@ class Call:
             if isinstance(self.function, str):
                 machine.symbols[self.function]
         except KprobeError as error:
-            raise EventError("BAD_CALL", str(error), self.text, self.columns[0]) from error
+            raise EventError("BAD_CALL", error.plain, self.text, self.columns[0]) from error
         bits = machine.arch.bits
         for arg, at in zip(self.args, self.columns[1:], strict=True):
             if isinstance(arg, int) and not -(1 << bits - 1) <= arg < 1 << bits:

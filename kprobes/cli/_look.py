@@ -31,7 +31,7 @@ def check(file: str, place: str | None) -> None:
     with load(file) as machine, Kprobes(machine) as k:
         disassemble = disassembler(machine.arch)
         for symbol, addresses in _places(machine, k, place):
-            click.echo(f"{symbol.name}:")
+            click.echo(f"{symbol.name}:{' (IFUNC: its resolver, which chooses the function that is called)' if symbol.kind == 'ifunc' else ''}")
             for address in addresses:
                 verdict = k.check(address)
                 text = disassemble(verdict.raw, address, symbol.mode) or verdict.name

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from ..errors import GuestFault, GuestTimeout, ReentryError
+from ..errors import GuestFault, GuestTimeout, KprobeError, ReentryError
 
 if TYPE_CHECKING:
     from ..machine.unicorn import UnicornMachine
@@ -28,14 +28,16 @@ class Commands(click.Group):
             super().invoke(ctx)
             sys.stdout.flush()
         except (GuestFault, GuestTimeout, ReentryError) as error:
-            _leave(ctx, str(error), GUEST_FAILED)
+            _leave(ctx, error.plain, GUEST_FAILED)
         except KeyboardInterrupt:
             _leave(ctx, "interrupted", INTERRUPTED)
         except BrokenPipeError:
             with contextlib.suppress(OSError, ValueError):  # or the interpreter's last flush complains
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(UNREAD)
-        except OSError as error:  # KprobeError is one
+        except KprobeError as error:
+            _leave(ctx, error.plain, WRONG)
+        except OSError as error:
             _leave(ctx, str(error), WRONG)
 
 

@@ -33,6 +33,12 @@ def table(heads: tuple[str, ...], rows: Sequence[tuple[Any, ...]], to_stderr: bo
     Console(stderr=to_stderr, markup=False, highlight=False).print(table)
 
 
+def number(value: int, bits: int) -> str:
+    """A return value: whether it is signed, and an int or a word, nobody knows; so all that it may be."""
+    readings = dict.fromkeys([value - (value >> bits - 1 << bits), *([value - (1 << 32)] if value >> 31 == 1 else [])])
+    return f"{value:#x} ({' or '.join(map(str, readings))})"
+
+
 def describe(verdict: Verdict) -> str:
     if not verdict.probeable:
         return f"refused: {verdict.reason}"

@@ -12,12 +12,13 @@ import click
 from ..errors import KprobeError
 from ._call import parse_call
 from ._main import file_argument, load
-from ._render import table
+from ._render import number, table
 
 if TYPE_CHECKING:
     from ..core.kprobes import Kprobes
     from ..core.probe import Kretprobe, Probe
     from ..events import Event, Value
+    from ..machine.unicorn import UnicornMachine
 
     Emit = Callable[[tuple[Value, ...], int], None]  # (values, return address)
 
@@ -49,6 +50,8 @@ def trace(file: str, texts: tuple[str, ...], call: str | None, run: bool, as_jso
         events = parse_events(texts, machine)
         if wanted is not None:
             wanted.check(machine)
+        else:
+            _check_entry(file, machine)
         out: IO[str] = sys.stdout if output == "-" else stack.enter_context(open(output, "w", encoding="utf-8"))
         probes = [_arm(k, event, _printer(event, out, as_json)) for event in events]
         try:
@@ -56,12 +59,17 @@ def trace(file: str, texts: tuple[str, ...], call: str | None, run: bool, as_jso
                 machine.run(timeout=timeout, max_insns=max_insns)
             else:
                 result = machine.call(wanted.function, *wanted.args, timeout=timeout, max_insns=max_insns)
-                click.echo(f"{wanted.text.strip()} = {result:#x}", err=True)
+                click.echo(f"{wanted.text.strip()} = {number(result, machine.arch.bits)}", err=True)
         finally:
             if not isinstance(sys.exc_info()[1], BrokenPipeError):
                 out.flush()
                 counts = [(event.name, *_counts(probe)) for event, probe in zip(events, probes, strict=True)]
                 table(("event", "hits", "missed"), counts, to_stderr=True)
+
+
+def _check_entry(file: str, machine: UnicornMachine) -> None:
+    if not machine.executable(machine.regs.pc):
+        raise click.UsageError(f"{file} has no entry point; give --call 'NAME(ARG, ...)' instead of --run")
 
 
 def _printer(event: Event, out: IO[str], as_json: bool) -> Emit:

@@ -238,7 +238,8 @@ class Returns:
         below = [i for i, ri in enumerate(calls) if ri.frame < sp]
         if not below:
             raise ReentryError("a return through the trampoline belongs to no followed call", address=sp,
-                               hint="guest stacks are switched: set machine.cpu_task; functions that return twice cannot be followed")
+                               hint="functions that return twice cannot be followed",
+                               python="where guest stacks are switched, set machine.cpu_task")
         frame = calls[below[0]].frame
         return max(i for i in below if calls[i].frame == frame)
 

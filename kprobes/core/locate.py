@@ -77,7 +77,7 @@ def _at_symbol(machine: Machine, text: Text, symbol: Symbol, offset: int) -> Loc
     address = entry.place(offset)
     if offset and end and address >= max(end, entry.addr + 1) and machine.symbols.covering(address) is not code:
         raise BadLocation(f"offset {offset:#x} is beyond its {end - entry.addr} bytes", symbol=symbol.name, address=address,
-                          hint="use the symbol that covers the place, or addr=")
+                          hint="use the symbol that covers the place", python="or addr=")
     owner = machine.symbols.covering(address) or symbol
     return Location(address=address, mode=entry.mode | symbol.mode, symbol=owner, offset=address - owner.address, entry=offset in entry.entries)
 

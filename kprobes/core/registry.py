@@ -79,7 +79,7 @@ class Registry:
         symbol = place.symbol.name if place.symbol else None
         why = self.blacklist.why(place.address)
         if why:
-            raise Blacklisted(why, address=place.address, symbol=symbol, hint="probe elsewhere, or k.blacklist.remove(...)")
+            raise Blacklisted(why, address=place.address, symbol=symbol, hint="probe elsewhere", python="or k.blacklist.remove(...)")
         if not self.machine.executable(place.address) or (place.symbol is not None and place.symbol.kind == "object"):
             raise NotText("is not executable guest text", address=place.address, symbol=symbol, hint="kprobes sit on instructions")
         return self._survey.at(place.address, place.mode, place.symbol)

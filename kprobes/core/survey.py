@@ -70,7 +70,7 @@ class Survey:
         if insn.reject:
             raise Unprobeable(f"{insn.name}: {insn.reject}", address=addr, hint="probe a neighbour")
         if self._reads_itself(insn):
-            raise Unprobeable(f"{insn.name} reads or writes its own bytes, where the breakpoint would be", address=addr, hint="probe a neighbour")
+            raise Unprobeable("reads or writes its own bytes, where the breakpoint would be", address=addr, hint="probe a neighbour")
         if by is not None:
             raise Unprobeable(f"{insn.name} is executed by the {by.name} at {by.addr:#x}, which would execute the breakpoint", address=addr,
                               hint=f"probe the {by.name}")
@@ -148,7 +148,8 @@ class Survey:
             raise NotAnInstruction(f"cannot be reached: {walk.stopped}", address=addr, hint="data in the function? add a symbol at the code after it")
         inside = max((a for a in walk.label if a < addr), default=start)
         insn = self.decode(inside, mode)
-        raise NotAnInstruction(f"falls into the {insn.size}-byte {insn.name} at {inside:#x}", address=addr, hint=f"did you mean {inside:#x}?")
+        around = f"the {insn.size}-byte instruction {insn.raw.hex(' ')} at {inside:#x}"
+        raise NotAnInstruction(f"falls into {around}", address=addr, hint=f"did you mean {inside:#x}?")
 
     def _stretch(self, addr: int, symbol: Symbol | None) -> tuple[int, int]:
         """What to walk: the function; without a symbol the instruction alone, and where a walk may start anywhere what precedes it."""

@@ -113,7 +113,7 @@ class Event:
 
     def refused(self, error: KprobeError) -> EventError:
         """A refused registration, as an error that points at this event's place."""
-        return EventError(_REFUSALS.get(type(error), "FAIL_REG_PROBE"), str(error), self.text, self.position)
+        return EventError(_REFUSALS.get(type(error), "FAIL_REG_PROBE"), error.plain, self.text, self.position)
 
 
 def locate(symbols: Symbols, address: int) -> str:

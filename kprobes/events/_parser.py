@@ -105,9 +105,9 @@ class Parser:
         try:
             found = self.symbol(body, at) if number is None else self.address(number, at)
         except AmbiguousSymbol as error:
-            self.fail("NON_UNIQ_SYMBOL", at, error)
+            self.fail("NON_UNIQ_SYMBOL", at, error.plain)
         except (UnknownSymbol, GuestFault) as error:
-            self.fail("BAD_PROBE_ADDR", at, error)
+            self.fail("BAD_PROBE_ADDR", at, error.plain)
         self.need(self.entry or self.kind == "p", "BAD_RETPROBE", at, body)
         return found
 
@@ -244,7 +244,7 @@ class Parser:
             try:
                 address = self.symbols[name].address
             except KprobeError as error:
-                self.fail("BAD_MEM_ADDR", at, text, error)
+                self.fail("BAD_MEM_ADDR", at, text, error.plain)
         return memory(lambda regs, saved: address, offset, self.arch.mask, 2)
 
     def dereference(self, text: str, at: int) -> Source:

@@ -271,4 +271,4 @@ def _refuse_foreign(data: bytes, name: str) -> None:
     for magic, (what, hint) in _FOREIGN.items():
         if data.startswith(magic):
             raise ImageError(f"{name}: {what}, not an ELF file", hint=hint)
-    raise ImageError(f"{name}: not an ELF file", hint="raw machine code is loaded with from_code(code, arch=...)")
+    raise ImageError(f"{name}: not an ELF file", python="raw machine code is loaded with from_code(code, arch=...)")

@@ -36,7 +36,7 @@ class Bounds:
         """A run with these bounds, seconds and instructions. Unsupported where the engine cannot count."""
         m = self._machine
         if max_insns is not None and max_insns > SINGLE_STEP and not m._guest.counts_insns:
-            raise Unsupported(f"this engine cannot count {m.arch.name} instructions beyond a jump", hint="bound the run with timeout=")
+            raise Unsupported(f"this engine cannot count {m.arch.name} instructions beyond a jump", hint="bound the run by a timeout")
         with self._count(max_insns), self._time(timeout):
             yield
 

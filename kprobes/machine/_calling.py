@@ -37,7 +37,7 @@ class Calls(Runs):
         pointer = self._pointer(function)
         target = self._target(pointer)
         if self.arch.abi is None or self.arch.linkage is None:
-            raise Unsupported(f"{self.arch.name} has no calling convention", hint="set registers and use run()")
+            raise Unsupported(f"{self.arch.name} has no calling convention", python="set registers and use run()")
         if not self._exit:
             self._exit = self.map_code()
             self._write_filler(self._exit, self.page_size)

@@ -83,7 +83,7 @@ class Faults:
             return Fault(access="fetch", address=pc, number=number, text="instruction fetch refused", lost=lost)
         if number in guest.unaligned:
             return Fault(access=guest.unaligned[number], trapnr=7, number=number, text="unaligned access", lost=lost)
-        text = f"interrupt {number} (no operating system; set machine.interrupt_handler)"
+        text = f"interrupt {number} (no operating system)"
         return Fault(access="interrupt", trapnr=5, number=number, text=text, lost=lost)
 
     def error(self, error: int, pc: int) -> Fault:

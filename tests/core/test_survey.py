@@ -32,7 +32,7 @@ def test_boundaries_do_not_depend_on_what_was_probed_first() -> None:
 
 
 def test_what_it_falls_into_is_named() -> None:
-    with Kprobes(paper_machine(f="nop; add r0 1; ret")) as k, pytest.raises(NotAnInstruction, match=r"3-byte op01 at 0x1001.*did you mean 0x1001"):
+    with Kprobes(paper_machine(f="nop; add r0 1; ret")) as k, pytest.raises(NotAnInstruction, match=r"3-byte instruction 01 00 01 at 0x1001.*did you mean 0x1001"):
         k.register_kprobe(Kprobe(symbol_name="f", offset=3))
 
 
