@@ -63,6 +63,8 @@ class Engine:
         self.handle = ctypes.c_void_p(uc._uch.value)
         self.version = unicorn.__version__
         self._contexts: list[ctypes.c_void_p] = []
+        #: a stop has come since the last start: it ends this run and those it is nested in. A start makes the engine forget it
+        self.stopped = False
         #: a translation that ends in an undefined instruction is recorded without it: look for one that ends where that starts
         self.undefined_unrecorded = False
         #: readers and writers of registers that the engine's own contexts lack
@@ -143,10 +145,12 @@ class Engine:
 
     def start(self, begin: int, until: int, count: int = 0) -> int:
         """Run; returns the engine's error number (0: none)."""
+        self.stopped = False
         return int(_free.uc_emu_start(self.handle, begin, until, 0, count))
 
     def stop(self) -> None:
         """Stop the run, from a hook or another thread."""
+        self.stopped = True
         _held.uc_emu_stop(self.handle)
 
     # --- hooks

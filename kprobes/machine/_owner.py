@@ -37,8 +37,10 @@ class Owner:
             outer = m._regs._pc, m._regs._target
             m._regs.at(None)
             m._executable.clear()  # the owner maps memory as he likes
-            if m._depth == 1 and m._sink is not None:
-                m._sink.starting(begin)
+            if m._depth == 1:
+                m._why_stopped = ""
+                if m._sink is not None:
+                    m._sink.starting(begin)
             try:
                 while True:
                     begin = self._run(start, begin, until, timeout, count)
@@ -58,6 +60,7 @@ class Owner:
         """One stretch of the owner's run; returns where to go on, or -1."""
         m = self._machine
         m._check_alive()
+        m._engine.stopped = False
         try:
             start(begin, until, timeout, count)
         except unicorn.UcError as error:
@@ -67,11 +70,8 @@ class Owner:
                     raise
                 return target
         if m._parked is not None:
-            parked, m._parked = m._parked, None
-            m._inner_stop = m._depth > 1
-            raise parked
-        if m._inner_stop:
-            m._inner_stop = False
+            m._raise_parked()
+        if m._engine.stopped and not m._why_stopped:  # by the end of an inner run
             return m.arch.same_mode(m._regs, m._read_pc())
         m._why_stopped = ""
         return -1

@@ -73,7 +73,8 @@ class Processor(Memory):
         self._stop(self._why_stopped or "stop")
 
     def _stop(self, reason: str) -> None:
-        self._why_stopped = reason
+        if self._why_stopped != "interrupt":  # which ends every run
+            self._why_stopped = reason
         self._disturbed = True
         self._engine.stop()
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import unicorn
 from unicorn import unicorn_const as const
@@ -35,15 +36,13 @@ class Runs(Reports):
         super().__init__(uc, arch, guest)
         self._depth = 0
         self._dead = False  # see Guest.fetch_fault_kills
-        self._inner_stop = False
-        self._rested = False  # the last run came to rest because of a Ctrl-C
+        self._interrupted: Callable[[], bool] = lambda: False  # there was a Ctrl-C in this run
 
     def _run(self, target: int, until: int, timeout: float | None, max_insns: int | None) -> None:
         if self._depth >= MAX_DEPTH:
             raise ReentryError(f"{MAX_DEPTH} guest runs are nested", hint="a handler's guest call leads back to that handler")
         if self._depth == 0:
             self._why_stopped = ""
-            self._inner_stop = False
             if self._sink is not None:
                 self._sink.starting(target)
         nested = self._sink if self._depth else None
@@ -55,23 +54,22 @@ class Runs(Reports):
             with self._bounds.within(timeout, max_insns):
                 if self._depth > 1:
                     self._loop(target, until)
-                    return
-                with interruptible(partial(self._stop, "interrupt")) as interrupted:
-                    try:
-                        self._loop(target, until)
-                        while self._rested and not interrupted():  # an earlier Ctrl-C's stop came late: not this run's business
-                            self._loop(self.arch.same_mode(self._regs, self._read_pc()), until)
-                    finally:
-                        if interrupted():
-                            self._why_stopped = ""
-                if interrupted():
-                    raise KeyboardInterrupt
+                else:
+                    self._loop_interruptibly(target, until)
         finally:
             if nested is not None:
                 nested.nesting(False)
             self._seen, self._seen_before = seen
             self._depth -= 1
             self._disturbed = self._depth > 0
+            if self._disturbed and self._why_stopped:
+                self._engine.stop()  # the outer run, too: this one's last start may have made the engine forget that
+
+    def _loop_interruptibly(self, target: int, until: int) -> None:
+        with interruptible(partial(self._stop, "interrupt")) as self._interrupted:
+            self._loop(target, until)
+        if self._interrupted():
+            raise KeyboardInterrupt
 
     def _start(self, begin: int, until: int) -> int:
         """Run the engine."""
@@ -81,7 +79,6 @@ class Runs(Reports):
         if self._guest.fetch_fault_kills and ERRORS.get(error, ("",))[0] == "fetch":
             self._dead = True
             if self._depth > 1:  # outer runs must not go on either
-                self._inner_stop = True
                 self._engine.stop()
         return error
 
@@ -117,36 +114,41 @@ class Runs(Reports):
 
     def _loop(self, target: int, until: int) -> None:
         """Run until `until`, resuming after handled faults and after stops that belonged to an inner run."""
-        self._rested = False
-        while True:
-            error = self._start(target, until & ~self.arch.mode_bits)
-            if self._parked is not None:
-                if self._failed_at is not None:
-                    self._write_pc(self._failed_at)
-                    self._failed_at = None
-                parked, self._parked = self._parked, None
-                self._inner_stop = self._depth > 1
-                raise parked
-            if self._interrupt is not None and ERRORS.get(error, ("",))[0] in ("read", "write") and self._interrupt[0] not in self._guest.unaligned:
-                self._interrupt = None  # the access failed first: the engine notices some only instructions later
-                self._inner_stop = self._depth > 1
-            if self._interrupt is not None:
-                (number, pc), self._interrupt = self._interrupt, None
-                self._inner_stop = self._depth > 1
-                target = self._faults.report(pc, self._faults.interrupt(number, pc))
-            elif error:
-                pc = self._read_pc()
-                target = self._faults.report(pc, self._faults.error(error, pc))
-            elif self._why_stopped:
-                self._inner_stop = self._depth > 1  # the engine has stopped the outer runs, too
-                self._come_to_rest()
-                return
-            elif self._inner_stop:
-                self._inner_stop = False
-                target = self.arch.same_mode(self._regs, self._read_pc())
-            else:
-                self._arrived(until)
-                return
+        while (on := self._stretch(target, until)) is not None:
+            target = on
+
+    def _stretch(self, target: int, until: int) -> int | None:
+        """One stretch of a run; returns where to go on, or None at its end."""
+        end = until & ~self.arch.mode_bits
+        if self._why_stopped:  # before it has begun
+            self._write_pc(target)
+        error = 0 if self._why_stopped else self._start(target, end)
+        if self._parked is not None:
+            self._raise_parked()
+        if self._interrupt is not None and ERRORS.get(error, ("",))[0] in ("read", "write") and self._interrupt[0] not in self._guest.unaligned:
+            self._interrupt = None  # the access failed first: the engine notices some only instructions later
+        if self._interrupt is not None:
+            (number, pc), self._interrupt = self._interrupt, None
+            return self._faults.report(pc, self._faults.interrupt(number, pc))
+        if error:
+            pc = self._read_pc()
+            return self._faults.report(pc, self._faults.error(error, pc))
+        stopped = self._engine.stopped or bool(self._why_stopped)
+        if self._why_stopped and self._come_to_rest():
+            return None
+        if stopped and self._read_pc() != end:
+            return self.arch.same_mode(self._regs, self._read_pc())
+        self._arrived(until)
+        return None
+
+    def _raise_parked(self) -> NoReturn:
+        """Raise what was raised inside the engine."""
+        if self._failed_at is not None:
+            self._write_pc(self._failed_at)
+            self._failed_at = None
+        parked, self._parked = self._parked, None
+        assert parked is not None
+        raise parked
 
     def _arrived(self, until: int) -> None:
         pc = self._read_pc()
@@ -156,24 +158,28 @@ class Runs(Reports):
             self._faults.fail(pc, Fault(access="engine", trapnr=5, text="the guest halted"))
         self._write_pc(until)
 
-    def _come_to_rest(self) -> None:
-        """After a stop: let a displaced instruction finish, then say why."""
+    def _come_to_rest(self) -> bool:
+        """After a stop: let a displaced instruction finish, then say why. False: the run goes on, an earlier one's Ctrl-C came late."""
         reason, self._why_stopped = self._why_stopped, ""
-        sink = self._sink
-        while sink is not None and sink.ours(self._read_pc()):
+        if reason == "interrupt" and not self._interrupted():
+            return False
+        self._finish_displaced()
+        if reason == "stop" and self._depth == 1:
+            return True
+        if self._depth > 1 and (reason == "interrupt" or (reason == "timeout" and self._bounds.timed_out < self._depth)):
+            self._why_stopped = reason  # the outer run is to end as well
+        if reason == "interrupt":
+            raise KeyboardInterrupt
+        raise GuestTimeout({"stop": "stopped", "timeout": "the time is up", "max_insns": "max_insns instructions are executed"}[reason],
+                           pc=self._read_pc())
+
+    def _finish_displaced(self) -> None:
+        """The guest never rests in the sink's pages."""
+        while self._sink is not None and self._sink.ours(self._read_pc()):
             with self._bounds.none_but_ours():
                 error = self._start(self.arch.same_mode(self._regs, self._read_pc()), 0)
             self._why_stopped = ""
             if self._parked is not None:
-                parked, self._parked = self._parked, None
-                raise parked
+                self._raise_parked()
             if error:
                 self._faults.report(self._read_pc(), self._faults.error(error, self._read_pc()))
-        if reason == "interrupt" or (reason == "stop" and self._depth == 1):
-            self._rested = reason == "interrupt"
-            self._why_stopped = "interrupt" if reason == "interrupt" and self._depth > 1 else ""
-            return
-        if reason == "timeout" and self._bounds.timed_out < self._depth:
-            self._why_stopped = reason  # it is an outer run's time that is up
-        raise GuestTimeout({"stop": "stopped", "timeout": "the time is up", "max_insns": "max_insns instructions are executed"}[reason],
-                           pc=self._read_pc())

@@ -138,7 +138,6 @@ def test_stop_from_another_thread(probed: Scene) -> None:
     works(probed)
 
 
-@pytest.mark.xfail(reason="unicorn.py: a timeout of an inner run ends the outer ones too", strict=False)
 def test_a_timed_call_in_a_handler(probed: Scene) -> None:
     """The inner bound ends the inner run only."""
     def pre(p: Kprobe, regs: Any) -> None:
@@ -160,6 +159,29 @@ def test_a_bounded_call_in_a_handler(probed: Scene) -> None:
     p = Kprobe(symbol_name="fetch", pre_handler=pre, post_handler=probed.r.post("fetch"))
     probed.k.register_kprobe(p)
     assert probed.play("fetch", probed.word(3)) == ["bounded", "post fetch", "= 3"]
+    works(probed)
+
+
+@pytest.mark.parametrize("bound", [{"timeout": 0.01}, {"max_insns": 100}], ids=["timeout", "max_insns"])
+@pytest.mark.parametrize("kind", ["kprobe", "optimized", "kretprobe"])
+def test_calls_after_a_bounded_call_in_a_handler(probed: Scene, kind: str, bound: dict[str, Any]) -> None:
+    """Whatever the inner bound left behind, the next inner call and the outer run do not notice."""
+    inner: list[int] = []
+
+    def handler(*_: Any) -> None:
+        for n in range(3):
+            with pytest.raises(GuestTimeout):
+                probed.m.call("spin", **bound)
+            if n != 1:
+                inner.append(probed.m.call("probed", n))
+
+    if kind == "kretprobe":
+        probed.k.register_kretprobe(Kretprobe(symbol_name="fetch", handler=handler))
+    else:
+        probed.k.register_kprobe(Kprobe(symbol_name="fetch", pre_handler=handler, post_handler=(lambda *_: None) if kind == "kprobe" else None))
+    for value in (3, 4):
+        assert probed.m.call("fetch", probed.word(value)) == value
+    assert inner == [3, 5, 3, 5]
     works(probed)
 
 
@@ -302,7 +324,6 @@ def test_ctrl_c_during_a_guest_call_in_a_handler(probed: Scene) -> None:
     works(probed)
 
 
-@pytest.mark.xfail(reason="unicorn.py: an interrupted inner call returns as if it had ended", strict=False)
 def test_an_interrupted_guest_call_has_no_result(probed: Scene) -> None:
     results: list[int] = []
     p = Kprobe(symbol_name="fetch", pre_handler=lambda p, regs: results.append(probed.m.call("spin")))
@@ -311,6 +332,26 @@ def test_an_interrupted_guest_call_has_no_result(probed: Scene) -> None:
     with pytest.raises(KeyboardInterrupt):
         probed.m.call("fetch", probed.word(3))
     assert results == []
+
+
+def test_a_guest_call_after_an_interrupt_does_not_begin(probed: Scene) -> None:
+    """Ctrl-C while the handler itself runs ends its next guest call, even if it has caught what the last one raised."""
+    raised: list[type[BaseException]] = []
+
+    def pre(p: Kprobe, regs: Any) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(2):
+            try:
+                probed.m.call("spin")
+            except KeyboardInterrupt:
+                raised.append(KeyboardInterrupt)
+
+    probed.k.register_kprobe(Kprobe(symbol_name="fetch", pre_handler=pre))
+    with pytest.raises(KeyboardInterrupt):
+        probed.m.call("fetch", probed.word(3))
+    assert raised == [KeyboardInterrupt] * 2
+    assert probed.m.regs.pc == probed.at("fetch", 1)
+    works(probed)
 
 
 def test_ctrl_c_elsewhere_is_pythons_own(probed: Scene) -> None:
