@@ -1,5 +1,7 @@
 """Fill in the generated parts of the documentation: `python docs/generate.py [--check]`.
 
+docs/cost.md and docs/cost.svg show benchmarks/results.json, which benchmarks/hit_cost.py writes.
+
 A page says where: everything between `<!-- generated: NAME ARGUMENT -->` and `<!-- end -->` is written by the function
 of that name below, from the code. --check changes nothing and fails where a page is out of date.
 """
@@ -9,7 +11,9 @@ from __future__ import annotations
 import argparse
 import enum
 import errno
+import importlib
 import inspect
+import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -22,6 +26,7 @@ from kprobes.core import arming, ctlblk
 from kprobes.events._messages import MESSAGES
 
 DOCS = Path(__file__).resolve().parent
+BENCHMARKS = DOCS.parent / "benchmarks"
 PART = re.compile(r"(?<=<!-- generated: )(?P<what>[^>]*?)(?P<end> -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 
@@ -172,11 +177,36 @@ def paragraph(thing: Any) -> str:
     return escape(" ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split()))
 
 
+# --- benchmarks
+
+
+def measured() -> Any:
+    """What the benchmark has found."""
+    return json.loads((BENCHMARKS / "results.json").read_text())
+
+
+def benchmark(name: str) -> Any:
+    """A module of the benchmark's."""
+    if str(BENCHMARKS) not in sys.path:
+        sys.path.append(str(BENCHMARKS))
+    return importlib.import_module(name)
+
+
+def cost(what: str) -> str:
+    """A part of docs/cost.md."""
+    return str(benchmark("report").part(measured(), what))
+
+
+def pictures() -> dict[Path, str]:
+    """Path -> what is to be there."""
+    return {DOCS / "cost.svg": str(benchmark("plot").svg(measured()))}
+
+
 # --- filling in
 
 PARTS: dict[str, Callable[[str], str]] = {
     "control-block": control_block, "arming": arming_states, "patches": patches, "errors": errors, "event-errors": event_errors,
-    "architectures": architectures, "reference": reference,
+    "architectures": architectures, "reference": reference, "cost": cost,
 }
 
 
@@ -194,7 +224,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="change nothing; fail where a page is out of date")
     options = parser.parse_args()
-    stale = {path: new for path in sorted(DOCS.rglob("*.md")) if (new := filled(path.read_text())) != path.read_text()}
+    wanted = {path: filled(path.read_text()) for path in sorted(DOCS.rglob("*.md"))} | pictures()
+    stale = {path: new for path, new in wanted.items() if not path.exists() or path.read_text() != new}
     for path, new in stale.items():
         print(f"{path.relative_to(DOCS.parent)}: {'out of date; run python docs/generate.py' if options.check else 'written'}")
         if not options.check:

@@ -31,6 +31,10 @@ def test_pages_are_up_to_date(generate: ModuleType, page: Path) -> None:
     assert generate.filled(text) == text, "out of date: run python docs/generate.py"
 
 
+def test_pictures_are_up_to_date(generate: ModuleType) -> None:
+    assert {path: path.read_text() for path in generate.pictures()} == generate.pictures(), "out of date: run python docs/generate.py"
+
+
 def test_every_part_is_used_and_the_tables_are_whole(generate: ModuleType) -> None:
     pages = "".join(page.read_text() for page in DOCS.rglob("*.md"))
     assert set(re.findall(r"<!-- generated: ([\w-]+)", pages)) == set(generate.PARTS)

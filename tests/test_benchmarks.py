@@ -1,0 +1,93 @@
+"""The benchmark runs for every architecture, counts what it says it counts, and its page shows what it found."""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from arches import RUNNABLE
+
+BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+sys.path.append(str(BENCHMARKS))
+
+import plot  # noqa: E402
+import report  # noqa: E402
+import rows  # noqa: E402
+import worlds  # noqa: E402
+from subjects import SUBJECTS  # noqa: E402
+
+from kprobes import Kprobe  # noqa: E402
+
+RESULTS = json.loads((BENCHMARKS / "results.json").read_text())
+
+
+def test_every_architecture_is_measured() -> None:
+    assert set(SUBJECTS) == set(RUNNABLE)
+    assert list(RESULTS["architectures"]) == list(SUBJECTS), "run benchmarks/hit_cost.py --json benchmarks/results.json"
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("arch", RUNNABLE)
+def test_rows(arch: str) -> None:
+    """Each row runs; that the guest's result is right, every hit counted and of the kind that the row says, it checks itself."""
+    found = rows.measure(arch, hits=20, rounds=1, others=[1, 30])
+    assert [row["name"] for row in found["rows"] if "absent" in row] == []
+    assert len(found["rows"]) == 32
+    assert [registering["probes"] for registering in found["registering"]] == [1, 30]
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("arch", RUNNABLE)
+def test_raw_hooks_are_called(arch: str) -> None:
+    """What is compared with does happen, at the function's entry and its return, and is over afterwards."""
+    bare, calls = worlds.BareEngine(arch), []
+    with bare.loop(tiny=lambda *_: calls.append("tiny"), ret=lambda *_: calls.append("ret")) as run:
+        run(5)
+    assert calls == ["tiny", "ret"] * (worlds.WARM + 5)
+    with bare.loop() as run:
+        run(5)
+    assert len(calls) == 2 * (worlds.WARM + 5)
+
+
+def test_a_row_that_is_not_what_it_says_is_seen() -> None:
+    machine = worlds.Machine("x86_64")
+    with pytest.raises(worlds.Absent, match="optimize=False"), machine.probed("o", Kprobe(symbol_name="tiny", optimize=False)):
+        pass
+    with pytest.raises(RuntimeError, match="0 hits"), machine.probed("o", probe := Kprobe(symbol_name="tiny", pre_handler=rows.empty)):
+        probe._nhit = -worlds.WARM
+    with pytest.raises(RuntimeError, match="returned"):
+        worlds.check(9)
+
+
+def test_command(tmp_path: Path) -> None:
+    command = [sys.executable, str(BENCHMARKS / "hit_cost.py"), "--arch", "arm64", "--hits", "20", "--rounds", "1", "--probes", "5"]
+    printed = subprocess.run([*command, "--json", str(tmp_path / "out.json")], capture_output=True, text=True, timeout=120, check=True).stdout
+    assert "o, two arguments" in printed and "5 probes: registered in" in printed
+    assert list(json.loads((tmp_path / "out.json").read_text())["architectures"]) == ["arm64"]
+    printed = subprocess.run([*command, "--markdown"], capture_output=True, text=True, timeout=120, check=True).stdout
+    assert "## arm64" in printed and "| o, two arguments |" in printed
+
+
+def test_misses_are_marked() -> None:
+    results: Any = copy.deepcopy(RESULTS)
+    row = report.by_name(results, "x86_64")["o, two arguments"]
+    row |= {"ratio": 0.1, "most": 0.15}
+    assert " > 0.15" not in next(line for line in report.text(results, "x86_64").splitlines() if line.startswith("o, two arguments  "))
+    row["ratio"] = 0.2
+    assert " > 0.15" in next(line for line in report.text(results, "x86_64").splitlines() if line.startswith("o, two arguments  "))
+
+
+def test_what_an_architecture_lacks_is_blank() -> None:
+    results: Any = copy.deepcopy(RESULTS)
+    row = report.by_name(results, "x86_64")["o, two arguments"]
+    row.clear()
+    row |= {"name": "o, two arguments", "absent": "no jump"}
+    assert "no jump" in report.text(results, "x86_64") and "no jump" in report.rows(results, "x86_64")
+    line = next(line for line in report.ratios(results, "two arguments").splitlines() if "`x86_64`" in line)
+    assert line.split(" | ")[3] == ""
+    assert plot.svg(results).count("<title>") == plot.svg(RESULTS).count("<title>") - 1
