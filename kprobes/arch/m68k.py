@@ -11,149 +11,33 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from attrs import frozen
-
-from ..regs import Regs
 from ._base import Abi, Arch, Frame, Insn, Jump, Linkage, Order, Registers, Traps, signed
 from ._decode import DecodeTable, Row
+from ._m68k import (
+    ALTERABLE,
+    ANY,
+    CONTROL,
+    DATA,
+    DATA_ALTERABLE,
+    LOAD_MANY,
+    MASK,
+    MEMORY_ALTERABLE,
+    PC_DISPLACED,
+    PC_INDEXED,
+    STORE_MANY,
+    A,
+    D,
+    Shape,
+    half,
+    mode,
+    truncated,
+    undefined,
+)
+from ._m68k_simulate import bcc, bra, bsr, dbcc, fbcc, jmp, jsr, rtd, rts
 
-D, A = tuple(f"d{n}" for n in range(8)), tuple(f"a{n}" for n in range(8))
 REGISTERS = Registers(names=(*D, *A, "pc", "ccr", "fpcr", "fpsr"), pc="pc", sp="a7", flags="ccr", aliases={"sp": "a7", "fp": "a6"},
                       widths={"ccr": 8})
-MASK = 0xFFFFFFFF
 LONGEST = 22  # MOVE with two memory indirect operands: opcode word, twice an extension word and two long displacements
-
-# --- effective addresses, section 2.2. By number: 0 Dn, 1 An, 2 (An), 3 (An)+, 4 -(An), 5 (d16,An), 6 indexed, 7 (xxx).W,
-# 8 (xxx).L, 9 (d16,PC), 10 indexed by PC, 11 immediate
-
-ANY = frozenset(range(12))
-DATA = ANY - {1}
-ALTERABLE = frozenset(range(9))
-DATA_ALTERABLE = ALTERABLE - {1}
-MEMORY_ALTERABLE = DATA_ALTERABLE - {0}
-CONTROL = frozenset({2, 5, 6, 7, 8, 9, 10})
-STORE_MANY = MEMORY_ALTERABLE - {3}
-LOAD_MANY = CONTROL | {3}
-PC_DISPLACED, PC_INDEXED = 9, 10
-
-
-def mode(e: int) -> int:
-    """The number of the addressing mode in a 6-bit effective address field; 12 to 14 are reserved."""
-    return e >> 3 if e < 0o70 else e - 0o70 + 7
-
-
-def half(code: bytes, at: int) -> int:
-    """The 16-bit word at an offset; 0 beyond the end."""
-    return int.from_bytes(code[at : at + 2], "big")
-
-
-def extension(e: int, code: bytes, at: int, immediate: int) -> int:
-    """Bytes of the extension words at `at`; -1 for a reserved form. immediate: bytes of an immediate operand."""
-    number = mode(e)
-    if number in (6, 10):
-        return indexed(half(code, at))
-    return (0, 0, 0, 0, 0, 2, 0, 2, 4, 2, 0, immediate, -1, -1, -1)[number]
-
-
-def indexed(word: int) -> int:
-    """Bytes from an indexed mode's extension word on: brief format, or full format with its displacements (2.2.7 to 2.2.10)."""
-    if not word & 0x100:
-        return 2
-    base, selection = word >> 4 & 3, word & 7
-    if not base or word & 8 or selection == 4 or (word & 0x40 and selection > 4):
-        return -1
-    return 2 + (0, 0, 2, 4)[base] + (0, 0, 2, 4)[selection & 3]
-
-
-@frozen(kw_only=True)
-class Shape:
-    """The words behind an opcode word, as `extra` of a row; it makes the Insn.
-
-    words: bytes before the effective address's. sized: and an immediate operand of size `z`. ea: the modes allowed, None
-    without an effective address. operand: bytes of an immediate effective address, 0: by size `z`. move: the field `d` is a
-    destination. floating: the first word is a coprocessor command that says more.
-    """
-
-    words: int = 0
-    sized: bool = False
-    ea: frozenset[int] | None = None
-    operand: int = 0
-    move: bool = False
-    floating: bool = False
-    indirect: bool = False
-    relative: bool = False  #: a branch: the displacement is in the words, `s` where it is 8 bits wide
-
-    def allows(self, e: int = 0, d: int = 0, z: int = -1, **_: int) -> bool:
-        """As `when` of a row."""
-        if self.ea is not None and (mode(e) not in self.ea or z == 3 or (z == 0 and e >> 3 == 1)):
-            return False
-        return not self.move or mode(destination(d)) in DATA_ALTERABLE
-
-    def place(self, code: bytes, z: int) -> tuple[int, int, frozenset[int] | None]:
-        """(offset of the effective address's words, bytes of an immediate one, the modes allowed)."""
-        if self.floating:
-            return floating_operand(half(code, 2))
-        return 2 + self.words + ((4 if z == 2 else 2) if self.sized else 0), self.operand or (4 if z == 2 else 2), self.ea
-
-    def length(self, code: bytes, e: int = 0, z: int = 0, d: int = 0, **_: int) -> int:
-        """Bytes of the instruction; -1: undefined."""
-        at, operand, allowed = self.place(code, z)
-        if allowed is None:
-            return at
-        if mode(e) not in allowed:
-            return -1
-        more = extension(e, code, at, operand)
-        if more >= 0 and self.move:
-            at += more
-            more = extension(destination(d), code, at, 0)
-        return -1 if more < 0 else at + more
-
-    def __call__(self, insn: Insn, **fields: int) -> Insn:
-        code = insn.raw
-        size = self.length(code, **fields)
-        if size < 0:
-            return undefined(insn)
-        if size > len(code):
-            return truncated(insn)
-        raw = code[:size]
-        target = None
-        if self.relative:
-            near = fields.get("s", 0)
-            target = insn.addr + 2 + (signed(int.from_bytes(raw[2:], "big"), 8 * size - 16) if size > 2 else signed(near, 8)) & MASK
-        table = 2 if self.indirect and fields["e"] == 0o73 and half(raw, 2) & 0x87FF == 2 else 0
-        reject = insn.reject or ("leads to an odd address, where there is no instruction" if target is not None and target & 1 else "")
-        return Insn(addr=insn.addr, raw=raw, name=insn.name, reject=reject, body=raw if insn.body else b"", target=target,
-                    indirect=self.indirect, table=table)
-
-
-def destination(d: int) -> int:
-    """MOVE has its destination's register before the mode."""
-    return (d & 7) << 3 | d >> 3
-
-
-def floating_operand(command: int) -> tuple[int, int, frozenset[int] | None]:
-    """Shape.place() of a floating-point instruction, by its command word (section 5)."""
-    kind, form = command >> 13, command >> 10 & 7
-    if kind == 0 or (kind == 2 and form == 7):
-        return 4, 0, None  # from register to register; FMOVECR
-    if kind == 1:
-        return 4, 0, frozenset()
-    if kind in (2, 3):
-        wide = form in (2, 3, 5, 7)  # extended, packed, double: not in a data register
-        allowed = (DATA if kind == 2 else DATA_ALTERABLE) - ({0} if wide else set())
-        return 4, (4, 4, 12, 12, 2, 8, 2, 12)[form], allowed
-    if kind in (4, 5):  # control registers
-        return 4, 4 * max(form.bit_count(), 1), ANY if kind == 4 else ALTERABLE
-    return 4, 0, LOAD_MANY if kind == 6 else STORE_MANY
-
-
-def undefined(insn: Insn) -> Insn:
-    return Insn(addr=insn.addr, raw=insn.raw[:2], name="undefined", reject="undefined encoding")
-
-
-def truncated(insn: Insn) -> Insn:
-    return Insn(addr=insn.addr, raw=insn.raw or b"\0", name="truncated", reject="half an instruction: mapped memory ends here")
-
 
 # --- running elsewhere
 
@@ -195,119 +79,6 @@ def pc_operand(raw: bytes) -> tuple[int, int] | None:
     shape: Any = row.extra
     at, _, allowed = shape.place(raw, row.extract(word).get("z", 0))
     return None if allowed is None else (at, number)
-
-
-# --- simulations
-
-
-def conditional(ccr: int, c: int) -> bool:
-    """Whether condition `c` holds, table 3-19."""
-    n, z, v, carry = ccr >> 3 & 1, ccr >> 2 & 1, ccr >> 1 & 1, ccr & 1
-    holds = (1, not (carry or z), not carry, not z, not v, not n, n == v, n == v and not z)[c >> 1]
-    return bool(holds) != bool(c & 1)
-
-
-def floating(fpsr: int, c: int) -> bool:
-    """Whether floating-point predicate `c` holds, table 3-23: N, Z and NAN are FPSR bits 27, 26 and 24."""
-    n, z, nan = fpsr >> 27 & 1, fpsr >> 26 & 1, fpsr >> 24 & 1
-    less, greater = n and not (nan or z), not (nan or z or n)
-    return bool((0, z, greater, z or greater, less, z or less, not (nan or z), not nan,
-                 nan, nan or z, nan or not (n or z), nan or z or not n, nan or (n and not z), nan or z or n, not z, 1)[c & 15])
-
-
-def bcc(regs: Regs, insn: Insn, c: int, **_: int) -> int:
-    return _target(insn) if conditional(regs["ccr"], c) else insn.next
-
-
-def bra(regs: Regs, insn: Insn, **_: int) -> int:
-    return _target(insn)
-
-
-def bsr(regs: Regs, insn: Insn, **_: int) -> int:
-    push(regs, insn.next)
-    return _target(insn)
-
-
-def fbcc(regs: Regs, insn: Insn, c: int, **_: int) -> int:
-    return _target(insn) if floating(regs["fpsr"], c) else insn.next
-
-
-def dbcc(regs: Regs, insn: Insn, c: int, r: int, **_: int) -> int:
-    if conditional(regs["ccr"], c):
-        return insn.next
-    counter = regs[D[r]]
-    left = counter - 1 & 0xFFFF
-    regs[D[r]] = counter & 0xFFFF0000 | left
-    return insn.next if left == 0xFFFF else _target(insn)
-
-
-def _target(insn: Insn) -> int:
-    assert insn.target is not None
-    return insn.target
-
-
-def push(regs: Regs, value: int) -> None:
-    top = regs["a7"] - 4 & MASK
-    regs.set_word(top, value)
-    regs["a7"] = top
-
-
-def jmp(regs: Regs, insn: Insn, e: int) -> int:
-    return address(regs, insn, e)
-
-
-def jsr(regs: Regs, insn: Insn, e: int) -> int:
-    target = address(regs, insn, e)
-    push(regs, insn.next)
-    return target
-
-
-def rts(regs: Regs, insn: Insn) -> int:
-    return pop(regs, 4)
-
-
-def rtd(regs: Regs, insn: Insn) -> int:
-    return pop(regs, 4 + signed(half(insn.raw, 2), 16))
-
-
-def pop(regs: Regs, size: int) -> int:
-    top = regs["a7"]
-    target = regs.word(top)
-    regs["a7"] = top + size & MASK
-    return target
-
-
-def address(regs: Regs, insn: Insn, e: int) -> int:
-    """The effective address of JMP and JSR."""
-    number, raw, r = mode(e), insn.raw, e & 7
-    if number == 2:
-        return regs[A[r]]
-    if number in (7, 8):
-        return signed(half(raw, 2), 16) & MASK if number == 7 else int.from_bytes(raw[2:6], "big")
-    base = regs[A[r]] if number in (5, 6) else insn.addr + 2
-    if number in (5, PC_DISPLACED):
-        return base + signed(half(raw, 2), 16) & MASK
-    return indexed_address(regs, raw, base)
-
-
-def indexed_address(regs: Regs, raw: bytes, base: int) -> int:
-    """With the extension word at offset 2: brief format, or full format with memory indirection before or after indexing."""
-    word = half(raw, 2)
-    index = regs[(A if word >> 15 else D)[word >> 12 & 7]]
-    index = (index if word & 0x800 else signed(index, 16)) << (word >> 9 & 3)
-    if not word & 0x100:
-        return base + signed(word, 8) + index & MASK
-    size, selection = (0, 0, 2, 4)[word >> 4 & 3], word & 7
-    value = (0 if word & 0x80 else base) + displaced(raw[4 : 4 + size])
-    index = 0 if word & 0x40 else index
-    if not selection:
-        return value + index & MASK
-    before, after = (0, index) if selection & 4 else (index, 0)
-    return regs.word(value + before & MASK) + after + displaced(raw[4 + size :]) & MASK
-
-
-def displaced(data: bytes) -> int:
-    return int.from_bytes(data, "big", signed=True)
 
 
 # --- rows, section 8
@@ -459,7 +230,8 @@ def decode(code: bytes, addr: int) -> Insn:
 # --- powers
 
 LINKAGE = Linkage(get=lambda regs: regs.stack(0), set=lambda regs, target: regs.set_word(regs.sp, target),
-                  restore=lambda regs, sp, target: regs.set_word(sp, target), pushed=4, back=bytes.fromhex("598f4e75"))  # SUBQ.L #4,A7 (no flags); RTS
+                  restore=lambda regs, sp, target: regs.set_word(sp, target), pushed=4,
+                  back=bytes.fromhex("598f4e75"))  # SUBQ.L #4,A7 (no flags); RTS
 
 
 def jump(frm: int, to: int) -> bytes:
