@@ -152,7 +152,8 @@ class Kprobes(Registry):
     def close(self) -> None:
         """Unregister everything and restore the guest's text. Calls being followed still return to the right place.
 
-        In a handler, or while calls are followed, the library's memory goes when the next run starts after their return.
+        In a handler the library's memory goes, and the machine is free for another Kprobes, when the run has ended; while calls
+        are followed, when the next run starts or ends after their return.
         """
         for point in list(self._points.values()):
             for probe in point.probes:

@@ -90,6 +90,11 @@ class TrapDriver(InPlace):
         if self._rooms.displaced:
             self._owner.optimizer.make_room(target & ~self._rooms.arch.mode_bits)
 
+    def ended(self) -> None:
+        """See machine._base.Sink."""
+        if self.closing:
+            self._owner.finish_closing()
+
     def give_up(self, target: int | None = None) -> None:
         """Nothing runs: a hit whose slot the guest has left, and not by its end, never ends. target: where it will go on."""
         machine = self._rooms.machine

@@ -59,6 +59,9 @@ class Sink(Protocol):
     def starting(self, target: int) -> None:
         """Nothing runs, and the guest is about to, at `target`: a safe point."""
 
+    def ended(self) -> None:
+        """The outermost run has ended, whatever it ended by: nothing runs."""
+
     def fault(self, regs: Regs, fault: Fault) -> bool:
         """The guest faulted at regs.pc. True: handled, go on at regs.pc. False: report it; regs.pc is then at home."""
 

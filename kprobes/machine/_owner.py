@@ -49,6 +49,8 @@ class Owner:
             finally:
                 m._regs._pc, m._regs._target = outer
                 m._depth -= 1
+                if m._depth == 0 and m._sink is not None:
+                    m._sink.ended()
 
         m.uc.__dict__["emu_start"] = emu_start
 

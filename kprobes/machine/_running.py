@@ -64,6 +64,8 @@ class Runs(Reports):
             self._disturbed = self._depth > 0
             if self._disturbed and self._why_stopped:
                 self._engine.stop()  # the outer run, too: this one's last start may have made the engine forget that
+            elif not self._depth and self._sink is not None:
+                self._sink.ended()
 
     def _loop_interruptibly(self, target: int, until: int) -> None:
         with interruptible(partial(self._stop, "interrupt")) as self._interrupted:

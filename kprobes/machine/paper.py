@@ -323,6 +323,8 @@ class PaperMachine:
                 nested.nesting(False)
             self._depth -= 1
             self._cpu = before if self._depth else cpu
+            if self._depth == 0 and self._sink is not None:
+                self._sink.ended()
 
     def step(self, cpu: int = 0) -> None:
         """Execute one instruction, or deliver one report."""

@@ -22,8 +22,8 @@ def check_machine(make: Callable[[], Any]) -> list[str]:
     linkage.
     """
     problems = []
-    for check in (_memory, _pages, _trap_pc, _moves, _registers_come_back, _patches, _calls, _not_ours, _exceptions, _nesting, _many_calls,
-                  _depth, _one_listener, _unmapped, _fetch_fault):
+    for check in (_memory, _pages, _trap_pc, _moves, _registers_come_back, _patches, _calls, _not_ours, _exceptions, _nesting, _run_ends,
+                  _many_calls, _depth, _one_listener, _unmapped, _fetch_fault):
         machine = make()
         try:
             problems += [f"{check.__name__[1:]}: {text}" for text in check(Scene(machine))]
@@ -271,6 +271,23 @@ def _nesting(s: Scene) -> Iterator[str]:
     s.run(s.a)
     if not caught or s.listener.traps != [s.a, s.b, s.c]:
         yield f"an exception in a nested run, caught outside: {list(map(hex, s.listener.traps))}"
+
+
+def _run_ends(s: Scene) -> Iterator[str]:
+    """Start and end of the outermost run are reported, and of no other, whatever it ends by."""
+
+    def fail(regs: Regs) -> None:
+        s.run(s.b)
+        raise _MarkError("outer")
+
+    s.listener.at = {s.a: fail, s.b: s.home}
+    try:
+        s.run(s.a)
+    except _MarkError:
+        pass
+    s.run(s.b)
+    if s.listener.runs != ["starting", "ended"] * 2:
+        yield f"two runs, one with another inside: {s.listener.runs}"
 
 
 def _many_calls(s: Scene) -> Iterator[str]:

@@ -13,7 +13,7 @@ class Listener:
     """A sink that is told what to do at each address; what nobody told it about is not its own.
 
     Attributes:
-        traps, faults: what was reported: addresses; (address, fault).
+        traps, faults: what was reported: addresses; (address, fault). runs: "starting" and "ended", as reported.
     """
 
     def __init__(self) -> None:
@@ -22,6 +22,7 @@ class Listener:
         self.on_fault: Callable[[Regs, Fault], bool] = lambda regs, fault: False
         self.traps: list[int] = []
         self.faults: list[tuple[int, Fault]] = []
+        self.runs: list[str] = []
 
     def trap(self, regs: Regs) -> bool:
         self.traps.append(regs.pc)
@@ -35,7 +36,11 @@ class Listener:
         self.faults.append((regs.pc, fault))
         return self.on_fault(regs, fault)
 
-    def starting(self, target: int) -> None: ...
+    def starting(self, target: int) -> None:
+        self.runs.append("starting")
+
+    def ended(self) -> None:
+        self.runs.append("ended")
 
     def nesting(self, begins: bool) -> None: ...
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from scenes import Scene, hook
 
-from kprobes import Jprobe, Kprobe, Kretprobe
+from kprobes import Jprobe, Kprobe, Kprobes, Kretprobe
 
 ROLES = ("pre_handler", "post_handler")
 
@@ -391,13 +391,30 @@ def test_a_jprobe_that_ends_itself(scene: Scene) -> None:
 
 @pytest.mark.parametrize("role", ROLES)
 def test_closing_from_inside(scene: Scene, role: str) -> None:
-    """The text is restored at once; the instruction under way is executed; the rest goes with the next close or run."""
+    """The text is restored at once; the instruction under way is executed; with the end of the run the machine is free."""
     scene.probe("other", "twice")
     doing(scene, role, "p", lambda p: scene.k.close())
     begun = ["pre p", "post p"] if role == "post_handler" else ["pre p"]
     assert scene.play("inc", 4) == [*begun, "= 5"]
     assert scene.text() == scene.original
-    assert scene.play("twice", 4) == ["= 6"]
+    assert scene.k.machine._sink is None
+    with Kprobes(scene.m) as k:
+        p = Kprobe(symbol_name="twice", pre_handler=hook("again", scene.lines))
+        k.register_kprobe(p)
+        assert scene.play("twice", 4) == ["again", "= 6"]
+
+
+def test_closing_from_inside_an_inner_run(scene: Scene) -> None:
+    """The end of the handler's guest call is not the end of the run: the outer hit's slot is still needed."""
+    def close(p: Kprobe) -> None:
+        scene.k.close()
+        scene.lines.append(f"inner {scene.m.call('twice', 1)}")
+        assert scene.m._sink is not None
+
+    doing(scene, "pre_handler", "p", close)
+    assert scene.play("inc", 4) == ["pre p", "inner 3", "= 5"]
+    assert scene.m._sink is None
+    assert scene.text() == scene.original
 
 
 def test_many_changes_in_one_handler_leave_no_slot_behind(scene: Scene) -> None:

@@ -387,6 +387,19 @@ def test_close_restores_everything(owner: Owner, m: UnicornMachine) -> None:
         assert r.take() == []
 
 
+def test_close_in_a_handler(owner: Owner, m: UnicornMachine) -> None:
+    """The engine is the owner's alone again when his run has ended."""
+    regions, r = owner.regions(), Recorder()
+    for _ in range(3):
+        k = Kprobes(m)
+        k.register_kprobe(Kprobe(symbol_name="inc", pre_handler=lambda p, regs, k=k: k.close(), post_handler=r.post("post")))
+        assert owner.call("twice", 4) == 6
+        assert owner.text() == owner.code
+        assert owner.regions() == regions
+        assert "emu_start" not in vars(owner.uc)
+    assert r.take() == []
+
+
 def test_the_engine_may_be_closed_with_the_machine(owner: Owner) -> None:
     m = UnicornMachine.attach(owner.uc, symbols=owner.symbols)
     with m, Kprobes(m) as k:

@@ -41,7 +41,7 @@ def test_paper() -> None:
 
 @pytest.mark.parametrize(("broken", "complaint"), [
     ("trap_pc", "trap_pc"), ("swallow", "not_ours"), ("forget_registers", "registers_come_back"), ("lose_exceptions", "exceptions"),
-    ("stale_pages", "pages"), ("deep", "depth"),
+    ("stale_pages", "pages"), ("deep", "depth"), ("inner_ends", "run_ends"),
 ])
 def test_the_kit_finds(broken: str, complaint: str) -> None:
     """A toy engine with one promise broken."""
@@ -73,6 +73,8 @@ def test_the_kit_finds(broken: str, complaint: str) -> None:
             if broken == "deep":
                 self._depth = 0
             super().invoke(target)
+            if broken == "inner_ends" and self._depth and self._sink is not None:
+                self._sink.ended()
 
         def unmap_code(self, page: int) -> None:
             if broken == "stale_pages":
