@@ -57,6 +57,9 @@ class Insn:
     simulate: Simulate | None = None  #: effect at the original address; returns where to go next
     body: bytes = b""  #: what runs out of line: the instruction, its delay slot, or nothing
     boostable: bool = True  #: the body may be followed by a jump back instead of a trap
+    #: where it is simulated: (to) -> code that does there all that it does at home, its delay slot included, and nothing else, and
+    #: falls through to `next`; where it faults, nothing is changed. Raises OutOfReach
+    displace: Callable[[int], bytes] | None = None
     delay_slot: bool = False  #: the next instruction is its delay slot
     atomic: Atomic | None = None  #: opens or closes an exclusive sequence
     mode: int = 0  #: bits or-ed into every target that stays in this instruction's mode (Thumb: 1)
@@ -222,6 +225,7 @@ class Arch:
     frame: Frame | None = None
     relocate: Callable[[Insn, int], bytes] = verbatim  #: (insn, to) -> body that runs at `to`; raises OutOfReach
     max_body: int = 0  #: longest relocated body; 0: max_insn
+    max_displaced: int = 0  #: longest code of an `Insn.displace`
     jump: Jump | None = None
     mode_jumps: Mapping[int, Jump] = field(factory=dict)  #: the jump in other modes than 0, where it differs (Thumb)
     resyncs: bool = False  #: not of fixed width, yet decoding is soon in step from any multiple of insn_align
@@ -262,19 +266,6 @@ class Arch:
     def end_bytes(self, mode: int) -> bytes:
         """The trap that ends a slot of this mode."""
         return self.traps.end[mode]
-
-    def call_size(self) -> int:
-        """Bytes of a detour's call site: a jump, or what returns from the trampoline."""
-        back = len(self.linkage.back) if self.linkage else 0
-        return max(self.jump.size if self.jump else 0, back, 1)
-
-    def buffer_size(self) -> int:
-        """Bytes of a detour's displaced instructions, relocated, and the jump back."""
-        if self.jump is None:
-            return 8
-        most = -(-self.jump.size // self.insn_align)  # instructions that one jump can cover
-        longest = self.max_body or self.max_insn
-        return min(most * longest, self.jump.size - 1 + longest if longest == self.max_insn else most * longest) + self.jump.size
 
     def slot_size(self) -> int:
         """Bytes of one slot: body, then trap or jump."""

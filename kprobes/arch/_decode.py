@@ -33,6 +33,7 @@ class Row:
     boostable: bool = True
     delay_slot: bool = False
     atomic: Atomic | None = None
+    displace: Callable[..., bytes] | None = None  #: (insn, to, **fields) -> Insn.displace's code; see as_it_is
     extra: Callable[..., Insn] | None = None
     when: Callable[..., bool] | None = None  #: a further condition on the fields; the row does not match where it is false
     bits: int = field(init=False)
@@ -81,12 +82,22 @@ class Row:
         if self.extra is not None:
             insn = self.extra(insn, **fields)
         if self.simulate is not None and insn.simulate is None and not insn.reject:
-            insn = evolve(insn, simulate=partial(_run, self.simulate, insn, fields))
+            displace = partial(_displace, self.displace, insn, fields) if self.displace is not None else insn.displace
+            insn = evolve(insn, simulate=partial(_simulate, self.simulate, insn, fields), displace=displace)
         return insn
 
 
-def _run(simulate: Callable[..., int], insn: Insn, fields: dict[str, int], regs: Any) -> int:
+def _simulate(simulate: Callable[..., int], insn: Insn, fields: dict[str, int], regs: Any) -> int:
     return simulate(regs, insn, **fields)
+
+
+def _displace(displace: Callable[..., bytes], insn: Insn, fields: dict[str, int], to: int) -> bytes:
+    return displace(insn, to, **fields)
+
+
+def as_it_is(insn: Insn, to: int, **_: int) -> bytes:
+    """`Row.displace` of a jump that neither reads nor keeps its own address: the same bytes, and its delay slot's."""
+    return insn.raw + insn.body
 
 
 class DecodeTable:

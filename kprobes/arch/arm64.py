@@ -12,8 +12,10 @@ from attrs import evolve
 
 from ..errors import GuestFault
 from ..regs import Regs
-from ._base import Abi, Arch, Atomic, Entry, Frame, Insn, Jump, Linkage, Order, Registers, Traps, displacement, signed
-from ._decode import DecodeTable, Row, fixed_width
+from . import _arm64_displace as away
+from ._arm64_displace import jump
+from ._base import Abi, Arch, Atomic, Entry, Frame, Insn, Jump, Linkage, Order, Registers, Traps, signed
+from ._decode import DecodeTable, Row, as_it_is, fixed_width
 
 MASK = (1 << 64) - 1
 X = tuple(f"x{n}" for n in range(31))
@@ -157,30 +159,30 @@ TRANSACTION = "part of a transaction: a trap inside aborts it"
 
 ROWS = (
     # PC-relative addresses and literals: C4.1 "Data processing - immediate", "Loads and stores"
-    Row("0 jj 10000 iiiiiiiiiiiiiiiiiii ddddd", "ADR", adr),
-    Row("1 jj 10000 iiiiiiiiiiiiiiiiiii ddddd", "ADRP", adrp),
+    Row("0 jj 10000 iiiiiiiiiiiiiiiiiii ddddd", "ADR", adr, displace=away.adr),
+    Row("1 jj 10000 iiiiiiiiiiiiiiiiiii ddddd", "ADRP", adrp, displace=away.adrp),
     Row("0s 011 0 00 iiiiiiiiiiiiiiiiiii ttttt", "LDR literal", ldr),
     Row("10 011 0 00 iiiiiiiiiiiiiiiiiii ttttt", "LDRSW literal", ldrsw),
-    Row("11 011 0 00 iiiiiiiiiiiiiiiiiii ttttt", "PRFM literal", prfm),
+    Row("11 011 0 00 iiiiiiiiiiiiiiiiiii ttttt", "PRFM literal", prfm, displace=lambda insn, to, **_: b""),
     Row("0s 011 1 00 iiiiiiiiiiiiiiiiiii ttttt", "LDR literal S, D", ldr_sd),
     Row("10 011 1 00 iiiiiiiiiiiiiiiiiii ttttt", "LDR literal Q", ldr_q),
     Row("1111 0011 10- ---------------- 11111", "AUTIASPPC", reject=SIGNS_PC),  # and AUTIBSPPC
     Row("1101 1010 1100 0001 10- 00- 11111 11110", "PACIASPPC", reject=SIGNS_PC),  # A or B key, PACNB too
     Row("1101 0101 0000 0011 0010 0100 111 11111", "PACM", reject="ties the next instruction to its address"),
     # Branches to labels: C4.1 "Branches, exception generating and system instructions"
-    Row("0 00101 iiiiiiiiiiiiiiiiiiiiiiiiii", "B", b, extra=direct(26)),
-    Row("1 00101 iiiiiiiiiiiiiiiiiiiiiiiiii", "BL", bl, extra=direct(26)),
-    Row("0101 0100 iiiiiiiiiiiiiiiiiii 0 cccc", "B.cond", b_cond, extra=direct(19)),
-    Row("0101 0100 iiiiiiiiiiiiiiiiiii 1 cccc", "BC.cond", b_cond, extra=direct(19)),
-    Row("s 011010 0 iiiiiiiiiiiiiiiiiii ttttt", "CBZ", cbz, extra=direct(19)),
-    Row("s 011010 1 iiiiiiiiiiiiiiiiiii ttttt", "CBNZ", cbnz, extra=direct(19)),
-    Row("b 011011 0 bbbbb iiiiiiiiiiiiii ttttt", "TBZ", tbz, extra=direct(14)),
-    Row("b 011011 1 bbbbb iiiiiiiiiiiiii ttttt", "TBNZ", tbnz, extra=direct(14)),
+    Row("0 00101 iiiiiiiiiiiiiiiiiiiiiiiiii", "B", b, displace=away.b, extra=direct(26)),
+    Row("1 00101 iiiiiiiiiiiiiiiiiiiiiiiiii", "BL", bl, displace=away.bl, extra=direct(26)),
+    Row("0101 0100 iiiiiiiiiiiiiiiiiii 0 cccc", "B.cond", b_cond, displace=away.b_cond, extra=direct(19)),
+    Row("0101 0100 iiiiiiiiiiiiiiiiiii 1 cccc", "BC.cond", b_cond, displace=away.b_cond, extra=direct(19)),
+    Row("s 011010 0 iiiiiiiiiiiiiiiiiii ttttt", "CBZ", cbz, displace=away.conditional(1 << 24), extra=direct(19)),
+    Row("s 011010 1 iiiiiiiiiiiiiiiiiii ttttt", "CBNZ", cbnz, displace=away.conditional(1 << 24), extra=direct(19)),
+    Row("b 011011 0 bbbbb iiiiiiiiiiiiii ttttt", "TBZ", tbz, displace=away.conditional(1 << 24), extra=direct(14)),
+    Row("b 011011 1 bbbbb iiiiiiiiiiiiii ttttt", "TBNZ", tbnz, displace=away.conditional(1 << 24), extra=direct(14)),
     Row("- 111010 - --- ----- -- iiiiiiiii -----", "CB", extra=direct(9), reject="compare and branch (CMPBR) is not modelled"),
     # Branches to registers
-    Row("1101011 0 0 00 11111 000000 nnnnn 00000", "BR", br, extra=computed),
-    Row("1101011 0 0 01 11111 000000 nnnnn 00000", "BLR", blr),
-    Row("1101011 0 0 10 11111 000000 nnnnn 00000", "RET", ret),
+    Row("1101011 0 0 00 11111 000000 nnnnn 00000", "BR", br, displace=as_it_is, extra=computed),
+    Row("1101011 0 0 01 11111 000000 nnnnn 00000", "BLR", blr, displace=away.blr),
+    Row("1101011 0 0 10 11111 000000 nnnnn 00000", "RET", ret, displace=as_it_is),
     Row("1101011 - 0 00 11111 00001- ----- -----", "BRAA", extra=computed, reject=AUTHENTICATED),  # BRAB, BRAAZ, BRABZ
     Row("1101011 - 0 01 11111 00001- ----- -----", "BLRAA", reject=AUTHENTICATED),  # BLRAB, BLRAAZ, BLRABZ
     Row("1101011 0 0 10 11111 00001- 11111 -----", "RETAA", reject=AUTHENTICATED),  # RETAB, RETAASPPCR, RETABSPPCR
@@ -227,11 +229,6 @@ ROWS = (
 # --- powers
 
 
-def jump(frm: int, to: int) -> bytes:
-    """B: 128 MiB either way."""
-    return (0b000101 << 26 | displacement(frm, to, 26, 4, MASK)).to_bytes(4, "little")
-
-
 def code_address(addr: int, read: Callable[[int, int], bytes]) -> Entry:
     """A function that starts with BTI (any of its four forms) may be entered behind it, where PACIASP then stands."""
     try:
@@ -257,7 +254,7 @@ ARM64 = Arch(
     frame=Frame(register="x29", address=8, next=0),
     linkage=Linkage(get=link, set=set_link, restore=lambda regs, sp, target: set_link(regs, target),
                     back=bytes.fromhex("c0035fd6"), register="x30"),  # RET
-    jump=Jump(size=4, encode=jump), code_address=code_address, elf_machines=((183, 64, "little"),),
+    jump=Jump(size=4, encode=jump), max_displaced=20, code_address=code_address, elf_machines=((183, 64, "little"),),
 )
 ARM64BE = evolve(ARM64, name="arm64be", order=Order.BIG, elf_machines=((183, 64, "big"),))
 

@@ -22,7 +22,7 @@ MODE = Mode(32, GENERAL, {})  # Unicorn does not show the bases of fs and gs in 
 I386 = Arch(
     name="i386", bits=32, order=Order.LITTLE, insn_align=1, max_insn=15, regs=REGISTERS, traps=TRAPS, decode=MODE.decode,
     abi=Abi(args=(), returns=("eax", "edx"), stack_args=4, stack_align=16),
-    linkage=linkage(4), frame=Frame(register="ebp", address=4, next=0), jump=jump(32),
+    linkage=linkage(4), frame=Frame(register="ebp", address=4, next=0), jump=jump(32), max_displaced=11,
     code_address=landing(bytes.fromhex("f30f1efb")),  # ENDBR32
     elf_machines=((3, 32, "little"),),
 )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from ._base import Abi, Arch, Frame, Insn, Order, Registers, displacement
-from ._x86 import FS, GS, TRAPS, Mode, jump, landing, linkage, measure
+from ._base import Abi, Arch, Frame, Insn, Order, Registers
+from ._x86 import TRAPS, Mode, jump, landing, linkage
+from ._x86_displace import reaching
+from ._x86_shape import FS, GS, measure
 
 LOW = ("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi")  # by number
 HIGH = tuple(f"r{n}" for n in range(8, 16))
@@ -24,21 +26,13 @@ MODE = Mode(64, LOW + HIGH, {FS: "fs_base", GS: "gs_base"})
 
 def relocate(insn: Insn, to: int) -> bytes:
     """The body at `to`, a rip-relative operand where it was. OutOfReach beyond 2 GiB."""
-    if insn.operand is None:
-        return insn.body
-    shape = measure(insn.body, wide=True)
-    after = to + shape.size
-    if shape.address == 4:  # eip-relative wraps at 4 GiB, so it reaches from everywhere
-        disp = insn.operand - after & 0xFFFFFFFF
-    else:
-        disp = displacement(after, insn.operand, 32, 1, (1 << 64) - 1)
-    return insn.body[: shape.disp_at] + disp.to_bytes(4, "little") + insn.body[shape.imm_at :]
+    return insn.body if insn.operand is None else reaching(insn.body, measure(insn.body, wide=True), insn.operand, to)
 
 
 X86_64 = Arch(
     name="x86_64", bits=64, order=Order.LITTLE, insn_align=1, max_insn=15, regs=REGISTERS, traps=TRAPS, decode=MODE.decode,
     abi=Abi(args=("rdi", "rsi", "rdx", "rcx", "r8", "r9"), returns=("rax", "rdx"), stack_args=8, stack_align=16, thread="fs_base"),
-    linkage=linkage(8), frame=Frame(register="rbp", address=8, next=0), relocate=relocate, jump=jump(64),
+    linkage=linkage(8), frame=Frame(register="rbp", address=8, next=0), relocate=relocate, jump=jump(64), max_displaced=26,
     code_address=landing(bytes.fromhex("f30f1efa")),  # ENDBR64
     elf_machines=((62, 64, "little"),),
 )

@@ -24,12 +24,12 @@ class Probepoint:
         probes: all, newest first (jprobes last). active: those whose handlers may run. state: what is in memory.
         next: target after the instruction. slot: address of the out-of-line copy, None where nothing runs out of line.
         slot_target: what a hit executes out of line, with mode bits: the slot, or the detour's buffer. boosted: the
-        slot ends in a jump back. detour: where the jump leads while
+        slot ends in a jump back. native: what stands at slot_target does all the rest. detour: where the jump leads while
         there is one. failure: why the optimizer gave up. refusal: why it need not try.
     """
 
     __slots__ = ("_counted", "_owns_slot", "_patch", "_rooms", "active", "address", "boosted", "detour", "failure", "has_post", "insn",
-                 "module", "next", "offset", "probes", "refusal", "slot", "slot_end", "slot_target", "state", "symbol", "where")
+                 "module", "native", "next", "offset", "probes", "refusal", "slot", "slot_end", "slot_target", "state", "symbol", "where")
 
     def __init__(self, rooms: Rooms, insn: Insn, symbol: str, offset: int, module: str) -> None:
         self._rooms = rooms
@@ -39,7 +39,7 @@ class Probepoint:
         self.probes: tuple[Probe, ...] = ()
         self.active: tuple[Probe, ...] = ()
         self.has_post = False
-        self.boosted = False
+        self.boosted = self.native = False
         self.state = Arming.DISARMED
         self._patch: Patch | None = None
         self.detour: Detour | None = None
@@ -135,6 +135,7 @@ class Probepoint:
         self._name(symbol, offset, module)
         self.insn = insn
         self.next = insn.next | insn.mode
+        self.boosted = self.native = False
         self.slot = None
         if insn.body:
             self._take_slot()
@@ -165,14 +166,18 @@ class Probepoint:
         self._counted = self._rooms.machine.count(detour.call) if detour.counted else 0
         assert self._patch is not None
         self._patch = self._rooms.text.replace(self._patch, detour.jump)
+        self._rooms.machine.release(self.address)
         if detour.buffer is not None:  # the slot would jump back into the middle of the jump
             self.slot_target = detour.buffer | self.insn.mode
+            self.native = True
 
     def restore(self) -> None:
         """Replace the jump by the breakpoint."""
         self.state = after(self.state, Change.RESTORE)
         assert self._patch is not None
         self._patch = self._rooms.text.replace(self._patch, self._rooms.arch.patch_bytes(self.insn))
+        self._rooms.machine.stop_at(self.address)
+        self.native = self.boosted
         if self.slot is not None:
             self.slot_target = self.slot | self.insn.mode
 
@@ -209,7 +214,9 @@ class Probepoint:
         tail = boost or self._rooms.arch.end_bytes(self.insn.mode)
         if self._rooms.machine.read(self.slot_end, len(tail)) != tail:
             self._rooms.machine.patch(self.slot_end, tail)
+        (self._rooms.machine.release if boost else self._rooms.machine.stop_at)(self.slot_end)
         self.boosted = boost is not None
+        self.native = self.boosted or (self.detour is not None and self.detour.buffer is not None)
 
     def _may_boost(self) -> bool:
         return (self.insn.boostable and self.insn.simulate is None and not self.has_post and self._rooms.arch.jump_in(self.insn.mode) is not None

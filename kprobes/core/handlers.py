@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..arch._base import Insn
 from ..errors import BadLocation, GuestFault
 from ..machine._base import Fault
 from ..regs import Regs
@@ -49,25 +50,26 @@ class Handlers:
         found = self._displaced(pc)
         if found is None:
             return None
-        point, home = found
-        return home + point.insn.size if point.insn.delay_slot and home == point.address else home
+        _, insn, home = found
+        return home + insn.size if insn.delay_slot and home == insn.addr else home
 
-    def _displaced(self, pc: int) -> tuple[Probepoint, int] | None:
-        """The probepoint whose displaced instruction is at `pc`, and that instruction's own address; None elsewhere."""
+    def _displaced(self, pc: int) -> tuple[Probepoint, Insn, int] | None:
+        """The probepoint whose displaced instruction is at `pc`, that instruction, and the address it stands for; None elsewhere."""
         rooms = self._rooms
         slot = rooms.slots.slot_of(pc)
         site = None if slot is None else self._sites.get(slot)
         if site is not None and site.kind is Kind.SLOT:
             point: Probepoint = site.owner
-            return point, point.address if pc < point.slot_end else point.insn.next
+            return point, point.insn, point.address if pc < point.slot_end else point.insn.next
         buffer = rooms.buffers.slot_of(pc)
         if buffer is not None and buffer in rooms.displaced:
             point, places = rooms.displaced[buffer]
-            return point, max(place for place in places if place[0] <= pc)[1]
+            insn = next(insn for place, insn in reversed(places) if place <= pc)
+            return point, insn, insn.addr
         point_of_call = rooms.calls.slot_of(pc)
         if point_of_call is not None and point_of_call in rooms.called:
             point = rooms.called[point_of_call]
-            return point, point.address
+            return point, point.insn, point.address
         return None
 
     def _abandon(self, cb: ControlBlock) -> None:

@@ -33,7 +33,8 @@ class InPlace(Handlers):
 
         Made anew whenever the probes there change. begin() and step() are written out: this is the shortest hit there is.
         """
-        if len(point.active) == 1 and point.insn.simulate is None and len(self.blocks) == 1:
+        simulated = point.insn.simulate is not None and not point.native
+        if len(point.active) == 1 and not simulated and len(self.blocks) == 1:
             return self._service_of_one(point, point.active[0])
         blocks, address = self.blocks, point.address
 
@@ -55,7 +56,7 @@ class InPlace(Handlers):
             else:
                 point.missed()
             regs._target = None  # only DIVERTED moves the guest
-            if point.insn.simulate is not None:
+            if simulated:
                 self._simulate_in_place(cb, point, regs)
 
         return serve

@@ -184,25 +184,23 @@ class Optimizer:
 
     def _serve_anew(self, point: Probepoint) -> None:
         assert point.detour is not None
-        if point.detour.counted or self._counts(point):
+        if point.detour.counted or self._counts(point, point.detour.buffer):
             self.force(point)  # to be queued again, for the other kind of call site
         else:
             self._rooms.services[point.detour.call] = self._service(point)
 
-    def _counts(self, point: Probepoint) -> bool:
+    def _counts(self, point: Probepoint, buffer: int | None) -> bool:
         """True if hits need only be counted."""
-        return (self._rooms.machine.can_count and bool(point.active) and point.insn.simulate is None
-                and all(p._pre is None for p in point.active))
+        return (self._rooms.machine.can_count and bool(point.active) and all(p._pre is None for p in point.active)
+                and (point.insn.simulate is None or buffer is not None))
 
     def _build(self, point: Probepoint, region: Region, demanded: bool) -> Detour:
         """Write the detour: displaced instructions where they are not in the slot already, then the call site."""
         rooms, jump = self._rooms, self._rooms.arch.jump_in(point.insn.mode)
         assert jump is not None
-        buffer = None
-        if point.slot is not None and not point.boosted:
+        if point.slot is not None and not point.boosted and point.insn.displace is None:
             raise NotOptimizable("no jump reaches back from its slot")
-        if len(region.insns) > 1:
-            buffer, _ = rooms.buffers.take(point.address, lambda to: self._displace(point, region, to))
+        buffer = self._move(point, region) if region.moved else None
         on = buffer if buffer is not None else point.slot
 
         def fill(call: int) -> bytes:
@@ -210,7 +208,7 @@ class Optimizer:
                 rooms.machine.patch(call, jump.encode(call, on))
             return jump.encode(point.address, call)
 
-        counted = self._counts(point)
+        counted = self._counts(point, buffer)
         try:
             call, patch = (rooms.counts if counted else rooms.calls).take(point.address, fill)
         except (OutOfReach, NoMemory):
@@ -219,15 +217,27 @@ class Optimizer:
             raise
         return Detour(call=call, buffer=buffer, jump=patch, size=region.size, counted=counted, demanded=demanded)
 
+    def _move(self, point: Probepoint, region: Region) -> int | None:
+        """Displace the region into a buffer. None: the instruction does not reach from there what it needs, and is simulated."""
+        try:
+            return self._rooms.buffers.take(point.address, lambda to: self._displace(point, region, to))[0]
+        except OutOfReach:
+            if len(region.insns) > 1 or point.insn.delay_slot:
+                raise
+            return None
+
     def _displace(self, point: Probepoint, region: Region, to: int) -> None:
         """Write the region's instructions to `to`, relocated, and a jump back."""
         rooms, jump = self._rooms, self._rooms.arch.jump_in(point.insn.mode)
         assert jump is not None
         code, places = b"", []
         for insn in region.insns:
-            places.append((to + len(code), insn.addr))
-            code += rooms.arch.relocate(insn, to + len(code))
+            place = to + len(code)
+            places.append((place, insn))
+            code += rooms.arch.relocate(insn, place) if insn.displace is None else insn.displace(place)
         code += jump.encode(to + len(code), point.address + region.size)
+        if len(code) > rooms.buffers.size:
+            raise NotOptimizable("what the jump would cover takes too much room elsewhere")
         rooms.machine.patch(to, code)
         rooms.displaced[to] = point, places
 

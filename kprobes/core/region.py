@@ -19,10 +19,15 @@ class NotOptimizable(Exception):
 
 @frozen
 class Region:
-    """The instructions that a jump at a probepoint replaces, and their bytes together."""
+    """The instructions that a jump at a probepoint replaces, and their bytes together, delay slots included.
+
+    Attributes:
+        moved: they are executed elsewhere, as code of the detour's; else the only one has a slot, or is simulated.
+    """
 
     insns: tuple[Insn, ...]
     size: int
+    moved: bool
 
 
 def region_of(first: Insn, rooms: Rooms) -> Region:
@@ -33,29 +38,31 @@ def region_of(first: Insn, rooms: Rooms) -> Region:
         raise NotOptimizable(f"{arch.name} has no jump that changes nothing else")
     if not rooms.can_call:
         raise NotOptimizable("this machine services nothing in place")
-    if first.delay_slot:
-        raise NotOptimizable(f"{first.name} has a delay slot")
-    if not first.boostable:
-        raise NotOptimizable(f"{first.name} cannot be followed by a jump")
-    insns = [first]
-    size = first.size
-    while size < jump.size:
-        insn = rooms.survey.decode(first.addr + size, first.mode)
-        _check_follower(first, insn)
+    if first.displace is None:
+        if first.delay_slot:
+            raise NotOptimizable(f"{first.name} has a delay slot")
+        if first.simulate is not None and first.size < jump.size:
+            raise NotOptimizable(f"{first.name} is simulated and shorter than a jump")
+        if not first.boostable:
+            raise NotOptimizable(f"{first.name} cannot be followed by a jump")
+    insns, end = [first], first.next
+    while end < first.addr + jump.size:
+        insn = rooms.survey.decode(end, first.mode)
+        _check_follower(insn)
         insns.append(insn)
-        size += insn.size
-    region = Region(tuple(insns), size)
+        end = insn.next
+    region = Region(tuple(insns), end - first.addr, len(insns) > 1 or first.displace is not None)
     if arch.executed is not None:
         _check_executed(first.addr, rooms)
-    if len(insns) > 1:
+    if jump.size > first.size:
         _check_surroundings(first.addr, region, rooms)
     return region
 
 
-def _check_follower(first: Insn, insn: Insn) -> None:
-    if first.simulate is not None:
-        raise NotOptimizable(f"{first.name} is simulated and shorter than a jump")
-    what = insn.reject or ("it must be simulated at its own address" if insn.simulate else "" if insn.boostable else "it cannot be displaced")
+def _check_follower(insn: Insn) -> None:
+    what = insn.reject
+    if not what and insn.displace is None:
+        what = "it must be simulated at its own address" if insn.simulate else "" if insn.boostable else "it cannot be displaced"
     if what:
         raise NotOptimizable(f"the jump would cover {insn.name} at {insn.addr:#x}: {what}")
 

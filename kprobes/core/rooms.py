@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ..arch._base import Arch, Insn
 from ..errors import Unsupported
 from ..machine._base import Machine
 from ..regs import Regs
@@ -24,8 +25,8 @@ class Rooms:
         sites: what traps mean. text: original bytes and patches. survey: instructions and their neighbours.
         slots: out-of-line copies. calls: call sites of detours, in call areas. counts: the same where hits are only counted;
             counted: whose they are. buffers: displaced regions of detours.
-        services: what the machine calls at an address in a call area. displaced: buffer -> probepoint, and (place in the
-            buffer, place at home) of each instruction. called: call site -> probepoint. explain: why a probepoint is not optimized.
+        services: what the machine calls at an address in a call area. displaced: buffer -> probepoint, and the
+            instructions there by their places. called: call site -> probepoint. explain: why a probepoint is not optimized.
             serve_anew: an optimized probepoint's probes have changed.
     """
 
@@ -39,13 +40,13 @@ class Rooms:
         pad = arch.end_bytes(min(arch.traps.end))
         pages = Areas(machine.page_size, machine.map_code, machine.unmap_code)
         self.slots = SlotCache(machine, pages, arch.slot_size(), pad)
-        self.calls = SlotCache(machine, Areas(machine.call_area, self._map_calls, machine.unmap_calls), _eight(arch.call_size()), pad)
-        self.buffers = SlotCache(machine, pages, _eight(arch.buffer_size()), pad)
-        self.displaced: dict[int, tuple[Probepoint, list[tuple[int, int]]]] = {}
+        self.calls = SlotCache(machine, Areas(machine.call_area, self._map_calls, machine.unmap_calls), _call_size(arch), pad)
+        self.buffers = SlotCache(machine, pages, _buffer_size(arch), pad)
+        self.displaced: dict[int, tuple[Probepoint, list[tuple[int, Insn]]]] = {}
         self.called: dict[int, Probepoint] = {}
         self.serve_anew: Callable[[Probepoint], None] = lambda point: None
         self.explain: Callable[[Probepoint], str] = lambda point: ""
-        self.counts = SlotCache(machine, Areas(machine.call_area, machine.map_counts, machine.unmap_counts), _eight(arch.call_size()), pad)
+        self.counts = SlotCache(machine, Areas(machine.call_area, machine.map_counts, machine.unmap_counts), _call_size(arch), pad)
         self.counted: set[Probepoint] = set()
         self.caches = (self.slots, self.calls, self.counts, self.buffers)
 
@@ -77,6 +78,17 @@ class Rooms:
         """Give all memory back."""
         for cache in self.caches:
             cache.close()
+
+
+def _call_size(arch: Arch) -> int:
+    """Bytes of a detour's call site: a jump, or what returns from the trampoline."""
+    return _eight(max(arch.jump.size if arch.jump else 0, len(arch.linkage.back) if arch.linkage else 0, 1))
+
+
+def _buffer_size(arch: Arch) -> int:
+    """Bytes for the displaced instructions of a detour, and the jump back. Rare ones need more: they stay where they are."""
+    jump = arch.jump.size if arch.jump else 0
+    return _eight(2 * max(arch.max_displaced, arch.max_body, arch.max_insn) + 2 * jump)
 
 
 def _eight(size: int) -> int:

@@ -61,7 +61,7 @@ class TrapDriver(InPlace):
         if displaced is None:
             self._abandon(cb)
             return False
-        (point, home), there = displaced, regs.pc
+        (point, _, home), there = displaced, regs.pc
         regs.go(home | point.insn.mode)
         running = cb.point is point and cb.state in (HIT_SS, REENTER)
         missed = cb.state is REENTER or (cb.state is not IDLE and not running)  # a missed hit asks nobody
@@ -152,6 +152,13 @@ class TrapDriver(InPlace):
 
     def _execute(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
         """Simulate, then send the guest through the body, or past the instruction when there is none."""
+        if point.native:
+            regs._target = point.slot_target
+            if cb.previous is None:
+                cb.state = IDLE  # step(DONE), written out
+            else:
+                cb.step(DONE)
+            return
         target = point.next
         slot = point.slot
         if point.insn.simulate is not None:
@@ -163,12 +170,6 @@ class TrapDriver(InPlace):
                 slot = None
         if slot is not None:
             regs._target = point.slot_target
-            if point.boosted:
-                if cb.previous is None:
-                    cb.state = IDLE  # step(DONE), written out
-                else:
-                    cb.step(DONE)
-                return
             cb.resume = target
             if cb.state is not REENTER:
                 cb.step(STEP)
@@ -186,7 +187,7 @@ class TrapDriver(InPlace):
         if executed is None:
             return False
         displaced, pc = self._displaced(regs.pc), regs.pc
-        insn = self._rooms.survey.decode(pc if displaced is None else displaced[1])
+        insn = self._rooms.survey.decode(pc if displaced is None else displaced[2])
         at = executed(regs, insn)
         bare = None if at is None else self._sites.probepoint(at)
         if bare is None or not bare.active:
