@@ -23,6 +23,7 @@ RUNNABLE = tuple(name for name in ARCHES if name in GUESTS)
 NO_CASES: dict[str, str] = {}
 NO_ENGINE: dict[str, str] = {}
 NO_PROGRAMS: dict[str, str] = {
+    "tricore": "no compiler in PyPI, npm or Debian; tests/differential/test_tricore.py has a program assembled by hand",
     "mips32r6": "the compiler at hand makes release 6 code for little endian only; mips32r6el has the same decode rows",
     "mips64r6": "the compiler at hand makes release 6 code for little endian only; mips64r6el has the same decode rows",
 }

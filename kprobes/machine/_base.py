@@ -124,7 +124,7 @@ class Machine(Protocol):
         """How often the instruction at `addr` in a map_counts() area was executed."""
 
     def stop_at(self, addr: int) -> None:
-        """Report trap() when the guest is about to execute the breakpoint at `addr`."""
+        """Report trap() when the guest is about to execute the breakpoint at `addr`, until release(): something else takes its place."""
 
     def release(self, addr: int) -> None:
         """Undo stop_at."""

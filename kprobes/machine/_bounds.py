@@ -40,6 +40,11 @@ class Bounds:
         with self._count(max_insns), self._time(timeout):
             yield
 
+    def stops(self, address: int) -> bool:
+        """True where the run is over before the instruction at `address`."""
+        sink = self._machine._sink
+        return bool(self._left) and self._left[-1] <= 0 and not (sink is not None and sink.ours(address))
+
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Meanwhile instructions are not counted."""

@@ -14,6 +14,7 @@ from ._running import Runs
 
 Argument = int | bool | bytes | bytearray | str | None
 STACK_SIZE = 1 << 20
+SAVED_CONTEXTS = 1 << 16  # bytes
 
 
 class Calls(Runs):
@@ -160,6 +161,8 @@ class Calls(Runs):
         self.regs.sp = stack + STACK_SIZE - 4096
         self._exit = self.map_code()
         self._write_filler(self._exit, self.page_size)
+        if self._guest.furnish is not None:
+            self._guest.furnish(self._regs, self._map_anywhere(SAVED_CONTEXTS, self._guest.contexts_near), SAVED_CONTEXTS)
         if self.arch.abi is not None and self.arch.abi.thread:
             # One page with its own address first (the psABI's tcbhead) serves stack protectors. Variables lie below it, where
             # nothing is mapped: using them is a fault that says so.

@@ -69,7 +69,10 @@ class Engine:
         self.undefined_unrecorded = False
         #: readers and writers of registers that the engine's own contexts lack
         self.beside: list[tuple[Callable[[], int], Callable[[int], None]]] = []
+        #: reader of a mark, and what puts guest memory that the CPU itself saves state in back to a mark, before a context is restored
+        self.rewind: tuple[Callable[[], int], Callable[[int], None]] | None = None
         self._values: dict[int | None, list[int]] = {}  # context -> values of those registers
+        self._marks: dict[int | None, int] = {}  # context -> mark
         self._piece = ctypes.create_string_buffer(4096)
 
     # --- registers
@@ -179,10 +182,14 @@ class Engine:
         check(_held.uc_context_save(self.handle, context))
         if self.beside:
             self._values[context.value] = [read() for read, _ in self.beside]
+        if self.rewind is not None:
+            self._marks[context.value] = self.rewind[0]()
         return context
 
     def restore(self, context: ctypes.c_void_p) -> None:
         """Put a saved state back and keep it."""
+        if self.rewind is not None:
+            self.rewind[1](self._marks[context.value])
         check(_held.uc_context_restore(self.handle, context))
         for (_, write), value in zip(self.beside, self._values.get(context.value, ()), strict=False):
             write(value)

@@ -30,6 +30,8 @@ class Faults:
     def report(self, pc: int, fault: Fault) -> int:
         """Report a fault at `pc`. Returns where to go on if a handler has handled it, else raises GuestFault."""
         m, regs = self._machine, self._machine._regs
+        if m._guest.trap_taken is not None:
+            pc, fault = self._undo_trap(pc, fault)
         home = None if m._sink is None or fault.lost else m._sink.home(pc)
         regs.at(pc)
         try:
@@ -47,6 +49,25 @@ class Faults:
             text = f"{fault.text}, here or later: the engine does not say where" if moved is None else fault.text
             fault = Fault(access=fault.access, trapnr=fault.trapnr, number=fault.number, text=text)
         self.fail(home if home is not None else pc if moved is None else moved & ~m.arch.mode_bits, fault)
+
+    def _undo_trap(self, pc: int, fault: Fault) -> tuple[int, Fault]:
+        """The guest's CPU may have taken a trap: then put it back before the instruction."""
+        m = self._machine
+        taken = m._guest.trap_taken(m._regs, pc) if m._guest.trap_taken is not None else None
+        if taken is None:
+            return pc, fault
+        number, home, undo = taken
+        if undo:
+            with m._bounds.paused():
+                m.patch(m._exit, undo)
+                m._engine.drop_translations(home, home + m.arch.insn_align)  # code translated before does not stop there
+                m._start(m._exit, home)
+                m._engine.drop_translations(home, home + m.arch.insn_align)  # and translated now, stops for ever
+                m._write_filler(m._exit, len(undo))
+        m._write_pc(home)
+        if fault.access != "fetch":  # the engine notices some failed accesses only instructions later
+            return home, Fault(access=fault.access, trapnr=fault.trapnr, text=f"{fault.text}, here or shortly before")
+        return home, self.interrupt(number, home)
 
     def fail(self, pc: int, fault: Fault) -> NoReturn:
         """Raise the GuestFault of a fault at `pc`."""

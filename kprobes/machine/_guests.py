@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import unicorn
 from attrs import field, frozen
-from unicorn import arm64_const, arm_const, m68k_const, mips_const, ppc_const, riscv_const, s390x_const, sparc_const, x86_const
+from unicorn import arm64_const, arm_const, m68k_const, mips_const, ppc_const, riscv_const, s390x_const, sparc_const, tricore_const, x86_const
 
 from ..arch._base import Traps
+from ..regs import Regs
+from . import _tricore
 from ._conditions import Access, m68k_ccr, sparc_codes, sparc_context, word
 
 if TYPE_CHECKING:
     from ._engine import Engine
 
 FP, VECTORS, VSX = 1 << 13, 1 << 25, 1 << 23  # of PowerPC's MSR
-INTR, INVALID = "interrupt", "invalid instruction"
+INTR, INVALID, HOOK = "interrupt", "invalid instruction", "hook"
 
 
 @frozen(kw_only=True)
@@ -30,7 +32,7 @@ class Guest:
     uc_mode: int
     constants: object  #: module with the register numbers
     prefix: str  #: of the register constants: UC_<prefix>_REG_<NAME>
-    channel: str  #: how our breakpoint arrives
+    channel: str  #: how our breakpoint arrives; HOOK: not at all, _stops.py sees to it
     number: int = 0  #: its interrupt number
     pc_bias: int = 0  #: engine's pc in that hook minus the breakpoint's address
     traps: Traps | None = None  #: breakpoints that arrive, where Linux's do not
@@ -88,6 +90,13 @@ class Guest:
     #: a run that stops in a delay slot leaves its branch pending: one instruction at the next start, then off to the old
     #: target. This one does nothing; it is run in place of the delay slot where the guest is sent elsewhere. b"": no such thing
     settle: bytes = b""
+    #: (registers, address, bytes): make that memory the CPU's, for the contexts that it saves
+    furnish: Callable[[Regs, int, int], None] | None = None
+    contexts_near: int = 0x10000000  #: where that memory should be
+    rewind: Callable[[Engine], tuple[Callable[[], int], Callable[[int], None]]] | None = None  #: see Engine.rewind
+    #: (registers, pc) -> where the guest's CPU has taken a trap itself and stands at its vector: the trap's number, the address of
+    #: the instruction, and an instruction that undoes it (b"": nothing can); None: it stands elsewhere
+    trap_taken: Callable[[Regs, int], tuple[int, int, bytes] | None] | None = None
 
 
 def _riscv(mode: int) -> Guest:
@@ -271,4 +280,9 @@ GUESTS: dict[str, Guest] = {
     "armeb": _arm(unicorn.UC_MODE_ARM | unicorn.UC_MODE_ARMBE8),
     "cortexm": _arm(unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS),
     "s390x": _s390x(),
+    "tricore": Guest(uc_arch=unicorn.UC_ARCH_TRICORE, uc_mode=unicorn.UC_MODE_LITTLE_ENDIAN, constants=tricore_const, prefix="TRICORE",
+                     channel=HOOK, traps=Traps(probe=dict.fromkeys((2, 4), _tricore.TRAP), end={0: _tricore.TRAP}), setup=_tricore.set_up,
+                     page_size=0x4000, furnish=_tricore.link_areas, contexts_near=0x70100000, rewind=_tricore.rewind,
+                     trap_taken=_tricore.trap_taken, hidden={"psw": _tricore.psw}, flag_checks=_tricore.FLAGS, arithmetic=frozenset({0x501, 0x502}),
+                     undefined=frozenset({0x201, 0x202, 0x203})),
 }

@@ -142,8 +142,8 @@ class Memory:
         except (unicorn.UcError, ctypes.ArgumentError, OSError, ValueError, OverflowError) as error:
             raise NoMemory(f"cannot map {size:#x} bytes ({error})", address=addr, hint="choose another base") from None
 
-    def _map_anywhere(self, size: int) -> int:
-        addr = find_gap(self._regions(), self._whole(size), 0x10000000, self.arch.bits, self.page_size)
+    def _map_anywhere(self, size: int, near: int = 0x10000000) -> int:
+        addr = find_gap(self._regions(), self._whole(size), near, self.arch.bits, self.page_size)
         self._map(addr, size, const.UC_PROT_READ | const.UC_PROT_WRITE)
         return addr
 

@@ -31,6 +31,8 @@ class Processor(Memory):
         self._engine.beside = [self._access(name) for name in guest.outside_context]
         if guest.context is not None:
             self._engine.beside.append(guest.context(self._engine))
+        if guest.rewind is not None:
+            self._engine.rewind = guest.rewind(self._engine)
 
     @property
     def regs(self) -> Regs:

@@ -18,11 +18,13 @@ from ..regs import Regs
 from ._areas import Areas
 from ._base import Sink
 from ._engine import INTR, INVALID, TLB
+from ._guests import HOOK as BY_HOOK
 from ._guests import INTR as BY_INTERRUPT
 from ._guests import Guest
 
 if TYPE_CHECKING:
     from ._owner import Owner
+    from ._stops import Stops
     from ._stubs import Stubs
 
 
@@ -30,6 +32,7 @@ class Reports(Areas):
     """A processor that reports to a sink."""
 
     _owner: Owner | None
+    _stops: Stops
     _stubs: Stubs
     _exit = 0  # page where runs end; 0: there is none yet
     _seen = _seen_before = 0  # the last places known in this run, see Guest.lost_pc
@@ -57,10 +60,14 @@ class Reports(Areas):
             self._remove_hooks()
 
     def stop_at(self, addr: int) -> None:
-        """Breakpoints in memory arrive by themselves."""
+        """Report a breakpoint in memory; most arrive by themselves."""
+        if self._guest.channel == BY_HOOK:
+            self._stops.add(addr)
 
     def release(self, addr: int) -> None:
-        """Breakpoints in memory go by themselves."""
+        """Undo stop_at()."""
+        if self._guest.channel == BY_HOOK:
+            self._stops.remove(addr)
 
     def _add_hooks(self) -> None:
         add = self._engine.hook

@@ -7,8 +7,10 @@ from unicorn import unicorn_const as const
 
 from ..arch._base import Arch
 from ..errors import Unsupported
-from ._engine import INTR, INVALID, Engine
+from ._engine import CALL, INTR, INVALID, Engine
+from ._guests import HOOK as BY_HOOK
 from ._guests import INTR as BY_INTERRUPT
+from ._guests import INVALID as BY_INVALID
 from ._guests import Guest
 
 BASE = 0x10000
@@ -36,21 +38,17 @@ def _verdict(guest: Guest, arch: Arch) -> str:
     read, write = engine.reader(pc, arch.bits), engine.writer(pc, arch.bits)
     seen: list[tuple[str, int, int]] = []
 
-    def on_interrupt(_uc: int, number: int, _user: int) -> None:
-        seen.append((BY_INTERRUPT, number, read()))
-        write(BASE + 0x2000 | mode)
-        if len(seen) > 1:
-            engine.stop()
-
-    def on_invalid(_uc: int, _user: int) -> bool:
-        seen.append(("invalid instruction", 0, read()))
+    def note(channel: str, number: int = 0) -> bool:
+        seen.append((channel, number, read()))
         write(BASE + 0x2000 | mode)
         if len(seen) > 1:
             engine.stop()
         return True
 
-    engine.hook(const.UC_HOOK_INTR, INTR(on_interrupt))
-    engine.hook(const.UC_HOOK_INSN_INVALID, INVALID(on_invalid))
+    engine.hook(const.UC_HOOK_INTR, INTR(lambda _uc, number, _user: note(BY_INTERRUPT, number)))
+    engine.hook(const.UC_HOOK_INSN_INVALID, INVALID(lambda _uc, _user: note(BY_INVALID)))
+    if guest.channel == BY_HOOK:
+        engine.hook(const.UC_HOOK_CODE, CALL(lambda _uc, _address: note(BY_HOOK)), BASE, BASE + 0x3FFF)
     engine.start(BASE + 0x100 | mode, 0)
     number = guest.number if guest.channel == BY_INTERRUPT else 0
     expected = [(guest.channel, number, BASE + 0x100 + guest.pc_bias), (guest.channel, number, BASE + 0x2000 + guest.pc_bias)]
@@ -73,14 +71,18 @@ def _flags_verdict(guest: Guest, arch: Arch, trap: bytes) -> str:
 
     if guest.channel == BY_INTERRUPT:
         engine.hook(const.UC_HOOK_INTR, INTR(note))
-    else:
+    elif guest.channel == BY_INVALID:
         engine.hook(const.UC_HOOK_INSN_INVALID, INVALID(note))
     for code, flags in guest.flag_checks:
         engine.write(BASE, bytes.fromhex(code) + trap)
         engine.drop_translations(BASE, BASE + 0x100)
         write(0)
         seen.clear()
+        end = BASE + len(bytes.fromhex(code))
+        stop = engine.hook(const.UC_HOOK_CODE, CALL(note), end, end) if guest.channel == BY_HOOK else None
         engine.start(BASE, 0)
+        if stop is not None:
+            engine.unhook(stop)
         write(flags)
         if seen[:1] != [flags] or read() != flags:
             return f"after {code} the flags are {seen[:1]} and {read():#x}, not {flags:#x}"

@@ -26,6 +26,7 @@ from ._guests import GUESTS, Guest
 from ._memory import IMAGE_BASE
 from ._owner import Owner
 from ._selftest import self_test
+from ._stops import Stops
 from ._stubs import Stubs
 
 
@@ -46,6 +47,7 @@ class UnicornMachine(Calls):
         """Use load(), from_code() or attach()."""
         super().__init__(uc, arch, guest)
         self._modules: dict[str, list[tuple[int, int]]] = {}
+        self._stops = Stops(self)
         self._stubs = Stubs(self)
         self._bounds = Bounds(self)
         self._delay_slots = DelaySlots(self)
@@ -60,14 +62,16 @@ class UnicornMachine(Calls):
     # --- making one
 
     @classmethod
-    def load(cls, file: str | os.PathLike[str] | bytes, *, base: int | None = None, name: str | None = None) -> UnicornMachine:
+    def load(cls, file: str | os.PathLike[str] | bytes, *, base: int | None = None, name: str | None = None,
+             arch: str | None = None) -> UnicornMachine:
         """A machine with an ELF file in it: an executable, a shared object, or an object file.
 
-        base: address of the image (not for fixed executables). A name without a slash that is no file here is looked up
-        among the system's libraries. Raises ImageError, Unsupported.
+        base: address of the image (not for fixed executables). arch: its name, where the file does not tell which of those that
+        run its header it is for ("cortexm" for firmware without build attributes). A name without a slash that is no file here
+        is looked up among the system's libraries. Raises ImageError, Unsupported.
         """
         image = _loader.read(file, name)
-        machine = cls._open(architectures.of_elf(image.machine, image.bits, image.order, image.flags))
+        machine = cls._open(architectures.of_elf(image.machine, image.bits, image.order, image.flags, image.profile, arch))
         _loader.place(machine, image, base, main=True)
         return machine
 

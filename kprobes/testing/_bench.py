@@ -21,6 +21,7 @@ from ._states import Freezer, Spy, State, States
 from ._watch import Watchdog, Watcher
 
 DATA = 0x10000
+CONTEXTS = 0x400  # of it, bytes for saved contexts
 
 
 @frozen
@@ -64,9 +65,10 @@ class Bench:
         self.tally = Tally()
         self._seed = seed
         self._arch = self.machine.arch
-        self.data = self.machine.alloc(DATA)
-        self._contents = random.Random(seed + 1).randbytes(DATA)
-        self.machine.write(self.data, self._contents)
+        self.data = self.machine._map_anywhere(DATA, self.machine._guest.contexts_near)
+        self.machine.write(self.data, random.Random(seed + 1).randbytes(DATA))
+        self._furnish()
+        self._contents = self.machine.read(self.data, DATA)
         self._freezer = Freezer(self.machine)
         self._usual = Freezer(self.machine).freeze()
         landing = BASE, BASE + SCENE // 4
@@ -166,6 +168,13 @@ class Bench:
         return out
 
     # --- placing it
+
+    def _furnish(self) -> None:
+        """Memory for the contexts that the CPU saves, and one saved there to return to."""
+        regs, guest, abi = self.machine.regs, self.machine._guest, self._arch.abi
+        if guest.furnish is not None and abi is not None and abi.enter is not None:
+            guest.furnish(regs, self.data, CONTEXTS)
+            abi.enter(regs, self.machine._exit)
 
     def _unmap_rest(self) -> None:
         """Nothing else is mapped, so nothing else can change: the stack is in `data`, calls end at the exit page only."""

@@ -150,6 +150,7 @@ def _patches(s: Scene) -> Iterator[str]:
     if jump is None:
         return
     s.listener.at = {s.b: s.home, s.c: s.home}
+    s.machine.release(s.a)  # a breakpoint there is none
     for target in (s.b, s.c, s.b):
         s.machine.patch(s.a, jump.encode(s.a, target))
         for _ in range(2):

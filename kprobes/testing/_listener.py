@@ -69,6 +69,8 @@ class Scene:
         machine.patch(self.page, (self.trap * (machine.page_size // len(self.trap) + 1))[: machine.page_size])
         step = max(16, 4 * len(self.trap))
         self.a, self.b, self.c = (self.page + n * step for n in (1, 2, 3))
+        for place in (self.a, self.b, self.c):
+            machine.stop_at(place)
 
     def go(self, addr: int) -> Callable[[Regs], None]:
         """An action that sends the guest to an address."""

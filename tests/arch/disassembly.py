@@ -29,6 +29,7 @@ MODES: dict[tuple[str, int], tuple[int, int]] = {  # (architecture, mode bits) -
     ("s390x", 0): (cs.CS_ARCH_SYSZ, BIG),
     ("sparc", 0): (cs.CS_ARCH_SPARC, BIG),
     ("sparc64", 0): (cs.CS_ARCH_SPARC, BIG | cs.CS_MODE_V9),
+    ("tricore", 0): (cs.CS_ARCH_TRICORE, cs.CS_MODE_TRICORE_162),
     ("m68k", 0): (cs.CS_ARCH_M68K, BIG | cs.CS_MODE_M68K_040),
 }
 

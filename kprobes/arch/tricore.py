@@ -1,0 +1,300 @@
+"""TriCore 1.3.1 and 1.6, 32 bit, little endian: `tricore`.
+
+Formats and names are those of the TriCore Architecture Manual, volume 2 (instruction set); contexts are volume 1's, "Context
+Management" and "PSW". Bit 0 of an instruction tells its length. An encoding without a row is straight line: it runs out of line as
+it is, and where it is undefined it traps there. A call saves the upper context in its slot; a return's is loaded in Python.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from functools import partial
+from struct import unpack
+
+from attrs import evolve
+
+from ..regs import Regs
+from ._base import Abi, Annul, Arch, Insn, Jump, Linkage, Order, Registers, Traps, displacement, signed
+from ._decode import DecodeTable, Row
+
+MASK = 0xFFFFFFFF
+Test = Callable[[int, int], bool]
+D, A = tuple(f"d{n}" for n in range(16)), tuple(f"a{n}" for n in range(16))
+REGISTERS = Registers(names=(*D, *A, "pc", "psw", "pcxi", "fcx", "lcx", "icr"), pc="pc", sp="a10", flags="psw",
+                      aliases={"sp": "a10", "ra": "a11", "lr": "a11"})
+
+# --- contexts (volume 1)
+
+UPPER = (*A[10:12], *D[8:12], *A[12:16], *D[12:16])  # behind PCXI and PSW, as they lie in memory
+CDE, LINK, UL = 1 << 7, 0xFFFFF, 1 << 22  # PSW: calls are counted; PCXI and FCX: where the context lies; PCXI: it is an upper one
+KEPT = 3 << 24  # of the PSW: not restored
+
+
+def area(link: int) -> int:
+    """Address of a context save area: a link's segment, and the number of 64 bytes in it."""
+    return (link >> 16 & 15) << 28 | (link & 0xFFFF) << 6
+
+
+def outermost(psw: int) -> bool:
+    """True where calls are counted and none is under way: CDC is ones, a zero, and a counter in the bits left."""
+    ones = next((n for n in range(7) if not psw >> 6 - n & 1), 7)
+    return bool(psw & CDE) and ones < 7 and not psw & (1 << 6 - ones) - 1
+
+
+def save_upper(regs: Regs, function: int) -> None:
+    """What a call of a function does besides setting A11. It is not counted, so neither is the return."""
+    place = area(regs["fcx"])
+    words, link = [regs[name] for name in ("pcxi", "psw", *UPPER)], regs.word(place)
+    for n, word in enumerate(words):
+        regs.set_word(place + 4 * n, word)
+    regs["pcxi"], regs["fcx"] = UL | regs["fcx"] & LINK, regs["fcx"] & ~LINK | link & LINK
+    regs["psw"] &= ~CDE
+
+
+def ret(regs: Regs, insn: Insn) -> int:
+    """RET. Where it traps the body does."""
+    pcxi, psw, target = regs["pcxi"], regs["psw"], regs["a11"] & ~1
+    if not pcxi & LINK or not pcxi & UL or outermost(psw):
+        return insn.next
+    place = area(pcxi)
+    saved, saved_psw, *upper = unpack("<16I", regs.read(place, 64))
+    regs.set_word(place, regs["fcx"])
+    for name, value in zip(UPPER, upper, strict=True):
+        regs[name] = value
+    regs["fcx"], regs["pcxi"], regs["psw"] = regs["fcx"] & ~LINK | pcxi & LINK, saved, psw & KEPT | saved_psw & ~KEPT
+    return Annul(target)
+
+
+def pushing(insn: Insn, **_: int) -> Insn:
+    """Extra of a call: its body calls what follows in the slot, then corrects A11 (CALL .+4; MOVH.A a11; LEA a11)."""
+    high, low = insn.next + 0x8000 >> 16 & 0xFFFF, insn.next & 0xFFFF
+    words = (0x2 << 16 | 0x6D, 0xB << 28 | high << 12 | 0x91, (low & 0x3F) << 16 | (low >> 10) << 22 | (low >> 6 & 15) << 28 | 0xBBD9)
+    return evolve(insn, body=b"".join(word.to_bytes(4, "little") for word in words))
+
+
+# --- direct targets, as `extra`: i counts halfwords
+
+
+def relative(bits: int, insn: Insn, i: int, j: int = 0, **_: int) -> Insn:
+    return evolve(insn, target=insn.addr + 2 * signed(j << 16 | i, bits) & MASK)
+
+
+def forward(base: int, insn: Insn, i: int, **_: int) -> Insn:
+    return evolve(insn, target=insn.addr + base + 2 * i & MASK)
+
+
+def absolute(insn: Insn, i: int, j: int) -> Insn:
+    return evolve(insn, target=j >> 4 << 28 | (j & 15) << 17 | i << 1)
+
+
+def called(place: Callable[..., Insn], insn: Insn, **fields: int) -> Insn:
+    return pushing(place(insn, **fields))
+
+
+def computed(insn: Insn, s: int) -> Insn:
+    """A jump to a register's contents: through A11 it returns."""
+    return evolve(insn, indirect=s != 11)
+
+
+# --- simulations
+
+
+def taken(regs: Regs, insn: Insn, s: int | None = None) -> int:
+    """Where a jump goes: to its target, or to an address register's contents."""
+    if s is not None:
+        return regs[A[s]] & ~1
+    assert insn.target is not None
+    return insn.target
+
+
+def j(regs: Regs, insn: Insn, s: int | None = None, **_: int) -> int:
+    """J, JA, JI; CALL, CALLA, CALLI, whose bodies do the rest."""
+    return taken(regs, insn, s)
+
+
+def jl(regs: Regs, insn: Insn, s: int | None = None, **_: int) -> int:
+    """JL, JLA, JLI: A11 may be the target's register."""
+    target = taken(regs, insn, s)
+    regs["a11"] = insn.next & MASK
+    return target
+
+
+def fcall(regs: Regs, insn: Insn, s: int | None = None, **_: int) -> int:
+    """FCALL, FCALLA, FCALLI: A11 goes to the stack."""
+    target, place = taken(regs, insn, s), regs["a10"] - 4 & MASK
+    regs.set_word(place, regs["a11"])
+    regs["a10"], regs["a11"] = place, insn.next & MASK
+    return target
+
+
+def fret(regs: Regs, insn: Insn) -> int:
+    target, link = regs["a11"] & ~1, regs.word(regs["a10"])
+    regs["a11"], regs["a10"] = link, regs["a10"] + 4 & MASK
+    return target
+
+
+def operand(regs: Regs, t: int | None, c: int) -> int:
+    """A data register, or a constant."""
+    return signed(c, 4) & MASK if t is None else regs[D[t]]
+
+
+def compare(test: Test, regs: Regs, insn: Insn, s: int = 15, t: int | None = None, c: int = 0, **_: int) -> int:
+    """JEQ, JNE, JGE, JLT, and those against zero."""
+    return taken(regs, insn) if test(signed(regs[D[s]], 32), signed(operand(regs, t, c), 32)) else insn.next
+
+
+def compare_unsigned(test: Test, regs: Regs, insn: Insn, s: int, t: int | None = None, c: int = 0, **_: int) -> int:
+    return taken(regs, insn) if test(regs[D[s]], c if t is None else regs[D[t]]) else insn.next
+
+
+def compare_pointers(test: Test, regs: Regs, insn: Insn, s: int, t: int | None = None, **_: int) -> int:
+    return taken(regs, insn) if test(regs[A[s]], 0 if t is None else regs[A[t]]) else insn.next
+
+
+def step(by: int, regs: Regs, insn: Insn, s: int, t: int | None = None, c: int = 0, **_: int) -> int:
+    """JNEI, JNED: the comparison comes first."""
+    first, second = regs[D[s]], operand(regs, t, c)
+    regs[D[s]] = first + by & MASK
+    return taken(regs, insn) if first != second else insn.next
+
+
+def test_bit(value: int, regs: Regs, insn: Insn, n: int, s: int = 15, m: int = 0, **_: int) -> int:
+    """JZ.T, JNZ.T."""
+    return taken(regs, insn) if regs[D[s]] >> (m << 4 | n) & 1 == value else insn.next
+
+
+def loop(regs: Regs, insn: Insn, t: int, **_: int) -> int:
+    count = regs[A[t]]
+    regs[A[t]] = count - 1 & MASK
+    return taken(regs, insn) if count else insn.next
+
+
+def mfcr(regs: Regs, insn: Insn, d: int) -> int:
+    regs[D[d]] = insn.addr
+    return insn.next
+
+
+EXCEPTION = "raises an exception, whose handler would see the slot's address"
+TRAP_RETURN = "returns from a trap"
+PRIVILEGED = "changes privileged state, which the trap after it depends on"
+RESERVED = "reserved encoding"
+WAITS = "waits for an event: the engine stops there"
+
+EQ, NE, GE, LT, GT, LE = operator.eq, operator.ne, operator.ge, operator.lt, operator.gt, operator.le
+near, here, back = partial(relative, 15), partial(forward, 0), partial(forward, -32)
+
+SHORT = (
+    Row("iiiiiiii 00111100", "J", j, extra=partial(relative, 8)),
+    Row("iiiiiiii 01011100", "CALL", j, extra=partial(called, partial(relative, 8))),
+    Row("---- ssss 11011100", "JI reserved", reject=RESERVED),
+    Row("0000 ssss 11011100", "JI", j, extra=computed),
+    Row("iiiiiiii 01101110", "JZ", partial(compare, EQ), extra=partial(relative, 8)),
+    Row("iiiiiiii 11101110", "JNZ", partial(compare, NE), extra=partial(relative, 8)),
+    *(Row(f"{field} iiii {distant}{other}{two}11110", name, partial(compare, test), extra=partial(forward, 32 * distant))
+      for distant in (0, 1) for other, name, test in ((0, "JEQ", EQ), (1, "JNE", NE)) for two, field in ((0, "cccc"), (1, "tttt"))),
+    Row("ssss iiii 01110110", "JZ", partial(compare, EQ), extra=here),
+    Row("ssss iiii 11110110", "JNZ", partial(compare, NE), extra=here),
+    Row("ssss iiii 11001110", "JGEZ", partial(compare, GE), extra=here),
+    Row("ssss iiii 01001110", "JGTZ", partial(compare, GT), extra=here),
+    Row("ssss iiii 10001110", "JLEZ", partial(compare, LE), extra=here),
+    Row("ssss iiii 00001110", "JLTZ", partial(compare, LT), extra=here),
+    Row("ssss iiii 10111100", "JZ.A", partial(compare_pointers, EQ), extra=here),
+    Row("ssss iiii 01111100", "JNZ.A", partial(compare_pointers, NE), extra=here),
+    Row("nnnn iiii 00101110", "JZ.T", partial(test_bit, 0), extra=here),
+    Row("nnnn iiii 10101110", "JNZ.T", partial(test_bit, 1), extra=here),
+    Row("tttt iiii 11111100", "LOOP", loop, extra=back),
+    Row("---- ---- 00000000", "SR reserved", reject=RESERVED),
+    Row("0000 ---- 00000000", "NOP"),
+    Row("0111 ---- 00000000", "FRET", fret),
+    Row("1000 ---- 00000000", "RFE", reject=TRAP_RETURN),
+    Row("1001 ---- 00000000", "RET", ret, body="self"),
+    Row("1010 ---- 00000000", "DEBUG", reject=EXCEPTION),
+)
+
+I24, I15 = "iiiiiiiiiiiiiiii jjjjjjjj", "iiiiiiiiiiiiiii"
+
+
+def two_rows(names: str, registers: str, constant: str, *simulations: Callable[..., int]) -> tuple[Row, ...]:
+    """A comparison and its other (bit 31), of two registers and of one with a constant."""
+    pairs = [*zip("01", names.split(), simulations, strict=True)]
+    return tuple(Row(f"{bit} {I15} {field} ssss {opcode}", name, simulate, extra=near)
+                 for field, opcode in (("tttt", registers), ("cccc", constant)) for bit, name, simulate in pairs)
+
+
+FULL = (
+    Row(f"{I24} 00011101", "J", j, extra=partial(relative, 24)),
+    Row(f"{I24} 10011101", "JA", j, extra=absolute),
+    Row(f"{I24} 01011101", "JL", jl, extra=partial(relative, 24)),
+    Row(f"{I24} 11011101", "JLA", jl, extra=absolute),
+    Row(f"{I24} 01101101", "CALL", j, extra=partial(called, partial(relative, 24))),
+    Row(f"{I24} 11101101", "CALLA", j, extra=partial(called, absolute)),
+    Row(f"{I24} 01100001", "FCALL", fcall, extra=partial(relative, 24)),
+    Row(f"{I24} 11100001", "FCALLA", fcall, extra=absolute),
+    Row("---- 00000000 -- -- ---- ssss 00101101", "CALLI", j, extra=pushing),
+    Row("---- 00000001 -- -- ---- ssss 00101101", "FCALLI", fcall),
+    Row("---- 00000010 -- -- ---- ssss 00101101", "JLI", jl),
+    Row("---- 00000011 -- -- ---- ssss 00101101", "JI", j, extra=computed),
+    *two_rows("JEQ JNE", "01011111", "11011111", partial(compare, EQ), partial(compare, NE)),
+    *two_rows("JGE JGE.U", "01111111", "11111111", partial(compare, GE), partial(compare_unsigned, GE)),
+    *two_rows("JLT JLT.U", "00111111", "10111111", partial(compare, LT), partial(compare_unsigned, LT)),
+    *two_rows("JNEI JNED", "00011111", "10011111", partial(step, 1), partial(step, -1)),
+    Row(f"0 {I15} tttt ssss 01111101", "JEQ.A", partial(compare_pointers, EQ), extra=near),
+    Row(f"1 {I15} tttt ssss 01111101", "JNE.A", partial(compare_pointers, NE), extra=near),
+    Row(f"0 {I15} ---- ssss 10111101", "JZ.A", partial(compare_pointers, EQ), extra=near),
+    Row(f"1 {I15} ---- ssss 10111101", "JNZ.A", partial(compare_pointers, NE), extra=near),
+    Row(f"0 {I15} nnnn ssss m1101111", "JZ.T", partial(test_bit, 0), extra=near),
+    Row(f"1 {I15} nnnn ssss m1101111", "JNZ.T", partial(test_bit, 1), extra=near),
+    Row(f"0 {I15} tttt ---- 11111101", "LOOP", loop, extra=near),
+    Row(f"1 {I15} ---- ---- 11111101", "LOOPU", j, extra=near),
+    Row("dddd 1111111000001000 ---- 01001101", "MFCR PC", mfcr),
+    Row("---- ---------------- ---- 11001101", "MTCR", reject=PRIVILEGED),
+    Row("---- 0000100 --------- ---- 10101101", "SYSCALL", reject=EXCEPTION),
+    Row("---- 000011 ---------- ---- 00001101", "FRET", fret),
+    Row("---- 000100 ---------- ---- 00001101", "DEBUG", reject=EXCEPTION),
+    Row("---- 000101 ---------- ---- 00001101", "RFM", reject=TRAP_RETURN),
+    Row("---- 000110 ---------- ---- 00001101", "RET", ret, body="self"),
+    Row("---- 000111 ---------- ---- 00001101", "RFE", reject=TRAP_RETURN),
+    Row("---- 01010- ---------- ---- 00001101", "TRAP", reject=EXCEPTION),  # TRAPV, TRAPSV
+    Row("---- 010110 ---------- ---- 00001101", "WAIT", reject=WAITS),
+)
+TABLES = {2: DecodeTable(SHORT), 4: DecodeTable(FULL)}
+
+
+def decode(code: bytes, addr: int) -> Insn:
+    """What is at `addr`; `Arch.decode`."""
+    size = 4 if code and code[0] & 1 else 2
+    raw = bytes(code[:size])
+    if len(raw) < size:
+        return Insn(addr=addr, raw=raw or b"\0", name="truncated", reject="half an instruction: mapped memory ends here")
+    return TABLES[size].decode(int.from_bytes(raw, "little"), Insn(addr=addr, raw=raw, name="insn"))
+
+
+# --- powers
+
+
+def jump(frm: int, to: int) -> bytes:
+    """J: 16 MiB either way."""
+    offset = displacement(frm, to, 24, 2, MASK)
+    return ((offset & 0xFFFF) << 16 | offset >> 16 << 8 | 0x1D).to_bytes(4, "little")
+
+
+def set_return_address(regs: Regs, target: int) -> None:
+    regs["a11"] = target
+
+
+def restore(regs: Regs, sp: int, target: int) -> None:
+    """RET has put the caller's A11 back; JI through A11, from a function that was jumped to, leaves it."""
+    if regs["a11"] & ~1 == regs.pc:
+        regs["a11"] = target
+
+
+TRICORE = Arch(
+    name="tricore", bits=32, order=Order.LITTLE, insn_align=2, max_insn=4, max_body=12, regs=REGISTERS,
+    traps=Traps(probe={2: bytes.fromhex("00a0"), 4: bytes.fromhex("0d000001")}, end={0: bytes.fromhex("00a0")}),  # DEBUG
+    decode=decode, abi=Abi(args=D[4:8], returns=("d2", "d3"), stack_align=8, enter=save_upper),
+    linkage=Linkage(register="a11", get=lambda regs: regs["a11"], set=set_return_address, restore=restore),
+    jump=Jump(size=4, encode=jump), elf_machines=((44, 32, "little"),),
+)  # fmt: skip
+
+ARCHES = (TRICORE,)
