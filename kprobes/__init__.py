@@ -20,6 +20,7 @@ from .core.verdict import Verdict
 from .errors import (
     AlreadyRegistered,
     AmbiguousSymbol,
+    BadArgument,
     BadLocation,
     Blacklisted,
     EventError,
@@ -56,6 +57,7 @@ __all__ = [
     "DIVERTED",
     "AlreadyRegistered",
     "AmbiguousSymbol",
+    "BadArgument",
     "BadLocation",
     "Blacklisted",
     "EventError",

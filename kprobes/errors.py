@@ -145,6 +145,10 @@ class EventError(KprobeError):
         return f"{self.reason}\n  {self.event}\n  {' ' * self.position}^"
 
 
+class BadArgument(KprobeError, TypeError, ValueError):
+    """A guest call's argument that the guest cannot be given: not an integer, or wider than its registers (EINVAL)."""
+
+
 class UnknownRegister(KprobeError, KeyError):
     """The architecture has no register of this name; the message lists those it has."""
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any
 
 import unicorn
 
 from ..arch._base import Arch
-from ..errors import GuestTimeout, Unsupported
+from ..errors import BadArgument, GuestTimeout, Unsupported
 from ..symbols import Symbols
 from ._guests import Guest
 from ._running import Runs
@@ -33,8 +34,10 @@ class Calls(Runs):
         function: symbol or address. Arguments: integers; bytes, bytearray and str are copied into guest memory
         (NUL-terminated) and passed as pointers, a bytearray is copied back; None is 0. Registers are put back afterwards.
         From inside a handler the guest runs nested, and probes hit there are missed. timeout: seconds; max_insns:
-        instructions. Raises GuestFault, GuestTimeout (registers are then left where the guest stopped), UnknownSymbol.
+        instructions. Raises GuestFault, GuestTimeout (registers are then left where the guest stopped), UnknownSymbol,
+        BadArgument.
         """
+        arguments = [self._argument(place, value) for place, value in enumerate(args, 1)]
         pointer = self._pointer(function)
         target = self._target(pointer)
         if self.arch.abi is None or self.arch.linkage is None:
@@ -53,7 +56,7 @@ class Calls(Runs):
         failed = True
         try:
             self._delay_slots.settle()
-            self._pass(args, copies)
+            self._pass(arguments, copies)
             self.arch.linkage.set(self._regs, self._exit | self.arch.linkage.mode)
             self._introduce(pointer)
             self._run(target, self._exit, timeout, max_insns)
@@ -114,7 +117,22 @@ class Calls(Runs):
             self._engine.discard(saved)
             self._regs._pc, self._regs._target = outer
 
-    def _pass(self, args: tuple[Argument, ...], copies: list[tuple[int, bytearray | None, int]]) -> None:
+    def _argument(self, place: int, value: Argument) -> int | bytes | bytearray:
+        """An argument as it is passed: a register's value, or what to copy. BadArgument."""
+        if isinstance(value, str):
+            return value.encode()
+        if isinstance(value, (bytes, bytearray)):
+            return value
+        try:
+            number = index(0 if value is None else value)
+        except TypeError:
+            raise BadArgument(f"argument {place} is a {type(value).__name__}",
+                              hint="pass integers, bytes or text; floating point goes into m.regs, for run()") from None
+        if not ~(self.arch.mask >> 1) <= number <= self.arch.mask:
+            raise BadArgument(f"argument {place}, {number:#x}, does not fit into {self.arch.bits} bits", hint="pass a wide one in two halves")
+        return number & self.arch.mask
+
+    def _pass(self, args: list[int | bytes | bytearray], copies: list[tuple[int, bytearray | None, int]]) -> None:
         """Set up the arguments and the stack as at function entry (before the return address is set)."""
         abi, linkage, regs = self.arch.abi, self.arch.linkage, self._regs
         assert abi is not None and linkage is not None
@@ -127,15 +145,13 @@ class Calls(Runs):
         for n, word in enumerate(words):
             abi.set_argument(regs, n, word)
 
-    def _word(self, value: Argument, copies: list[tuple[int, bytearray | None, int]]) -> int:
-        if isinstance(value, str):
-            value = value.encode()
-        if isinstance(value, (bytes, bytearray)):
-            addr = self.alloc(len(value) + 1)
-            copies.append((addr, value if isinstance(value, bytearray) else None, len(value)))
-            self.write(addr, bytes(value) + b"\0")
-            return addr
-        return int(value or 0) & self.arch.mask
+    def _word(self, value: int | bytes | bytearray, copies: list[tuple[int, bytearray | None, int]]) -> int:
+        if isinstance(value, int):
+            return value
+        addr = self.alloc(len(value) + 1)
+        copies.append((addr, value if isinstance(value, bytearray) else None, len(value)))
+        self.write(addr, bytes(value) + b"\0")
+        return addr
 
     def _pointer(self, function: str | int) -> int:
         """A function's address as its pointers have it."""
