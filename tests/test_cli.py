@@ -244,6 +244,25 @@ def test_symbols_by_pattern() -> None:
     assert "crc_table" not in run("symbols", X86).stdout  # data
 
 
+PROGRAMS = EXAMPLES.parent / "tests" / "programs" / "bin"
+
+
+@pytest.mark.parametrize(("name", "first"), [("cortexm", "push {"), ("armeb", "push {"), ("arm64be", "str x30, [sp, #"), ("mips64r6el", "daddiu $sp, $sp, -")])
+def test_check_disassembles_code_of_its_own_byte_order_and_mode(name: str, first: str) -> None:
+    assert first in run("check", str(PROGRAMS / f"{name}-O2.elf"), "fib").stdout.splitlines()[1]
+
+
+def test_the_architecture_may_be_given() -> None:
+    """The demonstration as if its header told nothing: the name is taken where it runs such files, and no other."""
+    program = str(PROGRAMS / "cortexm-O2.elf")
+    assert run("check", program, "fib").stdout == run("check", program, "fib", "--arch", "cortexm").stdout
+    assert run("trace", "--arch", "arm", program, "-e", "p fib", "--call", "fib(5)").exit_code == 0
+    wrong = run("symbols", "--arch", "x86_64", program)
+    assert (wrong.exit_code, wrong.stdout) == (2, "")
+    assert "these do: arm cortexm" in wrong.stderr
+    assert "no architecture 'arm46'" in run("check", "--arch", "arm46", program).stderr
+
+
 def test_archs() -> None:
     rows = {line.split()[0]: line.split() for line in run("archs").stdout.splitlines()}
     assert rows["x86_64"][1:] == ["64", "little", "yes", "yes", "yes"]

@@ -41,9 +41,18 @@ def get(name: str) -> Arch:
         raise Unsupported(f"no architecture {name!r}", hint=f"there are: {' '.join(names())}") from None
 
 
-def of_elf(machine: int, bits: int, order: str, flags: int = 0) -> Arch:
-    """The architecture that runs an ELF header's (e_machine, class, "little"/"big", e_flags); Unsupported where none does."""
-    for arch in _all().values():
-        if (machine, bits, order) in arch.elf_machines:
-            return arch if arch.for_flags is None else arch.for_flags(flags)
-    raise Unsupported(f"no architecture for ELF machine {machine}, {bits} bit, {order} endian", hint=f"there are: {' '.join(names())}")
+def of_elf(machine: int, bits: int, order: str, flags: int = 0, profile: str = "", name: str | None = None) -> Arch:
+    """The architecture that runs an ELF file of this e_machine, class, byte order ("little" or "big"), e_flags and CPU profile.
+
+    name: the one to choose of those that run such a header. Unsupported where none does.
+    """
+    running = [arch for arch in _all().values() if (machine, bits, order) in arch.elf_machines]
+    what = f"ELF machine {machine}, {bits} bit, {order} endian"
+    if not running:
+        raise Unsupported(f"no architecture for {what}", hint=f"there are: {' '.join(names())}")
+    first = running[0]
+    if name is None or name == first.name:
+        return first if first.for_file is None else first.for_file(flags, profile if name is None else "")
+    if get(name) not in running:
+        raise Unsupported(f"{name} does not run {what}", hint=f"these do: {' '.join(arch.name for arch in running)}")
+    return get(name)

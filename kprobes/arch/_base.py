@@ -241,7 +241,8 @@ class Arch:
     #: (code address, read original bytes) -> where it really starts
     code_address: Callable[[int, Callable[[int, int], bytes]], Entry] = plain_address
     elf_machines: tuple[tuple[int, int, str], ...] = ()  #: (e_machine, ELF class 32/64, "little"/"big") it runs
-    for_flags: Callable[[int], Arch] | None = None  #: e_flags of such a file -> the Arch that runs it; None: this one
+    #: of the first that runs such files: (e_flags, the CPU's profile that the file names or "") -> the Arch for it; None: this one
+    for_file: Callable[[int, str], Arch] | None = None
 
     @cached_property
     def in_step(self) -> bool:

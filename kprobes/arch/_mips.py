@@ -237,7 +237,7 @@ ABIS = {32: Abi(args=("a0", "a1", "a2", "a3"), returns=("v0", "v1"), stack_args=
 
 
 def mips(name: str, bits: int, order: Order, rows: tuple[Row, ...], jump: Jump, *back: int,
-         conditioned: Callable[[Insn, bytes], bool] | None = None, for_flags: Callable[[int], Arch] | None = None) -> Arch:
+         conditioned: Callable[[Insn, bytes], bool] | None = None, for_file: Callable[[int, str], Arch] | None = None) -> Arch:
     """One word size, byte order and generation. rows: beside the common ones; back: the instructions of a return."""
     table = DecodeTable((*common_rows(Targets((1 << bits) - 1)), *rows))
     linkage = Linkage(register="ra", get=link, set=set_link, restore=lambda regs, sp, target: set_link(regs, target),
@@ -245,6 +245,6 @@ def mips(name: str, bits: int, order: Order, rows: tuple[Row, ...], jump: Jump, 
     return Arch(
         name=name, bits=bits, order=order, insn_align=4, max_insn=4, regs=registers(bits),
         traps=Traps(probe={4: word(0x000080CD, order)}, end={0: word(0x0000810D, order)}),  # BREAK 515, BREAK 516
-        decode=decoder(table, order), abi=ABIS[bits], linkage=linkage, jump=jump, conditioned=conditioned, for_flags=for_flags,
-        elf_machines=((8, bits, order.value),) if for_flags else (),
+        decode=decoder(table, order), abi=ABIS[bits], linkage=linkage, jump=jump, conditioned=conditioned, for_file=for_file,
+        elf_machines=((8, bits, order.value),),
     )  # fmt: skip

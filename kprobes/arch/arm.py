@@ -93,8 +93,15 @@ def conditioned(insn: Insn, before: bytes) -> bool:
     return False
 
 
-def be8(flags: int) -> Arch:
-    """EF_ARM_BE8. Without it code is big endian, too: BE32, and object files that no linker has seen."""
+def of_profile(_: int, profile: str) -> Arch:
+    """`Arch.for_file`: a file of the M profile has T32 code only."""
+    return CORTEXM if profile == "M" else ARM
+
+
+def be8(flags: int, profile: str) -> Arch:
+    """`Arch.for_file`: EF_ARM_BE8. Without it code is big endian, too: BE32, and object files that no linker has seen."""
+    if profile == "M":
+        raise Unsupported("a big-endian program of the M profile", hint="build it for little endian")
     if not flags & 0x00800000:
         raise Unsupported("big-endian Arm code (BE32, or not linked yet)", hint="link it with --be8")
     return ARMEB
@@ -133,13 +140,14 @@ ARM = Arch(
     traps=Traps(probe={2: T32_UDF, 4: A32_UDF}, end={0: A32_UDF, 1: T32_UDF}), arm_patch=patch,
     decode=decode_a, conditioned=conditioned, jump=Jump(size=4, encode=b), mode_jumps={1: Jump(size=4, encode=b_wide)},
     abi=Abi(args=R[:4], returns=R[:2], stack_align=8, enter=leave_block), linkage=LINKAGE,
-    mode_bits=1, same_mode=same_mode, code_address=lambda addr, read: Entry(addr=addr & ~1, mode=addr & 1), elf_machines=((40, 32, "little"),),
+    mode_bits=1, same_mode=same_mode, code_address=lambda addr, read: Entry(addr=addr & ~1, mode=addr & 1),
+    elf_machines=((40, 32, "little"),), for_file=of_profile,
 )  # fmt: skip
-ARMEB = evolve(ARM, name="armeb", order=Order.BIG, elf_machines=((40, 32, "big"),), for_flags=be8)
+ARMEB = evolve(ARM, name="armeb", order=Order.BIG, elf_machines=((40, 32, "big"),), for_file=be8)
 CORTEXM = evolve(
     ARM, name="cortexm", regs=M_REGISTERS, decode=decode_m, traps=Traps(probe={2: T32_UDF, 4: T32_UDF}, end={1: T32_UDF}),
     jump=Jump(size=4, encode=b_wide), mode_jumps={}, same_mode=lambda regs, pc: pc | 1,
-    code_address=lambda addr, read: Entry(addr=addr & ~1, mode=1), elf_machines=(),
+    code_address=lambda addr, read: Entry(addr=addr & ~1, mode=1), for_file=None,
 )  # fmt: skip
 
 ARCHES = (ARM, ARMEB, CORTEXM)

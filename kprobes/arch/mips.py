@@ -68,8 +68,8 @@ def jump(order: Order, mask: int, frm: int, to: int) -> bytes:
     return word(0b000010 << 26 | to >> 2 & 0x3FFFFFF, order) + bytes(4)
 
 
-def of_release(name: str, flags: int) -> Arch:
-    """`Arch.for_flags`: EF_MIPS_ARCH 9 and 10 are release 6. Unsupported for n32 and microMIPS files."""
+def of_release(name: str, flags: int, _: str) -> Arch:
+    """`Arch.for_file`: EF_MIPS_ARCH 9 and 10 are release 6. Unsupported for n32 and microMIPS files."""
     old, new = GENERATIONS[name]
     if old.bits == 32 and flags & 0x20:
         raise Unsupported("an n32 program: 32-bit addresses in 64-bit registers", hint="build it for o32 or n64")
@@ -82,7 +82,7 @@ def elder(name: str, bits: int, newer: Arch) -> Arch:
     """One word size and byte order of what preceded release 6."""
     mask, order = (1 << bits) - 1, newer.order
     return mips(name, bits, order, old_rows(Targets(mask)), Jump(size=8, encode=partial(jump, order, mask)),
-                *RETURN, for_flags=partial(of_release, name))
+                *RETURN, for_file=partial(of_release, name))
 
 
 NEW = tuple(release6(f"mips{bits}r6{end}", bits, order) for bits in (32, 64) for end, order in (("", Order.BIG), ("el", Order.LITTLE)))

@@ -137,14 +137,14 @@ V1 = Abi(args=R[3:11], returns=("r3", "r4"), stack_args=48 + HOMES, reserve=48 +
 V2 = evolve(V1, stack_args=32 + HOMES, reserve=32 + HOMES)
 
 
-def ppc64(name: str, order: Order, abi: Abi, for_flags: Callable[[int], Arch] | None = None) -> Arch:
+def ppc64(name: str, order: Order, abi: Abi, for_file: Callable[[int, str], Arch] | None = None) -> Arch:
     return powerpc(
         64, order, decoder(order), abi, name=name, max_insn=8, relocate=relocator(order), code_address=code_address(order), resyncs=True,
-        elf_machines=((21, 64, order.value),), for_flags=for_flags,
+        elf_machines=((21, 64, order.value),), for_file=for_file,
     )  # fmt: skip
 
 
-def big_endian(flags: int) -> Arch:
+def big_endian(flags: int, _: str) -> Arch:
     """The low two bits of e_flags are the ABI's number; what does not say is ELFv1, as raw code is taken to be."""
     return evolve(PPC64, abi=V2) if flags & 3 == 2 else PPC64
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import UnknownSymbol
-from ._main import file_argument, load
+from ._main import load, on_file
 from ._render import describe, disassembler, table
 
 if TYPE_CHECKING:
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@file_argument
+@on_file
 @click.argument("place", required=False, metavar="[SYMBOL[+OFF]]")
-def check(file: str, place: str | None) -> None:
+def check(file: str, arch: str | None, place: str | None) -> None:
     """Say for each instruction of a function (of all, without SYMBOL; of one instruction, with +OFF) what a probe there would do.
 
     boosted: one trap a hit; stepped: two; simulated: in Python; refused: no probe, and why.
     """
     from ..core.kprobes import Kprobes
 
-    with load(file) as machine, Kprobes(machine) as k:
+    with load(file, arch) as machine, Kprobes(machine) as k:
         disassemble = disassembler(machine.arch)
         for symbol, addresses in _places(machine, k, place):
             click.echo(f"{symbol.name}:{' (IFUNC: its resolver, which chooses the function that is called)' if symbol.kind == 'ifunc' else ''}")
@@ -66,13 +66,13 @@ def _functions(machine: UnicornMachine, pattern: str) -> list[Symbol]:
 
 
 @click.command()
-@file_argument
+@on_file
 @click.argument("pattern", default="*")
-def symbols(file: str, pattern: str) -> None:
+def symbols(file: str, arch: str | None, pattern: str) -> None:
     """List functions that can be probed, by address; PATTERN is a shell glob."""
     from ..core.kprobes import Kprobes
 
-    with load(file) as machine, Kprobes(machine) as k:
+    with load(file, arch) as machine, Kprobes(machine) as k:
         found = [s for s in _functions(machine, pattern) if k.check(s.address | s.mode).probeable]
         if not found:
             if pattern.isidentifier():

@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -62,11 +63,14 @@ def main() -> None:
     """Linux's kprobes for guest code: trace functions of a binary for any architecture, without running it natively."""
 
 
-file_argument = click.argument("file")
+def on_file(command: Callable[..., None]) -> Callable[..., None]:
+    """FILE and --arch: what load() takes."""
+    arch = click.option("--arch", metavar="NAME", help="The architecture, where FILE's header does not tell (see `kprobes archs`).")
+    return click.argument("file")(arch(command))
 
 
-def load(file: str) -> UnicornMachine:
+def load(file: str, arch: str | None) -> UnicornMachine:
     """A machine with the command line's file in it."""
     from ..machine.unicorn import UnicornMachine
 
-    return UnicornMachine.load(file)
+    return UnicornMachine.load(file, arch=arch)

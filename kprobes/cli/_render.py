@@ -47,11 +47,11 @@ def describe(verdict: Verdict) -> str:
     return {"step": "stepped", "simulate": "simulated"}.get(verdict.how, "stepped and simulated")
 
 
-#: Our names' beginnings, longest first -> capstone's architecture and mode.
+#: Our names' beginnings, longest first -> capstone's architecture and modes.
 _CAPSTONE = {
-    "x86_64": ("X86", "64"), "i386": ("X86", "32"), "arm64": ("ARM64", "ARM"), "arm": ("ARM", "ARM"),
-    "mips64": ("MIPS", "MIPS64"), "mips": ("MIPS", "MIPS32"), "ppc64": ("PPC", "64"), "ppc": ("PPC", "32"),
-    "riscv64": ("RISCV", "RISCV64"), "riscv32": ("RISCV", "RISCV32"), "s390x": ("SYSZ", "ARM"),
+    "x86_64": ("X86", "64"), "i386": ("X86", "32"), "arm64": ("ARM64", "ARM"), "arm": ("ARM", "ARM"), "cortexm": ("ARM", "MCLASS"),
+    "mips64r6": ("MIPS", "MIPS64 MIPS32R6"), "mips64": ("MIPS", "MIPS64"), "mips32r6": ("MIPS", "MIPS32R6"), "mips": ("MIPS", "MIPS32"),
+    "ppc64": ("PPC", "64"), "ppc": ("PPC", "32"), "riscv64": ("RISCV", "RISCV64"), "riscv32": ("RISCV", "RISCV32"), "s390x": ("SYSZ", "ARM"),
     "sparc64": ("SPARC", "V9"), "sparc": ("SPARC", "ARM"), "m68k": ("M68K", "M68K_040"), "tricore": ("TRICORE", "TRICORE_162"),
 }
 
@@ -65,8 +65,10 @@ def disassembler(arch: Arch) -> Callable[[bytes, int, int], str]:
         known = None
     if known is None:
         return lambda raw, address, mode: ""
-    flags = getattr(capstone, f"CS_MODE_{known[1]}") | (capstone.CS_MODE_RISCVC if known[0] == "RISCV" else 0)
-    if arch.order.value == "big":
+    flags = capstone.CS_MODE_RISCVC if known[0] == "RISCV" else 0
+    for mode in known[1].split():
+        flags |= getattr(capstone, f"CS_MODE_{mode}")
+    if arch.order.value == "big" and known[0] not in ("ARM", "ARM64"):  # their code is little endian, whatever their data is
         flags |= capstone.CS_MODE_BIG_ENDIAN
     engines = [capstone.Cs(getattr(capstone, f"CS_ARCH_{known[0]}"), flags | extra)
                for extra in (0, capstone.CS_MODE_THUMB if known[0] == "ARM" else 0)]

@@ -11,7 +11,7 @@ import click
 
 from ..errors import KprobeError
 from ._call import parse_call
-from ._main import file_argument, load
+from ._main import load, on_file
 from ._render import number, table
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@file_argument
+@on_file
 @click.option("-e", "--event", "texts", multiple=True, required=True, metavar="EVENT",
               help="p[:[GRP/]NAME] SYMBOL[+OFF] [ARG=FETCH[:TYPE]]... or r[MAXACTIVE][:NAME] SYMBOL ...; may be given again.")
 @click.option("--call", metavar="'NAME(ARG, ...)'", help="Call a function; arguments are integers, 'c' and \"text\".")
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop the guest after this time.")
 @click.option("--max-insns", type=click.IntRange(1), metavar="N", help="Stop the guest after this many instructions.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, allow_dash=True), default="-", help="File for the hits.")
-def trace(file: str, texts: tuple[str, ...], call: str | None, run: bool, as_json: bool, timeout: float | None,
+def trace(file: str, arch: str | None, texts: tuple[str, ...], call: str | None, run: bool, as_json: bool, timeout: float | None,
           max_insns: int | None, output: str) -> None:
     """Probe FILE, run it, and print every hit.
 
@@ -46,7 +46,7 @@ def trace(file: str, texts: tuple[str, ...], call: str | None, run: bool, as_jso
     from ..events import parse_events
 
     wanted = parse_call(call) if call is not None else None
-    with load(file) as machine, Kprobes(machine) as k, contextlib.ExitStack() as stack:
+    with load(file, arch) as machine, Kprobes(machine) as k, contextlib.ExitStack() as stack:
         events = parse_events(texts, machine)
         if wanted is not None:
             wanted.check(machine)

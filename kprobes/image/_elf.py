@@ -23,13 +23,14 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerDefSection
 from elftools.elf.hash import ELFHashTable, GNUHashTable
 from elftools.elf.relocation import RelocationTable, RelrRelocationTable
-from elftools.elf.sections import Section, StringTableSection, SymbolTableIndexSection, SymbolTableSection
+from elftools.elf.sections import ARMAttributesSection, Section, StringTableSection, SymbolTableIndexSection, SymbolTableSection
 
 from ..errors import ImageError
 
 LIMIT = 1 << 30  #: bytes of memory that an image may ask for
 _MAX_LOADS = 256
 _DT_RELA = 7
+_M_PROFILE = (11, 12, 13, 16, 17, 21)  # Tag_CPU_arch: v6-M, v6S-M, v7E-M, v8-M baseline and mainline, v8.1-M
 _FOREIGN = {  # first bytes -> (what it is, what to do)
     b"MZ": ("a Windows executable", "only ELF files are loaded"),
     b"\xcf\xfa\xed\xfe": ("a Mach-O file", "only ELF files are loaded"),
@@ -96,8 +97,19 @@ class Elf:
         self.order = "little" if self._file.little_endian else "big"
         self.machine = int.from_bytes(data[18:20], "little" if self._file.little_endian else "big")
         self.flags: int = self._file["e_flags"]
+        self.profile = self._profile() if self._file["e_machine"] == "EM_ARM" else ""
         self.type: str | int = self._file["e_type"]
         self.entry: int = self._file["e_entry"]
+
+    def _profile(self) -> str:
+        """The CPU's profile by Arm's build attributes: "A", "R", "M", "S" (A or R); "" where they do not tell, or cannot be read."""
+        try:
+            tags = {attribute.tag: attribute.value for section in self._file.iter_sections() if isinstance(section, ARMAttributesSection)
+                    for part in section.iter_subsections() for scope in part.iter_subsubsections() for attribute in scope.iter_attributes()}
+        except _DAMAGE:
+            return ""
+        profile = tags.get("TAG_CPU_ARCH_PROFILE", 0)
+        return chr(profile) if profile else "M" if tags.get("TAG_CPU_ARCH") in _M_PROFILE else ""
 
     # segments
 

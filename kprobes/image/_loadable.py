@@ -27,7 +27,8 @@ def loadable(elf: Elf) -> Image:
     _refuse_code_plt(elf, relocations)
     everything = [*elf.symbol_table(), *entries]
     return Image(
-        name=elf.name, machine=elf.machine, flags=elf.flags, bits=elf.bits, order=elf.order, kind="exec" if elf.type == "ET_EXEC" else "dyn",
+        name=elf.name, machine=elf.machine, flags=elf.flags, profile=elf.profile, bits=elf.bits, order=elf.order,
+        kind="exec" if elf.type == "ET_EXEC" else "dyn",
         segments=segments, symbols=(*symbols_of(elf, everything, segments), *plt_symbols(elf, relocations, entries)),
         relocations=relocations, entries=tuple(entries), imports=imports_of(entries), entry=elf.entry or None,
         init=_init(elf), tls=elf.has("PT_TLS"), relocates_itself=_relocates_itself(elf), local_entries=local_entries(elf, everything),

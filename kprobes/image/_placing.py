@@ -30,6 +30,7 @@ class Image:
 
     Attributes:
         name: module name, the file's base name. machine, flags: the file's e_machine and e_flags. bits: 32 or 64.
+        profile: of the CPU ("M": a microcontroller), where the file names one.
         order: "little" or "big"; of ARM files whose flags have 0x00800000 (BE8), code is little-endian all the same.
         kind: "exec" (fixed addresses), "dyn" (shared object or PIE), "rel" (.o, .ko; laid out here from address 0).
         entry: None where there is none. symbols: functions and objects, a PLT stub of f as `f@plt`.
@@ -56,6 +57,7 @@ class Image:
     relocates_itself: bool = False
     local_entries: dict[int, int] = field(factory=dict)
     data: tuple[tuple[int, int], ...] = field(default=(), repr=False)  #: see Placed
+    profile: str = ""
     got: int = 0  #: relocatable files: where the slots are that relocations ask for
     veneers: int = 0  #: relocatable files: where the code stands that calls of other images go through
     warnings: tuple[str, ...] = ()

@@ -35,7 +35,7 @@ def relocatable(elf: Elf) -> Image:
         paired = elf.machine == MIPS and any(r.addend is None for r in found)
         relocations += _mips_pairs(explicit, entries) if paired else explicit
     return Image(
-        name=elf.name, machine=elf.machine, flags=elf.flags, bits=elf.bits, order=elf.order, kind="rel", segments=segments,
+        name=elf.name, machine=elf.machine, flags=elf.flags, profile=elf.profile, bits=elf.bits, order=elf.order, kind="rel", segments=segments,
         symbols=symbols_of(elf, entries, segments), relocations=tuple(relocations), entries=tuple(entries),
         imports=imports_of(entries), local_entries=local_entries(elf, entries), data=data_of(elf, entries, segments),
         got=layout.got, veneers=layout.veneers_at, tls=layout.tls,
