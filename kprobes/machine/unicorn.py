@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
 
 import unicorn
 from unicorn import unicorn_const as const
@@ -28,6 +29,8 @@ from ._owner import Owner
 from ._selftest import self_test
 from ._stops import Stops
 from ._stubs import Stubs
+
+__all__ = ["GUESTS", "Guest", "UnicornMachine"]
 
 
 class UnicornMachine(Calls):
@@ -105,15 +108,13 @@ class UnicornMachine(Calls):
         arch: its name, where the engine's mode does not tell. Raises Unsupported.
         """
         name = arch or _arch_of(uc)
-        machine = cls(uc, architectures.get(name), GUESTS[name], owned=False)
+        machine = cls(uc, architectures.get(name), _guest_of(name), owned=False)
         machine._add_symbols(symbols)
         return machine
 
     @classmethod
     def _open(cls, arch: Arch) -> UnicornMachine:
-        guest = GUESTS.get(arch.name)
-        if guest is None:
-            raise Unsupported(f"Unicorn does not run {arch.name}", hint="use another machine")
+        guest = _guest_of(arch.name)
         return cls(unicorn.Uc(guest.uc_arch, guest.uc_mode, guest.cpu_model), arch, guest)
 
     def _add_symbols(self, symbols: Mapping[str, int | tuple[int, int]] | None) -> None:
@@ -160,6 +161,18 @@ class UnicornMachine(Calls):
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+def _guest_of(arch: str) -> Guest:
+    """The row of an architecture: ours, or of the entry-point group `kprobes.unicorn` (its name: the architecture's; its value: a Guest)."""
+    if arch in GUESTS:
+        return GUESTS[arch]
+    for entry in entry_points(group="kprobes.unicorn", name=arch):
+        guest = entry.load()
+        if not isinstance(guest, Guest):
+            raise Unsupported(f"the entry point {entry.value!r} is no Guest", hint="see docs/adding-an-architecture.md")
+        return guest
+    raise Unsupported(f"Unicorn does not run {arch}, as far as anybody has told", hint="use another machine, or add an entry point kprobes.unicorn")
 
 
 def _arch_of(uc: unicorn.Uc) -> str:
