@@ -29,7 +29,7 @@ def by_name(results: Results, arch: str) -> dict[str, Any]:
 
 def misses(row: Any) -> bool:
     """True where a ratio is above what it is to stay below."""
-    return "most" in row and "ratio" in row and row["ratio"] > row["most"]
+    return "most" in row and "ratio" in row and round(row["ratio"], 2) > row["most"]
 
 
 def ratio(row: Any) -> str:

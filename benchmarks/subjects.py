@@ -14,6 +14,7 @@ from pathlib import Path
 from attrs import frozen
 
 _SECTION = re.compile(r"^\[(\w+)\]\n", re.MULTILINE)
+APART = 256  # bytes from the start to `stores`: away from what is probed
 _LINE = re.compile(r"(?:(?P<label>\w+):)?\s*(?P<code>[0-9a-f ]+?)\s*;.*")
 
 
@@ -29,9 +30,8 @@ class Subject:
     @property
     def functions(self) -> dict[str, tuple[int, int]]:
         """Name -> offset, size."""
-        starts = {name: self.at[name] for name in ("loop", "tiny", "stores")}
-        ends = [*list(starts.values())[1:], len(self.code)]
-        return {name: (start, end - start) for (name, start), end in zip(starts.items(), ends, strict=True)}
+        bounds = {"loop": "tiny", "tiny": "end", "stores": "filler"}
+        return {name: (self.at[name], self.at[after] - self.at[name]) for name, after in bounds.items()}
 
 
 def subject(listing: str, *, little: bool = False, mode: int = 0) -> Subject:
@@ -40,6 +40,8 @@ def subject(listing: str, *, little: bool = False, mode: int = 0) -> Subject:
     for line in filter(None, map(str.strip, listing.splitlines())):
         found = _LINE.fullmatch(line)
         assert found is not None, line
+        if found["label"] == "stores":
+            at["end"], code = len(code), code.ljust(APART, b"\0")
         if found["label"]:
             at[found["label"]] = len(code)
         for unit in map(bytes.fromhex, found["code"].split()):
@@ -64,6 +66,7 @@ def _subjects() -> dict[str, Subject]:
         "s390x": subject(text["s390x"]),
         **dict.fromkeys(("sparc", "sparc64"), subject(text["sparc"])),
         "m68k": subject(text["m68k"]),
+        "tricore": subject(text["tricore"], little=True),
     }
 
 

@@ -51,6 +51,8 @@ class BareEngine:
         self.uc.mem_write(BASE, self.subject.code)
         self.uc.mem_write(EXIT, self.names.arch.end_bytes(self.subject.mode))
         self._until = EXIT if guest.until_stops else 0
+        if guest.furnish is not None:
+            guest.furnish(self.names.regs, STACK, ROOM // 4)
 
     def call(self, function: str, *args: int) -> int:
         """Call a function by the calling convention."""
@@ -60,8 +62,11 @@ class BareEngine:
         for n, value in enumerate(args):
             abi.set_argument(regs, n, value)
         linkage.set(regs, EXIT | self.subject.mode)
+        entry = (BASE + self.subject.at[function]) | self.subject.mode
+        if abi.enter is not None:
+            abi.enter(regs, entry)
         try:
-            self.uc.emu_start((BASE + self.subject.at[function]) | self.subject.mode, self._until)
+            self.uc.emu_start(entry, self._until)
         except unicorn.UcError as error:
             if self._until or error.errno != unicorn.UC_ERR_INSN_INVALID:
                 raise
