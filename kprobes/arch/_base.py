@@ -60,6 +60,7 @@ class Insn:
     #: where it is simulated: (to) -> code that does there all that it does at home, its delay slot included, and nothing else, and
     #: falls through to `next`; where it faults, nothing is changed. Raises OutOfReach
     displace: Callable[[int], bytes] | None = None
+    links: bool = False  #: it keeps `next` as a return address: what follows it at home must stay there
     delay_slot: bool = False  #: the next instruction is its delay slot
     atomic: Atomic | None = None  #: opens or closes an exclusive sequence
     mode: int = 0  #: bits or-ed into every target that stays in this instruction's mode (Thumb: 1)
@@ -156,6 +157,7 @@ class Linkage:
     #: serviced in place; b"": the trampoline is a trap
     back: bytes = b""
     register: str = ""  #: the link register, where get() and set() are plain reads and writes of one
+    shares_frames: bool = False  #: a call needs no stack: sp may be the caller's all along
     pushed: int = 0  #: bytes of return address that the return instruction pops (0: a link register)
 
 

@@ -32,6 +32,7 @@ class Row:
     body: str | None = None
     boostable: bool = True
     delay_slot: bool = False
+    links: bool = False
     atomic: Atomic | None = None
     displace: Callable[..., bytes] | None = None  #: (insn, to, **fields) -> Insn.displace's code; see as_it_is
     extra: Callable[..., Insn] | None = None
@@ -78,7 +79,7 @@ class Row:
         kind = self.body if self.body is not None else ("" if self.simulate or self.reject else "self")
         body = insn.raw if kind == "self" else rest[: len(insn.raw)] if kind == "slot" else b""
         insn = Insn(addr=insn.addr, raw=insn.raw, mode=insn.mode, name=self.name, reject=self.reject, body=body,
-                    boostable=self.boostable, delay_slot=self.delay_slot, atomic=self.atomic)
+                    boostable=self.boostable, delay_slot=self.delay_slot, links=self.links, atomic=self.atomic)
         if self.extra is not None:
             insn = self.extra(insn, **fields)
         if self.simulate is not None and insn.simulate is None and not insn.reject:

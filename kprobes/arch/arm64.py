@@ -171,7 +171,7 @@ ROWS = (
     Row("1101 0101 0000 0011 0010 0100 111 11111", "PACM", reject="ties the next instruction to its address"),
     # Branches to labels: C4.1 "Branches, exception generating and system instructions"
     Row("0 00101 iiiiiiiiiiiiiiiiiiiiiiiiii", "B", b, displace=away.b, extra=direct(26)),
-    Row("1 00101 iiiiiiiiiiiiiiiiiiiiiiiiii", "BL", bl, displace=away.bl, extra=direct(26)),
+    Row("1 00101 iiiiiiiiiiiiiiiiiiiiiiiiii", "BL", bl, displace=away.bl, links=True, extra=direct(26)),
     Row("0101 0100 iiiiiiiiiiiiiiiiiii 0 cccc", "B.cond", b_cond, displace=away.b_cond, extra=direct(19)),
     Row("0101 0100 iiiiiiiiiiiiiiiiiii 1 cccc", "BC.cond", b_cond, displace=away.b_cond, extra=direct(19)),
     Row("s 011010 0 iiiiiiiiiiiiiiiiiii ttttt", "CBZ", cbz, displace=away.conditional(1 << 24), extra=direct(19)),
@@ -181,7 +181,7 @@ ROWS = (
     Row("- 111010 - --- ----- -- iiiiiiiii -----", "CB", extra=direct(9), reject="compare and branch (CMPBR) is not modelled"),
     # Branches to registers
     Row("1101011 0 0 00 11111 000000 nnnnn 00000", "BR", br, displace=as_it_is, extra=computed),
-    Row("1101011 0 0 01 11111 000000 nnnnn 00000", "BLR", blr, displace=away.blr),
+    Row("1101011 0 0 01 11111 000000 nnnnn 00000", "BLR", blr, displace=away.blr, links=True),
     Row("1101011 0 0 10 11111 000000 nnnnn 00000", "RET", ret, displace=as_it_is),
     Row("1101011 - 0 00 11111 00001- ----- -----", "BRAA", extra=computed, reject=AUTHENTICATED),  # BRAB, BRAAZ, BRABZ
     Row("1101011 - 0 01 11111 00001- ----- -----", "BLRAA", reject=AUTHENTICATED),  # BLRAB, BLRAAZ, BLRABZ

@@ -47,6 +47,8 @@ def region_of(first: Insn, rooms: Rooms) -> Region:
             raise NotOptimizable(f"{first.name} cannot be followed by a jump")
     insns, end = [first], first.next
     while end < first.addr + jump.size:
+        if insns[-1].links:
+            raise NotOptimizable(f"the jump would cover what {insns[-1].name} returns to, at {end:#x}")
         insn = rooms.survey.decode(end, first.mode)
         _check_follower(insn)
         insns.append(insn)

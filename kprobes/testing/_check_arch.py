@@ -12,6 +12,8 @@ from ..errors import GuestFault, KprobeError
 from ..regs import Regs
 from ._check_decode import HOME, check_fuzz, check_tables, check_truncation
 
+LINKING = 3000  # random instructions looked at for return addresses
+
 #: Registers in the kprobe events of Linux, by the start of an architecture's name; what it has, it must name so.
 LINUX_NAMES = {
     "x86_64": "ax bx cx dx si di bp sp ip flags r8 r9 r10 r11 r12 r13 r14 r15",
@@ -228,6 +230,28 @@ def _jump_goes(arch: Arch, jump: Jump, mode: int, frm: int, to: int) -> Iterator
         yield f"decode does not see that {code.hex()} is a jump ({insn.name}: {insn.reject or 'straight line'})"
 
 
+def _links(arch: Arch, rng: random.Random) -> Iterator[str]:
+    """A simulated instruction that leaves its next address somewhere says so: a jump must not cover what it returns to."""
+    if arch.jump is None:
+        return
+    step = max(map(len, arch.traps.end.values()))
+    for _ in range(LINKING):
+        code, mode = rng.randbytes(2 * arch.max_insn), rng.choice(tuple(arch.traps.end))
+        insn = arch.decode(code, HOME & -step | mode)
+        if insn.reject or insn.simulate is None or insn.displace is None or insn.links:
+            continue
+        regs = _paper_regs(arch)
+        try:
+            target = insn.simulate(regs)
+        except KprobeError:
+            continue
+        after = insn.next | insn.mode
+        kept = after in (regs[name] for name in arch.regs.names if name != arch.regs.pc) or after in (regs.stack(n) for n in (-1, 0))
+        if target != after and kept:
+            yield f"{insn.name} {insn.raw.hex()} keeps its next address and does not say that it links"
+            return
+
+
 # --- registers on paper
 
 
@@ -259,4 +283,4 @@ def _paper_regs(arch: Arch) -> Regs:
     return Regs(_Paper(arch), {name: partial(values.__getitem__, name) for name in values}, {name: writer(name) for name in values})
 
 
-_CHECKS = (_registers, _linux_names, _traps, _abi, _linkage, _addresses, _slots, _jump, check_tables, check_truncation, check_fuzz)
+_CHECKS = (_registers, _linux_names, _traps, _abi, _linkage, _addresses, _slots, _jump, _links, check_tables, check_truncation, check_fuzz)

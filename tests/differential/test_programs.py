@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from arches import HERE, PROGRAMS, RUNNABLE, expected, integer, limits, programs_of, results
 
-from kprobes import Kprobe, UnicornMachine
+from kprobes import Kprobe, Kprobes, UnicornMachine
 from kprobes.arch._base import Insn
 from kprobes.conformance import Conformance
 from kprobes.core.probe import Probe
@@ -89,6 +89,49 @@ def test_every_instruction_at_once(arch: str, path: Path, program: Program, conf
     for capability, count in {**proved, "post": posts.count}.items():
         if count:
             conformance(arch, capability, count)
+
+
+@pytest.mark.parametrize(("arch", "path"), [pair for pair in PAIRS if pair.id.endswith("-O2")])
+def test_everything_flips(arch: str, path: Path, program: Program, conformance: Conformance) -> None:
+    """While the program runs, handlers flip at random what decides between breakpoint, slot and jump."""
+    comparison = program.compare(4)
+    rng, flips = random.Random(path.stem), Flips(comparison.kprobes)
+    probes = kprobes_everywhere(comparison.kprobes, functions(program.machine), pre_handler=lambda p, regs: flips.tick(rng))
+    flips.probes = probes = rng.sample(probes, min(len(probes), 600))
+    with comparison.probed(probes):
+        for turn in range(2):
+            assert not (found := comparison.again(f"flipping, {turn}")), text(found)
+    assert not (found := comparison.text_changed()), text(found)
+    assert flips.count > 5, "nothing was flipped"
+    conformance(arch, "optimize", flips.count)
+
+
+class Flips:
+    """Changes something now and then."""
+
+    def __init__(self, kprobes: Kprobes) -> None:
+        self._k = kprobes
+        self.probes: list[Probe] = []
+        self.count, self._left = 0, 1
+
+    def tick(self, rng: random.Random) -> None:
+        self._left -= 1
+        if not self._left:
+            self._left = rng.randrange(1, 600)
+            self.count += 1
+            rng.choice((self.switch, self.flush, self.flush, self.post, self.post, self.able))(rng.choice(self.probes))
+
+    def switch(self, probe: Probe) -> None:
+        self._k.optimization = not self._k.optimization
+
+    def flush(self, probe: Probe) -> None:
+        self._k.flush_optimizer()
+
+    def post(self, probe: Kprobe) -> None:
+        probe.post_handler = None if probe.post_handler else lambda p, regs, flags: None
+
+    def able(self, probe: Probe) -> None:
+        (self._k.disable if probe.enabled else self._k.enable)(probe)
 
 
 class Counter:
