@@ -53,6 +53,11 @@ class Handlers:
         _, insn, home = found
         return home + insn.size if insn.delay_slot and home == insn.addr else home
 
+    def stops(self, pc: int) -> bool:
+        """See machine._base.Sink."""
+        site = self._sites.get(pc)
+        return site is not None and site.kind is not Kind.SLOT
+
     def _displaced(self, pc: int) -> tuple[Probepoint, Insn, int] | None:
         """The probepoint whose displaced instruction is at `pc`, that instruction, and the address it stands for; None elsewhere."""
         rooms = self._rooms

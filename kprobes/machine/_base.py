@@ -71,6 +71,9 @@ class Sink(Protocol):
     def ours(self, pc: int) -> bool:
         """True where `pc` lies in one of the core's own pages."""
 
+    def stops(self, pc: int) -> bool:
+        """True where a breakpoint of the core's stands at `pc`."""
+
     def unloading(self, start: int, end: int) -> None:
         """Guest memory [start, end) is about to be unmapped."""
 

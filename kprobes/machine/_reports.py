@@ -59,6 +59,15 @@ class Reports(Areas):
         elif self._owner is not None:
             self._remove_hooks()
 
+    def is_breakpoint(self, number: int | None = None) -> bool:
+        """For an engine's owner who hooks interrupts (with their number) or invalid instructions: True where it is the library's own.
+
+        Such a hook is to leave it alone. It has to be there before Kprobes is made: then the engine calls it before ours, and
+        pc is still at the breakpoint.
+        """
+        guest, sink = self._guest, self._sink
+        return sink is not None and number in (None, guest.number) and sink.stops(self._read_pc() - guest.pc_bias)
+
     def stop_at(self, addr: int) -> None:
         """Report a breakpoint in memory; most arrive by themselves."""
         if self._guest.channel == BY_HOOK:

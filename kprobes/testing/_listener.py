@@ -52,6 +52,9 @@ class Listener:
     def ours(self, pc: int) -> bool:
         return False
 
+    def stops(self, pc: int) -> bool:
+        return pc in self.at
+
     def unloading(self, start: int, end: int) -> None: ...
 
 

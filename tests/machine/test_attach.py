@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import unicorn
 from scenes import PROGRAMS, assembled, hook
-from unicorn import arm64_const, x86_const
+from unicorn import arm64_const, mips_const, x86_const
 
 from kprobes import GuestFault, Jprobe, Kprobe, Kprobes, Kretprobe, UnicornMachine
 from kprobes.testing import Recorder
@@ -317,6 +317,41 @@ BREAK = {"x86_64": "int3; ret", "arm64": "brk #0; ret"}
 
 def trap_owner(name: str) -> Owner:
     return Owner(name, own=BREAK[name])
+
+
+#: a system call, and behind it an instruction that adds 1 to the argument register, and a nop: (engine, register, code, its offset)
+SYSTEM_CALLS = {
+    "x86_64": (unicorn.UC_ARCH_X86, unicorn.UC_MODE_64, x86_const.UC_X86_REG_RDI, "cd80 48ffc7 90", 2),
+    "arm64": (unicorn.UC_ARCH_ARM64, unicorn.UC_MODE_ARM, arm64_const.UC_ARM64_REG_X0, "010000d4 00040091 1f2003d5", 4),
+    "mipsel": (unicorn.UC_ARCH_MIPS, unicorn.UC_MODE_MIPS32, mips_const.UC_MIPS_REG_A0, "0c000000 01008424 00000000 00000000", 4),
+}
+
+
+@pytest.mark.parametrize("name", SYSTEM_CALLS)
+def test_the_owners_hook_is_told_whose_an_interrupt_is(name: str) -> None:
+    """Some guests' breakpoints are interrupts of the same number, or at the same pc, as a system call before them."""
+    kind, mode, register, text, offset = SYSTEM_CALLS[name]
+    uc, code = unicorn.Uc(kind, mode), bytes.fromhex(text)
+    uc.mem_map(BASE, 0x1000)
+    uc.mem_write(BASE, code)
+    m = UnicornMachine.attach(uc, arch=name)
+    mine: list[bool] = []
+
+    def on_interrupt(uc: unicorn.Uc, number: int, user: Any) -> None:
+        mine.append(not m.is_breakpoint(number))
+        if mine[-1]:
+            uc.reg_write(register, 41)
+
+    uc.hook_add(unicorn.UC_HOOK_INTR, on_interrupt)
+    uc.emu_start(BASE, BASE + offset + 4 if name != "x86_64" else BASE + 5)
+    assert (uc.reg_read(register), mine) == (42, [True])
+    mine.clear()
+    with Kprobes(m) as k:
+        p = Kprobe(addr=BASE + offset, post_handler=lambda p, regs, flags: None)
+        k.register_kprobe(p)
+        uc.emu_start(BASE, BASE + offset + 4 if name != "x86_64" else BASE + 5)
+        assert (uc.reg_read(register), mine, p.nhit) == (42, [True, False, False], 1)  # probepoint and slot end
+    assert not m.is_breakpoint()
 
 
 @pytest.mark.parametrize("name", ["x86_64", "arm64"])
