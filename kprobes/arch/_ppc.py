@@ -14,7 +14,7 @@ from attrs import evolve
 
 from ..regs import Regs
 from ._base import Abi, Arch, Atomic, Frame, Insn, Jump, Linkage, Order, Registers, Traps, displacement, signed
-from ._decode import Row
+from ._decode import Row, as_it_is
 
 R = tuple(f"r{n}" for n in range(32))
 F = tuple(f"f{n}" for n in range(32))
@@ -40,9 +40,9 @@ def label(bits: int, mask: int) -> Callable[..., Insn]:
     return lambda insn, d, a, **_: evolve(insn, target=(0 if a else insn.addr) + 4 * signed(d, bits) & mask)
 
 
-def computed(insn: Insn, k: int, **_: int) -> Insn:
-    """Extra of a branch to CTR: a jump, unless it is a call."""
-    return insn if k else evolve(insn, indirect=True)
+def computed(insn: Insn, **_: int) -> Insn:
+    """Extra of a branch to CTR that is no call."""
+    return evolve(insn, indirect=True)
 
 
 # --- simulations, named after the mnemonics ("Branch Instructions")
@@ -65,22 +65,46 @@ def go(regs: Regs, insn: Insn, target: int, k: int) -> int:
     return narrow(regs, target)
 
 
-def b(regs: Regs, insn: Insn, k: int, **_: int) -> int:
+def b(regs: Regs, insn: Insn, k: int = 0, **_: int) -> int:
     assert insn.target is not None
     return go(regs, insn, insn.target, k)
 
 
-def bc(regs: Regs, insn: Insn, o: int, i: int, k: int, **_: int) -> int:
+def bc(regs: Regs, insn: Insn, o: int, i: int, k: int = 0, **_: int) -> int:
     assert insn.target is not None
     return go(regs, insn, insn.target if taken(regs, o, i) else insn.next, k)
 
 
-def bclr(regs: Regs, insn: Insn, o: int, i: int, k: int) -> int:
+def bclr(regs: Regs, insn: Insn, o: int, i: int, k: int = 0) -> int:
     return go(regs, insn, regs["lr"] & ~3 if taken(regs, o, i) else insn.next, k)
 
 
-def bcctr(regs: Regs, insn: Insn, o: int, i: int, k: int) -> int:
+def bcctr(regs: Regs, insn: Insn, o: int, i: int, k: int = 0) -> int:
     return go(regs, insn, regs["ctr"] & ~3 if taken(regs, o, i) else insn.next, k)
+
+
+# --- in another place. What links is simulated: nothing but another register sets LR to its home's address
+
+
+def word(value: int, order: Order) -> bytes:
+    """An instruction as it lies in memory."""
+    return value.to_bytes(4, order.value)
+
+
+def jump(order: Order, mask: int, frm: int, to: int) -> bytes:
+    """b: 32 MiB either way."""
+    return word(0b010010 << 26 | displacement(frm, to, 24, 4, mask) << 2, order)
+
+
+def b_elsewhere(order: Order, mask: int, insn: Insn, to: int, **_: int) -> bytes:
+    assert insn.target is not None
+    return jump(order, mask, to, insn.target)
+
+
+def bc_elsewhere(order: Order, mask: int, insn: Insn, to: int, o: int, i: int, **_: int) -> bytes:
+    """It skips a b that skips the b to its target: BO has no opposite where CTR and CR both count."""
+    skips = word(0b010000 << 26 | o << 21 | i << 16 | 8, order), word(0b010010 << 26 | 8, order)
+    return b"".join(skips) + b_elsewhere(order, mask, insn, to + 8)
 
 
 EXCEPTION = "raises an exception, whose handler would see the slot's address"
@@ -90,14 +114,20 @@ OVERWRITTEN = "accesses a register that a trap overwrites"
 WAITS = "waits for an event: the engine stops there"
 
 
-def rows(mask: int) -> tuple[Row, ...]:
+def rows(mask: int, order: Order) -> tuple[Row, ...]:
     """What both widths have. mask: all address bits."""
+    to_label, on_condition = partial(b_elsewhere, order, mask), partial(bc_elsewhere, order, mask)
     return (
-        Row("010010 dddddddddddddddddddddddd a k", "b", b, extra=label(24, mask)),  # ba, bl, bla
-        Row("010000 ooooo iiiii dddddddddddddd a k", "bc", bc, extra=label(14, mask)),  # bca, bcl, bcla
-        Row("010011 ooooo iiiii --- -- 0000010000 k", "bclr", bclr),
-        Row("010011 ooooo iiiii --- -- 1000010000 k", "bcctr", bcctr, extra=computed),
-        Row("010011 --0-- ----- --- -- 1000010000 -", "bcctr, decrementing", reject="invalid form: CTR is target and counter"),
+        Row("010010 dddddddddddddddddddddddd a 0", "b", b, displace=to_label, extra=label(24, mask)),  # ba
+        Row("010010 dddddddddddddddddddddddd a k", "bl", b, links=True, extra=label(24, mask)),  # bla
+        Row("010000 ooooo iiiii dddddddddddddd a 0", "bc", bc, displace=on_condition, extra=label(14, mask)),  # bca
+        Row("010000 ooooo iiiii dddddddddddddd a k", "bcl", bc, links=True, extra=label(14, mask)),  # bcla
+        Row("010011 ooooo iiiii --- -- 0000010000 0", "bclr", bclr, displace=as_it_is),
+        Row("010011 ooooo iiiii --- -- 0000010000 k", "bclrl", bclr, links=True),
+        Row("010011 ooooo iiiii --- -- 1000010000 0", "bcctr", bcctr, displace=as_it_is, extra=computed),
+        Row("010011 ooooo iiiii --- -- 1000010000 k", "bcctrl", bcctr, links=True),
+        *(Row(f"010011 --0-- ----- --- -- 1000010000 {link}", "bcctr, decrementing", reject="invalid form: CTR is target and counter")
+          for link in "01"),
         # "System Linkage Instructions", "Fixed-Point Trap Instructions"
         Row("000000 --------------------------", "undefined", reject="no instruction: 64-bit functions end with such words"),
         Row("000000 --------------- 0100000000 -", "attn", reject="stops the processor"),
@@ -138,16 +168,6 @@ def rows(mask: int) -> tuple[Row, ...]:
 
 
 # --- powers
-
-
-def word(value: int, order: Order) -> bytes:
-    """An instruction as it lies in memory."""
-    return value.to_bytes(4, order.value)
-
-
-def jump(order: Order, mask: int, frm: int, to: int) -> bytes:
-    """b: 32 MiB either way."""
-    return word(0b010010 << 26 | displacement(frm, to, 24, 4, mask) << 2, order)
 
 
 def link(regs: Regs) -> int:

@@ -7,6 +7,7 @@ ELFv2 it is the code's, and a function that needs its TOC sets r2 from r12 first
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from attrs import evolve
 
@@ -14,7 +15,7 @@ from ..errors import GuestFault
 from ..regs import Regs
 from ._base import Abi, Arch, Entry, Insn, Order, displacement, signed
 from ._decode import DecodeTable, Row, fixed_width
-from ._ppc import OVERWRITTEN, R, powerpc, rows
+from ._ppc import OVERWRITTEN, R, powerpc, rows, word
 
 MASK = (1 << 64) - 1
 Read = Callable[[int, int], bytes]
@@ -25,6 +26,15 @@ def addpcis(regs: Regs, insn: Insn, t: int, d: int, e: int, f: int) -> int:
     return insn.next
 
 
+def addpcis_elsewhere(order: Order, insn: Insn, to: int, t: int, d: int, e: int, f: int) -> bytes:
+    """lis, ori, sldi by 32, oris, ori."""
+    value = insn.next + (signed(d << 6 | e << 1 | f, 16) << 16) & MASK
+    same = t << 21 | t << 16
+    code = (15 << 26 | t << 21 | value >> 48, 24 << 26 | same | value >> 32 & 0xFFFF, 30 << 26 | same | 0x07C6,
+            25 << 26 | same | value >> 16 & 0xFFFF, 24 << 26 | same | value & 0xFFFF)  # fmt: skip
+    return b"".join(word(each, order) for each in code)
+
+
 def operand(insn: Insn, d: int, **_: int) -> Insn:
     """Extra of a prefixed instruction with R = 1: its operand counts from its own address."""
     return evolve(insn, operand=insn.addr + signed(d, 34) & MASK)
@@ -33,16 +43,22 @@ def operand(insn: Insn, d: int, **_: int) -> Insn:
 TRANSACTION = "part of a transaction: a trap inside aborts it"
 INVISIBLE = "TAR and the branch history are not among the registers an engine shows"
 
-WORDS = DecodeTable((
-    *rows(MASK),
-    Row("010011 ttttt eeeee dddddddddd 00010 f", "addpcis", addpcis),  # "Fixed-Point Arithmetic Instructions"
-    Row("010011 ----- ----- --- -- 1000110000 -", "bctar", reject=INVISIBLE),
-    Row("011111 ----- ----- ----- 0100101110 -", "mfbhrbe", reject=INVISIBLE),
-    Row("011111 ----- 11100 00000 0101010011 -", "mfspr CFAR", reject=OVERWRITTEN),
-    # "Transactional Memory Facility": tbegin. to tsr., tabortwc. to trechkpt.
-    Row("011111 ----- ----- ----- 101--01110 -", "tbegin., tend.", reject=TRANSACTION),
-    Row("011111 ----- ----- ----- 11---01110 -", "tabort.", reject=TRANSACTION),
-))  # fmt: skip
+
+def words(order: Order) -> DecodeTable:
+    """Instructions of one word."""
+    return DecodeTable((
+        *rows(MASK, order),
+        # "Fixed-Point Arithmetic Instructions"
+        Row("010011 ttttt eeeee dddddddddd 00010 f", "addpcis", addpcis, displace=partial(addpcis_elsewhere, order)),
+        Row("010011 ----- ----- --- -- 1000110000 -", "bctar", reject=INVISIBLE),
+        Row("011111 ----- ----- ----- 0100101110 -", "mfbhrbe", reject=INVISIBLE),
+        Row("011111 ----- 11100 00000 0101010011 -", "mfspr CFAR", reject=OVERWRITTEN),
+        # "Transactional Memory Facility": tbegin. to tsr., tabortwc. to trechkpt.
+        Row("011111 ----- ----- ----- 101--01110 -", "tbegin., tend.", reject=TRANSACTION),
+        Row("011111 ----- ----- ----- 11---01110 -", "tabort.", reject=TRANSACTION),
+    ))  # fmt: skip
+
+
 #: "Prefixed Instructions": prefix and suffix as one number. Types 8LS and MLS have an R bit, the others have not.
 PAIRS = DecodeTable((
     Row("000001 -0 0 -- 1 -- dddddddddddddddddd ------ ----- ----- dddddddddddddddd", "prefixed, pc-relative", extra=operand),
@@ -51,7 +67,7 @@ PAIRS = DecodeTable((
 
 def decoder(order: Order) -> Callable[[bytes, int], Insn]:
     """Arch.decode: one word, or with a prefix two."""
-    single = fixed_width(WORDS, order.value)
+    single = fixed_width(words(order), order.value)
 
     def decode(code: bytes, addr: int) -> Insn:
         first = int.from_bytes(code[:4], order.value)
@@ -139,8 +155,8 @@ V2 = evolve(V1, stack_args=32 + HOMES, reserve=32 + HOMES)
 
 def ppc64(name: str, order: Order, abi: Abi, for_file: Callable[[int, str], Arch] | None = None) -> Arch:
     return powerpc(
-        64, order, decoder(order), abi, name=name, max_insn=8, relocate=relocator(order), code_address=code_address(order), resyncs=True,
-        elf_machines=((21, 64, order.value),), for_file=for_file,
+        64, order, decoder(order), abi, name=name, max_insn=8, max_displaced=20, relocate=relocator(order), resyncs=True,
+        code_address=code_address(order), elf_machines=((21, 64, order.value),), for_file=for_file,
     )  # fmt: skip
 
 
