@@ -53,7 +53,8 @@ def displaced(name: str, shape: Shape, raw: bytes, bits: int, after: int, target
             jcc = to_label(at + 1, target, bits)
             return bytes([0x0F, 0x80 | shape.opcode & 15]) + jcc[1:]
         if name in ("LOOP", "JCXZ"):
-            return raw[:-1] + b"\x02\xeb\x05" + to_label(at + len(raw) + 2, target, bits)
+            skip = raw[:-1].replace(b"\x66", b"") + b"\x02\xeb\x05"  # an operand size would cut eip
+            return skip + to_label(at + len(skip), target, bits)
         return pushed + to_label(at, target, bits)
 
     return displace

@@ -10,12 +10,14 @@ from typing import Any
 from attrs import define, frozen
 
 from ..arch._base import Annul, Insn
+from ..core.aggregate import Probepoint
 from ..core.kprobes import Kprobes
 from ..core.probe import Kprobe
 from ..errors import GuestFault, GuestTimeout, KprobeError
 from ..machine.unicorn import UnicornMachine
 from ._cases import CaseFile
 from ._difference import Difference, Ending, compare_bytes, compare_endings, compare_registers, ending, registers
+from ._displaced import displaced
 from ._scenery import BASE, SCENE, Scenery
 from ._states import Freezer, Spy, State, States
 from ._watch import Watchdog, Watcher
@@ -38,7 +40,7 @@ class _Shot:
 class Tally:
     """How much was proved. runs: pairs of runs compared. faults: of them ending in a fault of the instruction's own.
     moved: of them leaving for another place than the next instruction. posts: post-handlers seen. boosted, optimized: hits
-    of a probe that took one trap, or none."""
+    of a probe that took one trap, or none. displaced: runs of displaced code, of itself."""
 
     runs: int = 0
     faults: int = 0
@@ -46,6 +48,7 @@ class Tally:
     posts: int = 0
     boosted: int = 0
     optimized: int = 0
+    displaced: int = 0
 
 
 class Bench:
@@ -109,7 +112,7 @@ class Bench:
 
     def check(self, code: bytes, mode: int = 0, states: int = 4, where: str = "", *, all_flags: bool = True) -> list[Difference]:
         """Run an instruction in `states` random states, each without a probe, with one (boosted where it can be), and with
-        one that has a post_handler.
+        one that has a post_handler; and its displaced code, if it has such.
 
         code: the instruction and, where it has one, its delay slot; what follows is cut off. all_flags: take every combination
         of the condition flags where the simulation reads them. An instruction that reads its own bytes sees the breakpoint, as
@@ -163,8 +166,25 @@ class Bench:
                         continue
                     out += found + self._handlers(watcher, state, before, insn, post, here)
                     self.tally.runs += 1
+            if insn.displace is not None and probe._point is not None:
+                for shift in (0, self._arch.insn_align):
+                    out += self._elsewhere(probe._point, shift, plain, f"{where}, displaced by {shift}")
         finally:
             self._kprobes.unregister_kprobe(probe)
+        return out
+
+    def _elsewhere(self, point: Probepoint, shift: int, plain: list[tuple[int, State, _Shot]], where: str) -> list[Difference]:
+        """Start where the displaced code stands. A branch to itself goes home, and from there on is somebody else's."""
+        out: list[Difference] = []
+        with displaced(point, self._kprobes.optimizer, shift) as place:
+            for number, state, before in plain:
+                if place is None or self._is_loop(state):
+                    continue
+                self._scenery.vary(number)
+                after = self._run(state, place | point.insn.mode, None)
+                if not self._aliased(before, after):
+                    out += self._compare(before, after, point.insn, f"{where}, state {number}")
+                    self.tally.displaced += 1
         return out
 
     # --- placing it

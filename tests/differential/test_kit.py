@@ -102,6 +102,23 @@ def test_bench_finds_a_missing_relocation() -> None:
     bench.close()
 
 
+@pytest.mark.parametrize("code", ["02000094", "40000054", "20000010", "c0035fd6"])
+def test_bench_finds_wrong_displaced_code(code: str) -> None:
+    """A branch that is left out, or executed elsewhere as it is."""
+    machine = Bench.make_machine("arm64")
+    decode = machine.arch.decode
+
+    def planted(raw: bytes, addr: int) -> Insn:
+        insn = decode(raw, addr)
+        return evolve(insn, displace=insn.displace and (lambda to: b"" if insn.name == "RET" else insn.raw))
+
+    machine.arch = evolve(machine.arch, decode=planted)
+    bench = Bench(machine, cases_of("arm64"))
+    found = bench.check(bytes.fromhex(code))
+    assert [d for d in found if "displaced" in d.where]
+    bench.close()
+
+
 @pytest.mark.parametrize("code", ["2000028b", "40000054", "20000010", "c0035fd6"])
 def test_bench_finds_nothing_where_nothing_is(code: str) -> None:
     bench = Bench("arm64", cases_of("arm64"))

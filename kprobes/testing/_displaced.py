@@ -1,0 +1,36 @@
+"""An instruction's displaced code by itself: no jump leads there, and no handler runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from ..arch._base import Insn
+from ..core.aggregate import Probepoint
+from ..core.optimizer import Optimizer
+from ..core.region import Region
+from ..errors import OutOfReach
+
+
+@contextmanager
+def displaced(point: Probepoint, optimizer: Optimizer, shift: int) -> Iterator[int | None]:
+    """Where the code stands, `shift` bytes from a buffer's start; None where it does not reach all it needs, and is not used.
+
+    It is in a buffer of the optimizer's, as it would be behind others in the region of a jump, so that its faults are home's.
+    """
+    insn, buffers, longest = point.insn, point._rooms.buffers, point._rooms.arch.max_displaced
+    before = Insn(addr=insn.addr, raw=b"", name="before", displace=lambda to: bytes(shift))
+    region = Region((before, insn), insn.next - insn.addr, moved=True)
+    try:
+        buffer, _ = buffers.take(point.address, lambda to: optimizer._displace(point, region, to))
+    except OutOfReach:
+        yield None
+        return
+    try:
+        assert insn.displace is not None
+        size = len(insn.displace(buffer + shift))
+        assert size <= longest, f"{insn.name} is displaced as {size} bytes; Arch.max_displaced is {longest}"
+        yield buffer + shift
+    finally:
+        buffers.give_back(buffer, partial(optimizer._forget_buffer, buffer))
