@@ -1,0 +1,60 @@
+"""Faults in displaced code: the guest sees them at home, with nothing changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kprobes import Kprobe, UnicornMachine
+from kprobes.machine._assembler import assemble
+from kprobes.testing import Comparison
+
+BASE = 0x10000
+NOWHERE = 0x50000000
+
+#: name -> (architecture, code before the probed instruction, and from there on)
+CASES = {
+    "x86_64 call, no stack": ("x86_64", "mov esp, 0x1000", "call f; f: ret"),
+    "x86_64 ret, no stack": ("x86_64", "mov esp, 0x1000", "ret; nop; nop; nop; nop"),
+    "x86_64 jmp memory, nothing there": ("x86_64", f"mov eax, {NOWHERE:#x}", "jmp [rax + 0x1234567]"),
+    "x86_64 jmp to nowhere": ("x86_64", "nop", f"jmp {NOWHERE:#x}"),
+    "x86_64 jcc to nowhere": ("x86_64", "cmp eax, eax", f"je {NOWHERE:#x}"),
+    "x86_64 second of a region": ("x86_64", "xor eax, eax", "nop; mov ecx, [rax]; ret; nop"),
+    "x86_64 behind a branch in a region": ("x86_64", "xor eax, eax", "jnz away; mov ecx, [rax]; nop; away: ret"),
+    "i386 call, no stack": ("i386", "mov esp, 0x1000", "call f; f: ret"),
+    "i386 ret, no stack": ("i386", "mov esp, 0x1000", "ret 8; nop; nop; nop; nop"),
+    "arm64 br to nowhere": ("arm64", f"movz x9, #{NOWHERE >> 16:#x}, lsl #16", "br x9"),
+    "arm64 blr to nowhere": ("arm64", f"movz x9, #{NOWHERE >> 16:#x}, lsl #16", "blr x9"),
+    "arm64 b to nowhere": ("arm64", "nop", "b #0x4000000"),
+    "arm64 bl to nowhere": ("arm64", "nop", "bl #0x4000000"),
+    "arm64 cbz to nowhere": ("arm64", "mov x3, #0", "cbz x3, #0x80000"),
+    "arm64 ret to nowhere": ("arm64", f"movz x30, #{NOWHERE >> 16:#x}, lsl #16", "ret"),
+}
+
+
+@pytest.fixture(params=CASES)
+def scene(request: pytest.FixtureRequest) -> Iterator[tuple[Comparison, int]]:
+    arch, before, rest = CASES[request.param]
+    head = assemble(before, arch, BASE)
+    code = head + assemble(rest, arch, BASE + len(head))
+    m = UnicornMachine.from_code(code, arch=arch, base=BASE, symbols={"f": (BASE, len(code))})
+    found = Comparison(m, lambda machine: machine.call("f"))
+    yield found, BASE + len(head)
+    found.close()
+    m.close()
+
+
+def test_faults_at_home(scene: tuple[Comparison, int]) -> None:
+    """Stepped, as a jump, and counted by the machine: the same fault, at the same address, with the same registers."""
+    comparison, probed = scene
+    assert comparison.plain.fault, "it does not fault"
+    for fields in ({"optimize": False}, {"pre_handler": lambda p, regs: None}, {}):
+        probe = Kprobe(addr=probed, **fields)
+        with comparison.probed([probe]):
+            comparison.kprobes.flush_optimizer()
+            assert probe.optimized == ("optimize" not in fields), probe.why_not_optimized
+            for _ in range(2):
+                found = comparison.again(str(fields))
+                assert not found, "\n".join(map(str, found))
+            assert (probe.nhit, probe.nmissed) == (2, 0)
