@@ -117,6 +117,7 @@ class Abi:
 
     args: tuple[str, ...]  #: argument registers in order
     returns: tuple[str, ...]  #: return register, then the one with the high half
+    pointers: tuple[str, ...] = ()  #: registers of pointers, where these are counted apart; args and argument() are integers then
     stack_args: int = 0  #: bytes from sp, at function entry, to the first argument on the stack
     stack_align: int = 16  #: alignment of sp at a call, in bytes
     reserve: int = 0  #: bytes above sp that the callee may use (home area, back chain), included in stack_args
@@ -159,6 +160,7 @@ class Linkage:
     register: str = ""  #: the link register, where get() and set() are plain reads and writes of one
     shares_frames: bool = False  #: a call needs no stack: sp may be the caller's all along
     pushed: int = 0  #: bytes of return address that the return instruction pops (0: a link register)
+    may_pop: tuple[int, ...] = ()  #: bytes that some return instructions pop besides
 
 
 @frozen(kw_only=True)

@@ -1,8 +1,8 @@
 """TriCore 1.3.1 and 1.6, 32 bit, little endian: `tricore`.
 
-Formats and names are those of the TriCore Architecture Manual, volume 2 (instruction set); contexts are volume 1's, "Context
-Management" and "PSW". Bit 0 of an instruction tells its length. An encoding without a row is straight line: it runs out of line as
-it is, and where it is undefined it traps there. A call saves the upper context in its slot; a return's is loaded in Python.
+Formats and names are those of the TriCore Architecture Manual, volume 2 (instruction set). Bit 0 of an instruction tells its
+length. An encoding without a row is straight line: it runs out of line as it is, and where it is undefined it traps there.
+A call saves the upper context in its slot; a return's is loaded in Python (_tricore_contexts.py).
 """
 
 from __future__ import annotations
@@ -10,60 +10,17 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from functools import partial
-from struct import unpack
 
 from attrs import evolve
 
 from ..regs import Regs
-from ._base import Abi, Annul, Arch, Insn, Jump, Linkage, Order, Registers, Traps, displacement, signed
+from ._base import Abi, Arch, Insn, Jump, Linkage, Order, Registers, Traps, displacement, signed
 from ._decode import DecodeTable, Row
+from ._tricore_contexts import MASK, A, D, fret, restore, ret, save_upper
 
-MASK = 0xFFFFFFFF
 Test = Callable[[int, int], bool]
-D, A = tuple(f"d{n}" for n in range(16)), tuple(f"a{n}" for n in range(16))
 REGISTERS = Registers(names=(*D, *A, "pc", "psw", "pcxi", "fcx", "lcx", "icr"), pc="pc", sp="a10", flags="psw",
                       aliases={"sp": "a10", "ra": "a11", "lr": "a11"})
-
-# --- contexts (volume 1)
-
-UPPER = (*A[10:12], *D[8:12], *A[12:16], *D[12:16])  # behind PCXI and PSW, as they lie in memory
-CDE, LINK, UL = 1 << 7, 0xFFFFF, 1 << 22  # PSW: calls are counted; PCXI and FCX: where the context lies; PCXI: it is an upper one
-KEPT = 3 << 24  # of the PSW: not restored
-
-
-def area(link: int) -> int:
-    """Address of a context save area: a link's segment, and the number of 64 bytes in it."""
-    return (link >> 16 & 15) << 28 | (link & 0xFFFF) << 6
-
-
-def outermost(psw: int) -> bool:
-    """True where calls are counted and none is under way: CDC is ones, a zero, and a counter in the bits left."""
-    ones = next((n for n in range(7) if not psw >> 6 - n & 1), 7)
-    return bool(psw & CDE) and ones < 7 and not psw & (1 << 6 - ones) - 1
-
-
-def save_upper(regs: Regs, function: int) -> None:
-    """What a call of a function does besides setting A11. It is not counted, so neither is the return."""
-    place = area(regs["fcx"])
-    words, link = [regs[name] for name in ("pcxi", "psw", *UPPER)], regs.word(place)
-    for n, word in enumerate(words):
-        regs.set_word(place + 4 * n, word)
-    regs["pcxi"], regs["fcx"] = UL | regs["fcx"] & LINK, regs["fcx"] & ~LINK | link & LINK
-    regs["psw"] &= ~CDE
-
-
-def ret(regs: Regs, insn: Insn) -> int:
-    """RET. Where it traps the body does."""
-    pcxi, psw, target = regs["pcxi"], regs["psw"], regs["a11"] & ~1
-    if not pcxi & LINK or not pcxi & UL or outermost(psw):
-        return insn.next
-    place = area(pcxi)
-    saved, saved_psw, *upper = unpack("<16I", regs.read(place, 64))
-    regs.set_word(place, regs["fcx"])
-    for name, value in zip(UPPER, upper, strict=True):
-        regs[name] = value
-    regs["fcx"], regs["pcxi"], regs["psw"] = regs["fcx"] & ~LINK | pcxi & LINK, saved, psw & KEPT | saved_psw & ~KEPT
-    return Annul(target)
 
 
 def pushing(insn: Insn, **_: int) -> Insn:
@@ -125,12 +82,6 @@ def fcall(regs: Regs, insn: Insn, s: int | None = None, **_: int) -> int:
     target, place = taken(regs, insn, s), regs["a10"] - 4 & MASK
     regs.set_word(place, regs["a11"])
     regs["a10"], regs["a11"] = place, insn.next & MASK
-    return target
-
-
-def fret(regs: Regs, insn: Insn) -> int:
-    target, link = regs["a11"] & ~1, regs.word(regs["a10"])
-    regs["a11"], regs["a10"] = link, regs["a10"] + 4 & MASK
     return target
 
 
@@ -283,17 +234,11 @@ def set_return_address(regs: Regs, target: int) -> None:
     regs["a11"] = target
 
 
-def restore(regs: Regs, sp: int, target: int) -> None:
-    """RET has put the caller's A11 back; JI through A11, from a function that was jumped to, leaves it."""
-    if regs["a11"] & ~1 == regs.pc:
-        regs["a11"] = target
-
-
 TRICORE = Arch(
     name="tricore", bits=32, order=Order.LITTLE, insn_align=2, max_insn=4, max_body=12, regs=REGISTERS,
     traps=Traps(probe={2: bytes.fromhex("00a0"), 4: bytes.fromhex("0d000001")}, end={0: bytes.fromhex("00a0")}),  # DEBUG
-    decode=decode, abi=Abi(args=D[4:8], returns=("d2", "d3"), stack_align=8, enter=save_upper),
-    linkage=Linkage(register="a11", get=lambda regs: regs["a11"], set=set_return_address, restore=restore),
+    decode=decode, abi=Abi(args=D[4:8], pointers=A[4:8], returns=("d2", "d3"), stack_align=8, enter=save_upper),
+    linkage=Linkage(register="a11", get=lambda regs: regs["a11"], set=set_return_address, restore=restore, shares_frames=True, may_pop=(4,)),  # FRET
     jump=Jump(size=4, encode=jump), elf_machines=((44, 32, "little"),),
 )  # fmt: skip
 

@@ -231,8 +231,9 @@ class Returns:
 
     def _returning(self, calls: Instances, sp: int) -> int:
         """Index of the youngest instance of the frame that returns with stack pointer `sp`."""
+        frames = {sp, *(sp - size for size in self._linkage.may_pop)}
         for i in reversed(range(len(calls))):
-            if calls[i].frame == sp:
+            if calls[i].frame in frames:
                 return i
         # The callee popped its own arguments (x86 `ret n`): the outermost frame still below sp.
         below = [i for i, ri in enumerate(calls) if ri.frame < sp]
@@ -249,7 +250,8 @@ class Returns:
         They lie below the stack pointer, or where this call's own begins: who is still there has jumped here, and then the
         trampoline is where this call returns to.
         """
-        alive = regs.sp if self._linkage.get(regs) == self._trampoline else regs.sp + 1
+        jumped = self._linkage.get(regs) == self._trampoline
+        alive = regs.sp if jumped or self._linkage.shares_frames else regs.sp + 1
         stale = [ri for ri in calls if ri.frame < alive]
         calls[:] = [ri for ri in calls if ri.frame >= alive]
         self.recycle(stale)

@@ -136,7 +136,11 @@ class Calls(Runs):
         """Set up the arguments and the stack as at function entry (before the return address is set)."""
         abi, linkage, regs = self.arch.abi, self.arch.linkage, self._regs
         assert abi is not None and linkage is not None
-        words = [self._word(a, copies) for a in args]
+        apart = (str, bytes, bytearray) if abi.pointers else ()
+        pointers = [self._word(a, copies) for a in args if isinstance(a, apart)]
+        if len(pointers) > len(abi.pointers):
+            raise Unsupported(f"{len(pointers)} pointer arguments", hint=f"only {len(abi.pointers)} go in registers: copy the others yourself")
+        words = [self._word(a, copies) for a in args if not isinstance(a, apart)]
         spilled = max(len(words) - len(abi.args), 0) * (self.arch.bits // 8)
         below = 512  # bytes beyond any red zone: 128 on x86_64, 288 on ppc64
         regs.sp = (regs.sp - below - abi.stack_args - spilled) // abi.stack_align * abi.stack_align - linkage.pushed
@@ -144,6 +148,8 @@ class Calls(Runs):
             self.write(regs.sp + linkage.pushed, bytes(abi.reserve))  # a back chain ends here
         for n, word in enumerate(words):
             abi.set_argument(regs, n, word)
+        for name, pointer in zip(abi.pointers, pointers, strict=False):
+            regs[name] = pointer
 
     def _word(self, value: int | bytes | bytearray, copies: list[tuple[int, bytearray | None, int]]) -> int:
         if isinstance(value, int):
