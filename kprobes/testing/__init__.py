@@ -5,13 +5,14 @@
 - check_arch() and check_machine() are the contracts' own tests.
 """
 
-from ._bench import Bench, Tally
+from ._bench import Bench
 from ._cases import Case, CaseFile, read_cases
 from ._check_arch import check_arch
 from ._check_decode import decode_tables, row_names
 from ._check_machine import check_machine
 from ._difference import Difference
 from ._encodings import encodings
+from ._judge import Tally
 from ._recorder import Recorder
 from ._transparency import Comparison, functions, instructions, kprobes_everywhere, kretprobes_everywhere, transparency
 

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from attrs import define, frozen
-
 from ..arch._base import Annul, Insn
 from ..core.aggregate import Probepoint
 from ..core.kprobes import Kprobes
@@ -16,39 +14,15 @@ from ..core.probe import Kprobe
 from ..errors import GuestFault, GuestTimeout, KprobeError
 from ..machine.unicorn import UnicornMachine
 from ._cases import CaseFile
-from ._difference import Difference, Ending, compare_bytes, compare_endings, compare_registers, ending, registers
+from ._difference import Difference, Ending, ending, registers
 from ._displaced import displaced
+from ._judge import Judge, Shot, Tally
 from ._scenery import BASE, SCENE, Scenery
 from ._states import Freezer, Spy, State, States
 from ._watch import Watchdog, Watcher
 
 DATA = 0x10000
 CONTEXTS = 0x400  # of it, bytes for saved contexts
-
-
-@frozen
-class _Shot:
-    """What one run left behind; None for memory that did not change."""
-
-    end: Ending
-    registers: dict[str, int]
-    data: bytes | None
-    code: bytes | None
-
-
-@define
-class Tally:
-    """How much was proved. runs: pairs of runs compared. faults: of them ending in a fault of the instruction's own.
-    moved: of them leaving for another place than the next instruction. posts: post-handlers seen. boosted, optimized: hits
-    of a probe that took one trap, or none. displaced: runs of displaced code, of itself."""
-
-    runs: int = 0
-    faults: int = 0
-    moved: int = 0
-    posts: int = 0
-    boosted: int = 0
-    optimized: int = 0
-    displaced: int = 0
 
 
 class Bench:
@@ -80,7 +54,7 @@ class Bench:
         self._watch = Watchdog(self.machine)
         self._kprobes = Kprobes(self.machine)
         self._scenery = Scenery(self.machine, self._kprobes, seed)
-        self._pad_fault = self._measure_pad()
+        self._judge = Judge(self._scenery, self._arch, self.file, self.tally, self._measure_pad(), self.data, self._contents)
         self._map_own_pages()
 
     @staticmethod
@@ -143,7 +117,7 @@ class Bench:
             for page in mapped:
                 self.machine.unmap_code(page)
 
-    def _with_probe(self, plain: list[tuple[int, State, _Shot]], insn: Insn, where: str) -> list[Difference]:
+    def _with_probe(self, plain: list[tuple[int, State, Shot]], insn: Insn, where: str) -> list[Difference]:
         out: list[Difference] = []
         watcher = Watcher()
         probe = Kprobe(addr=self.home | self._scenery.mode, pre_handler=watcher.pre)
@@ -159,12 +133,12 @@ class Bench:
                     self.tally.boosted += probe.boosted and not probe.optimized
                     after = self._shoot(state, insn, number, probed=True)
                     here = f"{where}, state {number}{', post_handler' if post else ''}"
-                    if self._aliased(before, after):
+                    if self._judge.aliased(before, after):
                         continue
-                    found = self._compare(before, after, insn, here)
+                    found = self._judge.compare(before, after, insn, here)
                     if found and insn.simulate is None and self._reads_breakpoint(probe, state, before, insn):
                         continue
-                    out += found + self._handlers(watcher, state, before, insn, post, here)
+                    out += found + self._judge.handlers(watcher, state, before, insn, post, here)
                     self.tally.runs += 1
             if insn.displace is not None and probe._point is not None:
                 for shift in (0, self._arch.insn_align):
@@ -173,7 +147,7 @@ class Bench:
             self._kprobes.unregister_kprobe(probe)
         return out
 
-    def _elsewhere(self, point: Probepoint, shift: int, plain: list[tuple[int, State, _Shot]], where: str) -> list[Difference]:
+    def _elsewhere(self, point: Probepoint, shift: int, plain: list[tuple[int, State, Shot]], where: str) -> list[Difference]:
         """Start where the displaced code stands. A branch to itself goes home, and from there on is somebody else's."""
         out: list[Difference] = []
         with displaced(point, self._kprobes.optimizer, shift) as place:
@@ -182,8 +156,8 @@ class Bench:
                     continue
                 self._scenery.vary(number)
                 after = self._run(state, place | point.insn.mode, None)
-                if not self._aliased(before, after):
-                    out += self._compare(before, after, point.insn, f"{where}, state {number}")
+                if not self._judge.aliased(before, after):
+                    out += self._judge.compare(before, after, point.insn, f"{where}, state {number}")
                     self.tally.displaced += 1
         return out
 
@@ -253,7 +227,7 @@ class Bench:
 
     # --- running it
 
-    def _shoot(self, state: State, insn: Insn, number: int, probed: bool) -> _Shot:
+    def _shoot(self, state: State, insn: Insn, number: int, probed: bool) -> Shot:
         """One run from home until the guest lands, faults, or is back at home. number: the state's, which chooses the noise."""
         self._scenery.vary(number)
         bound = None
@@ -263,7 +237,7 @@ class Bench:
             bound = 2 if insn.delay_slot and not pairs and not probed and not isinstance(state.target, Annul) else 1
         return self._run(state, self.home | self._scenery.mode, bound)
 
-    def _run(self, state: State, target: int, bound: int | None) -> _Shot:
+    def _run(self, state: State, target: int, bound: int | None) -> Shot:
         machine = self.machine
         state.thaw()
         machine.regs.go(target)
@@ -271,12 +245,12 @@ class Bench:
             end = _ending(lambda: machine.run(max_insns=bound))
         after = registers(machine.regs)
         data, code = machine.read(self.data, DATA), self._scenery.code()
-        shot = _Shot(end, after, data if data != self._contents else None, code if code != self._scenery.image else None)
+        shot = Shot(end, after, data if data != self._contents else None, code if code != self._scenery.image else None)
         if shot.data is not None or shot.code is not None:
             self._repair()
         return shot
 
-    def _reads_breakpoint(self, probe: Kprobe, state: State, plain: _Shot, insn: Insn) -> bool:
+    def _reads_breakpoint(self, probe: Kprobe, state: State, plain: Shot, insn: Insn) -> bool:
         """True where the instruction, run in its slot without any hit, does as it should, but not if it sees the breakpoint."""
         assert probe._point is not None
         slot, patches = probe._point.slot_target, [(p.addr, p.new, p.old) for p in self._kprobes._text.patches]
@@ -286,7 +260,7 @@ class Bench:
         unseeing = self._run(state, slot, None)
         for addr, new, _ in patches:
             self.machine.patch(addr, new)
-        return bool(self._compare(seeing, unseeing, insn, "")) and not self._compare(plain, unseeing, insn, "")
+        return bool(self._judge.compare(seeing, unseeing, insn, "")) and not self._judge.compare(plain, unseeing, insn, "")
 
     def _is_loop(self, state: State) -> bool:
         """True for a branch to itself."""
@@ -297,61 +271,6 @@ class Bench:
         if self.machine.read(self.data, DATA) != self._contents:
             self.machine.write(self.data, self._contents)
         self._scenery.repair()
-
-    # --- judging it
-
-    def _aliased(self, plain: _Shot, probed: _Shot) -> bool:
-        """True where the engine drops the top bits of an address, so that it finds memory where the CPU would find none."""
-        fault = probed.end.fault
-        return fault is not None and fault != plain.end.fault and fault[1] in ("read", "write") and (fault[3] or 0) >> 52 > 0
-
-    def _compare(self, plain: _Shot, probed: _Shot, insn: Insn, where: str) -> list[Difference]:
-        out = compare_endings(plain.end, probed.end, where)
-        out += compare_registers(plain.registers, probed.registers, where)
-        out += compare_bytes(self.data, plain.data or self._contents, probed.data or self._contents, where)
-        code, after = (self._scenery.without_insn(shot.code or self._scenery.image, insn.size) for shot in (plain, probed))
-        out += compare_bytes(BASE, code, after, where)
-        return out
-
-    def _handlers(self, seen: Watcher, state: State, plain: _Shot, insn: Insn, post: bool, where: str) -> list[Difference]:
-        """The handlers ran when they should, and saw what they should."""
-        landed = self._landed(plain)
-        at_home = landed is None
-        self.tally.faults += at_home
-        self.tally.moved += landed is not None and landed != insn.next
-        self.tally.posts += len(seen.posts)
-        out = []
-        if seen.pres != [self.home]:
-            out.append(Difference("pre_handler", f"should run once at {self.home:#x}", f"ran at {list(map(hex, seen.pres))}", where))
-        posts = [landed] if post and landed is not None else []
-        if seen.posts != posts and not (post and self._noticed_late(plain)):
-            out.append(Difference("post_handler", f"should run at {list(map(hex, posts))}", f"ran at {list(map(hex, seen.posts))}", where))
-        if seen.values is not None:
-            expected = {**state.before, self._arch.regs.pc: self.home}
-            out += compare_registers(self._visible(expected), self._visible(seen.values), f"{where}, in pre_handler")
-        return out
-
-    def _visible(self, values: dict[str, int]) -> dict[str, int]:
-        """Registers without the bits of a flags register that say in which mode the CPU runs: those are right once it runs."""
-        return {name: value & self.file.flags.get(name, -1) for name, value in values.items()}
-
-    def _noticed_late(self, plain: _Shot) -> bool:
-        """True where the engine noticed a failed access only some instructions later: the post_handler may have run by then."""
-        fault = plain.end.fault
-        return fault is not None and fault[1] in ("read", "write") and fault[2] != self.home
-
-    def _landed(self, shot: _Shot) -> int | None:
-        """Where the instruction left for; None where it failed."""
-        fault = shot.end.fault
-        if fault is None or fault[0] == "GuestTimeout":
-            return shot.registers[self._arch.regs.pc]
-        _, access, pc, address, number = fault
-        if access == "fetch":
-            return int(pc) if address == pc else None  # EXECUTE fetches from elsewhere
-        pad_access, pad_pc, pad_number = self._pad_fault
-        if (access, number) == (pad_access, pad_number) and pc - pad_pc != self.home:
-            return int(pc - pad_pc)
-        return None
 
     def _measure_pad(self) -> tuple[str, int, int | None]:
         """How a landing shows: access, pc relative to the trap, interrupt number."""

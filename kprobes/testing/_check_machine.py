@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..errors import GuestFault, KprobeError, NoMemory, ReentryError, Unsupported
+from ..errors import GuestFault, KprobeError, NoMemory, Unsupported
 from ..regs import Regs
-from ._listener import Listener, Scene
-
-MANY = 1000
-_DEEPEST = 64  # nested runs must be refused before this many
+from ._check_runs import RUNS
+from ._listener import Scene
 
 
 def check_machine(make: Callable[[], Any]) -> list[str]:
@@ -22,13 +20,12 @@ def check_machine(make: Callable[[], Any]) -> list[str]:
     linkage.
     """
     problems = []
-    for check in (_memory, _pages, _trap_pc, _moves, _registers_come_back, _patches, _calls, _not_ours, _exceptions, _nesting, _run_ends,
-                  _many_calls, _depth, _one_listener, _unmapped, _fetch_fault):
+    for check in (_memory, _pages, _unmapped, _trap_pc, _moves, _registers_come_back, _patches, _calls, _not_ours, _fetch_fault, *RUNS):
         machine = make()
         try:
-            problems += [f"{check.__name__[1:]}: {text}" for text in check(Scene(machine))]
+            problems += [f"{check.__name__.strip('_')}: {text}" for text in check(Scene(machine))]
         except (KprobeError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, AssertionError) as error:
-            problems.append(f"{check.__name__[1:]}: raises {type(error).__name__}: {error}")
+            problems.append(f"{check.__name__.strip('_')}: raises {type(error).__name__}: {error}")
         finally:
             getattr(machine, "close", lambda: None)()
     return problems
@@ -50,7 +47,7 @@ def _memory(s: Scene) -> Iterator[str]:
 
 
 def _unmapped(s: Scene) -> Iterator[str]:
-    nowhere = _nowhere(s)
+    nowhere = s.nowhere()
     accesses: dict[str, Callable[[], Any]] = {"read": lambda: s.machine.read(nowhere, 4), "write": lambda: s.machine.write(nowhere, b"1234")}
     for name, act in accesses.items():
         try:
@@ -61,13 +58,6 @@ def _unmapped(s: Scene) -> Iterator[str]:
                 yield f"{name} of unmapped memory: address {error.address}, access {error.access}"
     if s.machine.executable(nowhere):
         yield "unmapped memory is executable"
-
-
-def _nowhere(s: Scene) -> int:
-    """An unmapped page: one that was mapped a moment ago."""
-    page = int(s.machine.map_code(s.page))
-    s.machine.unmap_code(page)
-    return page
 
 
 def _pages(s: Scene) -> Iterator[str]:
@@ -211,143 +201,8 @@ def _not_ours(s: Scene) -> Iterator[str]:
     s.run(s.a)  # and the machine goes on working
 
 
-# --- exceptions and nesting
-
-
-class _MarkError(Exception):
-    """What a handler raises here."""
-
-
-def _exceptions(s: Scene) -> Iterator[str]:
-    error = _MarkError("mine")
-
-    def raise_it(regs: Regs) -> None:
-        regs.go(s.c | s.mode)
-        raise error
-
-    s.listener.at = {s.a: raise_it, s.b: s.home, s.c: s.home}
-    for _ in range(2):
-        try:
-            s.run(s.a)
-            yield "an exception in a report gets lost"
-        except _MarkError as seen:
-            names = []
-            trace = seen.__traceback__
-            while trace is not None:
-                names.append(trace.tb_frame.f_code.co_name)
-                trace = trace.tb_next
-            if seen is not error or "raise_it" not in names:
-                yield f"an exception arrives without its own traceback: {names}"
-        s.listener.traps.clear()
-        s.run(s.b)
-        if s.listener.traps != [s.b]:
-            yield f"after an exception a run visits {list(map(hex, s.listener.traps))}"
-
-
-def _nesting(s: Scene) -> Iterator[str]:
-    """Guest code from within a report: the outer run goes on, with its own registers."""
-    pcs: list[int] = []
-
-    def nested(regs: Regs) -> None:
-        s.run(s.b)
-        pcs.append(regs.pc)
-        s.home(regs)
-
-    s.listener.at = {s.a: nested, s.b: s.home}
-    s.run(s.a)
-    if s.listener.traps != [s.a, s.b] or pcs != [s.a]:
-        yield f"a nested run: traps {list(map(hex, s.listener.traps))}, pc afterwards {list(map(hex, pcs))}"
-    s.listener.at[s.b] = lambda regs: (_ for _ in ()).throw(_MarkError("inner"))
-    caught: list[bool] = []
-
-    def survive(regs: Regs) -> None:
-        try:
-            s.run(s.b)
-        except _MarkError:
-            caught.append(True)
-        regs.go(s.c | s.mode)
-
-    s.listener.at |= {s.a: survive, s.c: s.home}
-    s.listener.traps.clear()
-    s.run(s.a)
-    if not caught or s.listener.traps != [s.a, s.b, s.c]:
-        yield f"an exception in a nested run, caught outside: {list(map(hex, s.listener.traps))}"
-
-
-def _run_ends(s: Scene) -> Iterator[str]:
-    """Start and end of the outermost run are reported, and of no other, whatever it ends by."""
-
-    def fail(regs: Regs) -> None:
-        s.run(s.b)
-        raise _MarkError("outer")
-
-    s.listener.at = {s.a: fail, s.b: s.home}
-    try:
-        s.run(s.a)
-    except _MarkError:
-        pass
-    s.run(s.b)
-    if s.listener.runs != ["starting", "ended"] * 2:
-        yield f"two runs, one with another inside: {s.listener.runs}"
-
-
-def _many_calls(s: Scene) -> Iterator[str]:
-    """A thousand nested runs from one report, none inside the other."""
-
-    def often(regs: Regs) -> None:
-        for _ in range(MANY):
-            s.run(s.b)
-        s.home(regs)
-
-    s.listener.at = {s.a: often, s.b: s.home}
-    s.run(s.a)
-    if len(s.listener.traps) != MANY + 1:
-        yield f"{MANY} nested runs make {len(s.listener.traps) - 1} traps"
-
-
-def _depth(s: Scene) -> Iterator[str]:
-    """Endless nesting is refused, and the machine survives it."""
-    depth = 0
-
-    def deeper(regs: Regs) -> None:
-        nonlocal depth
-        depth += 1
-        if depth < _DEEPEST:
-            s.run(s.a)
-        s.home(regs)
-
-    s.listener.at = {s.a: deeper, s.b: s.home}
-    try:
-        s.run(s.a)
-        yield f"{_DEEPEST} runs nest: engines die of that"
-    except ReentryError:
-        pass
-    s.listener.traps.clear()
-    s.run(s.b)
-    if s.listener.traps != [s.b]:
-        yield "after nesting too deep a run does not work"
-
-
-def _one_listener(s: Scene) -> Iterator[str]:
-    try:
-        s.machine.report_to(Listener())
-        yield "two listeners are accepted"
-    except KprobeError:
-        pass
-    s.machine.report_to(None)
-    try:
-        s.run(s.a)
-        yield "a trap without a listener is swallowed"
-    except GuestFault:
-        pass
-
-
-# --- faults
-
-
 def _fetch_fault(s: Scene) -> Iterator[str]:
-    """The last one: some engines do not survive a failed instruction fetch."""
-    nowhere = _nowhere(s)
+    nowhere = s.nowhere()
     s.listener.at = {s.a: s.go(nowhere)}
     try:
         s.run(s.a)

@@ -83,6 +83,12 @@ class Scene:
         """An action that returns to the caller."""
         regs.go(self.arch.linkage.get(regs))
 
+    def nowhere(self) -> int:
+        """An unmapped page: one that was mapped a moment ago."""
+        page = int(self.machine.map_code(self.page))
+        self.machine.unmap_code(page)
+        return page
+
     def run(self, addr: int) -> None:
         """Guest code at an address, until it returns."""
         self.machine.invoke(addr | self.mode)

@@ -1,0 +1,143 @@
+"""The part of check_machine() about runs: what is raised in them, runs in runs, and who is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..errors import GuestFault, KprobeError, ReentryError
+from ..regs import Regs
+from ._listener import Listener, Scene
+
+_MANY = 1000
+_DEEPEST = 64  # nested runs must be refused before this many
+
+
+class _MarkError(Exception):
+    """What a handler raises here."""
+
+
+def exceptions(s: Scene) -> Iterator[str]:
+    error = _MarkError("mine")
+
+    def raise_it(regs: Regs) -> None:
+        regs.go(s.c | s.mode)
+        raise error
+
+    s.listener.at = {s.a: raise_it, s.b: s.home, s.c: s.home}
+    for _ in range(2):
+        try:
+            s.run(s.a)
+            yield "an exception in a report gets lost"
+        except _MarkError as seen:
+            names = []
+            trace = seen.__traceback__
+            while trace is not None:
+                names.append(trace.tb_frame.f_code.co_name)
+                trace = trace.tb_next
+            if seen is not error or "raise_it" not in names:
+                yield f"an exception arrives without its own traceback: {names}"
+        s.listener.traps.clear()
+        s.run(s.b)
+        if s.listener.traps != [s.b]:
+            yield f"after an exception a run visits {list(map(hex, s.listener.traps))}"
+
+
+def nesting(s: Scene) -> Iterator[str]:
+    """Guest code from within a report: the outer run goes on, with its own registers."""
+    pcs: list[int] = []
+
+    def nested(regs: Regs) -> None:
+        s.run(s.b)
+        pcs.append(regs.pc)
+        s.home(regs)
+
+    s.listener.at = {s.a: nested, s.b: s.home}
+    s.run(s.a)
+    if s.listener.traps != [s.a, s.b] or pcs != [s.a]:
+        yield f"a nested run: traps {list(map(hex, s.listener.traps))}, pc afterwards {list(map(hex, pcs))}"
+    s.listener.at[s.b] = lambda regs: (_ for _ in ()).throw(_MarkError("inner"))
+    caught: list[bool] = []
+
+    def survive(regs: Regs) -> None:
+        try:
+            s.run(s.b)
+        except _MarkError:
+            caught.append(True)
+        regs.go(s.c | s.mode)
+
+    s.listener.at |= {s.a: survive, s.c: s.home}
+    s.listener.traps.clear()
+    s.run(s.a)
+    if not caught or s.listener.traps != [s.a, s.b, s.c]:
+        yield f"an exception in a nested run, caught outside: {list(map(hex, s.listener.traps))}"
+
+
+def run_ends(s: Scene) -> Iterator[str]:
+    """Start and end of the outermost run are reported, and of no other, whatever it ends by."""
+
+    def fail(regs: Regs) -> None:
+        s.run(s.b)
+        raise _MarkError("outer")
+
+    s.listener.at = {s.a: fail, s.b: s.home}
+    try:
+        s.run(s.a)
+    except _MarkError:
+        pass
+    s.run(s.b)
+    if s.listener.runs != ["starting", "ended"] * 2:
+        yield f"two runs, one with another inside: {s.listener.runs}"
+
+
+def many_calls(s: Scene) -> Iterator[str]:
+    """A thousand nested runs from one report, none inside the other."""
+
+    def often(regs: Regs) -> None:
+        for _ in range(_MANY):
+            s.run(s.b)
+        s.home(regs)
+
+    s.listener.at = {s.a: often, s.b: s.home}
+    s.run(s.a)
+    if len(s.listener.traps) != _MANY + 1:
+        yield f"{_MANY} nested runs make {len(s.listener.traps) - 1} traps"
+
+
+def depth(s: Scene) -> Iterator[str]:
+    """Endless nesting is refused, and the machine survives it."""
+    deep = 0
+
+    def deeper(regs: Regs) -> None:
+        nonlocal deep
+        deep += 1
+        if deep < _DEEPEST:
+            s.run(s.a)
+        s.home(regs)
+
+    s.listener.at = {s.a: deeper, s.b: s.home}
+    try:
+        s.run(s.a)
+        yield f"{_DEEPEST} runs nest: engines die of that"
+    except ReentryError:
+        pass
+    s.listener.traps.clear()
+    s.run(s.b)
+    if s.listener.traps != [s.b]:
+        yield "after nesting too deep a run does not work"
+
+
+def one_listener(s: Scene) -> Iterator[str]:
+    try:
+        s.machine.report_to(Listener())
+        yield "two listeners are accepted"
+    except KprobeError:
+        pass
+    s.machine.report_to(None)
+    try:
+        s.run(s.a)
+        yield "a trap without a listener is swallowed"
+    except GuestFault:
+        pass
+
+
+RUNS = (exceptions, nesting, run_ends, many_calls, depth, one_listener)
