@@ -100,9 +100,11 @@ class SlotCache:
 
     def close(self) -> None:
         """Give every area back to the machine. Slots still taken are lost: the caller has reverted all patches."""
+        for _, finish in self._garbage:
+            finish()
+        self._garbage.clear()
         for start in list(self._areas):
             self._drop(start)
-        self._garbage.clear()
 
     def __contains__(self, addr: int) -> bool:
         return addr & -self._source.size in self._areas

@@ -13,6 +13,7 @@ from arches import PROGRAMS
 
 from kprobes import DIVERTED, GuestFault, GuestTimeout, Jprobe, Kprobe, Kprobes, Kretprobe, UnicornMachine, Unsupported
 from kprobes.conformance import Conformance
+from kprobes.machine._stops import MOST
 from kprobes.testing import Comparison, Recorder, functions, instructions, kprobes_everywhere, kretprobes_everywhere
 
 BASE, MASK = 0x80000000, 0xFFFFFFFF
@@ -352,3 +353,21 @@ def test_pointers_have_registers_of_their_own(kprobes: Kprobes) -> None:
     assert seen[0][:2] == (7, 8)
     with pytest.raises(Unsupported, match="pointer arguments"):
         guest.call("length", b"1", b"2", b"3", b"4", b"5")
+
+
+def test_many_breakpoints_need_few_hooks() -> None:
+    """The engine walks a list of hooks at every hit: those of neighbours become one when there are many."""
+    functions = 300
+    code = bytes.fromhex("821200900000").ljust(256, b"\0") * functions  # mov d2, 1; ret
+    places = {f"f{n}": (BASE + 256 * n, 4) for n in range(functions)}
+    with UnicornMachine.from_code(code, arch="tricore", base=BASE, symbols=places) as guest:
+        with Kprobes(guest) as k:
+            probes = [Kprobe(symbol_name=name, optimize=False, pre_handler=lambda p, regs: None) for name in places]
+            k.register_kprobes(probes)
+            assert 1 < len(guest._stops._hooks) <= MOST
+            assert [guest.call(name) for name in places] == [1] * functions
+            assert [p.nhit for p in probes] == [1] * functions
+            k.unregister_kprobes(probes[1:])
+            assert [guest.call(name) for name in places] == [1] * functions
+            assert [p.nhit for p in probes] == [2] + [1] * (functions - 1)
+        assert not guest._stops._hooks
