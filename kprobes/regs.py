@@ -52,6 +52,7 @@ class Regs:
         "_read",
         "_read_sp",
         "_result",
+        "_slots",
         "_store",
         "_store_word",
         "_strip",
@@ -93,6 +94,8 @@ class Regs:
             self._read[alias] = self._read[name]
             self._write[alias] = self._write[name]
         self._args = [self._read[name] for name in arch.abi.args] if arch.abi else []
+        #: bytes from the stack pointer register to where argument 0 would be if all were on the stack
+        self._slots: int | None = arch.abi.stack_args - len(self._args) * self._word + self._bias if arch.abi else None
         self._result: Callable[[], int] = self._read[arch.abi.returns[0]] if arch.abi else self._abi
 
     # --- single registers
@@ -174,7 +177,9 @@ class Regs:
         args = self._args
         if 0 <= n < len(args):
             return args[n]()
-        return int(self._abi().argument(self, n))
+        if n < 0 or self._slots is None or self._load_word is None:
+            return int(self._abi().argument(self, n))
+        return self._load_word(self._read_sp() + self._slots + n * self._word & self._mask)
 
     def set_arg(self, n: int, value: int) -> None:
         """Replace the n-th (from 0) integer argument, valid at function entry."""

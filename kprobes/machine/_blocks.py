@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import struct
 import sys
 from collections.abc import Callable
 from typing import Literal
@@ -75,23 +76,38 @@ class Blocks:
     def words(self, width: int, order: Literal["little", "big"], read: Read, write: Write) -> tuple[Callable[[int], int], Callable[[int, int], None]]:
         """(load, store) of one word of `width` bytes: what handlers read most, and return probes write most, is the stack.
 
-        Aligned words of the block used last take no call; `read` and `write` do the rest.
+        Aligned words of the block used last take no call where the host has the guest's byte order; `read` and `write` do the rest.
         """
-        low, shift, swapped = width - 1, width.bit_length() - 1, order != sys.byteorder
+        low, shift = width - 1, width.bit_length() - 1
+        word = struct.Struct((">" if order == "big" else "<") + ("Q" if width == 8 else "I"))
+        unpack, pack = word.unpack_from, word.pack_into
 
         def load(addr: int) -> int:
             block = self.last
             at = addr - block.start
-            if at & low or not 0 <= at < block.size or swapped:
+            if at & low or not 0 <= at < block.size:
                 return int.from_bytes(read(addr, width), order)
             return block.words[at >> shift]
 
         def store(addr: int, value: int) -> None:
             block = self.last
             at = addr - block.start
-            if at & low or not 0 <= at < block.room or swapped:
+            if at & low or not 0 <= at < block.room:
                 write(addr, value.to_bytes(width, order))
             else:
                 block.words[at >> shift] = value
 
-        return load, store
+        def load_swapped(addr: int) -> int:
+            block = self.last
+            at = addr - block.start
+            return unpack(block.view, at)[0] if 0 <= at <= block.size - width else int.from_bytes(read(addr, width), order)
+
+        def store_swapped(addr: int, value: int) -> None:
+            block = self.last
+            at = addr - block.start
+            if 0 <= at <= block.room - width:
+                pack(block.view, at, value)
+            else:
+                write(addr, value.to_bytes(width, order))
+
+        return (load, store) if order == sys.byteorder else (load_swapped, store_swapped)
