@@ -15,7 +15,6 @@ MASK = 0xFFFFFFFF
 D, A = tuple(f"d{n}" for n in range(16)), tuple(f"a{n}" for n in range(16))
 UPPER = (*A[10:12], *D[8:12], *A[12:16], *D[12:16])  # behind PCXI and PSW, as they lie in memory
 CDE, LINK, UL = 1 << 7, 0xFFFFF, 1 << 22  # PSW: calls are counted; PCXI and FCX: where the context lies; PCXI: it is an upper one
-KEPT = 3 << 24  # of the PSW: not restored
 
 
 def area(link: int) -> int:
@@ -41,15 +40,15 @@ def save_upper(regs: Regs, function: int) -> None:
 
 def ret(regs: Regs, insn: Insn) -> int:
     """RET. Where it traps the body does."""
-    pcxi, psw, target = regs["pcxi"], regs["psw"], regs["a11"] & ~1
-    if not pcxi & LINK or not pcxi & UL or outermost(psw):
+    pcxi, target = regs["pcxi"], regs["a11"] & ~1
+    if not pcxi & LINK or not pcxi & UL or outermost(regs["psw"]):
         return insn.next
     place = area(pcxi)
-    saved, saved_psw, *upper = unpack("<16I", regs.read(place, 64))
+    saved, psw, *upper = unpack("<16I", regs.read(place, 64))
     regs.set_word(place, regs["fcx"])
     for name, value in zip(UPPER, upper, strict=True):
         regs[name] = value
-    regs["fcx"], regs["pcxi"], regs["psw"] = regs["fcx"] & ~LINK | pcxi & LINK, saved, psw & KEPT | saved_psw & ~KEPT
+    regs["fcx"], regs["pcxi"], regs["psw"] = regs["fcx"] & ~LINK | pcxi & LINK, saved, psw
     return Annul(target)
 
 

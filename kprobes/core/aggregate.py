@@ -167,7 +167,6 @@ class Probepoint:
         assert self._patch is not None
         self._patch = self._rooms.text.replace(self._patch, detour.jump)
         self._rooms.machine.release(self.address)
-        self._rooms.machine.release(self.address)
         if detour.buffer is not None:  # the slot would jump back into the middle of the jump
             self.slot_target = detour.buffer | self.insn.mode
             self.native = True
@@ -177,7 +176,6 @@ class Probepoint:
         self.state = after(self.state, Change.RESTORE)
         assert self._patch is not None
         self._patch = self._rooms.text.replace(self._patch, self._rooms.arch.patch_bytes(self.insn))
-        self._rooms.machine.stop_at(self.address)
         self._rooms.machine.stop_at(self.address)
         self.native = self.boosted
         if self.slot is not None:
@@ -216,7 +214,6 @@ class Probepoint:
         tail = boost or self._rooms.arch.end_bytes(self.insn.mode)
         if self._rooms.machine.read(self.slot_end, len(tail)) != tail:
             self._rooms.machine.patch(self.slot_end, tail)
-        (self._rooms.machine.release if boost else self._rooms.machine.stop_at)(self.slot_end)
         (self._rooms.machine.release if boost else self._rooms.machine.stop_at)(self.slot_end)
         self.boosted = boost is not None
         self.native = self.boosted or (self.detour is not None and self.detour.buffer is not None)
