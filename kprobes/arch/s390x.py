@@ -3,7 +3,7 @@
 Formats and names are those of z/Architecture Principles of Operation (SA22-7832), chapters 5 (program execution), 7 (general
 instructions) and 10 (control instructions). An encoding without a row is straight line: it runs out of line as it is, and where
 it is undefined it raises its exception there. Relative operands keep their place by a new displacement; branches are simulated,
-in every addressing mode.
+in every addressing mode, or displaced.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from attrs import evolve
 
 from ..errors import GuestFault
 from ..regs import Regs
-from ._base import COMPUTED, Abi, Annul, Arch, Insn, Jump, Linkage, Order, Registers, Traps, displacement, signed
-from ._decode import DecodeTable, Row
+from . import _s390x_displace as away
+from ._base import COMPUTED, Abi, Annul, Arch, Insn, Jump, Linkage, Order, Registers, Traps, signed
+from ._decode import DecodeTable, Row, as_it_is
+from ._s390x_displace import jump
 
 MASK = (1 << 64) - 1
 R = tuple(f"r{n}" for n in range(16))
@@ -220,55 +222,55 @@ def refused(size: int) -> tuple[Row, ...]:
 def compare_rows() -> tuple[Row, ...]:
     """COMPARE AND BRANCH, COMPARE IMMEDIATE AND BRANCH, LOGICAL or not, RELATIVE or not."""
     kinds = (("CG", 64, True), ("CLG", 64, False), ("C", 32, True), ("CL", 32, False))
-    formats = ((f"rrrr tttt {RI16} mmmm ----", "RJ", near, (0x64, 0x65, 0x76, 0x77)),
-               (f"rrrr mmmm {RI16} jjjjjjjj", "IJ", near, (0x7C, 0x7D, 0x7E, 0x7F)),
-               (f"rrrr tttt {S12} mmmm ----", "RB", computed, (0xE4, 0xE5, 0xF6, 0xF7)),
-               (f"rrrr mmmm {S12} jjjjjjjj", "IB", computed, (0xFC, 0xFD, 0xFE, 0xFF)))
-    return tuple(Row(f"11101100 {fields} {opcode:08b}", name + suffix, partial(compare, bits, arithmetic), extra=extra)
-                 for fields, suffix, extra, opcodes in formats for (name, bits, arithmetic), opcode in zip(kinds, opcodes, strict=True))
+    formats = ((f"rrrr tttt {RI16} mmmm ----", "RJ", near, away.near, (0x64, 0x65, 0x76, 0x77)),
+               (f"rrrr mmmm {RI16} jjjjjjjj", "IJ", near, away.near, (0x7C, 0x7D, 0x7E, 0x7F)),
+               (f"rrrr tttt {S12} mmmm ----", "RB", computed, as_it_is, (0xE4, 0xE5, 0xF6, 0xF7)),
+               (f"rrrr mmmm {S12} jjjjjjjj", "IB", computed, as_it_is, (0xFC, 0xFD, 0xFE, 0xFF)))
+    return tuple(Row(f"11101100 {fields} {opcode:08b}", name + suffix, partial(compare, bits, arithmetic), displace=elsewhere, extra=extra)
+                 for fields, suffix, extra, elsewhere, opcodes in formats for (name, bits, arithmetic), opcode in zip(kinds, opcodes, strict=True))
 
 
 SHORT = (
-    Row("00000101 rrrr ssss", "BALR", partial(and_save, link)),
-    Row("00000110 rrrr ssss", "BCTR", partial(on_count, 32), extra=computed),
-    Row("00000111 mmmm ssss", "BCR", on_condition, extra=computed),
-    Row("00001101 rrrr ssss", "BASR", partial(and_save, save)),
+    Row("00000101 rrrr ssss", "BALR", partial(and_save, link), links=True),
+    Row("00000110 rrrr ssss", "BCTR", partial(on_count, 32), displace=as_it_is, extra=computed),
+    Row("00000111 mmmm ssss", "BCR", on_condition, displace=as_it_is, extra=computed),
+    Row("00001101 rrrr ssss", "BASR", partial(and_save, save), displace=away.basr, links=True),
     *refused(2),
 )
 MIDDLE = (
     Row(f"01000100 rrrr xxxx {S12}", "EX", execute, body="self", extra=executing),
-    Row(f"01000101 rrrr xxxx {S12}", "BAL", partial(and_save, link)),
-    Row(f"01000110 rrrr xxxx {S12}", "BCT", partial(on_count, 32), extra=computed),
-    Row(f"01000111 mmmm xxxx {S12}", "BC", on_condition, extra=computed),
-    Row(f"01001101 rrrr xxxx {S12}", "BAS", partial(and_save, save)),
-    Row(f"10000100 rrrr tttt {RI16}", "BRXH", partial(on_index, 32, True), extra=near),
-    Row(f"10000101 rrrr tttt {RI16}", "BRXLE", partial(on_index, 32, False), extra=near),
-    Row(f"10000110 rrrr tttt {S12}", "BXH", partial(on_index, 32, True), extra=computed),
-    Row(f"10000111 rrrr tttt {S12}", "BXLE", partial(on_index, 32, False), extra=computed),
-    Row(f"10100111 mmmm 0100 {RI16}", "BRC", on_condition, extra=near),
-    Row(f"10100111 rrrr 0101 {RI16}", "BRAS", partial(and_save, save), extra=near),
-    Row(f"10100111 rrrr 0110 {RI16}", "BRCT", partial(on_count, 32), extra=near),
-    Row(f"10100111 rrrr 0111 {RI16}", "BRCTG", partial(on_count, 64), extra=near),
-    Row("10111001 01000110 -------- rrrr ssss", "BCTGR", partial(on_count, 64), extra=computed),
+    Row(f"01000101 rrrr xxxx {S12}", "BAL", partial(and_save, link), links=True),
+    Row(f"01000110 rrrr xxxx {S12}", "BCT", partial(on_count, 32), displace=as_it_is, extra=computed),
+    Row(f"01000111 mmmm xxxx {S12}", "BC", on_condition, displace=as_it_is, extra=computed),
+    Row(f"01001101 rrrr xxxx {S12}", "BAS", partial(and_save, save), displace=away.bas, links=True),
+    Row(f"10000100 rrrr tttt {RI16}", "BRXH", partial(on_index, 32, True), displace=away.near, extra=near),
+    Row(f"10000101 rrrr tttt {RI16}", "BRXLE", partial(on_index, 32, False), displace=away.near, extra=near),
+    Row(f"10000110 rrrr tttt {S12}", "BXH", partial(on_index, 32, True), displace=as_it_is, extra=computed),
+    Row(f"10000111 rrrr tttt {S12}", "BXLE", partial(on_index, 32, False), displace=as_it_is, extra=computed),
+    Row(f"10100111 mmmm 0100 {RI16}", "BRC", on_condition, displace=away.far, extra=near),
+    Row(f"10100111 rrrr 0101 {RI16}", "BRAS", partial(and_save, save), displace=away.bras, links=True, extra=near),
+    Row(f"10100111 rrrr 0110 {RI16}", "BRCT", partial(on_count, 32), displace=away.near, extra=near),
+    Row(f"10100111 rrrr 0111 {RI16}", "BRCTG", partial(on_count, 64), displace=away.near, extra=near),
+    Row("10111001 01000110 -------- rrrr ssss", "BCTGR", partial(on_count, 64), displace=as_it_is, extra=computed),
     *refused(4),
 )
 LONG = (
     *(Row(f"{first:08b} ---- {last:04b} {RI32}", name, extra=extra) for extra, rows in ((operand, RELATIVE), (pointer, POINTERS))
       for first, names in rows.items() for last, name in names.items()),
-    Row(f"11000000 mmmm 0100 {RI32}", "BRCL", on_condition, extra=far),
-    Row(f"11000000 rrrr 0101 {RI32}", "BRASL", partial(and_save, save), extra=far),
+    Row(f"11000000 mmmm 0100 {RI32}", "BRCL", on_condition, displace=away.far, extra=far),
+    Row(f"11000000 rrrr 0101 {RI32}", "BRASL", partial(and_save, save), displace=away.bras, links=True, extra=far),
     Row(f"11000110 rrrr 0000 {RI32}", "EXRL", execute, body="self", extra=executing),
-    Row(f"11001100 rrrr 0110 {RI32}", "BRCTH", on_count_high, extra=far),
-    Row("11000101 ---------------- ------------------------", "BPRP", hint),
-    Row("11000111 -------- ---------------- ----------------", "BPP", hint),
-    Row(f"11100011 rrrr xxxx {S20} 01000110", "BCTG", partial(stretched, partial(on_count, 64)), extra=computed),
-    Row(f"11100011 mmmm xxxx {S20} 01000111", "BIC", partial(stretched, indirect_on_condition), extra=computed),
-    Row(f"11101011 rrrr tttt {S20} 01000100", "BXHG", partial(stretched, partial(on_index, 64, True)), extra=computed),
-    Row(f"11101011 rrrr tttt {S20} 01000101", "BXLEG", partial(stretched, partial(on_index, 64, False)), extra=computed),
+    Row(f"11001100 rrrr 0110 {RI32}", "BRCTH", on_count_high, displace=away.far, extra=far),
+    Row("11000101 ---------------- ------------------------", "BPRP", hint, displace=lambda insn, to: b""),
+    Row("11000111 -------- ---------------- ----------------", "BPP", hint, displace=lambda insn, to: b""),
+    Row(f"11100011 rrrr xxxx {S20} 01000110", "BCTG", partial(stretched, partial(on_count, 64)), displace=as_it_is, extra=computed),
+    Row(f"11100011 mmmm xxxx {S20} 01000111", "BIC", partial(stretched, indirect_on_condition), displace=as_it_is, extra=computed),
+    Row(f"11101011 rrrr tttt {S20} 01000100", "BXHG", partial(stretched, partial(on_index, 64, True)), displace=as_it_is, extra=computed),
+    Row(f"11101011 rrrr tttt {S20} 01000101", "BXLEG", partial(stretched, partial(on_index, 64, False)), displace=as_it_is, extra=computed),
     Row("11101011 -------- ---------------- -------- 00101111", "LCTLG", reject=CONTROL),
     Row("11101011 -------- ---------------- -------- 01110001", "LPSWEY", reject=PSW),
-    Row(f"11101100 rrrr tttt {RI16} -------- 01000100", "BRXHG", partial(on_index, 64, True), extra=near),
-    Row(f"11101100 rrrr tttt {RI16} -------- 01000101", "BRXLEG", partial(on_index, 64, False), extra=near),
+    Row(f"11101100 rrrr tttt {RI16} -------- 01000100", "BRXHG", partial(on_index, 64, True), displace=away.near, extra=near),
+    Row(f"11101100 rrrr tttt {RI16} -------- 01000101", "BRXLEG", partial(on_index, 64, False), displace=away.near, extra=near),
     *compare_rows(),
     *refused(6),
 )
@@ -291,12 +293,7 @@ def relocate(insn: Insn, to: int) -> bytes:
     """The body at `to`, with a relative operand where it was. OutOfReach beyond 4 GiB."""
     if insn.operand is None:
         return insn.body
-    return insn.body[:2] + displacement(to, insn.operand, 32, 2, MASK).to_bytes(4, "big")
-
-
-def jump(frm: int, to: int) -> bytes:
-    """BRCL 15: 4 GiB either way."""
-    return b"\xc0\xf4" + displacement(frm, to, 32, 2, MASK).to_bytes(4, "big")
+    return away.relative(insn.body[:2], to, insn.operand)
 
 
 def set_return_address(regs: Regs, target: int) -> None:
@@ -309,7 +306,7 @@ S390X = Arch(
     decode=decode, abi=Abi(args=R[2:7], returns=("r2",), stack_args=160, stack_align=8, reserve=160),
     linkage=Linkage(register="r14", get=lambda regs: regs["r14"], set=set_return_address,
                     restore=lambda regs, sp, target: set_return_address(regs, target), back=bytes.fromhex("07fe")),  # BCR 15,r14
-    relocate=relocate, executed=executed, jump=Jump(size=6, encode=jump), elf_machines=((22, 64, "big"),),
+    relocate=relocate, executed=executed, jump=Jump(size=6, encode=jump), max_displaced=30, elf_machines=((22, 64, "big"),),
 )  # fmt: skip
 
 ARCHES = (S390X,)
