@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from unicorn import unicorn_const as const
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .unicorn import UnicornMachine
 
 SINGLE_STEP = 2  # instructions: one, or a branch and its delay slot
+_WITHOUT = nullcontext()
 
 
 class Bounds:
@@ -31,9 +32,12 @@ class Bounds:
         self._left: list[int] = []  # instructions, of every run that counts them
         self._hook: int | None = None
 
-    @contextmanager
-    def within(self, timeout: float | None, max_insns: int | None) -> Iterator[None]:
+    def within(self, timeout: float | None, max_insns: int | None) -> AbstractContextManager[None]:
         """A run with these bounds, seconds and instructions. Unsupported where the engine cannot count."""
+        return _WITHOUT if timeout is None and max_insns is None else self._within(timeout, max_insns)
+
+    @contextmanager
+    def _within(self, timeout: float | None, max_insns: int | None) -> Iterator[None]:
         m = self._machine
         if max_insns is not None and max_insns > SINGLE_STEP and not m._guest.counts_insns:
             raise Unsupported(f"this engine cannot count {m.arch.name} instructions beyond a jump", hint="bound the run by a timeout")
