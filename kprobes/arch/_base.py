@@ -11,6 +11,7 @@ import difflib
 import enum
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from typing import Any
 
 from attrs import field, frozen
 
@@ -147,12 +148,12 @@ class Abi:
 
 @frozen(kw_only=True)
 class Linkage:
-    """Where a call leaves the return address."""
+    """Where a call leaves the return address: in_register(), on_stack(), or something else."""
 
     get: Callable[[Regs], int]  #: at function entry: the target this function returns to
     set: Callable[[Regs, int], None]  #: at function entry: make it return to this target instead
-    #: (regs, sp at entry, target): at the return trampoline, put the true target wherever the ISA still shows it
-    restore: Callable[[Regs, int, int], None]
+    #: (regs, sp at entry, target): at the return trampoline, put the true target wherever the ISA still shows the trampoline
+    restore: Callable[[Regs, int, int], None] | None = None
     mode: int = 0  #: mode bits of the trampoline's address
     #: code that goes to where restore() has put the target, and changes nothing but pc: it makes the trampoline a call area's,
     #: serviced in place; b"": the trampoline is a trap
@@ -161,6 +162,16 @@ class Linkage:
     shares_frames: bool = False  #: a call needs no stack: sp may be the caller's all along
     pushed: int = 0  #: bytes of return address that the return instruction pops (0: a link register)
     may_pop: tuple[int, ...] = ()  #: bytes that some return instructions pop besides
+
+    @classmethod
+    def in_register(cls, name: str, **rest: Any) -> Linkage:
+        """A link register. At the trampoline the core puts it right where it still shows that: a function may return by another."""
+        return cls(get=lambda regs: regs[name], set=lambda regs, target: regs.__setitem__(name, target), register=name, **rest)
+
+    @classmethod
+    def on_stack(cls, size: int, **rest: Any) -> Linkage:
+        """Pushed: a word of `size` bytes, which still stands below the stack pointer at the trampoline."""
+        return cls(get=lambda regs: regs.stack(0), set=lambda regs, target: regs.set_word(regs.sp, target), pushed=size, **rest)
 
 
 @frozen(kw_only=True)
@@ -271,12 +282,6 @@ class Arch:
     def end_bytes(self, mode: int) -> bytes:
         """The trap that ends a slot of this mode."""
         return self.traps.end[mode]
-
-    def slot_size(self) -> int:
-        """Bytes of one slot: body, then trap or jump."""
-        tail = max([*map(len, self.traps.end.values()), self.jump.size if self.jump else 0])
-        need = (self.max_body or self.max_insn) + tail
-        return -(-need // 8) * 8
 
 
 def displacement(frm: int, to: int, bits: int, scale: int, mask: int) -> int:

@@ -218,14 +218,6 @@ def decoder(table: DecodeTable, order: Order) -> Callable[[bytes, int], Insn]:
     return decode
 
 
-def link(regs: Regs) -> int:
-    return regs["ra"]
-
-
-def set_link(regs: Regs, target: int) -> None:
-    regs["ra"] = target
-
-
 def enter(regs: Regs, function: int) -> None:
     """Position-independent functions compute gp from their own address, which they expect in t9."""
     regs["t9"] = function
@@ -240,8 +232,7 @@ def mips(name: str, bits: int, order: Order, rows: tuple[Row, ...], jump: Jump, 
          conditioned: Callable[[Insn, bytes], bool] | None = None, for_file: Callable[[int, str], Arch] | None = None) -> Arch:
     """One word size, byte order and generation. rows: beside the common ones; back: the instructions of a return."""
     table = DecodeTable((*common_rows(Targets((1 << bits) - 1)), *rows))
-    linkage = Linkage(register="ra", get=link, set=set_link, restore=lambda regs, sp, target: set_link(regs, target),
-                      back=b"".join(word(w, order) for w in back))
+    linkage = Linkage.in_register("ra", back=b"".join(word(w, order) for w in back))
     return Arch(
         name=name, bits=bits, order=order, insn_align=4, max_insn=4, regs=registers(bits),
         traps=Traps(probe={4: word(0x000080CD, order)}, end={0: word(0x0000810D, order)}),  # BREAK 515, BREAK 516

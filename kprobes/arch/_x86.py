@@ -257,10 +257,8 @@ def jump(bits: int) -> Jump:
 
 
 def linkage(pushed: int) -> Linkage:
-    """CALL pushes the return address; after RET it still stands below the stack pointer: LEA moves that there without touching flags."""
-    return Linkage(get=lambda regs: regs.word(regs.sp), set=lambda regs, target: regs.set_word(regs.sp, target),
-                   restore=lambda regs, sp, target: regs.set_word(sp, target), pushed=pushed,
-                   back=bytes.fromhex("488d6424f8c3" if pushed == 8 else "8d6424fcc3"))
+    """CALL pushes. The trampoline's LEA moves the stack pointer down without touching flags, before it returns as well."""
+    return Linkage.on_stack(pushed, back=bytes.fromhex("488d6424f8c3" if pushed == 8 else "8d6424fcc3"))
 
 
 def landing(marker: bytes) -> Callable[[int, Callable[[int, int], bytes]], Entry]:

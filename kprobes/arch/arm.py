@@ -117,23 +117,9 @@ def patch(traps: Traps, insn: Insn) -> bytes:
     return traps.probe[2 if insn.mode else 4]
 
 
-def link(regs: Regs) -> int:
-    return regs["lr"]
-
-
-def set_link(regs: Regs, target: int) -> None:
-    regs["lr"] = target
-
-
-def restore_link(regs: Regs, sp: int, target: int) -> None:
-    """LR still shows the trampoline only if the function has called nobody."""
-    if regs["lr"] & ~1 == regs.pc:
-        regs["lr"] = target
-
-
 A32_UDF, T32_UDF = bytes.fromhex("f801f0e7"), bytes.fromhex("18de")
 #: Every return of ARMv7 interworks, or stays in T32 (MOV PC, LR there): so the trampoline is T32 code, BX LR.
-LINKAGE = Linkage(get=link, set=set_link, restore=restore_link, mode=1, back=bytes.fromhex("7047"))
+LINKAGE = Linkage.in_register("lr", mode=1, back=bytes.fromhex("7047"))
 
 ARM = Arch(
     name="arm", bits=32, order=Order.LITTLE, insn_align=2, max_insn=4, regs=A_REGISTERS,

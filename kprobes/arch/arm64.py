@@ -238,22 +238,13 @@ def code_address(addr: int, read: Callable[[int, int], bytes]) -> Entry:
     return Entry(addr=addr, entries=(0, 4) if first & ~0xC0 == 0xD503241F else (0,))
 
 
-def link(regs: Regs) -> int:
-    return regs["x30"]
-
-
-def set_link(regs: Regs, target: int) -> None:
-    regs["x30"] = target
-
-
 ARM64 = Arch(
     name="arm64", bits=64, order=Order.LITTLE, insn_align=4, max_insn=4, regs=REGISTERS,
     traps=Traps(probe={4: bytes.fromhex("800020d4")}, end={0: bytes.fromhex("c00020d4")}),  # BRK #4, BRK #6
     decode=fixed_width(DecodeTable(ROWS), "little"),
     abi=Abi(args=X[:8], returns=("x0", "x1")),
     frame=Frame(register="x29", address=8, next=0),
-    linkage=Linkage(get=link, set=set_link, restore=lambda regs, sp, target: set_link(regs, target),
-                    back=bytes.fromhex("c0035fd6"), register="x30"),  # RET
+    linkage=Linkage.in_register("x30", back=bytes.fromhex("c0035fd6")),  # RET
     jump=Jump(size=4, encode=jump), max_displaced=20, code_address=code_address, elf_machines=((183, 64, "little"),),
 )
 ARM64BE = evolve(ARM64, name="arm64be", order=Order.BIG, elf_machines=((183, 64, "big"),))

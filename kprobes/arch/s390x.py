@@ -296,16 +296,11 @@ def relocate(insn: Insn, to: int) -> bytes:
     return away.relative(insn.body[:2], to, insn.operand)
 
 
-def set_return_address(regs: Regs, target: int) -> None:
-    regs["r14"] = target
-
-
 S390X = Arch(
     name="s390x", bits=64, order=Order.BIG, insn_align=2, max_insn=6, regs=REGISTERS,
     traps=Traps(probe={2: b"\0\2"}, end={0: b"\0\2"}),  # an operation exception that no instruction will ever use
     decode=decode, abi=Abi(args=R[2:7], returns=("r2",), stack_args=160, stack_align=8, reserve=160),
-    linkage=Linkage(register="r14", get=lambda regs: regs["r14"], set=set_return_address,
-                    restore=lambda regs, sp, target: set_return_address(regs, target), back=bytes.fromhex("07fe")),  # BCR 15,r14
+    linkage=Linkage.in_register("r14", back=bytes.fromhex("07fe")),  # BCR 15,r14
     relocate=relocate, executed=executed, jump=Jump(size=6, encode=jump), max_displaced=30, elf_machines=((22, 64, "big"),),
 )  # fmt: skip
 

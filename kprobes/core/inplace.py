@@ -149,7 +149,7 @@ class InPlace(Handlers):
                 store(ri.frame, target)
             elif restore is not None:
                 restore(regs, sp, target)
-            else:
+            elif get() == trampoline:
                 put(target)
             regs._target, regs._pc = target, target & strip
             try:

@@ -202,10 +202,10 @@ class Returns:
     # --- return
 
     def usual(self) -> tuple[Instances, int, Link, int, Callable[[Regs, int, int], None] | None]:
-        """What the usual return goes by: calls of the only task, trampoline, link, bytes popped, restore() where put() is not enough."""
+        """What the usual return goes by: calls of the only task, trampoline, link, bytes popped, Linkage.restore()."""
         linkage = self._linkage
         link = Link.of(self._machine.cpu_regs[0], linkage)
-        return self._calls, self._trampoline, link, linkage.pushed, None if linkage.register else linkage.restore
+        return self._calls, self._trampoline, link, linkage.pushed, linkage.restore
 
     def pop(self, regs: Regs, sp: int) -> Instances:
         """At the trampoline: the instances of the frame that returns, youngest first; the guest goes to its true target."""
@@ -220,9 +220,19 @@ class Returns:
         self.recycle(ri for ri in calls[bottom:] if ri not in taken)  # below the returning frame: left by longjmp or unwinding
         del calls[bottom:]
         target = taken[0].link
-        linkage.restore(regs, frame, target)
+        self._put_back(regs, frame, target)
         regs.go(target)
         return taken[::-1]
+
+    def _put_back(self, regs: Regs, frame: int, target: int) -> None:
+        """The true target wherever the trampoline still shows."""
+        linkage = self._linkage
+        if linkage.restore is not None:
+            linkage.restore(regs, frame, target)
+        elif linkage.pushed:
+            regs.set_word(frame, target)
+        elif linkage.get(regs) == self._trampoline:
+            linkage.set(regs, target)
 
     def goes_back(self, regs: Regs, sp: int, frame: int, target: int) -> bool:
         """True if the trampoline's own code returns to `target`: nothing that it goes by has been changed."""

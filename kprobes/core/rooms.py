@@ -39,7 +39,7 @@ class Rooms:
         self.survey = Survey(arch, self.text, machine.symbols)
         pad = arch.end_bytes(min(arch.traps.end))
         pages = Areas(machine.page_size, machine.map_code, machine.unmap_code)
-        self.slots = SlotCache(machine, pages, arch.slot_size(), pad)
+        self.slots = SlotCache(machine, pages, _slot_size(arch), pad)
         self.calls = SlotCache(machine, Areas(machine.call_area, self._map_calls, machine.unmap_calls), _call_size(arch), pad)
         self.buffers = SlotCache(machine, pages, _buffer_size(arch), pad)
         self.displaced: dict[int, tuple[Probepoint, list[tuple[int, Insn]]]] = {}
@@ -78,6 +78,11 @@ class Rooms:
         """Give all memory back."""
         for cache in self.caches:
             cache.close()
+
+
+def _slot_size(arch: Arch) -> int:
+    """Bytes of a body, then a trap or a jump."""
+    return _eight((arch.max_body or arch.max_insn) + max([*map(len, arch.traps.end.values()), arch.jump.size if arch.jump else 0]))
 
 
 def _call_size(arch: Arch) -> int:
