@@ -109,8 +109,8 @@ class Shape:
             target = insn.addr + 2 + (signed(int.from_bytes(raw[2:], "big"), 8 * size - 16) if size > 2 else signed(near, 8)) & MASK
         table = 2 if self.indirect and fields["e"] == 0o73 and half(raw, 2) & 0x87FF == 2 else 0
         reject = insn.reject or ("leads to an odd address, where there is no instruction" if target is not None and target & 1 else "")
-        return Insn(addr=insn.addr, raw=raw, name=insn.name, reject=reject, body=raw if insn.body else b"", target=target,
-                    indirect=self.indirect, table=table)
+        return Insn(addr=insn.addr, raw=raw, name=insn.name, reject=reject, body=raw if insn.body else b"", links=insn.links,
+                    target=target, indirect=self.indirect, table=table)
 
 
 def destination(d: int) -> int:

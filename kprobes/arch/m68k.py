@@ -2,8 +2,8 @@
 that it runs). Sections are those of the M68000 Family Programmer's Reference Manual (M68000PM/AD).
 
 An instruction's length follows from its opcode word and its effective addresses (section 2). Operands relative to pc run out
-of line with a 32-bit base displacement (PC with index, full format), which reaches everywhere; branches are simulated, the
-condition codes are registers of the guest as the others.
+of line with a 32-bit base displacement (PC with index, full format), which reaches everywhere; branches are simulated, or
+displaced; the condition codes are registers of the guest as the others.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ._base import Abi, Arch, Frame, Insn, Jump, Linkage, Order, Registers, Traps, signed
-from ._decode import DecodeTable, Row
+from . import _m68k_displace as away
+from ._base import Abi, Arch, Frame, Insn, Jump, Linkage, Order, Registers, Traps
+from ._decode import DecodeTable, Row, as_it_is
 from ._m68k import (
     ALTERABLE,
     ANY,
@@ -20,7 +21,6 @@ from ._m68k import (
     DATA,
     DATA_ALTERABLE,
     LOAD_MANY,
-    MASK,
     MEMORY_ALTERABLE,
     PC_DISPLACED,
     PC_INDEXED,
@@ -43,42 +43,22 @@ LONGEST = 22  # MOVE with two memory indirect operands: opcode word, twice an ex
 
 
 def relocate(insn: Insn, to: int) -> bytes:
-    """A pc-relative operand becomes PC with index, full format, with a 32-bit base displacement from the slot."""
-    found = pc_operand(insn.raw)
-    if found is None or not insn.body:
-        return insn.body
-    at, number = found
-    raw, here, there = insn.raw, insn.addr + at, to + at
-    if number == PC_DISPLACED:
-        opcode = half(raw, 0) + 1  # ... 111 011; no index
-        return opcode.to_bytes(2, "big") + raw[2:at] + b"\x01\x70" + long(here + signed(half(raw, at), 16) - there) + raw[at + 2 :]
-    word = half(raw, at)
-    if not word & 0x100:
-        full = word & 0xFE00 | 0x130
-        return raw[:at] + full.to_bytes(2, "big") + long(here + signed(word, 8) - there) + raw[at + 2 :]
-    if word & 0x80:
-        return raw  # the base is suppressed
-    size = (0, 0, 2, 4)[word >> 4 & 3]
-    base = signed(int.from_bytes(raw[at + 2 : at + 2 + size], "big"), 8 * size) if size else 0
-    return raw[:at] + (word | 0x30).to_bytes(2, "big") + long(here + base - there) + raw[at + 2 + size :]
+    """The body at `to`, with a pc-relative operand where it was."""
+    at = pc_operand(insn.raw)
+    return insn.body if at is None or not insn.body else away.reaching(insn.raw, at, insn.addr, to)
 
 
-def long(value: int) -> bytes:
-    return (value & MASK).to_bytes(4, "big")
-
-
-def pc_operand(raw: bytes) -> tuple[int, int] | None:
-    """(offset of its extension word, mode) of a pc-relative operand; None where there is none."""
+def pc_operand(raw: bytes) -> int | None:
+    """Offset of a pc-relative operand's extension word; None where there is none."""
     word = half(raw, 0)
-    number = mode(word & 0x3F)
-    if number not in (PC_DISPLACED, PC_INDEXED):
+    if mode(word & 0x3F) not in (PC_DISPLACED, PC_INDEXED):
         return None
     row = TABLE.find(word)
     if row is None or "e" not in row.fields:
         return None
     shape: Any = row.extra
     at, _, allowed = shape.place(raw, row.extract(word).get("z", 0))
-    return None if allowed is None else (at, number)
+    return None if allowed is None else at
 
 
 # --- rows, section 8
@@ -90,9 +70,10 @@ ABSENT = "an instruction that the engine does not have"
 
 
 def row(picture: str, name: str, ea: frozenset[int] | None = None, *, simulate: Callable[..., int] | None = None, reject: str = "",
-        **shape: Any) -> Row:
+        displace: Callable[..., bytes] | None = None, links: bool = False, **shape: Any) -> Row:
     made = Shape(ea=ea, **shape)
-    return Row(picture, name, simulate=simulate, reject=reject, extra=made, when=made.allows if ea is not None or made.relative else None)
+    when = made.allows if ea is not None or made.relative else None
+    return Row(picture, name, simulate=simulate, reject=reject, displace=displace, links=links, extra=made, when=when)
 
 
 def arithmetic(line: str, name: str, source: frozenset[int], into: frozenset[int]) -> tuple[Row, ...]:
@@ -153,13 +134,13 @@ ROWS = (
     row("0100 1110 0111 0001", "NOP"),
     row("0100 1110 0111 0010", "STOP", words=2, reject="waits for an interrupt, and changes privileged state"),
     row("0100 1110 0111 0011", "RTE", reject="returns from an exception"),
-    row("0100 1110 0111 0100", "RTD", words=2, simulate=rtd),
-    row("0100 1110 0111 0101", "RTS", simulate=rts),
+    row("0100 1110 0111 0100", "RTD", words=2, simulate=rtd, displace=as_it_is),
+    row("0100 1110 0111 0101", "RTS", simulate=rts, displace=as_it_is),
     row("0100 1110 0111 0110", "TRAPV", reject=MAY_TRAP),
     row("0100 1110 0111 0111", "RTR", reject=ABSENT),
     row("0100 1110 0111 101-", "MOVEC", words=2, reject=PRIVILEGED),
-    row("0100 1110 10 eeeeee", "JSR", CONTROL, simulate=jsr),
-    row("0100 1110 11 eeeeee", "JMP", CONTROL, simulate=jmp, indirect=True),
+    row("0100 1110 10 eeeeee", "JSR", CONTROL, simulate=jsr, displace=away.jsr, links=True),
+    row("0100 1110 11 eeeeee", "JMP", CONTROL, simulate=jmp, displace=away.jmp, indirect=True),
     row("0100 --- 100 eeeeee", "CHK.L", DATA, operand=4, reject=MAY_TRAP),
     row("0100 --- 110 eeeeee", "CHK.W", DATA, operand=2, reject=MAY_TRAP),
     row("0100 --- 111 eeeeee", "LEA", CONTROL),
@@ -167,14 +148,14 @@ ROWS = (
     row("0101 --- 0zz eeeeee", "ADDQ", ALTERABLE),
     row("0101 --- 1zz eeeeee", "SUBQ", ALTERABLE),
     row("0101 ---- 11 eeeeee", "Scc", DATA_ALTERABLE),
-    row("0101 cccc 11 001 rrr", "DBcc", words=2, relative=True, simulate=dbcc),
+    row("0101 cccc 11 001 rrr", "DBcc", words=2, relative=True, simulate=dbcc, displace=away.dbcc),
     row("0101 ---- 11 111 010", "TRAPcc.W", words=2, reject=MAY_TRAP),
     row("0101 ---- 11 111 011", "TRAPcc.L", words=4, reject=MAY_TRAP),
     row("0101 ---- 11 111 100", "TRAPcc", reject=MAY_TRAP),
     # 0110: branches, with displacements of 8, 16 and 32 bits
-    *(row(f"0110 {condition} {size}", name, words=words, relative=True, simulate=simulate)
+    *(row(f"0110 {condition} {size}", name, words=words, relative=True, simulate=simulate, displace=displace, links=name == "BSR")
       for size, words in (("ssssssss", 0), ("00000000", 2), ("11111111", 4))
-      for condition, name, simulate in (("cccc", "Bcc", bcc), ("0000", "BRA", bra), ("0001", "BSR", bsr))),
+      for condition, name, simulate, displace in (("cccc", "Bcc", bcc, away.bcc), ("0000", "BRA", bra, away.bra), ("0001", "BSR", bsr, away.bsr))),
     row("0111 --- 0 --------", "MOVEQ"),
     # 1000, 1001, 1011 to 1101: arithmetic
     *arithmetic("1000", "OR", DATA, MEMORY_ALTERABLE), *arithmetic("1001", "SUB", ANY, MEMORY_ALTERABLE),
@@ -208,8 +189,8 @@ ROWS = (
     row("1111 001 001 111 010", "FTRAPcc.W", words=4, reject=MAY_TRAP),
     row("1111 001 001 111 011", "FTRAPcc.L", words=6, reject=MAY_TRAP),
     row("1111 001 001 111 100", "FTRAPcc", words=2, reject=MAY_TRAP),
-    row("1111 001 010 0ccccc", "FBcc.W", words=2, relative=True, simulate=fbcc),
-    row("1111 001 011 0ccccc", "FBcc.L", words=4, relative=True, simulate=fbcc),
+    row("1111 001 010 0ccccc", "FBcc.W", words=2, relative=True, simulate=fbcc, displace=away.fbcc),
+    row("1111 001 011 0ccccc", "FBcc.L", words=4, relative=True, simulate=fbcc, displace=away.fbcc),
     row("1111 001 10- eeeeee", "FSAVE, FRESTORE", MEMORY_ALTERABLE | CONTROL, reject="privileged"),
     row("1111 0110 000 -----", "MOVE16", words=4),
     row("1111 0110 00100 ---", "MOVE16", words=2),
@@ -229,21 +210,15 @@ def decode(code: bytes, addr: int) -> Insn:
 
 # --- powers
 
-LINKAGE = Linkage(get=lambda regs: regs.stack(0), set=lambda regs, target: regs.set_word(regs.sp, target),
-                  restore=lambda regs, sp, target: regs.set_word(sp, target), pushed=4,
-                  back=bytes.fromhex("598f4e75"))  # SUBQ.L #4,A7 (no flags); RTS
-
-
-def jump(frm: int, to: int) -> bytes:
-    """BRA.L, which reaches everywhere."""
-    return b"\x60\xff" + long(to - frm - 2)
+LINKAGE = Linkage.on_stack(4, back=bytes.fromhex("598f4e75"))  # SUBQ.L #4,A7 (no flags); RTS
 
 
 ILLEGAL = bytes.fromhex("4afc")
 M68K = Arch(
     name="m68k", bits=32, order=Order.BIG, insn_align=2, max_insn=LONGEST, regs=REGISTERS, traps=Traps(probe={2: ILLEGAL}, end={0: ILLEGAL}),
     decode=decode, relocate=relocate, max_body=LONGEST + 4, abi=Abi(args=(), returns=("d0", "d1"), stack_args=4, stack_align=4),
-    linkage=LINKAGE, frame=Frame(register="a6", address=4, next=0), jump=Jump(size=6, encode=jump), elf_machines=((4, 32, "big"),),
+    linkage=LINKAGE, frame=Frame(register="a6", address=4, next=0), jump=Jump(size=6, encode=away.jump), max_displaced=14,
+    elf_machines=((4, 32, "big"),),
 )
 
 ARCHES = (M68K,)
