@@ -130,30 +130,30 @@ class InPlace(Handlers):
         """
         if len(self.blocks) > 1:
             return self._serve_return
-        returns, machine, cb, usual, strip = self._returns, self._rooms.machine, self.blocks[0], self._serve_return, ~self._rooms.arch.mode_bits
-        calls, trampoline, link, pushed, restore = returns.usual()
+        cb, usual, bits = self.blocks[0], self._serve_return, self._rooms.arch.mode_bits
+        calls, trampoline, link, pushed, restore = self._returns.usual()
         get_sp, get, put, store = link.get_sp, link.get, link.put, link.store
 
         def serve(regs: Regs) -> None:
-            sp = get_sp()
-            if not calls or cb.state is not IDLE or machine.cpu_task is not None or self.closing:
+            if not calls or cb.state is not IDLE or self.closing:
                 usual(regs)
                 return
             ri = calls[-1]
-            target, rp = ri.link, ri.rp
+            target, rp, sp = ri.link, ri.rp, get_sp()
             if ri.frame != sp - pushed or target == trampoline:
                 usual(regs)
                 return
-            calls.pop()
+            del calls[-1]
             if store is not None:
                 store(ri.frame, target)
             elif restore is not None:
                 restore(regs, sp, target)
             elif get() == trampoline:
                 put(target)
-            regs._target, regs._pc = target, target & strip
+            regs._target = target
+            regs._pc = target & ~bits if bits else target
             try:
-                if ri.pool is rp._pool and rp._point is not None:  # it is still registered
+                if ri.pool is rp._pool:  # it is still registered
                     rp.nreturned += 1
                     if rp.handler is not None:
                         cb.state, cb.child = HIT_ACTIVE, rp

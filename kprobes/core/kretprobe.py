@@ -33,7 +33,7 @@ class Link:
 
     get_sp: Callable[[], int]
     get: Callable[[], int]
-    put: Callable[[int], None]
+    put: Callable[[int], Any]
     load: Callable[[int], int] | None = None
     store: Callable[[int, int], None] | None = None
 
