@@ -14,8 +14,9 @@ from functools import partial
 from attrs import evolve
 
 from ..regs import Regs
-from ._base import Abi, Arch, Atomic, Frame, Insn, Jump, Linkage, Order, Registers, Traps, displacement, signed
-from ._decode import DecodeTable, Row
+from . import _riscv_displace as away
+from ._base import Abi, Arch, Atomic, Frame, Insn, Jump, Linkage, Order, Registers, Traps, signed
+from ._decode import DecodeTable, Row, as_it_is
 
 #: General registers by number, with the ABI's names: Linux's event names.
 X = ("zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1", *(f"a{n}" for n in range(8)), *(f"s{n}" for n in range(2, 12)),
@@ -59,8 +60,8 @@ def taken(insn: Insn) -> int:
 # --- formats of direct branches ("Immediate Encoding Variants") as `extra`; letters name the pieces of the offset as printed
 
 
-def j_type(mask: int, insn: Insn, i: int, j: int, k: int, m: int, **_: int) -> Insn:
-    return evolve(insn, target=insn.addr + signed(i << 20 | m << 12 | k << 11 | j << 1, 21) & mask)
+def j_type(mask: int, insn: Insn, i: int, j: int, k: int, m: int, d: int) -> Insn:
+    return evolve(insn, target=insn.addr + signed(i << 20 | m << 12 | k << 11 | j << 1, 21) & mask, links=d != 0)
 
 
 def b_type(mask: int, insn: Insn, i: int, j: int, k: int, m: int, **_: int) -> Insn:
@@ -78,7 +79,7 @@ def cb_type(mask: int, insn: Insn, i: int, j: int, k: int, m: int, n: int, **_: 
 
 def computed(insn: Insn, s: int, d: int = 0, **_: int) -> Insn:
     """Extra of a jump through a register: it is a call or a return where a link register takes part."""
-    return evolve(insn, indirect=s not in LINKS and d not in LINKS)
+    return evolve(insn, indirect=s not in LINKS and d not in LINKS, links=d != 0)
 
 
 # --- simulations, named after the mnemonics ("Control Transfer Instructions", of the base and of "C")
@@ -158,19 +159,19 @@ WAITS = "waits for an event: the engine stops there"
 
 def full_rows(mask: int) -> tuple[Row, ...]:
     """32-bit instructions that are not straight line; AMOs, fences and CSR reads are."""
-    near = partial(b_type, mask)
+    near, elsewhere = partial(b_type, mask), partial(away.branch, mask)
     return (
-        Row("iiiiiiiiiiiiiiiiiiii ddddd 0010111", "AUIPC", auipc),
-        Row("i jjjjjjjjjj k mmmmmmmm ddddd 1101111", "JAL", jal, extra=partial(j_type, mask)),
+        Row("iiiiiiiiiiiiiiiiiiii ddddd 0010111", "AUIPC", auipc, displace=partial(away.auipc, mask)),
+        Row("i jjjjjjjjjj k mmmmmmmm ddddd 1101111", "JAL", jal, displace=partial(away.jal, mask), extra=partial(j_type, mask)),
         Row("------------ ----- --- ----- 1100111", "JALR reserved", reject=RESERVED),
-        Row("iiiiiiiiiiii sssss 000 ddddd 1100111", "JALR", jalr, extra=computed),
-        Row("i jjjjjj ttttt sssss 000 kkkk m 1100011", "BEQ", beq, extra=near),
-        Row("i jjjjjj ttttt sssss 001 kkkk m 1100011", "BNE", bne, extra=near),
+        Row("iiiiiiiiiiii sssss 000 ddddd 1100111", "JALR", jalr, displace=partial(away.jalr, mask), extra=computed),
+        Row("i jjjjjj ttttt sssss 000 kkkk m 1100011", "BEQ", beq, displace=elsewhere, extra=near),
+        Row("i jjjjjj ttttt sssss 001 kkkk m 1100011", "BNE", bne, displace=elsewhere, extra=near),
         Row("- ------ ----- ----- 01- ---- - 1100011", "BRANCH reserved", reject=RESERVED),
-        Row("i jjjjjj ttttt sssss 100 kkkk m 1100011", "BLT", blt, extra=near),
-        Row("i jjjjjj ttttt sssss 101 kkkk m 1100011", "BGE", bge, extra=near),
-        Row("i jjjjjj ttttt sssss 110 kkkk m 1100011", "BLTU", bltu, extra=near),
-        Row("i jjjjjj ttttt sssss 111 kkkk m 1100011", "BGEU", bgeu, extra=near),
+        Row("i jjjjjj ttttt sssss 100 kkkk m 1100011", "BLT", blt, displace=elsewhere, extra=near),
+        Row("i jjjjjj ttttt sssss 101 kkkk m 1100011", "BGE", bge, displace=elsewhere, extra=near),
+        Row("i jjjjjj ttttt sssss 110 kkkk m 1100011", "BLTU", bltu, displace=elsewhere, extra=near),
+        Row("i jjjjjj ttttt sssss 111 kkkk m 1100011", "BGEU", bgeu, displace=elsewhere, extra=near),
         # "Load-Reserved/Store-Conditional Instructions"
         Row("00010 -- 00000 ----- 01- ----- 0101111", "LR", atomic=Atomic.OPENS, reject=MONITOR),  # LR.W, LR.D
         Row("00011 -- ----- ----- 01- ----- 0101111", "SC", atomic=Atomic.CLOSES, reject=MONITOR),  # SC.W, SC.D
@@ -191,16 +192,16 @@ def full_rows(mask: int) -> tuple[Row, ...]:
 
 def short_rows(bits: int, mask: int) -> tuple[Row, ...]:
     """16-bit instructions that are not straight line ("RVC Instruction Set Listings")."""
-    near, far = partial(cb_type, mask), partial(cj_type, mask)
-    rv32 = (Row("001 i j kk m n o ppp q 01", "C.JAL", c_jal, extra=far),)  # C.ADDIW in RV64
+    near, far, elsewhere = partial(cb_type, mask), partial(cj_type, mask), partial(away.c_branch, mask)
+    rv32 = (Row("001 i j kk m n o ppp q 01", "C.JAL", c_jal, displace=partial(away.c_jal, mask), links=True, extra=far),)  # C.ADDIW in RV64
     return (
         Row("0000 0000 0000 0000", "C.UNIMP", reject="permanently illegal"),
-        Row("101 i j kk m n o ppp q 01", "C.J", c_j, extra=far),
-        Row("110 i jj sss kk mm n 01", "C.BEQZ", c_beqz, extra=near),
-        Row("111 i jj sss kk mm n 01", "C.BNEZ", c_bnez, extra=near),
-        Row("100 0 sssss 00000 10", "C.JR", c_jr, extra=computed),
+        Row("101 i j kk m n o ppp q 01", "C.J", c_j, displace=partial(away.jal, mask), extra=far),
+        Row("110 i jj sss kk mm n 01", "C.BEQZ", c_beqz, displace=elsewhere, extra=near),
+        Row("111 i jj sss kk mm n 01", "C.BNEZ", c_bnez, displace=elsewhere, extra=near),
+        Row("100 0 sssss 00000 10", "C.JR", c_jr, displace=as_it_is, extra=computed),
         Row("100 0 00000 00000 10", "C.JR reserved", reject=RESERVED),
-        Row("100 1 sssss 00000 10", "C.JALR", c_jalr),
+        Row("100 1 sssss 00000 10", "C.JALR", c_jalr, displace=partial(away.c_jalr, mask), links=True),
         Row("100 1 00000 00000 10", "C.EBREAK", reject=EXCEPTION),
         *(rv32 if bits == 32 else ()),
     )
@@ -227,31 +228,15 @@ def decoder(bits: int) -> Callable[[bytes, int], Insn]:
 # --- powers
 
 
-def jump(mask: int, frm: int, to: int) -> bytes:
-    """JAL x0: 1 MiB either way."""
-    offset = displacement(frm, to, 20, 2, mask)  # imm[20:1], printed as 20, 10:1, 11, 19:12
-    imm = offset >> 19 << 19 | (offset & 0x3FF) << 9 | (offset >> 10 & 1) << 8 | offset >> 11 & 0xFF
-    return (imm << 12 | 0b1101111).to_bytes(4, "little")
-
-
-def link(regs: Regs) -> int:
-    return regs["ra"]
-
-
-def set_link(regs: Regs, target: int) -> None:
-    regs["ra"] = target
-
-
 def riscv(bits: int) -> Arch:
     """RV32 or RV64."""
     return Arch(
-        name=f"riscv{bits}", bits=bits, order=Order.LITTLE, insn_align=2, max_insn=4, regs=REGISTERS,
+        name=f"riscv{bits}", bits=bits, order=Order.LITTLE, insn_align=2, max_insn=4, max_displaced=12, regs=REGISTERS,
         traps=Traps(probe={2: bytes.fromhex("0290"), 4: bytes.fromhex("73001000")}, end={0: bytes.fromhex("73001000")}),  # C.EBREAK, EBREAK
         decode=decoder(bits), abi=Abi(args=X[10:18], returns=("a0", "a1")),
         frame=Frame(register="s0", address=-bits // 8, next=-2 * bits // 8),
-        linkage=Linkage(register="ra", get=link, set=set_link, restore=lambda regs, sp, target: set_link(regs, target),
-                        back=bytes.fromhex("8280")),  # C.JR ra
-        jump=Jump(size=4, encode=partial(jump, (1 << bits) - 1)), elf_machines=((243, bits, "little"),),
+        linkage=Linkage.in_register("ra", back=bytes.fromhex("8280")),  # C.JR ra
+        jump=Jump(size=4, encode=partial(away.jump, (1 << bits) - 1)), elf_machines=((243, bits, "little"),),
     )  # fmt: skip
 
 
