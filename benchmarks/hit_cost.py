@@ -60,7 +60,7 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--arch", action="append", choices=sorted(SUBJECTS), help="default: all")
     made.add_argument("--hits", type=int, default=2500, help="per row and round")
-    made.add_argument("--rounds", type=int, default=40)
+    made.add_argument("--rounds", type=int, default=25)
     made.add_argument("--probes", default="1,1000,100000", help="numbers of other probes")
     made.add_argument("--quick", action="store_true", help="5 rounds, 1,000 other probes: a minute for all architectures")
     made.add_argument("--markdown", action="store_true", help="print tables as Markdown")

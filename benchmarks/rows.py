@@ -55,7 +55,7 @@ def raw_rows(bare: BareEngine) -> Iterator[Row]:
         read_one()
 
     yield Row(ENGINE, bare.loop, longer=LONGER)
-    yield Row(STORES, bare.stores, longer=LONGER // 10)
+    yield Row(STORES, bare.stores, longer=LONGER)
     yield Row(RAW_EMPTY, lambda: bare.loop(tiny=empty), over=ENGINE)
     yield Row(RAW_TWO, lambda: bare.loop(tiny=two), over=ENGINE)
     yield Row(RAW_PAIR, lambda: bare.loop(tiny=empty, ret=empty), over=ENGINE)
@@ -95,7 +95,7 @@ def probe_rows(m: Machine) -> Iterator[Row]:
         return lambda: Kretprobe(symbol_name="tiny", handler=handler, entry_handler=entry, optimize=kind != "r")
 
     yield Row(MACHINE, m.loop, ENGINE, longer=LONGER)
-    yield Row("stores, one probe elsewhere", m.stores, STORES, most=1.0, longer=LONGER // 10)
+    yield Row("stores, one probe elsewhere", m.stores, STORES, most=1.0, longer=LONGER)
     for kind, most_empty, most_two in (("k", None, 0.8), ("b", None, 0.45), ("o", 0.8, 0.15)):
         yield row(f"{kind}, empty", WAYS[kind], kprobe(kind, empty), RAW_EMPTY, most_empty)
         yield row(f"{kind}, two arguments", WAYS[kind], kprobe(kind, two), RAW_TWO, most_two)

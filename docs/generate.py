@@ -188,7 +188,7 @@ def measured() -> Any:
 def benchmark(name: str) -> Any:
     """A module of the benchmark's."""
     if str(BENCHMARKS) not in sys.path:
-        sys.path.append(str(BENCHMARKS))
+        sys.path.insert(0, str(BENCHMARKS))
     return importlib.import_module(name)
 
 

@@ -13,7 +13,7 @@ import pytest
 from arches import RUNNABLE
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
-sys.path.append(str(BENCHMARKS))
+sys.path.insert(0, str(BENCHMARKS))
 
 import plot  # noqa: E402
 import report  # noqa: E402
