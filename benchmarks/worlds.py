@@ -15,7 +15,7 @@ from kprobes import Jprobe, Kprobe, Kprobes, Kretprobe, UnicornMachine
 from kprobes.machine._engine import Engine
 from kprobes.machine._guests import GUESTS
 
-BASE, DATA, STACK, FARM = 0x10000, 0x20000, 0x40000, 0x2000000  # the last out of reach of the others' short jumps
+BASE, DATA, STACK, FARM = 0x10000, 0x20000, 0x40000, 0x100000
 ROOM = 0x10000  # bytes of each of the first three
 EXIT = BASE + ROOM // 2
 K = 7  # the subject's second argument
