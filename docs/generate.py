@@ -1,6 +1,7 @@
 """Fill in the generated parts of the documentation: `python docs/generate.py [--check]`.
 
-docs/cost.md and docs/cost.svg show benchmarks/results.json, which benchmarks/hit_cost.py writes.
+docs/support.md shows docs/support.json, which `pytest --conformance=docs/support.json` writes; --proved FILE, a newer one, must prove
+the same cells. docs/cost.md and docs/cost.svg show benchmarks/results.json, which benchmarks/hit_cost.py writes.
 
 A page says where: everything between `<!-- generated: NAME ARGUMENT -->` and `<!-- end -->` is written by the function
 of that name below, from the code. --check changes nothing and fails where a page is out of date.
@@ -21,11 +22,12 @@ from pathlib import Path
 from typing import Any
 
 import kprobes
-from kprobes import arch
+from kprobes import arch, conformance
 from kprobes.core import arming, ctlblk
 from kprobes.events._messages import MESSAGES
 
 DOCS = Path(__file__).resolve().parent
+SUPPORT = DOCS / "support.json"
 BENCHMARKS = DOCS.parent / "benchmarks"
 PART = re.compile(r"(?<=<!-- generated: )(?P<what>[^>]*?)(?P<end> -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
@@ -202,11 +204,28 @@ def pictures() -> dict[Path, str]:
     return {DOCS / "cost.svg": str(benchmark("plot").svg(measured()))}
 
 
+# --- the support matrix
+
+
+def support(_: str) -> str:
+    """What the last recorded test run has proved."""
+    return conformance.table(json.loads(SUPPORT.read_text()))
+
+
+def changed(now: conformance.Cells) -> list[str]:
+    """Cells that a test run has proved and the page does not show, or the other way round."""
+    then = json.loads(SUPPORT.read_text())
+    every = {(name, capability) for cells in (then, now) for name in cells for capability in cells[name]}
+    proved = [{where for where in every if cells.get(where[0], {}).get(where[1], {}).get("proved")} for cells in (then, now)]
+    return [f"docs/support.json: {name}, {capability}: {'proved now' if (name, capability) in proved[1] else 'no longer proved'};"
+            " write it anew by pytest --conformance=docs/support.json" for name, capability in sorted(proved[0] ^ proved[1])]
+
+
 # --- filling in
 
 PARTS: dict[str, Callable[[str], str]] = {
     "control-block": control_block, "arming": arming_states, "patches": patches, "errors": errors, "event-errors": event_errors,
-    "architectures": architectures, "reference": reference, "cost": cost,
+    "architectures": architectures, "reference": reference, "cost": cost, "support": support,
 }
 
 
@@ -223,6 +242,7 @@ def main() -> None:
     """Write the pages, or check them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="change nothing; fail where a page is out of date")
+    parser.add_argument("--proved", type=Path, metavar="FILE", help="fail where a test run has proved other cells than docs/support.json says")
     options = parser.parse_args()
     wanted = {path: filled(path.read_text()) for path in sorted(DOCS.rglob("*.md"))} | pictures()
     stale = {path: new for path, new in wanted.items() if not path.exists() or path.read_text() != new}
@@ -230,7 +250,10 @@ def main() -> None:
         print(f"{path.relative_to(DOCS.parent)}: {'out of date; run python docs/generate.py' if options.check else 'written'}")
         if not options.check:
             path.write_text(new)
-    if options.check and stale:
+    differing = changed(json.loads(options.proved.read_text())) if options.proved else []
+    for line in differing:
+        print(line)
+    if (options.check and stale) or differing:
         sys.exit(1)
 
 

@@ -19,6 +19,7 @@ import pytest
 #: The columns, in order; others that tests name are appended.
 CAPABILITIES = ("decode", "step", "simulate", "engine", "kprobe", "colocated", "post", "nested", "divert", "return probe", "jprobe", "arguments",
                 "stack arguments", "fault", "boost", "optimize", "real program")
+Cells = dict[str, dict[str, dict[str, Any]]]
 _PROPERTY = "kprobes-conformance"
 _BLANK = "kprobes-conformance-blank"
 
@@ -61,25 +62,16 @@ class Matrix:
 
     def pytest_sessionfinish(self) -> None:
         """Write the file."""
-        text = self.json() if self._file.suffix == ".json" else self.markdown()
+        cells = self.cells()
+        text = json.dumps(cells, indent=1, ensure_ascii=False) + "\n" if self._file.suffix == ".json" else table(cells)
         self._file.parent.mkdir(parents=True, exist_ok=True)
         self._file.write_text(text)
 
-    @property
-    def arches(self) -> list[str]:
-        """Every architecture mentioned, sorted."""
-        return sorted({*self.proved, *self.failed, *self.blank})
-
-    @property
-    def columns(self) -> list[str]:
-        """The known capabilities, then others by name."""
-        seen = {c for cells in (self.proved, self.failed, self.blank) for row in cells.values() for c in row}
-        return [*CAPABILITIES, *sorted(seen - set(CAPABILITIES))]
-
-    def json(self) -> str:
-        """{arch: {capability: {"proved": n, "failed": n} or {"blank": reason}}}"""
-        out = {arch: {c: self._facts(arch, c) for c in self.columns} for arch in self.arches}
-        return json.dumps(out, indent=1, ensure_ascii=False) + "\n"
+    def cells(self) -> Cells:
+        """{architecture: {capability: {"proved": n, "failed": n} or {"blank": reason}}}, for every architecture mentioned."""
+        seen = {c for part in (self.proved, self.failed, self.blank) for row in part.values() for c in row}
+        columns = [*CAPABILITIES, *sorted(seen - set(CAPABILITIES))]
+        return {arch: {c: self._facts(arch, c) for c in columns} for arch in sorted({*self.proved, *self.failed, *self.blank})}
 
     def _facts(self, arch: str, capability: str) -> dict[str, Any]:
         proved, failed = self.proved.get(arch, {}).get(capability, 0), self.failed.get(arch, {}).get(capability, 0)
@@ -87,24 +79,24 @@ class Matrix:
             return {"proved": proved, "failed": failed}
         return {"blank": self.blank.get(arch, {}).get(capability, "not tested in this run")}
 
-    def markdown(self) -> str:
-        """A table of cases proved; the reasons of blanks below it."""
-        head = ["architecture", *self.columns]
-        lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * len(self.columns)]
-        notes: list[str] = []
-        for arch in self.arches:
-            lines.append("| " + " | ".join([arch, *(self._cell(arch, c, notes) for c in self.columns)]) + " |")
-        lines += ["", "Numbers: cases proved in the test run that wrote this file."]
-        lines += [f"{n}. {note}" for n, note in enumerate(notes, 1)]
-        return "\n".join(lines) + "\n"
 
-    def _cell(self, arch: str, capability: str, notes: list[str]) -> str:
-        facts = self._facts(arch, capability)
-        if "blank" in facts:
-            if facts["blank"] not in notes:
-                notes.append(facts["blank"])
-            return f"- ({notes.index(facts['blank']) + 1})"
-        return f"{facts['proved']}" + (f", **{facts['failed']} FAILED**" if facts["failed"] else "")
+def table(cells: Cells) -> str:
+    """Cases proved, as Markdown, and the reasons of blanks below."""
+    columns = next(iter(cells.values()), {})
+    lines = ["| " + " | ".join(["architecture", *columns]) + " |", "|---|" + "---:|" * len(columns)]
+    notes: list[str] = []
+    lines += ["| " + " | ".join([arch, *(_cell(facts, notes) for facts in row.values())]) + " |" for arch, row in cells.items()]
+    lines += ["", "Numbers: cases proved in the test run that wrote this.", ""]
+    lines += [f"{n}. {note}" for n, note in enumerate(notes, 1)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _cell(facts: dict[str, Any], notes: list[str]) -> str:
+    if "blank" in facts:
+        if facts["blank"] not in notes:
+            notes.append(facts["blank"])
+        return f"- ({notes.index(facts['blank']) + 1})"
+    return f"{facts['proved']}" + (f", **{facts['failed']} FAILED**" if facts["failed"] else "")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from arches import HERE, PROGRAMS, RUNNABLE, expected, integer, limits, programs_of, results
+from arches import HERE, NO_PROGRAMS, PROGRAMS, RUNNABLE, expected, integer, limits, programs_of, results
 
 from kprobes import Kprobe, Kprobes, UnicornMachine
 from kprobes.arch._base import Insn
-from kprobes.conformance import Conformance
+from kprobes.conformance import CAPABILITIES, Conformance
 from kprobes.core.probe import Probe
 from kprobes.testing import Comparison, functions, instructions, kprobes_everywhere, kretprobes_everywhere
 
@@ -219,6 +219,14 @@ def test_examples(path: Path) -> None:
     assert hits(probes) > len(probes)
     returns = kretprobes_everywhere(comparison.kprobes, functions(comparison.machine), maxactive=1000, handler=lambda ri, regs: None)
     assert not (found := comparison.with_probes(returns, "return probes")), text(found)
+
+
+@pytest.mark.parametrize("arch", NO_PROGRAMS)
+def test_without_programs(arch: str, conformance: Conformance) -> None:
+    """What only compiled programs prove is blank, with the reason."""
+    assert not programs_of(arch)
+    for capability in CAPABILITIES:
+        conformance.blank(arch, capability, NO_PROGRAMS[arch])
 
 
 def test_limits_are_of_programs() -> None:
