@@ -13,10 +13,11 @@ from typing import Any
 from attrs import evolve
 
 from ..regs import Regs
+from . import _a32_displace as away
 from . import _arm as arm
 from ._arm import LR, MASK, PC, SP, UNPREDICTABLE, R, after, computed, here, not_pc, pc_used, put, r, refuse, to
 from ._base import Atomic, Insn, signed
-from ._decode import DecodeTable, Row
+from ._decode import DecodeTable, Row, as_it_is
 
 
 def conditional(simulate: Callable[..., int]) -> Callable[..., int]:
@@ -211,9 +212,11 @@ def blx_rules(insn: Insn, m: int, j: int, **_: int) -> Insn:
 
 CONDITIONAL = (
     # A5.2: data processing
-    row("000 oooo s nnnn dddd iiiii yy 0 mmmm", "data processing, register", process_register, when=process_uses_pc, extra=process_rules),
+    row("000 oooo s nnnn dddd iiiii yy 0 mmmm", "data processing, register", process_register, when=process_uses_pc, displace=away.process,
+        extra=process_rules),
     row("000 oooo s nnnn dddd eeee 0 -- 1 mmmm", "data processing, register-shifted", when=process_uses_pc, reject=UNPREDICTABLE),
-    row("001 oooo s nnnn dddd aaaa iiiiiiii", "data processing, immediate", process_immediate, when=process_uses_pc, extra=process_rules),
+    row("001 oooo s nnnn dddd aaaa iiiiiiii", "data processing, immediate", process_immediate, when=process_uses_pc, displace=away.process,
+        extra=process_rules),
     row("0011 0-00 ---- 1111 ---- --------", "MOVW, MOVT", reject=UNPREDICTABLE),
     row("0000 00-- dddd aaaa eeee 1001 mmmm", "MUL, MLA", when=pc_used, reject=UNPREDICTABLE),
     row("0000 01-- dddd aaaa eeee 1001 mmmm", "UMAAL, MLS", when=pc_used, reject=UNPREDICTABLE),
@@ -231,9 +234,9 @@ CONDITIONAL = (
     row("0011 0010 0000 ---- ---- --------", "NOP, SEV, DBG"),
     row("0011 0010 0000 ---- ---- 00000001", "YIELD", reject=arm.WAITS),
     row("0011 0010 0000 ---- ---- 0000001-", "WFE, WFI", reject=arm.WAITS),
-    row("0001 0010 jjjj jjjj jjjj 0001 mmmm", "BX", arm.bx, extra=bx_rules),
-    row("0001 0010 jjjj jjjj jjjj 0010 mmmm", "BXJ", arm.bx, extra=lambda insn, **f: computed(blx_rules(insn, **f), **f)),
-    row("0001 0010 jjjj jjjj jjjj 0011 mmmm", "BLX register", arm.blx_register, extra=blx_rules),
+    row("0001 0010 jjjj jjjj jjjj 0001 mmmm", "BX", arm.bx, displace=away.bx, extra=bx_rules),
+    row("0001 0010 jjjj jjjj jjjj 0010 mmmm", "BXJ", arm.bx, displace=away.bx, extra=lambda insn, **f: computed(blx_rules(insn, **f), **f)),
+    row("0001 0010 jjjj jjjj jjjj 0011 mmmm", "BLX register", arm.blx_register, displace=away.blx_register, links=True, extra=blx_rules),
     row("0001 0110 ---- ---- ---- 0110 ----", "ERET", reject=arm.EXCEPTION_RETURN),
     row("0001 0000 ---- ---- ---- 0111 ----", "HLT", reject=arm.EXCEPTION),
     row("0001 0010 ---- ---- ---- 0111 ----", "BKPT", reject=arm.EXCEPTION),
@@ -248,13 +251,15 @@ CONDITIONAL = (
     row("0001 1--1 nnnn tttt --0- 1001 ----", "LDA", when=pc_used, reject=UNPREDICTABLE),
     row("0001 1--0 nnnn ---- --0- 1001 tttt", "STL", when=pc_used, reject=UNPREDICTABLE),
     # A5.3, A5.2.8, A5.2.9, A5.5: loads and stores
-    row("010 p u b w f nnnn tttt iiiiiiiiiiii", "LDR, STR immediate", transfer_immediate, when=pc_used, extra=transfer_rules),
-    row("011 p u b w f nnnn tttt iiiii yy 0 mmmm", "LDR, STR register", transfer_register, when=pc_used, extra=transfer_rules),
+    row("010 p u b w f nnnn tttt iiiiiiiiiiii", "LDR, STR immediate", transfer_immediate, when=pc_used, displace=away.load,
+        extra=transfer_rules),
+    row("011 p u b w f nnnn tttt iiiii yy 0 mmmm", "LDR, STR register", transfer_register, when=pc_used, displace=away.load,
+        extra=transfer_rules),
     row("000 p u 1 w f nnnn tttt iiii 1 oo 1 iiii", "LDRH, LDRD immediate", short_immediate, when=short_uses_pc, extra=short_rules),
     row("000 p u 0 w f nnnn tttt jjjj 1 oo 1 mmmm", "LDRH, LDRD register", short_register, when=short_uses_pc, extra=short_rules),
     row("100 - - 1 - - ---- ----------------", "LDM, STM ^", reject="exception return, or another mode's registers"),
     row("100 - - 0 - - 1111 ----------------", "LDM, STM pc", reject=UNPREDICTABLE),
-    row("100 p u 0 w 1 nnnn 1 rrrrrrrrrrrrrrr", "LDM", arm.ldm, when=not_from_pc, extra=ldm_rules),
+    row("100 p u 0 w 1 nnnn 1 rrrrrrrrrrrrrrr", "LDM", arm.ldm, when=not_from_pc, displace=as_it_is, extra=ldm_rules),
     row("100 p u 0 w 0 nnnn 1 rrrrrrrrrrrrrrr", "STM", stm, when=not_from_pc, extra=stm_rules),
     # A5.4: media
     row("0110 0--- nnnn dddd ---- ---1 mmmm", "SADD16", when=pc_used, reject=UNPREDICTABLE),
@@ -268,20 +273,20 @@ CONDITIONAL = (
     row("0111 1-1- ---- dddd ---- -101 mmmm", "SBFX, UBFX", when=pc_used, reject=UNPREDICTABLE),
     row("0111 110- ---- 1111 ---- -001 ----", "BFI", reject=UNPREDICTABLE),
     # A5.5: branches to labels
-    row("1010 iiiiiiiiiiiiiiiiiiiiiiii", "B", arm.b, extra=to(label)),
-    row("1011 iiiiiiiiiiiiiiiiiiiiiiii", "BL", arm.bl, extra=to(label)),
+    row("1010 iiiiiiiiiiiiiiiiiiiiiiii", "B", arm.b, displace=away.b, extra=to(label)),
+    row("1011 iiiiiiiiiiiiiiiiiiiiiiii", "BL", arm.bl, displace=away.bl, links=True, extra=to(label)),
     *arm.coprocessor(row, "", 32, based=True),
 )
 
 UNCONDITIONAL = (  # A5.7
-    Row("1111 101 h iiiiiiiiiiiiiiiiiiiiiiii", "BLX", arm.blx, extra=to(blx_label)),
+    Row("1111 101 h iiiiiiiiiiiiiiiiiiiiiiii", "BLX", arm.blx, displace=away.blx, links=True, extra=to(blx_label)),
     Row("1111 100 - - 1 - 0 ---- ----------------", "SRS", reject=arm.BANKED),
     Row("1111 100 - - 0 - 1 ---- ----------------", "RFE", reject=arm.EXCEPTION_RETURN),
     Row("1111 0001 0000 ---0 ---- ---- ---- ----", "CPS", reject=arm.PRIVILEGED),
     Row("1111 0001 0000 ---1 ---- ---- ---- ----", "SETEND", reject=arm.ENDIAN),
     Row("1111 0001 0001 ---- ---- ---- 0000 ----", "SETPAN", reject=arm.PRIVILEGED),
     Row("1111 0101 0111 ---- ---- ---- 0001 ----", "CLREX", atomic=Atomic.CLOSES),
-    Row("1111 010- --01 1111 1111 ---- ---- ----", "PLD, PLI literal", arm.hint),
+    Row("1111 010- --01 1111 1111 ---- ---- ----", "PLD, PLI literal", arm.hint, displace=lambda insn, to, **_: b""),
     Row("1111 011- --01 nnnn ---- ---- ---0 mmmm", "PLD, PLI register", when=pc_used, reject=UNPREDICTABLE),
     Row("1111 0100 ---0 1111 ---- ---- ---- ----", "VLD, VST", reject=UNPREDICTABLE),
     *arm.COPROCESSOR_2,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 from attrs import evolve
 
+from ..errors import OutOfReach
 from ..regs import Regs
 from ._base import Insn
 from ._decode import Row
@@ -35,6 +36,11 @@ ENDIAN = "changes the byte order of data"
 def here(insn: Insn) -> int:
     """PC as an operand: two instructions ahead (A2.3)."""
     return insn.addr + (4 if insn.mode else 8) & MASK
+
+
+def literal(insn: Insn, u: int, offset: int) -> int:
+    """An address relative to Align(PC, 4)."""
+    return (here(insn) & ~3) + (offset if u else -offset) & MASK
 
 
 def after(insn: Insn) -> int:
@@ -183,6 +189,11 @@ def computed(insn: Insn, **fields: int) -> Insn:
 
 def refuse(insn: Insn, why: str) -> Insn:
     return evolve(insn, reject=why, body=b"", simulate=None)
+
+
+def stays(insn: Insn) -> OutOfReach:
+    """What `displace` raises where there is no code without another register."""
+    return OutOfReach(f"{insn.name} would take a register elsewhere", address=insn.addr, hint="it is simulated")
 
 
 def msr_rules(insn: Insn, q: int, k: int, m: int = 0, **_: int) -> Insn:

@@ -10,8 +10,9 @@ from attrs import evolve
 from ..errors import Unsupported
 from ..regs import Regs
 from ._a32 import decode_word
-from ._arm import MASK, D, R, with_it_state
-from ._base import Abi, Arch, Entry, Insn, Jump, Linkage, Order, Registers, Traps, displacement
+from ._arm import D, R, with_it_state
+from ._arm_code import b, b_wide
+from ._base import Abi, Arch, Entry, Insn, Jump, Linkage, Order, Registers, Traps
 from ._decode import DecodeTable
 from ._thumb import A_TABLE, M_TABLE
 from ._thumb16 import TABLE16, is_wide
@@ -64,20 +65,6 @@ def decode_m(code: bytes, addr: int) -> Insn:
 # --- powers
 
 
-def b(frm: int, to: int) -> bytes:
-    """A32, B (A1): 32 MiB either way."""
-    return (0xEA000000 | displacement(frm + 8, to, 24, 4, MASK)).to_bytes(4, "little")
-
-
-def b_wide(frm: int, to: int) -> bytes:
-    """T32, B.W (T4): 16 MiB either way; J1 and J2 are the two bits below the sign, inverted if S is 0."""
-    field = displacement(frm + 4, to, 24, 2, MASK)
-    s, i1, i2 = (field >> bit & 1 for bit in (23, 22, 21))
-    first = 0xF000 | s << 10 | field >> 11 & 0x3FF
-    second = 0x9000 | (i1 ^ s ^ 1) << 13 | (i2 ^ s ^ 1) << 11 | field & 0x7FF
-    return first.to_bytes(2, "little") + second.to_bytes(2, "little")
-
-
 def same_mode(regs: Regs, pc: int) -> int:
     """An odd pc selects T32, an even one stays in the instruction set that CPSR.T shows."""
     return pc if pc & 1 else pc | regs.flags >> 5 & 1
@@ -122,7 +109,7 @@ A32_UDF, T32_UDF = bytes.fromhex("f801f0e7"), bytes.fromhex("18de")
 LINKAGE = Linkage.in_register("lr", mode=1, back=bytes.fromhex("7047"))
 
 ARM = Arch(
-    name="arm", bits=32, order=Order.LITTLE, insn_align=2, max_insn=4, regs=A_REGISTERS,
+    name="arm", bits=32, order=Order.LITTLE, insn_align=2, max_insn=4, max_displaced=18, regs=A_REGISTERS,
     traps=Traps(probe={2: T32_UDF, 4: A32_UDF}, end={0: A32_UDF, 1: T32_UDF}), arm_patch=patch,
     decode=decode_a, conditioned=conditioned, jump=Jump(size=4, encode=b), mode_jumps={1: Jump(size=4, encode=b_wide)},
     abi=Abi(args=R[:4], returns=R[:2], stack_align=8, enter=leave_block), linkage=LINKAGE,
