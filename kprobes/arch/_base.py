@@ -59,7 +59,8 @@ class Insn:
     body: bytes = b""  #: what runs out of line: the instruction, its delay slot, or nothing
     boostable: bool = True  #: the body may be followed by a jump back instead of a trap
     #: where it is simulated: (to) -> code that does there all that it does at home, its delay slot included, and nothing else, and
-    #: falls through to `next`; where it faults, nothing is changed. Raises OutOfReach
+    #: falls through to `next`; where it faults, nothing is changed (its delay slot: but the link), and it can be executed again from
+    #: its start. Raises OutOfReach
     displace: Callable[[int], bytes] | None = None
     links: bool = False  #: it keeps `next` as a return address: what follows it at home must stay there
     delay_slot: bool = False  #: the next instruction is its delay slot

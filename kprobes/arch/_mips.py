@@ -19,6 +19,7 @@ from attrs import evolve
 from ..regs import Regs
 from ._base import Abi, Annul, Arch, Atomic, Insn, Jump, Linkage, Order, Registers, Traps, signed
 from ._decode import DecodeTable, Row, fixed_width
+from ._mips_displace import Elsewhere, word
 
 R = tuple(f"r{n}" for n in range(32))
 F = tuple(f"f{n}" for n in range(32))
@@ -89,13 +90,13 @@ def always(regs: Regs, **_: int) -> bool:
 # --- simulations
 
 
-def branch(holds: Callable[..., bool], *, link: bool = False, likely: bool = False) -> Callable[..., int]:
+def branch(holds: Callable[..., bool], *, likely: bool = False) -> Callable[..., int]:
     """A branch to `insn.target`. The condition is read before the link is written; a link is written either way; a likely
     branch that is not taken annuls its delay slot."""
 
     def simulate(regs: Regs, insn: Insn, **fields: int) -> int:
         taken = holds(regs, **fields)
-        if link:
+        if insn.links:
             regs["ra"] = insn.next
         if taken:
             assert insn.target is not None
@@ -121,6 +122,8 @@ COP_BRANCH = "branches on a coprocessor's condition, which the engine does not s
 
 #: A row of an instruction with a delay slot.
 Delayed = partial(Row, body="slot", delay_slot=True)
+#: The bits in which the opposite condition of a branch differs.
+ODD, SIGN = 1 << 26, 1 << 16
 
 
 class Targets:
@@ -147,24 +150,24 @@ class Targets:
 
 
 def computed(insn: Insn, s: int = 31, d: int = 0, t: int = 31, **_: int) -> Insn:
-    """Extra of a jump through a register: neither a call (rd) nor a return (through ra)."""
-    return evolve(insn, indirect=d == 0 and not s == t == 31)
+    """Extra of a jump through a register: a call (rd), a return (through ra), or neither."""
+    return evolve(insn, links=d != 0, indirect=d == 0 and not s == t == 31)
 
 
-def common_rows(to: Targets) -> tuple[Row, ...]:
+def common_rows(to: Targets, away: Elsewhere) -> tuple[Row, ...]:
     """What all releases share. "Instruction Bit Encodings", tables A.2 to A.26."""
     return (
-        Delayed("000010 iiiiiiiiiiiiiiiiiiiiiiiiii", "J", branch(always), extra=to.region),
-        Delayed("000011 iiiiiiiiiiiiiiiiiiiiiiiiii", "JAL", branch(always, link=True), extra=to.region),
+        Delayed("000010 iiiiiiiiiiiiiiiiiiiiiiiiii", "J", branch(always), displace=away.unconditional, extra=to.region),
+        Delayed("000011 iiiiiiiiiiiiiiiiiiiiiiiiii", "JAL", branch(always), links=True, displace=away.unconditional, extra=to.region),
         Delayed("000000 ----- ----- ----- ----- 001000", "JR reserved", reject=RESERVED),
         Delayed("000000 ----- ----- ----- ----- 001001", "JALR reserved", reject=RESERVED),
-        Delayed("000000 sssss 00000 ddddd -0000 001001", "JALR", jalr, extra=computed),  # JALR.HB; release 6: JR
-        Delayed("000100 sssss ttttt iiiiiiiiiiiiiiii", "BEQ", branch(eq), extra=to.i16),
-        Delayed("000101 sssss ttttt iiiiiiiiiiiiiiii", "BNE", branch(ne), extra=to.i16),
-        Delayed("000110 sssss 00000 iiiiiiiiiiiiiiii", "BLEZ", branch(le), extra=to.i16),
-        Delayed("000111 sssss 00000 iiiiiiiiiiiiiiii", "BGTZ", branch(gt), extra=to.i16),
-        Delayed("000001 sssss 00000 iiiiiiiiiiiiiiii", "BLTZ", branch(lt), extra=to.i16),
-        Delayed("000001 sssss 00001 iiiiiiiiiiiiiiii", "BGEZ", branch(ge), extra=to.i16),
+        Delayed("000000 sssss 00000 ddddd -0000 001001", "JALR", jalr, displace=away.jalr, extra=computed),  # JALR.HB; release 6: JR
+        Delayed("000100 sssss ttttt iiiiiiiiiiiiiiii", "BEQ", branch(eq), displace=away.branch(ODD), extra=to.i16),
+        Delayed("000101 sssss ttttt iiiiiiiiiiiiiiii", "BNE", branch(ne), displace=away.branch(ODD), extra=to.i16),
+        Delayed("000110 sssss 00000 iiiiiiiiiiiiiiii", "BLEZ", branch(le), displace=away.branch(ODD), extra=to.i16),
+        Delayed("000111 sssss 00000 iiiiiiiiiiiiiiii", "BGTZ", branch(gt), displace=away.branch(ODD), extra=to.i16),
+        Delayed("000001 sssss 00000 iiiiiiiiiiiiiiii", "BLTZ", branch(lt), displace=away.branch(SIGN), extra=to.i16),
+        Delayed("000001 sssss 00001 iiiiiiiiiiiiiiii", "BGEZ", branch(ge), displace=away.branch(SIGN), extra=to.i16),
         Delayed("000001 ----- 11100 ----------------", "BPOSGE32", reject=DSP_BRANCH),
         Row("000001 ----- 11101 ----------------", "BPOSGE32C", reject=DSP_BRANCH),
         Delayed("010001 01-11 ----- ----------------", "BZ.V, BNZ.V", reject=MSA_BRANCH),
@@ -192,11 +195,6 @@ def common_rows(to: Targets) -> tuple[Row, ...]:
 # --- powers
 
 
-def word(value: int, order: Order) -> bytes:
-    """An instruction as in memory."""
-    return value.to_bytes(4, "big" if order is Order.BIG else "little")
-
-
 def decoder(table: DecodeTable, order: Order) -> Callable[[bytes, int], Insn]:
     """`Arch.decode`: a branch is refused with what it has in its delay slot, unless that may run anywhere."""
     alone = fixed_width(table, order.value)
@@ -210,10 +208,10 @@ def decoder(table: DecodeTable, order: Order) -> Callable[[bytes, int], Insn]:
             return evolve(insn, reject="its delay slot is missing: mapped memory ends here")
         if slot == bytes(4):
             return evolve(insn, body=b"")  # a nop has nothing to run
-        row = table.find(int.from_bytes(slot, "big" if order is Order.BIG else "little"))
+        row = table.find(int.from_bytes(slot, order.value))
         if row is not None and (row.simulate is not None or row.reject):
             return evolve(insn, reject=f"{row.name} in its delay slot: {row.reject or 'a branch, or it reads pc'}")
-        return insn
+        return insn if row is None or row.boostable else evolve(insn, displace=None)
 
     return decode
 
@@ -228,14 +226,15 @@ ABIS = {32: Abi(args=("a0", "a1", "a2", "a3"), returns=("v0", "v1"), stack_args=
         64: Abi(args=tuple(f"a{n}" for n in range(8)), returns=("v0", "v1"), enter=enter)}
 
 
-def mips(name: str, bits: int, order: Order, rows: tuple[Row, ...], jump: Jump, *back: int,
+def mips(name: str, bits: int, order: Order, rows: Callable[[Targets, Elsewhere], tuple[Row, ...]], jump: Jump, *back: int,
          conditioned: Callable[[Insn, bytes], bool] | None = None, for_file: Callable[[int, str], Arch] | None = None) -> Arch:
     """One word size, byte order and generation. rows: beside the common ones; back: the instructions of a return."""
-    table = DecodeTable((*common_rows(Targets((1 << bits) - 1)), *rows))
+    to, away = Targets((1 << bits) - 1), Elsewhere(bits, order, jump)
+    table = DecodeTable((*common_rows(to, away), *rows(to, away)))
     linkage = Linkage.in_register("ra", back=b"".join(word(w, order) for w in back))
     return Arch(
         name=name, bits=bits, order=order, insn_align=4, max_insn=4, regs=registers(bits),
         traps=Traps(probe={4: word(0x000080CD, order)}, end={0: word(0x0000810D, order)}),  # BREAK 515, BREAK 516
-        decode=decoder(table, order), abi=ABIS[bits], linkage=linkage, jump=jump, conditioned=conditioned, for_file=for_file,
-        elf_machines=((8, bits, order.value),),
+        decode=decoder(table, order), abi=ABIS[bits], linkage=linkage, jump=jump, max_displaced=away.longest, conditioned=conditioned,
+        for_file=for_file, elf_machines=((8, bits, order.value),),
     )  # fmt: skip

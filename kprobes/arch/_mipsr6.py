@@ -8,17 +8,19 @@ breakpoints.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from attrs import evolve
 
 from ..regs import Regs
 from ._base import Arch, Atomic, Insn, Jump, Order, displacement, signed
-from ._decode import Row
+from ._decode import Row, as_it_is
 from ._mips import (
     COP_BRANCH,
     EXCEPTION,
     MONITOR,
+    ODD,
     RESERVED,
     Delayed,
     F,
@@ -36,9 +38,13 @@ from ._mips import (
     r,
     set_r,
     sr,
-    word,
 )
+from ._mips_displace import Elsewhere, word
 
+#: The bits in which the opposite condition differs: of BEQC and BNEC, BEQZC and BNEZC, BC1EQZ and BC1NEZ; of those that link, to one
+#: that does not.
+EVEN, ZERO, FPR = 1 << 30, 1 << 29, 1 << 23
+ODD_PLAIN, TO_BNE, TO_BEQ = ODD | 1 << 30, 0b001101 << 26, 0b011100 << 26
 RETURN = 0b110110_00000_11111 << 16  # JIC ra, 0: as a return does it, without a delay slot
 
 # --- conditions
@@ -112,19 +118,26 @@ def jialc(regs: Regs, insn: Insn, t: int, i: int) -> int:
     return target
 
 
-def addiupc(regs: Regs, insn: Insn, s: int, i: int) -> int:
-    set_r(regs, s, insn.addr + 4 * signed(i, 19) & regs.arch.mask)
-    return insn.next
+def address(value: Callable[[Insn, int], int]) -> Callable[..., int]:
+    """ADDIUPC, AUIPC, ALUIPC: `value` of the displacement into a register."""
+
+    def simulate(regs: Regs, insn: Insn, s: int, i: int) -> int:
+        set_r(regs, s, value(insn, i) & regs.arch.mask)
+        return insn.next
+
+    return simulate
 
 
-def auipc(regs: Regs, insn: Insn, s: int, i: int) -> int:
-    set_r(regs, s, insn.addr + (signed(i, 16) << 16) & regs.arch.mask)
-    return insn.next
+def near(insn: Insn, i: int) -> int:
+    return insn.addr + 4 * signed(i, 19)
 
 
-def aluipc(regs: Regs, insn: Insn, s: int, i: int) -> int:
-    set_r(regs, s, insn.addr + (signed(i, 16) << 16) & regs.arch.mask & ~0xFFFF)
-    return insn.next
+def upper(insn: Insn, i: int) -> int:
+    return insn.addr + (signed(i, 16) << 16)
+
+
+def aligned(insn: Insn, i: int) -> int:
+    return upper(insn, i) & ~0xFFFF
 
 
 def lwpc(regs: Regs, insn: Insn, s: int, i: int) -> int:
@@ -148,56 +161,57 @@ def linking(to: Targets, insn: Insn, i: int, s: int, **_: int) -> Insn:
     return evolve(to.i16(insn, i), reject=reject)
 
 
-def r6_rows(to: Targets, bits: int) -> tuple[Row, ...]:
+def r6_rows(bits: int, to: Targets, away: Elsewhere) -> tuple[Row, ...]:
     """Release 6: compact branches (one opcode, told apart by the order of rs and rt), pc-relative loads and addresses."""
+    linked = partial(linking, to)
     return (
         Delayed("000001 ----- 1000- ----------------", "BLTZAL reserved", reject=RESERVED),
-        Delayed("000001 00000 10000 ----------------", "NAL", branch(never, link=True)),
-        Delayed("000001 00000 10001 iiiiiiiiiiiiiiii", "BAL", branch(always, link=True), extra=to.i16),
+        Delayed("000001 00000 10000 ----------------", "NAL", branch(never), links=True, displace=away.linking),
+        Delayed("000001 00000 10001 iiiiiiiiiiiiiiii", "BAL", branch(always), links=True, displace=away.unconditional, extra=to.i16),
         Row("000001 ----- 10111 ----------------", "SIGRIE", reject=EXCEPTION),
         Row("000000 -------------------- 001110", "SDBBP", reject=EXCEPTION),
         # POP06, POP07
-        Row("000110 sssss ttttt iiiiiiiiiiiiiiii", "BGEUC", branch(geu), extra=to.i16),
-        Row("000110 sssss ttttt iiiiiiiiiiiiiiii", "BGEZALC", branch(gez, link=True), extra=partial(linking, to), when=same),
-        Row("000110 00000 sssss iiiiiiiiiiiiiiii", "BLEZALC", branch(le, link=True), extra=partial(linking, to), when=nonzero),
-        Row("000111 sssss ttttt iiiiiiiiiiiiiiii", "BLTUC", branch(ltu), extra=to.i16),
-        Row("000111 sssss ttttt iiiiiiiiiiiiiiii", "BLTZALC", branch(ltz, link=True), extra=partial(linking, to), when=same),
-        Row("000111 00000 sssss iiiiiiiiiiiiiiii", "BGTZALC", branch(gt, link=True), extra=partial(linking, to), when=nonzero),
+        Row("000110 sssss ttttt iiiiiiiiiiiiiiii", "BGEUC", branch(geu), displace=away.branch(ODD), extra=to.i16),
+        Row("000110 sssss ttttt iiiiiiiiiiiiiiii", "BGEZALC", branch(gez), links=True, displace=away.branch(ODD_PLAIN), extra=linked, when=same),
+        Row("000110 00000 sssss iiiiiiiiiiiiiiii", "BLEZALC", branch(le), links=True, displace=away.branch(ODD_PLAIN), extra=linked, when=nonzero),
+        Row("000111 sssss ttttt iiiiiiiiiiiiiiii", "BLTUC", branch(ltu), displace=away.branch(ODD), extra=to.i16),
+        Row("000111 sssss ttttt iiiiiiiiiiiiiiii", "BLTZALC", branch(ltz), links=True, displace=away.branch(ODD_PLAIN), extra=linked, when=same),
+        Row("000111 00000 sssss iiiiiiiiiiiiiiii", "BGTZALC", branch(gt), links=True, displace=away.branch(ODD_PLAIN), extra=linked, when=nonzero),
         # POP10, POP30
-        Row("001000 sssss ttttt iiiiiiiiiiiiiiii", "BOVC", branch(ov), extra=to.i16),
-        Row("001000 sssss ttttt iiiiiiiiiiiiiiii", "BEQC", branch(eq), extra=to.i16, when=less),
-        Row("001000 00000 sssss iiiiiiiiiiiiiiii", "BEQZALC", branch(eq, link=True), extra=partial(linking, to), when=nonzero),
-        Row("011000 sssss ttttt iiiiiiiiiiiiiiii", "BNVC", branch(nv), extra=to.i16),
-        Row("011000 sssss ttttt iiiiiiiiiiiiiiii", "BNEC", branch(ne), extra=to.i16, when=less),
-        Row("011000 00000 sssss iiiiiiiiiiiiiiii", "BNEZALC", branch(ne, link=True), extra=partial(linking, to), when=nonzero),
+        Row("001000 sssss ttttt iiiiiiiiiiiiiiii", "BOVC", branch(ov), displace=away.branch(EVEN), extra=to.i16),
+        Row("001000 sssss ttttt iiiiiiiiiiiiiiii", "BEQC", branch(eq), displace=away.branch(EVEN), extra=to.i16, when=less),
+        Row("001000 00000 sssss iiiiiiiiiiiiiiii", "BEQZALC", branch(eq), links=True, displace=away.branch(TO_BNE), extra=linked, when=nonzero),
+        Row("011000 sssss ttttt iiiiiiiiiiiiiiii", "BNVC", branch(nv), displace=away.branch(EVEN), extra=to.i16),
+        Row("011000 sssss ttttt iiiiiiiiiiiiiiii", "BNEC", branch(ne), displace=away.branch(EVEN), extra=to.i16, when=less),
+        Row("011000 00000 sssss iiiiiiiiiiiiiiii", "BNEZALC", branch(ne), links=True, displace=away.branch(TO_BEQ), extra=linked, when=nonzero),
         # POP26, POP27
-        Row("010110 sssss ttttt iiiiiiiiiiiiiiii", "BGEC", branch(ge), extra=to.i16),
-        Row("010110 sssss ttttt iiiiiiiiiiiiiiii", "BGEZC", branch(gez), extra=to.i16, when=same),
-        Row("010110 00000 sssss iiiiiiiiiiiiiiii", "BLEZC", branch(le), extra=to.i16, when=nonzero),
-        Row("010111 sssss ttttt iiiiiiiiiiiiiiii", "BLTC", branch(lt), extra=to.i16),
-        Row("010111 sssss ttttt iiiiiiiiiiiiiiii", "BLTZC", branch(ltz), extra=to.i16, when=same),
-        Row("010111 00000 sssss iiiiiiiiiiiiiiii", "BGTZC", branch(gt), extra=to.i16, when=nonzero),
+        Row("010110 sssss ttttt iiiiiiiiiiiiiiii", "BGEC", branch(ge), displace=away.branch(ODD), extra=to.i16),
+        Row("010110 sssss ttttt iiiiiiiiiiiiiiii", "BGEZC", branch(gez), displace=away.branch(ODD), extra=to.i16, when=same),
+        Row("010110 00000 sssss iiiiiiiiiiiiiiii", "BLEZC", branch(le), displace=away.branch(ODD), extra=to.i16, when=nonzero),
+        Row("010111 sssss ttttt iiiiiiiiiiiiiiii", "BLTC", branch(lt), displace=away.branch(ODD), extra=to.i16),
+        Row("010111 sssss ttttt iiiiiiiiiiiiiiii", "BLTZC", branch(ltz), displace=away.branch(ODD), extra=to.i16, when=same),
+        Row("010111 00000 sssss iiiiiiiiiiiiiiii", "BGTZC", branch(gt), displace=away.branch(ODD), extra=to.i16, when=nonzero),
         Row("010110 ----- 00000 ----------------", "BLEZL reserved", reject=RESERVED),
         Row("010111 ----- 00000 ----------------", "BGTZL reserved", reject=RESERVED),
         Row("01010- ----- ----- ----------------", "BEQL reserved", reject=RESERVED),
         # BC, BALC, POP66, POP76
-        Row("110010 iiiiiiiiiiiiiiiiiiiiiiiiii", "BC", branch(always), extra=to.i26),
-        Row("111010 iiiiiiiiiiiiiiiiiiiiiiiiii", "BALC", branch(always, link=True), extra=to.i26),
-        Row("110110 sssss iiiiiiiiiiiiiiiiiiiii", "BEQZC", branch(eq), extra=to.i21),
-        Row("110110 00000 ttttt iiiiiiiiiiiiiiii", "JIC", jic, extra=computed),
-        Row("111110 sssss iiiiiiiiiiiiiiiiiiiii", "BNEZC", branch(ne), extra=to.i21),
-        Row("111110 00000 ttttt iiiiiiiiiiiiiiii", "JIALC", jialc),
-        Delayed("010001 01001 ttttt iiiiiiiiiiiiiiii", "BC1EQZ", branch(fpr_eqz), extra=to.i16),
-        Delayed("010001 01101 ttttt iiiiiiiiiiiiiiii", "BC1NEZ", branch(fpr_nez), extra=to.i16),
+        Row("110010 iiiiiiiiiiiiiiiiiiiiiiiiii", "BC", branch(always), displace=away.unconditional, extra=to.i26),
+        Row("111010 iiiiiiiiiiiiiiiiiiiiiiiiii", "BALC", branch(always), links=True, displace=away.unconditional, extra=to.i26),
+        Row("110110 sssss iiiiiiiiiiiiiiiiiiiii", "BEQZC", branch(eq), displace=away.branch(ZERO, 21), extra=to.i21),
+        Row("110110 00000 ttttt iiiiiiiiiiiiiiii", "JIC", jic, displace=as_it_is, extra=computed),
+        Row("111110 sssss iiiiiiiiiiiiiiiiiiiii", "BNEZC", branch(ne), displace=away.branch(ZERO, 21), extra=to.i21),
+        Row("111110 00000 ttttt iiiiiiiiiiiiiiii", "JIALC", jialc, links=True, displace=away.jialc),
+        Delayed("010001 01001 ttttt iiiiiiiiiiiiiiii", "BC1EQZ", branch(fpr_eqz), displace=away.branch(FPR), extra=to.i16),
+        Delayed("010001 01101 ttttt iiiiiiiiiiiiiiii", "BC1NEZ", branch(fpr_nez), displace=away.branch(FPR), extra=to.i16),
         Delayed("010010 01-01 ----- ----------------", "BC2EQZ, BC2NEZ", reject=COP_BRANCH),
         # PCREL
         Row("111011 ----- -------------------- -", "PCREL reserved", reject=RESERVED),
-        Row("111011 sssss 00 iiiiiiiiiiiiiiiiiii", "ADDIUPC", addiupc),
+        Row("111011 sssss 00 iiiiiiiiiiiiiiiiiii", "ADDIUPC", address(near), displace=away.address(near)),
         Row("111011 sssss 01 iiiiiiiiiiiiiiiiiii", "LWPC", lwpc),
         *((Row("111011 sssss 10 iiiiiiiiiiiiiiiiiii", "LWUPC", lwupc),
            Row("111011 sssss 110 iiiiiiiiiiiiiiiiii", "LDPC", ldpc)) if bits == 64 else ()),
-        Row("111011 sssss 11110 iiiiiiiiiiiiiiii", "AUIPC", auipc),
-        Row("111011 sssss 11111 iiiiiiiiiiiiiiii", "ALUIPC", aluipc),
+        Row("111011 sssss 11110 iiiiiiiiiiiiiiii", "AUIPC", address(upper), displace=away.address(upper)),
+        Row("111011 sssss 11111 iiiiiiiiiiiiiiii", "ALUIPC", address(aligned), displace=away.address(aligned)),
         # LL and SC moved to SPECIAL3; bit 6 selects the paired forms LLWP, SCWP ...
         Row("011111 ----- ----- --------- - 11011-", "LL, LLD", atomic=Atomic.OPENS, reject=MONITOR),
         Row("011111 ----- ----- --------- - 10011-", "SC, SCD", atomic=Atomic.CLOSES, reject=MONITOR),
@@ -223,5 +237,5 @@ def jump(order: Order, mask: int, frm: int, to: int) -> bytes:
 def release6(name: str, bits: int, order: Order) -> Arch:
     """One word size and byte order of release 6."""
     mask = (1 << bits) - 1
-    return mips(name, bits, order, r6_rows(Targets(mask), bits), Jump(size=4, encode=partial(jump, order, mask)), RETURN,
+    return mips(name, bits, order, partial(r6_rows, bits), Jump(size=4, encode=partial(jump, order, mask)), RETURN,
                 conditioned=partial(forbidden, order))

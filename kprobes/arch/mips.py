@@ -11,7 +11,8 @@ from ..errors import Unsupported
 from ..regs import Regs
 from ._base import Arch, Atomic, Insn, Jump, Order, displacement
 from ._decode import Row
-from ._mips import COP_BRANCH, EXCEPTION, MONITOR, RESERVED, Delayed, Targets, branch, computed, eq, ge, gt, le, lt, mips, ne, r, word
+from ._mips import COP_BRANCH, EXCEPTION, MONITOR, ODD, RESERVED, SIGN, Delayed, Targets, branch, computed, eq, ge, gt, le, lt, mips, ne, r
+from ._mips_displace import Elsewhere, word
 from ._mipsr6 import release6
 
 
@@ -25,26 +26,29 @@ def jr(regs: Regs, insn: Insn, s: int) -> int:
 
 
 RETURN = 0x03E00008, 0  # JR ra, and a nop in its delay slot
+likely = partial(branch, likely=True)
+#: The bits in which the opposite condition differs that is not likely, or does not link.
+ODD_LIKELY, SIGN_LIKELY, LINK = ODD | 1 << 30, SIGN | 1 << 17, 1 << 20
 
 
-def old_rows(to: Targets) -> tuple[Row, ...]:
+def old_rows(to: Targets, away: Elsewhere) -> tuple[Row, ...]:
     """Up to release 5: branch likely, condition codes, LL and SC with their own opcodes."""
     return (
-        Delayed("000000 sssss 00000 00000 -0000 001000", "JR", jr, extra=computed),  # JR.HB
-        Delayed("000001 sssss 00010 iiiiiiiiiiiiiiii", "BLTZL", branch(lt, likely=True), extra=to.i16),
-        Delayed("000001 sssss 00011 iiiiiiiiiiiiiiii", "BGEZL", branch(ge, likely=True), extra=to.i16),
-        Delayed("000001 sssss 10000 iiiiiiiiiiiiiiii", "BLTZAL", branch(lt, link=True), extra=to.i16),
-        Delayed("000001 sssss 10001 iiiiiiiiiiiiiiii", "BGEZAL", branch(ge, link=True), extra=to.i16),  # BAL
-        Delayed("000001 sssss 10010 iiiiiiiiiiiiiiii", "BLTZALL", branch(lt, link=True, likely=True), extra=to.i16),
-        Delayed("000001 sssss 10011 iiiiiiiiiiiiiiii", "BGEZALL", branch(ge, link=True, likely=True), extra=to.i16),
+        Delayed("000000 sssss 00000 00000 -0000 001000", "JR", jr, displace=away.jalr, extra=computed),  # JR.HB
+        Delayed("000001 sssss 00010 iiiiiiiiiiiiiiii", "BLTZL", likely(lt), displace=away.likely(SIGN_LIKELY), extra=to.i16),
+        Delayed("000001 sssss 00011 iiiiiiiiiiiiiiii", "BGEZL", likely(ge), displace=away.likely(SIGN_LIKELY), extra=to.i16),
+        Delayed("000001 sssss 10000 iiiiiiiiiiiiiiii", "BLTZAL", branch(lt), links=True, displace=away.branch(SIGN | LINK), extra=to.i16),
+        Delayed("000001 sssss 10001 iiiiiiiiiiiiiiii", "BGEZAL", branch(ge), links=True, displace=away.branch(SIGN | LINK), extra=to.i16),  # BAL
+        Delayed("000001 sssss 10010 iiiiiiiiiiiiiiii", "BLTZALL", likely(lt), links=True, displace=away.likely(SIGN_LIKELY | LINK), extra=to.i16),
+        Delayed("000001 sssss 10011 iiiiiiiiiiiiiiii", "BGEZALL", likely(ge), links=True, displace=away.likely(SIGN_LIKELY | LINK), extra=to.i16),
         Delayed("00011- ----- ----- ----------------", "BLEZ reserved", reject=RESERVED),
-        Delayed("010100 sssss ttttt iiiiiiiiiiiiiiii", "BEQL", branch(eq, likely=True), extra=to.i16),
-        Delayed("010101 sssss ttttt iiiiiiiiiiiiiiii", "BNEL", branch(ne, likely=True), extra=to.i16),
+        Delayed("010100 sssss ttttt iiiiiiiiiiiiiiii", "BEQL", likely(eq), displace=away.likely(ODD_LIKELY), extra=to.i16),
+        Delayed("010101 sssss ttttt iiiiiiiiiiiiiiii", "BNEL", likely(ne), displace=away.likely(ODD_LIKELY), extra=to.i16),
         Delayed("01011- ----- ----- ----------------", "BLEZL reserved", reject=RESERVED),
-        Delayed("010110 sssss 00000 iiiiiiiiiiiiiiii", "BLEZL", branch(le, likely=True), extra=to.i16),
-        Delayed("010111 sssss 00000 iiiiiiiiiiiiiiii", "BGTZL", branch(gt, likely=True), extra=to.i16),
-        Delayed("010001 01000 ccc 0t iiiiiiiiiiiiiiii", "BC1F, BC1T", branch(cc), extra=to.i16),
-        Delayed("010001 01000 ccc 1t iiiiiiiiiiiiiiii", "BC1FL, BC1TL", branch(cc, likely=True), extra=to.i16),
+        Delayed("010110 sssss 00000 iiiiiiiiiiiiiiii", "BLEZL", likely(le), displace=away.likely(ODD_LIKELY), extra=to.i16),
+        Delayed("010111 sssss 00000 iiiiiiiiiiiiiiii", "BGTZL", likely(gt), displace=away.likely(ODD_LIKELY), extra=to.i16),
+        Delayed("010001 01000 ccc 0t iiiiiiiiiiiiiiii", "BC1F, BC1T", branch(cc), displace=away.branch(SIGN), extra=to.i16),
+        Delayed("010001 01000 ccc 1t iiiiiiiiiiiiiiii", "BC1FL, BC1TL", likely(cc), displace=away.likely(SIGN_LIKELY), extra=to.i16),
         Delayed("010001 01001 ----- ----------------", "BC1ANY2", reject="a MIPS-3D branch, which the engine does not have"),
         Delayed("010001 01010 ----- ----------------", "BC1ANY4", reject="a MIPS-3D branch, which the engine does not have"),
         Delayed("010010 01000 ----- ----------------", "BC2", reject=COP_BRANCH),
@@ -81,7 +85,7 @@ def of_release(name: str, flags: int, _: str) -> Arch:
 def elder(name: str, bits: int, newer: Arch) -> Arch:
     """One word size and byte order of what preceded release 6."""
     mask, order = (1 << bits) - 1, newer.order
-    return mips(name, bits, order, old_rows(Targets(mask)), Jump(size=8, encode=partial(jump, order, mask)),
+    return mips(name, bits, order, old_rows, Jump(size=8, encode=partial(jump, order, mask)),
                 *RETURN, for_file=partial(of_release, name))
 
 

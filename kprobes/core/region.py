@@ -40,11 +40,11 @@ def region_of(first: Insn, rooms: Rooms) -> Region:
         raise NotOptimizable("this machine services nothing in place")
     if first.displace is None:
         if first.delay_slot:
-            raise NotOptimizable(f"{first.name} has a delay slot")
+            raise NotOptimizable(f"{first.name} cannot be displaced with its delay slot")
         if first.simulate is not None and first.size < jump.size:
             raise NotOptimizable(f"{first.name} is simulated and shorter than a jump")
-        if not first.boostable:
-            raise NotOptimizable(f"{first.name} cannot be followed by a jump")
+    if not first.boostable:
+        raise NotOptimizable(f"no jump may stand in the place of {first.name}, or behind it")
     insns, end = [first], first.next
     while end < first.addr + jump.size:
         if insns[-1].links:

@@ -61,7 +61,7 @@ class TrapDriver(InPlace):
         if displaced is None:
             self._abandon(cb)
             return False
-        (point, _, home), there = displaced, regs.pc
+        point, _, home, again = displaced
         regs.go(home | point.insn.mode)
         running = cb.point is point and cb.state in (HIT_SS, REENTER)
         missed = cb.state is REENTER or (cb.state is not IDLE and not running)  # a missed hit asks nobody
@@ -74,7 +74,7 @@ class TrapDriver(InPlace):
             if running and (not handled or regs.pc != home):
                 cb.step(DONE)
         if handled and regs.pc == home:
-            regs.go(there | point.insn.mode)  # the same hit goes on
+            regs.go(again | point.insn.mode)  # the same hit goes on
         elif handled:
             self._land(regs)
         return handled

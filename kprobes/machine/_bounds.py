@@ -30,7 +30,7 @@ class Bounds:
         self._machine = machine
         self.timed_out = 0
         self._left: list[int] = []  # instructions, of every run that counts them
-        self._hook: int | None = None
+        self._hooks: list[int] = []
 
     def within(self, timeout: float | None, max_insns: int | None) -> AbstractContextManager[None]:
         """A run with these bounds, seconds and instructions. Unsupported where the engine cannot count."""
@@ -67,12 +67,15 @@ class Bounds:
             yield
         finally:
             self._left.pop()
+            if self._machine._depth == 1 and not self._left:
+                self.close()
 
     def close(self) -> None:
         """Do without the hook that counts."""
-        if self._hook is not None:
-            self._machine._engine.unhook(self._hook)
-            self._hook = None
+        if self._hooks:
+            for hook in self._hooks:
+                self._machine._engine.unhook(hook)
+            self._hooks = []
             self._retranslate()
 
     @contextmanager
@@ -118,14 +121,24 @@ class Bounds:
                 self.close()
 
     def _install_hook(self) -> None:
-        if self._hook is None:
-            self._hook = self._machine._engine.hook(const.UC_HOOK_CODE, CODE(self._callback()))
+        if not self._hooks:
+            callback = CODE(self._callback())
+            self._hooks = [self._machine._engine.hook(const.UC_HOOK_CODE, callback, start, end) for start, end in self._hooked()]
             self._retranslate()
 
+    def _hooked(self) -> list[tuple[int, int]]:
+        """Where the hook is: everywhere, unless it does harm (Guest.counts_insns). Then not in the sink's pages."""
+        m = self._machine
+        if m._guest.counts_insns:
+            return [(1, 0)]
+        return [(start, end) for start, end in self._code() if m._sink is None or not m._sink.ours(start)]
+
     def _retranslate(self) -> None:
-        for start, end, perms in self._machine.uc.mem_regions():
-            if perms & const.UC_PROT_EXEC:
-                self._machine._engine.drop_translations(start, end + 1)
+        for start, end in self._code():
+            self._machine._engine.drop_translations(start, end + 1)
+
+    def _code(self) -> list[tuple[int, int]]:
+        return [(start, end) for start, end, perms in self._machine.uc.mem_regions() if perms & const.UC_PROT_EXEC]
 
     def _callback(self) -> Callable[[int, int, int, int], None]:
         """Counts the guest's own instructions, not those in slots; never stops inside a slot. Where no stop is possible in delay
