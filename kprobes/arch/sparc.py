@@ -14,11 +14,12 @@ from attrs import evolve
 
 from ..errors import GuestFault
 from ..regs import Regs
-from ._base import Abi, Annul, Arch, Insn, Jump, Linkage, Order, Registers, Traps, displacement, signed
+from . import _sparc_displace as away
+from ._base import Abi, Annul, Arch, Insn, Jump, Linkage, Order, Registers, Traps, signed
 from ._decode import DecodeTable, Row, fixed_width
+from ._sparc_displace import NOP, Elsewhere
 
 R = tuple(f"{kind}{n}" for kind in "goli" for n in range(8))
-NOP = bytes.fromhex("01000000")
 UNALIGNED = {32: 7, 64: 0x34}  # trap type of mem_address_not_aligned
 UNIMP_SIZE = 0xFFF  # a caller of a function that returns a structure has UNIMP with its size, modulo 4096, behind the delay slot
 
@@ -125,8 +126,8 @@ def split(insn: Insn, mask: int, h: int, i: int, **_: int) -> Insn:
 
 
 def computed(insn: Insn, d: int, s: int, **_: int) -> Insn:
-    """Extra of JMPL: neither a call (rd) nor a return (through o7 or i7)."""
-    return evolve(insn, indirect=d == 0 and s not in (15, 31))
+    """Extra of JMPL: a call (rd), a return (through o7 or i7), or neither."""
+    return evolve(insn, links=d != 0, indirect=d == 0 and s not in (15, 31))
 
 
 EXCEPTION = "raises an exception, whose handler would see the slot's address"
@@ -137,31 +138,33 @@ WINDOW = "returns through a register window"
 #: A row of an instruction with a delay slot.
 Delayed = partial(Row, body="slot", delay_slot=True)
 I22, I19 = "iiiiiiiiiiiiiiiiiiiiii", "iiiiiiiiiiiiiiiiiii"
+#: The bit in which opposite conditions differ, and the bits of the displacement.
+ICC, PREDICTED, REGISTER = (1 << 28, (1 << 22) - 1), (1 << 28, (1 << 19) - 1), (1 << 27, 3 << 20 | (1 << 14) - 1)
 
 
-def rows(mask: int) -> tuple[Row, ...]:
+def rows(mask: int, to: Elsewhere) -> tuple[Row, ...]:
     """What both versions share."""
     i22, i30 = partial(relative, bits=22, mask=mask), partial(relative, bits=30, mask=mask)
     return (
         Row("00 ----- 000 ----------------------", "UNIMP", reject=EXCEPTION),  # ILLTRAP
-        Delayed(f"00 a cccc 010 {I22}", "Bicc", branch(icc), extra=i22),
-        Row(f"00 1 1000 010 {I22}", "BA,A", always, extra=i22),
+        Delayed(f"00 a cccc 010 {I22}", "Bicc", branch(icc), displace=to.branch(*ICC), extra=i22),
+        Row(f"00 1 1000 010 {I22}", "BA,A", always, displace=to.unconditional, extra=i22),
         Delayed("00 - ---- 111 ----------------------", "CBccc", reject="branches on a coprocessor's condition, which there is none"),
-        Delayed("01 iiiiiiiiiiiiiiiiiiiiiiiiiiiiii", "CALL", call, extra=i30),
-        Delayed("10 ddddd 111000 sssss 0 -------- ttttt", "JMPL", jmpl, extra=computed),
-        Delayed("10 ddddd 111000 sssss 1 iiiiiiiiiiiii", "JMPL", jmpl, extra=computed),
+        Delayed("01 iiiiiiiiiiiiiiiiiiiiiiiiiiiiii", "CALL", call, links=True, displace=to.unconditional, extra=i30),
+        Delayed("10 ddddd 111000 sssss 0 -------- ttttt", "JMPL", jmpl, displace=away.jmpl, extra=computed),
+        Delayed("10 ddddd 111000 sssss 1 iiiiiiiiiiiii", "JMPL", jmpl, displace=away.jmpl, extra=computed),
         Row("10 ----- 111010 -------------------", "Ticc", reject=EXCEPTION),
         Row("10 ----- 11001- -------------------", "WRWIM, WRTBR", reject=PRIVILEGED),  # WRPR
         Row("10 ----- 110001 -------------------", "WRPSR", reject=PRIVILEGED),  # SAVED, RESTORED
     )
 
 
-def rows8(mask: int) -> tuple[Row, ...]:
+def rows8(mask: int, to: Elsewhere) -> tuple[Row, ...]:
     """Version 8."""
     return (
-        *rows(mask),
-        Delayed(f"00 a cccc 110 {I22}", "FBfcc", branch(fcc), extra=partial(relative, bits=22, mask=mask)),
-        Row(f"00 1 1000 110 {I22}", "FBA,A", always, extra=partial(relative, bits=22, mask=mask)),
+        *rows(mask, to),
+        Delayed(f"00 a cccc 110 {I22}", "FBfcc", branch(fcc), displace=to.branch(*ICC), extra=partial(relative, bits=22, mask=mask)),
+        Row(f"00 1 1000 110 {I22}", "FBA,A", always, displace=to.unconditional, extra=partial(relative, bits=22, mask=mask)),
         Row("00 ----- 001 ----------------------", "reserved", reject=RESERVED),
         Row("00 ----- 011 ----------------------", "reserved", reject=RESERVED),
         Row("00 ----- 101 ----------------------", "reserved", reject=RESERVED),
@@ -169,21 +172,21 @@ def rows8(mask: int) -> tuple[Row, ...]:
     )
 
 
-def rows9(mask: int) -> tuple[Row, ...]:
+def rows9(mask: int, to: Elsewhere) -> tuple[Row, ...]:
     """Version 9: predicted branches, branches on registers, RDPC."""
     i19 = partial(relative, bits=19, mask=mask)
     return (
-        *rows(mask),
-        Delayed(f"00 a cccc 001 00 - {I19}", "BPcc", branch(icc), extra=i19),
-        Delayed(f"00 a cccc 001 10 - {I19}", "BPcc", branch(xcc), extra=i19),
-        *(Row(f"00 1 1000 001 {op} - {I19}", "BPA,A", always, extra=i19) for op in ("00", "10")),
+        *rows(mask, to),
+        Delayed(f"00 a cccc 001 00 - {I19}", "BPcc", branch(icc), displace=to.branch(*PREDICTED), extra=i19),
+        Delayed(f"00 a cccc 001 10 - {I19}", "BPcc", branch(xcc), displace=to.branch(*PREDICTED), extra=i19),
+        *(Row(f"00 1 1000 001 {op} - {I19}", "BPA,A", always, displace=to.unconditional, extra=i19) for op in ("00", "10")),
         Row("00 - ---- 001 -1 - -------------------", "reserved", reject=RESERVED),
         Delayed("00 - ---- 110 ----------------------", "FBfcc", reject=NO_FPU),
         Delayed("00 - ---- 101 ----------------------", "FBPfcc", reject=NO_FPU),
-        Delayed("00 a 0ccc 011 hh - sssss iiiiiiiiiiiiii", "BPr", branch(register), extra=partial(split, mask=mask)),
+        Delayed("00 a 0ccc 011 hh - sssss iiiiiiiiiiiiii", "BPr", branch(register), displace=to.branch(*REGISTER), extra=partial(split, mask=mask)),
         Row("00 - 0-00 011 ----------------------", "reserved", reject=RESERVED),
         Row("00 - 1--- 011 ----------------------", "reserved", reject=RESERVED),
-        Row("10 ddddd 101000 00101 --------------", "RDPC", rdpc),
+        Row("10 ddddd 101000 00101 --------------", "RDPC", rdpc, displace=away.rdpc),
         Row("10 ----- 101111 ----- - -00 ----------", "reserved", reject=RESERVED),  # MOVr; the engine dies of it
         Delayed("10 ----- 111001 -------------------", "RETURN", reject=WINDOW),
         Row("10 ----- 111110 -------------------", "DONE, RETRY", reject="returns from a trap"),
@@ -236,22 +239,18 @@ def restore(regs: Regs, sp: int, target: int) -> None:
     regs["o7"] = target - (12 if structure(regs, target - 4) else 8) & regs.arch.mask
 
 
-def jump(mask: int, frm: int, to: int) -> bytes:
-    """BA,A: nothing runs in its delay slot."""
-    return (0x30800000 | displacement(frm, to, 22, 4, mask)).to_bytes(4, "big")
-
-
 def sparc(name: str, bits: int, machines: tuple[int, ...]) -> Arch:
     """One version. Arguments beyond six follow the register save area, and on version 8 the place of a structure's address."""
     mask = (1 << bits) - 1
+    to = Elsewhere(mask)
     area = 176 if bits == 64 else 92
     return Arch(
         name=name, bits=bits, order=Order.BIG, insn_align=4, max_insn=4, regs=registers(bits),
         traps=Traps(probe={4: bytes.fromhex("0010bad1")}, end={0: bytes.fromhex("0010bad2")}),  # UNIMP, ILLTRAP
-        decode=decoder(DecodeTable(rows9(mask) if bits == 64 else rows8(mask))),
+        decode=decoder(DecodeTable(rows9(mask, to) if bits == 64 else rows8(mask, to))),
         abi=Abi(args=R[8:14], returns=("o0", "o1"), stack_args=area, stack_align=16 if bits == 64 else 8, reserve=area),
-        linkage=Linkage(get=link, set=set_link, restore=restore), jump=Jump(size=4, encode=partial(jump, mask)),
-        elf_machines=tuple((machine, bits, "big") for machine in machines),
+        linkage=Linkage(get=link, set=set_link, restore=restore), jump=Jump(size=4, encode=to.jump),
+        max_displaced=to.longest, elf_machines=tuple((machine, bits, "big") for machine in machines),
     )  # fmt: skip
 
 
