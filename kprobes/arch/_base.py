@@ -63,6 +63,7 @@ class Insn:
     #: its start. Raises OutOfReach
     displace: Callable[[int], bytes] | None = None
     links: bool = False  #: it keeps `next` as a return address: what follows it at home must stay there
+    falls_through: bool = True  #: False: it never goes on to `next`, where data may stand
     delay_slot: bool = False  #: the next instruction is its delay slot
     atomic: Atomic | None = None  #: opens or closes an exclusive sequence
     mode: int = 0  #: bits or-ed into every target that stays in this instruction's mode (Thumb: 1)

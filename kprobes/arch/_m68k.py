@@ -110,7 +110,7 @@ class Shape:
         table = 2 if self.indirect and fields["e"] == 0o73 and half(raw, 2) & 0x87FF == 2 else 0
         reject = insn.reject or ("leads to an odd address, where there is no instruction" if target is not None and target & 1 else "")
         return Insn(addr=insn.addr, raw=raw, name=insn.name, reject=reject, body=raw if insn.body else b"", links=insn.links,
-                    target=target, indirect=self.indirect, table=table)
+                    falls_through=insn.falls_through, target=target, indirect=self.indirect, table=table)
 
 
 def destination(d: int) -> int:

@@ -215,7 +215,7 @@ class Mode:
             simulate = partial(row.simulate, Near(shape, after, immediate, width, self.names[1], where))
             displace = displaced(row.name, shape, raw, self.bits, after, target)
         return Insn(addr=addr, raw=raw, name=row.name, reject=reject, simulate=simulate, displace=displace, links=row.simulate is call,
-                    target=target, indirect=row.indirect)
+                    falls_through=row.simulate not in (jmp, ret), target=target, indirect=row.indirect)
 
     def _doubt(self, shape: Shape) -> str:
         """Why this near branch cannot be simulated faithfully; empty: it can."""

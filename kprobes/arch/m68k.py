@@ -70,10 +70,10 @@ ABSENT = "an instruction that the engine does not have"
 
 
 def row(picture: str, name: str, ea: frozenset[int] | None = None, *, simulate: Callable[..., int] | None = None, reject: str = "",
-        displace: Callable[..., bytes] | None = None, links: bool = False, **shape: Any) -> Row:
+        displace: Callable[..., bytes] | None = None, links: bool = False, falls_through: bool = True, **shape: Any) -> Row:
     made = Shape(ea=ea, **shape)
     when = made.allows if ea is not None or made.relative else None
-    return Row(picture, name, simulate=simulate, reject=reject, displace=displace, links=links, extra=made, when=when)
+    return Row(picture, name, simulate=simulate, reject=reject, displace=displace, links=links, falls_through=falls_through, extra=made, when=when)
 
 
 def arithmetic(line: str, name: str, source: frozenset[int], into: frozenset[int]) -> tuple[Row, ...]:
@@ -134,13 +134,13 @@ ROWS = (
     row("0100 1110 0111 0001", "NOP"),
     row("0100 1110 0111 0010", "STOP", words=2, reject="waits for an interrupt, and changes privileged state"),
     row("0100 1110 0111 0011", "RTE", reject="returns from an exception"),
-    row("0100 1110 0111 0100", "RTD", words=2, simulate=rtd, displace=as_it_is),
-    row("0100 1110 0111 0101", "RTS", simulate=rts, displace=as_it_is),
+    row("0100 1110 0111 0100", "RTD", words=2, simulate=rtd, displace=as_it_is, falls_through=False),
+    row("0100 1110 0111 0101", "RTS", simulate=rts, displace=as_it_is, falls_through=False),
     row("0100 1110 0111 0110", "TRAPV", reject=MAY_TRAP),
     row("0100 1110 0111 0111", "RTR", reject=ABSENT),
     row("0100 1110 0111 101-", "MOVEC", words=2, reject=PRIVILEGED),
     row("0100 1110 10 eeeeee", "JSR", CONTROL, simulate=jsr, displace=away.jsr, links=True),
-    row("0100 1110 11 eeeeee", "JMP", CONTROL, simulate=jmp, displace=away.jmp, indirect=True),
+    row("0100 1110 11 eeeeee", "JMP", CONTROL, simulate=jmp, displace=away.jmp, falls_through=False, indirect=True),
     row("0100 --- 100 eeeeee", "CHK.L", DATA, operand=4, reject=MAY_TRAP),
     row("0100 --- 110 eeeeee", "CHK.W", DATA, operand=2, reject=MAY_TRAP),
     row("0100 --- 111 eeeeee", "LEA", CONTROL),
@@ -153,7 +153,8 @@ ROWS = (
     row("0101 ---- 11 111 011", "TRAPcc.L", words=4, reject=MAY_TRAP),
     row("0101 ---- 11 111 100", "TRAPcc", reject=MAY_TRAP),
     # 0110: branches, with displacements of 8, 16 and 32 bits
-    *(row(f"0110 {condition} {size}", name, words=words, relative=True, simulate=simulate, displace=displace, links=name == "BSR")
+    *(row(f"0110 {condition} {size}", name, words=words, relative=True, simulate=simulate, displace=displace, links=name == "BSR",
+          falls_through=name != "BRA")
       for size, words in (("ssssssss", 0), ("00000000", 2), ("11111111", 4))
       for condition, name, simulate, displace in (("cccc", "Bcc", bcc, away.bcc), ("0000", "BRA", bra, away.bra), ("0001", "BSR", bsr, away.bsr))),
     row("0111 --- 0 --------", "MOVEQ"),

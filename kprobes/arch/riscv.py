@@ -196,10 +196,10 @@ def short_rows(bits: int, mask: int) -> tuple[Row, ...]:
     rv32 = (Row("001 i j kk m n o ppp q 01", "C.JAL", c_jal, displace=partial(away.c_jal, mask), links=True, extra=far),)  # C.ADDIW in RV64
     return (
         Row("0000 0000 0000 0000", "C.UNIMP", reject="permanently illegal"),
-        Row("101 i j kk m n o ppp q 01", "C.J", c_j, displace=partial(away.jal, mask), extra=far),
+        Row("101 i j kk m n o ppp q 01", "C.J", c_j, displace=partial(away.jal, mask), falls_through=False, extra=far),
         Row("110 i jj sss kk mm n 01", "C.BEQZ", c_beqz, displace=elsewhere, extra=near),
         Row("111 i jj sss kk mm n 01", "C.BNEZ", c_bnez, displace=elsewhere, extra=near),
-        Row("100 0 sssss 00000 10", "C.JR", c_jr, displace=as_it_is, extra=computed),
+        Row("100 0 sssss 00000 10", "C.JR", c_jr, displace=as_it_is, falls_through=False, extra=computed),
         Row("100 0 00000 00000 10", "C.JR reserved", reject=RESERVED),
         Row("100 1 sssss 00000 10", "C.JALR", c_jalr, displace=partial(away.c_jalr, mask), links=True),
         Row("100 1 00000 00000 10", "C.EBREAK", reject=EXCEPTION),

@@ -95,6 +95,11 @@ def computed(insn: Insn, **fields: int) -> Insn:
     return evolve(insn, indirect=fields.get("m") != 0 and fields.get("s") not in (0, 14))
 
 
+def on_mask(extra: Callable[..., Insn], insn: Insn, m: int, **fields: int) -> Insn:
+    """A branch on a mask of condition codes: where it has all of them, and a place to go to, it always jumps."""
+    return evolve(extra(insn, m=m, **fields), falls_through=m != 15 or fields.get("s") == 0)
+
+
 def taken(regs: Regs, insn: Insn, s: int | None = None, d: int = 0, b: int = 0, x: int = 0, **_: int) -> int:
     """Where a branch goes: relative, to a register's contents, or to an operand's address."""
     if insn.target is not None:
@@ -233,7 +238,7 @@ def compare_rows() -> tuple[Row, ...]:
 SHORT = (
     Row("00000101 rrrr ssss", "BALR", partial(and_save, link), links=True),
     Row("00000110 rrrr ssss", "BCTR", partial(on_count, 32), displace=as_it_is, extra=computed),
-    Row("00000111 mmmm ssss", "BCR", on_condition, displace=as_it_is, extra=computed),
+    Row("00000111 mmmm ssss", "BCR", on_condition, displace=as_it_is, extra=partial(on_mask, computed)),
     Row("00001101 rrrr ssss", "BASR", partial(and_save, save), displace=away.basr, links=True),
     *refused(2),
 )
@@ -241,13 +246,13 @@ MIDDLE = (
     Row(f"01000100 rrrr xxxx {S12}", "EX", execute, body="self", extra=executing),
     Row(f"01000101 rrrr xxxx {S12}", "BAL", partial(and_save, link), links=True),
     Row(f"01000110 rrrr xxxx {S12}", "BCT", partial(on_count, 32), displace=as_it_is, extra=computed),
-    Row(f"01000111 mmmm xxxx {S12}", "BC", on_condition, displace=as_it_is, extra=computed),
+    Row(f"01000111 mmmm xxxx {S12}", "BC", on_condition, displace=as_it_is, extra=partial(on_mask, computed)),
     Row(f"01001101 rrrr xxxx {S12}", "BAS", partial(and_save, save), displace=away.bas, links=True),
     Row(f"10000100 rrrr tttt {RI16}", "BRXH", partial(on_index, 32, True), displace=away.near, extra=near),
     Row(f"10000101 rrrr tttt {RI16}", "BRXLE", partial(on_index, 32, False), displace=away.near, extra=near),
     Row(f"10000110 rrrr tttt {S12}", "BXH", partial(on_index, 32, True), displace=as_it_is, extra=computed),
     Row(f"10000111 rrrr tttt {S12}", "BXLE", partial(on_index, 32, False), displace=as_it_is, extra=computed),
-    Row(f"10100111 mmmm 0100 {RI16}", "BRC", on_condition, displace=away.far, extra=near),
+    Row(f"10100111 mmmm 0100 {RI16}", "BRC", on_condition, displace=away.far, extra=partial(on_mask, near)),
     Row(f"10100111 rrrr 0101 {RI16}", "BRAS", partial(and_save, save), displace=away.bras, links=True, extra=near),
     Row(f"10100111 rrrr 0110 {RI16}", "BRCT", partial(on_count, 32), displace=away.near, extra=near),
     Row(f"10100111 rrrr 0111 {RI16}", "BRCTG", partial(on_count, 64), displace=away.near, extra=near),

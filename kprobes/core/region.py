@@ -49,6 +49,8 @@ def region_of(first: Insn, rooms: Rooms) -> Region:
     while end < first.addr + jump.size:
         if insns[-1].links:
             raise NotOptimizable(f"the jump would cover what {insns[-1].name} returns to, at {end:#x}")
+        if not insns[-1].falls_through:
+            raise NotOptimizable(f"the jump would cover what follows {insns[-1].name}, at {end:#x}, and may be data")
         insn = rooms.survey.decode(end, first.mode)
         _check_follower(insn)
         insns.append(insn)

@@ -6,6 +6,8 @@ and it labels delay slots and exclusive (load-reserved / store-conditional) regi
 
 from __future__ import annotations
 
+from itertools import chain
+
 from attrs import evolve, frozen
 
 from ..arch._base import COMPUTED, Arch, Atomic, Insn
@@ -33,7 +35,7 @@ class Flow:
 class _Walk:
     """One function, walked as far as anybody asked."""
 
-    __slots__ = ("code", "end", "executed", "flow", "label", "open", "pointers", "pos", "start", "stopped")
+    __slots__ = ("code", "end", "executed", "flow", "label", "open", "pointers", "pos", "start", "stopped", "tables")
 
     def __init__(self, start: int, end: int, code: bytes) -> None:
         self.start, self.end, self.code = start, end, code
@@ -41,6 +43,7 @@ class _Walk:
         self.label: dict[int, int] = {}
         self.executed: dict[int, Insn] = {}  # address (or COMPUTED) -> the instruction that executes what is there
         self.pointers: set[int] = set()  # addresses that the function works out
+        self.tables: dict[int, list[int]] = {}  # jump through a table -> where its entries lead
         self.open = 0  # instructions left in which an exclusive sequence may close
         self.stopped = ""  # why the walk cannot go on
         self.flow: Flow | None = None
@@ -114,13 +117,16 @@ class Survey:
         walk = self._walk(symbol.address, self._end(symbol), symbol.mode)
         if walk.flow is None:
             insns = self.instructions(symbol)
-            computed = next((i for i in insns if i.indirect), None)
+            # what is no table has entries that lead anywhere
+            tables = {jump: targets for jump, targets in walk.tables.items() if walk.label.keys() >= set(targets)}
+            computed = next((i for i in insns if i.indirect and i.addr not in tables), None)
             unknown = walk.stopped if walk.pos < self._end(symbol) else ""
             if computed is not None and not unknown:
                 unknown = f"{computed.name} at {computed.addr:#x} may jump into the region"
             executing = walk.executed.get(COMPUTED)
             executed = f"{executing.name} at {executing.addr:#x} may execute what the jump replaces" if executing is not None else ""
-            walk.flow = Flow(frozenset([*(i.target for i in insns if i.target is not None), *walk.executed]), unknown, executed)
+            direct = (i.target for i in insns if i.target is not None)
+            walk.flow = Flow(frozenset([*direct, *chain(*tables.values()), *walk.executed]), unknown, executed)
         return walk.flow
 
     def _end(self, symbol: Symbol) -> int:
@@ -196,16 +202,18 @@ class Survey:
             in_slot = insn.delay_slot
             walk.pos += insn.size
             if insn.table:
-                walk.pos = self._behind_table(walk, insn.table)
+                targets = walk.tables[insn.addr] = []
+                walk.pos = self._behind_table(walk, insn.table, targets)
 
-    def _behind_table(self, walk: _Walk, size: int) -> int:
-        """Where code goes on behind a jump table: at the lowest of its targets that lies ahead."""
+    def _behind_table(self, walk: _Walk, size: int, targets: list[int]) -> int:
+        """Where code goes on behind a jump table: at the lowest of its targets that lies ahead. Adds them to `targets`."""
         start = at = walk.pos
         end = walk.end
         while at + size <= end:
             entry = walk.code[at - walk.start : at - walk.start + size]
             at += size
             target = start + int.from_bytes(entry, self._arch.order.value, signed=True)
+            targets.append(target)
             if at <= target < end:
                 end = target
         return end

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
-from functools import partial
-from typing import Any
+from collections.abc import Iterator
 
 from ..arch._base import Arch, Insn, Jump
-from ..errors import GuestFault, KprobeError
-from ..regs import Regs
+from ..errors import KprobeError
+from ._check_branches import check_falls_through, check_links
 from ._check_decode import HOME, check_fuzz, check_tables, check_truncation
-
-LINKING = 3000  # random instructions looked at for return addresses
+from ._paper import paper_regs
 
 #: Registers in the kprobe events of Linux, by the start of an architecture's name; what it has, it must name so.
 LINUX_NAMES = {
@@ -117,7 +114,7 @@ def _abi(arch: Arch, rng: random.Random) -> Iterator[str]:
         yield f"stack_align {abi.stack_align} is no power of two"
     if abi.stack_args < max(abi.reserve, arch.linkage.pushed if arch.linkage else 0):
         yield f"stack_args {abi.stack_args} lies within the reserve or the return address"
-    regs = _paper_regs(arch)
+    regs = paper_regs(arch)
     for n in range(len(abi.args) + 4):
         abi.set_argument(regs, n, 0x41 + n)
     for n in range(len(abi.args) + 4):
@@ -129,7 +126,7 @@ def _linkage(arch: Arch, rng: random.Random) -> Iterator[str]:
     linkage = arch.linkage
     if linkage is None:
         return
-    regs = _paper_regs(arch)
+    regs = paper_regs(arch)
     step = max(arch.insn_align, 2)
     for target in (0x123450 | linkage.mode, 0x200000 - 4 * step | linkage.mode):
         linkage.set(regs, target)
@@ -149,7 +146,7 @@ def _addresses(arch: Arch, rng: random.Random) -> Iterator[str]:
         yield "code_address leaves mode bits in the address, or the other way round"
     if 0 not in entry.entries:
         yield "a function's own address is not among its entries"
-    if arch.same_mode(_paper_regs(arch), HOME) & ~arch.mode_bits != HOME:
+    if arch.same_mode(paper_regs(arch), HOME) & ~arch.mode_bits != HOME:
         yield "same_mode changes the address"
 
 
@@ -225,57 +222,5 @@ def _jump_goes(arch: Arch, jump: Jump, mode: int, frm: int, to: int) -> Iterator
         yield f"decode does not see that {code.hex()} is a jump ({insn.name}: {insn.reject or 'straight line'})"
 
 
-def _links(arch: Arch, rng: random.Random) -> Iterator[str]:
-    """A simulated instruction that leaves its next address somewhere says so: a jump must not cover what it returns to."""
-    if arch.jump is None:
-        return
-    step = max(map(len, arch.traps.end.values()))
-    for _ in range(LINKING):
-        code, mode = rng.randbytes(2 * arch.max_insn), rng.choice(tuple(arch.traps.end))
-        insn = arch.decode(code, HOME & -step | mode)
-        if insn.reject or insn.simulate is None or insn.displace is None or insn.links:
-            continue
-        regs = _paper_regs(arch)
-        try:
-            target = insn.simulate(regs)
-        except KprobeError:
-            continue
-        after = insn.next | insn.mode
-        kept = after in (regs[name] for name in arch.regs.names if name != arch.regs.pc) or after in (regs.stack(n) for n in (-1, 0))
-        if target != after and kept:
-            yield f"{insn.name} {insn.raw.hex()} keeps its next address and does not say that it links"
-            return
-
-
-# --- registers on paper
-
-
-class _Paper:
-    """As much of a machine as Regs needs: memory that is everywhere."""
-
-    def __init__(self, arch: Arch) -> None:
-        self.arch = arch
-        self.cpu_task: Any = None
-        self.bytes: dict[int, int] = {}
-
-    def read(self, addr: int, size: int) -> bytes:
-        if not 0 <= addr <= self.arch.mask:
-            raise GuestFault("no such address", address=addr)
-        return bytes(self.bytes.get(addr + n, 0) for n in range(size))
-
-    def write(self, addr: int, data: bytes) -> None:
-        self.bytes.update({addr + n: byte for n, byte in enumerate(data)})
-
-
-def _paper_regs(arch: Arch) -> Regs:
-    values = dict.fromkeys(arch.regs.names, 0)
-    values[arch.regs.sp] = 0x80000
-    masks = {name: (1 << arch.regs.widths.get(name, arch.bits)) - 1 for name in values}
-
-    def writer(name: str) -> Callable[[int], None]:
-        return lambda value: values.__setitem__(name, value & masks[name])
-
-    return Regs(_Paper(arch), {name: partial(values.__getitem__, name) for name in values}, {name: writer(name) for name in values})
-
-
-_CHECKS = (_registers, _linux_names, _traps, _abi, _linkage, _addresses, _jump, _links, check_tables, check_truncation, check_fuzz)
+_CHECKS = (_registers, _linux_names, _traps, _abi, _linkage, _addresses, _jump, check_links, check_falls_through, check_tables,
+           check_truncation, check_fuzz)

@@ -146,3 +146,30 @@ def test_an_instruction_that_reads_itself(arch: str, code: str, probeable: bool)
         if probeable:
             k.register_kprobe(Kprobe(symbol_name="f", pre_handler=lambda p, regs: None))
             assert m.call("f") == 0x10000
+
+
+@pytest.mark.parametrize(("entries", "why"), [("0004 000c", ""), ("0004 0006", "inside the region"), ("0004 4000", "may jump into the region")])
+def test_a_jump_through_a_table(entries: str, why: str) -> None:
+    """Its entries say where it leads; unless one leads to no instruction of the function: then it is no table."""
+    code = f"202f0004 d080 323b0806 4efb1002 {entries} 70014e714e714e75 70024e714e714e75"  # switch (d0) behind the table, from 18 on
+    with UnicornMachine.from_code(bytes.fromhex(code), arch="m68k", symbols={"f": (0x10000, 34)}) as m, Kprobes(m) as k:
+        verdict = k.check("f+18")
+        assert (verdict.optimizable, why in verdict.why_not_optimized) == (not why, True)
+        if not why:
+            with k.kprobe("f+18", pre_handler=lambda p, regs: None) as p:
+                k.flush_optimizer()
+                assert (p.optimized, m.call("f", 0), m.call("f", 1), p.nhit) == (True, 1, 2, 1)
+
+
+@pytest.mark.parametrize(("arch", "code", "returns"), [
+    ("x86_64", "8b0501000000 c3 90909090", 6), ("s390x", "c42d00000004 07fe 07070707", 6), ("m68k", "203a0004 4e75 4e714e71", 4),
+    ("riscv64", "17050000 0325c500 0100 8280 01000100", 10)])
+def test_data_behind_a_return_stays(arch: str, code: str, returns: int) -> None:
+    """The function returns the word behind its return instruction, which could be code as well: no jump may cover that."""
+    raw = bytes.fromhex(code)
+    with UnicornMachine.from_code(raw, arch=arch, symbols={"f": (0x10000, len(raw))}) as m, Kprobes(m) as k:
+        plain = m.call("f")
+        with k.kprobe(addr=0x10000 + returns, pre_handler=lambda p, regs: None) as p:
+            k.flush_optimizer()
+            assert "may be data" in p.why_not_optimized
+            assert (m.call("f"), p.nhit) == (plain, 1)

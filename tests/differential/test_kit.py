@@ -181,6 +181,9 @@ def broken_arches() -> list[tuple[str, Arch]]:
         ("linkage", evolve(arm64, linkage=evolve(linkage, set=lambda regs, target: None))),
         ("jump", evolve(arm64, jump=evolve(jump, encode=lambda frm, to: jump.encode(frm, to + 4)))),
         ("jump", evolve(arm64, jump=evolve(jump, encode=lambda frm, to: b"\x14\0\0\0"))),
+        ("links", evolve(x86, decode=lambda code, addr: evolve(x86.decode(code, addr), links=False))),
+        ("falls_through", evolve(x86, decode=lambda code, addr: evolve(x86.decode(code, addr), falls_through=True))),
+        ("falls_through", evolve(x86, decode=lambda code, addr: evolve(x86.decode(code, addr), falls_through=False))),
         ("truncation", evolve(arm64, decode=lambda code, addr: arm64.decode(code.ljust(8, b"\0"), addr))),
         ("fuzz", evolve(arm64, decode=lambda code, addr: arm64.decode(code[: code[0] and 8], addr))),  # IndexError on no bytes
         ("fuzz", evolve(arm64, decode=lambda code, addr: evolve(arm64.decode(code, addr), body=b"", simulate=None))),
