@@ -12,32 +12,46 @@ from kprobes.testing import Comparison
 
 BASE = 0x10000
 NOWHERE = 0x50000000
+ASSEMBLED = {"x86_64", "i386", "arm64"}
 
-#: name -> (architecture, code before the probed instruction, and from there on)
+#: name -> (architecture, code before the probed instruction, and from there on); in hex what no assembler is there for
 CASES = {
     "x86_64 call, no stack": ("x86_64", "mov esp, 0x1000", "call f; f: ret"),
-    "x86_64 ret, no stack": ("x86_64", "mov esp, 0x1000", "ret; nop; nop; nop; nop"),
+    "x86_64 ret, no stack": ("x86_64", "mov esp, 0x1000", "nop; nop; nop; nop; ret"),
     "x86_64 jmp memory, nothing there": ("x86_64", f"mov eax, {NOWHERE:#x}", "jmp [rax + 0x1234567]"),
     "x86_64 jmp to nowhere": ("x86_64", "nop", f"jmp {NOWHERE:#x}"),
     "x86_64 jcc to nowhere": ("x86_64", "cmp eax, eax", f"je {NOWHERE:#x}"),
-    "x86_64 second of a region": ("x86_64", "xor eax, eax", "nop; mov ecx, [rax]; ret; nop"),
+    "x86_64 in the middle of a region": ("x86_64", "xor eax, eax", "nop; nop; mov ecx, [rax]; ret"),
     "x86_64 behind a branch in a region": ("x86_64", "xor eax, eax", "jnz away; mov ecx, [rax]; nop; away: ret"),
     "i386 call, no stack": ("i386", "mov esp, 0x1000", "call f; f: ret"),
-    "i386 ret, no stack": ("i386", "mov esp, 0x1000", "ret 8; nop; nop; nop; nop"),
+    "i386 ret, no stack": ("i386", "mov esp, 0x1000", "nop; nop; ret 8"),
     "arm64 br to nowhere": ("arm64", f"movz x9, #{NOWHERE >> 16:#x}, lsl #16", "br x9"),
     "arm64 blr to nowhere": ("arm64", f"movz x9, #{NOWHERE >> 16:#x}, lsl #16", "blr x9"),
     "arm64 b to nowhere": ("arm64", "nop", "b #0x4000000"),
     "arm64 bl to nowhere": ("arm64", "nop", "bl #0x4000000"),
     "arm64 cbz to nowhere": ("arm64", "mov x3, #0", "cbz x3, #0x80000"),
     "arm64 ret to nowhere": ("arm64", f"movz x30, #{NOWHERE >> 16:#x}, lsl #16", "ret"),
+    "ppc b to nowhere": ("ppc", "60000000", "48800000"),
+    "ppc bdnz to nowhere": ("ppc", "60000000", "42007ff0"),
+    "ppc blr to nowhere": ("ppc", "3c205000 7c2803a6", "4e800020"),  # lis r1; mtlr r1
+    "ppc64 bctr to nowhere": ("ppc64", "3c205000 7c2903a6", "4e800420"),
+    "s390x brasl to nowhere": ("s390x", "1811", "c0e528000000"),
+    "s390x basr to nowhere": ("s390x", "c01950000000", "18111811 0de1"),  # iilf %r1; lr, lr, basr %r14,%r1
+    "s390x behind a branch in a region": ("s390x", "c01950000000 1211", "a7840004 58001000"),  # ltr; je, l %r0,0(%r1)
+    "m68k bsr, no stack": ("m68k", "2e7c00001000", "61ff00000010"),
+    "m68k jsr, no stack": ("m68k", "2e7c00001000", "4eb900010020"),
+    "m68k rtd, no stack": ("m68k", "2e7c00001000", "4e71 4e740008"),
+    "m68k jmp ([NOWHERE])": ("m68k", "4e71", "4ef001f150000000"),
+    "m68k beq to nowhere": ("m68k", "4280", "67ff50000000"),
 }
 
 
 @pytest.fixture(params=CASES)
 def scene(request: pytest.FixtureRequest) -> Iterator[tuple[Comparison, int]]:
     arch, before, rest = CASES[request.param]
-    head = assemble(before, arch, BASE)
-    code = head + assemble(rest, arch, BASE + len(head))
+    encode = assemble if arch in ASSEMBLED else lambda text, arch, base: bytes.fromhex(text)
+    head = encode(before, arch, BASE)
+    code = head + encode(rest, arch, BASE + len(head))
     m = UnicornMachine.from_code(code, arch=arch, base=BASE, symbols={"f": (BASE, len(code))})
     found = Comparison(m, lambda machine: machine.call("f"))
     yield found, BASE + len(head)
