@@ -85,16 +85,22 @@ def find_cells(engine: Engine, layout: str, registers: dict[str, int], bits: int
 
 
 def _search(engine: Engine, registers: dict[str, int], bits: int) -> tuple[int, dict[str, int]]:
-    """The block behind one of the handle's pointers that follows the first register, and the registers in it."""
+    """Where in the handle the pointer to the CPU structure is, and the registers in that.
+
+    Other blocks may lie before the structure, at a distance that is another one in the next engine: so it is the pointer from which
+    the first register is nearest.
+    """
     first = next(iter(registers.values()))
     engine.reader(first, bits)()  # the engine makes its CPU when it is first asked
     words = _peek(engine.handle.value or 0, HANDLE_SIZE)
-    for at in range(0, len(words) - 7, 8):
-        pointer = int.from_bytes(words[at : at + 8], "little")
-        if 0x10000 <= pointer < 1 << 47 and pointer % 8 == 0 and _offset(engine, first, bits, pointer) is not None:
-            found = {name: _offset(engine, number, bits, pointer) for name, number in registers.items()}
-            return at, {name: offset for name, offset in found.items() if offset is not None}
-    return 0, {}
+    pointers = {int.from_bytes(words[at : at + 8], "little"): at for at in range(0, len(words) - 7, 8)}
+    offsets = {p: _offset(engine, first, bits, p) for p in pointers if 0x10000 <= p < 1 << 47 and p % 8 == 0}
+    seen = [(offset, p) for p, offset in offsets.items() if offset is not None]
+    if not seen:
+        return 0, {}
+    start = min(seen)[1]
+    found = {name: _offset(engine, number, bits, start) for name, number in registers.items()}
+    return pointers[start], {name: offset for name, offset in found.items() if offset is not None}
 
 
 def _offset(engine: Engine, number: int, bits: int, start: int) -> int | None:
