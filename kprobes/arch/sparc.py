@@ -169,6 +169,7 @@ def rows8(mask: int, to: Elsewhere) -> tuple[Row, ...]:
         Row("00 ----- 011 ----------------------", "reserved", reject=RESERVED),
         Row("00 ----- 101 ----------------------", "reserved", reject=RESERVED),
         Delayed("10 ----- 111001 -------------------", "RETT", reject="returns from a trap"),
+        Row("10 10011 110000 -------------------", "WR %asr19", reject="powers the processor down: the engine stops there"),
     )
 
 
