@@ -71,8 +71,9 @@ class Insn:
     address_only: bool = False  #: the operand's address is the result; nothing is read or written there
     executes: int | None = None  #: address of another instruction, which this one executes in its own place; or COMPUTED
     target: int | None = None  #: a direct branch's absolute target, for region checks
-    #: bytes of an entry, where the instruction jumps through a table of signed offsets that follows it: offsets from the table
-    table: int = 0
+    table: int = 0  #: bytes of an entry, where the instruction jumps through a table that follows it: offsets from the table
+    table_unit: int = 0  #: bytes that an unsigned entry counts; 0: entries are signed and count bytes
+    together: int = 0  #: so many instructions after it go where it goes, and as they are (Thumb: an IT block)
     indirect: bool = False  #: a computed jump within the function (not a call, not a return), for region checks
 
     @property
@@ -124,8 +125,7 @@ class Abi:
     stack_args: int = 0  #: bytes from sp, at function entry, to the first argument on the stack
     stack_align: int = 16  #: alignment of sp at a call, in bytes
     reserve: int = 0  #: bytes above sp that the callee may use (home area, back chain), included in stack_args
-    #: thread pointer register where ordinary code reads what it points at (x86-64: the stack protector's canary); "": none
-    thread: str = ""
+    thread: str = ""  #: thread pointer register where ordinary code reads what it points at (x86-64: the stack protector's canary)
     #: (regs, function pointer): set the registers besides the arguments that a function finds its data by (t9, r12, TOC)
     enter: Callable[[Regs, int], None] | None = None
 

@@ -6,10 +6,11 @@ from attrs import evolve
 
 from ..regs import Regs
 from . import _arm as arm
-from ._arm import LR, MASK, PC, SP, UNPREDICTABLE, R, after, computed, here, not_pc, pc_used, put, r, refuse, to
+from . import _thumb_displace as away
+from ._arm import LR, MASK, PC, SP, UNPREDICTABLE, R, after, computed, here, literal, not_pc, pc_used, put, r, refuse, to
 from ._base import Atomic, Insn, signed
-from ._decode import DecodeTable
-from ._thumb16 import b_cond, is_conditional, literal, row
+from ._decode import DecodeTable, as_it_is
+from ._thumb16 import b_cond, is_conditional, row
 
 # --- simulations (A8.8)
 
@@ -60,6 +61,11 @@ def ldr_pc_register(regs: Regs, insn: Insn, n: int, i: int, m: int) -> int:
 
 def ldm_rules(insn: Insn, w: int, n: int, r: int, **_: int) -> Insn:
     return refuse(insn, UNPREDICTABLE) if not r or r >> LR & 1 or r >> SP & 1 or (w and r >> n & 1) else insn
+
+
+def table_rules(insn: Insn, n: int, h: int, m: int) -> Insn:
+    """From PC, the table follows."""
+    return computed(not_pc(evolve(insn, table=1 << h if n == PC else 0, table_unit=2), m=m))
 
 
 def ldrd_rules(insn: Insn, t: int, e: int, w: int, **_: int) -> Insn:
@@ -114,7 +120,8 @@ T32 = (
     row("1110 1001 10-0 ---- ---- ---- ---- ----", "SRS", reject=arm.BANKED),
     row("1110 1000 00-1 ---- ---- ---- ---- ----", "RFE", reject=arm.EXCEPTION_RETURN),
     row("1110 1001 10-1 ---- ---- ---- ---- ----", "RFE", reject=arm.EXCEPTION_RETURN),
-    row("1110 100 p u 0 w 1 nnnn 1 rrrrrrrrrrrrrrr", "LDM", arm.ldm, when=lambda p, u, n, **_: p != u and n != PC, extra=ldm_rules),
+    row("1110 100 p u 0 w 1 nnnn 1 rrrrrrrrrrrrrrr", "LDM", arm.ldm, when=lambda p, u, n, **_: p != u and n != PC, displace=as_it_is,
+        extra=ldm_rules),
     row("1110 100 p u 0 - 0 nnnn 1 ---------------", "STM", when=lambda p, u, **_: p != u, reject=UNPREDICTABLE),
     row("1110 100 p u 0 - - 1111 ----------------", "LDM, STM pc", when=lambda p, u: p != u, reject=UNPREDICTABLE),
     # A6.3.6: doubles, exclusives, table branches; a trap between load and store would make the store fail for ever
@@ -128,17 +135,19 @@ T32 = (
     row("1110 1000 1100 ---- ---- ---- -1-- ----", "STREX", atomic=Atomic.CLOSES, reject=arm.MONITOR),  # STLEX, D, B, H
     row("1110 1000 1101 ---- ---- ---- -1-- ----", "LDREX", atomic=Atomic.OPENS, reject=arm.MONITOR),  # LDAEX, D, B, H
     row("1110 1000 110- nnnn tttt ---- 10-- ----", "LDA, STL", when=pc_used, reject=UNPREDICTABLE),
-    row("1110 1000 1101 nnnn 1111 0000 000h mmmm", "TBB, TBH", table_branch, extra=lambda insn, n, h, m: computed(not_pc(insn, m=m))),
+    row("1110 1000 1101 nnnn 1111 0000 000h mmmm", "TBB, TBH", table_branch, extra=table_rules),
     row("1110 1000 1101 ---- ---- ---- 000- ----", "TBB, TBH reserved", reject=arm.RESERVED),
     # A6.3.1 to A6.3.3, A6.3.11: data processing
     row("1110 101 oooo s nnnn - --- dddd ---- mmmm", "data processing, register", when=process_uses_pc, reject=UNPREDICTABLE),
     row("1111 0 - 0 oooo s nnnn 0 --- dddd --------", "data processing, immediate", when=process_uses_pc, reject=UNPREDICTABLE),
     row("1111 0 - 1 ooooo nnnn 0 --- dddd --------", "data processing, plain immediate", when=plain_uses_pc, reject=UNPREDICTABLE),
-    row("1111 0 i 10 u0u0 1111 0 iii dddd iiiiiiii", "ADR wide", adr, when=lambda u, **_: u in (0, 3), extra=lambda insn, d, **_: not_pc(insn, d=d)),
+    row("1111 0 i 10 u0u0 1111 0 iii dddd iiiiiiii", "ADR wide", adr, when=lambda u, **_: u in (0, 3), displace=away.adr_wide,
+        extra=lambda insn, d, **_: not_pc(insn, d=d)),
     # A6.3.4: branches to labels, status registers, hints, exceptions
-    row("1111 0 s cccc iiiiii 10 j 0 k iiiiiiiiiii", "B conditional wide", b_cond, when=is_conditional, extra=to(b_cond_label)),
-    row("1111 0 s iiiiiiiiii 10 j 1 k iiiiiiiiiii", "B wide", arm.b, extra=to(bl_label)),
-    row("1111 0 s iiiiiiiiii 11 j 1 k iiiiiiiiiii", "BL", arm.bl, extra=to(bl_label)),
+    row("1111 0 s cccc iiiiii 10 j 0 k iiiiiiiiiii", "B conditional wide", b_cond, when=is_conditional, displace=away.b_cond,
+        extra=to(b_cond_label)),
+    row("1111 0 s iiiiiiiiii 10 j 1 k iiiiiiiiiii", "B wide", arm.b, displace=away.b, extra=to(bl_label)),
+    row("1111 0 s iiiiiiiiii 11 j 1 k iiiiiiiiiii", "BL", arm.bl, displace=away.bl, links=True, extra=to(bl_label)),
     row("1111 0011 1010 ---- 10-0 -vvv --------", "CPS wide", when=lambda v: v > 0, reject=arm.PRIVILEGED),
     row("1111 0011 1010 ---- 10-0 -000 00000001", "YIELD wide", reject=arm.WAITS),
     row("1111 0011 1010 ---- 10-0 -000 0000001-", "WFE, WFI wide", reject=arm.WAITS),
@@ -151,11 +160,12 @@ T32 = (
     row("1111 0111 1111 ---- 1010 ---- --------", "UDF wide", reject="permanently undefined"),
     # A6.3.7 to A6.3.10: single loads and stores
     row("1111 1000 u101 1111 tttt iiiiiiiiiiii", "LDR literal wide", ldr_literal, extra=lambda insn, t, **_: evolve(insn, indirect=t == PC)),
-    row("1111 100 q u0h1 1111 tttt iiiiiiiiiiii", "LDRB, LDRH literal", ldrb_literal),
-    row("1111 1000 1101 nnnn 1111 iiiiiiiiiiii", "LDR pc", ldr_pc, when=not_from_pc, extra=ldr_pc_rules),
-    row("1111 1000 0101 nnnn 1111 1puw iiiiiiii", "LDR pc, indexed", ldr_pc, when=indexed, extra=ldr_pc_rules),
+    row("1111 100 q u0h1 1111 tttt iiiiiiiiiiii", "LDRB, LDRH literal", ldrb_literal, displace=away.hint),
+    row("1111 1000 1101 nnnn 1111 iiiiiiiiiiii", "LDR pc", ldr_pc, when=not_from_pc, displace=as_it_is, extra=ldr_pc_rules),
+    row("1111 1000 0101 nnnn 1111 1puw iiiiiiii", "LDR pc, indexed", ldr_pc, when=indexed, displace=as_it_is, extra=ldr_pc_rules),
     row("1111 1000 0101 ---- 1111 1110 --------", "LDRT pc", when=lambda: True, reject=UNPREDICTABLE),
-    row("1111 1000 0101 nnnn 1111 0000 00ii mmmm", "LDR pc, register", ldr_pc_register, when=not_from_pc, extra=ldr_pc_rules),
+    row("1111 1000 0101 nnnn 1111 0000 00ii mmmm", "LDR pc, register", ldr_pc_register, when=not_from_pc, displace=as_it_is,
+        extra=ldr_pc_rules),
     row("1111 1000 ---0 nnnn tttt ---- --------", "STR", when=pc_used, reject=UNPREDICTABLE),
     row("1111 100- 0--- ---- ---- 0000 00-- mmmm", "LDR, STR register", when=pc_used, reject=UNPREDICTABLE),
     row("1111 100- 00-1 nnnn 1111 1puw --------", "LDRB, LDRH pc", when=indexed_hint, reject=UNPREDICTABLE),
@@ -175,13 +185,13 @@ T32 = (
 A_PROFILE = (
     *T32,
     *arm.coprocessor(row, "1110", 32, based=False),
-    row("1111 0 s iiiiiiiiii 11 j 0 k iiiiiiiiii 0", "BLX", arm.blx, extra=to(blx_label, align=4)),
+    row("1111 0 s iiiiiiiiii 11 j 0 k iiiiiiiiii 0", "BLX", arm.blx, displace=away.blx, links=True, extra=to(blx_label, align=4)),
     row("1111 0011 100 q mmmm 10-0 kkkk --0- ----", "MSR", extra=arm.msr_rules),
     row("1111 0011 1110 ---- 10-0 dddd --0- ----", "MRS", extra=not_pc),
     row("1111 0011 1111 ---- 10-0 ---- --0- ----", "MRS SPSR", reject=arm.BANKED),
     row("1111 0011 100- ---- 10-0 ---- --1- ----", "MSR banked", reject=arm.BANKED),
     row("1111 0011 111- ---- 10-0 ---- --1- ----", "MRS banked", reject=arm.BANKED),
-    row("1111 0011 1100 mmmm 1000 1111 0000 0000", "BXJ", arm.bx, extra=lambda insn, m: computed(not_pc(insn, m=m), m=m)),
+    row("1111 0011 1100 mmmm 1000 1111 0000 0000", "BXJ", arm.bx, displace=away.bx, extra=lambda insn, m: computed(not_pc(insn, m=m), m=m)),
     row("1111 0011 1100 ---- 10-0 ---- ---- ----", "BXJ reserved", reject=arm.RESERVED),
 )
 

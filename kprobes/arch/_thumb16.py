@@ -15,9 +15,10 @@ from attrs import evolve
 
 from ..regs import Regs
 from . import _arm as arm
-from ._arm import LR, MASK, PC, SP, UNPREDICTABLE, R, after, computed, here, not_pc, pc_used, put, r, refuse, to
+from . import _thumb_displace as away
+from ._arm import LR, MASK, PC, SP, UNPREDICTABLE, R, after, computed, literal, not_pc, pc_used, put, r, refuse, to
 from ._base import Insn, signed
-from ._decode import DecodeTable, Row
+from ._decode import DecodeTable, Row, as_it_is
 
 
 def in_block(simulate: Callable[..., int]) -> Callable[..., int]:
@@ -74,11 +75,6 @@ def cbnz(regs: Regs, insn: Insn, n: int, **_: int) -> int:
     return arm.b(regs, insn) if regs[R[n]] else after(insn)
 
 
-def literal(insn: Insn, u: int, offset: int) -> int:
-    """An address relative to Align(PC, 4)."""
-    return (here(insn) & ~3) + (offset if u else -offset) & MASK
-
-
 def adr_short(regs: Regs, insn: Insn, d: int, i: int) -> int:
     return put(regs, insn, d, literal(insn, 1, 4 * i))
 
@@ -95,11 +91,14 @@ def pop(regs: Regs, insn: Insn, r: int) -> int:
 
 
 def it_rules(insn: Insn, c: int, k: int) -> Insn:
-    return refuse(insn, UNPREDICTABLE) if c == 15 or (c == 14 and k.bit_count() != 1) else insn
+    """The lowest one in the mask marks the block's end."""
+    if c == 15 or (c == 14 and k.bit_count() != 1):
+        return refuse(insn, UNPREDICTABLE)
+    return evolve(insn, together=5 - (k & -k).bit_length())
 
 
 def mov_rules(insn: Insn, d: int, m: int) -> Insn:
-    return evolve(insn, indirect=d == PC and m != LR)
+    return evolve(insn, indirect=d == PC and m != LR, falls_through=d != PC)
 
 
 def add_rules(insn: Insn, d: int, m: int) -> Insn:
@@ -125,30 +124,30 @@ def is_wide(halfword: int) -> bool:
 
 
 T16 = (  # A6.2
-    row("0100 0100 d mmmm ddd", "ADD register", add, when=pc_used, extra=add_rules),
+    row("0100 0100 d mmmm ddd", "ADD register", add, when=pc_used, displace=away.add, extra=add_rules),
     row("0100 0101 n mmmm nnn", "CMP register", when=pc_used, reject=UNPREDICTABLE),
-    row("0100 0110 d mmmm ddd", "MOV register", mov, when=pc_used, extra=mov_rules),
-    row("0100 0111 0 mmmm 000", "BX", arm.bx, extra=computed),
-    row("0100 0111 1 mmmm 000", "BLX register", arm.blx_register, extra=not_pc),
+    row("0100 0110 d mmmm ddd", "MOV register", mov, when=pc_used, displace=away.mov, extra=mov_rules),
+    row("0100 0111 0 mmmm 000", "BX", arm.bx, displace=away.bx, falls_through=False, extra=computed),
+    row("0100 0111 1 mmmm 000", "BLX register", arm.blx_register, displace=away.blx_register, links=True, extra=not_pc),
     row("0100 0111 - ---- ---", "BX, BLX reserved", reject=arm.RESERVED),
     row("0100 0111 - ---- 1--", "BXNS, BLXNS", reject="changes the security state"),
     row("01001 ttt iiiiiiii", "LDR literal", ldr_short),
-    row("10100 ddd iiiiiiii", "ADR", adr_short),
-    row("1011 00i1 iiiii nnn", "CBZ", cbz, extra=to(cbz_label)),
-    row("1011 10i1 iiiii nnn", "CBNZ", cbnz, extra=to(cbz_label)),
-    row("1011 1101 rrrrrrrr", "POP", pop),
+    row("10100 ddd iiiiiiii", "ADR", adr_short, displace=away.adr),
+    row("1011 00i1 iiiii nnn", "CBZ", cbz, displace=away.cbz, extra=to(cbz_label)),
+    row("1011 10i1 iiiii nnn", "CBNZ", cbnz, displace=away.cbz, extra=to(cbz_label)),
+    row("1011 1101 rrrrrrrr", "POP", pop, displace=as_it_is, falls_through=False),
     row("1011 0110 0001 ----", "SETPAN", reject=arm.PRIVILEGED),
     row("1011 0110 0101 ----", "SETEND", reject=arm.ENDIAN),
     row("1011 0110 011- ----", "CPS", reject=arm.PRIVILEGED),
     row("1011 1010 10------", "HLT", reject=arm.EXCEPTION),
     row("1011 1110 --------", "BKPT", reject=arm.EXCEPTION),
-    Row("1011 1111 cccc kkkk", "IT", it, when=lambda c, k: k > 0, extra=it_rules),
+    Row("1011 1111 cccc kkkk", "IT", it, when=lambda c, k: k > 0, displace=as_it_is, extra=it_rules),
     row("1011 1111 0001 0000", "YIELD", reject=arm.WAITS),
     row("1011 1111 001- 0000", "WFE, WFI", reject=arm.WAITS),
-    row("1101 cccc iiiiiiii", "B conditional", b_cond, when=is_conditional, extra=to(b_label(8))),
+    row("1101 cccc iiiiiiii", "B conditional", b_cond, when=is_conditional, displace=away.b_cond, extra=to(b_label(8))),
     row("1101 1110 --------", "UDF", reject="permanently undefined"),
     row("1101 1111 --------", "SVC", reject=arm.EXCEPTION),
-    row("11100 iiiiiiiiiii", "B", arm.b, extra=to(b_label(11))),
+    row("11100 iiiiiiiiiii", "B", arm.b, displace=away.b, falls_through=False, extra=to(b_label(11))),
 )
 
 TABLE16 = DecodeTable(T16)

@@ -97,16 +97,15 @@ class Optimizer:
 
     def left(self, addr: int) -> None:
         """A breakpoint was disarmed at `addr`: whom it kept from being optimized may be."""
-        if self._rooms.arch.jump is not None:
-            reach = self._rooms.arch.jump.size
-            for point in self._rooms.sites.between(addr - reach + 1, addr):
-                self.consider(point)
+        for point in self._near(addr):
+            self.consider(point)
+
+    def _near(self, addr: int) -> list[Probepoint]:
+        """The probepoints whose region may cover `addr`: none is longer than a buffer."""
+        return self._rooms.sites.between(addr - self._rooms.buffers.size, addr) if self._rooms.arch.jump is not None else []
 
     def _covering(self, addr: int) -> list[Probepoint]:
-        jump = self._rooms.arch.jump
-        reach = jump.size - 1 + self._rooms.arch.max_insn if jump is not None else 0
-        near = self._rooms.sites.between(addr - reach, addr)
-        return [p for p in near if p.state in (Arming.OPTIMIZED, Arming.UNOPTIMIZING) and p.detour is not None
+        return [p for p in self._near(addr) if p.state in (Arming.OPTIMIZED, Arming.UNOPTIMIZING) and p.detour is not None
                 and p.address + p.detour.size > addr]
 
     def explain(self, point: Probepoint) -> str:
@@ -230,11 +229,14 @@ class Optimizer:
         """Write the region's instructions to `to`, relocated, and a jump back."""
         rooms, jump = self._rooms, self._rooms.arch.jump_in(point.insn.mode)
         assert jump is not None
-        code, places = b"", []
+        code, places, block = b"", [], 0
         for insn in region.insns:
             place = to + len(code)
             places.append((place, insn))
-            code += rooms.arch.relocate(insn, place) if insn.displace is None else insn.displace(place)
+            piece = rooms.arch.relocate(insn, place) if insn.displace is None else insn.displace(place)
+            if block and piece != insn.raw:
+                raise NotOptimizable(f"{insn.name} at {insn.addr:#x} would be other code elsewhere, which a block does not take")
+            code, block = code + piece, max(block - 1, insn.together)
         code += jump.encode(to + len(code), point.address + region.size)
         if len(code) > rooms.buffers.size:
             raise NotOptimizable("what the jump would cover takes too much room elsewhere")

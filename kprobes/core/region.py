@@ -45,8 +45,8 @@ def region_of(first: Insn, rooms: Rooms) -> Region:
             raise NotOptimizable(f"{first.name} is simulated and shorter than a jump")
     if not first.boostable:
         raise NotOptimizable(f"no jump may stand in the place of {first.name}, or behind it")
-    insns, end = [first], first.next
-    while end < first.addr + jump.size:
+    insns, end, block = [first], first.next, first.together
+    while end < first.addr + jump.size or block:
         if insns[-1].links:
             raise NotOptimizable(f"the jump would cover what {insns[-1].name} returns to, at {end:#x}")
         if not insns[-1].falls_through:
@@ -54,7 +54,7 @@ def region_of(first: Insn, rooms: Rooms) -> Region:
         insn = rooms.survey.decode(end, first.mode)
         _check_follower(insn)
         insns.append(insn)
-        end = insn.next
+        end, block = insn.next, max(block - 1, insn.together)
     region = Region(tuple(insns), end - first.addr, len(insns) > 1 or first.displace is not None)
     if arch.executed is not None:
         _check_executed(first.addr, rooms)

@@ -82,7 +82,7 @@ class Survey:
         if label == EXCLUSIVE:
             raise Unprobeable(f"{insn.name} is inside an exclusive sequence, which a trap would break", address=addr,
                               hint="probe before the load-exclusive or after the store-exclusive")
-        return evolve(insn, boostable=False) if self._conditioned(insn) else insn
+        return evolve(insn, boostable=False) if self._conditioned(insn, symbol) else insn
 
     def _reads_itself(self, insn: Insn) -> bool:
         """True where an instruction reads or writes, or executes as another one, bytes of its own."""
@@ -94,14 +94,14 @@ class Survey:
             return False
         return start < insn.addr + insn.size and insn.addr < start + width
 
-    def _conditioned(self, insn: Insn) -> bool:
+    def _conditioned(self, insn: Insn, symbol: Symbol | None) -> bool:
         """True where the instruction may execute conditionally because of what stands before it: no jump may go with it."""
-        conditioned = self._arch.conditioned
-        return conditioned is not None and insn.boostable and conditioned(insn, self._before(insn.addr))
+        conditioned, most = self._arch.conditioned, 16 if symbol is None else min(insn.addr - symbol.address, 16)
+        return conditioned is not None and insn.boostable and conditioned(insn, self._before(insn.addr, most))
 
-    def _before(self, addr: int) -> bytes:
-        """Up to 16 original bytes that end at `addr`."""
-        sizes = (size for size in range(16, 0, -self._arch.insn_align) if len(self._bytes(addr - size, size)) == size)
+    def _before(self, addr: int, most: int) -> bytes:
+        """Up to so many original bytes that end at `addr`."""
+        sizes = (size for size in range(most, 0, -self._arch.insn_align) if len(self._bytes(addr - size, size)) == size)
         size = next(sizes, 0)
         return self._bytes(addr - size, size)
 
@@ -203,17 +203,19 @@ class Survey:
             walk.pos += insn.size
             if insn.table:
                 targets = walk.tables[insn.addr] = []
-                walk.pos = self._behind_table(walk, insn.table, targets)
+                walk.pos = self._behind_table(walk, insn, targets)
 
-    def _behind_table(self, walk: _Walk, size: int, targets: list[int]) -> int:
+    def _behind_table(self, walk: _Walk, insn: Insn, targets: list[int]) -> int:
         """Where code goes on behind a jump table: at the lowest of its targets that lies ahead. Adds them to `targets`."""
-        start = at = walk.pos
+        start, size = walk.pos, insn.table
+        at = start
         end = walk.end
         while at + size <= end:
             entry = walk.code[at - walk.start : at - walk.start + size]
             at += size
-            target = start + int.from_bytes(entry, self._arch.order.value, signed=True)
-            targets.append(target)
+            target = start + int.from_bytes(entry, self._arch.order.value, signed=not insn.table_unit) * (insn.table_unit or 1)
+            if target != start:  # else it aligns the code behind it
+                targets.append(target)
             if at <= target < end:
                 end = target
         return end

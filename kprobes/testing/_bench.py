@@ -140,7 +140,7 @@ class Bench:
                         continue
                     out += found + self._judge.handlers(watcher, state, before, insn, post, here)
                     self.tally.runs += 1
-            if insn.displace is not None and probe._point is not None:
+            if insn.displace is not None and not insn.together and probe._point is not None:
                 for shift in (0, self._arch.insn_align):
                     out += self._elsewhere(probe._point, shift, plain, f"{where}, displaced by {shift}")
         finally:

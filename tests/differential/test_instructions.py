@@ -41,7 +41,8 @@ def test_probed_is_unprobed(arch: str, row: str, benches: dict[str, Bench], conf
                 bench.check(case.code, case.mode)
             continue
         problems += prove(bench, case)
-        displaceable |= bench.decode(case.code, case.mode).displace is not None
+        insn = bench.decode(case.code, case.mode)
+        displaceable |= insn.displace is not None and not insn.together
         proved[case.outcome] += bench.tally.runs - before
         before = bench.tally.runs
     assert not problems, "\n".join(problems[:20])
