@@ -38,5 +38,5 @@ class SiteTable(dict[int, Site]):
 
     def between(self, start: int, end: int) -> list[Probepoint]:
         """Probepoints in [start, end), by address. For short stretches: it looks at every address."""
-        found = (self.probepoint(a) for a in range(start, end))
-        return [p for p in found if p is not None]
+        get, kind = self.get, Kind.PROBEPOINT
+        return [site.owner for a in range(start, end) if (site := get(a)) is not None and site.kind is kind]

@@ -88,7 +88,10 @@ class Memory:
 
     def executable(self, addr: int) -> bool:
         """True where the guest may execute."""
-        self._executable.clear()
+        page = addr & -self.page_size
+        if self._executable.get(page) and self._engine.read(addr, 1) is not None:
+            return True
+        self._executable.pop(page, None)  # somebody may have mapped memory behind our back
         return self._is_code(addr)
 
     def map(self, addr: int, size: int, perms: str = "rwx") -> None:
@@ -120,6 +123,11 @@ class Memory:
             self._executable[page] = known
         return known
 
+    def _forget_code(self, addr: int, size: int) -> None:
+        """Mappings change in [addr, addr + size)."""
+        for page in [page for page in self._executable if addr <= page < addr + size]:
+            del self._executable[page]
+
     def _regions(self) -> list[tuple[int, int]]:
         return sorted((start, end + 1) for start, end, _ in self.uc.mem_regions())
 
@@ -129,7 +137,7 @@ class Memory:
 
     def _map(self, addr: int, size: int, perms: int) -> None:
         size = self._whole(size)
-        self._executable.clear()
+        self._forget_code(addr, size)
         if self._guest.reach and addr + size > self._guest.reach:
             raise NoMemory(f"cannot map {size:#x} bytes: this engine's {self.arch.name} guests reach addresses below {self._guest.reach:#x} only",
                            address=addr, hint="choose another base")
@@ -149,7 +157,7 @@ class Memory:
 
     def _unmap(self, addr: int, size: int) -> None:
         size = self._whole(size)
-        self._executable.clear()
+        self._forget_code(addr, size)
         self._engine.drop_translations(addr, addr + size)
         self.uc.mem_unmap(addr, size)
         self._blocks.remove(addr, addr + size)
