@@ -54,7 +54,7 @@ class Bench:
         self._watch = Watchdog(self.machine)
         self._kprobes = Kprobes(self.machine)
         self._scenery = Scenery(self.machine, self._kprobes, seed)
-        self._judge = Judge(self._scenery, self._arch, self.file, self.tally, self._measure_pad(), self.data, self._contents)
+        self._judge = Judge(self._scenery, self._arch, self.file, self.tally, self._measure_pad(min(self._arch.traps.end)), self.data, self._contents)
         self._map_own_pages()
 
     @staticmethod
@@ -116,6 +116,9 @@ class Bench:
             self._freezer.forget()
             for page in mapped:
                 self.machine.unmap_code(page)
+            if mode and self.machine._guest.loses_pc:  # or what comes next would be translated as a part of an IT block
+                self._usual()
+                self._measure_pad(mode)
 
     def _with_probe(self, plain: list[tuple[int, State, Shot]], insn: Insn, where: str) -> list[Difference]:
         out: list[Difference] = []
@@ -272,9 +275,8 @@ class Bench:
             self.machine.write(self.data, self._contents)
         self._scenery.repair()
 
-    def _measure_pad(self) -> tuple[str, int, int | None]:
+    def _measure_pad(self, mode: int) -> tuple[str, int, int | None]:
         """How a landing shows: access, pc relative to the trap, interrupt number."""
-        mode = min(self._arch.traps.end)
         self._scenery.place(b"", mode, noise=False)
         self.machine.regs.go(self.home | mode)
         try:
