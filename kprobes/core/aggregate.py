@@ -194,14 +194,23 @@ class Probepoint:
     # --- the out-of-line copy
 
     def _take_slot(self) -> None:
-        rooms, insn = self._rooms, self.insn
+        rooms, insn, jump = self._rooms, self.insn, self._rooms.arch.jump_in(self.insn.mode)
 
         def fill(slot: int) -> int:
             body = rooms.arch.relocate(insn, slot)
             rooms.machine.patch(slot, body + rooms.arch.end_bytes(insn.mode))
             return slot + len(body)
 
-        self.slot, self.slot_end = rooms.slots.take(self.address, fill)
+        def fill_near(slot: int) -> int:
+            end = fill(slot)
+            if jump is not None and insn.boostable and insn.simulate is None:
+                jump.encode(end, insn.next)  # OutOfReach: it could not be boosted from here
+            return end
+
+        try:
+            self.slot, self.slot_end = rooms.slots.take(self.address, fill_near)
+        except OutOfReach:
+            self.slot, self.slot_end = rooms.slots.take(self.address, fill)
         self.slot_target = self.slot | insn.mode
         self._owns_slot = True
         rooms.sites[self.slot] = Site(Kind.SLOT, self)
