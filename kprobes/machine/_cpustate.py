@@ -113,7 +113,7 @@ def _offset(engine: Engine, number: int, bits: int, start: int) -> int | None:
     places: set[int] | None = None
     try:
         for _ in range(3):
-            value = random.getrandbits(bits - 2) | 1 << bits - 3
+            value = _value(bits)
             write(value)
             if read() != value:
                 return None
@@ -124,6 +124,11 @@ def _offset(engine: Engine, number: int, bits: int, start: int) -> int | None:
     finally:
         write(old)
     return next((place for place in sorted(places or ()) if _agrees(engine, number, bits, _cell(start, place, bits))), None)
+
+
+def _value(bits: int) -> int:
+    """A number that is not there by chance, and that pc may have: in its lowest bits some guests see a mode."""
+    return (random.getrandbits(bits - 2) | 1 << bits - 3) & ~3
 
 
 def _cell(start: int, offset: int, bits: int) -> Cell:
@@ -144,7 +149,7 @@ def _agrees(engine: Engine, number: int, bits: int, cell: Cell) -> bool:
     """True if what the API writes is seen in the cell, and the other way round."""
     read, write = engine.reader(number, bits), engine.writer(number, bits)
     old = read()
-    one, other = (random.getrandbits(bits - 2) | 1 << bits - 3 for _ in range(2))
+    one, other = _value(bits), _value(bits)
     write(one)
     seen = cell.reader()() == one
     if seen:

@@ -59,6 +59,7 @@ class Guest:
     moving: frozenset[str] = frozenset()
     #: a breakpoint's hook may set pc by its word in the engine; elsewhere a pc write does more than that (npc, hflags, T bit)
     plain_pc: bool = False
+    pc_word: bool = False  #: there it may only be read by its word
     counts_insns: bool = True  #: a CODE hook on every instruction is harmless (on SPARC it destroys a jump whose delay slot it is on)
     arithmetic: frozenset[int] = frozenset()  #: interrupt numbers of division and other arithmetic errors
     undefined: frozenset[int] = frozenset()  #: interrupt numbers of undefined instructions
@@ -136,7 +137,7 @@ def _mips(mode: int, model: int, status: int, *, r6: bool = False) -> Guest:
 
     return Guest(uc_arch=unicorn.UC_ARCH_MIPS, uc_mode=mode, constants=mips_const, prefix="MIPS", channel=INTR, number=17, pc_bias=4,
                  traps=Traps(probe={4: probe}, end={0: end}), registers={**n64, "userlocal": "CP0_USERLOCAL"}, setup=set_up, recognise=recognise,
-                 cpu_model=model, until_pc=False, arithmetic=frozenset({21, 22, 23}), undefined=frozenset({19, 20, 33, 34}),
+                 cpu_model=model, until_pc=False, pc_word=True, arithmetic=frozenset({21, 22, 23}), undefined=frozenset({19, 20, 33, 34}),
                  breakpoints=frozenset({16, 18}), unaligned={12: "read", 13: "write"}, reach=1 << 31, lost_pc=True, fetch_fault_kills=True,
                  long_blocks_kill=True, settle=bytes(4))
 

@@ -125,8 +125,9 @@ class Reports(Areas):
         """
         regs, bias = self._regs, self._guest.pc_bias
         ours = self._guest.number if self._guest.channel == BY_INTERRUPT else -1
-        cell = self._cells.get(self.arch.regs.pc) or _Register(self._read_pc, self._write_pc)
-        view, index, mask = cell.view, cell.index, self.arch.mask
+        cell = self._cells.get(self.arch.regs.pc)
+        pc_word = cell if cell is not None and self._guest.plain_pc else _Register(cell.reader() if cell else self._read_pc, self._write_pc)
+        view, index, mask = pc_word.view, pc_word.index, self.arch.mask
 
         def on_interrupt(_uc: int, number: int, _user: int) -> None:
             try:
