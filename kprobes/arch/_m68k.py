@@ -67,6 +67,7 @@ class Shape:
     operand: int = 0
     move: bool = False
     floating: bool = False
+    predicate: bool = False  #: the second word is a floating-point condition
     indirect: bool = False
     relative: bool = False  #: a branch: the displacement is in the words, `s` where it is 8 bits wide
 
@@ -85,8 +86,10 @@ class Shape:
     def length(self, code: bytes, e: int = 0, z: int = 0, d: int = 0, **_: int) -> int:
         """Bytes of the instruction; -1: undefined."""
         at, operand, allowed = self.place(code, z)
+        if self.predicate and half(code, 2) > 31:
+            return -1
         if allowed is None:
-            return at
+            return -1 if e and half(code, 2) >> 10 == FMOVECR else at
         if mode(e) not in allowed:
             return -1
         more = extension(e, code, at, operand)
@@ -111,6 +114,9 @@ class Shape:
         reject = insn.reject or ("leads to an odd address, where there is no instruction" if target is not None and target & 1 else "")
         return Insn(addr=insn.addr, raw=raw, name=insn.name, reject=reject, body=raw if insn.body else b"", links=insn.links,
                     falls_through=insn.falls_through, target=target, indirect=self.indirect, table=table)
+
+
+FMOVECR = 0b010111  # the command word's first bits; it has no effective address
 
 
 def destination(d: int) -> int:

@@ -127,7 +127,11 @@ def ldr_sd(regs: Regs, insn: Insn, s: int, i: int, t: int) -> int:
 
 
 def ldr_q(regs: Regs, insn: Insn, i: int, t: int) -> int:
-    return ldr_sd(regs, insn, 2, i, t)
+    """The less significant half is read first, where that makes a difference: at a fault."""
+    at, big = label(insn, i, 19), regs.arch.order is Order.BIG
+    low = regs.word(at + 8 * big, 8)
+    regs[V[t]] = regs.word(at + 8 * (not big), 8) << 64 | low
+    return insn.next
 
 
 def prfm(regs: Regs, insn: Insn, i: int, t: int) -> int:

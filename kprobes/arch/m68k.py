@@ -185,7 +185,7 @@ ROWS = (
     row("1010 ------------", "line A", reject=EXCEPTION),
     row("1111 ------------", "line F", reject=EXCEPTION),
     row("1111 001 000 eeeeee", "FPU", ANY, floating=True),
-    row("1111 001 001 eeeeee", "FScc", DATA_ALTERABLE, words=2),
+    row("1111 001 001 eeeeee", "FScc", DATA_ALTERABLE, words=2, predicate=True),
     row("1111 001 001 001 ---", "FDBcc", words=4, reject=ABSENT),
     row("1111 001 001 111 010", "FTRAPcc.W", words=4, reject=MAY_TRAP),
     row("1111 001 001 111 011", "FTRAPcc.L", words=6, reject=MAY_TRAP),

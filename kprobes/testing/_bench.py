@@ -102,6 +102,7 @@ class Bench:
         if insn.simulate is None or all(s.target in (None, insn.next | insn.mode) for s in states_):
             self._scenery.place(code, mode, noise=True)
             insn = self.decode(code, mode)
+            states_ = [] if self._reads_itself(insn, Spy(self.machine.regs)) else states_
         if self._arch.mode_bits:
             self._scenery.turn_landings(states_)
         mapped = self._scenery.map_targets(states_) if self._mapped_targets else []
