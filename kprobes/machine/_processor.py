@@ -58,8 +58,8 @@ class Processor(Memory):
         table, engine, bits = self.arch.regs, self._engine, self.arch.bits
         width = {name: table.widths.get(name, bits) for name in table.names}
         number = {name: self._register(name) for name in table.names if name not in self._guest.hidden}
-        plain = {name: number[name] for name in number
-                 if width[name] == bits and name not in (table.flags, *self._guest.moving) and (name != table.pc or self._guest.plain_pc or self._guest.pc_word)}
+        other = {table.flags, *self._guest.moving, *([] if self._guest.plain_pc or self._guest.pc_word else [table.pc])}
+        plain = {name: number[name] for name in number if width[name] == bits and name not in other}
         self._cells = find_cells(engine, self.arch.name, plain, bits)
         readers = {name: engine.reader(number[name], width[name]) for name in number}
         writers = {name: engine.writer(number[name], width[name]) for name in number}
