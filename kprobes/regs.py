@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     Writer = Callable[[int], None]
 
 
+STACK_ARGS = 8  # arguments on the stack with a reader made beforehand
+
+
 class Memory(Protocol):
     """What Regs needs of a machine."""
 
@@ -52,7 +55,6 @@ class Regs:
         "_read",
         "_read_sp",
         "_result",
-        "_slots",
         "_store",
         "_store_word",
         "_strip",
@@ -94,8 +96,8 @@ class Regs:
             self._read[alias] = self._read[name]
             self._write[alias] = self._write[name]
         self._args = [self._read[name] for name in arch.abi.args] if arch.abi else []
-        #: bytes from the stack pointer register to where argument 0 would be if all were on the stack
-        self._slots: int | None = arch.abi.stack_args - len(self._args) * self._word + self._bias if arch.abi else None
+        if arch.abi and self._load_word is not None:
+            self._args += [self._on_stack(self._load_word, arch.abi.stack_args + n * self._word) for n in range(STACK_ARGS)]
         self._result: Callable[[], int] = self._read[arch.abi.returns[0]] if arch.abi else self._abi
 
     # --- single registers
@@ -177,9 +179,12 @@ class Regs:
         args = self._args
         if 0 <= n < len(args):
             return args[n]()
-        if n < 0 or self._slots is None or self._load_word is None:
-            return int(self._abi().argument(self, n))
-        return self._load_word(self._read_sp() + self._slots + n * self._word & self._mask)
+        return int(self._abi().argument(self, n))
+
+    def _on_stack(self, load: Callable[[int], int], offset: int) -> Callable[[], int]:
+        """Reads the word at an offset from the stack pointer."""
+        sp, at, mask = self._read_sp, offset + self._bias, self._mask
+        return lambda: load(sp() + at & mask)
 
     def set_arg(self, n: int, value: int) -> None:
         """Replace the n-th (from 0) integer argument, valid at function entry."""
