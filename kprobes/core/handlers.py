@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 
 
 # A member looked up through its class costs a descriptor call; these are on every hit.
-IDLE, HIT_ACTIVE, HIT_SS, REENTER = State.IDLE, State.HIT_ACTIVE, State.HIT_SS, State.REENTER
-STEP, SLOT_END, NO_STEP, DONE = Event.STEP, Event.SLOT_END, Event.NO_STEP, Event.DONE
-ARMED, OPTIMIZING, OPTIMIZED = Arming.ARMED, Arming.OPTIMIZING, Arming.OPTIMIZED
-AT_PROBEPOINT, AT_SLOT_END, AT_TRAMPOLINE = Kind.PROBEPOINT, Kind.SLOT_END, Kind.TRAMPOLINE
+HIT_SS, REENTER, DONE, ARMED = State.HIT_SS, State.REENTER, Event.DONE, Arming.ARMED
 
 
 class Handlers:

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ..errors import BadLocation, GuestFault
 from ..regs import Regs
 from .aggregate import Probepoint
-from .arming import Arming
 from .ctlblk import ControlBlock, Event, State
 from .handlers import Handlers
 from .probe import Kretprobe, KretprobeInstance, Probe
-from .sites import Kind
-
-if TYPE_CHECKING:
-    pass
-
 
 # A member looked up through its class costs a descriptor call; these are on every hit.
-IDLE, HIT_ACTIVE, HIT_SS, REENTER = State.IDLE, State.HIT_ACTIVE, State.HIT_SS, State.REENTER
-STEP, SLOT_END, NO_STEP, DONE = Event.STEP, Event.SLOT_END, Event.NO_STEP, Event.DONE
-ARMED, OPTIMIZING, OPTIMIZED = Arming.ARMED, Arming.OPTIMIZING, Arming.OPTIMIZED
-AT_PROBEPOINT, AT_SLOT_END, AT_TRAMPOLINE = Kind.PROBEPOINT, Kind.SLOT_END, Kind.TRAMPOLINE
+IDLE, HIT_ACTIVE, DONE = State.IDLE, State.HIT_ACTIVE, Event.DONE
 
 
 class InPlace(Handlers):
@@ -130,12 +120,12 @@ class InPlace(Handlers):
         """
         if len(self.blocks) > 1:
             return self._serve_return
-        cb, usual, bits = self.blocks[0], self._serve_return, self._rooms.arch.mode_bits
+        machine, cb, usual, bits = self._rooms.machine, self.blocks[0], self._serve_return, self._rooms.arch.mode_bits
         calls, trampoline, link, pushed, restore = self._returns.usual()
         get_sp, get, put, store = link.get_sp, link.get, link.put, link.store
 
         def serve(regs: Regs) -> None:
-            if not calls or cb.state is not IDLE or self.closing:
+            if not calls or cb.state is not IDLE or machine.cpu_task is not None or self.closing:
                 usual(regs)
                 return
             ri = calls[-1]

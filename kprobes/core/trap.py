@@ -23,7 +23,7 @@ from .text import ExecutedElsewhere
 # A member looked up through its class costs a descriptor call; these are on every hit.
 IDLE, HIT_ACTIVE, HIT_SS, REENTER = State.IDLE, State.HIT_ACTIVE, State.HIT_SS, State.REENTER
 STEP, SLOT_END, NO_STEP, DONE = Event.STEP, Event.SLOT_END, Event.NO_STEP, Event.DONE
-ARMED, OPTIMIZING, OPTIMIZED = Arming.ARMED, Arming.OPTIMIZING, Arming.OPTIMIZED
+OPTIMIZING, OPTIMIZED = Arming.OPTIMIZING, Arming.OPTIMIZED
 AT_PROBEPOINT, AT_SLOT_END, AT_TRAMPOLINE = Kind.PROBEPOINT, Kind.SLOT_END, Kind.TRAMPOLINE
 
 

@@ -476,6 +476,23 @@ def test_the_end_of_a_task_recycles_its_instances_without_handlers() -> None:
         assert r.nmissed == 0
 
 
+def test_a_task_that_left_its_calls_behind() -> None:
+    """Task 0 ended within a followed call, untold; another runs on its stack, and returns where that one's own call came from."""
+    m, seen = paper_machine(), []
+    now = {"task": 0}
+    m.cpu_task = lambda regs: now["task"]
+    with Kprobes(m) as k:
+        k.register_kretprobe(Kretprobe(symbol_name="twice", handler=lambda ri, regs: seen.append(ri.task)))
+        sp = m.regs.sp
+        m._values[0].update(lr=0x1004)
+        m.run(m.symbols["twice"].address, until=m.symbols["inc"].address)
+        assert k._returns.pending == 1
+        m.regs.sp, now["task"] = sp, 1
+        assert m.call("twice", 1) == 3
+        assert seen == [1]
+        k.flush_task(0)
+
+
 def test_closing_with_a_task_that_never_returns() -> None:
     """The pages stay while a call is pending; the end of its task gives them back."""
     m = paper_machine()
