@@ -45,9 +45,9 @@ KEEPERS = {
     "pytest": ("conformance",), "click": ("cli",), "rich": ("cli",),
 }
 #: path (prefix; the longest that fits counts) -> most lines of a file
-BUDGETS = {"core/": 300, "machine/": 300, "machine/paper.py": 440, "testing/": 300, "arch/": 300, "events/": 300, "cli/": 300,
+BUDGETS = {"core/": 300, "machine/": 300, "machine/paper.py": 450, "testing/": 300, "arch/": 300, "events/": 300, "cli/": 300,
            "arch/_thumb.py": 340, "arch/s390x.py": 340}
-CORE_TOTAL = 3450  # the plan said 1,800; docs/design.md says what the rest is
+CORE_TOTAL = 3660  # the plan said 1,800; docs/design.md says what the rest is
 
 
 @cache

@@ -79,7 +79,7 @@ class Probepoint:
         if self._owns_slot and self.active:  # else it stays as it is, for who is inside
             self._write_tail()
         if self.detour is not None:
-            self._rooms.serve_anew(self)
+            self._rooms.serve(self)
 
     def missed(self) -> None:
         """A hit whose handlers do not run counts on every probe, disabled ones included."""
@@ -89,9 +89,7 @@ class Probepoint:
     @property
     def uncounted(self) -> int:
         """Hits that the machine has counted and the probes do not know of yet."""
-        if self.detour is None or not self.detour.counted:
-            return 0
-        return self._rooms.machine.count(self.detour.call) - self._counted
+        return 0 if self.detour is None else self._rooms.machine.count(self.detour.call) - self._counted
 
     def settle_count(self, *, missed: bool = False) -> None:
         """Tell the probes of the hits that the machine has counted."""
@@ -163,7 +161,7 @@ class Probepoint:
         """Replace the breakpoint by the jump."""
         self.state = after(self.state, Change.JUMP)
         self.detour = detour
-        self._counted = self._rooms.machine.count(detour.call) if detour.counted else 0
+        self._counted = self._rooms.machine.count(detour.call)
         assert self._patch is not None
         self._patch = self._rooms.text.replace(self._patch, detour.jump)
         self._rooms.machine.release(self.address)

@@ -62,7 +62,7 @@ class InPlace(Handlers):
             p._nhit += 1
             if handler is None:
                 return
-            if follows and p.entry_handler is None:  # type: ignore[attr-defined]  # no handler of the user's runs here
+            if follows and p._entry_handler is None:  # type: ignore[attr-defined]  # no handler of the user's runs here
                 handler(p, regs)
                 return
             regs._pc = address
@@ -121,10 +121,12 @@ class InPlace(Handlers):
         if len(self.blocks) > 1:
             return self._serve_return
         machine, cb, usual, bits = self._rooms.machine, self.blocks[0], self._serve_return, self._rooms.arch.mode_bits
-        calls, trampoline, link, pushed, restore = self._returns.usual()
+        calls, following, trampoline, link, pushed, restore = self._returns.usual()
         get_sp, get, put, store = link.get_sp, link.get, link.put, link.store
 
         def serve(regs: Regs) -> None:
+            if following:
+                self._returns.catch_up()
             if not calls or cb.state is not IDLE or machine.cpu_task is not None or self.closing:
                 usual(regs)
                 return

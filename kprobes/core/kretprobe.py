@@ -11,51 +11,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from attrs import frozen
-
 from ..arch._base import Arch, Linkage
 from ..errors import GuestFault, ReentryError, Unsupported
 from ..regs import Regs
+from .followed import Followed, Instances
+from .link import Link
 from .probe import Kretprobe, KretprobeInstance
 from .rooms import Rooms
 from .sites import Kind, Site
 
-Instances = list[KretprobeInstance]
 
-
-@frozen
-class Link:
-    """How one CPU reaches the stack pointer and the return address, looked up beforehand.
-
-    Attributes:
-        get, put: of the return address at function entry. load, store: of a word of memory, where calls push it; else None.
-    """
-
-    get_sp: Callable[[], int]
-    get: Callable[[], int]
-    put: Callable[[int], Any]
-    load: Callable[[int], int] | None = None
-    store: Callable[[int, int], None] | None = None
-
-    @classmethod
-    def of(cls, regs: Regs, linkage: Linkage) -> Link:
-        """That of the CPU of `regs`."""
-        get_sp = regs.accessors(regs.arch.regs.sp)[0] if not regs.arch.regs.sp_bias else lambda: regs.sp
-        if linkage.pushed:
-            load, store = regs.words()
-            return cls(get_sp, lambda: load(get_sp()), lambda target: store(get_sp(), target), load, store)
-        if linkage.register:
-            return cls(get_sp, *regs.accessors(linkage.register))
-        return cls(get_sp, lambda: linkage.get(regs), lambda target: linkage.set(regs, target))
-
-
-class Returns:
+class Returns(Followed):
     """Every followed call of the guest."""
 
     def __init__(self, rooms: Rooms) -> None:
-        self._rooms, self._machine = rooms, rooms.machine
+        super().__init__(rooms.machine)
+        self._rooms = rooms
         self.service: Callable[[], Callable[[Regs], None]]  # makes the driver's, for a trampoline in a call area
-        self._calls: Instances = []  # of the task that runs on the only CPU while there is no cpu_task
         self._tasks: dict[Any, Instances] = {0: self._calls}  # task -> calls, oldest first
         self._trampoline = 0  # target, mode bits included; 0: none yet
         self._linkage: Linkage
@@ -83,6 +55,8 @@ class Returns:
             self._trampoline = address | linkage.mode
             rooms.services[address] = self.service()
             rooms.machine.call_at(address)
+            if rooms.machine.can_follow:
+                rooms.machine.return_at(address, self._trampoline)
         else:
             trap = rooms.arch.end_bytes(linkage.mode)
             address, _ = rooms.slots.take(near, lambda slot: rooms.machine.patch(slot, trap))
@@ -92,6 +66,7 @@ class Returns:
 
     def forget(self, rp: Kretprobe) -> None:
         """The probe is unregistered: calls being followed keep their instances, of a pool that nobody takes from."""
+        self.catch_up()
         rp._pool = []
         rp.maxactive = rp._asked
 
@@ -107,6 +82,7 @@ class Returns:
     @property
     def pending(self) -> int:
         """Calls whose return still goes through the trampoline."""
+        self.catch_up()
         return sum(map(len, self._tasks.values()))
 
     # --- entry
@@ -118,12 +94,14 @@ class Returns:
 
     def _hook(self, rp: Kretprobe, link: Link) -> Callable[[Kretprobe, Regs], int]:
         """hook() of one CPU, with what never changes looked up beforehand."""
-        machine, trampoline, pool, recycle = self._machine, self._trampoline, rp._pool, self.recycle
+        machine, trampoline, pool, recycle, following = self._machine, self._trampoline, rp._pool, self.recycle, self._following
         get_sp, get, put, load, store = link.get_sp, link.get, link.put, link.load, link.store
         many, own = machine.cpus > 1, self._calls
 
         def enter(rp: Kretprobe, regs: Regs) -> int:
             task, calls = 0, own
+            if following:
+                self.catch_up()
             if many or machine.cpu_task is not None:
                 task, calls = self._calls_of(regs)
             if not pool:
@@ -137,9 +115,9 @@ class Returns:
             found = ri.link = ri.ret_addr = load(frame) if load is not None else get()
             if found == trampoline:
                 ri.ret_addr = self._true(calls, found, frame)
-            if rp.entry_handler is not None:
+            if rp._entry_handler is not None:
                 try:
-                    declined = rp.entry_handler(ri, regs)
+                    declined = rp._entry_handler(ri, regs)
                 except BaseException:
                     recycle((ri,))
                     raise
@@ -151,6 +129,8 @@ class Returns:
             else:
                 put(trampoline)
             calls.append(ri)
+            if rp._refill is not None:
+                rp._refill(len(pool))
             return 0
 
         return enter
@@ -162,6 +142,7 @@ class Returns:
 
     def true_return(self, regs: Regs, address: int) -> int:
         """The return address behind `address`, which may be the trampoline's."""
+        self.catch_up()
         return self._true(self._tasks.get(regs.task, ()), address, regs.sp)
 
     def _true(self, calls: Iterable[KretprobeInstance], link: int, sp: int) -> int:
@@ -172,6 +153,7 @@ class Returns:
 
     def stack_trace(self, regs: Regs, limit: int, at_entry: bool) -> list[int]:
         """See Kprobes.stack_trace()."""
+        self.catch_up()
         frame = self._machine.arch.frame
         if frame is None:
             raise Unsupported(f"{self._machine.arch.name} has no frame-pointer convention", hint="walk the stack by the guest's own means")
@@ -201,14 +183,27 @@ class Returns:
 
     # --- return
 
-    def usual(self) -> tuple[Instances, int, Link, int, Callable[[Regs, int, int], None] | None]:
-        """What the usual return goes by: calls of the only task, trampoline, link, bytes popped, Linkage.restore()."""
+    def usual(self) -> tuple[Instances, dict[int, Kretprobe], int, Link, int, Callable[[Regs, int, int], None] | None]:
+        """What the usual return goes by: calls of the only task, call sites of those that the machine follows, trampoline, link, bytes
+        popped, Linkage.restore()."""
         linkage = self._linkage
         link = Link.of(self._machine.cpu_regs[0], linkage)
-        return self._calls, self._trampoline, link, linkage.pushed, linkage.restore
+        return self._calls, self._following, self._trampoline, link, linkage.pushed, linkage.restore
+
+    def trampoline_writer(self) -> Callable[[int], None]:
+        """(stack pointer at entry): make a call return to the trampoline."""
+        link, trampoline = Link.of(self._machine.cpu_regs[0], self._linkage), self._trampoline
+        store, put = link.store, link.put
+        return (lambda frame: put(trampoline)) if store is None else lambda frame: store(frame, trampoline)
+
+    def link_of_cpu(self) -> tuple[Callable[[], int], Callable[[], int], int]:
+        """What shows where the trampoline returns to: the stack pointer, the link, and how much of the stack it pops."""
+        link = Link.of(self._machine.cpu_regs[0], self._linkage)
+        return link.get_sp, link.get, self._linkage.pushed
 
     def pop(self, regs: Regs, sp: int) -> Instances:
         """At the trampoline: the instances of the frame that returns, youngest first; the guest goes to its true target."""
+        self.catch_up()
         calls = self._tasks.get(regs.cpu if self._machine.cpu_task is None else regs.task, [])
         linkage = self._linkage
         top = self._returning(calls, sp - linkage.pushed)
@@ -280,6 +275,7 @@ class Returns:
 
     def flush(self, task: Any) -> None:
         """A guest task has ended: recycle its instances without calling handlers."""
+        self.catch_up()
         calls = self._tasks.get(task)
         if calls is None:
             return

@@ -15,13 +15,10 @@ from functools import partial
 from attrs import frozen
 
 from ..errors import NoMemory, OutOfReach
-from ..regs import Regs
 from .aggregate import Probepoint
 from .arming import Arming
 from .region import NotOptimizable, Region, region_of
 from .rooms import Rooms
-
-Service = Callable[[Regs], None]
 
 
 @frozen(kw_only=True)
@@ -33,7 +30,6 @@ class Detour:
     jump: bytes
     size: int
     demanded: bool = False  #: flush() made it, not a first hit: a diverting handler is an error, not a reason to undo it
-    counted: bool = False  #: the call site calls nobody: the machine counts
 
 
 class Optimizer:
@@ -43,13 +39,13 @@ class Optimizer:
         allowed: the sysctl debug.kprobes-optimization.
     """
 
-    def __init__(self, rooms: Rooms, service: Callable[[Probepoint], Service], settle: Callable[[Probepoint], None]) -> None:
-        self._rooms, self._service, self._settle = rooms, service, settle
+    def __init__(self, rooms: Rooms, settle: Callable[[Probepoint], None]) -> None:
+        self._rooms, self._settle = rooms, settle
         self.allowed = True
         self._exact = 0  # runs that count instructions are under way: no jump may cover more than one
         self._queue: dict[Probepoint, None] = {}
         self._unqueue: dict[Probepoint, None] = {}
-        rooms.explain, rooms.serve_anew = self.explain, self._serve_anew
+        rooms.explain = self.explain
 
     # --- requests
 
@@ -162,11 +158,7 @@ class Optimizer:
         del self._queue[point]
         self._rooms.called[detour.call] = point
         point.jump(detour)
-        if detour.counted:
-            self._rooms.counted.add(point)
-        else:
-            self._rooms.machine.call_at(detour.call)
-            self._serve_anew(point)
+        self._rooms.serve(point)
 
     def exact(self, on: bool) -> None:
         """A run that counts the guest's instructions begins or has ended: meanwhile each stands at its own address."""
@@ -180,18 +172,6 @@ class Optimizer:
         """True if a CPU at `pc` has yet to execute bytes that the jump would replace."""
         in_slot = point.slot is not None and self._rooms.slots.slot_of(pc) == point.slot
         return in_slot or point.address < pc < point.address + region.size
-
-    def _serve_anew(self, point: Probepoint) -> None:
-        assert point.detour is not None
-        if point.detour.counted or self._counts(point, point.detour.buffer):
-            self.force(point)  # to be queued again, for the other kind of call site
-        else:
-            self._rooms.services[point.detour.call] = self._service(point)
-
-    def _counts(self, point: Probepoint, buffer: int | None) -> bool:
-        """True if hits need only be counted."""
-        return (self._rooms.machine.can_count and bool(point.active) and all(p._pre is None for p in point.active)
-                and (point.insn.simulate is None or buffer is not None))
 
     def _build(self, point: Probepoint, region: Region, demanded: bool) -> Detour:
         """Write the detour: displaced instructions where they are not in the slot already, then the call site."""
@@ -207,14 +187,13 @@ class Optimizer:
                 rooms.machine.patch(call, jump.encode(call, on))
             return jump.encode(point.address, call)
 
-        counted = self._counts(point, buffer)
         try:
-            call, patch = (rooms.counts if counted else rooms.calls).take(point.address, fill)
+            call, patch = rooms.calls.take(point.address, fill)
         except (OutOfReach, NoMemory):
             if buffer is not None:
                 rooms.buffers.give_back(buffer, partial(self._forget_buffer, buffer))
             raise
-        return Detour(call=call, buffer=buffer, jump=patch, size=region.size, counted=counted, demanded=demanded)
+        return Detour(call=call, buffer=buffer, jump=patch, size=region.size, demanded=demanded)
 
     def _move(self, point: Probepoint, region: Region) -> int | None:
         """Displace the region into a buffer. None: the instruction does not reach from there what it needs, and is simulated."""
@@ -257,16 +236,16 @@ class Optimizer:
 
     def _give_back(self, point: Probepoint) -> None:
         """The detour is garbage; a CPU may still be in it."""
-        self._rooms.counted.discard(point)
         detour, point.detour = point.detour, None
         if detour is None:
             return
         rooms = self._rooms
+        rooms.unserve(point, detour.call)
 
         def finish() -> None:
             rooms.services.pop(detour.call, None)
             del rooms.called[detour.call]
 
-        (rooms.counts if detour.counted else rooms.calls).give_back(detour.call, finish)
+        rooms.calls.give_back(detour.call, finish)
         if detour.buffer is not None:
             rooms.buffers.give_back(detour.buffer, partial(self._forget_buffer, detour.buffer))

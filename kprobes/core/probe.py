@@ -107,6 +107,10 @@ class Probe:
             raise self.not_registered()
         self._owner.unregister(self)
 
+    def _changed(self) -> None:
+        if self._owner is not None:
+            self._owner.handlers_changed(self)
+
     def not_registered(self) -> Exception:
         """The error for a probe that is not registered."""
         from ..errors import NotRegistered
@@ -159,10 +163,6 @@ class Kprobe(Probe):
         self._post_handler = handler
         self._changed()
 
-    def _changed(self) -> None:
-        if self._owner is not None:
-            self._owner.handlers_changed(self)
-
     @property
     def nmissed(self) -> int:
         """Hits whose handlers did not run because another probe was running on the CPU."""
@@ -186,6 +186,11 @@ class KretprobeInstance:
     _data: Any = field(default=None, repr=False)
     link: int = field(default=0, repr=False)  #: the return address found at entry; the trampoline's under a sibling
     pool: list[KretprobeInstance] = field(factory=list, repr=False)  #: where it goes when recycled
+
+    def begin(self, frame: int, link: int) -> None:
+        """A call that the machine follows; it has only one task."""
+        self.task, self.frame = 0, frame
+        self.link = self.ret_addr = link
 
     @property
     def data(self) -> Any:
@@ -213,14 +218,27 @@ class Kretprobe(Probe):
     """
 
     handler: Callable[[KretprobeInstance, Regs], Any] | None = None
-    entry_handler: Callable[[KretprobeInstance, Regs], Any] | None = None
+    _entry_handler: Callable[[KretprobeInstance, Regs], Any] | None = None
     maxactive: int = 0
     data_size: int = 0
     nmissed: int = field(default=0, init=False)
     nreturned: int = field(default=0, init=False)
     _pool: list[KretprobeInstance] = field(factory=list, init=False, repr=False)
     _asked: int = field(default=0, init=False, repr=False)  #: maxactive as the user set it
+    _held: list[KretprobeInstance] = field(factory=list, init=False, repr=False)  #: of calls that the machine follows
+    #: Tells the machine how many calls it may follow by itself; None: it follows none.
+    _refill: Callable[[int], None] | None = field(default=None, init=False, repr=False)
     family: ClassVar[str] = "r"
+
+    @property
+    def entry_handler(self) -> Callable[[KretprobeInstance, Regs], Any] | None:
+        """Runs at function entry. It may be replaced while the probe is registered."""
+        return self._entry_handler
+
+    @entry_handler.setter
+    def entry_handler(self, handler: Callable[[KretprobeInstance, Regs], Any] | None) -> None:
+        self._entry_handler = handler
+        self._changed()
 
     @property
     def entry_nmissed(self) -> int:

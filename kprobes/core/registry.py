@@ -44,7 +44,8 @@ class Registry:
         self._returns = Returns(rooms)
         self._driver = TrapDriver(self, rooms, self._returns)
         self._returns.service = self._driver.return_service
-        self.optimizer = Optimizer(rooms, self._driver.service, self._settle)
+        rooms.serve, rooms.unserve = self._driver.serve, self._driver.unserve
+        self.optimizer = Optimizer(rooms, self._settle)
         self._points: dict[int, Probepoint] = {}
         self._enabled, self._closed = True, False
         self.blacklist = Blacklist(machine.symbols, rooms.ours, rooms.ranges)

@@ -23,11 +23,11 @@ class Rooms:
 
     Attributes:
         sites: what traps mean. text: original bytes and patches. survey: instructions and their neighbours.
-        slots: out-of-line copies. calls: call sites of detours, in call areas. counts: the same where hits are only counted;
-            counted: whose they are. buffers: displaced regions of detours.
+        slots: out-of-line copies. calls: call sites of detours, in call areas. counted: whose hits the machine only counts.
+            buffers: displaced regions of detours.
         services: what the machine calls at an address in a call area. displaced: buffer -> probepoint, and the
             instructions there by their places. called: call site -> probepoint. explain: why a probepoint is not optimized.
-            serve_anew: an optimized probepoint's probes have changed.
+            serve: have an optimized probepoint's call site served, as its probes now want; unserve: no more.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -44,11 +44,11 @@ class Rooms:
         self.buffers = SlotCache(machine, pages, _buffer_size(arch), pad)
         self.displaced: dict[int, tuple[Probepoint, list[tuple[int, Insn]]]] = {}
         self.called: dict[int, Probepoint] = {}
-        self.serve_anew: Callable[[Probepoint], None] = lambda point: None
+        self.serve: Callable[[Probepoint], None] = lambda point: None
+        self.unserve: Callable[[Probepoint, int], None] = lambda point, call: None
         self.explain: Callable[[Probepoint], str] = lambda point: ""
-        self.counts = SlotCache(machine, Areas(machine.call_area, machine.map_counts, machine.unmap_counts), _call_size(arch), pad)
         self.counted: set[Probepoint] = set()
-        self.caches = (self.slots, self.calls, self.counts, self.buffers)
+        self.caches = (self.slots, self.calls, self.buffers)
 
     def _map_calls(self, near: int) -> int:
         if not self.machine.call_area:

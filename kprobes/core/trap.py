@@ -16,7 +16,7 @@ from ..regs import Regs
 from .aggregate import Probepoint
 from .arming import Arming
 from .ctlblk import ControlBlock, Event, State
-from .inplace import InPlace
+from .following import Following
 from .sites import Kind
 from .text import ExecutedElsewhere
 
@@ -27,7 +27,7 @@ OPTIMIZING, OPTIMIZED = Arming.OPTIMIZING, Arming.OPTIMIZED
 AT_PROBEPOINT, AT_SLOT_END, AT_TRAMPOLINE = Kind.PROBEPOINT, Kind.SLOT_END, Kind.TRAMPOLINE
 
 
-class TrapDriver(InPlace):
+class TrapDriver(Following):
     """Implements the machine's Sink."""
 
     # --- Sink

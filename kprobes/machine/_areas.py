@@ -1,7 +1,8 @@
-"""Areas of guest code whose execution is noticed without a trap: call sites, served in place, and counters."""
+"""Areas of guest code whose execution is noticed without a trap: call sites, served in place."""
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable
 
 import unicorn
@@ -9,15 +10,14 @@ from unicorn import unicorn_const as const
 
 from ..arch._base import Arch
 from ..regs import Regs
-from ._counters import Counters, host_function
-from ._engine import CALL, DIRECT
+from . import _hostcode
+from ._callsites import CallSite, Entered, Returned, SiteTable
+from ._engine import ASKED, CALL, DIRECT
 from ._guests import Guest
 from ._layout import find_gap
 from ._processor import Processor
 
-DIRECT_CALLS = 128  # bytes at the start of a call area whose call sites have their own hooks
-#: Memory that a hook of an area that is no more may still write to.
-_retired: list[Counters] = []
+DIRECT_CALLS = 128  # bytes at the start of a call area whose call sites have their own hooks, where there is no host code
 
 
 class Areas(Processor):
@@ -32,57 +32,107 @@ class Areas(Processor):
         self._sent: int | None = None  # the same of the last one that did not
         self._skip = -1  # address in a call area that was served already
         self._call_hooks: dict[int, list[int]] = {}
-        self._direct: dict[int, dict[int, int]] = {}  # area -> call site -> its own hook
-        self._counters: dict[int, Counters] = {}
+        self._direct: dict[int, int] = {}  # call site -> its own hook
+        self._tables: dict[int, SiteTable] = {}  # area -> its call sites, for host code
+        self._places: dict[int, int] = {}  # address of a call site's words -> where it is
+        self._trampoline = 0  # call site where followed calls return
 
     def map_calls(self, near: int) -> int:
-        """An area in which every instruction executed is reported to Sink.services first: one CODE hook over most of it.
-
-        The first call sites have a hook of their own, which costs half: see call_at().
-        """
-        area = self._map_area(near)
-        callback = CALL(self._call_callback())
-        self._call_hooks[area] = [self._engine.hook(const.UC_HOOK_CODE, callback, area + DIRECT_CALLS, area + self.call_area - 1)]
-        self._direct[area] = {}
+        """An area in which every instruction executed is reported to Sink.services first, by one hook over all of it."""
+        area = find_gap(self._regions(), self.call_area, near, self.arch.bits, self.call_area)
+        self._map(area, self.call_area, const.UC_PROT_ALL)
+        end = area + self.call_area - 1
+        if _hostcode.available():
+            table = self._tables[area] = SiteTable(area, self.call_area)
+            serve = _hostcode.address(_hostcode.serve(platform.machine()))
+            self._call_hooks[area] = [self._engine.hook(const.UC_HOOK_CODE, serve, area, end, table.data)]
+        else:
+            self._call_hooks[area] = [self._engine.hook(const.UC_HOOK_CODE, CALL(self._call_callback()), area + DIRECT_CALLS, end)]
         return area
-
-    def call_at(self, addr: int) -> None:
-        """A service is there from now on."""
-        direct = self._direct[addr & -self.call_area]
-        if addr & self.call_area - 1 < DIRECT_CALLS and addr not in direct:
-            direct[addr] = self._engine.hook(const.UC_HOOK_CODE, DIRECT(self._direct_callback(addr)), addr, addr)
 
     def unmap_calls(self, area: int) -> None:
         """Unmap an area from map_calls()."""
-        for hook in [*self._call_hooks.pop(area), *self._direct.pop(area, {}).values()]:
+        for addr in [addr for addr in self._direct if addr & -self.call_area == area]:
+            self._call_hooks[area].append(self._direct.pop(addr))
+        for hook in self._call_hooks.pop(area):
             self._engine.unhook(hook)
+        if area in self._tables:
+            table = self._tables.pop(area)
+            for site in table.sites.values():
+                del self._places[site.address]
+            table.retire()
         self._unmap(area, self.call_area)
 
-    def map_counts(self, near: int) -> int:
-        """An area in which executions are counted by host code."""
-        area = self._map_area(near)
-        counters = self._counters[area] = Counters(area, self.call_area)
-        self._call_hooks[area] = [self._engine.hook(const.UC_HOOK_CODE, host_function(), area, area + self.call_area - 1, counters.data)]
-        return area
+    def call_at(self, addr: int) -> None:
+        """A service is there from now on."""
+        if addr & -self.call_area in self._tables:
+            site = self._site(addr)
+            site["function"] = site["python"]
+        elif addr & self.call_area - 1 < DIRECT_CALLS and addr not in self._direct:
+            self._direct[addr] = self._engine.hook(const.UC_HOOK_CODE, DIRECT(self._direct_callback(addr)), addr, addr)
 
-    def unmap_counts(self, area: int) -> None:
-        """Unmap an area from map_counts()."""
-        self.unmap_calls(area)
-        _retired.append(self._counters.pop(area))  # a deleted hook may be called once more
+    # --- call sites that host code serves
 
     @property
     def can_count(self) -> bool:
-        """True if executions in map_counts() areas are counted without Python."""
-        return host_function() != 0
+        """True if count_at() works."""
+        return _hostcode.available()
+
+    def count_at(self, addr: int) -> None:
+        """Executions of a call site are only counted from now on."""
+        self._site(addr)["function"] = _hostcode.address(_hostcode.count(platform.machine()))
 
     def count(self, addr: int) -> int:
-        """How often the instruction at `addr` in a map_counts() area was executed."""
-        return self._counters[addr & -self.call_area].read(addr)
+        """How often the call site was executed without its service being called."""
+        return self._site(addr)["hits"] if addr & -self.call_area in self._tables else 0
 
-    def _map_area(self, near: int) -> int:
-        area = find_gap(self._regions(), self.call_area, near, self.arch.bits, self.call_area)
-        self._map(area, self.call_area, const.UC_PROT_ALL)
-        return area
+    @property
+    def can_follow(self) -> bool:
+        """True if follow_at() and return_at() work."""
+        return self._followed.possible
+
+    def return_at(self, addr: int, target: int) -> None:
+        """Calls that are followed return to this call site; `target` is its address with mode bits. Its service is for all others."""
+        site = self._site(addr)
+        site["function"] = self._followed.leave
+        self._followed.returns_to(target)
+        self._trampoline = addr
+
+    def follow_at(self, addr: int, entered: Entered | None, returned: Returned) -> Callable[[int], None]:
+        """Calls of the function that begins with this call site are followed, by host code. See machine._base.Machine."""
+        site = self._site(addr)
+        if not site["returned"]:
+            site.callback("entered", ASKED(self._entered_callback(site, addr)))
+            site.callback("returned", DIRECT(self._returned_callback(site)))
+        site.returned = returned
+        if entered is not None:
+            site.entered = entered
+        site["function"] = self._followed.enter if entered is None else self._followed.ask
+
+        def refill(spare: int) -> None:
+            site["spare"] = spare
+            if not self._followed.find_stack(self._blocks.find):
+                site["function"] = site["python"]
+
+        return refill
+
+    def take_followed(self) -> list[tuple[int, int, int]]:
+        """The calls that host code follows, oldest first: (call site, frame, return address). It follows them no more."""
+        return [(self._places[site], frame, link) for site, frame, link in self._followed.take()]
+
+    def _unmap(self, addr: int, size: int) -> None:
+        super()._unmap(addr, size)
+        self._followed.forget_stack()
+
+    def _site(self, addr: int) -> CallSite:
+        table = self._tables[addr & -self.call_area]
+        site = table.sites.get(addr)
+        if site is None:
+            site = CallSite(self._followed.address)
+            site.callback("python", DIRECT(self._direct_callback(addr)))
+            table.add(addr, site)
+            self._places[site.address] = addr
+        return site
 
     def _call_callback(self) -> Callable[[int, int], None]:
         """The hook of the call areas. It does without a pc write unless the sink moves the guest."""
@@ -113,13 +163,54 @@ class Areas(Processor):
 
         return on_direct
 
+    def _entered_callback(self, site: CallSite, address: int) -> Callable[[], int]:
+        """What host code asks at a function entry: whether the call is followed. As short as it can be."""
+        regs, write_pc = self._regs, self._send if self._guest.loses_pc else self._write_pc
+        view, frame, target = self._followed.view, _hostcode.CALLS["frame"] // 8, _hostcode.CALLS["target"] // 8
+
+        def on_entered() -> int:
+            follows = False
+            try:
+                follows = site.entered(regs, view[frame], view[target])
+                if regs._target is not None:
+                    write_pc(regs._target)
+                    regs._target = None
+                elif self._disturbed:
+                    self._settle_call(address)
+            except BaseException as error:
+                self._failed_call(address, error)
+            regs._pc = None
+            return follows
+
+        return on_entered
+
+    def _returned_callback(self, site: CallSite) -> Callable[[], None]:
+        """What host code calls at the trampoline when it has put the return address right. As short as it can be."""
+        regs, write_pc = self._regs, self._send if self._guest.loses_pc else self._write_pc
+        view, frame, target = self._followed.view, _hostcode.CALLS["frame"] // 8, _hostcode.CALLS["target"] // 8
+
+        def on_returned() -> None:
+            try:
+                site.returned(regs, view[frame], view[target])
+                if regs._target is not None:
+                    write_pc(regs._target)
+                    regs._target = None
+                elif self._disturbed:
+                    self._settle_call(self._trampoline)
+            except BaseException as error:
+                self._failed_call(self._trampoline, error)
+            regs._pc = None
+
+        return on_returned
+
     def _serve_call(self, address: int) -> None:
         regs = self._regs
         try:
             if self._skip == address:  # it was served when its own service stopped the guest, and is now resumed
-                self._skip, self._disturbed = -1, False
+                self._skip = -1
+                self._disturb(False)
                 return
-            self._disturbed = False
+            self._disturb(False)
             service = self._services.get(address)
             if service is None:
                 return  # not the first instruction of a call site

@@ -112,19 +112,38 @@ class Machine(Protocol):
         """
 
     def call_at(self, addr: int) -> None:
-        """Sink.services has, or is about to have, an entry for this address in a call area."""
+        """Sink.services has, or is about to have, an entry for this call site: an address in a call area, a multiple of 8."""
 
     def unmap_calls(self, area: int) -> None: ...
     @property
     def can_count(self) -> bool:
-        """True if map_counts() works."""
+        """True if count_at() works."""
 
-    def map_counts(self, near: int) -> int:
-        """An area like map_calls()'s, in which executions are only counted, without calling anybody."""
+    def count_at(self, addr: int) -> None:
+        """Executions of this call site are only counted from now on, without calling anybody; until call_at()."""
 
-    def unmap_counts(self, area: int) -> None: ...
     def count(self, addr: int) -> int:
-        """How often the instruction at `addr` in a map_counts() area was executed."""
+        """How often the call site at `addr` was executed without its service being called."""
+
+    @property
+    def can_follow(self) -> bool:
+        """True if follow_at() and return_at() work."""
+
+    def follow_at(self, addr: int, entered: Callable[[Regs, int, int], bool] | None,
+                  returned: Callable[[Regs, int, int], None]) -> Callable[[int], None]:
+        """The call site begins a function whose calls are followed to their return, until call_at().
+
+        Each is counted, and made to return to return_at()'s call site, without calling anybody; or `entered` is called, which does
+        that itself and answers True, or answers False. At the return `returned` is called; the return address is back where it
+        was. Both get the stack pointer at function entry, and the return address. What is out of the ordinary, and every call in a
+        run inside another one, is left to the service. Returns a function: how many more calls may be followed. None, at first.
+        """
+
+    def return_at(self, addr: int, target: int) -> None:
+        """The call site is where followed calls return to; `target` is its address with mode bits. Its service is called for all others."""
+
+    def take_followed(self) -> list[tuple[int, int, int]]:
+        """The calls being followed, oldest first: (call site, stack pointer at entry, return address). From now on they are nobody's."""
 
     def stop_at(self, addr: int) -> None:
         """Report trap() when the guest is about to execute the breakpoint at `addr`, until release(): something else takes its place."""

@@ -39,6 +39,8 @@ CODE = ctypes.CFUNCTYPE(None, _void, _u64, ctypes.c_uint32, _void)
 #: A CODE callback that declares two of its four arguments: those in later registers cost a conversion each.
 CALL = ctypes.CFUNCTYPE(None, _void, _u64)
 DIRECT = ctypes.CFUNCTYPE(None)
+#: What host code calls and waits for: see _hostcode.
+ASKED = ctypes.CFUNCTYPE(ctypes.c_int)
 MEM = ctypes.CFUNCTYPE(ctypes.c_bool, _void, ctypes.c_int, _u64, ctypes.c_int, ctypes.c_int64, _void)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import unicorn
 
 from ._base import Fault
+from ._callsites import NESTED
 from ._engine import ERRORS, INTR
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Owner:
 
         def emu_start(begin: int, until: int, timeout: int = 0, count: int = 0) -> None:
             m._depth += 1
+            m._followed.close(NESTED, m._depth > 1)
             outer = m._regs._pc, m._regs._target
             m._regs.at(None)
             m._executable.clear()  # the owner maps memory as he likes
@@ -49,6 +51,7 @@ class Owner:
             finally:
                 m._regs._pc, m._regs._target = outer
                 m._depth -= 1
+                m._followed.close(NESTED, m._depth > 1)
                 if m._depth == 0 and m._sink is not None:
                     m._sink.ended()
 

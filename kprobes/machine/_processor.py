@@ -9,6 +9,7 @@ import unicorn
 
 from ..arch._base import Arch
 from ..regs import Regs
+from ._callsites import DISTURBED, TASKS, FollowedCalls
 from ._cpustate import find_cells
 from ._guests import Guest
 from ._memory import Memory
@@ -21,11 +22,12 @@ class Processor(Memory):
 
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest) -> None:
         super().__init__(uc, arch, guest)
-        self.cpu_task: Callable[[Regs], Any] | None = None
+        self._cpu_task: Callable[[Regs], Any] | None = None
         self._why_stopped = ""
         self._disturbed = False  # the run was stopped, or another one was nested in it, since the last service
         self._parked: BaseException | None = None
         self._regs = self._make_regs()
+        self._followed = FollowedCalls(self)
         self._write_pc = self._engine.writer(self._register(self.arch.regs.pc), self.arch.bits)
         self._read_pc = self._engine.reader(self._register(self.arch.regs.pc), self.arch.bits)
         self._engine.beside = [self._access(name) for name in guest.outside_context]
@@ -43,6 +45,16 @@ class Processor(Memory):
     def cpu_regs(self) -> list[Regs]:
         """Registers of every CPU."""
         return [self._regs]
+
+    @property
+    def cpu_task(self) -> Callable[[Regs], Any] | None:
+        """regs -> identity of the running guest task; None: one task per CPU."""
+        return self._cpu_task
+
+    @cpu_task.setter
+    def cpu_task(self, task: Callable[[Regs], Any] | None) -> None:
+        self._cpu_task = task
+        self._followed.close(TASKS, task is not None)
 
     def _register(self, name: str) -> int:
         constant = f"UC_{self._guest.prefix}_REG_{self._guest.registers.get(name, name.upper())}"
@@ -77,8 +89,12 @@ class Processor(Memory):
     def _stop(self, reason: str) -> None:
         if self._why_stopped != "interrupt":  # which ends every run
             self._why_stopped = reason
-        self._disturbed = True
+        self._disturb(True)
         self._engine.stop()
+
+    def _disturb(self, on: bool) -> None:
+        self._disturbed = on
+        self._followed.close(DISTURBED, on)
 
     def _park(self, error: BaseException) -> None:
         """Keep what was raised inside the engine for the run to raise."""

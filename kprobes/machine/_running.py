@@ -12,6 +12,7 @@ from unicorn import unicorn_const as const
 from ..arch._base import Arch
 from ..errors import GuestTimeout, ReentryError, Unsupported
 from ._base import Fault
+from ._callsites import NESTED
 from ._engine import ERRORS
 from ._guests import Guest
 from ._interrupts import interruptible
@@ -50,6 +51,7 @@ class Runs(Reports):
         self._depth += 1
         if nested is not None:
             nested.nesting(True)
+        self._followed.close(NESTED, self._depth > 1)
         try:
             with self._bounds.within(timeout, max_insns):
                 if self._depth > 1:
@@ -61,7 +63,8 @@ class Runs(Reports):
                 nested.nesting(False)
             self._seen, self._seen_before = seen
             self._depth -= 1
-            self._disturbed = self._depth > 0
+            self._followed.close(NESTED, self._depth > 1)
+            self._disturb(self._depth > 0)
             if self._disturbed and self._why_stopped:
                 self._engine.stop()  # the outer run, too: this one's last start may have made the engine forget that
             elif not self._depth and self._sink is not None:

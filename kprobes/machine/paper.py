@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from ..arch._base import Abi, Arch, Atomic, Insn, Jump, Linkage, Order, Registers, Traps, signed
-from ..errors import AlreadyRegistered, GuestFault, GuestTimeout, NoMemory, OutOfReach, ReentryError
+from ..errors import AlreadyRegistered, GuestFault, GuestTimeout, NoMemory, OutOfReach, ReentryError, Unsupported
 from ..regs import Regs
 from ..symbols import Symbols
 from ._base import Fault, Sink
@@ -120,7 +120,8 @@ class PaperMachine:
         self._pages: dict[int, bytearray] = {}
         self._code: set[int] = set()
         self._calls: set[int] = set()
-        self._counts: dict[int, int] = {}
+        self._counts: dict[int, int] = {}  # call site -> executions that were only counted
+        self._counting: set[int] = set()  # where that is so now
         self._sink: Sink | None = None
         self._values = [dict.fromkeys(NAMES, 0) for _ in range(cpus)]
         self._regs = [self._view(cpu) for cpu in range(cpus)]
@@ -226,32 +227,43 @@ class PaperMachine:
 
     def call_at(self, addr: int) -> None:
         """Services are looked up when they are due."""
+        self._counting.discard(addr)
 
     def unmap_calls(self, area: int) -> None:
         """Take a page from map_calls() away."""
         self._calls.discard(area)
+        self._counting.difference_update(range(area, area + PAGE))
         self.unmap_code(area)
 
     @property
     def can_count(self) -> bool:
-        """True: each instruction in a map_counts() page is counted."""
+        """True."""
         return True
 
-    def map_counts(self, near: int) -> int:
-        """A page in which each instruction is counted."""
-        page = self.map_code(near)
-        self._counts.update(dict.fromkeys(range(page, page + PAGE), 0))
-        return page
-
-    def unmap_counts(self, area: int) -> None:
-        """Take a page from map_counts() away."""
-        for addr in range(area, area + PAGE):
-            del self._counts[addr]
-        self.unmap_code(area)
+    def count_at(self, addr: int) -> None:
+        """Only count a call site's executions."""
+        self._counting.add(addr)
 
     def count(self, addr: int) -> int:
-        """How often the instruction at `addr` was executed."""
-        return self._counts[addr]
+        """How often that was."""
+        return self._counts.get(addr, 0)
+
+    @property
+    def can_follow(self) -> bool:
+        """False: the core follows calls by itself."""
+        return False
+
+    def follow_at(self, addr: int, entered: Any, returned: Any) -> Callable[[int], None]:
+        """Unsupported."""
+        raise Unsupported("the paper machine follows no calls", hint="ask can_follow first")
+
+    def return_at(self, addr: int, target: int) -> None:
+        """Unsupported."""
+        raise Unsupported("the paper machine follows no calls", hint="ask can_follow first")
+
+    def take_followed(self) -> list[tuple[int, int, int]]:
+        """None."""
+        return []
 
     def stop_at(self, addr: int) -> None:
         """Breakpoints arrive by themselves."""
@@ -333,11 +345,11 @@ class PaperMachine:
             self.before(self, cpu)
             self._moved(cpu)
         pc = values["pc"]
-        if pc & -PAGE in self._calls and self._sink is not None and self._serve(cpu, pc):
+        if pc in self._counting:
+            self._counts[pc] = self._counts.get(pc, 0) + 1
+        elif pc & -PAGE in self._calls and self._sink is not None and self._serve(cpu, pc):
             return
         self.steps += 1
-        if pc in self._counts:
-            self._counts[pc] += 1
         try:
             op = self._fetch(pc)
             if op[0] != TRAP:

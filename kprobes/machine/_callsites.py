@@ -1,0 +1,149 @@
+"""Call sites: what is called when the guest executes one, by host code where that can do it. See machine._hostcode."""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from . import _hostcode
+from ._blocks import Block
+
+if TYPE_CHECKING:
+    from ..regs import Regs
+    from ._processor import Processor
+
+_TOP, _BASE = _hostcode.CALLS["top"] // 8, _hostcode.CALLS["base"] // 8
+
+Entered = Callable[["Regs", int, int], bool]
+Returned = Callable[["Regs", int, int], None]
+
+FOLLOWED = 1024  # calls that host code may follow at a time, before Python is to look after them
+UNIT = 8  # bytes of guest code that a call site takes at least
+DISTURBED, NESTED, TASKS = 1, 2, 4  # reasons why host code follows no calls: see _disturbed, a run within a run, cpu_task
+#: Of areas that are no more: the engine may call a deleted hook once more.
+_retired: list[SiteTable] = []
+
+
+class CallSite:
+    """One call site.
+
+    Attributes:
+        words: for host code, see _hostcode.SITE. entered, returned: (regs, frame, return address): a call begins that may be followed,
+            and one that was followed from here returns.
+    """
+
+    __slots__ = ("address", "callbacks", "entered", "returned", "words")
+
+    def __init__(self, calls: int) -> None:
+        self.words = (ctypes.c_uint64 * len(_hostcode.SITE))()
+        self.address = ctypes.addressof(self.words)
+        self.entered: Entered
+        self.returned: Returned
+        self.callbacks: list[object] = []
+        self["calls"] = calls
+
+    def __getitem__(self, name: str) -> int:
+        return int(self.words[_hostcode.SITE[name] // 8])
+
+    def __setitem__(self, name: str, value: int) -> None:
+        self.words[_hostcode.SITE[name] // 8] = value
+
+    def callback(self, name: str, made: Any) -> None:
+        """Make a callback one of its words."""
+        self.callbacks.append(made)
+        self[name] = ctypes.cast(made, ctypes.c_void_p).value or 0
+
+
+class SiteTable:
+    """The call sites of one area. They live as long as it does: a callback must not go while it runs."""
+
+    def __init__(self, area: int, size: int) -> None:
+        self._area = area
+        self._words = (ctypes.c_uint64 * (1 + size // UNIT))()
+        self._words[0] = area
+        self.sites: dict[int, CallSite] = {}
+        self.data = ctypes.addressof(self._words)
+
+    def add(self, addr: int, site: CallSite) -> None:
+        """A call site is at `addr`."""
+        self.sites[addr] = site
+        self._words[1 + (addr - self._area) // UNIT] = site.address
+
+    def retire(self) -> None:
+        """The area is unmapped."""
+        _retired.append(self)
+
+
+class FollowedCalls:
+    """Calls that host code follows from a function's entry to its return: the young ones, which Python does not know of yet.
+
+    They are followed while the gate is open; what is out of the ordinary closes it, or is left to Python.
+    """
+
+    def __init__(self, cpu: Processor) -> None:
+        self._words = (ctypes.c_uint64 * len(_hostcode.CALLS))()
+        self._calls = (ctypes.c_uint64 * (FOLLOWED * _hostcode.CALL // 8))()
+        self.address = ctypes.addressof(self._words)
+        self.view = memoryview(self._words).cast("B").cast("Q")
+        base = ctypes.addressof(self._calls)
+        self._set(top=base, base=base, limit=base + ctypes.sizeof(self._calls))
+        self._sp: Callable[[], int] | None = None
+        self.possible = _hostcode.available() and self._learn(cpu)
+
+    def _set(self, **words: int) -> None:
+        for name, value in words.items():
+            self.view[_hostcode.CALLS[name] // 8] = value
+
+    def _learn(self, cpu: Processor) -> bool:
+        """Where the guest's calls leave the return address. False: not where host code finds it."""
+        linkage, table, cells = cpu.arch.linkage, cpu.arch.regs, cpu._cells
+        if linkage is None or not linkage.back or linkage.restore is not None or table.sp not in cells or table.sp_bias:
+            return False
+        if not linkage.pushed and linkage.register not in cells:
+            return False
+        self._word = cpu.arch.bits // 8
+        self._set(sp=cells[table.sp].address, pushed=linkage.pushed)
+        if linkage.pushed:
+            self._sp = cells[table.sp].reader()
+        else:
+            self._set(link=cells[linkage.register].address)
+        swapped = bool(linkage.pushed) and cpu.arch.order.value != sys.byteorder
+        convention, host = _hostcode.Convention(cpu.arch.bits, bool(linkage.pushed), swapped), platform.machine()
+        codes = (_hostcode.enter, _hostcode.ask, _hostcode.leave)
+        self.enter, self.ask, self.leave = (_hostcode.address(code(host, convention)) for code in codes)
+        return True
+
+    def close(self, reason: int, closed: bool = True) -> None:
+        """Python is to be asked about every call, for one reason among others, or no more for that reason."""
+        self.view[0] = self.view[0] | reason if closed else self.view[0] & ~reason
+
+    def returns_to(self, trampoline: int) -> None:
+        """Where followed calls return to, mode bits included."""
+        self._set(trampoline=trampoline)
+
+    def find_stack(self, block: Callable[[int, int], Block | None]) -> bool:
+        """True if the stack is in a block, where host code can reach it from now on; or needs none."""
+        if self._sp is None:
+            return True
+        found = block(self._sp(), self._word)
+        if found is None or not found.room:
+            return False
+        self._set(stack=found.start, room=found.room - self._word + 1, host=found.host)
+        return True
+
+    def forget_stack(self) -> None:
+        """Blocks change."""
+        self._set(room=0)
+
+    def take(self) -> list[tuple[int, int, int]]:
+        """The calls being followed, oldest first: (address of the call site's words, frame, return address). They are Python's now."""
+        view = self.view
+        top, base = view[_TOP], view[_BASE]
+        if top == base:
+            return []
+        words = self._calls[: (top - base) // 8]
+        self._set(top=base)
+        return [(site, frame, link) for frame, link, site in zip(words[::3], words[1::3], words[2::3], strict=True)]

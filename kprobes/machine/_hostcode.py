@@ -1,0 +1,238 @@
+"""Code of this process's own machine, which the engine calls at call sites where nothing need be asked of Python.
+
+A hook is called as hook(uc, address, size, data) by the C ABI. `serve` is the hook of a whole area; it finds the call site's
+words by the address and jumps to the function there: a Python callback, or one of those below. They use
+the ABI's scratch registers only. Where the host is another machine, or forbids it, there are none, and Python does it all.
+
+Words of a call site (SITE) and of the calls being followed (CALLS) are of 64 bits; see machine._areas and machine._followed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import platform
+from functools import cache
+
+from attrs import frozen
+
+from ._assembler import assemble
+
+SITE = {name: 8 * n for n, name in enumerate(("function", "hits", "python", "spare", "calls", "entered", "returned"))}
+CALLS = {name: 8 * n for n, name in enumerate(("gate", "top", "base", "limit", "sp", "link", "trampoline", "pushed", "stack", "room", "host",
+                                               "frame", "target"))}
+CALL = 24  # bytes of a followed call: frame, return address, call site
+
+#: An area's words: its guest address, then the address of a site's words for every eight bytes of it.
+_SERVE = {
+    "x86_64": """
+        mov rax, rsi; sub rax, [rcx]; test al, 7; jne none
+        mov rax, [rcx + rax + 8]; test rax, rax; je none
+        jmp qword ptr [rax]
+        none: ret""",
+    "aarch64": """
+        ldr x4, [x3]; sub x5, x1, x4; tst x5, #7; b.ne none
+        add x4, x3, x5; ldr x4, [x4, #8]; cbz x4, none
+        ldr x5, [x4]; br x5
+        none: ret""",
+}
+#: From here on the site's words are at rax, x4.
+_COUNT = {
+    "x86_64": "inc qword ptr [rax + {hits}]; ret",
+    "aarch64": "ldr x5, [x4, #{hits}]; add x5, x5, #1; str x5, [x4, #{hits}]; ret",
+}
+#: {ecx}, {w10} and the like are a guest word's part of rcx, x10. The return address is a register's cell or a word of the stack.
+_WHERE_LINK = {
+    "x86_64": "mov r11, [r8 + {link}]",
+    "aarch64": "ldr x9, [x5, #{link}]",
+}
+_WHERE_STACK = {
+    "x86_64": "mov r11, r10; sub r11, [r8 + {stack}]; cmp r11, [r8 + {room}]; jae python; add r11, [r8 + {host}]",
+    "aarch64": "ldr x9, [x5, #{stack}]; sub x9, x8, x9; ldr x10, [x5, #{room}]; cmp x9, x10; b.hs python; ldr x10, [x5, #{host}]; add x9, x9, x10",
+}
+_ENTER = {
+    "x86_64": """
+        mov r8, [rax + {calls}]; cmp qword ptr [r8 + {gate}], 0; jne python
+        mov r9, [r8 + {top}]; cmp r9, [r8 + {limit}]; je python
+        cmp qword ptr [rax + {spare}], 0; je python
+        mov r10, [r8 + {sp}]; mov {r10}, [r10]
+        {where}
+        mov {rcx}, [r11]; {swap_rcx}
+        mov rdx, [r8 + {trampoline}]; cmp rcx, rdx; je python
+        mov [r9], r10; mov [r9 + 8], rcx; mov [r9 + 16], rax
+        {swap_rdx}; mov [r11], {rdx}
+        add r9, 24; mov [r8 + {top}], r9
+        dec qword ptr [rax + {spare}]; inc qword ptr [rax + {hits}]
+        ret
+        python: jmp qword ptr [rax + {python}]""",
+    "aarch64": """
+        ldr x5, [x4, #{calls}]; ldr x6, [x5, #{gate}]; cbnz x6, python
+        ldr x6, [x5, #{top}]; ldr x7, [x5, #{limit}]; cmp x6, x7; b.eq python
+        ldr x7, [x4, #{spare}]; cbz x7, python
+        ldr x8, [x5, #{sp}]; ldr {x8}, [x8]
+        {where}
+        ldr {x10}, [x9]; {swap_x10}
+        ldr x11, [x5, #{trampoline}]; cmp x10, x11; b.eq python
+        str x8, [x6]; str x10, [x6, #8]; str x4, [x6, #16]
+        {swap_x11}; str {x11}, [x9]
+        add x6, x6, #24; str x6, [x5, #{top}]
+        sub x7, x7, #1; str x7, [x4, #{spare}]
+        ldr x7, [x4, #{hits}]; add x7, x7, #1; str x7, [x4, #{hits}]
+        ret
+        python: ldr x5, [x4, #{python}]; br x5""",
+}
+#: The same where Python has the say: its callback, which sees the return address as it was, answers whether the call is followed.
+_ASK = {
+    "x86_64": """
+        mov r8, [rax + {calls}]; cmp qword ptr [r8 + {gate}], 0; jne python
+        mov r9, [r8 + {top}]; cmp r9, [r8 + {limit}]; je python
+        cmp qword ptr [rax + {spare}], 0; je python
+        mov r10, [r8 + {sp}]; mov {r10}, [r10]
+        {where}
+        mov {rcx}, [r11]; {swap_rcx}
+        cmp rcx, [r8 + {trampoline}]; je python
+        mov [r8 + {frame}], r10; mov [r8 + {target}], rcx
+        inc qword ptr [rax + {hits}]
+        push rax; call qword ptr [rax + {entered}]; pop rcx
+        test eax, eax; je declined
+        mov r8, [rcx + {calls}]; mov r9, [r8 + {top}]
+        mov rdx, [r8 + {frame}]; mov [r9], rdx; mov rdx, [r8 + {target}]; mov [r9 + 8], rdx; mov [r9 + 16], rcx
+        add r9, 24; mov [r8 + {top}], r9
+        dec qword ptr [rcx + {spare}]
+        declined: ret
+        python: jmp qword ptr [rax + {python}]""",
+    "aarch64": """
+        ldr x5, [x4, #{calls}]; ldr x6, [x5, #{gate}]; cbnz x6, python
+        ldr x6, [x5, #{top}]; ldr x7, [x5, #{limit}]; cmp x6, x7; b.eq python
+        ldr x7, [x4, #{spare}]; cbz x7, python
+        ldr x8, [x5, #{sp}]; ldr {x8}, [x8]
+        {where}
+        ldr {x10}, [x9]; {swap_x10}
+        ldr x11, [x5, #{trampoline}]; cmp x10, x11; b.eq python
+        str x8, [x5, #{frame}]; str x10, [x5, #{target}]
+        ldr x7, [x4, #{hits}]; add x7, x7, #1; str x7, [x4, #{hits}]
+        stp x4, x30, [sp, #-16]!; ldr x5, [x4, #{entered}]; blr x5; ldp x4, x30, [sp], #16
+        cbz w0, declined
+        ldr x5, [x4, #{calls}]; ldr x6, [x5, #{top}]
+        ldr x7, [x5, #{frame}]; str x7, [x6]; ldr x7, [x5, #{target}]; str x7, [x6, #8]; str x4, [x6, #16]
+        add x6, x6, #24; str x6, [x5, #{top}]
+        ldr x7, [x4, #{spare}]; sub x7, x7, #1; str x7, [x4, #{spare}]
+        declined: ret
+        python: ldr x5, [x4, #{python}]; br x5""",
+}
+#: The trampoline: the youngest followed call returns, if its frame is the one that does; then the Python callback of its site.
+_LEAVE = {
+    "x86_64": """
+        mov r8, [rax + {calls}]; cmp qword ptr [r8 + {gate}], 0; jne python
+        mov r9, [r8 + {top}]; cmp r9, [r8 + {base}]; je python
+        mov r10, [r8 + {sp}]; mov {r10}, [r10]; sub {r10}, [r8 + {pushed}]
+        cmp r10, [r9 - 24]; jne python
+        {where}
+        mov {rcx}, [r11]; {swap_rcx}
+        cmp rcx, [r8 + {trampoline}]; jne python
+        mov rcx, [r9 - 16]
+        mov [r8 + {frame}], r10; mov [r8 + {target}], rcx
+        {swap_rcx}; mov [r11], {rcx}
+        mov rdx, [r9 - 8]
+        sub r9, 24; mov [r8 + {top}], r9
+        inc qword ptr [rdx + {spare}]
+        jmp qword ptr [rdx + {returned}]
+        python: jmp qword ptr [rax + {python}]""",
+    "aarch64": """
+        ldr x5, [x4, #{calls}]; ldr x6, [x5, #{gate}]; cbnz x6, python
+        ldr x6, [x5, #{top}]; ldr x7, [x5, #{base}]; cmp x6, x7; b.eq python
+        ldr x8, [x5, #{sp}]; ldr {x8}, [x8]; ldr x7, [x5, #{pushed}]; sub {x8}, {x8}, {x7}
+        sub x6, x6, #24
+        ldr x7, [x6]; cmp x8, x7; b.ne python
+        {where}
+        ldr {x10}, [x9]; {swap_x10}
+        ldr x11, [x5, #{trampoline}]; cmp x10, x11; b.ne python
+        ldr x11, [x6, #8]
+        str x8, [x5, #{frame}]; str x11, [x5, #{target}]
+        {swap_x11}; str {x11}, [x9]
+        ldr x7, [x6, #16]
+        str x6, [x5, #{top}]
+        ldr x6, [x7, #{spare}]; add x6, x6, #1; str x6, [x7, #{spare}]
+        ldr x5, [x7, #{returned}]; br x5
+        python: ldr x5, [x4, #{python}]; br x5""",
+}
+_HALVES = {
+    "x86_64": {"r10": "r10d", "rcx": "ecx", "rdx": "edx"},
+    "aarch64": {"x7": "w7", "x8": "w8", "x10": "w10", "x11": "w11"},
+}
+_SWAP = {"x86_64": "bswap {0}", "aarch64": "rev {0}, {0}"}
+_KEYSTONE = {"x86_64": "x86_64", "aarch64": "arm64"}
+
+
+@frozen
+class Convention:
+    """How a guest's calls leave the return address. bits: of a word. pushed: on the stack. swapped: in the other byte order than the host's."""
+
+    bits: int
+    pushed: bool
+    swapped: bool
+
+
+def serve(host: str) -> str:
+    """Assembly of an area's hook."""
+    return _SERVE[host]
+
+
+def count(host: str) -> str:
+    """Assembly of a site that is only counted."""
+    return _fill(host, _COUNT[host], Convention(64, False, False))
+
+
+def enter(host: str, convention: Convention) -> str:
+    """Assembly of a function entry whose call is to be followed."""
+    return _fill(host, _ENTER[host], convention)
+
+
+def ask(host: str, convention: Convention) -> str:
+    """Assembly of a function entry where Python is asked whether the call is to be followed."""
+    return _fill(host, _ASK[host], convention)
+
+
+def leave(host: str, convention: Convention) -> str:
+    """Assembly of the return trampoline."""
+    return _fill(host, _LEAVE[host], convention)
+
+
+def _fill(host: str, text: str, convention: Convention) -> str:
+    halves = _HALVES[host]
+    names = {name: half if convention.bits == 32 else name for name, half in halves.items()}
+    swap = {f"swap_{name}": _SWAP[host].format(names[name]) if convention.swapped else "" for name in halves}
+    offsets = SITE | CALLS
+    where = (_WHERE_STACK if convention.pushed else _WHERE_LINK)[host].format(**offsets)
+    return text.format(where=where, **names, **swap, **offsets)
+
+
+@cache
+def available() -> bool:
+    """True where this process can have such functions."""
+    return platform.system() == "Linux" and platform.machine() in _SERVE and address(count(platform.machine())) != 0
+
+
+@cache
+def address(text: str) -> int:
+    """Where the function of this assembly is; 0 where memory cannot be made executable."""
+    host = platform.machine()
+    try:
+        page = mmap.mmap(-1, mmap.PAGESIZE)
+        page.write(assemble(clean(text), _KEYSTONE[host], 0))
+        start = ctypes.addressof(ctypes.c_char.from_buffer(page))
+        # Writable first, executable then: an ARM host's kernel makes the instruction cache coherent when it maps a page so.
+        if ctypes.CDLL(None).mprotect(ctypes.c_void_p(start), ctypes.c_size_t(mmap.PAGESIZE), mmap.PROT_READ | mmap.PROT_EXEC):
+            return 0
+    except (OSError, ValueError):
+        return 0
+    _pages.append(page)
+    return start
+
+
+def clean(text: str) -> str:
+    """One statement a line, none empty."""
+    return "\n".join(statement.strip() for statement in text.replace("\n", ";").split(";") if statement.strip())
+
+
+_pages: list[mmap.mmap] = []
