@@ -22,11 +22,12 @@ from typing import Any
 import unicorn
 
 from kprobes import Kprobe, Kprobes, UnicornMachine
+from kprobes.core.probe import Probe
 from kprobes.machine._assembler import assemble
 from kprobes.machine.paper import PaperMachine
 from kprobes.testing import Recorder
 
-MACHINES = ("paper", "x86_64", "arm64")
+MACHINES = ("paper", "x86_64", "arm64", "x86_64 jumps", "arm64 jumps")
 CELL = 0x40
 BASE = {"paper": 0x1000, "x86_64": 0x10000, "arm64": 0x10000}
 
@@ -132,6 +133,15 @@ def unicorn_machine(name: str, **functions: str) -> UnicornMachine:
     return UnicornMachine.from_code(code, arch=name, base=BASE[name], symbols=symbols)
 
 
+class Jumps(Kprobes):
+    """Does not wait for a first hit: what can be a jump is one from the start."""
+
+    def register(self, probe: Probe) -> None:
+        super().register(probe)
+        if self.idle and probe._point is not None:
+            self.optimizer.optimize(probe._point)
+
+
 class Scene:
     """A machine, its Kprobes and a transcript.
 
@@ -143,7 +153,8 @@ class Scene:
     unmapped = 0x3000  # no machine maps anything here of its own accord
 
     def __init__(self, name: str, **functions: str) -> None:
-        self.name = name
+        self.name, _, jumps = name.partition(" ")
+        name, self.kprobes = self.name, Jumps if jumps else Kprobes
         self.m: Any = paper_machine(**functions) if name == "paper" else unicorn_machine(name, **functions)
         self._begin()
 
@@ -151,7 +162,7 @@ class Scene:
     def on(cls, other: Scene) -> Scene:
         """A new scene on the machine of one that is over."""
         scene = cls.__new__(cls)
-        scene.name, scene.m = other.name, other.m
+        scene.name, scene.m, scene.kprobes = other.name, other.m, other.kprobes
         scene._begin()
         return scene
 
@@ -159,7 +170,7 @@ class Scene:
         self.r = Recorder()
         self.original = self.text()
         self.code_regions = self._code_regions()
-        self.k = Kprobes(self.m)
+        self.k = self.kprobes(self.m)
 
     @property
     def lines(self) -> list[str]:

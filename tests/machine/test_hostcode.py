@@ -1,0 +1,352 @@
+"""Host code at call sites: that of every host against a model of it, and as the engine's hook against what Python does without it."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Callable, Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+import unicorn
+from arches import RUNNABLE, integer, programs_of
+from unicorn import arm64_const, unicorn_const, x86_const
+
+from kprobes import Kprobe, KprobeError, Kprobes, Kretprobe, UnicornMachine
+from kprobes.machine import _hostcode
+from kprobes.machine._assembler import assemble
+from kprobes.machine._hostcode import CALL, CALLS, SITE, Convention
+from kprobes.testing import functions
+
+# --- the code by itself, in an engine that plays the host
+
+HOSTS = {
+    "x86_64": (unicorn_const.UC_ARCH_X86, unicorn_const.UC_MODE_64, "x86_64"),
+    "aarch64": (unicorn_const.UC_ARCH_ARM64, unicorn_const.UC_MODE_ARM, "arm64"),
+}
+CONVENTIONS = [Convention(bits, pushed, swapped) for bits, pushed, swapped in product((32, 64), (False, True), (False, True)) if pushed or not swapped]
+CODE, WORDS, STACK, GUEST = 0x10000, 0x20000, 0x30000, 0x40000
+AREA, PLACE = 0x7000_0000_1000_0000, 0x48  # a call area, and a call site in it
+TABLE, SITE_AT, OTHER_SITE, CALLS_AT, BUFFER, CELLS = WORDS, WORDS + 0x400, WORDS + 0x480, WORDS + 0x500, WORDS + 0x800, WORDS + 0xC00
+PYTHON, ENTERED, RETURNED, BACK = (CODE + 0x800 + 16 * n for n in range(4))
+FOLLOWED = 4
+STACK_SIZE = 0x100
+
+
+class Host:
+    """Memory as host code sees it: a call site, the calls being followed, and a guest's registers and stack."""
+
+    def __init__(self, host: str, code: str, convention: Convention) -> None:
+        kind, mode, name = HOSTS[host]
+        self.uc, self.arm, self.convention = unicorn.Uc(kind, mode), host == "aarch64", convention
+        for at in (CODE, WORDS, STACK, GUEST):
+            self.uc.mem_map(at, 0x1000)
+        self.uc.mem_write(CODE, assemble(_hostcode.clean(_hostcode.serve(host)), name, CODE))
+        self.uc.mem_write(CODE + 0x200, assemble(_hostcode.clean(code), name, CODE + 0x200))
+        ret = bytes.fromhex("c0035fd6") if self.arm else b"\xc3"
+        for at in (PYTHON, ENTERED, RETURNED):
+            self.uc.mem_write(at, ret)
+        self.called: list[int] = []
+        self.answer = 1
+        self.uc.hook_add(unicorn_const.UC_HOOK_CODE, self._callback, begin=PYTHON, end=RETURNED)
+        self[TABLE] = AREA
+        self[TABLE + 8 + PLACE] = SITE_AT
+        for word, value in (("function", CODE + 0x200), ("python", PYTHON), ("calls", CALLS_AT), ("entered", ENTERED), ("returned", RETURNED)):
+            self[SITE_AT + SITE[word]] = value
+        self[OTHER_SITE + SITE["returned"]] = RETURNED
+
+    def __getitem__(self, at: int) -> int:
+        return int(struct.unpack("<Q", self.uc.mem_read(at, 8))[0])
+
+    def __setitem__(self, at: int, value: int) -> None:
+        self.uc.mem_write(at, struct.pack("<Q", value))
+
+    def word(self, at: int, value: int | None = None) -> int:
+        """A guest's word, in its own size and order."""
+        form = ">" if self.convention.swapped else "<"
+        form += "Q" if self.convention.bits == 64 else "I"
+        if value is not None:
+            self.uc.mem_write(at, struct.pack(form, value))
+        return int(struct.unpack(form, self.uc.mem_read(at, struct.calcsize(form)))[0])
+
+    def _callback(self, uc: unicorn.Uc, address: int, size: int, data: Any) -> None:
+        self.called.append(address)
+        sp = uc.reg_read(arm64_const.UC_ARM64_REG_SP if self.arm else x86_const.UC_X86_REG_RSP)
+        assert self.arm or sp % 16 == 8, "the ABI wants an aligned stack"
+        uc.reg_write(arm64_const.UC_ARM64_REG_X0 if self.arm else x86_const.UC_X86_REG_RAX, self.answer)
+        for scratch in ("R8", "R9", "R10", "R11", "RCX", "RDX") if not self.arm else [f"X{n}" for n in range(1, 16)]:
+            uc.reg_write(getattr(arm64_const if self.arm else x86_const, f"UC_{'ARM64' if self.arm else 'X86'}_REG_{scratch}"), 0xBAD)
+
+    def hook(self, address: int) -> None:
+        """The engine calls its hook."""
+        self.called.clear()
+        if self.arm:
+            registers = {"X0": 1, "X1": address, "X2": 4, "X3": TABLE, "X30": BACK, "SP": STACK + 0x800}
+            prefix, constants = "UC_ARM64_REG_", arm64_const
+        else:
+            registers = {"RDI": 1, "RSI": address, "RDX": 4, "RCX": TABLE, "RSP": STACK + 0x7F8}
+            prefix, constants = "UC_X86_REG_", x86_const
+            self[STACK + 0x7F8] = BACK
+        for name, value in registers.items():
+            self.uc.reg_write(getattr(constants, prefix + name), value)
+        saved = [getattr(constants, prefix + name) for name in (["X19", "X29"] if self.arm else ["RBX", "RBP", "R12", "R15"])]
+        for register in saved:
+            self.uc.reg_write(register, 0x5AFE)
+        self.uc.emu_start(CODE, BACK, count=200)
+        assert all(self.uc.reg_read(register) == 0x5AFE for register in saved)
+        if not self.arm:
+            assert self.uc.reg_read(x86_const.UC_X86_REG_RSP) == STACK + 0x800
+
+    def state(self) -> dict[str, Any]:
+        """Everything that host code may change."""
+        site = {name: self[SITE_AT + at] for name, at in SITE.items()}
+        calls = {f"calls {name}": self[CALLS_AT + at] for name, at in CALLS.items()}
+        buffer = [self[BUFFER + 8 * n] for n in range(FOLLOWED * CALL // 8)]
+        cells = [self[CELLS + 8 * n] for n in range(4)]
+        return {**site, **calls, "other": self[OTHER_SITE + SITE["spare"]], "buffer": buffer, "cells": cells,
+                "stack": bytes(self.uc.mem_read(GUEST, STACK_SIZE + 8)), "called": list(self.called)}
+
+
+class Scenario:
+    """A random situation, the usual one most of all, and what becomes of it."""
+
+    def __init__(self, host: str, code: str, convention: Convention, rng: random.Random) -> None:
+        self.h, self.rng = Host(host, code, convention), rng
+        h, low = self.h, convention.bits // 8 - 1
+        top = rng.choice([0, 1, 1, 2, FOLLOWED])
+        self.sp = 0x5000 + rng.randrange(8, STACK_SIZE, 4)
+        if rng.random() < 0.1:
+            self.sp = rng.choice([0, 0x5000 - 4, 0x5000 + STACK_SIZE, (1 << convention.bits) - 4])
+        self.pushed = low + 1 if convention.pushed else 0
+        self.trampoline, self.true = 0xFEED0101, 0xC0DE0202
+        for name, value in {"gate": rng.choice([0, 0, 0, 2]), "top": BUFFER + CALL * top, "base": BUFFER, "limit": BUFFER + CALL * FOLLOWED,
+                            "sp": CELLS, "link": CELLS + 16, "trampoline": self.trampoline, "pushed": self.pushed, "stack": 0x5000,
+                            "room": STACK_SIZE - low, "host": GUEST}.items():
+            h[CALLS_AT + CALLS[name]] = value
+        for n in range(FOLLOWED):
+            for m, value in enumerate((0x5000 + rng.randrange(0, STACK_SIZE, 4), rng.getrandbits(convention.bits), OTHER_SITE)):
+                h[BUFFER + CALL * n + 8 * m] = value
+        h[SITE_AT + SITE["spare"]] = rng.choice([0, 1, 1, 5])
+        h[OTHER_SITE + SITE["spare"]] = 3
+        for n in range(4):
+            h[CELLS + 8 * n] = rng.getrandbits(64)  # neighbours of a narrow cell
+        self.cell(CELLS, self.sp)
+
+    def cell(self, at: int, value: int) -> None:
+        """Write a register, and nothing beside it."""
+        self.h.uc.mem_write(at, value.to_bytes(self.h.convention.bits // 8, "little"))
+
+    def link_at(self) -> int | None:
+        """Where the return address is, in host memory; None: nowhere."""
+        if not self.h.convention.pushed:
+            return CELLS + 16
+        at = self.frame - 0x5000
+        return GUEST + at if 0 <= at <= STACK_SIZE - self.h.convention.bits // 8 else None
+
+    def set_link(self, value: int) -> None:
+        at = self.link_at()
+        if at is not None and self.h.convention.pushed:
+            self.h.word(at, value)
+        elif at is not None:
+            self.cell(at, value)
+
+    @property
+    def frame(self) -> int:
+        """The stack pointer at entry, of the call that begins or ends now."""
+        return self.sp
+
+    @property
+    def open(self) -> bool:
+        return not self.h[CALLS_AT + CALLS["gate"]]
+
+    def push(self, then: dict[str, Any]) -> None:
+        """What following a call writes."""
+        n = (then["calls top"] - BUFFER) // 8
+        then["buffer"][n : n + 3] = [self.sp, self.true, SITE_AT]
+        then["calls top"] += CALL
+        then["spare"] -= 1
+
+
+def each(make: Callable[[str, Convention], str]) -> Any:
+    return pytest.mark.parametrize(("host", "code", "convention"), [
+        pytest.param(host, make(host, c), c, id=f"{host}-{c.bits}{'-pushed' * c.pushed}{'-swapped' * c.swapped}")
+        for host, c in product(HOSTS, CONVENTIONS)])
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_count(host: str) -> None:
+    h = Host(host, _hostcode.count(host), CONVENTIONS[0])
+    for address in (AREA + PLACE, AREA + PLACE + 4, AREA + PLACE + 8, AREA + PLACE):  # the next instruction of the site, another place
+        h.hook(address)
+    assert h[SITE_AT + SITE["hits"]] == 2
+    assert not h.called
+
+
+@each(_hostcode.enter)
+def test_enter(host: str, code: str, convention: Convention) -> None:
+    rng, seen = random.Random(1), set()
+    for _ in range(150):
+        s = Scenario(host, code, convention, rng)
+        found = s.trampoline if rng.random() < 0.1 else s.true
+        s.set_link(found)
+        follows = (s.open and s.h[CALLS_AT + CALLS["top"]] < BUFFER + CALL * FOLLOWED and s.h[SITE_AT + SITE["spare"]] > 0
+                   and s.link_at() is not None and found != s.trampoline)
+        then = s.h.state()
+        s.h.hook(AREA + PLACE)
+        if follows:
+            s.push(then)
+            then["hits"] += 1
+            s.set_link(found)  # back again, to compare the rest
+        else:
+            then["called"] = [PYTHON]
+        assert s.h.state() == then
+        seen.add(follows)
+    assert seen == {True, False}
+
+
+@each(_hostcode.enter)
+def test_enter_makes_it_return_to_the_trampoline(host: str, code: str, convention: Convention) -> None:
+    s = Scenario(host, code, convention, random.Random(2))
+    while s.link_at() is None or not s.open or not s.h[SITE_AT + SITE["spare"]] or s.h[CALLS_AT + CALLS["top"]] == BUFFER + CALL * FOLLOWED:
+        s = Scenario(host, code, convention, s.rng)
+    s.set_link(s.true)
+    before = s.h.state()
+    s.h.hook(AREA + PLACE)
+    after = s.h.state()
+    s.set_link(s.trampoline)
+    assert s.h.state() == after
+    assert after["stack" if convention.pushed else "cells"] != before["stack" if convention.pushed else "cells"]
+
+
+@each(_hostcode.ask)
+def test_ask(host: str, code: str, convention: Convention) -> None:
+    rng, seen = random.Random(3), set()
+    for _ in range(150):
+        s = Scenario(host, code, convention, rng)
+        s.h.answer = rng.choice([0, 1])
+        found = s.trampoline if rng.random() < 0.1 else s.true
+        s.set_link(found)
+        asks = (s.open and s.h[CALLS_AT + CALLS["top"]] < BUFFER + CALL * FOLLOWED and s.h[SITE_AT + SITE["spare"]] > 0
+                and s.link_at() is not None and found != s.trampoline)
+        then = s.h.state()
+        s.h.hook(AREA + PLACE)
+        then["called"] = [ENTERED if asks else PYTHON]
+        if asks:
+            then |= {"calls frame": s.sp, "calls target": s.true, "hits": then["hits"] + 1}
+            if s.h.answer:
+                s.push(then)
+        assert s.h.state() == then
+        seen.add((asks, s.h.answer))
+    assert len(seen) == 4
+
+
+@each(_hostcode.leave)
+def test_leave(host: str, code: str, convention: Convention) -> None:
+    rng, seen = random.Random(4), set()
+    for _ in range(200):
+        s = Scenario(host, code, convention, rng)
+        frame = s.frame
+        s.cell(CELLS, s.sp + s.pushed & (1 << convention.bits) - 1)  # the return instruction has popped it
+        shown = s.true if rng.random() < 0.1 else s.trampoline
+        s.set_link(shown)
+        top = s.h[CALLS_AT + CALLS["top"]]
+        if top > BUFFER and rng.random() < 0.8:
+            s.h[top - CALL] = frame
+        returns = (s.open and top > BUFFER and s.h[top - CALL] == frame and s.link_at() is not None and shown == s.trampoline)
+        then = s.h.state()
+        s.h.hook(AREA + PLACE)
+        if returns:
+            link = s.h[top - CALL + 8]
+            then |= {"calls top": top - CALL, "other": then["other"] + 1, "called": [RETURNED], "calls frame": frame, "calls target": link}
+            after = s.h.state()
+            s.set_link(link)
+            assert s.h.state() == after, "the return address is not back"
+            s.set_link(shown)
+        else:
+            then["called"] = [PYTHON]
+        assert s.h.state() == then | {"called": s.h.called} and s.h.called == then["called"]
+        seen.add(returns)
+    assert seen == {True, False}
+
+
+# --- as the engine's hook
+
+PROGRAMS = [pytest.param(arch, path, id=path.stem) for arch in RUNNABLE for path in programs_of(arch) if path.stem.endswith("-O2")]
+TESTS = ("test_mutual", "test_quicksort", "test_tail_calls", "test_setjmp", "test_structs", "test_many_args")
+NO_RETURN = {"_start", "my_longjmp", "longjmp", "attempt"}
+#: setjmp there stores a return address that may be the trampoline's, and goes back to it when nobody follows that call any more.
+KEEPS_RETURN_ADDRESSES = {"sparc": {"test_setjmp"}, "sparc64": {"test_setjmp"}}
+WAYS = ("host", "python", "stepped")
+
+
+@pytest.fixture
+def python_only(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Make the host one that has no such code."""
+    return lambda: monkeypatch.setattr(_hostcode, "available", lambda: False)
+
+
+@pytest.mark.parametrize(("arch", "path"), PROGRAMS)
+def test_calls_are_followed_the_same_way(arch: str, path: Path, python_only: Callable[[], None]) -> None:
+    """Small pools, handlers that decline, kprobes here and there: by host code, by Python in call sites, by breakpoints."""
+    told = {}
+    for way in WAYS:
+        if way == "python":
+            python_only()
+        with UnicornMachine.load(path) as m:
+            told[way] = list(followed(m, way))
+    assert len(told["host"]) > 1000
+    assert told["host"] == told["python"]
+    assert told["host"] == told["stepped"]
+
+
+def followed(m: UnicornMachine, way: str) -> Iterator[Any]:
+    """Everything that handlers see while the tests run three times: at breakpoints, then as jumps, then with other entry handlers."""
+    log: list[Any] = []
+    probes: list[Any] = []
+    with Kprobes(m) as k:
+        for n, symbol in enumerate(s for s in functions(m) if s.name not in NO_RETURN):
+            name = symbol.name
+
+            def returned(ri: Any, regs: Any, name: str = name) -> None:
+                log.append((name, "returns", regs.return_value, regs.pc, ri.ret_addr, dict(ri.data)))
+
+            def entered(ri: Any, regs: Any, name: str = name) -> int:
+                ri.data["n"] = len(log)
+                log.append((name, "entered", regs.pc, regs.return_address))
+                return int(len(log) % 7 == 3)
+
+            fields = {"addr": m.arch.code_address(symbol.address | symbol.mode, m.read).place(0), "optimize": way != "stepped"}
+            try:
+                k.register(r := Kretprobe(**fields, handler=returned, entry_handler=entered if n % 3 == 1 else None, maxactive=2 + n % 4))
+            except KprobeError:
+                continue
+            probes.append(r)
+            if n % 5 == 2:
+                probes.append(Kprobe(**fields, pre_handler=lambda p, regs, name=name: log.append((name, "pre", regs.return_address))))
+                k.register(probes[-1])
+        for turn in range(3):
+            for test in TESTS:
+                if test in m.symbols and test not in KEEPS_RETURN_ADDRESSES.get(m.arch.name, ()):
+                    log.append((test, m.call(test, integer(m.arch, 1000))))
+            yield from log
+            log.clear()
+            yield [(p.addr, p.nhit, p.nmissed, getattr(p, "nreturned", 0)) for p in probes]
+            if turn == 1:
+                for p in probes:
+                    if isinstance(p, Kretprobe):
+                        p.entry_handler = None if p.entry_handler else lambda ri, regs: 0
+
+
+def test_host_code_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the test above compares Python with Python."""
+    path = next(p for p in programs_of("arm64") if p.stem.endswith("-O2"))
+    with UnicornMachine.load(path) as m, Kprobes(m) as k:
+        assert m.can_follow
+        r = Kretprobe(symbol_name="test_structs", handler=lambda ri, regs: 0)
+        k.register(r)
+        m.call("test_structs", 1)
+        monkeypatch.setattr(r, "_pre", None)  # what Python would do at entry
+        m.call("test_structs", 1)
+        assert (r.nhit, r.nreturned) == (2, 2)
