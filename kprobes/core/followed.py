@@ -16,12 +16,16 @@ Instances = list[KretprobeInstance]
 
 
 class Followed:
-    """Which call sites these calls come from."""
+    """Which call sites these calls come from.
+
+    Attributes:
+        following: call site -> whose calls the machine follows.
+    """
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._calls: Instances = []  # of the task that runs on the only CPU while there is no cpu_task, but for the younger ones:
-        self._following: dict[int, Kretprobe] = {}  # call site -> whose calls the machine follows
+        self.following: dict[int, Kretprobe] = {}
 
     @property
     def can_follow(self) -> bool:
@@ -33,15 +37,15 @@ class Followed:
         """Have the calls of a function followed, whose entry is this call site, while instances are free."""
         rp._refill = self._machine.follow_at(call, entered, returned)
         rp._refill(len(rp._pool))
-        self._following[call] = rp
+        self.following[call] = rp
 
     def follow_no_more(self, call: int) -> None:
         """What is followed from there is looked after here from now on."""
-        rp = self._following.get(call)
+        rp = self.following.get(call)
         if rp is not None:
             self.catch_up()
             rp._refill = None
-            del self._following[call]
+            del self.following[call]
 
     def add(self, ri: KretprobeInstance) -> None:
         """A call of the only task, which the machine does not follow."""
@@ -50,8 +54,8 @@ class Followed:
 
     def catch_up(self) -> None:
         """Take over the calls that the machine follows: they are the youngest."""
-        for call, frame, link in self._machine.take_followed() if self._following else ():
-            rp = self._following[call]
+        for call, frame, link in self._machine.take_followed() if self.following else ():
+            rp = self.following[call]
             ri = rp._held.pop(0) if rp._held else rp._pool.pop()
             ri.begin(frame, link)
             self._calls.append(ri)

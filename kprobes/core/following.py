@@ -46,10 +46,6 @@ class Following(InPlace):
         assert handler is not None
 
         def entered(regs: Regs, frame: int, link: int) -> bool:
-            if cb.state is not IDLE:
-                rp._nhit -= 1  # the machine has counted it
-                point.missed()
-                return False
             ri = pool.pop()
             ri.task, ri.frame = 0, frame  # begin(), written out
             ri.link = ri.ret_addr = link
@@ -95,9 +91,6 @@ class Following(InPlace):
                 ri = pool.pop()
                 ri.task, ri.frame = 0, frame  # begin(), written out
                 ri.link = ri.ret_addr = target
-            if cb.state is not IDLE:
-                self._returns.missed([ri])
-                return
             regs._target = target
             regs._pc = target & ~bits if bits else target
             rp.nreturned += 1

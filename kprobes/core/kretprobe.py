@@ -94,7 +94,7 @@ class Returns(Followed):
 
     def _hook(self, rp: Kretprobe, link: Link) -> Callable[[Kretprobe, Regs], int]:
         """hook() of one CPU, with what never changes looked up beforehand."""
-        machine, trampoline, pool, recycle, following = self._machine, self._trampoline, rp._pool, self.recycle, self._following
+        machine, trampoline, pool, recycle, following = self._machine, self._trampoline, rp._pool, self.recycle, self.following
         get_sp, get, put, load, store = link.get_sp, link.get, link.put, link.load, link.store
         many, own = machine.cpus > 1, self._calls
 
@@ -188,7 +188,7 @@ class Returns(Followed):
         popped, Linkage.restore()."""
         linkage = self._linkage
         link = Link.of(self._machine.cpu_regs[0], linkage)
-        return self._calls, self._following, self._trampoline, link, linkage.pushed, linkage.restore
+        return self._calls, self.following, self._trampoline, link, linkage.pushed, linkage.restore
 
     def trampoline_writer(self) -> Callable[[int], None]:
         """(stack pointer at entry): make a call return to the trampoline."""

@@ -173,6 +173,8 @@ class TrapDriver(Following):
             cb.resume = target
             if cb.state is not REENTER:
                 cb.step(STEP)
+                if self._returns.following:
+                    self._rooms.machine.follow_none(True)  # an interrupt of the guest's may lead away from the slot
             return
         regs.go(target)
         if cb.state is REENTER or not point.has_post:
@@ -214,6 +216,8 @@ class TrapDriver(Following):
         else:
             cb.step(SLOT_END)
             self._post(cb, point, regs)
+        if cb.state is IDLE and self._returns.following:
+            self._rooms.machine.follow_none(False)
 
     def _post(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
         """Run the post-handlers of the probes that saw the hit begin; pc is at the next instruction already."""

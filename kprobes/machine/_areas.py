@@ -11,13 +11,14 @@ from unicorn import unicorn_const as const
 from ..arch._base import Arch
 from ..regs import Regs
 from . import _hostcode
-from ._callsites import CallSite, Entered, Returned, SiteTable
+from ._callsites import HIT, CallSite, Entered, Returned, SiteTable
 from ._engine import ASKED, CALL, DIRECT
 from ._guests import Guest
 from ._layout import find_gap
 from ._processor import Processor
 
 DIRECT_CALLS = 128  # bytes at the start of a call area whose call sites have their own hooks, where there is no host code
+IDLE_TABLES = 4  # tables that no area uses, before one is used again
 
 
 class Areas(Processor):
@@ -34,6 +35,7 @@ class Areas(Processor):
         self._call_hooks: dict[int, list[int]] = {}
         self._direct: dict[int, int] = {}  # call site -> its own hook
         self._tables: dict[int, SiteTable] = {}  # area -> its call sites, for host code
+        self._idle_tables: list[SiteTable] = []
         self._places: dict[int, int] = {}  # address of a call site's words -> where it is
         self._trampoline = 0  # call site where followed calls return
 
@@ -43,7 +45,7 @@ class Areas(Processor):
         self._map(area, self.call_area, const.UC_PROT_ALL)
         end = area + self.call_area - 1
         if _hostcode.available():
-            table = self._tables[area] = SiteTable(area, self.call_area)
+            table = self._tables[area] = self._table(area)
             serve = _hostcode.address(_hostcode.serve(platform.machine()))
             self._call_hooks[area] = [self._engine.hook(const.UC_HOOK_CODE, serve, area, end, table.data)]
         else:
@@ -60,7 +62,8 @@ class Areas(Processor):
             table = self._tables.pop(area)
             for site in table.sites.values():
                 del self._places[site.address]
-            table.retire()
+            table.end()
+            self._idle_tables.append(table)
         self._unmap(area, self.call_area)
 
     def call_at(self, addr: int) -> None:
@@ -110,15 +113,30 @@ class Areas(Processor):
         site["function"] = self._followed.enter if entered is None else self._followed.ask
 
         def refill(spare: int) -> None:
+            self._followed.close(HIT, False)
             site["spare"] = spare
             if not self._followed.find_stack(self._blocks.find):
                 site["function"] = site["python"]
 
         return refill
 
+    def follow_none(self, now: bool) -> None:
+        """Leave every call to the services, until told otherwise."""
+        self._followed.close(HIT, now)
+
     def take_followed(self) -> list[tuple[int, int, int]]:
         """The calls that host code follows, oldest first: (call site, frame, return address). It follows them no more."""
         return [(self._places[site], frame, link) for site, frame, link in self._followed.take()]
+
+    def _table(self, area: int) -> SiteTable:
+        """An empty table. Those that were ended last are left alone: a callback of theirs may be the one that runs now."""
+        if len(self._idle_tables) > IDLE_TABLES:
+            table = self._idle_tables.pop(0)
+        else:
+            table = SiteTable(self.call_area)
+            self._engine.keep(table)
+        table.begin(area)
+        return table
 
     def _unmap(self, addr: int, size: int) -> None:
         super()._unmap(addr, size)

@@ -139,6 +139,9 @@ class Machine(Protocol):
         run inside another one, is left to the service. Returns a function: how many more calls may be followed. None, at first.
         """
 
+    def follow_none(self, now: bool) -> None:
+        """True: leave every call to its service; until False, or until one of follow_at()'s functions is called."""
+
     def return_at(self, addr: int, target: int) -> None:
         """The call site is where followed calls return to; `target` is its address with mode bits. Its service is called for all others."""
 

@@ -22,9 +22,8 @@ Returned = Callable[["Regs", int, int], None]
 
 FOLLOWED = 1024  # calls that host code may follow at a time, before Python is to look after them
 UNIT = 8  # bytes of guest code that a call site takes at least
-DISTURBED, NESTED, TASKS = 1, 2, 4  # reasons why host code follows no calls: see _disturbed, a run within a run, cpu_task
-#: Of areas that are no more: the engine may call a deleted hook once more.
-_retired: list[SiteTable] = []
+#: Reasons why host code follows no calls: a displaced instruction runs; see _disturbed; a run within a run; see cpu_task.
+HIT, DISTURBED, NESTED, TASKS = 1, 2, 4, 8
 
 
 class CallSite:
@@ -60,21 +59,26 @@ class CallSite:
 class SiteTable:
     """The call sites of one area. They live as long as it does: a callback must not go while it runs."""
 
-    def __init__(self, area: int, size: int) -> None:
-        self._area = area
-        self._words = (ctypes.c_uint64 * (1 + size // UNIT))()
-        self._words[0] = area
+    def __init__(self, size: int) -> None:
+        self._words = (ctypes.c_uint64 * (2 + size // UNIT))()
+        self._words[1] = size
         self.sites: dict[int, CallSite] = {}
         self.data = ctypes.addressof(self._words)
+
+    def begin(self, area: int) -> None:
+        """It is an area's from now on: without call sites."""
+        self._words[0] = area
+        self.sites = {}
 
     def add(self, addr: int, site: CallSite) -> None:
         """A call site is at `addr`."""
         self.sites[addr] = site
-        self._words[1 + (addr - self._area) // UNIT] = site.address
+        self._words[2 + (addr - self._words[0]) // UNIT] = site.address
 
-    def retire(self) -> None:
-        """The area is unmapped."""
-        _retired.append(self)
+    def end(self) -> None:
+        """The area is unmapped. Nothing is called there, though the engine may call a deleted hook once more."""
+        for addr in self.sites:
+            self._words[2 + (addr - self._words[0]) // UNIT] = 0
 
 
 class FollowedCalls:

@@ -53,8 +53,6 @@ class TlbEntry(ctypes.Structure):
 TLB = ctypes.CFUNCTYPE(ctypes.c_bool, _void, _u64, ctypes.c_int, ctypes.POINTER(TlbEntry), _void)
 
 PAGE = 4096
-#: Callbacks live for ever: the engine may call one once more after its hook was deleted.
-_callbacks: list[Any] = []
 
 
 class Engine:
@@ -64,6 +62,8 @@ class Engine:
         self.uc = uc
         self.handle = ctypes.c_void_p(uc._uch.value)
         self.version = unicorn.__version__
+        #: What the engine may still use when its hook was deleted lives as long as the engine, whoever made that.
+        self._kept: list[Any] = uc.__dict__.setdefault("_kept_by_kprobes", [])
         self._contexts: list[ctypes.c_void_p] = []
         #: a stop has come since the last start: it ends this run and those it is nested in. A start makes the engine forget it
         self.stopped = False
@@ -162,11 +162,15 @@ class Engine:
 
     def hook(self, kind: int, callback: Any, begin: int = 1, end: int = 0, data: int | None = None) -> int:
         """Add a hook by its ctypes callback, or by a host function's address; begin > end means everywhere. Returns its handle."""
-        _callbacks.append(callback)
+        self.keep(callback)
         out = _size()
         function = _void(callback) if isinstance(callback, int) else ctypes.cast(callback, _void)
         check(_held.uc_hook_add(self.handle, ctypes.byref(out), kind, function, data, begin, end))
         return out.value
+
+    def keep(self, what: Any) -> None:
+        """Keep an object as long as the engine."""
+        self._kept.append(what)
 
     def unhook(self, hook: int) -> None:
         """Delete a hook."""

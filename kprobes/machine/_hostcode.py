@@ -23,16 +23,18 @@ CALLS = {name: 8 * n for n, name in enumerate(("gate", "top", "base", "limit", "
                                                "frame", "target"))}
 CALL = 24  # bytes of a followed call: frame, return address, call site
 
-#: An area's words: its guest address, then the address of a site's words for every eight bytes of it.
+#: An area's words: its guest address and size, then the address of a site's words for every eight bytes of it.
 _SERVE = {
     "x86_64": """
         mov rax, rsi; sub rax, [rcx]; test al, 7; jne none
-        mov rax, [rcx + rax + 8]; test rax, rax; je none
+        cmp rax, [rcx + 8]; jae none
+        mov rax, [rcx + rax + 16]; test rax, rax; je none
         jmp qword ptr [rax]
         none: ret""",
     "aarch64": """
         ldr x4, [x3]; sub x5, x1, x4; tst x5, #7; b.ne none
-        add x4, x3, x5; ldr x4, [x4, #8]; cbz x4, none
+        ldr x4, [x3, #8]; cmp x5, x4; b.hs none
+        add x4, x3, x5; ldr x4, [x4, #16]; cbz x4, none
         ldr x5, [x4]; br x5
         none: ret""",
 }

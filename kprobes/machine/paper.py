@@ -257,6 +257,9 @@ class PaperMachine:
         """Unsupported."""
         raise Unsupported("the paper machine follows no calls", hint="ask can_follow first")
 
+    def follow_none(self, now: bool) -> None:
+        """There are none."""
+
     def return_at(self, addr: int, target: int) -> None:
         """Unsupported."""
         raise Unsupported("the paper machine follows no calls", hint="ask can_follow first")

@@ -286,6 +286,31 @@ def test_unregistered_while_pending_returns_silently_to_the_right_place(scene: S
     assert scene.k._returns.pending == 0
 
 
+@pytest.mark.parametrize("before", [True, False])
+def test_an_entry_handler_comes_or_goes_while_calls_are_pending(scene: Scene, before: bool) -> None:
+    """The pending calls keep their own data, and return in order; those that begin later are as the probe is now."""
+    told: list[Any] = []
+
+    def entry(ri: Any, regs: Any) -> None:
+        ri.data["n"] = regs.arg(0)
+
+    def change(p: Kprobe, regs: Any) -> None:
+        r.entry_handler = None if before else entry
+
+    r = Kretprobe(symbol_name="down", maxactive=9, entry_handler=entry if before else None,
+                  handler=lambda ri, regs: told.append((dict(ri.data), regs.return_value)))
+    scene.k.register_kretprobe(r)
+    change_at = Kprobe(addr=scene.at("down", {"paper": 1, "x86_64": 3, "arm64": 1}[scene.name]), pre_handler=change, optimize=False)
+    assert scene.m.call("down", 2) == 2
+    scene.k.register_kprobe(change_at)
+    told.clear()
+    assert scene.m.call("down", 3) == 3
+    kept = [{"n": 3}] if before else [{}]
+    later = [{"n": n} if not before else {} for n in range(3)]
+    assert told == [*((data, n) for n, data in enumerate(later)), (kept[0], 3)]
+    assert (scene.k._returns.pending, len(r._pool), r.nmissed) == (0, 9, 0)
+
+
 def test_reregistered_while_pending_starts_with_a_new_pool(scene: Scene) -> None:
     """linux-core.md C7: pendings drain to the old one, silently; later calls are followed."""
     def entry(ri: Any, regs: Any) -> None:
@@ -607,30 +632,31 @@ def test_return_address_and_registers_inside_the_function(scene: Scene) -> None:
     assert seen == [caller(scene)]
 
 
-@pytest.mark.parametrize("name", ["x86_64", "arm64"])
-def test_a_stack_walk_shows_true_callers(name: str) -> None:
+@pytest.mark.parametrize("name", ["x86_64", "arm64", "x86_64 jumps", "arm64 jumps"])
+@pytest.mark.parametrize("entry_handlers", [True, False])
+def test_a_stack_walk_shows_true_callers(name: str, entry_handlers: bool) -> None:
     """From a kprobe at inc, an entry handler and a return handler, with every function of the chain followed."""
     scene = Scene(name)
     k, back = scene.k, caller(scene)
-    call_inc = {"x86_64": 3, "arm64": 3}[name]
-    call_twice = {"x86_64": 3, "arm64": 3}[name]
-    chain = [scene.at("twice", call_inc), scene.at("deep", call_twice), back]
+    chain = [scene.at("twice", 3), scene.at("deep", 3), back]  # what follows the calls
     traces: dict[str, list[int]] = {}
 
     def note(what: str) -> Any:
         return lambda owner, regs: traces.setdefault(what, k.stack_trace(regs)) and None
 
     for function in ("deep", "twice", "inc"):
-        k.register_kretprobe(Kretprobe(symbol_name=function, handler=note(f"return {function}"), entry_handler=note(f"entry {function}")))
+        k.register_kretprobe(Kretprobe(symbol_name=function, handler=note(f"return {function}"),
+                                        entry_handler=note(f"entry {function}") if entry_handlers else None))
     k.register_kprobe(Kprobe(symbol_name="inc", pre_handler=note("pre inc")))
     assert scene.m.call("deep", 4) == 6
 
     def shown(what: str, length: int) -> list[int]:
         return traces[what][:length]
 
-    for what in ("pre inc", "entry inc"):
-        assert shown(what, 4) == [scene.at("inc"), *chain]
-    assert shown("entry twice", 3) == [scene.at("twice"), *chain[1:]]
+    assert shown("pre inc", 4) == [scene.at("inc"), *chain]
+    if entry_handlers:
+        assert shown("entry inc", 4) == [scene.at("inc"), *chain]
+        assert shown("entry twice", 3) == [scene.at("twice"), *chain[1:]]
     assert shown("return inc", 3) == chain
     assert shown("return twice", 2) == chain[1:]
     assert shown("return deep", 1) == chain[2:]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import struct
+import weakref
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
@@ -12,11 +14,13 @@ from typing import Any
 import pytest
 import unicorn
 from arches import RUNNABLE, integer, limits, programs_of
+from scenes import unicorn_machine
 from unicorn import arm64_const, unicorn_const, x86_const
 
 from kprobes import Kprobe, KprobeError, Kprobes, Kretprobe, UnicornMachine
 from kprobes.machine import _hostcode
 from kprobes.machine._assembler import assemble
+from kprobes.machine._callsites import SiteTable
 from kprobes.machine._hostcode import CALL, CALLS, SITE, Convention
 from kprobes.testing import functions
 
@@ -52,7 +56,8 @@ class Host:
         self.answer = 1
         self.uc.hook_add(unicorn_const.UC_HOOK_CODE, self._callback, begin=PYTHON, end=RETURNED)
         self[TABLE] = AREA
-        self[TABLE + 8 + PLACE] = SITE_AT
+        self[TABLE + 8] = 0x10000
+        self[TABLE + 16 + PLACE] = SITE_AT
         for word, value in (("function", CODE + 0x200), ("python", PYTHON), ("calls", CALLS_AT), ("entered", ENTERED), ("returned", RETURNED)):
             self[SITE_AT + SITE[word]] = value
         self[OTHER_SITE + SITE["returned"]] = RETURNED
@@ -178,7 +183,7 @@ def each(make: Callable[[str, Convention], str]) -> Any:
 @pytest.mark.parametrize("host", HOSTS)
 def test_count(host: str) -> None:
     h = Host(host, _hostcode.count(host), CONVENTIONS[0])
-    for address in (AREA + PLACE, AREA + PLACE + 4, AREA + PLACE + 8, AREA + PLACE):  # the next instruction of the site, another place
+    for address in (AREA + PLACE, AREA + PLACE + 4, AREA + PLACE + 8, AREA + PLACE, AREA - 8, AREA + 0x10000):  # in the site, other places
         h.hook(address)
     assert h[SITE_AT + SITE["hits"]] == 2
     assert not h.called
@@ -350,3 +355,58 @@ def test_host_code_follows(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(r, "_pre", None)  # what Python would do at entry
         m.call("test_structs", 1)
         assert (r.nhit, r.nreturned) == (2, 2)
+
+
+@pytest.mark.parametrize("way", ["host", "python"])
+@pytest.mark.parametrize("arch", ["x86_64", "arm64"])
+def test_an_interrupt_leads_from_a_slot_to_a_followed_function(arch: str, way: str, python_only: Callable[[], None]) -> None:
+    """While the displaced instruction has not come to its end, the hit lasts: its calls are missed, and followed again afterwards."""
+    if way == "python":
+        python_only()
+    m = unicorn_machine(arch)
+    inc, waiting = m.symbols["inc"].address, []
+
+    def timer(uc: unicorn.Uc, address: int, size: int, data: Any) -> None:
+        if waiting and address in k._rooms.slots:
+            waiting.clear()
+            uc.reg_write(m._register(m.arch.regs.pc), inc)
+
+    m.uc.hook_add(unicorn_const.UC_HOOK_CODE, timer)
+    with m, Kprobes(m) as k:
+        for entry in (None, lambda ri, regs: 0):
+            returned: list[int] = []
+            r = Kretprobe(symbol_name="inc", handler=lambda ri, regs, to=returned: to.append(regs.return_value), entry_handler=entry)
+            p = Kprobe(symbol_name="probed", post_handler=lambda p, regs, flags: None)
+            k.register(r)
+            k.register(p)
+            assert [m.call("inc", n) for n in (1, 2)] == [2, 3]
+            waiting.append(True)
+            assert m.call("probed", 3) == 4
+            assert (r.nhit, r.nreturned, r.entry_nmissed, p.nhit) == (2, 2, 1, 1)
+            assert [m.call("inc", n) for n in (4, 5)] == [5, 6]
+            assert returned == [2, 3, 5, 6]
+            k.unregister(r)
+            k.unregister(p)
+
+
+def test_what_nobody_uses_goes() -> None:
+    """Callbacks and tables live as long as the engine, and no longer: a fuzzer makes thousands of machines."""
+    gone = []
+    for _ in range(3):
+        m = unicorn_machine("x86_64")
+        with Kprobes(m) as k, k.kretprobe("inc", handler=lambda ri, regs: None):
+            assert [m.call("inc", n) for n in (1, 2)] == [2, 3]
+        gone.append(weakref.ref(m))
+        m.close()
+        del m, k
+    gc.collect()
+    assert not any(m() for m in gone)
+
+
+def test_tables_are_used_again() -> None:
+    m = unicorn_machine("x86_64")
+    for _ in range(20):
+        with Kprobes(m) as k, k.kretprobe("inc", handler=lambda ri, regs: None) as r:
+            assert [m.call("inc", n) for n in range(3)] == [1, 2, 3]
+            assert (r.nhit, r.nreturned) == (3, 3)
+    assert sum(isinstance(kept, SiteTable) for kept in m._engine._kept) < 10
