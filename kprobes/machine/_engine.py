@@ -67,6 +67,7 @@ class Engine:
         self._contexts: list[ctypes.c_void_p] = []
         #: a stop has come since the last start: it ends this run and those it is nested in. A start makes the engine forget it
         self.stopped = False
+        self._invalid = False  # the run that ended last did so at an invalid instruction
         #: a translation that ends in an undefined instruction is recorded without it: look for one that ends where that starts
         self.undefined_unrecorded = False
         #: readers and writers of registers that the engine's own contexts lack
@@ -149,9 +150,22 @@ class Engine:
     # --- running
 
     def start(self, begin: int, until: int, count: int = 0) -> int:
-        """Run; returns the engine's error number (0: none)."""
-        self.stopped = False
+        """Run; returns the engine's error number (0: none). See ended()."""
+        self.starts()
         return int(_free.uc_emu_start(self.handle, begin, until, 0, count))
+
+    def starts(self) -> None:
+        """A run begins."""
+        self.stopped = self._invalid = False
+
+    def ended(self, error: int) -> bool:
+        """The run has, with this error. True where that is the error of a run nested in it: this one is to go on at its pc.
+
+        A run that ends at an invalid instruction leaves the error behind, and the outer one stops with it at the next pc write in a hook.
+        """
+        invalid = error == const.UC_ERR_INSN_INVALID
+        nested, self._invalid = invalid and self._invalid, invalid
+        return nested
 
     def stop(self) -> None:
         """Stop the run, from a hook or another thread."""

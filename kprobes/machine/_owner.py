@@ -65,11 +65,14 @@ class Owner:
         """One stretch of the owner's run; returns where to go on, or -1."""
         m = self._machine
         m._check_alive()
-        m._engine.stopped = False
+        m._engine.starts()
         try:
             start(begin, until, timeout, count)
+            m._engine.ended(0)
         except unicorn.UcError as error:
-            if m._parked is None:
+            if m._engine.ended(error.errno):
+                m._engine.stopped = True  # it ended somewhere on its way
+            elif m._parked is None:
                 target = self._report(error)
                 if target is None:
                     raise

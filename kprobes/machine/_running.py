@@ -92,7 +92,7 @@ class Runs(Reports):
         before is not mapped."""
         outer, self._end = self._end, until or -1
         try:
-            return self._engine.start(begin, until)
+            return self._run_engine(begin, until)
         finally:
             self._end = outer
 
@@ -104,12 +104,19 @@ class Runs(Reports):
         if old is not None and old != trap:
             self.patch(until, trap)
         try:
-            error = self._engine.start(begin, 0)
+            error = self._run_engine(begin, 0)
             return 0 if error == const.UC_ERR_INSN_INVALID and until and self._read_pc() == until else error
         finally:
             self._end = outer
             if old is not None and old != trap:
                 self.patch(until, old)
+
+    def _run_engine(self, begin: int, until: int) -> int:
+        while self._engine.ended(error := self._engine.start(begin, until)):
+            if self._parked is not None or self._why_stopped:
+                return 0
+            begin = self.arch.same_mode(self._regs, self._read_pc())
+        return error
 
     def _check_alive(self) -> None:
         """Unsupported once a failed fetch has made the next translation deadly."""

@@ -94,6 +94,29 @@ def test_probes_are_hit_in_the_owners_runs(owner: Owner, k: Kprobes) -> None:
         assert owner.uc.reg_read(owner.pc) == BACK
 
 
+@pytest.mark.parametrize("by", ["machine", "owner"])
+def test_a_handler_survives_an_undefined_instruction_in_a_run_of_its_own(by: str) -> None:
+    owner = Owner("x86_64", undefined="ud2; ret")
+    m, failed = UnicornMachine.attach(owner.uc, symbols=owner.symbols), []
+
+    def fail(p: Any, regs: Any) -> None:
+        state = {name: regs[name] for name in ("rax", "rdi", "rsp")}
+        with pytest.raises(GuestFault if by == "machine" else unicorn.UcError):
+            m.call("undefined") if by == "machine" else owner.uc.emu_start(owner.at("undefined"), BACK)
+        for name, value in state.items():
+            regs[name] = value
+        failed.append(True)
+
+    with Kprobes(m) as k:
+        k.register(probe := Kprobe(symbol_name="inc", pre_handler=fail))
+        for _ in range(4):
+            assert owner.call("deep", 4) == 6
+        assert probe.optimized
+    assert len(failed) == 8
+    with pytest.raises(unicorn.UcError):
+        owner.call("undefined")
+
+
 def test_without_probes_nothing_changes(owner: Owner, m: UnicornMachine) -> None:
     before = owner.regions()
     k = Kprobes(m)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from scenes import Scene, hook, unicorn_machine
+from scenes import PROGRAMS, Scene, hook, unicorn_machine
 
 from kprobes import (
     BadArgument,
@@ -184,6 +184,25 @@ def test_calls_after_a_bounded_call_in_a_handler(probed: Scene, kind: str, bound
         assert probed.m.call("fetch", probed.word(value)) == value
     assert inner == [3, 5, 3, 5]
     works(probed)
+
+
+def test_a_guest_call_in_a_handler_that_ends_at_an_undefined_instruction() -> None:
+    """Its error is the inner run's alone: the outer one goes on, from a breakpoint and from a call site."""
+    m, failed = unicorn_machine("x86_64", **PROGRAMS["x86_64"], undefined="ud2; ret"), []
+
+    def fail(p: Any, regs: Any) -> None:
+        with pytest.raises(GuestFault) as raised:
+            m.call("undefined")
+        failed.append(raised.value.pc)
+
+    with Kprobes(m) as k:
+        k.register(probe := Kprobe(symbol_name="inc", pre_handler=fail))
+        for _ in range(4):
+            assert m.call("deep", 4) == 6
+        assert probe.optimized
+    assert failed == [m.symbols["undefined"].address] * 8
+    with pytest.raises(GuestFault):
+        m.call("undefined")
 
 
 def test_an_outer_bound_ends_a_call_in_a_handler(probed: Scene) -> None:
