@@ -14,6 +14,7 @@ import os
 import random
 from collections.abc import Callable
 from functools import partial
+from typing import Protocol
 
 from attrs import frozen
 
@@ -23,6 +24,13 @@ HANDLE_SIZE = 0x1000  # bytes of the handle searched for pointers
 STATE_SIZE = 1 << 17  # bytes searched behind each
 #: (engine version, layout) -> offset in the handle of the pointer to the CPU structure, and of each register in it
 _layouts: dict[tuple[str, str], tuple[int, dict[str, int]]] = {}
+
+
+class Word(Protocol):
+    """A place of a register's."""
+
+    def reader(self) -> Callable[[], int]: ...
+    def writer(self) -> Callable[[int], None]: ...
 
 
 @frozen(kw_only=True)
@@ -37,6 +45,11 @@ class Cell:
     def address(self) -> int:
         """Where it lies in this process."""
         return ctypes.addressof(ctypes.c_char.from_buffer(self.view)) + self.index * self.view.itemsize
+
+    def onward(self, words: int) -> memoryview:
+        """This word and those behind it, in the shape of a view."""
+        size = self.view.itemsize
+        return memoryview((ctypes.c_char * (words * size)).from_address(self.address)).cast("B").cast("Q" if size == 8 else "I")
 
     def reader(self) -> Callable[[], int]:
         """A function that reads the register."""
@@ -70,14 +83,14 @@ def find_cells(engine: Engine, layout: str, registers: dict[str, int], bits: int
     if not offsets:
         return {}
     engine.reader(next(iter(registers.values())), bits)()  # see _search
-    start = int.from_bytes(_peek((engine.handle.value or 0) + pointer_at, 8), "little")
+    start = int.from_bytes(peek((engine.handle.value or 0) + pointer_at, 8), "little")
     end = max(offsets.values()) + bits // 8
-    if len(_peek(start, end)) < end:
+    if len(peek(start, end)) < end:
         return {}
     view = memoryview((ctypes.c_char * (end + 7 & ~7)).from_address(start)).cast("B").cast("Q" if bits == 64 else "I")
     cells = {name: Cell(view=view, index=offset * 8 // bits, mask=(1 << bits) - 1) for name, offset in offsets.items()}
     checked = cells if fresh else dict([*cells.items()][:: max(len(cells) - 1, 1)])  # later: the first and the last
-    wrong = {name for name, cell in checked.items() if not _agrees(engine, registers[name], bits, cell)}
+    wrong = {name for name, cell in checked.items() if not agrees(engine, registers[name], bits, cell)}
     if wrong and not fresh:
         return {}
     _layouts[key] = pointer_at, {name: offset for name, offset in offsets.items() if name not in wrong}
@@ -92,19 +105,19 @@ def _search(engine: Engine, registers: dict[str, int], bits: int) -> tuple[int, 
     """
     first = next(iter(registers.values()))
     engine.reader(first, bits)()  # the engine makes its CPU when it is first asked
-    words = _peek(engine.handle.value or 0, HANDLE_SIZE)
+    words = peek(engine.handle.value or 0, HANDLE_SIZE)
     pointers = {int.from_bytes(words[at : at + 8], "little"): at for at in range(0, len(words) - 7, 8)}
-    offsets = {p: _offset(engine, first, bits, p) for p in pointers if 0x10000 <= p < 1 << 47 and p % 8 == 0}
+    offsets = {p: offset(engine, first, bits, p) for p in pointers if 0x10000 <= p < 1 << 47 and p % 8 == 0}
     seen = [(offset, p) for p, offset in offsets.items() if offset is not None]
     if not seen:
         return 0, {}
     start = min(seen)[1]
-    found = {name: _offset(engine, number, bits, start) for name, number in registers.items()}
+    found = {name: offset(engine, number, bits, start) for name, number in registers.items()}
     return pointers[start], {name: offset for name, offset in found.items() if offset is not None}
 
 
-def _offset(engine: Engine, number: int, bits: int, start: int) -> int | None:
-    """Where behind `start` the register lies: the place that shows each of three random values, and shows the API its own.
+def offset(engine: Engine, number: int, bits: int, start: int, size: int = STATE_SIZE) -> int | None:
+    """Where in `size` bytes from `start` the register lies: the place that shows each of three random values, and shows the API its own.
 
     The first alone is not enough: the values pass through our own buffers, too, which may lie there.
     """
@@ -117,13 +130,13 @@ def _offset(engine: Engine, number: int, bits: int, start: int) -> int | None:
             write(value)
             if read() != value:
                 return None
-            here = _places(_peek(start, STATE_SIZE), value.to_bytes(bits // 8, "little"))
+            here = _places(peek(start, size), value.to_bytes(bits // 8, "little"))
             places = here if places is None else places & here
             if not places:
                 return None
     finally:
         write(old)
-    return next((place for place in sorted(places or ()) if _agrees(engine, number, bits, _cell(start, place, bits))), None)
+    return next((place for place in sorted(places or ()) if agrees(engine, number, bits, _cell(start, place, bits))), None)
 
 
 def _value(bits: int) -> int:
@@ -145,7 +158,7 @@ def _places(block: bytes, pattern: bytes) -> set[int]:
     return found
 
 
-def _agrees(engine: Engine, number: int, bits: int, cell: Cell) -> bool:
+def agrees(engine: Engine, number: int, bits: int, cell: Word) -> bool:
     """True if what the API writes is seen in the cell, and the other way round."""
     read, write = engine.reader(number, bits), engine.writer(number, bits)
     old = read()
@@ -159,7 +172,7 @@ def _agrees(engine: Engine, number: int, bits: int, cell: Cell) -> bool:
     return seen and cell.reader()() == old
 
 
-def _peek(address: int, size: int) -> bytes:
+def peek(address: int, size: int) -> bytes:
     """Memory of this process that may not be there: as much as is."""
     with open("/proc/self/mem", "rb", buffering=0) as memory:
         try:

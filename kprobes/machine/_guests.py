@@ -55,11 +55,16 @@ class Guest:
     #: a run stops at `until`, where it is to; elsewhere it passes it, or is late by an instruction, and a trap is put there
     until_stops: bool = True
     until_pc: bool = True  #: pc is right after a run ended at `until`
-    #: registers whose place in the engine changes while it runs (register windows, banks): never touched but through the API
+    #: registers whose place in the engine changes while it runs (banks): never touched but through the API
     moving: frozenset[str] = frozenset()
+    windowed: frozenset[str] = frozenset()  #: registers behind a pointer of the engine's, see _windows.py
+    moves: tuple[str, ...] = ()  #: code in hex that moves it, one after the other
     #: a breakpoint's hook may set pc by its word in the engine; elsewhere a pc write does more than that (npc, hflags, T bit)
     plain_pc: bool = False
     pc_word: bool = False  #: there it may only be read by its word
+    #: where the next pc's word is behind pc's, and a hook of invalid instructions may set both: an instruction that does nothing, for
+    #: the self-test
+    next_pc: bytes = b""
     counts_insns: bool = True  #: a CODE hook on every instruction is harmless (on SPARC it destroys a jump whose delay slot it is on)
     arithmetic: frozenset[int] = frozenset()  #: interrupt numbers of division and other arithmetic errors
     undefined: frozenset[int] = frozenset()  #: interrupt numbers of undefined instructions
@@ -222,6 +227,7 @@ def _sparc(bits: int) -> Guest:
     names = [f"{kind}{n}" for kind in "oli" for n in range(8)]
     wide: dict[str, Any] = {"page_size": 0x2000, "context": sparc_context(g1)} if bits == 64 else {}
     own: dict[str, Any] = {"fsr": word(g1, 32, 72)} if bits == 32 else {}
+    moves = ("81e00000",) * 9 + ("81e80000",) * 9 if bits == 32 else ()  # SAVE, RESTORE, past all windows; version 9 traps at both
     calls, unaligned, division = (0x80, 7, 0x2A) if bits == 32 else (0x100, 0x34, 0x28)
 
     def set_up(engine: Engine) -> None:
@@ -234,10 +240,11 @@ def _sparc(bits: int) -> Guest:
 
     mode = unicorn.UC_MODE_SPARC64 if bits == 64 else unicorn.UC_MODE_SPARC32
     return Guest(counts_insns=False, uc_arch=unicorn.UC_ARCH_SPARC, uc_mode=mode | unicorn.UC_MODE_BIG_ENDIAN, constants=sparc_const, prefix="SPARC",
-                 channel=INVALID, moving=frozenset(names), setup=set_up,
+                 channel=INVALID, pc_word=True, next_pc=bytes.fromhex("01000000"), windowed=frozenset(names), setup=set_up,
                  hidden={"y": word(g1, bits, (11 if bits == 32 else 10) * size, bits), "ccr" if bits == 64 else "icc": codes, **own},
                  until_stops=False, arithmetic=frozenset({division}), unaligned={unaligned: "read"}, fault_bias=dict.fromkeys(range(0x200), 4),
-                 call_skip=dict.fromkeys(range(calls, calls + 0x80), 0), flag_checks=SPARC_FLAGS[bits], **wide)
+                 call_skip=dict.fromkeys(range(calls, calls + 0x80), 0), flag_checks=SPARC_FLAGS[bits],
+                 moves=moves, **wide)
 
 
 #: MOV -1,G1; then operations of each kind on it, or on G0.

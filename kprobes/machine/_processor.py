@@ -13,6 +13,7 @@ from ._callsites import DISTURBED, TASKS, FollowedCalls
 from ._cpustate import find_cells
 from ._guests import Guest
 from ._memory import Memory
+from ._windows import find_windowed
 
 
 class Processor(Memory):
@@ -70,14 +71,16 @@ class Processor(Memory):
         table, engine, bits = self.arch.regs, self._engine, self.arch.bits
         width = {name: table.widths.get(name, bits) for name in table.names}
         number = {name: self._register(name) for name in table.names if name not in self._guest.hidden}
-        other = {table.flags, *self._guest.moving, *([] if self._guest.plain_pc or self._guest.pc_word else [table.pc])}
+        guest, windowed = self._guest, {name: number[name] for name in table.names if name in self._guest.windowed}
+        other = {table.flags, *guest.moving, *windowed, *([] if guest.plain_pc or guest.pc_word else [table.pc])}
         plain = {name: number[name] for name in number if width[name] == bits and name not in other}
         self._cells = find_cells(engine, self.arch.name, plain, bits)
+        self._windowed = find_windowed(engine, guest, self.arch.name, self._cells, plain, windowed, bits)
         readers = {name: engine.reader(number[name], width[name]) for name in number}
         writers = {name: engine.writer(number[name], width[name]) for name in number}
-        for name, find in self._guest.hidden.items():
+        for name, find in guest.hidden.items():
             readers[name], writers[name] = find(engine)
-        for name, cell in self._cells.items():
+        for name, cell in (self._cells | self._windowed).items():
             if name != table.pc:  # outside of a hook the engine's pc is written through the API
                 readers[name], writers[name] = cell.reader(), cell.writer()
         return Regs(self, readers, writers)

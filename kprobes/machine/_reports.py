@@ -151,27 +151,34 @@ class Reports(Areas):
 
     def _invalid_callback(self) -> Callable[[int, int], bool]:
         """The engine's invalid-instruction hook, where breakpoints arrive that way. True: go on at pc."""
-        regs, read_pc, write_pc, bias = self._regs, self._read_pc, self._write_pc, self._guest.pc_bias
+        regs, bias, mask, step = self._regs, self._guest.pc_bias, self.arch.mask, self.arch.insn_align
+        cell = self._cells.get(self.arch.regs.pc) if self._guest.next_pc else None
+        words = _Register(self._read_pc, self._write_pc) if cell is None else cell.onward(2)  # pc, next pc
 
         def on_invalid(_uc: int, _user: int) -> bool:
-            outer = regs._pc, regs._target
             try:
-                pc = read_pc() - bias
+                pc = words[0] - bias
                 if pc == self._end:
                     return False  # an error ends this run alone, a stop would end the outer ones as well
-                regs.at(pc)
-                if self._sink is not None and self._sink.trap(regs):
-                    write_pc(regs._target if regs._target is not None else pc)
+                regs._pc = pc
+                if self._trap is not None and self._trap(regs):
+                    target = regs._target
+                    if target is None:
+                        target = pc
+                    words[0] = target & mask
+                    words[1] = target + step & mask
+                    regs._pc = regs._target = None
                     return True
                 if self._stubs.serve(pc):
+                    regs._pc = regs._target = None
                     return True
             except BaseException as error:
                 if regs._target is not None:
-                    write_pc(regs._target)
+                    self._write_pc(regs._target)
                 self._park(error)
+                regs._pc = regs._target = None
                 return True
-            finally:
-                regs._pc, regs._target = outer
+            regs._pc = regs._target = None
             return False
 
         return on_invalid
@@ -218,4 +225,5 @@ class _Register:
         return self._read()
 
     def __setitem__(self, index: int, value: int) -> None:
-        self._write(value)
+        if index == self.index:
+            self._write(value)

@@ -7,6 +7,7 @@ from unicorn import unicorn_const as const
 
 from ..arch._base import Arch
 from ..errors import Unsupported
+from ._cpustate import find_cells
 from ._engine import CALL, INTR, INVALID, Engine
 from ._guests import HOOK as BY_HOOK
 from ._guests import INTR as BY_INTERRUPT
@@ -54,7 +55,32 @@ def _verdict(guest: Guest, arch: Arch) -> str:
     expected = [(guest.channel, number, BASE + 0x100 + guest.pc_bias), (guest.channel, number, BASE + 0x2000 + guest.pc_bias)]
     if seen != expected:
         return f"a breakpoint arrives as {seen}, not {expected}"
-    return _flags_verdict(guest, arch, trap) if guest.flag_checks else ""
+    wrong = _flags_verdict(guest, arch, trap) if guest.flag_checks else ""
+    return wrong or (_next_pc_verdict(guest, arch, trap, pc) if guest.next_pc else "")
+
+
+def _next_pc_verdict(guest: Guest, arch: Arch, trap: bytes, pc: int) -> str:
+    """Whether the words of pc and the next pc are written where the engine goes by them."""
+    engine = Engine(unicorn.Uc(guest.uc_arch, guest.uc_mode, guest.cpu_model))
+    if guest.setup is not None:
+        guest.setup(engine)
+    cell = find_cells(engine, f"pc of {arch.name}", {arch.regs.pc: pc}, arch.bits).get(arch.regs.pc)
+    if cell is None:
+        return ""  # they are not used either
+    words, step, to, seen = cell.onward(2), len(guest.next_pc), BASE + 0x2000, []
+
+    def note(_uc: int, _user: int) -> bool:
+        seen.append(words.tolist())
+        words[0], words[1] = to, to + step
+        return len(seen) < 2
+
+    engine.hook(const.UC_HOOK_INSN_INVALID, INVALID(note))
+    engine.uc.mem_map(BASE, 0x4000, const.UC_PROT_ALL)
+    engine.write(BASE, trap)
+    engine.write(to, guest.next_pc + trap)
+    engine.start(BASE, 0)
+    expected = [[BASE, BASE + step], [to + step, to + 2 * step]]
+    return "" if seen == expected else f"pc and the next pc are at {seen}, not {expected}"
 
 
 def _flags_verdict(guest: Guest, arch: Arch, trap: bytes) -> str:
