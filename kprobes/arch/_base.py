@@ -1,8 +1,7 @@
 """The contract between the core and an architecture: values and nothing else.
 
-An architecture is one frozen `Arch`: tables, and a few functions that only answer. The core drives. Optional powers are
-None when absent. All addresses that an architecture receives are stripped of mode bits unless it says "target"; a target
-is what a branch register would hold (on ARM bit 0 selects Thumb).
+An architecture is one frozen `Arch`: tables, and a few functions that only answer. The core drives. Optional powers are None when absent.
+Addresses that it receives are stripped of mode bits, unless it says "target": what a branch register would hold (on ARM bit 0 selects Thumb).
 """
 
 from __future__ import annotations
@@ -40,10 +39,9 @@ class Annul(int):
 #: `Insn.executes` where registers tell.
 COMPUTED = -1
 
-#: Applies the instruction's effect that must happen at its own address and returns the target to go to next.
-#: Runs before the body. `Annul(target)` skips the body (an annulled delay slot). Memory goes through regs.word and
-#: regs.set_word; a GuestFault that escapes is reported to the guest at the instruction's address, so memory is read
-#: and written before any register changes.
+#: Applies the instruction's effect that must happen at its own address and returns the target to go to next. Runs before the body.
+#: `Annul(target)` skips the body (an annulled delay slot). Memory goes through regs.word and regs.set_word; a GuestFault that
+#: escapes is reported to the guest at the instruction's address, so memory is read and written before any register changes.
 Simulate = Callable[[Regs], int]
 
 
@@ -160,7 +158,11 @@ class Linkage:
     #: code that goes to where restore() has put the target, and changes nothing but pc: it makes the trampoline a call area's,
     #: serviced in place; b"": the trampoline is a trap
     back: bytes = b""
-    register: str = ""  #: the link register, where get() and set() are plain reads and writes of one
+    way: Callable[[int, int], bytes] | None = None  #: (call site, place of `back`) -> what leads there: no hook may be on its delay slot
+    #: (regs) -> (where a function returns to by itself -> where its caller wants it to, and the other way round): it skips something there
+    skips: Callable[[Regs], tuple[Callable[[int], int], Callable[[int], int]]] | None = None
+    register: str = ""  #: the link register, where get() and set() are reads and writes of one
+    bias: int = 0  #: where the function returns to, minus what is in that register
     shares_frames: bool = False  #: a call needs no stack: sp may be the caller's all along
     pushed: int = 0  #: bytes of return address that the return instruction pops (0: a link register)
     may_pop: tuple[int, ...] = ()  #: bytes that some return instructions pop besides
@@ -249,10 +251,8 @@ class Arch:
     #: (insn, up to 16 original bytes before it) -> whether one of them may make it conditional, so that a jump in its place or
     #: behind its body would be conditional as well (Thumb's IT); None: nothing does that
     conditioned: Callable[[Insn, bytes], bool] | None = None
-    #: (machine traps, insn) -> bytes patched at the probepoint; for traps that depend on the instruction (ARM's condition)
-    arm_patch: Callable[[Traps, Insn], bytes] | None = None
-    #: (regs, insn) -> `insn.executes`, worked out from the registers; None: no instruction executes another one
-    executed: Callable[[Regs, Insn], int | None] | None = None
+    arm_patch: Callable[[Traps, Insn], bytes] | None = None  #: (machine traps, insn) -> the breakpoint, where that depends on the instruction
+    executed: Callable[[Regs, Insn], int | None] | None = None  #: `insn.executes`, worked out from the registers; None: there is no such
     mode_bits: int = 0  #: bits of a target that select a mode and are not part of the address (ARM: 1)
     same_mode: Callable[[Regs, int], int] = identity  #: a pc as users write it -> target
     #: (code address, read original bytes) -> where it really starts

@@ -219,25 +219,36 @@ def decoder(table: DecodeTable) -> Callable[[bytes, int], Insn]:
 # --- powers
 
 
-def structure(regs: Regs, at: int) -> bool:
-    """Whether the word there is the UNIMP of a call that returns a structure (version 8 ABI): the function returns behind it."""
-    try:
-        return regs.arch.bits == 32 and 0 < regs.word(at, 4) <= UNIMP_SIZE
-    except GuestFault:
-        return False
+def structures(regs: Regs) -> tuple[Callable[[int], int], Callable[[int], int]]:
+    """Version 8: `skips` of a call that returns a structure. UNIMP is behind its delay slot, and the function returns behind that."""
+    load, mask = regs.words()[0], regs.arch.mask
+
+    def skip(back: int) -> int:
+        try:
+            return back + 4 if 0 < load(back) <= UNIMP_SIZE else back
+        except GuestFault:
+            return back
+
+    return skip, lambda target: target - 4 if skip(target - 4 & mask) == target else target
 
 
-def link(regs: Regs) -> int:
-    back: int = regs["o7"] + 8 & regs.arch.mask
-    return back + 4 if structure(regs, back) else back
+def linkage(to: Elsewhere, bits: int) -> Linkage:
+    """The address of the call is in o7.
 
+    The trampoline leads to a RETL outside: a code hook on its delay slot destroys the jump. A function that returns a structure comes to
+    the trampoline's second instruction, which leads to the first; from there a pc write takes it behind the UNIMP.
+    """
+    skips = structures if bits == 32 else None
 
-def set_link(regs: Regs, target: int) -> None:
-    regs["o7"] = target - (12 if structure(regs, regs["o7"] + 8) else 8) & regs.arch.mask
+    def get(regs: Regs) -> int:
+        back: int = regs["o7"] + 8 & regs.arch.mask
+        return skips(regs)[0](back) if skips else back
 
+    def put(regs: Regs, target: int) -> None:
+        regs["o7"] = target - 8 & regs.arch.mask
 
-def restore(regs: Regs, sp: int, target: int) -> None:
-    regs["o7"] = target - (12 if structure(regs, target - 4) else 8) & regs.arch.mask
+    return Linkage(get=get, set=put, register="o7", bias=8, skips=skips, back=bytes.fromhex("81c3e008") + NOP,
+                   way=lambda call, place: to.jump(call, place) + to.jump(call + 4, call))
 
 
 def sparc(name: str, bits: int, machines: tuple[int, ...]) -> Arch:
@@ -250,7 +261,7 @@ def sparc(name: str, bits: int, machines: tuple[int, ...]) -> Arch:
         traps=Traps(probe={4: bytes.fromhex("0010bad1")}, end={0: bytes.fromhex("0010bad2")}),  # UNIMP, ILLTRAP
         decode=decoder(DecodeTable(rows9(mask, to) if bits == 64 else rows8(mask, to))),
         abi=Abi(args=R[8:14], returns=("o0", "o1"), stack_args=area, stack_align=16 if bits == 64 else 8, reserve=area),
-        linkage=Linkage(get=link, set=set_link, restore=restore), jump=Jump(size=4, encode=to.jump),
+        linkage=linkage(to, bits), jump=Jump(size=4, encode=to.jump),
         max_displaced=to.longest, elf_machines=tuple((machine, bits, "big") for machine in machines),
     )  # fmt: skip
 

@@ -9,6 +9,7 @@ tail calls) are handled together, youngest first, and all know the true return a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from ..arch._base import Arch, Linkage
@@ -51,7 +52,7 @@ class Returns(Followed):
     def _make_trampoline(self, linkage: Linkage, near: int) -> None:
         rooms = self._rooms
         if linkage.back and rooms.can_call:
-            address, _ = rooms.calls.take(near, lambda slot: rooms.machine.patch(slot, linkage.back))
+            address, _ = rooms.calls.take(near, partial(self._write_back, linkage))
             self._trampoline = address | linkage.mode
             rooms.services[address] = self.service()
             rooms.machine.call_at(address)
@@ -63,6 +64,13 @@ class Returns(Followed):
             rooms.sites[address] = Site(Kind.TRAMPOLINE, None)
             self._trampoline = address | linkage.mode
             rooms.machine.stop_at(address)
+
+    def _write_back(self, linkage: Linkage, call: int) -> None:
+        """Linkage.back, at the trampoline or outside the call area."""
+        patch, way, place = self._rooms.machine.patch, linkage.way, call
+        if way is not None:
+            place, _ = self._rooms.slots.take(call, lambda place: patch(call, way(call, place)))
+        patch(place, linkage.back)
 
     def forget(self, rp: Kretprobe) -> None:
         """The probe is unregistered: calls being followed keep their instances, of a pool that nobody takes from."""
@@ -187,7 +195,7 @@ class Returns(Followed):
         """What the usual return goes by: calls of the only task, call sites of those that the machine follows, trampoline, link, bytes
         popped, Linkage.restore()."""
         linkage = self._linkage
-        link = Link.of(self._machine.cpu_regs[0], linkage)
+        link = Link.of(self._machine.cpu_regs[0], linkage, returning=True)
         return self._calls, self.following, self._trampoline, link, linkage.pushed, linkage.restore
 
     def trampoline_writer(self) -> Callable[[int], None]:
@@ -198,7 +206,7 @@ class Returns(Followed):
 
     def link_of_cpu(self) -> tuple[Callable[[], int], Callable[[], int], int]:
         """What shows where the trampoline returns to: the stack pointer, the link, and how much of the stack it pops."""
-        link = Link.of(self._machine.cpu_regs[0], self._linkage)
+        link = Link.of(self._machine.cpu_regs[0], self._linkage, returning=True)
         return link.get_sp, link.get, self._linkage.pushed
 
     def pop(self, regs: Regs, sp: int) -> Instances:
@@ -221,18 +229,18 @@ class Returns(Followed):
 
     def _put_back(self, regs: Regs, frame: int, target: int) -> None:
         """The true target wherever the trampoline still shows."""
-        linkage = self._linkage
+        linkage, link = self._linkage, Link.of(regs, self._linkage, returning=True)
         if linkage.restore is not None:
             linkage.restore(regs, frame, target)
         elif linkage.pushed:
             regs.set_word(frame, target)
-        elif linkage.get(regs) == self._trampoline:
-            linkage.set(regs, target)
+        elif link.get() == self._trampoline:
+            link.put(target)
 
     def goes_back(self, regs: Regs, sp: int, frame: int, target: int) -> bool:
         """True if the trampoline's own code returns to `target`: nothing that it goes by has been changed."""
         linkage = self._linkage
-        return regs.sp == sp == frame + linkage.pushed if linkage.pushed else linkage.get(regs) == target
+        return regs.sp == sp == frame + linkage.pushed if linkage.pushed else Link.of(regs, linkage, returning=True).get() == target
 
     def _returning(self, calls: Instances, sp: int) -> int:
         """Index of the youngest instance of the frame that returns with stack pointer `sp`."""

@@ -16,7 +16,8 @@ class Link:
     """How one CPU reaches the stack pointer and the return address, looked up beforehand.
 
     Attributes:
-        get, put: of the return address at function entry. load, store: of a word of memory, where calls push it; else None.
+        get, put: of the return address at function entry; at the trampoline: of where Linkage.back goes to. load, store: of a word of
+            memory, where calls push it; else None.
     """
 
     get_sp: Callable[[], int]
@@ -26,12 +27,20 @@ class Link:
     store: Callable[[int, int], None] | None = None
 
     @classmethod
-    def of(cls, regs: Regs, linkage: Linkage) -> Link:
-        """That of the CPU of `regs`."""
-        get_sp = regs.accessors(regs.arch.regs.sp)[0] if not regs.arch.regs.sp_bias else lambda: regs.sp
+    def of(cls, regs: Regs, linkage: Linkage, *, returning: bool = False) -> Link:
+        """That of the CPU of `regs`, at function entry or, `returning`, at the trampoline."""
+        read_sp, above, mask = regs.accessors(regs.arch.regs.sp)[0], regs.arch.regs.sp_bias, regs.arch.mask
+        get_sp = (lambda: read_sp() + above & mask) if above else read_sp
         if linkage.pushed:
             load, store = regs.words()
             return cls(get_sp, lambda: load(get_sp()), lambda target: store(get_sp(), target), load, store)
-        if linkage.register:
-            return cls(get_sp, *regs.accessors(linkage.register))
-        return cls(get_sp, lambda: linkage.get(regs), lambda target: linkage.set(regs, target))
+        if not linkage.register:
+            return cls(get_sp, lambda: linkage.get(regs), lambda target: linkage.set(regs, target))
+        get, put = regs.accessors(linkage.register)
+        if linkage.bias:
+            read, write, bias = get, put, linkage.bias
+            get, put = lambda: read() + bias & mask, lambda target: write(target - bias & mask)
+        if linkage.skips is None:
+            return cls(get_sp, get, put)
+        skip, unskip = linkage.skips(regs)
+        return cls(get_sp, get, lambda target: put(unskip(target))) if returning else cls(get_sp, lambda: skip(get()), put)

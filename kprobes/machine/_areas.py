@@ -107,9 +107,10 @@ class Areas(Processor):
         if not site["returned"]:
             site.callback("entered", ASKED(self._entered_callback(site, addr)))
             site.callback("returned", DIRECT(self._returned_callback(site)))
-        site.returned = returned
+        skip = self._followed.skip
+        site.returned = returned if skip is None else lambda regs, frame, link: returned(regs, frame, skip(link))
         if entered is not None:
-            site.entered = entered
+            site.entered = entered if skip is None else lambda regs, frame, link: entered(regs, frame, skip(link))
         site["function"] = self._followed.enter if entered is None else self._followed.ask
 
         def refill(spare: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import platform
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import _hostcode
@@ -13,7 +13,9 @@ from ._blocks import Block
 
 if TYPE_CHECKING:
     from ..regs import Regs
+    from ._cpustate import Cell
     from ._processor import Processor
+    from ._windows import Windowed
 
 _TOP, _BASE = _hostcode.CALLS["top"] // 8, _hostcode.CALLS["base"] // 8
 
@@ -95,6 +97,8 @@ class FollowedCalls:
         base = ctypes.addressof(self._calls)
         self._set(top=base, base=base, limit=base + ctypes.sizeof(self._calls))
         self._sp: Callable[[], int] | None = None
+        #: where the function returns to by itself -> where its caller wants it to; None: there is no difference. See Linkage.skips
+        self.skip: Callable[[int], int] | None = None
         self.possible = _hostcode.available() and self._learn(cpu)
 
     def _set(self, **words: int) -> None:
@@ -103,10 +107,11 @@ class FollowedCalls:
 
     def _learn(self, cpu: Processor) -> bool:
         """Where the guest's calls leave the return address. False: not where host code finds it."""
-        linkage, table, cells = cpu.arch.linkage, cpu.arch.regs, cpu._cells
-        if linkage is None or not linkage.back or linkage.restore is not None or table.sp not in cells or table.sp_bias:
+        linkage, table = cpu.arch.linkage, cpu.arch.regs
+        cells: Mapping[str, Cell | Windowed] = cpu._windowed or cpu._cells
+        if linkage is None or not linkage.back or linkage.restore is not None or table.sp not in cells:
             return False
-        if not linkage.pushed and linkage.register not in cells:
+        if (not linkage.pushed and linkage.register not in cells) or (table.sp_bias and not cpu._windowed):
             return False
         self._word = cpu.arch.bits // 8
         self._set(sp=cells[table.sp].address, pushed=linkage.pushed)
@@ -114,8 +119,12 @@ class FollowedCalls:
             self._sp = cells[table.sp].reader()
         else:
             self._set(link=cells[linkage.register].address)
+        if linkage.skips is not None:
+            self.skip = linkage.skips(cpu._regs)[0]
         swapped = bool(linkage.pushed) and cpu.arch.order.value != sys.byteorder
-        convention, host = _hostcode.Convention(cpu.arch.bits, bool(linkage.pushed), swapped), platform.machine()
+        window = (cells[table.sp].index * self._word, cells[linkage.register].index * self._word) if cpu._windowed else None
+        convention = _hostcode.Convention(cpu.arch.bits, bool(linkage.pushed), swapped, linkage.bias, window, table.sp_bias)
+        host = platform.machine()
         codes = (_hostcode.enter, _hostcode.ask, _hostcode.leave)
         self.enter, self.ask, self.leave = (_hostcode.address(code(host, convention)) for code in codes)
         return True
@@ -150,4 +159,5 @@ class FollowedCalls:
             return []
         words = self._calls[: (top - base) // 8]
         self._set(top=base)
-        return [(site, frame, link) for frame, link, site in zip(words[::3], words[1::3], words[2::3], strict=True)]
+        return [(site, frame, link if self.skip is None else self.skip(link))
+                for frame, link, site in zip(words[::3], words[1::3], words[2::3], strict=True)]

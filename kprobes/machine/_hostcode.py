@@ -43,10 +43,23 @@ _COUNT = {
     "x86_64": "inc qword ptr [rax + {hits}]; ret",
     "aarch64": "ldr x5, [x4, #{hits}]; add x5, x5, #1; str x5, [x4, #{hits}]; ret",
 }
-#: {ecx}, {w10} and the like are a guest word's part of rcx, x10. The return address is a register's cell or a word of the stack.
+#: {rcx}, {x10} and the like are a guest word's part of rcx, x10. Where the guest has windows, registers are behind a pointer.
+_FRAME = {
+    "x86_64": "mov r10, [r8 + {sp}]; mov {r10}, [r10]",
+    "aarch64": "ldr x8, [x5, #{sp}]; ldr {x8}, [x8]",
+}
+_FRAME_IN_WINDOW = {
+    "x86_64": "mov r10, [r8 + {sp}]; mov r10, [r10]; mov {r10}, [r10 + {sp_at}]; add {r10}, {sp_bias}",
+    "aarch64": "ldr x8, [x5, #{sp}]; ldr x8, [x8]; ldr {x8}, [x8, #{sp_at}]; add {x8}, {x8}, #{sp_bias}",
+}
+#: The return address is a register's cell or a word of the stack.
 _WHERE_LINK = {
     "x86_64": "mov r11, [r8 + {link}]",
     "aarch64": "ldr x9, [x5, #{link}]",
+}
+_WHERE_IN_WINDOW = {
+    "x86_64": "mov r11, [r8 + {link}]; mov r11, [r11]; add r11, {link_at}",
+    "aarch64": "ldr x9, [x5, #{link}]; ldr x9, [x9]; add x9, x9, #{link_at}",
 }
 _WHERE_STACK = {
     "x86_64": "mov r11, r10; sub r11, [r8 + {stack}]; cmp r11, [r8 + {room}]; jae python; add r11, [r8 + {host}]",
@@ -57,12 +70,12 @@ _ENTER = {
         mov r8, [rax + {calls}]; cmp qword ptr [r8 + {gate}], 0; jne python
         mov r9, [r8 + {top}]; cmp r9, [r8 + {limit}]; je python
         cmp qword ptr [rax + {spare}], 0; je python
-        mov r10, [r8 + {sp}]; mov {r10}, [r10]
+        {load_frame}
         {where}
-        mov {rcx}, [r11]; {swap_rcx}
+        mov {rcx}, [r11]; {read_rcx}
         mov rdx, [r8 + {trampoline}]; cmp rcx, rdx; je python
         mov [r9], r10; mov [r9 + 8], rcx; mov [r9 + 16], rax
-        {swap_rdx}; mov [r11], {rdx}
+        {write_rdx}; mov [r11], {rdx}
         add r9, 24; mov [r8 + {top}], r9
         dec qword ptr [rax + {spare}]; inc qword ptr [rax + {hits}]
         ret
@@ -71,12 +84,12 @@ _ENTER = {
         ldr x5, [x4, #{calls}]; ldr x6, [x5, #{gate}]; cbnz x6, python
         ldr x6, [x5, #{top}]; ldr x7, [x5, #{limit}]; cmp x6, x7; b.eq python
         ldr x7, [x4, #{spare}]; cbz x7, python
-        ldr x8, [x5, #{sp}]; ldr {x8}, [x8]
+        {load_frame}
         {where}
-        ldr {x10}, [x9]; {swap_x10}
+        ldr {x10}, [x9]; {read_x10}
         ldr x11, [x5, #{trampoline}]; cmp x10, x11; b.eq python
         str x8, [x6]; str x10, [x6, #8]; str x4, [x6, #16]
-        {swap_x11}; str {x11}, [x9]
+        {write_x11}; str {x11}, [x9]
         add x6, x6, #24; str x6, [x5, #{top}]
         sub x7, x7, #1; str x7, [x4, #{spare}]
         ldr x7, [x4, #{hits}]; add x7, x7, #1; str x7, [x4, #{hits}]
@@ -89,9 +102,9 @@ _ASK = {
         mov r8, [rax + {calls}]; cmp qword ptr [r8 + {gate}], 0; jne python
         mov r9, [r8 + {top}]; cmp r9, [r8 + {limit}]; je python
         cmp qword ptr [rax + {spare}], 0; je python
-        mov r10, [r8 + {sp}]; mov {r10}, [r10]
+        {load_frame}
         {where}
-        mov {rcx}, [r11]; {swap_rcx}
+        mov {rcx}, [r11]; {read_rcx}
         cmp rcx, [r8 + {trampoline}]; je python
         mov [r8 + {frame}], r10; mov [r8 + {target}], rcx
         inc qword ptr [rax + {hits}]
@@ -107,9 +120,9 @@ _ASK = {
         ldr x5, [x4, #{calls}]; ldr x6, [x5, #{gate}]; cbnz x6, python
         ldr x6, [x5, #{top}]; ldr x7, [x5, #{limit}]; cmp x6, x7; b.eq python
         ldr x7, [x4, #{spare}]; cbz x7, python
-        ldr x8, [x5, #{sp}]; ldr {x8}, [x8]
+        {load_frame}
         {where}
-        ldr {x10}, [x9]; {swap_x10}
+        ldr {x10}, [x9]; {read_x10}
         ldr x11, [x5, #{trampoline}]; cmp x10, x11; b.eq python
         str x8, [x5, #{frame}]; str x10, [x5, #{target}]
         ldr x7, [x4, #{hits}]; add x7, x7, #1; str x7, [x4, #{hits}]
@@ -127,14 +140,14 @@ _LEAVE = {
     "x86_64": """
         mov r8, [rax + {calls}]; cmp qword ptr [r8 + {gate}], 0; jne python
         mov r9, [r8 + {top}]; cmp r9, [r8 + {base}]; je python
-        mov r10, [r8 + {sp}]; mov {r10}, [r10]; sub {r10}, [r8 + {pushed}]
+        {load_frame}; sub {r10}, [r8 + {pushed}]
         cmp r10, [r9 - 24]; jne python
         {where}
-        mov {rcx}, [r11]; {swap_rcx}
+        mov {rcx}, [r11]; {read_rcx}
         cmp rcx, [r8 + {trampoline}]; jne python
         mov rcx, [r9 - 16]
         mov [r8 + {frame}], r10; mov [r8 + {target}], rcx
-        {swap_rcx}; mov [r11], {rcx}
+        {write_rcx}; mov [r11], {rcx}
         mov rdx, [r9 - 8]
         sub r9, 24; mov [r8 + {top}], r9
         inc qword ptr [rdx + {spare}]
@@ -143,15 +156,15 @@ _LEAVE = {
     "aarch64": """
         ldr x5, [x4, #{calls}]; ldr x6, [x5, #{gate}]; cbnz x6, python
         ldr x6, [x5, #{top}]; ldr x7, [x5, #{base}]; cmp x6, x7; b.eq python
-        ldr x8, [x5, #{sp}]; ldr {x8}, [x8]; ldr x7, [x5, #{pushed}]; sub {x8}, {x8}, {x7}
+        {load_frame}; ldr x7, [x5, #{pushed}]; sub {x8}, {x8}, {x7}
         sub x6, x6, #24
         ldr x7, [x6]; cmp x8, x7; b.ne python
         {where}
-        ldr {x10}, [x9]; {swap_x10}
+        ldr {x10}, [x9]; {read_x10}
         ldr x11, [x5, #{trampoline}]; cmp x10, x11; b.ne python
         ldr x11, [x6, #8]
         str x8, [x5, #{frame}]; str x11, [x5, #{target}]
-        {swap_x11}; str {x11}, [x9]
+        {write_x11}; str {x11}, [x9]
         ldr x7, [x6, #16]
         str x6, [x5, #{top}]
         ldr x6, [x7, #{spare}]; add x6, x6, #1; str x6, [x7, #{spare}]
@@ -163,16 +176,26 @@ _HALVES = {
     "aarch64": {"x7": "w7", "x8": "w8", "x10": "w10", "x11": "w11"},
 }
 _SWAP = {"x86_64": "bswap {0}", "aarch64": "rev {0}, {0}"}
+_BIAS = {"x86_64": ("add {0}, {1}", "sub {0}, {1}"), "aarch64": ("add {0}, {0}, #{1}", "sub {0}, {0}, #{1}")}
 _KEYSTONE = {"x86_64": "x86_64", "aarch64": "arm64"}
 
 
 @frozen
 class Convention:
-    """How a guest's calls leave the return address. bits: of a word. pushed: on the stack. swapped: in the other byte order than the host's."""
+    """How a guest's calls leave the return address.
+
+    Attributes:
+        bits: of a word. pushed: on the stack. swapped: in the other byte order than the host's. bias: what is to be added to it.
+        window: bytes from what the pointer points at to the stack pointer and to the return address, where registers are behind one.
+        sp_bias: what is to be added to the stack pointer then.
+    """
 
     bits: int
     pushed: bool
     swapped: bool
+    bias: int = 0
+    window: tuple[int, int] | None = None
+    sp_bias: int = 0
 
 
 def serve(host: str) -> str:
@@ -203,10 +226,14 @@ def leave(host: str, convention: Convention) -> str:
 def _fill(host: str, text: str, convention: Convention) -> str:
     halves = _HALVES[host]
     names = {name: half if convention.bits == 32 else name for name, half in halves.items()}
-    swap = {f"swap_{name}": _SWAP[host].format(names[name]) if convention.swapped else "" for name in halves}
-    offsets = SITE | CALLS
-    where = (_WHERE_STACK if convention.pushed else _WHERE_LINK)[host].format(**offsets)
-    return text.format(where=where, **names, **swap, **offsets)
+    read, write = (_SWAP[host],) * 2 if convention.swapped else _BIAS[host] if convention.bias else ("", "")
+    sp_at, link_at = convention.window or (0, 0)
+    values: dict[str, int | str] = {**names, **SITE, **CALLS, "sp_at": sp_at, "link_at": link_at, "sp_bias": convention.sp_bias}
+    for name in halves:
+        values[f"read_{name}"], values[f"write_{name}"] = read.format(names[name], convention.bias), write.format(names[name], convention.bias)
+    frame = _FRAME_IN_WINDOW if convention.window else _FRAME
+    where = _WHERE_STACK if convention.pushed else _WHERE_IN_WINDOW if convention.window else _WHERE_LINK
+    return text.format(load_frame=frame[host].format(**values), where=where[host].format(**values), **values)
 
 
 @cache

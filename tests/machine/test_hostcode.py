@@ -31,10 +31,12 @@ HOSTS = {
     "aarch64": (unicorn_const.UC_ARCH_ARM64, unicorn_const.UC_MODE_ARM, "arm64"),
 }
 CONVENTIONS = [Convention(bits, pushed, swapped) for bits, pushed, swapped in product((32, 64), (False, True), (False, True)) if pushed or not swapped]
+CONVENTIONS += [Convention(32, False, False, 8, (24, 28)), Convention(64, False, False, 8, (48, 56), 2047)]
 CODE, WORDS, STACK, GUEST = 0x10000, 0x20000, 0x30000, 0x40000
 AREA, PLACE = 0x7000_0000_1000_0000, 0x48  # a call area, and a call site in it
 TABLE, SITE_AT, OTHER_SITE, CALLS_AT, BUFFER, CELLS = WORDS, WORDS + 0x400, WORDS + 0x480, WORDS + 0x500, WORDS + 0x800, WORDS + 0xC00
 PYTHON, ENTERED, RETURNED, BACK = (CODE + 0x800 + 16 * n for n in range(4))
+CELL_WORDS, WINDOW = 16, CELLS + 0x20
 FOLLOWED = 4
 STACK_SIZE = 0x100
 
@@ -109,7 +111,7 @@ class Host:
         site = {name: self[SITE_AT + at] for name, at in SITE.items()}
         calls = {f"calls {name}": self[CALLS_AT + at] for name, at in CALLS.items()}
         buffer = [self[BUFFER + 8 * n] for n in range(FOLLOWED * CALL // 8)]
-        cells = [self[CELLS + 8 * n] for n in range(4)]
+        cells = [self[CELLS + 8 * n] for n in range(CELL_WORDS)]
         return {**site, **calls, "other": self[OTHER_SITE + SITE["spare"]], "buffer": buffer, "cells": cells,
                 "stack": bytes(self.uc.mem_read(GUEST, STACK_SIZE + 8)), "called": list(self.called)}
 
@@ -127,7 +129,7 @@ class Scenario:
         self.pushed = low + 1 if convention.pushed else 0
         self.trampoline, self.true = 0xFEED0101, 0xC0DE0202
         for name, value in {"gate": rng.choice([0, 0, 0, 2]), "top": BUFFER + CALL * top, "base": BUFFER, "limit": BUFFER + CALL * FOLLOWED,
-                            "sp": CELLS, "link": CELLS + 16, "trampoline": self.trampoline, "pushed": self.pushed, "stack": 0x5000,
+                            "sp": CELLS, "link": CELLS if convention.window else CELLS + 16, "trampoline": self.trampoline, "pushed": self.pushed, "stack": 0x5000,
                             "room": STACK_SIZE - low, "host": GUEST}.items():
             h[CALLS_AT + CALLS[name]] = value
         for n in range(FOLLOWED):
@@ -135,18 +137,25 @@ class Scenario:
                 h[BUFFER + CALL * n + 8 * m] = value
         h[SITE_AT + SITE["spare"]] = rng.choice([0, 1, 1, 5])
         h[OTHER_SITE + SITE["spare"]] = 3
-        for n in range(4):
+        for n in range(CELL_WORDS):
             h[CELLS + 8 * n] = rng.getrandbits(64)  # neighbours of a narrow cell
-        self.cell(CELLS, self.sp)
+        if convention.window:
+            h[CELLS] = WINDOW
+        self.sp_cell, self.link_cell = (WINDOW + at for at in convention.window) if convention.window else (CELLS, CELLS + 16)
+        self.set_sp(self.sp)
 
     def cell(self, at: int, value: int) -> None:
         """Write a register, and nothing beside it."""
-        self.h.uc.mem_write(at, value.to_bytes(self.h.convention.bits // 8, "little"))
+        bits = self.h.convention.bits
+        self.h.uc.mem_write(at, (value & (1 << bits) - 1).to_bytes(bits // 8, "little"))
+
+    def set_sp(self, value: int) -> None:
+        self.cell(self.sp_cell, value - self.h.convention.sp_bias)
 
     def link_at(self) -> int | None:
         """Where the return address is, in host memory; None: nowhere."""
         if not self.h.convention.pushed:
-            return CELLS + 16
+            return self.link_cell
         at = self.frame - 0x5000
         return GUEST + at if 0 <= at <= STACK_SIZE - self.h.convention.bits // 8 else None
 
@@ -155,7 +164,7 @@ class Scenario:
         if at is not None and self.h.convention.pushed:
             self.h.word(at, value)
         elif at is not None:
-            self.cell(at, value)
+            self.cell(at, value - self.h.convention.bias)
 
     @property
     def frame(self) -> int:
@@ -176,7 +185,7 @@ class Scenario:
 
 def each(make: Callable[[str, Convention], str]) -> Any:
     return pytest.mark.parametrize(("host", "code", "convention"), [
-        pytest.param(host, make(host, c), c, id=f"{host}-{c.bits}{'-pushed' * c.pushed}{'-swapped' * c.swapped}")
+        pytest.param(host, make(host, c), c, id=f"{host}-{c.bits}{'-pushed' * c.pushed}{'-swapped' * c.swapped}{'-window' * bool(c.window)}")
         for host, c in product(HOSTS, CONVENTIONS)])
 
 
@@ -253,7 +262,7 @@ def test_leave(host: str, code: str, convention: Convention) -> None:
     for _ in range(200):
         s = Scenario(host, code, convention, rng)
         frame = s.frame
-        s.cell(CELLS, s.sp + s.pushed & (1 << convention.bits) - 1)  # the return instruction has popped it
+        s.set_sp(s.sp + s.pushed)  # the return instruction has popped it
         shown = s.true if rng.random() < 0.1 else s.trampoline
         s.set_link(shown)
         top = s.h[CALLS_AT + CALLS["top"]]
