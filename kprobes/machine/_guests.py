@@ -59,9 +59,9 @@ class Guest:
     moving: frozenset[str] = frozenset()
     windowed: frozenset[str] = frozenset()  #: registers behind a pointer of the engine's, see _windows.py
     moves: tuple[str, ...] = ()  #: code in hex that moves it, one after the other
-    #: a breakpoint's hook may set pc by its word in the engine; elsewhere a pc write does more than that (npc, hflags, T bit)
+    #: a breakpoint's hook may read and set pc by its word in the engine; elsewhere a pc write does more than that (npc, T bit)
     plain_pc: bool = False
-    pc_word: bool = False  #: there it may only be read by its word
+    pc_modes: int = 0  #: bits of a target that select a mode: with one of them the engine's API writes it
     #: where the next pc's word is behind pc's, and a hook of invalid instructions may set both: an instruction that does nothing, for
     #: the self-test
     next_pc: bytes = b""
@@ -142,9 +142,9 @@ def _mips(mode: int, model: int, status: int, *, r6: bool = False) -> Guest:
 
     return Guest(uc_arch=unicorn.UC_ARCH_MIPS, uc_mode=mode, constants=mips_const, prefix="MIPS", channel=INTR, number=17, pc_bias=4,
                  traps=Traps(probe={4: probe}, end={0: end}), registers={**n64, "userlocal": "CP0_USERLOCAL"}, setup=set_up, recognise=recognise,
-                 cpu_model=model, until_pc=False, pc_word=True, arithmetic=frozenset({21, 22, 23}), undefined=frozenset({19, 20, 33, 34}),
-                 breakpoints=frozenset({16, 18}), unaligned={12: "read", 13: "write"}, reach=1 << 31, lost_pc=True, fetch_fault_kills=True,
-                 long_blocks_kill=True, settle=bytes(4))
+                 cpu_model=model, until_pc=False, plain_pc=True, pc_modes=1, arithmetic=frozenset({21, 22, 23}),
+                 undefined=frozenset({19, 20, 33, 34}), breakpoints=frozenset({16, 18}), unaligned={12: "read", 13: "write"},
+                 reach=1 << 31, lost_pc=True, fetch_fault_kills=True, long_blocks_kill=True, settle=bytes(4))
 
 
 def _ppc(wide: bool, msr: int) -> Guest:
@@ -240,7 +240,7 @@ def _sparc(bits: int) -> Guest:
 
     mode = unicorn.UC_MODE_SPARC64 if bits == 64 else unicorn.UC_MODE_SPARC32
     return Guest(counts_insns=False, uc_arch=unicorn.UC_ARCH_SPARC, uc_mode=mode | unicorn.UC_MODE_BIG_ENDIAN, constants=sparc_const, prefix="SPARC",
-                 channel=INVALID, pc_word=True, next_pc=bytes.fromhex("01000000"), windowed=frozenset(names), setup=set_up,
+                 channel=INVALID, next_pc=bytes.fromhex("01000000"), windowed=frozenset(names), setup=set_up,
                  hidden={"y": word(g1, bits, (11 if bits == 32 else 10) * size, bits), "ccr" if bits == 64 else "icc": codes, **own},
                  until_stops=False, arithmetic=frozenset({division}), unaligned={unaligned: "read"}, fault_bias=dict.fromkeys(range(0x200), 4),
                  call_skip=dict.fromkeys(range(calls, calls + 0x80), 0), flag_checks=SPARC_FLAGS[bits],

@@ -72,7 +72,7 @@ class Processor(Memory):
         width = {name: table.widths.get(name, bits) for name in table.names}
         number = {name: self._register(name) for name in table.names if name not in self._guest.hidden}
         guest, windowed = self._guest, {name: number[name] for name in table.names if name in self._guest.windowed}
-        other = {table.flags, *guest.moving, *windowed, *([] if guest.plain_pc or guest.pc_word else [table.pc])}
+        other = {table.flags, *guest.moving, *windowed, *([] if guest.plain_pc or guest.next_pc else [table.pc])}
         plain = {name: number[name] for name in number if width[name] == bits and name not in other}
         self._cells = find_cells(engine, self.arch.name, plain, bits)
         self._windowed = find_windowed(engine, guest, self.arch.name, self._cells, plain, windowed, bits)

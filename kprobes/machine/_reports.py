@@ -6,6 +6,7 @@ run raises it.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,6 @@ class Reports(Areas):
     _stops: Stops
     _stubs: Stubs
     _exit = 0  # page where runs end; 0: there is none yet
-    _seen = _seen_before = 0  # the last places known in this run, see Guest.lost_pc
 
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest) -> None:
         super().__init__(uc, arch, guest)
@@ -43,6 +43,7 @@ class Reports(Areas):
         self._trap: Callable[[Regs], bool] | None = None  # the sink's, looked up once
         self._end = -1  # where the innermost run ends, see Guest.until_stops
         self._interrupt: tuple[int, int] | None = None  # number, pc
+        self._seen: deque[int] = deque((0, 0), maxlen=2)  # the last places known in this run, the later last: see Guest.lost_pc
         self._again = False  # an instruction that failed is executed once more, only to learn why
         self._hooks: list[int] = []
 
@@ -51,7 +52,7 @@ class Reports(Areas):
         if sink is not None and self._sink is not None:
             raise AlreadyRegistered("this machine has a Kprobes already", hint="use that one, or close it first")
         self._sink = sink
-        self._trap = None if sink is None else self._noting(sink.trap) if self._guest.lost_pc else sink.trap
+        self._trap = None if sink is None else sink.trap
         self._services = {} if sink is None else sink.services
         if self._owner is not None and sink is not None:
             self._add_hooks()
@@ -108,15 +109,6 @@ class Reports(Areas):
 
         return on_miss
 
-    def _noting(self, trap: Callable[[Regs], bool]) -> Callable[[Regs], bool]:
-        """The sink's trap, for guests that lose pc: remember where it was."""
-
-        def noting(regs: Regs) -> bool:
-            self._seen_before, self._seen = self._seen, regs.pc
-            return trap(regs)
-
-        return noting
-
     def _interrupt_callback(self) -> Callable[[int, int, int], None]:
         """The engine's interrupt hook. It never raises: what is raised inside is parked.
 
@@ -126,17 +118,26 @@ class Reports(Areas):
         regs, bias = self._regs, self._guest.pc_bias
         ours = self._guest.number if self._guest.channel == BY_INTERRUPT else -1
         cell = self._cells.get(self.arch.regs.pc)
-        pc_word = cell if cell is not None and self._guest.plain_pc else _Register(cell.reader() if cell else self._read_pc, self._write_pc)
-        view, index, mask = pc_word.view, pc_word.index, self.arch.mask
+        pc_word = cell if cell is not None else _Register(self._read_pc, self._write_pc)
+        view, index = pc_word.view, pc_word.index
+        special, write_pc = ~self.arch.mask | self._guest.pc_modes, self._write_pc  # targets that are no plain word
+        note = self._seen.append if self._guest.lost_pc else None
 
         def on_interrupt(_uc: int, number: int, _user: int) -> None:
             try:
                 pc = view[index]
                 if number == ours and self._trap is not None:
                     regs._pc = pc = pc - bias
+                    if note is not None:
+                        note(pc)
                     if self._trap(regs):
                         target = regs._target
-                        view[index] = pc if target is None else target & mask
+                        if target is None:
+                            view[index] = pc
+                        elif target & special:
+                            write_pc(target)
+                        else:
+                            view[index] = target
                         regs._pc = regs._target = None
                         return
                     pc += bias
@@ -196,7 +197,8 @@ class Reports(Areas):
         biases = self._guest.mode_bias.get(self.arch.same_mode(self._regs, 0), self._guest.fault_bias)
         home = stub if number == self._guest.number else pc - biases.get(number, 0)
         if self._guest.lost_pc and number != self._guest.number:
-            home = pc = self._seen_before if self._sink is not None and self._sink.ours(self._seen) else self._seen
+            before, last = self._seen
+            home = pc = before if self._sink is not None and self._sink.ours(last) else last
             if self._owner is None:
                 self._write_pc(home)
         strayed = (self._sink is not None and self._sink.ours(stub)) or stub & -self.page_size == self._exit  # no system call of the guest's

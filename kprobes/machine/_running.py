@@ -47,7 +47,7 @@ class Runs(Reports):
             if self._sink is not None:
                 self._sink.starting(target)
         nested = self._sink if self._depth else None
-        seen = self._seen, self._seen_before
+        seen = tuple(self._seen)
         self._depth += 1
         if nested is not None:
             nested.nesting(True)
@@ -61,7 +61,7 @@ class Runs(Reports):
         finally:
             if nested is not None:
                 nested.nesting(False)
-            self._seen, self._seen_before = seen
+            self._seen.extend(seen)
             self._depth -= 1
             self._followed.close(NESTED, self._depth > 1)
             self._disturb(self._depth > 0)
@@ -79,7 +79,7 @@ class Runs(Reports):
     def _start(self, begin: int, until: int) -> int:
         """Run the engine."""
         self._check_alive()
-        self._seen = self._seen_before = begin
+        self._seen.extend((begin, begin))
         error = self._start_until(begin, until) if self._guest.until_stops else self._start_to_trap(begin, until)
         if self._guest.fetch_fault_kills and ERRORS.get(error, ("",))[0] == "fetch":
             self._dead = True

@@ -1,0 +1,76 @@
+"""pc by its word in the engine does what the engine's API does. See Guest.plain_pc."""
+
+from __future__ import annotations
+
+import pytest
+import unicorn
+
+from kprobes import UnicornMachine
+from kprobes.machine._assembler import assemble
+from kprobes.machine._cpustate import _peek
+from kprobes.machine._guests import GUESTS
+
+BASE, TARGET = 0x10000, 0x11000
+BEHIND = 0x4000  # bytes of the CPU's state behind its first register
+
+
+def engine(arch: str) -> UnicornMachine:
+    """A bare engine full of breakpoints; the machine around it has no hooks."""
+    guest = GUESTS[arch]
+    uc = unicorn.Uc(guest.uc_arch, guest.uc_mode, guest.cpu_model)
+    if guest.setup is not None:
+        guest.setup(UnicornMachine.attach(uc, arch=arch)._engine)
+    uc.mem_map(BASE, 0x4000)
+    trap = (guest.traps or UnicornMachine.attach(uc, arch=arch).arch.traps).end[0]
+    uc.mem_write(BASE, trap * (0x4000 // len(trap)))
+    return UnicornMachine.attach(uc, arch=arch)
+
+
+@pytest.mark.parametrize("arch", sorted(name for name, guest in GUESTS.items() if guest.plain_pc))
+def test_a_write_by_the_api_changes_nothing_but_the_word(arch: str) -> None:
+    """At a breakpoint, and for targets without mode bits."""
+    m = engine(arch)
+    pc, first = m._cells[m.arch.regs.pc], min(cell.address for cell in m._cells.values())
+    seen: list[tuple[bytes, bytes]] = []
+
+    def hook(uc: unicorn.Uc, number: int, data: object) -> None:
+        before = _peek(first, BEHIND)
+        m._write_pc(TARGET)
+        after = _peek(first, BEHIND)
+        at = pc.address - first
+        seen.append((before[:at] + TARGET.to_bytes(m.arch.bits // 8, "little") + before[at + m.arch.bits // 8 :], after))
+        uc.emu_stop()
+
+    m.uc.hook_add(unicorn.UC_HOOK_INTR, hook)
+    m.uc.emu_start(BASE + 0x100, 0)
+    [(expected, after)] = seen
+    assert len(after) == BEHIND
+    assert after == expected
+    assert m._read_pc() == TARGET
+
+
+#: A branch, where it leads to, and an instruction aside: each followed by a breakpoint, of which the first is in the delay slot.
+PLACES = {BASE: "beq $zero, $zero, 0x10020", BASE + 0x20: "addiu $v0, $v0, 2", BASE + 0x40: "addiu $v0, $v0, 16"}
+
+
+@pytest.mark.parametrize("arch", ["mips", "mipsel", "mips64", "mips64el", "mips32r6", "mips64r6el"])
+@pytest.mark.parametrize("by_word", [False, True])
+def test_a_pending_branch_survives_either_way(arch: str, by_word: bool) -> None:
+    """A breakpoint in a delay slot, whose hook sends the guest aside: one instruction is executed there, then the branch is taken."""
+    m = engine(arch)
+    for at, text in PLACES.items():
+        m.write(at, assemble(text, "mips", at)[:4][:: 1 if m.arch.order.value == "big" else -1])
+    cell, seen = m._cells["pc"], []
+
+    def hook(uc: unicorn.Uc, number: int, data: object) -> None:
+        seen.append(cell.reader()())
+        if len(seen) > 1:
+            uc.emu_stop()
+        else:
+            (cell.writer() if by_word else m._write_pc)(BASE + 0x40)
+
+    m.regs["v0"] = 0
+    m.uc.hook_add(unicorn.UC_HOOK_INTR, hook)
+    m.uc.emu_start(BASE, 0)
+    assert seen == [BASE + 8, BASE + 0x28]
+    assert m.regs["v0"] == 16 + 2
