@@ -15,8 +15,8 @@ def long(value: int) -> bytes:
 
 
 def jump(frm: int, to: int) -> bytes:
-    """BRA.L."""
-    return b"\x60\xff" + long(to - frm - 2)
+    """JMP (xxx).L, which the engine follows at once; at a BRA to another page it leaves its loop."""
+    return b"\x4e\xf9" + long(to)
 
 
 def reaching(raw: bytes, at: int, home: int, to: int) -> bytes:
@@ -45,14 +45,20 @@ def bra(insn: Insn, to: int, **_: int) -> bytes:
     return jump(to, insn.target)
 
 
+def distance(insn: Insn, to: int) -> bytes:
+    """From a branch at `to` to the target."""
+    assert insn.target is not None
+    return long(insn.target - to - 2)
+
+
 def bcc(insn: Insn, to: int, c: int, **_: int) -> bytes:
     """Bcc.L."""
-    return bytes([0x60 | c]) + bra(insn, to)[1:]
+    return bytes([0x60 | c, 0xFF]) + distance(insn, to)
 
 
 def fbcc(insn: Insn, to: int, c: int) -> bytes:
     """FBcc.L."""
-    return bytes([0xF2, 0xC0 | c]) + bra(insn, to)[2:]
+    return bytes([0xF2, 0xC0 | c]) + distance(insn, to)
 
 
 def dbcc(insn: Insn, to: int, **_: int) -> bytes:
