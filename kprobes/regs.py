@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     Writer = Callable[[int], None]
 
 
-STACK_ARGS = 8  # arguments on the stack with a reader made beforehand
-
-
 class Memory(Protocol):
     """What Regs needs of a machine."""
 
@@ -95,9 +92,7 @@ class Regs:
         for alias, name in arch.regs.aliases.items():
             self._read[alias] = self._read[name]
             self._write[alias] = self._write[name]
-        self._args = [self._read[name] for name in arch.abi.args] if arch.abi else []
-        if arch.abi and self._load_word is not None:
-            self._args += [self._on_stack(self._load_word, arch.abi.stack_args + n * self._word) for n in range(STACK_ARGS)]
+        self._args = dict(enumerate(self._read[name] for name in arch.abi.args)) if arch.abi else {}
         self._result: Callable[[], int] = self._read[arch.abi.returns[0]] if arch.abi else self._abi
 
     # --- single registers
@@ -176,15 +171,11 @@ class Regs:
 
     def arg(self, n: int) -> int:
         """The n-th (from 0) integer argument, valid at function entry: register or stack word; regs_get_kernel_argument."""
-        args = self._args
-        if 0 <= n < len(args):
-            return args[n]()
-        return int(self._abi().argument(self, n))
-
-    def _on_stack(self, load: Callable[[int], int], offset: int) -> Callable[[], int]:
-        """Reads the word at an offset from the stack pointer."""
-        sp, at, mask = self._read_sp, offset + self._bias, self._mask
-        return lambda: load(sp() + at & mask)
+        try:
+            read = self._args[n]
+        except KeyError:
+            return int(self._abi().argument(self, n))
+        return read()
 
     def set_arg(self, n: int, value: int) -> None:
         """Replace the n-th (from 0) integer argument, valid at function entry."""

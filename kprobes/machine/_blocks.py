@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-import struct
 import sys
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 from attrs import frozen
 
@@ -20,22 +19,16 @@ class Block:
     """A mapped stretch of guest memory and the host memory beneath it.
 
     Attributes:
-        view: its bytes. words: the same as aligned words in the host's byte order. size, room: bytes that can be read there, and
+        view: its bytes. words: the same as aligned words in the guest's byte order. size, room: bytes that can be read there, and
         written without further ado: none of code.
     """
 
     start: int
     end: int
     view: memoryview
-    words: memoryview
+    words: Any
     size: int
     room: int
-
-    @classmethod
-    def make(cls, start: int, size: int, width: int, code: bool) -> Block:
-        """Zeroed host memory for [start, start + size), of words of 4 or 8 bytes."""
-        view = memoryview(mmap.mmap(-1, size))
-        return cls(start, start + size, view, view.cast("Q" if width == 8 else "I"), size, 0 if code else size)
 
     @property
     def host(self) -> int:
@@ -47,11 +40,24 @@ _NOWHERE = Block(1, 0, memoryview(b""), memoryview(b""), 0, 0)
 
 
 class Blocks:
-    """The blocks by address; the one used last is looked at first."""
+    """The blocks by address; the one used last is looked at first. width: bytes of a word of the guest's."""
 
-    def __init__(self) -> None:
+    def __init__(self, width: int, order: Literal["little", "big"]) -> None:
         self._blocks: list[Block] = []
+        self._width, self._order = width, order
+        self._forgets: list[Callable[[], None]] = []
         self.last = _NOWHERE
+
+    def make(self, start: int, size: int, code: bool) -> Block:
+        """Zeroed host memory for [start, start + size)."""
+        view = memoryview(mmap.mmap(-1, size))
+        return Block(start, start + size, view, self._words(view), size, 0 if code else size)
+
+    def _words(self, view: memoryview) -> Any:
+        if self._order == sys.byteorder:
+            return view.cast("Q" if self._width == 8 else "I")
+        word: Any = ctypes.c_uint64 if self._width == 8 else ctypes.c_uint32
+        return ((word.__ctype_be__ if self._order == "big" else word.__ctype_le__) * (len(view) // self._width)).from_buffer(view)
 
     def add(self, block: Block) -> None:
         """Know a block from now on."""
@@ -61,6 +67,8 @@ class Blocks:
         """Forget every block that touches [start, end): the engine answers for what is left of it."""
         self._blocks = [b for b in self._blocks if b.end <= start or end <= b.start]
         self.last = _NOWHERE
+        for forget in self._forgets:
+            forget()
 
     def find(self, addr: int, size: int) -> Block | None:
         """The block that holds all of [addr, addr + size), or None."""
@@ -73,21 +81,20 @@ class Blocks:
                 return block
         return None
 
-    def words(self, width: int, order: Literal["little", "big"], read: Read, write: Write) -> tuple[Callable[[int], int], Callable[[int, int], None]]:
-        """(load, store) of one word of `width` bytes: what handlers read most, and return probes write most, is the stack.
+    def words(self, read: Read, write: Write) -> tuple[Callable[[int], int], Callable[[int, int], None]]:
+        """(load, store) of one word: what handlers read most, and return probes write most, is the stack.
 
-        Aligned words of the block used last take no call where the host has the guest's byte order; `read` and `write` do the rest.
+        Aligned words of the block used last take no call; `read` and `write` do the rest.
         """
+        width, order = self._width, self._order
         low, shift = width - 1, width.bit_length() - 1
-        word = struct.Struct((">" if order == "big" else "<") + ("Q" if width == 8 else "I"))
-        unpack, pack = word.unpack_from, word.pack_into
 
         def load(addr: int) -> int:
             block = self.last
             at = addr - block.start
             if at & low or not 0 <= at < block.size:
                 return int.from_bytes(read(addr, width), order)
-            return block.words[at >> shift]
+            return int(block.words[at >> shift])
 
         def store(addr: int, value: int) -> None:
             block = self.last
@@ -97,17 +104,20 @@ class Blocks:
             else:
                 block.words[at >> shift] = value
 
-        def load_swapped(addr: int) -> int:
-            block = self.last
-            at = addr - block.start
-            return unpack(block.view, at)[0] if 0 <= at <= block.size - width else int.from_bytes(read(addr, width), order)
+        return load, store
 
-        def store_swapped(addr: int, value: int) -> None:
-            block = self.last
-            at = addr - block.start
-            if 0 <= at <= block.room - width:
-                pack(block.view, at, value)
-            else:
-                write(addr, value.to_bytes(width, order))
+    def window(self, addr: int) -> tuple[Any, int, int] | None:
+        """(words, start, outside): words around `addr` from `start` on, as many as make a power of two; None where no block has `addr`.
 
-        return (load, store) if order == sys.byteorder else (load_swapped, store_swapped)
+        A distance from `start` that has none of the bits `outside` is that of one of the words. on_remove() tells when they are gone.
+        """
+        block = self.find(addr, self._width)
+        if block is None:
+            return None
+        size = 1 << block.size.bit_length() - 1
+        skip = 0 if addr - block.start < size else block.size - size
+        return self._words(block.view[skip : skip + size]), block.start + skip, ~(size - 1) | self._width - 1
+
+    def on_remove(self, forget: Callable[[], None]) -> None:
+        """Call `forget` whenever blocks are no more."""
+        self._forgets.append(forget)

@@ -38,9 +38,9 @@ class Memory:
         self._engine.undefined_unrecorded = guest.undefined_unrecorded
         self._sink: Sink | None = None
         self._executable: dict[int, bool] = {}  # page -> may execute; forgotten whenever mappings may have changed
-        self._blocks = Blocks()
+        self._blocks = Blocks(arch.bits // 8, arch.order.value)
         #: (addr) -> word, and (addr, word), already cut to its width: read() and write() for the stack
-        self.load_word, self.store_word = self._blocks.words(arch.bits // 8, arch.order.value, self.read, self.write)
+        self.load_word, self.store_word = self._blocks.words(self.read, self.write)
         self._heap = Heap(self._map_anywhere, self._unmap)
 
     def read(self, addr: int, size: int) -> bytes:
@@ -144,7 +144,7 @@ class Memory:
         if self._guest.text_writable and perms & const.UC_PROT_EXEC:
             perms |= const.UC_PROT_WRITE
         try:
-            block = Block.make(addr, size, self.arch.bits // 8, bool(perms & const.UC_PROT_EXEC))
+            block = self._blocks.make(addr, size, bool(perms & const.UC_PROT_EXEC))
             self.uc.mem_map_ptr(addr, size, perms, block.host)
             self._blocks.add(block)
         except (unicorn.UcError, ctypes.ArgumentError, OSError, ValueError, OverflowError) as error:

@@ -13,6 +13,7 @@ from ._callsites import DISTURBED, TASKS, FollowedCalls
 from ._cpustate import find_cells
 from ._guests import Guest
 from ._memory import Memory
+from ._stackregs import StackRegs
 from ._windows import find_windowed
 
 
@@ -83,6 +84,9 @@ class Processor(Memory):
         for name, cell in (self._cells | self._windowed).items():
             if name != table.pc:  # outside of a hook the engine's pc is written through the API
                 readers[name], writers[name] = cell.reader(), cell.writer()
+        sp, abi = self._cells.get(table.sp), self.arch.abi
+        if sp is not None and abi is not None and not abi.args:
+            return StackRegs(self, readers, writers, sp, self._blocks)
         return Regs(self, readers, writers)
 
     def stop(self) -> None:

@@ -1,0 +1,78 @@
+"""Arguments on the stack are found wherever the stack is, and not where it was."""
+
+from __future__ import annotations
+
+import pytest
+
+from kprobes import GuestFault, UnicornMachine
+
+pytestmark = pytest.mark.quick
+CODE, STACK, OTHER = 0x10000, 0x100000, 0x300000
+
+
+@pytest.fixture(params=["i386", "m68k", "arm", "mips", "x86_64"])
+def m(request: pytest.FixtureRequest) -> UnicornMachine:
+    """A machine with two stacks, of which neither is a power of two."""
+    machine = UnicornMachine.from_code(bytes(16), arch=request.param, base=CODE)
+    machine.map(STACK, 0x7000, "rw")
+    machine.map(OTHER, 0x3000, "rw")
+    return machine
+
+
+def put(m: UnicornMachine, sp: int) -> list[int]:
+    """Twelve arguments on a stack at sp."""
+    abi, width = m.arch.abi, m.arch.bits // 8
+    assert abi is not None
+    m.regs.sp = sp
+    for n, name in enumerate(abi.args):
+        m.regs[name] = sp + n
+    on_stack = [sp * 0x101 + n for n in range(12 - len(abi.args))]
+    for n, value in enumerate(on_stack):
+        m.write(sp + abi.stack_args + n * width, value.to_bytes(width, m.arch.order.value))
+    return [sp + n for n in range(len(abi.args))] + on_stack
+
+
+@pytest.mark.parametrize("sp", [STACK, STACK + 0x100, STACK + 0x3FE0, STACK + 0x3FF8, STACK + 0x6F00, STACK + 0x3002, STACK + 0x6001, OTHER + 0x2F00])
+def test_arguments_are_there(m: UnicornMachine, sp: int) -> None:
+    """From the start of a mapping to its end, aligned or not, after reads elsewhere."""
+    for place in (STACK + 0x2000, sp, OTHER + 0x1000, sp, sp):
+        expected = put(m, place)
+        for _ in range(2):
+            assert [m.regs.arg(n) for n in range(12)] == expected
+
+
+def test_a_value_that_changes_is_seen(m: UnicornMachine) -> None:
+    """Words are read, not remembered."""
+    put(m, STACK + 0x100)
+    before = m.regs.arg(9)
+    m.regs.set_arg(9, before + 1)
+    assert m.regs.arg(9) == before + 1
+
+
+def test_a_stack_that_is_gone_is_not_read(m: UnicornMachine) -> None:
+    """Neither after it is unmapped, nor from where it was when something else is mapped there."""
+    put(m, STACK + 0x100)
+    assert m.regs.arg(9) == m.regs.arg(9) != 0
+    m.unmap(STACK, 0x7000)
+    with pytest.raises(GuestFault):
+        m.regs.arg(9)
+    m.map(STACK, 0x1000, "rw")
+    assert m.regs.arg(9) == 0
+    assert put(m, STACK + 0x200)[9] == m.regs.arg(9)
+
+
+def test_arguments_are_counted_from_0(m: UnicornMachine) -> None:
+    """There is none before the first."""
+    put(m, STACK + 0x100)
+    assert m.regs.arg(0) == m.regs.arg(0)
+    with pytest.raises(ValueError, match="counted from 0"):
+        m.regs.arg(-1)
+
+
+def test_a_stack_pointer_outside_of_memory_faults(m: UnicornMachine) -> None:
+    """At the end of a mapping, and nowhere near one."""
+    put(m, STACK + 0x6F00)
+    for sp in (STACK + 0x7000, STACK - 0x1000, m.arch.mask & -16):
+        m.regs.sp = sp
+        with pytest.raises(GuestFault):
+            m.regs.arg(11)
