@@ -35,7 +35,7 @@ class Flow:
 class _Walk:
     """One function, walked as far as anybody asked."""
 
-    __slots__ = ("code", "end", "executed", "flow", "label", "open", "pointers", "pos", "start", "stopped", "tables")
+    __slots__ = ("code", "end", "executed", "flow", "in_slot", "label", "open", "pointers", "pos", "start", "stopped", "tables")
 
     def __init__(self, start: int, end: int, code: bytes) -> None:
         self.start, self.end, self.code = start, end, code
@@ -44,6 +44,7 @@ class _Walk:
         self.executed: dict[int, Insn] = {}  # address (or COMPUTED) -> the instruction that executes what is there
         self.pointers: set[int] = set()  # addresses that the function works out
         self.tables: dict[int, list[int]] = {}  # jump through a table -> where its entries lead
+        self.in_slot = False  # the next instruction is in a delay slot
         self.open = 0  # instructions left in which an exclusive sequence may close
         self.stopped = ""  # why the walk cannot go on
         self.flow: Flow | None = None
@@ -141,7 +142,7 @@ class Survey:
         start, end = self._stretch(addr, symbol)
         walk = self._walk(start, end, mode)
         offset = addr - start
-        if walk.code[offset : offset + self._arch.max_insn] != self._bytes(addr, min(self._arch.max_insn, max(end - addr, 1))):
+        if walk.code[offset : offset + self._arch.max_insn] != self._bytes(addr, self._arch.max_insn):
             del self._walks[start, mode]
             walk = self._walk(start, end, mode)
         self._advance(walk, addr if self._arch.executed is None else end - 1, mode)
@@ -161,17 +162,20 @@ class Survey:
         """What to walk: the function; without a symbol the instruction alone, and where a walk may start anywhere what precedes it."""
         step = self._arch.insn_align
         if symbol is not None:
-            return symbol.address, max(self._end(symbol), addr + self._arch.max_insn)
+            return symbol.address, max(self._end(symbol), addr + 1)
         start = addr
         if self._arch.in_step:
             while start > addr - LONGEST_EXCLUSIVE * step and self._bytes(start - step, step):
                 start -= step
-        return start, addr + self._arch.max_insn
+        return start, addr + 1
 
     def _walk(self, start: int, end: int, mode: int) -> _Walk:
         walk = self._walks.get((start, mode))
         if walk is None or walk.end < end:
-            walk = self._walks[start, mode] = _Walk(start, end, self._bytes(start, end - start))
+            code = self._bytes(start, end - start)
+            if len(code) == end - start:
+                code += self._bytes(end, self._arch.max_insn)  # the rest of its last instruction
+            walk = self._walks[start, mode] = _Walk(start, end, code)
             if len(self._walks) > _KEPT:
                 del self._walks[next(iter(self._walks))]
         return walk
@@ -179,27 +183,23 @@ class Survey:
     def _advance(self, walk: _Walk, addr: int, mode: int) -> None:
         """Walk on until `addr` is labelled or passed."""
         reach = 2 * self._arch.max_insn
-        in_slot = False
-        if walk.label:
-            last = next(reversed(walk.label))
-            in_slot = self._decode_in(walk, last, reach, mode).delay_slot
         while walk.pos <= addr and walk.pos < walk.end and not walk.stopped:
             data = self._symbols.data_end(walk.pos)
             if data:
-                walk.pos, walk.open, in_slot = data, 0, False
+                walk.pos, walk.open, walk.in_slot = data, 0, False
                 continue
             insn = self._decode_in(walk, walk.pos, reach, mode)
             if insn.name == "truncated" or (insn.name == "undefined" and not self._arch.in_step):
                 walk.stopped = f"bytes at {walk.pos:#x} are no instruction ({insn.reject})"
                 return
             closes = insn.atomic is Atomic.CLOSES
-            walk.label[walk.pos] = DELAY_SLOT if in_slot else EXCLUSIVE if walk.open and not closes else PLAIN
+            walk.label[walk.pos] = DELAY_SLOT if walk.in_slot else EXCLUSIVE if walk.open and not closes else PLAIN
             walk.open = 0 if closes else LONGEST_EXCLUSIVE if insn.atomic is Atomic.OPENS else max(walk.open - 1, 0)
             if insn.executes is not None:
                 walk.executed.setdefault(insn.executes, insn)
             if insn.address_only and insn.operand is not None:
                 walk.pointers.add(insn.operand)
-            in_slot = insn.delay_slot
+            walk.in_slot = insn.delay_slot
             walk.pos += insn.size
             if insn.table:
                 targets = walk.tables[insn.addr] = []

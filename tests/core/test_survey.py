@@ -6,8 +6,9 @@ import pytest
 from scenes import Scene, paper, paper_machine
 
 from kprobes import Kprobe, Kprobes, UnicornMachine
+from kprobes.core import survey
 from kprobes.core.rooms import Rooms
-from kprobes.core.survey import LONGEST_EXCLUSIVE
+from kprobes.core.survey import LONGEST_EXCLUSIVE, _Walk
 from kprobes.errors import NotAnInstruction, Unprobeable
 from kprobes.machine.paper import PaperMachine
 
@@ -29,6 +30,16 @@ def test_boundaries_do_not_depend_on_what_was_probed_first() -> None:
         for offset in (9, 6, 4, 3, 0):
             k.register_kprobe(Kprobe(symbol_name="f", offset=offset))
             assert probeable(k, 0x1000, 0x100A) == [0, 3, 4, 6, 9]
+
+
+def test_a_function_is_walked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Up to its last instruction, although the longest could not follow there."""
+    m = paper_machine(f="nop; " * 60 + "ret", g="ret")
+    walks: list[int] = []
+    monkeypatch.setattr(survey, "_Walk", lambda start, end, code: walks.append(start) or _Walk(start, end, code))
+    with Kprobes(m) as k:
+        k.register_kprobes([Kprobe(symbol_name="f", offset=n) for n in range(61)])
+    assert walks == [0x1000]
 
 
 def test_what_it_falls_into_is_named() -> None:
