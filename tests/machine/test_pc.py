@@ -7,7 +7,7 @@ import unicorn
 
 from kprobes import UnicornMachine
 from kprobes.machine._assembler import assemble
-from kprobes.machine._cpustate import _peek
+from kprobes.machine._cpustate import peek
 from kprobes.machine._guests import GUESTS
 
 BASE, TARGET = 0x10000, 0x11000
@@ -34,9 +34,9 @@ def test_a_write_by_the_api_changes_nothing_but_the_word(arch: str) -> None:
     seen: list[tuple[bytes, bytes]] = []
 
     def hook(uc: unicorn.Uc, number: int, data: object) -> None:
-        before = _peek(first, BEHIND)
+        before = peek(first, BEHIND)
         m._write_pc(TARGET)
-        after = _peek(first, BEHIND)
+        after = peek(first, BEHIND)
         at = pc.address - first
         seen.append((before[:at] + TARGET.to_bytes(m.arch.bits // 8, "little") + before[at + m.arch.bits // 8 :], after))
         uc.emu_stop()
