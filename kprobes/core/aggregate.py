@@ -213,7 +213,6 @@ class Probepoint:
         self._owns_slot = True
         rooms.sites[self.slot] = Site(Kind.SLOT, self)
         rooms.sites[self.slot_end] = Site(Kind.SLOT_END, self)
-        rooms.machine.stop_at(self.slot_end)
 
     def _write_tail(self) -> None:
         """A jump back, or the trap that reports the slot's end."""

@@ -2,85 +2,128 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from unicorn import unicorn_const as const
 
-from ._engine import CALL
+from ._engine import CALL, WRITE
+from ._marks import MARKED, STAY, Marks, address_of, host_function
 
 if TYPE_CHECKING:
     from .unicorn import UnicornMachine
 
-LINE = 64  # bytes of the guest's code that share a hook, to begin with
-MOST = 64  # hooks
+MOST = 16  # hooks
+LONGEST = 1 << 19  # bytes that share one
 
 
 class Stops:
     """Where the guest stops.
 
-    At every instruction in a hook's range the engine calls it, which takes 200 ns, after walking its list of hooks, 5 ns each.
-    So there are few, with small ranges: one for each page of the library's own, and one for each line of the guest's code with
-    a breakpoint in it. Lines become longer when there are more.
+    The engine walks its list of hooks at every instruction that one of them is on, and at every translation: 1 to 4 ns each. So
+    there are few. Each is on a line of code, which is but one instruction as long as there are few stops; lines become longer
+    when there are more. Of the instructions in a line host code passes on those that are marked (_marks.py).
     """
 
     def __init__(self, machine: UnicornMachine) -> None:
         self._machine = machine
-        self._callback = CALL(self._on_instruction)
-        self._line = LINE
-        self._sites: dict[int, set[int]] = {}  # start of a range -> the stops in it
-        self._hooks: dict[int, int] = {}  # and its hook
-        self._range: dict[int, int] = {}  # stop -> start of its range
+        self._stops: set[int] = set()
+        self._callback = MARKED(self._on_stop())
+        self._hook: Any = host_function() or CALL(self._on_instruction())
+        self._about = address_of(self._callback), WRITE, machine._register(machine.arch.regs.pc)
+        self._shortest = self._line = machine.arch.insn_align
+        self._hooks: dict[int, int] = {}  # start of a line -> its hook
+        self._marks: dict[int, Marks] = {}  # and its marks, also of those without a hook now: a deleted one may be called once more
+        self._retired: list[dict[int, Marks]] = []
+        self._serving = 0  # callbacks under way
+        self._empty: set[int] = set()  # lines that were left by all stops meanwhile
 
     def add(self, addr: int) -> None:
         """Report the guest's arrival at `addr`."""
-        if addr not in self._range:
-            self._place(addr)
-            while len(self._hooks) > MOST and self._line < self._machine.page_size:
-                self._widen()
+        if addr in self._stops:
+            return
+        self._stops.add(addr)
+        self._place(addr)
+        self._machine._engine.drop_translations(addr, addr + self._shortest)
+        while len(self._hooks) > MOST and self._line < LONGEST and not self._serving:
+            self._cut(self._line * 4)
 
     def remove(self, addr: int) -> None:
         """Do so no more."""
-        start = self._range.pop(addr, None)
-        if start is None:
+        if addr not in self._stops:
             return
-        self._sites[start].discard(addr)
-        if not self._sites[start]:
-            del self._sites[start]
-            self._machine._engine.unhook(self._hooks.pop(start))
-            self._machine._engine.drop_translations(start, start + self._machine.page_size)
-        if not self._range:
-            self._line = LINE
+        self._stops.discard(addr)
+        start = addr & -self._line
+        self._marks[start].put(addr, False)
+        if not self._marks[start]:
+            self._empty.add(start)
+        if not self._serving:
+            self._tidy()
+            if self._line > self._shortest and len(self._stops) <= MOST // 2:
+                self._cut(self._shortest)
 
     def _place(self, addr: int) -> None:
-        m = self._machine
-        size = m.page_size if m._sink is not None and m._sink.ours(addr) else self._line
-        start = self._range[addr] = addr & -size
+        start = addr & -self._line
+        if start not in self._marks:
+            self._marks[start] = Marks(start, self._line, *self._about)
+        marks = self._marks[start]
+        marks.put(addr, True)
         if start not in self._hooks:
-            self._sites[start] = set()
-            self._hooks[start] = m._engine.hook(const.UC_HOOK_CODE, self._callback, start, start + size - 1)
-        self._sites[start].add(addr)
-        m._engine.drop_translations(addr, addr + m.arch.insn_align)
+            hook = self._machine._engine.hook
+            self._hooks[start] = hook(const.UC_HOOK_CODE, self._hook, start, start + self._line - 1, marks.data)
 
-    def _widen(self) -> None:
-        self._line *= 4
-        stops = [*self._range]
-        for hook in self._hooks.values():
-            self._machine._engine.unhook(hook)
-        self._hooks.clear()
-        self._sites.clear()
-        for addr in stops:
+    def _tidy(self) -> None:
+        """Take the hooks from lines without stops. Not while a hook is served: the engine would call the next one on its instruction, too."""
+        for start in self._empty:
+            if not self._marks[start] and start in self._hooks:
+                self._unhook(start)
+        self._empty.clear()
+
+    def _unhook(self, start: int) -> None:
+        m = self._machine
+        m._engine.unhook(self._hooks.pop(start))
+        for place in range(start, start + self._line, m.page_size):  # where nothing is mapped, the engine drops nothing behind it either
+            m._engine.drop_translations(place, place + min(self._line, m.page_size))
+
+    def _cut(self, line: int) -> None:
+        """Change the length of lines."""
+        for start in [*self._hooks]:
+            self._unhook(start)
+        self._retired.append(self._marks)
+        self._marks, self._line = {}, line
+        for addr in self._stops:
             self._place(addr)
 
-    def _on_instruction(self, _uc: int, address: int) -> None:
+    def _on_stop(self) -> Callable[[int, int], int]:
+        """What marked instructions call."""
         m, regs = self._machine, self._machine._regs
-        if address not in self._range or m._bounds.stops(address):  # whose hook is called later
-            return
-        try:
-            regs._pc = address
-            if m._trap is not None and m._trap(regs):
-                m._write_pc(address if regs._target is None else regs._target)
-        except BaseException as error:
-            if regs._target is not None:
-                m._write_pc(regs._target)
-            m._park(error)
-        regs._pc = regs._target = None
+
+        def on_stop(_uc: int, address: int) -> int:
+            if m._bounds.stops(address):  # whose hook is called later
+                return STAY
+            self._serving += 1
+            regs._pc, to = address, STAY
+            try:
+                if m._trap is not None and m._trap(regs):
+                    to = address if regs._target is None else regs._target
+            except BaseException as error:
+                if regs._target is not None:
+                    to = regs._target
+                m._park(error)
+            regs._pc = regs._target = None
+            self._serving -= 1
+            if self._empty and not self._serving:
+                self._tidy()
+            return to
+
+        return on_stop
+
+    def _on_instruction(self) -> Callable[[int, int], None]:
+        """What all instructions call, where the host has no function that looks marks up."""
+        on_stop, stops, write_pc = self._on_stop(), self._stops, self._machine._write_pc
+
+        def on_instruction(uc: int, address: int) -> None:
+            if address in stops and (to := on_stop(uc, address)) != STAY:
+                write_pc(to)
+
+        return on_instruction
