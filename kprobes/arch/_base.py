@@ -155,14 +155,14 @@ class Linkage:
     #: (regs, sp at entry, target): at the return trampoline, put the true target wherever the ISA still shows the trampoline
     restore: Callable[[Regs, int, int], None] | None = None
     mode: int = 0  #: mode bits of the trampoline's address
-    #: code that goes to where restore() has put the target, and changes nothing but pc: it makes the trampoline a call area's,
-    #: serviced in place; b"": the trampoline is a trap
+    #: code that goes where get() says (else pc is written), and changes nothing but pc: the trampoline is served in place; b"": it is a trap
     back: bytes = b""
     way: Callable[[int, int], bytes] | None = None  #: (call site, place of `back`) -> what leads there: no hook may be on its delay slot
     #: (regs) -> (where a function returns to by itself -> where its caller wants it to, and the other way round): it skips something there
     skips: Callable[[Regs], tuple[Callable[[int], int], Callable[[int], int]]] | None = None
     register: str = ""  #: the link register, where get() and set() are reads and writes of one
     bias: int = 0  #: where the function returns to, minus what is in that register
+    reloaded: bool = False  #: returns put it back to what it was before the call: restore() need look only where it shows the trampoline
     shares_frames: bool = False  #: a call needs no stack: sp may be the caller's all along
     pushed: int = 0  #: bytes of return address that the return instruction pops (0: a link register)
     may_pop: tuple[int, ...] = ()  #: bytes that some return instructions pop besides

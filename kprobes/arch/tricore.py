@@ -234,7 +234,7 @@ TRICORE = Arch(
     name="tricore", bits=32, order=Order.LITTLE, insn_align=2, max_insn=4, max_body=12, regs=REGISTERS,
     traps=Traps(probe={2: bytes.fromhex("00a0"), 4: bytes.fromhex("0d000001")}, end={0: bytes.fromhex("00a0")}),  # DEBUG
     decode=decode, abi=Abi(args=D[4:8], pointers=A[4:8], returns=("d2", "d3"), stack_align=8, enter=save_upper),
-    linkage=Linkage.in_register("a11", restore=restore, back=bytes.fromhex("dc0b"), shares_frames=True, may_pop=(4,)),  # JI a11; FRET
+    linkage=Linkage.in_register("a11", restore=restore, reloaded=True, back=bytes.fromhex("dc0b"), shares_frames=True, may_pop=(4,)),  # JI; FRET
     jump=Jump(size=4, encode=jump), elf_machines=((44, 32, "little"),),
 )  # fmt: skip
 

@@ -109,7 +109,7 @@ class FollowedCalls:
         """Where the guest's calls leave the return address. False: not where host code finds it."""
         linkage, table = cpu.arch.linkage, cpu.arch.regs
         cells: Mapping[str, Cell | Windowed] = cpu._windowed or cpu._cells
-        if linkage is None or not linkage.back or linkage.restore is not None or table.sp not in cells:
+        if linkage is None or not linkage.back or (linkage.restore and not linkage.reloaded) or table.sp not in cells:
             return False
         if (not linkage.pushed and linkage.register not in cells) or (table.sp_bias and not cpu._windowed):
             return False
@@ -123,7 +123,7 @@ class FollowedCalls:
             self.skip = linkage.skips(cpu._regs)[0]
         swapped = bool(linkage.pushed) and cpu.arch.order.value != sys.byteorder
         window = (cells[table.sp].index * self._word, cells[linkage.register].index * self._word) if cpu._windowed else None
-        convention = _hostcode.Convention(cpu.arch.bits, bool(linkage.pushed), swapped, linkage.bias, window, table.sp_bias)
+        convention = _hostcode.Convention(cpu.arch.bits, bool(linkage.pushed), swapped, linkage.bias, window, table.sp_bias, linkage.reloaded)
         host = platform.machine()
         codes = (_hostcode.enter, _hostcode.ask, _hostcode.leave)
         self.enter, self.ask, self.leave = (_hostcode.address(code(host, convention)) for code in codes)

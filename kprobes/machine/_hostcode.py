@@ -144,10 +144,10 @@ _LEAVE = {
         cmp r10, [r9 - 24]; jne python
         {where}
         mov {rcx}, [r11]; {read_rcx}
-        cmp rcx, [r8 + {trampoline}]; jne python
+        cmp rcx, [r8 + {trampoline}]; {unless_shown} python
         mov rcx, [r9 - 16]
         mov [r8 + {frame}], r10; mov [r8 + {target}], rcx
-        {write_rcx}; mov [r11], {rcx}
+        {put}
         mov rdx, [r9 - 8]
         sub r9, 24; mov [r8 + {top}], r9
         inc qword ptr [rdx + {spare}]
@@ -161,10 +161,10 @@ _LEAVE = {
         ldr x7, [x6]; cmp x8, x7; b.ne python
         {where}
         ldr {x10}, [x9]; {read_x10}
-        ldr x11, [x5, #{trampoline}]; cmp x10, x11; b.ne python
+        ldr x11, [x5, #{trampoline}]; cmp x10, x11; {unless_shown} python
         ldr x11, [x6, #8]
         str x8, [x5, #{frame}]; str x11, [x5, #{target}]
-        {write_x11}; str {x11}, [x9]
+        {put}
         ldr x7, [x6, #16]
         str x6, [x5, #{top}]
         ldr x6, [x7, #{spare}]; add x6, x6, #1; str x6, [x7, #{spare}]
@@ -177,6 +177,11 @@ _HALVES = {
 }
 _SWAP = {"x86_64": "bswap {0}", "aarch64": "rev {0}, {0}"}
 _BIAS = {"x86_64": ("add {0}, {1}", "sub {0}, {1}"), "aarch64": ("add {0}, {0}, #{1}", "sub {0}, {0}, #{1}")}
+#: Where the return address is put right: a return that reloads the link register has done it, and Python looks at what shows the trampoline.
+_PUT = {
+    "x86_64": {False: ("jne", "{write_rcx}; mov [r11], {rcx}"), True: ("je", "")},
+    "aarch64": {False: ("b.ne", "{write_x11}; str {x11}, [x9]"), True: ("b.eq", "")},
+}
 _KEYSTONE = {"x86_64": "x86_64", "aarch64": "arm64"}
 
 
@@ -187,7 +192,7 @@ class Convention:
     Attributes:
         bits: of a word. pushed: on the stack. swapped: in the other byte order than the host's. bias: what is to be added to it.
         window: bytes from what the pointer points at to the stack pointer and to the return address, where registers are behind one.
-        sp_bias: what is to be added to the stack pointer then.
+        sp_bias: what is to be added to the stack pointer then. reloaded: returns put the register back to what it was before the call.
     """
 
     bits: int
@@ -196,6 +201,7 @@ class Convention:
     bias: int = 0
     window: tuple[int, int] | None = None
     sp_bias: int = 0
+    reloaded: bool = False
 
 
 def serve(host: str) -> str:
@@ -233,7 +239,9 @@ def _fill(host: str, text: str, convention: Convention) -> str:
         values[f"read_{name}"], values[f"write_{name}"] = read.format(names[name], convention.bias), write.format(names[name], convention.bias)
     frame = _FRAME_IN_WINDOW if convention.window else _FRAME
     where = _WHERE_STACK if convention.pushed else _WHERE_IN_WINDOW if convention.window else _WHERE_LINK
-    return text.format(load_frame=frame[host].format(**values), where=where[host].format(**values), **values)
+    unless_shown, put = _PUT[host][convention.reloaded]
+    values |= {"load_frame": frame[host].format(**values), "where": where[host].format(**values), "put": put.format(**values)}
+    return text.format(unless_shown=unless_shown, **values)
 
 
 @cache

@@ -13,6 +13,7 @@ from arches import PROGRAMS
 
 from kprobes import DIVERTED, GuestFault, GuestTimeout, Jprobe, Kprobe, Kprobes, Kretprobe, UnicornMachine, Unsupported
 from kprobes.conformance import Conformance
+from kprobes.machine import _hostcode
 from kprobes.machine._stops import MOST
 from kprobes.testing import Comparison, Recorder, functions, instructions, kprobes_everywhere, kretprobes_everywhere
 
@@ -135,6 +136,40 @@ def test_return_probe_on_every_function(conformance: Conformance) -> None:
         comparison.machine.call("factorial", 3)
         assert [value for _, value in values] == [1, 2, 6]
     conformance("tricore", "return probe", len(probes))
+
+
+@pytest.mark.parametrize("names", [["fib"], ["twice", "four_times"], [*FUNCTIONS]], ids=len)
+def test_calls_are_followed_the_same_way(names: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """By host code, by Python in call sites, by breakpoints."""
+    told = {}
+    for way in ("host", "Python", "stepped"):
+        if way == "Python":
+            monkeypatch.setattr(_hostcode, "available", lambda: False)
+        with machine() as guest, Kprobes(guest) as k:
+            assert guest.can_follow is (way == "host" and _hostcode.available())
+            told[way] = followed(k, names, optimize=way != "stepped")
+    assert len(told["host"]) > 20
+    assert told["host"] == told["Python"]
+    assert told["host"] == told["stepped"]
+
+
+def followed(k: Kprobes, names: list[str], optimize: bool) -> list[Any]:
+    """What the handlers of return probes with small pools see, some of whose entry handlers decline."""
+    log: list[Any] = []
+
+    def declines(ri: Any, regs: Any) -> int:
+        return int(len(log) % 7 == 3)
+
+    def returned(ri: Any, regs: Any) -> None:
+        log.append((ri.rp.symbol_name, regs.return_value, ri.ret_addr, regs["a11"], regs.pc))
+
+    probes = [Kretprobe(symbol_name=name, maxactive=3 + n % 3, optimize=optimize, entry_handler=declines if n % 3 == 1 else None, handler=returned)
+              for n, name in enumerate(names)]
+    k.register_kretprobes(probes)
+    for _ in range(3):
+        assert run(k.machine) == WANTED
+        log.append([(p.nhit, p.nreturned, p.nmissed) for p in probes])
+    return log
 
 
 def test_return_address(kprobes: Kprobes) -> None:
