@@ -13,8 +13,9 @@ from ._marks import MARKED, STAY, Marks, address_of, host_function
 if TYPE_CHECKING:
     from .unicorn import UnicornMachine
 
-MOST = 16  # hooks
-LONGEST = 1 << 19  # bytes that share one
+MOST = 16  # hooks on single instructions
+FEW = 4  # hooks on longer lines
+LONGEST = 1 << 19  # bytes of a line
 
 
 class Stops:
@@ -45,7 +46,7 @@ class Stops:
         self._stops.add(addr)
         self._place(addr)
         self._machine._engine.drop_translations(addr, addr + self._shortest)
-        while len(self._hooks) > MOST and self._line < LONGEST and not self._serving:
+        while len(self._hooks) > (MOST if self._line == self._shortest else FEW) and self._line < LONGEST and not self._serving:
             self._cut(self._line * 4)
 
     def remove(self, addr: int) -> None:

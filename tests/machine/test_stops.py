@@ -10,7 +10,7 @@ from kprobes import Kprobe, Kprobes, UnicornMachine
 from kprobes.machine import _hostcode, _marks, _stops
 from kprobes.machine._assembler import assemble
 from kprobes.machine._marks import MARKED, STAY, Marks, address_of, host_function
-from kprobes.machine._stops import LONGEST, MOST
+from kprobes.machine._stops import FEW, LONGEST, MOST
 
 BASE = 0x80000000
 FUNCTION = bytes.fromhex("821200900000").ljust(16, b"\0")  # mov d2, 1; ret
@@ -41,7 +41,7 @@ def test_lines_grow_and_shrink(guest: UnicornMachine) -> None:
         assert guest._stops._line == 2
         many = [probe(n) for n in range(3, COUNT)]
         k.register_kprobes(many)
-        assert len(guest._stops._hooks) <= MOST
+        assert len(guest._stops._hooks) <= FEW
         assert 2 < guest._stops._line <= LONGEST
         assert all(guest.call(f"f{n}") == 1 for n in range(0, COUNT, 37))
         assert [p.nhit for p in (few + many)] == [int(n % 37 == 0) for n in range(COUNT)]
