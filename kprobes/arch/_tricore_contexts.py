@@ -42,7 +42,7 @@ def ret(regs: Regs, insn: Insn) -> int:
     """RET. Where it traps the body does."""
     pcxi, target = regs["pcxi"], regs["a11"] & ~1
     if not pcxi & LINK or not pcxi & UL or outermost(regs["psw"]):
-        return insn.next
+        return insn.addr
     place = area(pcxi)
     saved, psw, *upper = unpack("<16I", regs.read(place, 64))
     regs.set_word(place, regs["fcx"])

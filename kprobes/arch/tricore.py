@@ -14,7 +14,8 @@ from functools import partial
 from attrs import evolve
 
 from ..regs import Regs
-from ._base import Abi, Arch, Insn, Jump, Linkage, Order, Registers, Traps, displacement, signed
+from . import _tricore_displace as away
+from ._base import Abi, Arch, Insn, Jump, Linkage, Order, Registers, Traps, signed
 from ._decode import DecodeTable, Row
 from ._tricore_contexts import MASK, A, D, fret, restore, ret, save_upper
 
@@ -24,10 +25,8 @@ REGISTERS = Registers(names=(*D, *A, "pc", "psw", "pcxi", "fcx", "lcx", "icr"), 
 
 
 def pushing(insn: Insn, **_: int) -> Insn:
-    """Extra of a call: its body calls what follows in the slot, then corrects A11 (CALL .+4; MOVH.A a11; LEA a11)."""
-    high, low = insn.next + 0x8000 >> 16 & 0xFFFF, insn.next & 0xFFFF
-    words = (0x2 << 16 | 0x6D, 0xB << 28 | high << 12 | 0x91, (low & 0x3F) << 16 | (low >> 10) << 22 | (low >> 6 & 15) << 28 | 0xBBD9)
-    return evolve(insn, body=b"".join(word.to_bytes(4, "little") for word in words))
+    """Extra of a call: its body calls what follows in the slot, then corrects A11."""
+    return evolve(insn, body=away.called(insn))
 
 
 # --- direct targets, as `extra`: i counts halfwords
@@ -136,30 +135,30 @@ EQ, NE, GE, LT, GT, LE = operator.eq, operator.ne, operator.ge, operator.lt, ope
 near, here, back = partial(relative, 15), partial(forward, 0), partial(forward, -32)
 
 SHORT = (
-    Row("iiiiiiii 00111100", "J", j, extra=partial(relative, 8)),
-    Row("iiiiiiii 01011100", "CALL", j, extra=partial(called, partial(relative, 8))),
+    Row("iiiiiiii 00111100", "J", j, displace=away.j, falls_through=False, extra=partial(relative, 8)),
+    Row("iiiiiiii 01011100", "CALL", j, links=True, displace=away.call, extra=partial(called, partial(relative, 8))),
     Row("---- ssss 11011100", "JI reserved", reject=RESERVED),
-    Row("0000 ssss 11011100", "JI", j, extra=computed),
-    Row("iiiiiiii 01101110", "JZ", partial(compare, EQ), extra=partial(relative, 8)),
-    Row("iiiiiiii 11101110", "JNZ", partial(compare, NE), extra=partial(relative, 8)),
-    *(Row(f"{field} iiii {distant}{other}{two}11110", name, partial(compare, test), extra=partial(forward, 32 * distant))
+    Row("0000 ssss 11011100", "JI", j, displace=away.alone, falls_through=False, extra=computed),
+    Row("iiiiiiii 01101110", "JZ", partial(compare, EQ), displace=away.wide, extra=partial(relative, 8)),
+    Row("iiiiiiii 11101110", "JNZ", partial(compare, NE), displace=away.wide, extra=partial(relative, 8)),
+    *(Row(f"{field} iiii {distant}{other}{two}11110", name, partial(compare, test), displace=away.distant, extra=partial(forward, 32 * distant))
       for distant in (0, 1) for other, name, test in ((0, "JEQ", EQ), (1, "JNE", NE)) for two, field in ((0, "cccc"), (1, "tttt"))),
-    Row("ssss iiii 01110110", "JZ", partial(compare, EQ), extra=here),
-    Row("ssss iiii 11110110", "JNZ", partial(compare, NE), extra=here),
-    Row("ssss iiii 11001110", "JGEZ", partial(compare, GE), extra=here),
-    Row("ssss iiii 01001110", "JGTZ", partial(compare, GT), extra=here),
-    Row("ssss iiii 10001110", "JLEZ", partial(compare, LE), extra=here),
-    Row("ssss iiii 00001110", "JLTZ", partial(compare, LT), extra=here),
-    Row("ssss iiii 10111100", "JZ.A", partial(compare_pointers, EQ), extra=here),
-    Row("ssss iiii 01111100", "JNZ.A", partial(compare_pointers, NE), extra=here),
-    Row("nnnn iiii 00101110", "JZ.T", partial(test_bit, 0), extra=here),
-    Row("nnnn iiii 10101110", "JNZ.T", partial(test_bit, 1), extra=here),
-    Row("tttt iiii 11111100", "LOOP", loop, extra=back),
+    Row("ssss iiii 01110110", "JZ", partial(compare, EQ), displace=away.short, extra=here),
+    Row("ssss iiii 11110110", "JNZ", partial(compare, NE), displace=away.short, extra=here),
+    Row("ssss iiii 11001110", "JGEZ", partial(compare, GE), displace=away.short, extra=here),
+    Row("ssss iiii 01001110", "JGTZ", partial(compare, GT), displace=away.short, extra=here),
+    Row("ssss iiii 10001110", "JLEZ", partial(compare, LE), displace=away.short, extra=here),
+    Row("ssss iiii 00001110", "JLTZ", partial(compare, LT), displace=away.short, extra=here),
+    Row("ssss iiii 10111100", "JZ.A", partial(compare_pointers, EQ), displace=away.short, extra=here),
+    Row("ssss iiii 01111100", "JNZ.A", partial(compare_pointers, NE), displace=away.short, extra=here),
+    Row("nnnn iiii 00101110", "JZ.T", partial(test_bit, 0), displace=away.short, extra=here),
+    Row("nnnn iiii 10101110", "JNZ.T", partial(test_bit, 1), displace=away.short, extra=here),
+    Row("tttt iiii 11111100", "LOOP", loop, displace=away.loop, extra=back),
     Row("---- ---- 00000000", "SR reserved", reject=RESERVED),
     Row("0000 ---- 00000000", "NOP"),
-    Row("0111 ---- 00000000", "FRET", fret),
+    Row("0111 ---- 00000000", "FRET", fret, displace=away.alone, falls_through=False),
     Row("1000 ---- 00000000", "RFE", reject=TRAP_RETURN),
-    Row("1001 ---- 00000000", "RET", ret, body="self"),
+    Row("1001 ---- 00000000", "RET", ret, body="self", displace=away.alone, falls_through=False),
     Row("1010 ---- 00000000", "DEBUG", reject=EXCEPTION),
 )
 
@@ -169,42 +168,42 @@ I24, I15 = "iiiiiiiiiiiiiiii jjjjjjjj", "iiiiiiiiiiiiiii"
 def two_rows(names: str, registers: str, constant: str, *simulations: Callable[..., int]) -> tuple[Row, ...]:
     """A comparison and its other (bit 31), of two registers and of one with a constant."""
     pairs = [*zip("01", names.split(), simulations, strict=True)]
-    return tuple(Row(f"{bit} {I15} {field} ssss {opcode}", name, simulate, extra=near)
+    return tuple(Row(f"{bit} {I15} {field} ssss {opcode}", name, simulate, displace=away.branch, extra=near)
                  for field, opcode in (("tttt", registers), ("cccc", constant)) for bit, name, simulate in pairs)
 
 
 FULL = (
-    Row(f"{I24} 00011101", "J", j, extra=partial(relative, 24)),
-    Row(f"{I24} 10011101", "JA", j, extra=absolute),
-    Row(f"{I24} 01011101", "JL", jl, extra=partial(relative, 24)),
-    Row(f"{I24} 11011101", "JLA", jl, extra=absolute),
-    Row(f"{I24} 01101101", "CALL", j, extra=partial(called, partial(relative, 24))),
-    Row(f"{I24} 11101101", "CALLA", j, extra=partial(called, absolute)),
-    Row(f"{I24} 01100001", "FCALL", fcall, extra=partial(relative, 24)),
-    Row(f"{I24} 11100001", "FCALLA", fcall, extra=absolute),
-    Row("---- 00000000 -- -- ---- ssss 00101101", "CALLI", j, extra=pushing),
-    Row("---- 00000001 -- -- ---- ssss 00101101", "FCALLI", fcall),
-    Row("---- 00000010 -- -- ---- ssss 00101101", "JLI", jl),
-    Row("---- 00000011 -- -- ---- ssss 00101101", "JI", j, extra=computed),
+    Row(f"{I24} 00011101", "J", j, displace=away.j, falls_through=False, extra=partial(relative, 24)),
+    Row(f"{I24} 10011101", "JA", j, displace=away.j, falls_through=False, extra=absolute),
+    Row(f"{I24} 01011101", "JL", jl, links=True, displace=away.jl, extra=partial(relative, 24)),
+    Row(f"{I24} 11011101", "JLA", jl, links=True, displace=away.jl, extra=absolute),
+    Row(f"{I24} 01101101", "CALL", j, links=True, displace=away.call, extra=partial(called, partial(relative, 24))),
+    Row(f"{I24} 11101101", "CALLA", j, links=True, displace=away.call, extra=partial(called, absolute)),
+    Row(f"{I24} 01100001", "FCALL", fcall, links=True, displace=away.fcall, extra=partial(relative, 24)),
+    Row(f"{I24} 11100001", "FCALLA", fcall, links=True, displace=away.fcall, extra=absolute),
+    Row("---- 00000000 -- -- ---- ssss 00101101", "CALLI", j, links=True, displace=away.call, extra=pushing),
+    Row("---- 00000001 -- -- ---- ssss 00101101", "FCALLI", fcall, links=True, displace=away.fcall),
+    Row("---- 00000010 -- -- ---- ssss 00101101", "JLI", jl, links=True, displace=away.jl),
+    Row("---- 00000011 -- -- ---- ssss 00101101", "JI", j, displace=away.alone, falls_through=False, extra=computed),
     *two_rows("JEQ JNE", "01011111", "11011111", partial(compare, EQ), partial(compare, NE)),
     *two_rows("JGE JGE.U", "01111111", "11111111", partial(compare, GE), partial(compare_unsigned, GE)),
     *two_rows("JLT JLT.U", "00111111", "10111111", partial(compare, LT), partial(compare_unsigned, LT)),
     *two_rows("JNEI JNED", "00011111", "10011111", partial(step, 1), partial(step, -1)),
-    Row(f"0 {I15} tttt ssss 01111101", "JEQ.A", partial(compare_pointers, EQ), extra=near),
-    Row(f"1 {I15} tttt ssss 01111101", "JNE.A", partial(compare_pointers, NE), extra=near),
-    Row(f"0 {I15} ---- ssss 10111101", "JZ.A", partial(compare_pointers, EQ), extra=near),
-    Row(f"1 {I15} ---- ssss 10111101", "JNZ.A", partial(compare_pointers, NE), extra=near),
-    Row(f"0 {I15} nnnn ssss m1101111", "JZ.T", partial(test_bit, 0), extra=near),
-    Row(f"1 {I15} nnnn ssss m1101111", "JNZ.T", partial(test_bit, 1), extra=near),
-    Row(f"0 {I15} tttt ---- 11111101", "LOOP", loop, extra=near),
-    Row(f"1 {I15} ---- ---- 11111101", "LOOPU", j, extra=near),
+    Row(f"0 {I15} tttt ssss 01111101", "JEQ.A", partial(compare_pointers, EQ), displace=away.branch, extra=near),
+    Row(f"1 {I15} tttt ssss 01111101", "JNE.A", partial(compare_pointers, NE), displace=away.branch, extra=near),
+    Row(f"0 {I15} ---- ssss 10111101", "JZ.A", partial(compare_pointers, EQ), displace=away.branch, extra=near),
+    Row(f"1 {I15} ---- ssss 10111101", "JNZ.A", partial(compare_pointers, NE), displace=away.branch, extra=near),
+    Row(f"0 {I15} nnnn ssss m1101111", "JZ.T", partial(test_bit, 0), displace=away.branch, extra=near),
+    Row(f"1 {I15} nnnn ssss m1101111", "JNZ.T", partial(test_bit, 1), displace=away.branch, extra=near),
+    Row(f"0 {I15} tttt ---- 11111101", "LOOP", loop, displace=away.branch, extra=near),
+    Row(f"1 {I15} ---- ---- 11111101", "LOOPU", j, displace=away.j, falls_through=False, extra=near),
     Row("dddd 1111111000001000 ---- 01001101", "MFCR PC", mfcr),
     Row("---- ---------------- ---- 11001101", "MTCR", reject=PRIVILEGED),
     Row("---- 0000100 --------- ---- 10101101", "SYSCALL", reject=EXCEPTION),
-    Row("---- 000011 ---------- ---- 00001101", "FRET", fret),
+    Row("---- 000011 ---------- ---- 00001101", "FRET", fret, displace=away.alone, falls_through=False),
     Row("---- 000100 ---------- ---- 00001101", "DEBUG", reject=EXCEPTION),
     Row("---- 000101 ---------- ---- 00001101", "RFM", reject=TRAP_RETURN),
-    Row("---- 000110 ---------- ---- 00001101", "RET", ret, body="self"),
+    Row("---- 000110 ---------- ---- 00001101", "RET", ret, body="self", displace=away.alone, falls_through=False),
     Row("---- 000111 ---------- ---- 00001101", "RFE", reject=TRAP_RETURN),
     Row("---- 01010- ---------- ---- 00001101", "TRAP", reject=EXCEPTION),  # TRAPV, TRAPSV
     Row("---- 010110 ---------- ---- 00001101", "WAIT", reject=WAITS),
@@ -224,18 +223,12 @@ def decode(code: bytes, addr: int) -> Insn:
 # --- powers
 
 
-def jump(frm: int, to: int) -> bytes:
-    """J: 16 MiB either way."""
-    offset = displacement(frm, to, 24, 2, MASK)
-    return ((offset & 0xFFFF) << 16 | offset >> 16 << 8 | 0x1D).to_bytes(4, "little")
-
-
 TRICORE = Arch(
-    name="tricore", bits=32, order=Order.LITTLE, insn_align=2, max_insn=4, max_body=12, regs=REGISTERS,
+    name="tricore", bits=32, order=Order.LITTLE, insn_align=2, max_insn=4, max_body=12, max_displaced=16, regs=REGISTERS,
     traps=Traps(probe={2: bytes.fromhex("00a0"), 4: bytes.fromhex("0d000001")}, end={0: bytes.fromhex("00a0")}),  # DEBUG
     decode=decode, abi=Abi(args=D[4:8], pointers=A[4:8], returns=("d2", "d3"), stack_align=8, enter=save_upper),
     linkage=Linkage.in_register("a11", restore=restore, reloaded=True, back=bytes.fromhex("dc0b"), shares_frames=True, may_pop=(4,)),  # JI; FRET
-    jump=Jump(size=4, encode=jump), elf_machines=((44, 32, "little"),),
+    jump=Jump(size=4, encode=away.jump), elf_machines=((44, 32, "little"),),
 )  # fmt: skip
 
 ARCHES = (TRICORE,)

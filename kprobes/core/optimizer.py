@@ -200,7 +200,7 @@ class Optimizer:
         try:
             return self._rooms.buffers.take(point.address, lambda to: self._displace(point, region, to))[0]
         except OutOfReach:
-            if len(region.insns) > 1 or point.insn.delay_slot:
+            if len(region.insns) > 1 or point.insn.body:
                 raise
             return None
 

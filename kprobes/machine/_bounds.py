@@ -23,12 +23,12 @@ class Bounds:
     """The bounds of the runs that are under way.
 
     Attributes:
-        timed_out: depth of the run whose time is up.
+        timed_out: depth of the run whose time is up. installed: how often the hook that counts was added.
     """
 
     def __init__(self, machine: UnicornMachine) -> None:
         self._machine = machine
-        self.timed_out = 0
+        self.timed_out = self.installed = 0
         self._left: list[int] = []  # instructions, of every run that counts them
         self._hooks: list[int] = []
 
@@ -122,6 +122,7 @@ class Bounds:
 
     def _install_hook(self) -> None:
         if not self._hooks:
+            self.installed += 1
             callback = CODE(self._callback())
             self._hooks = [self._machine._engine.hook(const.UC_HOOK_CODE, callback, start, end) for start, end in self._hooked()]
             self._retranslate()

@@ -35,6 +35,7 @@ class Stops:
         self._shortest = self._line = machine.arch.insn_align
         self._hooks: dict[int, int] = {}  # start of a line -> its hook
         self._marks: dict[int, Marks] = {}  # and its marks, also of those without a hook now: a deleted one may be called once more
+        self._since: dict[int, int] = {}  # and how often bounds were put before it was added
         self._retired: list[dict[int, Marks]] = []
         self._serving = 0  # callbacks under way
         self._empty: set[int] = set()  # lines that were left by all stops meanwhile
@@ -71,6 +72,7 @@ class Stops:
         marks.put(addr, True)
         if start not in self._hooks:
             hook = self._machine._engine.hook
+            self._since[start] = self._machine._bounds.installed
             self._hooks[start] = hook(const.UC_HOOK_CODE, self._hook, start, start + self._line - 1, marks.data)
 
     def _tidy(self) -> None:
@@ -100,8 +102,8 @@ class Stops:
         m, regs = self._machine, self._machine._regs
 
         def on_stop(_uc: int, address: int) -> int:
-            if m._bounds.stops(address):  # whose hook is called later
-                return STAY
+            if m._bounds.stops(address) and (m._engine.stopped or self._since[address & -self._line] != m._bounds.installed):
+                return STAY  # its hook, where it is the older one, was called and has let this instruction pass
             self._serving += 1
             regs._pc, to = address, STAY
             try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import capstone as cs
 import pytest
 from arches import PROGRAMS
+from flips import Flips
 
 from kprobes import DIVERTED, GuestFault, GuestTimeout, Jprobe, Kprobe, Kprobes, Kretprobe, UnicornMachine, Unsupported
 from kprobes.conformance import Conformance
@@ -109,6 +111,19 @@ def test_every_instruction_at_once(conformance: Conformance) -> None:
         assert not any(p.nmissed for p in probes)
         conformance("tricore", "post", len(posts.lines))
     assert not (found := comparison.text_changed()), text(found)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_everything_flips(seed: int) -> None:
+    """While the program runs, handlers flip at random what decides between breakpoint, slot and jump."""
+    comparison, rng = Comparison(machine(), run), random.Random(seed)
+    flips = Flips(comparison.kprobes)
+    flips.probes = kprobes_everywhere(comparison.kprobes, functions(comparison.machine), pre_handler=lambda p, regs: flips.tick(rng))
+    with comparison.probed(flips.probes):
+        for turn in range(3):
+            assert not (found := comparison.again(f"flipping, {turn}")), text(found)
+    assert not (found := comparison.text_changed()), text(found)
+    assert flips.count > 5
 
 
 @pytest.mark.parametrize("post", [False, True], ids=["fast", "post"])
