@@ -34,9 +34,8 @@ class Stops:
         self._about = address_of(self._callback), WRITE, machine._register(machine.arch.regs.pc)
         self._shortest = self._line = machine.arch.insn_align
         self._hooks: dict[int, int] = {}  # start of a line -> its hook
-        self._marks: dict[int, Marks] = {}  # and its marks, also of those without a hook now: a deleted one may be called once more
+        self._marks: dict[int, Marks] = {}  # and its marks, also of those without a hook now, to be used again
         self._since: dict[int, int] = {}  # and how often bounds were put before it was added
-        self._retired: list[dict[int, Marks]] = []
         self._serving = 0  # callbacks under way
         self._empty: set[int] = set()  # lines that were left by all stops meanwhile
 
@@ -68,6 +67,7 @@ class Stops:
         start = addr & -self._line
         if start not in self._marks:
             self._marks[start] = Marks(start, self._line, *self._about)
+            self._machine._engine.keep((self._marks[start], self._callback))
         marks = self._marks[start]
         marks.put(addr, True)
         if start not in self._hooks:
@@ -92,7 +92,6 @@ class Stops:
         """Change the length of lines."""
         for start in [*self._hooks]:
             self._unhook(start)
-        self._retired.append(self._marks)
         self._marks, self._line = {}, line
         for addr in self._stops:
             self._place(addr)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+from contextlib import nullcontext
 
 import pytest
 
-from kprobes import Kprobe, Kprobes, UnicornMachine
+from kprobes import GuestTimeout, Kprobe, Kprobes, UnicornMachine
 from kprobes.machine import _hostcode, _marks, _stops
 from kprobes.machine._assembler import assemble
 from kprobes.machine._marks import MARKED, STAY, Marks, address_of, host_function
@@ -113,6 +114,18 @@ def test_a_handler_registers_many(guest: UnicornMachine) -> None:
         assert guest.call("f7") == 1
         assert extra.nhit == 1
     assert not guest._stops._hooks
+
+
+def test_a_stop_that_is_younger_than_the_bound(guest: UnicornMachine) -> None:
+    """It takes the last instruction of a bounded run, too, and none more."""
+    with Kprobes(guest) as k:
+        first, last = probe(0, lambda p, regs: None if last.registered else k.register(last)), Kprobe(addr=BASE + 2, optimize=False)
+        for bound in (1, 2):
+            k.register(first)
+            with pytest.raises(GuestTimeout) if bound == 1 else nullcontext():
+                assert guest.call("f0", max_insns=bound) == 1
+            assert (first.nhit, last.nhit) == (1, bound - 1)
+            k.unregister_kprobes([first, last])
 
 
 CODE, DATA = 0x10000, 0x20000
