@@ -101,7 +101,7 @@ class Stops:
         m, regs = self._machine, self._machine._regs
 
         def on_stop(_uc: int, address: int) -> int:
-            if m._bounds.stops(address) and (m._engine.stopped or self._since[address & -self._line] != m._bounds.installed):
+            if m._bounds.stops(address) and self._since[address & -self._line] != m._bounds.installed:
                 return STAY  # its hook, where it is the older one, was called and has let this instruction pass
             self._serving += 1
             regs._pc, to = address, STAY
