@@ -43,6 +43,13 @@ CASES = {
     "m68k rtd, no stack": ("m68k", "2e7c00001000", "4e71 4e740008"),
     "m68k jmp ([NOWHERE])": ("m68k", "4e71", "4ef001f150000000"),
     "m68k beq to nowhere": ("m68k", "4280", "67ff50000000"),
+    "tricore fcall, no stack": ("tricore", "910000a5", "61000800"),  # movh.a a10
+    "tricore fret, no stack": ("tricore", "910000a5", "0d00c000"),
+    "tricore ji to nowhere": ("tricore", "91000025", "2d023000"),  # movh.a a2
+    "tricore jli to nowhere": ("tricore", "91000025", "2d022000"),
+    "tricore calli to nowhere": ("tricore", "91000025", "2d020000"),
+    "tricore jeq to nowhere": ("tricore", "8202", "df020040"),
+    "tricore ret, no context": ("tricore", "8202 cd02e00f", "0d008001"),  # mov d2, 0; mtcr pcxi, d2
 }
 
 
