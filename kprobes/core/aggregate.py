@@ -91,16 +91,13 @@ class Probepoint:
         """Hits that the machine has counted and the probes do not know of yet."""
         return 0 if self.detour is None else self._rooms.machine.count(self.detour.call) - self._counted
 
-    def settle_count(self, *, missed: bool = False) -> None:
+    def settle_count(self) -> None:
         """Tell the probes of the hits that the machine has counted."""
         hits = self.uncounted
         if hits:
             self._counted += hits
-            for p in self.probes if missed else self.active:
-                if missed:
-                    p._missed += hits
-                else:
-                    p._nhit += hits
+            for p in self.active:
+                p._nhit += hits
 
     # --- memory
 

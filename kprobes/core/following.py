@@ -28,14 +28,12 @@ class Following(InPlace):
         first = point.active[0]
         if machine.can_count and all(p._pre is None for p in point.active):
             machine.count_at(call)
-            self._rooms.counted.add(point)
         elif len(point.active) == 1 and isinstance(first, Kretprobe) and self._returns.can_follow:
             entered = None if first._entry_handler is None else self._entered(point, first)
             self._returns.follow(first, call, entered, self._returned(first))
 
     def unserve(self, point: Probepoint, call: int) -> None:
         """Whoever still executes the call site is served by its service."""
-        self._rooms.counted.discard(point)
         self._returns.follow_no_more(call)
         self._rooms.machine.call_at(call)
 

@@ -23,7 +23,7 @@ class Rooms:
 
     Attributes:
         sites: what traps mean. text: original bytes and patches. survey: instructions and their neighbours.
-        slots: out-of-line copies. calls: call sites of detours, in call areas. counted: whose hits the machine only counts.
+        slots: out-of-line copies. calls: call sites of detours, in call areas.
             buffers: displaced regions of detours.
         services: what the machine calls at an address in a call area. displaced: buffer -> probepoint, and the
             instructions there by their places. called: call site -> probepoint. explain: why a probepoint is not optimized.
@@ -47,7 +47,6 @@ class Rooms:
         self.serve: Callable[[Probepoint], None] = lambda point: None
         self.unserve: Callable[[Probepoint, int], None] = lambda point, call: None
         self.explain: Callable[[Probepoint], str] = lambda point: ""
-        self.counted: set[Probepoint] = set()
         self.caches = (self.slots, self.calls, self.buffers)
 
     def _map_calls(self, near: int) -> int:

@@ -107,11 +107,6 @@ class TrapDriver(Following):
         """See machine._base.Sink."""
         self._owner.optimizer.exact(on)
 
-    def nesting(self, begins: bool) -> None:
-        """See machine._base.Sink. What the machine counts while a handler's guest call runs, is missed."""
-        for point in self._rooms.counted:
-            point.settle_count(missed=not begins and not self._owner.idle)
-
     def unloading(self, start: int, end: int) -> None:
         """See machine._base.Sink."""
         self._owner.unload(start, end)

@@ -11,9 +11,10 @@ from unicorn import unicorn_const as const
 from ..arch._base import Arch
 from ..regs import Regs
 from . import _hostcode
-from ._callsites import HIT, CallSite, Entered, Returned, SiteTable
+from ._callsites import CallSite, Entered, Returned, SiteTable
 from ._engine import ASKED, CALL, DIRECT
 from ._guests import Guest
+from ._hostcode import HIT
 from ._layout import find_gap
 from ._processor import Processor
 
@@ -225,11 +226,14 @@ class Areas(Processor):
     def _serve_call(self, address: int) -> None:
         regs = self._regs
         try:
+            self._disturb(False)
+            if self._why_stopped and self._depth:  # meanwhile, by another thread: here, as the call site is executed again
+                self._disturb(True)
+                self._engine.stop()
+                return
             if self._skip == address:  # it was served when its own service stopped the guest, and is now resumed
                 self._skip = -1
-                self._disturb(False)
                 return
-            self._disturb(False)
             service = self._services.get(address)
             if service is None:
                 return  # not the first instruction of a call site
@@ -246,7 +250,9 @@ class Areas(Processor):
     def _settle_call(self, address: int) -> None:
         """The service has stopped the run, or run other guest code: the engine executes the call site again."""
         self._skip = address
-        if not self._why_stopped:
+        if self._why_stopped and self._depth:
+            self._engine.stop()  # now: whoever asked for it may not have told the engine yet
+        else:
             self._write_pc(self.arch.same_mode(self._regs, address))  # the nested run has left the engine elsewhere
 
     def _send(self, target: int) -> None:

@@ -50,9 +50,6 @@ class Sink(Protocol):
     def trap(self, regs: Regs) -> bool:
         """The guest is about to execute a site at regs.pc. False: not ours, deliver it to the guest."""
 
-    def nesting(self, begins: bool) -> None:
-        """A guest run inside another one begins, or has ended."""
-
     def exact(self, on: bool) -> None:
         """A run that counts instructions begins, or has ended: each must be executed at its own address or in a slot."""
 
@@ -120,7 +117,10 @@ class Machine(Protocol):
         """True if count_at() works."""
 
     def count_at(self, addr: int) -> None:
-        """Executions of this call site are only counted from now on, without calling anybody; until call_at()."""
+        """Executions of this call site are only counted from now on, without calling anybody; until call_at().
+
+        But for those in a run inside another one: they are left to the service.
+        """
 
     def count(self, addr: int) -> int:
         """How often the call site at `addr` was executed without its service being called."""

@@ -92,7 +92,7 @@ class Bounds:
             done.set()
             timer.join()  # or its stop would reach the next run
             if self.timed_out == self._machine._depth and self._machine._why_stopped == "timeout":
-                self._machine._why_stopped = ""  # it was repeated when this run had ended already
+                self._machine._take_stop()  # it was repeated when this run had ended already
 
     def _expire(self, done: threading.Event, seconds: float, depth: int) -> None:
         if done.wait(seconds):

@@ -17,15 +17,13 @@ if TYPE_CHECKING:
     from ._processor import Processor
     from ._windows import Windowed
 
-_TOP, _BASE = _hostcode.CALLS["top"] // 8, _hostcode.CALLS["base"] // 8
+_TOP, _BASE, _INSIDE = (_hostcode.CALLS[name] // 8 for name in ("top", "base", "inside"))
 
 Entered = Callable[["Regs", int, int], bool]
 Returned = Callable[["Regs", int, int], None]
 
 FOLLOWED = 1024  # calls that host code may follow at a time, before Python is to look after them
 UNIT = 8  # bytes of guest code that a call site takes at least
-#: Reasons why host code follows no calls: a displaced instruction runs; see _disturbed; a run within a run; see cpu_task.
-HIT, DISTURBED, NESTED, TASKS = 1, 2, 4, 8
 
 
 class CallSite:
@@ -94,6 +92,7 @@ class FollowedCalls:
         self._calls = (ctypes.c_uint64 * (FOLLOWED * _hostcode.CALL // 8))()
         self.address = ctypes.addressof(self._words)
         self.view = memoryview(self._words).cast("B").cast("Q")
+        self._gate = memoryview(self._words).cast("B")  # its first word
         base = ctypes.addressof(self._calls)
         self._set(top=base, base=base, limit=base + ctypes.sizeof(self._calls))
         self._sp: Callable[[], int] | None = None
@@ -131,7 +130,12 @@ class FollowedCalls:
 
     def close(self, reason: int, closed: bool = True) -> None:
         """Python is to be asked about every call, for one reason among others, or no more for that reason."""
-        self.view[0] = self.view[0] | reason if closed else self.view[0] & ~reason
+        self._gate[reason] = closed
+
+    @property
+    def serving(self) -> bool:
+        """True while host code serves a call site. Where there is none nobody knows."""
+        return bool(self.view[_INSIDE]) or not _hostcode.available()
 
     def returns_to(self, trampoline: int) -> None:
         """Where followed calls return to, mode bits included."""

@@ -20,28 +20,44 @@ from ._assembler import assemble
 
 SITE = {name: 8 * n for n, name in enumerate(("function", "hits", "python", "spare", "calls", "entered", "returned"))}
 CALLS = {name: 8 * n for n, name in enumerate(("gate", "top", "base", "limit", "sp", "link", "trampoline", "pushed", "stack", "room", "host",
-                                               "frame", "target"))}
+                                               "frame", "target", "inside"))}
+#: Bytes of the gate, each a reason why Python is to be asked: a displaced instruction runs; the run was stopped, or another one was
+#: nested in it; this one is nested; there are guest tasks, which only matters where calls are followed.
+HIT, DISTURBED, NESTED, TASKS = 0, 1, 2, 4
 CALL = 24  # bytes of a followed call: frame, return address, call site
 
-#: An area's words: its guest address and size, then the address of a site's words for every eight bytes of it.
+#: An area's words: its guest address and size, then the address of a site's words for every eight bytes of it. `inside` counts hooks
+#: that have not returned: see machine._processor.
 _SERVE = {
     "x86_64": """
         mov rax, rsi; sub rax, [rcx]; test al, 7; jne none
         cmp rax, [rcx + 8]; jae none
         mov rax, [rcx + rax + 16]; test rax, rax; je none
-        jmp qword ptr [rax]
+        mov r8, [rax + {calls}]; inc qword ptr [r8 + {inside}]
+        push r8; call qword ptr [rax]; pop r8
+        dec qword ptr [r8 + {inside}]
         none: ret""",
     "aarch64": """
         ldr x4, [x3]; sub x5, x1, x4; tst x5, #7; b.ne none
         ldr x4, [x3, #8]; cmp x5, x4; b.hs none
         add x4, x3, x5; ldr x4, [x4, #16]; cbz x4, none
-        ldr x5, [x4]; br x5
+        ldr x5, [x4, #{calls}]; ldr x6, [x5, #{inside}]; add x6, x6, #1; str x6, [x5, #{inside}]
+        stp x30, x5, [sp, #-16]!; ldr x6, [x4]; blr x6; ldp x30, x5, [sp], #16
+        ldr x6, [x5, #{inside}]; sub x6, x6, #1; str x6, [x5, #{inside}]
         none: ret""",
 }
 #: From here on the site's words are at rax, x4.
 _COUNT = {
-    "x86_64": "inc qword ptr [rax + {hits}]; ret",
-    "aarch64": "ldr x5, [x4, #{hits}]; add x5, x5, #1; str x5, [x4, #{hits}]; ret",
+    "x86_64": """
+        mov r8, [rax + {calls}]; cmp dword ptr [r8 + {gate}], 0; jne python
+        inc qword ptr [rax + {hits}]
+        ret
+        python: jmp qword ptr [rax + {python}]""",
+    "aarch64": """
+        ldr x5, [x4, #{calls}]; ldr w5, [x5, #{gate}]; cbnz w5, python
+        ldr x5, [x4, #{hits}]; add x5, x5, #1; str x5, [x4, #{hits}]
+        ret
+        python: ldr x5, [x4, #{python}]; br x5""",
 }
 #: {rcx}, {x10} and the like are a guest word's part of rcx, x10. Where the guest has windows, registers are behind a pointer.
 _FRAME = {
@@ -206,7 +222,7 @@ class Convention:
 
 def serve(host: str) -> str:
     """Assembly of an area's hook."""
-    return _SERVE[host]
+    return _fill(host, _SERVE[host], Convention(64, False, False))
 
 
 def count(host: str) -> str:

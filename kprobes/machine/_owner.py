@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import get_ident
 from typing import TYPE_CHECKING
 
 import unicorn
 
 from ._base import Fault
-from ._callsites import NESTED
 from ._engine import ERRORS, INTR
+from ._hostcode import NESTED
 
 if TYPE_CHECKING:
     from .unicorn import UnicornMachine
@@ -40,7 +41,8 @@ class Owner:
             m._regs.at(None)
             m._executable.clear()  # the owner maps memory as he likes
             if m._depth == 1:
-                m._why_stopped = ""
+                m._take_stop()
+                m._runner = get_ident()
                 if m._sink is not None:
                     m._sink.starting(begin)
             try:
@@ -81,7 +83,7 @@ class Owner:
             m._raise_parked()
         if m._engine.stopped and not m._why_stopped:  # by the end of an inner run
             return m.arch.same_mode(m._regs, m._read_pc())
-        m._why_stopped = ""
+        m._take_stop()
         return -1
 
     def _report(self, error: unicorn.UcError) -> int | None:

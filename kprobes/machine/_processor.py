@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import RLock, get_ident
+from time import sleep
 from typing import Any
 
 import unicorn
 
 from ..arch._base import Arch
 from ..regs import Regs
-from ._callsites import DISTURBED, TASKS, FollowedCalls
+from ._callsites import FollowedCalls
 from ._cpustate import find_cells
 from ._guests import Guest
+from ._hostcode import DISTURBED, TASKS
 from ._memory import Memory
 from ._stackregs import StackRegs
 from ._windows import find_windowed
+
+PASSING, AT_LEAST, AT_MOST = 50e-6, 1, 40  # seconds, and how many times these: see _let_pass()
 
 
 class Processor(Memory):
     """Memory and the CPU that works on it."""
 
     cpus = 1
+    _depth = 0  # nested runs, see Runs
 
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest) -> None:
         super().__init__(uc, arch, guest)
         self._cpu_task: Callable[[Regs], Any] | None = None
         self._why_stopped = ""
+        self._stopping = RLock()  # held from saying why until the engine knows; reentrant, for Ctrl-C
+        self._runner = 0  # thread of the run
         self._disturbed = False  # the run was stopped, or another one was nested in it, since the last service
         self._parked: BaseException | None = None
         self._regs = self._make_regs()
@@ -94,10 +102,24 @@ class Processor(Memory):
         self._stop(self._why_stopped or "stop")
 
     def _stop(self, reason: str) -> None:
-        if self._why_stopped != "interrupt":  # which ends every run
-            self._why_stopped = reason
-        self._disturb(True)
-        self._engine.stop()
+        with self._stopping:
+            if self._why_stopped != "interrupt":  # which ends every run
+                self._why_stopped = reason
+            self._disturb(True)
+            if get_ident() != self._runner:
+                self._let_pass()
+            self._engine.stop()
+
+    def _let_pass(self) -> None:
+        """Between saying that the run is to stop, and telling the engine: let who has served a call site without knowing that pass.
+
+        After a hook the engine looks whether it was stopped, and if so executes the instruction, hook and all, once more when it goes
+        on. A handler that takes long, and the next ones, know.
+        """
+        for n in range(AT_MOST):
+            if n >= AT_LEAST and not self._followed.serving:
+                break
+            sleep(PASSING)
 
     def _disturb(self, on: bool) -> None:
         self._disturbed = on

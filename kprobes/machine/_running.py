@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from threading import get_ident
 from typing import TYPE_CHECKING, NoReturn
 
 import unicorn
@@ -12,9 +13,9 @@ from unicorn import unicorn_const as const
 from ..arch._base import Arch
 from ..errors import GuestTimeout, ReentryError, Unsupported
 from ._base import Fault
-from ._callsites import NESTED
 from ._engine import ERRORS
 from ._guests import Guest
+from ._hostcode import NESTED
 from ._interrupts import interruptible
 from ._reports import Reports
 
@@ -35,7 +36,6 @@ class Runs(Reports):
 
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest) -> None:
         super().__init__(uc, arch, guest)
-        self._depth = 0
         self._dead = False  # see Guest.fetch_fault_kills
         self._interrupted: Callable[[], bool] = lambda: False  # there was a Ctrl-C in this run
 
@@ -43,14 +43,12 @@ class Runs(Reports):
         if self._depth >= MAX_DEPTH:
             raise ReentryError(f"{MAX_DEPTH} guest runs are nested", hint="a handler's guest call leads back to that handler")
         if self._depth == 0:
-            self._why_stopped = ""
+            self._take_stop()
+            self._runner = get_ident()
             if self._sink is not None:
                 self._sink.starting(target)
-        nested = self._sink if self._depth else None
         seen = tuple(self._seen)
         self._depth += 1
-        if nested is not None:
-            nested.nesting(True)
         self._followed.close(NESTED, self._depth > 1)
         try:
             with self._bounds.within(timeout, max_insns):
@@ -59,8 +57,6 @@ class Runs(Reports):
                 else:
                     self._loop_interruptibly(target, until)
         finally:
-            if nested is not None:
-                nested.nesting(False)
             self._seen.extend(seen)
             self._depth -= 1
             self._followed.close(NESTED, self._depth > 1)
@@ -170,9 +166,15 @@ class Runs(Reports):
             self._faults.fail(pc, Fault(access="engine", trapnr=5, text="the guest halted"))
         self._write_pc(until)
 
+    def _take_stop(self) -> str:
+        """Why the run is to stop. Whoever asked for it has told the engine: nothing stops the next run."""
+        with self._stopping:
+            reason, self._why_stopped = self._why_stopped, ""
+        return reason
+
     def _come_to_rest(self) -> bool:
         """After a stop: let a displaced instruction finish, then say why. False: the run goes on, an earlier one's Ctrl-C came late."""
-        reason, self._why_stopped = self._why_stopped, ""
+        reason = self._take_stop()
         if reason == "interrupt" and not self._interrupted():
             return False
         self._finish_displaced()
@@ -190,7 +192,7 @@ class Runs(Reports):
         while self._sink is not None and self._sink.ours(self._read_pc()):
             with self._bounds.none_but_ours():
                 error = self._start(self.arch.same_mode(self._regs, self._read_pc()), 0)
-            self._why_stopped = ""
+            self._take_stop()
             if self._parked is not None:
                 self._raise_parked()
             if error:

@@ -323,9 +323,6 @@ class PaperMachine:
             values["pc"] = start
         if self._depth == 0 and self._sink is not None:
             self._sink.starting(values["pc"])
-        nested = self._sink if self._depth else None
-        if nested is not None:
-            nested.nesting(True)
         self._depth += 1
         try:
             for _ in range(limit):
@@ -334,8 +331,6 @@ class PaperMachine:
                 self.step(cpu)
             raise GuestTimeout(f"{limit} steps are made", pc=values["pc"])
         finally:
-            if nested is not None:
-                nested.nesting(False)
             self._depth -= 1
             self._cpu = before if self._depth else cpu
             if self._depth == 0 and self._sink is not None:
@@ -348,7 +343,7 @@ class PaperMachine:
             self.before(self, cpu)
             self._moved(cpu)
         pc = values["pc"]
-        if pc in self._counting:
+        if pc in self._counting and self._depth <= 1:
             self._counts[pc] = self._counts.get(pc, 0) + 1
         elif pc & -PAGE in self._calls and self._sink is not None and self._serve(cpu, pc):
             return

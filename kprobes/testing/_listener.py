@@ -42,7 +42,6 @@ class Listener:
     def ended(self) -> None:
         self.runs.append("ended")
 
-    def nesting(self, begins: bool) -> None: ...
 
     def exact(self, on: bool) -> None: ...
 

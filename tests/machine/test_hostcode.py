@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import random
 import struct
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from itertools import product
@@ -81,6 +82,7 @@ class Host:
 
     def _callback(self, uc: unicorn.Uc, address: int, size: int, data: Any) -> None:
         self.called.append(address)
+        assert self[CALLS_AT + CALLS["inside"]] == 1
         sp = uc.reg_read(arm64_const.UC_ARM64_REG_SP if self.arm else x86_const.UC_X86_REG_RSP)
         assert self.arm or sp % 16 == 8, "the ABI wants an aligned stack"
         uc.reg_write(arm64_const.UC_ARM64_REG_X0 if self.arm else x86_const.UC_X86_REG_RAX, self.answer)
@@ -193,10 +195,17 @@ def each(make: Callable[[str, Convention], str]) -> Any:
 @pytest.mark.parametrize("host", HOSTS)
 def test_count(host: str) -> None:
     h = Host(host, _hostcode.count(host), CONVENTIONS[0])
+    h[SITE_AT + SITE["hits"]] = 0
     for address in (AREA + PLACE, AREA + PLACE + 4, AREA + PLACE + 8, AREA + PLACE, AREA - 8, AREA + 0x10000):  # in the site, other places
         h.hook(address)
+        assert not h.called
     assert h[SITE_AT + SITE["hits"]] == 2
-    assert not h.called
+    for reason in (_hostcode.HIT, _hostcode.DISTURBED, _hostcode.NESTED, _hostcode.TASKS):
+        h[CALLS_AT + CALLS["gate"]] = 1 << 8 * reason
+        h.hook(AREA + PLACE)
+        assert h.called == ([] if reason == _hostcode.TASKS else [PYTHON])
+    assert h[SITE_AT + SITE["hits"]] == 3
+    assert h[CALLS_AT + CALLS["inside"]] == 0
 
 
 @each(_hostcode.enter)
@@ -421,3 +430,48 @@ def test_tables_are_used_again() -> None:
             assert [m.call("inc", n) for n in range(3)] == [1, 2, 3]
             assert (r.nhit, r.nreturned) == (3, 3)
     assert sum(isinstance(kept, SiteTable) for kept in m._engine._kept) < 10
+
+
+LOOPS = {
+    "x86_64": {"tiny": "lea rax, [rdi + 1]; ret", "loop": "l: call {tiny}; dec rsi; jnz l; ret"},
+    "arm64": {"tiny": "add x0, x0, #1; ret", "loop": "mov x19, x30; l: bl {tiny}; subs x1, x1, #1; b.ne l; ret x19"},
+}
+KINDS: dict[str, Callable[[], Any]] = {
+    "counted": lambda: Kprobe(symbol_name="tiny"),
+    "handled": lambda: Kprobe(symbol_name="tiny", pre_handler=lambda p, regs: None),
+    "followed": lambda: Kretprobe(symbol_name="tiny", handler=lambda ri, regs: None),
+    "asked": lambda: Kretprobe(symbol_name="tiny", handler=lambda ri, regs: None, entry_handler=lambda ri, regs: 0),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("way", ["host", "python"])
+@pytest.mark.parametrize("arch", LOOPS)
+def test_stops_by_another_thread_serve_nothing_twice(arch: str, way: str, kind: str, python_only: Callable[[], None]) -> None:
+    """A stop may come between a call site's hook and the engine's look whether it was stopped: then the hook is called once more."""
+    if way == "python":
+        python_only()
+    rng, over, calls = random.Random(5), threading.Event(), 3_000_000 if (way, kind) == ("host", "counted") else 30_000
+    with unicorn_machine(arch, **LOOPS[arch]) as m, Kprobes(m) as k:
+        k.register(p := KINDS[kind]())
+        m.regs[m.arch.abi.args[1]] = 3  # type: ignore[union-attr]
+        m.run("loop")
+        assert p.optimized and p.nhit == 3
+
+        def stop() -> None:
+            while not over.wait(rng.random() / 2000):
+                m.stop()
+
+        thread = threading.Thread(target=stop)
+        m.regs[m.arch.abi.args[1]] = calls  # type: ignore[union-attr]
+        stops, start = -1, "loop"
+        thread.start()
+        try:
+            while stops < 0 or m.regs.pc != m._exit:
+                m.run(start)
+                stops, start = stops + 1, None  # type: ignore[assignment]
+        finally:
+            over.set()
+            thread.join()
+        assert stops
+        assert p.nhit == 3 + calls == getattr(p, "nreturned", 3 + calls)
