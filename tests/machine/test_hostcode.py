@@ -475,3 +475,71 @@ def test_stops_by_another_thread_serve_nothing_twice(arch: str, way: str, kind: 
             thread.join()
         assert stops
         assert p.nhit == 3 + calls == getattr(p, "nreturned", 3 + calls)
+
+
+@pytest.mark.parametrize("arch", LOOPS)
+def test_a_stack_that_is_unmapped_and_another_one(arch: str) -> None:
+    """Host code writes to the stack's memory in this process: never to memory that the guest has no more."""
+    with unicorn_machine(arch, **LOOPS[arch]) as m, Kprobes(m) as k:
+        k.register(r := Kretprobe(symbol_name="tiny", handler=lambda ri, regs: None))
+        for place, perms in ((0, "rw"), (0, "rw"), (1, "rw"), (0, "rwx"), (0, "rw")):
+            stack = 0x70000000 + place * 0x100000  # the same places again, in other memory
+            m.map(stack, 0x10000, perms)
+            m.regs.sp = stack + 0x8000
+            for call in range(3):
+                assert m.call("tiny", call) == call + 1
+            m.unmap(stack, 0x10000)
+            m.map(0x60000000 + 0x10000 * r.nhit, 0x10000, "rw")  # where it was in this process
+        assert (r.nhit, r.nreturned) == (15, 15)
+
+
+@pytest.mark.parametrize("entry", [None, lambda ri, regs: 0], ids=["followed", "asked"])
+@pytest.mark.parametrize("arch", LOOPS)
+def test_an_attached_engine_with_a_stack_of_its_owners(arch: str, entry: Any) -> None:
+    """Its memory is out of host code's reach. A run of the owner's within a handler is one within a run."""
+    plain = unicorn_machine(arch, **LOOPS[arch])
+    uc = unicorn.Uc(*{"x86_64": HOSTS["x86_64"], "arm64": HOSTS["aarch64"]}[arch][:2])
+    uc.mem_map(0x10000, 0x10000)
+    uc.mem_write(0x10000, plain.read(0x10000, 0x1000))
+    symbols = {name: (plain.symbols[name].address, plain.symbols[name].size) for name in LOOPS[arch]}
+    m = UnicornMachine.attach(uc, symbols=symbols)
+    assert m.arch.linkage is not None
+
+    def run(calls: int) -> None:
+        m.regs.sp -= m.arch.linkage.pushed  # type: ignore[union-attr]
+        m.arch.linkage.set(m.regs, 0x1F000)  # type: ignore[union-attr]
+        m.regs[m.arch.abi.args[1]] = calls  # type: ignore[union-attr]
+        uc.emu_start(symbols["loop"][0], 0x1F000)
+
+    def again(p: Any, regs: Any) -> None:
+        if regs[m.arch.abi.args[1]] == 2:  # type: ignore[union-attr]
+            context = uc.context_save()
+            uc.reg_write(m._register(m.arch.regs.sp), 0x19000)
+            run(1)
+            uc.context_restore(context)
+
+    m.regs.sp = 0x18000
+    with Kprobes(m) as k:
+        k.register(r := Kretprobe(symbol_name="tiny", handler=lambda ri, regs: None, entry_handler=entry))
+        run(5)
+        assert (r.nhit, r.nreturned, r.entry_nmissed) == (5, 5, 0)
+        k.register(Kprobe(addr=symbols["loop"][0] + {"x86_64": 5, "arm64": 8}[arch], pre_handler=again))
+        run(5)
+        assert (r.nhit, r.nreturned, r.entry_nmissed) == (10, 10, 1)
+
+
+def test_an_entry_handler_that_fails_and_diverts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its fault_handler sends the guest elsewhere: the call is not followed, and the probepoint is a breakpoint again."""
+    def entry(ri: Any, regs: Any) -> None:
+        if regs.arg(0) == 7:
+            raise ValueError("seven")
+
+    def handled(p: Any, regs: Any, number: int) -> int:
+        regs.pc = m.symbols["probed"].address
+        return 1
+
+    with unicorn_machine("x86_64") as m, Kprobes(m) as k:
+        k.register(r := Kretprobe(symbol_name="inc", handler=lambda ri, regs: None, entry_handler=entry, fault_handler=handled))
+        assert [m.call("inc", n) for n in (1, 2, 7, 3)] == [2, 3, 10, 4]
+        assert (r.nhit, r.nreturned, k._returns.pending, len(r._pool)) == (4, 3, 0, r.maxactive)
+        assert not r.optimized
