@@ -73,7 +73,16 @@ def registering(results: Results, arch: str) -> str:
 
 def ratios(results: Results, suffix: str) -> str:
     """Architectures down, kinds of probes across: the ratio to a raw hook that does the same."""
-    names = {kind: "c" if kind == "c" else f"{kind}, {suffix}" for kind in KINDS}
+    return _ratios(results, {kind: "c" if kind == "c" else f"{kind}, {suffix}" for kind in KINDS})
+
+
+def returns(results: Results) -> str:
+    """The same of return probes whose handler reads the return value, and of one with two empty handlers."""
+    names = {kind: f"{kind}, return value" for kind in ("r", "rb", "ro")}
+    return _ratios(results, {**names, "ro, two empty handlers": "ro, empty at entry and return"})
+
+
+def _ratios(results: Results, names: dict[str, str]) -> str:
     lines = []
     for arch in results["architectures"]:
         found = by_name(results, arch)
@@ -116,5 +125,5 @@ def host(results: Results) -> str:
 def part(results: Results, what: str) -> str:
     """A generated part of docs/cost.md by its name: `ratios empty`, `rows arm64`, ..."""
     name, _, argument = what.partition(" ")
-    return str({"ratios": ratios, "rows": rows, "registering": registering, "scale": scale, "linux": linux, "host": host}[name](
+    return str({"ratios": ratios, "returns": returns, "rows": rows, "registering": registering, "scale": scale, "linux": linux, "host": host}[name](
         results, *([argument] if argument else [])))

@@ -22,6 +22,7 @@ from ._engine import Engine
 
 HANDLE_SIZE = 0x1000  # bytes of the handle searched for pointers
 STATE_SIZE = 1 << 17  # bytes searched behind each
+NEAR = 0x800  # bytes behind pc searched for the mode
 #: (engine version, layout) -> offset in the handle of the pointer to the CPU structure, and of each register in it
 _layouts: dict[tuple[str, str], tuple[int, dict[str, int]]] = {}
 
@@ -170,6 +171,36 @@ def agrees(engine: Engine, number: int, bits: int, cell: Word) -> bool:
         seen = read() == other
     write(old)
     return seen and cell.reader()() == old
+
+
+def find_mode(engine: Engine, layout: str, pc: Cell, number: int, flags: int, bit: int) -> memoryview | None:
+    """The word beside pc that holds the mode which the lowest bit of a pc written through the API selects; None where there is none.
+
+    number, flags, bit: of pc and of the flags' register, and which of its bits shows the mode.
+    """
+    write, shows = engine.writer(number, 32), engine.reader(flags, 32)
+    old, mode = engine.reader(number, 32)(), shows() >> bit & 1
+    key = engine.version, f"mode of {layout}"
+    try:
+        for distance in (_layouts[key][0],) if key in _layouts else range(4, NEAR, 4):
+            word = _cell(pc.address, distance, 32).view
+            if all(_selects(write, shows, bit, word, value) for value in (1, 0, 1, 1, 0)):
+                _layouts[key] = distance, {}
+                return word
+    finally:
+        write(old & ~1 | mode)
+    return None
+
+
+def _selects(write: Callable[[int], None], shows: Callable[[], int], bit: int, word: memoryview, value: int) -> bool:
+    """True if the word is the mode of a pc that is written, and if the flags show what is written into the word."""
+    write(_value(32) | value)
+    if word[0] != value:
+        return False
+    word[0] = 1 - value
+    seen = shows() >> bit & 1
+    word[0] = value
+    return seen == 1 - value
 
 
 def peek(address: int, size: int) -> bytes:

@@ -61,7 +61,8 @@ class Guest:
     moves: tuple[str, ...] = ()  #: code in hex that moves it, one after the other
     #: a breakpoint's hook may read and set pc by its word in the engine; elsewhere a pc write does more than that (npc, T bit)
     plain_pc: bool = False
-    pc_modes: int = 0  #: bits of a target that select a mode: with one of them the engine's API writes it
+    pc_modes: int = 0  #: bits of a target that select a mode: the engine's API writes one that is not the present one
+    mode_bit: int | None = None  #: the flags' bit that shows it; None: it is 0 at all breakpoints
     #: where the next pc's word is behind pc's, and a hook of invalid instructions may set both: an instruction that does nothing, for
     #: the self-test
     next_pc: bytes = b""
@@ -202,6 +203,7 @@ def _arm(mode: int) -> Guest:
 
     return Guest(uc_arch=unicorn.UC_ARCH_ARM, uc_mode=mode, state_mode=unicorn.UC_MODE_THUMB, constants=arm_const, prefix="ARM", channel=INTR,
                  number=7, traps=traps, loses_pc=not profile_m, registers={"tpidruro": "C13_C0_3"}, setup=None if profile_m else enable_fpu,
+                 plain_pc=True, pc_modes=1, mode_bit=24 if profile_m else 5,
                  undefined=frozenset({1, 17, 18}), breakpoints=frozenset({7}), fetches=frozenset({3, 8}),
                  renumber=exception_return if profile_m else None, fault_bias={2: 4, 13: 4}, mode_bias={1: {2: 2, 13: 4}},
                  call_skip={2: 0, 13: 0})

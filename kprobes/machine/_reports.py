@@ -18,6 +18,7 @@ from ..errors import AlreadyRegistered
 from ..regs import Regs
 from ._areas import Areas
 from ._base import Sink
+from ._cpustate import Cell, find_mode
 from ._engine import INTR, INVALID, TLB
 from ._guests import HOOK as BY_HOOK
 from ._guests import INTR as BY_INTERRUPT
@@ -119,8 +120,9 @@ class Reports(Areas):
         ours = self._guest.number if self._guest.channel == BY_INTERRUPT else -1
         cell = self._cells.get(self.arch.regs.pc)
         pc_word = cell if cell is not None else _Register(self._read_pc, self._write_pc)
-        view, index = pc_word.view, pc_word.index
-        special, write_pc = ~self.arch.mask | self._guest.pc_modes, self._write_pc  # targets that are no plain word
+        view, index, mask, write_pc = pc_word.view, pc_word.index, self.arch.mask, self._write_pc
+        modes = self._guest.pc_modes if cell is not None else 0
+        mode, beyond, plain = self._mode_word(cell), ~mask, mask & ~modes
         note = self._seen.append if self._guest.lost_pc else None
 
         def on_interrupt(_uc: int, number: int, _user: int) -> None:
@@ -134,10 +136,10 @@ class Reports(Areas):
                         target = regs._target
                         if target is None:
                             view[index] = pc
-                        elif target & special:
+                        elif target & beyond or (modes and target & modes != mode[0]):
                             write_pc(target)
                         else:
-                            view[index] = target
+                            view[index] = target & plain
                         regs._pc = regs._target = None
                         return
                     pc += bias
@@ -149,6 +151,13 @@ class Reports(Areas):
             regs._pc = regs._target = None
 
         return on_interrupt
+
+    def _mode_word(self, pc: Cell | None) -> memoryview | bytes:
+        """Where the present mode is, in the shape of a view. Unknown modes are none that a target has."""
+        bit, flags = self._guest.mode_bit, self.arch.regs.flags
+        if pc is None or bit is None or flags is None:
+            return b"\0"
+        return find_mode(self._engine, self.arch.name, pc, self._register(self.arch.regs.pc), self._register(flags), bit) or b"\2"
 
     def _invalid_callback(self) -> Callable[[int, int], bool]:
         """The engine's invalid-instruction hook, where breakpoints arrive that way. True: go on at pc."""
