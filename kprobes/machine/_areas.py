@@ -270,8 +270,8 @@ class Areas(Processor):
         return True
 
     def _failed_call(self, address: int, error: BaseException) -> None:
-        if self._services.get(address) is None:
-            return
+        if isinstance(error, KeyError) and error.__traceback__ is not None and error.__traceback__.tb_next is None:
+            return  # there is no service; not an error of the service's, which may have taken itself away
         if self._regs._target is not None:
             self._send(self._regs._target)
             self._failed_at, self._sent = self._sent, None

@@ -561,6 +561,27 @@ def test_an_exception_in_the_return_handler(scene: Scene) -> None:
     assert r.nmissed == 0, "the instance was not lost"
 
 
+@pytest.mark.parametrize("hit", [1, 3])
+@pytest.mark.parametrize("which", ["handler", "entry_handler"])
+def test_a_handler_that_closes_everything_and_raises(scene: Scene, which: str, hit: int) -> None:
+    """What it raises is not lost with the call site that called it."""
+    hits = []
+
+    def handler(ri: Any, regs: Any) -> None:
+        hits.append(ri)
+        if len(hits) == hit:
+            scene.k.close()
+            raise Oops
+
+    scene.k.register_kretprobe(Kretprobe(symbol_name="inc", **{"handler": hook("r", []), which: handler}))
+    for n in range(1, hit):
+        assert scene.m.call("inc", n) == n + 1
+    with pytest.raises(Oops):
+        scene.m.call("inc", 7)
+    assert scene.m.call("inc", 8) == 9
+    assert len(hits) == hit
+
+
 def test_an_exception_in_the_entry_handler(scene: Scene) -> None:
     r = Kretprobe(symbol_name="inc", handler=hook("return", scene.lines), entry_handler=oops, maxactive=1)
     scene.k.register_kretprobe(r)
