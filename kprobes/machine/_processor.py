@@ -19,7 +19,7 @@ from ._memory import Memory
 from ._stackregs import StackRegs
 from ._windows import find_windowed
 
-PASSING, AT_LEAST, AT_MOST = 50e-6, 1, 40  # seconds, and how many times these: see _let_pass()
+PASSING, AT_LEAST, AT_MOST = 50e-6, 1, 200  # seconds, and how many times these: see _let_pass()
 
 
 class Processor(Memory):
