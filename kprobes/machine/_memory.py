@@ -53,7 +53,7 @@ class Memory:
             return block.view[at : at + size].tobytes()
         data = self._engine.read(addr, size) if size > 0 else b""
         if data is None:
-            raise GuestFault("memory is not mapped", address=addr, pc=self._regs.pc, access="read")
+            raise self._not_mapped(addr, size, "read")
         return data
 
     def write(self, addr: int, data: bytes) -> None:
@@ -62,14 +62,14 @@ class Memory:
         if block is not None:
             block.view[addr - block.start : addr - block.start + len(data)] = data
         elif data and not self._engine.write(addr, bytes(data)):
-            raise GuestFault("memory is not mapped", address=addr, pc=self._regs.pc, access="write")
+            raise self._not_mapped(addr, len(data), "write")
         if data and self._is_code(addr):
             self._engine.drop_translations(addr, addr + len(data))
 
     def patch(self, addr: int, code: bytes) -> None:
         """Replace code; stale translations are dropped."""
         if not self._engine.write(addr, code):
-            raise GuestFault("memory is not mapped", address=addr, pc=self._regs.pc, access="write")
+            raise self._not_mapped(addr, len(code), "write")
         self._engine.drop_translations(addr, addr + len(code))
 
     def read_cstr(self, addr: int, limit: int = 4096) -> bytes:
@@ -114,6 +114,12 @@ class Memory:
     def unmap_code(self, page: int) -> None:
         """Unmap a page from map_code()."""
         self._unmap(page, self.page_size)
+
+    def _not_mapped(self, addr: int, size: int, access: str) -> GuestFault:
+        """The error of an access: at the first byte that is not mapped, which is what a guest's instruction fails at."""
+        pages = range(addr // self.page_size * self.page_size + self.page_size, addr + size, self.page_size)
+        first = next((at for at in (addr, *pages) if self._engine.read(at, 1) is None), addr)
+        return GuestFault("memory is not mapped", address=first, pc=self._regs.pc, access=access)
 
     def _is_code(self, addr: int) -> bool:
         page = addr & -self.page_size
