@@ -649,3 +649,17 @@ def test_the_machine_is_used_after_everything(scene: Scene) -> None:
         scene.lines.clear()
         assert scene.play("twice", 4) == ["pre p", "post p"] * 2 + ["= 6"]
     assert p.nmissed == 0
+
+
+@pytest.mark.parametrize("start, fails", [(0x20000 - 4, 0x20000), (0x20000 - 8, None), (0x20000, 0x20000), (0x30000, 0x30000)])
+def test_an_access_fails_at_the_first_byte_that_is_not_mapped(start: int, fails: int | None) -> None:
+    """As a guest's instruction does."""
+    m = unicorn_machine("x86_64")
+    m.map(0x1F000, 0x1000, "rw")
+    for access in (lambda: m.read(start, 8), lambda: m.write(start, bytes(8))):
+        if fails is None:
+            access()
+            continue
+        with pytest.raises(GuestFault) as caught:
+            access()
+        assert caught.value.address == fails
