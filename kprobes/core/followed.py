@@ -24,7 +24,7 @@ class Followed:
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._calls: Instances = []  # of the task that runs on the only CPU while there is no cpu_task, but for the younger ones:
+        self._calls: Instances = []  # of the task that runs on the only CPU while there is no cpu_task; the younger ones are the machine's
         self.following: dict[int, Kretprobe] = {}
 
     @property

@@ -80,7 +80,8 @@ class Following(InPlace):
     def _returned(self, rp: Kretprobe) -> Callable[[Regs, int, int], None]:
         """What is left to do when a call returns that the machine has followed: it goes to the right place already."""
         cb, bits, pool, held = self.blocks[0], self._rooms.arch.mode_bits, rp._pool, rp._held
-        get_sp, get, pushed = self._returns.link_of_cpu()
+        _, _, _, link, pushed, _ = self._returns.usual()
+        get_sp, get = link.get_sp, link.get
 
         def returned(regs: Regs, frame: int, target: int) -> None:
             if held:

@@ -56,7 +56,7 @@ class Returns(Followed):
             self._trampoline = address | linkage.mode
             rooms.services[address] = self.service()
             rooms.machine.call_at(address)
-            if rooms.machine.can_follow:
+            if self.can_follow:
                 rooms.machine.return_at(address, self._trampoline)
         else:
             trap = rooms.arch.end_bytes(linkage.mode)
@@ -203,11 +203,6 @@ class Returns(Followed):
         link, trampoline = Link.of(self._machine.cpu_regs[0], self._linkage), self._trampoline
         store, put = link.store, link.put
         return (lambda frame: put(trampoline)) if store is None else lambda frame: store(frame, trampoline)
-
-    def link_of_cpu(self) -> tuple[Callable[[], int], Callable[[], int], int]:
-        """What shows where the trampoline returns to: the stack pointer, the link, and how much of the stack it pops."""
-        link = Link.of(self._machine.cpu_regs[0], self._linkage, returning=True)
-        return link.get_sp, link.get, self._linkage.pushed
 
     def pop(self, regs: Regs, sp: int) -> Instances:
         """At the trampoline: the instances of the frame that returns, youngest first; the guest goes to its true target."""
