@@ -140,10 +140,6 @@ class Areas(Processor):
         table.begin(area)
         return table
 
-    def _unmap(self, addr: int, size: int) -> None:
-        super()._unmap(addr, size)
-        self._followed.forget_stack()
-
     def _site(self, addr: int) -> CallSite:
         table = self._tables[addr & -self.call_area]
         site = table.sites.get(addr)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _hostcode
 from ._blocks import Block
+from ._engine import address_of
 
 if TYPE_CHECKING:
     from ..regs import Regs
@@ -53,7 +54,7 @@ class CallSite:
     def callback(self, name: str, made: Any) -> None:
         """Make a callback one of its words."""
         self.callbacks.append(made)
-        self[name] = ctypes.cast(made, ctypes.c_void_p).value or 0
+        self[name] = address_of(made)
 
 
 class SiteTable:
@@ -95,6 +96,7 @@ class FollowedCalls:
         self._gate = memoryview(self._words).cast("B")  # its first word
         base = ctypes.addressof(self._calls)
         self._set(top=base, base=base, limit=base + ctypes.sizeof(self._calls))
+        cpu._blocks.on_remove(self._forget_stack)
         self._sp: Callable[[], int] | None = None
         #: where the function returns to by itself -> where its caller wants it to; None: there is no difference. See Linkage.skips
         self.skip: Callable[[int], int] | None = None
@@ -151,8 +153,8 @@ class FollowedCalls:
         self._set(stack=found.start, room=found.room - self._word + 1, host=found.host)
         return True
 
-    def forget_stack(self) -> None:
-        """Blocks change."""
+    def _forget_stack(self) -> None:
+        """A block is no more."""
         self._set(room=0)
 
     def take(self) -> list[tuple[int, int, int]]:

@@ -226,6 +226,11 @@ class Engine:
         self._contexts.clear()
 
 
+def address_of(function: Any) -> int:
+    """Where a function of ctypes lies."""
+    return ctypes.cast(function, _void).value or 0
+
+
 def check(error: int) -> None:
     """Raise UcError for an error number other than 0."""
     if error != UC_ERR_OK:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import platform
 from functools import cache
-from typing import Any
 
 from . import _hostcode
 
@@ -40,11 +39,6 @@ CODE = {
 def host_function() -> int:
     """Address of the function that looks marks up; 0 where the host cannot have one."""
     return _hostcode.address(CODE[platform.machine()]) if _hostcode.available() else 0
-
-
-def address_of(function: Any) -> int:
-    """Where a function of ctypes lies."""
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 class Marks:

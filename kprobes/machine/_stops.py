@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from unicorn import unicorn_const as const
 
-from ._engine import CALL, WRITE
-from ._marks import MARKED, STAY, Marks, address_of, host_function
+from ._engine import CALL, WRITE, address_of
+from ._marks import MARKED, STAY, Marks, host_function
 
 if TYPE_CHECKING:
     from .unicorn import UnicornMachine

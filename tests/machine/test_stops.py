@@ -10,7 +10,8 @@ import pytest
 from kprobes import GuestTimeout, Kprobe, Kprobes, UnicornMachine
 from kprobes.machine import _hostcode, _marks, _stops
 from kprobes.machine._assembler import assemble
-from kprobes.machine._marks import MARKED, STAY, Marks, address_of, host_function
+from kprobes.machine._engine import address_of
+from kprobes.machine._marks import MARKED, STAY, Marks, host_function
 from kprobes.machine._stops import FEW, LONGEST, MOST
 
 BASE = 0x80000000
