@@ -1,10 +1,10 @@
 """Code of this process's own machine, which the engine calls at call sites where nothing need be asked of Python.
 
 A hook is called as hook(uc, address, size, data) by the C ABI. `serve` is the hook of a whole area; it finds the call site's
-words by the address and jumps to the function there: a Python callback, or one of those below. They use
-the ABI's scratch registers only. Where the host is another machine, or forbids it, there are none, and Python does it all.
+words by the address and calls the function there: a Python callback, or one of those below. They use the ABI's scratch
+registers only. Where the host is another machine, or forbids it, there are none, and Python does it all.
 
-Words of a call site (SITE) and of the calls being followed (CALLS) are of 64 bits; see machine._areas and machine._followed.
+Words of a call site (SITE) and of the calls being followed (CALLS) are of 64 bits; see machine._callsites.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ _WHERE_STACK = {
     "x86_64": "mov r11, r10; sub r11, [r8 + {stack}]; cmp r11, [r8 + {room}]; jae python; add r11, [r8 + {host}]",
     "aarch64": "ldr x9, [x5, #{stack}]; sub x9, x8, x9; ldr x10, [x5, #{room}]; cmp x9, x10; b.hs python; ldr x10, [x5, #{host}]; add x9, x9, x10",
 }
-_ENTER = {
+#: A function entry: the frame is in r10, x8, the return address in rcx, x10 and at r11, x9, the trampoline in rdx, x11.
+_ENTRY = {
     "x86_64": """
         mov r8, [rax + {calls}]; cmp qword ptr [r8 + {gate}], 0; jne python
         mov r9, [r8 + {top}]; cmp r9, [r8 + {limit}]; je python
@@ -89,13 +90,7 @@ _ENTER = {
         {load_frame}
         {where}
         mov {rcx}, [r11]; {read_rcx}
-        mov rdx, [r8 + {trampoline}]; cmp rcx, rdx; je python
-        mov [r9], r10; mov [r9 + 8], rcx; mov [r9 + 16], rax
-        {write_rdx}; mov [r11], {rdx}
-        add r9, 24; mov [r8 + {top}], r9
-        dec qword ptr [rax + {spare}]; inc qword ptr [rax + {hits}]
-        ret
-        python: jmp qword ptr [rax + {python}]""",
+        mov rdx, [r8 + {trampoline}]; cmp rcx, rdx; je python""",
     "aarch64": """
         ldr x5, [x4, #{calls}]; ldr x6, [x5, #{gate}]; cbnz x6, python
         ldr x6, [x5, #{top}]; ldr x7, [x5, #{limit}]; cmp x6, x7; b.eq python
@@ -103,7 +98,19 @@ _ENTER = {
         {load_frame}
         {where}
         ldr {x10}, [x9]; {read_x10}
-        ldr x11, [x5, #{trampoline}]; cmp x10, x11; b.eq python
+        ldr x11, [x5, #{trampoline}]; cmp x10, x11; b.eq python""",
+}
+_ENTER = {
+    "x86_64": """
+        {entry}
+        mov [r9], r10; mov [r9 + 8], rcx; mov [r9 + 16], rax
+        {write_rdx}; mov [r11], {rdx}
+        add r9, 24; mov [r8 + {top}], r9
+        dec qword ptr [rax + {spare}]; inc qword ptr [rax + {hits}]
+        ret
+        python: jmp qword ptr [rax + {python}]""",
+    "aarch64": """
+        {entry}
         str x8, [x6]; str x10, [x6, #8]; str x4, [x6, #16]
         {write_x11}; str {x11}, [x9]
         add x6, x6, #24; str x6, [x5, #{top}]
@@ -115,13 +122,7 @@ _ENTER = {
 #: The same where Python has the say: its callback, which sees the return address as it was, answers whether the call is followed.
 _ASK = {
     "x86_64": """
-        mov r8, [rax + {calls}]; cmp qword ptr [r8 + {gate}], 0; jne python
-        mov r9, [r8 + {top}]; cmp r9, [r8 + {limit}]; je python
-        cmp qword ptr [rax + {spare}], 0; je python
-        {load_frame}
-        {where}
-        mov {rcx}, [r11]; {read_rcx}
-        cmp rcx, [r8 + {trampoline}]; je python
+        {entry}
         mov [r8 + {frame}], r10; mov [r8 + {target}], rcx
         inc qword ptr [rax + {hits}]
         push rax; call qword ptr [rax + {entered}]; pop rcx
@@ -133,13 +134,7 @@ _ASK = {
         declined: ret
         python: jmp qword ptr [rax + {python}]""",
     "aarch64": """
-        ldr x5, [x4, #{calls}]; ldr x6, [x5, #{gate}]; cbnz x6, python
-        ldr x6, [x5, #{top}]; ldr x7, [x5, #{limit}]; cmp x6, x7; b.eq python
-        ldr x7, [x4, #{spare}]; cbz x7, python
-        {load_frame}
-        {where}
-        ldr {x10}, [x9]; {read_x10}
-        ldr x11, [x5, #{trampoline}]; cmp x10, x11; b.eq python
+        {entry}
         str x8, [x5, #{frame}]; str x10, [x5, #{target}]
         ldr x7, [x4, #{hits}]; add x7, x7, #1; str x7, [x4, #{hits}]
         stp x4, x30, [sp, #-16]!; ldr x5, [x4, #{entered}]; blr x5; ldp x4, x30, [sp], #16
@@ -198,6 +193,7 @@ _PUT = {
     "x86_64": {False: ("jne", "{write_rcx}; mov [r11], {rcx}"), True: ("je", "")},
     "aarch64": {False: ("b.ne", "{write_x11}; str {x11}, [x9]"), True: ("b.eq", "")},
 }
+_pages: list[mmap.mmap] = []  #: where the functions are
 _KEYSTONE = {"x86_64": "x86_64", "aarch64": "arm64"}
 
 
@@ -257,7 +253,7 @@ def _fill(host: str, text: str, convention: Convention) -> str:
     where = _WHERE_STACK if convention.pushed else _WHERE_IN_WINDOW if convention.window else _WHERE_LINK
     unless_shown, put = _PUT[host][convention.reloaded]
     values |= {"load_frame": frame[host].format(**values), "where": where[host].format(**values), "put": put.format(**values)}
-    return text.format(unless_shown=unless_shown, **values)
+    return text.format(entry=_ENTRY[host].format(**values), unless_shown=unless_shown, **values)
 
 
 @cache
@@ -286,6 +282,3 @@ def address(text: str) -> int:
 def clean(text: str) -> str:
     """One statement a line, none empty."""
     return "\n".join(statement.strip() for statement in text.replace("\n", ";").split(";") if statement.strip())
-
-
-_pages: list[mmap.mmap] = []

@@ -178,6 +178,12 @@ class Scenario:
     def open(self) -> bool:
         return not self.h[CALLS_AT + CALLS["gate"]]
 
+    def follows(self, found: int) -> bool:
+        """True if a call with this return address can be followed."""
+        h = self.h
+        return (self.open and h[CALLS_AT + CALLS["top"]] < BUFFER + CALL * FOLLOWED and h[SITE_AT + SITE["spare"]] > 0
+                and self.link_at() is not None and found != self.trampoline)
+
     def push(self, then: dict[str, Any]) -> None:
         """What following a call writes."""
         n = (then["calls top"] - BUFFER) // 8
@@ -215,8 +221,7 @@ def test_enter(host: str, code: str, convention: Convention) -> None:
         s = Scenario(host, code, convention, rng)
         found = s.trampoline if rng.random() < 0.1 else s.true
         s.set_link(found)
-        follows = (s.open and s.h[CALLS_AT + CALLS["top"]] < BUFFER + CALL * FOLLOWED and s.h[SITE_AT + SITE["spare"]] > 0
-                   and s.link_at() is not None and found != s.trampoline)
+        follows = s.follows(found)
         then = s.h.state()
         s.h.hook(AREA + PLACE)
         if follows:
@@ -252,8 +257,7 @@ def test_ask(host: str, code: str, convention: Convention) -> None:
         s.h.answer = rng.choice([0, 1])
         found = s.trampoline if rng.random() < 0.1 else s.true
         s.set_link(found)
-        asks = (s.open and s.h[CALLS_AT + CALLS["top"]] < BUFFER + CALL * FOLLOWED and s.h[SITE_AT + SITE["spare"]] > 0
-                and s.link_at() is not None and found != s.trampoline)
+        asks = s.follows(found)
         then = s.h.state()
         s.h.hook(AREA + PLACE)
         then["called"] = [ENTERED if asks else PYTHON]
@@ -529,7 +533,7 @@ def test_an_attached_engine_with_a_stack_of_its_owners(arch: str, entry: Any) ->
         assert (r.nhit, r.nreturned, r.entry_nmissed) == (10, 10, 1)
 
 
-def test_an_entry_handler_that_fails_and_diverts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_entry_handler_that_fails_and_diverts() -> None:
     """Its fault_handler sends the guest elsewhere: the call is not followed, and the probepoint is a breakpoint again."""
     def entry(ri: Any, regs: Any) -> None:
         if regs.arg(0) == 7:
