@@ -12,8 +12,8 @@ import unicorn
 from subjects import SUBJECTS
 
 from kprobes import Jprobe, Kprobe, Kprobes, Kretprobe, UnicornMachine
-from kprobes.machine._engine import Engine
-from kprobes.machine._guests import GUESTS
+from kprobes.machine.unicorn.engine import Engine
+from kprobes.machine.unicorn.guests.rows import GUESTS
 
 BASE, DATA, STACK, FARM = 0x10000, 0x20000, 0x40000, 0x100000
 ROOM = 0x10000  # bytes of each of the first three

@@ -23,7 +23,8 @@ from typing import Any
 
 import kprobes
 from kprobes import arch, conformance
-from kprobes.core import arming, ctlblk
+from kprobes.core.hit import ctlblk
+from kprobes.core.patch import arming
 from kprobes.events._messages import MESSAGES
 
 DOCS = Path(__file__).resolve().parent

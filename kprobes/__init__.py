@@ -13,10 +13,10 @@ from importlib.metadata import PackageNotFoundError, version
 from .arch import get as get_arch
 from .arch import names as arch_names
 from .core.kprobes import Kprobes
-from .core.listing import Listed
+from .core.patch.text import ExecutedElsewhere, TextOverwritten
 from .core.probe import DIVERTED, Jprobe, Kprobe, Kretprobe, KretprobeInstance, Probe
-from .core.text import ExecutedElsewhere, TextOverwritten
-from .core.verdict import Verdict
+from .core.register.listing import Listed
+from .core.register.verdict import Verdict
 from .errors import (
     AlreadyRegistered,
     AmbiguousSymbol,
@@ -44,7 +44,7 @@ from .errors import (
     Unsupported,
 )
 from .machine._base import Fault, Machine, Sink
-from .machine.unicorn import UnicornMachine
+from .machine.unicorn.machine import UnicornMachine
 from .regs import Regs, instruction_pointer, kernel_stack_pointer, override_function_with_return, regs_get_kernel_argument, regs_return_value
 from .symbols import Symbol, Symbols
 

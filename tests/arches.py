@@ -10,7 +10,7 @@ from typing import Any
 from kprobes import UnicornMachine
 from kprobes import arch as architectures
 from kprobes.arch._base import Arch
-from kprobes.machine._guests import GUESTS
+from kprobes.machine.unicorn.guests.rows import GUESTS
 from kprobes.testing import CaseFile, read_cases
 
 HERE = Path(__file__).resolve().parent

@@ -23,8 +23,8 @@ import unicorn
 
 from kprobes import Kprobe, Kprobes, UnicornMachine
 from kprobes.core.probe import Probe
-from kprobes.machine._assembler import assemble
 from kprobes.machine.paper import PaperMachine
+from kprobes.machine.unicorn.assembler import assemble
 from kprobes.testing import Recorder
 
 MACHINES = ("paper", "x86_64", "arm64", "x86_64 jumps", "arm64 jumps")

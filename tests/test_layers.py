@@ -18,6 +18,7 @@ import kprobes
 pytestmark = pytest.mark.quick
 ROOT = Path(kprobes.__file__).resolve().parent
 EVERYTHING = ("",)
+FAMILIES = sorted(p.name for p in (ROOT / "arch").iterdir() if (p / "__init__.py").exists())
 
 #: module (prefix; the longest that fits counts) -> prefixes of our modules that it may import
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
@@ -26,6 +27,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "regs": ("errors",),
     "arch": ("errors", "arch._base"),  # the registry; it finds the architectures by name
     "arch.": ("errors", "regs", "arch._"),
+    **{f"arch.{family}": ("errors", "regs", "arch._", f"arch.{family}") for family in FAMILIES},
     "image": ("errors", "symbols", "image"),
     "machine": (),
     "machine._base": ("errors", "regs", "symbols", "arch._base"),
@@ -41,13 +43,13 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 }
 #: foreign package -> prefixes of the only modules that may import it
 KEEPERS = {
-    "unicorn": ("machine.",), "keystone": ("machine._assembler",), "capstone": ("cli", "machine._"), "elftools": ("image",),
+    "unicorn": ("machine.",), "keystone": ("machine.unicorn",), "capstone": ("cli", "machine.unicorn"), "elftools": ("image",),
     "pytest": ("conformance",), "click": ("cli",), "rich": ("cli",),
 }
 #: path (prefix; the longest that fits counts) -> most lines of a file
 BUDGETS = {"core/": 300, "machine/": 300, "machine/paper.py": 450, "testing/": 300, "arch/": 300, "events/": 300, "cli/": 300,
-           "arch/_thumb.py": 340, "arch/s390x.py": 340}
-CORE_TOTAL = 3660  # the plan said 1,800; docs/design.md says what the rest is
+           "arch/arm/thumb.py": 340, "arch/s390x/isa.py": 340}
+CORE_TOTAL = 3663  # the plan said 1,800; docs/design.md says what the rest is
 
 
 @cache
@@ -133,7 +135,7 @@ def test_foreign_packages_have_one_keeper() -> None:
 
 def test_core_has_no_circles() -> None:
     """The rooms of the core can be put in an order, kprobes first and probe last."""
-    graph = {m: {t for t, _ in imports(m) if t.startswith("core.")} for m in sources() if m.startswith("core.")}
+    graph = {m: {t for t, _ in imports(m) if t.startswith("core.")} for m in sources() if m.startswith("core.") and not _is_package(m)}
     done: list[str] = []
     while rest := set(graph) - set(done):
         ready = [m for m in sorted(rest) if graph[m] <= {*done, m}]
@@ -166,7 +168,7 @@ def test_rooms_are_small(path: str) -> None:
 
 
 def test_the_core_is_small() -> None:
-    lines = {p.name: len(p.read_text().splitlines()) for p in (ROOT / "core").glob("*.py")}
+    lines = {p.name: len(p.read_text().splitlines()) for p in (ROOT / "core").rglob("*.py")}
     assert sum(lines.values()) <= CORE_TOTAL, lines
 
 
@@ -178,7 +180,8 @@ def test_the_rules_can_fail() -> None:
     assert not allowed("arch.arm64", MAY_IMPORT["machine."])
     assert not allowed("image", MAY_IMPORT["core."])
     assert allowed("arch._base", MAY_IMPORT["core."])
-    assert allowed("arch._x86", MAY_IMPORT["arch."])
-    assert "arch._base" in {target for target, _ in imports("core.trap")}
-    assert "/unicorn" in {target for target, _ in imports("machine.unicorn")}
-    assert "core.kprobes" not in {target for target, _ in imports("core.trap")}, "that one is under TYPE_CHECKING"
+    assert allowed("arch.x86.rows", MAY_IMPORT["arch.x86"])
+    assert not allowed("arch.x86.rows", MAY_IMPORT["arch.arm"])
+    assert "arch._base" in {target for target, _ in imports("core.hit.trap")}
+    assert "/unicorn" in {target for target, _ in imports("machine.unicorn.machine")}
+    assert "core.kprobes" not in {target for target, _ in imports("core.hit.trap")}, "that one is under TYPE_CHECKING"

@@ -11,7 +11,7 @@ from attrs import frozen
 from ..errors import EventError, KprobeError
 
 if TYPE_CHECKING:
-    from ..machine.unicorn import UnicornMachine
+    from ..machine.unicorn.machine import UnicornMachine
 
 _HEAD = re.compile(r"\s*([^\s()'\",]+)\s*\(\s*")
 _LITERAL = re.compile(r"""(?P<number>[+-]?\d\w*)|(?P<char>'(?:\\.|[^'\\])+')|b?"(?P<text>(?:\\.|[^"\\])*)\"""", re.A | re.S)

@@ -14,7 +14,7 @@ from ._render import describe, disassembler, table
 
 if TYPE_CHECKING:
     from ..core.kprobes import Kprobes
-    from ..machine.unicorn import UnicornMachine
+    from ..machine.unicorn.machine import UnicornMachine
     from ..symbols import Symbol
 
 
@@ -51,7 +51,7 @@ def _places(machine: UnicornMachine, k: Kprobes, place: str | None) -> Iterator[
 
 
 def _instructions(machine: UnicornMachine, k: Kprobes, symbol: Symbol) -> Iterator[int]:
-    from ..core.locate import code_of
+    from ..core.register.locate import code_of
 
     entry = machine.arch.code_address(symbol.address | symbol.mode, machine.read)
     address, end = entry.addr, machine.symbols.extent(code_of(machine, symbol, entry))

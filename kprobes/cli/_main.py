@@ -14,7 +14,7 @@ import click
 from ..errors import GuestFault, GuestTimeout, KprobeError, ReentryError
 
 if TYPE_CHECKING:
-    from ..machine.unicorn import UnicornMachine
+    from ..machine.unicorn.machine import UnicornMachine
 
 GUEST_FAILED, WRONG, INTERRUPTED, UNREAD = 1, 2, 130, 141
 
@@ -71,6 +71,6 @@ def on_file(command: Callable[..., None]) -> Callable[..., None]:
 
 def load(file: str, arch: str | None) -> UnicornMachine:
     """A machine with the command line's file in it."""
-    from ..machine.unicorn import UnicornMachine
+    from ..machine.unicorn.machine import UnicornMachine
 
     return UnicornMachine.load(file, arch=arch)

@@ -10,7 +10,7 @@ import click
 
 if TYPE_CHECKING:
     from ..arch._base import Arch
-    from ..core.verdict import Verdict
+    from ..core.register.verdict import Verdict
 
 
 def table(heads: tuple[str, ...], rows: Sequence[tuple[Any, ...]], to_stderr: bool = False) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..core.kprobes import Kprobes
     from ..core.probe import Kretprobe, Probe
     from ..events import Event, Value
-    from ..machine.unicorn import UnicornMachine
+    from ..machine.unicorn.machine import UnicornMachine
 
     Emit = Callable[[tuple[Value, ...], int], None]  # (values, return address)
 

@@ -9,13 +9,13 @@ from ..errors import (
     KprobeError,
 )
 from ..regs import Regs
-from . import listing
-from .aggregate import Probepoint
-from .locate import locate
+from .patch.probepoint import Probepoint
 from .probe import Jprobe, Kprobe, Kretprobe, Probe
-from .registration import Registration
-from .registry import Registry
-from .verdict import Verdict, verdict
+from .register import listing
+from .register.locate import locate
+from .register.registration import Registration
+from .register.registry import Registry
+from .register.verdict import Verdict, verdict
 
 Records = list[listing.Listed]  # named here: inside the class, `list` is the method
 Addresses = list[int]

@@ -10,7 +10,7 @@ from attrs import define, field
 from ..regs import Regs
 
 if TYPE_CHECKING:
-    from .aggregate import Probepoint
+    from .patch.probepoint import Probepoint
 
 #: What a pre-handler returns when it has set regs.pc itself: no step, no younger siblings, no post-handlers.
 DIVERTED: Final = 1

@@ -8,11 +8,11 @@ from contextlib import suppress
 from typing import Any
 
 from ..arch._base import Annul, Insn
-from ..core.aggregate import Probepoint
 from ..core.kprobes import Kprobes
+from ..core.patch.probepoint import Probepoint
 from ..core.probe import Kprobe
 from ..errors import GuestFault, GuestTimeout, KprobeError
-from ..machine.unicorn import UnicornMachine
+from ..machine.unicorn.machine import UnicornMachine
 from ._cases import CaseFile
 from ._difference import Difference, Ending, ending, registers
 from ._displaced import displaced

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from functools import partial
 
 from ..arch._base import Insn
-from ..core.aggregate import Probepoint
-from ..core.optimizer import Optimizer
-from ..core.region import Region
+from ..core.patch.optimizer import Optimizer
+from ..core.patch.probepoint import Probepoint
+from ..core.patch.region import Region
 from ..errors import OutOfReach
 
 

@@ -11,7 +11,7 @@ import random
 
 from ..core.kprobes import Kprobes
 from ..errors import NoMemory
-from ..machine.unicorn import UnicornMachine
+from ..machine.unicorn.machine import UnicornMachine
 from ._states import State
 
 BASE = 0x200000

@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import frozen
 
-from ..machine.unicorn import UnicornMachine
+from ..machine.unicorn.machine import UnicornMachine
 from ..regs import Regs
 
 MAX_FLAG_STATES = 64  # all combinations of six flags; beyond that a random choice

@@ -10,8 +10,8 @@ from attrs import frozen
 
 from ..arch._base import Entry
 from ..core.kprobes import Kprobes
-from ..core.locate import code_of
 from ..core.probe import Kprobe, Kretprobe, Probe
+from ..core.register.locate import code_of
 from ..errors import GuestFault, KprobeError, NotAnInstruction, Unprobeable
 from ..symbols import Symbol
 from ._difference import Difference, Ending, compare_bytes, compare_endings, compare_registers, ending, registers

@@ -6,7 +6,7 @@ import threading
 import time
 from typing import Any
 
-from ..machine.unicorn import UnicornMachine
+from ..machine.unicorn.machine import UnicornMachine
 from ..regs import Regs
 from ._difference import registers
 

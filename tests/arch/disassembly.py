@@ -7,7 +7,7 @@ import re
 import capstone as cs
 
 from kprobes import KprobeError
-from kprobes.machine._assembler import assemble
+from kprobes.machine.unicorn.assembler import assemble
 
 BIG, THUMB = cs.CS_MODE_BIG_ENDIAN, cs.CS_MODE_THUMB
 MODES: dict[tuple[str, int], tuple[int, int]] = {  # (architecture, mode bits) -> Capstone's kind and mode

@@ -7,7 +7,7 @@ from arches import ARCHES, CASES, NO_CASES, NO_ENGINE, NO_PROGRAMS, PROGRAMS, UN
 from attrs import evolve
 
 from kprobes import arch as architectures
-from kprobes.machine._guests import GUESTS
+from kprobes.machine.unicorn.guests.rows import GUESTS
 from kprobes.testing import check_arch
 
 pytestmark = pytest.mark.quick
@@ -41,7 +41,7 @@ def test_has_cases(arch: str) -> None:
 
 @pytest.mark.parametrize("arch", ARCHES)
 def test_has_engine(arch: str) -> None:
-    assert (arch in GUESTS) != (arch in NO_ENGINE), "a row in kprobes/machine/_guests.py, or a reason in NO_ENGINE"
+    assert (arch in GUESTS) != (arch in NO_ENGINE), "a row in kprobes/machine/unicorn/guests/rows.py, or a reason in NO_ENGINE"
 
 
 @pytest.mark.parametrize("arch", ARCHES)

@@ -11,7 +11,7 @@ import pytest
 from scenes import Scene, hook
 
 from kprobes import Kprobe, Kretprobe
-from kprobes.core.ctlblk import State
+from kprobes.core.hit.ctlblk import State
 from kprobes.errors import GuestTimeout, ReentryError
 
 

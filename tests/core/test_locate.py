@@ -6,8 +6,8 @@ import pytest
 from scenes import Scene, paper_machine, unicorn_machine
 
 from kprobes import Kprobes, Kretprobe
-from kprobes.core.locate import locate, split_offset
-from kprobes.core.text import Text
+from kprobes.core.patch.text import Text
+from kprobes.core.register.locate import locate, split_offset
 from kprobes.errors import AmbiguousSymbol, BadLocation, NotFunctionEntry, UnknownSymbol
 from kprobes.machine.paper import PaperMachine
 

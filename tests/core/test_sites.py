@@ -5,8 +5,8 @@ from __future__ import annotations
 from scenes import Scene
 
 from kprobes import Kprobe, Kretprobe
-from kprobes.core.arming import Arming
-from kprobes.core.sites import Kind
+from kprobes.core.patch.arming import Arming
+from kprobes.core.patch.sites import Kind
 
 
 def kinds(scene: Scene) -> list[Kind]:

@@ -8,7 +8,7 @@ import pytest
 from scenes import Scene, hook, paper_machine
 
 from kprobes import Kprobe, Kprobes
-from kprobes.core.slots import Areas, SlotCache
+from kprobes.core.patch.slots import Areas, SlotCache
 from kprobes.errors import NoMemory, OutOfReach
 from kprobes.machine.paper import PaperMachine
 

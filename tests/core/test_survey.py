@@ -6,9 +6,9 @@ import pytest
 from scenes import Scene, paper, paper_machine
 
 from kprobes import Kprobe, Kprobes, UnicornMachine
-from kprobes.core import survey
-from kprobes.core.rooms import Rooms
-from kprobes.core.survey import LONGEST_EXCLUSIVE, _Walk
+from kprobes.core.patch import survey
+from kprobes.core.patch.rooms import Rooms
+from kprobes.core.patch.survey import LONGEST_EXCLUSIVE, _Walk
 from kprobes.errors import NotAnInstruction, Unprobeable
 from kprobes.machine.paper import PaperMachine
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from kprobes.core import arming, ctlblk
-from kprobes.core.arming import Arming, Change
-from kprobes.core.ctlblk import ControlBlock, Event, Pop, State
+from kprobes.core.hit import ctlblk
+from kprobes.core.hit.ctlblk import ControlBlock, Event, Pop, State
+from kprobes.core.patch import arming
+from kprobes.core.patch.arming import Arming, Change
 from kprobes.errors import ReentryError
 
 S, E, A, C = State, Event, Arming, Change

@@ -6,7 +6,7 @@ import pytest
 from scenes import Scene, paper_machine
 
 from kprobes import Kprobe, Kprobes
-from kprobes.core.text import Patch, Text, TextOverwritten
+from kprobes.core.patch.text import Patch, Text, TextOverwritten
 from kprobes.errors import GuestFault
 from kprobes.machine.paper import PaperMachine
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from kprobes import GuestFault, GuestTimeout, Kprobe, Kprobes, Regs, UnicornMachine
-from kprobes.machine._assembler import assemble
+from kprobes.machine.unicorn.assembler import assemble
 
 BASE, NOWHERE = 0x10000, 0x50000000
 BRANCH, SLOT, FALLEN, TAKEN, ASIDE = (BASE + offset for offset in (0x10, 0x14, 0x18, 0x2C, 0x3C))

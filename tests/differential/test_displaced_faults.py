@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from kprobes import Kprobe, UnicornMachine
-from kprobes.machine._assembler import assemble
+from kprobes.machine.unicorn.assembler import assemble
 from kprobes.testing import Comparison
 
 BASE = 0x10000

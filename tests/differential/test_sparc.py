@@ -9,9 +9,11 @@ import pytest
 from attrs import evolve
 
 from kprobes import Kprobe, Kprobes, Kretprobe, UnicornMachine
-from kprobes.machine import _hostcode, _processor, _windows
-from kprobes.machine._guests import GUESTS
-from kprobes.machine._windows import find_windowed
+from kprobes.machine.unicorn import cpu
+from kprobes.machine.unicorn.guests.rows import GUESTS
+from kprobes.machine.unicorn.host import hostcode
+from kprobes.machine.unicorn.registers import windows
+from kprobes.machine.unicorn.registers.windows import find_windowed
 from kprobes.regs import Regs
 
 pytestmark = pytest.mark.quick
@@ -37,9 +39,9 @@ def machine(arch: str, code: str, function: int = 0) -> UnicornMachine:
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Who follows calls: host code; Python; Python that reads registers by the engine's API."""
     if request.param != "host":
-        monkeypatch.setattr(_hostcode, "available", lambda: False)
+        monkeypatch.setattr(hostcode, "available", lambda: False)
     if request.param == "api":
-        monkeypatch.setattr(_processor, "find_windowed", lambda *_: {})
+        monkeypatch.setattr(cpu, "find_windowed", lambda *_: {})
     return str(request.param)
 
 
@@ -58,12 +60,12 @@ def test_windows_are_found(arch: str) -> None:
 
 
 def test_windows_that_do_not_move_are_left_to_the_api(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_windows, "_layouts", {})
+    monkeypatch.setattr(windows, "_layouts", {})
     m = machine("sparc", PLAIN)
     numbers = {name: m._register(name) for name in m.arch.regs.names if name in WINDOWED}
     general = {name: m._register(name) for name in m.arch.regs.names if name in m._cells}
     for moves, found in ((GUESTS["sparc"].moves, WINDOWED), (("01000000",), set())):  # NOP
-        _windows._layouts.clear()
+        windows._layouts.clear()
         guest = evolve(GUESTS["sparc"], moves=moves)
         assert set(find_windowed(m._engine, guest, "sparc", m._cells, general, numbers, 32)) == found
 

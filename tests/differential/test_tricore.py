@@ -15,8 +15,8 @@ from flips import Flips
 
 from kprobes import DIVERTED, GuestFault, GuestTimeout, Jprobe, Kprobe, Kprobes, Kretprobe, UnicornMachine, Unsupported
 from kprobes.conformance import Conformance
-from kprobes.machine import _hostcode
-from kprobes.machine._stops import FEW
+from kprobes.machine.unicorn.host import hostcode
+from kprobes.machine.unicorn.stops import FEW
 from kprobes.testing import Comparison, Recorder, functions, instructions, kprobes_everywhere, kretprobes_everywhere
 
 BASE, MASK = 0x80000000, 0xFFFFFFFF
@@ -159,9 +159,9 @@ def test_calls_are_followed_the_same_way(names: list[str], monkeypatch: pytest.M
     told = {}
     for way in ("host", "Python", "stepped"):
         if way == "Python":
-            monkeypatch.setattr(_hostcode, "available", lambda: False)
+            monkeypatch.setattr(hostcode, "available", lambda: False)
         with machine() as guest, Kprobes(guest) as k:
-            assert guest.can_follow is (way == "host" and _hostcode.available())
+            assert guest.can_follow is (way == "host" and hostcode.available())
             told[way] = followed(k, names, optimize=way != "stepped")
     assert len(told["host"]) > 20
     assert told["host"] == told["Python"]

@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 import kprobes
-from kprobes.core.ctlblk import TABLE
+from kprobes.core.hit.ctlblk import TABLE
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

@@ -29,7 +29,7 @@ from kprobes import (
     UnknownSymbol,
     Unsupported,
 )
-from kprobes.core.text import TextOverwritten
+from kprobes.core.patch.text import TextOverwritten
 
 
 @pytest.fixture

@@ -19,10 +19,10 @@ from scenes import unicorn_machine
 from unicorn import arm64_const, unicorn_const, x86_const
 
 from kprobes import Kprobe, KprobeError, Kprobes, Kretprobe, UnicornMachine
-from kprobes.machine import _hostcode
-from kprobes.machine._assembler import assemble
-from kprobes.machine._callsites import SiteTable
-from kprobes.machine._hostcode import CALL, CALLS, SITE, Convention
+from kprobes.machine.unicorn.assembler import assemble
+from kprobes.machine.unicorn.host import hostcode
+from kprobes.machine.unicorn.host.callsites import SiteTable
+from kprobes.machine.unicorn.host.hostcode import CALL, CALLS, SITE, Convention
 from kprobes.testing import functions
 
 # --- the code by itself, in an engine that plays the host
@@ -51,8 +51,8 @@ class Host:
         self.uc, self.arm, self.convention = unicorn.Uc(kind, mode), host == "aarch64", convention
         for at in (CODE, WORDS, STACK, GUEST):
             self.uc.mem_map(at, 0x1000)
-        self.uc.mem_write(CODE, assemble(_hostcode.clean(_hostcode.serve(host)), name, CODE))
-        self.uc.mem_write(CODE + 0x200, assemble(_hostcode.clean(code), name, CODE + 0x200))
+        self.uc.mem_write(CODE, assemble(hostcode.clean(hostcode.serve(host)), name, CODE))
+        self.uc.mem_write(CODE + 0x200, assemble(hostcode.clean(code), name, CODE + 0x200))
         ret = bytes.fromhex("c0035fd6") if self.arm else b"\xc3"
         for at in (PYTHON, ENTERED, RETURNED):
             self.uc.mem_write(at, ret)
@@ -200,21 +200,21 @@ def each(make: Callable[[str, Convention], str]) -> Any:
 
 @pytest.mark.parametrize("host", HOSTS)
 def test_count(host: str) -> None:
-    h = Host(host, _hostcode.count(host), CONVENTIONS[0])
+    h = Host(host, hostcode.count(host), CONVENTIONS[0])
     h[SITE_AT + SITE["hits"]] = 0
     for address in (AREA + PLACE, AREA + PLACE + 4, AREA + PLACE + 8, AREA + PLACE, AREA - 8, AREA + 0x10000):  # in the site, other places
         h.hook(address)
         assert not h.called
     assert h[SITE_AT + SITE["hits"]] == 2
-    for reason in (_hostcode.HIT, _hostcode.DISTURBED, _hostcode.NESTED, _hostcode.TASKS):
+    for reason in (hostcode.HIT, hostcode.DISTURBED, hostcode.NESTED, hostcode.TASKS):
         h[CALLS_AT + CALLS["gate"]] = 1 << 8 * reason
         h.hook(AREA + PLACE)
-        assert h.called == ([] if reason == _hostcode.TASKS else [PYTHON])
+        assert h.called == ([] if reason == hostcode.TASKS else [PYTHON])
     assert h[SITE_AT + SITE["hits"]] == 3
     assert h[CALLS_AT + CALLS["inside"]] == 0
 
 
-@each(_hostcode.enter)
+@each(hostcode.enter)
 def test_enter(host: str, code: str, convention: Convention) -> None:
     rng, seen = random.Random(1), set()
     for _ in range(150):
@@ -235,7 +235,7 @@ def test_enter(host: str, code: str, convention: Convention) -> None:
     assert seen == {True, False}
 
 
-@each(_hostcode.enter)
+@each(hostcode.enter)
 def test_enter_makes_it_return_to_the_trampoline(host: str, code: str, convention: Convention) -> None:
     s = Scenario(host, code, convention, random.Random(2))
     while s.link_at() is None or not s.open or not s.h[SITE_AT + SITE["spare"]] or s.h[CALLS_AT + CALLS["top"]] == BUFFER + CALL * FOLLOWED:
@@ -249,7 +249,7 @@ def test_enter_makes_it_return_to_the_trampoline(host: str, code: str, conventio
     assert after["stack" if convention.pushed else "cells"] != before["stack" if convention.pushed else "cells"]
 
 
-@each(_hostcode.ask)
+@each(hostcode.ask)
 def test_ask(host: str, code: str, convention: Convention) -> None:
     rng, seen = random.Random(3), set()
     for _ in range(150):
@@ -270,7 +270,7 @@ def test_ask(host: str, code: str, convention: Convention) -> None:
     assert len(seen) == 4
 
 
-@each(_hostcode.leave)
+@each(hostcode.leave)
 def test_leave(host: str, code: str, convention: Convention) -> None:
     rng, seen = random.Random(4), set()
     for _ in range(200):
@@ -313,7 +313,7 @@ WAYS = ("host", "python", "stepped")
 @pytest.fixture
 def python_only(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Make the host one that has no such code."""
-    return lambda: monkeypatch.setattr(_hostcode, "available", lambda: False)
+    return lambda: monkeypatch.setattr(hostcode, "available", lambda: False)
 
 
 @pytest.mark.parametrize(("arch", "path"), PROGRAMS)

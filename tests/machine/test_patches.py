@@ -14,7 +14,7 @@ import pytest
 from arches import RUNNABLE
 
 from kprobes import UnicornMachine
-from kprobes.machine._guests import GUESTS
+from kprobes.machine.unicorn.guests.rows import GUESTS
 from kprobes.testing._listener import Listener
 
 pytestmark = pytest.mark.quick

@@ -6,9 +6,9 @@ import pytest
 import unicorn
 
 from kprobes import UnicornMachine
-from kprobes.machine._assembler import assemble
-from kprobes.machine._cpustate import peek
-from kprobes.machine._guests import GUESTS
+from kprobes.machine.unicorn.assembler import assemble
+from kprobes.machine.unicorn.guests.rows import GUESTS
+from kprobes.machine.unicorn.registers.cells import peek
 
 BASE, TARGET = 0x10000, 0x11000
 BEHIND = 0x4000  # bytes of the CPU's state behind its first register

@@ -8,11 +8,13 @@ from contextlib import nullcontext
 import pytest
 
 from kprobes import GuestTimeout, Kprobe, Kprobes, UnicornMachine
-from kprobes.machine import _hostcode, _marks, _stops
-from kprobes.machine._assembler import assemble
-from kprobes.machine._engine import address_of
-from kprobes.machine._marks import MARKED, STAY, Marks, host_function
-from kprobes.machine._stops import FEW, LONGEST, MOST
+from kprobes.machine.unicorn import stops
+from kprobes.machine.unicorn.assembler import assemble
+from kprobes.machine.unicorn.engine import address_of
+from kprobes.machine.unicorn.host import hostcode
+from kprobes.machine.unicorn.host.marks import CODE as MARKS_CODE
+from kprobes.machine.unicorn.host.marks import MARKED, STAY, Marks, host_function
+from kprobes.machine.unicorn.stops import FEW, LONGEST, MOST
 
 BASE = 0x80000000
 FUNCTION = bytes.fromhex("821200900000").ljust(16, b"\0")  # mov d2, 1; ret
@@ -26,7 +28,7 @@ def machine() -> UnicornMachine:
 @pytest.fixture(params=["host code", "Python"])
 def guest(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> UnicornMachine:
     if request.param == "Python":
-        monkeypatch.setattr(_stops, "host_function", lambda: 0)
+        monkeypatch.setattr(stops, "host_function", lambda: 0)
     elif not host_function():
         pytest.skip("this host has no such function")
     return machine()
@@ -139,7 +141,7 @@ GUESTS = {"x86_64": ("x86_64", ("rdi", "rsi", "rdx"), "rax", "c3"), "aarch64": (
 def test_host_code(host: str, to: int) -> None:
     """What another host would run, run as a guest."""
     arch, arguments, result, back = GUESTS[host]
-    hook = assemble(_hostcode.clean(_marks.CODE[host]), arch, CODE)
+    hook = assemble(hostcode.clean(MARKS_CODE[host]), arch, CODE)
     code = hook.ljust(256, b"\0") + 2 * bytes.fromhex(back).ljust(16, b"\0")
     seen: list[tuple[int, ...]] = []
     with UnicornMachine.from_code(code, arch=arch, base=CODE, symbols={"hook": CODE, "called": CALLED, "write": WRITE}) as guest:

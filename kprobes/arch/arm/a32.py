@@ -1,0 +1,300 @@
+"""A32, the 32-bit instructions of ARMv7-A: decode rows and simulations.
+
+Sections name DDI 0406C. An instruction of which PC is an operand or the destination is simulated, or refused where the manual
+leaves its effect open; a word without a row is straight line and runs out of line under its own condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from attrs import evolve
+
+from ...regs import Regs
+from .._base import Atomic, Insn, signed
+from .._decode import DecodeTable, Row, as_it_is
+from . import a32_displace as away
+from . import shared as arm
+from .shared import LR, MASK, PC, SP, UNPREDICTABLE, R, after, computed, here, not_pc, pc_used, put, r, refuse, to
+
+
+def conditional(simulate: Callable[..., int]) -> Callable[..., int]:
+    """Nothing happens where the condition does not hold."""
+
+    @wraps(simulate)
+    def run(regs: Regs, insn: Insn, c: int, **fields: int) -> int:
+        return simulate(regs, insn, **fields) if c == 14 or arm.holds(regs.flags, c) else after(insn)
+
+    return run
+
+
+def row(picture: str, name: str, simulate: Callable[..., int] | None = None, **rest: Any) -> Row:
+    """A row of the conditional space."""
+    return Row("cccc " + picture, name, simulate and conditional(simulate), **rest)
+
+
+# --- data processing (A5.2.1 to A5.2.3)
+
+TST, TEQ, CMP, CMN, ORR, MOV, BIC, MVN = range(8, 16)
+COMPARES = (TST, TEQ, CMP, CMN)
+#: SUB, RSB, ADD, ADC, SBC, RSC, CMP, CMN: invert the first operand, invert the second, carry in (None: the flag)
+SUMS = {2: (0, 1, 1), 3: (1, 0, 1), 4: (0, 0, 0), 5: (0, 0, None), 6: (0, 1, None), 7: (1, 0, None), CMP: (0, 1, 1), CMN: (0, 0, 0)}
+
+
+def add_with_carry(x: int, y: int, carry: int) -> tuple[int, int, int]:
+    """AddWithCarry (A2.2.1): result, carry, overflow."""
+    total = x + y + carry
+    result = total & MASK
+    return result, total >> 32, ((x ^ result) & (y ^ result)) >> 31
+
+
+def shift(value: int, kind: int, amount: int, carry: int) -> tuple[int, int]:
+    """Shift_C by an immediate (A8.4.3): value and carry; LSL, LSR, ASR, ROR; amount 0 is LSL 0, LSR 32, ASR 32, RRX."""
+    if kind == 0:
+        return (value << amount & MASK, value >> 32 - amount & 1) if amount else (value, carry)
+    if kind == 3:
+        return (value << 32 | value) >> amount & MASK if amount else carry << 31 | value >> 1, value >> max(amount - 1, 0) & 1
+    wide = signed(value, 32) if kind == 2 else value
+    return wide >> (amount or 32) & MASK, wide >> (amount or 32) - 1 & 1
+
+
+def process(regs: Regs, insn: Insn, o: int, s: int, n: int, d: int, y: int, shifted_out: int) -> int:
+    """A data-processing instruction on its second operand and the shifter's carry."""
+    x, flags = r(regs, insn, n), regs.flags
+    if o in SUMS:
+        invert_x, invert_y, carry = SUMS[o]
+        carry = flags >> 29 & 1 if carry is None else carry
+        result, carry, overflow = add_with_carry(x ^ MASK * invert_x, y ^ MASK * invert_y, carry)
+    else:
+        result = (x & y, x ^ y, x | y, y, x & ~y, ~y & MASK)[{0: 0, 1: 1, TST: 0, TEQ: 1, ORR: 2, MOV: 3, BIC: 4, MVN: 5}[o]]
+        carry, overflow = shifted_out, flags >> 28 & 1
+    if s:
+        arm.set_nz(regs, result, carry, overflow)
+    return after(insn) if o in COMPARES else put(regs, insn, d, result)
+
+
+def process_register(regs: Regs, insn: Insn, o: int, s: int, n: int, d: int, i: int, y: int, m: int) -> int:
+    return process(regs, insn, o, s, n, d, *shift(r(regs, insn, m), y, i, regs.flags >> 29 & 1))
+
+
+def process_immediate(regs: Regs, insn: Insn, o: int, s: int, n: int, d: int, a: int, i: int) -> int:
+    value = (i << 32 | i) >> 2 * a & MASK  # ARMExpandImm_C (A5.2.4)
+    return process(regs, insn, o, s, n, d, value, value >> 31 if a else regs.flags >> 29 & 1)
+
+
+def process_uses_pc(o: int, s: int, n: int, d: int, m: int = 0, e: int = 0, **_: int) -> bool:
+    """`when`: MOV and MVN have no first operand, compares no destination, and compares that set no flags are other instructions."""
+    if o in COMPARES:
+        return bool(s) and PC in (n, m, e)
+    return PC in (d, m, e) or (n == PC and o not in (MOV, MVN))
+
+
+def process_rules(insn: Insn, o: int, s: int, n: int, d: int, i: int, m: int = 0, **_: int) -> Insn:
+    if (d and o in COMPARES) or (n and o in (MOV, MVN)):
+        return refuse(insn, arm.RESERVED)
+    if d != PC:
+        return insn
+    if s:
+        return refuse(insn, arm.EXCEPTION_RETURN)
+    return insn if (o, m, i) == (MOV, LR, 0) else evolve(insn, indirect=True)
+
+
+# --- loads and stores (A5.3, A5.2.8, A5.5)
+
+
+def transfer(regs: Regs, insn: Insn, p: int, u: int, b: int, w: int, f: int, n: int, t: int, offset: int) -> int:
+    """LDR, STR and their byte forms; f = 1 loads."""
+    base, size = r(regs, insn, n), 1 if b else 4
+    moved = base + (offset if u else -offset) & MASK
+    address = moved if p else base
+    if f:
+        value = regs.word(address, size)
+    else:
+        regs.set_word(address, r(regs, insn, t), size)
+    if w or not p:
+        regs[R[n]] = moved
+    return put(regs, insn, t, value) if f else after(insn)
+
+
+def transfer_immediate(regs: Regs, insn: Insn, i: int, **fields: int) -> int:
+    return transfer(regs, insn, **fields, offset=i)
+
+
+def transfer_register(regs: Regs, insn: Insn, i: int, y: int, m: int, **fields: int) -> int:
+    return transfer(regs, insn, **fields, offset=shift(regs[R[m]], y, i, regs.flags >> 29 & 1)[0])
+
+
+def transfer_rules(insn: Insn, p: int, b: int, w: int, f: int, n: int, t: int, m: int = 0, **_: int) -> Insn:
+    unprivileged = w and not p
+    if m == PC or (n == PC and (w or not p)) or (t == PC and (b or unprivileged)):
+        return refuse(insn, UNPREDICTABLE)
+    return evolve(insn, indirect=True) if f and t == PC and n != SP else insn
+
+
+def short(regs: Regs, insn: Insn, u: int, f: int, t: int, o: int, offset: int) -> int:
+    """LDRH, LDRSB, LDRSH, LDRD, STRH, STRD relative to PC; f and o choose."""
+    address = here(insn) + (offset if u else -offset) & MASK
+    if f:
+        size = 1 if o == 2 else 2
+        value = regs.word(address, size)
+        regs[R[t]] = value if o == 1 else signed(value, 8 * size) & MASK
+    elif o == 1:
+        regs.set_word(address, regs[R[t]], 2)
+    elif o == 2:
+        regs[R[t]], regs[R[t + 1]] = regs.word(address, 4), regs.word(address + 4, 4)
+    else:
+        regs.set_word(address, regs[R[t]], 4)
+        regs.set_word(address + 4, regs[R[t + 1]], 4)
+    return after(insn)
+
+
+def short_immediate(regs: Regs, insn: Insn, u: int, f: int, t: int, o: int, i: int, **_: int) -> int:
+    return short(regs, insn, u, f, t, o, i)
+
+
+def short_register(regs: Regs, insn: Insn, u: int, f: int, t: int, o: int, m: int, **_: int) -> int:
+    return short(regs, insn, u, f, t, o, regs[R[m]])
+
+
+def short_uses_pc(f: int, n: int, t: int, o: int, m: int = 0, **_: int) -> bool:
+    """`when`: o = 0 is another group; LDRD and STRD take the register after Rt, too."""
+    return o > 0 and (PC in (n, t, m) or (t == LR and o > 1 and not f))
+
+
+def short_rules(insn: Insn, p: int, w: int, f: int, n: int, t: int, o: int, m: int = 0, j: int = 0, **_: int) -> Insn:
+    """j: reserved bits."""
+    dual = o > 1 and not f
+    fine = n == PC and p and not w and PC not in (t, m) and not (dual and (t & 1 or t == LR)) and not j
+    return insn if fine else refuse(insn, UNPREDICTABLE)
+
+
+def stm(regs: Regs, insn: Insn, p: int, u: int, w: int, n: int, r: int) -> int:
+    """STM with PC in the list."""
+    base, length = regs[R[n]], 4 * r.bit_count() + 4
+    values = [regs[R[k]] for k in range(15) if r >> k & 1] + [here(insn)]
+    for k, value in enumerate(values):
+        regs.set_word(arm.block_start(base, length, p, u) + 4 * k, value)
+    if w:
+        regs[R[n]] = base + (length if u else -length) & MASK
+    return after(insn)
+
+
+def ldm_rules(insn: Insn, w: int, n: int, r: int, **_: int) -> Insn:
+    return refuse(insn, UNPREDICTABLE) if w and r >> n & 1 else insn
+
+
+def stm_rules(insn: Insn, w: int, n: int, r: int, **_: int) -> Insn:
+    return refuse(insn, UNPREDICTABLE) if w and r >> n & 1 and r & (1 << n) - 1 else insn
+
+
+def not_from_pc(n: int, **_: int) -> bool:
+    return n != PC
+
+
+def label(i: int, **_: int) -> int:
+    return 4 * signed(i, 24)
+
+
+def blx_label(i: int, h: int, **_: int) -> int:
+    return 4 * signed(i, 24) + 2 * h
+
+
+def bx_rules(insn: Insn, m: int, j: int, **_: int) -> Insn:
+    """j: bits that should be one."""
+    return computed(insn, m=m) if j == 0xFFF else refuse(insn, arm.RESERVED)
+
+
+def blx_rules(insn: Insn, m: int, j: int, **_: int) -> Insn:
+    return not_pc(insn, m=m) if j == 0xFFF else refuse(insn, arm.RESERVED)
+
+
+CONDITIONAL = (
+    # A5.2: data processing
+    row("000 oooo s nnnn dddd iiiii yy 0 mmmm", "data processing, register", process_register, when=process_uses_pc, displace=away.process,
+        extra=process_rules),
+    row("000 oooo s nnnn dddd eeee 0 -- 1 mmmm", "data processing, register-shifted", when=process_uses_pc, reject=UNPREDICTABLE),
+    row("001 oooo s nnnn dddd aaaa iiiiiiii", "data processing, immediate", process_immediate, when=process_uses_pc, displace=away.process,
+        extra=process_rules),
+    row("0011 0-00 ---- 1111 ---- --------", "MOVW, MOVT", reject=UNPREDICTABLE),
+    row("0000 00-- dddd aaaa eeee 1001 mmmm", "MUL, MLA", when=pc_used, reject=UNPREDICTABLE),
+    row("0000 01-- dddd aaaa eeee 1001 mmmm", "UMAAL, MLS", when=pc_used, reject=UNPREDICTABLE),
+    row("0000 1--- dddd aaaa eeee 1001 mmmm", "UMULL, SMULL", when=pc_used, reject=UNPREDICTABLE),
+    row("0001 0--0 dddd aaaa eeee 1--0 mmmm", "SMLABB", when=pc_used, reject=UNPREDICTABLE),
+    row("0001 0--0 nnnn dddd ---- 0100 mmmm", "CRC32", when=pc_used, reject=UNPREDICTABLE),
+    row("0001 0--0 nnnn dddd ---- 0101 mmmm", "QADD", when=pc_used, reject=UNPREDICTABLE),
+    row("0001 0110 ---- dddd ---- 0001 mmmm", "CLZ", when=pc_used, reject=UNPREDICTABLE),
+    # A5.2.11, A5.2.12: status registers, hints, branches to registers, exceptions
+    row("0001 0q10 kkkk ---- --0- 0000 mmmm", "MSR register", extra=arm.msr_rules),
+    row("0011 0q10 kkkk ---- ---- --------", "MSR immediate", extra=arm.msr_rules),
+    row("0001 0000 ---- dddd --0- 0000 ----", "MRS", extra=not_pc),
+    row("0001 0100 ---- ---- --0- 0000 ----", "MRS SPSR", reject=arm.BANKED),
+    row("0001 0--0 ---- ---- --1- 0000 ----", "MRS, MSR banked", reject=arm.BANKED),
+    row("0011 0010 0000 ---- ---- --------", "NOP, SEV, DBG"),
+    row("0011 0010 0000 ---- ---- 00000001", "YIELD", reject=arm.WAITS),
+    row("0011 0010 0000 ---- ---- 0000001-", "WFE, WFI", reject=arm.WAITS),
+    row("0001 0010 jjjj jjjj jjjj 0001 mmmm", "BX", arm.bx, displace=away.bx, extra=bx_rules),
+    row("0001 0010 jjjj jjjj jjjj 0010 mmmm", "BXJ", arm.bx, displace=away.bx, extra=lambda insn, **f: computed(blx_rules(insn, **f), **f)),
+    row("0001 0010 jjjj jjjj jjjj 0011 mmmm", "BLX register", arm.blx_register, displace=away.blx_register, links=True, extra=blx_rules),
+    row("0001 0110 ---- ---- ---- 0110 ----", "ERET", reject=arm.EXCEPTION_RETURN),
+    row("0001 0000 ---- ---- ---- 0111 ----", "HLT", reject=arm.EXCEPTION),
+    row("0001 0010 ---- ---- ---- 0111 ----", "BKPT", reject=arm.EXCEPTION),
+    row("0001 0100 ---- ---- ---- 0111 ----", "HVC", reject=arm.EXCEPTION),
+    row("0001 0110 ---- ---- ---- 0111 ----", "SMC", reject=arm.EXCEPTION),
+    row("1111 ------------------------", "SVC", reject=arm.EXCEPTION),
+    row("0111 1111 ---- ---- ---- 1111 ----", "UDF", reject="permanently undefined"),
+    # A5.2.10: exclusives; a trap between load and store would make the store fail for ever
+    row("0001 0-00 nnnn tttt ---- 1001 mmmm", "SWP", when=pc_used, reject=UNPREDICTABLE),
+    row("0001 1--1 ---- ---- --1- 1001 ----", "LDREX", atomic=Atomic.OPENS, reject=arm.MONITOR),  # LDAEX, D, B, H
+    row("0001 1--0 ---- ---- --1- 1001 ----", "STREX", atomic=Atomic.CLOSES, reject=arm.MONITOR),  # STLEX, D, B, H
+    row("0001 1--1 nnnn tttt --0- 1001 ----", "LDA", when=pc_used, reject=UNPREDICTABLE),
+    row("0001 1--0 nnnn ---- --0- 1001 tttt", "STL", when=pc_used, reject=UNPREDICTABLE),
+    # A5.3, A5.2.8, A5.2.9, A5.5: loads and stores
+    row("010 p u b w f nnnn tttt iiiiiiiiiiii", "LDR, STR immediate", transfer_immediate, when=pc_used, displace=away.load,
+        extra=transfer_rules),
+    row("011 p u b w f nnnn tttt iiiii yy 0 mmmm", "LDR, STR register", transfer_register, when=pc_used, displace=away.load,
+        extra=transfer_rules),
+    row("000 p u 1 w f nnnn tttt iiii 1 oo 1 iiii", "LDRH, LDRD immediate", short_immediate, when=short_uses_pc, extra=short_rules),
+    row("000 p u 0 w f nnnn tttt jjjj 1 oo 1 mmmm", "LDRH, LDRD register", short_register, when=short_uses_pc, extra=short_rules),
+    row("100 - - 1 - - ---- ----------------", "LDM, STM ^", reject="exception return, or another mode's registers"),
+    row("100 - - 0 - - 1111 ----------------", "LDM, STM pc", reject=UNPREDICTABLE),
+    row("100 p u 0 w 1 nnnn 1 rrrrrrrrrrrrrrr", "LDM", arm.ldm, when=not_from_pc, displace=as_it_is, extra=ldm_rules),
+    row("100 p u 0 w 0 nnnn 1 rrrrrrrrrrrrrrr", "STM", stm, when=not_from_pc, extra=stm_rules),
+    # A5.4: media
+    row("0110 0--- nnnn dddd ---- ---1 mmmm", "SADD16", when=pc_used, reject=UNPREDICTABLE),
+    row("0110 1--- ---- dddd ---- ---1 mmmm", "SXTB, SSAT, REV", when=pc_used, reject=UNPREDICTABLE),
+    row("0110 1000 nnnn dddd ---- --01 mmmm", "PKH", when=pc_used, reject=UNPREDICTABLE),
+    row("0110 1000 nnnn dddd ---- 1011 mmmm", "SEL", when=pc_used, reject=UNPREDICTABLE),
+    row("0111 0--- dddd ---- eeee ---1 mmmm", "SMLAD, SMMUL, SDIV", when=pc_used, reject=UNPREDICTABLE),
+    row("0111 0100 dddd aaaa eeee ---1 mmmm", "SMLALD", when=pc_used, reject=UNPREDICTABLE),
+    row("0111 0101 ---- 1111 ---- 11-1 ----", "SMMLS", reject=UNPREDICTABLE),
+    row("0111 1000 dddd ---- eeee 0001 mmmm", "USAD8", when=pc_used, reject=UNPREDICTABLE),
+    row("0111 1-1- ---- dddd ---- -101 mmmm", "SBFX, UBFX", when=pc_used, reject=UNPREDICTABLE),
+    row("0111 110- ---- 1111 ---- -001 ----", "BFI", reject=UNPREDICTABLE),
+    # A5.5: branches to labels
+    row("1010 iiiiiiiiiiiiiiiiiiiiiiii", "B", arm.b, displace=away.b, extra=to(label)),
+    row("1011 iiiiiiiiiiiiiiiiiiiiiiii", "BL", arm.bl, displace=away.bl, links=True, extra=to(label)),
+    *arm.coprocessor(row, "", 32, based=True),
+)
+
+UNCONDITIONAL = (  # A5.7
+    Row("1111 101 h iiiiiiiiiiiiiiiiiiiiiiii", "BLX", arm.blx, displace=away.blx, links=True, extra=to(blx_label)),
+    Row("1111 100 - - 1 - 0 ---- ----------------", "SRS", reject=arm.BANKED),
+    Row("1111 100 - - 0 - 1 ---- ----------------", "RFE", reject=arm.EXCEPTION_RETURN),
+    Row("1111 0001 0000 ---0 ---- ---- ---- ----", "CPS", reject=arm.PRIVILEGED),
+    Row("1111 0001 0000 ---1 ---- ---- ---- ----", "SETEND", reject=arm.ENDIAN),
+    Row("1111 0001 0001 ---- ---- ---- 0000 ----", "SETPAN", reject=arm.PRIVILEGED),
+    Row("1111 0101 0111 ---- ---- ---- 0001 ----", "CLREX", atomic=Atomic.CLOSES),
+    Row("1111 010- --01 1111 1111 ---- ---- ----", "PLD, PLI literal", arm.hint, displace=lambda insn, to, **_: b""),
+    Row("1111 011- --01 nnnn ---- ---- ---0 mmmm", "PLD, PLI register", when=pc_used, reject=UNPREDICTABLE),
+    Row("1111 0100 ---0 1111 ---- ---- ---- ----", "VLD, VST", reject=UNPREDICTABLE),
+    *arm.COPROCESSOR_2,
+)
+
+TABLES = (DecodeTable(CONDITIONAL), DecodeTable(UNCONDITIONAL))
+
+
+def decode_word(word: int, insn: Insn) -> Insn:
+    """The Insn of an A32 word."""
+    return TABLES[word >> 28 == 15].decode(word, insn)

@@ -1,0 +1,61 @@
+"""A32's branches and PC readers in another place, each under its own condition."""
+
+from __future__ import annotations
+
+from .._base import Insn
+from .encode import a32, add, b_wide, move, move_wide
+from .encode import b as jump
+from .shared import LR, PC, here, stays
+
+ADD, COMPARES, MOVES = 4, (8, 9, 10, 11), (13, 15)
+
+
+def b(insn: Insn, to: int, c: int, **_: int) -> bytes:
+    assert insn.target is not None
+    return jump(to, insn.target, c)
+
+
+def bl(insn: Insn, to: int, c: int, **_: int) -> bytes:
+    code = move(LR, insn.next, c)
+    return code + b(insn, to + len(code), c)
+
+
+def blx(insn: Insn, to: int, **_: int) -> bytes:
+    """Only BLX changes to T32 without a register; LR is put right there."""
+    assert insn.target is not None
+    code = a32(0xFAFFFFFF) + move_wide(LR, insn.next)  # BLX to the next word
+    return code + b_wide(to + len(code), insn.target)
+
+
+def bx(insn: Insn, to: int, m: int, **_: int) -> bytes:
+    if m == PC:
+        raise stays(insn)
+    return insn.raw
+
+
+def blx_register(insn: Insn, to: int, c: int, m: int, **_: int) -> bytes:
+    if m == LR:
+        raise stays(insn)
+    return move(LR, insn.next, c) + a32(c << 28 | 0x012FFF10 | m)
+
+
+def process(insn: Insn, to: int, c: int, o: int, s: int, n: int, d: int, m: int = -1, i: int = 0, y: int = 0, **_: int) -> bytes:
+    """PC as an operand is put into the destination first, if that is not the other operand; an address added to that, in pieces."""
+    operands = {m} if o in MOVES else {n, m}
+    if PC not in operands:
+        return insn.raw
+    if o in COMPARES or d == PC:
+        raise stays(insn)
+    if d not in operands:
+        word = int.from_bytes(insn.raw, "little")
+        return move(d, here(insn), c) + a32(word ^ ((n ^ d) << 16 if n == PC else 0) ^ (m ^ d if m == PC else 0))
+    if o != ADD or s or i or y:
+        raise stays(insn)
+    return add(d, here(insn), c)
+
+
+def load(insn: Insn, to: int, f: int, n: int, **_: int) -> bytes:
+    """LDR to PC; the rules of its row refuse PC as the index."""
+    if n == PC or not f:
+        raise stays(insn)
+    return insn.raw

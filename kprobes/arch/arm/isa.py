@@ -1,0 +1,126 @@
+"""32-bit Arm: `arm` (ARMv7-A, A32 and T32 with interworking), `armeb` (the same, big-endian data: BE8), `cortexm` (M profile).
+
+Bit 0 of a target selects T32. Code is little endian in all of them.
+"""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from ...errors import Unsupported
+from ...regs import Regs
+from .._base import Abi, Arch, Entry, Insn, Jump, Linkage, Order, Registers, Traps
+from .._decode import DecodeTable
+from .a32 import decode_word
+from .encode import b, b_wide
+from .shared import D, R, with_it_state
+from .thumb import A_TABLE, M_TABLE
+from .thumb16 import TABLE16, is_wide
+
+ALIASES = {"r13": "sp", "r14": "lr", "r15": "pc", "sb": "r9", "sl": "r10", "fp": "r11", "ip": "r12"}
+WIDTHS = dict.fromkeys(D, 64)
+
+A_REGISTERS = Registers(names=(*R, "cpsr", *D, "fpscr", "tpidruro"), pc="pc", sp="sp", flags="cpsr", aliases=ALIASES, widths=WIDTHS)
+M_REGISTERS = Registers(names=(*R, "xpsr", *D[:16], "fpscr"), pc="pc", sp="sp", flags="xpsr", aliases=ALIASES,
+                        widths=dict.fromkeys(D[:16], 64))  # fmt: skip
+
+# --- decoding
+
+
+def decode_a32(code: bytes, addr: int) -> Insn:
+    raw = bytes(code[:4])
+    if len(raw) < 4:
+        return truncated(raw, addr, 0)
+    if addr & 2:
+        return Insn(addr=addr, raw=raw, name="misaligned", reject="A32 code is aligned to 4 bytes; add 1 to the address of T32 code")
+    return decode_word(int.from_bytes(raw, "little"), Insn(addr=addr, raw=raw, name="insn"))
+
+
+def decode_thumb(table: DecodeTable, code: bytes, addr: int) -> Insn:
+    first = int.from_bytes(code[:2], "little")
+    wide = is_wide(first)
+    raw = bytes(code[: 4 if wide else 2])
+    if len(raw) < (4 if wide else 2):
+        return truncated(raw, addr, 1)
+    insn = Insn(addr=addr, raw=raw, mode=1, name="insn")
+    if wide:
+        return table.decode(first << 16 | int.from_bytes(raw[2:], "little"), insn)
+    return TABLE16.decode(first, insn)
+
+
+def truncated(raw: bytes, addr: int, mode: int) -> Insn:
+    return Insn(addr=addr, raw=raw or b"\0", mode=mode, name="truncated", reject="half an instruction: mapped memory ends here")
+
+
+def decode_a(code: bytes, addr: int) -> Insn:
+    """A profile: bit 0 of the address chooses the instruction set."""
+    return decode_thumb(A_TABLE, code, addr & ~1) if addr & 1 else decode_a32(code, addr)
+
+
+def decode_m(code: bytes, addr: int) -> Insn:
+    """M profile: there is only T32."""
+    return decode_thumb(M_TABLE, code, addr & ~1)
+
+
+# --- powers
+
+
+def same_mode(regs: Regs, pc: int) -> int:
+    """An odd pc selects T32, an even one stays in the instruction set that CPSR.T shows."""
+    return pc if pc & 1 else pc | regs.flags >> 5 & 1
+
+
+def conditioned(insn: Insn, before: bytes) -> bool:
+    """True where one of the halfwords before may be an IT whose block (at most four instructions) reaches this far."""
+    for distance in range(1, min(len(before) // 2, 7) + 1) if insn.mode else ():
+        halfword = int.from_bytes(before[len(before) - 2 * distance :][:2], "little")
+        mask = halfword & 15
+        if halfword >> 8 == 0xBF and mask and distance // 2 < 5 - (mask & -mask).bit_length():
+            return True
+    return False
+
+
+def of_profile(_: int, profile: str) -> Arch:
+    """`Arch.for_file`: a file of the M profile has T32 code only."""
+    return CORTEXM if profile == "M" else ARM
+
+
+def be8(flags: int, profile: str) -> Arch:
+    """`Arch.for_file`: EF_ARM_BE8. Without it code is big endian, too: BE32, and object files that no linker has seen."""
+    if profile == "M":
+        raise Unsupported("a big-endian program of the M profile", hint="build it for little endian")
+    if not flags & 0x00800000:
+        raise Unsupported("big-endian Arm code (BE32, or not linked yet)", hint="link it with --be8")
+    return ARMEB
+
+
+def leave_block(regs: Regs, function: int) -> None:
+    """A function called from a handler does not start in the IT block that the handler's probe may be in."""
+    regs.flags = with_it_state(regs.flags, 0)
+
+
+def patch(traps: Traps, insn: Insn) -> bytes:
+    """A T32 breakpoint covers the first halfword of a 32-bit instruction, too. Linux copies A32's condition: see docs."""
+    return traps.probe[2 if insn.mode else 4]
+
+
+A32_UDF, T32_UDF = bytes.fromhex("f801f0e7"), bytes.fromhex("18de")
+#: Every return of ARMv7 interworks, or stays in T32 (MOV PC, LR there): so the trampoline is T32 code, BX LR.
+LINKAGE = Linkage.in_register("lr", mode=1, back=bytes.fromhex("7047"))
+
+ARM = Arch(
+    name="arm", bits=32, order=Order.LITTLE, insn_align=2, max_insn=4, max_displaced=18, regs=A_REGISTERS,
+    traps=Traps(probe={2: T32_UDF, 4: A32_UDF}, end={0: A32_UDF, 1: T32_UDF}), arm_patch=patch,
+    decode=decode_a, conditioned=conditioned, jump=Jump(size=4, encode=b), mode_jumps={1: Jump(size=4, encode=b_wide)},
+    abi=Abi(args=R[:4], returns=R[:2], stack_align=8, enter=leave_block), linkage=LINKAGE,
+    mode_bits=1, same_mode=same_mode, code_address=lambda addr, read: Entry(addr=addr & ~1, mode=addr & 1),
+    elf_machines=((40, 32, "little"),), for_file=of_profile,
+)  # fmt: skip
+ARMEB = evolve(ARM, name="armeb", order=Order.BIG, elf_machines=((40, 32, "big"),), for_file=be8)
+CORTEXM = evolve(
+    ARM, name="cortexm", regs=M_REGISTERS, decode=decode_m, traps=Traps(probe={2: T32_UDF, 4: T32_UDF}, end={1: T32_UDF}),
+    jump=Jump(size=4, encode=b_wide), mode_jumps={}, same_mode=lambda regs, pc: pc | 1,
+    code_address=lambda addr, read: Entry(addr=addr & ~1, mode=1), for_file=None,
+)  # fmt: skip
+
+ARCHES = (ARM, ARMEB, CORTEXM)

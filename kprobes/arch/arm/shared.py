@@ -1,0 +1,256 @@
+"""What A32 and T32 share: registers, flags and conditions, ITSTATE, branches that interwork, VFP transfers.
+
+Sections name the Arm Architecture Reference Manual, ARMv7-A and ARMv7-R edition (DDI 0406C). A *target* has bit 0 set for T32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from attrs import evolve
+
+from ...errors import OutOfReach
+from ...regs import Regs
+from .._base import Insn
+from .._decode import Row
+
+MASK = 0xFFFFFFFF
+R = (*(f"r{n}" for n in range(13)), "sp", "lr", "pc")
+D = tuple(f"d{n}" for n in range(32))
+SP, LR, PC = 13, 14, 15
+GENERAL = frozenset("ademnt")  #: in the pictures, these letters stand for general registers
+
+UNPREDICTABLE = "uses pc where the manual leaves the result open (UNPREDICTABLE)"
+RESERVED = "reserved bits are set (UNPREDICTABLE)"
+EXCEPTION = "raises an exception, whose handler would see the slot's address"
+EXCEPTION_RETURN = "exception return"
+MONITOR = "part of an exclusive sequence: a trap inside clears the monitor"
+PRIVILEGED = "changes privileged state, which the trap after it depends on"
+BANKED = "accesses another mode's registers, which an exception may change"
+WAITS = "waits for an event: the engine stops there"
+ENDIAN = "changes the byte order of data"
+
+# --- registers and flags
+
+
+def here(insn: Insn) -> int:
+    """PC as an operand: two instructions ahead (A2.3)."""
+    return insn.addr + (4 if insn.mode else 8) & MASK
+
+
+def literal(insn: Insn, u: int, offset: int) -> int:
+    """An address relative to Align(PC, 4)."""
+    return (here(insn) & ~3) + (offset if u else -offset) & MASK
+
+
+def after(insn: Insn) -> int:
+    """The next instruction, as a target."""
+    return insn.next | insn.mode
+
+
+def r(regs: Regs, insn: Insn, n: int) -> int:
+    return here(insn) if n == PC else regs[R[n]]
+
+
+def holds(flags: int, c: int) -> bool:
+    """ConditionPassed (A8.3.1): odd conditions invert the even one below; 111x is always."""
+    n, z, c_flag, v = (flags >> bit & 1 for bit in (31, 30, 29, 28))
+    even = (z, c_flag, n, v, c_flag and not z, n == v, n == v and not z, True)[c >> 1]
+    return bool(even) != (c & 1 == 1 and c < 14)
+
+
+def set_nz(regs: Regs, result: int, carry: int, overflow: int) -> None:
+    """The condition flags after a data-processing instruction."""
+    regs.flags = regs.flags & 0x0FFFFFFF | result & 1 << 31 | (not result) << 30 | carry << 29 | overflow << 28
+
+
+def it_state(flags: int) -> int:
+    """ITSTATE (A2.5.2), of which the low two bits are kept far from the others; at the same places in CPSR and XPSR."""
+    return flags >> 8 & 0xFC | flags >> 25 & 3
+
+
+def with_it_state(flags: int, state: int) -> int:
+    return flags & ~0x0600FC00 | (state & 0xFC) << 8 | (state & 3) << 25
+
+
+def it_advance(state: int) -> int:
+    return state & 0xE0 | state << 1 & 0x1F if state & 7 else 0
+
+
+def put(regs: Regs, insn: Insn, t: int, value: int) -> int:
+    """A loaded word goes to a register; to PC it is a branch that interworks (LoadWritePC, A2.3.1). Returns the next target."""
+    if t == PC:
+        return value
+    regs[R[t]] = value
+    return after(insn)
+
+
+# --- simulations that both instruction sets have (A8.8)
+
+
+def b(regs: Regs, insn: Insn, **_: int) -> int:
+    assert insn.target is not None
+    return insn.target | insn.mode
+
+
+def bl(regs: Regs, insn: Insn, **_: int) -> int:
+    regs["lr"] = after(insn)
+    return b(regs, insn)
+
+
+def blx(regs: Regs, insn: Insn, **_: int) -> int:
+    assert insn.target is not None
+    regs["lr"] = after(insn)
+    return insn.target | insn.mode ^ 1
+
+
+def bx(regs: Regs, insn: Insn, m: int, **_: int) -> int:
+    return r(regs, insn, m)
+
+
+def blx_register(regs: Regs, insn: Insn, m: int, **_: int) -> int:
+    target = regs[R[m]]  # first: BLX LR goes to the old LR
+    regs["lr"] = after(insn)
+    return target
+
+
+def hint(regs: Regs, insn: Insn, **_: int) -> int:
+    return after(insn)
+
+
+def ldm(regs: Regs, insn: Insn, p: int, u: int, w: int, n: int, r: int) -> int:
+    """LDM of the registers in r, and PC: the lowest register from the lowest address."""
+    base, length = regs[R[n]], 4 * r.bit_count() + 4
+    start = block_start(base, length, p, u)
+    *words, target = [regs.word(start + offset) for offset in range(0, length, 4)]
+    if w:
+        regs[R[n]] = base + (length if u else -length) & MASK
+    for k in range(15):
+        if r >> k & 1:
+            regs[R[k]] = words.pop(0)
+    return target
+
+
+def block_start(base: int, length: int, p: int, u: int) -> int:
+    """Lowest address of a block transfer: increment or decrement, before or after."""
+    return (base if u else base - length) + (4 if p == u else 0) & MASK
+
+
+def vfp_literal(regs: Regs, insn: Insn, p: int, u: int, h: int, f: int, d: int, z: int, i: int) -> int:
+    """VLDR, VSTR (p = 1) and VLDM, VSTM (p = 0) relative to PC; f = 1 loads."""
+    base = here(insn) & ~3
+    start = base if not p else base + 4 * i if u else base - 4 * i
+    first, count = vfp_registers(p, h, d, z, i)
+    size = 8 if z else 4
+    if f:
+        loaded = [regs.word(start + size * k, size) for k in range(count)]
+        for k, value in enumerate(loaded):
+            set_vfp(regs, first + k, z, value)
+    else:
+        for k in range(count):
+            regs.set_word(start + size * k, get_vfp(regs, first + k, z), size)
+    return after(insn)
+
+
+def vfp_registers(p: int, h: int, d: int, z: int, i: int) -> tuple[int, int]:
+    """(first register, count): doubles are numbered D:Vd, singles Vd:D; h is the bit that the manual calls D."""
+    return (h << 4 | d if z else d << 1 | h), 1 if p else i // 2 if z else i
+
+
+def get_vfp(regs: Regs, n: int, z: int) -> int:
+    return regs[f"d{n}"] if z else regs[f"d{n // 2}"] >> 32 * (n & 1) & MASK
+
+
+def set_vfp(regs: Regs, n: int, z: int, value: int) -> None:
+    """Two singles make a double, the even one its low half."""
+    if not z:
+        shift = 32 * (n & 1)
+        value = regs[f"d{n // 2}"] & ~(MASK << shift) | value << shift
+    regs[f"d{n if z else n // 2}"] = value
+
+
+# --- facts and conditions of rows
+
+
+def pc_used(**fields: int) -> bool:
+    """`when`: a general register of the picture is PC."""
+    return any(value == PC and name in GENERAL for name, value in fields.items())
+
+
+def to(offset: Callable[..., int], align: int = 1) -> Callable[..., Insn]:
+    """`extra` of a direct branch: its target is `offset(**fields)` from PC, which is aligned first for BLX."""
+    return lambda insn, **fields: evolve(insn, target=(here(insn) & -align) + offset(**fields) & MASK)
+
+
+def computed(insn: Insn, **fields: int) -> Insn:
+    """`extra` of a jump through a register that is neither call nor return (through LR)."""
+    return insn if fields.get("m") == LR else evolve(insn, indirect=True)
+
+
+def refuse(insn: Insn, why: str) -> Insn:
+    return evolve(insn, reject=why, body=b"", simulate=None)
+
+
+def stays(insn: Insn) -> OutOfReach:
+    """What `displace` raises where there is no code without another register."""
+    return OutOfReach(f"{insn.name} would take a register elsewhere", address=insn.addr, hint="it is simulated")
+
+
+def msr_rules(insn: Insn, q: int, k: int, m: int = 0, **_: int) -> Insn:
+    """q = 1: SPSR. Of CPSR, mask bits 0 and 1 are the control and extension bytes."""
+    why = BANKED if q else PRIVILEGED if k & 3 else UNPREDICTABLE if m == PC else ""
+    return refuse(insn, why) if why else insn
+
+
+def vfp_rules(doubles: int) -> Callable[..., Insn]:
+    """`extra` of VFP transfers relative to PC: the registers exist."""
+
+    def extra(insn: Insn, p: int, h: int, d: int, z: int, i: int, **_: int) -> Insn:
+        first, count = vfp_registers(p, h, d, z, i)
+        return insn if 0 < count <= (16 if z else 32) and first + count <= (doubles if z else 32) else refuse(insn, UNPREDICTABLE)
+
+    return extra
+
+
+def not_pc(insn: Insn, **fields: int) -> Insn:
+    """`extra` of rows in which PC is UNPREDICTABLE."""
+    return refuse(insn, UNPREDICTABLE) if pc_used(**fields) else insn
+
+
+def coprocessor(row: Callable[..., Row], prefix: str, doubles: int, *, based: bool) -> Iterator[Row]:
+    """Coprocessor and VFP instructions that name a general register (A7.5 to A7.9), the same in A32 and T32.
+
+    doubles: number of double-precision registers. based: PC may be the base of VSTR, VLDM and VSTM (A32).
+    """
+    transfer, rules = prefix + "110 p u h 0 f 1111 dddd 101 z iiiiiiii", vfp_rules(doubles)
+    yield row(transfer, "VLDR literal", vfp_literal, extra=rules, when=lambda p, f, **_: bool(p and f))
+    if based:
+        yield row(transfer, "VSTR literal", vfp_literal, extra=rules, when=lambda p, f, **_: bool(p and not f))
+        yield row(transfer, "VLDM, VSTM literal", vfp_literal, extra=rules, when=lambda p, u, **_: bool(u and not p))
+    else:
+        yield row(transfer, "VSTR, VLDM, VSTM pc", reject=UNPREDICTABLE, when=lambda p, u, f, **_: bool((u and not p) or (p and not f)))
+    yield row(prefix + "110 - - - 1 - 1111 ---- 101- --------", "VLDM, VSTM pc!", reject=UNPREDICTABLE)
+    yield row(prefix + "110 - - - - - 1111 ---- kkkk --------", "LDC, STC literal", reject="a coprocessor's transfer relative to pc",
+              when=lambda k, **_: k not in {10, 11})  # fmt: skip
+    yield row(prefix + "1100 010 - nnnn tttt ---- ---- ----", "MCRR, MRRC", reject=UNPREDICTABLE, when=pc_used)
+    yield row(prefix + "110- ---- ---- ---- 111- ---- ----", "LDC, STC, MCRR of the system", reject=PRIVILEGED)  # cp14, cp15
+    yield row(prefix + "1100 0101 nnnn tttt 111- ---- ----", "MRRC of the system", extra=not_pc)
+    yield row(prefix + "1110 ---0 ---- tttt ---- ---1 ----", "MCR", reject=UNPREDICTABLE, when=pc_used)
+    yield row(prefix + "1110 ---1 ---- 1111 101- ---1 ----", "VMOV to pc", reject=UNPREDICTABLE)
+    yield row(prefix + "1110 1111 0001 1111 1010 0001 0000", "VMRS APSR_nzcv")
+    yield row(prefix + "1110 ---0 ---- ---- 111- ---1 ----", "MCR of the system", reject=PRIVILEGED)
+    for name, rest in (("CP15DMB", "0111 tttt 1111 1011 1010"), ("CP15DSB", "0111 tttt 1111 1001 1010"),
+                       ("CP15ISB", "0111 tttt 1111 1001 0101"), ("MCR TPIDRURW", "1101 tttt 1111 0101 0000")):  # fmt: skip
+        yield row(prefix + "1110 0000 " + rest, name, extra=not_pc)
+
+
+VECTORS = {8, 9, 10, 11, 13}  #: coprocessor numbers that are vector instructions in the unconditional space
+
+COPROCESSOR_2 = (  # of the unconditional space, which T32 has as well
+    Row("1111 110- ---- 1111 ---- kkkk ---- ----", "LDC2, STC2 literal", reject="a coprocessor's transfer relative to pc",
+        when=lambda k: k not in VECTORS),
+    Row("1111 1100 010- nnnn tttt kkkk ---- ----", "MCRR2, MRRC2", reject=UNPREDICTABLE, when=lambda k, n, t: PC in (n, t) and k not in VECTORS),
+    Row("1111 110- ---- ---- ---- 111- ---- ----", "LDC2, STC2, MCRR2 of the system", reject=PRIVILEGED),
+    Row("1111 1110 ---0 ---- 1111 kkkk ---1 ----", "MCR2", reject=UNPREDICTABLE, when=lambda k: k not in VECTORS),
+    Row("1111 1110 ---0 ---- ---- 111- ---1 ----", "MCR2 of the system", reject=PRIVILEGED),
+)  # fmt: skip

@@ -1,0 +1,80 @@
+"""T32's branches and PC readers in another place. None of them is in an IT block: the core does not displace such."""
+
+from __future__ import annotations
+
+from .._base import Insn
+from .encode import add_wide, move_wide, t32
+from .encode import b as jump_a32
+from .encode import b_wide as jump
+from .shared import LR, PC, SP, after, here, literal, stays
+
+NOP, BX_PC = 0xBF00, 0x4778
+
+
+def b(insn: Insn, to: int, **_: int) -> bytes:
+    assert insn.target is not None
+    return jump(to, insn.target)
+
+
+def b_cond(insn: Insn, to: int, c: int, **_: int) -> bytes:
+    """The opposite condition skips a B.W."""
+    return t32(0xD001 | (c ^ 1) << 8) + b(insn, to + 2)
+
+
+def cbz(insn: Insn, to: int, n: int, **_: int) -> bytes:
+    """CBNZ skips a B.W, or CBZ does."""
+    return t32(int.from_bytes(insn.raw, "little") & 0xFD00 ^ 0x0800 | 1 << 3 | n) + b(insn, to + 2)
+
+
+def bl(insn: Insn, to: int, **_: int) -> bytes:
+    code = move_wide(LR, after(insn))
+    return code + b(insn, to + len(code))
+
+
+def blx(insn: Insn, to: int, **_: int) -> bytes:
+    """BX PC at a multiple of four changes to A32 behind the next halfword (A8.8.27)."""
+    assert insn.target is not None
+    code = move_wide(LR, after(insn))
+    code += t32(*[NOP] * ((to + len(code)) % 4 // 2), BX_PC, NOP)
+    return code + jump_a32(to + len(code), insn.target)
+
+
+def bx(insn: Insn, to: int, m: int, **_: int) -> bytes:
+    if m == PC:
+        raise stays(insn)
+    return insn.raw
+
+
+def blx_register(insn: Insn, to: int, m: int, **_: int) -> bytes:
+    if m == LR:
+        raise stays(insn)
+    return move_wide(LR, after(insn)) + t32(0x4700 | m << 3)
+
+
+def mov(insn: Insn, to: int, d: int, m: int) -> bytes:
+    if d in (SP, m):
+        raise stays(insn)
+    return insn.raw if d == PC else move_wide(d, here(insn))
+
+
+def add(insn: Insn, to: int, d: int, m: int) -> bytes:
+    if d in (SP, PC):
+        raise stays(insn)
+    return add_wide(d, here(insn))
+
+
+def adr(insn: Insn, to: int, d: int, i: int) -> bytes:
+    return move_wide(d, literal(insn, 1, 4 * i))
+
+
+def adr_wide(insn: Insn, to: int, d: int, i: int, u: int) -> bytes:
+    if d == SP:
+        raise stays(insn)
+    return move_wide(d, literal(insn, not u, i))
+
+
+def hint(insn: Insn, to: int, t: int, **_: int) -> bytes:
+    """PLD and PLI, which are LDRB and LDRH into PC."""
+    if t != PC:
+        raise stays(insn)
+    return b""

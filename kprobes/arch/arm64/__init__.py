@@ -1,0 +1,5 @@
+"""AArch64."""
+
+from .isa import ARCHES
+
+__all__ = ["ARCHES"]

@@ -1,0 +1,63 @@
+"""Branches and PC-relative addresses of A64 in another place: code that goes where the branch goes, and leaves its home's addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...errors import OutOfReach
+from .._base import Insn, displacement, signed
+
+MASK = (1 << 64) - 1
+
+
+def jump(frm: int, to: int) -> bytes:
+    """B: 128 MiB either way."""
+    return (0b000101 << 26 | displacement(frm, to, 26, 4, MASK)).to_bytes(4, "little")
+
+
+def set_address(d: int, value: int) -> bytes:
+    """MOVZ, and MOVK for every other halfword that is not zero."""
+    code = b""
+    for n in range(4):
+        half = value >> 16 * n & 0xFFFF
+        if half or not n:
+            code += ((0x1E5 if n else 0x1A5) << 23 | n << 21 | half << 5 | d).to_bytes(4, "little")
+    return code
+
+
+def b(insn: Insn, to: int, **_: int) -> bytes:
+    assert insn.target is not None
+    return jump(to, insn.target)
+
+
+def bl(insn: Insn, to: int, **_: int) -> bytes:
+    code = set_address(30, insn.next)
+    return code + b(insn, to + len(code))
+
+
+def conditional(opposite: int) -> Callable[..., bytes]:
+    """The opposite condition skips a B."""
+
+    def elsewhere(insn: Insn, to: int, i: int, **_: int) -> bytes:
+        skip = int.from_bytes(insn.raw, "little") & ~(i << 5) ^ opposite | 2 << 5
+        return skip.to_bytes(4, "little") + b(insn, to + 4)
+
+    return elsewhere
+
+
+def b_cond(insn: Insn, to: int, c: int, **fields: int) -> bytes:
+    return b(insn, to) if c >= 14 else conditional(1)(insn, to, **fields)  # AL and NV have no opposite
+
+
+def blr(insn: Insn, to: int, n: int) -> bytes:
+    if n == 30:
+        raise OutOfReach("BLR X30 needs its register for both addresses", address=insn.addr, hint="it is simulated")
+    return set_address(30, insn.next) + (0xD61F0000 | n << 5).to_bytes(4, "little")  # BR
+
+
+def adr(insn: Insn, to: int, i: int, j: int, d: int) -> bytes:
+    return set_address(d, insn.addr + signed(i << 2 | j, 21) & MASK) if d < 31 else b""
+
+
+def adrp(insn: Insn, to: int, i: int, j: int, d: int) -> bytes:
+    return set_address(d, (insn.addr & ~0xFFF) + (signed(i << 2 | j, 21) << 12) & MASK) if d < 31 else b""

@@ -1,0 +1,256 @@
+"""AArch64, 64 bit: `arm64` with little-endian data, `arm64be` with big-endian data. Code is little endian in both.
+
+Sections name the Arm Architecture Reference Manual (DDI 0487). A word without a row is straight line: it runs out of line
+as it is, and where it is undefined it raises its exception there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from attrs import evolve
+
+from ...errors import GuestFault
+from ...regs import Regs
+from .._base import Abi, Arch, Atomic, Entry, Frame, Insn, Jump, Linkage, Order, Registers, Traps, signed
+from .._decode import DecodeTable, Row, as_it_is, fixed_width
+from . import displace as away
+from .displace import jump
+
+MASK = (1 << 64) - 1
+X = tuple(f"x{n}" for n in range(31))
+V = tuple(f"v{n}" for n in range(32))
+
+REGISTERS = Registers(
+    names=(*X, "sp", "pc", "nzcv", *V, "fpcr", "fpsr", "tpidr_el0"), pc="pc", sp="sp", flags="nzcv",
+    aliases={"lr": "x30", "fp": "x29", "ip0": "x16", "ip1": "x17", "pstate": "nzcv"},
+    widths={"nzcv": 32, "fpcr": 32, "fpsr": 32, **dict.fromkeys(V, 128)},
+)
+
+# --- operands
+
+
+def x(regs: Regs, n: int) -> int:
+    """Register 31 reads as zero."""
+    return 0 if n == 31 else regs[X[n]]
+
+
+def set_x(regs: Regs, n: int, value: int) -> None:
+    """A write to register 31 is dropped."""
+    if n != 31:
+        regs[X[n]] = value
+
+
+def label(insn: Insn, i: int, bits: int) -> int:
+    """Address of a label: a signed field that counts instructions from this one."""
+    return insn.addr + 4 * signed(i, bits) & MASK
+
+
+def holds(regs: Regs, c: int) -> bool:
+    """ConditionHolds (C1.2.4): odd conditions invert the even one below, but 1111 is always, as 1110 is."""
+    n, z, c_flag, v = (regs["nzcv"] >> bit & 1 for bit in (31, 30, 29, 28))
+    even = (z, c_flag, n, v, c_flag and not z, n == v, n == v and not z, True)[c >> 1]
+    return bool(even) != (c & 1 == 1 and c != 0b1111)
+
+
+# --- simulations, named after the mnemonics (C6.2, C7.2)
+
+
+def b(regs: Regs, insn: Insn, i: int) -> int:
+    return label(insn, i, 26)
+
+
+def bl(regs: Regs, insn: Insn, i: int) -> int:
+    regs["x30"] = insn.next
+    return label(insn, i, 26)
+
+
+def b_cond(regs: Regs, insn: Insn, i: int, c: int) -> int:
+    return label(insn, i, 19) if holds(regs, c) else insn.next
+
+
+def cbz(regs: Regs, insn: Insn, s: int, i: int, t: int) -> int:
+    value = x(regs, t) & (1 << (32 << s)) - 1
+    return insn.next if value else label(insn, i, 19)
+
+
+def cbnz(regs: Regs, insn: Insn, s: int, i: int, t: int) -> int:
+    value = x(regs, t) & (1 << (32 << s)) - 1
+    return label(insn, i, 19) if value else insn.next
+
+
+def tbz(regs: Regs, insn: Insn, b: int, i: int, t: int) -> int:
+    return insn.next if x(regs, t) >> b & 1 else label(insn, i, 14)
+
+
+def tbnz(regs: Regs, insn: Insn, b: int, i: int, t: int) -> int:
+    return label(insn, i, 14) if x(regs, t) >> b & 1 else insn.next
+
+
+def br(regs: Regs, insn: Insn, n: int) -> int:
+    return x(regs, n)
+
+
+def blr(regs: Regs, insn: Insn, n: int) -> int:
+    target = x(regs, n)  # first: BLR X30 goes to the old X30
+    regs["x30"] = insn.next
+    return target
+
+
+def ret(regs: Regs, insn: Insn, n: int) -> int:
+    return x(regs, n)
+
+
+def adr(regs: Regs, insn: Insn, i: int, j: int, d: int) -> int:
+    set_x(regs, d, insn.addr + signed(i << 2 | j, 21) & MASK)
+    return insn.next
+
+
+def adrp(regs: Regs, insn: Insn, i: int, j: int, d: int) -> int:
+    set_x(regs, d, (insn.addr & ~0xFFF) + (signed(i << 2 | j, 21) << 12) & MASK)
+    return insn.next
+
+
+def ldr(regs: Regs, insn: Insn, s: int, i: int, t: int) -> int:
+    set_x(regs, t, regs.word(label(insn, i, 19), 4 << s))
+    return insn.next
+
+
+def ldrsw(regs: Regs, insn: Insn, i: int, t: int) -> int:
+    set_x(regs, t, signed(regs.word(label(insn, i, 19), 4), 32) & MASK)
+    return insn.next
+
+
+def ldr_sd(regs: Regs, insn: Insn, s: int, i: int, t: int) -> int:
+    regs[V[t]] = regs.word(label(insn, i, 19), 4 << s)  # the rest of the vector becomes zero
+    return insn.next
+
+
+def ldr_q(regs: Regs, insn: Insn, i: int, t: int) -> int:
+    """The less significant half is read first, where that makes a difference: at a fault."""
+    at, big = label(insn, i, 19), regs.arch.order is Order.BIG
+    low = regs.word(at + 8 * big, 8)
+    regs[V[t]] = regs.word(at + 8 * (not big), 8) << 64 | low
+    return insn.next
+
+
+def prfm(regs: Regs, insn: Insn, i: int, t: int) -> int:
+    return insn.next  # a hint that never faults
+
+
+# --- facts for region checks
+
+
+def direct(bits: int) -> Callable[..., Insn]:
+    """Extra of a branch to a label."""
+    return lambda insn, i, **_: evolve(insn, target=label(insn, i, bits))
+
+
+def computed(insn: Insn, **_: int) -> Insn:
+    """Extra of a jump through a register that is neither call nor return."""
+    return evolve(insn, indirect=True)
+
+
+EXCEPTION = "raises an exception, whose handler would see the slot's address"
+AUTHENTICATED = "authenticated branch"
+SIGNS_PC = "signs or authenticates with its own address"
+MONITOR = "part of an exclusive sequence: a trap inside clears the monitor"
+PRIVILEGED = "changes privileged state, which the trap after it depends on"
+MASKS = "accesses the interrupt masks, which a trap may change"
+WAITS = "waits for an event: the engine stops there"
+RESTARTS = "a memory copy or set may restart from its own address"
+TRANSACTION = "part of a transaction: a trap inside aborts it"
+
+ROWS = (
+    # PC-relative addresses and literals: C4.1 "Data processing - immediate", "Loads and stores"
+    Row("0 jj 10000 iiiiiiiiiiiiiiiiiii ddddd", "ADR", adr, displace=away.adr),
+    Row("1 jj 10000 iiiiiiiiiiiiiiiiiii ddddd", "ADRP", adrp, displace=away.adrp),
+    Row("0s 011 0 00 iiiiiiiiiiiiiiiiiii ttttt", "LDR literal", ldr),
+    Row("10 011 0 00 iiiiiiiiiiiiiiiiiii ttttt", "LDRSW literal", ldrsw),
+    Row("11 011 0 00 iiiiiiiiiiiiiiiiiii ttttt", "PRFM literal", prfm, displace=lambda insn, to, **_: b""),
+    Row("0s 011 1 00 iiiiiiiiiiiiiiiiiii ttttt", "LDR literal S, D", ldr_sd),
+    Row("10 011 1 00 iiiiiiiiiiiiiiiiiii ttttt", "LDR literal Q", ldr_q),
+    Row("1111 0011 10- ---------------- 11111", "AUTIASPPC", reject=SIGNS_PC),  # and AUTIBSPPC
+    Row("1101 1010 1100 0001 10- 00- 11111 11110", "PACIASPPC", reject=SIGNS_PC),  # A or B key, PACNB too
+    Row("1101 0101 0000 0011 0010 0100 111 11111", "PACM", reject="ties the next instruction to its address"),
+    # Branches to labels: C4.1 "Branches, exception generating and system instructions"
+    Row("0 00101 iiiiiiiiiiiiiiiiiiiiiiiiii", "B", b, displace=away.b, extra=direct(26)),
+    Row("1 00101 iiiiiiiiiiiiiiiiiiiiiiiiii", "BL", bl, displace=away.bl, links=True, extra=direct(26)),
+    Row("0101 0100 iiiiiiiiiiiiiiiiiii 0 cccc", "B.cond", b_cond, displace=away.b_cond, extra=direct(19)),
+    Row("0101 0100 iiiiiiiiiiiiiiiiiii 1 cccc", "BC.cond", b_cond, displace=away.b_cond, extra=direct(19)),
+    Row("s 011010 0 iiiiiiiiiiiiiiiiiii ttttt", "CBZ", cbz, displace=away.conditional(1 << 24), extra=direct(19)),
+    Row("s 011010 1 iiiiiiiiiiiiiiiiiii ttttt", "CBNZ", cbnz, displace=away.conditional(1 << 24), extra=direct(19)),
+    Row("b 011011 0 bbbbb iiiiiiiiiiiiii ttttt", "TBZ", tbz, displace=away.conditional(1 << 24), extra=direct(14)),
+    Row("b 011011 1 bbbbb iiiiiiiiiiiiii ttttt", "TBNZ", tbnz, displace=away.conditional(1 << 24), extra=direct(14)),
+    Row("- 111010 - --- ----- -- iiiiiiiii -----", "CB", extra=direct(9), reject="compare and branch (CMPBR) is not modelled"),
+    # Branches to registers
+    Row("1101011 0 0 00 11111 000000 nnnnn 00000", "BR", br, displace=as_it_is, extra=computed),
+    Row("1101011 0 0 01 11111 000000 nnnnn 00000", "BLR", blr, displace=away.blr, links=True),
+    Row("1101011 0 0 10 11111 000000 nnnnn 00000", "RET", ret, displace=as_it_is),
+    Row("1101011 - 0 00 11111 00001- ----- -----", "BRAA", extra=computed, reject=AUTHENTICATED),  # BRAB, BRAAZ, BRABZ
+    Row("1101011 - 0 01 11111 00001- ----- -----", "BLRAA", reject=AUTHENTICATED),  # BLRAB, BLRAAZ, BLRABZ
+    Row("1101011 0 0 10 11111 00001- 11111 -----", "RETAA", reject=AUTHENTICATED),  # RETAB, RETAASPPCR, RETABSPPCR
+    Row("0101 0101 00- ---------------- 11111", "RETAASPPC", reject=AUTHENTICATED),  # and RETABSPPC
+    Row("1101011 0100 11111 0000-- 11111 -----", "ERET", reject="exception return"),  # ERETAA, ERETAB
+    Row("1101011 0101 11111 000000 11111 00000", "DRPS", reject="exception return"),
+    # Exceptions
+    Row("0000 0000 0000 0000 ----------------", "UDF", reject="permanently undefined"),
+    Row("1101 0100 000 ---------------- 000 01", "SVC", reject=EXCEPTION),
+    Row("1101 0100 000 ---------------- 000 10", "HVC", reject=EXCEPTION),
+    Row("1101 0100 000 ---------------- 000 11", "SMC", reject=EXCEPTION),
+    Row("1101 0100 001 ---------------- 000 00", "BRK", reject=EXCEPTION),
+    Row("1101 0100 010 ---------------- 000 00", "HLT", reject=EXCEPTION),
+    Row("1101 0100 101 ---------------- 000 --", "DCPS", reject=EXCEPTION),
+    # System: PSTATE fields, then registers; op1 = 3 is what EL0 may reach
+    Row("1101 0101 00000 000 0100 ---- 011 11111", "MSR UAO", reject=PRIVILEGED),
+    Row("1101 0101 00000 000 0100 ---- 100 11111", "MSR PAN", reject=PRIVILEGED),
+    Row("1101 0101 00000 000 0100 ---- 101 11111", "MSR SPSel", reject=PRIVILEGED),
+    Row("1101 0101 00000 001 0100 ---- 000 11111", "MSR ALLINT, PM", reject=PRIVILEGED),
+    Row("1101 0101 00000 011 0100 ---- 11- 11111", "MSR DAIFSet, DAIFClr", reject=MASKS),
+    Row("1101 0101 0001 0--- ---- ---- --- -----", "MSR debug", reject=PRIVILEGED),
+    Row("1101 0101 0001 1--- ---- ---- --- -----", "MSR", reject=PRIVILEGED),
+    Row("1101 0101 0001 1011 ---- ---- --- -----", "MSR EL0"),
+    Row("1101 0101 0001 1011 0100 0010 001 -----", "MSR DAIF", reject=MASKS),
+    Row("1101 0101 0011 1011 0100 0010 001 -----", "MRS DAIF", reject=MASKS),
+    Row("1101 0101 0101 ---- ---- ---- --- -----", "MSRR", reject=PRIVILEGED),
+    Row("1101 0101 0000 0011 0010 0000 01- 11111", "WFE, WFI", reject=WAITS),
+    Row("1101 0101 0000 0011 0001 0000 00- -----", "WFET, WFIT", reject=WAITS),
+    # Exclusives: a trap between load and store would make the store fail for ever
+    Row("-- 001000 010 ----- - ----- ----- -----", "LDXR", atomic=Atomic.OPENS, reject=MONITOR),  # LDAXR, B, H
+    Row("-- 001000 000 ----- - ----- ----- -----", "STXR", atomic=Atomic.CLOSES, reject=MONITOR),  # STLXR, B, H
+    Row("1- 001000 011 ----- - ----- ----- -----", "LDXP", atomic=Atomic.OPENS, reject=MONITOR),  # LDAXP; 0-: CASP
+    Row("1- 001000 001 ----- - ----- ----- -----", "STXP", atomic=Atomic.CLOSES, reject=MONITOR),  # STLXP; 0-: CASP
+    Row("1- 001001 010 ----- - ----- ----- -----", "LDTXR", atomic=Atomic.OPENS, reject=MONITOR),  # LDATXR
+    Row("1- 001001 000 ----- - ----- ----- -----", "STTXR", atomic=Atomic.CLOSES, reject=MONITOR),  # STLTXR
+    Row("1101 0101 0000 0011 0011 ---- 010 11111", "CLREX", atomic=Atomic.CLOSES),
+    # Transactions; memory copy and set
+    Row("1101 0101 0010 0011 0011 0000 011 -----", "TSTART", reject=TRANSACTION),
+    Row("1101 0101 0000 0011 0011 0000 011 11111", "TCOMMIT", reject=TRANSACTION),
+    Row("1101 0100 011 ---------------- 000 00", "TCANCEL", reject=TRANSACTION),
+    Row("00 011 - 01 --0 ----- ---- 01 ----- -----", "CPY, SET", reject=RESTARTS),
+)
+
+# --- powers
+
+
+def code_address(addr: int, read: Callable[[int, int], bytes]) -> Entry:
+    """A function that starts with BTI (any of its four forms) may be entered behind it, where PACIASP then stands."""
+    try:
+        first = int.from_bytes(read(addr, 4), "little")
+    except GuestFault:  # nothing is there: the guest finds out when it gets there
+        first = 0
+    return Entry(addr=addr, entries=(0, 4) if first & ~0xC0 == 0xD503241F else (0,))
+
+
+ARM64 = Arch(
+    name="arm64", bits=64, order=Order.LITTLE, insn_align=4, max_insn=4, regs=REGISTERS,
+    traps=Traps(probe={4: bytes.fromhex("800020d4")}, end={0: bytes.fromhex("c00020d4")}),  # BRK #4, BRK #6
+    decode=fixed_width(DecodeTable(ROWS), "little"),
+    abi=Abi(args=X[:8], returns=("x0", "x1")),
+    frame=Frame(register="x29", address=8, next=0),
+    linkage=Linkage.in_register("x30", back=bytes.fromhex("c0035fd6")),  # RET
+    jump=Jump(size=4, encode=jump), max_displaced=20, code_address=code_address, elf_machines=((183, 64, "little"),),
+)
+ARM64BE = evolve(ARM64, name="arm64be", order=Order.BIG, elf_machines=((183, 64, "big"),))
+
+ARCHES = (ARM64, ARM64BE)

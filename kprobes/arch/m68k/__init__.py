@@ -1,0 +1,5 @@
+"""Motorola 68000 and ColdFire."""
+
+from .isa import ARCHES
+
+__all__ = ["ARCHES"]

@@ -1,0 +1,148 @@
+"""m68k's effective addresses, and how long they make an instruction (M68000PM/AD, section 2).
+
+Addressing modes by number: 0 Dn, 1 An, 2 (An), 3 (An)+, 4 -(An), 5 (d16,An), 6 indexed, 7 (xxx).W, 8 (xxx).L, 9 (d16,PC),
+10 indexed by PC, 11 immediate.
+"""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from .._base import Insn, signed
+
+D, A = tuple(f"d{n}" for n in range(8)), tuple(f"a{n}" for n in range(8))
+MASK = 0xFFFFFFFF
+
+ANY = frozenset(range(12))
+DATA = ANY - {1}
+ALTERABLE = frozenset(range(9))
+DATA_ALTERABLE = ALTERABLE - {1}
+MEMORY_ALTERABLE = DATA_ALTERABLE - {0}
+CONTROL = frozenset({2, 5, 6, 7, 8, 9, 10})
+STORE_MANY = MEMORY_ALTERABLE - {3}
+LOAD_MANY = CONTROL | {3}
+PC_DISPLACED, PC_INDEXED = 9, 10
+
+
+def mode(e: int) -> int:
+    """The number of the addressing mode in a 6-bit effective address field; 12 to 14 are reserved."""
+    return e >> 3 if e < 0o70 else e - 0o70 + 7
+
+
+def half(code: bytes, at: int) -> int:
+    """The 16-bit word at an offset; 0 beyond the end."""
+    return int.from_bytes(code[at : at + 2], "big")
+
+
+def extension(e: int, code: bytes, at: int, immediate: int) -> int:
+    """Bytes of the extension words at `at`; -1 for a reserved form. immediate: bytes of an immediate operand."""
+    number = mode(e)
+    if number in (6, 10):
+        return indexed(half(code, at))
+    return (0, 0, 0, 0, 0, 2, 0, 2, 4, 2, 0, immediate, -1, -1, -1)[number]
+
+
+def indexed(word: int) -> int:
+    """Bytes from an indexed mode's extension word on: brief format, or full format with its displacements (2.2.7 to 2.2.10)."""
+    if not word & 0x100:
+        return 2
+    base, selection = word >> 4 & 3, word & 7
+    if not base or word & 8 or selection == 4 or (word & 0x40 and selection > 4):
+        return -1
+    return 2 + (0, 0, 2, 4)[base] + (0, 0, 2, 4)[selection & 3]
+
+
+@frozen(kw_only=True)
+class Shape:
+    """The words behind an opcode word, as `extra` of a row; it makes the Insn.
+
+    words: bytes before the effective address's. sized: and an immediate operand of size `z`. ea: the modes allowed, None
+    without an effective address. operand: bytes of an immediate effective address, 0: by size `z`. move: the field `d` is a
+    destination. floating: the first word is a coprocessor command that says more.
+    """
+
+    words: int = 0
+    sized: bool = False
+    ea: frozenset[int] | None = None
+    operand: int = 0
+    move: bool = False
+    floating: bool = False
+    predicate: bool = False  #: the second word is a floating-point condition
+    indirect: bool = False
+    relative: bool = False  #: a branch: the displacement is in the words, `s` where it is 8 bits wide
+
+    def allows(self, e: int = 0, d: int = 0, z: int = -1, **_: int) -> bool:
+        """As `when` of a row."""
+        if self.ea is not None and (mode(e) not in self.ea or z == 3 or (z == 0 and e >> 3 == 1)):
+            return False
+        return not self.move or mode(destination(d)) in DATA_ALTERABLE
+
+    def place(self, code: bytes, z: int) -> tuple[int, int, frozenset[int] | None]:
+        """(offset of the effective address's words, bytes of an immediate one, the modes allowed)."""
+        if self.floating:
+            return floating_operand(half(code, 2))
+        return 2 + self.words + ((4 if z == 2 else 2) if self.sized else 0), self.operand or (4 if z == 2 else 2), self.ea
+
+    def length(self, code: bytes, e: int = 0, z: int = 0, d: int = 0, **_: int) -> int:
+        """Bytes of the instruction; -1: undefined."""
+        at, operand, allowed = self.place(code, z)
+        if self.predicate and half(code, 2) > 31:
+            return -1
+        if allowed is None:
+            return -1 if e and half(code, 2) >> 10 == FMOVECR else at
+        if mode(e) not in allowed:
+            return -1
+        more = extension(e, code, at, operand)
+        if more >= 0 and self.move:
+            at += more
+            more = extension(destination(d), code, at, 0)
+        return -1 if more < 0 else at + more
+
+    def __call__(self, insn: Insn, **fields: int) -> Insn:
+        code = insn.raw
+        size = self.length(code, **fields)
+        if size < 0:
+            return undefined(insn)
+        if size > len(code):
+            return truncated(insn)
+        raw = code[:size]
+        target = None
+        if self.relative:
+            near = fields.get("s", 0)
+            target = insn.addr + 2 + (signed(int.from_bytes(raw[2:], "big"), 8 * size - 16) if size > 2 else signed(near, 8)) & MASK
+        table = 2 if self.indirect and fields["e"] == 0o73 and half(raw, 2) & 0x87FF == 2 else 0
+        reject = insn.reject or ("leads to an odd address, where there is no instruction" if target is not None and target & 1 else "")
+        return Insn(addr=insn.addr, raw=raw, name=insn.name, reject=reject, body=raw if insn.body else b"", links=insn.links,
+                    falls_through=insn.falls_through, target=target, indirect=self.indirect, table=table)
+
+
+FMOVECR = 0b010111  # the command word's first bits; it has no effective address
+
+
+def destination(d: int) -> int:
+    """MOVE has its destination's register before the mode."""
+    return (d & 7) << 3 | d >> 3
+
+
+def floating_operand(command: int) -> tuple[int, int, frozenset[int] | None]:
+    """Shape.place() of a floating-point instruction, by its command word (section 5)."""
+    kind, form = command >> 13, command >> 10 & 7
+    if kind == 0 or (kind == 2 and form == 7):
+        return 4, 0, None  # from register to register; FMOVECR
+    if kind == 1:
+        return 4, 0, frozenset()
+    if kind in (2, 3):
+        wide = form in (2, 3, 5, 7)  # extended, packed, double: not in a data register
+        allowed = (DATA if kind == 2 else DATA_ALTERABLE) - ({0} if wide else set())
+        return 4, (4, 4, 12, 12, 2, 8, 2, 12)[form], allowed
+    if kind in (4, 5):  # control registers
+        return 4, 4 * max(form.bit_count(), 1), ANY if kind == 4 else ALTERABLE
+    return 4, 0, LOAD_MANY if kind == 6 else STORE_MANY
+
+
+def undefined(insn: Insn) -> Insn:
+    return Insn(addr=insn.addr, raw=insn.raw[:2], name="undefined", reject="undefined encoding")
+
+
+def truncated(insn: Insn) -> Insn:
+    return Insn(addr=insn.addr, raw=insn.raw or b"\0", name="truncated", reject="half an instruction: mapped memory ends here")

@@ -1,0 +1,110 @@
+"""Branches and pc-relative addresses of MIPS in another place.
+
+What stands in a delay slot stands there in straight line, before the jump: a branch has its condition read by then, and a
+copy on either way. So its faults are where it stands, it can be executed again after one, and nothing has to know whether a
+branch waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...errors import OutOfReach
+from .._base import Insn, Jump, Order, signed
+
+NOP = bytes(4)
+RA = 31
+
+
+def word(value: int, order: Order) -> bytes:
+    """An instruction as in memory."""
+    return value.to_bytes(4, order.value)
+
+
+def slot_of(insn: Insn) -> bytes:
+    """What is in the delay slot; nothing for a nop."""
+    return b"" if insn.body == NOP else insn.body
+
+
+def may_write(code: int, n: int) -> bool:
+    """Whether an instruction writes register `n`. Some that only read it or hold such a number elsewhere count, too."""
+    opcode = code >> 26
+    places = (11,) if not opcode else (21,) if opcode == 1 else (21, 16, 11, 6) if opcode >> 2 in (0b0100, 0b0111) else (16,)
+    return n != 0 and any(code >> place & 31 == n for place in places)
+
+
+class Elsewhere:
+    """`Row.displace` for one word size, byte order and generation.
+
+    Attributes:
+        longest: bytes of code, at most: a branch that links.
+    """
+
+    def __init__(self, bits: int, order: Order, jump: Jump) -> None:
+        self._mask, self._order, self._jump = (1 << bits) - 1, order, jump
+        self.longest = (8 if bits == 32 else 24) + 16 + jump.size
+
+    def unconditional(self, insn: Insn, to: int, **_: int) -> bytes:
+        """J, BAL, BC and the like."""
+        code = self.linking(insn, to)
+        assert insn.target is not None
+        return code + self._jump.encode(to + len(code), insn.target)
+
+    def linking(self, insn: Insn, to: int, **_: int) -> bytes:
+        """NAL: the link, if any, and the delay slot."""
+        return self._link(insn) + slot_of(insn)
+
+    def branch(self, flip: int, width: int = 16, *, likely: bool = False) -> Callable[..., bytes]:
+        """The opposite condition, whose encoding differs in the bits of `flip`, skips the jump. Behind it is a nop: its delay slot, or
+        its forbidden slot. width: of the displacement."""
+
+        def elsewhere(insn: Insn, to: int, s: int = 0, **_: int) -> bytes:
+            if insn.links and s == RA:
+                raise OutOfReach(f"{insn.name} tests the register that it writes", address=insn.addr, hint="it is simulated")
+            link, slot = self._link(insn), slot_of(insn)
+            assert insn.target is not None
+            taken = slot + self._jump.encode(to + len(link) + 8 + len(slot), insn.target)
+            opposite = (self._number(insn.raw) ^ flip) >> width << width | 1 + len(taken) // 4
+            return link + word(opposite, self._order) + NOP + taken + (b"" if likely else slot)
+
+        return elsewhere
+
+    def likely(self, flip: int) -> Callable[..., bytes]:
+        """A branch that annuls its delay slot where it is not taken."""
+        return self.branch(flip, likely=True)
+
+    def jalr(self, insn: Insn, to: int, s: int, d: int = 0) -> bytes:
+        """JR and JALR: JR, unless the delay slot changes its register."""
+        slot = slot_of(insn)
+        if s == d != 0 or may_write(self._number(slot), s):
+            raise OutOfReach(f"{insn.name} needs its register twice", address=insn.addr, hint="it is simulated")
+        link = self._set(d, insn.next) if d else b""
+        return link + slot + word(self._number(insn.raw) & ~(31 << 11), self._order) + NOP
+
+    def jialc(self, insn: Insn, to: int, t: int, **_: int) -> bytes:
+        """JIC behind the link."""
+        if t == RA:
+            raise OutOfReach(f"{insn.name} needs its register twice", address=insn.addr, hint="it is simulated")
+        return self._link(insn) + word(self._number(insn.raw) & ~(1 << 29), self._order)
+
+    def address(self, value: Callable[[Insn, int], int]) -> Callable[..., bytes]:
+        """An instruction that works out a pc-relative address."""
+        return lambda insn, to, s, i: self._set(s, value(insn, i))
+
+    def _link(self, insn: Insn) -> bytes:
+        return self._set(RA, insn.next) if insn.links else b""
+
+    def _set(self, n: int, value: int) -> bytes:
+        """LUI, which sign-extends, and ORI; where that is not the value, DSLL and ORI for two halfwords more."""
+        value &= self._mask
+        high, low, *rest = (16, 0) if signed(value, 32) & self._mask == value else (48, 32, 16, 0)
+        code = [0x3C000000 | n << 16 | value >> high & 0xFFFF, self._ori(n, value >> low)]
+        for shift in rest:
+            code += [n << 16 | n << 11 | 16 << 6 | 0x38, self._ori(n, value >> shift)]
+        return b"".join(word(w, self._order) for w in code)
+
+    def _ori(self, n: int, value: int) -> int:
+        return 0x34000000 | n << 21 | n << 16 | value & 0xFFFF
+
+    def _number(self, code: bytes) -> int:
+        return int.from_bytes(code, self._order.value)

@@ -1,0 +1,113 @@
+"""MIPS: `mips` and `mipsel` (MIPS32 up to release 5 and its elders, o32), `mips64` and `mips64el` (n64), and release 6 of each.
+
+The rows here are those of the instructions that release 6 took away; _mips.py has what all share, _mipsr6.py release 6.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ...errors import Unsupported
+from ...regs import Regs
+from .._base import Arch, Atomic, Insn, Jump, Order, displacement
+from .._decode import Row
+from .displace import Elsewhere, word
+from .release6 import release6
+from .rows import (
+    COP_BRANCH,
+    EXCEPTION,
+    MONITOR,
+    ODD,
+    RESERVED,
+    SIGN,
+    Delayed,
+    Targets,
+    branch,
+    computed,
+    eq,
+    ge,
+    gt,
+    le,
+    lt,
+    mips,
+    ne,
+    r,
+)
+
+
+def cc(regs: Regs, c: int, t: int, **_: int) -> bool:
+    """BC1F, BC1T: FCSR condition code `c` is `t`. Code 0 is bit 23, the others 25 to 31."""
+    return regs["fcsr"] >> (24 + c if c else 23) & 1 == t
+
+
+def jr(regs: Regs, insn: Insn, s: int) -> int:
+    return r(regs, s)
+
+
+RETURN = 0x03E00008, 0  # JR ra, and a nop in its delay slot
+likely = partial(branch, likely=True)
+#: The bits in which the opposite condition differs that is not likely, or does not link.
+ODD_LIKELY, SIGN_LIKELY, LINK = ODD | 1 << 30, SIGN | 1 << 17, 1 << 20
+
+
+def old_rows(to: Targets, away: Elsewhere) -> tuple[Row, ...]:
+    """Up to release 5: branch likely, condition codes, LL and SC with their own opcodes."""
+    return (
+        Delayed("000000 sssss 00000 00000 -0000 001000", "JR", jr, displace=away.jalr, extra=computed),  # JR.HB
+        Delayed("000001 sssss 00010 iiiiiiiiiiiiiiii", "BLTZL", likely(lt), displace=away.likely(SIGN_LIKELY), extra=to.i16),
+        Delayed("000001 sssss 00011 iiiiiiiiiiiiiiii", "BGEZL", likely(ge), displace=away.likely(SIGN_LIKELY), extra=to.i16),
+        Delayed("000001 sssss 10000 iiiiiiiiiiiiiiii", "BLTZAL", branch(lt), links=True, displace=away.branch(SIGN | LINK), extra=to.i16),
+        Delayed("000001 sssss 10001 iiiiiiiiiiiiiiii", "BGEZAL", branch(ge), links=True, displace=away.branch(SIGN | LINK), extra=to.i16),  # BAL
+        Delayed("000001 sssss 10010 iiiiiiiiiiiiiiii", "BLTZALL", likely(lt), links=True, displace=away.likely(SIGN_LIKELY | LINK), extra=to.i16),
+        Delayed("000001 sssss 10011 iiiiiiiiiiiiiiii", "BGEZALL", likely(ge), links=True, displace=away.likely(SIGN_LIKELY | LINK), extra=to.i16),
+        Delayed("00011- ----- ----- ----------------", "BLEZ reserved", reject=RESERVED),
+        Delayed("010100 sssss ttttt iiiiiiiiiiiiiiii", "BEQL", likely(eq), displace=away.likely(ODD_LIKELY), extra=to.i16),
+        Delayed("010101 sssss ttttt iiiiiiiiiiiiiiii", "BNEL", likely(ne), displace=away.likely(ODD_LIKELY), extra=to.i16),
+        Delayed("01011- ----- ----- ----------------", "BLEZL reserved", reject=RESERVED),
+        Delayed("010110 sssss 00000 iiiiiiiiiiiiiiii", "BLEZL", likely(le), displace=away.likely(ODD_LIKELY), extra=to.i16),
+        Delayed("010111 sssss 00000 iiiiiiiiiiiiiiii", "BGTZL", likely(gt), displace=away.likely(ODD_LIKELY), extra=to.i16),
+        Delayed("010001 01000 ccc 0t iiiiiiiiiiiiiiii", "BC1F, BC1T", branch(cc), displace=away.branch(SIGN), extra=to.i16),
+        Delayed("010001 01000 ccc 1t iiiiiiiiiiiiiiii", "BC1FL, BC1TL", likely(cc), displace=away.likely(SIGN_LIKELY), extra=to.i16),
+        Delayed("010001 01001 ----- ----------------", "BC1ANY2", reject="a MIPS-3D branch, which the engine does not have"),
+        Delayed("010001 01010 ----- ----------------", "BC1ANY4", reject="a MIPS-3D branch, which the engine does not have"),
+        Delayed("010010 01000 ----- ----------------", "BC2", reject=COP_BRANCH),
+        Delayed("010000 01000 ----- ----------------", "BC0", reject=COP_BRANCH),
+        Delayed("011101 --------------------------", "JALX", reject="changes to MIPS16 or microMIPS"),
+        Row("11--10 ----- ----- ----------------", "LWC2, SWC2", reject="moves coprocessor 2 data, or branches (Octeon's BBIT)"),  # LDC2, SDC2
+        Row("001000 ----- ----- ----------------", "ADDI", boostable=False),
+        Row("011000 ----- ----- ----------------", "DADDI", boostable=False),
+        Row("000001 ----- 010-- ----------------", "TGEI, TLTI", boostable=False),  # TGEIU, TLTIU
+        Row("000001 ----- 011-0 ----------------", "TEQI, TNEI", boostable=False),
+        Row("011100 -------------------- 111111", "SDBBP", reject=EXCEPTION),
+        Row("110-00 ----- ----- ----------------", "LL, LLD", atomic=Atomic.OPENS, reject=MONITOR),
+        Row("111-00 ----- ----- ----------------", "SC, SCD", atomic=Atomic.CLOSES, reject=MONITOR),
+    )
+
+
+def jump(order: Order, mask: int, frm: int, to: int) -> bytes:
+    """J within the 256 MB of its delay slot, BEQ zero, zero to the 128 KB either way beyond; and a nop."""
+    if (frm + 4 ^ to) & mask >> 28 << 28:
+        return word(0b000100 << 26 | displacement(frm + 4, to, 16, 4, mask), order) + bytes(4)
+    return word(0b000010 << 26 | to >> 2 & 0x3FFFFFF, order) + bytes(4)
+
+
+def of_release(name: str, flags: int, _: str) -> Arch:
+    """`Arch.for_file`: EF_MIPS_ARCH 9 and 10 are release 6. Unsupported for n32 and microMIPS files."""
+    old, new = GENERATIONS[name]
+    if old.bits == 32 and flags & 0x20:
+        raise Unsupported("an n32 program: 32-bit addresses in 64-bit registers", hint="build it for o32 or n64")
+    if flags & 0x0200_0000:
+        raise Unsupported("a microMIPS program", hint="build it for MIPS32 or MIPS64")
+    return new if flags >> 28 in (9, 10) else old
+
+
+def elder(name: str, bits: int, newer: Arch) -> Arch:
+    """One word size and byte order of what preceded release 6."""
+    mask, order = (1 << bits) - 1, newer.order
+    return mips(name, bits, order, old_rows, Jump(size=8, encode=partial(jump, order, mask)),
+                *RETURN, for_file=partial(of_release, name))
+
+
+NEW = tuple(release6(f"mips{bits}r6{end}", bits, order) for bits in (32, 64) for end, order in (("", Order.BIG), ("el", Order.LITTLE)))
+GENERATIONS = {name: (elder(name, new.bits, new), new) for name, new in zip(("mips", "mipsel", "mips64", "mips64el"), NEW, strict=True)}
+ARCHES = (*(old for old, _ in GENERATIONS.values()), *NEW)

@@ -1,0 +1,241 @@
+"""MIPS release 6, for mips.py. See _mips.py for what it shares with its elders.
+
+Release 6 took away branch likely, the condition codes and half of the branch-and-link instructions, and brought compact
+branches, which have no delay slot, and pc-relative loads. Software must not put a branch behind a conditional compact branch
+(its forbidden slot); where it does, the exception is missing while that compact branch is probed. Nor must we: probes there stay
+breakpoints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from attrs import evolve
+
+from ...regs import Regs
+from .._base import Arch, Atomic, Insn, Jump, Order, displacement, signed
+from .._decode import Row, as_it_is
+from .displace import Elsewhere, word
+from .rows import (
+    COP_BRANCH,
+    EXCEPTION,
+    MONITOR,
+    ODD,
+    RESERVED,
+    Delayed,
+    F,
+    Targets,
+    always,
+    branch,
+    computed,
+    eq,
+    ge,
+    gt,
+    le,
+    lt,
+    mips,
+    ne,
+    r,
+    set_r,
+    sr,
+)
+
+#: The bits in which the opposite condition differs: of BEQC and BNEC, BEQZC and BNEZC, BC1EQZ and BC1NEZ; of those that link, to one
+#: that does not.
+EVEN, ZERO, FPR = 1 << 30, 1 << 29, 1 << 23
+ODD_PLAIN, TO_BNE, TO_BEQ = ODD | 1 << 30, 0b001101 << 26, 0b011100 << 26
+RETURN = 0b110110_00000_11111 << 16  # JIC ra, 0: as a return does it, without a delay slot
+
+# --- conditions
+
+
+def gez(regs: Regs, s: int, **_: int) -> bool:
+    return ge(regs, s)
+
+
+def ltz(regs: Regs, s: int, **_: int) -> bool:
+    return lt(regs, s)
+
+
+def ltu(regs: Regs, s: int, t: int, **_: int) -> bool:
+    return r(regs, s) < r(regs, t)
+
+
+def geu(regs: Regs, s: int, t: int, **_: int) -> bool:
+    return r(regs, s) >= r(regs, t)
+
+
+def ov(regs: Regs, s: int, t: int, **_: int) -> bool:
+    """BOVC: an operand or the sum is no 32-bit value."""
+    a, b = sr(regs, s), sr(regs, t)
+    return not all(-(1 << 31) <= v < 1 << 31 for v in (a, b, a + b))
+
+
+def nv(regs: Regs, s: int, t: int, **_: int) -> bool:
+    return not ov(regs, s, t)
+
+
+def fpr_eqz(regs: Regs, t: int, **_: int) -> bool:
+    """BC1EQZ: bit 0 of a floating-point register."""
+    return not regs[F[t]] & 1
+
+
+def fpr_nez(regs: Regs, t: int, **_: int) -> bool:
+    return not fpr_eqz(regs, t)
+
+
+def never(regs: Regs) -> bool:
+    return False
+
+
+# --- which of the compact branches of one opcode
+
+
+def same(s: int, t: int, **_: int) -> bool:
+    return s == t
+
+
+def less(s: int, t: int, **_: int) -> bool:
+    return s < t
+
+
+def nonzero(s: int, **_: int) -> bool:
+    return s != 0
+
+
+# --- simulations, named after the mnemonics
+
+
+def jic(regs: Regs, insn: Insn, t: int, i: int) -> int:
+    target: int = r(regs, t) + signed(i, 16) & regs.arch.mask
+    return target
+
+
+def jialc(regs: Regs, insn: Insn, t: int, i: int) -> int:
+    target = jic(regs, insn, t, i)
+    regs["ra"] = insn.next
+    return target
+
+
+def address(value: Callable[[Insn, int], int]) -> Callable[..., int]:
+    """ADDIUPC, AUIPC, ALUIPC: `value` of the displacement into a register."""
+
+    def simulate(regs: Regs, insn: Insn, s: int, i: int) -> int:
+        set_r(regs, s, value(insn, i) & regs.arch.mask)
+        return insn.next
+
+    return simulate
+
+
+def near(insn: Insn, i: int) -> int:
+    return insn.addr + 4 * signed(i, 19)
+
+
+def upper(insn: Insn, i: int) -> int:
+    return insn.addr + (signed(i, 16) << 16)
+
+
+def aligned(insn: Insn, i: int) -> int:
+    return upper(insn, i) & ~0xFFFF
+
+
+def lwpc(regs: Regs, insn: Insn, s: int, i: int) -> int:
+    set_r(regs, s, signed(regs.word(insn.addr + 4 * signed(i, 19), 4), 32) & regs.arch.mask)
+    return insn.next
+
+
+def lwupc(regs: Regs, insn: Insn, s: int, i: int) -> int:
+    set_r(regs, s, regs.word(insn.addr + 4 * signed(i, 19), 4))
+    return insn.next
+
+
+def ldpc(regs: Regs, insn: Insn, s: int, i: int) -> int:
+    set_r(regs, s, regs.word((insn.addr & ~7) + 8 * signed(i, 18), 8))
+    return insn.next
+
+
+def linking(to: Targets, insn: Insn, i: int, s: int, **_: int) -> Insn:
+    """Extra of a compact branch on rs (or rt) that links."""
+    reject = "tests the link register that it writes: unpredictable" if s == 31 else ""
+    return evolve(to.i16(insn, i), reject=reject)
+
+
+def r6_rows(bits: int, to: Targets, away: Elsewhere) -> tuple[Row, ...]:
+    """Release 6: compact branches (one opcode, told apart by the order of rs and rt), pc-relative loads and addresses."""
+    linked = partial(linking, to)
+    return (
+        Delayed("000001 ----- 1000- ----------------", "BLTZAL reserved", reject=RESERVED),
+        Delayed("000001 00000 10000 ----------------", "NAL", branch(never), links=True, displace=away.linking),
+        Delayed("000001 00000 10001 iiiiiiiiiiiiiiii", "BAL", branch(always), links=True, displace=away.unconditional, extra=to.i16),
+        Row("000001 ----- 10111 ----------------", "SIGRIE", reject=EXCEPTION),
+        Row("000000 -------------------- 001110", "SDBBP", reject=EXCEPTION),
+        # POP06, POP07
+        Row("000110 sssss ttttt iiiiiiiiiiiiiiii", "BGEUC", branch(geu), displace=away.branch(ODD), extra=to.i16),
+        Row("000110 sssss ttttt iiiiiiiiiiiiiiii", "BGEZALC", branch(gez), links=True, displace=away.branch(ODD_PLAIN), extra=linked, when=same),
+        Row("000110 00000 sssss iiiiiiiiiiiiiiii", "BLEZALC", branch(le), links=True, displace=away.branch(ODD_PLAIN), extra=linked, when=nonzero),
+        Row("000111 sssss ttttt iiiiiiiiiiiiiiii", "BLTUC", branch(ltu), displace=away.branch(ODD), extra=to.i16),
+        Row("000111 sssss ttttt iiiiiiiiiiiiiiii", "BLTZALC", branch(ltz), links=True, displace=away.branch(ODD_PLAIN), extra=linked, when=same),
+        Row("000111 00000 sssss iiiiiiiiiiiiiiii", "BGTZALC", branch(gt), links=True, displace=away.branch(ODD_PLAIN), extra=linked, when=nonzero),
+        # POP10, POP30
+        Row("001000 sssss ttttt iiiiiiiiiiiiiiii", "BOVC", branch(ov), displace=away.branch(EVEN), extra=to.i16),
+        Row("001000 sssss ttttt iiiiiiiiiiiiiiii", "BEQC", branch(eq), displace=away.branch(EVEN), extra=to.i16, when=less),
+        Row("001000 00000 sssss iiiiiiiiiiiiiiii", "BEQZALC", branch(eq), links=True, displace=away.branch(TO_BNE), extra=linked, when=nonzero),
+        Row("011000 sssss ttttt iiiiiiiiiiiiiiii", "BNVC", branch(nv), displace=away.branch(EVEN), extra=to.i16),
+        Row("011000 sssss ttttt iiiiiiiiiiiiiiii", "BNEC", branch(ne), displace=away.branch(EVEN), extra=to.i16, when=less),
+        Row("011000 00000 sssss iiiiiiiiiiiiiiii", "BNEZALC", branch(ne), links=True, displace=away.branch(TO_BEQ), extra=linked, when=nonzero),
+        # POP26, POP27
+        Row("010110 sssss ttttt iiiiiiiiiiiiiiii", "BGEC", branch(ge), displace=away.branch(ODD), extra=to.i16),
+        Row("010110 sssss ttttt iiiiiiiiiiiiiiii", "BGEZC", branch(gez), displace=away.branch(ODD), extra=to.i16, when=same),
+        Row("010110 00000 sssss iiiiiiiiiiiiiiii", "BLEZC", branch(le), displace=away.branch(ODD), extra=to.i16, when=nonzero),
+        Row("010111 sssss ttttt iiiiiiiiiiiiiiii", "BLTC", branch(lt), displace=away.branch(ODD), extra=to.i16),
+        Row("010111 sssss ttttt iiiiiiiiiiiiiiii", "BLTZC", branch(ltz), displace=away.branch(ODD), extra=to.i16, when=same),
+        Row("010111 00000 sssss iiiiiiiiiiiiiiii", "BGTZC", branch(gt), displace=away.branch(ODD), extra=to.i16, when=nonzero),
+        Row("010110 ----- 00000 ----------------", "BLEZL reserved", reject=RESERVED),
+        Row("010111 ----- 00000 ----------------", "BGTZL reserved", reject=RESERVED),
+        Row("01010- ----- ----- ----------------", "BEQL reserved", reject=RESERVED),
+        # BC, BALC, POP66, POP76
+        Row("110010 iiiiiiiiiiiiiiiiiiiiiiiiii", "BC", branch(always), displace=away.unconditional, extra=to.i26),
+        Row("111010 iiiiiiiiiiiiiiiiiiiiiiiiii", "BALC", branch(always), links=True, displace=away.unconditional, extra=to.i26),
+        Row("110110 sssss iiiiiiiiiiiiiiiiiiiii", "BEQZC", branch(eq), displace=away.branch(ZERO, 21), extra=to.i21),
+        Row("110110 00000 ttttt iiiiiiiiiiiiiiii", "JIC", jic, displace=as_it_is, extra=computed),
+        Row("111110 sssss iiiiiiiiiiiiiiiiiiiii", "BNEZC", branch(ne), displace=away.branch(ZERO, 21), extra=to.i21),
+        Row("111110 00000 ttttt iiiiiiiiiiiiiiii", "JIALC", jialc, links=True, displace=away.jialc),
+        Delayed("010001 01001 ttttt iiiiiiiiiiiiiiii", "BC1EQZ", branch(fpr_eqz), displace=away.branch(FPR), extra=to.i16),
+        Delayed("010001 01101 ttttt iiiiiiiiiiiiiiii", "BC1NEZ", branch(fpr_nez), displace=away.branch(FPR), extra=to.i16),
+        Delayed("010010 01-01 ----- ----------------", "BC2EQZ, BC2NEZ", reject=COP_BRANCH),
+        # PCREL
+        Row("111011 ----- -------------------- -", "PCREL reserved", reject=RESERVED),
+        Row("111011 sssss 00 iiiiiiiiiiiiiiiiiii", "ADDIUPC", address(near), displace=away.address(near)),
+        Row("111011 sssss 01 iiiiiiiiiiiiiiiiiii", "LWPC", lwpc),
+        *((Row("111011 sssss 10 iiiiiiiiiiiiiiiiiii", "LWUPC", lwupc),
+           Row("111011 sssss 110 iiiiiiiiiiiiiiiiii", "LDPC", ldpc)) if bits == 64 else ()),
+        Row("111011 sssss 11110 iiiiiiiiiiiiiiii", "AUIPC", address(upper), displace=away.address(upper)),
+        Row("111011 sssss 11111 iiiiiiiiiiiiiiii", "ALUIPC", address(aligned), displace=away.address(aligned)),
+        # LL and SC moved to SPECIAL3; bit 6 selects the paired forms LLWP, SCWP ...
+        Row("011111 ----- ----- --------- - 11011-", "LL, LLD", atomic=Atomic.OPENS, reject=MONITOR),
+        Row("011111 ----- ----- --------- - 10011-", "SC, SCD", atomic=Atomic.CLOSES, reject=MONITOR),
+    )  # fmt: skip
+
+
+def forbidden(order: Order, insn: Insn, before: bytes) -> bool:
+    """`Arch.conditioned`: in the forbidden slot of a conditional compact branch a jump is a reserved instruction."""
+    previous = int.from_bytes(before[-4:], "big" if order is Order.BIG else "little")
+    opcode, rs, rt = previous >> 26, previous >> 21 & 31, previous >> 16 & 31
+    if opcode in (0b000110, 0b000111):  # POP06, POP07: with rt = 0 they are BLEZ and BGTZ
+        return rt != 0
+    if opcode in (0b110110, 0b111110):  # POP66, POP76: with rs = 0 they are JIC and JIALC
+        return rs != 0
+    return opcode in (0b001000, 0b011000, 0b010110, 0b010111)  # POP10, POP30, POP26, POP27
+
+
+def jump(order: Order, mask: int, frm: int, to: int) -> bytes:
+    """BC: 128 MiB either way, no delay slot."""
+    return word(0b110010 << 26 | displacement(frm + 4, to, 26, 4, mask), order)
+
+
+def release6(name: str, bits: int, order: Order) -> Arch:
+    """One word size and byte order of release 6."""
+    mask = (1 << bits) - 1
+    return mips(name, bits, order, partial(r6_rows, bits), Jump(size=4, encode=partial(jump, order, mask)), RETURN,
+                conditioned=partial(forbidden, order))

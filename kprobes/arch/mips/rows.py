@@ -1,0 +1,240 @@
+"""What MIPS before release 6 (mips.py) and release 6 (_mipsr6.py) share.
+
+Sections and tables are those of MIPS Architecture For Programmers, volume II-A (MD00086 for MIPS32, MD00087 for MIPS64;
+revision 5.04 before release 6, 6.06 for it). A word without a row is straight line: it runs out of line as it is, and where
+it is reserved it raises its exception there. MIPS16 and microMIPS code is not decoded.
+
+A branch is simulated before its delay slot runs, so it reads its registers and writes the link register first, as the ISA
+says. Overflows and conditional traps run out of line but are not boosted: an engine that cannot tell where such an exception
+was raised still knows which slot it is in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from attrs import evolve
+
+from ...regs import Regs
+from .._base import Abi, Annul, Arch, Atomic, Insn, Jump, Linkage, Order, Registers, Traps, signed
+from .._decode import DecodeTable, Row, fixed_width
+from .displace import Elsewhere, word
+
+R = tuple(f"r{n}" for n in range(32))
+F = tuple(f"f{n}" for n in range(32))
+_FIRST = ("zero", "at", "v0", "v1", "a0", "a1", "a2", "a3")
+_LAST = (*(f"s{n}" for n in range(8)), "t8", "t9", "k0", "k1", "gp", "sp", "fp", "ra")
+#: The ABIs' names by number: n64 passes four more arguments in registers.
+NAMES = {32: (*_FIRST, *(f"t{n}" for n in range(8)), *_LAST), 64: (*_FIRST, "a4", "a5", "a6", "a7", "t0", "t1", "t2", "t3", *_LAST)}
+
+
+def registers(bits: int) -> Registers:
+    """Release 6 has HI and LO with the DSP extension only. With 32-bit floating-point registers (FR = 0) the low half of each counts."""
+    return Registers(
+        names=(*NAMES[bits], "hi", "lo", "pc", *F, "fcsr", "userlocal"), pc="pc", sp="sp",
+        aliases={**dict(zip(R, NAMES[bits], strict=True)), "s8": "fp", "c0_epc": "pc", "epc": "pc"},
+        widths={"zero": 0, **dict.fromkeys(F, 64), "fcsr": 32},  # nothing to write in zero
+    )  # fmt: skip
+
+
+# --- operands
+
+
+def r(regs: Regs, n: int) -> int:
+    """Register 0 reads as zero."""
+    return regs[R[n]] if n else 0
+
+
+def set_r(regs: Regs, n: int, value: int) -> None:
+    """A write to register 0 is dropped."""
+    if n:
+        regs[R[n]] = value
+
+
+def sr(regs: Regs, n: int) -> int:
+    return signed(r(regs, n), regs.arch.bits)
+
+
+# --- conditions of branches, by the letters of the mnemonics; `s` and `t` are rs and rt
+
+
+def eq(regs: Regs, s: int, t: int = 0, **_: int) -> bool:
+    return r(regs, s) == r(regs, t)
+
+
+def ne(regs: Regs, s: int, t: int = 0, **_: int) -> bool:
+    return r(regs, s) != r(regs, t)
+
+
+def lt(regs: Regs, s: int, t: int = 0, **_: int) -> bool:
+    return sr(regs, s) < sr(regs, t)
+
+
+def ge(regs: Regs, s: int, t: int = 0, **_: int) -> bool:
+    return sr(regs, s) >= sr(regs, t)
+
+
+def le(regs: Regs, s: int, **_: int) -> bool:
+    return sr(regs, s) <= 0
+
+
+def gt(regs: Regs, s: int, **_: int) -> bool:
+    return sr(regs, s) > 0
+
+
+def always(regs: Regs, **_: int) -> bool:
+    return True
+
+
+# --- simulations
+
+
+def branch(holds: Callable[..., bool], *, likely: bool = False) -> Callable[..., int]:
+    """A branch to `insn.target`. The condition is read before the link is written; a link is written either way; a likely
+    branch that is not taken annuls its delay slot."""
+
+    def simulate(regs: Regs, insn: Insn, **fields: int) -> int:
+        taken = holds(regs, **fields)
+        if insn.links:
+            regs["ra"] = insn.next
+        if taken:
+            assert insn.target is not None
+            return insn.target
+        return Annul(insn.next) if likely else insn.next
+
+    return simulate
+
+
+def jalr(regs: Regs, insn: Insn, s: int, d: int) -> int:
+    target = r(regs, s)  # first: rd may be rs
+    set_r(regs, d, insn.next)
+    return target
+
+
+EXCEPTION = "raises an exception, whose handler would see the slot's address"
+MONITOR = "part of an exclusive sequence: a trap inside clears the link"
+PRIVILEGED = "changes privileged state, which the trap after it depends on"
+RESERVED = "reserved encoding"
+DSP_BRANCH = "branches on DSPControl, which the engine does not show"
+MSA_BRANCH = "branches on a vector register, which the engine does not show"
+COP_BRANCH = "branches on a coprocessor's condition, which the engine does not show"
+
+#: A row of an instruction with a delay slot.
+Delayed = partial(Row, body="slot", delay_slot=True)
+#: The bits in which the opposite condition of a branch differs.
+ODD, SIGN = 1 << 26, 1 << 16
+
+
+class Targets:
+    """Targets of direct branches, as `extra`, for addresses of `mask`'s width."""
+
+    def __init__(self, mask: int) -> None:
+        self._mask = mask
+
+    def _relative(self, insn: Insn, i: int, bits: int) -> Insn:
+        return evolve(insn, target=insn.addr + 4 + 4 * signed(i, bits) & self._mask)
+
+    def i16(self, insn: Insn, i: int, **_: int) -> Insn:
+        return self._relative(insn, i, 16)
+
+    def i21(self, insn: Insn, i: int, **_: int) -> Insn:
+        return self._relative(insn, i, 21)
+
+    def i26(self, insn: Insn, i: int, **_: int) -> Insn:
+        return self._relative(insn, i, 26)
+
+    def region(self, insn: Insn, i: int) -> Insn:
+        """J, JAL: within the 256 MB of the delay slot."""
+        return evolve(insn, target=(insn.addr + 4 & ~0xFFFFFFF | i << 2) & self._mask)
+
+
+def computed(insn: Insn, s: int = 31, d: int = 0, t: int = 31, **_: int) -> Insn:
+    """Extra of a jump through a register: a call (rd), a return (through ra), or neither."""
+    return evolve(insn, links=d != 0, indirect=d == 0 and not s == t == 31)
+
+
+def common_rows(to: Targets, away: Elsewhere) -> tuple[Row, ...]:
+    """What all releases share. "Instruction Bit Encodings", tables A.2 to A.26."""
+    return (
+        Delayed("000010 iiiiiiiiiiiiiiiiiiiiiiiiii", "J", branch(always), displace=away.unconditional, extra=to.region),
+        Delayed("000011 iiiiiiiiiiiiiiiiiiiiiiiiii", "JAL", branch(always), links=True, displace=away.unconditional, extra=to.region),
+        Delayed("000000 ----- ----- ----- ----- 001000", "JR reserved", reject=RESERVED),
+        Delayed("000000 ----- ----- ----- ----- 001001", "JALR reserved", reject=RESERVED),
+        Delayed("000000 sssss 00000 ddddd -0000 001001", "JALR", jalr, displace=away.jalr, extra=computed),  # JALR.HB; release 6: JR
+        Delayed("000100 sssss ttttt iiiiiiiiiiiiiiii", "BEQ", branch(eq), displace=away.branch(ODD), extra=to.i16),
+        Delayed("000101 sssss ttttt iiiiiiiiiiiiiiii", "BNE", branch(ne), displace=away.branch(ODD), extra=to.i16),
+        Delayed("000110 sssss 00000 iiiiiiiiiiiiiiii", "BLEZ", branch(le), displace=away.branch(ODD), extra=to.i16),
+        Delayed("000111 sssss 00000 iiiiiiiiiiiiiiii", "BGTZ", branch(gt), displace=away.branch(ODD), extra=to.i16),
+        Delayed("000001 sssss 00000 iiiiiiiiiiiiiiii", "BLTZ", branch(lt), displace=away.branch(SIGN), extra=to.i16),
+        Delayed("000001 sssss 00001 iiiiiiiiiiiiiiii", "BGEZ", branch(ge), displace=away.branch(SIGN), extra=to.i16),
+        Delayed("000001 ----- 11100 ----------------", "BPOSGE32", reject=DSP_BRANCH),
+        Row("000001 ----- 11101 ----------------", "BPOSGE32C", reject=DSP_BRANCH),
+        Delayed("010001 01-11 ----- ----------------", "BZ.V, BNZ.V", reject=MSA_BRANCH),
+        Delayed("010001 11--- ----- ----------------", "BZ.df, BNZ.df", reject=MSA_BRANCH),
+        # Exceptions; conditional traps and overflows
+        Row("000000 -------------------- 001100", "SYSCALL", reject=EXCEPTION),
+        Row("000000 -------------------- 001101", "BREAK", reject=EXCEPTION),
+        Row("000000 ----- ----- ----- ----- 1100--", "TGE, TGEU, TLT, TLTU", boostable=False),
+        Row("000000 ----- ----- ----- ----- 1101-0", "TEQ, TNE", boostable=False),
+        Row("000000 ----- ----- ----- ----- 1000-0", "ADD, SUB", boostable=False),
+        Row("000000 ----- ----- ----- ----- 1011-0", "DADD, DSUB", boostable=False),
+        # Coprocessor 0: reading its registers is straight line
+        Row("010000 -------------------------- ", "COP0", reject=PRIVILEGED),
+        Row("010000 000-- ----- ----- --------- --", "MFC0"),  # DMFC0, MFHC0, DMFGC0 ...
+        Row("010000 01010 ----- ----- --------- --", "RDPGPR"),
+        Row("010000 1 ------------------- 011000", "ERET", reject="returns from an exception"),  # ERETNC
+        Row("010000 1 ------------------- 011111", "DERET", reject="returns from an exception"),
+        Row("010000 1 ------------------- 100000", "WAIT", reject="waits for an interrupt: the engine stops there"),
+        # Exclusives of the extended (EVA) loads and stores
+        Row("011111 ----- ----- --------- - 101110", "LLE", atomic=Atomic.OPENS, reject=MONITOR),
+        Row("011111 ----- ----- --------- - 011110", "SCE", atomic=Atomic.CLOSES, reject=MONITOR),
+    )
+
+
+# --- powers
+
+
+def decoder(table: DecodeTable, order: Order) -> Callable[[bytes, int], Insn]:
+    """`Arch.decode`: a branch is refused with what it has in its delay slot, unless that may run anywhere."""
+    alone = fixed_width(table, order.value)
+
+    def decode(code: bytes, addr: int) -> Insn:
+        insn = alone(code, addr)
+        if not insn.delay_slot or insn.reject:
+            return insn
+        slot = insn.body
+        if len(slot) < 4:
+            return evolve(insn, reject="its delay slot is missing: mapped memory ends here")
+        if slot == bytes(4):
+            return evolve(insn, body=b"")  # a nop has nothing to run
+        row = table.find(int.from_bytes(slot, order.value))
+        if row is not None and (row.simulate is not None or row.reject):
+            return evolve(insn, reject=f"{row.name} in its delay slot: {row.reject or 'a branch, or it reads pc'}")
+        return insn if row is None or row.boostable else evolve(insn, displace=None)
+
+    return decode
+
+
+def enter(regs: Regs, function: int) -> None:
+    """Position-independent functions compute gp from their own address, which they expect in t9."""
+    regs["t9"] = function
+
+
+#: o32 keeps 16 bytes above sp for the callee to store a0 to a3 in, and the fifth argument follows; n64 keeps none.
+ABIS = {32: Abi(args=("a0", "a1", "a2", "a3"), returns=("v0", "v1"), stack_args=16, stack_align=8, reserve=16, enter=enter),
+        64: Abi(args=tuple(f"a{n}" for n in range(8)), returns=("v0", "v1"), enter=enter)}
+
+
+def mips(name: str, bits: int, order: Order, rows: Callable[[Targets, Elsewhere], tuple[Row, ...]], jump: Jump, *back: int,
+         conditioned: Callable[[Insn, bytes], bool] | None = None, for_file: Callable[[int, str], Arch] | None = None) -> Arch:
+    """One word size, byte order and generation. rows: beside the common ones; back: the instructions of a return."""
+    to, away = Targets((1 << bits) - 1), Elsewhere(bits, order, jump)
+    table = DecodeTable((*common_rows(to, away), *rows(to, away)))
+    linkage = Linkage.in_register("ra", back=b"".join(word(w, order) for w in back))
+    return Arch(
+        name=name, bits=bits, order=order, insn_align=4, max_insn=4, regs=registers(bits),
+        traps=Traps(probe={4: word(0x000080CD, order)}, end={0: word(0x0000810D, order)}),  # BREAK 515, BREAK 516
+        decode=decoder(table, order), abi=ABIS[bits], linkage=linkage, jump=jump, max_displaced=away.longest, conditioned=conditioned,
+        for_file=for_file, elf_machines=((8, bits, order.value),),
+    )  # fmt: skip

@@ -1,0 +1,171 @@
+"""PowerPC, 64 bit: `ppc64` (big endian, ELFv1 and ELFv2 images) and `ppc64le` (ELFv2). The common rows are in _ppc.py.
+
+In ELFv1 a function pointer, and a function's symbol, is the address of a descriptor: code address, TOC, environment. In
+ELFv2 it is the code's, and a function that needs its TOC sets r2 from r12 first; callers in the same image skip that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from attrs import evolve
+
+from ...errors import GuestFault
+from ...regs import Regs
+from .._base import Abi, Arch, Entry, Insn, Order, displacement, signed
+from .._decode import DecodeTable, Row, fixed_width
+from .rows import OVERWRITTEN, R, powerpc, rows, word
+
+MASK = (1 << 64) - 1
+Read = Callable[[int, int], bytes]
+
+
+def addpcis(regs: Regs, insn: Insn, t: int, d: int, e: int, f: int) -> int:
+    regs[R[t]] = insn.next + (signed(d << 6 | e << 1 | f, 16) << 16) & MASK
+    return insn.next
+
+
+def addpcis_elsewhere(order: Order, insn: Insn, to: int, t: int, d: int, e: int, f: int) -> bytes:
+    """lis, ori, sldi by 32, oris, ori."""
+    value = insn.next + (signed(d << 6 | e << 1 | f, 16) << 16) & MASK
+    same = t << 21 | t << 16
+    code = (15 << 26 | t << 21 | value >> 48, 24 << 26 | same | value >> 32 & 0xFFFF, 30 << 26 | same | 0x07C6,
+            25 << 26 | same | value >> 16 & 0xFFFF, 24 << 26 | same | value & 0xFFFF)  # fmt: skip
+    return b"".join(word(each, order) for each in code)
+
+
+def operand(insn: Insn, d: int, **_: int) -> Insn:
+    """Extra of a prefixed instruction with R = 1: its operand counts from its own address."""
+    return evolve(insn, operand=insn.addr + signed(d, 34) & MASK)
+
+
+TRANSACTION = "part of a transaction: a trap inside aborts it"
+INVISIBLE = "TAR and the branch history are not among the registers an engine shows"
+
+
+def words(order: Order) -> DecodeTable:
+    """Instructions of one word."""
+    return DecodeTable((
+        *rows(MASK, order),
+        # "Fixed-Point Arithmetic Instructions"
+        Row("010011 ttttt eeeee dddddddddd 00010 f", "addpcis", addpcis, displace=partial(addpcis_elsewhere, order)),
+        Row("010011 ----- ----- --- -- 1000110000 -", "bctar", reject=INVISIBLE),
+        Row("011111 ----- ----- ----- 0100101110 -", "mfbhrbe", reject=INVISIBLE),
+        Row("011111 ----- 11100 00000 0101010011 -", "mfspr CFAR", reject=OVERWRITTEN),
+        # "Transactional Memory Facility": tbegin. to tsr., tabortwc. to trechkpt.
+        Row("011111 ----- ----- ----- 101--01110 -", "tbegin., tend.", reject=TRANSACTION),
+        Row("011111 ----- ----- ----- 11---01110 -", "tabort.", reject=TRANSACTION),
+    ))  # fmt: skip
+
+
+#: "Prefixed Instructions": prefix and suffix as one number. Types 8LS and MLS have an R bit, the others have not.
+PAIRS = DecodeTable((
+    Row("000001 -0 0 -- 1 -- dddddddddddddddddd ------ ----- ----- dddddddddddddddd", "prefixed, pc-relative", extra=operand),
+))  # fmt: skip
+
+
+def decoder(order: Order) -> Callable[[bytes, int], Insn]:
+    """Arch.decode: one word, or with a prefix two."""
+    single = fixed_width(words(order), order.value)
+
+    def decode(code: bytes, addr: int) -> Insn:
+        first = int.from_bytes(code[:4], order.value)
+        if first >> 26 != 1 or len(code) < 4:
+            return single(code, addr)
+        raw = bytes(code[:8])
+        if len(raw) < 8:
+            return Insn(addr=addr, raw=raw, name="truncated", reject="half an instruction: mapped memory ends here")
+        if addr % 64 == 60:
+            return Insn(addr=addr, raw=raw, name="prefixed", reject="crosses a 64-byte boundary, which is an alignment error")
+        return PAIRS.decode(first << 32 | int.from_bytes(raw[4:], order.value), Insn(addr=addr, raw=raw, name="prefixed"))
+
+    return decode
+
+
+def relocator(order: Order) -> Callable[[Insn, int], bytes]:
+    """Arch.relocate: a pc-relative operand is 8 GiB away at most, and so is the slot."""
+
+    def relocate(insn: Insn, to: int) -> bytes:
+        if insn.operand is None:
+            return insn.body
+        offset = displacement(to, insn.operand, 34, 1, MASK)
+        prefix, suffix = (int.from_bytes(half, order.value) for half in (insn.body[:4], insn.body[4:]))
+        halves = prefix & ~0x3FFFF | offset >> 16, suffix & ~0xFFFF | offset & 0xFFFF
+        return b"".join(half.to_bytes(4, order.value) for half in halves)
+
+    return relocate
+
+
+# --- functions
+
+
+def descriptor(addr: int, read: Read) -> int | None:
+    """The code address in the ELFv1 descriptor at `addr`; None where there is code instead.
+
+    A descriptor's first word is the high half of an address: no instruction (opcode 0), or in the kernel's half the
+    same as the descriptor's own.
+    """
+    try:
+        code = int.from_bytes(read(addr, 8), "big")
+        if addr % 8 or not code or code % 4 or (code >> 58 and code >> 32 != addr >> 32):
+            return None
+        return code if read(code, 4)[0] >> 2 else None
+    except GuestFault:
+        return None
+
+
+def sets_toc(first: int, second: int) -> bool:
+    """True for the two instructions with which an ELFv2 function sets r2: the code model chooses between three."""
+    if second == 0x7C426214:  # add r2,r2,r12
+        return first >> 16 == 0xE84C  # ld r2,..(r12)
+    return second >> 16 == 0x3842 and first >> 16 in (0x3C4C, 0x3C40)  # addi r2,r2 after addis r2,r12 or lis r2
+
+
+def code_address(order: Order) -> Callable[[int, Read], Entry]:
+    """Arch.code_address."""
+
+    def address(addr: int, read: Read) -> Entry:
+        code = descriptor(addr, read) if order is Order.BIG else None
+        if code is not None:
+            return Entry(addr=code)
+        try:
+            start = read(addr, 8)
+        except GuestFault:
+            return Entry(addr=addr)
+        words = (int.from_bytes(half, order.value) for half in (start[:4], start[4:]))
+        return Entry(addr=addr, entries=(0, 8), local=8) if sets_toc(*words) else Entry(addr=addr)
+
+    return address
+
+
+def enter(regs: Regs, function: int) -> None:
+    """A function reached through its descriptor finds its TOC in r2, any other its own address in r12."""
+    if regs.arch.order is Order.BIG and descriptor(function, regs.read) is not None:
+        regs["r2"] = regs.word(function + 8)
+    else:
+        regs["r12"] = function
+
+
+#: bytes of the parameter save area, which the caller provides for the eight arguments in registers too
+HOMES = 64
+V1 = Abi(args=R[3:11], returns=("r3", "r4"), stack_args=48 + HOMES, reserve=48 + HOMES, enter=enter)
+V2 = evolve(V1, stack_args=32 + HOMES, reserve=32 + HOMES)
+
+
+def ppc64(name: str, order: Order, abi: Abi, for_file: Callable[[int, str], Arch] | None = None) -> Arch:
+    return powerpc(
+        64, order, decoder(order), abi, name=name, max_insn=8, max_displaced=20, relocate=relocator(order), resyncs=True,
+        code_address=code_address(order), elf_machines=((21, 64, order.value),), for_file=for_file,
+    )  # fmt: skip
+
+
+def big_endian(flags: int, _: str) -> Arch:
+    """The low two bits of e_flags are the ABI's number; what does not say is ELFv1, as raw code is taken to be."""
+    return evolve(PPC64, abi=V2) if flags & 3 == 2 else PPC64
+
+
+PPC64 = ppc64("ppc64", Order.BIG, V1, big_endian)
+PPC64LE = ppc64("ppc64le", Order.LITTLE, V2)
+
+ARCHES = (PPC64, PPC64LE)

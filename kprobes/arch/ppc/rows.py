@@ -1,0 +1,184 @@
+"""What 32-bit (ppc.py) and 64-bit PowerPC (ppc64.py) share.
+
+Titles in quotes are sections of the Power ISA, version 3.1B; of what it has dropped, of 2.07B. A word without a row is straight
+line: it runs out of line as it is, and where it is reserved it raises its exception there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from attrs import evolve
+
+from ...regs import Regs
+from .._base import Abi, Arch, Atomic, Frame, Insn, Jump, Linkage, Order, Registers, Traps, displacement, signed
+from .._decode import Row, as_it_is
+
+R = tuple(f"r{n}" for n in range(32))
+F = tuple(f"f{n}" for n in range(32))
+CR = tuple(f"cr{n}" for n in range(8))
+
+REGISTERS = Registers(
+    names=(*R, "pc", "lr", "ctr", "cr", "xer", "msr", *F, "fpscr", *CR), pc="pc", sp="r1", flags="cr",
+    aliases={"sp": "r1", "nip": "pc", "link": "lr", "ccr": "cr",
+             **{f"gpr{n}": name for n, name in enumerate(R)}, **{f"fpr{n}": name for n, name in enumerate(F)}},
+    widths={"cr": 32, "xer": 32, "fpscr": 32, **dict.fromkeys(F, 64), **dict.fromkeys(CR, 4)},
+)  # fmt: skip
+
+# --- operands
+
+
+def narrow(regs: Regs, value: int) -> int:
+    """An address or a count as the branch unit sees it: in 32-bit mode (MSR[SF] is 0) the high half does not count."""
+    return value if value >> 32 == 0 or regs["msr"] >> 63 else value & 0xFFFFFFFF
+
+
+def label(bits: int, mask: int) -> Callable[..., Insn]:
+    """Extra of a branch to a label: `d` counts words from the branch, or from 0 with AA."""
+    return lambda insn, d, a, **_: evolve(insn, target=(0 if a else insn.addr) + 4 * signed(d, bits) & mask)
+
+
+def computed(insn: Insn, **_: int) -> Insn:
+    """Extra of a branch to CTR that is no call."""
+    return evolve(insn, indirect=True)
+
+
+# --- simulations, named after the mnemonics ("Branch Instructions")
+
+
+def taken(regs: Regs, o: int, i: int) -> bool:
+    """BO says whether CTR is decremented, and what CTR and bit BI of CR (0 is the highest) must be for the branch to be taken."""
+    if not o & 0b00100:
+        count = regs["ctr"] - 1 & regs.arch.mask
+        regs["ctr"] = count
+        if (narrow(regs, count) == 0) != bool(o & 0b00010):
+            return False
+    return bool(o & 0b10000) or regs["cr"] >> 31 - i & 1 == o >> 3 & 1
+
+
+def go(regs: Regs, insn: Insn, target: int, k: int) -> int:
+    """LR is set whether the branch is taken or not."""
+    if k:
+        regs["lr"] = insn.next
+    return narrow(regs, target)
+
+
+def b(regs: Regs, insn: Insn, k: int = 0, **_: int) -> int:
+    assert insn.target is not None
+    return go(regs, insn, insn.target, k)
+
+
+def bc(regs: Regs, insn: Insn, o: int, i: int, k: int = 0, **_: int) -> int:
+    assert insn.target is not None
+    return go(regs, insn, insn.target if taken(regs, o, i) else insn.next, k)
+
+
+def bclr(regs: Regs, insn: Insn, o: int, i: int, k: int = 0) -> int:
+    return go(regs, insn, regs["lr"] & ~3 if taken(regs, o, i) else insn.next, k)
+
+
+def bcctr(regs: Regs, insn: Insn, o: int, i: int, k: int = 0) -> int:
+    return go(regs, insn, regs["ctr"] & ~3 if taken(regs, o, i) else insn.next, k)
+
+
+# --- in another place. What links is simulated: nothing but another register sets LR to its home's address
+
+
+def word(value: int, order: Order) -> bytes:
+    """An instruction as it lies in memory."""
+    return value.to_bytes(4, order.value)
+
+
+def jump(order: Order, mask: int, frm: int, to: int) -> bytes:
+    """b: 32 MiB either way."""
+    return word(0b010010 << 26 | displacement(frm, to, 24, 4, mask) << 2, order)
+
+
+def b_elsewhere(order: Order, mask: int, insn: Insn, to: int, **_: int) -> bytes:
+    assert insn.target is not None
+    return jump(order, mask, to, insn.target)
+
+
+def bc_elsewhere(order: Order, mask: int, insn: Insn, to: int, o: int, i: int, **_: int) -> bytes:
+    """It skips a b that skips the b to its target: BO has no opposite where CTR and CR both count."""
+    skips = word(0b010000 << 26 | o << 21 | i << 16 | 8, order), word(0b010010 << 26 | 8, order)
+    return b"".join(skips) + b_elsewhere(order, mask, insn, to + 8)
+
+
+EXCEPTION = "raises an exception, whose handler would see the slot's address"
+MONITOR = "part of an exclusive sequence: a trap inside loses the reservation"
+PRIVILEGED = "changes privileged state, which the trap after it depends on"
+OVERWRITTEN = "accesses a register that a trap overwrites"
+WAITS = "waits for an event: the engine stops there"
+
+
+def rows(mask: int, order: Order) -> tuple[Row, ...]:
+    """What both widths have. mask: all address bits."""
+    to_label, on_condition = partial(b_elsewhere, order, mask), partial(bc_elsewhere, order, mask)
+    return (
+        Row("010010 dddddddddddddddddddddddd a 0", "b", b, displace=to_label, extra=label(24, mask)),  # ba
+        Row("010010 dddddddddddddddddddddddd a k", "bl", b, links=True, extra=label(24, mask)),  # bla
+        Row("010000 ooooo iiiii dddddddddddddd a 0", "bc", bc, displace=on_condition, extra=label(14, mask)),  # bca
+        Row("010000 ooooo iiiii dddddddddddddd a k", "bcl", bc, links=True, extra=label(14, mask)),  # bcla
+        Row("010011 ooooo iiiii --- -- 0000010000 0", "bclr", bclr, displace=as_it_is),
+        Row("010011 ooooo iiiii --- -- 0000010000 k", "bclrl", bclr, links=True),
+        Row("010011 ooooo iiiii --- -- 1000010000 0", "bcctr", bcctr, displace=as_it_is, extra=computed),
+        Row("010011 ooooo iiiii --- -- 1000010000 k", "bcctrl", bcctr, links=True),
+        *(Row(f"010011 --0-- ----- --- -- 1000010000 {link}", "bcctr, decrementing", reject="invalid form: CTR is target and counter")
+          for link in "01"),
+        # "System Linkage Instructions", "Fixed-Point Trap Instructions"
+        Row("000000 --------------------------", "undefined", reject="no instruction: 64-bit functions end with such words"),
+        Row("000000 --------------- 0100000000 -", "attn", reject="stops the processor"),
+        Row("010001 --------------------------", "sc", reject=EXCEPTION),  # scv
+        Row("000010 ----- ----- ----------------", "tdi", reject=EXCEPTION),
+        Row("000011 ----- ----- ----------------", "twi", reject=EXCEPTION),
+        Row("011111 ----- ----- ----- 0000000100 -", "tw", reject=EXCEPTION),
+        Row("011111 ----- ----- ----- 0001000100 -", "td", reject=EXCEPTION),
+        Row("010011 ----- ----- ----- 0000010010 -", "rfid", reject="exception return"),
+        Row("010011 ----- ----- ----- 0001010010 -", "rfscv", reject="exception return"),
+        Row("010011 ----- ----- ----- 0100010010 -", "hrfid", reject="exception return"),
+        Row("010011 ----- ----- ----- 0100110010 -", "urfid", reject="exception return"),
+        Row("010011 ----- ----- ----- 0010010010 -", "rfebb", reject="exception return"),
+        Row("010011 ----- ----- ----- 000011001- -", "rfi, rfci", reject="exception return"),
+        Row("010011 ----- ----- ----- 000010011- -", "rfdi, rfmci", reject="exception return"),
+        Row("010011 ----- ----- ----- 0001100110 -", "rfgi", reject="exception return"),
+        Row("010011 ----- ----- ----- 0011000110 -", "dnh", reject=EXCEPTION),
+        Row("011111 ----- ----- ----- 0100001110 -", "ehpriv", reject=EXCEPTION),
+        # "Power-Saving Mode"; "Wait Instruction", in its two encodings
+        Row("010011 ----- ----- ----- 0101110010 -", "stop", reject=WAITS),
+        Row("010011 ----- ----- ----- 011--10010 -", "doze, nap, sleep", reject=WAITS),  # rvwinkle
+        Row("011111 ----- ----- ----- 0000-11110 -", "wait", reject=WAITS),
+        # MSR, segments, special purpose registers: the first bit printed of an SPR's number says privileged
+        Row("011111 ----- ----- ----- 0010-10010 -", "mtmsr, mtmsrd", reject=PRIVILEGED),
+        Row("011111 ----- ----- ----- 0010-00011 -", "wrtee, wrteei", reject=PRIVILEGED),
+        Row("011111 ----- ----- ----- 00-1-10010 -", "mtsr, mtsrin", reject=PRIVILEGED),
+        Row("011111 ----- ----- ----- 011--10010 -", "slbmte, slbie, slbia", reject=PRIVILEGED),
+        Row("011111 ----- 1---- ----- 0111010011 -", "mtspr privileged", reject=PRIVILEGED),
+        Row("011111 ----- 1101- 00000 0101010011 -", "mfspr SRR0, SRR1", reject=OVERWRITTEN),
+        # "Load and Reserve and Store Conditional Instructions"
+        Row("011111 ----- ----- ----- 000--10100 -", "lbarx, lharx, lwarx, ldarx", atomic=Atomic.OPENS, reject=MONITOR),
+        Row("011111 ----- ----- ----- 0100010100 -", "lqarx", atomic=Atomic.OPENS, reject=MONITOR),
+        Row("011111 ----- ----- ----- 0010-10110 -", "stwcx., stqcx.", atomic=Atomic.CLOSES, reject=MONITOR),
+        Row("011111 ----- ----- ----- 0011010110 -", "stdcx.", atomic=Atomic.CLOSES, reject=MONITOR),
+        Row("011111 ----- ----- ----- 1010110110 -", "stbcx.", atomic=Atomic.CLOSES, reject=MONITOR),
+        Row("011111 ----- ----- ----- 1011010110 -", "sthcx.", atomic=Atomic.CLOSES, reject=MONITOR),
+    )  # fmt: skip
+
+
+# --- powers
+
+
+def powerpc(bits: int, order: Order, decode: Callable[[bytes, int], Insn], abi: Abi, **rest: Any) -> Arch:
+    """An Arch with what all share: `trap` as breakpoint, the link register, the back chain, `b`.
+
+    A function saves LR in its caller's frame, one word above the back chain on 32 bits, two on 64.
+    """
+    trap = word(0x7FE00008, order)  # tw 31,0,0
+    return Arch(
+        bits=bits, order=order, insn_align=4, regs=REGISTERS, traps=Traps(probe={4: trap}, end={0: trap}), decode=decode, abi=abi,
+        linkage=Linkage.in_register("lr", back=word(0x4E800020, order)),  # BLR
+        frame=Frame(register="r1", address={32: 4, 64: 16}[bits], next=0, above=True),
+        jump=Jump(size=4, encode=partial(jump, order, (1 << bits) - 1)), **rest,
+    )  # fmt: skip

@@ -1,0 +1,243 @@
+"""RISC-V with compressed instructions: `riscv32` and `riscv64`, little endian (RV32GC, RV64GC and what runs beside them).
+
+Titles in quotes are sections of The RISC-V Instruction Set Manual, volumes I (unprivileged) and II (privileged). A word without
+a row is straight line: it runs out of line as it is, and where it is undefined it raises its exception there. In the space of
+C.FSDSP, Zcmp and Zcmt define other instructions (CM.POPRET, CM.JT ...); they need a machine without compressed double
+loads and stores, which RV32GC and RV64GC are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from attrs import evolve
+
+from ...regs import Regs
+from .._base import Abi, Arch, Atomic, Frame, Insn, Jump, Linkage, Order, Registers, Traps, signed
+from .._decode import DecodeTable, Row, as_it_is
+from . import displace as away
+
+#: General registers by number, with the ABI's names: Linux's event names.
+X = ("zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1", *(f"a{n}" for n in range(8)), *(f"s{n}" for n in range(2, 12)),
+     "t3", "t4", "t5", "t6")  # fmt: skip
+F = tuple(f"f{n}" for n in range(32))
+F_ABI = (*(f"ft{n}" for n in range(8)), "fs0", "fs1", *(f"fa{n}" for n in range(8)), *(f"fs{n}" for n in range(2, 12)),
+         *(f"ft{n}" for n in range(8, 12)))  # fmt: skip
+LINKS = (1, 5)  # "Unconditional Jumps": calls and returns go through x1 or x5
+
+REGISTERS = Registers(
+    names=(*X, "pc", *F, "fcsr", "fflags", "frm"), pc="pc", sp="sp",
+    aliases={**{f"x{n}": name for n, name in enumerate(X)}, "fp": "s0", "epc": "pc", **dict(zip(F_ABI, F, strict=True))},
+    # zero has no bits to write; a single in a 64-bit f register has ones above it
+    widths={"zero": 0, **dict.fromkeys(F, 64), "fcsr": 8, "fflags": 5, "frm": 3},
+)
+
+# --- operands
+
+
+def x(regs: Regs, n: int) -> int:
+    """Register 0 reads as zero."""
+    return regs[X[n]] if n else 0
+
+
+def set_x(regs: Regs, n: int, value: int) -> None:
+    """A write to register 0 is dropped."""
+    if n:
+        regs[X[n]] = value
+
+
+def signed_x(regs: Regs, n: int) -> int:
+    return signed(x(regs, n), regs.arch.bits)
+
+
+def taken(insn: Insn) -> int:
+    """The target of a branch whose row has a format below as its `extra`."""
+    assert insn.target is not None
+    return insn.target
+
+
+# --- formats of direct branches ("Immediate Encoding Variants") as `extra`; letters name the pieces of the offset as printed
+
+
+def j_type(mask: int, insn: Insn, i: int, j: int, k: int, m: int, d: int) -> Insn:
+    return evolve(insn, target=insn.addr + signed(i << 20 | m << 12 | k << 11 | j << 1, 21) & mask, links=d != 0)
+
+
+def b_type(mask: int, insn: Insn, i: int, j: int, k: int, m: int, **_: int) -> Insn:
+    return evolve(insn, target=insn.addr + signed(i << 12 | m << 11 | j << 5 | k << 1, 13) & mask)
+
+
+def cj_type(mask: int, insn: Insn, i: int, j: int, k: int, m: int, n: int, o: int, p: int, q: int) -> Insn:
+    offset = i << 11 | m << 10 | k << 8 | o << 7 | n << 6 | q << 5 | j << 4 | p << 1
+    return evolve(insn, target=insn.addr + signed(offset, 12) & mask)
+
+
+def cb_type(mask: int, insn: Insn, i: int, j: int, k: int, m: int, n: int, **_: int) -> Insn:
+    return evolve(insn, target=insn.addr + signed(i << 8 | k << 6 | n << 5 | j << 3 | m << 1, 9) & mask)
+
+
+def computed(insn: Insn, s: int, d: int = 0, **_: int) -> Insn:
+    """Extra of a jump through a register: it is a call or a return where a link register takes part."""
+    return evolve(insn, indirect=s not in LINKS and d not in LINKS, links=d != 0)
+
+
+# --- simulations, named after the mnemonics ("Control Transfer Instructions", of the base and of "C")
+
+
+def auipc(regs: Regs, insn: Insn, i: int, d: int) -> int:
+    set_x(regs, d, insn.addr + (signed(i, 20) << 12) & regs.arch.mask)
+    return insn.next
+
+
+def jal(regs: Regs, insn: Insn, d: int, **_: int) -> int:
+    set_x(regs, d, insn.next & regs.arch.mask)
+    return taken(insn)
+
+
+def jalr(regs: Regs, insn: Insn, i: int, s: int, d: int) -> int:
+    target: int = x(regs, s) + signed(i, 12) & regs.arch.mask & ~1  # first: rd may be rs1
+    set_x(regs, d, insn.next & regs.arch.mask)
+    return target
+
+
+def beq(regs: Regs, insn: Insn, s: int, t: int, **_: int) -> int:
+    return taken(insn) if x(regs, s) == x(regs, t) else insn.next
+
+
+def bne(regs: Regs, insn: Insn, s: int, t: int, **_: int) -> int:
+    return taken(insn) if x(regs, s) != x(regs, t) else insn.next
+
+
+def blt(regs: Regs, insn: Insn, s: int, t: int, **_: int) -> int:
+    return taken(insn) if signed_x(regs, s) < signed_x(regs, t) else insn.next
+
+
+def bge(regs: Regs, insn: Insn, s: int, t: int, **_: int) -> int:
+    return taken(insn) if signed_x(regs, s) >= signed_x(regs, t) else insn.next
+
+
+def bltu(regs: Regs, insn: Insn, s: int, t: int, **_: int) -> int:
+    return taken(insn) if x(regs, s) < x(regs, t) else insn.next
+
+
+def bgeu(regs: Regs, insn: Insn, s: int, t: int, **_: int) -> int:
+    return taken(insn) if x(regs, s) >= x(regs, t) else insn.next
+
+
+def c_j(regs: Regs, insn: Insn, **_: int) -> int:
+    return taken(insn)
+
+
+def c_jal(regs: Regs, insn: Insn, **_: int) -> int:
+    return jal(regs, insn, 1)
+
+
+def c_jr(regs: Regs, insn: Insn, s: int) -> int:
+    return x(regs, s) & ~1
+
+
+def c_jalr(regs: Regs, insn: Insn, s: int) -> int:
+    return jalr(regs, insn, 0, s, 1)
+
+
+def c_beqz(regs: Regs, insn: Insn, s: int, **_: int) -> int:
+    return beq(regs, insn, s + 8, 0)  # three bits name x8 to x15
+
+
+def c_bnez(regs: Regs, insn: Insn, s: int, **_: int) -> int:
+    return bne(regs, insn, s + 8, 0)
+
+
+EXCEPTION = "raises an exception, whose handler would see the slot's address"
+MONITOR = "part of an exclusive sequence: a trap inside drops the reservation"
+PRIVILEGED = "changes privileged state, which the trap after it depends on"
+TRAP_RETURN = "returns from a trap"
+RESERVED = "reserved encoding"
+WAITS = "waits for an event: the engine stops there"
+
+
+def full_rows(mask: int) -> tuple[Row, ...]:
+    """32-bit instructions that are not straight line; AMOs, fences and CSR reads are."""
+    near, elsewhere = partial(b_type, mask), partial(away.branch, mask)
+    return (
+        Row("iiiiiiiiiiiiiiiiiiii ddddd 0010111", "AUIPC", auipc, displace=partial(away.auipc, mask)),
+        Row("i jjjjjjjjjj k mmmmmmmm ddddd 1101111", "JAL", jal, displace=partial(away.jal, mask), extra=partial(j_type, mask)),
+        Row("------------ ----- --- ----- 1100111", "JALR reserved", reject=RESERVED),
+        Row("iiiiiiiiiiii sssss 000 ddddd 1100111", "JALR", jalr, displace=partial(away.jalr, mask), extra=computed),
+        Row("i jjjjjj ttttt sssss 000 kkkk m 1100011", "BEQ", beq, displace=elsewhere, extra=near),
+        Row("i jjjjjj ttttt sssss 001 kkkk m 1100011", "BNE", bne, displace=elsewhere, extra=near),
+        Row("- ------ ----- ----- 01- ---- - 1100011", "BRANCH reserved", reject=RESERVED),
+        Row("i jjjjjj ttttt sssss 100 kkkk m 1100011", "BLT", blt, displace=elsewhere, extra=near),
+        Row("i jjjjjj ttttt sssss 101 kkkk m 1100011", "BGE", bge, displace=elsewhere, extra=near),
+        Row("i jjjjjj ttttt sssss 110 kkkk m 1100011", "BLTU", bltu, displace=elsewhere, extra=near),
+        Row("i jjjjjj ttttt sssss 111 kkkk m 1100011", "BGEU", bgeu, displace=elsewhere, extra=near),
+        # "Load-Reserved/Store-Conditional Instructions"
+        Row("00010 -- 00000 ----- 01- ----- 0101111", "LR", atomic=Atomic.OPENS, reject=MONITOR),  # LR.W, LR.D
+        Row("00011 -- ----- ----- 01- ----- 0101111", "SC", atomic=Atomic.CLOSES, reject=MONITOR),  # SC.W, SC.D
+        # "Environment Call and Breakpoints"; volume II, "Privileged Instruction Set Listings"
+        Row("------- ----- ----- 000 ----- 1110011", "SYSTEM", reject=PRIVILEGED),  # SFENCE, SINVAL, HFENCE, HINVAL ...
+        Row("0000000 00000 00000 000 00000 1110011", "ECALL", reject=EXCEPTION),
+        Row("0000000 00001 00000 000 00000 1110011", "EBREAK", reject=EXCEPTION),
+        Row("00--000 00010 00000 000 00000 1110011", "xRET", reject=TRAP_RETURN),  # SRET, MRET
+        Row("0111000 00010 00000 000 00000 1110011", "MNRET", reject=TRAP_RETURN),
+        Row("0111101 10010 00000 000 00000 1110011", "DRET", reject=TRAP_RETURN),
+        Row("0001000 00101 00000 000 00000 1110011", "WFI", reject=WAITS),
+        Row("0000000 -1101 00000 000 00000 1110011", "WRS", reject=WAITS),  # WRS.NTO, WRS.STO
+        # "CSR Instructions": CSRRS and CSRRC of x0 or 0 only read; "CSR Address Mapping": bits 9:8 are the privilege level
+        Row("--pp-------- ----- -01 ----- 1110011", "CSRRW", reject=PRIVILEGED, when=lambda p: p != 0),
+        Row("--pp-------- sssss -1- ----- 1110011", "CSRRS", reject=PRIVILEGED, when=lambda p, s: p != 0 and s != 0),
+    )
+
+
+def short_rows(bits: int, mask: int) -> tuple[Row, ...]:
+    """16-bit instructions that are not straight line ("RVC Instruction Set Listings")."""
+    near, far, elsewhere = partial(cb_type, mask), partial(cj_type, mask), partial(away.c_branch, mask)
+    rv32 = (Row("001 i j kk m n o ppp q 01", "C.JAL", c_jal, displace=partial(away.c_jal, mask), links=True, extra=far),)  # C.ADDIW in RV64
+    return (
+        Row("0000 0000 0000 0000", "C.UNIMP", reject="permanently illegal"),
+        Row("101 i j kk m n o ppp q 01", "C.J", c_j, displace=partial(away.jal, mask), falls_through=False, extra=far),
+        Row("110 i jj sss kk mm n 01", "C.BEQZ", c_beqz, displace=elsewhere, extra=near),
+        Row("111 i jj sss kk mm n 01", "C.BNEZ", c_bnez, displace=elsewhere, extra=near),
+        Row("100 0 sssss 00000 10", "C.JR", c_jr, displace=as_it_is, falls_through=False, extra=computed),
+        Row("100 0 00000 00000 10", "C.JR reserved", reject=RESERVED),
+        Row("100 1 sssss 00000 10", "C.JALR", c_jalr, displace=partial(away.c_jalr, mask), links=True),
+        Row("100 1 00000 00000 10", "C.EBREAK", reject=EXCEPTION),
+        *(rv32 if bits == 32 else ()),
+    )
+
+
+def decoder(bits: int) -> Callable[[bytes, int], Insn]:
+    """`Arch.decode`: the lowest bits of the first halfword tell the length ("Base Instruction-Length Encoding")."""
+    mask = (1 << bits) - 1
+    short, full = DecodeTable(short_rows(bits, mask)), DecodeTable(full_rows(mask))
+
+    def decode(code: bytes, addr: int) -> Insn:
+        first = code[0] if code else 0
+        if first & 0b11111 == 0b11111:
+            return Insn(addr=addr, raw=bytes(code[:2]), name="undefined", reject="instruction of 48 bits or more: none is defined")
+        table, size = (full, 4) if first & 3 == 3 else (short, 2)
+        raw = bytes(code[:size])
+        if len(raw) < size:
+            return Insn(addr=addr, raw=raw or b"\0", name="truncated", reject="half an instruction: mapped memory ends here")
+        return table.decode(int.from_bytes(raw, "little"), Insn(addr=addr, raw=raw, name="insn"))
+
+    return decode
+
+
+# --- powers
+
+
+def riscv(bits: int) -> Arch:
+    """RV32 or RV64."""
+    return Arch(
+        name=f"riscv{bits}", bits=bits, order=Order.LITTLE, insn_align=2, max_insn=4, max_displaced=12, regs=REGISTERS,
+        traps=Traps(probe={2: bytes.fromhex("0290"), 4: bytes.fromhex("73001000")}, end={0: bytes.fromhex("73001000")}),  # C.EBREAK, EBREAK
+        decode=decoder(bits), abi=Abi(args=X[10:18], returns=("a0", "a1")),
+        frame=Frame(register="s0", address=-bits // 8, next=-2 * bits // 8),
+        linkage=Linkage.in_register("ra", back=bytes.fromhex("8280")),  # C.JR ra
+        jump=Jump(size=4, encode=partial(away.jump, (1 << bits) - 1)), elf_machines=((243, bits, "little"),),
+    )  # fmt: skip
+
+
+ARCHES = (riscv(32), riscv(64))

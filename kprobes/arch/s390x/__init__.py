@@ -1,0 +1,5 @@
+"""z/Architecture."""
+
+from .isa import ARCHES
+
+__all__ = ["ARCHES"]

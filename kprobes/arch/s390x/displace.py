@@ -1,0 +1,69 @@
+"""Branches of z/Architecture in another place: code that goes where the branch goes, and leaves its home's return address.
+
+Nothing here touches the condition code, and all of it is right in every addressing mode.
+"""
+
+from __future__ import annotations
+
+from ...errors import OutOfReach
+from .._base import Insn, displacement
+
+MASK = (1 << 64) - 1
+OVER_A_JUMP = bytes.fromhex("a7f40005")  # BRC 15 over itself and six bytes
+
+
+def relative(opcode: bytes, frm: int, to: int) -> bytes:
+    """An instruction with a relative operand of 32 bits: 4 GiB either way."""
+    return opcode + displacement(frm, to, 32, 2, MASK).to_bytes(4, "big")
+
+
+def jump(frm: int, to: int) -> bytes:
+    """BRCL 15."""
+    return relative(b"\xc0\xf4", frm, to)
+
+
+def far(insn: Insn, to: int, **_: int) -> bytes:
+    """BRCL, BRCTH; and BRC, which is BRCL but for the first byte."""
+    assert insn.target is not None
+    return relative((insn.raw[:1] if insn.size == 6 else b"\xc0") + insn.raw[1:2], to, insn.target)
+
+
+def near(insn: Insn, to: int, **_: int) -> bytes:
+    """A branch of 16 bits: it skips a jump that skips the jump to its target."""
+    assert insn.target is not None
+    ahead = insn.size + 4
+    return insn.raw[:2] + (ahead // 2).to_bytes(2, "big") + insn.raw[4:] + OVER_A_JUMP + jump(to + ahead, insn.target)
+
+
+def save(insn: Insn, to: int, r: int) -> bytes:
+    """The return address, in 31-bit addressing with the mode: BASR r,0 tells it by the sign, and has set what IILF leaves."""
+    if to >> 31:  # only 64-bit addressing gets there
+        return relative(bytes([0xC0, r << 4]), to, insn.next)  # LARL
+    if insn.next >> 32:
+        raise OutOfReach(f"{insn.name} keeps its next address", address=insn.addr, hint="map code nearer")
+    ask = bytes([0x0D, r << 4, 0xEC, r << 4 | 4, 0, 8, 0, 0x7E])  # BASR; CIJL r,0
+    plain, marked = (bytes([0xC0, r << 4 | 9]) + (insn.next | mode << 31).to_bytes(4, "big") for mode in (0, 1))  # IILF
+    return ask + plain + OVER_A_JUMP + marked
+
+
+def bras(insn: Insn, to: int, r: int, **_: int) -> bytes:
+    assert insn.target is not None
+    saved = save(insn, to, r)
+    return saved + jump(to + len(saved), insn.target)
+
+
+def basr(insn: Insn, to: int, r: int, s: int) -> bytes:
+    if s == 0:
+        return save(insn, to, r)
+    _check_free(insn, r, s)
+    return save(insn, to, r) + bytes([0x07, 0xF0 | s])  # BCR 15
+
+
+def bas(insn: Insn, to: int, r: int, x: int, d: int, b: int) -> bytes:
+    _check_free(insn, r, x, b)
+    return save(insn, to, r) + bytes([0x47, 0xF0 | x]) + insn.raw[2:]  # BC 15
+
+
+def _check_free(insn: Insn, r: int, *used: int) -> None:
+    if r and r in used:
+        raise OutOfReach(f"{insn.name} needs r{r} for both addresses", address=insn.addr, hint="it is simulated")

@@ -1,0 +1,269 @@
+"""SPARC: `sparc` (version 8, 32 bit) and `sparc64` (version 9), big endian.
+
+Sections are those of The SPARC Architecture Manual, version 8 (appendices B and F) and version 9 (appendices A and E). A branch
+is simulated before its delay slot runs, so it reads its registers and writes the link register first; the delay slot runs
+out of line, unless the branch annuls it. A word without a row is straight line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from attrs import evolve
+
+from ...errors import GuestFault
+from ...regs import Regs
+from .._base import Abi, Annul, Arch, Insn, Jump, Linkage, Order, Registers, Traps, signed
+from .._decode import DecodeTable, Row, fixed_width
+from . import displace as away
+from .displace import NOP, Elsewhere
+
+R = tuple(f"{kind}{n}" for kind in "goli" for n in range(8))
+UNALIGNED = {32: 7, 64: 0x34}  # trap type of mem_address_not_aligned
+UNIMP_SIZE = 0xFFF  # a caller of a function that returns a structure has UNIMP with its size, modulo 4096, behind the delay slot
+
+
+def registers(bits: int) -> Registers:
+    """`icc`: N Z V C. `ccr` of version 9: those of 64-bit results above those of 32-bit ones."""
+    flags = ("ccr",) if bits == 64 else ("icc", "fsr")
+    return Registers(names=(*R, "pc", "y", *flags), pc="pc", sp="o6", flags=flags[0],
+                     aliases={"sp": "o6", "fp": "i6", **{f"r{n}": name for n, name in enumerate(R)}},
+                     widths={"g0": 0, flags[0]: 8 if bits == 64 else 4}, sp_bias=2047 if bits == 64 else 0)
+
+
+def r(regs: Regs, n: int) -> int:
+    """Register 0 reads as zero."""
+    return regs[R[n]] if n else 0
+
+
+def set_r(regs: Regs, n: int, value: int) -> None:
+    """A write to register 0 is dropped."""
+    if n:
+        regs[R[n]] = value
+
+
+# --- conditions
+
+
+def integer(icc: int, c: int) -> bool:
+    """Bicc, BPcc: condition `c` of N Z V C. Those from 8 on are the opposites."""
+    n, z, v, carry = icc >> 3 & 1, icc >> 2 & 1, icc >> 1 & 1, icc & 1
+    holds = (0, z, z | (n ^ v), n ^ v, carry | z, carry, n, v)[c & 7]
+    return bool(holds) != (c > 7)
+
+
+#: FBfcc: for each condition, bit n is set where it holds for fcc n (equal, less, greater, unordered).
+FLOATING = (0b0000, 0b1110, 0b0110, 0b1010, 0b0010, 0b1100, 0b0100, 0b1000, 0b1111, 0b0001, 0b1001, 0b0101, 0b1101, 0b0011, 0b1011, 0b0111)
+
+
+def icc(regs: Regs, c: int, **_: int) -> bool:
+    return integer(regs.flags & 15, c)
+
+
+def xcc(regs: Regs, c: int, **_: int) -> bool:
+    return integer(regs.flags >> 4, c)
+
+
+def fcc(regs: Regs, c: int, **_: int) -> bool:
+    """FSR bits 11 and 10."""
+    return bool(FLOATING[c] >> (regs["fsr"] >> 10 & 3) & 1)
+
+
+def register(regs: Regs, c: int, s: int, **_: int) -> bool:
+    """BPr: zero, at most zero, below zero, and their opposites."""
+    value = signed(r(regs, s), 64)
+    return (value == 0, value <= 0, value < 0)[(c & 3) - 1] != (c > 3)
+
+
+# --- simulations
+
+
+def branch(holds: Callable[..., bool]) -> Callable[..., int]:
+    """A conditional branch to insn.target. With the annul bit its delay slot runs only where it is taken."""
+
+    def simulate(regs: Regs, insn: Insn, a: int, c: int, **fields: int) -> int:
+        taken = holds(regs, c=c, **fields)
+        assert insn.target is not None
+        target = insn.target if taken else insn.next
+        return Annul(target) if a and not taken else target
+
+    return simulate
+
+
+def always(regs: Regs, insn: Insn, **_: int) -> int:
+    """BA,A: nothing follows it into the branch, so what stands behind it is no delay slot."""
+    assert insn.target is not None
+    return insn.target
+
+
+def call(regs: Regs, insn: Insn, **_: int) -> int:
+    regs["o7"] = insn.addr
+    assert insn.target is not None
+    return insn.target
+
+
+def jmpl(regs: Regs, insn: Insn, d: int, s: int, t: int = 0, i: int | None = None) -> int:
+    target: int = r(regs, s) + (r(regs, t) if i is None else signed(i, 13)) & regs.arch.mask
+    set_r(regs, d, insn.addr)  # the engine does so even where the target is no address of an instruction
+    if target & 3:
+        raise GuestFault("jump to an unaligned address", address=insn.addr, pc=insn.addr, access="read", number=UNALIGNED[regs.arch.bits])
+    return target
+
+
+def rdpc(regs: Regs, insn: Insn, d: int) -> int:
+    set_r(regs, d, insn.addr)
+    return insn.next
+
+
+def relative(insn: Insn, bits: int, mask: int, i: int, **_: int) -> Insn:
+    return evolve(insn, target=insn.addr + 4 * signed(i, bits) & mask)
+
+
+def split(insn: Insn, mask: int, h: int, i: int, **_: int) -> Insn:
+    """BPr has its displacement in two pieces."""
+    return relative(insn, 16, mask, h << 14 | i)
+
+
+def computed(insn: Insn, d: int, s: int, **_: int) -> Insn:
+    """Extra of JMPL: a call (rd), a return (through o7 or i7), or neither."""
+    return evolve(insn, links=d != 0, indirect=d == 0 and s not in (15, 31))
+
+
+EXCEPTION = "raises an exception, whose handler would see the slot's address"
+PRIVILEGED = "changes privileged state"
+NO_FPU = "the engine cannot enable the floating-point unit"
+RESERVED = "reserved encoding"
+WINDOW = "returns through a register window"
+#: A row of an instruction with a delay slot.
+Delayed = partial(Row, body="slot", delay_slot=True)
+I22, I19 = "iiiiiiiiiiiiiiiiiiiiii", "iiiiiiiiiiiiiiiiiii"
+#: The bit in which opposite conditions differ, and the bits of the displacement.
+ICC, PREDICTED, REGISTER = (1 << 28, (1 << 22) - 1), (1 << 28, (1 << 19) - 1), (1 << 27, 3 << 20 | (1 << 14) - 1)
+
+
+def rows(mask: int, to: Elsewhere) -> tuple[Row, ...]:
+    """What both versions share."""
+    i22, i30 = partial(relative, bits=22, mask=mask), partial(relative, bits=30, mask=mask)
+    return (
+        Row("00 ----- 000 ----------------------", "UNIMP", reject=EXCEPTION),  # ILLTRAP
+        Delayed(f"00 a cccc 010 {I22}", "Bicc", branch(icc), displace=to.branch(*ICC), extra=i22),
+        Row(f"00 1 1000 010 {I22}", "BA,A", always, displace=to.unconditional, extra=i22),
+        Delayed("00 - ---- 111 ----------------------", "CBccc", reject="branches on a coprocessor's condition, which there is none"),
+        Delayed("01 iiiiiiiiiiiiiiiiiiiiiiiiiiiiii", "CALL", call, links=True, displace=to.unconditional, extra=i30),
+        Delayed("10 ddddd 111000 sssss 0 -------- ttttt", "JMPL", jmpl, displace=away.jmpl, extra=computed),
+        Delayed("10 ddddd 111000 sssss 1 iiiiiiiiiiiii", "JMPL", jmpl, displace=away.jmpl, extra=computed),
+        Row("10 ----- 111010 -------------------", "Ticc", reject=EXCEPTION),
+        Row("10 ----- 11001- -------------------", "WRWIM, WRTBR", reject=PRIVILEGED),  # WRPR
+        Row("10 ----- 110001 -------------------", "WRPSR", reject=PRIVILEGED),  # SAVED, RESTORED
+    )
+
+
+def rows8(mask: int, to: Elsewhere) -> tuple[Row, ...]:
+    """Version 8."""
+    return (
+        *rows(mask, to),
+        Delayed(f"00 a cccc 110 {I22}", "FBfcc", branch(fcc), displace=to.branch(*ICC), extra=partial(relative, bits=22, mask=mask)),
+        Row(f"00 1 1000 110 {I22}", "FBA,A", always, displace=to.unconditional, extra=partial(relative, bits=22, mask=mask)),
+        Row("00 ----- 001 ----------------------", "reserved", reject=RESERVED),
+        Row("00 ----- 011 ----------------------", "reserved", reject=RESERVED),
+        Row("00 ----- 101 ----------------------", "reserved", reject=RESERVED),
+        Delayed("10 ----- 111001 -------------------", "RETT", reject="returns from a trap"),
+        Row("10 10011 110000 -------------------", "WR %asr19", reject="powers the processor down: the engine stops there"),
+    )
+
+
+def rows9(mask: int, to: Elsewhere) -> tuple[Row, ...]:
+    """Version 9: predicted branches, branches on registers, RDPC."""
+    i19 = partial(relative, bits=19, mask=mask)
+    return (
+        *rows(mask, to),
+        Delayed(f"00 a cccc 001 00 - {I19}", "BPcc", branch(icc), displace=to.branch(*PREDICTED), extra=i19),
+        Delayed(f"00 a cccc 001 10 - {I19}", "BPcc", branch(xcc), displace=to.branch(*PREDICTED), extra=i19),
+        *(Row(f"00 1 1000 001 {op} - {I19}", "BPA,A", always, displace=to.unconditional, extra=i19) for op in ("00", "10")),
+        Row("00 - ---- 001 -1 - -------------------", "reserved", reject=RESERVED),
+        Delayed("00 - ---- 110 ----------------------", "FBfcc", reject=NO_FPU),
+        Delayed("00 - ---- 101 ----------------------", "FBPfcc", reject=NO_FPU),
+        Delayed("00 a 0ccc 011 hh - sssss iiiiiiiiiiiiii", "BPr", branch(register), displace=to.branch(*REGISTER), extra=partial(split, mask=mask)),
+        Row("00 - 0-00 011 ----------------------", "reserved", reject=RESERVED),
+        Row("00 - 1--- 011 ----------------------", "reserved", reject=RESERVED),
+        Row("10 ddddd 101000 00101 --------------", "RDPC", rdpc, displace=away.rdpc),
+        Row("10 ----- 101111 ----- - -00 ----------", "reserved", reject=RESERVED),  # MOVr; the engine dies of it
+        Delayed("10 ----- 111001 -------------------", "RETURN", reject=WINDOW),
+        Row("10 ----- 111110 -------------------", "DONE, RETRY", reject="returns from a trap"),
+        Row("10 01111 110000 -------------------", "SIR", reject=PRIVILEGED),
+    )
+
+
+def decoder(table: DecodeTable) -> Callable[[bytes, int], Insn]:
+    """`Arch.decode`: a branch is refused with what it has in its delay slot, unless that may run anywhere."""
+    alone = fixed_width(table, "big")
+
+    def decode(code: bytes, addr: int) -> Insn:
+        insn = alone(code, addr)
+        if not insn.delay_slot or insn.reject:
+            return insn
+        slot = insn.body
+        if len(slot) < 4:
+            return evolve(insn, reject="its delay slot is missing: mapped memory ends here")
+        if slot == NOP:
+            return evolve(insn, body=b"")
+        row = table.find(int.from_bytes(slot, "big"))
+        if row is not None and (row.simulate is not None or row.reject) and row.name != "UNIMP":  # that faults, and at home
+            return evolve(insn, reject=f"{row.name} in its delay slot: {row.reject or 'a branch, or it reads pc'}")
+        return insn
+
+    return decode
+
+
+# --- powers
+
+
+def structures(regs: Regs) -> tuple[Callable[[int], int], Callable[[int], int]]:
+    """Version 8: `skips` of a call that returns a structure. UNIMP is behind its delay slot, and the function returns behind that."""
+    load, mask = regs.words()[0], regs.arch.mask
+
+    def skip(back: int) -> int:
+        try:
+            return back + 4 if 0 < load(back) <= UNIMP_SIZE else back
+        except GuestFault:
+            return back
+
+    return skip, lambda target: target - 4 if skip(target - 4 & mask) == target else target
+
+
+def linkage(to: Elsewhere, bits: int) -> Linkage:
+    """The address of the call is in o7.
+
+    The trampoline leads to a RETL outside: a code hook on its delay slot destroys the jump. A function that returns a structure comes to
+    the trampoline's second instruction, which leads to the first; from there a pc write takes it behind the UNIMP.
+    """
+    skips = structures if bits == 32 else None
+
+    def get(regs: Regs) -> int:
+        back: int = regs["o7"] + 8 & regs.arch.mask
+        return skips(regs)[0](back) if skips else back
+
+    def put(regs: Regs, target: int) -> None:
+        regs["o7"] = target - 8 & regs.arch.mask
+
+    return Linkage(get=get, set=put, register="o7", bias=8, skips=skips, back=bytes.fromhex("81c3e008") + NOP,
+                   way=lambda call, place: to.jump(call, place) + to.jump(call + 4, call))
+
+
+def sparc(name: str, bits: int, machines: tuple[int, ...]) -> Arch:
+    """One version. Arguments beyond six follow the register save area, and on version 8 the place of a structure's address."""
+    mask = (1 << bits) - 1
+    to = Elsewhere(mask)
+    area = 176 if bits == 64 else 92
+    return Arch(
+        name=name, bits=bits, order=Order.BIG, insn_align=4, max_insn=4, regs=registers(bits),
+        traps=Traps(probe={4: bytes.fromhex("0010bad1")}, end={0: bytes.fromhex("0010bad2")}),  # UNIMP, ILLTRAP
+        decode=decoder(DecodeTable(rows9(mask, to) if bits == 64 else rows8(mask, to))),
+        abi=Abi(args=R[8:14], returns=("o0", "o1"), stack_args=area, stack_align=16 if bits == 64 else 8, reserve=area),
+        linkage=linkage(to, bits), jump=Jump(size=4, encode=to.jump),
+        max_displaced=to.longest, elf_machines=tuple((machine, bits, "big") for machine in machines),
+    )  # fmt: skip
+
+
+ARCHES = (sparc("sparc", 32, (2, 18)), sparc("sparc64", 64, (43,)))

@@ -1,0 +1,5 @@
+"""TriCore."""
+
+from .isa import ARCHES
+
+__all__ = ["ARCHES"]

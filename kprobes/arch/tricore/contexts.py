@@ -1,0 +1,72 @@
+"""TriCore's contexts: what calls save in guest memory, and returns load from there (Architecture Manual, volume 1, chapters 3 and 4).
+
+Areas of 64 bytes are linked: those in use from PCXI on, the free ones from FCX on.
+"""
+
+from __future__ import annotations
+
+from struct import unpack
+
+from ...errors import GuestFault
+from ...regs import Regs
+from .._base import Annul, Insn
+
+MASK = 0xFFFFFFFF
+D, A = tuple(f"d{n}" for n in range(16)), tuple(f"a{n}" for n in range(16))
+UPPER = (*A[10:12], *D[8:12], *A[12:16], *D[12:16])  # behind PCXI and PSW, as they lie in memory
+CDE, LINK, UL = 1 << 7, 0xFFFFF, 1 << 22  # PSW: calls are counted; PCXI and FCX: where the context lies; PCXI: it is an upper one
+
+
+def area(link: int) -> int:
+    """Address of a context save area: a link's segment, and the number of 64 bytes in it."""
+    return (link >> 16 & 15) << 28 | (link & 0xFFFF) << 6
+
+
+def outermost(psw: int) -> bool:
+    """True where calls are counted and none is under way: CDC is ones, a zero, and a counter in the bits left."""
+    ones = next((n for n in range(7) if not psw >> 6 - n & 1), 7)
+    return bool(psw & CDE) and ones < 7 and not psw & (1 << 6 - ones) - 1
+
+
+def save_upper(regs: Regs, function: int) -> None:
+    """What a call of a function does besides setting A11. It is not counted, so neither is the return."""
+    place = area(regs["fcx"])
+    words, link = [regs[name] for name in ("pcxi", "psw", *UPPER)], regs.word(place)
+    for n, word in enumerate(words):
+        regs.set_word(place + 4 * n, word)
+    regs["pcxi"], regs["fcx"] = UL | regs["fcx"] & LINK, regs["fcx"] & ~LINK | link & LINK
+    regs["psw"] &= ~CDE
+
+
+def ret(regs: Regs, insn: Insn) -> int:
+    """RET. Where it traps the body does."""
+    pcxi, target = regs["pcxi"], regs["a11"] & ~1
+    if not pcxi & LINK or not pcxi & UL or outermost(regs["psw"]):
+        return insn.addr
+    place = area(pcxi)
+    saved, psw, *upper = unpack("<16I", regs.read(place, 64))
+    regs.set_word(place, regs["fcx"])
+    for name, value in zip(UPPER, upper, strict=True):
+        regs[name] = value
+    regs["fcx"], regs["pcxi"], regs["psw"] = regs["fcx"] & ~LINK | pcxi & LINK, saved, psw
+    return Annul(target)
+
+
+def fret(regs: Regs, insn: Insn) -> int:
+    target, link = regs["a11"] & ~1, regs.word(regs["a10"])
+    regs["a11"], regs["a10"] = link, regs["a10"] + 4 & MASK
+    return target
+
+
+def holds(regs: Regs, place: int) -> bool:
+    """True where the word at `place` is the trampoline, at which the guest stands."""
+    try:
+        return regs.word(place) == regs.pc
+    except GuestFault:
+        return False
+
+
+def restore(regs: Regs, sp: int, target: int) -> None:
+    """RET and FRET have put the caller's A11 back, which may be the trampoline too; JI A11 leaves the trampoline there."""
+    if regs["a11"] == regs.pc and not holds(regs, area(regs["fcx"]) + 12) and not holds(regs, regs["a10"] - 4 & MASK):
+        regs["a11"] = target

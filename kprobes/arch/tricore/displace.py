@@ -1,0 +1,96 @@
+"""TriCore's jumps and calls in another place: code that goes where they go, and leaves their home's addresses. No flags change."""
+
+from __future__ import annotations
+
+from ...errors import OutOfReach
+from .._base import Insn, displacement
+
+MASK = 0xFFFFFFFF
+A10, A11 = 10, 11
+
+
+def word(value: int) -> bytes:
+    return value.to_bytes(4, "little")
+
+
+def jump(frm: int, to: int) -> bytes:
+    """J: 16 MiB either way."""
+    offset = displacement(frm, to, 24, 2, MASK)
+    return word((offset & 0xFFFF) << 16 | offset >> 16 << 8 | 0x1D)
+
+
+def linked(insn: Insn, before: bytes = b"") -> bytes:
+    """MOVH.A a11; LEA a11: the address after it at home."""
+    high, low = insn.next + 0x8000 >> 16 & 0xFFFF, insn.next & 0xFFFF
+    return before + word(0xB << 28 | high << 12 | 0x91) + word((low & 0x3F) << 16 | (low >> 10) << 22 | (low >> 6 & 15) << 28 | 0xBBD9)
+
+
+def called(insn: Insn) -> bytes:
+    """What a call does but going there: CALL .+4 saves the upper context."""
+    return linked(insn, word(2 << 16 | 0x6D))
+
+
+def alone(insn: Insn, to: int, **_: int) -> bytes:
+    """Of a jump that neither reads nor keeps its own address."""
+    return insn.raw
+
+
+def j(insn: Insn, to: int, **_: int) -> bytes:
+    assert insn.target is not None
+    return jump(to, insn.target)
+
+
+def _then(code: bytes, insn: Insn, to: int, s: int | None) -> bytes:
+    """On to the target, or through an address register (JI)."""
+    return code + (j(insn, to + len(code)) if s is None else bytes([0xDC, s]))
+
+
+def _unless(insn: Insn, s: int | None, *changed: int) -> None:
+    if s in changed:
+        raise OutOfReach(f"{insn.name} changes its register before it reads it", address=insn.addr, hint="it is simulated")
+
+
+def call(insn: Insn, to: int, s: int | None = None, **_: int) -> bytes:
+    _unless(insn, s, A11)
+    return _then(called(insn), insn, to, s)
+
+
+def jl(insn: Insn, to: int, s: int | None = None, **_: int) -> bytes:
+    _unless(insn, s, A11)
+    return _then(linked(insn), insn, to, s)
+
+
+def fcall(insn: Insn, to: int, s: int | None = None, **_: int) -> bytes:
+    """FCALL .+4 pushes A11."""
+    _unless(insn, s, A10, A11)
+    return _then(linked(insn, word(2 << 16 | 0x61)), insn, to, s)
+
+
+def _over(branch: bytes, insn: Insn, to: int) -> bytes:
+    """The same branch skips J .+6, which skips the jump to its target."""
+    code = branch + b"\x3c\3"
+    return code + j(insn, to + len(code))
+
+
+def branch(insn: Insn, to: int, **_: int) -> bytes:
+    return _over(insn.raw[:2] + bytes([3, insn.raw[3] & 0x80]), insn, to)
+
+
+def short(insn: Insn, to: int, **_: int) -> bytes:
+    """A displacement of four bits, above which is a register, a bit or a constant."""
+    return _over(bytes([insn.raw[0], insn.raw[1] & 0xF0 | 2]), insn, to)
+
+
+def distant(insn: Insn, to: int, **_: int) -> bytes:
+    """The same, where bit 7 adds 32 to it."""
+    return _over(bytes([insn.raw[0] & 0x7F, insn.raw[1] & 0xF0 | 2]), insn, to)
+
+
+def wide(insn: Insn, to: int, **_: int) -> bytes:
+    """A displacement of eight bits."""
+    return _over(insn.raw[:1] + b"\2", insn, to)
+
+
+def loop(insn: Insn, to: int, t: int, **_: int) -> bytes:
+    """The short one only goes back: the other."""
+    return _over(word(3 << 16 | t << 12 | 0xFD), insn, to)

@@ -1,0 +1,60 @@
+"""Near branches of x86 in another place: code that goes where the branch goes, and pushes the return address of its home.
+
+A push comes before anything else changes, so whatever faults leaves the guest as it was. A CALL through memory is not
+here: it loads before it pushes, and has no register to keep the target in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .._base import displacement
+from .shape import Shape
+
+
+def to_label(frm: int, target: int, bits: int) -> bytes:
+    """JMP rel32: 2 GiB either way; in 32-bit mode that is everywhere."""
+    return b"\xe9" + displacement(frm + 5, target, 32, 1, (1 << bits) - 1).to_bytes(4, "little")
+
+
+def reaching(raw: bytes, shape: Shape, operand: int, to: int) -> bytes:
+    """An instruction at `to` with its rip-relative operand where it was. OutOfReach beyond 2 GiB."""
+    after = to + shape.size
+    if shape.address == 4:  # eip-relative wraps at 4 GiB, so it reaches from everywhere
+        disp = operand - after & 0xFFFFFFFF
+    else:
+        disp = displacement(after, operand, 32, 1, (1 << 64) - 1)
+    return raw[: shape.disp_at] + disp.to_bytes(4, "little") + raw[shape.imm_at :]
+
+
+def push(value: int, bits: int) -> bytes:
+    """Push an address: PUSH imm32, which sign-extends; beyond that two MOV and an LEA, which touch no flags either."""
+    low = (value & 0xFFFFFFFF).to_bytes(4, "little")
+    if bits == 32 or value < 1 << 31:
+        return b"\x68" + low
+    return bytes.fromhex("c74424f8") + low + bytes.fromhex("c74424fc") + (value >> 32).to_bytes(4, "little") + bytes.fromhex("488d6424f8")
+
+
+def displaced(name: str, shape: Shape, raw: bytes, bits: int, after: int, target: int | None) -> Callable[[int], bytes] | None:
+    """`Insn.displace` of a near branch, by the name of its row; None where it has to be simulated."""
+    call = name.startswith("CALL")
+    number = shape.modrm & 7 | shape.seen >> 5 & 8
+    if call and (shape.memory or shape.operand == 2 or (target is None and number == 4)):  # a push changes ESP
+        return None
+    operand = after + int.from_bytes(raw[shape.disp_at : shape.imm_at], "little", signed=True) if shape.relative else None
+    pushed = push(after, bits) if call else b""
+
+    def displace(to: int) -> bytes:
+        at = to + len(pushed)
+        if target is None:
+            branch = raw[: shape.disp_at - 1] + bytes([shape.modrm & 0xC7 | 0x20]) if call else raw  # JMP r/m is /4
+            return pushed + (branch if operand is None else reaching(raw, shape, operand, to))
+        if name.startswith("Jcc"):
+            jcc = to_label(at + 1, target, bits)
+            return bytes([0x0F, 0x80 | shape.opcode & 15]) + jcc[1:]
+        if name in ("LOOP", "JCXZ"):
+            skip = raw[:-1].replace(b"\x66", b"") + b"\x02\xeb\x05"  # an operand size would cut eip
+            return skip + to_label(at + len(skip), target, bits)
+        return pushed + to_label(at, target, bits)
+
+    return displace

@@ -1,0 +1,30 @@
+"""i386: user code in 32-bit protected mode with flat segments. The cdecl calling convention: all arguments on the stack."""
+
+from __future__ import annotations
+
+from .._base import Abi, Arch, Frame, Order, Registers
+from .rows import TRAPS, Mode, jump, landing, linkage
+
+GENERAL = ("eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi")  # by number
+XMM = tuple(f"xmm{n}" for n in range(8))
+ST = tuple(f"st{n}" for n in range(8))
+SEGMENTS = ("cs", "ss", "ds", "es", "fs", "gs")
+
+REGISTERS = Registers(
+    names=("eax", "ebx", "ecx", "edx", "esi", "edi", "ebp", "esp", "eip", "eflags", *SEGMENTS,
+           *XMM, "mxcsr", *ST, "fpcw", "fpsw", "fptag"),
+    pc="eip", sp="esp", flags="eflags",
+    aliases={**{name[1:]: name for name in GENERAL}, "ip": "eip", "flags": "eflags"},
+    widths={**dict.fromkeys((*SEGMENTS, "fpcw", "fpsw", "fptag"), 16), **dict.fromkeys(XMM, 128), **dict.fromkeys(ST, 80)},
+)
+MODE = Mode(32, GENERAL, {})  # Unicorn does not show the bases of fs and gs in this mode
+
+I386 = Arch(
+    name="i386", bits=32, order=Order.LITTLE, insn_align=1, max_insn=15, regs=REGISTERS, traps=TRAPS, decode=MODE.decode,
+    abi=Abi(args=(), returns=("eax", "edx"), stack_args=4, stack_align=16),
+    linkage=linkage(4), frame=Frame(register="ebp", address=4, next=0), jump=jump(32), max_displaced=11,
+    code_address=landing(bytes.fromhex("f30f1efb")),  # ENDBR32
+    elf_machines=((3, 32, "little"),),
+)
+
+ARCHES = (I386,)

@@ -1,0 +1,274 @@
+"""What x86_64 and i386 share: the near branches, what must not be probed, decoding.
+
+An x87 instruction in a slot leaves the slot's address in FIP, where FNSTENV and FXSAVE show it, as on Linux.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
+
+from attrs import field, frozen
+
+from ...errors import GuestFault
+from ...regs import Regs
+from .._base import Entry, Insn, Jump, Linkage, Simulate, Traps
+from .displace import displaced, to_label
+from .shape import DEFINED, FS, GS, LOCKED, MAPS, NULL, Shape, measure
+
+LEA = 0, 0x8D  # map and opcode
+
+# --- Near branches. A simulation reads and writes memory before it changes a register.
+
+
+@frozen(eq=False)
+class Near:
+    """A near branch at its address, ready to be simulated."""
+
+    shape: Shape
+    after: int  #: address of the next instruction
+    immediate: int
+    width: int  #: bytes of a return address
+    counter: str  #: (R/E)CX
+    where: Simulate  #: where it goes when it is taken
+
+
+def call(near: Near, regs: Regs) -> int:
+    target = near.where(regs)  # before the push: CALL [ESP+n] and CALL ESP use the old stack pointer
+    sp = regs.sp - near.width
+    regs.set_word(sp, near.after, near.width)
+    regs.sp = sp
+    return target
+
+
+def ret(near: Near, regs: Regs) -> int:
+    sp = regs.sp
+    target = regs.word(sp, near.width)
+    regs.sp = sp + near.width + (near.immediate & 0xFFFF)  # unsigned, though QEMU takes 8000 and more as negative
+    return target
+
+
+def jmp(near: Near, regs: Regs) -> int:
+    return near.where(regs)
+
+
+def jcc(near: Near, regs: Regs) -> int:
+    holds = CONDITIONS[near.shape.opcode >> 1 & 7](regs.flags)
+    return near.where(regs) if bool(holds) != bool(near.shape.opcode & 1) else near.after
+
+
+def loop(near: Near, regs: Regs) -> int:
+    mask = (1 << 8 * near.shape.address) - 1
+    old = regs[near.counter]
+    count = old - 1 & mask
+    regs[near.counter] = old & ~0xFFFF | count if mask == 0xFFFF else count  # writing ECX clears the high half of RCX
+    equal = near.shape.opcode == 0xE2 or near.shape.opcode & 1 == regs.flags >> 6 & 1  # LOOPNE E0, LOOPE E1
+    return near.where(regs) if count and equal else near.after
+
+
+def jcxz(near: Near, regs: Regs) -> int:
+    return near.after if regs[near.counter] & (1 << 8 * near.shape.address) - 1 else near.where(regs)
+
+
+#: O B Z BE S P L LE, from CF 1, PF 4, ZF 0x40, SF 0x80, OF 0x800; odd condition numbers negate
+CONDITIONS: tuple[Callable[[int], int], ...] = (
+    lambda f: f & 0x800, lambda f: f & 1, lambda f: f & 0x40, lambda f: f & 0x41, lambda f: f & 0x80, lambda f: f & 4,
+    lambda f: (f >> 7 ^ f >> 11) & 1, lambda f: f & 0x40 or (f >> 7 ^ f >> 11) & 1)
+
+
+def _terms(shape: Shape, raw: bytes) -> list[tuple[int, int]]:
+    """The (register number, scale) pairs of a memory operand."""
+    rm = shape.modrm & 7
+    if shape.relative:
+        return []
+    if shape.address == 2:  # SDM table 2-1
+        pair = ((3, 6), (3, 7), (5, 6), (5, 7), (6,), (7,), (5,) if shape.modrm >> 6 else (), (3,))[rm]
+        return [(number, 1) for number in pair]
+    sib = raw[shape.disp_at - 1] if rm == 4 else 0x20 | rm  # 0x20: no index
+    base, index = sib & 7, sib >> 3 & 7 | (shape.seen >> 6 & 8 if rm == 4 else 0)
+    terms = [(index, 1 << (sib >> 6))] if index != 4 else []
+    return terms if base == 5 and shape.modrm < 0x40 else [*terms, (base | shape.seen >> 5 & 8, 1)]
+
+
+# --- Rows: what is not straight line
+
+
+@frozen
+class Row:
+    """Opcodes (in DEFINED's notation), and what is to be done with them; neither simulated nor refused: not boosted."""
+
+    at: str
+    name: str
+    simulate: Callable[[Near, Regs], int] | None = None
+    reject: str = ""
+    direct: bool = False  #: the immediate is the displacement of a branch
+    indirect: bool = False  #: a computed jump
+
+
+FAR = "far transfer: loads CS"
+EXCEPTION = "raises an exception, whose handler would see the slot's address"
+TRANSACTION = "part of a transaction: a trap inside aborts it"
+
+ROWS = (
+    Row("one-byte|* E8", "CALL rel", call, direct=True),
+    Row("one-byte|* FF/2", "CALL r/m", call),
+    Row("one-byte|* E9 EB", "JMP rel", jmp, direct=True),
+    Row("one-byte|* FF/4", "JMP r/m", jmp, indirect=True),
+    Row("one-byte|* 70-7F", "Jcc rel8", jcc, direct=True),
+    Row("0F|* 80-8F", "Jcc rel32", jcc, direct=True),
+    Row("one-byte|* E0-E2", "LOOP", loop, direct=True),
+    Row("one-byte|* E3", "JCXZ", jcxz, direct=True),
+    Row("one-byte|* C2-C3", "RET", ret),
+    Row("one-byte|* 9D", "POPF"),  # may set TF, which must not trap on the jump back
+    Row("one-byte|* CA-CB CF FFm/3|32 9A\n0F|F3 01=EC", "far CALL, RET, IRET", reject=FAR),
+    Row("one-byte|* FFm/5|32 EA", "far JMP", reject=FAR, indirect=True),
+    Row("one-byte|* CC-CD F1|32 CE", "INT", reject=EXCEPTION),
+    Row("0F|* 0B B9 FF", "UD", reject=EXCEPTION),
+    Row("0F|* 05 07 34-35", "SYSCALL", reject="enters or leaves the system, which is told the address after it"),
+    Row("one-byte|* 8E/2|32 17", "MOV SS", reject="holds traps off for one instruction: the slot's end would be passed over"),
+    Row("one-byte|* FA-FB", "CLI, STI", reject="changes whether interrupts arrive before the slot's end"),
+    Row("one-byte|* 6C-6F E4-E7 EC-EF", "IN, OUT", reject="port access: the engine's device would see the slot's address"),
+    Row("one-byte|* F4\n0F|* 01=C9 01=FB", "HLT, MWAIT", reject="waits for an event: the engine stops in the slot"),
+    Row("one-byte|* C7=F8", "XBEGIN", reject=TRANSACTION, direct=True),
+    Row("one-byte|* C6=F8\n0F|* 01=D5", "XABORT, XEND", reject=TRANSACTION),
+    Row("0F|* 00/2-3 01m/2-3 01/6 01=D1 01=F8 22-23 30", "MOV CR", reject="changes system state that the slot's end depends on"),
+    Row("0F|* 01r/0 01=CF 01=D4 01=D7-DF 01=FE-FF 37 AA C7m/6-7|- 78-79\n0F38|66 80-81m", "VMX",
+        reject="enters, leaves or manages a virtual machine, an enclave or system management mode"),
+)
+
+
+def _cells(table: str, wide: bool) -> Iterator[tuple[int, int]]:
+    """(map, mandatory prefix and opcode as one number; bit set of ModRM bytes) of every opcode in DEFINED's notation."""
+    prefixes = {"-": (0,), "66": (1,), "F3": (2,), "F2": (3,), "*": range(4), "L": (LOCKED,), "32": range(0 if wide else 4)}
+    pattern = re.compile(r"(\w\w)(?:-([0-9A-F]{2}))?([mr]?)(?:/(\d)(?:-(\d))?)?(?:=(\w\w)(?:-(\w\w))?)?")
+    for maps, *groups in (line.split("|") for line in table.split("\n") if line):
+        for prefix, *tokens in map(str.split, groups):
+            for match in map(pattern.fullmatch, tokens):
+                first, last, *which = match.groups()  # type: ignore[union-attr]
+                opcodes = range(int(first, 16), int(last or first, 16) + 1)
+                for name, number, opcode in itertools.product(maps.split(), prefixes[prefix], opcodes):
+                    yield (MAPS.index(name) << 3 | number) << 8 | opcode, _modrms(*which)
+
+
+@cache
+def _modrms(kind: str, reg: str | None, reg_end: str | None, byte: str | None, byte_end: str | None) -> int:
+    """Bit set of the ModRM bytes of a kind (m memory, r register, "" both), a range of /reg and a range of values."""
+    regs = range(int(reg or "0"), int(reg_end or reg or "7") + 1)
+    values = range(int(byte or "0", 16), int(byte_end or byte or "FF", 16) + 1)
+    return sum(1 << b for b in values if b >> 3 & 7 in regs and kind != ("m" if b >= 0xC0 else "r"))
+
+
+# --- Modes
+
+
+@frozen(eq=False)
+class Mode:
+    """64-bit mode, or 32-bit protected mode with flat segments."""
+
+    bits: int
+    names: tuple[str, ...]  #: general registers, by number
+    bases: Mapping[int, str]  #: segment override (FS, GS) -> register that holds the segment's address
+    defined: dict[int, int] = field(factory=dict, init=False)
+    rows: dict[int, list[tuple[int, Row]]] = field(factory=dict, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        for key, modrms in _cells(DEFINED, self.bits == 64):
+            self.defined[key] = self.defined.get(key, 0) | modrms
+        for row in ROWS:
+            for key, modrms in _cells(row.at, self.bits == 64):
+                self.rows.setdefault(key, []).append((modrms, row))
+
+    def decode(self, code: bytes, addr: int) -> Insn:
+        """What is at `addr`; `Arch.decode`."""
+        window = bytes(code[:15])
+        try:
+            shape = measure(window, self.bits == 64)
+        except IndexError:
+            if len(window) == 15:
+                return Insn(addr=addr, raw=window, name="undefined", reject="undefined instruction: longer than 15 bytes")
+            return Insn(addr=addr, raw=window or b"\0", name="truncated", reject="half an instruction: mapped memory ends here")
+        raw = window[: shape.size]
+        key = (shape.map << 3 | shape.prefix) << 8 | shape.opcode
+        if not self.defined.get(key, 0) >> shape.modrm & 1:
+            return Insn(addr=addr, raw=raw, name="undefined", reject="undefined instruction")
+        for modrms, row in self.rows.get(key, ()):
+            if modrms >> shape.modrm & 1:
+                return self._special(row, shape, raw, addr)
+        operand = None
+        if shape.relative:
+            operand = addr + shape.size + _number(raw[shape.disp_at : shape.imm_at]) & (1 << 8 * shape.address) - 1
+        return Insn(addr=addr, raw=raw, name=MAPS[shape.map], body=raw, operand=operand, address_only=(shape.map, shape.opcode) == LEA)
+
+    def _special(self, row: Row, shape: Shape, raw: bytes, addr: int) -> Insn:
+        """An instruction that has a row."""
+        after = addr + shape.size & (1 << self.bits) - 1
+        width = 2 if shape.operand == 2 else self.bits // 8
+        immediate = _number(raw[shape.imm_at :])
+        target = after + immediate & (1 << 8 * width) - 1 if row.direct else None
+        reject, simulate, displace = row.reject or (self._doubt(shape) if row.simulate else ""), None, None
+        if not reject and row.simulate is None:
+            return Insn(addr=addr, raw=raw, name=row.name, body=raw, boostable=False)
+        if not reject and row.simulate:
+            where = self._operand(shape, raw, after, width) if target is None else lambda regs: target
+            simulate = partial(row.simulate, Near(shape, after, immediate, width, self.names[1], where))
+            displace = displaced(row.name, shape, raw, self.bits, after, target)
+        return Insn(addr=addr, raw=raw, name=row.name, reject=reject, simulate=simulate, displace=displace, links=row.simulate is call,
+                    falls_through=row.simulate not in (jmp, ret), target=target, indirect=row.indirect)
+
+    def _doubt(self, shape: Shape) -> str:
+        """Why this near branch cannot be simulated faithfully; empty: it can."""
+        if self.bits == 64 and shape.operand == 2:  # not even the length is sure; it is taken as AMD and QEMU have it
+            return "operand-size prefix on a near branch: Intel ignores it, AMD truncates the address to 16 bits"
+        segment = shape.memory and shape.seen & (FS | GS)
+        if segment and shape.seen & NULL:
+            return "CS, DS, ES or SS override after FS or GS: the CPU ignores it, QEMU does not"
+        return "the base address of its segment is not known" if segment and segment not in self.bases else ""
+
+    def _operand(self, shape: Shape, raw: bytes, after: int, width: int) -> Simulate:
+        """The value of a near branch's register or memory operand."""
+        if not shape.memory:
+            name, mask = self.names[shape.modrm & 7 | shape.seen >> 5 & 8], (1 << 8 * width) - 1
+            return lambda regs: regs[name] & mask
+        disp = _number(raw[shape.disp_at : shape.imm_at]) + (after if shape.relative else 0)
+        terms = [(self.names[number], scale) for number, scale in _terms(shape, raw)]
+        wrap, base = (1 << 8 * shape.address) - 1, self.bases.get(shape.seen & (FS | GS))
+
+        def load(regs: Regs) -> int:
+            at = sum([regs[name] * scale for name, scale in terms], disp) & wrap
+            return regs.word(at + (regs[base] if base else 0), width)
+
+        return load
+
+
+def _number(data: bytes) -> int:
+    return int.from_bytes(data, "little", signed=True)
+
+
+# --- Powers
+
+TRAPS = Traps(probe={1: b"\xcc"}, end={0: b"\xcc"})  # INT3
+
+
+def jump(bits: int) -> Jump:
+    """JMP rel32: 2 GiB either way; in 32-bit mode that is everywhere."""
+    return Jump(size=5, encode=lambda frm, to: to_label(frm, to, bits))
+
+
+def linkage(pushed: int) -> Linkage:
+    """CALL pushes. The trampoline's LEA moves the stack pointer down without touching flags, before it returns as well."""
+    return Linkage.on_stack(pushed, back=bytes.fromhex("488d6424f8c3" if pushed == 8 else "8d6424fcc3"))
+
+
+def landing(marker: bytes) -> Callable[[int, Callable[[int, int], bytes]], Entry]:
+    """`Arch.code_address` where a function may start with ENDBR: behind it is function entry too."""
+
+    def code_address(addr: int, read: Callable[[int, int], bytes]) -> Entry:
+        try:
+            first = read(addr, len(marker))
+        except GuestFault:  # a one-byte function may end a mapping
+            first = b""
+        return Entry(addr=addr, entries=(0, len(marker)) if first == marker else (0,))
+
+    return code_address

@@ -1,0 +1,40 @@
+"""x86_64: user code in 64-bit mode. System V calling convention."""
+
+from __future__ import annotations
+
+from .._base import Abi, Arch, Frame, Insn, Order, Registers
+from .displace import reaching
+from .rows import TRAPS, Mode, jump, landing, linkage
+from .shape import FS, GS, measure
+
+LOW = ("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi")  # by number
+HIGH = tuple(f"r{n}" for n in range(8, 16))
+XMM = tuple(f"xmm{n}" for n in range(16))
+ST = tuple(f"st{n}" for n in range(8))
+SEGMENTS = ("cs", "ss", "ds", "es", "fs", "gs")
+
+REGISTERS = Registers(
+    names=("rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", *HIGH, "rip", "rflags", *SEGMENTS, "fs_base", "gs_base",
+           *XMM, "mxcsr", *ST, "fpcw", "fpsw", "fptag"),
+    pc="rip", sp="rsp", flags="rflags",
+    aliases={**{name[1:]: name for name in LOW}, "ip": "rip", "flags": "rflags"},
+    widths={**dict.fromkeys((*SEGMENTS, "fpcw", "fpsw", "fptag"), 16), "mxcsr": 32,
+            **dict.fromkeys(XMM, 128), **dict.fromkeys(ST, 80)},
+)
+MODE = Mode(64, LOW + HIGH, {FS: "fs_base", GS: "gs_base"})
+
+
+def relocate(insn: Insn, to: int) -> bytes:
+    """The body at `to`, a rip-relative operand where it was. OutOfReach beyond 2 GiB."""
+    return insn.body if insn.operand is None else reaching(insn.body, measure(insn.body, wide=True), insn.operand, to)
+
+
+X86_64 = Arch(
+    name="x86_64", bits=64, order=Order.LITTLE, insn_align=1, max_insn=15, regs=REGISTERS, traps=TRAPS, decode=MODE.decode,
+    abi=Abi(args=("rdi", "rsi", "rdx", "rcx", "r8", "r9"), returns=("rax", "rdx"), stack_args=8, stack_align=16, thread="fs_base"),
+    linkage=linkage(8), frame=Frame(register="rbp", address=8, next=0), relocate=relocate, jump=jump(64), max_displaced=26,
+    code_address=landing(bytes.fromhex("f30f1efa")),  # ENDBR64
+    elf_machines=((62, 64, "little"),),
+)
+
+ARCHES = (X86_64,)

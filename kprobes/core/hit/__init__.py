@@ -1,0 +1,1 @@
+"""What a hit does: traps, call sites, returns, faults; the control block."""

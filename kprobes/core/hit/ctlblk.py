@@ -1,0 +1,120 @@
+"""The per-CPU control block: which probepoint is running, and in which phase.
+
+Rules. One hit runs at a time; a hit that arrives meanwhile is pushed, counted as missed on every probe there, and its
+instruction executed without handlers (REENTER). The saved depth is one: a third level is a ReentryError. An illegal
+(state, event) pair raises and changes nothing.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, Any
+
+from ...errors import ReentryError
+
+if TYPE_CHECKING:
+    from ..patch.probepoint import Probepoint
+
+
+class State(enum.Enum):
+    """Phase of a hit."""
+
+    __hash__ = object.__hash__  # Enum's own is a Python function, and every hit looks up the table
+
+    IDLE = "no probe is running"
+    HIT_ACTIVE = "pre-handlers (or return handlers) run"
+    HIT_SS = "the displaced instruction executes in its slot"
+    HIT_SSDONE = "post-handlers run"
+    REENTER = "a missed hit's instruction executes in its slot"
+
+
+class Event(enum.Enum):
+    """What happens to a CPU."""
+
+    __hash__ = object.__hash__
+
+    PROBEPOINT = "the guest reaches a probepoint (or a return trampoline)"
+    STEP = "pre-handlers are done and there is a body to execute"
+    SLOT_END = "the guest reaches the end of the slot"
+    NO_STEP = "pre-handlers are done and there is no body"
+    DONE = "the hit is over: post-handlers done, path diverted, slot boosted, or unwound by a fault or an exception"
+
+
+class Pop(enum.Enum):
+    """Marks the table entries that return to what was interrupted."""
+
+    POP = "back to the interrupted hit, or idle"
+
+
+_S, _E = State, Event
+
+TABLE: dict[tuple[State, Event], State | Pop] = {
+    (_S.IDLE, _E.PROBEPOINT): _S.HIT_ACTIVE,
+    (_S.HIT_ACTIVE, _E.PROBEPOINT): _S.REENTER,
+    (_S.HIT_ACTIVE, _E.STEP): _S.HIT_SS,
+    (_S.HIT_ACTIVE, _E.NO_STEP): _S.HIT_SSDONE,
+    (_S.HIT_ACTIVE, _E.DONE): Pop.POP,
+    (_S.HIT_SS, _E.PROBEPOINT): _S.REENTER,
+    (_S.HIT_SS, _E.SLOT_END): _S.HIT_SSDONE,
+    (_S.HIT_SS, _E.DONE): Pop.POP,
+    (_S.HIT_SSDONE, _E.PROBEPOINT): _S.REENTER,
+    (_S.HIT_SSDONE, _E.DONE): Pop.POP,
+    (_S.REENTER, _E.SLOT_END): Pop.POP,
+    (_S.REENTER, _E.DONE): Pop.POP,
+}
+
+# A member looked up through its class costs a descriptor call; these are on every hit.
+IDLE, REENTER, POP, PROBEPOINT = State.IDLE, State.REENTER, Pop.POP, Event.PROBEPOINT
+
+
+class ControlBlock:
+    """State of one CPU.
+
+    Attributes:
+        state: the phase. point: the running probepoint, None when idle. resume: target after the slot.
+        probes: the probes whose pre-handlers ran in this hit. child: the probe whose handler runs now.
+    """
+
+    __slots__ = ("child", "point", "previous", "probes", "resume", "state")
+
+    def __init__(self) -> None:
+        self.state = State.IDLE
+        self.point: Probepoint | None = None
+        self.resume = 0
+        self.probes: tuple[Any, ...] = ()
+        self.child: Any = None
+        self.previous: tuple[State, Probepoint | None, int, tuple[Any, ...], Any] | None = None
+
+    def begin(self, point: Probepoint | None) -> None:
+        """The PROBEPOINT event; None is the return trampoline. Raises ReentryError at the third level."""
+        state = self.state
+        new = TABLE.get((state, PROBEPOINT))
+        if new is REENTER:
+            self.previous = (state, self.point, self.resume, self.probes, self.child)
+        elif new is None:
+            raise self._illegal(PROBEPOINT, point)
+        self.point = point
+        self.state = new  # type: ignore[assignment]
+
+    def step(self, event: Event) -> None:
+        """Every other event. Raises ReentryError on an illegal pair."""
+        new = TABLE.get((self.state, event))
+        if new is POP:
+            if self.previous is None:
+                self.state = IDLE
+                self.point = None
+            else:
+                self.state, self.point, self.resume, self.probes, self.child = self.previous
+                self.previous = None
+        elif new is None:
+            raise self._illegal(event, self.point)
+        else:
+            self.state = new
+
+    def _illegal(self, event: Event, point: Probepoint | None) -> ReentryError:
+        return ReentryError(f"{event.name} while {self.state.name} ({self.state.value})", address=point.address if point else None,
+                            hint="a handler's guest call went three probes deep; disable one of them")
+
+    def reset(self) -> None:
+        """Back to IDLE, whatever was running: that hit never ends."""
+        self.state, self.point, self.previous = IDLE, None, None

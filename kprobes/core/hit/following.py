@@ -1,0 +1,113 @@
+"""Who serves a call site, and the handlers of return probes whose calls the machine follows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...regs import Regs
+from ..patch.probepoint import Probepoint
+from ..probe import Kretprobe
+from .ctlblk import State
+from .inplace import InPlace
+
+# A member looked up through its class costs a descriptor call; these are on every hit.
+IDLE, HIT_ACTIVE = State.IDLE, State.HIT_ACTIVE
+
+
+class Following(InPlace):
+    """A driver that leaves to the machine what that can do alone."""
+
+    def serve(self, point: Probepoint) -> None:
+        """Have the call site of a detour served: by the machine where it counts or follows calls and nobody else wants to know."""
+        assert point.detour is not None
+        call, machine = point.detour.call, self._rooms.machine
+        self.unserve(point, call)
+        self._rooms.services[call] = self.service(point)
+        if not point.active or (point.insn.simulate is not None and not point.native):
+            return
+        first = point.active[0]
+        if machine.can_count and all(p._pre is None for p in point.active):
+            machine.count_at(call)
+        elif len(point.active) == 1 and isinstance(first, Kretprobe) and self._returns.can_follow:
+            entered = None if first._entry_handler is None else self._entered(point, first)
+            self._returns.follow(first, call, entered, self._returned(first))
+
+    def unserve(self, point: Probepoint, call: int) -> None:
+        """Whoever still executes the call site is served by its service."""
+        self._returns.follow_no_more(call)
+        self._rooms.machine.call_at(call)
+
+    def _entered(self, point: Probepoint, rp: Kretprobe) -> Callable[[Regs, int, int], bool]:
+        """Asks the entry handler about a call that the machine may follow; what service() does, for this case."""
+        cb, address, pool, held, put = self.blocks[0], point.address, rp._pool, rp._held, self._returns.trampoline_writer()
+        handler = rp._entry_handler
+        assert handler is not None
+
+        def entered(regs: Regs, frame: int, link: int) -> bool:
+            ri = pool.pop()
+            ri.task, ri.frame = 0, frame  # begin(), written out
+            ri.link = ri.ret_addr = link
+            regs._pc = address
+            cb.state = HIT_ACTIVE
+            declined, diverted, refill = True, False, rp._refill
+            try:
+                declined = handler(ri, regs)
+            except Exception as error:
+                diverted = self._failed_in_place(rp, point, regs, error)
+            except BaseException:
+                regs.go(address | point.insn.mode)
+                raise
+            finally:
+                cb.state = IDLE
+                if declined:
+                    ri._data = None
+                    ri.pool.append(ri)
+            if diverted:
+                self._divert_in_place(point, regs)
+                return False
+            regs._target = None
+            if declined:
+                return False
+            put(frame)
+            if rp._refill is not refill:  # the handler has changed who serves this
+                self._returns.add(ri)
+                return False
+            held.append(ri)
+            return True
+
+        return entered
+
+    def _returned(self, rp: Kretprobe) -> Callable[[Regs, int, int], None]:
+        """What is left to do when a call returns that the machine has followed: it goes to the right place already."""
+        cb, bits, pool, held = self.blocks[0], self._rooms.arch.mode_bits, rp._pool, rp._held
+        _, _, _, link, pushed, _ = self._returns.usual()
+        get_sp, get = link.get_sp, link.get
+
+        def returned(regs: Regs, frame: int, target: int) -> None:
+            if held:
+                ri = held.pop()
+            else:
+                ri = pool.pop()
+                ri.task, ri.frame = 0, frame  # begin(), written out
+                ri.link = ri.ret_addr = target
+            regs._target = target
+            regs._pc = target & ~bits if bits else target
+            rp.nreturned += 1
+            try:
+                if rp.handler is not None:
+                    cb.state, cb.child = HIT_ACTIVE, rp
+                    rp.handler(ri, regs)
+            except Exception as error:
+                self._ask_about_exception(rp, regs, error)
+            finally:
+                cb.state = IDLE
+                ri._data = None
+                ri.pool.append(ri)
+                if self.closing:
+                    self._owner.finish_closing()
+            if regs._target is target and (get_sp() == frame + pushed if pushed else get() == target):
+                regs._target = None
+            else:
+                self._land(regs)
+
+        return returned

@@ -1,0 +1,46 @@
+"""The return address, as a return probe sees it on every hit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from attrs import frozen
+
+from ...arch._base import Linkage
+from ...regs import Regs
+
+
+@frozen
+class Link:
+    """How one CPU reaches the stack pointer and the return address, looked up beforehand.
+
+    Attributes:
+        get, put: of the return address at function entry; at the trampoline: of where Linkage.back goes to. load, store: of a word of
+            memory, where calls push it; else None.
+    """
+
+    get_sp: Callable[[], int]
+    get: Callable[[], int]
+    put: Callable[[int], Any]
+    load: Callable[[int], int] | None = None
+    store: Callable[[int, int], None] | None = None
+
+    @classmethod
+    def of(cls, regs: Regs, linkage: Linkage, *, returning: bool = False) -> Link:
+        """That of the CPU of `regs`, at function entry or, `returning`, at the trampoline."""
+        read_sp, above, mask = regs.accessors(regs.arch.regs.sp)[0], regs.arch.regs.sp_bias, regs.arch.mask
+        get_sp = (lambda: read_sp() + above & mask) if above else read_sp
+        if linkage.pushed:
+            load, store = regs.words()
+            return cls(get_sp, lambda: load(get_sp()), lambda target: store(get_sp(), target), load, store)
+        if not linkage.register:
+            return cls(get_sp, lambda: linkage.get(regs), lambda target: linkage.set(regs, target))
+        get, put = regs.accessors(linkage.register)
+        if linkage.bias:
+            read, write, bias = get, put, linkage.bias
+            get, put = lambda: read() + bias & mask, lambda target: write(target - bias & mask)
+        if linkage.skips is None:
+            return cls(get_sp, get, put)
+        skip, unskip = linkage.skips(regs)
+        return cls(get_sp, get, lambda target: put(unskip(target))) if returning else cls(get_sp, lambda: skip(get()), put)

@@ -1,0 +1,251 @@
+"""Breakpoints into jumps, and back.
+
+An optimized probepoint is a jump to a call site, where the machine calls the handlers in place, and which jumps on to the
+displaced instructions. Deterministic: what may be optimized is queued, and work is done at safe points only, in five steps:
+un-optimize what nobody needs; leave alone where a CPU stands inside a region; optimize; free what was reaped; keep the rest
+queued. Safe points are flush(), an unregistration outside of a hit, and the hit of a queued probepoint: it is the first
+hit that makes a probepoint a jump, so that probes nobody hits cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from attrs import frozen
+
+from ...errors import NoMemory, OutOfReach
+from .arming import Arming
+from .probepoint import Probepoint
+from .region import NotOptimizable, Region, region_of
+from .rooms import Rooms
+
+
+@frozen(kw_only=True)
+class Detour:
+    """Where an optimized probepoint jumps to. `buffer` holds the displaced instructions; None: the slot does, or nothing."""
+
+    call: int
+    buffer: int | None
+    jump: bytes
+    size: int
+    demanded: bool = False  #: flush() made it, not a first hit: a diverting handler is an error, not a reason to undo it
+
+
+class Optimizer:
+    """Decides which probepoints are jumps.
+
+    Attributes:
+        allowed: the sysctl debug.kprobes-optimization.
+    """
+
+    def __init__(self, rooms: Rooms, settle: Callable[[Probepoint], None]) -> None:
+        self._rooms, self._settle = rooms, settle
+        self.allowed = True
+        self._exact = 0  # runs that count instructions are under way: no jump may cover more than one
+        self._queue: dict[Probepoint, None] = {}
+        self._unqueue: dict[Probepoint, None] = {}
+        rooms.explain = self.explain
+
+    # --- requests
+
+    def consider(self, point: Probepoint) -> None:
+        """Something changed at a probepoint: queue it, or take the jump out, as its probes now want."""
+        wants = (self.allowed and bool(point.active) and not point.has_post and not point.refusal
+                 and all(p.optimize for p in point.active))
+        if wants and point.state is Arming.ARMED:
+            point.queue()
+            self._queue[point] = None
+        elif wants and point.state is Arming.UNOPTIMIZING:
+            point.rescue()
+            del self._unqueue[point]
+        elif not wants and point.state is Arming.OPTIMIZING:
+            self._dequeue(point)
+        elif not wants and point.state is Arming.OPTIMIZED and (point.has_post or any(not p.optimize for p in point.active)):
+            self.force(point)
+        elif not wants and point.state is Arming.OPTIMIZED:
+            point.unqueue()
+            self._unqueue[point] = None
+
+    def refuse(self, point: Probepoint, reason: str) -> None:
+        """The probepoint becomes a breakpoint and stays one, for `reason`."""
+        point.refusal = reason
+        self.force(point)
+
+    def force(self, point: Probepoint) -> None:
+        """The breakpoint replaces the jump, or the place in the queue, now."""
+        if point.state is Arming.OPTIMIZING:
+            self._dequeue(point)
+        elif point.state in (Arming.OPTIMIZED, Arming.UNOPTIMIZING):
+            self._unqueue.pop(point, None)
+            self._restore(point)
+
+    def forget(self, point: Probepoint) -> None:
+        """The text is gone: no queue, and the detour is garbage."""
+        self._queue.pop(point, None)
+        self._unqueue.pop(point, None)
+        self._give_back(point)
+
+    def make_room(self, addr: int) -> None:
+        """A breakpoint is about to be armed at `addr`: no jump may cover it."""
+        for point in self._covering(addr):
+            self.force(point)
+
+    def left(self, addr: int) -> None:
+        """A breakpoint was disarmed at `addr`: whom it kept from being optimized may be."""
+        for point in self._near(addr):
+            self.consider(point)
+
+    def _near(self, addr: int) -> list[Probepoint]:
+        """The probepoints whose region may cover `addr`: none is longer than a buffer."""
+        return self._rooms.sites.between(addr - self._rooms.buffers.size, addr) if self._rooms.arch.jump is not None else []
+
+    def _covering(self, addr: int) -> list[Probepoint]:
+        return [p for p in self._near(addr) if p.state in (Arming.OPTIMIZED, Arming.UNOPTIMIZING) and p.detour is not None
+                and p.address + p.detour.size > addr]
+
+    def explain(self, point: Probepoint) -> str:
+        """Why a probepoint is not a jump; "" where it is."""
+        if point.state in (Arming.OPTIMIZED, Arming.UNOPTIMIZING):
+            return ""
+        if not self.allowed:
+            return "optimization is switched off"
+        if point.refusal:
+            return point.refusal
+        if not point.active or point.state is Arming.DISARMED:
+            return "no probe there is armed"
+        if point.has_post:
+            return "a post_handler wants to run after the instruction"
+        if not all(p.optimize for p in point.active):
+            return "a probe there has optimize=False"
+        try:
+            region_of(point.insn, self._rooms)
+        except NotOptimizable as reason:
+            return str(reason)
+        return point.failure or "queued: the next safe point optimizes it"
+
+    # --- safe points
+
+    def drain(self) -> None:
+        """Take out every jump that nobody needs any more."""
+        for point in list(self._unqueue):
+            del self._unqueue[point]
+            self._restore(point)
+            self._settle(point)
+
+    def flush(self) -> None:
+        """All five steps, on everything that is queued."""
+        self.drain()
+        for point in list(self._queue):
+            self.optimize(point, demanded=True)
+        self._rooms.collect()
+
+    def optimize(self, point: Probepoint, *, demanded: bool = False) -> None:
+        """Put the jump in, or say why not. Nothing is done while a CPU stands inside the region: it stays queued."""
+        if point not in self._queue:
+            return
+        try:
+            region = region_of(point.insn, self._rooms)
+            if self._exact and len(region.insns) > 1:
+                return
+            if any(self._inside(point, region, regs.pc) for regs in self._rooms.machine.cpu_regs):
+                return
+            detour = self._build(point, region, demanded)
+        except (NotOptimizable, OutOfReach, NoMemory) as reason:
+            self._dequeue(point)
+            point.failure = reason.reason if isinstance(reason, OutOfReach | NoMemory) else str(reason)
+            return
+        del self._queue[point]
+        self._rooms.called[detour.call] = point
+        point.jump(detour)
+        self._rooms.serve(point)
+
+    def exact(self, on: bool) -> None:
+        """A run that counts the guest's instructions begins or has ended: meanwhile each stands at its own address."""
+        self._exact += 1 if on else -1
+        for point in [point for point, _ in self._rooms.displaced.values()] if on else []:
+            self.force(point)
+            if point.probes:
+                self.consider(point)
+
+    def _inside(self, point: Probepoint, region: Region, pc: int) -> bool:
+        """True if a CPU at `pc` has yet to execute bytes that the jump would replace."""
+        in_slot = point.slot is not None and self._rooms.slots.slot_of(pc) == point.slot
+        return in_slot or point.address < pc < point.address + region.size
+
+    def _build(self, point: Probepoint, region: Region, demanded: bool) -> Detour:
+        """Write the detour: displaced instructions where they are not in the slot already, then the call site."""
+        rooms, jump = self._rooms, self._rooms.arch.jump_in(point.insn.mode)
+        assert jump is not None
+        if point.slot is not None and not point.boosted and point.insn.displace is None:
+            raise NotOptimizable("no jump reaches back from its slot")
+        buffer = self._move(point, region) if region.moved else None
+        on = buffer if buffer is not None else point.slot
+
+        def fill(call: int) -> bytes:
+            if on is not None:
+                rooms.machine.patch(call, jump.encode(call, on))
+            return jump.encode(point.address, call)
+
+        try:
+            call, patch = rooms.calls.take(point.address, fill)
+        except (OutOfReach, NoMemory):
+            if buffer is not None:
+                rooms.buffers.give_back(buffer, partial(self._forget_buffer, buffer))
+            raise
+        return Detour(call=call, buffer=buffer, jump=patch, size=region.size, demanded=demanded)
+
+    def _move(self, point: Probepoint, region: Region) -> int | None:
+        """Displace the region into a buffer. None: the instruction does not reach from there what it needs, and is simulated."""
+        try:
+            return self._rooms.buffers.take(point.address, lambda to: self._displace(point, region, to))[0]
+        except OutOfReach:
+            if len(region.insns) > 1 or point.insn.body:
+                raise
+            return None
+
+    def _displace(self, point: Probepoint, region: Region, to: int) -> None:
+        """Write the region's instructions to `to`, relocated, and a jump back."""
+        rooms, jump = self._rooms, self._rooms.arch.jump_in(point.insn.mode)
+        assert jump is not None
+        code, places, block = b"", [], 0
+        for insn in region.insns:
+            place = to + len(code)
+            places.append((place, insn))
+            piece = rooms.arch.relocate(insn, place) if insn.displace is None else insn.displace(place)
+            if block and piece != insn.raw:
+                raise NotOptimizable(f"{insn.name} at {insn.addr:#x} would be other code elsewhere, which a block does not take")
+            code, block = code + piece, max(block - 1, insn.together)
+        code += jump.encode(to + len(code), point.address + region.size)
+        if len(code) > rooms.buffers.size:
+            raise NotOptimizable("what the jump would cover takes too much room elsewhere")
+        rooms.machine.patch(to, code)
+        rooms.displaced[to] = point, places
+
+    def _forget_buffer(self, buffer: int) -> None:
+        self._rooms.displaced.pop(buffer, None)
+
+    def _dequeue(self, point: Probepoint) -> None:
+        self._queue.pop(point, None)
+        point.dequeue()
+
+    def _restore(self, point: Probepoint) -> None:
+        point.settle_count()
+        point.restore()
+        self._give_back(point)
+
+    def _give_back(self, point: Probepoint) -> None:
+        """The detour is garbage; a CPU may still be in it."""
+        detour, point.detour = point.detour, None
+        if detour is None:
+            return
+        rooms = self._rooms
+        rooms.unserve(point, detour.call)
+
+        def finish() -> None:
+            rooms.services.pop(detour.call, None)
+            del rooms.called[detour.call]
+
+        rooms.calls.give_back(detour.call, finish)
+        if detour.buffer is not None:
+            rooms.buffers.give_back(detour.buffer, partial(self._forget_buffer, detour.buffer))

@@ -1,0 +1,248 @@
+"""Probepoint: everything at one address. Every address that has a probe has one, from its first probe to its last."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...arch._base import Insn
+from ...errors import OutOfReach
+from ..probe import Jprobe, Kprobe, Probe
+from .arming import Arming, Change, after
+from .rooms import Rooms
+from .sites import Kind, Site
+from .text import Patch
+
+if TYPE_CHECKING:
+    from .optimizer import Detour
+
+
+class Probepoint:
+    """An address and all that lives there.
+
+    Attributes:
+        address: mode bits stripped. where: `name+0xOFF`. module: image name. insn: the original instruction.
+        probes: all, newest first (jprobes last). active: those whose handlers may run. state: what is in memory.
+        next: target after the instruction. slot: address of the out-of-line copy, None where nothing runs out of line.
+        slot_target: what a hit executes out of line, with mode bits: the slot, or the detour's buffer. boosted: the
+        slot ends in a jump back. native: what stands at slot_target does all the rest. detour: where the jump leads while
+        there is one. failure: why the optimizer gave up. refusal: why it need not try.
+    """
+
+    __slots__ = ("_counted", "_owns_slot", "_patch", "_rooms", "active", "address", "boosted", "detour", "failure", "has_post", "insn",
+                 "module", "native", "next", "offset", "probes", "refusal", "slot", "slot_end", "slot_target", "state", "symbol", "where")
+
+    def __init__(self, rooms: Rooms, insn: Insn, symbol: str, offset: int, module: str) -> None:
+        self._rooms = rooms
+        self.insn = insn
+        self.address = insn.addr
+        self._name(symbol, offset, module)
+        self.probes: tuple[Probe, ...] = ()
+        self.active: tuple[Probe, ...] = ()
+        self.has_post = False
+        self.boosted = self.native = False
+        self.state = Arming.DISARMED
+        self._patch: Patch | None = None
+        self.detour: Detour | None = None
+        self.failure = self.refusal = ""
+        self._counted = 0
+        self.next = insn.next | insn.mode
+        self.slot: int | None = None
+        self._owns_slot = False
+        self.slot_end = self.slot_target = 0
+        if insn.body:
+            self._take_slot()
+
+    def _name(self, symbol: str, offset: int, module: str) -> None:
+        self.symbol, self.offset, self.module = symbol, offset, module
+        self.where = f"{symbol}+{offset:#x}" if symbol else f"{self.address:#x}"
+
+    # --- probes
+
+    def add(self, probe: Probe) -> None:
+        """The newest probe comes first; a jprobe comes last (its mirror sees what the others did)."""
+        self.probes = (*self.probes, probe) if isinstance(probe, Jprobe) else (probe, *self.probes)
+        self.refresh()
+
+    def remove(self, probe: Probe) -> None:
+        """Forget a probe."""
+        self.probes = tuple(p for p in self.probes if p is not probe)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Probes or their handlers have changed: work out afresh what a hit does."""
+        self.settle_count()
+        for p in self.probes:
+            if isinstance(p, Kprobe):
+                p._pre, p._post = p.pre_handler, p.post_handler
+        self.active = tuple(p for p in self.probes if p._active)
+        self.has_post = any(p._post is not None for p in self.active)
+        if self._owns_slot and self.active:  # else it stays as it is, for who is inside
+            self._write_tail()
+        if self.detour is not None:
+            self._rooms.serve(self)
+
+    def missed(self) -> None:
+        """A hit whose handlers do not run counts on every probe, disabled ones included."""
+        for p in self.probes:
+            p._missed += 1
+
+    @property
+    def uncounted(self) -> int:
+        """Hits that the machine has counted and the probes do not know of yet."""
+        return 0 if self.detour is None else self._rooms.machine.count(self.detour.call) - self._counted
+
+    def settle_count(self) -> None:
+        """Tell the probes of the hits that the machine has counted."""
+        hits = self.uncounted
+        if hits:
+            self._counted += hits
+            for p in self.active:
+                p._nhit += hits
+
+    # --- memory
+
+    def arm(self) -> None:
+        """Put the breakpoint in memory."""
+        armed = after(self.state, Change.ARM)
+        self._patch = self._rooms.text.apply(self.address, self._rooms.arch.patch_bytes(self.insn))
+        self.state = armed
+        self._rooms.machine.stop_at(self.address)
+
+    def disarm(self) -> None:
+        """Put the original bytes back."""
+        self.state = after(self.state, Change.DISARM)
+        self._rooms.machine.release(self.address)
+        assert self._patch is not None
+        self._rooms.text.revert(self._patch)
+        self._patch = None
+
+    def unload(self) -> None:
+        """The text goes away with whatever is in it."""
+        self.state = after(self.state, Change.UNLOAD)
+        if self._patch is not None:
+            self._rooms.machine.release(self.address)
+            self._rooms.text.forget(self._patch)
+            self._patch = None
+
+    def reload(self, insn: Insn, symbol: str, offset: int, module: str) -> None:
+        """A new probe is registered where text was unloaded: take what is there now."""
+        self.state = after(self.state, Change.RELOAD)
+        self._name(symbol, offset, module)
+        self.insn = insn
+        self.next = insn.next | insn.mode
+        self.boosted = self.native = False
+        self.slot = None
+        if insn.body:
+            self._take_slot()
+
+    # --- the jump; only the optimizer calls these
+
+    def queue(self) -> None:
+        """It may be optimized at the next safe point."""
+        self.state = after(self.state, Change.QUEUE)
+        self.failure = ""
+
+    def dequeue(self) -> None:
+        """It stays a breakpoint."""
+        self.state = after(self.state, Change.DEQUEUE)
+
+    def unqueue(self) -> None:
+        """The jump may go at the next safe point."""
+        self.state = after(self.state, Change.UNQUEUE)
+
+    def rescue(self) -> None:
+        """The jump stays."""
+        self.state = after(self.state, Change.RESCUE)
+
+    def jump(self, detour: Detour) -> None:
+        """Replace the breakpoint by the jump."""
+        self.state = after(self.state, Change.JUMP)
+        self.detour = detour
+        self._counted = self._rooms.machine.count(detour.call)
+        assert self._patch is not None
+        self._patch = self._rooms.text.replace(self._patch, detour.jump)
+        self._rooms.machine.release(self.address)
+        if detour.buffer is not None:  # the slot would jump back into the middle of the jump
+            self.slot_target = detour.buffer | self.insn.mode
+            self.native = True
+
+    def restore(self) -> None:
+        """Replace the jump by the breakpoint."""
+        self.state = after(self.state, Change.RESTORE)
+        assert self._patch is not None
+        self._patch = self._rooms.text.replace(self._patch, self._rooms.arch.patch_bytes(self.insn))
+        self._rooms.machine.stop_at(self.address)
+        self.native = self.boosted
+        if self.slot is not None:
+            self.slot_target = self.slot | self.insn.mode
+
+    @property
+    def optimized(self) -> bool:
+        """True while the jump is in memory."""
+        return self.detour is not None
+
+    @property
+    def why_not_optimized(self) -> str:
+        """Why there is no jump; "" where there is."""
+        return self._rooms.explain(self)
+
+    # --- the out-of-line copy
+
+    def _take_slot(self) -> None:
+        rooms, insn, jump = self._rooms, self.insn, self._rooms.arch.jump_in(self.insn.mode)
+
+        def fill(slot: int) -> int:
+            body = rooms.arch.relocate(insn, slot)
+            rooms.machine.patch(slot, body + rooms.arch.end_bytes(insn.mode))
+            return slot + len(body)
+
+        def fill_near(slot: int) -> int:
+            end = fill(slot)
+            if jump is not None and insn.boostable and insn.simulate is None:
+                jump.encode(end, insn.next)  # OutOfReach: it could not be boosted from here
+            return end
+
+        try:
+            self.slot, self.slot_end = rooms.slots.take(self.address, fill_near)
+        except OutOfReach:
+            self.slot, self.slot_end = rooms.slots.take(self.address, fill)
+        self.slot_target = self.slot | insn.mode
+        self._owns_slot = True
+        rooms.sites[self.slot] = Site(Kind.SLOT, self)
+        rooms.sites[self.slot_end] = Site(Kind.SLOT_END, self)
+
+    def _write_tail(self) -> None:
+        """A jump back, or the trap that reports the slot's end."""
+        boost = self._back_jump() if self._may_boost() else None
+        tail = boost or self._rooms.arch.end_bytes(self.insn.mode)
+        if self._rooms.machine.read(self.slot_end, len(tail)) != tail:
+            self._rooms.machine.patch(self.slot_end, tail)
+        (self._rooms.machine.release if boost else self._rooms.machine.stop_at)(self.slot_end)
+        self.boosted = boost is not None
+        self.native = self.boosted or (self.detour is not None and self.detour.buffer is not None)
+
+    def _may_boost(self) -> bool:
+        return (self.insn.boostable and self.insn.simulate is None and not self.has_post and self._rooms.arch.jump_in(self.insn.mode) is not None
+                and all(p.optimize for p in self.active))
+
+    def _back_jump(self) -> bytes | None:
+        jump = self._rooms.arch.jump_in(self.insn.mode)
+        assert jump is not None
+        try:
+            return jump.encode(self.slot_end, self.insn.next)
+        except OutOfReach:
+            return None
+
+    def give_back_slot(self) -> None:
+        """Let the slot go once nobody can be inside."""
+        if not self._owns_slot:
+            return
+        assert self.slot is not None  # and it stays: a hit under way, of a probe that unregistered itself, executes there
+        self._owns_slot = False
+        rooms, slot, end = self._rooms, self.slot, self.slot_end
+
+        def finish() -> None:
+            rooms.machine.release(end)
+            del rooms.sites[slot], rooms.sites[end]
+
+        rooms.slots.give_back(slot, finish)

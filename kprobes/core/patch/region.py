@@ -1,0 +1,102 @@
+"""What a jump over a probepoint would cover, and whether it may.
+
+A jump longer than the probed instruction replaces its followers too: the region. It must lie in one function, be all
+relocatable, and nothing may jump into its middle (Linux: Documentation/trace/kprobes, "Safety Check").
+"""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from ...arch._base import Insn
+from .arming import Arming
+from .rooms import Rooms
+
+
+class NotOptimizable(Exception):
+    """Why a probepoint stays a breakpoint."""
+
+
+@frozen
+class Region:
+    """The instructions that a jump at a probepoint replaces, and their bytes together, delay slots included.
+
+    Attributes:
+        moved: they are executed elsewhere, as code of the detour's; else the only one has a slot, or is simulated.
+    """
+
+    insns: tuple[Insn, ...]
+    size: int
+    moved: bool
+
+
+def region_of(first: Insn, rooms: Rooms) -> Region:
+    """The region of a jump at an instruction; raises NotOptimizable with the reason."""
+    arch = rooms.arch
+    jump = arch.jump_in(first.mode)
+    if jump is None:
+        raise NotOptimizable(f"{arch.name} has no jump that changes nothing else")
+    if not rooms.can_call:
+        raise NotOptimizable("this machine services nothing in place")
+    if first.displace is None:
+        if first.delay_slot:
+            raise NotOptimizable(f"{first.name} cannot be displaced with its delay slot")
+        if first.simulate is not None and first.size < jump.size:
+            raise NotOptimizable(f"{first.name} is simulated and shorter than a jump")
+    if not first.boostable:
+        raise NotOptimizable(f"no jump may stand in the place of {first.name}, or behind it")
+    insns, end, block = [first], first.next, first.together
+    while end < first.addr + jump.size or block:
+        if insns[-1].links:
+            raise NotOptimizable(f"the jump would cover what {insns[-1].name} returns to, at {end:#x}")
+        if not insns[-1].falls_through:
+            raise NotOptimizable(f"the jump would cover what follows {insns[-1].name}, at {end:#x}, and may be data")
+        insn = rooms.survey.decode(end, first.mode)
+        _check_follower(insn)
+        insns.append(insn)
+        end, block = insn.next, max(block - 1, insn.together)
+    region = Region(tuple(insns), end - first.addr, len(insns) > 1 or first.displace is not None)
+    if arch.executed is not None:
+        _check_executed(first.addr, rooms)
+    if jump.size > first.size:
+        _check_surroundings(first.addr, region, rooms)
+    return region
+
+
+def _check_follower(insn: Insn) -> None:
+    what = insn.reject
+    if not what and insn.displace is None:
+        what = "it must be simulated at its own address" if insn.simulate else "" if insn.boostable else "it cannot be displaced"
+    if what:
+        raise NotOptimizable(f"the jump would cover {insn.name} at {insn.addr:#x}: {what}")
+
+
+def _check_executed(start: int, rooms: Rooms) -> None:
+    """Nothing executes the probed instruction out of its place: the jump would be executed there, and no trap tells."""
+    symbol = rooms.machine.symbols.covering(start)
+    why = "without a symbol nobody knows what executes it from elsewhere" if symbol is None else rooms.survey.flow(symbol).executed
+    if why:
+        raise NotOptimizable(why)
+
+
+def _check_surroundings(start: int, region: Region, rooms: Rooms) -> None:
+    """One function, no other probe inside, no way into the middle."""
+    symbols, end = rooms.machine.symbols, start + region.size
+    symbol = symbols.covering(start)
+    if symbol is None:
+        raise NotOptimizable("without a symbol nobody knows what jumps into the region")
+    limit = symbols.extent(symbol)
+    if limit and end > limit:
+        raise NotOptimizable(f"the jump would reach beyond {symbol.name}")
+    for addr in range(start + 1, end):
+        inside = rooms.sites.probepoint(addr)
+        if inside is not None and inside.state not in (Arming.DISARMED, Arming.GONE):
+            raise NotOptimizable(f"another probe is armed inside the region, at {addr:#x}")
+        if symbols.starts(addr):
+            raise NotOptimizable(f"a function starts inside the region, at {addr:#x}")
+    flow = rooms.survey.flow(symbol)
+    if flow.unknown:
+        raise NotOptimizable(flow.unknown)
+    inward = [t for t in range(start + 1, end) if t in flow.targets]
+    if inward:
+        raise NotOptimizable(f"a branch of {symbol.name} leads to {inward[0]:#x}, inside the region")

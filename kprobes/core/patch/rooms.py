@@ -1,0 +1,100 @@
+"""The rooms that share one machine, wired together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ...arch._base import Arch, Insn
+from ...errors import Unsupported
+from ...machine._base import Machine
+from ...regs import Regs
+from .sites import SiteTable
+from .slots import Areas, SlotCache
+from .survey import Survey
+from .text import Text
+
+if TYPE_CHECKING:
+    from .probepoint import Probepoint
+
+
+class Rooms:
+    """What a probepoint works with.
+
+    Attributes:
+        sites: what traps mean. text: original bytes and patches. survey: instructions and their neighbours.
+        slots: out-of-line copies. calls: call sites of detours, in call areas.
+            buffers: displaced regions of detours.
+        services: what the machine calls at an address in a call area. displaced: buffer -> probepoint, and the
+            instructions there by their places. called: call site -> probepoint. explain: why a probepoint is not optimized.
+            serve: have an optimized probepoint's call site served, as its probes now want; unserve: no more.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        arch = self.arch = machine.arch
+        self.machine = machine
+        self.sites = SiteTable()
+        self.services: dict[int, Callable[[Regs], None]] = {}
+        self.text = Text(machine)
+        self.survey = Survey(arch, self.text, machine.symbols)
+        pad = arch.end_bytes(min(arch.traps.end))
+        pages = Areas(machine.page_size, machine.map_code, machine.unmap_code)
+        self.slots = SlotCache(machine, pages, _slot_size(arch), pad)
+        self.calls = SlotCache(machine, Areas(machine.call_area, self._map_calls, machine.unmap_calls), _call_size(arch), pad)
+        self.buffers = SlotCache(machine, pages, _buffer_size(arch), pad)
+        self.displaced: dict[int, tuple[Probepoint, list[tuple[int, Insn]]]] = {}
+        self.called: dict[int, Probepoint] = {}
+        self.serve: Callable[[Probepoint], None] = lambda point: None
+        self.unserve: Callable[[Probepoint, int], None] = lambda point, call: None
+        self.explain: Callable[[Probepoint], str] = lambda point: ""
+        self.caches = (self.slots, self.calls, self.buffers)
+
+    def _map_calls(self, near: int) -> int:
+        if not self.machine.call_area:
+            raise Unsupported("this machine services nothing in place", hint="probes work by breakpoints")
+        return self.machine.map_calls(near)
+
+    @property
+    def can_call(self) -> bool:
+        """True if the machine services call areas."""
+        return bool(self.machine.call_area)
+
+    def ours(self, addr: int) -> bool:
+        """True in pages of the library's own."""
+        return any(addr in cache for cache in self.caches)
+
+    def ranges(self) -> list[tuple[int, int]]:
+        """(start, end) of our pages."""
+        return sorted(r for cache in self.caches for r in cache.ranges)
+
+    def collect(self) -> None:
+        """Free what nobody uses any more. Only while no CPU is in a hit."""
+        pc = self.machine.regs.pc
+        for cache in self.caches:
+            cache.collect(lambda slot, size=cache.size: slot <= pc < slot + size)  # type: ignore[misc]
+
+    def close(self) -> None:
+        """Give all memory back."""
+        for cache in self.caches:
+            cache.close()
+
+
+def _slot_size(arch: Arch) -> int:
+    """Bytes of a body, then a trap or a jump."""
+    return _eight((arch.max_body or arch.max_insn) + max([*map(len, arch.traps.end.values()), arch.jump.size if arch.jump else 0]))
+
+
+def _call_size(arch: Arch) -> int:
+    """Bytes of a detour's call site: a jump, or what returns from the trampoline."""
+    return _eight(max(arch.jump.size if arch.jump else 0, len(arch.linkage.back) if arch.linkage else 0, 1))
+
+
+def _buffer_size(arch: Arch) -> int:
+    """Bytes for the displaced instructions of a detour, and the jump back. Rare ones need more: they stay where they are."""
+    jump = arch.jump.size if arch.jump else 0
+    return _eight(2 * max(arch.max_displaced, arch.max_body, arch.max_insn) + 2 * jump)
+
+
+def _eight(size: int) -> int:
+    return -(-size // 8) * 8
+

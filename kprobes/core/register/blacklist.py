@@ -1,0 +1,76 @@
+"""Where no probe may go: ranges and functions the user forbids, and the library's own pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ...errors import BadLocation, NotText
+from ...symbols import Symbols
+
+#: Functions that return twice: a return probe would send the second return through an instance long gone.
+RETURNS_TWICE = frozenset({"setjmp", "_setjmp", "__setjmp", "sigsetjmp", "__sigsetjmp", "vfork", "__vfork", "getcontext", "swapcontext"})
+
+
+class Blacklist:
+    """Forbidden address ranges, each with a name. `addr in blacklist`; iteration gives (start, end, name), by address."""
+
+    def __init__(self, symbols: Symbols, ours: Callable[[int], bool], pages: Callable[[], list[tuple[int, int]]]) -> None:
+        self._symbols, self._ours, self._pages = symbols, ours, pages
+        self._entries: dict[tuple[int, int], str] = {}
+
+    def add(self, what: str | tuple[int, int]) -> int:
+        """Forbid a function by symbol, or [start, end). Returns its size in bytes.
+
+        Raises UnknownSymbol or AmbiguousSymbol; NotText for a symbol without size; BadLocation for an empty range.
+        """
+        key, name = self._key(what)
+        self._entries[key] = name
+        return key[1] - key[0]
+
+    def remove(self, what: str | tuple[int, int]) -> None:
+        """Take an entry back; BadLocation where there is no such entry."""
+        key, name = self._key(what)
+        if key not in self._entries:
+            raise BadLocation("is not on the blacklist", address=key[0], symbol=name or None, hint="iterate over k.blacklist to see what is")
+        del self._entries[key]
+
+    def _key(self, what: str | tuple[int, int]) -> tuple[tuple[int, int], str]:
+        if isinstance(what, str):
+            symbol = self._symbols[what]
+            end = self._symbols.extent(symbol)
+            if end <= symbol.address:
+                raise NotText("has no size", address=symbol.address, symbol=what, hint="pass (start, end)")
+            return (symbol.address, end), symbol.name
+        start, end = what
+        if end <= start:
+            raise BadLocation(f"the range {start:#x}-{end:#x} is empty", hint="pass (start, end) with start < end")
+        found = self._symbols.covering(start)
+        return (start, end), found.name if found else ""
+
+    def why(self, addr: int) -> str:
+        """Why an address is forbidden; "" where it is not. `foo.suffix` is forbidden with `foo`."""
+        if self._ours(addr):
+            return "this is a page of the library's own"
+        entry = self._entry(addr)
+        if entry is not None:
+            return f"{entry or 'the range'} is blacklisted"
+        found = self._symbols.covering(addr)
+        base, dot, _ = found.name.lstrip(".").partition(".") if found is not None else ("", "", "")
+        if found is not None and dot and self._forbids(base):
+            return f"{base} is blacklisted, and with it {found.name}"
+        return ""
+
+    def _forbids(self, name: str) -> bool:
+        return bool(self._entries) and any(s.name == name and self._entry(s.address) is not None for s in self._symbols)
+
+    def _entry(self, addr: int) -> str | None:
+        """The name of the entry that an address lies in; None where there is none."""
+        return next((name for (start, end), name in self._entries.items() if start <= addr < end), None)
+
+    def __contains__(self, addr: int) -> bool:
+        return bool(self.why(addr))
+
+    def __iter__(self) -> Iterator[tuple[int, int, str]]:
+        entries = [(start, end, name) for (start, end), name in self._entries.items()]
+        own = [(start, end, "kprobe_insn_page") for start, end in self._pages()]
+        return iter(sorted(entries + own))

@@ -1,0 +1,64 @@
+"""The files of /sys/kernel/debug/kprobes: list, blacklist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from attrs import frozen
+
+from ..patch.arming import Arming
+from ..patch.probepoint import Probepoint
+
+
+@frozen(kw_only=True)
+class Listed:
+    """One registered probe.
+
+    Attributes:
+        address: probepoint. type: "k", "r" or "j". symbol, offset, module: where it is ("" where unknown).
+        flags: of GONE, DISABLED, OPTIMIZED. nmissed, nhit: its counters.
+    """
+
+    address: int
+    type: str
+    symbol: str
+    offset: int
+    module: str
+    flags: tuple[str, ...]
+    nmissed: int
+    nhit: int
+
+
+def records(points: Iterable[Probepoint]) -> list[Listed]:
+    """One record per probe, by address, at an address newest first."""
+    out = []
+    for point in sorted(points, key=lambda p: p.address):
+        for probe in point.probes:
+            flags = []
+            if probe._gone or point.state is Arming.GONE:
+                flags.append("GONE")
+            elif probe._disabled:
+                flags.append("DISABLED")
+            if point.optimized:
+                flags.append("OPTIMIZED")
+            missed = getattr(probe, "nmissed", 0)
+            out.append(Listed(address=point.address, type=probe.family, symbol=point.symbol, offset=point.offset, module=point.module,
+                              flags=tuple(flags), nmissed=missed, nhit=probe.nhit))
+    return out
+
+
+def format_list(listed: Iterable[Listed]) -> str:
+    """The debugfs `list` file: address, type, symbol+offset, module (one blank where there is none), flags."""
+    lines = []
+    for p in listed:
+        flags = "".join(f"[{flag}]" for flag in p.flags)
+        if p.symbol:
+            lines.append(f"{p.address:016x}  {p.type}  {p.symbol}+0x{p.offset:x}  {p.module or ' '} {flags}\n")
+        else:
+            lines.append(f"{p.address:016x}  {p.type}  0x{p.address:x} {flags}\n")
+    return "".join(lines)
+
+
+def format_blacklist(entries: Iterable[tuple[int, int, str]]) -> str:
+    """The debugfs `blacklist` file."""
+    return "".join(f"0x{start:016x}-0x{end:016x}\t{name or f'0x{start:x}'}\n" for start, end, name in entries)

@@ -1,0 +1,94 @@
+"""From what the user wrote to an address: symbol or addr, offset, mode bits, function entry."""
+
+from __future__ import annotations
+
+import re
+
+from attrs import frozen
+
+from ...arch._base import Entry
+from ...errors import BadLocation, GuestFault
+from ...machine._base import Machine
+from ...symbols import Symbol
+from ..patch.text import Text
+
+_PLUS = re.compile(r"(?P<name>.+?)\+(?P<offset>0[xX][0-9a-fA-F]+|\d+)")
+
+
+@frozen(kw_only=True)
+class Location:
+    """A resolved place.
+
+    Attributes:
+        address: mode bits stripped. mode: mode bits. symbol: the function it lies in, or None.
+        offset: bytes from the symbol. entry: True at a function entry.
+    """
+
+    address: int
+    mode: int
+    symbol: Symbol | None
+    offset: int
+    entry: bool
+
+
+def locate(machine: Machine, text: Text, symbol_name: str | None, addr: int | None, offset: int) -> Location:
+    """Resolve a place. Exactly one of symbol_name ("f", "module:f", "f+0x10") and addr.
+
+    Raises BadLocation, UnknownSymbol, AmbiguousSymbol.
+    """
+    if (symbol_name is None) == (addr is None):
+        raise BadLocation("both symbol_name and addr are given" if addr is not None else "neither symbol_name nor addr is given",
+                          symbol=symbol_name, address=addr, hint="give exactly one of them")
+    if symbol_name is not None:
+        if not isinstance(symbol_name, str):
+            raise BadLocation(f"symbol_name is {symbol_name!r}, not a string", hint="give an address as addr=")
+        name, more = split_offset(symbol_name, machine)
+        return _at_symbol(machine, text, machine.symbols[name], offset + more)
+    assert addr is not None
+    return _at_address(machine, text, addr + offset)
+
+
+def split_offset(name: str, machine: Machine) -> tuple[str, int]:
+    """`sym+0x10` -> ("sym", 16). A name that is in the symbol table as it stands is never split."""
+    match = None if name in machine.symbols else _PLUS.fullmatch(name)
+    return (match["name"], int(match["offset"], 0)) if match else (name, 0)
+
+
+def _entry(machine: Machine, text: Text, value: int) -> Entry:
+    """What a code address means; unmapped memory holds no marks of a function's entry."""
+    try:
+        return machine.arch.code_address(value, text.read)
+    except GuestFault:
+        mode = value & machine.arch.mode_bits
+        return Entry(addr=value - mode, mode=mode)
+
+
+def code_of(machine: Machine, symbol: Symbol, entry: Entry) -> Symbol:
+    """The symbol of a function's code: another one where a function's symbol is that of its descriptor."""
+    return symbol if symbol.address == entry.addr else machine.symbols.covering(entry.addr) or symbol
+
+
+def _at_symbol(machine: Machine, text: Text, symbol: Symbol, offset: int) -> Location:
+    if offset < 0:
+        raise BadLocation(f"offset {offset} is negative", symbol=symbol.name, hint="offsets count up from the symbol")
+    entry = _entry(machine, text, symbol.address | symbol.mode)
+    code = code_of(machine, symbol, entry)
+    end = machine.symbols.extent(code)
+    address = entry.place(offset)
+    if offset and end and address >= max(end, entry.addr + 1) and machine.symbols.covering(address) is not code:
+        raise BadLocation(f"offset {offset:#x} is beyond its {end - entry.addr} bytes", symbol=symbol.name, address=address,
+                          hint="use the symbol that covers the place", python="or addr=")
+    owner = machine.symbols.covering(address) or symbol
+    return Location(address=address, mode=entry.mode | symbol.mode, symbol=owner, offset=address - owner.address, entry=offset in entry.entries)
+
+
+def _at_address(machine: Machine, text: Text, addr: int) -> Location:
+    entry = _entry(machine, text, addr)
+    symbol = machine.symbols.covering(entry.addr)
+    if symbol is None:
+        return Location(address=entry.addr, mode=entry.mode, symbol=None, offset=0, entry=True)
+    start = _entry(machine, text, symbol.address | symbol.mode)
+    if entry.mode & ~symbol.mode:
+        raise BadLocation("odd address, but the code there is not Thumb", address=addr, symbol=symbol.name, hint=f"use addr={entry.addr:#x}")
+    return Location(address=entry.addr, mode=entry.mode | symbol.mode, symbol=symbol, offset=entry.addr - symbol.address,
+                    entry=entry.addr - start.addr in start.entries)

@@ -1,0 +1,36 @@
+"""Ways to write a registration: as a decorator, or as a context manager."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from ...errors import BadLocation
+from ..probe import Probe
+
+if TYPE_CHECKING:
+    from ..kprobes import Kprobes
+
+P = TypeVar("P", bound=Probe)
+
+
+class Registration(Generic[P]):
+    """A probe about to be registered: decorate its handler, or enter it as a context manager."""
+
+    def __init__(self, k: Kprobes, probe: P, role: str) -> None:
+        self._k, self.probe, self._role = k, probe, role
+
+    def __call__(self, handler: Any) -> Any:
+        if getattr(self.probe, self._role) is not None:
+            raise BadLocation(f"{self._role} is given twice", symbol=self.probe.place(), hint="decorate, or pass it as an argument")
+        setattr(self.probe, self._role, handler)
+        self._k.register(self.probe)
+        handler.probe = self.probe
+        return handler
+
+    def __enter__(self) -> P:
+        self._k.register(self.probe)
+        return self.probe
+
+    def __exit__(self, *exc: object) -> None:
+        if self.probe.registered:
+            self._k.unregister(self.probe)

@@ -1,0 +1,275 @@
+"""Areas of guest code whose execution is noticed without a trap: call sites, served in place."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+
+import unicorn
+from unicorn import unicorn_const as const
+
+from ...arch._base import Arch
+from ...regs import Regs
+from .cpu import Processor
+from .engine import ASKED, CALL, DIRECT
+from .guests.rows import Guest
+from .host import hostcode
+from .host.callsites import CallSite, Entered, Returned, SiteTable
+from .host.hostcode import HIT
+from .layout import find_gap
+
+DIRECT_CALLS = 128  # bytes at the start of a call area whose call sites have their own hooks, where there is no host code
+IDLE_TABLES = 4  # tables that no area uses, before one is used again
+
+
+class Areas(Processor):
+    """A processor with such areas. See machine._base.Machine."""
+
+    call_area = 1 << 16
+
+    def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest) -> None:
+        super().__init__(uc, arch, guest)
+        self._services: dict[int, Callable[[Regs], None]] = {}  # the sink's
+        self._failed_at: int | None = None  # where a service that raised sent the guest, if the engine may not have noticed
+        self._sent: int | None = None  # the same of the last one that did not
+        self._skip = -1  # address in a call area that was served already
+        self._call_hooks: dict[int, list[int]] = {}
+        self._direct: dict[int, int] = {}  # call site -> its own hook
+        self._tables: dict[int, SiteTable] = {}  # area -> its call sites, for host code
+        self._idle_tables: list[SiteTable] = []
+        self._places: dict[int, int] = {}  # address of a call site's words -> where it is
+        self._trampoline = 0  # call site where followed calls return
+
+    def map_calls(self, near: int) -> int:
+        """An area in which every instruction executed is reported to Sink.services first, by one hook over all of it."""
+        area = find_gap(self._regions(), self.call_area, near, self.arch.bits, self.call_area)
+        self._map(area, self.call_area, const.UC_PROT_ALL)
+        end = area + self.call_area - 1
+        if hostcode.available():
+            table = self._tables[area] = self._table(area)
+            serve = hostcode.address(hostcode.serve(platform.machine()))
+            self._call_hooks[area] = [self._engine.hook(const.UC_HOOK_CODE, serve, area, end, table.data)]
+        else:
+            self._call_hooks[area] = [self._engine.hook(const.UC_HOOK_CODE, CALL(self._call_callback()), area + DIRECT_CALLS, end)]
+        return area
+
+    def unmap_calls(self, area: int) -> None:
+        """Unmap an area from map_calls()."""
+        for addr in [addr for addr in self._direct if addr & -self.call_area == area]:
+            self._call_hooks[area].append(self._direct.pop(addr))
+        for hook in self._call_hooks.pop(area):
+            self._engine.unhook(hook)
+        if area in self._tables:
+            table = self._tables.pop(area)
+            for site in table.sites.values():
+                del self._places[site.address]
+            table.end()
+            self._idle_tables.append(table)
+        self._unmap(area, self.call_area)
+
+    def call_at(self, addr: int) -> None:
+        """A service is there from now on."""
+        if addr & -self.call_area in self._tables:
+            site = self._site(addr)
+            site["function"] = site["python"]
+        elif addr & self.call_area - 1 < DIRECT_CALLS and addr not in self._direct:
+            self._direct[addr] = self._engine.hook(const.UC_HOOK_CODE, DIRECT(self._direct_callback(addr)), addr, addr)
+
+    # --- call sites that host code serves
+
+    @property
+    def can_count(self) -> bool:
+        """True if count_at() works."""
+        return hostcode.available()
+
+    def count_at(self, addr: int) -> None:
+        """Executions of a call site are only counted from now on."""
+        self._site(addr)["function"] = hostcode.address(hostcode.count(platform.machine()))
+
+    def count(self, addr: int) -> int:
+        """How often the call site was executed without its service being called."""
+        return self._site(addr)["hits"] if addr & -self.call_area in self._tables else 0
+
+    @property
+    def can_follow(self) -> bool:
+        """True if follow_at() and return_at() work."""
+        return self._followed.possible
+
+    def return_at(self, addr: int, target: int) -> None:
+        """Calls that are followed return to this call site; `target` is its address with mode bits. Its service is for all others."""
+        site = self._site(addr)
+        site["function"] = self._followed.leave
+        self._followed.returns_to(target)
+        self._trampoline = addr
+
+    def follow_at(self, addr: int, entered: Entered | None, returned: Returned) -> Callable[[int], None]:
+        """Calls of the function that begins with this call site are followed, by host code. See machine._base.Machine."""
+        site = self._site(addr)
+        if not site["returned"]:
+            site.callback("entered", ASKED(self._entered_callback(site, addr)))
+            site.callback("returned", DIRECT(self._returned_callback(site)))
+        skip = self._followed.skip
+        site.returned = returned if skip is None else lambda regs, frame, link: returned(regs, frame, skip(link))
+        if entered is not None:
+            site.entered = entered if skip is None else lambda regs, frame, link: entered(regs, frame, skip(link))
+        site["function"] = self._followed.enter if entered is None else self._followed.ask
+
+        def refill(spare: int) -> None:
+            self._followed.close(HIT, False)
+            site["spare"] = spare
+            if not self._followed.find_stack(self._blocks.find):
+                site["function"] = site["python"]
+
+        return refill
+
+    def follow_none(self, now: bool) -> None:
+        """Leave every call to the services, until told otherwise."""
+        self._followed.close(HIT, now)
+
+    def take_followed(self) -> list[tuple[int, int, int]]:
+        """The calls that host code follows, oldest first: (call site, frame, return address). It follows them no more."""
+        return [(self._places[site], frame, link) for site, frame, link in self._followed.take()]
+
+    def _table(self, area: int) -> SiteTable:
+        """An empty table. Those that were ended last are left alone: a callback of theirs may be the one that runs now."""
+        if len(self._idle_tables) > IDLE_TABLES:
+            table = self._idle_tables.pop(0)
+        else:
+            table = SiteTable(self.call_area)
+            self._engine.keep(table)
+        table.begin(area)
+        return table
+
+    def _site(self, addr: int) -> CallSite:
+        table = self._tables[addr & -self.call_area]
+        site = table.sites.get(addr)
+        if site is None:
+            site = CallSite(self._followed.address)
+            site.callback("python", DIRECT(self._direct_callback(addr)))
+            table.add(addr, site)
+            self._places[site.address] = addr
+        return site
+
+    def _call_callback(self) -> Callable[[int, int], None]:
+        """The hook of the call areas. It does without a pc write unless the sink moves the guest."""
+
+        def on_call(_uc: int, address: int) -> None:
+            self._serve_call(address)
+
+        return on_call
+
+    def _direct_callback(self, address: int) -> Callable[[], None]:
+        """The hook of one call site: the engine need not say which. As short as it can be; see _serve_call()."""
+        regs, services, write_pc = self._regs, self._services, self._send if self._guest.loses_pc else self._write_pc
+
+        def on_direct() -> None:
+            if self._disturbed or services is not self._services:
+                self._serve_call(address)
+                return
+            try:
+                services[address](regs)
+                if regs._target is not None:
+                    write_pc(regs._target)
+                    regs._target = None
+                elif self._disturbed:
+                    self._settle_call(address)
+            except BaseException as error:
+                self._failed_call(address, error)
+            regs._pc = None
+
+        return on_direct
+
+    def _entered_callback(self, site: CallSite, address: int) -> Callable[[], int]:
+        """What host code asks at a function entry: whether the call is followed. As short as it can be."""
+        regs, write_pc = self._regs, self._send if self._guest.loses_pc else self._write_pc
+        view, frame, target = self._followed.view, hostcode.CALLS["frame"] // 8, hostcode.CALLS["target"] // 8
+
+        def on_entered() -> int:
+            follows = False
+            try:
+                follows = site.entered(regs, view[frame], view[target])
+                if regs._target is not None:
+                    write_pc(regs._target)
+                    regs._target = None
+                elif self._disturbed:
+                    self._settle_call(address)
+            except BaseException as error:
+                self._failed_call(address, error)
+            regs._pc = None
+            return follows
+
+        return on_entered
+
+    def _returned_callback(self, site: CallSite) -> Callable[[], None]:
+        """What host code calls at the trampoline when it has put the return address right. As short as it can be."""
+        regs, write_pc = self._regs, self._send if self._guest.loses_pc else self._write_pc
+        view, frame, target = self._followed.view, hostcode.CALLS["frame"] // 8, hostcode.CALLS["target"] // 8
+
+        def on_returned() -> None:
+            try:
+                site.returned(regs, view[frame], view[target])
+                if regs._target is not None:
+                    write_pc(regs._target)
+                    regs._target = None
+                elif self._disturbed:
+                    self._settle_call(self._trampoline)
+            except BaseException as error:
+                self._failed_call(self._trampoline, error)
+            regs._pc = None
+
+        return on_returned
+
+    def _serve_call(self, address: int) -> None:
+        regs = self._regs
+        try:
+            self._disturb(False)
+            if self._why_stopped and self._depth:  # meanwhile, by another thread: here, as the call site is executed again
+                self._disturb(True)
+                self._engine.stop()
+                return
+            if self._skip == address:  # it was served when its own service stopped the guest, and is now resumed
+                self._skip = -1
+                return
+            service = self._services.get(address)
+            if service is None:
+                return  # not the first instruction of a call site
+            service(regs)
+            if regs._target is not None:
+                self._send(regs._target)
+                regs._target = None
+            elif self._disturbed:
+                self._settle_call(address)
+        except BaseException as error:
+            self._failed_call(address, error)
+        regs._pc = None
+
+    def _settle_call(self, address: int) -> None:
+        """The service has stopped the run, or run other guest code: the engine executes the call site again."""
+        self._skip = address
+        if self._why_stopped and self._depth:
+            self._engine.stop()  # now: whoever asked for it may not have told the engine yet
+        else:
+            self._write_pc(self.arch.same_mode(self._regs, address))  # the nested run has left the engine elsewhere
+
+    def _send(self, target: int) -> None:
+        """Write pc in a CODE hook, and remember it where the engine may lose that: see Guest.loses_pc."""
+        self._write_pc(target)
+        if self._guest.loses_pc:
+            self._sent = target
+
+    def _send_again(self) -> bool:
+        """True, and the guest sent on, where it is only here because the last pc write was lost."""
+        target, self._sent = self._sent, None
+        if target is None:
+            return False
+        self._write_pc(target)
+        return True
+
+    def _failed_call(self, address: int, error: BaseException) -> None:
+        if isinstance(error, KeyError) and error.__traceback__ is not None and error.__traceback__.tb_next is None:
+            return  # there is no service; not an error of the service's, which may have taken itself away
+        if self._regs._target is not None:
+            self._send(self._regs._target)
+            self._failed_at, self._sent = self._sent, None
+            self._regs._target = None
+        self._park(error)

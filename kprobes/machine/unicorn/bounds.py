@@ -1,0 +1,171 @@
+"""Bounds of runs: seconds and instructions."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+from unicorn import unicorn_const as const
+
+from ...errors import Unsupported
+from .engine import CODE
+
+if TYPE_CHECKING:
+    from .machine import UnicornMachine
+
+SINGLE_STEP = 2  # instructions: one, or a branch and its delay slot
+_WITHOUT = nullcontext()
+
+
+class Bounds:
+    """The bounds of the runs that are under way.
+
+    Attributes:
+        timed_out: depth of the run whose time is up. installed: how often the hook that counts was added.
+    """
+
+    def __init__(self, machine: UnicornMachine) -> None:
+        self._machine = machine
+        self.timed_out = self.installed = 0
+        self._left: list[int] = []  # instructions, of every run that counts them
+        self._hooks: list[int] = []
+
+    def within(self, timeout: float | None, max_insns: int | None) -> AbstractContextManager[None]:
+        """A run with these bounds, seconds and instructions. Unsupported where the engine cannot count."""
+        return _WITHOUT if timeout is None and max_insns is None else self._within(timeout, max_insns)
+
+    @contextmanager
+    def _within(self, timeout: float | None, max_insns: int | None) -> Iterator[None]:
+        m = self._machine
+        if max_insns is not None and max_insns > SINGLE_STEP and not m._guest.counts_insns:
+            raise Unsupported(f"this engine cannot count {m.arch.name} instructions beyond a jump", hint="bound the run by a timeout")
+        with self._count(max_insns), self._time(timeout):
+            yield
+
+    def stops(self, address: int) -> bool:
+        """True where the run is over before the instruction at `address`."""
+        sink = self._machine._sink
+        return bool(self._left) and self._left[-1] <= 0 and not (sink is not None and sink.ours(address))
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Meanwhile instructions are not counted."""
+        left, self._left = self._left, []
+        try:
+            yield
+        finally:
+            self._left = left
+
+    @contextmanager
+    def none_but_ours(self) -> Iterator[None]:
+        """Meanwhile the guest stops before the first instruction that is not in the sink's pages."""
+        self._left.append(0)
+        try:
+            self._install_hook()
+            yield
+        finally:
+            self._left.pop()
+            if self._machine._depth == 1 and not self._left:
+                self.close()
+
+    def close(self) -> None:
+        """Do without the hook that counts."""
+        if self._hooks:
+            for hook in self._hooks:
+                self._machine._engine.unhook(hook)
+            self._hooks = []
+            self._retranslate()
+
+    @contextmanager
+    def _time(self, seconds: float | None) -> Iterator[None]:
+        if seconds is None:
+            yield
+            return
+        done = threading.Event()
+        timer = threading.Thread(target=self._expire, args=(done, seconds, self._machine._depth), daemon=True, name="kprobes-timeout")
+        timer.start()
+        try:
+            yield
+        finally:
+            done.set()
+            timer.join()  # or its stop would reach the next run
+            if self.timed_out == self._machine._depth and self._machine._why_stopped == "timeout":
+                self._machine._take_stop()  # it was repeated when this run had ended already
+
+    def _expire(self, done: threading.Event, seconds: float, depth: int) -> None:
+        if done.wait(seconds):
+            return
+        self.timed_out = depth
+        while not done.wait(0.005):  # a stop before the engine has started is lost, so repeat it
+            self._machine._stop("timeout")
+
+    @contextmanager
+    def _count(self, instructions: int | None) -> Iterator[None]:
+        if instructions is None:
+            yield
+            return
+        m = self._machine
+        self._left.append(instructions)
+        self._install_hook()
+        if m._sink is not None:
+            m._sink.exact(True)
+        try:
+            yield
+        finally:
+            if m._sink is not None:
+                m._sink.exact(False)
+            self._left.pop()
+            if m._depth == 1:
+                self.close()
+
+    def _install_hook(self) -> None:
+        if not self._hooks:
+            self.installed += 1
+            callback = CODE(self._callback())
+            self._hooks = [self._machine._engine.hook(const.UC_HOOK_CODE, callback, start, end) for start, end in self._hooked()]
+            self._retranslate()
+
+    def _hooked(self) -> list[tuple[int, int]]:
+        """Where the hook is: everywhere, unless it does harm (Guest.counts_insns). Then not in the sink's pages."""
+        m = self._machine
+        if m._guest.counts_insns:
+            return [(1, 0)]
+        return [(start, end) for start, end in self._code() if m._sink is None or not m._sink.ours(start)]
+
+    def _retranslate(self) -> None:
+        for start, end in self._code():
+            self._machine._engine.drop_translations(start, end + 1)
+
+    def _code(self) -> list[tuple[int, int]]:
+        return [(start, end) for start, end, perms in self._machine.uc.mem_regions() if perms & const.UC_PROT_EXEC]
+
+    def _callback(self) -> Callable[[int, int, int, int], None]:
+        """Counts the guest's own instructions, not those in slots; never stops inside a slot. Where no stop is possible in delay
+        slots (Guest.settle), a branch and what stands behind it count as one."""
+        m = self._machine
+        twice, last = m._guest.reported_twice, -1
+        delayed: dict[int, bool] | None = {} if m._guest.settle else None
+
+        def on_instruction(_uc: int, address: int, _size: int, _user: int) -> None:
+            nonlocal last
+            if not self._left or (m._sink is not None and m._sink.ours(address)):
+                return
+            if twice is not None:
+                again, last = address == last and twice(m._engine.read(address, 2) or b"\0\0"), address
+                if again:
+                    last = -1
+                    return
+            if delayed is not None:
+                if address not in delayed:
+                    delayed[address] = m._delay_slots.holds(address)
+                if delayed[address]:
+                    return
+            if self._left[-1] <= 0:
+                m._why_stopped = m._why_stopped or "max_insns"
+                m._engine.stop()
+            else:
+                self._left[-1] -= 1
+
+        return on_instruction

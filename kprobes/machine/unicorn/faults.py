@@ -1,0 +1,192 @@
+"""Guest faults: what an interrupt or the engine's error stands for, and where it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NoReturn
+
+import unicorn
+from unicorn import unicorn_const as const
+
+from ...errors import GuestFault
+from .._base import Fault
+from .engine import ERRORS, MEM
+
+if TYPE_CHECKING:
+    from .machine import UnicornMachine
+
+NEAR = 0x10000  # bytes from the thread pointer, either way, that count as thread-local
+_WRITES = (const.UC_MEM_WRITE_UNMAPPED, const.UC_MEM_WRITE_PROT)
+_FETCHES = (const.UC_MEM_FETCH_UNMAPPED, const.UC_MEM_FETCH_PROT)
+
+
+class Faults:
+    """Finds out about faults, and reports them."""
+
+    def __init__(self, machine: UnicornMachine) -> None:
+        self._machine = machine
+
+    def report(self, pc: int, fault: Fault) -> int:
+        """Report a fault at `pc`. Returns where to go on if a handler has handled it, else raises GuestFault."""
+        m, regs = self._machine, self._machine._regs
+        if m._guest.trap_taken is not None:
+            pc, fault = self._undo_trap(pc, fault)
+        home = None if m._sink is None or fault.lost else m._sink.home(pc)
+        regs.at(pc)
+        try:
+            handled = m._sink is not None and m._sink.fault(regs, fault)
+            target = regs.target
+        finally:
+            moved = regs.target
+            regs.at(None)
+            if moved is not None:
+                m._write_pc(moved)
+        if handled:
+            return target if target is not None else m.arch.same_mode(regs, pc)
+        if fault.lost:
+            m._delay_slots.pending = True
+            text = f"{fault.text}, here or later: the engine does not say where" if moved is None else fault.text
+            fault = Fault(access=fault.access, trapnr=fault.trapnr, number=fault.number, text=text)
+        self.fail(home if home is not None else pc if moved is None else moved & ~m.arch.mode_bits, fault)
+
+    def _undo_trap(self, pc: int, fault: Fault) -> tuple[int, Fault]:
+        """The guest's CPU may have taken a trap: then put it back before the instruction."""
+        m = self._machine
+        taken = m._guest.trap_taken(m._regs, pc) if m._guest.trap_taken is not None else None
+        if taken is None:
+            return pc, fault
+        number, home, undo = taken
+        if undo:
+            with m._bounds.paused():
+                m.patch(m._exit, undo)
+                m._engine.drop_translations(home, home + m.arch.insn_align)  # code translated before does not stop there
+                m._start(m._exit, home)
+                m._engine.drop_translations(home, home + m.arch.insn_align)  # and translated now, stops for ever
+                m._write_filler(m._exit, len(undo))
+        m._write_pc(home)
+        if fault.access != "fetch":  # the engine notices some failed accesses only instructions later
+            return home, Fault(access=fault.access, trapnr=fault.trapnr, text=f"{fault.text}, here or shortly before")
+        return home, self.interrupt(number, home)
+
+    def fail(self, pc: int, fault: Fault) -> NoReturn:
+        """Raise the GuestFault of a fault at `pc`."""
+        m = self._machine
+        if pc in m._stubs.imports:
+            raise GuestFault(f"call of the unresolved import {m._stubs.imports[pc]}", address=pc, pc=pc, access="fetch", symbol=m._stubs.imports[pc])
+        if fault.access == "fetch" and pc & -m.page_size == m._exit:
+            raise GuestFault("the guest ran into the library's exit page", address=pc, pc=pc, access="fetch")
+        where = m.symbols.describe(pc)
+        at = f" at {fault.address:#x}" if fault.address is not None and fault.address != pc else ""
+        if m._thread_local and fault.address is not None and self._near_thread_pointer(fault.address):
+            at += ", where thread-local storage would be: it is not set up"
+        raise GuestFault(f"{fault.text or fault.access}{at}", address=pc if fault.address is None else fault.address, pc=pc, access=fault.access,
+                         symbol=None if where.startswith("0x") else where, number=fault.number)
+
+    def _near_thread_pointer(self, addr: int) -> bool:
+        mask = self._machine.arch.mask
+        distance = addr - self._machine._thread_pointer & mask
+        return min(distance, mask + 1 - distance) < NEAR
+
+    def interrupt(self, number: int, pc: int) -> Fault:
+        """What an interrupt stands for."""
+        guest = self._machine._guest
+        if number in guest.ambiguous and (failed := self._failed_access(pc)) is not None:
+            return Fault(access=failed[0], address=failed[1], text=f"invalid memory {failed[0]}")
+        lost = guest.lost_pc and number != guest.number
+        if number in guest.arithmetic:
+            return Fault(access="arithmetic", trapnr=8, number=number, text="division or arithmetic error", lost=lost)
+        if number in guest.undefined:
+            return Fault(access="undefined", trapnr=4, number=number, text="undefined instruction", lost=lost)
+        if number in guest.breakpoints:
+            return Fault(access="trap", trapnr=5, number=number, text="breakpoint instruction of the guest's own", lost=lost)
+        if number in guest.fetches:
+            return Fault(access="fetch", address=pc, number=number, text="instruction fetch refused", lost=lost)
+        if number in guest.unaligned:
+            return Fault(access=guest.unaligned[number], trapnr=7, number=number, text="unaligned access", lost=lost)
+        text = f"interrupt {number} (no operating system)"
+        return Fault(access="interrupt", trapnr=5, number=number, text=text, lost=lost)
+
+    def error(self, error: int, pc: int) -> Fault:
+        """What the engine's error stands for."""
+        m = self._machine
+        access, signal = ERRORS.get(error, ("engine", 11))
+        itself = access == "fetch" and (m._guest.fetch_fault_kills or not m.executable(pc))  # else a part of it, or EXECUTE's target
+        address = pc if itself else self._fault_address(pc, access) if access in ("read", "write", "fetch") else None
+        where = ", in the delay slot of a branch to here, or shortly before" if m._guest.settle and access == "write" and address is None else ""
+        return Fault(access=access, address=address, trapnr=signal, text=f"{unicorn.UcError(error)}{where}")
+
+    def _fault_address(self, pc: int, access: str) -> int | None:
+        """The engine does not say which address failed: execute the instruction once more under a hook that does."""
+        m = self._machine
+        if not m._guest.settle:
+            seen = self._execute_again(pc)
+            m._write_pc(m.arch.same_mode(m._regs, pc))
+            return seen[0][1] if seen else None
+        # With delay slots: under the hook nothing may execute in one, and after a store in one pc is the branch's target,
+        # where an innocent instruction stands (a probe's trap or jump, for instance).
+        in_slot = m._delay_slots.holds(pc)
+        insn = m.arch.decode(m._engine.read(pc, m.arch.max_insn) or b"", pc)
+        if insn.reject or insn.simulate is not None or (in_slot and (m._depth > 1 or not m._exit)):
+            return None
+        saved = m._engine.save()
+        try:
+            if in_slot:
+                m._delay_slots.leave()
+            with self._sealed(access == "write") as sealed:
+                seen = self._execute_again(pc)
+        finally:
+            m._engine.restore(saved)
+            m._engine.discard(saved)
+        return next((a for _, a in seen if not any(start <= a < start + size for start, size, _ in sealed)), None)
+
+    def _failed_access(self, pc: int) -> tuple[str, int] | None:
+        """The access that an ambiguous interrupt stands for, by executing the instruction once more under the virtual TLB; None: it
+        stands for something else."""
+        m = self._machine
+        saved, trap, services = m._engine.save(), m._trap, m._services
+        m._again, m._trap, m._services = True, None, {}  # what comes after a store that fails is executed, too
+        m.uc.ctl_set_tlb_mode(const.UC_TLB_VIRTUAL)
+        try:
+            with self._sealed(True) as sealed:
+                seen = self._execute_again(pc)
+        finally:
+            m.uc.ctl_set_tlb_mode(const.UC_TLB_CPU)
+            m._again, m._trap, m._services = False, trap, services
+            m._engine.restore(saved)
+            m._engine.discard(saved)
+        return next((s for s in seen if not (s[0] == "write" and any(start <= s[1] < start + size for start, size, _ in sealed))), None)
+
+    def _execute_again(self, pc: int) -> list[tuple[str, int]]:
+        """Execute an instruction that fails; the accesses that it cannot make, and their addresses."""
+        m = self._machine
+        seen: list[tuple[str, int]] = []
+
+        def on_failure(_uc: int, access: int, address: int, _size: int, _value: int, _user: int) -> bool:
+            kind = "write" if access in _WRITES else "fetch" if access in _FETCHES else "read"
+            seen.append((kind, address))
+            return False
+
+        hook = m._engine.hook(const.UC_HOOK_MEM_INVALID, MEM(on_failure))
+        try:
+            insn = m.arch.decode(m._engine.read(pc, m.arch.max_insn) or b"", pc)
+            with m._bounds.paused():  # max_insns has counted this instruction already
+                m._start(m.arch.same_mode(m._regs, pc), insn.next)
+        finally:
+            m._interrupt = None  # where the failure is noticed late, this executed an innocent instruction
+            m._engine.unhook(hook)
+        return seen
+
+    @contextmanager
+    def _sealed(self, needed: bool) -> Iterator[list[tuple[int, int, int]]]:
+        """If needed, nothing can be written in guest memory meanwhile. The ranges that could: (start, size, permissions)."""
+        m = self._machine
+        write = const.UC_PROT_WRITE
+        ranges = [(start, end + 1 - start, perms) for start, end, perms in m.uc.mem_regions() if needed and perms & write]
+        for start, size, perms in ranges:
+            m.uc.mem_protect(start, size, perms & ~write)
+        try:
+            yield ranges
+        finally:
+            for start, size, perms in ranges:
+                m.uc.mem_protect(start, size, perms)

@@ -1,0 +1,1 @@
+"""What the engine does with each guest: a row per architecture."""

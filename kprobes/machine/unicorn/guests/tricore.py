@@ -1,0 +1,92 @@
+"""TriCore in Unicorn: how its CPU is set up, and how to leave the traps that it takes itself.
+
+DEBUG and SYSCALL do nothing here, so the breakpoint is an undefined instruction, under a CODE hook (_stops.py); without that
+it stops stray guests. What traps goes to the guest's vector, where nothing is mapped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from unicorn import tricore_const as const
+
+from ....errors import NoMemory
+from ....regs import Regs
+from ..engine import Engine
+from ..registers.conditions import Access
+
+TRAP = bytes.fromhex("0010")
+VECTORS = 0xFFFFFF00  # 32 bytes for each class of traps
+UNCOUNTED = 0xBFF  # PSW after reset, but for the call depth counter, which allows 64 nested calls
+NO_CONTEXT = 0x304  # the trap that saves none, as none is free
+LINK = 0xFFFFF  # of FCX and PCXI: where a context lies
+RETURN_FROM_EXCEPTION = bytes.fromhex("0080")
+#: MOV d0,-1; ADDX d1,d0,d0: C. MOVH d0,0x4000; ADD d0,d0: V, SV, AV, SAV.
+FLAGS = (("82f00b004010", 0x80000000), ("7b0000044200", 0x78000000))
+
+
+def set_up(engine: Engine) -> None:
+    """Guest.setup."""
+    engine.uc.reg_write(const.UC_TRICORE_REG_BTV, VECTORS)
+    engine.uc.reg_write(const.UC_TRICORE_REG_PSW, UNCOUNTED)
+
+
+def area(link: int) -> int:
+    """Address of a context save area."""
+    return link >> 16 << 28 | (link & 0xFFFF) << 6
+
+
+def link_areas(regs: Regs, start: int, size: int) -> None:
+    """Guest.furnish: the list of free context save areas. A link holds a segment and 22 bits of an offset in it."""
+    if start % (1 << 28) + size > 1 << 22:
+        raise NoMemory("contexts can be saved in the first 4 MiB of a segment only", address=start, hint="leave room there")
+    places = range(start, start + size, 64)
+    links = [place >> 28 << 16 | place >> 6 & 0xFFFF for place in places]
+    for place, following in zip(places, [*links[1:], 0], strict=True):
+        regs.set_word(place, following)
+    regs["fcx"] = links[0]
+
+
+def rewind(engine: Engine) -> tuple[Callable[[], int], Callable[[int], None]]:
+    """Guest.rewind: contexts that were saved since, and not restored as nobody returned, go back to the free list."""
+    free, last = engine.reader(const.UC_TRICORE_REG_FCX, 32), engine.reader(const.UC_TRICORE_REG_PCXI, 32)
+
+    def to(mark: int) -> None:
+        links = [free() & LINK]
+        following = last() & LINK
+        while links[-1] != mark & LINK and following and following not in links:
+            links.append(following)
+            saved = engine.read(area(following), 4)
+            following = int.from_bytes(saved, "little") & LINK if saved is not None else 0
+        if links[-1] == mark & LINK:
+            for link, later in zip(links[1:], links, strict=False):
+                engine.write(area(link), later.to_bytes(4, "little"))
+
+    return free, to
+
+
+def trap_taken(regs: Regs, pc: int) -> tuple[int, int, bytes] | None:
+    """Guest.trap_taken: class and TIN make the number."""
+    if pc < VECTORS or pc & 31:
+        return None
+    number = (pc - VECTORS) << 3 | regs["d15"]
+    return number, regs["a11"], b"" if number == NO_CONTEXT else RETURN_FROM_EXCEPTION
+
+
+def psw(engine: Engine) -> Access:
+    """The PSW with its user status bits, each of which is a word of its own: C is set by any bit of it, the others by the highest."""
+    read_rest, write_rest = engine.reader(const.UC_TRICORE_REG_PSW, 32), engine.writer(const.UC_TRICORE_REG_PSW, 32)
+    numbers = [getattr(const, f"UC_TRICORE_REG_PSW_USB_{name}") for name in ("C", "V", "SV", "AV", "SAV")]
+    carry, *others = [engine.reader(number, 32) for number in numbers]
+    writers = [engine.writer(number, 32) for number in numbers]
+
+    def read() -> int:
+        status = bool(carry()) << 31 | sum(get() >> 31 << bit for bit, get in zip((30, 29, 28, 27), others, strict=True))
+        return read_rest() & (1 << 27) - 1 | status
+
+    def write(value: int) -> None:
+        write_rest(value)
+        for bit, put in zip((31, 30, 29, 28, 27), writers, strict=True):
+            put((value >> bit & 1) << 31)
+
+    return read, write

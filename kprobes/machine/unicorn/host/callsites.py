@@ -1,0 +1,169 @@
+"""Call sites: what is called when the guest executes one, by host code where that can do it. See machine._hostcode."""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..blocks import Block
+from ..engine import address_of
+from . import hostcode
+
+if TYPE_CHECKING:
+    from ....regs import Regs
+    from ..cpu import Processor
+    from ..registers.cells import Cell
+    from ..registers.windows import Windowed
+
+_TOP, _BASE, _INSIDE = (hostcode.CALLS[name] // 8 for name in ("top", "base", "inside"))
+
+Entered = Callable[["Regs", int, int], bool]
+Returned = Callable[["Regs", int, int], None]
+
+FOLLOWED = 1024  # calls that host code may follow at a time, before Python is to look after them
+UNIT = 8  # bytes of guest code that a call site takes at least
+
+
+class CallSite:
+    """One call site.
+
+    Attributes:
+        words: for host code, see hostcode.SITE. entered, returned: (regs, frame, return address): a call begins that may be followed,
+            and one that was followed from here returns.
+    """
+
+    __slots__ = ("address", "callbacks", "entered", "returned", "words")
+
+    def __init__(self, calls: int) -> None:
+        self.words = (ctypes.c_uint64 * len(hostcode.SITE))()
+        self.address = ctypes.addressof(self.words)
+        self.entered: Entered
+        self.returned: Returned
+        self.callbacks: list[object] = []
+        self["calls"] = calls
+
+    def __getitem__(self, name: str) -> int:
+        return int(self.words[hostcode.SITE[name] // 8])
+
+    def __setitem__(self, name: str, value: int) -> None:
+        self.words[hostcode.SITE[name] // 8] = value
+
+    def callback(self, name: str, made: Any) -> None:
+        """Make a callback one of its words."""
+        self.callbacks.append(made)
+        self[name] = address_of(made)
+
+
+class SiteTable:
+    """The call sites of one area. They live as long as it does: a callback must not go while it runs."""
+
+    def __init__(self, size: int) -> None:
+        self._words = (ctypes.c_uint64 * (2 + size // UNIT))()
+        self._words[1] = size
+        self.sites: dict[int, CallSite] = {}
+        self.data = ctypes.addressof(self._words)
+
+    def begin(self, area: int) -> None:
+        """It is an area's from now on: without call sites."""
+        self._words[0] = area
+        self.sites = {}
+
+    def add(self, addr: int, site: CallSite) -> None:
+        """A call site is at `addr`."""
+        self.sites[addr] = site
+        self._words[2 + (addr - self._words[0]) // UNIT] = site.address
+
+    def end(self) -> None:
+        """The area is unmapped. Nothing is called there, though the engine may call a deleted hook once more."""
+        for addr in self.sites:
+            self._words[2 + (addr - self._words[0]) // UNIT] = 0
+
+
+class FollowedCalls:
+    """Calls that host code follows from a function's entry to its return: the young ones, which Python does not know of yet.
+
+    They are followed while the gate is open; what is out of the ordinary closes it, or is left to Python.
+    """
+
+    def __init__(self, cpu: Processor) -> None:
+        self._words = (ctypes.c_uint64 * len(hostcode.CALLS))()
+        self._calls = (ctypes.c_uint64 * (FOLLOWED * hostcode.CALL // 8))()
+        self.address = ctypes.addressof(self._words)
+        self.view = memoryview(self._words).cast("B").cast("Q")
+        self._gate = memoryview(self._words).cast("B")  # its first word
+        base = ctypes.addressof(self._calls)
+        self._set(top=base, base=base, limit=base + ctypes.sizeof(self._calls))
+        cpu._blocks.on_remove(self._forget_stack)
+        self._sp: Callable[[], int] | None = None
+        #: where the function returns to by itself -> where its caller wants it to; None: there is no difference. See Linkage.skips
+        self.skip: Callable[[int], int] | None = None
+        self.possible = hostcode.available() and self._learn(cpu)
+
+    def _set(self, **words: int) -> None:
+        for name, value in words.items():
+            self.view[hostcode.CALLS[name] // 8] = value
+
+    def _learn(self, cpu: Processor) -> bool:
+        """Where the guest's calls leave the return address. False: not where host code finds it."""
+        linkage, table = cpu.arch.linkage, cpu.arch.regs
+        cells: Mapping[str, Cell | Windowed] = cpu._windowed or cpu._cells
+        if linkage is None or not linkage.back or (linkage.restore and not linkage.reloaded) or table.sp not in cells:
+            return False
+        if (not linkage.pushed and linkage.register not in cells) or (table.sp_bias and not cpu._windowed):
+            return False
+        self._word = cpu.arch.bits // 8
+        self._set(sp=cells[table.sp].address, pushed=linkage.pushed)
+        if linkage.pushed:
+            self._sp = cells[table.sp].reader()
+        else:
+            self._set(link=cells[linkage.register].address)
+        if linkage.skips is not None:
+            self.skip = linkage.skips(cpu._regs)[0]
+        swapped = bool(linkage.pushed) and cpu.arch.order.value != sys.byteorder
+        window = (cells[table.sp].index * self._word, cells[linkage.register].index * self._word) if cpu._windowed else None
+        convention = hostcode.Convention(cpu.arch.bits, bool(linkage.pushed), swapped, linkage.bias, window, table.sp_bias, linkage.reloaded)
+        host = platform.machine()
+        codes = (hostcode.enter, hostcode.ask, hostcode.leave)
+        self.enter, self.ask, self.leave = (hostcode.address(code(host, convention)) for code in codes)
+        return True
+
+    def close(self, reason: int, closed: bool = True) -> None:
+        """Python is to be asked about every call, for one reason among others, or no more for that reason."""
+        self._gate[reason] = closed
+
+    @property
+    def serving(self) -> bool:
+        """True while host code serves a call site. Where there is none nobody knows."""
+        return bool(self.view[_INSIDE]) or not hostcode.available()
+
+    def returns_to(self, trampoline: int) -> None:
+        """Where followed calls return to, mode bits included."""
+        self._set(trampoline=trampoline)
+
+    def find_stack(self, block: Callable[[int, int], Block | None]) -> bool:
+        """True if the stack is in a block, where host code can reach it from now on; or needs none."""
+        if self._sp is None:
+            return True
+        found = block(self._sp(), self._word)
+        if found is None or not found.room:
+            return False
+        self._set(stack=found.start, room=found.room - self._word + 1, host=found.host)
+        return True
+
+    def _forget_stack(self) -> None:
+        """A block is no more."""
+        self._set(room=0)
+
+    def take(self) -> list[tuple[int, int, int]]:
+        """The calls being followed, oldest first: (address of the call site's words, frame, return address). They are Python's now."""
+        view = self.view
+        top, base = view[_TOP], view[_BASE]
+        if top == base:
+            return []
+        words = self._calls[: (top - base) // 8]
+        self._set(top=base)
+        return [(site, frame, link if self.skip is None else self.skip(link))
+                for frame, link, site in zip(words[::3], words[1::3], words[2::3], strict=True)]

@@ -1,0 +1,142 @@
+"""Puts a parsed ELF image into a Unicorn machine: mappings, imports, symbols, stack, entry."""
+
+from __future__ import annotations
+
+import glob
+import os
+from typing import TYPE_CHECKING
+
+from ...errors import ImageError
+from ...image import Image, Placed, page_size, read_elf
+from .layout import PAGE, find_gap
+
+if TYPE_CHECKING:
+    from .machine import UnicornMachine
+
+STUB = 16  # bytes per imported function
+DESCRIPTOR = 32  # bytes of a function descriptor (24), rounded up
+
+
+def read(file: str | os.PathLike[str] | bytes, name: str | None) -> Image:
+    """Parse a file; a bare name that is no file here is looked up among the system's libraries."""
+    if isinstance(file, str) and "/" not in file and not os.path.exists(file):
+        file = _library(file) or file
+    return read_elf(file, name)
+
+
+def _library(name: str) -> str | None:
+    places = [*os.environ.get("LD_LIBRARY_PATH", "").split(":"), "/usr/local/lib", "/lib64", "/usr/lib64", "/lib", "/usr/lib"]
+    native = f"{os.uname().machine}-linux-gnu*"
+    for place in [*places, f"/lib/{native}", f"/usr/lib/{native}"]:
+        found = glob.glob(os.path.join(place, glob.escape(name))) if place else []
+        if found:
+            return found[0]
+    return None
+
+
+def place(machine: UnicornMachine, image: Image, base: int | None, *, main: bool) -> Placed:
+    """Map `image` and bind its imports; the main image also gets a stack, and pc at its entry."""
+    bias = _bias(machine, image, base)
+    imports = _Imports(machine, image, bias + image.lowest)
+    placed = image.place(bias, imports.resolve, imports.resolve_ifunc, module="" if main else image.name)
+    machine._modules[image.name] = [(s.addr, s.memsz) for s in placed.segments] + imports.mapped
+    machine._thread_local = machine._thread_local or image.tls
+    for segment in placed.segments:
+        machine.map(segment.addr, segment.memsz, segment.perms)
+        machine.write(segment.addr, segment.data)
+    for copy in placed.copies:
+        machine.write(copy.to, machine.read(copy.frm, copy.size))
+    for s in placed.symbols:
+        machine.symbols.add(s.name, s.address, s.size, s.module, s.mode, s.kind)
+    for start, end in placed.data:
+        machine.symbols.add_data(start, end, "" if main else image.name)
+    if main:
+        machine.symbols.main = image.name
+        machine._furnish()
+        if placed.entry is not None:
+            machine._enter(placed.entry)
+    return placed
+
+
+def _bias(machine: UnicornMachine, image: Image, base: int | None) -> int:
+    if image.kind == "exec":
+        if base not in (None, image.lowest):
+            raise ImageError(f"{image.name}: linked for {image.lowest:#x}, cannot be loaded at {base:#x}", hint="leave base out")
+        return 0
+    if base is None:
+        base = find_gap(machine._regions(), image.span, machine.image_base, machine.arch.bits, page_size(image.machine))
+    return base - image.lowest
+
+
+class _Imports:
+    """Addresses for what an image imports: other modules' symbols, else a stub that names the import when it is called.
+
+    An imported object that nobody has gets zeroed memory of its size.
+    """
+
+    def __init__(self, machine: UnicornMachine, image: Image, near: int) -> None:
+        self._machine, self._image = machine, image
+        objects = sum(-(-(i.size or 8) // 16) * 16 if i.kind == "object" else DESCRIPTOR * image.descriptors for i in image.imports.values())
+        ifuncs = sum(s.kind == "ifunc" for s in image.symbols) + len(image.relocations)
+        room = image.span
+        self.mapped: list[tuple[int, int]] = []
+        self._near = near + room
+        self._stubs = self._area(min(STUB * (len(image.imports) + ifuncs), 1 << 20), "rwx")
+        self._data = self._area(objects, "rw")
+        self._known: dict[str | int, int] = {}
+
+    def _area(self, size: int, perms: str) -> list[int]:
+        """[next free address, end] of an area outside the image's own place."""
+        if not size:
+            return [0, 0]
+        size = -(-size // PAGE) * PAGE
+        start = self._image.lowest if self._image.kind == "exec" else self._near - self._image.span
+        taken = sorted([*self._machine._regions(), (start, start + self._image.span)])
+        addr = find_gap(taken, size, self._near, self._machine.arch.bits)
+        self._machine.map(addr, size, perms)
+        if "x" in perms:
+            self._machine._write_filler(addr, size)
+        self.mapped.append((addr, size))
+        return [addr, addr + size]
+
+    def resolve(self, name: str) -> int | None:
+        """Address of an undefined symbol, or None for a weak one that nobody has."""
+        symbol = self._machine.symbols.find(name)
+        if symbol is not None:
+            return self.resolve_ifunc(symbol.address | symbol.mode) if symbol.kind == "ifunc" else symbol.address | symbol.mode
+        wanted = self._image.imports.get(name)
+        if wanted is None or wanted.weak:
+            return None
+        if name not in self._known:
+            if wanted.kind == "object":
+                self._known[name] = self._take(self._data, -(-(wanted.size or 8) // 16) * 16)
+            else:
+                self._known[name] = self._function(name)
+        return self._known[name]
+
+    def _function(self, name: str) -> int:
+        """A pointer to a stub: its target, or where the ABI has function descriptors, a descriptor of it."""
+        stub = self._stub()
+        self._machine._stubs.imports[stub] = name
+        if not self._image.descriptors:
+            return stub | (self._machine.arch.linkage.mode if self._machine.arch.linkage else 0)
+        descriptor = self._take(self._data, DESCRIPTOR)
+        words = stub, descriptor  # code, TOC: PLT code takes a TOC of 0 for a function that is not bound yet
+        self._machine.write(descriptor, b"".join(word.to_bytes(8, self._machine.arch.order.value) for word in words))
+        return descriptor
+
+    def resolve_ifunc(self, resolver: int) -> int:
+        """A stub that calls the resolver when it is first called, and goes where that says."""
+        if resolver not in self._known:
+            self._known[resolver] = self._stub()
+            self._machine._stubs.ifuncs[self._known[resolver]] = resolver
+        return self._known[resolver]
+
+    def _stub(self) -> int:
+        return self._take(self._stubs, STUB)
+
+    def _take(self, area: list[int], size: int) -> int:
+        if area[0] + size > area[1]:
+            raise ImageError(f"{self._image.name}: too many imports", hint="load the libraries it needs first")
+        area[0] += size
+        return area[0] - size

@@ -1,0 +1,184 @@
+"""UnicornMachine: guest code in the Unicorn engine.
+
+The rules each cost a crash or a corruption to learn (docs/engine.md): one hook per channel, added once through ctypes and
+never raising (an exception is parked, the run stopped, and the run raises it); translations are dropped by range after
+every patch; pc is written with a single register write; nested runs end at their own `until`, never by a stop.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
+
+import unicorn
+from unicorn import unicorn_const as const
+
+from ... import arch as architectures
+from ...arch._base import Arch
+from ...errors import AlreadyRegistered, Unsupported
+from ...regs import Regs
+from . import loader
+from .bounds import Bounds
+from .calls import Calls
+from .delayslots import DelaySlots
+from .faults import Faults
+from .guests.rows import GUESTS, Guest
+from .memory import IMAGE_BASE
+from .owner import Owner
+from .selftest import self_test
+from .stops import Stops
+from .stubs import Stubs
+
+__all__ = ["GUESTS", "Guest", "UnicornMachine"]
+
+
+class UnicornMachine(Calls):
+    """A CPU, its memory and its symbols. Make one with load(), from_code() or attach(); a context manager.
+
+    Attributes:
+        arch: the architecture. symbols: its symbol table. regs: the CPU's registers now.
+        cpu_task: regs -> identity of the running guest task; None: one task per CPU.
+        interrupt_handler: (regs, number) -> True if it served an interrupt of the guest's (a system call, say); the guest
+            goes on at regs.pc. None: such an interrupt is a GuestFault.
+        uc: the unicorn.Uc beneath, for what this class does not offer.
+    """
+
+    image_base = IMAGE_BASE
+
+    def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest, *, owned: bool = True) -> None:
+        """Use load(), from_code() or attach()."""
+        super().__init__(uc, arch, guest)
+        self._modules: dict[str, list[tuple[int, int]]] = {}
+        self._stops = Stops(self)
+        self._stubs = Stubs(self)
+        self._bounds = Bounds(self)
+        self._delay_slots = DelaySlots(self)
+        self._faults = Faults(self)
+        self._owner = None if owned else Owner(self)
+        self_test(guest, self.arch)
+        if owned:
+            if guest.setup is not None:
+                guest.setup(self._engine)
+            self._add_hooks()
+
+    # --- making one
+
+    @classmethod
+    def load(cls, file: str | os.PathLike[str] | bytes, *, base: int | None = None, name: str | None = None,
+             arch: str | None = None) -> UnicornMachine:
+        """A machine with an ELF file in it: an executable, a shared object, or an object file.
+
+        base: address of the image (not for fixed executables). arch: its name, where the file does not tell which of those that
+        run its header it is for ("cortexm" for firmware without build attributes). A name without a slash that is no file here
+        is looked up among the system's libraries. Raises ImageError, Unsupported.
+        """
+        image = loader.read(file, name)
+        machine = cls._open(architectures.of_elf(image.machine, image.bits, image.order, image.flags, image.profile, arch))
+        loader.place(machine, image, base, main=True)
+        return machine
+
+    @classmethod
+    def from_code(cls, code: bytes | str, *, arch: str, base: int = 0x10000,
+                  symbols: Mapping[str, int | tuple[int, int]] | None = None) -> UnicornMachine:
+        """A machine with raw code (bytes, or assembly text where an assembler knows the ISA) at `base`.
+
+        symbols: name -> address or (address, size in bytes). Raises Unsupported, ImageError.
+        """
+        if isinstance(code, str):
+            from .assembler import assemble
+
+            code = assemble(code, arch, base)
+        machine = cls._open(architectures.get(arch))
+        first = base & -machine.page_size
+        size = -(-(base + max(len(code), 1)) // machine.page_size) * machine.page_size - first
+        machine._map(first, size, const.UC_PROT_ALL)
+        if machine._guest.long_blocks_kill:
+            machine._write_filler(first, size)
+        machine.write(base, code)
+        machine._add_symbols(symbols)
+        machine._furnish()
+        machine.regs.pc = base
+        return machine
+
+    @classmethod
+    def attach(cls, uc: unicorn.Uc, *, arch: str | None = None, symbols: Mapping[str, int | tuple[int, int]] | None = None) -> UnicornMachine:
+        """A machine around an engine made elsewhere, whose owner goes on calling uc.emu_start().
+
+        arch: its name, where the engine's mode does not tell. Raises Unsupported.
+        """
+        name = arch or _arch_of(uc)
+        machine = cls(uc, architectures.get(name), _guest_of(name), owned=False)
+        machine._add_symbols(symbols)
+        return machine
+
+    @classmethod
+    def _open(cls, arch: Arch) -> UnicornMachine:
+        guest = _guest_of(arch.name)
+        return cls(unicorn.Uc(guest.uc_arch, guest.uc_mode, guest.cpu_model), arch, guest)
+
+    def _add_symbols(self, symbols: Mapping[str, int | tuple[int, int]] | None) -> None:
+        for name, where in (symbols or {}).items():
+            addr, size = where if isinstance(where, tuple) else (where, 0)
+            mode = addr & self.arch.mode_bits
+            self.symbols.add(name, addr - mode, size, mode=mode)
+
+    # --- images
+
+    def load_module(self, file: str | os.PathLike[str] | bytes, *, base: int | None = None, name: str | None = None) -> str:
+        """Load another image beside the main one and return its module name. Imports are bound to symbols there are."""
+        image = loader.read(file, name)
+        if image.name in self._modules:
+            raise AlreadyRegistered(f"module {image.name} is loaded", hint="unload it first, or pass name=")
+        loader.place(self, image, base, main=False)
+        return image.name
+
+    def bind(self, name: str, function: Callable[[Regs], int | None]) -> None:
+        """Serve an import by a Python function: it gets Regs as at function entry, and its result (None: leave the return
+        register) goes back to the caller. Before that an import leads to a loaded module's symbol of that name, or is a fault.
+        """
+        self._stubs.bound[name] = function
+
+    def unload_module(self, name: str) -> None:
+        """Unmap a module; probes in it are GONE. Raises UnknownSymbol-like Unsupported where there is no such module."""
+        if name not in self._modules:
+            raise Unsupported(f"no module {name!r}", hint=f"loaded: {', '.join(self._modules) or 'none'}")
+        for start, size in self._modules.pop(name):
+            self.unmap(start, size)
+        self.symbols.remove_module(name)
+
+    # --- the end
+
+    def close(self) -> None:
+        """Take the hooks away; an engine of our own is closed with its last reference."""
+        self._remove_hooks()
+        self._bounds.close()
+        self._engine.close()
+        self._sink = self._trap = None
+
+    def __enter__(self) -> UnicornMachine:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def _guest_of(arch: str) -> Guest:
+    """The row of an architecture: ours, or of the entry-point group `kprobes.unicorn` (its name: the architecture's; its value: a Guest)."""
+    if arch in GUESTS:
+        return GUESTS[arch]
+    for entry in entry_points(group="kprobes.unicorn", name=arch):
+        guest = entry.load()
+        if not isinstance(guest, Guest):
+            raise Unsupported(f"the entry point {entry.value!r} is no Guest", hint="see docs/adding-an-architecture.md")
+        return guest
+    raise Unsupported(f"Unicorn does not run {arch}, as far as anybody has told", hint="use another machine, or add an entry point kprobes.unicorn")
+
+
+def _arch_of(uc: unicorn.Uc) -> str:
+    """The architecture of an engine, by its kind and mode."""
+    kind, mode = uc.query(const.UC_QUERY_ARCH), uc.query(const.UC_QUERY_MODE)
+    for name, guest in GUESTS.items():
+        if guest.uc_arch == kind and not (guest.uc_mode ^ mode) & ~guest.state_mode and (guest.recognise is None or guest.recognise(uc)):
+            return name
+    raise Unsupported(f"no architecture for Unicorn's arch {kind} in mode {mode:#x}", hint=f"pass arch=, one of {', '.join(GUESTS)}")

@@ -1,0 +1,213 @@
+"""The CPU's registers where the engine keeps them.
+
+A register read through Unicorn's API costs a call into C; a word of memory costs a tenth of it. General registers lie as
+plain words in the engine's CPU structure, so this room finds them: it writes random values through the API and looks for
+them behind the pointers in the engine's handle. Nothing is assumed about the layout. A register is used only after it was
+seen to follow the API in both directions on this very engine; whatever does not (lazily computed flags, register windows,
+another operating system) stays with the API.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import random
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol
+
+from attrs import frozen
+
+from ..engine import Engine
+
+HANDLE_SIZE = 0x1000  # bytes of the handle searched for pointers
+STATE_SIZE = 1 << 17  # bytes searched behind each
+NEAR = 0x800  # bytes behind pc searched for the mode
+#: (engine version, layout) -> offset in the handle of the pointer to the CPU structure, and of each register in it
+_layouts: dict[tuple[str, str], tuple[int, dict[str, int]]] = {}
+
+
+class Word(Protocol):
+    """A place of a register's."""
+
+    def reader(self) -> Callable[[], int]: ...
+    def writer(self) -> Callable[[int], None]: ...
+
+
+@frozen(kw_only=True)
+class Cell:
+    """A register's word. view[index] is its value."""
+
+    view: memoryview
+    index: int
+    mask: int
+
+    @property
+    def address(self) -> int:
+        """Where it lies in this process."""
+        return ctypes.addressof(ctypes.c_char.from_buffer(self.view)) + self.index * self.view.itemsize
+
+    def onward(self, words: int) -> memoryview:
+        """This word and those behind it, in the shape of a view."""
+        size = self.view.itemsize
+        return memoryview((ctypes.c_char * (words * size)).from_address(self.address)).cast("B").cast("Q" if size == 8 else "I")
+
+    def reader(self) -> Callable[[], int]:
+        """A function that reads the register."""
+        return partial(self.view.__getitem__, self.index)
+
+    def writer(self) -> Callable[[int], None]:
+        """A function that writes the register; the value is cut to its width."""
+        view, index, mask = self.view, self.index, self.mask
+
+        def write(value: int) -> None:
+            try:
+                view[index] = value
+            except ValueError:
+                view[index] = value & mask
+
+        return write
+
+
+def find_cells(engine: Engine, layout: str, registers: dict[str, int], bits: int) -> dict[str, Cell]:
+    """Cells of those `registers` (name -> engine's number, all `bits` wide) that are plain words; {} where none can be found.
+
+    layout: engines of the same name keep their registers in the same places; the search is made once for each.
+    """
+    if not registers or not os.path.exists("/proc/self/mem"):
+        return {}
+    key = engine.version, layout
+    fresh = key not in _layouts
+    if fresh:
+        _layouts[key] = _search(engine, registers, bits)
+    pointer_at, offsets = _layouts[key]
+    if not offsets:
+        return {}
+    engine.reader(next(iter(registers.values())), bits)()  # see _search
+    start = int.from_bytes(peek((engine.handle.value or 0) + pointer_at, 8), "little")
+    end = max(offsets.values()) + bits // 8
+    if len(peek(start, end)) < end:
+        return {}
+    view = memoryview((ctypes.c_char * (end + 7 & ~7)).from_address(start)).cast("B").cast("Q" if bits == 64 else "I")
+    cells = {name: Cell(view=view, index=offset * 8 // bits, mask=(1 << bits) - 1) for name, offset in offsets.items()}
+    checked = cells if fresh else dict([*cells.items()][:: max(len(cells) - 1, 1)])  # later: the first and the last
+    wrong = {name for name, cell in checked.items() if not agrees(engine, registers[name], bits, cell)}
+    if wrong and not fresh:
+        return {}
+    _layouts[key] = pointer_at, {name: offset for name, offset in offsets.items() if name not in wrong}
+    return {name: cell for name, cell in cells.items() if name not in wrong}
+
+
+def _search(engine: Engine, registers: dict[str, int], bits: int) -> tuple[int, dict[str, int]]:
+    """Where in the handle the pointer to the CPU structure is, and the registers in that.
+
+    Other blocks may lie before the structure, at a distance that is another one in the next engine: so it is the pointer from which
+    the first register is nearest.
+    """
+    first = next(iter(registers.values()))
+    engine.reader(first, bits)()  # the engine makes its CPU when it is first asked
+    words = peek(engine.handle.value or 0, HANDLE_SIZE)
+    pointers = {int.from_bytes(words[at : at + 8], "little"): at for at in range(0, len(words) - 7, 8)}
+    offsets = {p: offset(engine, first, bits, p) for p in pointers if 0x10000 <= p < 1 << 47 and p % 8 == 0}
+    seen = [(offset, p) for p, offset in offsets.items() if offset is not None]
+    if not seen:
+        return 0, {}
+    start = min(seen)[1]
+    found = {name: offset(engine, number, bits, start) for name, number in registers.items()}
+    return pointers[start], {name: offset for name, offset in found.items() if offset is not None}
+
+
+def offset(engine: Engine, number: int, bits: int, start: int, size: int = STATE_SIZE) -> int | None:
+    """Where in `size` bytes from `start` the register lies: the place that shows each of three random values, and shows the API its own.
+
+    The first alone is not enough: the values pass through our own buffers, too, which may lie there.
+    """
+    read, write = engine.reader(number, bits), engine.writer(number, bits)
+    old = read()
+    places: set[int] | None = None
+    try:
+        for _ in range(3):
+            value = _value(bits)
+            write(value)
+            if read() != value:
+                return None
+            here = _places(peek(start, size), value.to_bytes(bits // 8, "little"))
+            places = here if places is None else places & here
+            if not places:
+                return None
+    finally:
+        write(old)
+    return next((place for place in sorted(places or ()) if agrees(engine, number, bits, _cell(start, place, bits))), None)
+
+
+def _value(bits: int) -> int:
+    """A number that is not there by chance, and that pc may have: in its lowest bits some guests see a mode."""
+    return (random.getrandbits(bits - 2) | 1 << bits - 3) & ~3
+
+
+def _cell(start: int, offset: int, bits: int) -> Cell:
+    view = memoryview((ctypes.c_char * (bits // 8)).from_address(start + offset)).cast("B").cast("Q" if bits == 64 else "I")
+    return Cell(view=view, index=0, mask=(1 << bits) - 1)
+
+
+def _places(block: bytes, pattern: bytes) -> set[int]:
+    found, at = set(), block.find(pattern)
+    while at >= 0:
+        if at % len(pattern) == 0:
+            found.add(at)
+        at = block.find(pattern, at + 1)
+    return found
+
+
+def agrees(engine: Engine, number: int, bits: int, cell: Word) -> bool:
+    """True if what the API writes is seen in the cell, and the other way round."""
+    read, write = engine.reader(number, bits), engine.writer(number, bits)
+    old = read()
+    one, other = _value(bits), _value(bits)
+    write(one)
+    seen = cell.reader()() == one
+    if seen:
+        cell.writer()(other)
+        seen = read() == other
+    write(old)
+    return seen and cell.reader()() == old
+
+
+def find_mode(engine: Engine, layout: str, pc: Cell, number: int, flags: int, bit: int) -> memoryview | None:
+    """The word beside pc that holds the mode which the lowest bit of a pc written through the API selects; None where there is none.
+
+    number, flags, bit: of pc and of the flags' register, and which of its bits shows the mode.
+    """
+    write, shows = engine.writer(number, 32), engine.reader(flags, 32)
+    old, mode = engine.reader(number, 32)(), shows() >> bit & 1
+    key = engine.version, f"mode of {layout}"
+    try:
+        for distance in (_layouts[key][0],) if key in _layouts else range(4, NEAR, 4):
+            word = _cell(pc.address, distance, 32).view
+            if all(_selects(write, shows, bit, word, value) for value in (1, 0, 1, 1, 0)):
+                _layouts[key] = distance, {}
+                return word
+    finally:
+        write(old & ~1 | mode)
+    return None
+
+
+def _selects(write: Callable[[int], None], shows: Callable[[], int], bit: int, word: memoryview, value: int) -> bool:
+    """True if the word is the mode of a pc that is written, and if the flags show what is written into the word."""
+    write(_value(32) | value)
+    if word[0] != value:
+        return False
+    word[0] = 1 - value
+    seen = shows() >> bit & 1
+    word[0] = value
+    return seen == 1 - value
+
+
+def peek(address: int, size: int) -> bytes:
+    """Memory of this process that may not be there: as much as is."""
+    with open("/proc/self/mem", "rb", buffering=0) as memory:
+        try:
+            memory.seek(address)
+            return memory.read(size) or b""
+        except (OSError, OverflowError, ValueError):
+            return b""

@@ -1,0 +1,53 @@
+"""Registers of guests that pass all their arguments on the stack: what handlers read most is words of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ....regs import Memory, Regs
+from ..blocks import Blocks
+from .cells import Cell
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ....regs import Reader, Writer
+
+READY = 8  # arguments that arg() finds at once
+
+
+class StackRegs(Regs):
+    """Regs whose arguments are words of the block that the stack was in last."""
+
+    __slots__ = ("_blocks", "_distances", "_outside", "_shift", "_sp", "_sp_at", "_words")
+
+    _words: Any
+
+    def __init__(self, machine: Memory, readers: Mapping[str, Reader], writers: Mapping[str, Writer], sp: Cell, blocks: Blocks) -> None:
+        super().__init__(machine, readers, writers)
+        self._sp, self._sp_at, self._blocks, self._shift = sp.view, sp.index, blocks, self._word.bit_length() - 1
+        self._distances: dict[int, int] = {}  # number -> what to add to the stack pointer, for the place among the words
+        self._outside = 0
+        blocks.on_remove(self._forget)
+
+    def arg(self, n: int) -> int:
+        """See Regs. Written for speed: one call, and one test for everything unusual about the address."""
+        try:
+            at = self._sp[self._sp_at] + self._distances[n]
+        except KeyError:
+            return self._arg_elsewhere(n)
+        if at & self._outside:
+            return self._arg_elsewhere(n)
+        return self._words[at >> self._shift]  # type: ignore[no-any-return]
+
+    def _arg_elsewhere(self, n: int) -> int:
+        found = self._blocks.window(self.sp)
+        if found is not None:
+            self._words, start, self._outside = found
+            first = self._bias + self.arch.abi.stack_args - start
+            self._distances = {n: first + n * self._word for n in range(READY)}
+        return int(self._abi().argument(self, n))
+
+    def _forget(self) -> None:
+        """A block is no more."""
+        self._distances, self._words = {}, ()

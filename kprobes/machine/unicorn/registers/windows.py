@@ -1,0 +1,99 @@
+"""Registers of a window: words behind a pointer that lies in the engine's CPU structure and moves with the window.
+
+They are found like the others (_cpustate.py), on an engine made for that: a pointer near the general registers behind which all
+of them follow the API in both directions, in every window that the guest's code can move to. On each other engine the first and
+the last are seen to do so before any is used; where that fails, they stay with the API.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import unicorn
+from attrs import frozen
+from unicorn import unicorn_const as const
+
+from ..engine import Engine
+from ..guests.rows import Guest
+from .cells import Cell, agrees, find_cells, offset, peek
+
+REACH = 0x1000  # bytes searched for the pointer on either side of a general register
+WINDOW = 0x100  # bytes searched for registers behind it
+CODE = 0x10000
+Numbers = dict[str, int]
+#: (engine version, layout) -> bytes from the first general register to the pointer, and index of each register behind it
+_layouts: dict[tuple[str, str], tuple[int, Numbers]] = {}
+
+
+@frozen(kw_only=True)
+class Windowed:
+    """A register of a window. window[index] is its value; address: where the pointer lies in this process."""
+
+    window: Any  #: a ctypes pointer, which is read anew at each access
+    index: int
+    address: int
+
+    def reader(self) -> Callable[[], int]:
+        """A function that reads the register."""
+        return partial(self.window.__getitem__, self.index)
+
+    def writer(self) -> Callable[[int], None]:
+        """A function that writes the register; the value is cut to its width."""
+        return partial(self.window.__setitem__, self.index)
+
+
+def find_windowed(engine: Engine, guest: Guest, layout: str, cells: dict[str, Cell], general: Numbers, windowed: Numbers,
+                  bits: int) -> dict[str, Windowed]:
+    """Where the registers `windowed` (name -> engine's number) are; {} where they are not found.
+
+    cells: of those in `general`, which do not move. layout: see find_cells().
+    """
+    key, first = (engine.version, layout), next(iter(general))
+    if not windowed or first not in cells:
+        return {}
+    if key not in _layouts:
+        _layouts[key] = _search(guest, layout, general, windowed, bits)
+    distance, indexes = _layouts[key]
+    found = _places(cells[first].address + distance, indexes, bits)
+    return found if all(agrees(engine, windowed[name], bits, found[name]) for name in [*found][:: max(len(found) - 1, 1)]) else {}
+
+
+def _places(address: int, indexes: Numbers, bits: int) -> dict[str, Windowed]:
+    window = ctypes.POINTER(ctypes.c_uint64 if bits == 64 else ctypes.c_uint32).from_address(address)
+    return {name: Windowed(window=window, index=index, address=address) for name, index in indexes.items()}
+
+
+def _search(guest: Guest, layout: str, general: Numbers, windowed: Numbers, bits: int) -> tuple[int, Numbers]:
+    engine = Engine(unicorn.Uc(guest.uc_arch, guest.uc_mode, guest.cpu_model))
+    if guest.setup is not None:
+        guest.setup(engine)
+    engine.uc.mem_map(CODE, 0x4000, const.UC_PROT_ALL)
+    anchor = find_cells(engine, layout, general, bits)[next(iter(general))].address
+    for distance in sorted(range(-REACH - anchor % 8, REACH, 8), key=abs):
+        pointer = _word(anchor + distance)
+        if 0x10000 <= pointer < 1 << 47 and pointer % (bits // 8) == 0:
+            found = {name: offset(engine, number, bits, pointer, WINDOW) for name, number in windowed.items()}
+            indexes = {name: place * 8 // bits for name, place in found.items() if place is not None}
+            if len(indexes) == len(windowed) and _follow(engine, guest, anchor + distance, windowed, indexes, bits):
+                return distance, indexes
+    return 0, {}
+
+
+def _follow(engine: Engine, guest: Guest, pointer: int, windowed: Numbers, indexes: Numbers, bits: int) -> bool:
+    """True if the registers are found in this window and in each one that the guest's code moves to."""
+    places, before = _places(pointer, indexes, bits), 0
+    for move in ("", *guest.moves):
+        engine.write(CODE, bytes.fromhex(move) + bytes(8))
+        engine.drop_translations(CODE, CODE + 16)
+        engine.start(CODE, 0)  # to the zeros, which end it
+        if _word(pointer) == before or not all(agrees(engine, windowed[name], bits, place) for name, place in places.items()):
+            return False
+        before = _word(pointer)
+    return True
+
+
+def _word(address: int) -> int:
+    return int.from_bytes(peek(address, 8), "little")

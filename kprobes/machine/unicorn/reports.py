@@ -1,0 +1,240 @@
+"""What the engine reports: breakpoints, which are the sink's, and interrupts of the guest's own.
+
+There is one hook per channel, added once through ctypes and never raising: an exception is parked, the run stopped, and the
+run raises it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import unicorn
+from unicorn import unicorn_const as const
+
+from ...arch._base import Arch
+from ...errors import AlreadyRegistered
+from ...regs import Regs
+from .._base import Sink
+from .areas import Areas
+from .engine import INTR, INVALID, TLB
+from .guests.rows import HOOK as BY_HOOK
+from .guests.rows import INTR as BY_INTERRUPT
+from .guests.rows import Guest
+from .registers.cells import Cell, find_mode
+
+if TYPE_CHECKING:
+    from .owner import Owner
+    from .stops import Stops
+    from .stubs import Stubs
+
+
+class Reports(Areas):
+    """A processor that reports to a sink."""
+
+    _owner: Owner | None
+    _stops: Stops
+    _stubs: Stubs
+    _exit = 0  # page where runs end; 0: there is none yet
+
+    def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest) -> None:
+        super().__init__(uc, arch, guest)
+        self.interrupt_handler: Callable[[Regs, int], bool] | None = None
+        self._trap: Callable[[Regs], bool] | None = None  # the sink's, looked up once
+        self._end = -1  # where the innermost run ends, see Guest.until_stops
+        self._interrupt: tuple[int, int] | None = None  # number, pc
+        self._seen: deque[int] = deque((0, 0), maxlen=2)  # the last places known in this run, the later last: see Guest.lost_pc
+        self._again = False  # an instruction that failed is executed once more, only to learn why
+        self._hooks: list[int] = []
+
+    def report_to(self, sink: Sink | None) -> None:
+        """Deliver reports to `sink`; None: to nobody. AlreadyRegistered where another one listens."""
+        if sink is not None and self._sink is not None:
+            raise AlreadyRegistered("this machine has a Kprobes already", hint="use that one, or close it first")
+        self._sink = sink
+        self._trap = None if sink is None else sink.trap
+        self._services = {} if sink is None else sink.services
+        if self._owner is not None and sink is not None:
+            self._add_hooks()
+            self._owner.shadow()
+        elif self._owner is not None:
+            self._remove_hooks()
+
+    def is_breakpoint(self, number: int | None = None) -> bool:
+        """For an engine's owner who hooks interrupts (with their number) or invalid instructions: True where it is the library's own.
+
+        Such a hook is to leave it alone. It has to be there before Kprobes is made: then the engine calls it before ours, and
+        pc is still at the breakpoint.
+        """
+        guest, sink = self._guest, self._sink
+        return sink is not None and number in (None, guest.number) and sink.stops(self._read_pc() - guest.pc_bias)
+
+    def stop_at(self, addr: int) -> None:
+        """Report a breakpoint in memory; most arrive by themselves."""
+        if self._guest.channel == BY_HOOK:
+            self._stops.add(addr)
+
+    def release(self, addr: int) -> None:
+        """Undo stop_at()."""
+        if self._guest.channel == BY_HOOK:
+            self._stops.remove(addr)
+
+    def _add_hooks(self) -> None:
+        add = self._engine.hook
+        self._hooks = [add(const.UC_HOOK_INTR, INTR(self._interrupt_callback()))]
+        if self._guest.channel != BY_INTERRUPT:
+            self._hooks.append(add(const.UC_HOOK_INSN_INVALID, INVALID(self._invalid_callback())))
+        if self._guest.virtual_tlb and self._owner is None:
+            self._hooks.append(add(const.UC_HOOK_TLB_FILL, TLB(self._fill_callback())))
+
+    def _remove_hooks(self) -> None:
+        for hook in self._hooks:
+            self._engine.unhook(hook)
+        self._hooks = []
+        if self._owner is not None:
+            self._owner.unshadow()
+
+    def _fill_callback(self) -> Callable[[int, int, int, Any, int], bool]:
+        """The hook of the virtual TLB: the engine itself makes an entry for one kind of access, which evicts the other's.
+
+        Stores through an entry that may be executed are slow, as they look for translations: only code gets such. What
+        is not mapped or not allowed still fails, at the access.
+        """
+        is_code, fetch, code, data = self._is_code, const.UC_MEM_FETCH, const.UC_PROT_ALL, const.UC_PROT_READ | const.UC_PROT_WRITE
+
+        def on_miss(_uc: int, address: int, kind: int, entry: Any, _user: int) -> bool:
+            entry[0].paddr = address
+            entry[0].perms = code if kind == fetch or is_code(address) else data
+            return True
+
+        return on_miss
+
+    def _interrupt_callback(self) -> Callable[[int, int, int], None]:
+        """The engine's interrupt hook. It never raises: what is raised inside is parked.
+
+        The hottest code of the library: registers are moved by the engine's own calls with prebuilt arguments, and the
+        report's pc is put into Regs directly.
+        """
+        regs, bias = self._regs, self._guest.pc_bias
+        ours = self._guest.number if self._guest.channel == BY_INTERRUPT else -1
+        cell = self._cells.get(self.arch.regs.pc)
+        pc_word = cell if cell is not None else _Register(self._read_pc, self._write_pc)
+        view, index, mask, write_pc = pc_word.view, pc_word.index, self.arch.mask, self._write_pc
+        modes = self._guest.pc_modes if cell is not None else 0
+        mode, beyond, plain = self._mode_word(cell), ~mask, mask & ~modes
+        note = self._seen.append if self._guest.lost_pc else None
+
+        def on_interrupt(_uc: int, number: int, _user: int) -> None:
+            try:
+                pc = view[index]
+                if number == ours and self._trap is not None:
+                    regs._pc = pc = pc - bias
+                    if note is not None:
+                        note(pc)
+                    if self._trap(regs):
+                        target = regs._target
+                        if target is None:
+                            view[index] = pc
+                        elif target & beyond or (modes and target & modes != mode[0]):
+                            write_pc(target)
+                        else:
+                            view[index] = target & plain
+                        regs._pc = regs._target = None
+                        return
+                    pc += bias
+                self._unclaimed(number, pc)
+            except BaseException as error:
+                if regs._target is not None:
+                    self._write_pc(regs._target)
+                self._park(error)
+            regs._pc = regs._target = None
+
+        return on_interrupt
+
+    def _mode_word(self, pc: Cell | None) -> memoryview | bytes:
+        """Where the present mode is, in the shape of a view. Unknown modes are none that a target has."""
+        bit, flags = self._guest.mode_bit, self.arch.regs.flags
+        if pc is None or bit is None or flags is None:
+            return b"\0"
+        return find_mode(self._engine, self.arch.name, pc, self._register(self.arch.regs.pc), self._register(flags), bit) or b"\2"
+
+    def _invalid_callback(self) -> Callable[[int, int], bool]:
+        """The engine's invalid-instruction hook, where breakpoints arrive that way. True: go on at pc."""
+        regs, bias, mask, step = self._regs, self._guest.pc_bias, self.arch.mask, self.arch.insn_align
+        cell = self._cells.get(self.arch.regs.pc) if self._guest.next_pc else None
+        words = _Register(self._read_pc, self._write_pc) if cell is None else cell.onward(2)  # pc, next pc
+
+        def on_invalid(_uc: int, _user: int) -> bool:
+            try:
+                pc = words[0] - bias
+                if pc == self._end:
+                    return False  # an error ends this run alone, a stop would end the outer ones as well
+                regs._pc = pc
+                if self._trap is not None and self._trap(regs):
+                    target = regs._target
+                    if target is None:
+                        target = pc
+                    words[0] = target & mask
+                    words[1] = target + step & mask
+                    regs._pc = regs._target = None
+                    return True
+                if self._stubs.serve(pc):
+                    regs._pc = regs._target = None
+                    return True
+            except BaseException as error:
+                if regs._target is not None:
+                    self._write_pc(regs._target)
+                self._park(error)
+                regs._pc = regs._target = None
+                return True
+            regs._pc = regs._target = None
+            return False
+
+        return on_invalid
+
+    def _unclaimed(self, number: int, pc: int) -> None:
+        """An interrupt that is not ours: the guest's own."""
+        if self._again or pc - self._guest.pc_bias == self._end:
+            self._engine.stop()
+            return
+        if self._guest.renumber is not None:
+            number = self._guest.renumber(number, pc)
+        stub = pc - self._guest.pc_bias
+        if number == self._guest.number and ((stub in self._services and self._send_again()) or self._stubs.serve(stub)):
+            return
+        biases = self._guest.mode_bias.get(self.arch.same_mode(self._regs, 0), self._guest.fault_bias)
+        home = stub if number == self._guest.number else pc - biases.get(number, 0)
+        if self._guest.lost_pc and number != self._guest.number:
+            before, last = self._seen
+            home = pc = before if self._sink is not None and self._sink.ours(last) else last
+            if self._owner is None:
+                self._write_pc(home)
+        strayed = (self._sink is not None and self._sink.ours(stub)) or stub & -self.page_size == self._exit  # no system call of the guest's
+        if self.interrupt_handler is not None and not strayed:
+            ahead = pc + self._guest.call_skip.get(number, -biases.get(number, 0))
+            self._regs.at(ahead)
+            if self.interrupt_handler(self._regs, number):
+                self._write_pc(self._regs.target if self._regs.target is not None else self.arch.same_mode(self._regs, ahead))
+                return
+        if self._owner is None:
+            if home != pc:
+                self._write_pc(self.arch.same_mode(self._regs, home))
+            self._interrupt = number, home
+            self._engine.stop()
+        elif not self._owner.hooks_interrupts:
+            self._park(unicorn.UcError(const.UC_ERR_EXCEPTION))  # what the engine says when nobody hooks interrupts
+
+
+class _Register:
+    """A pc that only the API may write, in the shape of a cell."""
+
+    def __init__(self, read: Callable[[], int], write: Callable[[int], None]) -> None:
+        self.view, self.index, self._read, self._write = self, 0, read, write
+
+    def __getitem__(self, index: int) -> int:
+        return self._read()
+
+    def __setitem__(self, index: int, value: int) -> None:
+        if index == self.index:
+            self._write(value)

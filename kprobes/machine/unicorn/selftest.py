@@ -1,0 +1,115 @@
+"""The first machine of a guest checks the engine facts that would corrupt the guest if they were wrong."""
+
+from __future__ import annotations
+
+import unicorn
+from unicorn import unicorn_const as const
+
+from ...arch._base import Arch
+from ...errors import Unsupported
+from .engine import CALL, INTR, INVALID, Engine
+from .guests.rows import HOOK as BY_HOOK
+from .guests.rows import INTR as BY_INTERRUPT
+from .guests.rows import INVALID as BY_INVALID
+from .guests.rows import Guest
+from .registers.cells import find_cells
+
+BASE = 0x10000
+_seen: dict[str, str] = {}
+
+
+def self_test(guest: Guest, arch: Arch) -> None:
+    """Run one breakpoint in a scratch engine. Unsupported, naming the difference, where it does not arrive as the row says."""
+    wrong = _seen[arch.name] if arch.name in _seen else _verdict(guest, arch)
+    _seen[arch.name] = wrong
+    if wrong:
+        raise Unsupported(f"this Unicorn ({unicorn.__version__}) differs from what is known for {arch.name}: {wrong}",
+                          hint="install unicorn 2.1.4, or correct the row in kprobes/machine/unicorn/guests/rows.py")
+
+
+def _verdict(guest: Guest, arch: Arch) -> str:
+    engine = Engine(unicorn.Uc(guest.uc_arch, guest.uc_mode, guest.cpu_model))
+    if guest.setup is not None:
+        guest.setup(engine)
+    trap = arch.end_bytes(min(arch.traps.end))
+    mode = min(arch.traps.end)
+    engine.uc.mem_map(BASE, 0x4000, const.UC_PROT_ALL)
+    engine.write(BASE, trap * (0x4000 // len(trap)))
+    pc = int(getattr(guest.constants, f"UC_{guest.prefix}_REG_{guest.registers.get(arch.regs.pc, arch.regs.pc.upper())}"))
+    read, write = engine.reader(pc, arch.bits), engine.writer(pc, arch.bits)
+    seen: list[tuple[str, int, int]] = []
+
+    def note(channel: str, number: int = 0) -> bool:
+        seen.append((channel, number, read()))
+        write(BASE + 0x2000 | mode)
+        if len(seen) > 1:
+            engine.stop()
+        return True
+
+    engine.hook(const.UC_HOOK_INTR, INTR(lambda _uc, number, _user: note(BY_INTERRUPT, number)))
+    engine.hook(const.UC_HOOK_INSN_INVALID, INVALID(lambda _uc, _user: note(BY_INVALID)))
+    if guest.channel == BY_HOOK:
+        engine.hook(const.UC_HOOK_CODE, CALL(lambda _uc, _address: note(BY_HOOK)), BASE, BASE + 0x3FFF)
+    engine.start(BASE + 0x100 | mode, 0)
+    number = guest.number if guest.channel == BY_INTERRUPT else 0
+    expected = [(guest.channel, number, BASE + 0x100 + guest.pc_bias), (guest.channel, number, BASE + 0x2000 + guest.pc_bias)]
+    if seen != expected:
+        return f"a breakpoint arrives as {seen}, not {expected}"
+    wrong = _flags_verdict(guest, arch, trap) if guest.flag_checks else ""
+    return wrong or (_next_pc_verdict(guest, arch, trap, pc) if guest.next_pc else "")
+
+
+def _next_pc_verdict(guest: Guest, arch: Arch, trap: bytes, pc: int) -> str:
+    """Whether the words of pc and the next pc are written where the engine goes by them."""
+    engine = Engine(unicorn.Uc(guest.uc_arch, guest.uc_mode, guest.cpu_model))
+    if guest.setup is not None:
+        guest.setup(engine)
+    cell = find_cells(engine, f"pc of {arch.name}", {arch.regs.pc: pc}, arch.bits).get(arch.regs.pc)
+    if cell is None:
+        return ""  # they are not used either
+    words, step, to, seen = cell.onward(2), len(guest.next_pc), BASE + 0x2000, []
+
+    def note(_uc: int, _user: int) -> bool:
+        seen.append(words.tolist())
+        words[0], words[1] = to, to + step
+        return len(seen) < 2
+
+    engine.hook(const.UC_HOOK_INSN_INVALID, INVALID(note))
+    engine.uc.mem_map(BASE, 0x4000, const.UC_PROT_ALL)
+    engine.write(BASE, trap)
+    engine.write(to, guest.next_pc + trap)
+    engine.start(BASE, 0)
+    expected = [[BASE, BASE + step], [to + step, to + 2 * step]]
+    return "" if seen == expected else f"pc and the next pc are at {seen}, not {expected}"
+
+
+def _flags_verdict(guest: Guest, arch: Arch, trap: bytes) -> str:
+    """Whether flags read where the engine keeps them are those that the code has set, and are written there."""
+    engine = Engine(unicorn.Uc(guest.uc_arch, guest.uc_mode, guest.cpu_model))
+    engine.uc.mem_map(BASE, 0x4000, const.UC_PROT_ALL)
+    read, write = guest.hidden[arch.regs.flags or ""](engine)
+    seen: list[int] = []
+
+    def note(*_: int) -> bool:
+        seen.append(read())
+        engine.stop()
+        return True
+
+    if guest.channel == BY_INTERRUPT:
+        engine.hook(const.UC_HOOK_INTR, INTR(note))
+    elif guest.channel == BY_INVALID:
+        engine.hook(const.UC_HOOK_INSN_INVALID, INVALID(note))
+    for code, flags in guest.flag_checks:
+        engine.write(BASE, bytes.fromhex(code) + trap)
+        engine.drop_translations(BASE, BASE + 0x100)
+        write(0)
+        seen.clear()
+        end = BASE + len(bytes.fromhex(code))
+        stop = engine.hook(const.UC_HOOK_CODE, CALL(note), end, end) if guest.channel == BY_HOOK else None
+        engine.start(BASE, 0)
+        if stop is not None:
+            engine.unhook(stop)
+        write(flags)
+        if seen[:1] != [flags] or read() != flags:
+            return f"after {code} the flags are {seen[:1]} and {read():#x}, not {flags:#x}"
+    return ""

@@ -1,0 +1,131 @@
+"""Breakpoints that the engine does not report: CODE hooks where they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from unicorn import unicorn_const as const
+
+from .engine import CALL, WRITE, address_of
+from .host.marks import MARKED, STAY, Marks, host_function
+
+if TYPE_CHECKING:
+    from .machine import UnicornMachine
+
+MOST = 16  # hooks on single instructions
+FEW = 4  # hooks on longer lines
+LONGEST = 1 << 19  # bytes of a line
+
+
+class Stops:
+    """Where the guest stops.
+
+    The engine walks its list of hooks at every instruction that one of them is on, and at every translation: 1 to 4 ns each. So
+    there are few. Each is on a line of code, which is but one instruction as long as there are few stops; lines become longer
+    when there are more. Of the instructions in a line host code passes on those that are marked (_marks.py).
+    """
+
+    def __init__(self, machine: UnicornMachine) -> None:
+        self._machine = machine
+        self._stops: set[int] = set()
+        self._callback = MARKED(self._on_stop())
+        self._hook: Any = host_function() or CALL(self._on_instruction())
+        self._about = address_of(self._callback), WRITE, machine._register(machine.arch.regs.pc)
+        self._shortest = self._line = machine.arch.insn_align
+        self._hooks: dict[int, int] = {}  # start of a line -> its hook
+        self._marks: dict[int, Marks] = {}  # and its marks, also of those without a hook now, to be used again
+        self._since: dict[int, int] = {}  # and how often bounds were put before it was added
+        self._serving = 0  # callbacks under way
+        self._empty: set[int] = set()  # lines that were left by all stops meanwhile
+
+    def add(self, addr: int) -> None:
+        """Report the guest's arrival at `addr`."""
+        if addr in self._stops:
+            return
+        self._stops.add(addr)
+        self._place(addr)
+        self._machine._engine.drop_translations(addr, addr + self._shortest)
+        while len(self._hooks) > (MOST if self._line == self._shortest else FEW) and self._line < LONGEST and not self._serving:
+            self._cut(self._line * 4)
+
+    def remove(self, addr: int) -> None:
+        """Do so no more."""
+        if addr not in self._stops:
+            return
+        self._stops.discard(addr)
+        start = addr & -self._line
+        self._marks[start].put(addr, False)
+        if not self._marks[start]:
+            self._empty.add(start)
+        if not self._serving:
+            self._tidy()
+            if self._line > self._shortest and len(self._stops) <= MOST // 2:
+                self._cut(self._shortest)
+
+    def _place(self, addr: int) -> None:
+        start = addr & -self._line
+        if start not in self._marks:
+            self._marks[start] = Marks(start, self._line, *self._about)
+            self._machine._engine.keep((self._marks[start], self._callback))
+        marks = self._marks[start]
+        marks.put(addr, True)
+        if start not in self._hooks:
+            hook = self._machine._engine.hook
+            self._since[start] = self._machine._bounds.installed
+            self._hooks[start] = hook(const.UC_HOOK_CODE, self._hook, start, start + self._line - 1, marks.data)
+
+    def _tidy(self) -> None:
+        """Take the hooks from lines without stops. Not while a hook is served: the engine would call the next one on its instruction, too."""
+        for start in self._empty:
+            if not self._marks[start] and start in self._hooks:
+                self._unhook(start)
+        self._empty.clear()
+
+    def _unhook(self, start: int) -> None:
+        m = self._machine
+        m._engine.unhook(self._hooks.pop(start))
+        for place in range(start, start + self._line, m.page_size):  # where nothing is mapped, the engine drops nothing behind it either
+            m._engine.drop_translations(place, place + min(self._line, m.page_size))
+
+    def _cut(self, line: int) -> None:
+        """Change the length of lines."""
+        for start in [*self._hooks]:
+            self._unhook(start)
+        self._marks, self._line = {}, line
+        for addr in self._stops:
+            self._place(addr)
+
+    def _on_stop(self) -> Callable[[int, int], int]:
+        """What marked instructions call."""
+        m, regs = self._machine, self._machine._regs
+
+        def on_stop(_uc: int, address: int) -> int:
+            if m._bounds.stops(address) and self._since[address & -self._line] != m._bounds.installed:
+                return STAY  # its hook, where it is the older one, was called and has let this instruction pass
+            self._serving += 1
+            regs._pc, to = address, STAY
+            try:
+                if m._trap is not None and m._trap(regs):
+                    to = address if regs._target is None else regs._target
+            except BaseException as error:
+                if regs._target is not None:
+                    to = regs._target
+                m._park(error)
+            regs._pc = regs._target = None
+            self._serving -= 1
+            if self._empty and not self._serving:
+                self._tidy()
+            return to
+
+        return on_stop
+
+    def _on_instruction(self) -> Callable[[int, int], None]:
+        """What all instructions call, where the host has no function that looks marks up."""
+        on_stop, stops, write_pc = self._on_stop(), self._stops, self._machine._write_pc
+
+        def on_instruction(uc: int, address: int) -> None:
+            if address in stops and (to := on_stop(uc, address)) != STAY:
+                write_pc(to)
+
+        return on_instruction

@@ -1,0 +1,65 @@
+"""Imports of images: stubs that lead to a module loaded later, to a Python function, or to what an ifunc's resolver chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ...regs import Regs
+
+if TYPE_CHECKING:
+    from .machine import UnicornMachine
+
+
+class Stubs:
+    """Places in guest memory, full of traps, that stand for functions.
+
+    Attributes:
+        imports: stub -> the import it stands for. ifuncs: stub -> resolver of the function it stands for.
+        bound: import -> Python function in its place.
+    """
+
+    def __init__(self, machine: UnicornMachine) -> None:
+        self._machine = machine
+        self.imports: dict[int, str] = {}
+        self.ifuncs: dict[int, int] = {}
+        self.bound: dict[str, Callable[[Regs], int | None]] = {}
+        self._resolved: dict[int, int] = {}  # resolver -> the function it chose
+
+    def serve(self, stub: int) -> bool:
+        """A call of an import, or of a function that chooses its implementation: go where it leads, if anywhere."""
+        m = self._machine
+        if stub in self.ifuncs:
+            m._write_pc(self.choose(self.ifuncs[stub]))
+            return True
+        name = self.imports.get(stub)
+        if name is None:
+            return False
+        if name in self.bound:
+            self._call_python(stub, self.bound[name])
+            return True
+        if m.symbols.find(name) is None:
+            return False
+        pointer = m._pointer(name)
+        m._introduce(pointer)
+        m._write_pc(m._target(pointer))
+        return True
+
+    def choose(self, resolver: int) -> int:
+        """The function that an ifunc's resolver chooses."""
+        if resolver not in self._resolved:
+            self._resolved[resolver] = self._machine.call(resolver)
+        return self._resolved[resolver]
+
+    def _call_python(self, stub: int, function: Callable[[Regs], int | None]) -> None:
+        """A Python function in an import's place: its result is the return value, and the guest goes back to its caller."""
+        regs, linkage, abi = self._machine._regs, self._machine.arch.linkage, self._machine.arch.abi
+        assert linkage is not None and abi is not None
+        regs.at(stub)
+        back = linkage.get(regs)
+        result = function(regs)
+        if result is not None:
+            regs.return_value = int(result)
+        if linkage.pushed:
+            regs.sp += linkage.pushed
+        self._machine._write_pc(back if regs.target is None else regs.target)
