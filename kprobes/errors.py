@@ -189,3 +189,24 @@ class GuestTimeout(KprobeError):
     def __init__(self, reason: str, *, pc: int) -> None:
         self.pc = pc
         super().__init__(reason, address=pc, hint="raise the bound", python="or go on with m.run()")
+
+
+class ProgramError(KprobeError):
+    """A probe program that cannot be loaded, is not safe, or does not fit where it shall run (EINVAL).
+
+    Attributes:
+        program: its name, or the file's. section: the object's section, or None.
+        instruction: slot in the program, or None. text: the instruction, disassembled.
+        line: "file:line: source text" where the object has source lines.
+    """
+
+    def __init__(self, reason: str, *, program: str | None = None, section: str | None = None, instruction: int | None = None,
+                 text: str = "", line: str | None = None, hint: str = "") -> None:
+        self.program, self.section, self.instruction, self.text, self.line = program, section, instruction, text, line
+        where = [*([f"section {section}"] if section else []),
+                 *([f"instruction {instruction}{f' ({text})' if text else ''}"] if instruction is not None else [])]
+        super().__init__(f"{reason} ({', '.join(where)})" if where else reason, symbol=program, hint=hint)
+        if line:
+            self.plain = f"{self.plain}\n  {line}"
+            self.strerror = f"{self.strerror}\n  {line}"
+        self.reason = reason

@@ -39,6 +39,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "__main__": EVERYTHING,
     "cli": EVERYTHING,
     "events": EVERYTHING,
+    "programs": (),
+    "programs.": ("errors", "programs."),
     "testing": EVERYTHING,
 }
 #: foreign package -> prefixes of the only modules that may import it
@@ -47,7 +49,7 @@ KEEPERS = {
     "pytest": ("conformance",), "click": ("cli",), "rich": ("cli",),
 }
 #: path (prefix; the longest that fits counts) -> most lines of a file
-BUDGETS = {"core/": 300, "machine/": 300, "machine/paper.py": 450, "testing/": 300, "arch/": 300, "events/": 300, "cli/": 300,
+BUDGETS = {"core/": 300, "machine/": 300, "machine/paper.py": 450, "testing/": 300, "arch/": 300, "events/": 300, "programs/": 300, "cli/": 300,
            "arch/arm/thumb.py": 340, "arch/s390x/isa.py": 340}
 CORE_TOTAL = 3663  # the plan said 1,800; docs/design.md says what the rest is
 

@@ -1,0 +1,66 @@
+"""A program that is ready to be verified and run: what the loader makes, and what verifier, interpreter and compilers read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from attrs import field, frozen
+
+from ..errors import ProgramError
+from .disassembly import disassemble
+from .isa import Instruction, Order
+from .maps import Map
+
+#: bytes of a context: engines give every program this much memory at r1, zeroed behind what there is
+CONTEXT_SIZE: Final = 1024
+
+
+@frozen
+class Line:
+    """A line of source: file name, number from 1, column from 1 (0: unknown), its text."""
+
+    file: str
+    number: int
+    column: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.number}: {self.text.strip()}"
+
+
+@frozen
+class Code:
+    """One program with all that it calls.
+
+    Attributes:
+        name: of its entry function. section: of the object, or "".
+        instructions: one for each slot, entry function first, then each function that is called locally, once. Linked: calls are
+            of kind HELPER or LOCAL, LDDW of kind VALUE64, CODE, MAP or MAP_VALUE.
+        maps: what LDDW's MAP and MAP_VALUE count.
+        functions: first slot -> name, of each function; 0 is the entry. A function ends where the next begins.
+        lines: slot -> source line from there on, where the object has them.
+        license: as the object says. order: byte order of the memory that its instructions access.
+    """
+
+    name: str
+    instructions: tuple[Instruction, ...]
+    maps: tuple[Map, ...] = ()
+    section: str = ""
+    functions: Mapping[int, str] = field(factory=lambda: {0: "main"})
+    lines: Mapping[int, Line] = field(factory=dict)
+    license: str = "GPL"
+    order: Order = "little"
+
+    def line(self, pc: int) -> Line | None:
+        """The source line of a slot: of the nearest before it in the same function that has one."""
+        start = max((s for s in self.functions if s <= pc), default=0)
+        at = max((s for s in self.lines if start <= s <= pc), default=None)
+        return None if at is None else self.lines[at]
+
+    def error(self, reason: str, pc: int | None = None, hint: str = "") -> ProgramError:
+        """An error about this program; with `pc`, it names the instruction and its source line."""
+        inside = pc is not None and 0 <= pc < len(self.instructions)
+        line = self.line(pc) if pc is not None and inside else None
+        return ProgramError(reason, program=self.name, section=self.section or None, instruction=pc,
+                            text=disassemble(self.instructions[pc]) if pc is not None and inside else "", line=str(line) if line else None, hint=hint)

@@ -1,0 +1,77 @@
+"""eBPF instructions as text, in RFC 9669's words."""
+
+from __future__ import annotations
+
+from . import isa
+from .isa import Instruction
+
+_ALU_NAMES = {
+    isa.ADD: "add", isa.SUB: "sub", isa.MUL: "mul", isa.DIV: "div", isa.OR: "or", isa.AND: "and", isa.LSH: "lsh",
+    isa.RSH: "rsh", isa.NEG: "neg", isa.MOD: "mod", isa.XOR: "xor", isa.MOV: "mov", isa.ARSH: "arsh",
+}
+_JMP_NAMES = {
+    isa.JEQ: "jeq", isa.JGT: "jgt", isa.JGE: "jge", isa.JSET: "jset", isa.JNE: "jne", isa.JSGT: "jsgt",
+    isa.JSGE: "jsge", isa.JLT: "jlt", isa.JLE: "jle", isa.JSLT: "jslt", isa.JSLE: "jsle",
+}
+_SIZE_NAMES = {isa.W: "w", isa.H: "h", isa.B: "b", isa.DW: "dw"}
+_ATOMIC_NAMES = {isa.ADD: "add", isa.OR: "or", isa.AND: "and", isa.XOR: "xor"}
+
+
+def disassemble(i: Instruction) -> str:
+    """One line in the RFC's mnemonics: `add64 r1, r2`, `jeq32 r1, 5, +3`, `ldxdw r0, [r1+8]`, `lddw r1, map[0]`, `call 5`."""
+    if i.opcode not in isa.USES:
+        return f".slot {i.opcode:#04x}, r{i.dst}, r{i.src}, {i.offset:+}, {i.imm}"
+    if i.cls in (isa.ALU, isa.ALU64):
+        return _arithmetic(i)
+    if i.cls in (isa.JMP, isa.JMP32):
+        return _jump(i)
+    if i.wide:
+        return f"lddw r{i.dst}, {_loaded(i)}"
+    return _access(i)
+
+
+def _arithmetic(i: Instruction) -> str:
+    bits = 64 if i.cls == isa.ALU64 else 32
+    if i.op == isa.END:
+        kind = "bswap" if i.cls == isa.ALU64 else "be" if i.by_register else "le"
+        return f"{kind}{i.imm} r{i.dst}"
+    if i.op == isa.NEG:
+        return f"neg{bits} r{i.dst}"
+    name = _ALU_NAMES[i.op]
+    if i.offset and i.op == isa.MOV:
+        name = f"movsx{i.offset}"
+    elif i.offset:
+        name = f"s{name}"
+    return f"{name}{bits if not name.startswith('movsx') else f'_{bits}'} r{i.dst}, {f'r{i.src}' if i.by_register else i.imm}"
+
+
+def _jump(i: Instruction) -> str:
+    if i.op == isa.EXIT:
+        return "exit"
+    if i.op == isa.CALL:
+        return f"call {('', 'local ', 'btf ')[i.src] if i.src <= 2 else f'{i.src}: '}{f'{i.imm:+}' if i.src == isa.LOCAL else i.imm}"
+    if i.op == isa.JA:
+        return f"ja {i.offset:+}" if i.cls == isa.JMP else f"ja32 {i.imm:+}"
+    return f"{_JMP_NAMES[i.op]}{'32' if i.cls == isa.JMP32 else ''} r{i.dst}, {f'r{i.src}' if i.by_register else i.imm}, {i.offset:+}"
+
+
+def _access(i: Instruction) -> str:
+    size = _SIZE_NAMES[i.opcode & 0x18]
+    if i.cls == isa.LDX:
+        return f"ldx{'s' if i.mode == isa.MEMSX else ''}{size} r{i.dst}, [r{i.src}{i.offset:+}]"
+    there = f"[r{i.dst}{i.offset:+}]"
+    if i.cls == isa.ST:
+        return f"st{size} {there}, {i.imm}"
+    if i.mode == isa.MEM:
+        return f"stx{size} {there}, r{i.src}"
+    name = {isa.XCHG: "xchg", isa.CMPXCHG: "cmpxchg"}.get(i.imm)
+    if name is None:
+        name = f"{_ATOMIC_NAMES.get(i.imm & ~isa.FETCH, hex(i.imm & isa.U32))}{'_fetch' if i.imm & isa.FETCH else ''}"
+    return f"lock {name}{64 if size == 'dw' else 32} {there}, r{i.src}"
+
+
+def _loaded(i: Instruction) -> str:
+    if i.src in (isa.MAP_VALUE, isa.MAP_VALUE_FD):
+        return f"{'map' if i.src == isa.MAP_VALUE else 'map_fd'}[{i.imm}].value{i.high:+}"
+    names = {isa.MAP: f"map[{i.imm}]", isa.MAP_FD: f"map_fd[{i.imm}]", isa.CODE: f"code {i.imm:+}", isa.VARIABLE: f"variable {i.imm}"}
+    return names.get(i.src, f"{i.value:#x}")

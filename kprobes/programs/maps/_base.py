@@ -1,0 +1,168 @@
+"""What all maps have in common: see the package's docstring."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import struct
+from enum import IntEnum
+from typing import Any, Final, Protocol
+
+from attrs import frozen
+
+from ...errors import ProgramError
+
+ENOENT: Final = -2
+E2BIG: Final = -7
+EAGAIN: Final = -11
+EEXIST: Final = -17
+EINVAL: Final = -22
+# flags of map_update_elem, and of map_push_elem
+ANY: Final = 0
+NOEXIST: Final = 1
+EXIST: Final = 2
+#: the most bytes that the memory of one map may take
+LIMIT: Final = 1 << 30
+
+
+class MapType(IntEnum):
+    """Linux's numbers of the map types that there are here."""
+
+    HASH = 1
+    ARRAY = 2
+    PERF_EVENT_ARRAY = 4
+    PERCPU_HASH = 5
+    PERCPU_ARRAY = 6
+    STACK_TRACE = 7
+    LRU_HASH = 9
+    LRU_PERCPU_HASH = 10
+    QUEUE = 22
+    STACK = 23
+    RINGBUF = 27
+
+
+class Block:
+    """Zeroed host memory at an address that does not move.
+
+    Attributes:
+        address: of its first byte; a multiple of the host's page size. size: bytes. view: the same memory, for Python.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = max(size, 8)
+        self._memory = mmap.mmap(-1, self.size)
+        self._pin = (ctypes.c_char * self.size).from_buffer(self._memory)
+        self.address = ctypes.addressof(self._pin)
+        self.view = memoryview(self._memory)
+
+
+class Codec(Protocol):
+    """Between the bytes of a key or value and what Python shows."""
+
+    def load(self, raw: bytes) -> Any: ...
+    def store(self, value: Any) -> bytes: ...
+
+
+class Plain:
+    """1, 2, 4 and 8 bytes are unsigned integers in the program's byte order, everything else is bytes."""
+
+    def __init__(self, size: int, order: str = "little") -> None:
+        self.size, self._order = size, "<" if order == "little" else ">"
+        self._code = {1: "B", 2: "H", 4: "I", 8: "Q"}.get(size)
+
+    def load(self, raw: bytes) -> Any:
+        return struct.unpack(self._order + self._code, raw)[0] if self._code else raw
+
+    def store(self, value: Any) -> bytes:
+        """From an integer (negative ones as two's complement) or anything with a buffer. ValueError: another size."""
+        if isinstance(value, int):
+            return (value % (1 << 8 * self.size)).to_bytes(self.size, "little" if self._order == "<" else "big")
+        raw = bytes(value)
+        if len(raw) != self.size:
+            raise ValueError(f"{len(raw)} bytes where {self.size} are needed")
+        return raw
+
+
+@frozen(kw_only=True)
+class Spec:
+    """What a map is made from.
+
+    Attributes:
+        type: Linux's number. name: as in the object. key_size, value_size: bytes. max_entries: of RINGBUF, bytes.
+        flags: map_flags. cpus: values of a per-CPU map. key, value: how Python shows them; None: Plain.
+        readonly: programs may not write its values (.rodata).
+    """
+
+    type: int
+    name: str = ""
+    key_size: int = 0
+    value_size: int = 0
+    max_entries: int = 0
+    flags: int = 0
+    cpus: int = 1
+    key: Codec | None = None
+    value: Codec | None = None
+    readonly: bool = False
+    order: str = "little"
+
+
+class Map:
+    """One map; the types derive from it. Programs' side here, Python's side in the types.
+
+    Attributes:
+        spec: what it was made from; its fields are attributes of the map, too.
+        address: of its header; what LDDW of the map loads. Programs may not access it.
+        spans: (address, size, writable) of the memory with values that programs may access.
+    """
+
+    address: int
+    spans: tuple[tuple[int, int, bool], ...] = ()
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        self.type = MapType(spec.type)
+        self.name, self.key_size, self.value_size, self.max_entries = spec.name, spec.key_size, spec.value_size, spec.max_entries
+        self.flags, self.cpus, self.readonly = spec.flags, spec.cpus, spec.readonly
+        self.key_codec: Codec = spec.key or Plain(spec.key_size, spec.order)
+        self.value_codec: Codec = spec.value or Plain(spec.value_size, spec.order)
+
+    @property
+    def stride(self) -> int:
+        """Bytes from one value to the next: of the next CPU, in a per-CPU map."""
+        return self.value_size + 7 & ~7
+
+    def lookup_elem(self, key: bytes, cpu: int = 0) -> int:
+        """Address of the value, or 0."""
+        return 0
+
+    def update_elem(self, key: bytes, value: bytes, flags: int = ANY, cpu: int = 0) -> int:
+        """0 or a negative errno."""
+        return EINVAL
+
+    def delete_elem(self, key: bytes) -> int:
+        """0 or a negative errno."""
+        return EINVAL
+
+    def push_elem(self, value: bytes, flags: int = ANY) -> int:
+        """0 or a negative errno."""
+        return EINVAL
+
+    def pop_elem(self) -> bytes | None:
+        """The next value, removed; None where there is none."""
+        return None
+
+    def peek_elem(self) -> bytes | None:
+        """The next value; None where there is none."""
+        return None
+
+    def refuse(self, reason: str, hint: str = "") -> ProgramError:
+        """The error of a map that cannot be made."""
+        return ProgramError(f"map {self.name or '?'}: {reason}", hint=hint)
+
+    def _block(self, size: int) -> Block:
+        if size > LIMIT:
+            raise self.refuse(f"takes {size:,} bytes of memory where {LIMIT:,} are the most", "make max_entries smaller")
+        return Block(size)
+
+    def __repr__(self) -> str:
+        return f"<{self.type.name.lower()} map {self.name} key {self.key_size} value {self.value_size} entries {self.max_entries}>"

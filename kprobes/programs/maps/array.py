@@ -1,0 +1,80 @@
+"""Arrays: values by a 4-byte index, all of them there from the beginning, zeroed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+from typing import Any
+
+from ._base import E2BIG, EEXIST, EINVAL, EXIST, NOEXIST, Map, MapType, Spec
+
+
+class Array(Map, MutableMapping[int, Any]):
+    """ARRAY and PERCPU_ARRAY. In Python a mapping index -> value (per-CPU: list of values, one for each CPU)."""
+
+    def __init__(self, spec: Spec) -> None:
+        super().__init__(spec)
+        self.percpu = self.type is MapType.PERCPU_ARRAY
+        if not self.percpu:
+            self.cpus = 1
+        if self.key_size != 4 or not self.value_size or not self.max_entries:
+            raise self.refuse("an array has 4-byte keys, values of at least one byte, and at least one entry")
+        block = self.block = self._block(self.stride * self.cpus * self.max_entries)
+        self.address = block.address
+        self.spans = ((block.address, self.stride * self.cpus * self.max_entries, not self.readonly),)
+        self._order = "little" if spec.order == "little" else "big"
+
+    def lookup_elem(self, key: bytes, cpu: int = 0) -> int:
+        at = self._index(key)
+        return self.address + self._at(at, cpu) if at < self.max_entries else 0
+
+    def update_elem(self, key: bytes, value: bytes, flags: int = 0, cpu: int = 0) -> int:
+        at = self._index(key)
+        if flags > EXIST:
+            return EINVAL
+        if at >= self.max_entries:
+            return E2BIG
+        if flags == NOEXIST:
+            return EEXIST
+        self._put(at, cpu, value)
+        return 0
+
+    def _index(self, key: bytes) -> int:
+        return int.from_bytes(key, self._order)  # type: ignore[arg-type]
+
+    def _at(self, index: int, cpu: int) -> int:
+        return (index * self.cpus + (cpu if self.percpu else 0)) * self.stride
+
+    def _put(self, index: int, cpu: int, value: bytes) -> None:
+        at = self._at(index, cpu)
+        self.block.view[at:at + self.value_size] = value
+
+    def _get(self, index: int, cpu: int) -> Any:
+        at = self._at(index, cpu)
+        return self.value_codec.load(bytes(self.block.view[at:at + self.value_size]))
+
+    # ---- Python's side
+
+    def __getitem__(self, index: int) -> Any:
+        self._check(index)
+        return [self._get(index, cpu) for cpu in range(self.cpus)] if self.percpu else self._get(index, 0)
+
+    def __setitem__(self, index: int, value: Any) -> None:
+        self._check(index)
+        values = list(value) if self.percpu else [value]
+        if len(values) != self.cpus:
+            raise ValueError(f"map {self.name}: {len(values)} values for {self.cpus} CPUs")
+        for cpu, raw in enumerate([self.value_codec.store(v) for v in values]):
+            self._put(index, cpu, raw)
+
+    def __delitem__(self, index: int) -> None:
+        raise TypeError(f"map {self.name}: entries of an array cannot be deleted")
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self.max_entries))
+
+    def __len__(self) -> int:
+        return self.max_entries
+
+    def _check(self, index: int) -> None:
+        if not 0 <= index < self.max_entries:
+            raise KeyError(index)
