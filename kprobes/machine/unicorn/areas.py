@@ -43,7 +43,7 @@ class Areas(Processor):
     def map_calls(self, near: int) -> int:
         """An area in which every instruction executed is reported to Sink.services first, by one hook over all of it."""
         area = find_gap(self._regions(), self.call_area, near, self.arch.bits, self.call_area)
-        self._map(area, self.call_area, const.UC_PROT_ALL)
+        self._map_own(area, self.call_area)
         end = area + self.call_area - 1
         if hostcode.available():
             table = self._tables[area] = self._table(area)

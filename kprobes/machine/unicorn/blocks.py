@@ -39,18 +39,29 @@ class Block:
 _NOWHERE = Block(1, 0, memoryview(b""), memoryview(b""), 0, 0)
 
 
+def _pages(size: int) -> mmap.mmap:
+    """Host memory, private: a process that is forked has guest memory of its own."""
+    if sys.platform == "win32":
+        return mmap.mmap(-1, size)
+    return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+
+
 class Blocks:
     """The blocks by address; the one used last is looked at first. width: bytes of a word of the guest's."""
 
     def __init__(self, width: int, order: Literal["little", "big"]) -> None:
-        self._blocks: list[Block] = []
+        #: the engine needs their host memory as long as it lives: whoever makes this object keeps `held` with the engine
+        self.held: list[Block] = []
         self._width, self._order = width, order
         self._forgets: list[Callable[[], None]] = []
         self.last = _NOWHERE
 
     def make(self, start: int, size: int, code: bool) -> Block:
         """Zeroed host memory for [start, start + size)."""
-        view = memoryview(mmap.mmap(-1, size))
+        return self._block(start, memoryview(_pages(size)), code)
+
+    def _block(self, start: int, view: memoryview, code: bool) -> Block:
+        size = len(view)
         return Block(start, start + size, view, self._words(view), size, 0 if code else size)
 
     def _words(self, view: memoryview) -> Any:
@@ -61,21 +72,41 @@ class Blocks:
 
     def add(self, block: Block) -> None:
         """Know a block from now on."""
-        self._blocks.append(block)
+        self.held.append(block)
 
     def remove(self, start: int, end: int) -> None:
-        """Forget every block that touches [start, end): the engine answers for what is left of it."""
-        self._blocks = [b for b in self._blocks if b.end <= start or end <= b.start]
-        self.last = _NOWHERE
+        """[start, end) is mapped no more. What is left of a block are blocks of their own; the host memory goes with the last of them."""
+        self._cut(start, end)
         for forget in self._forgets:
             forget()
+
+    def mark(self, start: int, end: int, code: bool) -> None:
+        """[start, end) has code from now on, or has none."""
+        self.held.extend(self._part(block, start, end, code) for block in self._cut(start, end))
+        for forget in self._forgets:
+            forget()
+
+    def _cut(self, start: int, end: int) -> list[Block]:
+        """Take [start, end) out; the blocks that had some of it."""
+        cut = [block for block in self.held if start < block.end and block.start < end]
+        left = [block for block in self.held if block not in cut]
+        for block in cut:
+            left.extend(self._part(block, low, high, not block.room)
+                        for low, high in ((block.start, start), (end, block.end)) if low < high)
+        self.held[:] = left
+        self.last = _NOWHERE
+        return cut
+
+    def _part(self, block: Block, start: int, end: int, code: bool) -> Block:
+        start, end = max(start, block.start), min(end, block.end)
+        return self._block(start, block.view[start - block.start : end - block.start], code)
 
     def find(self, addr: int, size: int) -> Block | None:
         """The block that holds all of [addr, addr + size), or None."""
         block = self.last
         if block.start <= addr and addr + size <= block.end:
             return block
-        for block in self._blocks:
+        for block in self.held:
             if block.start <= addr and addr + size <= block.end:
                 self.last = block
                 return block

@@ -11,7 +11,7 @@ from attrs import evolve
 from unicorn import unicorn_const as const
 
 from ...arch._base import Arch
-from ...errors import GuestFault, NoMemory
+from ...errors import BadArgument, GuestFault, KprobeError, NoMemory
 from ...regs import Regs, read_cstr
 from .._base import Sink
 from .blocks import Block, Blocks
@@ -39,37 +39,48 @@ class Memory:
         self._sink: Sink | None = None
         self._executable: dict[int, bool] = {}  # page -> may execute; forgotten whenever mappings may have changed
         self._blocks = Blocks(arch.bits // 8, arch.order.value)
+        self._engine.keep(self._blocks.held)
+        self._own: dict[int, int] = {}  # start -> end of what only the library may unmap
         #: (addr) -> word, and (addr, word), already cut to its width: read() and write() for the stack
         self.load_word, self.store_word = self._blocks.words(self.read, self.write)
-        self._heap = Heap(self._map_anywhere, self._unmap)
+        self._heap = Heap(self._map_heap, self._unmap)
+        self._beyond = 1 << arch.bits  # the first number that is no address
 
     def read(self, addr: int, size: int) -> bytes:
         """`size` bytes of guest memory as they are, breakpoints included; GuestFault where it is not mapped."""
         block: Block | None = self._blocks.last
-        if block is None or addr < block.start or block.end < addr + size:
-            block = self._blocks.find(addr, size)
-        if block is not None:
-            at = addr - block.start
-            return block.view[at : at + size].tobytes()
-        data = self._engine.read(addr, size) if size > 0 else b""
-        if data is None:
-            raise self._not_mapped(addr, size, "read")
+        try:
+            if block is None or addr < block.start or block.end < addr + size or size < 0:
+                block = self._blocks.find(addr, size) if size >= 0 else None
+            if block is not None:
+                at = addr - block.start
+                return block.view[at : at + size].tobytes()
+        except TypeError:
+            raise BadArgument(f"cannot read {size!r} bytes at {addr!r}", hint="pass integers") from None
+        self._check_mapped(addr, size, "read")
+        data = self._engine.read(addr, size) if size else b""
+        assert data is not None
         return data
 
     def write(self, addr: int, data: bytes) -> None:
         """Write guest memory, whatever its protection; GuestFault where it is not mapped."""
-        block = self._blocks.find(addr, len(data))
-        if block is not None:
-            block.view[addr - block.start : addr - block.start + len(data)] = data
-        elif data and not self._engine.write(addr, bytes(data)):
-            raise self._not_mapped(addr, len(data), "write")
-        if data and self._is_code(addr):
-            self._engine.drop_translations(addr, addr + len(data))
+        try:
+            size = len(data)
+            block = self._blocks.find(addr, size)
+            if block is not None:
+                block.view[addr - block.start : addr - block.start + size] = data
+        except (TypeError, ValueError):
+            raise BadArgument(f"cannot write a {type(data).__name__} at {addr!r}", hint="pass an integer and bytes") from None
+        if block is None:
+            self._check_mapped(addr, size, "write")
+            self._engine.write(addr, bytes(data))
+        if any(map(self._is_code, range(addr & -self.page_size, addr + size, self.page_size)) if size else ()):
+            self._engine.drop_translations(addr, addr + size)
 
     def patch(self, addr: int, code: bytes) -> None:
         """Replace code; stale translations are dropped."""
-        if not self._engine.write(addr, code):
-            raise self._not_mapped(addr, len(code), "write")
+        if not 0 <= addr < self._beyond or not self._engine.write(addr, code):
+            self._check_mapped(addr, len(code), "write")
         self._engine.drop_translations(addr, addr + len(code))
 
     def read_cstr(self, addr: int, limit: int = 4096) -> bytes:
@@ -79,7 +90,11 @@ class Memory:
     def alloc(self, size: int) -> int:
         """Guest memory, zeroed, 16-byte aligned; its address. NoMemory where there is no room."""
         block = self._heap.alloc(size)
-        self.write(block, bytes(size))  # it may have been used before
+        try:
+            self.write(block, bytes(size))  # it may have been used before
+        except MemoryError:
+            self._heap.free(block)
+            raise NoMemory(f"cannot clear {size:#x} bytes", hint="ask for less") from None
         return block
 
     def free(self, addr: int) -> None:
@@ -95,31 +110,76 @@ class Memory:
         return self._is_code(addr)
 
     def map(self, addr: int, size: int, perms: str = "rwx") -> None:
-        """Map zeroed guest memory; addr and size in whole pages, perms of "r", "w", "x". NoMemory where it cannot be mapped."""
-        bits = {"r": const.UC_PROT_READ, "w": const.UC_PROT_WRITE, "x": const.UC_PROT_EXEC}
-        self._map(addr, size, sum(bits[c] for c in set(perms) & set("rwx")))
+        """Map zeroed guest memory; addr and size (rounded up) in whole pages, perms of "r", "w", "x". NoMemory where it cannot be mapped."""
+        bits = self._permissions(perms)
+        self._check_pages(addr, size, NoMemory)
+        self._map(addr, size, bits)
+
+    def protect(self, addr: int, size: int, perms: str) -> None:
+        """Change what the guest may do in mapped memory; the library itself reads and writes it all the same. Raises as unmap() does."""
+        bits = self._permissions(perms)
+        end = self._check_pages(addr, size)
+        self._check_not_own(addr, end)
+        self._check_mapped(addr, end - addr, "protect")
+        self._forget_code(addr, end - addr)
+        self._engine.drop_translations(addr, end)
+        self.uc.mem_protect(addr, end - addr, self._granted(bits))
+        self._blocks.mark(addr, end, bool(bits & const.UC_PROT_EXEC))
 
     def unmap(self, addr: int, size: int) -> None:
-        """Unmap guest memory; probes in it are GONE."""
+        """Unmap guest memory, in whole pages; probes in it are GONE. GuestFault where it is not mapped, BadArgument for what is no address
+        or size, and for memory of the library's own (slots, call areas, what alloc() hands out).
+        """
+        end = self._check_pages(addr, size)
+        self._check_not_own(addr, end)
+        self._check_mapped(addr, end - addr, "unmap")
         if self._sink is not None:
-            self._sink.unloading(addr, addr + size)
+            self._sink.unloading(addr, end)
         self._unmap(addr, size)
 
     def map_code(self, near: int | None = None) -> int:
         """Map an executable page as close to `near` as there is room; NoMemory where there is none."""
         page = find_gap(self._regions(), self.page_size, IMAGE_BASE if near is None else near, self.arch.bits, self.page_size)
-        self._map(page, self.page_size, const.UC_PROT_ALL)
+        self._map_own(page, self.page_size)
         return page
 
     def unmap_code(self, page: int) -> None:
         """Unmap a page from map_code()."""
         self._unmap(page, self.page_size)
 
-    def _not_mapped(self, addr: int, size: int, access: str) -> GuestFault:
-        """The error of an access: at the first byte that is not mapped, which is what a guest's instruction fails at."""
-        pages = range(addr // self.page_size * self.page_size + self.page_size, addr + size, self.page_size)
-        first = next((at for at in (addr, *pages) if self._engine.read(at, 1) is None), addr)
-        return GuestFault("memory is not mapped", address=first, pc=self._regs.pc, access=access)
+    def _permissions(self, perms: str) -> int:
+        bits = {"r": const.UC_PROT_READ, "w": const.UC_PROT_WRITE, "x": const.UC_PROT_EXEC, "-": 0}
+        if not set(perms) <= set(bits):
+            raise BadArgument(f"no permissions: {perms!r}", hint="pass some of r, w and x")
+        return sum(bits[c] for c in set(perms))
+
+    def _granted(self, perms: int) -> int:
+        """Permissions that this engine needs for these."""
+        return perms | const.UC_PROT_WRITE if self._guest.text_writable and perms & const.UC_PROT_EXEC else perms
+
+    def _check_pages(self, addr: int, size: int, error: type[KprobeError] = BadArgument) -> int:
+        """Where these pages end. BadArgument unless both are integers, `error` unless they are the address and size of pages."""
+        if not isinstance(addr, int) or not isinstance(size, int):
+            raise BadArgument(f"{size!r} bytes at {addr!r} are no pages", hint="pass integers")
+        if size <= 0 or addr % self.page_size:
+            raise error(f"{size:#x} bytes at {addr:#x} are no pages", hint=f"pages have {self.page_size:#x} bytes here")
+        return addr + self._whole(size)
+
+    def _check_not_own(self, addr: int, end: int) -> None:
+        for start, stop in self._own.items():
+            if start < end and addr < stop:
+                raise BadArgument(f"[{start:#x}, {stop:#x}) is the library's own memory", hint="leave it out; it goes with the probes that need it")
+
+    def _check_mapped(self, addr: int, size: int, access: str) -> None:
+        """GuestFault at the first byte that is not mapped, which is what a guest's instruction fails at."""
+        if size < 0:
+            raise BadArgument(f"cannot {access} {size} bytes", hint="pass 0 or more")
+        at = addr
+        for start, end in self._regions():
+            if start <= at < end:
+                at = end
+        if at < addr + size:
+            raise GuestFault("memory is not mapped", address=at, pc=self._regs.pc, access=access)
 
     def _is_code(self, addr: int) -> bool:
         page = addr & -self.page_size
@@ -141,17 +201,22 @@ class Memory:
         """In whole pages."""
         return -(-size // self.page_size) * self.page_size
 
+    def _map_own(self, addr: int, size: int, perms: int = const.UC_PROT_ALL) -> None:
+        """Map memory that only the library may unmap."""
+        self._map(addr, size, perms)
+        self._own[addr] = addr + self._whole(size)
+
     def _map(self, addr: int, size: int, perms: int) -> None:
         size = self._whole(size)
         self._forget_code(addr, size)
+        if not 0 <= addr <= self._beyond - size:
+            raise NoMemory(f"cannot map {size:#x} bytes: addresses have {self.arch.bits} bits", address=addr, hint="choose another base")
         if self._guest.reach and addr + size > self._guest.reach:
             raise NoMemory(f"cannot map {size:#x} bytes: this engine's {self.arch.name} guests reach addresses below {self._guest.reach:#x} only",
                            address=addr, hint="choose another base")
-        if self._guest.text_writable and perms & const.UC_PROT_EXEC:
-            perms |= const.UC_PROT_WRITE
         try:
             block = self._blocks.make(addr, size, bool(perms & const.UC_PROT_EXEC))
-            self.uc.mem_map_ptr(addr, size, perms, block.host)
+            self.uc.mem_map_ptr(addr, size, self._granted(perms), block.host)
             self._blocks.add(block)
         except (unicorn.UcError, ctypes.ArgumentError, OSError, ValueError, OverflowError) as error:
             raise NoMemory(f"cannot map {size:#x} bytes ({error})", address=addr, hint="choose another base") from None
@@ -161,8 +226,14 @@ class Memory:
         self._map(addr, size, const.UC_PROT_READ | const.UC_PROT_WRITE)
         return addr
 
+    def _map_heap(self, size: int) -> int:
+        addr = self._map_anywhere(size)
+        self._own[addr] = addr + self._whole(size)
+        return addr
+
     def _unmap(self, addr: int, size: int) -> None:
         size = self._whole(size)
+        self._own.pop(addr, None)
         self._forget_code(addr, size)
         self._engine.drop_translations(addr, addr + size)
         self.uc.mem_unmap(addr, size)
