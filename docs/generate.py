@@ -25,6 +25,7 @@ import kprobes
 from kprobes import arch, conformance
 from kprobes.core.hit import ctlblk
 from kprobes.core.patch import arming
+from kprobes.core.settings import Setting
 from kprobes.events._messages import MESSAGES
 
 DOCS = Path(__file__).resolve().parent
@@ -145,13 +146,13 @@ def members(thing: type[Any]) -> list[str]:
 def documented(value: Any) -> bool:
     """True for methods and properties with a docstring."""
     plain = value.__func__ if isinstance(value, (classmethod, staticmethod)) else value
-    return (inspect.isfunction(plain) or isinstance(plain, property)) and bool(plain.__doc__)
+    return (inspect.isfunction(plain) or isinstance(plain, property | Setting)) and bool(plain.__doc__)
 
 
 def member(owner: type[Any], names: list[str]) -> str:
     """A method or property, by all its names, as a list item."""
     thing = getattr(owner, names[0])
-    calls = [f"`{name}`" if isinstance(thing, property) else f"`{signature(name, thing)}`" for name in names]
+    calls = [f"`{name}`" if isinstance(thing, property | Setting) else f"`{signature(name, thing)}`" for name in names]
     return f"- {', '.join(calls)}  \n  {document(thing, 2)}"
 
 

@@ -146,7 +146,8 @@ class EventError(KprobeError):
 
 
 class BadArgument(KprobeError, TypeError, ValueError):
-    """A guest call's argument that the guest cannot be given: not an integer, or wider than its registers (EINVAL)."""
+    """What a call or a setting cannot take (EINVAL): an argument that is no integer or wider than the guest's registers, a handler
+    that cannot be called, a switch that is neither on nor off."""
 
 
 class UnknownRegister(KprobeError, KeyError):

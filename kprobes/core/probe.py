@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from attrs import define, field
+from attrs import define, field, fields
 
+from ..errors import AlreadyRegistered, NotRegistered
 from ..regs import Regs
+from . import settings
+from .settings import Setting
 
 if TYPE_CHECKING:
     from .patch.probepoint import Probepoint
@@ -16,39 +19,58 @@ if TYPE_CHECKING:
 DIVERTED: Final = 1
 
 FaultHandler = Callable[[Any, Regs, int], Any]
+AGAIN = "unregister it, set it, and register it again"
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, kw_only=True, repr=False)
 class Probe:
     """What every kind of probe has.
 
     Exactly one of `symbol_name` ("vfs_read", "module:symbol", "symbol+0x10") and `addr` says where; `offset`, in bytes, is
-    added. None of these is ever changed by the library: a probe that was refused or unregistered can be registered again.
-
-    Attributes:
-        disabled: register without arming. optimize: allow boost and jump optimization.
-        fault_handler: fault_handler(p, regs, trapnr) -> 1 if handled. Asked about a guest fault in the displaced instruction
-            (regs.fault; trapnr is a POSIX signal number) and about an exception in the probe's own handlers
-            (regs.exception; trapnr is 0). When handled, the guest goes on where regs.pc says.
+    added. None of these is ever changed by the library: a probe that was refused or unregistered can be registered again. What
+    makes no sense is refused where it is set (BadLocation, BadArgument), and so is what a registered probe would ignore
+    (AlreadyRegistered). A copy (copy.copy, pickle) has the same settings, is registered nowhere and has seen nothing.
     """
 
-    symbol_name: str | None = None
-    offset: int = 0
-    addr: int | None = None
-    fault_handler: FaultHandler | None = None
-    disabled: bool = False
-    optimize: bool = True
-    _nhit: int = field(default=0, init=False, repr=False)
-    _missed: int = field(default=0, init=False, repr=False)
-    _point: Probepoint | None = field(default=None, init=False, repr=False)
-    _disabled: bool = field(default=False, init=False, repr=False)
-    _gone: bool = field(default=False, init=False, repr=False)
-    _active: bool = field(default=False, init=False, repr=False)  #: registered, not disabled, not gone: handlers may run
-    _owner: Any = field(default=None, init=False, repr=False)  #: the Kprobes it is registered with
+    _symbol_name: str | None = None
+    _offset: int = 0
+    _addr: int | None = None
+    _fault_handler: FaultHandler | None = None
+    _disabled: bool = False
+    _optimize: bool = True
+    _nhit: int = field(default=0, init=False)
+    _missed: int = field(default=0, init=False)
+    _point: Probepoint | None = field(default=None, init=False)
+    _off: bool = field(default=False, init=False)  #: disabled now, whatever it was registered with
+    _gone: bool = field(default=False, init=False)
+    _active: bool = field(default=False, init=False)  #: registered, not disabled, not gone: handlers may run
+    _owner: Any = field(default=None, init=False)  #: the Kprobes it is registered with
     #: What the aggregate calls: the user's handler, or the core's entry hook of a return probe or jprobe.
-    _pre: Callable[[Any, Regs], Any] | None = field(default=None, init=False, repr=False)
-    _post: Callable[[Any, Regs, int], Any] | None = field(default=None, init=False, repr=False)
+    _pre: Callable[[Any, Regs], Any] | None = field(default=None, init=False)
+    _post: Callable[[Any, Regs, int], Any] | None = field(default=None, init=False)
     family: ClassVar[str] = "?"  #: letter in the debugfs list
+
+    symbol_name = Setting[str | None]("Symbol of the place, or None.", settings.text, instead=AGAIN)
+    offset = Setting[int]("Bytes behind the place.", settings.place, instead=AGAIN)
+    addr = Setting[int | None]("Address of the place, or None.", settings.place, instead=AGAIN)
+    disabled = Setting[bool]("Register without arming.", settings.switch, instead="call its disable_kprobe() or enable_kprobe()")
+    optimize = Setting[bool]("Allow boost and jump optimization. It may be changed while registered.", settings.switch, told=True)
+    fault_handler = Setting[FaultHandler | None](
+        """fault_handler(p, regs, trapnr) -> 1 if handled. Asked about a guest fault in the displaced instruction (regs.fault;
+        trapnr is a POSIX signal number) and about an exception in the probe's own handlers (regs.exception; trapnr is 0).
+        When handled, the guest goes on where regs.pc says.""", settings.handler)
+
+    def __attrs_post_init__(self) -> None:
+        for setting in settings.of(type(self)):
+            setting.admit(self)
+
+    def __repr__(self) -> str:
+        given = ((f.name.lstrip("_"), getattr(self, f.name)) for f in fields(type(self)) if f.init and getattr(self, f.name) != f.default)
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in given)})"
+
+    def __reduce__(self) -> Any:
+        values = {f.name: getattr(self, f.name) for f in fields(type(self)) if f.init}
+        return settings.remade, (type(self), values, getattr(self, "__dict__", {}))
 
     @property
     def nhit(self) -> int:
@@ -107,14 +129,8 @@ class Probe:
             raise self.not_registered()
         self._owner.unregister(self)
 
-    def _changed(self) -> None:
-        if self._owner is not None:
-            self._owner.handlers_changed(self)
-
     def not_registered(self) -> Exception:
         """The error for a probe that is not registered."""
-        from ..errors import NotRegistered
-
         return NotRegistered("probe is not registered", symbol=self.place(), hint="register it first")
 
     def place(self) -> str:
@@ -128,7 +144,7 @@ PreHandler = Callable[["Kprobe", Regs], Any]
 PostHandler = Callable[["Kprobe", Regs, int], Any]
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, kw_only=True, repr=False)
 class Kprobe(Probe):
     """A probe on one instruction (Linux: struct kprobe).
 
@@ -138,35 +154,23 @@ class Kprobe(Probe):
     - post_handler(p, regs, flags) runs after it; regs.pc is the architecturally next instruction. flags is 0.
     """
 
-    # Properties, not attrs' on_setattr: that would put a Python call on every attribute a hit writes.
     _pre_handler: PreHandler | None = None
     _post_handler: PostHandler | None = None
     family: ClassVar[str] = "k"
 
-    @property
-    def pre_handler(self) -> PreHandler | None:
-        """Runs before the instruction. It may be replaced while the probe is registered: the next hit uses the new one."""
-        return self._pre_handler
-
-    @pre_handler.setter
-    def pre_handler(self, handler: PreHandler | None) -> None:
-        self._pre_handler = handler
-        self._changed()
-
-    @property
-    def post_handler(self) -> PostHandler | None:
-        """Runs after the instruction. It may be replaced while the probe is registered, too."""
-        return self._post_handler
-
-    @post_handler.setter
-    def post_handler(self, handler: PostHandler | None) -> None:
-        self._post_handler = handler
-        self._changed()
+    pre_handler = Setting[PreHandler | None](
+        "Runs before the instruction. It may be replaced while the probe is registered: the next hit uses the new one.", settings.handler, told=True)
+    post_handler = Setting[PostHandler | None](
+        "Runs after the instruction. It may be replaced while the probe is registered, too.", settings.handler, told=True)
 
     @property
     def nmissed(self) -> int:
         """Hits whose handlers did not run because another probe was running on the CPU."""
         return self._missed
+
+
+ReturnHandler = Callable[["KretprobeInstance", Regs], Any]
+Mirror = Callable[..., Any] | int | str | None
 
 
 @define(eq=False)
@@ -204,7 +208,7 @@ class KretprobeInstance:
         self._data = value
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, kw_only=True, repr=False)
 class Kretprobe(Probe):
     """A probe on a function's return (Linux: struct kretprobe). Only at function entry.
 
@@ -212,33 +216,42 @@ class Kretprobe(Probe):
     - entry_handler(ri, regs) runs at entry and may return non-zero: this call is not followed to its return.
 
     Attributes:
-        maxactive: instances preallocated; <= 0 at registration means max(10, 2 * CPUs). data_size: bytes, at most 4096.
         nmissed: calls not followed because no instance was free. entry_nmissed: entries missed because another probe was
         running. nreturned: returns seen.
     """
 
-    handler: Callable[[KretprobeInstance, Regs], Any] | None = None
-    _entry_handler: Callable[[KretprobeInstance, Regs], Any] | None = None
-    maxactive: int = 0
-    data_size: int = 0
+    _handler: ReturnHandler | None = None
+    _entry_handler: ReturnHandler | None = None
+    _maxactive: int = 0
+    _data_size: int = 0
     nmissed: int = field(default=0, init=False)
     nreturned: int = field(default=0, init=False)
-    _pool: list[KretprobeInstance] = field(factory=list, init=False, repr=False)
-    _asked: int = field(default=0, init=False, repr=False)  #: maxactive as the user set it
-    _held: list[KretprobeInstance] = field(factory=list, init=False, repr=False)  #: of calls that the machine follows
+    _pool: list[KretprobeInstance] = field(factory=list, init=False)
+    _most: int = field(default=0, init=False)  #: instances that there may be; 0 while not registered
+    _made: int = field(default=0, init=False)  #: of them, those that were needed so far
+    _held: list[KretprobeInstance] = field(factory=list, init=False)  #: of calls that the machine follows
     #: Tells the machine how many calls it may follow by itself; None: it follows none.
-    _refill: Callable[[int], None] | None = field(default=None, init=False, repr=False)
+    _refill: Callable[[int], None] | None = field(default=None, init=False)
     family: ClassVar[str] = "r"
 
-    @property
-    def entry_handler(self) -> Callable[[KretprobeInstance, Regs], Any] | None:
-        """Runs at function entry. It may be replaced while the probe is registered."""
-        return self._entry_handler
+    handler = Setting[ReturnHandler | None]("Runs when the function has returned. It may be replaced while registered.", settings.handler)
+    entry_handler = Setting[ReturnHandler | None]("Runs at function entry. It may be replaced while registered.", settings.handler, told=True)
+    data_size = Setting[int]("Bytes of ri.data, at most 4096; 0: it is a dict.", settings.number, instead=AGAIN)
 
-    @entry_handler.setter
-    def entry_handler(self, handler: Callable[[KretprobeInstance, Regs], Any] | None) -> None:
-        self._entry_handler = handler
-        self._changed()
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        self.maxactive = self._maxactive
+
+    @property
+    def maxactive(self) -> int:
+        """Calls followed at a time. While registered, the number in use; <= 0 at registration: max(10, 2 * CPUs)."""
+        return self._most or self._maxactive
+
+    @maxactive.setter
+    def maxactive(self, value: int) -> None:
+        if self._point is not None and value != self.maxactive:
+            raise AlreadyRegistered("maxactive does not change while the probe is registered", symbol=self.place(), hint=AGAIN)
+        self._maxactive = settings.number("maxactive", value)
 
     @property
     def entry_nmissed(self) -> int:
@@ -246,7 +259,7 @@ class Kretprobe(Probe):
         return self._missed
 
 
-@define(eq=False, kw_only=True)
+@define(eq=False, kw_only=True, repr=False)
 class Jprobe(Probe):
     """A probe on a function's entry whose handler mirrors the function (Linux up to 4.14: struct jprobe).
 
@@ -255,8 +268,10 @@ class Jprobe(Probe):
     registers and stack. Either way the target's own arguments stay as they are.
     """
 
-    entry: Callable[..., Any] | int | str | None = None
+    _entry: Mirror = None
     family: ClassVar[str] = "j"
+
+    entry = Setting[Mirror]("The mirror. It does not change while registered.", settings.mirror, instead=AGAIN)
 
     @property
     def nmissed(self) -> int:

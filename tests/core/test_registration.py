@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import errno
+import pickle
 from typing import Any
 
 import pytest
@@ -274,9 +276,123 @@ def test_a_second_jprobe(scene: Scene) -> None:
     scene.k.register_jprobe(Jprobe(symbol_name="inc", entry=lambda a: None))
 
 
-@pytest.mark.parametrize("entry", [None, 3.5, b"f"])
-def test_a_jprobe_without_a_mirror(paper: Scene, entry: Any) -> None:
-    refused(paper, Jprobe(symbol_name="inc", entry=entry), E.BadLocation, errno.EINVAL, "register_jprobe")
+def test_a_jprobe_without_a_mirror(paper: Scene) -> None:
+    refused(paper, Jprobe(symbol_name="inc"), E.BadLocation, errno.EINVAL, "register_jprobe")
+
+
+NONSENSE = [
+    (Kprobe, "addr", "f", E.BadLocation), (Kprobe, "addr", 4.0, E.BadLocation), (Kprobe, "offset", "1", E.BadLocation),
+    (Kprobe, "offset", None, E.BadLocation), (Kprobe, "symbol_name", 0x1000, E.BadLocation), (Kprobe, "symbol_name", b"inc", E.BadLocation),
+    (Kprobe, "disabled", "0", E.BadArgument), (Kprobe, "optimize", "no", E.BadArgument), (Kprobe, "optimize", 2, E.BadArgument),
+    (Kprobe, "pre_handler", 5, E.BadArgument), (Kprobe, "post_handler", "f", E.BadArgument), (Kprobe, "fault_handler", [], E.BadArgument),
+    (Kretprobe, "handler", 5, E.BadArgument), (Kretprobe, "entry_handler", "f", E.BadArgument), (Kretprobe, "maxactive", "5", E.BadArgument),
+    (Kretprobe, "data_size", 1.5, E.BadArgument), (Jprobe, "entry", 3.5, E.BadLocation), (Jprobe, "entry", b"f", E.BadLocation),
+]
+
+
+@pytest.mark.parametrize(("kind", "name", "value", "error"), NONSENSE)
+def test_a_setting_that_makes_no_sense_is_refused_where_it_is_made(kind: type[Any], name: str, value: Any, error: type[KprobeError]) -> None:
+    place = {} if name in ("addr", "symbol_name") else {"symbol_name": "inc"}
+    with pytest.raises(error, match=f"{name} is ") as raised:
+        kind(**place, **{name: value})
+    assert type(raised.value) is error and ";" in str(raised.value)
+    made = kind(**place)
+    before = getattr(made, name)
+    with pytest.raises(error):
+        setattr(made, name, value)
+    assert getattr(made, name) == before
+
+
+@pytest.mark.parametrize("what", [5, None, "inc", Kprobe, [Kprobe()]])
+@pytest.mark.parametrize("way", ["register", "register_kprobe", "register_kretprobe", "register_jprobe", "unregister", "unregister_kprobe",
+                                 "enable", "disable_kprobe", "register_kprobes", "unregister_kprobes"])
+def test_what_is_no_probe_is_refused(paper: Scene, way: str, what: Any) -> None:
+    with pytest.raises(KprobeError) as raised:
+        getattr(paper.k, way)(what)
+    assert ";" in str(raised.value)
+    assert paper.k.list() == []
+
+
+#: what a registered probe would ignore
+SETTLED = [(Kprobe, "symbol_name", "twice"), (Kprobe, "addr", 1), (Kprobe, "offset", 1), (Kprobe, "disabled", True), (Kretprobe, "data_size", 8),
+           (Kretprobe, "maxactive", 3), (Jprobe, "entry", "twice")]
+
+
+@pytest.mark.parametrize(("kind", "name", "value"), SETTLED)
+def test_a_registered_probe_refuses_what_it_would_ignore(scene: Scene, kind: type[Any], name: str, value: Any) -> None:
+    probe = kind(symbol_name="inc", **({"entry": lambda x: None} if kind is Jprobe else {}))
+    scene.k.register(probe)
+    before = getattr(probe, name)
+    with pytest.raises(E.AlreadyRegistered, match=f"{name} does not change while the probe is registered") as raised:
+        setattr(probe, name, value)
+    assert ";" in str(raised.value) and getattr(probe, name) == before
+    setattr(probe, name, before)
+    scene.k.unregister(probe)
+    setattr(probe, name, value)
+    assert getattr(probe, name) == value
+
+
+def test_optimize_takes_effect_at_once(scene: Scene) -> None:
+    p = scene.probe("p")
+    p.post_handler = None
+    scene.k.flush_optimizer()
+    jumps = p.optimized
+    p.optimize = False
+    assert not p.optimized and not p.boosted and scene.play("inc", 1) == ["pre p", "= 2"]
+    p.optimize = True
+    scene.k.flush_optimizer()
+    assert p.optimized == jumps and scene.play("inc", 1) == ["pre p", "= 2"]
+
+
+@pytest.mark.parametrize("switch", ["enabled", "optimization"])
+@pytest.mark.parametrize("value", ["0", None, 2, [], 0.0])
+def test_a_switch_is_on_or_off(paper: Scene, switch: str, value: Any) -> None:
+    with pytest.raises(E.BadArgument, match=f"{switch} is ") as raised:
+        setattr(paper.k, switch, value)
+    assert ";" in str(raised.value) and getattr(paper.k, switch) is True
+    setattr(paper.k, switch, 0)
+    assert getattr(paper.k, switch) is False
+
+
+def _told(*args: Any) -> None:
+    """A handler that pickle can name."""
+
+
+COPIES = {"copy": copy.copy, "deepcopy": copy.deepcopy, "pickle": lambda probe: pickle.loads(pickle.dumps(probe))}
+
+
+@pytest.mark.parametrize("way", COPIES)
+@pytest.mark.parametrize("made", [lambda: Kprobe(symbol_name="inc", pre_handler=_told, optimize=False),
+                                  lambda: Kretprobe(symbol_name="inc", handler=_told, entry_handler=_told, maxactive=3, data_size=8),
+                                  lambda: Jprobe(symbol_name="inc", entry=_told, disabled=True)])
+def test_a_copy_is_registered_nowhere(scene: Scene, way: str, made: Any) -> None:
+    """It has the settings, and neither the counters nor a place in the table."""
+    probe = made()
+    scene.k.register(probe)
+    scene.play("inc", 1)
+    one = COPIES[way](probe)
+    assert not one.registered and one.nhit == 0 and one.address is None and repr(one) == repr(made()) == repr(probe)
+    with pytest.raises(E.NotRegistered):
+        scene.k.unregister(one)
+    listed = scene.k.list()
+    if not isinstance(probe, Jprobe):  # there is one on a function
+        scene.k.register(one)
+        scene.k.unregister(one)
+    assert scene.k.list() == listed and probe.registered
+    scene.k.unregister(probe)
+    scene.k.register(one)
+
+
+def test_instances_grow_on_demand(scene: Scene) -> None:
+    """maxactive is a bound, not an amount of memory."""
+    r = scene.k.kretprobe("down", handler=lambda ri, regs: None, maxactive=10**9)
+    with r as probe:
+        assert scene.play("down", 500) == ["= 500"]
+        assert (probe.nhit, probe.nreturned, probe.nmissed) == (501, 501, 0)
+        assert probe.maxactive == 10**9 and len(probe._pool) < 2000
+    with scene.k.kretprobe("down", maxactive=200) as probe:
+        assert scene.play("down", 500) == ["= 500"]
+        assert (probe.nreturned, probe.nmissed) == (200, 301)
 
 
 def test_a_jprobe_with_an_unknown_guest_mirror(scene: Scene) -> None:

@@ -118,7 +118,8 @@ class Sequences(RuleBasedStateMachine):
     @rule(n=which, disabled=st.booleans())
     def register(self, n: int, disabled: bool) -> None:
         m = self.models[n]
-        m.probe.disabled = disabled
+        if not m.registered:
+            m.probe.disabled = disabled
         twin = isinstance(m.probe, Jprobe) and any(isinstance(o.probe, Jprobe) for o in self.at(m.address))
         if m.registered:
             with pytest.raises(AlreadyRegistered):

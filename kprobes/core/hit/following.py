@@ -94,9 +94,9 @@ class Following(InPlace):
             regs._pc = target & ~bits if bits else target
             rp.nreturned += 1
             try:
-                if rp.handler is not None:
+                if rp._handler is not None:
                     cb.state, cb.child = HIT_ACTIVE, rp
-                    rp.handler(ri, regs)
+                    rp._handler(ri, regs)
             except Exception as error:
                 self._ask_about_exception(rp, regs, error)
             finally:

@@ -147,9 +147,9 @@ class InPlace(Handlers):
             try:
                 if ri.pool is rp._pool:  # it is still registered
                     rp.nreturned += 1
-                    if rp.handler is not None:
+                    if rp._handler is not None:
                         cb.state, cb.child = HIT_ACTIVE, rp
-                        rp.handler(ri, regs)
+                        rp._handler(ri, regs)
             except Exception as error:
                 self._ask_about_exception(rp, regs, error)
             finally:
@@ -192,7 +192,7 @@ class InPlace(Handlers):
                     continue  # unregistered meanwhile
                 cb.child = rp
                 rp.nreturned += 1
-                handler = rp.handler
+                handler = rp._handler
                 if handler is not None:
                     try:
                         handler(ri, regs)

@@ -21,6 +21,8 @@ from ..probe import Kretprobe, KretprobeInstance
 from .followed import Followed, Instances
 from .link import Link
 
+FIRST_INSTANCES = 64  # made at registration; more when they are needed, up to maxactive
+
 
 class Returns(Followed):
     """Every followed call of the guest."""
@@ -36,18 +38,23 @@ class Returns(Followed):
     # --- registration
 
     def prepare(self, rp: Kretprobe, near: int) -> None:
-        """Preallocate the pool. Raises Unsupported where the architecture has no linkage."""
+        """Make the pool. Raises Unsupported where the architecture has no linkage."""
         arch: Arch = self._machine.arch
         if arch.linkage is None:
             raise Unsupported(f"{arch.name} has no linkage, so no return probes", symbol=rp.place(), hint="probe the return instructions")
         self._linkage = arch.linkage
         if not self._trampoline:
             self._make_trampoline(arch.linkage, near)
-        rp._asked = rp.maxactive
-        rp.maxactive = rp.maxactive if rp.maxactive > 0 else max(10, 2 * self._machine.cpus)
-        pool: Instances = []
-        pool.extend(KretprobeInstance(rp=rp, pool=pool) for _ in range(rp.maxactive))
-        rp._pool = pool
+        rp._most = rp._maxactive if rp._maxactive > 0 else max(10, 2 * self._machine.cpus)
+        rp._made, rp._pool = 0, []
+        self._grow(rp)
+
+    def _grow(self, rp: Kretprobe) -> bool:
+        """More instances, up to maxactive: twice as many as there are. False: these are all."""
+        pool, more = rp._pool, min(max(rp._made, FIRST_INSTANCES), rp._most - rp._made)
+        pool.extend(KretprobeInstance(rp=rp, pool=pool) for _ in range(more))
+        rp._made += more
+        return more > 0
 
     def _make_trampoline(self, linkage: Linkage, near: int) -> None:
         rooms = self._rooms
@@ -75,8 +82,7 @@ class Returns(Followed):
     def forget(self, rp: Kretprobe) -> None:
         """The probe is unregistered: calls being followed keep their instances, of a pool that nobody takes from."""
         self.catch_up()
-        rp._pool = []
-        rp.maxactive = rp._asked
+        rp._pool, rp._most = [], 0
 
     def close(self) -> None:
         """Forget the trampoline; nobody may be about to return to it."""
@@ -114,7 +120,7 @@ class Returns(Followed):
                 task, calls = self._calls_of(regs)
             if not pool:
                 self._reap(calls, regs)
-                if not pool:
+                if not pool and not self._grow(rp):
                     rp.nmissed += 1
                     return 0
             ri = pool.pop()

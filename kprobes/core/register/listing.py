@@ -37,7 +37,7 @@ def records(points: Iterable[Probepoint]) -> list[Listed]:
             flags = []
             if probe._gone or point.state is Arming.GONE:
                 flags.append("GONE")
-            elif probe._disabled:
+            elif probe._off:
                 flags.append("DISABLED")
             if point.optimized:
                 flags.append("OPTIMIZED")

@@ -61,6 +61,7 @@ class Registry:
         Raises BadLocation, UnknownSymbol, AmbiguousSymbol, AlreadyRegistered, NotText, Blacklisted, NotAnInstruction,
         Unprobeable, NotFunctionEntry, JprobeExists, TooBig, Unsupported, OutOfReach, NoMemory.
         """
+        typed(probe, Probe)
         if self._driver.closing:
             raise BadLocation("this Kprobes is closed", symbol=probe.place(), hint="make another one for the machine")
         if probe._point is not None:
@@ -120,7 +121,7 @@ class Registry:
 
     def _join(self, probe: Probe, point: Probepoint, hook: Callable[[Any, Any], Any] | None) -> None:
         probe._owner, probe._point, probe._pre = self, point, hook
-        probe._disabled, probe._gone = probe.disabled, False
+        probe._off, probe._gone = probe.disabled, False
         probe._active = not probe.disabled
         probe._nhit = probe._missed = 0
         if isinstance(probe, Kretprobe):
@@ -166,7 +167,7 @@ class Registry:
 
     def unregister(self, probe: Probe) -> None:
         """Unregister a probe of any kind; it is then as the user made it. Raises NotRegistered."""
-        if probe._owner is not self or probe._point is None:
+        if typed(probe, Probe)._owner is not self or probe._point is None:
             raise probe.not_registered()
         self._leave(probe)
         self._collect()
@@ -174,7 +175,7 @@ class Registry:
     def _leave(self, probe: Probe) -> None:
         point = probe._point
         probe._owner = probe._point = None
-        probe._active = probe._gone = probe._disabled = False
+        probe._active = probe._gone = probe._off = False
         if isinstance(probe, Kretprobe):
             self._returns.forget(probe)
         if point is None:
@@ -226,30 +227,31 @@ class Registry:
 
     def register_kprobe(self, p: Kprobe) -> None:
         """See register()."""
-        self.register(_typed(p, Kprobe))
+        self.register(typed(p, Kprobe))
 
     def register_kretprobe(self, r: Kretprobe) -> None:
         """See register()."""
-        self.register(_typed(r, Kretprobe))
+        self.register(typed(r, Kretprobe))
 
     def register_jprobe(self, j: Jprobe) -> None:
         """See register()."""
-        self.register(_typed(j, Jprobe))
+        self.register(typed(j, Jprobe))
 
     def unregister_kprobe(self, p: Kprobe) -> None:
         """See unregister()."""
-        self.unregister(_typed(p, Kprobe))
+        self.unregister(typed(p, Kprobe))
 
     def unregister_kretprobe(self, r: Kretprobe) -> None:
         """See unregister(). Calls being followed still return to the right place, silently."""
-        self.unregister(_typed(r, Kretprobe))
+        self.unregister(typed(r, Kretprobe))
 
     def unregister_jprobe(self, j: Jprobe) -> None:
         """See unregister()."""
-        self.unregister(_typed(j, Jprobe))
+        self.unregister(typed(j, Jprobe))
 
     def register_all(self, probes: Sequence[Probe]) -> None:
         """Register a batch: all or none; raises what the first refused one raises, and BadLocation for an empty one."""
+        probes = _batch(probes)
         if not probes:
             raise BadLocation("the batch is empty", hint="pass at least one probe")
         done: list[Probe] = []
@@ -266,9 +268,9 @@ class Registry:
     def unregister_all(self, probes: Iterable[Probe]) -> None:
         """Unregister a batch to its end; then raises the first NotRegistered, if any."""
         first: Exception | None = None
-        for probe in probes:
+        for probe in _batch(probes):
             try:
-                if probe._owner is not self:
+                if typed(probe, Probe)._owner is not self:
                     raise probe.not_registered()
                 self._leave(probe)
             except KprobeError as error:
@@ -281,8 +283,14 @@ class Registry:
     unregister_kprobes = unregister_kretprobes = unregister_jprobes = unregister_all
 
 
-def _typed(probe: P, kind: type[P]) -> P:
+def typed(probe: P, kind: type[P]) -> P:
     if not isinstance(probe, kind):
         raise BadLocation(f"{probe!r} is not a {kind.__name__}", hint=f"pass a {kind.__name__}")
     return probe
 
+
+
+def _batch(probes: Iterable[Probe]) -> list[Probe]:
+    if isinstance(probes, Probe) or not isinstance(probes, Iterable):
+        raise BadLocation(f"{probes!r} is no batch of probes", hint="pass a list of them")
+    return list(probes)
