@@ -7,6 +7,7 @@ Rooms, each importing only those before it:
     isa           instructions: decode, encode, what is legal
     disassembly   instructions as text
     maps          what programs and Python share, in host memory at addresses that do not move
-    helpers       what programs may call, by Linux's numbers: kinds of arguments, and what they do
+    call          what a helper is, and what a run of a program gives to it
+    printf, meanings, helpers       formats; what each helper does; the table by Linux's numbers
     code          a program ready to run: instructions, maps, source lines
 """

@@ -11,131 +11,56 @@ interpreter they check, in compiled code the verifier has), maps by the address 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from enum import Enum
-from typing import Any, Final, Protocol
+from collections.abc import Mapping
+from typing import Final
 
-from attrs import frozen
+from . import meanings
+from .call import Arg, Call, Helper, Place, Ret
+from .maps import MapType
 
-from .maps import Map, MapType
-
-EFAULT: Final = -14
-EINVAL: Final = -22
-EOPNOTSUPP: Final = -95
-
-
-class Arg(Enum):
-    """What a helper's argument must be."""
-
-    CTX = "ctx"  # the context: r1 at entry, unchanged
-    MAP = "map"  # a map, of one of Helper.maps
-    KEY = "key"  # initialised memory of the map's key_size bytes
-    VALUE = "value"  # initialised memory of the map's value_size bytes
-    VALUE_OUT = "value out"  # writable memory of the map's value_size bytes; initialised afterwards
-    MEM = "memory"  # initialised memory; the next argument is its size
-    MEM_OUT = "memory out"  # writable memory; the next argument is its size; initialised afterwards
-    SIZE = "size"  # of the argument before: 1 or more
-    SIZE_OR_ZERO = "size or zero"  # of the argument before; if it is 0, the memory is not looked at
-    CONST_SIZE = "constant size"  # a constant, 1 or more: the size of the memory that is returned
-    RECORD = "record"  # what ringbuf_reserve gave; consumed
-    SCALAR = "scalar"  # any number
-    ANY = "any"  # anything, not necessarily initialised
-
-
-class Ret(Enum):
-    """What a helper returns."""
-
-    SCALAR = "scalar"
-    MAP_VALUE_OR_NULL = "map value or null"  # of the map's value_size bytes
-    RECORD_OR_NULL = "record or null"  # memory of CONST_SIZE bytes, to be submitted or discarded on every path
-    VOID = "void"  # r0 is not initialised
-
-
-class Place(Protocol):
-    """Where a program runs: the guest at a probe, or nowhere at all (a test run)."""
-
-    cpu: int
-
-    def read(self, addr: int, size: int) -> bytes:
-        """Guest memory. KprobeError: not mapped."""
-
-    def clock(self) -> int:
-        """The machine's clock, in ns."""
-
-    def pid_tgid(self) -> int:
-        """tgid << 32 | pid of the guest's task."""
-
-    def comm(self) -> bytes:
-        """The name of the guest's task, at most 15 bytes."""
-
-    def stack(self, skip: int, depth: int) -> list[int]:
-        """Return addresses, innermost first, beginning with the probed address."""
-
-    def override(self, value: int) -> None:
-        """The probed function is not run; it returns `value`. KprobeError: not here."""
-
-    def func_ip(self) -> int:
-        """Address of the function that was probed at its entry or return; 0 for a probe inside a function."""
-
-    def cookie(self) -> int:
-        """The number given when the program was attached; 0 if none was."""
-
-
-class Call(Protocol):
-    """One run of a program, as helpers see it."""
-
-    place: Place
-    maps: Mapping[int, Map]  # Map.address -> map
-
-    def read(self, addr: int, size: int) -> bytes:
-        """Memory of the program: its stack, map values, records, the context."""
-
-    def write(self, addr: int, data: bytes) -> None: ...
-    def printed(self, text: str) -> None:
-        """trace_printk said this."""
-
-
-@frozen
-class Helper:
-    """One helper.
-
-    Attributes:
-        number, name: Linux's; the name without `bpf_`. args: kinds of r1, r2, ...; later registers are not looked at.
-        returns: what r0 is afterwards. maps: types that a MAP argument may have; None: all.
-        bounds: smallest and largest result as signed numbers, where there is more to say than 64 bits.
-        run: what it does.
-    """
-
-    number: int
-    name: str
-    args: tuple[Arg, ...]
-    returns: Ret
-    run: Callable[..., int]
-    maps: frozenset[MapType] | None = None
-    bounds: tuple[int, int] | None = None
-
-
-def _lookup(call: Call, map_: int, key: int, *_: Any) -> int:
-    m = call.maps[map_]
-    return m.lookup_elem(call.read(key, m.key_size), call.place.cpu)
-
-
-def _update(call: Call, map_: int, key: int, value: int, flags: int, *_: Any) -> int:
-    m = call.maps[map_]
-    return m.update_elem(call.read(key, m.key_size), call.read(value, m.value_size), flags, call.place.cpu)
-
-
-def _delete(call: Call, map_: int, key: int, *_: Any) -> int:
-    m = call.maps[map_]
-    return m.delete_elem(call.read(key, m.key_size))
-
-
+_U32: Final = (1 << 32) - 1
 _KEYED: Final = frozenset({MapType.HASH, MapType.ARRAY, MapType.PERCPU_HASH, MapType.PERCPU_ARRAY, MapType.LRU_HASH,
                            MapType.LRU_PERCPU_HASH})
+_LISTS: Final = frozenset({MapType.QUEUE, MapType.STACK})
+_RINGS: Final = frozenset({MapType.RINGBUF})
+_ERROR: Final = -4095
+_STRING: Final = (_ERROR, (1 << 31) - 1)
+_OK: Final = (_ERROR, 0)
+_READ: Final = (Arg.MEM_OUT, Arg.SIZE_OR_ZERO, Arg.SCALAR)
 
 _ALL: Final = (
-    Helper(1, "map_lookup_elem", (Arg.MAP, Arg.KEY), Ret.MAP_VALUE_OR_NULL, _lookup, _KEYED),
-    Helper(2, "map_update_elem", (Arg.MAP, Arg.KEY, Arg.VALUE, Arg.SCALAR), Ret.SCALAR, _update, _KEYED),
-    Helper(3, "map_delete_elem", (Arg.MAP, Arg.KEY), Ret.SCALAR, _delete, _KEYED),
+    Helper(1, "map_lookup_elem", (Arg.MAP, Arg.KEY), Ret.MAP_VALUE_OR_NULL, meanings.lookup, _KEYED),
+    Helper(2, "map_update_elem", (Arg.MAP, Arg.KEY, Arg.VALUE, Arg.SCALAR), Ret.SCALAR, meanings.update, _KEYED, _OK),
+    Helper(3, "map_delete_elem", (Arg.MAP, Arg.KEY), Ret.SCALAR, meanings.delete, _KEYED | {MapType.STACK_TRACE}, _OK),
+    Helper(4, "probe_read", _READ, Ret.SCALAR, meanings.probe_read, bounds=_OK),
+    Helper(5, "ktime_get_ns", (), Ret.SCALAR, meanings.ktime),
+    Helper(6, "trace_printk", (Arg.MEM, Arg.SIZE, Arg.ANY, Arg.ANY, Arg.ANY), Ret.SCALAR, meanings.printk, bounds=(_ERROR, meanings.LINE)),
+    Helper(7, "get_prandom_u32", (), Ret.SCALAR, meanings.prandom, bounds=(0, _U32)),
+    Helper(8, "get_smp_processor_id", (), Ret.SCALAR, meanings.cpu, bounds=(0, _U32)),
+    Helper(14, "get_current_pid_tgid", (), Ret.SCALAR, meanings.pid_tgid),
+    Helper(16, "get_current_comm", (Arg.MEM_OUT, Arg.SIZE), Ret.SCALAR, meanings.comm, bounds=_OK),
+    Helper(25, "perf_event_output", (Arg.CTX, Arg.MAP, Arg.SCALAR, Arg.MEM, Arg.SIZE_OR_ZERO), Ret.SCALAR, meanings.perf_output,
+           frozenset({MapType.PERF_EVENT_ARRAY}), _OK),
+    Helper(27, "get_stackid", (Arg.CTX, Arg.MAP, Arg.SCALAR), Ret.SCALAR, meanings.stackid, frozenset({MapType.STACK_TRACE}), _STRING),
+    Helper(45, "probe_read_str", _READ, Ret.SCALAR, meanings.probe_read_str, bounds=_STRING),
+    Helper(58, "override_return", (Arg.CTX, Arg.SCALAR), Ret.SCALAR, meanings.override, bounds=_OK),
+    Helper(67, "get_stack", (Arg.CTX, Arg.MEM_OUT, Arg.SIZE_OR_ZERO, Arg.SCALAR), Ret.SCALAR, meanings.stack, bounds=_STRING),
+    Helper(87, "map_push_elem", (Arg.MAP, Arg.VALUE, Arg.SCALAR), Ret.SCALAR, meanings.push, _LISTS, _OK),
+    Helper(88, "map_pop_elem", (Arg.MAP, Arg.VALUE_OUT), Ret.SCALAR, meanings.pop, _LISTS, _OK),
+    Helper(89, "map_peek_elem", (Arg.MAP, Arg.VALUE_OUT), Ret.SCALAR, meanings.peek, _LISTS, _OK),
+    Helper(112, "probe_read_user", _READ, Ret.SCALAR, meanings.probe_read, bounds=_OK),
+    Helper(113, "probe_read_kernel", _READ, Ret.SCALAR, meanings.probe_read, bounds=_OK),
+    Helper(114, "probe_read_user_str", _READ, Ret.SCALAR, meanings.probe_read_str, bounds=_STRING),
+    Helper(115, "probe_read_kernel_str", _READ, Ret.SCALAR, meanings.probe_read_str, bounds=_STRING),
+    Helper(125, "ktime_get_boot_ns", (), Ret.SCALAR, meanings.ktime),
+    Helper(130, "ringbuf_output", (Arg.MAP, Arg.MEM, Arg.SIZE_OR_ZERO, Arg.SCALAR), Ret.SCALAR, meanings.ring_output, _RINGS, _OK),
+    Helper(131, "ringbuf_reserve", (Arg.MAP, Arg.CONST_SIZE, Arg.SCALAR), Ret.RECORD_OR_NULL, meanings.ring_reserve, _RINGS),
+    Helper(132, "ringbuf_submit", (Arg.RECORD, Arg.SCALAR), Ret.VOID, meanings.ring_submit),
+    Helper(133, "ringbuf_discard", (Arg.RECORD, Arg.SCALAR), Ret.VOID, meanings.ring_discard),
+    Helper(134, "ringbuf_query", (Arg.MAP, Arg.SCALAR), Ret.SCALAR, meanings.ring_query, _RINGS),
+    Helper(173, "get_func_ip", (Arg.CTX,), Ret.SCALAR, meanings.func_ip),
+    Helper(174, "get_attach_cookie", (Arg.CTX,), Ret.SCALAR, meanings.cookie),
 )
 HELPERS: Final[Mapping[int, Helper]] = {helper.number: helper for helper in _ALL}
+
+__all__ = ["HELPERS", "Arg", "Call", "Helper", "Place", "Ret"]

@@ -3,8 +3,8 @@
 `create(Spec(...))` makes one. Every map's memory is host memory that never moves while the map lives, so that compiled code, the
 interpreter and Python work on the same bytes. All integers in headers are u64 in the host's byte order unless said otherwise.
 
-- `map.address` is the address of its header; LDDW of a map (src MAP) loads it, and helpers get it. `map.spans` are the spans that
-  programs may read and (unless readonly) write.
+- `map.address` is the address of its header; LDDW of a map (src MAP) loads it, and helpers get it. Values that
+  programs may read and (unless `readonly`) write lie in `map.span`; `map.extent(address)` says where one begins and ends.
 - **ARRAY, PERCPU_ARRAY**: no header. Value `i` of CPU `c` is at `address + (i * cpus + c) * stride`; `stride` is value_size rounded
   up to 8; cpus is 1 for ARRAY.
 - **HASH, LRU_HASH, PERCPU_HASH, LRU_PERCPU_HASH**: header, index, entries; see `maps.hash`.
@@ -17,10 +17,20 @@ with `push`. Keys and values go through codecs: `Plain` shows integers and bytes
 """
 
 from ...errors import ProgramError
-from ._base import ANY, EXIST, NOEXIST, Block, Codec, Map, MapType, Plain, Spec
+from ._base import ANY, ENOENT, EXIST, NOEXIST, Block, Codec, Map, MapType, Plain, Spec
 from .array import Array
+from .hash import Hash
+from .queue import Queue
+from .ring import Ring
+from .stacks import StackTraces
 
-_TYPES: dict[int, type[Map]] = {MapType.ARRAY: Array, MapType.PERCPU_ARRAY: Array}
+_TYPES: dict[int, type[Map]] = {
+    **dict.fromkeys((MapType.ARRAY, MapType.PERCPU_ARRAY), Array),
+    **dict.fromkeys((MapType.HASH, MapType.LRU_HASH, MapType.PERCPU_HASH, MapType.LRU_PERCPU_HASH), Hash),
+    **dict.fromkeys((MapType.RINGBUF, MapType.PERF_EVENT_ARRAY), Ring),
+    **dict.fromkeys((MapType.QUEUE, MapType.STACK), Queue),
+    MapType.STACK_TRACE: StackTraces,
+}
 
 
 def create(spec: Spec) -> Map:
@@ -32,4 +42,5 @@ def create(spec: Spec) -> Map:
     return kind(spec)
 
 
-__all__ = ["ANY", "EXIST", "NOEXIST", "Array", "Block", "Codec", "Map", "MapType", "Plain", "Spec", "create"]
+__all__ = ["ANY", "ENOENT", "EXIST", "NOEXIST", "Array", "Block", "Codec", "Hash", "Map", "MapType", "Plain", "Queue", "Ring", "Spec", "StackTraces",
+           "create"]

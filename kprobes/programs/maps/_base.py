@@ -112,11 +112,11 @@ class Map:
     Attributes:
         spec: what it was made from; its fields are attributes of the map, too.
         address: of its header; what LDDW of the map loads. Programs may not access it.
-        spans: (address, size, writable) of the memory with values that programs may access.
+        span: (first address, size) of the memory in which there are values that programs may access; size 0: there are none.
     """
 
     address: int
-    spans: tuple[tuple[int, int, bool], ...] = ()
+    span: tuple[int, int] = (0, 0)
 
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
@@ -130,6 +130,10 @@ class Map:
     def stride(self) -> int:
         """Bytes from one value to the next: of the next CPU, in a per-CPU map."""
         return self.value_size + 7 & ~7
+
+    def extent(self, address: int) -> tuple[int, int] | None:
+        """(first address, address behind) of the one value in which `address`, within `span`, lies; None: it lies in none."""
+        return None
 
     def lookup_elem(self, key: bytes, cpu: int = 0) -> int:
         """Address of the value, or 0."""

@@ -20,7 +20,7 @@ class Array(Map, MutableMapping[int, Any]):
             raise self.refuse("an array has 4-byte keys, values of at least one byte, and at least one entry")
         block = self.block = self._block(self.stride * self.cpus * self.max_entries)
         self.address = block.address
-        self.spans = ((block.address, self.stride * self.cpus * self.max_entries, not self.readonly),)
+        self.span = block.address, self.stride * self.cpus * self.max_entries
         self._order = "little" if spec.order == "little" else "big"
 
     def lookup_elem(self, key: bytes, cpu: int = 0) -> int:
@@ -37,6 +37,10 @@ class Array(Map, MutableMapping[int, Any]):
             return EEXIST
         self._put(at, cpu, value)
         return 0
+
+    def extent(self, address: int) -> tuple[int, int] | None:
+        start = address - (address - self.address) % self.stride
+        return (start, start + self.value_size) if address < start + self.value_size else None
 
     def _index(self, key: bytes) -> int:
         return int.from_bytes(key, self._order)  # type: ignore[arg-type]

@@ -1,0 +1,113 @@
+"""What a helper is: the kinds of its arguments and of its result, and what a run of a program gives to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Protocol
+
+from attrs import frozen
+
+from .isa import Order
+from .maps import Map, MapType
+
+
+class Arg(Enum):
+    """What a helper's argument must be."""
+
+    CTX = "ctx"  # the context: r1 at entry, unchanged
+    MAP = "map"  # a map, of one of Helper.maps
+    KEY = "key"  # initialised memory of the map's key_size bytes
+    VALUE = "value"  # initialised memory of the map's value_size bytes
+    VALUE_OUT = "value out"  # writable memory of the map's value_size bytes; initialised afterwards
+    MEM = "memory"  # initialised memory; the next argument is its size
+    MEM_OUT = "memory out"  # writable memory; the next argument is its size; initialised afterwards
+    SIZE = "size"  # of the argument before: 1 or more
+    SIZE_OR_ZERO = "size or zero"  # of the argument before; if it is 0, the memory is not looked at
+    CONST_SIZE = "constant size"  # a constant, 1 or more: the size of the memory that is returned
+    RECORD = "record"  # what ringbuf_reserve gave; consumed
+    SCALAR = "scalar"  # any number
+    ANY = "any"  # anything, not necessarily initialised
+
+
+class Ret(Enum):
+    """What a helper returns."""
+
+    SCALAR = "scalar"
+    MAP_VALUE_OR_NULL = "map value or null"  # of the map's value_size bytes
+    RECORD_OR_NULL = "record or null"  # memory of CONST_SIZE bytes, to be submitted or discarded on every path
+    VOID = "void"  # r0 is not initialised
+
+
+class Place(Protocol):
+    """Where a program runs: the guest at a probe, or nowhere at all (a test run)."""
+
+    cpu: int
+
+    def read(self, addr: int, size: int) -> bytes:
+        """Guest memory. KprobeError: not mapped."""
+
+    def clock(self) -> int:
+        """The machine's clock, in ns."""
+
+    def pid_tgid(self) -> int:
+        """tgid << 32 | pid of the guest's task."""
+
+    def comm(self) -> bytes:
+        """The name of the guest's task, at most 15 bytes."""
+
+    def stack(self, skip: int, depth: int) -> list[int]:
+        """Return addresses, innermost first, beginning with the probed address."""
+
+    def override(self, value: int) -> None:
+        """The probed function is not run; it returns `value`. KprobeError: not here."""
+
+    def func_ip(self) -> int:
+        """Address of the function that was probed at its entry or return; 0 for a probe inside a function."""
+
+    def cookie(self) -> int:
+        """The number given when the program was attached; 0 if none was."""
+
+
+class Call(Protocol):
+    """One run of a program, as helpers see it."""
+
+    place: Place
+    maps: Mapping[int, Map]  # Map.address -> map
+    order: Order  # of the program's memory
+
+    def read(self, addr: int, size: int) -> bytes:
+        """Memory of the program: its stack, map values, records, the context."""
+
+    def write(self, addr: int, data: bytes) -> None: ...
+    def check(self, addr: int, size: int) -> None:
+        """Raises where the program may not write so many bytes; before a helper makes them."""
+
+    def grant(self, addr: int, size: int) -> None:
+        """The program may access a record from now on."""
+
+    def revoke(self, addr: int) -> None:
+        """The record is not the program's any more."""
+
+    def printed(self, text: str) -> None:
+        """trace_printk said this."""
+
+
+@frozen
+class Helper:
+    """One helper.
+
+    Attributes:
+        number, name: Linux's; the name without `bpf_`. args: kinds of r1, r2, ...; later registers are not looked at.
+        returns: what r0 is afterwards. maps: types that a MAP argument may have; None: all.
+        bounds: smallest and largest result as signed numbers, where there is more to say than 64 bits.
+        run: what it does.
+    """
+
+    number: int
+    name: str
+    args: tuple[Arg, ...]
+    returns: Ret
+    run: Callable[..., int]
+    maps: frozenset[MapType] | None = None
+    bounds: tuple[int, int] | None = None

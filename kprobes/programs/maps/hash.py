@@ -1,0 +1,234 @@
+"""Hash tables with all entries allocated in advance: HASH, LRU_HASH, and their per-CPU forms.
+
+At `address` there are eight u64 words, then the index, then the entries:
+
+    word 0  entries in use
+         1  the first entry on the list of free ones: its number plus 1; 0: none
+         2  entries from this number on have never been used
+         3  seed of the hash
+         4  mask: slots of the index, less one
+         5  hand: the entry where the search for one to evict goes on (LRU)
+         6  bytes from the header to the index
+         7  bytes from the header to the entries
+
+The index is `u32[mask + 1]`: number of an entry plus 1, or 0 for an empty slot; an entry stands in the first free slot from its *home*
+on, cyclically. An entry is `u32 home; u32 state`, its key, zero-padded to
+words of 8 bytes, and a value for each CPU, `stride` bytes each. State: 0 free (`home` is then the next free entry's number plus 1),
+1 used, 3 used and looked up since the hand was there last (LRU).
+
+The home of a key: `h = seed; for each word w of the key: h = (h ^ w) * 0x9e3779b97f4a7c15 mod 2**64, h ^= h >> 29`; then
+`(h >> 32) & mask`. The index has at least twice as many slots as there are entries.
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Iterator, MutableMapping
+from typing import Any, Final
+
+from ._base import E2BIG, EEXIST, EINVAL, ENOENT, EXIST, NOEXIST, Map, MapType, Spec
+
+HEADER: Final = 64
+COUNT, FREE, FRESH, SEED, MASK, HAND = range(6)
+_USED, _SEEN = 1, 3
+_MULTIPLIER: Final = 0x9E3779B97F4A7C15
+_U64: Final = (1 << 64) - 1
+
+
+class Hash(Map, MutableMapping[Any, Any]):
+    """In Python a mapping key -> value (per-CPU: list of values, one for each CPU). Order: of the entries' memory."""
+
+    def __init__(self, spec: Spec) -> None:
+        super().__init__(spec)
+        self.percpu = self.type in (MapType.PERCPU_HASH, MapType.LRU_PERCPU_HASH)
+        self.lru = self.type in (MapType.LRU_HASH, MapType.LRU_PERCPU_HASH)
+        if not self.percpu:
+            self.cpus = 1
+        if not (self.key_size and self.value_size and self.max_entries):
+            raise self.refuse("a hash has keys and values of at least one byte, and at least one entry")
+        slots = 1 << (2 * self.max_entries - 1).bit_length()
+        self.entries = HEADER + 4 * slots + 7 & ~7  # bytes from the header to the entries
+        self.value_at = 8 + (self.key_size + 7 & ~7)  # bytes from an entry to its first value
+        self.entry_size = self.value_at + self.stride * self.cpus
+        size = self.entries + self.entry_size * self.max_entries
+        self.block = self._block(size)
+        self.address = self.block.address
+        whole = self.block.view
+        self._head = whole[:HEADER].cast("Q")
+        self._index = whole[HEADER:HEADER + 4 * slots].cast("I")
+        self._view = whole
+        self._head[:] = memoryview(struct.pack("8Q", 0, 0, 0, random.getrandbits(64), slots - 1, 0, HEADER, self.entries)).cast("Q")
+        self.span = self.address + self.entries, size - self.entries
+        self._words = struct.Struct(f"{(self.key_size + 7) // 8}Q")
+        self._pad = bytes(-self.key_size % 8)
+
+    # ---- programs' side
+
+    def lookup_elem(self, key: bytes, cpu: int = 0) -> int:
+        _, entry = self._find(key)
+        if entry < 0:
+            return 0
+        if self.lru:
+            self._mark(entry, self._entry(entry)[0], _SEEN)
+        return self.address + self._value(entry, cpu)
+
+    def update_elem(self, key: bytes, value: bytes, flags: int = 0, cpu: int = 0) -> int:
+        if flags > EXIST:
+            return EINVAL
+        slot, entry = self._find(key)
+        if entry >= 0:
+            if flags == NOEXIST:
+                return EEXIST
+        elif flags == EXIST:
+            return ENOENT
+        else:
+            entry = self._insert(key, slot)
+            if entry < 0:
+                return E2BIG
+        self._put(entry, cpu, value)
+        return 0
+
+    def delete_elem(self, key: bytes) -> int:
+        slot, entry = self._find(key)
+        if entry < 0:
+            return ENOENT
+        self._remove(slot, entry)
+        return 0
+
+    def extent(self, address: int) -> tuple[int, int] | None:
+        inside = (address - self.address - self.entries) % self.entry_size - self.value_at
+        if inside < 0 or inside % self.stride >= self.value_size:
+            return None
+        start = address - inside % self.stride
+        return start, start + self.value_size
+
+    # ---- entries
+
+    def _entry(self, entry: int) -> tuple[int, int]:
+        """(home, state)"""
+        home, state = struct.unpack_from("II", self._view, self.entries + entry * self.entry_size)
+        return home, state
+
+    def _mark(self, entry: int, home: int, state: int) -> None:
+        struct.pack_into("II", self._view, self.entries + entry * self.entry_size, home, state)
+
+    def _key(self, entry: int) -> bytes:
+        at = self.entries + entry * self.entry_size + 8
+        return bytes(self._view[at:at + self.key_size])
+
+    def _value(self, entry: int, cpu: int) -> int:
+        return self.entries + entry * self.entry_size + self.value_at + (cpu * self.stride if self.percpu else 0)
+
+    def _put(self, entry: int, cpu: int, value: bytes) -> None:
+        at = self._value(entry, cpu)
+        self._view[at:at + self.value_size] = value
+
+    def _home(self, key: bytes) -> int:
+        h = self._head[SEED]
+        for word in self._words.unpack(key + self._pad):
+            h = (h ^ word) * _MULTIPLIER & _U64
+            h ^= h >> 29
+        return h >> 32 & self._head[MASK]
+
+    def _find(self, key: bytes) -> tuple[int, int]:
+        """(its slot, its entry); where it is not, (the slot where it would be, -1)."""
+        mask, index = self._head[MASK], self._index
+        slot = self._home(key)
+        while number := index[slot]:
+            if self._key(number - 1) == key:
+                return slot, number - 1
+            slot = slot + 1 & mask
+        return slot, -1
+
+    def _insert(self, key: bytes, slot: int) -> int:
+        """A new entry for a key, its values zeroed; -1 where there is none. `slot` is what _find() said."""
+        entry = self._take()
+        if entry < 0 and self.lru:
+            self._evict()
+            slot, _ = self._find(key)  # what was evicted may have moved others
+            entry = self._take()
+        if entry < 0:
+            return -1
+        at = self.entries + entry * self.entry_size
+        self._view[at:at + self.entry_size] = bytes(8) + key + self._pad + bytes(self.stride * self.cpus)
+        self._mark(entry, self._home(key), _USED)
+        self._index[slot] = entry + 1
+        self._head[COUNT] += 1
+        return entry
+
+    def _take(self) -> int:
+        head = self._head
+        if head[FREE]:
+            entry: int = head[FREE] - 1
+            head[FREE] = self._entry(entry)[0]
+            return entry
+        if head[FRESH] < self.max_entries:
+            head[FRESH] += 1
+            return head[FRESH] - 1
+        return -1
+
+    def _evict(self) -> None:
+        """Free one entry: the first from the hand on that nobody has looked up since the hand was there last."""
+        head = self._head
+        while True:
+            entry = head[HAND]
+            head[HAND] = (entry + 1) % self.max_entries
+            home, state = self._entry(entry)
+            if state == _USED:
+                return self._remove(self._find(self._key(entry))[0], entry)
+            if state == _SEEN:
+                self._mark(entry, home, _USED)
+
+    def _remove(self, slot: int, entry: int) -> None:
+        head, index, mask = self._head, self._index, self._head[MASK]
+        self._mark(entry, head[FREE], 0)
+        head[FREE] = entry + 1
+        head[COUNT] -= 1
+        following = slot
+        while True:  # close the gap: move back whatever is allowed to stand there
+            following = following + 1 & mask
+            if not index[following]:
+                break
+            home = self._entry(index[following] - 1)[0]
+            if (following - home & mask) >= (following - slot & mask):
+                index[slot] = index[following]
+                slot = following
+        index[slot] = 0
+
+    # ---- Python's side
+
+    def __getitem__(self, key: Any) -> Any:
+        _, entry = self._find(self.key_codec.store(key))
+        if entry < 0:
+            raise KeyError(key)
+        values = [self._load(entry, cpu) for cpu in range(self.cpus)]
+        return values if self.percpu else values[0]
+
+    def _load(self, entry: int, cpu: int) -> Any:
+        at = self._value(entry, cpu)
+        return self.value_codec.load(bytes(self._view[at:at + self.value_size]))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raw = self.key_codec.store(key)
+        values = [self.value_codec.store(v) for v in (list(value) if self.percpu else [value])]
+        if len(values) != self.cpus:
+            raise ValueError(f"map {self.name}: {len(values)} values for {self.cpus} CPUs")
+        slot, entry = self._find(raw)
+        if entry < 0:
+            entry = self._insert(raw, slot)
+        if entry < 0:
+            raise ValueError(f"map {self.name}: all {self.max_entries} entries are in use")
+        for cpu, one in enumerate(values):
+            self._put(entry, cpu, one)
+
+    def __delitem__(self, key: Any) -> None:
+        if self.delete_elem(self.key_codec.store(key)):
+            raise KeyError(key)
+
+    def __iter__(self) -> Iterator[Any]:
+        used = [entry for entry in range(self._head[FRESH]) if self._entry(entry)[1]]
+        return iter([self.key_codec.load(self._key(entry)) for entry in used])
+
+    def __len__(self) -> int:
+        return self._head[COUNT]

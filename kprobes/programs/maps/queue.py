@@ -1,0 +1,60 @@
+"""Queues and stacks of values: QUEUE and STACK. Programs reach them through helpers only."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+from ._base import E2BIG, EINVAL, EXIST, Map, MapType, Spec
+
+
+class Queue(Map):
+    """QUEUE (first in, first out) and STACK (last in, first out). Iterating gives values in the order of pop, and keeps them."""
+
+    def __init__(self, spec: Spec) -> None:
+        super().__init__(spec)
+        if self.key_size or not self.value_size or not self.max_entries:
+            raise self.refuse("a queue or stack has no keys, values of at least one byte, and at least one entry")
+        self._items: deque[bytes] = deque()  # the right end is popped
+        self.block = self._block(8)
+        self.address = self.block.address
+
+    def push_elem(self, value: bytes, flags: int = 0) -> int:
+        if flags not in (0, EXIST):
+            return EINVAL
+        full = len(self._items) >= self.max_entries
+        if full and flags != EXIST:
+            return E2BIG
+        if self.type is MapType.STACK:
+            if full:
+                self._items.popleft()
+            self._items.append(value)
+        else:
+            if full:
+                self._items.pop()
+            self._items.appendleft(value)
+        return 0
+
+    def pop_elem(self) -> bytes | None:
+        return self._items.pop() if self._items else None
+
+    def peek_elem(self) -> bytes | None:
+        return self._items[-1] if self._items else None
+
+    # ---- Python's side
+
+    def push(self, value: Any) -> None:
+        """ValueError: it is full."""
+        if self.push_elem(self.value_codec.store(value)):
+            raise ValueError(f"map {self.name}: all {self.max_entries} entries are in use")
+
+    def pop(self) -> Any:
+        """The next value, removed. IndexError: it is empty."""
+        return self.value_codec.load(self._items.pop())
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([self.value_codec.load(raw) for raw in reversed(self._items)])
+
+    def __len__(self) -> int:
+        return len(self._items)

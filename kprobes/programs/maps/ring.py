@@ -1,0 +1,113 @@
+"""Records for Python: RINGBUF and PERF_EVENT_ARRAY.
+
+At `address` there are eight u64, then the data:
+
+    0  consumer: position of the oldest record     3  lost: records for which there was no room
+    1  producer: position of the next record       4  bytes from the header to the data
+    2  mask: size of the buffer less one
+
+Positions count bytes from the beginning of time; a position's data is at `position & mask`. A record is `u32 length; u32 CPU`, its data,
+and padding up to a multiple of 8; in the length, bit 31 says that it is not complete yet, bit 30 that it was discarded. The data area is
+twice the buffer's size: a record that goes beyond the end of the buffer is in one piece. There is room for a record while
+`producer + its size - consumer <= mask + 1`.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Iterator
+from typing import Final
+
+from ._base import Map, MapType, Spec
+
+HEADER: Final = 64
+CONSUMER, PRODUCER, MASK, LOST = range(4)
+BUSY: Final = 1 << 31
+DISCARDED: Final = 1 << 30
+#: bytes of a perf event array's buffer
+PERF_SIZE: Final = 1 << 20
+ENOSPC: Final = -28
+
+
+class Ring(Map):
+    """Iterating gives the complete records as bytes, oldest first, and consumes them; it ends where there are none.
+
+    Attributes:
+        size: bytes, a power of two (and of RINGBUF, max_entries rounded up to one, at least a page).
+    """
+
+    def __init__(self, spec: Spec) -> None:
+        super().__init__(spec)
+        if self.type is MapType.RINGBUF:
+            if self.key_size or self.value_size or not self.max_entries:
+                raise self.refuse("a ring buffer has neither keys nor values; max_entries is its size in bytes")
+            self.size = 1 << (max(self.max_entries, mmap.PAGESIZE) - 1).bit_length()
+        else:
+            if self.key_size not in (0, 4) or self.value_size not in (0, 4):
+                raise self.refuse("a perf event array has keys and values of 4 bytes")
+            self.size = PERF_SIZE
+        self.block = self._block(HEADER + 2 * self.size)
+        self.address = self.block.address
+        self._head = self.block.view[:HEADER].cast("Q")
+        self._head[MASK] = self.size - 1
+        self._head[4] = HEADER
+        self._data = self.block.view[HEADER:]
+
+    @property
+    def lost(self) -> int:
+        """Records for which there was no room, ever."""
+        return self._head[LOST]
+
+    # ---- programs' side
+
+    def reserve(self, size: int, cpu: int = 0) -> int:
+        """Address of `size` bytes of a new record, which is not complete yet; 0 where there is no room."""
+        head = self._head
+        total = size + 15 & ~7
+        if head[PRODUCER] + total - head[CONSUMER] > self.size:
+            head[LOST] += 1
+            return 0
+        at = head[PRODUCER] & self.size - 1
+        struct.pack_into("II", self._data, at, size | BUSY, cpu)
+        head[PRODUCER] += total
+        return self.address + HEADER + at + 8
+
+    def commit(self, record: int, discard: bool = False) -> None:
+        """The record at an address that reserve() gave is complete."""
+        at = record - self.address - HEADER - 8
+        length, cpu = struct.unpack_from("II", self._data, at)
+        struct.pack_into("II", self._data, at, length & ~BUSY | (DISCARDED if discard else 0), cpu)
+
+    def output(self, data: bytes, cpu: int = 0) -> bool:
+        """A record with this data. False: no room."""
+        record = self.reserve(len(data), cpu)
+        if record:
+            at = record - self.address - HEADER
+            self._data[at:at + len(data)] = data
+            self.commit(record)
+        return bool(record)
+
+    def holds(self, address: int) -> bool:
+        """True where an address lies in this buffer."""
+        return self.address <= address < self.address + HEADER + 2 * self.size
+
+    def query(self, what: int) -> int:
+        """0: bytes not consumed; 1: size; 2: consumer position; 3: producer position; otherwise 0."""
+        head = self._head
+        return {0: head[PRODUCER] - head[CONSUMER], 1: self.size, 2: head[CONSUMER], 3: head[PRODUCER]}.get(what, 0)
+
+    # ---- Python's side
+
+    def __iter__(self) -> Iterator[bytes]:
+        head = self._head
+        while head[CONSUMER] < head[PRODUCER]:
+            at = head[CONSUMER] & self.size - 1
+            length, _ = struct.unpack_from("II", self._data, at)
+            if length & BUSY:
+                return
+            size = length & ~DISCARDED
+            data = bytes(self._data[at + 8:at + 8 + size])
+            head[CONSUMER] += size + 15 & ~7
+            if not length & DISCARDED:
+                yield data

@@ -1,0 +1,227 @@
+"""What each helper does: functions of a Call and five registers."""
+
+from __future__ import annotations
+
+import random
+from typing import Any, Final
+
+from ..errors import KprobeError
+from .call import Call, Place
+from .maps import ENOENT, Ring, StackTraces
+from .printf import expand
+
+E2BIG: Final = -7
+EAGAIN: Final = -11
+EFAULT: Final = -14
+EINVAL: Final = -22
+ENOSPC: Final = -28
+EOPNOTSUPP: Final = -95
+#: the longest line of trace_printk, in bytes
+LINE: Final = 1024
+_U32: Final = (1 << 32) - 1
+_U64: Final = (1 << 64) - 1
+
+
+# ---- maps
+
+def lookup(call: Call, map_: int, key: int, *_: Any) -> int:
+    m = call.maps[map_]
+    return m.lookup_elem(call.read(key, m.key_size), call.place.cpu)
+
+
+def update(call: Call, map_: int, key: int, value: int, flags: int, *_: Any) -> int:
+    m = call.maps[map_]
+    return m.update_elem(call.read(key, m.key_size), call.read(value, m.value_size), flags, call.place.cpu)
+
+
+def delete(call: Call, map_: int, key: int, *_: Any) -> int:
+    m = call.maps[map_]
+    return m.delete_elem(call.read(key, m.key_size))
+
+
+def push(call: Call, map_: int, value: int, flags: int, *_: Any) -> int:
+    m = call.maps[map_]
+    return m.push_elem(call.read(value, m.value_size), flags)
+
+
+def pop(call: Call, map_: int, value: int, *_: Any) -> int:
+    return _given(call, value, call.maps[map_].pop_elem(), call.maps[map_].value_size)
+
+
+def peek(call: Call, map_: int, value: int, *_: Any) -> int:
+    return _given(call, value, call.maps[map_].peek_elem(), call.maps[map_].value_size)
+
+
+def _given(call: Call, to: int, value: bytes | None, size: int) -> int:
+    call.write(to, bytes(size) if value is None else value)
+    return ENOENT if value is None else 0
+
+
+# ---- the guest's memory
+
+def probe_read(call: Call, to: int, size: int, source: int, *_: Any) -> int:
+    size &= _U32
+    call.check(to, size)
+    try:
+        call.write(to, call.place.read(source, size) if size else b"")
+    except KprobeError:
+        call.write(to, bytes(size))
+        return EFAULT
+    return 0
+
+
+def probe_read_str(call: Call, to: int, size: int, source: int, *_: Any) -> int:
+    size &= _U32
+    call.check(to, size)
+    try:
+        text = _string(call.place, source, size)
+    except KprobeError:
+        call.write(to, bytes(size))
+        return EFAULT
+    call.write(to, text)
+    return len(text)
+
+
+def _string(place: Place, addr: int, size: int) -> bytes:
+    """The string at a guest address with its NUL, at most `size` bytes. In pieces that do not cross 256-byte lines, so that it may end a mapping."""
+    out = bytearray()
+    while len(out) < size - 1:
+        piece = place.read(addr + len(out), min(256 - (addr + len(out)) % 256, size - 1 - len(out)))
+        head, nul, _ = piece.partition(b"\0")
+        out += head
+        if nul:
+            break
+    return bytes(out) + b"\0" if size else b""
+
+
+# ---- time, CPU, task
+
+def ktime(call: Call, *_: Any) -> int:
+    return call.place.clock()
+
+
+def prandom(call: Call, *_: Any) -> int:
+    return random.getrandbits(32)
+
+
+def cpu(call: Call, *_: Any) -> int:
+    return call.place.cpu
+
+
+def pid_tgid(call: Call, *_: Any) -> int:
+    return call.place.pid_tgid()
+
+
+def comm(call: Call, to: int, size: int, *_: Any) -> int:
+    size &= _U32
+    call.check(to, size)
+    call.write(to, call.place.comm()[:min(15, size - 1)].ljust(size, b"\0"))
+    return 0
+
+
+# ---- output
+
+def printk(call: Call, text: int, size: int, *args: int) -> int:
+    pattern = call.read(text, size & _U32)
+    out = expand(pattern, args[:3], call.place.read)
+    if out is None:
+        return EINVAL
+    out = out[:LINE - 1]
+    call.printed(out.decode("utf-8", "backslashreplace"))
+    return len(out)
+
+
+def perf_output(call: Call, _ctx: int, map_: int, flags: int, data: int, size: int) -> int:
+    m = call.maps[map_]
+    assert isinstance(m, Ring)
+    if flags >> 32:
+        return EINVAL
+    cpu = call.place.cpu if flags & _U32 == _U32 else flags & _U32
+    if m.max_entries and cpu >= m.max_entries:
+        return E2BIG
+    return 0 if m.output(call.read(data, size), cpu) else ENOSPC
+
+
+def ring_output(call: Call, map_: int, data: int, size: int, flags: int, *_: Any) -> int:
+    m = call.maps[map_]
+    assert isinstance(m, Ring)
+    if flags & ~3:
+        return EINVAL
+    return 0 if m.output(call.read(data, size), call.place.cpu) else EAGAIN
+
+
+def ring_reserve(call: Call, map_: int, size: int, flags: int, *_: Any) -> int:
+    m = call.maps[map_]
+    assert isinstance(m, Ring)
+    record = 0 if flags else m.reserve(size, call.place.cpu)
+    if record:
+        call.grant(record, size)
+    return record
+
+
+def ring_submit(call: Call, record: int, *_: Any) -> int:
+    return _commit(call, record, False)
+
+
+def ring_discard(call: Call, record: int, *_: Any) -> int:
+    return _commit(call, record, True)
+
+
+def _commit(call: Call, record: int, discard: bool) -> int:
+    call.revoke(record)
+    for m in call.maps.values():
+        if isinstance(m, Ring) and m.holds(record):
+            m.commit(record, discard)
+    return 0
+
+
+def ring_query(call: Call, map_: int, what: int, *_: Any) -> int:
+    m = call.maps[map_]
+    assert isinstance(m, Ring)
+    return m.query(what)
+
+
+# ---- stacks
+
+def stackid(call: Call, _ctx: int, map_: int, flags: int, *_: Any) -> int:
+    m = call.maps[map_]
+    assert isinstance(m, StackTraces)
+    if flags & ~0x7FF:
+        return EINVAL
+    try:
+        trace = call.place.stack(flags & 0xFF, m.depth)
+    except KprobeError:
+        trace = []
+    return m.number(trace, flags) if trace else EFAULT
+
+
+def stack(call: Call, _ctx: int, to: int, size: int, flags: int, *_: Any) -> int:
+    size &= _U32
+    call.check(to, size)
+    if flags & ~0x1FF or size % 8:
+        return EINVAL
+    try:
+        trace = call.place.stack(flags & 0xFF, size // 8)
+    except KprobeError:
+        trace = []
+    raw = b"".join((a & _U64).to_bytes(8, call.order) for a in trace[:size // 8])
+    call.write(to, raw.ljust(size, b"\0"))
+    return len(raw) if raw else EFAULT
+
+
+# ---- the probe
+
+def override(call: Call, _ctx: int, value: int, *_: Any) -> int:
+    try:
+        call.place.override(value)
+    except KprobeError:
+        return EOPNOTSUPP
+    return 0
+
+
+def func_ip(call: Call, *_: Any) -> int:
+    return call.place.func_ip()
+
+
+def cookie(call: Call, *_: Any) -> int:
+    return call.place.cookie()
