@@ -111,11 +111,12 @@ class Map:
 
     Attributes:
         spec: what it was made from; its fields are attributes of the map, too.
-        address: of its header; what LDDW of the map loads. Programs may not access it.
+        address: of its memory; what LDDW of the map loads. block: its memory.
         span: (first address, size) of the memory in which there are values that programs may access; size 0: there are none.
     """
 
     address: int
+    block: Block
     span: tuple[int, int] = (0, 0)
 
     def __init__(self, spec: Spec) -> None:

@@ -1,0 +1,300 @@
+"""The interpreter: what a program means.
+
+Registers are unsigned 64-bit integers, pointers are host addresses, and every access is checked, so that even a program that no
+verifier has seen can do no harm: it ends in a ProgramError. Each slot becomes a function of the run that returns the next slot, or
+None for the one behind; they are made once.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from ..errors import ProgramError
+from . import isa, operations
+from .call import Place
+from .code import CONTEXT_SIZE, Code
+from .helpers import HELPERS
+from .isa import FRAMES, STACK_SIZE, U32, U64, Instruction, signed
+from .maps import Map
+from .memory import Invalid, Memory
+
+#: the most instructions of a run
+LIMIT: Final = 1 << 22
+_END: Final = -1
+_FORMATS: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
+
+
+class Run(Memory):
+    """One run, as its instructions and helpers see it (a Call).
+
+    Attributes:
+        r: the registers, r0 to r10. frames: (slot to return to, r6 to r10) of the callers.
+    """
+
+    def __init__(self, code: Code, context: int) -> None:
+        super().__init__(code.maps, context)
+        self.maps: Mapping[int, Map] = {m.address: m for m in code.maps}
+        self.order = code.order
+        self.r = [0] * 11
+        self.frames: list[tuple[int, list[int]]] = []
+        self.place: Place
+        self.printed: Callable[[str], None]
+
+
+Step = Callable[[Run], "int | None"]
+
+
+class Interpreter:
+    """Runs one program."""
+
+    def __init__(self, code: Code) -> None:
+        self._code = code
+        self._steps = [_step(code, pc, i) for pc, i in enumerate(code.instructions)] + [_refuse("goes on behind the last instruction")]
+        self._idle: list[Run] = []
+
+    def run(self, context: bytes | bytearray, place: Place, printed: Callable[[str], None] = lambda text: None, limit: int = LIMIT) -> int:
+        """r0 at the end, unsigned. r1 is the context's address, r2 its length; a bytearray is written back.
+
+        ProgramError: it did what a program may not do, or more than `limit` instructions; maps keep what it has done so far.
+        """
+        size = max(len(context), CONTEXT_SIZE)
+        run = self._idle.pop() if self._idle and size <= CONTEXT_SIZE else Run(self._code, size)
+        run.place, run.printed = place, printed
+        run.begin(context, size)
+        run.frames.clear()
+        run.r[:] = [0, run.context, len(context), 0, 0, 0, 0, 0, 0, 0, run.top]
+        try:
+            self._go(run, limit)
+            return run.r[0]
+        finally:
+            run.end(context)
+            for record in run.kept:  # of a program that failed
+                HELPERS[133].run(run, record, 0)
+            if size <= CONTEXT_SIZE:
+                self._idle.append(run)
+
+    def _go(self, run: Run, limit: int) -> None:
+        steps, pc, left = self._steps, 0, limit
+        try:
+            while pc >= 0:
+                if left == 0:
+                    raise Invalid(f"has not ended after {limit:,} instructions")
+                left -= 1
+                following = steps[pc](run)
+                pc = pc + 1 if following is None else following
+            if run.kept:
+                raise Invalid("ends with a record that it has neither submitted nor discarded")
+        except Invalid as e:
+            raise self._code.error(str(e), max(pc, 0), "verify() says more") from None
+
+
+def _refuse(reason: str) -> Step:
+    def step(run: Run) -> None:
+        raise Invalid(reason)
+    return step
+
+
+def _step(code: Code, pc: int, i: Instruction) -> Step:
+    """The function of one instruction."""
+    why = i.why_illegal()
+    if why:
+        return _refuse(f"is no instruction: {why}")
+    if i.cls in (isa.ALU, isa.ALU64):
+        return _unary(code, i) if i.op == isa.END else _arithmetic(i)
+    if i.cls in (isa.JMP, isa.JMP32):
+        return _control(code, pc, i)
+    if i.wide:
+        return _wide(code, pc, i)
+    if i.cls == isa.LDX:
+        return _load(code, i)
+    return _atomic(code, i) if i.mode == isa.ATOMIC else _store(code, i)
+
+
+# ---- arithmetic
+
+def _arithmetic(i: Instruction) -> Step:
+    bits, mask = (64, U64) if i.cls == isa.ALU64 else (32, U32)
+    dst, src, constant = i.dst, i.src, i.imm & mask
+    if dst == 10:
+        return _refuse("writes r10, which is read-only")
+    if i.op == isa.MOV and i.offset:
+        width = i.offset
+
+        def extend(run: Run) -> None:
+            run.r[dst] = signed(run.r[src], width) & mask
+        return extend
+    f = (operations.SIGNED if i.offset else operations.ARITHMETIC)[i.op]
+    if i.by_register:
+        def by_register(run: Run) -> None:
+            r = run.r
+            r[dst] = f(r[dst] & mask, r[src] & mask, bits) & mask
+        return by_register
+
+    def by_constant(run: Run) -> None:
+        r = run.r
+        r[dst] = f(r[dst] & mask, constant, bits) & mask
+    return by_constant
+
+
+def _unary(code: Code, i: Instruction) -> Step:
+    dst, bits, mask = i.dst, i.imm, (1 << i.imm) - 1
+    if dst == 10:
+        return _refuse("writes r10, which is read-only")
+    wanted = "big" if i.by_register else "little"
+    if i.cls == isa.ALU and wanted == code.order:
+        def cut(run: Run) -> None:
+            run.r[dst] &= mask
+        return cut
+
+    def swap(run: Run) -> None:
+        run.r[dst] = operations.swap(run.r[dst], bits)
+    return swap
+
+
+def _wide(code: Code, pc: int, i: Instruction) -> Step:
+    dst, following = i.dst, pc + 2
+    if dst == 10:
+        return _refuse("writes r10, which is read-only")
+    if i.src == isa.VALUE64:
+        value = i.value
+    elif i.src in (isa.MAP, isa.MAP_VALUE) and 0 <= i.imm < len(code.maps):
+        m = code.maps[i.imm]
+        if i.src == isa.MAP_VALUE and not m.span[1]:
+            return _refuse(f"takes the address of a value of map {m.name}, which has none")
+        value = m.address if i.src == isa.MAP else m.span[0] + i.high & U64
+    else:
+        return _refuse("loads an address that there is not here")
+
+    def step(run: Run) -> int:
+        run.r[dst] = value
+        return following
+    return step
+
+
+# ---- jumps and calls
+
+def _control(code: Code, pc: int, i: Instruction) -> Step:
+    if i.op == isa.EXIT:
+        return _exit
+    if i.op == isa.CALL:
+        return _call(code, pc, i)
+    target = i.target(pc)
+    if not 0 <= target < len(code.instructions):
+        return _refuse(f"jumps to slot {target}, outside the program")
+    if i.op == isa.JA:
+        return lambda run: target
+    f, dst, src = operations.CONDITIONS[i.op], i.dst, i.src
+    bits, mask = (64, U64) if i.cls == isa.JMP else (32, U32)
+    constant = i.imm & mask
+    if i.by_register:
+        return lambda run: target if f(run.r[dst] & mask, run.r[src] & mask, bits) else None
+    return lambda run: target if f(run.r[dst] & mask, constant, bits) else None
+
+
+def _exit(run: Run) -> int:
+    if not run.frames:
+        return _END
+    back, saved = run.frames.pop()
+    run.r[6:] = saved
+    run.depth -= 1
+    return back
+
+
+def _call(code: Code, pc: int, i: Instruction) -> Step:
+    if i.src == isa.LOCAL:
+        return _call_local(code, pc, i.target(pc))
+    helper = HELPERS.get(i.imm) if i.src == isa.HELPER else None
+    if helper is None:
+        return _refuse(f"calls {'helper' if i.src == isa.HELPER else 'kernel function'} {i.imm}, which there is not here")
+    takes_map = _map_argument(i.imm)
+    f, allowed, void = helper.run, helper.maps, helper.returns.name == "VOID"
+
+    def step(run: Run) -> None:
+        r = run.r
+        if takes_map >= 0:
+            m = run.maps.get(r[takes_map])
+            if m is None or (allowed is not None and m.type not in allowed):
+                raise Invalid("calls a helper with what is no map for it")
+        result = f(run, r[1], r[2], r[3], r[4], r[5]) & U64
+        r[0] = 0 if void else result
+    return step
+
+
+def _map_argument(number: int) -> int:
+    """The register in which a helper gets a map; -1: none."""
+    return next((n for n, arg in enumerate(HELPERS[number].args, 1) if arg.name == "MAP"), -1)
+
+
+def _call_local(code: Code, pc: int, target: int) -> Step:
+    if not 0 <= target < len(code.instructions):
+        return _refuse(f"calls slot {target}, outside the program")
+
+    def step(run: Run) -> int:
+        if run.depth == FRAMES:
+            raise Invalid(f"calls deeper than {FRAMES} frames")
+        run.frames.append((pc + 1, run.r[6:]))
+        run.depth += 1
+        run.r[10] -= STACK_SIZE
+        return target
+    return step
+
+
+# ---- memory
+
+def _struct(code: Code, size: int, sign: bool = False) -> struct.Struct:
+    form = _FORMATS[size]
+    return struct.Struct(("<" if code.order == "little" else ">") + (form.lower() if sign else form))
+
+
+def _load(code: Code, i: Instruction) -> Step:
+    dst, src, offset, size = i.dst, i.src, i.offset, i.size
+    unpack = _struct(code, size, i.mode == isa.MEMSX).unpack_from
+    if dst == 10:
+        return _refuse("writes r10, which is read-only")
+
+    def step(run: Run) -> None:
+        view, at = run.find(run.r[src] + offset & U64, size, False)
+        run.r[dst] = unpack(view, at)[0] & U64
+    return step
+
+
+def _store(code: Code, i: Instruction) -> Step:
+    dst, src, offset, size = i.dst, i.src, i.offset, i.size
+    mask, pack = (1 << 8 * size) - 1, _struct(code, size).pack_into
+    constant = i.imm & mask
+    by_register = i.cls == isa.STX
+
+    def step(run: Run) -> None:
+        view, at = run.find(run.r[dst] + offset & U64, size, True)
+        pack(view, at, run.r[src] & mask if by_register else constant)
+    return step
+
+
+def _atomic(code: Code, i: Instruction) -> Step:
+    dst, src, offset, size, bits = i.dst, i.src, i.offset, i.size, 8 * i.size
+    mask, form = (1 << bits) - 1, _struct(code, size)
+    f = operations.ATOMIC.get(i.imm & ~isa.FETCH)
+    result = 0 if i.imm == isa.CMPXCHG else src if i.imm & isa.FETCH else -1
+    if result == 10:
+        return _refuse("writes r10, which is read-only")
+
+    def step(run: Run) -> None:
+        r = run.r
+        addr = r[dst] + offset & U64
+        view, at = run.find(addr, size, True)
+        if addr % size:
+            raise Invalid(f"an atomic operation of {size} bytes at an address that is not a multiple of them")
+        old = form.unpack_from(view, at)[0]
+        operand = r[src] & mask
+        if f is not None:
+            form.pack_into(view, at, f(old, operand, bits) & mask)
+        elif i.imm == isa.XCHG or old == r[0] & mask:
+            form.pack_into(view, at, operand)
+        if result >= 0:
+            r[result] = old
+    return step
+
+
+__all__ = ["LIMIT", "Interpreter", "ProgramError"]

@@ -1,0 +1,118 @@
+"""The host memory that a program under the interpreter may touch, access by access."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from .isa import FRAMES, STACK_SIZE
+from .maps import Block, Map
+
+_STACK: Final = FRAMES * STACK_SIZE
+_CONTEXT: Final = _STACK + (1 << 16)  # farther away from the stack than an instruction's offset reaches
+
+
+class Invalid(Exception):
+    """What a program may not do; the interpreter says where it was."""
+
+
+class Memory:
+    """Stack frames, the context, map values and reserved records.
+
+    Attributes:
+        top: address behind the stack; the entry function's r10.
+        context: address of the context.
+        depth: frames in use.
+    """
+
+    def __init__(self, maps: Iterable[Map], context: int) -> None:
+        """context: the largest context, in bytes."""
+        self._maps = [m for m in maps if m.span[1]]
+        self._rings: dict[int, tuple[Map, int]] = {}  # address of a reserved record -> its buffer and size
+        self._all = tuple(maps)
+        self._block = Block(_CONTEXT + context)
+        self._bottom = self._block.address
+        self.top, self.context = self._bottom + _STACK, self._bottom + _CONTEXT
+        self._context_end, self._context_writable = self.context, False
+        self.depth = 1
+
+    def begin(self, context: bytes | bytearray, size: int) -> None:
+        """A run begins: the stack is zeroed, the context is this, zeroed up to `size`; it may be written if it is a bytearray."""
+        self._rings.clear()
+        self.depth = 1
+        self._block.view[:_STACK] = bytes(_STACK)
+        self._block.view[_CONTEXT:_CONTEXT + size] = bytes(context).ljust(size, b"\0")
+        self._context_end, self._context_writable = self.context + size, isinstance(context, bytearray)
+
+    def end(self, context: bytes | bytearray) -> None:
+        """The run has ended: a bytearray gets what the program has written."""
+        if isinstance(context, bytearray):
+            context[:] = self._block.view[_CONTEXT:_CONTEXT + len(context)]
+
+    def find(self, addr: int, size: int, write: bool) -> tuple[memoryview, int]:
+        """Where `size` bytes at a host address are. Invalid: the program may not access them."""
+        if self._bottom <= addr < self.top:
+            return self._stack(addr, size)
+        if self.context <= addr < self._context_end:
+            if write and not self._context_writable:
+                raise Invalid("writes to the context, which is read-only")
+            return self._within(addr, size, self._context_end, "the context", self._block)
+        for m in self._maps:
+            start, length = m.span
+            if start <= addr < start + length:
+                return self._value(m, addr, size, write)
+        for start, (m, length) in self._rings.items():
+            if start <= addr < start + length:
+                return self._within(addr, size, start + length, "a record", m.block)
+        raise Invalid(f"accesses {size} bytes at {addr:#x}, which is none of its memory")
+
+    def _stack(self, addr: int, size: int) -> tuple[memoryview, int]:
+        frame = (self.top - 1 - addr) // STACK_SIZE
+        if frame >= self.depth:
+            raise Invalid("accesses memory below its stack frame")
+        return self._within(addr, size, self.top - frame * STACK_SIZE, "a stack frame", self._block)
+
+    def _value(self, m: Map, addr: int, size: int, write: bool) -> tuple[memoryview, int]:
+        extent = m.extent(addr)
+        if extent is None:
+            raise Invalid(f"accesses memory between the values of map {m.name}")
+        if write and m.readonly:
+            raise Invalid(f"writes to map {m.name}, which is read-only")
+        return self._within(addr, size, extent[1], f"a value of map {m.name}", m.block)
+
+    @staticmethod
+    def _within(addr: int, size: int, end: int, what: str, block: Block) -> tuple[memoryview, int]:
+        if addr + size > end:
+            raise Invalid(f"accesses {size} bytes where {what} has only {end - addr} left")
+        return block.view, addr - block.address
+
+    # ---- for helpers
+
+    def read(self, addr: int, size: int) -> bytes:
+        if not size:
+            return b""
+        view, at = self.find(addr, size, False)
+        return bytes(view[at:at + size])
+
+    def write(self, addr: int, data: bytes) -> None:
+        if data:
+            view, at = self.find(addr, len(data), True)
+            view[at:at + len(data)] = data
+
+    def check(self, addr: int, size: int) -> None:
+        if size:
+            self.find(addr, size, True)
+
+    def grant(self, addr: int, size: int) -> None:
+        for m in self._all:
+            if m.block.address <= addr < m.block.address + m.block.size:
+                self._rings[addr] = m, size
+
+    def revoke(self, addr: int) -> None:
+        if self._rings.pop(addr, None) is None:
+            raise Invalid("gives back a record that it has not reserved")
+
+    @property
+    def kept(self) -> list[int]:
+        """Records that were reserved and not given back."""
+        return list(self._rings)
