@@ -45,6 +45,7 @@ from .errors import (
     Unsupported,
 )
 from .machine._base import Fault, Machine, Sink
+from .machine.unicorn.host.hostcode import SlowHost
 from .machine.unicorn.machine import UnicornMachine
 from .regs import Regs, instruction_pointer, kernel_stack_pointer, override_function_with_return, regs_get_kernel_argument, regs_return_value
 from .symbols import Symbol, Symbols
@@ -88,6 +89,7 @@ __all__ = [
     "ReentryError",
     "Regs",
     "Sink",
+    "SlowHost",
     "Symbol",
     "Symbols",
     "TextOverwritten",

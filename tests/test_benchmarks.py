@@ -22,6 +22,7 @@ import worlds  # noqa: E402
 from subjects import SUBJECTS  # noqa: E402
 
 from kprobes import Kprobe  # noqa: E402
+from kprobes.machine.unicorn.host import hostcode  # noqa: E402
 
 RESULTS = json.loads((BENCHMARKS / "results.json").read_text())
 
@@ -36,7 +37,7 @@ def test_every_architecture_is_measured() -> None:
 def test_rows(arch: str) -> None:
     """Each row runs; that the guest's result is right, every hit counted and of the kind that the row says, it checks itself."""
     found = rows.measure(arch, hits=20, rounds=1, others=[1, 30])
-    assert [row["name"] for row in found["rows"] if "absent" in row] == []
+    assert [row["name"] for row in found["rows"] if "absent" in row] == [] if hostcode.available() else ["c"]
     assert len(found["rows"]) == 32
     assert [registering["probes"] for registering in found["registering"]] == [1, 30]
 

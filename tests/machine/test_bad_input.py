@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -594,6 +596,27 @@ def test_assembly_that_does_not_parse() -> None:
         UnicornMachine.from_code("mov nonsense", arch="x86_64")
     with pytest.raises(ImageError):
         UnicornMachine.from_code("", arch="x86_64")
+
+
+def test_assembly_without_an_assembler() -> None:
+    """Nothing but assembly text needs one: machines, probes and host code work without."""
+    script = """
+import sys
+sys.modules["keystone"] = None
+from kprobes import Kprobes, Unsupported, UnicornMachine
+with UnicornMachine.from_code(bytes.fromhex("488d4701c3"), arch="x86_64", symbols={"inc": 0x10000}) as m, Kprobes(m) as k:
+    with k.kretprobe("inc", handler=lambda ri, regs: None) as r:
+        print([m.call("inc", n) for n in (1, 2)], r.nreturned)
+try:
+    UnicornMachine.from_code("nop", arch="x86_64")
+except Unsupported as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    result, said = done.stdout.splitlines()
+    assert result == "[2, 3] 2"
+    assert "takes Keystone" in said and "kprobes[asm]" in said and "bytes" in said
 
 
 def test_architectures_that_are_not() -> None:

@@ -10,7 +10,9 @@ import weakref
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import unicorn
@@ -19,21 +21,21 @@ from scenes import unicorn_machine
 from unicorn import arm64_const, unicorn_const, x86_const
 
 from kprobes import Kprobe, KprobeError, Kprobes, Kretprobe, UnicornMachine
-from kprobes.machine.unicorn.assembler import assemble
-from kprobes.machine.unicorn.host import hostcode
+from kprobes.machine.unicorn.host import hostcode, source
 from kprobes.machine.unicorn.host.callsites import SiteTable
-from kprobes.machine.unicorn.host.hostcode import CALL, CALLS, SITE, Convention
+from kprobes.machine.unicorn.host.hostcode import CALL, CALLS, SITE, WHERE, Convention, SlowHost
+from kprobes.machine.unicorn.host.ready import READY
 from kprobes.testing import functions
 
 # --- the code by itself, in an engine that plays the host
 
 HOSTS = {
-    "x86_64": (unicorn_const.UC_ARCH_X86, unicorn_const.UC_MODE_64, "x86_64"),
-    "aarch64": (unicorn_const.UC_ARCH_ARM64, unicorn_const.UC_MODE_ARM, "arm64"),
+    "x86_64": (unicorn_const.UC_ARCH_X86, unicorn_const.UC_MODE_64),
+    "aarch64": (unicorn_const.UC_ARCH_ARM64, unicorn_const.UC_MODE_ARM),
 }
-CONVENTIONS = [Convention(bits, pushed, swapped) for bits, pushed, swapped in product((32, 64), (False, True), (False, True)) if pushed or not swapped]
-CONVENTIONS += [Convention(32, False, False, 8, (24, 28)), Convention(64, False, False, 8, (48, 56), 2047)]
-CONVENTIONS.append(Convention(32, False, False, reloaded=True))
+WINDOW_WORDS = {32: {"bias": 8, "sp_at": 24, "link_at": 28}, 64: {"bias": 8, "sp_at": 48, "link_at": 56, "sp_bias": 2047}}
+CONVENTIONS = [Convention(bits, where, reloaded, WINDOW_WORDS[bits] if where == "window" else {})
+               for bits, where, reloaded in product((32, 64), WHERE, (False, True)) if not reloaded or where in ("cell", "window")]
 CODE, WORDS, STACK, GUEST = 0x10000, 0x20000, 0x30000, 0x40000
 AREA, PLACE = 0x7000_0000_1000_0000, 0x48  # a call area, and a call site in it
 TABLE, SITE_AT, OTHER_SITE, CALLS_AT, BUFFER, CELLS = WORDS, WORDS + 0x400, WORDS + 0x480, WORDS + 0x500, WORDS + 0x800, WORDS + 0xC00
@@ -46,13 +48,14 @@ STACK_SIZE = 0x100
 class Host:
     """Memory as host code sees it: a call site, the calls being followed, and a guest's registers and stack."""
 
-    def __init__(self, host: str, code: str, convention: Convention) -> None:
-        kind, mode, name = HOSTS[host]
-        self.uc, self.arm, self.convention = unicorn.Uc(kind, mode), host == "aarch64", convention
+    def __init__(self, host: str, kind: str, convention: Convention) -> None:
+        self.uc, self.arm, self.convention = unicorn.Uc(*HOSTS[host]), host == "aarch64", convention
+        self.pushed = convention.where in ("stack", "swapped")
         for at in (CODE, WORDS, STACK, GUEST):
             self.uc.mem_map(at, 0x1000)
-        self.uc.mem_write(CODE, assemble(hostcode.clean(hostcode.serve(host)), name, CODE))
-        self.uc.mem_write(CODE + 0x200, assemble(hostcode.clean(code), name, CODE + 0x200))
+        function = kind if kind in READY[host] else convention.function(kind)
+        for at, name in ((CODE, "serve"), (CODE + 0x200, function)):
+            self.uc.mem_write(at, bytes.fromhex(READY[host][name]))
         ret = bytes.fromhex("c0035fd6") if self.arm else b"\xc3"
         for at in (PYTHON, ENTERED, RETURNED):
             self.uc.mem_write(at, ret)
@@ -65,6 +68,8 @@ class Host:
         for word, value in (("function", CODE + 0x200), ("python", PYTHON), ("calls", CALLS_AT), ("entered", ENTERED), ("returned", RETURNED)):
             self[SITE_AT + SITE[word]] = value
         self[OTHER_SITE + SITE["returned"]] = RETURNED
+        for word, value in convention.words.items():
+            self[CALLS_AT + CALLS[word]] = value
 
     def __getitem__(self, at: int) -> int:
         return int(struct.unpack("<Q", self.uc.mem_read(at, 8))[0])
@@ -74,7 +79,7 @@ class Host:
 
     def word(self, at: int, value: int | None = None) -> int:
         """A guest's word, in its own size and order."""
-        form = ">" if self.convention.swapped else "<"
+        form = ">" if self.convention.where == "swapped" else "<"
         form += "Q" if self.convention.bits == 64 else "I"
         if value is not None:
             self.uc.mem_write(at, struct.pack(form, value))
@@ -122,17 +127,17 @@ class Host:
 class Scenario:
     """A random situation, the usual one most of all, and what becomes of it."""
 
-    def __init__(self, host: str, code: str, convention: Convention, rng: random.Random) -> None:
-        self.h, self.rng = Host(host, code, convention), rng
+    def __init__(self, host: str, kind: str, convention: Convention, rng: random.Random) -> None:
+        self.h, self.rng = Host(host, kind, convention), rng
         h, low = self.h, convention.bits // 8 - 1
         top = rng.choice([0, 1, 1, 2, FOLLOWED])
         self.sp = 0x5000 + rng.randrange(8, STACK_SIZE, 4)
         if rng.random() < 0.1:
             self.sp = rng.choice([0, 0x5000 - 4, 0x5000 + STACK_SIZE, (1 << convention.bits) - 4])
-        self.pushed = low + 1 if convention.pushed else 0
+        self.pushed = low + 1 if h.pushed else 0
         self.trampoline, self.true = 0xFEED0101, 0xC0DE0202
         for name, value in {"gate": rng.choice([0, 0, 0, 2]), "top": BUFFER + CALL * top, "base": BUFFER, "limit": BUFFER + CALL * FOLLOWED,
-                            "sp": CELLS, "link": CELLS if convention.window else CELLS + 16, "trampoline": self.trampoline, "pushed": self.pushed, "stack": 0x5000,
+                            "sp": CELLS, "link": CELLS if convention.where == "window" else CELLS + 16, "trampoline": self.trampoline, "pushed": self.pushed, "stack": 0x5000,
                             "room": STACK_SIZE - low, "host": GUEST}.items():
             h[CALLS_AT + CALLS[name]] = value
         for n in range(FOLLOWED):
@@ -142,9 +147,10 @@ class Scenario:
         h[OTHER_SITE + SITE["spare"]] = 3
         for n in range(CELL_WORDS):
             h[CELLS + 8 * n] = rng.getrandbits(64)  # neighbours of a narrow cell
-        if convention.window:
+        self.sp_cell, self.link_cell = CELLS, CELLS + 16
+        if convention.where == "window":
             h[CELLS] = WINDOW
-        self.sp_cell, self.link_cell = (WINDOW + at for at in convention.window) if convention.window else (CELLS, CELLS + 16)
+            self.sp_cell, self.link_cell = (WINDOW + convention.words[word] for word in ("sp_at", "link_at"))
         self.set_sp(self.sp)
 
     def cell(self, at: int, value: int) -> None:
@@ -153,21 +159,21 @@ class Scenario:
         self.h.uc.mem_write(at, (value & (1 << bits) - 1).to_bytes(bits // 8, "little"))
 
     def set_sp(self, value: int) -> None:
-        self.cell(self.sp_cell, value - self.h.convention.sp_bias)
+        self.cell(self.sp_cell, value - self.h.convention.words.get("sp_bias", 0))
 
     def link_at(self) -> int | None:
         """Where the return address is, in host memory; None: nowhere."""
-        if not self.h.convention.pushed:
+        if not self.h.pushed:
             return self.link_cell
         at = self.frame - 0x5000
         return GUEST + at if 0 <= at <= STACK_SIZE - self.h.convention.bits // 8 else None
 
     def set_link(self, value: int) -> None:
         at = self.link_at()
-        if at is not None and self.h.convention.pushed:
+        if at is not None and self.h.pushed:
             self.h.word(at, value)
         elif at is not None:
-            self.cell(at, value - self.h.convention.bias)
+            self.cell(at, value - self.h.convention.words.get("bias", 0))
 
     @property
     def frame(self) -> int:
@@ -192,15 +198,23 @@ class Scenario:
         then["spare"] -= 1
 
 
-def each(make: Callable[[str, Convention], str]) -> Any:
-    return pytest.mark.parametrize(("host", "code", "convention"), [
-        pytest.param(host, make(host, c), c, id=f"{host}-{c.bits}{'-pushed' * c.pushed}{'-swapped' * c.swapped}{'-window' * bool(c.window)}")
-        for host, c in product(HOSTS, CONVENTIONS)])
+def each(kind: str) -> Any:
+    return pytest.mark.parametrize(("host", "kind", "convention"), [
+        pytest.param(host, kind, c, id=f"{host}-{c.function(kind)}")
+        for host, c in product(HOSTS, CONVENTIONS) if not c.reloaded or kind == "leave"])
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("host", HOSTS)
+def test_ready_made_bytes_are_those_of_the_source(host: str) -> None:
+    """After a change of source.py: python -m kprobes.machine.unicorn.host.source."""
+    pytest.importorskip("keystone")
+    assert source.assembled(host) == {name: bytes.fromhex(code) for name, code in READY[host].items()}
 
 
 @pytest.mark.parametrize("host", HOSTS)
 def test_count(host: str) -> None:
-    h = Host(host, hostcode.count(host), CONVENTIONS[0])
+    h = Host(host, "count", CONVENTIONS[0])
     h[SITE_AT + SITE["hits"]] = 0
     for address in (AREA + PLACE, AREA + PLACE + 4, AREA + PLACE + 8, AREA + PLACE, AREA - 8, AREA + 0x10000):  # in the site, other places
         h.hook(address)
@@ -214,11 +228,11 @@ def test_count(host: str) -> None:
     assert h[CALLS_AT + CALLS["inside"]] == 0
 
 
-@each(hostcode.enter)
-def test_enter(host: str, code: str, convention: Convention) -> None:
+@each("enter")
+def test_enter(host: str, kind: str, convention: Convention) -> None:
     rng, seen = random.Random(1), set()
     for _ in range(150):
-        s = Scenario(host, code, convention, rng)
+        s = Scenario(host, kind, convention, rng)
         found = s.trampoline if rng.random() < 0.1 else s.true
         s.set_link(found)
         follows = s.follows(found)
@@ -235,25 +249,25 @@ def test_enter(host: str, code: str, convention: Convention) -> None:
     assert seen == {True, False}
 
 
-@each(hostcode.enter)
-def test_enter_makes_it_return_to_the_trampoline(host: str, code: str, convention: Convention) -> None:
-    s = Scenario(host, code, convention, random.Random(2))
+@each("enter")
+def test_enter_makes_it_return_to_the_trampoline(host: str, kind: str, convention: Convention) -> None:
+    s = Scenario(host, kind, convention, random.Random(2))
     while s.link_at() is None or not s.open or not s.h[SITE_AT + SITE["spare"]] or s.h[CALLS_AT + CALLS["top"]] == BUFFER + CALL * FOLLOWED:
-        s = Scenario(host, code, convention, s.rng)
+        s = Scenario(host, kind, convention, s.rng)
     s.set_link(s.true)
     before = s.h.state()
     s.h.hook(AREA + PLACE)
     after = s.h.state()
     s.set_link(s.trampoline)
     assert s.h.state() == after
-    assert after["stack" if convention.pushed else "cells"] != before["stack" if convention.pushed else "cells"]
+    assert any(after[what] != before[what] for what in ("stack", "cells"))
 
 
-@each(hostcode.ask)
-def test_ask(host: str, code: str, convention: Convention) -> None:
+@each("ask")
+def test_ask(host: str, kind: str, convention: Convention) -> None:
     rng, seen = random.Random(3), set()
     for _ in range(150):
-        s = Scenario(host, code, convention, rng)
+        s = Scenario(host, kind, convention, rng)
         s.h.answer = rng.choice([0, 1])
         found = s.trampoline if rng.random() < 0.1 else s.true
         s.set_link(found)
@@ -270,11 +284,11 @@ def test_ask(host: str, code: str, convention: Convention) -> None:
     assert len(seen) == 4
 
 
-@each(hostcode.leave)
-def test_leave(host: str, code: str, convention: Convention) -> None:
+@each("leave")
+def test_leave(host: str, kind: str, convention: Convention) -> None:
     rng, seen = random.Random(4), set()
     for _ in range(200):
-        s = Scenario(host, code, convention, rng)
+        s = Scenario(host, kind, convention, rng)
         frame = s.frame
         s.set_sp(s.sp + s.pushed)  # the return instruction has popped it
         shown = s.true if (rng.random() < 0.1) is not convention.reloaded else s.trampoline
@@ -298,6 +312,55 @@ def test_leave(host: str, code: str, convention: Convention) -> None:
         assert s.h.state() == then | {"called": s.h.called} and s.h.called == then["called"]
         seen.add(returns)
     assert seen == {True, False}
+
+
+# --- hosts that have none
+
+
+@pytest.fixture
+def asked_anew() -> Iterator[None]:
+    """Whether there is host code is found out once in a process."""
+    known = hostcode.available, hostcode._functions
+    for cached in known:
+        cached.cache_clear()
+    yield
+    for cached in known:
+        cached.cache_clear()
+
+
+NO_HOST = {
+    "another machine": ("platform.machine", lambda: "riscv64", "none for riscv64"),
+    "another system": ("platform.system", lambda: "Darwin", "under Darwin"),
+    "32-bit Python": ("ctypes.sizeof", lambda _: 4, "32-bit process"),
+    "no executable memory": ("ctypes.CDLL", lambda _: SimpleNamespace(mprotect=lambda *_: -1), "executable"),
+    "no memory": ("mmap.mmap", Mock(side_effect=PermissionError), "executable"),
+}
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("why", NO_HOST)
+def test_a_host_without_host_code_says_so_once(why: str, asked_anew: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(hostcode.SWITCH, raising=False)
+    where, fake, said = NO_HOST[why]
+    with monkeypatch.context() as patch, pytest.warns(SlowHost, match=said) as warnings:
+        patch.setattr(where, fake)
+        assert not hostcode.available()
+        assert not hostcode.available()
+    assert len(warnings) == 1
+    with unicorn_machine("arm64") as m, Kprobes(m) as k:
+        assert not m.can_follow and not m.can_count
+        k.register(r := Kretprobe(symbol_name="inc", handler=lambda ri, regs: None))
+        k.register(p := Kprobe(symbol_name="probed"))
+        assert [m.call("inc", n) for n in range(4)] == [1, 2, 3, 4] and m.call("probed", 3) == 6
+        assert (r.nhit, r.nreturned, p.nhit, r.optimized) == (4, 4, 1, True)
+
+
+@pytest.mark.quick
+def test_the_switch(asked_anew: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Off: no warning (they are errors here), nothing made executable."""
+    monkeypatch.setenv(hostcode.SWITCH, "0")
+    monkeypatch.setattr("mmap.mmap", None)
+    assert not hostcode.available()
 
 
 # --- as the engine's hook
@@ -370,6 +433,8 @@ def followed(m: UnicornMachine, way: str, tests: set[str]) -> Iterator[Any]:
 
 def test_host_code_follows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the test above compares Python with Python."""
+    if not hostcode.available():
+        pytest.skip("no host code")
     path = next(p for p in programs_of("arm64") if p.stem.endswith("-O2"))
     with UnicornMachine.load(path) as m, Kprobes(m) as k:
         assert m.can_follow
@@ -503,7 +568,7 @@ def test_a_stack_that_is_unmapped_and_another_one(arch: str) -> None:
 def test_an_attached_engine_with_a_stack_of_its_owners(arch: str, entry: Any) -> None:
     """Its memory is out of host code's reach. A run of the owner's within a handler is one within a run."""
     plain = unicorn_machine(arch, **LOOPS[arch])
-    uc = unicorn.Uc(*{"x86_64": HOSTS["x86_64"], "arm64": HOSTS["aarch64"]}[arch][:2])
+    uc = unicorn.Uc(*{"x86_64": HOSTS["x86_64"], "arm64": HOSTS["aarch64"]}[arch])
     uc.mem_map(0x10000, 0x10000)
     uc.mem_write(0x10000, plain.read(0x10000, 0x1000))
     symbols = {name: (plain.symbols[name].address, plain.symbols[name].size) for name in LOOPS[arch]}

@@ -9,11 +9,9 @@ import pytest
 
 from kprobes import GuestTimeout, Kprobe, Kprobes, UnicornMachine
 from kprobes.machine.unicorn import stops
-from kprobes.machine.unicorn.assembler import assemble
 from kprobes.machine.unicorn.engine import address_of
-from kprobes.machine.unicorn.host import hostcode
-from kprobes.machine.unicorn.host.marks import CODE as MARKS_CODE
 from kprobes.machine.unicorn.host.marks import MARKED, STAY, Marks, host_function
+from kprobes.machine.unicorn.host.ready import READY
 from kprobes.machine.unicorn.stops import FEW, LONGEST, MOST
 
 BASE = 0x80000000
@@ -141,7 +139,7 @@ GUESTS = {"x86_64": ("x86_64", ("rdi", "rsi", "rdx"), "rax", "c3"), "aarch64": (
 def test_host_code(host: str, to: int) -> None:
     """What another host would run, run as a guest."""
     arch, arguments, result, back = GUESTS[host]
-    hook = assemble(hostcode.clean(MARKS_CODE[host]), arch, CODE)
+    hook = bytes.fromhex(READY[host]["marked"])
     code = hook.ljust(256, b"\0") + 2 * bytes.fromhex(back).ljust(16, b"\0")
     seen: list[tuple[int, ...]] = []
     with UnicornMachine.from_code(code, arch=arch, base=CODE, symbols={"hook": CODE, "called": CALLED, "write": WRITE}) as guest:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable
 
 import unicorn
@@ -47,7 +46,7 @@ class Areas(Processor):
         end = area + self.call_area - 1
         if hostcode.available():
             table = self._tables[area] = self._table(area)
-            serve = hostcode.address(hostcode.serve(platform.machine()))
+            serve = hostcode.address("serve")
             self._call_hooks[area] = [self._engine.hook(const.UC_HOOK_CODE, serve, area, end, table.data)]
         else:
             self._call_hooks[area] = [self._engine.hook(const.UC_HOOK_CODE, CALL(self._call_callback()), area + DIRECT_CALLS, end)]
@@ -84,7 +83,7 @@ class Areas(Processor):
 
     def count_at(self, addr: int) -> None:
         """Executions of a call site are only counted from now on."""
-        self._site(addr)["function"] = hostcode.address(hostcode.count(platform.machine()))
+        self._site(addr)["function"] = hostcode.address("count")
 
     def count(self, addr: int) -> int:
         """How often the call site was executed without its service being called."""

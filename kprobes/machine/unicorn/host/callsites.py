@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import platform
 import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from ..engine import address_of
 from . import hostcode
 
 if TYPE_CHECKING:
+    from ....arch._base import Linkage
     from ....regs import Regs
     from ..cpu import Processor
     from ..registers.cells import Cell
@@ -104,7 +104,7 @@ class FollowedCalls:
 
     def _set(self, **words: int) -> None:
         for name, value in words.items():
-            self.view[hostcode.CALLS[name] // 8] = value
+            self.view[hostcode.CALLS[name] // 8] = value & (1 << 64) - 1
 
     def _learn(self, cpu: Processor) -> bool:
         """Where the guest's calls leave the return address. False: not where host code finds it."""
@@ -122,13 +122,20 @@ class FollowedCalls:
             self._set(link=cells[linkage.register].address)
         if linkage.skips is not None:
             self.skip = linkage.skips(cpu._regs)[0]
-        swapped = bool(linkage.pushed) and cpu.arch.order.value != sys.byteorder
-        window = (cells[table.sp].index * self._word, cells[linkage.register].index * self._word) if cpu._windowed else None
-        convention = hostcode.Convention(cpu.arch.bits, bool(linkage.pushed), swapped, linkage.bias, window, table.sp_bias, linkage.reloaded)
-        host = platform.machine()
-        codes = (hostcode.enter, hostcode.ask, hostcode.leave)
-        self.enter, self.ask, self.leave = (hostcode.address(code(host, convention)) for code in codes)
+        convention = self._convention(cpu, linkage)
+        self._set(**convention.words)
+        self.enter, self.ask, self.leave = (hostcode.address(convention.function(kind)) for kind in ("enter", "ask", "leave"))
         return True
+
+    def _convention(self, cpu: Processor, linkage: Linkage) -> hostcode.Convention:
+        """How the guest's calls leave the return address."""
+        table, bits, reloaded, words = cpu.arch.regs, cpu.arch.bits, linkage.reloaded, {"bias": linkage.bias}
+        if linkage.pushed:
+            return hostcode.Convention(bits, "stack" if cpu.arch.order.value == sys.byteorder else "swapped")
+        if not cpu._windowed:
+            return hostcode.Convention(bits, "cell", reloaded, words)
+        sp, link = (cpu._windowed[name].index * self._word for name in (table.sp, linkage.register))
+        return hostcode.Convention(bits, "window", reloaded, words | {"sp_at": sp, "link_at": link, "sp_bias": table.sp_bias})
 
     def close(self, reason: int, closed: bool = True) -> None:
         """Python is to be asked about every call, for one reason among others, or no more for that reason."""

@@ -7,7 +7,6 @@ takes 200 ns to find out that nothing is to be done there, and as much again to 
 from __future__ import annotations
 
 import ctypes
-import platform
 from functools import cache
 
 from . import hostcode
@@ -15,30 +14,13 @@ from . import hostcode
 STAY = (1 << 64) - 1
 #: What a marked instruction calls: (uc, address) -> the pc to write, or STAY.
 MARKED = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64)
-HEADER = 32
-#: data is the range's start, the function to call, the engine's that writes a register, pc's number, and a byte for each of the range.
-CODE = {
-    "x86_64": """
-        mov rax, rsi; sub rax, [rcx]; cmp byte ptr [rcx + rax + 32], 0; jne marked; ret
-        marked: push rbx; push rdi; push rax
-        mov rbx, rcx; call qword ptr [rcx + 8]
-        mov [rsp], rax; inc rax; jz stay
-        mov rdi, [rsp + 8]; mov esi, [rbx + 24]; mov rdx, rsp; call qword ptr [rbx + 16]
-        stay: add rsp, 16; pop rbx; ret""",
-    "aarch64": """
-        ldr x4, [x3]; sub x4, x1, x4; add x4, x3, x4; ldrb w4, [x4, #32]; cbnz w4, marked; ret
-        marked: stp x29, x30, [sp, #-48]!; stp x0, x3, [sp, #16]
-        ldr x4, [x3, #8]; blr x4
-        str x0, [sp, #32]; cmn x0, #1; b.eq stay
-        ldp x0, x3, [sp, #16]; ldr w1, [x3, #24]; add x2, sp, #32; ldr x4, [x3, #16]; blr x4
-        stay: ldp x29, x30, [sp], #48; ret""",
-}
+HEADER = 32  # bytes before the marks: the range's start, the function to call, the engine's that writes a register, pc's number
 
 
 @cache
 def host_function() -> int:
     """Address of the function that looks marks up; 0 where the host cannot have one."""
-    return hostcode.address(CODE[platform.machine()]) if hostcode.available() else 0
+    return hostcode.address("marked") if hostcode.available() else 0
 
 
 class Marks:

@@ -22,7 +22,7 @@ def _address(engine: Engine, first: int, bits: int) -> int:
     cell = find_cells(engine, f"first of {bits} bits {first}", {"first": first}, bits).get("first")
     if cell is None:
         raise Unsupported("the engine's registers are not found in this process, and its API gets condition codes wrong",
-                          hint="run on Linux with /proc/self/mem readable")
+                          hint="run on Linux or another POSIX system")
     return cell.address
 
 
