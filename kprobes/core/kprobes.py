@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..errors import (
+    BadLocation,
     Gone,
     KprobeError,
 )
 from ..regs import Regs
+from .hit.trace import stack_trace
 from .patch.probepoint import Probepoint
 from .probe import Jprobe, Kprobe, Kretprobe, Probe
 from .register import listing
 from .register.locate import locate
 from .register.registration import Registration
-from .register.registry import Registry, typed
+from .register.registry import _CLOSING, Registry, typed
 from .register.verdict import Verdict, verdict
 from .settings import switch
 
@@ -24,6 +27,65 @@ Addresses = list[int]
 
 class Kprobes(Registry):
     """The probes of one machine. A context manager: on exit every probe is gone and the guest's text restored."""
+
+    # --- the same, by kind and in batches
+
+    def register_kprobe(self, p: Kprobe) -> None:
+        """See register()."""
+        self.register(typed(p, Kprobe))
+
+    def register_kretprobe(self, r: Kretprobe) -> None:
+        """See register()."""
+        self.register(typed(r, Kretprobe))
+
+    def register_jprobe(self, j: Jprobe) -> None:
+        """See register()."""
+        self.register(typed(j, Jprobe))
+
+    def unregister_kprobe(self, p: Kprobe) -> None:
+        """See unregister()."""
+        self.unregister(typed(p, Kprobe))
+
+    def unregister_kretprobe(self, r: Kretprobe) -> None:
+        """See unregister(). Calls being followed still return to the right place, silently."""
+        self.unregister(typed(r, Kretprobe))
+
+    def unregister_jprobe(self, j: Jprobe) -> None:
+        """See unregister()."""
+        self.unregister(typed(j, Jprobe))
+
+    def register_all(self, probes: Sequence[Probe]) -> None:
+        """Register a batch: all or none; raises what the first refused one raises, and BadLocation for an empty one."""
+        probes = _batch(probes)
+        if not probes:
+            raise BadLocation("the batch is empty", hint="pass at least one probe")
+        done: list[Probe] = []
+        try:
+            for probe in probes:
+                self.register(probe)
+                done.append(probe)
+        except BaseException:
+            for probe in reversed(done):
+                self._leave(probe)
+            self._collect()
+            raise
+
+    def unregister_all(self, probes: Iterable[Probe]) -> None:
+        """Unregister a batch to its end; then raises the first NotRegistered, if any."""
+        first: Exception | None = None
+        for probe in _batch(probes):
+            try:
+                if typed(probe, Probe)._owner is not self:
+                    raise probe.not_registered()
+                self._leave(probe)
+            except KprobeError as error:
+                first = first or error
+        self._collect()
+        if first is not None:
+            raise first
+
+    register_kprobes = register_kretprobes = register_jprobes = register_all
+    unregister_kprobes = unregister_kretprobes = unregister_jprobes = unregister_all
 
     # --- enable, disable, the switch
 
@@ -127,13 +189,13 @@ class Kprobes(Registry):
         """
         entry = self._points.get(regs.pc)
         at_entry = entry is not None and locate(self.machine, self._text, None, regs.pc, 0).entry
-        return self._returns.stack_trace(regs, limit, at_entry)
+        return stack_trace(self._calls, self.machine.arch, regs, limit, at_entry)
 
     # --- guest tasks and modules
 
     def flush_task(self, task: Any) -> None:
         """A guest task has ended: its followed calls are recycled without calling handlers."""
-        self._returns.flush(task)
+        self._calls.flush(task)
         self.finish_closing()
 
     # --- ways to write it
@@ -153,8 +215,9 @@ class Kprobes(Registry):
     def close(self) -> None:
         """Unregister everything and restore the guest's text. Calls being followed still return to the right place.
 
-        In a handler the library's memory goes, and the machine is free for another Kprobes, when the run has ended; while calls
-        are followed, when the next run starts or ends after their return.
+        In a handler the library's memory goes, and the machine is free for another Kprobes, when the run has ended. While calls
+        are followed the memory that they return through stays until they have returned, or are left: another Kprobes of the
+        machine takes it over.
         """
         for point in list(self._points.values()):
             for probe in point.probes:
@@ -163,6 +226,8 @@ class Kprobes(Registry):
         self._driver.give_up()
         self._driver.closing = True
         self.finish_closing()
+        if not self._closed:
+            _CLOSING[id(self.machine)] = self
         self._text.warn()
 
     def __enter__(self) -> Kprobes:
@@ -170,3 +235,9 @@ class Kprobes(Registry):
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+def _batch(probes: Iterable[Probe]) -> list[Probe]:
+    if isinstance(probes, Probe) or not isinstance(probes, Iterable):
+        raise BadLocation(f"{probes!r} is no batch of probes", hint="pass a list of them")
+    return list(probes)

@@ -190,6 +190,7 @@ class KretprobeInstance:
     _data: Any = field(default=None, repr=False)
     link: int = field(default=0, repr=False)  #: the return address found at entry; the trampoline's under a sibling
     pool: list[KretprobeInstance] = field(factory=list, repr=False)  #: where it goes when recycled
+    aside: bool = field(default=False, repr=False)  #: it looks left: its pool has another one in its place
 
     def begin(self, frame: int, link: int) -> None:
         """A call that the machine follows; it has only one task."""

@@ -322,7 +322,7 @@ def test_ending_itself_in_the_entry_handler(scene: Scene) -> None:
     r = Kretprobe(symbol_name="inc", handler=hook("return", scene.lines), entry_handler=hook("entry", scene.lines, lambda ri, regs: ri.rp.unregister()))
     scene.k.register_kretprobe(r)
     assert scene.play("twice", 4) == ["entry", "= 6"]
-    assert scene.k._returns.pending == 0
+    assert scene.k._calls.pending == 0
     assert not r.registered
 
 

@@ -191,7 +191,7 @@ def test_a_return_during_an_interrupted_hit(paper: Scene) -> None:
     frame = paper.m.regs.sp - 4
     paper.m.before = leave
     assert paper.play("deep", 4) == ["pre p", "= 4"]
-    assert paper.k._returns.pending == 0
+    assert paper.k._calls.pending == 0
     paper.m.before = None
     paper.lines.clear()
     assert paper.play("deep", 4) == ["pre p", "post p"] * 2 + ["return deep", "= 6"]

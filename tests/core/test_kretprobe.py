@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from scenes import PROGRAMS, Scene, hook, paper_machine
 
-from kprobes import DIVERTED, Kprobe, Kprobes, Kretprobe
+from kprobes import DIVERTED, GuestFault, GuestTimeout, Kprobe, Kprobes, Kretprobe
+from kprobes.core.hit.calls import SET_ASIDE
 from kprobes.testing import Recorder
 
 
@@ -88,7 +89,7 @@ def test_only_a_return_handler(scene: Scene) -> None:
 def test_only_an_entry_handler(scene: Scene) -> None:
     scene.k.register_kretprobe(Kretprobe(symbol_name="inc", entry_handler=hook("entry", scene.lines)))
     assert scene.play("twice", 4) == ["entry", "entry", "= 6"]
-    assert scene.k._returns.pending == 0
+    assert scene.k._calls.pending == 0
 
 
 def test_an_entry_handler_that_declines(scene: Scene) -> None:
@@ -211,7 +212,7 @@ def test_a_tail_call(scene: Scene) -> None:
                                              entry_handler=hook(f"entry {name}", scene.lines, lambda ri, regs: seen.append(regs.return_address))))
     assert scene.play("hop", 4) == ["entry hop", "entry inc", "return inc", "return hop", "= 5"]
     assert seen == [caller(scene)] * 6
-    assert scene.k._returns.pending == 0
+    assert scene.k._calls.pending == 0
 
 
 def test_a_tail_call_of_which_only_the_callee_is_probed(scene: Scene) -> None:
@@ -240,7 +241,7 @@ def test_a_newer_kprobe_that_diverts_hides_the_entry(scene: Scene) -> None:
     r = follow(scene, "r")
     divert(scene)
     assert scene.play("inc", 4) == ["divert", "= 7"]
-    assert (r.nhit, r.nreturned, scene.k._returns.pending) == (0, 0, 0)
+    assert (r.nhit, r.nreturned, scene.k._calls.pending) == (0, 0, 0)
 
 
 def test_an_older_kprobe_that_diverts_comes_too_late(scene: Scene) -> None:
@@ -283,7 +284,7 @@ def test_unregistered_while_pending_returns_silently_to_the_right_place(scene: S
     during(scene, lambda: scene.k.unregister_kretprobe(r))
     assert scene.play("deep", 4) == ["entry r", "= 6"]
     assert (r.nreturned, r.registered) == (0, False)
-    assert scene.k._returns.pending == 0
+    assert scene.k._calls.pending == 0
 
 
 @pytest.mark.parametrize("before", [True, False])
@@ -308,7 +309,7 @@ def test_an_entry_handler_comes_or_goes_while_calls_are_pending(scene: Scene, be
     kept = [{"n": 3}] if before else [{}]
     later = [{"n": n} if not before else {} for n in range(3)]
     assert told == [*((data, n) for n, data in enumerate(later)), (kept[0], 3)]
-    assert (scene.k._returns.pending, len(r._pool), r.nmissed) == (0, 9, 0)
+    assert (scene.k._calls.pending, len(r._pool), r.nmissed) == (0, 9, 0)
 
 
 def test_reregistered_while_pending_starts_with_a_new_pool(scene: Scene) -> None:
@@ -322,7 +323,7 @@ def test_reregistered_while_pending_starts_with_a_new_pool(scene: Scene) -> None
     r = Kretprobe(symbol_name="down", maxactive=2, entry_handler=entry, handler=scene.r.returns("r"))
     scene.k.register_kretprobe(r)
     assert scene.play("down", 3) == ["entry 3", "entry 2", "entry 1", "entry 0", "return r", "return r", "= 3"]
-    assert (scene.k._returns.pending, r.nmissed) == (0, 0), "3 and 2 were the old pool's, 1 and 0 the new one's"
+    assert (scene.k._calls.pending, r.nmissed) == (0, 0), "3 and 2 were the old pool's, 1 and 0 the new one's"
     assert scene.play("down", 1) == ["entry 1", "entry 0", "return r", "return r", "= 1"], "nothing is lost"
 
 
@@ -375,7 +376,7 @@ def test_longjmp_past_probed_frames(scene: Scene) -> None:
         follow(scene, name, name)
     for _ in range(3):
         assert scene.play("guard", 4) == ["entry guard", "entry middle", "entry throw", "return guard", "= 4"]
-    assert scene.k._returns.pending == 0, "guard's return has reaped them"
+    assert scene.k._calls.pending == 0, "guard's return has reaped them"
     assert scene.play("deep", 4) == ["= 6"]
 
 
@@ -385,7 +386,7 @@ def test_longjmp_does_not_wear_the_pool_out(scene: Scene) -> None:
     for _ in range(5):
         assert scene.play("guard", 4) == ["entry m", "entry t", "= 4"]
     assert (middle.nmissed, throw.nmissed) == (0, 0)
-    assert scene.k._returns.pending <= 3
+    assert scene.k._calls.pending <= 3
     scene.k.flush_task(0)
 
 
@@ -471,14 +472,14 @@ def test_two_stacks_interleaved() -> None:
             values.update(sp=stack, lr=back, r0=task)
             m.run(m.symbols["twice"].address, until=inc)  # inside the call, at inc
             frames[task] = dict(values)
-        assert k._returns.pending == 2
+        assert k._calls.pending == 2
         for task, back in ((1, 0x1004), (2, 0x1008)):
             now["task"] = task
             values.update(frames[task])
             m.run(until=back)
             assert (values["pc"], values["r0"]) == (back, task + 2)
         assert r.lines == ["task 1 to 0x1004", "task 2 to 0x1008"]
-        assert k._returns.pending == 0
+        assert k._calls.pending == 0
 
 
 def test_the_end_of_a_task_recycles_its_instances_without_handlers() -> None:
@@ -490,9 +491,9 @@ def test_the_end_of_a_task_recycles_its_instances_without_handlers() -> None:
         k.register_kretprobe(r)
         m._values[0].update(lr=0x1004)
         m.run(m.symbols["twice"].address, until=m.symbols["inc"].address)
-        assert k._returns.pending == 1
+        assert k._calls.pending == 1
         k.flush_task("dying")
-        assert (k._returns.pending, lines) == (0, [])
+        assert (k._calls.pending, lines) == (0, [])
         k.flush_task("dying")
         k.flush_task("never seen")
         now["task"] = "next"
@@ -511,7 +512,7 @@ def test_a_task_that_left_its_calls_behind() -> None:
         sp = m.regs.sp
         m._values[0].update(lr=0x1004)
         m.run(m.symbols["twice"].address, until=m.symbols["inc"].address)
-        assert k._returns.pending == 1
+        assert k._calls.pending == 1
         m.regs.sp, now["task"] = sp, 1
         assert m.call("twice", 1) == 3
         assert seen == [1]
@@ -555,7 +556,7 @@ def test_an_exception_in_the_return_handler(scene: Scene) -> None:
     assert scene.m.regs.pc == caller(scene)
     assert scene.m.regs.return_value == 5
     assert scene.k.idle
-    assert scene.k._returns.pending == 0
+    assert scene.k._calls.pending == 0
     r.handler = hook("return", scene.lines)
     assert scene.play("inc", 4) == ["return", "= 5"]
     assert r.nmissed == 0, "the instance was not lost"
@@ -589,7 +590,7 @@ def test_an_exception_in_the_entry_handler(scene: Scene) -> None:
         scene.m.call("inc", 4)
     assert scene.m.regs.pc == scene.at("inc")
     assert scene.k.idle
-    assert scene.k._returns.pending == 0, "not followed"
+    assert scene.k._calls.pending == 0, "not followed"
     r.entry_handler = None
     assert scene.play("inc", 4) == ["return", "= 5"]
     assert r.nmissed == 0
@@ -681,7 +682,7 @@ def test_a_stack_walk_shows_true_callers(name: str, entry_handlers: bool) -> Non
     assert shown("return inc", 3) == chain
     assert shown("return twice", 2) == chain[1:]
     assert shown("return deep", 1) == chain[2:]
-    trampoline = k._returns._trampoline
+    trampoline = k._calls.trampoline
     assert all(trampoline not in trace for trace in traces.values())
     scene.close()
 
@@ -701,3 +702,103 @@ def test_stack_trace_without_a_frame_pointer(paper: Scene) -> None:
 
     with pytest.raises(Unsupported, match="paper"):
         paper.k.stack_trace(paper.m.regs)
+
+
+# --- calls that end by something else than a return
+
+
+def test_a_return_address_that_an_entry_handler_sets(scene: Scene) -> None:
+    """Linux reads it after the handler: the function returns there, and so does ri say."""
+    elsewhere, seen = scene.at("probed"), []
+
+    def enter(ri: Any, regs: Any) -> None:
+        if regs.arg(0) == 40:
+            scene.m.arch.linkage.set(regs, elsewhere)
+
+    with scene.k.kretprobe("inc", entry_handler=enter, handler=lambda ri, regs: seen.append((ri.ret_addr, regs.pc))):
+        assert scene.play("inc", 1) == ["= 2"]
+        seen.clear()
+        for _ in range(3):  # by a trap, by a jump, and followed by the machine
+            scene.m.regs[scene.m.arch.abi.args[0]] = 40
+            scene.m.run(scene.at("inc"), until=elsewhere)
+            assert scene.m.regs.pc == elsewhere and scene.m.regs.return_value == 41
+            assert seen == [(elsewhere, elsewhere)]
+            seen.clear()
+            assert scene.play("inc", 1) == ["= 2"]
+            seen.clear()
+
+
+ENDINGS = {"bound": ("spin", GuestTimeout), "fault": ("fetch", GuestFault)}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("entry_handler", [None, lambda ri, regs: None])
+def test_closed_after_a_call_that_ended_otherwise(scene: Scene, ending: str, entry_handler: Any) -> None:
+    """The machine is free at once; what stood there goes with the next run."""
+    function, error = ENDINGS[ending]
+    bounds = {"max_insns": 5} if ending == "bound" and scene.name != "paper" else {}
+    for _ in range(3):
+        scene.k.register_kretprobe(Kretprobe(symbol_name=function, handler=lambda ri, regs: None, entry_handler=entry_handler))
+        for _ in range(2):
+            with pytest.raises(error):
+                scene.m.call(function, scene.unmapped, **bounds)
+        scene.k.close()
+        scene = Scene.on(scene)
+    scene.k.close()
+    assert scene.m.call("inc", 1) == 2
+    assert scene.m._sink is None and scene.text() == scene.original
+
+
+def test_going_on_after_a_bound_with_another_kprobes(scene: Scene) -> None:
+    """The call is alive: it returns to the right place, of which the second one looks after."""
+    scene.k.register_kretprobe(Kretprobe(symbol_name="twice", handler=lambda ri, regs: None))
+    regs = scene.m.regs
+    regs[scene.m.arch.abi.args[0]] = 5
+    if scene.name == "paper":
+        regs["lr"] = caller(scene)
+    scene.m.run(scene.at("twice"), until=scene.at("inc"))
+    before = regs.sp
+    scene.k.close()
+    scene.k = scene.kprobes(scene.m)
+    p = scene.probe("p", "inc")
+    scene.m.run()
+    assert regs.return_value == 7 and p.nhit == 2 and regs.sp > before
+    assert scene.k._calls.pending == 0
+
+
+def test_a_call_that_longjmp_left_is_given_back(scene: Scene) -> None:
+    """Its probe is gone: nothing remains of it, however often, and closing ends."""
+    for _ in range(20):
+        with scene.k.kretprobe("middle"), scene.k.kretprobe("throw"):
+            assert scene.play("guard", 5) == ["= 5"]
+        assert scene.k._calls.pending == 0
+    assert sum(map(len, scene.k._calls._tasks.values())) <= 2 * 20
+    scene.k.close()
+    assert scene.m._sink is None
+
+
+def test_what_was_set_aside_is_bounded(paper: Scene) -> None:
+    for _ in range(700):
+        with paper.k.kretprobe("middle"), paper.k.kretprobe("throw"):
+            paper.play("guard", 5)
+    assert sum(map(len, paper.k._calls._tasks.values())) <= SET_ASIDE
+
+
+@pytest.mark.parametrize("stacks", [(0xC400, 0xC800), (0xC800, 0xC400)])
+@pytest.mark.parametrize("first", [0, 1])
+def test_two_stacks_that_nobody_told_of(stacks: tuple[int, int], first: int) -> None:
+    """One call on each: they return in either order, and to the right places."""
+    m, seen = paper_machine(), []
+    with Kprobes(m) as k:
+        k.register_kretprobe(Kretprobe(symbol_name="twice", handler=lambda ri, regs: seen.append(regs.pc)))
+        inc, values = m.symbols["inc"].address, m._values[0]
+        frames = []
+        for stack, back in zip(stacks, (0x1004, 0x1008), strict=True):
+            values.update(sp=stack, lr=back, r0=back)
+            m.run(m.symbols["twice"].address, until=inc)
+            frames.append(dict(values))
+        for n, back in ((first, (0x1004, 0x1008)[first]), (1 - first, (0x1008, 0x1004)[first])):
+            values.update(frames[n])
+            m.run(until=back)
+            assert (values["pc"], values["r0"]) == (back, back + 2)
+        assert sorted(seen) == [0x1004, 0x1008]

@@ -226,7 +226,7 @@ class Sequences(RuleBasedStateMachine):
     @invariant()
     def nothing_is_left_running(self) -> None:
         assert self.scene.k.idle
-        assert self.scene.k._returns.pending == 0
+        assert self.scene.k._calls.pending == 0
 
     def teardown(self) -> None:
         self.scene.k.flush_optimizer()

@@ -53,7 +53,7 @@ def works(scene: Scene) -> None:
     assert scene.play("probed", 4) == ["pre probed", "= 7"]
     assert scene.play("hop", 4) == ["pre hop", "post hop", *inc, "= 5"]
     assert scene.k.idle
-    assert scene.k._returns.pending == 0
+    assert scene.k._calls.pending == 0
     scene.lines.clear()
 
 

@@ -28,19 +28,20 @@ class Following(InPlace):
         first = point.active[0]
         if machine.can_count and all(p._pre is None for p in point.active):
             machine.count_at(call)
-        elif len(point.active) == 1 and isinstance(first, Kretprobe) and self._returns.can_follow:
+        elif len(point.active) == 1 and isinstance(first, Kretprobe) and self._calls.can_follow:
             entered = None if first._entry_handler is None else self._entered(point, first)
-            self._returns.follow(first, call, entered, self._returned(first))
+            self._calls.follow(first, call, entered, self._returned(first))
 
     def unserve(self, point: Probepoint, call: int) -> None:
         """Whoever still executes the call site is served by its service."""
-        self._returns.follow_no_more(call)
+        self._calls.follow_no_more(call)
         self._rooms.machine.call_at(call)
 
     def _entered(self, point: Probepoint, rp: Kretprobe) -> Callable[[Regs, int, int], bool]:
         """Asks the entry handler about a call that the machine may follow; what service() does, for this case."""
-        cb, address, pool, held, put = self.blocks[0], point.address, rp._pool, rp._held, self._returns.trampoline_writer()
-        handler = rp._entry_handler
+        cb, address, pool, held, handler = self.blocks[0], point.address, rp._pool, rp._held, rp._entry_handler
+        link_now, trampoline = self._returns.link(), self._calls.trampoline
+        get_sp, get, put, load, store = link_now.get_sp, link_now.get, link_now.put, link_now.load, link_now.store
         assert handler is not None
 
         def entered(regs: Regs, frame: int, link: int) -> bool:
@@ -68,9 +69,15 @@ class Following(InPlace):
             regs._target = None
             if declined:
                 return False
-            put(frame)
-            if rp._refill is not refill:  # the handler has changed who serves this
-                self._returns.add(ri)
+            sp = get_sp()
+            now = load(sp) if load is not None else get()
+            if store is not None:
+                store(sp, trampoline)
+            else:
+                put(trampoline)
+            if rp._refill is not refill or now != link or sp != frame:  # the handler has changed who serves this, or where it returns to
+                ri.begin(sp, now)
+                self._calls.add(ri)
                 return False
             held.append(ri)
             return True

@@ -36,7 +36,7 @@ class Handlers:
         self._rooms = rooms
         self._sites = rooms.sites
         self.services = rooms.services
-        self._returns = returns
+        self._returns, self._calls = returns, returns.calls
         self.closing = False
         self.blocks = [ControlBlock() for _ in range(rooms.machine.cpus)]
 

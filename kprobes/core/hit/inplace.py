@@ -126,13 +126,13 @@ class InPlace(Handlers):
 
         def serve(regs: Regs) -> None:
             if following:
-                self._returns.catch_up()
+                self._calls.catch_up()
             if not calls or cb.state is not IDLE or machine.cpu_task is not None or self.closing:
                 usual(regs)
                 return
             ri = calls[-1]
             target, rp, sp = ri.link, ri.rp, get_sp()
-            if ri.frame != sp - pushed or target == trampoline:
+            if ri.frame != sp - pushed or target == trampoline or ri.aside:
                 usual(regs)
                 return
             del calls[-1]
@@ -168,21 +168,21 @@ class InPlace(Handlers):
     def _serve_return(self, regs: Regs) -> None:
         """return_service() for every other case."""
         sp = regs.sp
-        instances = self._returns.pop(regs, sp)
+        instances = self._calls.pop(regs, sp)
         frame, target = instances[0].frame, regs._target
         self._run_return_handlers(self.blocks[regs.cpu], instances, regs)
-        if target is not None and regs._target == target and self._returns.goes_back(regs, sp, frame, target):
+        if target is not None and regs._target == target and self._calls.goes_back(regs, sp, frame, target):
             regs._target = None
         else:
             self._land(regs)
 
     def _return(self, cb: ControlBlock, regs: Regs) -> None:
         """The trampoline by trap."""
-        self._run_return_handlers(cb, self._returns.pop(regs, regs.sp), regs)
+        self._run_return_handlers(cb, self._calls.pop(regs, regs.sp), regs)
 
     def _run_return_handlers(self, cb: ControlBlock, instances: list[KretprobeInstance], regs: Regs) -> None:
         if cb.state is not IDLE:
-            self._returns.missed(instances)
+            self._calls.missed(instances)
             return
         cb.state, cb.point = HIT_ACTIVE, None  # begin(), written out
         try:
@@ -199,5 +199,5 @@ class InPlace(Handlers):
                     except Exception as error:
                         self._ask_about_exception(rp, regs, error)
         finally:
-            self._returns.recycle(instances)
+            self._calls.recycle(instances)
             cb.state = IDLE

@@ -1,39 +1,38 @@
-"""Return probes: instances, the per-task stack of calls, the entry hook, the trampoline.
+"""Return probes: their instances, the entry hook, the trampoline.
 
 Rules. At entry an instance remembers the return address and the stack pointer, and the function is made to return to the
-trampoline. At the trampoline the frame that returns is recognised by the stack pointer; younger instances whose frames
-lie below it were left by longjmp or unwinding and are reaped. Several instances of one frame (several return probes, or
-tail calls) are handled together, youngest first, and all know the true return address.
+trampoline. At the trampoline the frame that returns is recognised by the stack pointer (see calls). Several instances of one
+frame (several return probes, or tail calls) are handled together, youngest first, and all know the true return address.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from ...arch._base import Arch, Linkage
-from ...errors import GuestFault, ReentryError, Unsupported
+from ...errors import Unsupported
 from ...regs import Regs
 from ..patch.rooms import Rooms
 from ..patch.sites import Kind, Site
 from ..probe import Kretprobe, KretprobeInstance
-from .followed import Followed, Instances
+from .calls import Calls, Instances
 from .link import Link
 
 FIRST_INSTANCES = 64  # made at registration; more when they are needed, up to maxactive
 
 
-class Returns(Followed):
-    """Every followed call of the guest."""
+class Returns:
+    """The entries of return probes, and where their calls return to.
+
+    Attributes:
+        calls: those being followed.
+    """
 
     def __init__(self, rooms: Rooms) -> None:
-        super().__init__(rooms.machine)
-        self._rooms = rooms
+        self._rooms, self._machine = rooms, rooms.machine
+        self.calls = Calls(rooms.machine)
         self.service: Callable[[], Callable[[Regs], None]]  # makes the driver's, for a trampoline in a call area
-        self._tasks: dict[Any, Instances] = {0: self._calls}  # task -> calls, oldest first
-        self._trampoline = 0  # target, mode bits included; 0: none yet
-        self._linkage: Linkage
 
     # --- registration
 
@@ -42,8 +41,7 @@ class Returns(Followed):
         arch: Arch = self._machine.arch
         if arch.linkage is None:
             raise Unsupported(f"{arch.name} has no linkage, so no return probes", symbol=rp.place(), hint="probe the return instructions")
-        self._linkage = arch.linkage
-        if not self._trampoline:
+        if not self.calls.trampoline:
             self._make_trampoline(arch.linkage, near)
         rp._most = rp._maxactive if rp._maxactive > 0 else max(10, 2 * self._machine.cpus)
         rp._made, rp._pool = 0, []
@@ -60,16 +58,16 @@ class Returns(Followed):
         rooms = self._rooms
         if linkage.back and rooms.can_call:
             address, _ = rooms.calls.take(near, partial(self._write_back, linkage))
-            self._trampoline = address | linkage.mode
+            self.calls.trampoline = address | linkage.mode
             rooms.services[address] = self.service()
             rooms.machine.call_at(address)
-            if self.can_follow:
-                rooms.machine.return_at(address, self._trampoline)
+            if self.calls.can_follow:
+                rooms.machine.return_at(address, self.calls.trampoline)
         else:
             trap = rooms.arch.end_bytes(linkage.mode)
             address, _ = rooms.slots.take(near, lambda slot: rooms.machine.patch(slot, trap))
             rooms.sites[address] = Site(Kind.TRAMPOLINE, None)
-            self._trampoline = address | linkage.mode
+            self.calls.trampoline = address | linkage.mode
             rooms.machine.stop_at(address)
 
     def _write_back(self, linkage: Linkage, call: int) -> None:
@@ -81,23 +79,23 @@ class Returns(Followed):
 
     def forget(self, rp: Kretprobe) -> None:
         """The probe is unregistered: calls being followed keep their instances, of a pool that nobody takes from."""
-        self.catch_up()
+        self.calls.settle()
         rp._pool, rp._most = [], 0
+
+    def serve_again(self) -> None:
+        """Another driver looks after the trampoline from now on."""
+        address = self.calls.trampoline & ~self._rooms.arch.mode_bits
+        if address in self._rooms.services:
+            self._rooms.services[address] = self.service()
 
     def close(self) -> None:
         """Forget the trampoline; nobody may be about to return to it."""
-        if self._trampoline:
-            address = self._trampoline & ~self._linkage.mode
+        if self.calls.trampoline:
+            address = self.calls.trampoline & ~self._rooms.arch.mode_bits
             self._rooms.services.pop(address, None)
             if self._rooms.sites.pop(address, None) is not None:
                 self._machine.release(address)
-            self._trampoline = 0
-
-    @property
-    def pending(self) -> int:
-        """Calls whose return still goes through the trampoline."""
-        self.catch_up()
-        return sum(map(len, self._tasks.values()))
+            self.calls.trampoline = 0
 
     # --- entry
 
@@ -106,20 +104,27 @@ class Returns(Followed):
         hooks = [self._hook(rp, Link.of(regs, self._linkage)) for regs in self._machine.cpu_regs]
         return hooks[0] if len(hooks) == 1 else lambda rp, regs: hooks[regs.cpu](rp, regs)
 
+    @property
+    def _linkage(self) -> Linkage:
+        linkage = self._rooms.arch.linkage
+        assert linkage is not None
+        return linkage
+
     def _hook(self, rp: Kretprobe, link: Link) -> Callable[[Kretprobe, Regs], int]:
         """hook() of one CPU, with what never changes looked up beforehand."""
-        machine, trampoline, pool, recycle, following = self._machine, self._trampoline, rp._pool, self.recycle, self.following
+        followed, machine, pool = self.calls, self._machine, rp._pool
+        trampoline, following, own, recycle = followed.trampoline, followed.following, followed.own, followed.recycle
         get_sp, get, put, load, store = link.get_sp, link.get, link.put, link.load, link.store
-        many, own = machine.cpus > 1, self._calls
+        many = machine.cpus > 1
 
         def enter(rp: Kretprobe, regs: Regs) -> int:
             task, calls = 0, own
             if following:
-                self.catch_up()
+                followed.catch_up()
             if many or machine.cpu_task is not None:
-                task, calls = self._calls_of(regs)
+                task, calls = followed.of(regs)
             if not pool:
-                self._reap(calls, regs)
+                followed.reap(calls, regs)
                 if not pool and not self._grow(rp):
                     rp.nmissed += 1
                     return 0
@@ -128,7 +133,7 @@ class Returns(Followed):
             frame = ri.frame = get_sp()
             found = ri.link = ri.ret_addr = load(frame) if load is not None else get()
             if found == trampoline:
-                ri.ret_addr = self._true(calls, found, frame)
+                ri.ret_addr = followed.true(calls, found, frame)
             if rp._entry_handler is not None:
                 try:
                     declined = rp._entry_handler(ri, regs)
@@ -138,6 +143,10 @@ class Returns(Followed):
                 if declined:
                     recycle((ri,))
                     return 0
+                frame = ri.frame = get_sp()
+                link = load(frame) if load is not None else get()
+                if link != found:  # the handler's: Linux, too, reads it after the handler
+                    ri.link = ri.ret_addr = link
             if store is not None:
                 store(frame, trampoline)
             else:
@@ -149,51 +158,9 @@ class Returns(Followed):
 
         return enter
 
-    def _calls_of(self, regs: Regs) -> tuple[Any, Instances]:
-        """The running task and its followed calls."""
-        task = regs.cpu if self._machine.cpu_task is None else regs.task
-        return task, self._tasks.setdefault(task, [])
-
-    def true_return(self, regs: Regs, address: int) -> int:
-        """The return address behind `address`, which may be the trampoline's."""
-        self.catch_up()
-        return self._true(self._tasks.get(regs.task, ()), address, regs.sp)
-
-    def _true(self, calls: Iterable[KretprobeInstance], link: int, sp: int) -> int:
-        """The true address behind `link`: of the youngest call that has one and whose frame is not gone."""
-        if link != self._trampoline:
-            return link
-        return next((ri.link for ri in reversed(list(calls)) if ri.link != self._trampoline and ri.frame >= sp), link)
-
-    def stack_trace(self, regs: Regs, limit: int, at_entry: bool) -> list[int]:
-        """See Kprobes.stack_trace()."""
-        self.catch_up()
-        frame = self._machine.arch.frame
-        if frame is None:
-            raise Unsupported(f"{self._machine.arch.name} has no frame-pointer convention", hint="walk the stack by the guest's own means")
-        sp = regs.sp
-        calls = (ri.link for ri in reversed(self._tasks.get(regs.task, ())) if ri.link != self._trampoline and ri.frame >= sp)
-        trace = [regs.pc]
-        if at_entry and self._machine.arch.linkage is not None:
-            trace.append(self._seen_through(self._machine.arch.linkage.get(regs), calls))
-        base = regs[frame.register]
-        while base and len(trace) < limit:
-            try:
-                above = regs.word(base + frame.next)
-                address = regs.word((above if frame.above else base) + frame.address)
-            except GuestFault:
-                break
-            if not address:
-                break
-            trace.append(self._seen_through(address, calls))
-            if above <= base:
-                break
-            base = above
-        return trace[:limit]
-
-    def _seen_through(self, address: int, calls: Iterator[int]) -> int:
-        """The true address behind one found in a frame: trampolines stand in the order of the followed calls."""
-        return next(calls, address) if address == self._trampoline else address
+    def link(self) -> Link:
+        """The return address at function entry, as the only CPU reaches it."""
+        return Link.of(self._machine.cpu_regs[0], self._linkage)
 
     # --- return
 
@@ -202,93 +169,4 @@ class Returns(Followed):
         popped, Linkage.restore()."""
         linkage = self._linkage
         link = Link.of(self._machine.cpu_regs[0], linkage, returning=True)
-        return self._calls, self.following, self._trampoline, link, linkage.pushed, linkage.restore
-
-    def trampoline_writer(self) -> Callable[[int], None]:
-        """(stack pointer at entry): make a call return to the trampoline."""
-        link, trampoline = Link.of(self._machine.cpu_regs[0], self._linkage), self._trampoline
-        store, put = link.store, link.put
-        return (lambda frame: put(trampoline)) if store is None else lambda frame: store(frame, trampoline)
-
-    def pop(self, regs: Regs, sp: int) -> Instances:
-        """At the trampoline: the instances of the frame that returns, youngest first; the guest goes to its true target."""
-        self.catch_up()
-        calls = self._tasks.get(regs.cpu if self._machine.cpu_task is None else regs.task, [])
-        linkage = self._linkage
-        top = self._returning(calls, sp - linkage.pushed)
-        frame = calls[top].frame
-        bottom = top
-        while calls[bottom].link == self._trampoline and any(ri.frame == frame for ri in calls[:bottom]):
-            bottom = max(i for i in range(bottom) if calls[i].frame == frame)
-        taken = [ri for ri in calls[bottom : top + 1] if ri.frame == frame]
-        self.recycle(ri for ri in calls[bottom:] if ri not in taken)  # below the returning frame: left by longjmp or unwinding
-        del calls[bottom:]
-        target = taken[0].link
-        self._put_back(regs, frame, target)
-        regs.go(target)
-        return taken[::-1]
-
-    def _put_back(self, regs: Regs, frame: int, target: int) -> None:
-        """The true target wherever the trampoline still shows."""
-        linkage, link = self._linkage, Link.of(regs, self._linkage, returning=True)
-        if linkage.restore is not None:
-            linkage.restore(regs, frame, target)
-        elif linkage.pushed:
-            regs.set_word(frame, target)
-        elif link.get() == self._trampoline:
-            link.put(target)
-
-    def goes_back(self, regs: Regs, sp: int, frame: int, target: int) -> bool:
-        """True if the trampoline's own code returns to `target`: nothing that it goes by has been changed."""
-        linkage = self._linkage
-        return regs.sp == sp == frame + linkage.pushed if linkage.pushed else Link.of(regs, linkage, returning=True).get() == target
-
-    def _returning(self, calls: Instances, sp: int) -> int:
-        """Index of the youngest instance of the frame that returns with stack pointer `sp`."""
-        frames = {sp, *(sp - size for size in self._linkage.may_pop)}
-        for i in reversed(range(len(calls))):
-            if calls[i].frame in frames:
-                return i
-        # The callee popped its own arguments (x86 `ret n`): the outermost frame still below sp.
-        below = [i for i, ri in enumerate(calls) if ri.frame < sp]
-        if not below:
-            raise ReentryError("a return through the trampoline belongs to no followed call", address=sp,
-                               hint="functions that return twice cannot be followed",
-                               python="where guest stacks are switched, set machine.cpu_task")
-        frame = calls[below[0]].frame
-        return max(i for i in below if calls[i].frame == frame)
-
-    def _reap(self, calls: Instances, regs: Regs) -> None:
-        """The pool is empty: recycle calls whose frames are gone.
-
-        They lie below the stack pointer, or where this call's own begins: who is still there has jumped here, and then the
-        trampoline is where this call returns to.
-        """
-        jumped = self._linkage.get(regs) == self._trampoline
-        alive = regs.sp if jumped or self._linkage.shares_frames else regs.sp + 1
-        stale = [ri for ri in calls if ri.frame < alive]
-        calls[:] = [ri for ri in calls if ri.frame >= alive]
-        self.recycle(stale)
-
-    def recycle(self, instances: Iterable[KretprobeInstance]) -> None:
-        """Return instances to their pools."""
-        for ri in instances:
-            ri._data = None
-            ri.pool.append(ri)
-
-    def missed(self, instances: Instances) -> None:
-        """Returns whose handlers do not run because another probe is running."""
-        for ri in instances:
-            ri.rp._missed += 1
-        self.recycle(instances)
-
-    def flush(self, task: Any) -> None:
-        """A guest task has ended: recycle its instances without calling handlers."""
-        self.catch_up()
-        calls = self._tasks.get(task)
-        if calls is None:
-            return
-        self.recycle(calls)
-        calls.clear()
-        if calls is not self._calls:
-            del self._tasks[task]
+        return self.calls.own, self.calls.following, self.calls.trampoline, link, linkage.pushed, linkage.restore

@@ -168,7 +168,7 @@ class TrapDriver(Following):
             cb.resume = target
             if cb.state is not REENTER:
                 cb.step(STEP)
-                if self._returns.following:
+                if self._calls.following:
                     self._rooms.machine.follow_none(True)  # an interrupt of the guest's may lead away from the slot
             return
         regs.go(target)
@@ -211,7 +211,7 @@ class TrapDriver(Following):
         else:
             cb.step(SLOT_END)
             self._post(cb, point, regs)
-        if cb.state is IDLE and self._returns.following:
+        if cb.state is IDLE and self._calls.following:
             self._rooms.machine.follow_none(False)
 
     def _post(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:

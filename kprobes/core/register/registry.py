@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from ...arch._base import Insn
 from ...errors import (
@@ -11,7 +12,6 @@ from ...errors import (
     BadLocation,
     Blacklisted,
     JprobeExists,
-    KprobeError,
     NotFunctionEntry,
     NotText,
     TooBig,
@@ -32,18 +32,24 @@ from .locate import Location, locate
 
 P = TypeVar("P", bound=Probe)
 MAX_DATA_SIZE = 4096
+#: by the machine's id: the one that is closed, but for calls that have yet to return. It lives as long as the machine reports to it.
+_CLOSING: WeakValueDictionary[int, Registry] = WeakValueDictionary()
 
 
 class Registry:
     """Registers and unregisters probes, one by one and in batches, and keeps memory as they want it."""
 
     def __init__(self, machine: Machine) -> None:
+        before: Registry | None = _CLOSING.get(id(machine))
         self.machine = machine
-        self._rooms = rooms = Rooms(machine)
+        self._rooms: Rooms = Rooms(machine) if before is None else before._rooms
+        rooms = self._rooms
         self._sites, self._text, self._survey = rooms.sites, rooms.text, rooms.survey
-        self._returns = Returns(rooms)
+        self._returns = Returns(rooms) if before is None else before._hand_over()
+        self._calls = self._returns.calls
         self._driver = TrapDriver(self, rooms, self._returns)
         self._returns.service = self._driver.return_service
+        self._returns.serve_again()
         rooms.serve, rooms.unserve = self._driver.serve, self._driver.unserve
         self.optimizer = Optimizer(rooms, self._settle)
         self._points: dict[int, Probepoint] = {}
@@ -51,7 +57,7 @@ class Registry:
         self.blacklist = Blacklist(machine.symbols, rooms.ours, rooms.ranges)
         machine.report_to(self._driver)
         for regs in machine.cpu_regs:
-            regs.true_return = self._returns.true_return
+            regs.true_return = self._calls.true_return
 
     # --- registration
 
@@ -212,85 +218,35 @@ class Registry:
 
     def finish_closing(self) -> None:
         """Give the memory back once no call is pending, and no CPU in a hit or in displaced instructions."""
-        if not self._driver.closing or self._closed or self._returns.pending or not self.idle:
+        if not self._driver.closing or self._closed or not self._at_rest:
             return
-        if any(self._driver.home(regs.pc) is not None for regs in self.machine.cpu_regs):
+        self._calls.settle()
+        if self._calls.pending:
             return
-        self._closed = True
         self._returns.close()
         self._rooms.close()
+        self._let_go()
+
+    @property
+    def _at_rest(self) -> bool:
+        return self.idle and all(self._driver.home(regs.pc) is None for regs in self.machine.cpu_regs)
+
+    def _let_go(self) -> None:
+        self._closed = True
+        _CLOSING.pop(id(self.machine), None)
         self.machine.report_to(None)
         for regs in self.machine.cpu_regs:
             regs.true_return = None
 
-    # --- the same, by kind and in batches
-
-    def register_kprobe(self, p: Kprobe) -> None:
-        """See register()."""
-        self.register(typed(p, Kprobe))
-
-    def register_kretprobe(self, r: Kretprobe) -> None:
-        """See register()."""
-        self.register(typed(r, Kretprobe))
-
-    def register_jprobe(self, j: Jprobe) -> None:
-        """See register()."""
-        self.register(typed(j, Jprobe))
-
-    def unregister_kprobe(self, p: Kprobe) -> None:
-        """See unregister()."""
-        self.unregister(typed(p, Kprobe))
-
-    def unregister_kretprobe(self, r: Kretprobe) -> None:
-        """See unregister(). Calls being followed still return to the right place, silently."""
-        self.unregister(typed(r, Kretprobe))
-
-    def unregister_jprobe(self, j: Jprobe) -> None:
-        """See unregister()."""
-        self.unregister(typed(j, Jprobe))
-
-    def register_all(self, probes: Sequence[Probe]) -> None:
-        """Register a batch: all or none; raises what the first refused one raises, and BadLocation for an empty one."""
-        probes = _batch(probes)
-        if not probes:
-            raise BadLocation("the batch is empty", hint="pass at least one probe")
-        done: list[Probe] = []
-        try:
-            for probe in probes:
-                self.register(probe)
-                done.append(probe)
-        except BaseException:
-            for probe in reversed(done):
-                self._leave(probe)
-            self._collect()
-            raise
-
-    def unregister_all(self, probes: Iterable[Probe]) -> None:
-        """Unregister a batch to its end; then raises the first NotRegistered, if any."""
-        first: Exception | None = None
-        for probe in _batch(probes):
-            try:
-                if typed(probe, Probe)._owner is not self:
-                    raise probe.not_registered()
-                self._leave(probe)
-            except KprobeError as error:
-                first = first or error
-        self._collect()
-        if first is not None:
-            raise first
-
-    register_kprobes = register_kretprobes = register_jprobes = register_all
-    unregister_kprobes = unregister_kretprobes = unregister_jprobes = unregister_all
+    def _hand_over(self) -> Returns:
+        """It is closed, but for calls that have yet to return: another one looks after them. Raises AlreadyRegistered within a hit."""
+        if not self._at_rest:
+            raise AlreadyRegistered("the Kprobes that this machine has is being closed", hint="make another one when the handler has returned")
+        self._let_go()
+        return self._returns
 
 
 def typed(probe: P, kind: type[P]) -> P:
     if not isinstance(probe, kind):
         raise BadLocation(f"{probe!r} is not a {kind.__name__}", hint=f"pass a {kind.__name__}")
     return probe
-
-
-
-def _batch(probes: Iterable[Probe]) -> list[Probe]:
-    if isinstance(probes, Probe) or not isinstance(probes, Iterable):
-        raise BadLocation(f"{probes!r} is no batch of probes", hint="pass a list of them")
-    return list(probes)

@@ -1,0 +1,229 @@
+"""Calls that are followed to their return: who they are, which of them returns, and which will not any more.
+
+Rules. A call is known by its frame, the stack pointer at entry. Nothing that may return is ever forgotten while it matters: a call
+whose frame lies below the stack pointer was left by longjmp or unwinding, or belongs to another stack that nobody told of
+(machine.cpu_task). It is set aside: its probe gets another instance for it, and should it return after all, it goes to the right place.
+
+Calls that the machine follows by itself are taken over by catch_up(), which everything does that looks at calls; an entry handler's
+instances are taken at entry, and held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from typing import Any
+
+from ...arch._base import Linkage
+from ...errors import ReentryError
+from ...machine._base import Machine
+from ...regs import Regs
+from ..probe import Kretprobe, KretprobeInstance
+from .link import Link
+
+Instances = list[KretprobeInstance]
+SET_ASIDE = 1024  # calls of a task that are remembered although they look left
+
+
+class Calls:
+    """Every followed call of the guest.
+
+    Attributes:
+        own: those of the task that runs on the only CPU while there is no cpu_task, oldest first, behind those set aside; the
+            machine's are younger. trampoline: where they return to, mode bits included; 0: there is none yet.
+        following: call site -> whose calls the machine follows.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._linkage: Linkage = machine.arch.linkage  # type: ignore[assignment]  # where there is none, there are no calls
+        self.own: Instances = []
+        self._tasks: dict[Any, Instances] = {0: self.own}
+        self.trampoline = 0
+        self.following: dict[int, Kretprobe] = {}
+
+    @cached_property
+    def _links(self) -> list[Link]:
+        return [Link.of(regs, self._linkage, returning=True) for regs in self._machine.cpu_regs]
+
+    # --- those of the machine's
+
+    @property
+    def can_follow(self) -> bool:
+        """True if the machine can follow calls by itself."""
+        return self._machine.can_follow and self._machine.cpus == 1
+
+    def follow(self, rp: Kretprobe, call: int, entered: Callable[[Regs, int, int], bool] | None,
+               returned: Callable[[Regs, int, int], None]) -> None:
+        """Have the calls of a function followed, whose entry is this call site, while instances are free."""
+        rp._refill = self._machine.follow_at(call, entered, returned)
+        rp._refill(len(rp._pool))
+        self.following[call] = rp
+
+    def follow_no_more(self, call: int) -> None:
+        """What is followed from there is looked after here from now on."""
+        rp = self.following.get(call)
+        if rp is not None:
+            self.catch_up()
+            rp._refill = None
+            del self.following[call]
+
+    def catch_up(self) -> None:
+        """Take over the calls that the machine follows: they are the youngest."""
+        for call, frame, link in self._machine.take_followed() if self.following else ():
+            rp = self.following[call]
+            ri = rp._held.pop(0) if rp._held else rp._pool.pop()
+            ri.begin(frame, link)
+            self.own.append(ri)
+
+    # --- entry
+
+    def add(self, ri: KretprobeInstance) -> None:
+        """A call of the only task, which the machine does not follow."""
+        self.catch_up()
+        self.own.append(ri)
+
+    def of(self, regs: Regs) -> tuple[Any, Instances]:
+        """The running task and its calls."""
+        task = regs.cpu if self._machine.cpu_task is None else regs.task
+        return task, self._tasks.setdefault(task, [])
+
+    def true_return(self, regs: Regs, address: int) -> int:
+        """The return address behind `address`, which may be the trampoline's."""
+        return next(self.above(regs), address) if address == self.trampoline else address
+
+    def true(self, calls: Instances, link: int, sp: int) -> int:
+        """The same of a call that begins."""
+        return next(self._above(calls, sp), link) if link == self.trampoline else link
+
+    def above(self, regs: Regs) -> Iterator[int]:
+        """True return addresses of the calls whose frames are not gone, the youngest first."""
+        self.catch_up()
+        return self._above(self._tasks.get(regs.task, []), regs.sp)
+
+    def _above(self, calls: Instances, sp: int) -> Iterator[int]:
+        return (ri.link for ri in reversed(calls) if ri.link != self.trampoline and ri.frame >= sp)
+
+    # --- return
+
+    def pop(self, regs: Regs, sp: int) -> Instances:
+        """At the trampoline: the instances of the frame that returns, youngest first; the guest goes to its true target."""
+        self.catch_up()
+        _, calls = self.of(regs)
+        at = self._returning(calls, sp - self._linkage.pushed)
+        frame, known, instances = calls[at].frame, not calls[at].aside, [calls.pop(at)]
+        while instances[-1].link == self.trampoline:
+            shared = next((i for i in reversed(range(at)) if calls[i].frame == frame), None)
+            if shared is None:
+                break
+            at = shared
+            instances.append(calls.pop(at))
+        for ri in instances:
+            ri.aside = False
+        if known and at < len(calls):
+            self._set_aside(calls, lambda i, ri: i >= at and ri.frame <= frame)
+        target = instances[-1].link
+        self._put_back(regs, frame, target)
+        regs.go(target)
+        return instances
+
+    def _put_back(self, regs: Regs, frame: int, target: int) -> None:
+        """The true target wherever the trampoline still shows."""
+        linkage, link = self._linkage, self._links[regs.cpu]
+        if linkage.restore is not None:
+            linkage.restore(regs, frame, target)
+        elif linkage.pushed:
+            regs.set_word(frame, target)
+        elif link.get() == self.trampoline:
+            link.put(target)
+
+    def goes_back(self, regs: Regs, sp: int, frame: int, target: int) -> bool:
+        """True if the trampoline's own code returns to `target`: nothing that it goes by has been changed."""
+        linkage = self._linkage
+        return regs.sp == sp == frame + linkage.pushed if linkage.pushed else self._links[regs.cpu].get() == target
+
+    def _returning(self, calls: Instances, sp: int) -> int:
+        """Index of the youngest instance of the frame that returns with stack pointer `sp`."""
+        frames = {sp, *(sp - size for size in self._linkage.may_pop)}
+        for i in reversed(range(len(calls))):
+            if calls[i].frame in frames:
+                return i
+        # The callee popped its own arguments (x86 `ret n`): the outermost frame still below sp.
+        below = [i for i, ri in enumerate(calls) if ri.frame < sp and not ri.aside]
+        if not below:
+            raise ReentryError("a return through the trampoline belongs to no followed call", address=sp,
+                               hint="functions that return twice cannot be followed",
+                               python="where guest stacks are switched, set machine.cpu_task")
+        frame = calls[below[0]].frame
+        return max(i for i in below if calls[i].frame == frame)
+
+    # --- those that will not return
+
+    def reap(self, calls: Instances, regs: Regs) -> None:
+        """A call begins and its probe has no instance left: set aside those whose frames are gone.
+
+        They lie below the stack pointer, or where this call's own begins: who is still there has jumped here, and then the
+        trampoline is where this call returns to.
+        """
+        jumped = self._linkage.get(regs) == self.trampoline
+        alive = regs.sp if jumped or self._linkage.shares_frames else regs.sp + 1
+        self._set_aside(calls, lambda i, ri: ri.frame < alive)
+
+    def settle(self) -> None:
+        """Between calls: set aside those whose frames are gone, of every task that runs."""
+        self.catch_up()
+        for regs in self._machine.cpu_regs:
+            _, calls = self.of(regs)
+            if calls:
+                sp, shown = regs.sp, self._shown(regs)
+                self._set_aside(calls, lambda i, ri, sp=sp, shown=shown: ri.frame < sp or (ri.frame == sp and not shown))  # type: ignore[misc]
+
+    def _shown(self, regs: Regs) -> bool:
+        """True if a function may be running that has used no stack: a register has the trampoline, or something very near to it."""
+        if self._linkage.shares_frames:
+            return True
+        if self._linkage.pushed:
+            return self._linkage.get(regs) == self.trampoline
+        near = range(self.trampoline - 16, self.trampoline + 16)
+        return any(regs[name] in near for name in regs.arch.regs.names)
+
+    def _set_aside(self, calls: Instances, gone: Callable[[int, KretprobeInstance], bool]) -> None:
+        """Their probes get other instances; they come first, and the oldest of too many are forgotten."""
+        left = [ri for i, ri in enumerate(calls) if not ri.aside and gone(i, ri)]
+        if not left:
+            return
+        for ri in left:
+            ri.aside = True
+            ri.pool.append(KretprobeInstance(rp=ri.rp, pool=ri.pool))
+        old = [ri for ri in calls if ri.aside and ri not in left]
+        calls[:] = [*[*old, *left][-SET_ASIDE:], *(ri for ri in calls if not ri.aside)]
+
+    @property
+    def pending(self) -> int:
+        """Calls whose return still goes through the trampoline."""
+        self.catch_up()
+        return sum(not ri.aside for calls in self._tasks.values() for ri in calls)
+
+    def recycle(self, instances: Iterable[KretprobeInstance]) -> None:
+        """Return instances to their pools."""
+        for ri in instances:
+            ri._data = None
+            if not ri.aside:
+                ri.pool.append(ri)
+
+    def missed(self, instances: Instances) -> None:
+        """Returns whose handlers do not run because another probe is running."""
+        for ri in instances:
+            ri.rp._missed += 1
+        self.recycle(instances)
+
+    def flush(self, task: Any) -> None:
+        """A guest task has ended: recycle its instances without calling handlers."""
+        self.catch_up()
+        calls = self._tasks.get(task)
+        if calls is None:
+            return
+        self.recycle(calls)
+        calls.clear()
+        if calls is not self.own:
+            del self._tasks[task]
