@@ -13,6 +13,7 @@ from . import settings
 from .settings import Setting
 
 if TYPE_CHECKING:
+    from ..machine._base import HostProgram
     from .patch.probepoint import Probepoint
 
 #: What a pre-handler returns when it has set regs.pc itself: no step, no younger siblings, no post-handlers.
@@ -48,6 +49,8 @@ class Probe:
     #: What the aggregate calls: the user's handler, or the core's entry hook of a return probe or jprobe.
     _pre: Callable[[Any, Regs], Any] | None = field(default=None, init=False)
     _post: Callable[[Any, Regs, int], Any] | None = field(default=None, init=False)
+    #: What a machine may run at a call site in place of the handler: a program, which does the same.
+    _host: HostProgram | None = field(default=None, init=False)
     family: ClassVar[str] = "?"  #: letter in the debugfs list
 
     symbol_name = Setting[str | None]("Symbol of the place, or None.", settings.text, instead=AGAIN)
@@ -218,7 +221,7 @@ class Kretprobe(Probe):
 
     Attributes:
         nmissed: calls not followed because no instance was free. entry_nmissed: entries missed because another probe was
-        running. nreturned: returns seen.
+        running.
     """
 
     _handler: ReturnHandler | None = None
@@ -226,7 +229,9 @@ class Kretprobe(Probe):
     _maxactive: int = 0
     _data_size: int = 0
     nmissed: int = field(default=0, init=False)
-    nreturned: int = field(default=0, init=False)
+    _nreturned: int = field(default=0, init=False)
+    #: Returns that the machine has counted; None: it counts none.
+    _returns: Callable[[], int] | None = field(default=None, init=False)
     _pool: list[KretprobeInstance] = field(factory=list, init=False)
     _most: int = field(default=0, init=False)  #: instances that there may be; 0 while not registered
     _made: int = field(default=0, init=False)  #: of them, those that were needed so far
@@ -253,6 +258,11 @@ class Kretprobe(Probe):
         if self._point is not None and value != self.maxactive:
             raise AlreadyRegistered("maxactive does not change while the probe is registered", symbol=self.place(), hint=AGAIN)
         self._maxactive = settings.number("maxactive", value)
+
+    @property
+    def nreturned(self) -> int:
+        """Returns seen."""
+        return self._nreturned if self._returns is None else self._nreturned + self._returns()
 
     @property
     def entry_nmissed(self) -> int:

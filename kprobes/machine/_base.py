@@ -6,7 +6,7 @@ site, whatever the engine's own idea of pc was.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from attrs import frozen
@@ -73,6 +73,19 @@ class Sink(Protocol):
 
     def unloading(self, start: int, end: int) -> None:
         """Guest memory [start, end) is about to be unmapped."""
+
+
+class HostProgram(Protocol):
+    """Code of this process's own machine that a call site may run.
+
+    Attributes:
+        address: of its environment, 64-bit words in host memory: the first is the address of the code, which is called with the
+            environment's address by the host's C ABI; the second is the machine's while the program is at a call site. Nobody else
+            has the same environment.
+    """
+
+    @property
+    def address(self) -> int: ...
 
 
 class Machine(Protocol):
@@ -147,6 +160,24 @@ class Machine(Protocol):
 
     def take_followed(self) -> list[tuple[int, int, int]]:
         """The calls being followed, oldest first: (call site, stack pointer at entry, return address). From now on they are nobody's."""
+
+    @property
+    def can_run(self) -> bool:
+        """True if program_at() works."""
+
+    def program_at(self, addr: int, programs: Sequence[HostProgram], returned: Sequence[HostProgram] = ()) -> Callable[[int], None] | None:
+        """The call site runs these programs in turn, without calling anybody, until call_at().
+
+        It counts the hits. With `returned` it begins a function whose calls are followed as by follow_at(), which is what the function
+        that is returned is for, and these run at the return. Hits in a run inside another one, and those that are out of the ordinary,
+        are left to the service.
+        """
+
+    def ran(self, addr: int) -> bool:
+        """True while the service of a call site is called for a hit whose programs have run already, as the call is not to be followed."""
+
+    def returns(self, addr: int) -> int:
+        """How often calls that began at this call site have returned and only programs were run."""
 
     def stop_at(self, addr: int) -> None:
         """Report trap() when the guest is about to execute the breakpoint at `addr`, until release(): something else takes its place."""

@@ -235,6 +235,8 @@ class PaperMachine:
         self._counting.difference_update(range(area, area + PAGE))
         self.unmap_code(area)
 
+    can_run = False
+
     @property
     def can_count(self) -> bool:
         """True."""

@@ -10,4 +10,6 @@ Rooms, each importing only those before it:
     call          what a helper is, and what a run of a program gives to it
     printf, meanings, helpers       formats; what each helper does; the table by Linux's numbers
     code          a program ready to run: instructions, maps, source lines
+    places, writer, emit, support, inline, llvm     instructions to LLVM IR
+    native, host, site              LLVM IR to machine code; that on this host; that at a machine's call sites
 """

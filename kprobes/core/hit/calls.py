@@ -10,13 +10,13 @@ instances are taken at entry, and held.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property, partial
 from typing import Any
 
 from ...arch._base import Linkage
 from ...errors import ReentryError
-from ...machine._base import Machine
+from ...machine._base import HostProgram, Machine
 from ...regs import Regs
 from ..probe import Kretprobe, KretprobeInstance
 from .link import Link
@@ -54,9 +54,19 @@ class Calls:
         return self._machine.can_follow and self._machine.cpus == 1
 
     def follow(self, rp: Kretprobe, call: int, entered: Callable[[Regs, int, int], bool] | None,
-               returned: Callable[[Regs, int, int], None]) -> None:
-        """Have the calls of a function followed, whose entry is this call site, while instances are free."""
-        rp._refill = self._machine.follow_at(call, entered, returned)
+               returned: Callable[[Regs, int, int], None], programs: Sequence[HostProgram] | None = None) -> None:
+        """Have the calls of a function followed, whose entry is this call site, while instances are free.
+
+        programs: of the entry; the return probe is one, too, and `returned` is not called.
+        """
+        machine = self._machine
+        if programs is None or rp._host is None:
+            rp._refill = machine.follow_at(call, entered, returned)
+        else:
+            rp._refill = machine.program_at(call, programs, [rp._host])
+            rp._returns = partial(machine.returns, call)
+            rp._nreturned -= rp._returns()
+        assert rp._refill is not None
         rp._refill(len(rp._pool))
         self.following[call] = rp
 
@@ -66,6 +76,7 @@ class Calls:
         if rp is not None:
             self.catch_up()
             rp._refill = None
+            rp._nreturned, rp._returns = rp.nreturned, None
             del self.following[call]
 
     def catch_up(self) -> None:

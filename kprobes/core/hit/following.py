@@ -26,11 +26,46 @@ class Following(InPlace):
         if not point.active or (point.insn.simulate is not None and not point.native):
             return
         first = point.active[0]
+        if machine.can_run and all(p._host is not None for p in point.active) and self._run(point, call):
+            return
         if machine.can_count and all(p._pre is None for p in point.active):
             machine.count_at(call)
         elif len(point.active) == 1 and isinstance(first, Kretprobe) and self._calls.can_follow:
             entered = None if first._entry_handler is None else self._entered(point, first)
             self._calls.follow(first, call, entered, self._returned(first))
+
+    def _run(self, point: Probepoint, call: int) -> bool:
+        """Every probe there is a program: the machine runs them, and follows calls where one is to run at the return. False: not these.
+
+        A return that does not lead by itself where the caller wants it is the core's.
+        """
+        machine, linkage = self._rooms.machine, self._rooms.arch.linkage
+        programs = [p._host for p in point.active if p._host is not None and not isinstance(p, Kretprobe)]
+        probes = [p for p in point.active if isinstance(p, Kretprobe)]
+        if not probes:
+            machine.program_at(call, programs)
+            return True
+        plain = linkage is not None and linkage.skips is None and not linkage.reloaded
+        if len(probes) > 1 or probes[0]._entry_handler is not None or not plain or not self._calls.can_follow:
+            return False
+        if programs:
+            self._rooms.services[call] = self._service_after_programs(point, probes[0], call)
+        self._calls.follow(probes[0], call, None, self._returned(probes[0]), programs)
+        return True
+
+    def _service_after_programs(self, point: Probepoint, rp: Kretprobe, call: int) -> Callable[[Regs], None]:
+        """service() where the programs of a hit may have run already, and only its call was not to be followed."""
+        whole, rest, ran = self.service(point), self._service_of_one(point, rp), self._rooms.machine.ran
+
+        def serve(regs: Regs) -> None:
+            if not ran(call):
+                whole(regs)
+                return
+            for p in point.active:
+                p._nhit += p is not rp
+            rest(regs)
+
+        return serve
 
     def unserve(self, point: Probepoint, call: int) -> None:
         """Whoever still executes the call site is served by its service."""
@@ -99,7 +134,7 @@ class Following(InPlace):
                 ri.link = ri.ret_addr = target
             regs._target = target
             regs._pc = target & ~bits if bits else target
-            rp.nreturned += 1
+            rp._nreturned += 1
             try:
                 if rp._handler is not None:
                     cb.state, cb.child = HIT_ACTIVE, rp

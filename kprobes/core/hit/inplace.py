@@ -146,7 +146,7 @@ class InPlace(Handlers):
             regs._pc = target & ~bits if bits else target
             try:
                 if ri.pool is rp._pool:  # it is still registered
-                    rp.nreturned += 1
+                    rp._nreturned += 1
                     if rp._handler is not None:
                         cb.state, cb.child = HIT_ACTIVE, rp
                         rp._handler(ri, regs)
@@ -191,7 +191,7 @@ class InPlace(Handlers):
                 if ri.pool is not rp._pool or rp._point is None:
                     continue  # unregistered meanwhile
                 cb.child = rp
-                rp.nreturned += 1
+                rp._nreturned += 1
                 handler = rp._handler
                 if handler is not None:
                     try:

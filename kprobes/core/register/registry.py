@@ -131,7 +131,7 @@ class Registry:
         probe._active = not probe.disabled
         probe._nhit = probe._missed = 0
         if isinstance(probe, Kretprobe):
-            probe.nmissed = probe.nreturned = 0
+            probe.nmissed = probe._nreturned = 0
         point.add(probe)
         self._sync(point)
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 
 import unicorn
 from unicorn import unicorn_const as const
 
 from ...arch._base import Arch
 from ...regs import Regs
+from .._base import HostProgram
 from .cpu import Processor
 from .engine import ASKED, CALL, DIRECT
 from .guests.rows import Guest
@@ -16,6 +18,7 @@ from .host import hostcode
 from .host.callsites import CallSite, Entered, Returned, SiteTable
 from .host.hostcode import HIT
 from .layout import find_gap
+from .programs import HostView, run_programs
 
 DIRECT_CALLS = 128  # bytes at the start of a call area whose call sites have their own hooks, where there is no host code
 IDLE_TABLES = 4  # tables that no area uses, before one is used again
@@ -104,7 +107,8 @@ class Areas(Processor):
     def follow_at(self, addr: int, entered: Entered | None, returned: Returned) -> Callable[[int], None]:
         """Calls of the function that begins with this call site are followed, by host code. See machine._base.Machine."""
         site = self._site(addr)
-        if not site["returned"]:
+        if not site["entered"] or site["back"]:
+            site["back"] = 0
             site.callback("entered", ASKED(self._entered_callback(site, addr)))
             site.callback("returned", DIRECT(self._returned_callback(site)))
         skip = self._followed.skip
@@ -112,14 +116,35 @@ class Areas(Processor):
         if entered is not None:
             site.entered = entered if skip is None else lambda regs, frame, link: entered(regs, frame, skip(link))
         site["function"] = self._followed.enter if entered is None else self._followed.ask
+        return partial(self._refill, site)
 
-        def refill(spare: int) -> None:
-            self._followed.close(HIT, False)
-            site["spare"] = spare
-            if not self._followed.find_stack(self._blocks.find):
-                site["function"] = site["python"]
+    def _refill(self, site: CallSite, spare: int) -> None:
+        """So many more calls that begin at the site may be followed."""
+        self._followed.close(HIT, False)
+        site["spare"] = spare
+        if not self._followed.find_stack(self._blocks.find):
+            site["function"] = site["python"]
 
-        return refill
+    can_run = can_count  # program_at() works
+
+    @cached_property
+    def host_view(self) -> HostView:
+        """The guest, for who compiles programs for the host."""
+        return HostView(self)
+
+    def program_at(self, addr: int, programs: Sequence[HostProgram], returned: Sequence[HostProgram] = ()) -> Callable[[int], None] | None:
+        """Programs run at a call site, and at the return of its calls. See machine._base.Machine."""
+        site = self._site(addr)
+        run_programs(site, self._followed, programs, returned)
+        return partial(self._refill, site) if returned else None
+
+    def ran(self, addr: int) -> bool:
+        """True while the service is called though programs have run."""
+        return bool(self._site(addr)["ran"])
+
+    def returns(self, addr: int) -> int:
+        """How many returns programs have served."""
+        return self._site(addr)["returns"]
 
     def follow_none(self, now: bool) -> None:
         """Leave every call to the services, until told otherwise."""

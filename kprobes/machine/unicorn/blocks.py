@@ -54,6 +54,7 @@ class Blocks:
         self.held: list[Block] = []
         self._width, self._order = width, order
         self._forgets: list[Callable[[], None]] = []
+        self._changes: list[Callable[[], None]] = []
         self.last = _NOWHERE
 
     def make(self, start: int, size: int, code: bool) -> Block:
@@ -73,17 +74,19 @@ class Blocks:
     def add(self, block: Block) -> None:
         """Know a block from now on."""
         self.held.append(block)
+        for told in self._changes:
+            told()
 
     def remove(self, start: int, end: int) -> None:
         """[start, end) is mapped no more. What is left of a block are blocks of their own; the host memory goes with the last of them."""
         self._cut(start, end)
-        for forget in self._forgets:
+        for forget in (*self._forgets, *self._changes):
             forget()
 
     def mark(self, start: int, end: int, code: bool) -> None:
         """[start, end) has code from now on, or has none."""
         self.held.extend(self._part(block, start, end, code) for block in self._cut(start, end))
-        for forget in self._forgets:
+        for forget in (*self._forgets, *self._changes):
             forget()
 
     def _cut(self, start: int, end: int) -> list[Block]:
@@ -152,3 +155,7 @@ class Blocks:
     def on_remove(self, forget: Callable[[], None]) -> None:
         """Call `forget` whenever blocks are no more."""
         self._forgets.append(forget)
+
+    def on_change(self, told: Callable[[], None]) -> None:
+        """Call `told` whenever the blocks are others."""
+        self._changes.append(told)

@@ -32,7 +32,10 @@ _held.uc_emu_stop.argtypes = (_void,)
 _free.uc_emu_start.argtypes = (_void, _u64, _u64, _u64, _size)
 # Two functions with prebuilt arguments only: no argtypes, no result conversion.
 _held.uc_reg_read.restype = _held.uc_reg_write.restype = None
-WRITE = ctypes.cast(_held.uc_reg_write, _void).value or 0  #: its address, for host code
+#: addresses, for host code
+WRITE = ctypes.cast(_held.uc_reg_write, _void).value or 0
+READ = ctypes.cast(_held.uc_reg_read, _void).value or 0
+MEM_READ = ctypes.cast(_held.uc_mem_read, _void).value or 0
 
 INTR = ctypes.CFUNCTYPE(None, _void, ctypes.c_uint32, _void)
 INVALID = ctypes.CFUNCTYPE(ctypes.c_bool, _void, _void)

@@ -35,7 +35,7 @@ class CallSite:
             and one that was followed from here returns.
     """
 
-    __slots__ = ("address", "callbacks", "entered", "returned", "words")
+    __slots__ = ("address", "callbacks", "entered", "programs", "returned", "words")
 
     def __init__(self, calls: int) -> None:
         self.words = (ctypes.c_uint64 * len(hostcode.SITE))()
@@ -43,6 +43,7 @@ class CallSite:
         self.entered: Entered
         self.returned: Returned
         self.callbacks: list[object] = []
+        self.programs: tuple[object, ...] = ()  # what host code runs here
         self["calls"] = calls
 
     def __getitem__(self, name: str) -> int:

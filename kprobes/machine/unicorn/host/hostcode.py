@@ -21,7 +21,8 @@ from attrs import field, frozen
 
 from .ready import READY
 
-SITE = {name: 8 * n for n, name in enumerate(("function", "hits", "python", "spare", "calls", "entered", "returned"))}
+SITE = {name: 8 * n for n, name in enumerate(("function", "hits", "python", "spare", "calls", "entered", "returned", "program", "after",
+                                              "ran", "back", "returns"))}
 CALLS = {name: 8 * n for n, name in enumerate((
     "gate", "top", "base", "limit", "sp", "link", "trampoline", "pushed", "stack", "room", "host", "frame", "target", "inside",
     "bias", "sp_at", "sp_bias", "link_at"))}

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ..assembler import assemble
 from .hostcode import CALLS, SITE, WHERE
+from .running import BACK, PROGRAM
 
 _KEYSTONE = {"x86_64": "x86_64", "aarch64": "arm64"}
 
@@ -215,7 +216,7 @@ _MARKED = {
         ldp x0, x3, [sp, #16]; ldr w1, [x3, #24]; add x2, sp, #32; ldr x4, [x3, #16]; blr x4
         stay: ldp x29, x30, [sp], #48; ret""",
 }
-_ALWAYS = {"serve": _SERVE, "count": _COUNT, "marked": _MARKED}
+_ALWAYS = {"serve": _SERVE, "count": _COUNT, "program": PROGRAM, "back": BACK, "marked": _MARKED}
 _FOLLOWING = {"enter": _ENTER, "ask": _ASK, "leave": _LEAVE, "leave-reloaded": _LEAVE}
 
 

@@ -1,0 +1,120 @@
+"""What programs compiled for the host find at a call site: the guest's registers where the engine keeps them, and its memory.
+
+Nothing here knows what a program is. The core's programs are host code with an environment of 64-bit words, see Machine.program_at;
+who compiles them asks HostView where things are.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from ...regs import Regs
+from .._base import HostProgram
+from .blocks import Blocks
+from .engine import MEM_READ, READ
+from .host import hostcode
+from .host.callsites import CallSite, FollowedCalls
+from .host.hostcode import CALLS
+
+if TYPE_CHECKING:
+    from .cpu import Processor
+
+MOST = 64  # blocks in the table, the largest: the engine answers for the others
+
+
+@frozen
+class Where:
+    """Where a register's value is.
+
+    Attributes:
+        way: "cell": at base + place. "window": `index` bytes behind where the pointer at base + place points. "api": the engine's
+            register number `place`. "pc": who runs the program knows; `place` are its mode bits. "none": it is always 0. "python":
+            only HostView.read tells.
+        bits: of the value there.
+    """
+
+    way: str
+    place: int = 0
+    index: int = 0
+    bits: int = 64
+
+
+class HostView:
+    """The guest, as host code sees it.
+
+    Attributes:
+        base: an address in the engine's CPU structure. registers: of Registers.names, in order. words: name -> address of the engine's
+            own (`uc`), of its functions (`uc_reg_read`, `uc_mem_read`), and of the table of blocks (`blocks`): two words, how many
+            there are and where they are; then three words each: first address, bytes, host address.
+        fail: what a program's helper has raised goes there; the run raises it.
+    """
+
+    def __init__(self, cpu: Processor) -> None:
+        self._cpu, self._regs = cpu, cpu._regs
+        self._blocks: Blocks = cpu._blocks
+        self.fail: Callable[[BaseException], None] = cpu._park
+        places = [cell.address for cell in (cpu._cells | cpu._windowed).values()]
+        self.base = min(places, default=0)
+        self.registers = tuple(self._where(name) for name in cpu.arch.regs.names)
+        self._header = (ctypes.c_uint64 * 2)()
+        self._tables: list[object] = []
+        self.words = {"uc": cpu._engine.handle.value or 0, "uc_reg_read": READ, "uc_mem_read": MEM_READ,
+                      "blocks": ctypes.addressof(self._header), "returned_to": cpu._followed.address + CALLS["target"]}
+        self._look()
+        self._blocks.on_change(self._look)
+
+    def _where(self, name: str) -> Where:
+        cpu, table = self._cpu, self._cpu.arch.regs
+        bits = table.widths.get(name, cpu.arch.bits)
+        if not bits:
+            return Where("none")
+        if name == table.pc:
+            return Where("pc", cpu.arch.mode_bits)
+        if name in cpu._cells:
+            return Where("cell", cpu._cells[name].address - self.base, 0, bits)
+        if name in cpu._windowed:
+            found = cpu._windowed[name]
+            return Where("window", found.address - self.base, found.index * bits // 8, bits)
+        if name in cpu._guest.hidden:
+            return Where("python")
+        return Where("api", cpu._register(name), 0, bits)
+
+    def read(self, index: int) -> int:
+        """A register's value, by its place in Registers.names."""
+        return self._regs[self._cpu.arch.regs.names[index]]
+
+    def regs(self) -> Regs:
+        """The registers."""
+        return self._regs
+
+    def _look(self) -> None:
+        """Write the table anew: the largest blocks first. The one before stays, for host code that is looking at it."""
+        blocks = sorted(self._blocks.held, key=lambda block: block.size, reverse=True)[:MOST]
+        table = (ctypes.c_uint64 * (3 * len(blocks) + 1))()
+        for n, block in enumerate(blocks):
+            table[3 * n : 3 * n + 3] = [block.start, block.end - block.start, block.host]
+        self._tables = [*self._tables[-1:], table]
+        self._header[0] = 0
+        self._header[1] = ctypes.addressof(table)
+        self._header[0] = len(blocks)
+
+
+def run_programs(site: CallSite, followed: FollowedCalls, programs: Sequence[HostProgram], returned: Sequence[HostProgram]) -> None:
+    """A call site runs programs from now on; with `returned`, those run when its calls return."""
+    site.programs = (*programs, *returned)  # as long as they are called
+    site["program"], site["after"] = _chain(programs), followed.enter if returned else 0
+    if returned:
+        site["back"], site["returned"] = _chain(returned), hostcode.address("back")
+    site["function"] = hostcode.address("program") if programs else followed.enter
+
+
+def _chain(programs: Sequence[HostProgram]) -> int:
+    """Have each run after the one before; the address of the first environment."""
+    for n, program in enumerate(programs):
+        following = programs[n + 1].address if n + 1 < len(programs) else 0
+        ctypes.c_uint64.from_address(program.address + 8).value = following
+    return programs[0].address if programs else 0

@@ -1,0 +1,186 @@
+"""LLVM IR of each instruction."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..errors import Unsupported
+from . import isa
+from .isa import Instruction
+from .places import Kind
+from .writer import Writer
+
+_OPS: Final = {isa.ADD: "add", isa.SUB: "sub", isa.MUL: "mul", isa.OR: "or", isa.AND: "and", isa.XOR: "xor",
+               isa.LSH: "shl", isa.RSH: "lshr", isa.ARSH: "ashr"}
+_SHIFTS: Final = (isa.LSH, isa.RSH, isa.ARSH)
+_CONDITIONS: Final = {isa.JEQ: "eq", isa.JNE: "ne", isa.JGT: "ugt", isa.JGE: "uge", isa.JLT: "ult", isa.JLE: "ule",
+                      isa.JSGT: "sgt", isa.JSGE: "sge", isa.JSLT: "slt", isa.JSLE: "sle"}
+_ATOMICS: Final = {isa.ADD: "add", isa.OR: "or", isa.AND: "and", isa.XOR: "xor", isa.XCHG & ~isa.FETCH: "xchg"}
+
+
+def instruction(w: Writer, pc: int, i: Instruction) -> None:
+    """Write one instruction; of a jump, the way to where it leads, too."""
+    if i.cls in (isa.ALU, isa.ALU64):
+        _swaps(w, i) if i.op == isa.END else _arithmetic(w, i)
+    elif i.cls in (isa.JMP, isa.JMP32):
+        _jump(w, pc, i)
+    elif i.wide:
+        w.put(i.dst, _constant(w, pc, i))
+    elif i.cls == isa.LDX:
+        _loads(w, pc, i)
+    elif i.cls == isa.STX and i.mode == isa.ATOMIC:
+        _atomic(w, pc, i)
+    else:
+        value = w.get(i.src, 8 * i.size) if i.cls == isa.STX else str(isa.signed(i.imm, 8 * i.size))
+        w.store(value, w.address(pc, i.dst, i.offset), 8 * i.size)
+
+
+# --- arithmetic
+
+def _arithmetic(w: Writer, i: Instruction) -> None:
+    bits = 64 if i.cls == isa.ALU64 else 32
+    if i.op == isa.MOV:
+        w.put(i.dst, _moved(w, i, bits), bits)
+        return
+    old = w.get(i.dst, bits)
+    operand = w.get(i.src, bits) if i.by_register else str(i.imm)
+    if i.op == isa.NEG:
+        value = w.emit(f"sub i{bits} 0, {old}")
+    elif i.op in (isa.DIV, isa.MOD):
+        value = _divided(w, bits, "s" if i.offset else "u", i.op == isa.MOD, old, operand)
+    else:
+        if i.op in _SHIFTS:
+            operand = w.emit(f"and i{bits} {operand}, {bits - 1}")
+        value = w.emit(f"{_OPS[i.op]} i{bits} {old}, {operand}")
+    w.put(i.dst, value, bits)
+
+
+def _moved(w: Writer, i: Instruction, bits: int) -> str:
+    if not i.by_register:
+        return str(i.imm)
+    if not i.offset:
+        return w.get(i.src, bits)
+    return w.emit(f"sext i{i.offset} {w.get(i.src, i.offset)} to i{bits}")
+
+
+def _divided(w: Writer, bits: int, sign: str, remainder: bool, old: str, by: str) -> str:
+    """RFC 9669: by zero the quotient is 0 and the remainder the dividend; the least number by -1 wraps."""
+    name = f"{sign}{'rem' if remainder else 'div'}"
+    zero = w.emit(f"icmp eq i{bits} {by}, 0")
+    special = zero
+    if sign == "s":
+        minus = w.emit(f"icmp eq i{bits} {by}, -1")
+        special = w.emit(f"or i1 {zero}, {minus}")
+    safe = w.emit(f"select i1 {special}, i{bits} 1, i{bits} {by}")
+    value = w.emit(f"{name} i{bits} {old}, {safe}")
+    if sign == "s" and not remainder:
+        negated = w.emit(f"sub i{bits} 0, {old}")
+        value = w.emit(f"select i1 {minus}, i{bits} {negated}, i{bits} {value}")
+    return w.emit(f"select i1 {zero}, i{bits} {old if remainder else 0}, i{bits} {value}")
+
+
+def _swaps(w: Writer, i: Instruction) -> None:
+    value, to_big = w.get(i.dst, i.imm), i.by_register
+    if i.cls == isa.ALU64 or to_big != (w.module.target.program_order == "big"):
+        value = w.reversed(value, i.imm)
+    w.put(i.dst, value, i.imm)
+
+
+def _constant(w: Writer, pc: int, i: Instruction) -> str:
+    if i.src == isa.VALUE64:
+        return str(i.value)
+    if i.src == isa.MAP:
+        return w.word(("map", i.imm))
+    if i.src == isa.MAP_VALUE:
+        return w.emit(f"add nuw i64 {w.word(('value', i.imm))}, {i.high & isa.U32}")
+    if i.src == isa.CODE:
+        return "0"  # only helpers that are emitted as code take functions, and they look at the instruction
+    raise Unsupported(f"instruction {pc} loads what only an operating system has (kind {i.src})")
+
+
+# --- jumps and calls
+
+def _jump(w: Writer, pc: int, i: Instruction) -> None:
+    if i.is_exit:
+        w.do(f"ret i64 {w.get(0)}")
+    elif i.op == isa.CALL:
+        w.put(0, _called(w, pc, i))
+    elif i.op == isa.JA:
+        w.do(f"br label %i{i.target(pc)}")
+    else:
+        bits = 64 if i.cls == isa.JMP else 32
+        old = w.get(i.dst, bits)
+        operand = w.get(i.src, bits) if i.by_register else str(i.imm)
+        if i.op == isa.JSET:
+            both = w.emit(f"and i{bits} {old}, {operand}")
+            true = w.emit(f"icmp ne i{bits} {both}, 0")
+        else:
+            true = w.emit(f"icmp {_CONDITIONS[i.op]} i{bits} {old}, {operand}")
+        w.do(f"br i1 {true}, label %i{i.target(pc)}, label %i{pc + 1}")
+
+
+def _called(w: Writer, pc: int, i: Instruction) -> str:
+    if i.src == isa.BTF_CALL:
+        raise Unsupported(f"instruction {pc} calls a function of an operating system's")
+    if i.src == isa.LOCAL:
+        return call_local(w, i.target(pc), [w.get(n) for n in range(1, 6)])
+    value = w.module.inline(w, pc, i.imm)
+    return value if value is not None else call_helper(w, i.imm)
+
+
+def call_local(w: Writer, entry: int, arguments: list[str]) -> str:
+    """Call another function of the program's."""
+    return w.emit(f"call i64 @f{entry}({', '.join(f'i64 {a}' for a in arguments)}, ptr %env)")
+
+
+def call_helper(w: Writer, number: int, what: str = "call") -> str:
+    """Call a helper by the environment."""
+    function = w.pointer(w.word((what, number)))
+    return w.emit(f"call i64 {function}({', '.join(f'i64 {w.get(n)}' for n in range(1, 6))})")
+
+
+# --- memory
+
+def _loads(w: Writer, pc: int, i: Instruction) -> None:
+    place, bits = w.module.places.at(pc, i.src), 8 * i.size
+    context = w.module.context
+    if place.kind is Kind.CONTEXT and context is not None:
+        value = context.load(w, place.offset + i.offset, i.size)
+        bits, low = 64, bits
+        if i.mode == isa.MEMSX:
+            value = w.emit(f"sext i{low} {w.emit(f'trunc i64 {value} to i{low}')} to i64")
+    else:
+        value = w.load(w.address(pc, i.src, i.offset), bits)
+        if i.mode == isa.MEMSX:
+            value, bits = w.emit(f"sext i{bits} {value} to i64"), 64
+    w.put(i.dst, value, bits)
+
+
+def _atomic(w: Writer, pc: int, i: Instruction) -> None:
+    bits = 8 * i.size
+    pointer, operand = w.address(pc, i.dst, i.offset), w.get(i.src, bits)
+    at_once = w.module.target.atomic and not w.module.target.swapped
+    old = (_at_once if at_once else _in_steps)(w, i, bits, pointer, operand)
+    if i.imm & isa.FETCH:
+        w.put(0 if i.imm == isa.CMPXCHG else i.src, old, bits)
+
+
+def _at_once(w: Writer, i: Instruction, bits: int, pointer: str, operand: str) -> str:
+    if i.imm == isa.CMPXCHG:
+        pair = w.emit(f"cmpxchg ptr {pointer}, i{bits} {w.get(0, bits)}, i{bits} {operand} seq_cst seq_cst")
+        return w.emit(f"extractvalue {{ i{bits}, i1 }} {pair}, 0")
+    ordering = "seq_cst" if i.imm & isa.FETCH else "monotonic"
+    return w.emit(f"atomicrmw {_ATOMICS[i.imm & ~isa.FETCH]} ptr {pointer}, i{bits} {operand} {ordering}")
+
+
+def _in_steps(w: Writer, i: Instruction, bits: int, pointer: str, operand: str) -> str:
+    old = w.load(pointer, bits)
+    if i.imm == isa.CMPXCHG:
+        same = w.emit(f"icmp eq i{bits} {old}, {w.get(0, bits)}")
+        new = w.emit(f"select i1 {same}, i{bits} {operand}, i{bits} {old}")
+    elif i.imm == isa.XCHG:
+        new = operand
+    else:
+        new = w.emit(f"{_ATOMICS[i.imm & ~isa.FETCH]} i{bits} {old}, {operand}")
+    w.store(new, pointer, bits)
+    return old

@@ -1,0 +1,187 @@
+"""Programs as code of this process's own machine.
+
+`compiled(code)` gives a `HostCode`, whose bytes are shared by all programs with the same content. To run it needs an *environment*
+(see `llvm`), made by `Environment`: addresses of maps, and callbacks for the helpers that it does not do by itself.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import platform
+import sys
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, Final
+
+from attrs import frozen
+
+from ..errors import Unsupported
+from . import native
+from .call import Call, Place
+from .code import CONTEXT_SIZE, Code
+from .helpers import HELPERS
+from .inline import Inlined
+from .isa import U64
+from .llvm import generate
+from .maps import Block, Map
+from .writer import HEADER, Slot, Target
+
+_HELPER = ctypes.CFUNCTYPE(ctypes.c_uint64, *[ctypes.c_uint64] * 5)
+_RUN = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64)
+_HOSTS: Final = {"x86_64": "x86_64-unknown-linux-gnu", "aarch64": "aarch64-unknown-linux-gnu"}
+CODE: Final = 0  # the first word of an environment: address of the code
+_pages: list[mmap.mmap] = []  # where the code is
+
+
+@frozen
+class HostCode:
+    """A program's code in this process.
+
+    Attributes:
+        address: of (environment, r1, r2) -> r0. slots: what the words of its environments are, after the header.
+    """
+
+    address: int
+    slots: tuple[Slot, ...]
+
+
+def triple() -> native.Triple:
+    """What this process's machine is for LLVM. Unsupported where it cannot run compiled programs."""
+    if platform.system() != "Linux" or platform.machine() not in _HOSTS:
+        raise Unsupported(f"there are no compiled programs on {platform.system()} {platform.machine()}", hint="they run in the interpreter")
+    return native.Triple(_HOSTS[platform.machine()])
+
+
+def compiled(code: Code) -> HostCode:
+    """The program as host code whose context is memory. Unsupported where it cannot be compiled, or not here."""
+    target = Target(order=sys.byteorder, program_order=code.order)
+    text, slots = generate(code.instructions, target, Inlined(code.maps))
+    return HostCode(load(native.compiled(text, triple())), slots)
+
+
+@cache
+def load(code: bytes) -> int:
+    """Make machine code executable; its address. The same code is there once."""
+    page = mmap.mmap(-1, -(-len(code) // mmap.PAGESIZE) * mmap.PAGESIZE)
+    page.write(code)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(page))
+    # Writable first, executable then: an ARM host's kernel makes the instruction cache coherent when it maps a page so.
+    if ctypes.CDLL(None).mprotect(ctypes.c_void_p(start), ctypes.c_size_t(len(page)), mmap.PROT_READ | mmap.PROT_EXEC):
+        raise Unsupported("this process may not have executable memory of its own", hint="programs run in the interpreter")
+    _pages.append(page)
+    return start
+
+
+class HostCall:
+    """A run as helpers see it, of code that the verifier has seen: its memory is not checked again."""
+
+    def __init__(self, code: Code, place: Place, printed: Callable[[str], None]) -> None:
+        self.maps: Mapping[int, Map] = {m.address: m for m in code.maps}
+        self.order, self.place, self.printed = code.order, place, printed
+
+    def read(self, addr: int, size: int) -> bytes:
+        return ctypes.string_at(addr, size)
+
+    def write(self, addr: int, data: bytes) -> None:
+        ctypes.memmove(addr, data, len(data))
+
+    def check(self, addr: int, size: int) -> None:
+        """Nothing: the verifier has."""
+
+    grant = check
+
+    def revoke(self, addr: int) -> None:
+        """Nothing: the verifier has."""
+
+
+class HostEngine:
+    """Runs one program as host code. See engines.Engine."""
+
+    def __init__(self, code: Code) -> None:
+        self._code, self._host = code, compiled(code)
+        self._idle: list[tuple[Environment, Block]] = []
+
+    def run(self, context: bytes | bytearray, place: Place, printed: Callable[[str], None] = lambda text: None) -> int:
+        """r0 at the end, unsigned. Raises what helpers raise."""
+        size = max(len(context), CONTEXT_SIZE)
+        fits = self._idle and size == CONTEXT_SIZE
+        environment, block = self._idle.pop() if fits else (Environment(self._code, self._host), Block(size))
+        environment.call = HostCall(self._code, place, printed)
+        block.view[:size] = bytes(context).ljust(size, b"\0")
+        try:
+            return environment.run(block.address, len(context))
+        finally:
+            if isinstance(context, bytearray):
+                context[:] = block.view[:len(context)]
+            if size == CONTEXT_SIZE:
+                self._idle.append((environment, block))
+
+
+class Environment:
+    """What one program finds by its words.
+
+    Attributes:
+        call: the run, as helpers see it; whoever runs the program sets it. error: what a helper raised in run(), or None. address: of
+            the words.
+
+    failed: where goes what a helper raises if nobody waits in run().
+    """
+
+    def __init__(self, code: Code, host: HostCode, words: Mapping[Slot, int] | None = None, call: Call | None = None,
+                 failed: Callable[[BaseException], None] | None = None) -> None:
+        self.call: Any = call
+        self.error: BaseException | None = None
+        self._failed, self._running, self._slots = failed, False, host.slots
+        self._kept: list[Any] = [code]
+        given = words or {}
+        values = [given[slot] if slot in given else self._value(code, slot) for slot in host.slots]
+        self.words = (ctypes.c_uint64 * (HEADER + len(values)))(host.address, 0, *values)
+        self.address = ctypes.addressof(self.words)
+
+    def _value(self, code: Code, slot: Slot) -> int:
+        kind, number = slot
+        if kind in ("map", "value"):
+            return code.maps[number].address
+        if kind == "call":
+            callback = _HELPER(self._helper(HELPERS[number].run))
+            self._kept.append(callback)
+            return ctypes.cast(callback, ctypes.c_void_p).value or 0
+        return 0
+
+    def _helper(self, run: Callable[..., int]) -> Callable[..., int]:
+        """A callback: ctypes prints and forgets what it raises, so it must not."""
+
+        def helper(*arguments: int) -> int:
+            if self.error is not None:
+                return 0  # the run has failed: nothing more is done
+            try:
+                return run(self.call, *arguments) & U64
+            except BaseException as error:
+                self.fail(error)
+                return 0
+
+        return helper
+
+    def __getitem__(self, slot: Slot) -> int:
+        return int(self.words[HEADER + self._slots.index(slot)])
+
+    def fail(self, error: BaseException) -> None:
+        """A helper has raised something."""
+        if self._failed is not None and not self._running:
+            self._failed(error)
+        elif self.error is None:
+            self.error = error
+
+    def run(self, context: int, size: int) -> int:
+        """Run the program on the memory at `context`; its result. Raises what a helper raised."""
+        outer, self._running = self._running, True
+        try:
+            result = int(_RUN(self.words[CODE])(self.address, context, size))
+        finally:
+            self._running = outer
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
+        return result
+

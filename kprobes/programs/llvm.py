@@ -1,0 +1,73 @@
+"""eBPF instructions to LLVM IR: one generator for the host and for guests.
+
+The IR is text, made without LLVM. Each of the program's functions becomes an internal function of five words and the *environment*:
+64-bit words in the host's memory, or the guest's, by which the code finds all that is not in it. So compiled code has neither
+relocations nor data: the bytes of one section that run wherever they are put, for any number of attachments.
+
+Registers are stack slots of LLVM's until its passes make values of them. An access through the frame pointer or the context at a
+known offset is written as one, so that these passes see through it; other addresses are plain integers. No address is checked here:
+the verifier has done that, or the caller answers for the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from . import emit, isa, places
+from .isa import Instruction
+from .writer import Context, Inline, Module, Slot, Target, Writer, no_inline
+
+#: no library calls, no tables and no vectors: all of them would be data or code elsewhere
+_ATTRIBUTES: Final = 'attributes #0 = { nounwind noimplicitfloat "no-builtins" "no-jump-tables"="true" "frame-pointer"="none" }'
+#: addresses that maps may have
+_RANGES: Final = f"!0 = !{{i64 4096, i64 {1 << 56}}}"
+_INTRINSICS: Final = "".join(f"declare i{bits} @llvm.bswap.i{bits}(i{bits})\n" for bits in (16, 32, 64))
+_RUN: Final = """define i64 @run(ptr %env, i64 %ctx, i64 %size) #0 {
+  %r = call i64 @f0(i64 %ctx, i64 %size, i64 0, i64 0, i64 0, ptr %env)
+  ret i64 %r
+}"""
+
+
+def generate(code: Iterable[Instruction], target: Target, inline: Inline = no_inline, context: Context | None = None) -> tuple[str, tuple[Slot, ...]]:
+    """(IR, what the environment's words after the header are). `@run(environment, r1, r2)` is where it begins.
+
+    Raises Unsupported for what has no meaning outside of an operating system, such as its own functions.
+    """
+    code = tuple(code)
+    module = Module(code, places.find(code), target, inline, context)
+    functions = [_function(Writer(module, entry)) for entry in sorted(module.places.functions)]
+    text = "\n".join([_RUN, _INTRINSICS, *module.support.values(), *functions, _ATTRIBUTES, _RANGES, ""])
+    return text, tuple(module.slots)
+
+
+def _function(w: Writer) -> str:
+    """One function's text."""
+    code, slots = w.module.code, w.module.places.functions[w.entry]
+    leaders = {w.entry, *(to for pc in slots if code[pc].is_jump for to in places.successors(code, pc))}
+    arguments = ", ".join(f"i64 %a{n}" for n in range(1, 6))
+    _prologue(w)
+    for n, pc in enumerate(slots):
+        if pc in leaders:
+            w.begin(f"i{pc}")
+        emit.instruction(w, pc, code[pc])
+        follow = places.successors(code, pc)
+        if not code[pc].is_jump and follow and (follow[0] in leaders or n + 1 == len(slots) or slots[n + 1] != follow[0]):
+            w.do(f"br label %i{follow[0]}")
+    return "\n".join([f"define internal i64 @f{w.entry}({arguments}, ptr %env) #0 {{", "entry:", *w.lines, "}"])
+
+
+def _prologue(w: Writer) -> None:
+    for n in range(11):
+        w.do(f"%r{n} = alloca i64")
+    w.do(f"%frame = alloca [{isa.STACK_SIZE} x i8], align 16")
+    for n in range(1, 6):
+        w.put(n, f"%a{n}")
+    if w.entry == 0 and w.module.context is not None:
+        w.put(1, w.module.context.address(w))
+    end = w.emit(f"getelementptr i8, ptr %frame, i64 {isa.STACK_SIZE}")
+    w.put(10, w.emit(f"ptrtoint ptr {end} to i64"))
+    w.do(f"br label %i{w.entry}")
+
+
+__all__ = ["Context", "Inline", "Slot", "Target", "generate"]

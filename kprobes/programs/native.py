@@ -1,0 +1,113 @@
+"""LLVM IR to machine code: bytes that run wherever they are put, kept on disk by their content."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+from ..errors import Unsupported
+
+MAGIC = b"kprobes program 1\n"  # of a file in the cache; its number changes with what is made of the same IR
+_OWN = 0o700
+
+
+@frozen
+class Triple:
+    """What LLVM compiles for. text: as LLVM has it; see https://llvm.org/docs/LangRef.html#target-triple."""
+
+    text: str
+    cpu: str = ""
+    features: str = ""
+
+
+@cache
+def llvm() -> Any:
+    """llvmlite's binding, ready. Unsupported where it is not installed."""
+    try:
+        from llvmlite import binding
+    except ImportError:
+        raise Unsupported("compiled programs need llvmlite", hint="pip install 'kprobes[jit]'; without it programs run in the interpreter") from None
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    return binding
+
+
+def compiled(ir: str, triple: Triple) -> bytes:
+    """Machine code of the IR, its `@run` at the start; from the cache where it is there. Unsupported: see translate()."""
+    key = hashlib.sha256("\0".join((triple.text, triple.cpu, triple.features, ir)).encode()).hexdigest()
+    path = directory() / key
+    code = _read(path)
+    if code is None:
+        code = translate(ir, triple)
+        _write(path, code)
+    return code
+
+
+def translate(ir: str, triple: Triple) -> bytes:
+    """Machine code of the IR. Unsupported where LLVM lacks the target, or makes code that does not run wherever it is put."""
+    binding = llvm()
+    try:
+        machine = binding.Target.from_triple(triple.text).create_target_machine(triple.cpu, triple.features, 2, "pic", "small")
+        module = binding.parse_assembly(ir)
+    except RuntimeError as error:
+        raise Unsupported(f"LLVM does not compile for {triple.text}: {error}") from None
+    with module:
+        module.triple, module.data_layout = triple.text, str(machine.target_data)
+        options = binding.create_pipeline_tuning_options(2)
+        options.slp_vectorization = options.loop_vectorization = False
+        passes = binding.create_pass_builder(machine, options)
+        passes.getModulePassManager().run(module, passes)
+        return _text(binding, machine.emit_object(module), triple)
+
+
+def _text(binding: Any, image: bytes, triple: Triple) -> bytes:
+    """The code of an object."""
+    code = b""
+    for section in binding.ObjectFileRef.from_data(image).sections():
+        if section.name() == b".text":
+            code = section.data()
+        elif section.name() in (b".rela.text", b".rel.text") and section.size():
+            raise Unsupported(f"LLVM's code for {triple.text} refers to data of its own")
+    return bytes(code)
+
+
+# --- the cache
+
+def directory() -> Path:
+    """Where compiled programs are kept: kprobes/programs in $XDG_CACHE_HOME, or in ~/.cache."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kprobes" / "programs"
+
+
+def _read(path: Path) -> bytes | None:
+    """The code in a file of ours; None where there is none, or where it is damaged or not ours: it is going to be executed."""
+    try:
+        with open(path, "rb") as file:
+            status = os.fstat(file.fileno())
+            image = file.read()
+    except OSError:
+        return None
+    if status.st_uid != os.geteuid() or status.st_mode & 0o022:
+        return None
+    head, digest, code = image[:len(MAGIC)], image[len(MAGIC):len(MAGIC) + 32], image[len(MAGIC) + 32:]
+    return code if head == MAGIC and hashlib.sha256(code).digest() == digest else None
+
+
+def _write(path: Path, code: bytes) -> None:
+    """Keep code, if that is possible: whole or not at all."""
+    try:
+        path.parent.mkdir(mode=_OWN, parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent)  # which nobody else may write
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(MAGIC + hashlib.sha256(code).digest() + code)
+            os.replace(name, path)
+        except OSError:
+            os.unlink(name)
+    except OSError:
+        pass

@@ -1,0 +1,167 @@
+"""Where registers point, as far as that is known without running the program: what compilers ask before they emit an access.
+
+A forward walk over each function. It decides nothing about safety, which is the verifier's: it tells a register that certainly holds
+the context's address plus a constant, a frame's end plus a constant, a map or a function from one that holds something else.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+
+from attrs import evolve, field, frozen
+
+from . import isa
+from .isa import Instruction
+
+
+class Kind(enum.Enum):
+    """What a register points at."""
+
+    OTHER = enum.auto()  #: a number, or a pointer into anything but the context
+    CONTEXT = enum.auto()
+    FRAME = enum.auto()  #: the end of this function's stack frame
+    MAP = enum.auto()  #: offset: its index
+    FUNCTION = enum.auto()  #: offset: its first slot
+    MIXED = enum.auto()  #: perhaps the context, by one way here but not by another
+
+
+@frozen
+class Place:
+    """A register's value: an address of that kind plus an offset in bytes."""
+
+    kind: Kind
+    offset: int = 0
+
+
+OTHER, MIXED = Place(Kind.OTHER), Place(Kind.MIXED)
+_MOVABLE = (Kind.CONTEXT, Kind.FRAME)
+Row = tuple[Place, ...]  # of r0 .. r10
+
+
+@frozen
+class Places:
+    """What is known of a whole program.
+
+    Attributes:
+        functions: first slot of each function that can be reached -> the slots that can be reached in it, in order.
+        rows: slot -> places of r0 .. r10 before it. escapes: the context's address is used for more than loads at constant offsets and
+            as a helper's argument, so there must be memory behind it.
+    """
+
+    functions: dict[int, tuple[int, ...]]
+    rows: dict[int, Row]
+    escapes: bool
+
+    def at(self, pc: int, register: int) -> Place:
+        """Where a register points before an instruction."""
+        return self.rows[pc][register]
+
+
+@frozen
+class _Walk:
+    code: tuple[Instruction, ...]
+    entries: dict[int, Row] = field(factory=dict)
+    rows: dict[int, dict[int, Row]] = field(factory=dict)  # function -> slot -> row
+    todo: list[int] = field(factory=list)
+    escapes: list[int] = field(factory=list)
+
+    def enter(self, function: int, row: Row) -> None:
+        """A function is entered like that, too."""
+        known = self.entries.get(function)
+        met = row if known is None else _meet(known, row)
+        if met != known:
+            self.entries[function] = met
+            self.todo.append(function)
+
+    def function(self, entry: int) -> None:
+        rows, todo = self.rows.setdefault(entry, {}), [(entry, self.entries[entry])]
+        while todo:
+            pc, row = todo.pop()
+            known = rows.get(pc)
+            met = row if known is None else _meet(known, row)
+            if met == known:
+                continue
+            rows[pc] = met
+            i = self.code[pc]
+            after = self._after(pc, i, met)
+            todo.extend((to, after) for to in successors(self.code, pc))
+
+    def _after(self, pc: int, i: Instruction, row: Row) -> Row:
+        if i.op == isa.CALL and i.cls == isa.JMP:
+            return self._call(pc, i, row)
+        if i.cls in (isa.STX, isa.LDX):
+            self._access(pc, i, row)
+        if i.cls in (isa.ALU, isa.ALU64, isa.LDX) or i.wide:
+            return _put(row, i.dst, self._result(pc, i, row))
+        if i.cls == isa.STX and i.mode == isa.ATOMIC and i.imm & isa.FETCH:
+            return _put(row, 0 if i.imm == isa.CMPXCHG else i.src, OTHER)
+        return row
+
+    def _access(self, pc: int, i: Instruction, row: Row) -> None:
+        stored = i.cls == isa.STX and row[i.src].kind in (Kind.CONTEXT, Kind.MIXED)
+        if stored or row[i.src if i.cls == isa.LDX else i.dst].kind is Kind.MIXED:
+            self.escapes.append(pc)
+
+    def _result(self, pc: int, i: Instruction, row: Row) -> Place:
+        if i.wide:
+            return _loaded(pc, i)
+        if i.cls == isa.LDX:
+            return OTHER
+        old, new = row[i.dst], row[i.src] if i.by_register and i.op != isa.END else OTHER
+        if i.cls == isa.ALU64 and i.op == isa.MOV and i.by_register and not i.offset:
+            return new
+        if i.cls == isa.ALU64 and i.op in (isa.ADD, isa.SUB) and not i.by_register and old.kind in _MOVABLE:
+            return evolve(old, offset=old.offset + (i.imm if i.op == isa.ADD else -i.imm))
+        used = (new,) if i.op == isa.MOV else (old, new)
+        if any(place.kind in (Kind.CONTEXT, Kind.MIXED) for place in used):
+            self.escapes.append(pc)
+        return OTHER
+
+    def _call(self, pc: int, i: Instruction, row: Row) -> Row:
+        arguments = row[1:6]
+        if i.is_local_call:
+            passed = tuple(p if p.kind in (Kind.CONTEXT, Kind.MIXED, Kind.MAP) else OTHER for p in arguments)
+            self.enter(i.target(pc), (OTHER, *passed, *(OTHER,) * 4, Place(Kind.FRAME)))
+        elif any(p.kind is Kind.MIXED or (p.kind is Kind.CONTEXT and p.offset) for p in arguments):
+            self.escapes.append(pc)
+        for place in arguments:
+            if place.kind is Kind.FUNCTION:  # a callback: what it gets is the helper's business
+                self.enter(place.offset, (OTHER, *(OTHER,) * 9, Place(Kind.FRAME)))
+                self.escapes.extend(pc for p in arguments if p.kind is Kind.CONTEXT)
+        return (*(OTHER,) * 6, *row[6:])
+
+
+def find(code: tuple[Instruction, ...]) -> Places:
+    """Walk the program from slot 0, where r1 is the context. IndexError where a jump leaves it."""
+    walk = _Walk(code)
+    walk.enter(0, (OTHER, Place(Kind.CONTEXT), *(OTHER,) * 8, Place(Kind.FRAME)))
+    while walk.todo:
+        walk.function(walk.todo.pop())
+    functions = {entry: tuple(sorted(rows)) for entry, rows in walk.rows.items()}
+    return Places(functions, {pc: row for rows in walk.rows.values() for pc, row in rows.items()}, bool(walk.escapes))
+
+
+def successors(code: tuple[Instruction, ...], pc: int) -> tuple[int, ...]:
+    """Where control may go from an instruction, within its function."""
+    i = code[pc]
+    if i.is_exit:
+        return ()
+    after = pc + (2 if i.wide else 1)
+    if not i.is_jump:
+        return (after,)
+    return (after, i.target(pc)) if i.is_conditional else (i.target(pc),)
+
+
+def _loaded(pc: int, i: Instruction) -> Place:
+    kinds: Mapping[int, Place] = {isa.MAP: Place(Kind.MAP, i.imm), isa.CODE: Place(Kind.FUNCTION, i.target(pc))}
+    return kinds.get(i.src, OTHER)
+
+
+def _put(row: Row, register: int, place: Place) -> Row:
+    return (*row[:register], place, *row[register + 1:])
+
+
+def _meet(one: Row, other: Row) -> Row:
+    return tuple(a if a == b else MIXED if Kind.CONTEXT in (a.kind, b.kind) or Kind.MIXED in (a.kind, b.kind) else OTHER
+                 for a, b in zip(one, other, strict=True))

@@ -1,0 +1,198 @@
+"""LLVM IR of what compiled helpers share: functions that the code of a program calls, or that LLVM puts into it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: (header of the table of blocks, guest address, bytes) -> host address, or 0: no block has all of them. The guest's numbers are only
+#: ever compared: a sum of them may wrap, a difference that is too large is not below a size.
+FIND: Final = """
+define internal i64 @find(i64 %header, i64 %at, i64 %size) #0 {
+entry:
+  %h = inttoptr i64 %header to ptr
+  %count = load i64, ptr %h
+  %h1 = getelementptr i64, ptr %h, i64 1
+  %table = load ptr, ptr %h1
+  br label %next
+next:
+  %n = phi i64 [0, %entry], [%n1, %no]
+  %more = icmp ult i64 %n, %count
+  br i1 %more, label %look, label %none
+look:
+  %i = mul i64 %n, 3
+  %p = getelementptr i64, ptr %table, i64 %i
+  %start = load i64, ptr %p
+  %p1 = getelementptr i64, ptr %p, i64 1
+  %bytes = load i64, ptr %p1
+  %off = sub i64 %at, %start
+  %in = icmp ult i64 %off, %bytes
+  %left = sub i64 %bytes, %off
+  %fits = icmp ule i64 %size, %left
+  %both = and i1 %in, %fits
+  br i1 %both, label %found, label %no
+no:
+  %n1 = add i64 %n, 1
+  br label %next
+found:
+  %p2 = getelementptr i64, ptr %p, i64 2
+  %host = load i64, ptr %p2
+  %there = add i64 %host, %off
+  ret i64 %there
+none:
+  ret i64 0
+}
+"""
+#: (to, from, bytes): a copy of memory that does not overlap
+COPY: Final = """
+define internal void @copy(ptr %to, ptr %from, i64 %size) #0 {
+entry:
+  br label %words
+words:
+  %n = phi i64 [0, %entry], [%n8, %word]
+  %left = sub i64 %size, %n
+  %w = icmp uge i64 %left, 8
+  br i1 %w, label %word, label %bytes
+word:
+  %pf = getelementptr i8, ptr %from, i64 %n
+  %v = load i64, ptr %pf, align 1
+  %pt = getelementptr i8, ptr %to, i64 %n
+  store i64 %v, ptr %pt, align 1
+  %n8 = add i64 %n, 8
+  br label %words
+bytes:
+  %m = phi i64 [%n, %words], [%m1, %byte]
+  %b = icmp ult i64 %m, %size
+  br i1 %b, label %byte, label %done
+byte:
+  %qf = getelementptr i8, ptr %from, i64 %m
+  %c = load i8, ptr %qf
+  %qt = getelementptr i8, ptr %to, i64 %m
+  store i8 %c, ptr %qt
+  %m1 = add i64 %m, 1
+  br label %bytes
+done:
+  ret void
+}
+"""
+#: (to, bytes)
+CLEAR: Final = """
+define internal void @clear(ptr %to, i64 %size) #0 {
+entry:
+  br label %next
+next:
+  %n = phi i64 [0, %entry], [%n1, %one]
+  %more = icmp ult i64 %n, %size
+  br i1 %more, label %one, label %done
+one:
+  %p = getelementptr i8, ptr %to, i64 %n
+  store volatile i8 0, ptr %p
+  %n1 = add i64 %n, 1
+  br label %next
+done:
+  ret void
+}
+"""
+#: (to, bytes, guest address, header, the engine, its function that reads memory) -> 0 or -EFAULT
+READ: Final = """
+define internal i64 @read(ptr %to, i64 %size, i64 %at, i64 %header, i64 %uc, i64 %reader) #0 {
+entry:
+  %host = call i64 @find(i64 %header, i64 %at, i64 %size)
+  %here = icmp ne i64 %host, 0
+  br i1 %here, label %ours, label %ask
+ours:
+  %from = inttoptr i64 %host to ptr
+  call void @copy(ptr %to, ptr %from, i64 %size)
+  ret i64 0
+ask:
+  %some = icmp ne i64 %size, 0
+  br i1 %some, label %engine, label %well
+engine:
+  %f = inttoptr i64 %reader to ptr
+  %error = call i32 %f(i64 %uc, i64 %at, ptr %to, i64 %size)
+  %ok = icmp eq i32 %error, 0
+  br i1 %ok, label %well, label %bad
+well:
+  ret i64 0
+bad:
+  call void @clear(ptr %to, i64 %size)
+  ret i64 -14
+}
+"""
+#: The same of a string: its length with the NUL. In pieces that do not cross 256-byte lines, as it may end where a mapping does.
+READ_STRING: Final = """
+define internal i64 @read_string(ptr %to, i64 %size, i64 %at, i64 %header, i64 %uc, i64 %reader) #0 {
+entry:
+  %buffer = alloca [256 x i8], align 16
+  %none = icmp eq i64 %size, 0
+  br i1 %none, label %nothing, label %begin
+nothing:
+  ret i64 0
+begin:
+  %last = sub i64 %size, 1
+  br label %next
+next:
+  %n = phi i64 [0, %begin], [%m, %scanned]
+  %more = icmp ult i64 %n, %last
+  br i1 %more, label %piece, label %end
+piece:
+  %here = add i64 %at, %n
+  %in = and i64 %here, 255
+  %line = sub i64 256, %in
+  %left = sub i64 %last, %n
+  %short = icmp ult i64 %left, %line
+  %count = select i1 %short, i64 %left, i64 %line
+  %host = call i64 @find(i64 %header, i64 %here, i64 %count)
+  %found = icmp ne i64 %host, 0
+  br i1 %found, label %ours, label %engine
+ours:
+  %direct = inttoptr i64 %host to ptr
+  br label %scan
+engine:
+  %f = inttoptr i64 %reader to ptr
+  %error = call i32 %f(i64 %uc, i64 %here, ptr %buffer, i64 %count)
+  %ok = icmp eq i32 %error, 0
+  br i1 %ok, label %scan, label %bad
+scan:
+  %from = phi ptr [%direct, %ours], [%buffer, %engine]
+  %stop = add i64 %n, %count
+  br label %byte
+byte:
+  %k = phi i64 [0, %scan], [%k1, %on]
+  %m = add i64 %n, %k
+  %all = icmp uge i64 %m, %stop
+  br i1 %all, label %scanned, label %one
+one:
+  %p = getelementptr i8, ptr %from, i64 %k
+  %c = load i8, ptr %p
+  %q = getelementptr i8, ptr %to, i64 %m
+  store i8 %c, ptr %q
+  %k1 = add i64 %k, 1
+  %nul = icmp eq i8 %c, 0
+  br i1 %nul, label %whole, label %on
+on:
+  br label %byte
+whole:
+  %length = add i64 %m, 1
+  ret i64 %length
+scanned:
+  br label %next
+end:
+  %z = getelementptr i8, ptr %to, i64 %last
+  store i8 0, ptr %z
+  ret i64 %size
+bad:
+  call void @clear(ptr %to, i64 %size)
+  ret i64 -14
+}
+"""
+#: (the engine, its function that reads registers, register) -> value; the engine writes as many bytes as the register has
+REGISTER: Final = """
+define internal i64 @register(i64 %uc, i64 %reader, i32 %number) #0 {
+  %room = alloca [64 x i8], align 16
+  store i64 0, ptr %room
+  %f = inttoptr i64 %reader to ptr
+  %error = call i32 %f(i64 %uc, i32 %number, ptr %room)
+  %value = load i64, ptr %room
+  ret i64 %value
+}
+"""

@@ -1,0 +1,155 @@
+"""What LLVM IR of a program is written with: values, registers, memory, the environment."""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from attrs import define, field, frozen
+
+from . import isa
+from .isa import Instruction
+from .places import Kind, Places
+
+HEADER: Final = 2  # words of the environment that are not the program's: address of the code, address of the next environment
+Slot = tuple[str, int]  #: what a word of the environment is: ("map", index), ("value", index), ("call", helper's number), ...
+
+
+class Context(Protocol):
+    """Where the words of a program's context are, if not in memory behind r1."""
+
+    def load(self, writer: Writer, offset: int, size: int) -> str:
+        """Emit a read of `size` bytes at `offset`; the name of the i64."""
+
+    def address(self, writer: Writer) -> str:
+        """Emit what r1 is at the start; the name of the i64."""
+
+
+class Inline(Protocol):
+    """Helpers that are emitted as code. None: it is called by the environment's ("call", number)."""
+
+    def __call__(self, writer: Writer, pc: int, number: int) -> str | None: ...
+
+
+def no_inline(writer: Writer, pc: int, number: int) -> str | None:
+    """Every helper is called."""
+    return None
+
+
+@frozen(kw_only=True)
+class Target:
+    """What the IR depends on, of where the code runs.
+
+    Attributes:
+        bits: of a pointer. order: of its memory. program_order: of the program's: where they differ every access is swapped.
+        atomic: atomic operations are atomic; else load, compute, store.
+    """
+
+    bits: int = 64
+    order: isa.Order = "little"
+    program_order: isa.Order = "little"
+    atomic: bool = True
+
+    @property
+    def swapped(self) -> bool:
+        return self.order != self.program_order
+
+
+@define
+class Module:
+    """The IR of one program, being written.
+
+    Attributes:
+        slots: words of the environment in use -> their places in it. support: functions that others call, by name.
+    """
+
+    code: tuple[Instruction, ...]
+    places: Places
+    target: Target
+    inline: Inline
+    context: Context | None
+    slots: dict[Slot, int] = field(factory=dict)
+    support: dict[str, str] = field(factory=dict)
+
+    def slot(self, what: Slot) -> int:
+        """The environment's word for that, in bytes from its start."""
+        return 8 * self.slots.setdefault(what, HEADER + len(self.slots))
+
+    def need(self, name: str, text: str) -> str:
+        """A support function; its name."""
+        self.support.setdefault(name, text)
+        return name
+
+
+class Writer:
+    """Writes one function."""
+
+    def __init__(self, module: Module, entry: int) -> None:
+        self.module, self.entry = module, entry
+        self.lines: list[str] = []
+        self._names = 0
+
+    def emit(self, text: str) -> str:
+        """An instruction with a result; its name."""
+        self._names += 1
+        name = f"%v{self._names}"
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def do(self, text: str) -> None:
+        """An instruction without one."""
+        self.lines.append(f"  {text}")
+
+    def label(self) -> str:
+        """A fresh label, without its percent sign."""
+        self._names += 1
+        return f"b{self._names}"
+
+    def begin(self, label: str) -> None:
+        """A block begins here."""
+        self.lines.append(f"{label}:")
+
+    # --- values
+
+    def get(self, register: int, bits: int = 64) -> str:
+        """A register's value, or its lower half."""
+        value = self.emit(f"load i64, ptr %r{register}")
+        return value if bits == 64 else self.emit(f"trunc i64 {value} to i{bits}")
+
+    def put(self, register: int, value: str, bits: int = 64) -> None:
+        """Set a register, zero-extended."""
+        if bits < 64:
+            value = self.emit(f"zext i{bits} {value} to i64")
+        self.do(f"store i64 {value}, ptr %r{register}")
+
+    def word(self, what: Slot) -> str:
+        """A word of the environment."""
+        at = self.emit(f"getelementptr i8, ptr %env, i64 {self.module.slot(what)}")
+        return self.emit(f"load i64, ptr {at}{', !range !0' if what[0] in ('map', 'value') else ''}")
+
+    def pointer(self, value: str) -> str:
+        """An address as a pointer."""
+        return self.emit(f"inttoptr i64 {value} to ptr")
+
+    def address(self, pc: int, register: int, offset: int = 0) -> str:
+        """The pointer that a register and an offset make."""
+        place = self.module.places.at(pc, register)
+        if place.kind is Kind.FRAME:
+            return self.emit(f"getelementptr i8, ptr %frame, i64 {isa.STACK_SIZE + place.offset + offset}")
+        value = self.get(register)
+        return self.pointer(self.emit(f"add i64 {value}, {offset}") if offset else value)
+
+    def load(self, pointer: str, bits: int, align: int = 1) -> str:
+        """Memory as the program sees it."""
+        return self.swap(self.emit(f"load i{bits}, ptr {pointer}, align {align}"), bits)
+
+    def store(self, value: str, pointer: str, bits: int, align: int = 1) -> None:
+        """Memory as the program sees it."""
+        self.do(f"store i{bits} {self.swap(value, bits)}, ptr {pointer}, align {align}")
+
+    def swap(self, value: str, bits: int) -> str:
+        """A value as it lies in memory, where the program's byte order is not that."""
+        return self.reversed(value, bits) if self.module.target.swapped else value
+
+    def reversed(self, value: str, bits: int) -> str:
+        """The bytes in reverse."""
+        return value if bits == 8 else self.emit(f"call i{bits} @llvm.bswap.i{bits}(i{bits} {value})")
