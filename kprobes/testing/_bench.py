@@ -168,11 +168,12 @@ class Bench:
     # --- placing it
 
     def _furnish(self) -> None:
-        """Memory for the contexts that the CPU saves, and one saved there to return to."""
+        """Memory for the CPU's tables, or for the contexts that it saves, and one saved there to return to."""
         regs, guest, abi = self.machine.regs, self.machine._guest, self._arch.abi
-        if guest.furnish is not None and abi is not None and abi.enter is not None:
-            guest.furnish(regs, self.data, CONTEXTS)
-            abi.enter(regs, self.machine._exit)
+        if guest.furnish is not None:
+            guest.furnish(self.machine._engine, regs, self.data, CONTEXTS)
+            if abi is not None and abi.enter is not None:
+                abi.enter(regs, self.machine._exit)
 
     def _unmap_rest(self) -> None:
         """Nothing else is mapped, so nothing else can change: the stack is in `data`, calls end at the exit page only."""

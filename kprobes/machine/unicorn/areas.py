@@ -13,7 +13,7 @@ from ...regs import Regs
 from .._base import HostProgram
 from .cpu import Processor
 from .engine import ASKED, CALL, DIRECT
-from .guests.rows import Guest
+from .guests.guest import Guest
 from .host import hostcode
 from .host.callsites import CallSite, Entered, Returned, SiteTable
 from .host.hostcode import HIT

@@ -10,7 +10,7 @@ import unicorn
 from ...arch._base import Arch
 from ...errors import BadArgument, GuestTimeout, Unsupported
 from ...symbols import Symbols
-from .guests.rows import Guest
+from .guests.guest import Guest
 from .runner import Runs
 
 Argument = int | bool | bytes | bytearray | str | None
@@ -184,7 +184,7 @@ class Calls(Runs):
         self._exit = self.map_code()
         self._write_filler(self._exit, self.page_size)
         if self._guest.furnish is not None:
-            self._guest.furnish(self._regs, self._map_anywhere(SAVED_CONTEXTS, self._guest.contexts_near), SAVED_CONTEXTS)
+            self._guest.furnish(self._engine, self._regs, self._map_anywhere(SAVED_CONTEXTS, self._guest.contexts_near), SAVED_CONTEXTS)
         if self.arch.abi is not None and self.arch.abi.thread:
             # One page with its own address first (the psABI's tcbhead) serves stack protectors. Variables lie below it, where
             # nothing is mapped: using them is a fault that says so.

@@ -11,7 +11,7 @@ import unicorn
 
 from ...arch._base import Arch
 from ...regs import Regs
-from .guests.rows import Guest
+from .guests.guest import Guest
 from .host.callsites import FollowedCalls
 from .host.hostcode import DISTURBED, TASKS
 from .memory import Memory

@@ -38,6 +38,7 @@ READ = ctypes.cast(_held.uc_reg_read, _void).value or 0
 MEM_READ = ctypes.cast(_held.uc_mem_read, _void).value or 0
 
 INTR = ctypes.CFUNCTYPE(None, _void, ctypes.c_uint32, _void)
+INSN = ctypes.CFUNCTYPE(None, _void, _void)
 INVALID = ctypes.CFUNCTYPE(ctypes.c_bool, _void, _void)
 CODE = ctypes.CFUNCTYPE(None, _void, _u64, ctypes.c_uint32, _void)
 #: A CODE callback that declares two of its four arguments: those in later registers cost a conversion each.
@@ -178,12 +179,15 @@ class Engine:
 
     # --- hooks
 
-    def hook(self, kind: int, callback: Any, begin: int = 1, end: int = 0, data: int | None = None) -> int:
-        """Add a hook by its ctypes callback, or by a host function's address; begin > end means everywhere. Returns its handle."""
+    def hook(self, kind: int, callback: Any, begin: int = 1, end: int = 0, data: int | None = None, insn: int = 0) -> int:
+        """Add a hook by its ctypes callback, or by a host function's address; begin > end means everywhere. Returns its handle.
+
+        insn: of UC_HOOK_INSN, the engine's number of the instruction.
+        """
         self.keep(callback)
         out = _size()
         function = _void(callback) if isinstance(callback, int) else ctypes.cast(callback, _void)
-        check(_held.uc_hook_add(self.handle, ctypes.byref(out), kind, function, data, begin, end))
+        check(_held.uc_hook_add(self.handle, ctypes.byref(out), kind, function, data, begin, end, ctypes.c_int(insn)))
         return out.value
 
     def keep(self, what: Any) -> None:

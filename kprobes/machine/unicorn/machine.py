@@ -23,7 +23,8 @@ from .bounds import Bounds
 from .calls import Calls
 from .delayslots import DelaySlots
 from .faults import Faults
-from .guests.rows import GUESTS, Guest
+from .guests.guest import Guest
+from .guests.rows import GUESTS
 from .memory import IMAGE_BASE
 from .owner import Owner
 from .selftest import self_test

@@ -16,7 +16,7 @@ from ...regs import Regs, read_cstr
 from .._base import Sink
 from .blocks import Block, Blocks
 from .engine import Engine
-from .guests.rows import Guest
+from .guests.guest import Guest
 from .layout import Heap, find_gap
 
 IMAGE_BASE = 0x400000

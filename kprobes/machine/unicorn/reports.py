@@ -18,10 +18,10 @@ from ...errors import AlreadyRegistered
 from ...regs import Regs
 from .._base import Sink
 from .areas import Areas
-from .engine import INTR, INVALID, TLB
-from .guests.rows import HOOK as BY_HOOK
-from .guests.rows import INTR as BY_INTERRUPT
-from .guests.rows import Guest
+from .engine import INSN, INTR, INVALID, TLB
+from .guests.guest import HOOK as BY_HOOK
+from .guests.guest import INTR as BY_INTERRUPT
+from .guests.guest import Guest, SystemCall
 from .registers.cells import Cell, find_mode
 
 if TYPE_CHECKING:
@@ -85,6 +85,8 @@ class Reports(Areas):
         self._hooks = [add(const.UC_HOOK_INTR, INTR(self._interrupt_callback()))]
         if self._guest.channel != BY_INTERRUPT:
             self._hooks.append(add(const.UC_HOOK_INSN_INVALID, INVALID(self._invalid_callback())))
+        for insn, call in self._guest.calls.items() if self._owner is None else ():
+            self._hooks.append(add(const.UC_HOOK_INSN, INSN(self._system_call_callback(call)), insn=insn))
         if self._guest.virtual_tlb and self._owner is None:
             self._hooks.append(add(const.UC_HOOK_TLB_FILL, TLB(self._fill_callback())))
 
@@ -151,6 +153,24 @@ class Reports(Areas):
             regs._pc = regs._target = None
 
         return on_interrupt
+
+    def _system_call_callback(self, call: SystemCall) -> Callable[[int, int], None]:
+        """The hook of a system call that the engine does not report as an interrupt. It adds the instruction's size to pc afterwards."""
+
+        def on_system_call(_uc: int, _user: int) -> None:
+            try:
+                behind = self._read_pc() + call.size
+                if call.effect is not None:
+                    call.effect(self._regs, behind)
+                self._unclaimed(call.number, behind)
+            except BaseException as error:
+                if self._regs._target is not None:
+                    self._write_pc(self._regs._target)
+                self._park(error)
+            self._regs._pc = self._regs._target = None
+            self._write_pc(self._read_pc() - call.size)
+
+        return on_system_call
 
     def _mode_word(self, pc: Cell | None) -> memoryview | bytes:
         """Where the present mode is, in the shape of a view. Unknown modes are none that a target has."""

@@ -14,7 +14,7 @@ from ...arch._base import Arch
 from ...errors import GuestTimeout, ReentryError, Unsupported
 from .._base import Fault
 from .engine import ERRORS
-from .guests.rows import Guest
+from .guests.guest import Guest
 from .host.hostcode import NESTED
 from .interrupts import interruptible
 from .reports import Reports

@@ -8,10 +8,10 @@ from unicorn import unicorn_const as const
 from ...arch._base import Arch
 from ...errors import Unsupported
 from .engine import CALL, INTR, INVALID, Engine
-from .guests.rows import HOOK as BY_HOOK
-from .guests.rows import INTR as BY_INTERRUPT
-from .guests.rows import INVALID as BY_INVALID
-from .guests.rows import Guest
+from .guests.guest import HOOK as BY_HOOK
+from .guests.guest import INTR as BY_INTERRUPT
+from .guests.guest import INVALID as BY_INVALID
+from .guests.guest import Guest
 from .registers.cells import find_cells
 
 BASE = 0x10000

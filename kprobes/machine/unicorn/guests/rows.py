@@ -5,105 +5,20 @@ Every fact here was measured (docs/engine.md); the self-test checks the ones tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import unicorn
-from attrs import field, frozen
-from unicorn import arm64_const, arm_const, m68k_const, mips_const, ppc_const, riscv_const, s390x_const, sparc_const, tricore_const, x86_const
+from unicorn import arm64_const, arm_const, m68k_const, mips_const, ppc_const, riscv_const, s390x_const, sparc_const, tricore_const
 
 from ....arch._base import Traps
-from ....regs import Regs
-from ..registers.conditions import Access, m68k_ccr, sparc_codes, sparc_context, word
-from . import tricore
+from ..registers.conditions import m68k_ccr, sparc_codes, sparc_context, word
+from . import tricore, x86
+from .guest import HOOK, INTR, INVALID, Guest
 
 if TYPE_CHECKING:
     from ..engine import Engine
 
 FP, VECTORS, VSX = 1 << 13, 1 << 25, 1 << 23  # of PowerPC's MSR
-INTR, INVALID, HOOK = "interrupt", "invalid instruction", "hook"
-
-
-@frozen(kw_only=True)
-class Guest:
-    """An architecture in Unicorn."""
-
-    uc_arch: int
-    uc_mode: int
-    constants: object  #: module with the register numbers
-    prefix: str  #: of the register constants: UC_<prefix>_REG_<NAME>
-    channel: str  #: how our breakpoint arrives; HOOK: not at all, _stops.py sees to it
-    number: int = 0  #: its interrupt number
-    pc_bias: int = 0  #: engine's pc in that hook minus the breakpoint's address
-    traps: Traps | None = None  #: breakpoints that arrive, where Linux's do not
-    registers: Mapping[str, str] = field(factory=dict)  #: our register name -> Unicorn's, where they differ
-    setup: Callable[[Engine], None] | None = None  #: brings the CPU into the state compiled code expects
-    recognise: Callable[[unicorn.Uc], bool] | None = None  #: tells engines of the same kind and mode apart
-    #: a pc write in a CODE hook may be lost (A32 code translated after T32 code that ends in an IT block): the trap behind the
-    #: call site then arrives, and the write is repeated
-    loses_pc: bool = False
-    state_mode: int = 0  #: bits of the engine's mode that follow the CPU's state
-    #: mode bits of the code -> fault_bias of instructions in that mode, where it differs
-    mode_bias: Mapping[int, Mapping[int, int]] = field(factory=dict)
-    cpu_model: int | None = None
-    page_size: int = 0x1000  #: the engine maps memory in multiples of this many bytes
-    #: finds (read, write) of the CPU's state in the engine, where saved contexts hold nothing
-    context: Callable[[Engine], tuple[Callable[[], Any], Callable[[Any], None]]] | None = None
-    #: our register name -> finds it in the engine: registers that Unicorn's API lacks, or reads wrongly (_conditions.py)
-    hidden: Mapping[str, Callable[[Engine], Access]] = field(factory=dict)
-    flag_checks: tuple[tuple[str, int], ...] = ()  #: (code in hex, what Registers.flags is behind it), for the self-test
-    #: a run stops at `until`, where it is to; elsewhere it passes it, or is late by an instruction, and a trap is put there
-    until_stops: bool = True
-    until_pc: bool = True  #: pc is right after a run ended at `until`
-    #: registers whose place in the engine changes while it runs (banks): never touched but through the API
-    moving: frozenset[str] = frozenset()
-    windowed: frozenset[str] = frozenset()  #: registers behind a pointer of the engine's, see _windows.py
-    moves: tuple[str, ...] = ()  #: code in hex that moves it, one after the other
-    #: a breakpoint's hook may read and set pc by its word in the engine; elsewhere a pc write does more than that (npc, T bit)
-    plain_pc: bool = False
-    pc_modes: int = 0  #: bits of a target that select a mode: the engine's API writes one that is not the present one
-    mode_bit: int | None = None  #: the flags' bit that shows it; None: it is 0 at all breakpoints
-    #: where the next pc's word is behind pc's, and a hook of invalid instructions may set both: an instruction that does nothing, for
-    #: the self-test
-    next_pc: bytes = b""
-    counts_insns: bool = True  #: a CODE hook on every instruction is harmless (on SPARC it destroys a jump whose delay slot it is on)
-    arithmetic: frozenset[int] = frozenset()  #: interrupt numbers of division and other arithmetic errors
-    undefined: frozenset[int] = frozenset()  #: interrupt numbers of undefined instructions
-    breakpoints: frozenset[int] = frozenset()  #: interrupt numbers of the guest's own breakpoints
-    fetches: frozenset[int] = frozenset()  #: interrupt numbers of refused instruction fetches
-    #: (interrupt number, pc) -> the number to report, where the engine's depends on how the guest came to pc
-    renumber: Callable[[int, int], int] | None = None
-    #: interrupt number -> engine's pc minus the address of the instruction at fault, where that is not 0 (or pc_bias for `number`)
-    fault_bias: Mapping[int, int] = field(factory=dict)
-    #: interrupt number of a system call -> what to add to the engine's pc to go on behind it; others go on at the instruction
-    call_skip: Mapping[int, int] = field(factory=dict)
-    undefined_unrecorded: bool = False  #: a translation that ends in an undefined instruction is recorded without it
-    #: runs under the virtual TLB (setup() switches it on): the machine fills it
-    virtual_tlb: bool = False
-    text_writable: bool = False  #: code executes only in pages that can be written
-    ambiguous: frozenset[int] = frozenset()  #: numbers of interrupts that may be failed accesses: the virtual TLB would tell
-    outside_context: tuple[str, ...] = ()  #: registers that a saved context lacks
-    #: first two bytes of an instruction -> True where a CODE hook sees it twice in a row
-    reported_twice: Callable[[bytes], bool] | None = None
-    #: interrupt number of an unaligned access -> "read" or "write"
-    unaligned: Mapping[int, str] = field(factory=dict)
-    reach: int = 0  #: addresses from here on cannot be used, although memory can be mapped there; 0: all can
-    #: pc is right at interrupts of `number` only; at every other one it is what the last of those left behind
-    lost_pc: bool = False
-    #: after a failed instruction fetch the next translation kills the process: nothing may run any more
-    fetch_fault_kills: bool = False
-    #: a block of some 378 instructions kills the process, and zeros are instructions: room behind code is filled with traps
-    long_blocks_kill: bool = False
-    #: a run that stops in a delay slot leaves its branch pending: one instruction at the next start, then off to the old
-    #: target. This one does nothing; it is run in place of the delay slot where the guest is sent elsewhere. b"": no such thing
-    settle: bytes = b""
-    #: (registers, address, bytes): make that memory the CPU's, for the contexts that it saves
-    furnish: Callable[[Regs, int, int], None] | None = None
-    contexts_near: int = 0x10000000  #: where that memory should be
-    rewind: Callable[[Engine], tuple[Callable[[], int], Callable[[int], None]]] | None = None  #: see Engine.rewind
-    #: (registers, pc) -> where the guest's CPU has taken a trap itself and stands at its vector: the trap's number, the address of
-    #: the instruction, and an instruction that undoes it (b"": nothing can); None: it stands elsewhere
-    trap_taken: Callable[[Regs, int], tuple[int, int, bytes] | None] | None = None
 
 
 def _riscv(mode: int) -> Guest:
@@ -219,7 +134,7 @@ def _m68k() -> Guest:
 
     return Guest(uc_arch=unicorn.UC_ARCH_M68K, uc_mode=unicorn.UC_MODE_BIG_ENDIAN, cpu_model=3, constants=m68k_const, prefix="M68K", channel=INTR,
                  number=4, plain_pc=True, setup=set_up, hidden={"ccr": m68k_ccr(d0), "fpcr": word(d0, 32, 256), "fpsr": word(d0, 32, 260)},
-                 arithmetic=frozenset({5}), undefined=frozenset({4, 10, 11}), flag_checks=M68K_FLAGS)
+                 arithmetic=frozenset({5}), undefined=frozenset({4, 10, 11}), flag_checks=M68K_FLAGS, call_skip=dict.fromkeys(range(32, 48), 2))
 
 
 def _sparc(bits: int) -> Guest:
@@ -263,16 +178,13 @@ GUESTS: dict[str, Guest] = {
     "m68k": _m68k(),
     "sparc": _sparc(32),
     "sparc64": _sparc(64),
-    "x86_64": Guest(plain_pc=True, uc_arch=unicorn.UC_ARCH_X86, uc_mode=unicorn.UC_MODE_64, constants=x86_const, prefix="X86", channel=INTR, number=3,
-                    pc_bias=1, registers={"rflags": "EFLAGS"}, arithmetic=frozenset({0, 16, 19}), undefined=frozenset({6}),
-                    breakpoints=frozenset({1, 3})),
-    "i386": Guest(plain_pc=True, uc_arch=unicorn.UC_ARCH_X86, uc_mode=unicorn.UC_MODE_32, constants=x86_const, prefix="X86", channel=INTR, number=3,
-                  pc_bias=1, arithmetic=frozenset({0, 16, 19}), undefined=frozenset({6}), breakpoints=frozenset({1, 3})),
+    "x86_64": x86.X86_64,
+    "i386": x86.I386,
     "arm64": Guest(plain_pc=True, uc_arch=unicorn.UC_ARCH_ARM64, uc_mode=unicorn.UC_MODE_ARM,
-                   constants=arm64_const, prefix="ARM64", channel=INTR, number=7,
+                   constants=arm64_const, prefix="ARM64", channel=INTR, number=7, fault_bias={2: 4, 13: 4}, call_skip={2: 0, 13: 0},
                    undefined=frozenset({1}), breakpoints=frozenset({7})),
     "arm64be": Guest(plain_pc=True, uc_arch=unicorn.UC_ARCH_ARM64, uc_mode=unicorn.UC_MODE_ARM | unicorn.UC_MODE_BIG_ENDIAN, constants=arm64_const,
-                     prefix="ARM64", channel=INTR, number=7, undefined=frozenset({1}), breakpoints=frozenset({7})),
+                     prefix="ARM64", channel=INTR, number=7, fault_bias={2: 4, 13: 4}, call_skip={2: 0, 13: 0}, undefined=frozenset({1}), breakpoints=frozenset({7})),
     "riscv32": _riscv(unicorn.UC_MODE_RISCV32),
     "riscv64": _riscv(unicorn.UC_MODE_RISCV64),
     "mips": _mips(unicorn.UC_MODE_MIPS32 | unicorn.UC_MODE_BIG_ENDIAN, mips_const.UC_CPU_MIPS32_74KF, 1 << 29 | 1 << 24),

@@ -36,7 +36,7 @@ def area(link: int) -> int:
     return link >> 16 << 28 | (link & 0xFFFF) << 6
 
 
-def link_areas(regs: Regs, start: int, size: int) -> None:
+def link_areas(_engine: Engine, regs: Regs, start: int, size: int) -> None:
     """Guest.furnish: the list of free context save areas. A link holds a segment and 22 bits of an offset in it."""
     if start % (1 << 28) + size > 1 << 22:
         raise NoMemory("contexts can be saved in the first 4 MiB of a segment only", address=start, hint="leave room there")

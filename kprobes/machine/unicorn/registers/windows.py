@@ -17,7 +17,7 @@ from attrs import frozen
 from unicorn import unicorn_const as const
 
 from ..engine import Engine
-from ..guests.rows import Guest
+from ..guests.guest import Guest
 from .cells import Cell, agrees, find_cells, offset, peek
 
 REACH = 0x1000  # bytes searched for the pointer on either side of a general register

@@ -1,0 +1,79 @@
+"""x86 in Unicorn: what the CPU starts as, its segments, and system calls, which the engine passes over unless they are hooked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import unicorn
+from unicorn import x86_const as const
+
+from ....errors import BadArgument
+from ....regs import Regs
+from ..engine import Engine
+from ..registers.conditions import Access
+from .guest import INTR, Guest, SystemCall
+
+SYSCALL, SYSENTER = 0x100, 0x101  #: numbers of their interrupts; those of INT n end at 0xFF
+CODE, DATA, USER_CODE, USER_DATA = 0x60, 0x68, 0x73, 0x7B  # selectors, as Linux has them on i386
+#: selector -> access byte of its flat segment
+GDT = {CODE: 0x9B, DATA: 0x93, USER_CODE: 0xFB, USER_DATA: 0xF3}
+#: what a process starts with by the psABI: exceptions masked, extended precision, an empty register stack
+START = {const.UC_X86_REG_FPCW: 0x37F, const.UC_X86_REG_FPTAG: 0xFFFF, const.UC_X86_REG_MXCSR: 0x1F80}
+
+
+def set_up(engine: Engine) -> None:
+    """Guest.setup."""
+    for register, value in START.items():
+        engine.uc.reg_write(register, value)
+
+
+def segment(number: int) -> Callable[[Engine], Access]:
+    """A segment register. Writing the selector that it holds already changes nothing: loading it again could change its base."""
+
+    def make(engine: Engine) -> Access:
+        read = engine.reader(number, 16)
+
+        def write(value: int) -> None:
+            if value == read():
+                return
+            try:
+                engine.uc.reg_write(number, value & 0xFFFF)
+            except unicorn.UcError:
+                raise BadArgument(f"no segment has the selector {value:#x}", hint="write a descriptor into the guest's GDT first") from None
+
+        return read, write
+
+    return make
+
+
+def flat_segments(engine: Engine, regs: Regs, start: int, size: int) -> None:
+    """Guest.furnish of i386: a GDT, without which every load of a segment register makes the stack 16 bits wide."""
+    table = bytearray(0x80)
+    for selector, access in GDT.items():
+        at = selector & ~7
+        table[at : at + 8] = (0xCF000000_00FFFF | access << 40).to_bytes(8, "little")  # base 0, 4 GiB, 32 bits
+    regs.machine.write(start, bytes(table))
+    engine.uc.reg_write(const.UC_X86_REG_GDTR, (0, start, len(table) - 1, 0))
+    for register, selector in ((const.UC_X86_REG_SS, DATA), (const.UC_X86_REG_DS, USER_DATA), (const.UC_X86_REG_ES, USER_DATA),
+                               (const.UC_X86_REG_CS, CODE)):
+        engine.uc.reg_write(register, selector)
+
+
+def syscall_effect(regs: Regs, behind: int) -> None:
+    """What SYSCALL itself does to registers."""
+    regs["rcx"], regs["r11"] = behind, regs.flags
+
+
+def _guest(mode: int, registers: dict[str, str]) -> Guest:
+    wide = mode == unicorn.UC_MODE_64
+    segments = {name: segment(getattr(const, f"UC_X86_REG_{name.upper()}")) for name in ("cs", "ss", "ds", "es", "fs", "gs")}
+    calls = {const.UC_X86_INS_SYSCALL: SystemCall(SYSCALL, 2, syscall_effect if wide else None), const.UC_X86_INS_SYSENTER: SystemCall(SYSENTER, 2)}
+    software = range(0x20, 0x100)  # INT n
+    return Guest(uc_arch=unicorn.UC_ARCH_X86, uc_mode=mode, constants=const, prefix="X86", channel=INTR, number=3, pc_bias=1, plain_pc=True,
+                 registers=registers, setup=set_up, furnish=None if wide else flat_segments, hidden=segments, calls=calls,
+                 arithmetic=frozenset({0, 16, 19}), undefined=frozenset({6}), breakpoints=frozenset({1, 3}),
+                 fault_bias=dict.fromkeys((*software, SYSCALL, SYSENTER), 2), call_skip=dict.fromkeys((*software, SYSCALL, SYSENTER), 0))
+
+
+X86_64 = _guest(unicorn.UC_MODE_64, {"rflags": "EFLAGS"})
+I386 = _guest(unicorn.UC_MODE_32, {})
