@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from attrs import frozen
 
+from ..errors import BadArgument
 from ..machine.unicorn.machine import UnicornMachine
 from ..regs import Regs
 
@@ -142,7 +144,8 @@ class States:
     def randomize(self, rng: random.Random, values: Mapping[str, int] | None = None, *, landing: bool = True) -> None:
         """Put a random state into the registers. values: what some of them hold instead. landing: places to jump to, too."""
         for name in self._names:
-            self._regs[name] = self._value(rng, self._width[name], landing)
+            with suppress(BadArgument):  # a segment register, say, takes some values only
+                self._regs[name] = self._value(rng, self._width[name], landing)
         start, end = self._data
         middle = (start + end) // 2
         self._regs.sp = middle + rng.randrange(-64, 64) * 16
