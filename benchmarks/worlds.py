@@ -52,7 +52,7 @@ class BareEngine:
         self.uc.mem_write(EXIT, self.names.arch.end_bytes(self.subject.mode))
         self._until = EXIT if guest.until_stops else 0
         if guest.furnish is not None:
-            guest.furnish(self.names.regs, STACK, ROOM // 4)
+            guest.furnish(self.names._engine, self.names.regs, STACK, ROOM // 4)
 
     def call(self, function: str, *args: int) -> int:
         """Call a function by the calling convention."""
