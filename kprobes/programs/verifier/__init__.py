@@ -1,0 +1,87 @@
+"""The verifier: what it accepts neither crashes nor hangs, and writes to nothing but its stack, map values and records.
+
+`verify(code)` returns `Facts` for compilers, or raises `ProgramError` with the instruction, its source line, the
+reason and what to do. It walks all paths of a program with sets of numbers in place of numbers, after the rules of
+Linux's verifier as far as its objects exist here. What holds of an accepted program, in every engine:
+
+- Each load, store and atomic operation is within the context (loads only), the running functions' stacks, a map
+  value, or a record that is held; atomic ones are aligned. Helpers get what they take.
+- No run executes more than `Facts.steps` instructions. At most 8 functions are active, with 512 bytes of stack
+  together.
+- Each record that is reserved is submitted or discarded, once.
+- No address of the host's is stored where anybody else can see it, and nothing depends on what the stack held before,
+  provided that engines zero the bytes of `Facts.cleared`.
+
+It relies upon: r1 is the address of CONTEXT_SIZE bytes (8-aligned), r2 a number up to that, r10 the end of the stack
+(8-aligned); map values are 8-aligned and have `value_size` bytes; records are 8-aligned; helpers return what their
+table says, and of those with a buffer and its size at most that size.
+
+Rooms, each importing only those before it:
+
+    scalar        sets of numbers: bits, and arcs on the circles of 2**64 and 2**32
+    alu           arithmetic on them
+    branches      what comparisons tell of them
+    state         pointers, stack slots, frames; whether one state is a case of another
+    facts         what is found out
+    path          one path, and how it is refused
+    memory        loads and stores
+    calls         helpers
+    flow          functions, jumps, which registers matter where
+    steps         what single instructions do
+    explore       all paths
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from ...errors import ProgramError
+from ..code import Code
+from ..isa import STACK_SIZE
+from .explore import Exploration
+from .facts import ANY, Access, Facts, HelperCall
+from .flow import Flow
+
+#: how long a verification may take
+SECONDS: Final = 10.0
+
+
+def verify(code: Code, seconds: float = SECONDS) -> Facts:
+    """Checks a program.
+
+    seconds: the most time to take (1,000,000 instructions walked are the most in any case).
+    ProgramError (EINVAL): the program is not safe, or that could not be shown.
+    """
+    flow = Flow(code)
+    walk = _walk(code, flow, time.monotonic() + seconds)
+    found = walk.findings
+    depth, chain = flow.deepest(found.stack)
+    if depth > STACK_SIZE:
+        names = " -> ".join(code.functions.get(start, f"function at {start}") for start in chain)
+        raise code.error(f"{names} take {depth} bytes of stack together, and {STACK_SIZE} are the most", chain[-1],
+                         "put large data into an array map with one entry")
+    return Facts(found.accesses, found.calls, {start: found.stack.get(start, 0) for start in flow.starts}, found.cleared, depth,
+                 found.frames, walk.visited, found.whole_context)
+
+
+def _walk(code: Code, flow: Flow, until: float) -> Exploration:
+    """Walks the program, anew whenever something turns out to matter that was left out."""
+    decided = flow.leaving
+    stores = False
+    while True:
+        walk = Exploration(code, flow, decided, until)
+        try:
+            walk.run()
+        except ProgramError:
+            if walk.assumed <= decided:
+                raise
+            decided |= walk.assumed
+        else:
+            if stores or not walk.findings.stores:
+                return walk
+        stores |= walk.findings.stores  # numbers reach the stack by other ways than r10: what is stored there matters
+        flow.find_exact(decided, stores)
+
+
+__all__ = ["ANY", "SECONDS", "Access", "Facts", "HelperCall", "verify"]

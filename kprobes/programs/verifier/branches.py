@@ -1,0 +1,133 @@
+"""What a comparison tells of both its operands.
+
+`refined(op, a, b, wide)` gives what is left of two scalars where the jump is taken; None: it is never taken.
+`NOT[op]` is the opposite.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .. import isa
+from .scalar import M32, M64, Scalar, const, meet, settle
+
+#: the opposite of JSET, which no instruction has
+JCLEAR: Final = 0xF0
+Pair = tuple[Scalar, Scalar]
+
+NOT: Final = {isa.JEQ: isa.JNE, isa.JGT: isa.JLE, isa.JGE: isa.JLT, isa.JSGT: isa.JSLE, isa.JSGE: isa.JSLT, isa.JSET: JCLEAR}
+NOT.update({b: a for a, b in NOT.items()})
+#: a < b is b > a
+_MIRROR: Final = {isa.JLT: isa.JGT, isa.JLE: isa.JGE, isa.JSLT: isa.JSGT, isa.JSLE: isa.JSGE}
+#: op -> (signed, a - b at least)
+_ORDER: Final = {isa.JGT: (False, 1), isa.JGE: (False, 0), isa.JSGT: (True, 1), isa.JSGE: (True, 0)}
+#: what the jump is where both operands are the same number
+_REFLEXIVE: Final = {isa.JEQ: True, isa.JGE: True, isa.JLE: True, isa.JSGE: True, isa.JSLE: True}
+
+
+def refined(op: int, a: Scalar, b: Scalar, wide: bool) -> Pair | None:
+    """(a, b) where `op` holds for 64 bits (`wide`) or the lower 32; the same objects where nothing is learnt; None: it never does."""
+    if a is b and op not in (isa.JSET, JCLEAR):
+        return (a, b) if _REFLEXIVE.get(op) else None
+    if op in _MIRROR:
+        pair = refined(_MIRROR[op], b, a, wide)
+        return pair and (pair[1], pair[0])
+    if op in _ORDER:
+        return _ordered(*_ORDER[op], a, b, wide)
+    if op == isa.JEQ:
+        return _equal(a, b, wide)
+    if op == isa.JNE:
+        return _different(a, b, wide)
+    return _tested(op == isa.JSET, a, b, M64 if wide else M32)
+
+
+def _within(a: Scalar, low: int, high: int, wide: bool) -> Scalar | None:
+    """What of `a` (or of its lower half) lies on the arc low .. high."""
+    ring = M64 if wide else M32
+    low, span = low & ring, high - low & ring
+    lo, size = (a.lo, a.span) if wide else (a.lo32, a.span32)
+    both = meet(lo, size, low, span, ring)
+    if both is None:
+        return None
+    if both == (lo, size):
+        return a
+    if wide:
+        return settle(a.value, a.mask, *both, a.lo32, a.span32)
+    return settle(a.value, a.mask, a.lo, a.span, *both)
+
+
+def _bounds(a: Scalar, signed: bool, wide: bool) -> tuple[int, int]:
+    """Smallest and largest, as unsigned numbers in the order that counts from the smallest of all."""
+    ring, lo, span = (M64, a.lo, a.span) if wide else (M32, a.lo32, a.span32)
+    if signed:
+        lo ^= ring // 2 + 1
+    return (lo, lo + span) if lo + span <= ring else (0, ring)
+
+
+def _ordered(signed: bool, least: int, a: Scalar, b: Scalar, wide: bool) -> Pair | None:
+    """a - b >= least."""
+    ring = M64 if wide else M32
+    zero = ring // 2 + 1 if signed else 0  # the smallest number of all
+    low, high = _bounds(b, signed, wide)[0] + least, _bounds(a, signed, wide)[1] - least
+    if low > ring or high < 0:
+        return None
+    new_a = _within(a, low + zero, ring + zero, wide)
+    new_b = _within(b, zero, high + zero, wide)
+    return None if new_a is None or new_b is None else (new_a, new_b)
+
+
+def _equal(a: Scalar, b: Scalar, wide: bool) -> Pair | None:
+    ring = M64 if wide else M32
+    if (a.value ^ b.value) & ~(a.mask | b.mask) & ring:
+        return None
+    arc = meet(a.lo, a.span, b.lo, b.span, M64) if wide else (0, M64)
+    low = meet(a.lo32, a.span32, b.lo32, b.span32, M32)
+    if arc is None or low is None:
+        return None
+    value, mask = (a.value | b.value) & ring, a.mask & b.mask & ring
+    if wide:
+        both = settle(value & ~mask, mask, *arc, *low)
+        return None if both is None else (both, both)  # one object from here on: equal numbers are copies
+    new = [settle(x.value & ~M32 | value & ~mask, x.mask & ~M32 | mask, x.lo, x.span, *low) for x in (a, b)]
+    return None if new[0] is None or new[1] is None else (new[0], new[1])
+
+
+def _different(a: Scalar, b: Scalar, wide: bool) -> Pair | None:
+    if b.mask:
+        if a.mask:
+            return a, b
+        pair = _different(b, a, wide)
+        return pair and (pair[1], pair[0])
+    number = b.value if wide else b.value & M32
+    lo, span, ring = (a.lo, a.span, M64) if wide else (a.lo32, a.span32, M32)
+    if not span:
+        return None if lo == number else (a, b)
+    if number not in (lo, lo + span & ring):
+        return a, b
+    lo = lo + 1 & ring if number == lo else lo
+    new = _within(a, lo, lo + span - 1, wide)
+    return None if new is None else (new, b)
+
+
+def _tested(some: bool, a: Scalar, b: Scalar, ring: int) -> Pair | None:
+    """a & b has a bit set (`some`), or none, within `ring`."""
+    if b.mask:
+        if not a.mask:
+            pair = _tested(some, b, a, ring)
+            return pair and (pair[1], pair[0])
+        return a, b
+    tested = b.value & ring
+    if not some:
+        if a.value & tested:
+            return None
+        new = settle(a.value, a.mask & ~tested, a.lo, a.span, a.lo32, a.span32)
+    else:
+        if not (a.value | a.mask) & tested:
+            return None
+        if tested & tested - 1 or not tested & a.mask:
+            return a, b
+        new = settle(a.value | tested, a.mask & ~tested, a.lo, a.span, a.lo32, a.span32)
+    return None if new is None else (new, b)
+
+
+__all__ = ["JCLEAR", "NOT", "const", "refined"]

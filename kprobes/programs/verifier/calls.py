@@ -1,0 +1,147 @@
+"""Calls of helpers: arguments of the kinds that they take, and what they return."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..helpers import Arg, Helper, Ret
+from ..maps import Map
+from .memory import need_readable, need_writable, pointed
+from .path import Path
+from .scalar import Scalar, between, unknown
+from .state import CTX, MAP, NAMES, RECORD, START, VALUE, Pointer, Region
+
+_SIZES: Final = (Arg.SIZE, Arg.SIZE_OR_ZERO)
+#: helpers that change a map's values
+_CHANGES: Final = ("map_update", "map_delete", "map_push", "map_pop")
+#: ends of names of helpers that may leave a part of their buffer as it was
+_PARTLY: Final = ("_str", "get_stack")
+
+
+def call(path: Path, helper: Helper) -> None:
+    """Checks the arguments of a helper's call; afterwards r0 is its result and r1 .. r5 are gone."""
+    found = _Arguments(path, helper)
+    for register, kind in enumerate(helper.args, 1):
+        found.check(register, kind)
+    path.called(helper, found.map)
+    if found.given is not None:
+        path.state.forget(found.given)
+    regs = path.state.regs
+    regs[1:6] = [None] * 5
+    regs[0] = _result(path, helper, found)
+
+
+class _Arguments:
+    """The arguments of one call. map: the one given. size: of the memory that is returned.
+
+    given: the record that is given away. most: bytes that are written to a buffer, at most.
+    """
+
+    def __init__(self, path: Path, helper: Helper) -> None:
+        self.path, self.helper = path, helper
+        self.map: Map | None = None
+        self.size, self.most = 0, 0
+        self.given: Region | None = None
+
+    def check(self, register: int, kind: Arg) -> None:
+        """The register holds what the helper takes there."""
+        if kind is Arg.ANY:
+            return
+        path, name = self.path, f"argument {register} of bpf_{self.helper.name}() (r{register})"
+        value = path.read(register)
+        if kind is Arg.CTX:
+            self._context(register, name)
+        elif kind is Arg.MAP:
+            self.map = self._map(register, name)
+        elif kind in (Arg.SCALAR, Arg.CONST_SIZE):
+            if not isinstance(value, Scalar):
+                hint = "addresses of this machine are of no use in the guest; guest addresses are numbers"
+                raise path.refuse(f"{name} is a number, but {value} is given", hint)
+            if kind is Arg.CONST_SIZE:
+                self.size = self._constant(value, name)
+        elif kind is Arg.RECORD:
+            self.given = self._record(register, name)
+        elif kind in (Arg.KEY, Arg.VALUE, Arg.VALUE_OUT):
+            self._of_map(register, kind, name)
+        elif kind in (Arg.MEM, Arg.MEM_OUT):
+            self._memory(register, kind, name)
+        else:
+            assert kind in _SIZES, kind
+
+    def _context(self, register: int, name: str) -> None:
+        value = self.path.read(register)
+        if not isinstance(value, Pointer) or value.region.kind != CTX or value.offset.mask or value.offset.value:
+            raise self.path.refuse(f"{name} is the context, but {value} is given", "pass on what the program was called with")
+
+    def _map(self, register: int, name: str) -> Map:
+        value = self.path.read(register)
+        if not isinstance(value, Pointer) or value.region.kind != MAP or value.region.map is None:
+            raise self.path.refuse(f"{name} is a map, but {value} is given", "pass the address of a variable of section .maps")
+        of = value.region.map
+        if self.helper.maps is not None and of.type not in self.helper.maps:
+            allowed = ", ".join(sorted(t.name.lower() for t in self.helper.maps))
+            raise self.path.refuse(f"bpf_{self.helper.name}() does not work on map {of.name}, a {of.type.name.lower()}", f"it takes {allowed}")
+        if of.readonly and self.helper.name.startswith(_CHANGES):
+            raise self.path.refuse(f"bpf_{self.helper.name}() would change map {of.name}, which is read-only")
+        return of
+
+    def _constant(self, value: Scalar, name: str) -> int:
+        if value.mask or not 0 < value.value < 1 << 31:
+            raise self.path.refuse(f"{name} is a constant size of 1 byte or more, but it is {value}",
+                                   "use sizeof; for sizes that vary there is bpf_ringbuf_output()")
+        return value.value
+
+    def _record(self, register: int, name: str) -> Region:
+        value = self.path.read(register)
+        if not isinstance(value, Pointer) or value.region.kind != RECORD:
+            raise self.path.refuse(f"{name} is a record of bpf_ringbuf_reserve(), but {value} is given")
+        pointed(self.path, register)
+        if value.offset.mask or value.offset.value:
+            raise self.path.refuse(f"{name} is the begin of a record, but {value} is given")
+        self.map = value.region.map
+        return value.region
+
+    def _of_map(self, register: int, kind: Arg, name: str) -> None:
+        assert self.map is not None, f"bpf_{self.helper.name}() has no map before its key or value"
+        size = self.map.key_size if kind is Arg.KEY else self.map.value_size
+        if size:
+            self._access(register, size, size, name, kind is Arg.VALUE_OUT)
+
+    def _memory(self, register: int, kind: Arg, name: str) -> None:
+        path, size, at = self.path, self.path.read(register + 1), f"the size in r{register + 1}"
+        if not isinstance(size, Scalar):
+            raise path.refuse(f"{at} is a number, but {size} is given")
+        optional = self.helper.args[register] is Arg.SIZE_OR_ZERO
+        if size.smin < 0 or size.umax >= 1 << 31:
+            raise path.refuse(f"{at} may be negative or huge: {size}", "bound it before: if (n > sizeof(buf)) n = sizeof(buf), with n unsigned")
+        if not size.umin and not optional:
+            raise path.refuse(f"{at} may be 0: {size}", "check it before: if (!n) return 0")
+        if kind is Arg.MEM_OUT:
+            self.most = size.umax
+        if size.umax:
+            self._access(register, size.umin, size.umax, name, kind is Arg.MEM_OUT)
+
+    def _access(self, register: int, least: int, most: int, name: str, out: bool) -> None:
+        pointer = pointed(self.path, register)
+        if pointer.region.kind == CTX:
+            raise self.path.refuse(f"{name} is {NAMES[CTX]}", "copy what is needed to a variable")
+        if out:
+            need_writable(self.path, pointer, least, most, self.helper.name.endswith(_PARTLY))
+        else:
+            need_readable(self.path, pointer, most, name)
+
+
+def _result(path: Path, helper: Helper, found: _Arguments) -> Scalar | Pointer | None:
+    if helper.returns is Ret.SCALAR:
+        if helper.bounds is None:
+            return unknown()
+        low, high = helper.bounds
+        return between(low, min(high, found.most) if Arg.MEM_OUT in helper.args else high)
+    if helper.returns is Ret.MAP_VALUE_OR_NULL:
+        assert found.map is not None
+        return Pointer(Region(VALUE, 0, found.map.value_size, not found.map.readonly, found.map), START, null=True)
+    if helper.returns is Ret.RECORD_OR_NULL:
+        region = Region(RECORD, 0, found.size, True, found.map)
+        path.state.held += (region,)
+        return Pointer(region, START, null=True)
+    return None

@@ -1,0 +1,108 @@
+"""Where ways meet: what was verified from there on is not walked again.
+
+A **checkpoint** keeps the state where several ways meet. When each path from it on has ended well, it is done, and a
+path that comes to the same place with a state that is a case of it (`Match`) ends there: whatever may follow was
+verified. Only what matters there is compared: registers that are live, numbers that bear upon anything, stack slots
+that a path from there on did read.
+
+Why an accepted program ends: done checkpoints were done before the paths that end at them, so a run passes each at most
+once, and executes no more instructions than were walked. A path that comes back to a state which is not done yet, and
+nothing has changed that matters, can do that for ever: it is refused (looked for by Brent's method: one state for
+each place is remembered, anew after 1, 2, 4, 8 .. visits).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from .. import isa
+from .flow import CALLEE_SAVED, Flow
+from .path import FRAME_BITS, Checkpoint, Path
+from .state import Frame, Match, State
+
+#: done checkpoints that are kept for each place; the newest are the likeliest to fit
+_KEPT: Final = 24
+_EVERYTHING: Final = (1 << isa.FRAMES * FRAME_BITS) - 1
+_REGISTERS: Final = [tuple(r for r in range(10) if bits >> r & 1) for bits in range(1024)]
+
+
+class _Place:
+    """What is known of a place (its slot and those that its callers go on at). anchor: a state of the path that is walked."""
+
+    __slots__ = ("anchor", "done", "next", "visits")
+
+    def __init__(self) -> None:
+        self.done: deque[Checkpoint] = deque(maxlen=_KEPT)
+        self.anchor: Checkpoint | None = None
+        self.visits, self.next = 0, 1
+
+
+class Checkpoints:
+    """All of a program's."""
+
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+        self._places: dict[tuple[int, ...], _Place] = {}
+
+    def meet(self, path: Path) -> bool:
+        """At a place where ways meet. True: what follows was verified, the path has ended."""
+        state = path.state
+        where = (path.pc, *[f.back for f in state.frames[1:]])
+        place = self._places.get(where)
+        if place is None:
+            place = self._places[where] = _Place()
+        for old in reversed(place.done):
+            if self._covers(path.pc, old.state, state, old.reads):
+                path.reads |= old.reads & ~path.writes
+                self.end(path)
+                return True
+        anchor = place.anchor if place.anchor is not None and place.anchor.open else None
+        if anchor is not None and self._same(path.pc, anchor.state, state):
+            raise path.refuse("loops for ever: it comes back here, and nothing that matters has changed",
+                              "give the loop a counter and a constant bound")
+        checkpoint = path.checkpoint = Checkpoint(where, path)
+        path.reads = path.writes = 0
+        place.visits += 1
+        if place.visits >= place.next or anchor is None:
+            place.anchor, place.next = checkpoint, place.visits * 2
+        return False
+
+    def end(self, path: Path) -> None:
+        """The path has ended well."""
+        at, reads = path.checkpoint, path.reads
+        while at is not None:
+            at.reads |= reads
+            at.open -= 1
+            if at.open:
+                return
+            self._places[at.where].done.append(at)
+            reads = at.before_reads | at.reads & ~at.before_writes
+            at = at.parent
+
+    def _same(self, pc: int, a: State, b: State) -> bool:
+        return self._covers(pc, a, b, _EVERYTHING) and self._covers(pc, b, a, _EVERYTHING)
+
+    def _covers(self, pc: int, old: State, new: State, reads: int) -> bool:
+        """True where what was verified for `old` holds for `new`; of the stack counts what `reads` says."""
+        if len(old.held) != len(new.held):
+            return False
+        match, flow = Match(), self._flow
+        live, exact = flow.live[pc], flow.exact[pc]
+        for depth in range(len(old.frames) - 1, -1, -1):
+            a, b = old.frames[depth], new.frames[depth]
+            for register in _REGISTERS[live & 1023]:  # r10 is what it is
+                if not match.value(a.regs[register], b.regs[register], bool(exact >> register & 1)):
+                    return False
+            if not self._stack_covers(match, a, b, reads >> depth * FRAME_BITS):
+                return False
+            live, exact = flow.live[a.back] & CALLEE_SAVED, flow.exact[a.back] & CALLEE_SAVED
+        return match.rest(old.held, new.held)
+
+    def _stack_covers(self, match: Match, old: Frame, new: Frame, reads: int) -> bool:
+        reads &= (1 << FRAME_BITS) - 1
+        order = self._flow.code.order
+        for slot in old.stack.keys() | new.stack.keys():
+            if reads >> (slot << 1) & 3 and not match.cell(old.stack.get(slot), new.stack.get(slot), order):
+                return False
+        return True

@@ -1,0 +1,176 @@
+"""Jumps, local calls and exit: `control(insn, pc)` compiles one to a function of the path; it says whether the path goes on.
+
+Branches are walked both ways, though the numbers may show that only one is possible, and comparisons of two registers tell nothing,
+**until that turns out to matter** (`Path.decided`). So what is compared need not be the same from path to path, and more of
+them end where others have been.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from .. import isa
+from ..isa import Instruction
+from .branches import NOT, refined
+from .path import FRAME_BITS, Path, stack_of
+from .scalar import M64, Scalar, const
+from .state import MAP, RECORD, STACK, START, Frame, Pointer, State, Value
+
+Control = Callable[[Path], bool]
+_AS_OFFSETS: Final = {isa.JGT: isa.JSGT, isa.JGE: isa.JSGE, isa.JLT: isa.JSLT, isa.JLE: isa.JSLE}
+_FRAME: Final = (1 << FRAME_BITS) - 1
+
+
+def control(insn: Instruction, pc: int) -> Control:
+    """The function of an instruction that does not simply go on behind itself."""
+    if insn.is_exit:
+        return _exit
+    to = insn.target(pc)
+    if insn.is_local_call:
+        return lambda path: _call(path, to)
+    if insn.is_conditional:
+        return _branch(insn, to)
+
+    def jump(path: Path) -> bool:
+        path.pc = to
+        return True
+    return jump
+
+
+def _call(path: Path, to: int) -> bool:
+    state = path.state
+    depth = len(state.frames)
+    if depth == isa.FRAMES:
+        raise path.refuse(f"calls are {depth + 1} deep", f"{isa.FRAMES} functions may be active at a time; inline some")
+    regs: list[Value | None] = [None, *state.regs[1:6], None, None, None, None, Pointer(stack_of(depth), START)]
+    state.regs[:6] = [None] * 6
+    state.frames.append(Frame(to, path.pc + 1, regs, {}))
+    state.regs = regs
+    path.writes |= _FRAME << depth * FRAME_BITS  # nothing is left there of earlier calls
+    path.findings.frames = max(path.findings.frames, depth + 1)
+    path.pc = to
+    return True
+
+
+def _exit(path: Path) -> bool:
+    state = path.state
+    result, depth = path.read(0), len(state.frames) - 1
+    if depth:
+        if isinstance(result, Pointer) and result.region.kind == STACK and result.region.frame == depth:
+            raise path.refuse("returns the address of a local variable", "it ends with its function")
+        path.pc = state.frames.pop().back
+        state.regs = state.frames[-1].regs
+        state.regs[0] = result
+        return True
+    if isinstance(result, Pointer):
+        raise path.refuse(f"returns a pointer: {result}", "a program returns a number")
+    if state.held:
+        held = state.held[0].map
+        raise path.refuse(f"a record of map {held.name if held is not None else '?'} is still held at the end",
+                          "call bpf_ringbuf_submit() or bpf_ringbuf_discard() on every path")
+    return False
+
+
+# ---- branches
+
+def _branch(insn: Instruction, to: int) -> Control:
+    dst, src, by_register, op, wide = insn.dst, insn.src, insn.by_register, insn.op, insn.cls == isa.JMP
+    imm, opposite = const(insn.imm & M64), NOT[insn.op]
+
+    def branch(path: Path) -> bool:
+        state = path.state
+        a, b = state.regs[dst], state.regs[src] if by_register else imm
+        if type(a) is not Scalar or type(b) is not Scalar:
+            return _other(path, insn, to)
+        if by_register and path.pc not in path.decided:
+            path.assume()
+            return _both_ways(path, to, state.copy())
+        taken = refined(op, a, b, wide)
+        other = refined(opposite, a, b, wide) if taken is not None else None
+        if taken is None or other is None:  # one way is sure: it tells nothing new
+            way, never = (to, path.pc + 1) if taken is not None else (path.pc + 1, to)
+            if path.pc not in path.decided:
+                path.assume()
+                path.fork(never, state.copy())
+            path.pc = way
+            return True
+        jump = state.copy()
+        _learn(jump, a, b, *taken)
+        path.fork(to, jump)
+        _learn(state, a, b, *other)
+        path.pc += 1
+        return True
+    return branch
+
+
+def _learn(state: State, a: Scalar, b: Scalar, new_a: Scalar, new_b: Scalar) -> None:
+    state.learn(a, new_a)
+    if b is not a:
+        state.learn(b, new_b)
+
+
+def _other(path: Path, insn: Instruction, to: int) -> bool:
+    """A branch on something else than two numbers."""
+    a = path.read(insn.dst)
+    b = path.read(insn.src) if insn.by_register else const(insn.imm & M64)
+    if insn.cls != isa.JMP or insn.op == isa.JSET:
+        raise path.refuse(f"tests bits of a pointer: {a if isinstance(a, Pointer) else b}", "addresses are compared as a whole")
+    if isinstance(a, Pointer) and isinstance(b, Pointer):
+        return _pointers(path, insn, to, a, b)
+    pointer, number = (a, b) if isinstance(a, Pointer) else (b, a)
+    assert isinstance(pointer, Pointer) and isinstance(number, Scalar)
+    if insn.op not in (isa.JEQ, isa.JNE) or number.mask or number.value:
+        raise path.refuse(f"compares a pointer ({pointer}) with a number ({number})",
+                          "pointers are compared with NULL and with pointers")
+    return _null_check(path, pointer, *((to, path.pc + 1) if insn.op == isa.JEQ else (path.pc + 1, to)))
+
+
+def _pointers(path: Path, insn: Instruction, to: int, a: Pointer, b: Pointer) -> bool:
+    if a.region is b.region and not a.null and not b.null and a.region.kind != MAP:
+        return _within(path, insn, to, a, b)
+    if insn.op in (isa.JEQ, isa.JNE):
+        return _both_ways(path, to, path.state.copy())
+    raise path.refuse(f"compares pointers to different things: {a} and {b}",
+                      "only pointers into one variable or map value have an order")
+
+
+def _null_check(path: Path, pointer: Pointer, when_null: int, otherwise: int) -> bool:
+    region, at = pointer.region, pointer.offset
+    if pointer.null:
+        null = path.state.copy()
+        if region.kind == RECORD:
+            null.held = tuple(r for r in null.held if r is not region)
+        null.replace(pointer, START)
+        path.fork(when_null, null)
+        path.state.replace(pointer, Pointer(region, at))
+    elif not _inside(pointer):  # beyond its object, an address may be anything, even 0
+        path.fork(when_null, path.state.copy())
+    path.pc = otherwise
+    return True
+
+
+def _inside(pointer: Pointer) -> bool:
+    return pointer.region.low <= pointer.offset.smin and pointer.offset.smax <= pointer.region.high
+
+
+def _within(path: Path, insn: Instruction, to: int, a: Pointer, b: Pointer) -> bool:
+    """Addresses within one object are ordered as their offsets are."""
+    if not _inside(a) or not _inside(b):
+        return _both_ways(path, to, path.state.copy())
+    op = _AS_OFFSETS.get(insn.op, insn.op)
+    taken, other = refined(op, a.offset, b.offset, True), refined(NOT[op], a.offset, b.offset, True)
+    if taken is None or other is None:
+        path.pc = path.pc + 1 if taken is None else to
+        return True
+    jump = path.state.copy()
+    for state, (new_a, new_b) in ((jump, taken), (path.state, other)):
+        state.replace(a, Pointer(a.region, new_a))
+        state.replace(b, Pointer(b.region, new_b))
+    return _both_ways(path, to, jump)
+
+
+def _both_ways(path: Path, to: int, jump: State) -> bool:
+    path.fork(to, jump)
+    path.pc += 1
+    return True

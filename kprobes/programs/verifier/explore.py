@@ -1,0 +1,97 @@
+"""All paths of a program, one after the other, depth first."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Set
+from typing import Final
+
+from .. import isa
+from ..code import CONTEXT_SIZE, Code
+from .checkpoints import Checkpoints
+from .control import Control, control
+from .flow import LIMIT, Flow
+from .path import Findings, Path, stack_of
+from .scalar import between
+from .state import CTX, START, Frame, Pointer, Region, State
+from .steps import Step, step
+
+#: fewest instructions between checkpoints
+_APART: Final = 4
+#: how many instructions are walked before assumptions are given up
+_PATIENCE: Final = 50_000
+
+
+class Exploration:
+    """Walks all paths of a program: `findings` are what was found, `visited` how many instructions were walked."""
+
+    def __init__(self, code: Code, flow: Flow, decided: Set[int], until: float) -> None:
+        """decided: see Path. until: when it has to be over, by time.monotonic()."""
+        self._joins, self._until = flow.joins, until
+        self.findings, self.visited = Findings(), 0
+        self._path = Path(code, _entry(), self.findings, decided)
+        self._checkpoints = Checkpoints(flow)
+        self._steps: list[Step | None] = [None] * len(code.instructions)
+        self._controls: list[Control | None] = [None] * len(code.instructions)
+        self._behind = [pc + (2 if insn.wide else 1) for pc, insn in enumerate(code.instructions)]
+        regions: dict[int, Region] = {}
+        for pc, insn in isa.steps(code.instructions):
+            if insn.is_jump or insn.is_exit or insn.is_local_call:
+                self._controls[pc] = control(insn, pc)
+            else:
+                self._steps[pc] = step(code, insn, regions)
+
+    def run(self) -> None:
+        """Walks everything. ProgramError: something is wrong on one path."""
+        self._walk()
+        while self._path.resume():
+            self._walk()
+
+    def _walk(self) -> None:
+        """One path to its end."""
+        path, steps, controls, joins, behind = self._path, self._steps, self._controls, self._joins, self._behind
+        since = _APART
+        while True:
+            pc = path.pc
+            if pc in joins and since >= _APART:
+                if self._checkpoints.meet(path):
+                    return
+                since = 0
+            since += 1
+            self.visited += 1
+            if not self.visited & 1023 or self.visited > LIMIT:
+                self._check_budget()
+            do = steps[pc]
+            if do is not None:
+                do(path)
+                path.pc = behind[pc]
+                continue
+            leave = controls[pc]
+            assert leave is not None
+            if not leave(path):
+                self._checkpoints.end(path)
+                return
+
+    @property
+    def assumed(self) -> frozenset[int]:
+        """What the path assumed that was walked last: an error may be due to it."""
+        return self._path.assumed
+
+    def _check_budget(self) -> None:
+        hint = "make loops shorter, or keep less in variables that differ from path to path"
+        if self.visited > LIMIT:
+            raise self._path.refuse(f"{LIMIT:,} instructions were walked, and there are more: a loop without a bound, "
+                                    "or too many paths", hint)
+        if self.visited > _PATIENCE and self.findings.assumed:
+            self._path.assumed = frozenset(self.findings.assumed)
+        elif time.monotonic() <= self._until:
+            return
+        raise self._path.refuse(f"verification takes too long ({self.visited:,} instructions walked): "
+                                "a loop with a large bound or none, or too many paths", hint)
+
+
+def _entry() -> State:
+    """r1 is the context, r2 its size, r10 the end of the stack."""
+    context = Pointer(Region(CTX, 0, CONTEXT_SIZE, False), START)
+    regs = [None, context, between(0, CONTEXT_SIZE), *[None] * 7, Pointer(stack_of(0), START)]
+    return State([Frame(0, -1, regs, {})], ())

@@ -1,0 +1,78 @@
+"""What verification found out about a program: compilers build on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from attrs import frozen
+
+from ..helpers import Helper
+from ..maps import Map
+
+#: kind of an access that is of several kinds, on different paths: any address of stack, map value or record
+ANY: Final = "any"
+
+
+@frozen
+class Access:
+    """What a load, store or atomic operation accesses, on every path that comes there.
+
+    Attributes:
+        kind: "ctx", "stack", "map value", "record", or "any": several of the last three.
+        size: bytes.
+        offset: from the region's begin (of a stack: from r10, negative), the instruction's own offset included; None:
+            it varies.
+        map: of a map value or record; None where several come there.
+        frame: of "stack": 0 is the frame of the running function, 1 its caller's ..; None where it varies.
+    """
+
+    kind: str
+    size: int
+    offset: int | None = None
+    map: Map | None = None
+    frame: int | None = None
+
+    def joined(self, other: Access) -> Access:
+        """What both say."""
+        if self == other:
+            return self
+        same = self.kind == other.kind
+        return Access(self.kind if same else ANY, self.size, self.offset if same and self.offset == other.offset else None,
+                      self.map if same and self.map is other.map else None, self.frame if same and self.frame == other.frame else None)
+
+
+@frozen
+class HelperCall:
+    """A call of a helper. map: its MAP argument, or the map of its RECORD argument; None: none, or several come there."""
+
+    helper: Helper
+    map: Map | None = None
+
+
+@frozen
+class Facts:
+    """What holds for every run of a program.
+
+    Attributes:
+        accesses: slot of a load, store or atomic operation -> what it accesses. Not there: it is never reached.
+        calls: slot of a helper's call -> helper and map. Not there: it is never reached.
+        stack: first slot of a function -> bytes of stack that it uses, a multiple of 8.
+        cleared: first slot of a function -> as many bytes below r10 have to be zero when it begins, since a helper
+            may read some that the program did not write (the padding of a structure). Functions that need none are
+            not there.
+        depth: bytes of stack of all frames together, at most.
+        frames: functions active at a time, at most.
+        steps: no run executes more instructions; as many were walked to verify it.
+        whole_context: True where the context's address, or a part of it that varies, is used: loads of "ctx" with an
+            offset of None.
+    """
+
+    accesses: Mapping[int, Access]
+    calls: Mapping[int, HelperCall]
+    stack: Mapping[int, int]
+    cleared: Mapping[int, int]
+    depth: int
+    frames: int
+    steps: int
+    whole_context: bool = False

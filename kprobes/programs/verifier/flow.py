@@ -1,0 +1,253 @@
+"""What a program's shape tells before any of it is walked: functions, jumps, and which registers matter where.
+
+Refused here: what does not decode, jumps out of a function, code that no path reaches, recursion, calls of what there
+is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+from functools import cache
+from typing import Final
+
+from .. import isa
+from ..code import Code
+from ..helpers import HELPERS, Arg
+from ..isa import Instruction
+from ..maps import MapType
+
+#: instructions of one program; also how many may be walked (Linux's number)
+LIMIT: Final = 1_000_000
+_CALLER_SAVED: Final = 0b111111  # r0 .. r5
+_ARGUMENTS: Final = 0b111110
+CALLEE_SAVED: Final = 0b1111000000
+
+
+class Flow:
+    """The shape of a program.
+
+    Attributes:
+        starts: first slot of each function. joins: slots that several ways lead to.
+        leaving: conditional jumps that may leave a loop.
+        live: slot -> bits of the registers whose values may still be used when it is reached.
+        exact: those of them that may bear upon an address, a size, a branch or the stack; of the others only matters
+            that they are numbers.
+    """
+
+    def __init__(self, code: Code) -> None:
+        self.code, self._stores = code, False
+        self._decided: Set[int] = frozenset()
+        self._insns = code.instructions
+        if not self._insns:
+            raise code.error("there are no instructions", hint="a program is at least r0 = 0; exit")
+        if len(self._insns) > LIMIT:
+            raise code.error(f"{len(self._insns)} instructions", hint=f"{LIMIT} are the most")
+        self._heads = {pc for pc, _ in isa.steps(self._insns)}
+        for pc in self._heads:
+            self._check(pc, self._insns[pc])
+        self.starts = self._functions()
+        self._owner = self._owners()
+        self.joins = self._walk()
+        self._order = self._check_calls()
+        self.leaving = self._leaving()
+        self.find_exact(self.leaving, False)
+
+    def find_exact(self, decided: Set[int], stores: bool) -> None:
+        """Makes `live` and `exact`. decided: branches that follow what they compare. stores: other registers than r10 may lead to the stack."""
+        self._decided, self._stores = decided, stores
+        self.live, self.exact = [0] * len(self._insns), [0] * len(self._insns)
+        for start in self._order:
+            self._flow_back(start)
+
+    # ---- single instructions
+
+    def _check(self, pc: int, insn: Instruction) -> None:
+        why = insn.why_illegal()
+        if why:
+            raise self.code.error(f"is not a legal instruction: {why}", pc, "compile with clang's BPF target, -mcpu=v4 or below")
+        if insn.cls in (isa.ALU, isa.ALU64, isa.LDX, isa.LD) and insn.dst == 10:
+            raise self.code.error("writes to r10, the frame pointer, which is read-only", pc, "copy it to another register first")
+        if insn.wide:
+            self._check_wide(pc, insn)
+        elif insn.opcode == isa.JMP | isa.CALL and insn.src == isa.BTF_CALL:
+            raise self.code.error(f"calls kernel function {insn.imm}, and there is no kernel here", pc, "use a helper")
+        elif insn.is_helper_call and insn.imm not in HELPERS:
+            raise self.code.error(f"calls helper {insn.imm}, which there is not here", pc, "docs/programs.md lists the helpers")
+
+    def _check_wide(self, pc: int, insn: Instruction) -> None:
+        if insn.src == isa.VALUE64:
+            return
+        if insn.src not in (isa.MAP, isa.MAP_VALUE):
+            what = {isa.CODE: "the address of a function", isa.VARIABLE: "a kernel's variable"}.get(insn.src, "a map by its file descriptor")
+            raise self.code.error(f"loads {what}, which there is no use for here", pc, "" if insn.src != isa.CODE else "call it directly")
+        if not 0 <= insn.imm < len(self.code.maps):
+            raise self.code.error(f"loads map {insn.imm}, but the program has {len(self.code.maps)}", pc)
+        of = self.code.maps[insn.imm]
+        if insn.src == isa.MAP_VALUE:
+            if of.type is not MapType.ARRAY or of.max_entries != 1:
+                raise self.code.error(f"loads the address of a value of map {of.name}", pc,
+                                      "that is for arrays with one entry; use bpf_map_lookup_elem()")
+            if not 0 <= insn.high <= of.value_size:
+                raise self.code.error(f"loads the address of byte {insn.high} of map {of.name}, which has {of.value_size}", pc)
+
+    # ---- functions and jumps
+
+    def _functions(self) -> tuple[int, ...]:
+        starts = {0, *self._heads & self.code.functions.keys()}
+        for pc in self._heads:
+            if self._insns[pc].is_local_call:
+                starts.add(self._target(pc))
+        return tuple(sorted(starts))
+
+    def _target(self, pc: int) -> int:
+        to = self._insns[pc].target(pc)
+        if to not in self._heads:
+            inside = 0 <= to < len(self._insns)
+            raise self.code.error(f"leads to {'the middle of an instruction' if inside else 'outside the program'} ({to})", pc,
+                                  f"the program has instructions 0..{len(self._insns) - 1}")
+        return to
+
+    def _owners(self) -> list[int]:
+        owners, current = [], 0
+        for pc in range(len(self._insns)):
+            current = pc if pc in self.starts else current
+            owners.append(current)
+        return owners
+
+    def following(self, pc: int) -> Iterator[int]:
+        """Where an instruction may go on within its function: a call goes on behind itself."""
+        insn = self._insns[pc]
+        if insn.is_exit:
+            return
+        if insn.is_jump:
+            yield self._target(pc)
+        if not insn.is_jump or insn.is_conditional:
+            yield pc + (2 if insn.wide else 1)
+
+    def _walk(self) -> set[int]:
+        """Reaches everything that can be, and checks each step; the slots with several ways to them."""
+        seen, joins, todo = set(self.starts), set(), list(self.starts)
+        while todo:
+            pc = todo.pop()
+            for to in self.following(pc):
+                if to >= len(self._insns) or self._owner[to] != self._owner[pc]:
+                    raise self.code.error("leads into another function" if to < len(self._insns) else "runs past the program's end", pc,
+                                          "a function ends with exit; functions are called")
+                if to in seen:
+                    joins.add(to)
+                else:
+                    seen.add(to)
+                    todo.append(to)
+        dead = self._heads - seen
+        if dead:
+            raise self.code.error("is unreachable: no path leads there", min(dead), "remove it")
+        return joins
+
+    def _check_calls(self) -> list[int]:
+        """No recursion, no function that nobody calls; the functions, callees first."""
+        callees: dict[int, dict[int, int]] = {start: {} for start in self.starts}
+        for pc in sorted(self._heads):
+            if self._insns[pc].is_local_call:
+                callees[self._owner[pc]].setdefault(self._target(pc), pc)
+        done: list[int] = []
+        active: list[int] = []
+
+        def visit(start: int, at: int | None) -> None:
+            if start in active:
+                raise self.code.error(f"calls {self.code.functions.get(start, f'the function at {start}')}, which is running already: recursion",
+                                      at, "use a loop with a bound")
+            if start in done:
+                return
+            active.append(start)
+            if len(active) > isa.FRAMES:
+                raise self.code.error(f"calls are {len(active)} deep", at, f"{isa.FRAMES} functions may be active at a time; inline some")
+            for callee, pc in callees[start].items():
+                visit(callee, pc)
+            active.pop()
+            done.append(start)
+
+        visit(0, None)
+        for start in self.starts:
+            if start not in done:
+                raise self.code.error("is unreachable: nobody calls this function", start, "remove it")
+        self._callees = callees
+        return done
+
+    def deepest(self, stack: Mapping[int, int]) -> tuple[int, tuple[int, ...]]:
+        """The most stack that functions take together, from the bytes that each takes; and the functions, callers first."""
+        @cache
+        def of(start: int) -> tuple[int, tuple[int, ...]]:
+            size, chain = max((of(callee) for callee in self._callees[start]), default=(0, ()))
+            return size + stack.get(start, 0), (start, *chain)
+        return of(0)
+
+    def _leaving(self) -> frozenset[int]:
+        """The conditional jumps that may leave a loop: one way leads back to them, the other does not."""
+        if not any(to <= pc for pc in self._heads for to in self.following(pc)):
+            return frozenset()
+        reached = [0] * len(self._insns)  # slot -> a bit for each slot that can be reached from it
+        changed = True
+        while changed:
+            changed = False
+            for pc in sorted(self._heads, reverse=True):
+                before = reached[pc]
+                for to in self.following(pc):
+                    reached[pc] |= reached[to] | 1 << to
+                changed |= reached[pc] != before
+        return frozenset(pc for pc in self._heads if self._insns[pc].is_conditional and
+                         len({to == pc or reached[to] >> pc & 1 for to in self.following(pc)}) == 2)
+
+    # ---- registers that matter
+
+    def _flow_back(self, start: int) -> None:
+        """Liveness of one function, from its end to its begin until nothing changes; its callees are done."""
+        slots = [pc for pc in sorted(self._heads, reverse=True) if self._owner[pc] == start]
+        changed = True
+        while changed:
+            changed = False
+            for pc in slots:
+                live = exact = 0
+                for to in self.following(pc):
+                    live |= self.live[to]
+                    exact |= self.exact[to]
+                before = self._before(pc, live, exact)
+                if before != (self.live[pc], self.exact[pc]):
+                    self.live[pc], self.exact[pc] = before
+                    changed = True
+
+    def _before(self, pc: int, live: int, exact: int) -> tuple[int, int]:
+        """What matters before an instruction, from what does behind it."""
+        insn = self._insns[pc]
+        dst, src = 1 << insn.dst, 1 << insn.src
+        if insn.cls in (isa.ALU, isa.ALU64):
+            used = (src if insn.by_register and insn.op != isa.END else 0) | (0 if insn.op == isa.MOV else dst)
+            return live & ~dst | used, exact & ~dst | (used if exact & dst else 0)
+        if insn.wide:
+            return live & ~dst, exact & ~dst
+        if insn.cls == isa.LDX:
+            return live & ~dst | src, exact & ~dst | src
+        if insn.cls in (isa.ST, isa.STX):
+            return self._before_store(insn, live, exact)
+        if insn.is_exit:
+            return 1, 0 if self._owner[pc] == 0 else 1
+        if insn.opcode == isa.JMP | isa.CALL:
+            used = self.live[self._target(pc)] & _ARGUMENTS if insn.is_local_call else _arguments(insn.imm)
+            return live & ~_CALLER_SAVED | used, exact & ~_CALLER_SAVED | used
+        used = 0 if not insn.is_conditional else dst | (src if insn.by_register else 0)
+        return live | used, exact | (used if pc in self._decided else 0)
+
+    def _before_store(self, insn: Instruction, live: int, exact: int) -> tuple[int, int]:
+        dst, src = 1 << insn.dst, 1 << insn.src
+        if insn.cls == isa.ST:
+            return live | dst, exact | dst
+        if insn.mode != isa.ATOMIC:
+            return live | dst | src, exact | dst | (src if insn.dst == 10 or self._stores else 0)
+        if insn.imm == isa.CMPXCHG:
+            return live | dst | src | 1, exact & ~1 | dst
+        if insn.imm & isa.FETCH:
+            return live | dst | src, exact & ~src | dst
+        return live | dst | src, exact | dst
+
+
+def _arguments(number: int) -> int:
+    return sum(1 << register for register, kind in enumerate(HELPERS[number].args, 1) if kind is not Arg.ANY)

@@ -1,0 +1,268 @@
+"""Loads and stores: where they go, that it is allowed there, and what they leave behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .. import isa
+from .alu import lsh, or_, rsh
+from .facts import Access
+from .path import Path
+from .scalar import Scalar, between, const, extended, truncated, unknown
+from .state import CTX, MAP, NAMES, RECORD, STACK, VALUE, WRITTEN, Frame, Half, Pointer, Region, Value, bits, halves
+
+_GUEST = "guest memory is read with bpf_probe_read_kernel() and its like"
+
+
+def pointed(path: Path, register: int) -> Pointer:
+    """The pointer in a register, or the refusal to access memory by what else is there."""
+    value = path.read(register)
+    if isinstance(value, Scalar):
+        null = not value.mask and not value.value
+        raise path.refuse(f"r{register} is {'NULL' if null else f'a number ({value})'} where an address is needed",
+                          "this path runs where the pointer is NULL" if null else _GUEST)
+    if value.null:
+        raise path.refuse(f"r{register} may be NULL: {value}", "compare it with NULL before it is used")
+    if value.region.kind == MAP:
+        raise path.refuse(f"r{register} is a map, not memory", "get a value's address with bpf_map_lookup_elem()")
+    return value
+
+
+def access(path: Path, pointer: Pointer, offset: int, size: int, write: bool, aligned: bool = False) -> tuple[int, int]:
+    """Smallest and largest offset of an instruction's access, after all checks; noted for the facts."""
+    low, high = inside(path, pointer, offset, size, write)
+    region = pointer.region
+    if aligned or region.kind in (STACK, CTX):
+        loose = (pointer.offset.value | pointer.offset.mask) & size - 1
+        if pointer.offset.mask & size - 1 or loose + offset & size - 1:
+            raise path.refuse(f"{size} bytes of {NAMES[region.kind]} at {_range(low, high)}: not a multiple of {size}",
+                              "stack, context and atomic operations need natural alignment")
+    frame = len(path.state.frames) - 1 - region.frame if region.kind == STACK else None
+    path.accessed(Access(region.kind, size, low if low == high else None, region.map, frame))
+    return low, high
+
+
+def inside(path: Path, pointer: Pointer, offset: int, size: int, write: bool) -> tuple[int, int]:
+    """Smallest and largest offset of `size` bytes there, all of them within the region."""
+    region, at = pointer.region, pointer.offset
+    low, high = at.smin + offset, at.smax + offset
+    if write and not region.writable:
+        what = f"map {region.map.name}" if region.map is not None else NAMES[region.kind]
+        raise path.refuse(f"writes to {what}, which is read-only", "")
+    if low < region.low or high + size > region.high:
+        raise _outside(path, region, low, high, size, "writes" if write else "reads")
+    if region.kind == STACK:
+        path.deepen(region.frame, -low)
+    return low, high
+
+
+def _range(low: int, high: int) -> str:
+    return f"offset {low}" if low == high else f"offsets {low}..{high}"
+
+
+def _outside(path: Path, region: Region, low: int, high: int, size: int, verb: str) -> Exception:
+    if region.kind == STACK:
+        return path.refuse(f"{verb} {size} bytes of stack at r10{low:+}{f'..{high:+}' if high != low else ''}; a frame is {isa.STACK_SIZE} bytes "
+                           "below r10", "use less stack: put large data into an array map with one entry")
+    name = f" {region.map.name}" if region.map is not None else ""
+    return path.refuse(f"{verb} {size} bytes at {_range(low, high)} of {NAMES[region.kind]}{name}, which has {region.high} bytes",
+                       "compare the index with the size before it is used, as an unsigned number" if low != high else "")
+
+
+# ---- loads
+
+def load(path: Path, pointer: Pointer, offset: int, size: int, sign: bool) -> Value:
+    """What an instruction loads. Stack: what was stored there; else any number of that width."""
+    low, high = access(path, pointer, offset, size, False)
+    value: Value = between(0, (1 << 8 * size) - 1)
+    if pointer.region.kind == STACK:
+        if low == high:
+            value = _of_stack(path, pointer.region.frame, low, size)
+        else:
+            need_written(path, pointer.region, low, high + size)
+    if sign:
+        if isinstance(value, Pointer):
+            raise path.refuse("loads a part of a pointer", "")
+        return extended(value, 8 * size)
+    return value
+
+
+def _of_stack(path: Path, frame: int, at: int, size: int) -> Value:
+    slot, half = at + 512 >> 3, at >> 2 & 1
+    path.reads |= ((3 if size == 8 else 1 << half) << (frame << 7) + (slot << 1)) & ~path.writes
+    cell = path.state.frames[frame].stack.get(slot)
+    order = path.code.order
+    if size == 8:
+        if isinstance(cell, (Scalar, Pointer)):
+            return cell
+        low, high = halves(cell, order) if order == "little" else halves(cell, order)[::-1]
+        _need(path, at, low, high)
+        if isinstance(low, Scalar) and isinstance(high, Scalar):
+            return or_(low, lsh(high, const(32)))
+        return unknown()
+    if isinstance(cell, Scalar) and cell.mask and size == 4:
+        return truncated(cell, 32) if (half == 0) == (order == "little") else rsh(cell, const(32))
+    part = halves(cell, order)[half]
+    if size == 4:
+        _need(path, at, part)
+        return part if isinstance(part, Scalar) else between(0, 0xFFFF_FFFF)
+    _need(path, at, part, wanted=(1 << size) - 1 << (at & 3))
+    if isinstance(part, Scalar) and not part.mask:
+        raw = part.value.to_bytes(4, order)
+        return const(int.from_bytes(raw[at & 3:(at & 3) + size], order))
+    return between(0, (1 << 8 * size) - 1)
+
+
+def _need(path: Path, at: int, *parts: Half, wanted: int = WRITTEN) -> None:
+    for part in parts:
+        have = bits(part)
+        if have & wanted << 4:
+            raise path.refuse(f"reads a part of a pointer at r10{at:+}", "pointers are loaded as a whole, 8 bytes at a time")
+        if wanted & ~have:
+            raise path.refuse(f"reads stack at r10{at:+} that nothing has been written to", "initialise the variable")
+
+
+def _bytes(path: Path, frame: Frame, number: int, low: int, high: int) -> Iterator[tuple[int, Half, int]]:
+    """(offset of a half, half, which of its bytes are within low .. high-1); noted as read."""
+    for at in range(low & ~3, high, 4):
+        slot, half = at + 512 >> 3, at >> 2 & 1
+        path.reads |= (1 << half << (number << 7) + (slot << 1)) & ~path.writes
+        wanted = WRITTEN
+        if at < low:
+            wanted &= WRITTEN << low - at
+        if at + 4 > high:
+            wanted &= WRITTEN >> at + 4 - high
+        yield at, halves(frame.stack.get(slot), path.code.order)[half], wanted
+
+
+def need_written(path: Path, region: Region, low: int, high: int) -> None:
+    """Each byte of a part of the stack is initialised: for loads at offsets that vary."""
+    for at, part, wanted in _bytes(path, path.state.frames[region.frame], region.frame, low, high):
+        _need(path, at, part, wanted=wanted)
+
+
+def need_readable(path: Path, pointer: Pointer, size: int, what: str) -> None:
+    """A helper reads `size` bytes there.
+
+    Bytes of the stack that were never written are allowed beside others that were: compilers leave the padding of
+    structures alone. They count as zero, and the facts tell the engines to clear them.
+    """
+    low, high = inside(path, pointer, 0, size, False)
+    region = pointer.region
+    if region.kind == CTX:
+        raise path.refuse(f"{what} is the context", "copy what is needed to a variable")
+    if region.kind != STACK:
+        return
+    some, missing = False, False
+    for at, part, wanted in _bytes(path, path.state.frames[region.frame], region.frame, low, high + size):
+        have = bits(part)
+        if have & wanted << 4:
+            raise path.refuse(f"{what} holds a pointer at r10{at:+}", "addresses of this machine are of no use outside; store numbers")
+        some, missing = some or bool(have & wanted), missing or bool(wanted & ~have)
+    if not some:
+        raise path.refuse(f"{what} (stack at r10{low:+}, {size} bytes) has not been written to", "initialise the variable")
+    if missing:
+        path.clear(region.frame, -low)
+
+
+# ---- stores
+
+def store(path: Path, pointer: Pointer, offset: int, size: int, value: Value) -> None:
+    """An instruction stores a value."""
+    low, high = access(path, pointer, offset, size, True)
+    region = pointer.region
+    if isinstance(value, Pointer):
+        _may_keep(path, region, value, size, low == high)
+    if region.kind != STACK:
+        return
+    if low == high:
+        _to_stack(path, region.frame, low, size, value)
+    else:
+        soil(path, region, low, high + size)
+
+
+def _may_keep(path: Path, region: Region, value: Pointer, size: int, exact: bool) -> None:
+    if region.kind != STACK:
+        raise path.refuse(f"stores a pointer to {NAMES[value.region.kind]} in {NAMES[region.kind]}",
+                          "addresses of this machine are of no use outside; store numbers")
+    if size != 8 or not exact:
+        raise path.refuse(f"stores {'a part of a pointer' if size != 8 else 'a pointer at an offset that varies'}",
+                          "a pointer is stored as a whole, at an offset that is known")
+    if value.region.kind == STACK and value.region.frame > region.frame:
+        raise path.refuse("stores the address of a local variable in a caller's frame", "it ends with its function")
+
+
+def _to_stack(path: Path, number: int, at: int, size: int, value: Value) -> None:
+    stack, slot, half = path.state.frames[number].stack, at + 512 >> 3, at >> 2 & 1
+    bit = (number << 7) + (slot << 1)
+    if size == 8:
+        path.writes |= 3 << bit
+        stack[slot] = value
+        return
+    assert isinstance(value, Scalar)
+    parts = list(halves(stack.get(slot), path.code.order))
+    if size == 4:
+        path.writes |= 1 << half << bit
+        parts[half] = truncated(value, 32)
+    else:
+        parts[half] = _patched(parts[half], at & 3, truncated(value, 8 * size), size, path.code.order)
+    stack[slot] = (parts[0], parts[1])
+
+
+def _patched(part: Half, at: int, value: Scalar, size: int, order: isa.Order) -> Half:
+    """A half with 1 or 2 bytes stored into it."""
+    if isinstance(part, Scalar) and not part.mask and not value.mask:
+        raw = bytearray(part.value.to_bytes(4, order))
+        raw[at:at + size] = value.value.to_bytes(size, order)
+        return const(int.from_bytes(raw, order))
+    here = (1 << size) - 1 << at
+    return (bits(part) | here) & ~(here << 4)
+
+
+def soil(path: Path, region: Region, low: int, high: int, surely: int | None = None) -> None:
+    """Some of the bytes low .. high-1 of the stack are written with something; those below `surely` are, in any case."""
+    frame = path.state.frames[region.frame]
+    for at in range(low & ~3, high, 4):
+        slot, half = at + 512 >> 3, at >> 2 & 1
+        parts = list(halves(frame.stack.get(slot), path.code.order))
+        have = bits(parts[half])
+        here = 0
+        if surely is not None:
+            for byte in range(4):
+                here |= (low <= at + byte < surely) << byte
+        if here == WRITTEN:
+            path.writes |= 1 << half << (region.frame << 7) + (slot << 1)
+        parts[half] = (have | here) & ~(here << 4)
+        frame.stack[slot] = (parts[0], parts[1])
+
+
+def need_writable(path: Path, pointer: Pointer, least: int, most: int, partly: bool) -> None:
+    """A helper writes `least` to `most` bytes there; the first `least` are initialised afterwards.
+
+    partly: True for a helper that may leave some of them as they were: what was not initialised counts as zero, as in `need_readable`.
+    """
+    low, high = inside(path, pointer, 0, most, True)
+    if pointer.region.kind != STACK:
+        return
+    if partly:
+        path.clear(pointer.region.frame, -low)
+    soil(path, pointer.region, low, high + most, low + least if low == high else None)
+
+
+# ---- atomic operations
+
+def atomic(path: Path, pointer: Pointer, offset: int, size: int) -> Scalar:
+    """An atomic operation's access: what was there, as a zero-extended number."""
+    if pointer.region.kind not in (STACK, VALUE, RECORD):
+        raise path.refuse(f"an atomic operation on {NAMES[pointer.region.kind]}", "they work on stack, map values and records")
+    low, high = access(path, pointer, offset, size, True, aligned=True)
+    if pointer.region.kind == STACK:
+        if low == high:
+            if isinstance(_of_stack(path, pointer.region.frame, low, size), Pointer):
+                raise path.refuse("an atomic operation on a pointer", "store it as a whole")
+            _to_stack(path, pointer.region.frame, low, size, between(0, (1 << 8 * size) - 1))
+        else:
+            need_written(path, pointer.region, low, high + size)
+            soil(path, pointer.region, low, high + size)
+    return between(0, (1 << 8 * size) - 1)
+

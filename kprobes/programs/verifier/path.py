@@ -1,0 +1,136 @@
+"""One path through a program, as far as it has been walked, and what all paths together have found out."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from typing import Final
+
+from ...errors import ProgramError
+from ..code import Code
+from ..helpers import Helper
+from ..maps import Map
+from .facts import Access, HelperCall
+from .state import CTX, NAMES, STACK, Region, State, Value
+
+#: each frame's slots in halves: bits of Path.reads and Path.writes
+FRAME_BITS: Final = 128
+
+
+class Findings:
+    """What all paths found out, in the making: see `facts.Facts`."""
+
+    def __init__(self) -> None:
+        self.accesses: dict[int, Access] = {}
+        self.calls: dict[int, HelperCall] = {}
+        self.stack: dict[int, int] = {}
+        self.cleared: dict[int, int] = {}
+        self.frames = 1
+        self.whole_context = False
+        self.stores = False  # through another register than r10 to the stack
+        self.assumed: set[int] = set()  # all that paths have assumed
+
+
+class Checkpoint:
+    """A state where ways meet.
+
+    Attributes:
+        where: its place. state: as it was there. parent: the checkpoint before, on the same path.
+        before_reads, before_writes: Path.reads and writes between the parent and here.
+        open: paths from here that have not ended. reads: what they have read of the stack before they wrote it.
+    """
+
+    __slots__ = ("before_reads", "before_writes", "open", "parent", "reads", "state", "where")
+
+    def __init__(self, where: tuple[int, ...], path: Path) -> None:
+        self.where, self.state, self.parent = where, path.state.copy(), path.checkpoint
+        self.before_reads, self.before_writes = path.reads, path.writes
+        self.open, self.reads = 1, 0
+
+
+class Path:
+    """One path.
+
+    Attributes:
+        state: what is known here. pc: the slot of the instruction. checkpoint: the last one.
+        reads: halves of stack slots that were read since the checkpoint before they were written: bit
+            frame * 128 + slot * 2 + half. writes: those that were written.
+        decided: branches that follow the numbers that they compare; others go both ways though one may be impossible.
+        assumed: those of these others that led here and might have been decided, or have told more.
+        pending: paths that branch off, to be walked later.
+    """
+
+    def __init__(self, code: Code, state: State, findings: Findings, decided: Set[int]) -> None:
+        self.code, self.state, self.findings, self.decided = code, state, findings, decided
+        self.pc = self.reads = self.writes = 0
+        self.checkpoint: Checkpoint | None = None
+        self.assumed: frozenset[int] = frozenset()
+        self.pending: list[tuple[int, State, Checkpoint | None, int, int, frozenset[int]]] = []
+
+    def fork(self, pc: int, state: State) -> None:
+        """Another path from here, to be walked later."""
+        if self.checkpoint is not None:
+            self.checkpoint.open += 1
+        self.pending.append((pc, state, self.checkpoint, self.reads, self.writes, self.assumed))
+
+    def resume(self) -> bool:
+        """Goes on with the path that branched off last; False: there is none."""
+        if not self.pending:
+            return False
+        self.pc, self.state, self.checkpoint, self.reads, self.writes, self.assumed = self.pending.pop()
+        return True
+
+    def assume(self) -> None:
+        """The branch here goes both ways, and it could be known better."""
+        if self.pc not in self.assumed:
+            self.assumed |= {self.pc}
+            self.findings.assumed.add(self.pc)
+
+    def refuse(self, reason: str, hint: str = "") -> ProgramError:
+        """The program is refused for its instruction at `pc`."""
+        return self.code.error(reason, self.pc, hint)
+
+    def read(self, register: int) -> Value:
+        """What a register holds."""
+        value = self.state.regs[register]
+        if value is None:
+            raise self.refuse(f"r{register} is read, but nothing has been written to it on this path",
+                              "initialise it; calls leave nothing in r1..r5" if 0 < register < 6 else "initialise it")
+        return value
+
+    def accessed(self, access: Access) -> None:
+        """The instruction accesses this, too."""
+        known = self.findings.accesses.get(self.pc)
+        if known is not access:
+            if known is not None and CTX in (known.kind, access.kind) and known.kind != access.kind:
+                raise self.refuse(f"accesses {NAMES[CTX]} on one path and other memory on another",
+                                  "read the context into a variable before the paths meet")
+            self.findings.accesses[self.pc] = access if known is None else known.joined(access)
+        if access.kind == CTX and access.offset is None:
+            self.findings.whole_context = True
+
+    def called(self, helper: Helper, of: Map | None) -> None:
+        known = self.findings.calls.get(self.pc)
+        if known is None:
+            self.findings.calls[self.pc] = HelperCall(helper, of)
+        elif known.map is not of:
+            self.findings.calls[self.pc] = HelperCall(helper)
+
+    def deepen(self, frame: int, size: int) -> None:
+        """A frame has `size` bytes of stack at least."""
+        _raise(self.findings.stack, self.state.frames[frame].start, size)
+
+    def clear(self, frame: int, size: int) -> None:
+        """Bytes of a frame that nothing was written to are read: they have to be zero."""
+        _raise(self.findings.cleared, self.state.frames[frame].start, size)
+
+
+def _raise(table: dict[int, int], key: int, size: int) -> None:
+    table[key] = max(table.get(key, 0), size + 7 & ~7)
+
+
+def stack_of(frame: int) -> Region:
+    """The stack of the frame of that number."""
+    return _STACKS[frame]
+
+
+_STACKS: Final = tuple(Region(STACK, -512, 0, True, frame=n) for n in range(16))

@@ -1,0 +1,189 @@
+"""What is known of a number in a register: which bits, and where on the circle of 2**64 (and of 2**32) it lies.
+
+A `Scalar` is a set of 64-bit numbers, described thrice; a number is in the set if all three allow it:
+
+- **bits** (`value`, `mask`), the kernel's tnum: bits of `mask` are unknown, the others are as in `value`;
+- **arc** (`lo`, `span`): one of lo, lo+1, .. lo+span, modulo 2**64. One arc serves unsigned and signed bounds alike
+  (wrapped intervals: Navas et al., *Signedness-Agnostic Program Analysis*, APLAS 2012), and adding arcs has no
+  overflow to get wrong;
+- **arc32** (`lo32`, `span32`): the same for the lower 32 bits, modulo 2**32.
+
+Scalars are immutable. **Copies of a register share one object, and nothing else does**: what a branch tells of one
+copy holds for every register and stack slot with the identical object. So every operation makes a new object, but for
+constants.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+M32: Final = 0xFFFF_FFFF
+M64: Final = 0xFFFF_FFFF_FFFF_FFFF
+SIGN: Final = 1 << 63
+SIGN32: Final = 1 << 31
+
+
+class Scalar:
+    """A set of numbers: see the module's docstring. `mask` 0 means the constant `value`."""
+
+    __slots__ = ("lo", "lo32", "mask", "span", "span32", "value")
+
+    def __init__(self, value: int, mask: int, lo: int, span: int, lo32: int, span32: int) -> None:
+        self.value, self.mask = value, mask
+        self.lo, self.span = lo, span
+        self.lo32, self.span32 = lo32, span32
+
+    @property
+    def umin(self) -> int:
+        return self.lo if self.lo + self.span <= M64 else 0
+
+    @property
+    def umax(self) -> int:
+        end = self.lo + self.span
+        return end if end <= M64 else M64
+
+    @property
+    def smin(self) -> int:
+        lo = self.lo ^ SIGN
+        return lo - SIGN if lo + self.span <= M64 else -SIGN
+
+    @property
+    def smax(self) -> int:
+        end = (self.lo ^ SIGN) + self.span
+        return end - SIGN if end <= M64 else SIGN - 1
+
+    @property
+    def umax32(self) -> int:
+        end = self.lo32 + self.span32
+        return end if end <= M32 else M32
+
+    def holds(self, number: int) -> bool:
+        """True where the (unsigned) number is in the set."""
+        return ((number ^ self.value) & ~self.mask == 0 and (number - self.lo & M64) <= self.span
+                and (number - self.lo32 & M32) <= self.span32)
+
+    def contains(self, other: Scalar) -> bool:
+        """True where each description of `other` lies within this one's; then all its numbers do."""
+        return (not (self.value ^ other.value) & ~self.mask and not other.mask & ~self.mask
+                and (self.span == M64 or (other.lo - self.lo & M64) + other.span <= self.span)
+                and (self.span32 == M32 or (other.lo32 - self.lo32 & M32) + other.span32 <= self.span32))
+
+    def __str__(self) -> str:
+        if not self.mask:
+            return str(self.value if self.value < SIGN else self.value - (1 << 64))
+        bits = "" if self.mask & self.mask + 1 == 0 else f" of bits {self.mask | self.value:#x}"
+        if self.lo + self.span <= M64:
+            return f"{self.lo}..{self.lo + self.span if self.lo + self.span < M64 else '2^64-1'}{bits}"
+        return f"{self.smin}..{self.smax}{bits}"
+
+    __repr__ = __str__
+
+
+_CONSTANTS: Final = {n: Scalar(n, 0, n, 0, n & M32, 0) for n in (*range(1025), *range(M64 - 512, M64 + 1))}
+
+
+def const(number: int) -> Scalar:
+    """One number, unsigned. May share its object: a constant has nothing left to learn."""
+    return _CONSTANTS.get(number) or Scalar(number, 0, number, 0, number & M32, 0)
+
+
+def unknown() -> Scalar:
+    """Any number; a new object each time."""
+    return Scalar(0, M64, 0, M64, 0, M32)
+
+
+def between(low: int, high: int) -> Scalar:
+    """The numbers low .. high: both unsigned or both signed."""
+    return settled(0, M64, low & M64, min(high - low, M64), 0, M32)
+
+
+def meet(a: int, a_span: int, b: int, b_span: int, ring: int) -> tuple[int, int] | None:
+    """The smallest arc that is sure to hold what two arcs have in common, on the circle 0 .. ring; None: nothing."""
+    at = b - a & ring  # where b begins, seen from a's begin
+    end = at + b_span
+    if at <= a_span:
+        if end <= ring:
+            return b, min(b_span, a_span - at)
+        return (a, a_span) if a_span <= b_span else (b, b_span)  # b comes around to a's begin: two pieces
+    if end <= ring:
+        return None
+    return a, min(end - ring - 1, a_span)
+
+
+def settle(value: int, mask: int, lo: int, span: int, lo32: int, span32: int) -> Scalar | None:
+    """The set that three descriptions give together, each sharpened by the others; None: there is no such number."""
+    if mask != M64:  # bits -> arcs
+        both = meet(lo, span, value, mask, M64)
+        low = meet(lo32, span32, value & M32, mask & M32, M32)
+        if both is None or low is None:
+            return None
+        lo, span = both
+        lo32, span32 = low
+    if span <= M32:  # arc <-> arc32: as many numbers as lower halves
+        low = meet(lo & M32, span, lo32, span32, M32)
+        if low is None:
+            return None
+        lo32, span32 = low
+        at = lo32 - lo & M32
+        if at + span32 <= span:
+            lo, span = lo + at & M64, span32
+    if lo + span <= M64:  # arc -> bits: the leading ones that its ends share
+        known = -1 << (lo ^ lo + span).bit_length() & M64
+        if (value ^ lo) & known & ~mask:
+            return None
+        value, mask = value | lo & known & mask, mask & ~known
+    if lo32 + span32 <= M32:
+        known = -1 << (lo32 ^ lo32 + span32).bit_length() & M32
+        if (value ^ lo32) & known & ~mask:
+            return None
+        value, mask = value | lo32 & known & mask, mask & ~known
+    if mask:
+        return Scalar(value, mask, lo, span, lo32, span32)
+    inside = (value - lo & M64) <= span and (value - lo32 & M32) <= span32
+    return const(value) if inside else None
+
+
+def settled(value: int, mask: int, lo: int, span: int, lo32: int, span32: int) -> Scalar:
+    """As settle, of descriptions that hold; a contradiction shows code that cannot be reached: anything is right there."""
+    return settle(value, mask, lo, span, lo32, span32) or unknown()
+
+
+def truncated(a: Scalar, bits: int) -> Scalar:
+    """The lower 8, 16, 32 or 64 bits. The same object where that changes nothing: then it is a copy."""
+    ring = (1 << bits) - 1
+    if a.umax <= ring:
+        return a
+    if not a.mask:
+        return const(a.value & ring)
+    lo, span = a.lo32 & ring, min(a.span32, ring)
+    if lo + span > ring:
+        lo32, span32 = (lo, span) if bits == 32 else (0, ring)
+        return settled(a.value & ring, a.mask & ring, 0, ring, lo32, span32)
+    return settled(a.value & ring, a.mask & ring, lo, span, lo, span)
+
+
+def extended(a: Scalar, bits: int) -> Scalar:
+    """The lower 8, 16, 32 or 64 bits with the highest of them copied upwards. The same object where that changes nothing."""
+    sign, ring = 1 << bits - 1, (1 << bits) - 1
+    if a.umax < sign or bits == 64:
+        return a
+    if not a.mask:
+        return const((a.value & ring ^ sign) - sign & M64)
+    lo, span = (a.lo32 & ring) + sign & ring, a.span32
+    if lo + span > ring:
+        lo, span = 0, ring
+    value, mask, upper = a.value & ring, a.mask & ring, M64 & ~ring
+    if mask & sign:
+        mask |= upper
+    elif value & sign:
+        value |= upper
+    lo = lo - sign & M64
+    return settled(value, mask, lo, span, lo & M32, span)
+
+
+def swapped(a: Scalar, bits: int) -> Scalar:
+    """The lower 16, 32 or 64 bits with their bytes reversed."""
+    if not a.mask:
+        size = bits // 8
+        return const(int.from_bytes((a.value & (1 << bits) - 1).to_bytes(size, "little"), "big"))
+    return between(0, (1 << bits) - 1)

@@ -1,0 +1,207 @@
+"""What is known at one point of one path: registers and stacks of all frames, and the records that are held.
+
+A register or stack slot holds a `Scalar`, a `Pointer`, or None (nothing was written). Copies are identical objects:
+see `scalar`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..maps import Map
+from .scalar import M64, SIGN, Scalar, const
+
+CTX: Final = "ctx"
+STACK: Final = "stack"
+MAP: Final = "map"  # the map itself: helpers take it
+VALUE: Final = "map value"
+RECORD: Final = "record"  # of a ring buffer
+
+#: what a person calls them
+NAMES: Final = {CTX: "the context", STACK: "the stack", MAP: "a map", VALUE: "a map value", RECORD: "a ring buffer's record"}
+
+
+class Region:
+    """Memory that pointers point into; two lookups give two regions, though they may be the same value.
+
+    Attributes:
+        kind: CTX .. RECORD. low, high: bytes that may be accessed, as offsets: low <= offset < high. writable: by
+            programs.
+        map: of MAP, VALUE, RECORD. frame: of STACK, from 0.
+    """
+
+    __slots__ = ("frame", "high", "kind", "low", "map", "writable")
+
+    def __init__(self, kind: str, low: int, high: int, writable: bool, map: Map | None = None, frame: int = 0) -> None:
+        self.kind, self.low, self.high, self.writable, self.map, self.frame = kind, low, high, writable, map, frame
+
+    def like(self, other: Region) -> bool:
+        """True where they differ by their address at most."""
+        return (self.kind == other.kind and self.map is other.map and self.frame == other.frame and self.high == other.high
+                and self.low == other.low)
+
+
+class Pointer:
+    """An address: `offset` (signed) from where the region begins; STACK: from where the frame ends. null: or 0 instead."""
+
+    __slots__ = ("null", "offset", "region")
+
+    def __init__(self, region: Region, offset: Scalar, null: bool = False) -> None:
+        self.region, self.offset, self.null = region, offset, null
+
+    def __str__(self) -> str:
+        return f"{NAMES[self.region.kind]} + {self.offset}{' or null' if self.null else ''}"
+
+
+Value = Scalar | Pointer
+#: half of a stack slot: a scalar of 4 bytes; or a bit for each byte that is initialised, and << 4 for each that was a pointer's
+Half = Scalar | int
+#: a stack slot, 8 bytes: one value, or halves by address
+Cell = Scalar | Pointer | tuple[Half, Half]
+START: Final = const(0)
+WRITTEN: Final = 15  # all bytes of a half
+POINTERS: Final = 0xF0
+EMPTY: Final = (0, 0)
+
+
+class Frame:
+    """One function's. `regs`: r0 .. r10. `stack`: slot -> cell, slot 63 is the 8 bytes below r10. back: where the caller goes on."""
+
+    __slots__ = ("back", "regs", "stack", "start")
+
+    def __init__(self, start: int, back: int, regs: list[Value | None], stack: dict[int, Cell]) -> None:
+        self.start, self.back, self.regs, self.stack = start, back, regs, stack
+
+    def copy(self) -> Frame:
+        return Frame(self.start, self.back, self.regs.copy(), self.stack.copy())
+
+
+class State:
+    """frames: callers first. held: records reserved and not yet submitted, discarded or found null."""
+
+    __slots__ = ("frames", "held", "regs")
+
+    def __init__(self, frames: list[Frame], held: tuple[Region, ...]) -> None:
+        self.frames, self.held = frames, held
+        self.regs = frames[-1].regs
+
+    def copy(self) -> State:
+        return State([f.copy() for f in self.frames], self.held)
+
+    def replace(self, old: Value, new: Value | None) -> None:
+        """Every copy of a value becomes another."""
+        for frame in self.frames:
+            regs, stack = frame.regs, frame.stack
+            for i, value in enumerate(regs):
+                if value is old:
+                    regs[i] = new
+            for slot, cell in stack.items():
+                if cell is old:
+                    stack[slot] = (POINTERS, POINTERS) if new is None else new
+                elif type(cell) is tuple and (cell[0] is old or cell[1] is old) and isinstance(new, Scalar):
+                    stack[slot] = (new if cell[0] is old else cell[0], new if cell[1] is old else cell[1])
+
+    def learn(self, old: Scalar, new: Scalar) -> None:
+        """A branch told something of a scalar: its copies know it, too."""
+        if new is not old and old.mask:
+            self.replace(old, new)
+
+    def forget(self, region: Region) -> None:
+        """A record was given away: nothing points there any more."""
+        self.held = tuple(r for r in self.held if r is not region)
+        for frame in self.frames:
+            for value in {*frame.regs, *frame.stack.values()}:
+                if isinstance(value, Pointer) and value.region is region:
+                    self.replace(value, None)
+
+
+def signed(number: int) -> int:
+    """64 bits as two's complement."""
+    return (number & M64 ^ SIGN) - SIGN
+
+
+def halves(cell: Cell | None, order: str) -> tuple[Half, Half]:
+    """A cell by its halves, in the order of their addresses."""
+    if cell is None:
+        return EMPTY
+    if isinstance(cell, tuple):
+        return cell
+    if isinstance(cell, Pointer):
+        return POINTERS, POINTERS
+    if cell.mask:
+        return WRITTEN, WRITTEN
+    low, high = const(cell.value & 0xFFFF_FFFF), const(cell.value >> 32)
+    return (low, high) if order == "little" else (high, low)
+
+
+def bits(half: Half) -> int:
+    """Which bytes of a half are initialised, and which were a pointer's: as in Half."""
+    return half if isinstance(half, int) else WRITTEN
+
+
+class Match:
+    """Whether everything that may happen from one state on may happen from another: one use for one pair of states.
+
+    What was verified for `old` holds for `new` if each value of new's is a case of old's, copies in old are copies in
+    new, and pointers that old knows to be of one region are of one region in new.
+    """
+
+    def __init__(self) -> None:
+        self._copies: dict[int, Value] = {}
+        self._loose: list[tuple[Scalar, Scalar]] = []
+        self._regions: dict[int, Region] = {}
+
+    def value(self, old: Value | None, new: Value | None, exact: bool = True) -> bool:
+        """exact: False where only matters that it is a scalar."""
+        if old is None:
+            return True
+        if isinstance(old, Scalar):
+            if not isinstance(new, Scalar):
+                return False
+            if not exact:
+                if old.mask:
+                    self._loose.append((old, new))
+                return True
+            if not old.mask:
+                return not new.mask and new.value == old.value
+            return (old is new or old.contains(new)) and self._copy(old, new)
+        return isinstance(new, Pointer) and self._pointer(old, new)
+
+    def _copy(self, old: Value, new: Value) -> bool:
+        first = self._copies.setdefault(id(old), new)
+        return first is new or (isinstance(first, Scalar) and isinstance(new, Scalar) and not first.mask and not new.mask
+                                and first.value == new.value)
+
+    def _pointer(self, old: Pointer, new: Pointer) -> bool:
+        if old.null != new.null and not (old.null and new.region.kind != RECORD):
+            return False
+        a, b = old.offset, new.offset
+        if a is not b and not a.contains(b):
+            return False
+        return self.region(old.region, new.region) and (not old.null or self._copy(old, new)) and (not a.mask or self._copy(a, b))
+
+    def region(self, old: Region, new: Region) -> bool:
+        """A region of old's may be this one of new's."""
+        return old.like(new) and self._regions.setdefault(id(old), new) is new
+
+    def rest(self, old: tuple[Region, ...], new: tuple[Region, ...]) -> bool:
+        """They hold the same records, and what is learnt of numbers that do not matter is learnt of those that do."""
+        return (len(old) == len(new) and all(self.region(a, b) for a, b in zip(old, new, strict=True))
+                and all(self._copy(a, b) for a, b in self._loose if id(a) in self._copies))
+
+    def cell(self, old: Cell | None, new: Cell | None, order: str) -> bool:
+        if old is None and new is None:
+            return True
+        if isinstance(old, Pointer):
+            return isinstance(new, Pointer) and self.value(old, new)
+        if isinstance(old, Scalar) and isinstance(new, Scalar):
+            return self.value(old, new)
+        if isinstance(old, Scalar) and old.mask:
+            return False
+        return all(map(self._half, halves(old, order), halves(new, order)))
+
+    def _half(self, old: Half, new: Half) -> bool:
+        if isinstance(old, Scalar):
+            return isinstance(new, Scalar) and self.value(old, new)
+        new = bits(new)
+        return not old & WRITTEN & ~new and not new & POINTERS & ~old
