@@ -192,6 +192,22 @@ class GuestTimeout(KprobeError):
         super().__init__(reason, address=pc, hint="raise the bound", python="or go on with m.run()")
 
 
+class GuestStopped(KprobeError):
+    """A guest call was ended by m.stop() and has no result (EINTR); `pc` is the next instruction, m.regs are the guest's as it stopped."""
+
+    code = E.EINTR
+
+    def __init__(self, *, pc: int) -> None:
+        self.pc = pc
+        super().__init__("the call was stopped", address=pc, python="go on with m.run()")
+
+
+class MachineBusy(KprobeError):
+    """Another thread runs this machine (EBUSY): one thread at a time."""
+
+    code = E.EBUSY
+
+
 class ProgramError(KprobeError):
     """A probe program that cannot be loaded, is not safe, or does not fit where it shall run (EINVAL).
 

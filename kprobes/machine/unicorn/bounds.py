@@ -5,18 +5,33 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING
+from operator import index
+from typing import TYPE_CHECKING, Any
 
 from unicorn import unicorn_const as const
 
-from ...errors import Unsupported
+from ...errors import BadArgument, Unsupported
 from .engine import CODE
 
 if TYPE_CHECKING:
     from .machine import UnicornMachine
 
 SINGLE_STEP = 2  # instructions: one, or a branch and its delay slot
+PASSING = 1 << 12  # instructions in a row in the sink's pages: displaced ones; more are the guest's own doing
 _WITHOUT = nullcontext()
+
+
+def check_bounds(timeout: float | None, max_insns: int | None) -> None:
+    """BadArgument for what cannot bound a run."""
+    try:
+        if timeout is not None and not timeout >= 0:  # NaN is neither
+            raise BadArgument(f"timeout={timeout!r} is no time", hint="pass seconds, 0 or more")
+        if max_insns is not None and index(max_insns) < 0:
+            raise BadArgument(f"max_insns={max_insns!r} is negative", hint="pass a number of instructions, 0 or more")
+    except TypeError as error:
+        if isinstance(error, BadArgument):
+            raise
+        raise BadArgument(f"timeout={timeout!r}, max_insns={max_insns!r}: not numbers", hint="pass seconds and instructions") from None
 
 
 class Bounds:
@@ -31,6 +46,8 @@ class Bounds:
         self.timed_out = self.installed = 0
         self._left: list[int] = []  # instructions, of every run that counts them
         self._hooks: list[int] = []
+        self._counting: Any = None  # the hook's function
+        self._inside = 0  # instructions in a row in the sink's pages
 
     def within(self, timeout: float | None, max_insns: int | None) -> AbstractContextManager[None]:
         """A run with these bounds, seconds and instructions. Unsupported where the engine cannot count."""
@@ -46,8 +63,12 @@ class Bounds:
 
     def stops(self, address: int) -> bool:
         """True where the run is over before the instruction at `address`."""
+        return bool(self._left) and self._left[-1] <= 0 and not self._passes(address)
+
+    def _passes(self, address: int) -> bool:
+        """True for an instruction of the core's own, which does not count."""
         sink = self._machine._sink
-        return bool(self._left) and self._left[-1] <= 0 and not (sink is not None and sink.ours(address))
+        return sink is not None and sink.ours(address) and self._inside < PASSING
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -62,16 +83,15 @@ class Bounds:
     def none_but_ours(self) -> Iterator[None]:
         """Meanwhile the guest stops before the first instruction that is not in the sink's pages."""
         self._left.append(0)
+        self._inside = 0
         try:
             self._install_hook()
             yield
         finally:
             self._left.pop()
-            if self._machine._depth == 1 and not self._left:
-                self.close()
 
     def close(self) -> None:
-        """Do without the hook that counts."""
+        """Nothing runs any more: do without the hook that counts. Within a run it stays, as hooks that come and go would pile up."""
         if self._hooks:
             for hook in self._hooks:
                 self._machine._engine.unhook(hook)
@@ -95,7 +115,7 @@ class Bounds:
                 self._machine._take_stop()  # it was repeated when this run had ended already
 
     def _expire(self, done: threading.Event, seconds: float, depth: int) -> None:
-        if done.wait(seconds):
+        if done.wait(min(seconds, threading.TIMEOUT_MAX)):
             return
         self.timed_out = depth
         while not done.wait(0.005):  # a stop before the engine has started is lost, so repeat it
@@ -117,14 +137,12 @@ class Bounds:
             if m._sink is not None:
                 m._sink.exact(False)
             self._left.pop()
-            if m._depth == 1:
-                self.close()
 
     def _install_hook(self) -> None:
         if not self._hooks:
             self.installed += 1
-            callback = CODE(self._callback())
-            self._hooks = [self._machine._engine.hook(const.UC_HOOK_CODE, callback, start, end) for start, end in self._hooked()]
+            self._counting = self._counting or CODE(self._callback())
+            self._hooks = [self._machine._engine.hook(const.UC_HOOK_CODE, self._counting, start, end) for start, end in self._hooked()]
             self._retranslate()
 
     def _hooked(self) -> list[tuple[int, int]]:
@@ -150,8 +168,14 @@ class Bounds:
 
         def on_instruction(_uc: int, address: int, _size: int, _user: int) -> None:
             nonlocal last
-            if not self._left or (m._sink is not None and m._sink.ours(address)):
+            if not self._left:
                 return
+            if m._sink is not None and m._sink.ours(address):
+                self._inside += 1
+                if self._inside < PASSING:
+                    return
+            else:
+                self._inside = 0
             if twice is not None:
                 again, last = address == last and twice(m._engine.read(address, 2) or b"\0\0"), address
                 if again:
@@ -163,7 +187,7 @@ class Bounds:
                 if delayed[address]:
                     return
             if self._left[-1] <= 0:
-                m._why_stopped = m._why_stopped or "max_insns"
+                m._stop_because("max_insns")
                 m._engine.stop()
             else:
                 self._left[-1] -= 1

@@ -8,8 +8,9 @@ from typing import Any
 import unicorn
 
 from ...arch._base import Arch
-from ...errors import BadArgument, GuestTimeout, Unsupported
+from ...errors import BadArgument, GuestStopped, GuestTimeout, Unsupported
 from ...symbols import Symbols
+from .bounds import check_bounds
 from .guests.guest import Guest
 from .runner import Runs
 
@@ -34,10 +35,19 @@ class Calls(Runs):
         function: symbol or address. Arguments: integers; bytes, bytearray and str are copied into guest memory
         (NUL-terminated) and passed as pointers, a bytearray is copied back; None is 0. Registers are put back afterwards.
         From inside a handler the guest runs nested, and probes hit there are missed. timeout: seconds; max_insns:
-        instructions. Raises GuestFault, GuestTimeout (registers are then left where the guest stopped), UnknownSymbol,
-        BadArgument.
+        instructions. Raises GuestFault, GuestTimeout, GuestStopped after stop() (registers are then left where the guest stopped),
+        UnknownSymbol, BadArgument, MachineBusy.
         """
+        check_bounds(timeout, max_insns)
         arguments = [self._argument(place, value) for place, value in enumerate(args, 1)]
+        if not self._begin():
+            return self._call(function, arguments, timeout, max_insns)
+        try:
+            return self._call(function, arguments, timeout, max_insns)
+        finally:
+            self._finish()
+
+    def _call(self, function: str | int, arguments: list[int | bytes | bytearray], timeout: float | None, max_insns: int | None) -> int:
         pointer = self._pointer(function)
         target = self._target(pointer)
         if self.arch.abi is None or self.arch.linkage is None:
@@ -59,7 +69,8 @@ class Calls(Runs):
             self._pass(arguments, copies)
             self.arch.linkage.set(self._regs, self._exit | self.arch.linkage.mode)
             self._introduce(pointer)
-            self._run(target, self._exit, timeout, max_insns)
+            if self._run(target, self._exit, timeout, max_insns):
+                raise GuestStopped(pc=self._read_pc())
             result = self._regs.return_value
             failed = False
             return result
@@ -79,8 +90,18 @@ class Calls(Runs):
             max_insns: int | None = None) -> None:
         """Run the guest from `start` (default: where it stands) until `until`, or until the code it started in returns.
 
-        timeout: seconds; max_insns: instructions. Raises GuestFault, GuestTimeout.
+        After stop() it returns as well. timeout: seconds; max_insns: instructions. Raises GuestFault, GuestTimeout, UnknownSymbol,
+        BadArgument, MachineBusy.
         """
+        check_bounds(timeout, max_insns)
+        outermost = self._begin()
+        try:
+            self._run_from(start, until, timeout, max_insns)
+        finally:
+            if outermost:
+                self._finish()
+
+    def _run_from(self, start: int | str | None, until: int | str | None, timeout: float | None, max_insns: int | None) -> None:
         end = self._exit if until is None else self._target(self._pointer(until))
         if until is not None:  # code translated before does not stop there
             stop = end & ~self.arch.mode_bits
@@ -103,6 +124,14 @@ class Calls(Runs):
 
     def invoke(self, target: int) -> None:
         """Run guest code with the registers as they are until it returns; then put all registers back."""
+        outermost = self._begin()
+        try:
+            self._invoke(target)
+        finally:
+            if outermost:
+                self._finish()
+
+    def _invoke(self, target: int) -> None:
         assert self.arch.linkage is not None
         start = self._target(target)
         outer = self._regs._pc, self._regs._target
@@ -111,7 +140,8 @@ class Calls(Runs):
         try:
             self.arch.linkage.set(self._regs, self._exit | self.arch.linkage.mode)
             self._introduce(target)
-            self._run(start, self._exit, None, None)
+            if self._run(start, self._exit, None, None):
+                raise GuestStopped(pc=self._read_pc())
         finally:
             self._engine.restore(saved)
             self._engine.discard(saved)

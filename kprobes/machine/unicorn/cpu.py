@@ -19,6 +19,7 @@ from .registers.cells import find_cells
 from .registers.stack import StackRegs
 from .registers.windows import find_windowed
 
+REASONS = "", "signal", "stop", "max_insns", "timeout"  #: why a run stops; of several the last counts
 PASSING, AT_LEAST, AT_MOST = 50e-6, 1, 200  # seconds, and how many times these: see _let_pass()
 
 
@@ -99,16 +100,18 @@ class Processor(Memory):
 
     def stop(self) -> None:
         """Stop the run, from a handler or another thread: the guest comes to rest before an instruction, and run() returns."""
-        self._stop(self._why_stopped or "stop")
+        self._stop("stop")
 
     def _stop(self, reason: str) -> None:
         with self._stopping:
-            if self._why_stopped != "interrupt":  # which ends every run
-                self._why_stopped = reason
+            self._stop_because(reason)
             self._disturb(True)
             if get_ident() != self._runner:
                 self._let_pass()
             self._engine.stop()
+
+    def _stop_because(self, reason: str) -> None:
+        self._why_stopped = max(self._why_stopped, reason, key=REASONS.index)
 
     def _let_pass(self) -> None:
         """Between saying that the run is to stop, and telling the engine: let who has served a call site without knowing that pass.

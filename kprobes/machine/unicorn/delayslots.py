@@ -22,6 +22,7 @@ class DelaySlots:
     def __init__(self, machine: UnicornMachine) -> None:
         self._machine = machine
         self.pending = False
+        self._stopping = CODE(lambda *_: machine._engine.stop())
 
     def settle(self) -> None:
         """The guest is sent elsewhere: let go of a branch that waits."""
@@ -35,7 +36,7 @@ class DelaySlots:
         m, nop = self._machine, self._machine._guest.settle
         place = m._exit + m.page_size - 2 * len(nop)
         m.patch(place, nop)
-        hook = m._engine.hook(const.UC_HOOK_CODE, CODE(lambda *_: m._engine.stop()), place, place)
+        hook = m._engine.hook(const.UC_HOOK_CODE, self._stopping, place, place)
         try:
             m._start(place, 0)
         finally:

@@ -68,7 +68,7 @@ class Engine:
         self.handle = ctypes.c_void_p(uc._uch.value)
         self.version = unicorn.__version__
         #: What the engine may still use when its hook was deleted lives as long as the engine, whoever made that.
-        self._kept: list[Any] = uc.__dict__.setdefault("_kept_by_kprobes", [])
+        self._kept: dict[int, Any] = uc.__dict__.setdefault("_kept_by_kprobes", {})
         self._contexts: list[ctypes.c_void_p] = []
         #: a stop has come since the last start: it ends this run and those it is nested in. A start makes the engine forget it
         self.stopped = False
@@ -192,7 +192,7 @@ class Engine:
 
     def keep(self, what: Any) -> None:
         """Keep an object as long as the engine."""
-        self._kept.append(what)
+        self._kept[id(what)] = what
 
     def unhook(self, hook: int) -> None:
         """Delete a hook."""

@@ -26,29 +26,40 @@ class Faults:
 
     def __init__(self, machine: UnicornMachine) -> None:
         self._machine = machine
+        self._seen: list[tuple[str, int]] = []  # failed accesses of an instruction that is executed again
+        self._telling = MEM(self._tell)
 
     def report(self, pc: int, fault: Fault) -> int:
         """Report a fault at `pc`. Returns where to go on if a handler has handled it, else raises GuestFault."""
-        m, regs = self._machine, self._machine._regs
+        m = self._machine
         if m._guest.trap_taken is not None:
             pc, fault = self._undo_trap(pc, fault)
         home = None if m._sink is None or fault.lost else m._sink.home(pc)
-        regs.at(pc)
-        try:
-            handled = m._sink is not None and m._sink.fault(regs, fault)
-            target = regs.target
-        finally:
-            moved = regs.target
-            regs.at(None)
-            if moved is not None:
-                m._write_pc(moved)
-        if handled:
-            return target if target is not None else m.arch.same_mode(regs, pc)
+        on, moved = self.ask(pc, fault)
+        if on is not None:
+            return on
         if fault.lost:
             m._delay_slots.pending = True
             text = f"{fault.text}, here or later: the engine does not say where" if moved is None else fault.text
             fault = Fault(access=fault.access, trapnr=fault.trapnr, number=fault.number, text=text)
         self.fail(home if home is not None else pc if moved is None else moved & ~m.arch.mode_bits, fault)
+
+    def ask(self, pc: int, fault: Fault) -> tuple[int | None, int | None]:
+        """Ask the sink about a fault at `pc`: where to go on, None if nobody has handled it; and where the guest was moved to, or None.
+
+        Whatever a handler raises, the guest is where it was moved to: at home.
+        """
+        m, regs = self._machine, self._machine._regs
+        regs.at(pc)
+        try:
+            handled = m._sink is not None and m._sink.fault(regs, fault)
+        finally:
+            moved = regs.target
+            regs.at(None)
+            if moved is not None:
+                m._write_pc(moved)
+        on = moved if moved is not None else m.arch.same_mode(regs, pc)
+        return on if handled else None, moved
 
     def _undo_trap(self, pc: int, fault: Fault) -> tuple[int, Fault]:
         """The guest's CPU may have taken a trap: then put it back before the instruction."""
@@ -161,13 +172,8 @@ class Faults:
         """Execute an instruction that fails; the accesses that it cannot make, and their addresses."""
         m = self._machine
         seen: list[tuple[str, int]] = []
-
-        def on_failure(_uc: int, access: int, address: int, _size: int, _value: int, _user: int) -> bool:
-            kind = "write" if access in _WRITES else "fetch" if access in _FETCHES else "read"
-            seen.append((kind, address))
-            return False
-
-        hook = m._engine.hook(const.UC_HOOK_MEM_INVALID, MEM(on_failure))
+        self._seen = seen
+        hook = m._engine.hook(const.UC_HOOK_MEM_INVALID, self._telling)
         try:
             insn = m.arch.decode(m._engine.read(pc, m.arch.max_insn) or b"", pc)
             with m._bounds.paused():  # max_insns has counted this instruction already
@@ -176,6 +182,10 @@ class Faults:
             m._interrupt = None  # where the failure is noticed late, this executed an innocent instruction
             m._engine.unhook(hook)
         return seen
+
+    def _tell(self, _uc: int, access: int, address: int, _size: int, _value: int, _user: int) -> bool:
+        self._seen.append(("write" if access in _WRITES else "fetch" if access in _FETCHES else "read", address))
+        return False
 
     @contextmanager
     def _sealed(self, needed: bool) -> Iterator[list[tuple[int, int, int]]]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import get_ident
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import unicorn
 
 from .._base import Fault
 from .engine import ERRORS, INTR
-from .host.hostcode import NESTED
 
 if TYPE_CHECKING:
     from .machine import UnicornMachine
@@ -35,27 +34,18 @@ class Owner:
         m, start = self._machine, self._machine.uc.emu_start
 
         def emu_start(begin: int, until: int, timeout: int = 0, count: int = 0) -> None:
-            m._depth += 1
-            m._followed.close(NESTED, m._depth > 1)
+            outermost = m._begin()
             outer = m._regs._pc, m._regs._target
-            m._regs.at(None)
-            m._executable.clear()  # the owner maps memory as he likes
-            if m._depth == 1:
-                m._take_stop()
-                m._runner = get_ident()
-                if m._sink is not None:
-                    m._sink.starting(begin)
             try:
-                while True:
-                    begin = self._run(start, begin, until, timeout, count)
-                    if begin < 0:
-                        return
+                m._regs.at(None)
+                m._executable.clear()  # the owner maps memory as he likes
+                m._signals.hasty = not count  # nobody knows how many instructions are left when a run goes on
+                self._run(start, begin, until, timeout, count)
             finally:
+                m._signals.hasty = True
                 m._regs._pc, m._regs._target = outer
-                m._depth -= 1
-                m._followed.close(NESTED, m._depth > 1)
-                if m._depth == 0 and m._sink is not None:
-                    m._sink.ended()
+                if outermost:
+                    m._finish()
 
         m.uc.__dict__["emu_start"] = emu_start
 
@@ -63,8 +53,18 @@ class Owner:
         """The owner has his own emu_start() again."""
         self._machine.uc.__dict__.pop("emu_start", None)
 
-    def _run(self, start: Callable[..., None], begin: int, until: int, timeout: int, count: int) -> int:
-        """One stretch of the owner's run; returns where to go on, or -1."""
+    def _run(self, start: Callable[..., None], begin: int, until: int, timeout: int, count: int) -> None:
+        m, deadline = self._machine, monotonic() + timeout / 1e6
+        seen = m._run_begins(begin)
+        try:
+            while (on := self._stretch(start, begin, until, timeout, count)) is not None:
+                begin = on
+                timeout = timeout and max(1, int((deadline - monotonic()) * 1e6))
+        finally:
+            m._run_ends(seen)
+
+    def _stretch(self, start: Callable[..., None], begin: int, until: int, timeout: int, count: int) -> int | None:
+        """One stretch of the owner's run; returns where to go on, or None."""
         m = self._machine
         m._check_alive()
         m._engine.starts()
@@ -75,29 +75,22 @@ class Owner:
             if m._engine.ended(error.errno):
                 m._engine.stopped = True  # it ended somewhere on its way
             elif m._parked is None:
-                target = self._report(error)
-                if target is None:
+                on = self._report(error)
+                if on is None:
                     raise
-                return target
+                return on
         if m._parked is not None:
             m._raise_parked()
-        if m._engine.stopped and not m._why_stopped:  # by the end of an inner run
+        reason = m._take_stop()
+        if reason == "signal":
+            m._signals.deliver()
+        if m._engine.stopped and reason in ("", "signal"):  # by the end of an inner run, or for that alone
             return m.arch.same_mode(m._regs, m._read_pc())
-        m._take_stop()
-        return -1
+        return None
 
     def _report(self, error: unicorn.UcError) -> int | None:
         """Ask the sink about a fault; where to go on, if that has handled it."""
         m = self._machine
         access, signal = ERRORS.get(error.errno, ("engine", 11))
         m._dead = m._guest.fetch_fault_kills and access == "fetch"
-        regs = m._regs
-        regs.at(m._read_pc())
-        try:
-            handled = m._sink is not None and m._sink.fault(regs, Fault(access=access, trapnr=signal, text=str(error)))
-            target = regs.target
-        finally:
-            regs.at(None)
-        if target is not None:
-            m._write_pc(target)
-        return target if handled else None
+        return m._faults.ask(m._read_pc(), Fault(access=access, trapnr=signal, text=str(error)))[0]

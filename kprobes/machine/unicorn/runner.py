@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from threading import get_ident
+from threading import Lock, get_ident
 from typing import TYPE_CHECKING, NoReturn
 
 import unicorn
 from unicorn import unicorn_const as const
 
 from ...arch._base import Arch
-from ...errors import GuestTimeout, ReentryError, Unsupported
+from ...errors import GuestTimeout, MachineBusy, ReentryError, Unsupported
 from .._base import Fault
 from .engine import ERRORS
 from .guests.guest import Guest
 from .host.hostcode import NESTED
-from .interrupts import interruptible
 from .reports import Reports
+from .signals import HeldSignals
 
 if TYPE_CHECKING:
     from .bounds import Bounds
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
     from .faults import Faults
 
 MAX_DEPTH = 16  # nested runs; the engine dies at 64
+ROUNDS = 4  # starts until a displaced instruction must have finished
+_REASONS = {"timeout": "the time is up", "max_insns": "max_insns instructions are executed"}
 
 
 class Runs(Reports):
@@ -37,40 +38,62 @@ class Runs(Reports):
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest) -> None:
         super().__init__(uc, arch, guest)
         self._dead = False  # see Guest.fetch_fault_kills
-        self._interrupted: Callable[[], bool] = lambda: False  # there was a Ctrl-C in this run
+        self._busy = Lock()  # held while somebody uses the CPU
+        self._signals = HeldSignals(partial(self._stop, "signal"))
 
-    def _run(self, target: int, until: int, timeout: float | None, max_insns: int | None) -> None:
+    def _begin(self) -> bool:
+        """Somebody is about to use the CPU, and says _finish() when that is over. False: within a run, there is nothing to finish."""
+        if self._runner == get_ident():
+            return False
+        self._signals.begin()
+        if not self._busy.acquire(False):
+            self._signals.end()
+            raise MachineBusy("another thread runs this machine", hint="wait until it has finished, or make a machine for each thread")
+        self._runner = get_ident()
+        return True
+
+    def _finish(self) -> None:
+        """Undo _begin(). Raises what signal handlers raise."""
+        self._runner = 0
+        self._busy.release()
+        self._signals.end()
+
+    def _run_begins(self, target: int) -> tuple[int, ...]:
+        """A run begins. For _run_ends()."""
         if self._depth >= MAX_DEPTH:
             raise ReentryError(f"{MAX_DEPTH} guest runs are nested", hint="a handler's guest call leads back to that handler")
         if self._depth == 0:
             self._take_stop()
-            self._runner = get_ident()
+            if self._signals.waiting:
+                self._why_stopped = "signal"
             if self._sink is not None:
                 self._sink.starting(target)
-        seen = tuple(self._seen)
         self._depth += 1
         self._followed.close(NESTED, self._depth > 1)
+        return tuple(self._seen)
+
+    def _run_ends(self, seen: tuple[int, ...]) -> None:
+        """It has ended, whatever by."""
+        self._seen.extend(seen)
+        self._depth -= 1
+        self._followed.close(NESTED, self._depth > 1)
+        self._disturb(self._depth > 0)
+        if self._depth:
+            if self._why_stopped or self._engine.stopped:
+                self._engine.stop()  # the outer run, too: it is not told twice, or this one's last start has made the engine forget
+            return
+        self._bounds.close()
+        if self._sink is not None:
+            self._sink.ended()
+
+    def _run(self, target: int, until: int, timeout: float | None, max_insns: int | None) -> bool:
+        """Run until `until`. True: or until somebody stopped it. Between _begin() and _finish()."""
+        seen = self._run_begins(target)
         try:
             with self._bounds.within(timeout, max_insns):
-                if self._depth > 1:
-                    self._loop(target, until)
-                else:
-                    self._loop_interruptibly(target, until)
+                return self._loop(target, until)
         finally:
-            self._seen.extend(seen)
-            self._depth -= 1
-            self._followed.close(NESTED, self._depth > 1)
-            self._disturb(self._depth > 0)
-            if self._disturbed and self._why_stopped:
-                self._engine.stop()  # the outer run, too: this one's last start may have made the engine forget that
-            elif not self._depth and self._sink is not None:
-                self._sink.ended()
-
-    def _loop_interruptibly(self, target: int, until: int) -> None:
-        with interruptible(partial(self._stop, "interrupt")) as self._interrupted:
-            self._loop(target, until)
-        if self._interrupted():
-            raise KeyboardInterrupt
+            self._run_ends(seen)
 
     def _start(self, begin: int, until: int) -> int:
         """Run the engine."""
@@ -120,13 +143,14 @@ class Runs(Reports):
             raise Unsupported(f"Unicorn {self._engine.version} cannot run {self.arch.name} code any more after a failed instruction fetch",
                               hint="make a new machine")
 
-    def _loop(self, target: int, until: int) -> None:
-        """Run until `until`, resuming after handled faults and after stops that belonged to an inner run."""
-        while (on := self._stretch(target, until)) is not None:
+    def _loop(self, target: int, until: int) -> bool:
+        """Run until `until`, resuming after handled faults and after stops that belonged to an inner run. True: somebody stopped it."""
+        while not isinstance(on := self._stretch(target, until), bool):
             target = on
+        return on
 
-    def _stretch(self, target: int, until: int) -> int | None:
-        """One stretch of a run; returns where to go on, or None at its end."""
+    def _stretch(self, target: int, until: int) -> int | bool:
+        """One stretch of a run; returns where to go on, or whether it was stopped."""
         end = until & ~self.arch.mode_bits
         if self._why_stopped:  # before it has begun
             self._write_pc(target)
@@ -143,11 +167,14 @@ class Runs(Reports):
             return self._faults.report(pc, self._faults.error(error, pc))
         stopped = self._engine.stopped or bool(self._why_stopped)
         if self._why_stopped and self._come_to_rest():
-            return None
+            return True
+        if (moved := self._regs.target) is not None:  # by a signal's handler
+            self._regs.at(None)
+            return moved
         if stopped and self._read_pc() != end:
             return self.arch.same_mode(self._regs, self._read_pc())
         self._arrived(until)
-        return None
+        return False
 
     def _raise_parked(self) -> NoReturn:
         """Raise what was raised inside the engine."""
@@ -173,23 +200,25 @@ class Runs(Reports):
         return reason
 
     def _come_to_rest(self) -> bool:
-        """After a stop: let a displaced instruction finish, then say why. False: the run goes on, an earlier one's Ctrl-C came late."""
+        """After a stop: let a displaced instruction finish, then say why. False: for the sake of signals; the run goes on."""
         reason = self._take_stop()
-        if reason == "interrupt" and not self._interrupted():
-            return False
         self._finish_displaced()
-        if reason == "stop" and self._depth == 1:
-            return True
-        if self._depth > 1 and (reason == "interrupt" or (reason == "timeout" and self._bounds.timed_out < self._depth)):
+        if self._depth > 1 and reason == "timeout" and self._bounds.timed_out < self._depth:
             self._why_stopped = reason  # the outer run is to end as well
-        if reason == "interrupt":
-            raise KeyboardInterrupt
-        raise GuestTimeout({"stop": "stopped", "timeout": "the time is up", "max_insns": "max_insns instructions are executed"}[reason],
-                           pc=self._read_pc())
+        try:
+            self._signals.deliver()
+        except BaseException:
+            self._why_stopped = "signal" if self._depth > 1 else ""
+            raise
+        if reason in _REASONS:
+            raise GuestTimeout(_REASONS[reason], pc=self._read_pc())
+        return reason == "stop"
 
     def _finish_displaced(self) -> None:
-        """The guest never rests in the sink's pages."""
-        while self._sink is not None and self._sink.ours(self._read_pc()):
+        """The guest rests in the sink's pages only if it does not leave them: it has no business there but displaced instructions."""
+        for _ in range(ROUNDS):
+            if self._sink is None or not self._sink.ours(self._read_pc()):
+                return
             with self._bounds.none_but_ours():
                 error = self._start(self.arch.same_mode(self._regs, self._read_pc()), 0)
             self._take_stop()

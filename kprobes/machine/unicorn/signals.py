@@ -1,0 +1,227 @@
+"""Python's signal handlers while the guest runs: they wait until it has come to rest.
+
+Python calls them between two bytecodes of the main thread, whichever these are. A running guest executes none, so that they would
+never be called; and inside a callback of the engine what they raise could strike between any two steps of the core, or in ctypes,
+which loses it. So for the length of a run every one of them is held: a signal stops the engine, and its handler is called where the
+run can raise. In a handler of the user's, which may take its time or never end, it is called when the signal comes again; after a
+while it is made to come again.
+"""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import os
+import select
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import attr
+import unicorn
+
+Handler = Callable[[int, FrameType | None], Any]
+
+_plain: Any = sys.modules.get("_signal", signal)  # without the enumerations that signal's own functions make
+NUMBERS = sorted(map(int, signal.valid_signals()))
+PATIENCE = 1.0  # seconds that a signal waits in a handler of the user's before it comes again
+_OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+_STANDARD = os.path.dirname(os.__file__) + os.sep
+_LIBRARIES = tuple(os.path.dirname(module.__file__ or "") + os.sep for module in (attr, unicorn))
+
+
+class _Watcher:
+    """A thread that stops the innermost run when the C-level signal handler writes to the wake-up pipe.
+
+    Attributes:
+        runs: the machines that run, each in a handler of the one before. lock: held while one is stopped: not beyond its own run.
+        others: where somebody else wants the signals' numbers; -1: nobody does.
+    """
+
+    def __init__(self) -> None:
+        self._read, self.write = os.pipe()
+        os.set_blocking(self.write, False)
+        self.runs: list[HeldSignals] = []
+        self.lock = threading.Lock()
+        self.others = -1
+        threading.Thread(target=self._watch, daemon=True, name="kprobes-signals").start()
+
+    def _watch(self) -> None:
+        patience = None
+        while True:
+            ready, _, _ = select.select([self._read], [], [], patience)
+            numbers = os.read(self._read, 64) if ready else b""
+            if numbers and self.others >= 0:
+                with contextlib.suppress(OSError):  # closed, or full
+                    os.write(self.others, numbers)
+            with self.lock:
+                late = self.runs[-1].notice(bool(numbers)) if self.runs else []
+            for number in late:
+                _thread.interrupt_main(signal.Signals(number))
+            patience = PATIENCE if numbers or late else None
+
+
+_watcher: _Watcher | None = None
+
+
+def _in_child() -> None:
+    global _watcher
+    _watcher = None  # the thread has stayed behind
+
+
+os.register_at_fork(after_in_child=_in_child)
+
+
+class HeldSignals:
+    """The signal handlers that wait while one machine runs. Elsewhere than in the main thread: none, Python calls them there only.
+
+    Attributes:
+        waiting: signals that came, the oldest first. hasty: they stop the run; else they wait until it ends by itself.
+    """
+
+    def __init__(self, stop: Callable[[], None]) -> None:
+        self._end_run = stop
+        self._seen: list[Any] = []  # the handlers of all signals as the last run found them
+        self._to_hold: dict[int, Handler] = {}  # those of them that can be called
+        self._usual: dict[int, Handler] = {}  # and of runs before, for whoever has kept ours
+        self._held: list[int] = []  # now
+        self._raised: BaseException | None = None
+        self._fd = -1
+        self.waiting: list[int] = []
+        self.hasty = True
+
+    def begin(self) -> None:
+        """From here on they are held, if this is the main thread."""
+        if _elsewhere():
+            return
+        handlers = [*map(_plain.getsignal, NUMBERS)]
+        if handlers != self._seen:
+            there = zip(NUMBERS, handlers, strict=True)
+            self._to_hold = {number: handler for number, handler in there if callable(handler) and handler != self._hold}
+            self._usual |= self._to_hold
+            self._seen = handlers
+        try:
+            for number in self._to_hold:
+                self._held.append(number)
+                _plain.signal(number, self._hold)
+            if self._held:
+                self._watch()
+        except BaseException:  # one that was not held yet
+            self._let_go()
+            raise
+
+    def _watch(self) -> None:
+        global _watcher
+        if _watcher is None:
+            _watcher = _Watcher()
+        _watcher.runs.append(self)
+        self._fd = _plain.set_wakeup_fd(_watcher.write, warn_on_full_buffer=False)
+        if self._fd != _watcher.write:
+            _watcher.others = self._fd
+
+    def end(self) -> None:
+        """No more. Raises what a handler has raised in this run, or raises now."""
+        if not self._held or _elsewhere():
+            return
+        try:
+            self._let_go()
+        finally:
+            error, self._raised = self._raised, None
+            try:
+                self._call_rest()
+            finally:
+                self._raised = None
+                if error is not None:
+                    raise error
+
+    def _let_go(self) -> None:
+        """Put the handlers back. One that was may raise at any moment: the others are put back all the same."""
+        try:
+            if _watcher is not None and self in _watcher.runs:
+                _plain.set_wakeup_fd(self._fd, warn_on_full_buffer=False)
+                with _watcher.lock:
+                    _watcher.runs.remove(self)
+            while self._held:
+                number = self._held[-1]
+                if _plain.getsignal(number) == self._hold:  # nobody has set another one meanwhile
+                    _plain.signal(number, self._usual[number])
+                self._held.pop()
+        except BaseException:
+            self._let_go()
+            raise
+
+    def deliver(self) -> None:
+        """The guest is at rest: call the handlers of the signals that came. What one has raised, every run that is under way raises."""
+        if _elsewhere():
+            return
+        if self._raised is not None:
+            raise self._raised
+        self._call_all()
+
+    def _call_all(self) -> None:
+        while self.waiting:
+            self._call(self.waiting.pop(0), sys._getframe(1))
+
+    def _call_rest(self) -> None:
+        try:
+            self._call_all()
+        except BaseException:
+            self._call_rest()  # the other signals' handlers are called all the same
+            raise
+
+    def _call(self, number: int, frame: FrameType | None) -> None:
+        usual = self._usual[number]
+        outer = getattr(usual, "__self__", None)  # the run of another machine, in a handler of which this one runs: it ends as well
+        try:
+            if isinstance(outer, HeldSignals) and number in outer._held:
+                outer._call(number, frame)
+            else:
+                usual(number, frame)
+        except BaseException as error:
+            self._raised = error
+            self._stop()
+            raise
+
+    def _hold(self, number: int, frame: FrameType | None) -> None:
+        """What Python calls meanwhile, and later if somebody has kept it."""
+        if number not in self._held:
+            self._usual[number](number, frame)
+        elif number not in self.waiting:
+            self.waiting.append(number)
+            self._stop()
+        elif _is_users(frame):
+            self.waiting.remove(number)
+            self._call(number, frame)
+
+    def _stop(self) -> None:
+        if self.hasty:
+            self._end_run()
+
+    def notice(self, arrived: bool) -> list[int]:
+        """For the watcher: a signal has arrived, or none has for a while. The signals that are to come again."""
+        if arrived:
+            self._stop()
+            return []
+        return [*self.waiting]
+
+
+def _elsewhere() -> bool:
+    """True but in the main thread."""
+    return threading.get_ident() != threading.main_thread().ident
+
+
+def _is_users(frame: FrameType | None) -> bool:
+    """True where a handler of the user's executes: it may raise wherever it is."""
+    while frame is not None and not (file := frame.f_code.co_filename).startswith(_OURS):
+        if not _is_library(file):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _is_library(file: str) -> bool:
+    """True for code that the core calls, and a handler may call as well: whose it is, its callers tell."""
+    return file.startswith(("<", *_LIBRARIES)) or (file.startswith(_STANDARD) and "-packages" not in file)

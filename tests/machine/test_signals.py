@@ -1,0 +1,354 @@
+"""Signal handlers of Python's that come while a guest runs, at any moment: called where the run can raise, and everything works afterwards."""
+
+from __future__ import annotations
+
+import _thread
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import pytest
+from scenes import Scene
+
+from kprobes import GuestTimeout, Kprobe, Kprobes, Kretprobe, UnicornMachine
+from kprobes.core.hit.ctlblk import State
+from kprobes.machine.unicorn import signals
+
+NAMES = ("x86_64", "arm64", "x86_64 jumps", "arm64 jumps")
+
+
+class Alarm(BaseException):
+    """What pytest-timeout raises is no Exception either."""
+
+
+class Oops(Exception):
+    """Raised by signal handlers."""
+
+
+def raising(number: int, frame: Any) -> None:
+    raise Alarm
+
+
+@contextmanager
+def handling(handler: Callable[[int, Any], Any], number: int = signal.SIGALRM) -> Iterator[None]:
+    old = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        if number == signal.SIGALRM:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(number, old)
+
+
+@pytest.fixture(params=NAMES)
+def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
+    scene = Scene(request.param)
+    yield scene
+    scene.k.close()
+    assert scene.text() == scene.original
+    assert scene.m.call("deep", 4) == 6
+
+
+def busy(scene: Scene) -> tuple[Kprobe, Kprobe, Kretprobe]:
+    """Probes of all kinds, one with a guest call in its handler."""
+    inner = Kprobe(symbol_name="probed", pre_handler=lambda p, regs: scene.m.call("fetch", scene.stack) and None, post_handler=lambda *_: None)
+    probes = Kprobe(symbol_name="inc", pre_handler=lambda p, regs: None), inner, Kretprobe(symbol_name="twice", handler=lambda ri, regs: None)
+    for probe in probes:
+        scene.k.register(probe)
+    return probes
+
+
+def works(scene: Scene) -> None:
+    """Every probe of busy() fires, nothing is left over."""
+    assert all(block.state is State.IDLE for block in scene.k._driver.blocks)
+    with hits_of(scene) as hits:
+        assert scene.m.call("deep", 4) == 6
+        assert scene.m.call("probed", 4) == 7
+    assert hits == [2, 1]
+    assert all(block.state is State.IDLE for block in scene.k._driver.blocks)
+
+
+@contextmanager
+def hits_of(scene: Scene) -> Iterator[list[int]]:
+    """What the probes of busy() are hit, inside."""
+    before = [p.nhit for p in scene.probes[:2]]
+    hits: list[int] = []
+    yield hits
+    hits += [p.nhit - n for p, n in zip(scene.probes[:2], before, strict=True)]
+
+
+@pytest.mark.parametrize("every", [0.001, 0.0003])
+def test_a_storm_of_alarms(scene: Scene, every: float) -> None:
+    """A timer whose handler raises, as fast as it can: none is lost, none strikes inside the library, and results are right."""
+    scene.stack = scene.word(3)
+    scene.probes = busy(scene)
+    raised = called = ended = 0
+
+    def alarm(number: int, frame: Any) -> None:
+        nonlocal raised
+        raised += 1
+        raise Alarm
+
+    before = signal.getsignal(signal.SIGINT), signal.set_wakeup_fd(-1)
+    rng = random.Random(1)
+    with handling(alarm):
+        end = time.monotonic() + 1.0
+        while time.monotonic() < end:
+            called += 1
+            try:
+                signal.setitimer(signal.ITIMER_REAL, rng.random() * every + 1e-6)
+                if called % 3 == 0:
+                    scene.m.call("spin", timeout=2)
+                    raise AssertionError
+                assert scene.m.call("deep", 4) == 6
+                assert scene.m.call("probed", 4) == 7
+                while raised < called:  # it may be late
+                    time.sleep(every)
+                raise AssertionError
+            except Alarm:
+                ended += 1
+            if called % 10 == 0:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                works(scene)
+    assert raised == ended == called > 50
+    assert (signal.getsignal(signal.SIGINT), signal.set_wakeup_fd(-1)) == before
+    works(scene)
+
+
+def test_a_storm_that_raises_nothing(scene: Scene) -> None:
+    """The run goes on each time, and bounds and stops are not lost on the way."""
+    scene.stack = scene.word(3)
+    scene.probes = busy(scene)
+    came = 0
+
+    def count(number: int, frame: Any) -> None:
+        nonlocal came
+        came += 1
+
+    with handling(count):
+        signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+        end = time.monotonic() + 0.7
+        while time.monotonic() < end:
+            works(scene)
+            with pytest.raises(GuestTimeout):
+                scene.m.call("spin", timeout=0.03)
+    assert came > 100
+
+
+@pytest.mark.parametrize("where", ["guest", "pre_handler", "post_handler", "nested", "return"])
+def test_an_alarm_comes_out_of_the_call(scene: Scene, where: str) -> None:
+    scene.stack = scene.word(3)
+    scene.probes = busy(scene)
+    done: list[str] = []
+
+    def handler(*_: Any) -> None:
+        os.kill(os.getpid(), signal.SIGALRM)
+        time.sleep(0.01)
+        done.append("whole")
+
+    def nested(*_: Any) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        scene.m.call("spin")
+
+    probe: Any = None
+    if where == "return":
+        probe = Kretprobe(symbol_name="down", handler=handler)
+    elif where != "guest":
+        probe = Kprobe(symbol_name="down", **{"post_handler" if where == "post_handler" else "pre_handler": nested if where == "nested" else handler})
+    if probe is not None:
+        scene.k.register(probe)
+    for _ in range(3):
+        with handling(raising), pytest.raises(Alarm):
+            if where == "guest":
+                signal.setitimer(signal.ITIMER_REAL, 0.05)
+                scene.m.call("spin")
+            scene.m.call("down", 4)
+        assert not scene.k._driver.ours(scene.m.regs.pc)
+        works(scene)
+    assert done == ["whole"] * (3 if where in ("pre_handler", "post_handler", "return") else 0)
+
+
+def test_a_handler_that_swallows_it_loses_nothing(scene: Scene) -> None:
+    """What a signal handler raises in a run inside a run ends the outer one as well, whatever the probe's handler makes of it."""
+    def nested(p: Kprobe, regs: Any) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        with suppress(Oops):
+            scene.m.call("spin")
+
+    def oops(number: int, frame: Any) -> None:
+        raise Oops
+
+    scene.k.register(p := Kprobe(symbol_name="inc", pre_handler=nested))
+    with handling(oops), pytest.raises(Oops):
+        scene.m.call("deep", 4)
+    scene.k.unregister(p)
+    assert scene.m.call("deep", 4) == 6
+
+
+def test_again_in_a_handler_that_never_ends(scene: Scene) -> None:
+    """The first one waits for the handler to end; the next is raised in it."""
+    def endless(p: Kprobe, regs: Any) -> None:
+        while True:
+            time.sleep(0.001)
+
+    scene.k.register(p := Kprobe(symbol_name="inc", pre_handler=endless))
+    timers = [threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT)) for delay in (0.1, 0.2)]
+    for timer in timers:
+        timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        scene.m.call("inc", 4)
+    for timer in timers:
+        timer.join()
+    scene.k.unregister(p)
+    assert scene.m.call("deep", 4) == 6
+
+
+def test_only_once_in_a_handler_that_never_ends(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is made to come again."""
+    monkeypatch.setattr(signals, "PATIENCE", 0.05)
+
+    def endless(p: Kprobe, regs: Any) -> None:
+        while True:
+            time.sleep(0.001)
+
+    scene.k.register(p := Kprobe(symbol_name="inc", pre_handler=endless))
+    with handling(raising), pytest.raises(Alarm):
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        scene.m.call("inc", 4)
+    scene.k.unregister(p)
+    assert scene.m.call("deep", 4) == 6
+
+
+def test_a_stop_and_a_signal(scene: Scene) -> None:
+    """A signal whose handler raises nothing does not make the run forget that it is to stop."""
+    came: list[int] = []
+
+    def stop(p: Kprobe, regs: Any) -> None:
+        os.kill(os.getpid(), signal.SIGALRM)
+        scene.m.stop()
+        os.kill(os.getpid(), signal.SIGALRM)
+
+    scene.k.register(p := Kprobe(symbol_name="spin", pre_handler=stop))
+    with handling(lambda number, frame: came.append(number)):
+        scene.m.run("spin")
+    assert came
+    assert scene.m.regs.pc == scene.at("spin", 1)
+    scene.k.unregister(p)
+
+
+def test_a_signal_handler_moves_the_guest(scene: Scene) -> None:
+    """It is called while the guest is at rest: it may read and write registers and memory, and call guest code."""
+    results: list[int] = []
+
+    def move(number: int, frame: Any) -> None:
+        results.append(scene.m.call("deep", 4))
+        scene.m.regs.pc = scene.at("probed")
+
+    with handling(move):
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        assert scene.m.call("spin", 4) in (7, 4 + 3)
+    assert results == [6]
+
+
+def test_somebody_elses_wakeup_descriptor(scene: Scene) -> None:
+    """An event loop's: it hears of the signals that come while a guest runs."""
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    old = signal.set_wakeup_fd(write)
+    try:
+        with handling(lambda *_: None):
+            signal.setitimer(signal.ITIMER_REAL, 0.02)
+            with pytest.raises(GuestTimeout):
+                scene.m.call("spin", timeout=0.1)
+            assert os.read(read, 10) == bytes([signal.SIGALRM])
+        assert signal.set_wakeup_fd(write) == write
+    finally:
+        signal.set_wakeup_fd(old)
+        os.close(read)
+        os.close(write)
+
+
+def test_a_handler_set_meanwhile_stays(scene: Scene) -> None:
+    """By a probe's handler, and by a signal's."""
+    def mine(number: int, frame: Any) -> None:
+        pass
+
+    def change(p: Kprobe, regs: Any) -> None:
+        signal.signal(signal.SIGUSR1, mine)
+
+    scene.k.register(p := Kprobe(symbol_name="inc", pre_handler=change))
+    with handling(raising, signal.SIGUSR1):
+        assert scene.m.call("inc", 4) == 5
+        assert signal.getsignal(signal.SIGUSR1) is mine
+    scene.k.unregister(p)
+
+
+def test_two_machines(scene: Scene) -> None:
+    """A run of another machine in a handler: it is interrupted, and so is the outer one."""
+    other = Scene(scene.name)
+    scene.k.register(p := Kprobe(symbol_name="inc", pre_handler=lambda p, regs: other.m.call("spin") and None))
+    with handling(raising), pytest.raises(Alarm):
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        scene.m.call("deep", 4)
+    scene.k.unregister(p)
+    assert scene.m.call("deep", 4) == other.m.call("deep", 4) == 6
+    other.close()
+
+
+def test_in_a_thread_and_in_a_child(scene: Scene) -> None:
+    """Elsewhere than in the main thread no signal handler is called anyway; after a fork it is the child's."""
+    results: list[int] = []
+    thread = threading.Thread(target=lambda: results.append(scene.m.call("deep", 4)))
+    thread.start()
+    thread.join()
+    assert results == [6]
+    scene.m.call("deep", 4)
+    pid = os.fork()
+    if not pid:
+        try:
+            with handling(raising):
+                signal.setitimer(signal.ITIMER_REAL, 0.05)
+                scene.m.call("spin", timeout=5)
+        except Alarm:
+            os._exit(0)
+        except BaseException:
+            os._exit(1)
+        os._exit(2)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+@pytest.mark.parametrize("name", ["x86_64", "arm64"])
+def test_an_owners_run(name: str) -> None:
+    from test_attach import Owner
+
+    owner = Owner(name)
+    m = UnicornMachine.attach(owner.uc, symbols=owner.symbols)
+    with Kprobes(m) as k:
+        k.register(p := Kprobe(symbol_name="inc", pre_handler=lambda p, regs: os.kill(os.getpid(), signal.SIGALRM)))
+        came: list[int] = []
+        with handling(lambda number, frame: came.append(number)):
+            assert owner.call("deep", 4) == 6
+            assert len(came) == p.nhit == 2
+            assert owner.call("deep", 4, count=100) == 6
+            assert len(came) in (3, 4)
+        with handling(raising):
+            for _ in range(3):
+                with pytest.raises(Alarm):
+                    owner.call("deep", 4)
+            k.unregister(p)
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            with pytest.raises(Alarm):
+                owner.call("spin", timeout=3_000_000)
+        assert owner.call("deep", 4) == 6
+
+
+def test_simulated(scene: Scene) -> None:
+    """_thread.interrupt_main() is a Ctrl-C as well."""
+    threading.Timer(0.1, _thread.interrupt_main).start()
+    with pytest.raises(KeyboardInterrupt):
+        scene.m.call("spin", timeout=3)

@@ -1,0 +1,103 @@
+"""Threads: one of them runs a machine at a time; others may look at memory, and stop it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from scenes import Scene
+
+from kprobes import GuestStopped, Kprobe, Kretprobe, MachineBusy
+
+
+@pytest.fixture(params=["x86_64", "arm64"])
+def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
+    scene = Scene(request.param)
+    yield scene
+    scene.close()
+
+
+def in_thread(work: Callable[[], Any]) -> Any:
+    """What `work` returns or raises in another thread."""
+    result: list[Any] = []
+
+    def run() -> None:
+        try:
+            result.append(work())
+        except BaseException as error:
+            result.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(20)
+    assert not thread.is_alive()
+    return result[0]
+
+
+def test_only_one_thread_runs_a_machine(scene: Scene) -> None:
+    scene.k.register(Kprobe(symbol_name="inc", pre_handler=lambda p, regs: time.sleep(1e-5)))
+    scene.k.register(Kretprobe(symbol_name="twice", handler=lambda ri, regs: None))
+    wrong: list[object] = []
+    busy, right, over = [0], [0], time.monotonic() + 1
+
+    def work() -> None:
+        while time.monotonic() < over:
+            try:
+                if scene.m.call("deep", 4) != 6:
+                    wrong.append("result")
+                right[0] += 1
+            except MachineBusy:
+                busy[0] += 1
+            except BaseException as error:
+                wrong.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert busy[0]
+    assert right[0]
+
+
+@pytest.mark.parametrize("by", ["call", "run"])
+def test_a_thread_looks_on_and_stops_it(scene: Scene, by: str) -> None:
+    """m.call() has no result then; m.run() returns."""
+    data = scene.word(5)
+    said: list[Any] = []
+
+    def look() -> None:
+        while scene.m._depth == 0:
+            time.sleep(0.001)
+        for n in range(200):
+            scene.m.write(data, n.to_bytes(4, "little"))
+            said.append(scene.m.read(data, 4) == n.to_bytes(4, "little"))
+        for forbidden in (lambda: scene.m.call("inc", 1), lambda: scene.m.run("inc")):
+            with pytest.raises(MachineBusy):
+                forbidden()
+        scene.m.stop()
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    if by == "run":
+        scene.m.run("spin", timeout=20)
+    else:
+        with pytest.raises(GuestStopped) as caught:
+            scene.m.call("spin", timeout=20)
+        assert caught.value.pc == scene.m.regs.pc
+    assert scene.m.regs.pc in (scene.at("spin"), scene.at("spin", 1))
+    thread.join()
+    assert said == [True] * 200
+    assert scene.m.call("deep", 4) == 6
+
+
+def test_one_thread_after_the_other(scene: Scene) -> None:
+    scene.k.register(p := Kprobe(symbol_name="inc"))
+    for _ in range(10):
+        assert in_thread(lambda: scene.m.call("deep", 4)) == 6
+        assert scene.m.call("deep", 4) == 6
+    assert p.nhit == 40
