@@ -75,6 +75,7 @@ class Following(InPlace):
     def _entered(self, point: Probepoint, rp: Kretprobe) -> Callable[[Regs, int, int], bool]:
         """Asks the entry handler about a call that the machine may follow; what service() does, for this case."""
         cb, address, pool, held, handler = self.blocks[0], point.address, rp._pool, rp._held, rp._entry_handler
+        detour = point.detour
         link_now, trampoline = self._returns.link(), self._calls.trampoline
         get_sp, get, put, load, store = link_now.get_sp, link_now.get, link_now.put, link_now.load, link_now.store
         assert handler is not None
@@ -103,6 +104,8 @@ class Following(InPlace):
                 return False
             regs._target = None
             if declined:
+                if point.detour is not detour:
+                    self._taken_apart(cb, (rp,), point, regs, detour)
                 return False
             sp = get_sp()
             now = load(sp) if load is not None else get()
@@ -113,6 +116,8 @@ class Following(InPlace):
             if rp._refill is not refill or now != link or sp != frame:  # the handler has changed who serves this, or where it returns to
                 ri.begin(sp, now)
                 self._calls.add(ri)
+                if point.detour is not detour:
+                    self._taken_apart(cb, (rp,), point, regs, detour)
                 return False
             held.append(ri)
             return True

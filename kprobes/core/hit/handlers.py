@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...arch._base import Insn
+from ...arch._base import Annul, Insn
 from ...errors import BadLocation, GuestFault
 from ...machine._base import Fault
 from ...regs import Regs
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 
 # A member looked up through its class costs a descriptor call; these are on every hit.
-HIT_SS, REENTER, DONE, ARMED = State.HIT_SS, State.REENTER, Event.DONE, Arming.ARMED
+IDLE, HIT_SS, REENTER, ARMED = State.IDLE, State.HIT_SS, State.REENTER, Arming.ARMED
+STEP, NO_STEP, DONE = Event.STEP, Event.NO_STEP, Event.DONE
 
 
 class Handlers:
@@ -160,3 +161,53 @@ class Handlers:
         """A handler has chosen where the guest goes on: not into the middle of a jump of ours."""
         if self._rooms.displaced:
             self._owner.optimizer.make_room(regs.pc)
+
+    # --- the rest of a hit
+
+    def _execute(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
+        """Simulate, then send the guest through the body, or past the instruction when there is none."""
+        if point.native:
+            regs._target = point.slot_target
+            if cb.previous is None:
+                cb.state = IDLE  # step(DONE), written out
+            else:
+                cb.step(DONE)
+            return
+        target = point.next
+        slot = point.slot
+        if point.insn.simulate is not None:
+            simulated = self._simulate(cb, point, regs)
+            if simulated is None:
+                return
+            target = simulated
+            if type(target) is Annul:
+                slot = None
+        if slot is not None:
+            regs._target = point.slot_target
+            cb.resume = target
+            if cb.state is not REENTER:
+                cb.step(STEP)
+                if self._calls.following:
+                    self._rooms.machine.follow_none(True)  # an interrupt of the guest's may lead away from the slot
+            return
+        regs.go(target)
+        if cb.state is REENTER or not point.has_post:
+            cb.step(DONE)
+        else:
+            cb.step(NO_STEP)
+            self._post(cb, point, regs)
+
+    def _post(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
+        """Run the post-handlers of the probes that saw the hit begin; pc is at the next instruction already."""
+        try:
+            for p in cb.probes:
+                handler = p._post
+                if handler is not None and p._active:
+                    cb.child = p
+                    try:
+                        handler(p, regs, 0)
+                    except Exception as error:
+                        self._ask_about_exception(p, regs, error)
+        finally:
+            cb.step(DONE)
+            self._land(regs)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from ...errors import BadLocation, GuestFault
 from ...regs import Regs
+from ..patch.arming import Arming
+from ..patch.optimizer import Detour
 from ..patch.probepoint import Probepoint
 from ..probe import Kretprobe, KretprobeInstance, Probe
 from .ctlblk import ControlBlock, Event, State
@@ -13,6 +15,7 @@ from .handlers import Handlers
 
 # A member looked up through its class costs a descriptor call; these are on every hit.
 IDLE, HIT_ACTIVE, DONE = State.IDLE, State.HIT_ACTIVE, Event.DONE
+BREAKPOINTS = (Arming.ARMED, Arming.OPTIMIZING)
 
 
 class InPlace(Handlers):
@@ -26,7 +29,7 @@ class InPlace(Handlers):
         simulated = point.insn.simulate is not None and not point.native
         if len(point.active) == 1 and not simulated and len(self.blocks) == 1:
             return self._service_of_one(point, point.active[0])
-        blocks, address = self.blocks, point.address
+        blocks, address, detour = self.blocks, point.address, point.detour
 
         def serve(regs: Regs) -> None:
             cb = blocks[regs.cpu]
@@ -46,13 +49,15 @@ class InPlace(Handlers):
             else:
                 point.missed()
             regs._target = None  # only DIVERTED moves the guest
+            if point.detour is not detour and self._taken_apart(cb, cb.probes, point, regs, detour):
+                return
             if simulated:
                 self._simulate_in_place(cb, point, regs)
 
         return serve
 
     def _service_of_one(self, point: Probepoint, p: Probe) -> Callable[[Regs], None]:
-        cb, address, handler = self.blocks[0], point.address, p._pre
+        cb, address, handler, detour = self.blocks[0], point.address, p._pre, point.detour
         follows = isinstance(p, Kretprobe)
 
         def serve(regs: Regs) -> None:
@@ -78,10 +83,21 @@ class InPlace(Handlers):
                 cb.state = IDLE
             if diverted:
                 self._divert_in_place(point, regs)
-            else:
-                regs._target = None  # only DIVERTED moves the guest
+                return
+            regs._target = None  # only DIVERTED moves the guest
+            if point.detour is not detour:
+                self._taken_apart(cb, (p,), point, regs, detour)
 
         return serve
+
+    def _taken_apart(self, cb: ControlBlock, probes: tuple[Probe, ...], point: Probepoint, regs: Regs, detour: Detour | None) -> bool:
+        """A handler has had the jump taken out. Where a probe stands in what it covered, the hit goes on as a breakpoint's: True."""
+        inside = self._sites.between(point.address + 1, point.address + (0 if detour is None else detour.size))
+        if cb.state is not IDLE or not any(other.state in BREAKPOINTS for other in inside):
+            return False
+        cb.state, cb.point, cb.probes = HIT_ACTIVE, point, probes
+        self._execute(cb, point, regs)
+        return True
 
     def _failed_in_place(self, p: Probe, point: Probepoint, regs: Regs, error: Exception) -> bool:
         """An exception of the handler's: True if its fault_handler has handled it by setting pc; raises it if it has not."""

@@ -145,39 +145,6 @@ class TrapDriver(Following):
             raise
         point.missed()
 
-    def _execute(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
-        """Simulate, then send the guest through the body, or past the instruction when there is none."""
-        if point.native:
-            regs._target = point.slot_target
-            if cb.previous is None:
-                cb.state = IDLE  # step(DONE), written out
-            else:
-                cb.step(DONE)
-            return
-        target = point.next
-        slot = point.slot
-        if point.insn.simulate is not None:
-            simulated = self._simulate(cb, point, regs)
-            if simulated is None:
-                return
-            target = simulated
-            if type(target) is Annul:
-                slot = None
-        if slot is not None:
-            regs._target = point.slot_target
-            cb.resume = target
-            if cb.state is not REENTER:
-                cb.step(STEP)
-                if self._calls.following:
-                    self._rooms.machine.follow_none(True)  # an interrupt of the guest's may lead away from the slot
-            return
-        regs.go(target)
-        if cb.state is REENTER or not point.has_post:
-            cb.step(DONE)
-        else:
-            cb.step(NO_STEP)
-            self._post(cb, point, regs)
-
     def _lay_bare(self, cb: ControlBlock, regs: Regs) -> bool:
         """An instruction at pc may have executed a breakpoint of ours out of its place: then the probes there give way, with a warning."""
         executed = self._rooms.arch.executed
@@ -213,19 +180,3 @@ class TrapDriver(Following):
             self._post(cb, point, regs)
         if cb.state is IDLE and self._calls.following:
             self._rooms.machine.follow_none(False)
-
-    def _post(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
-        """Run the post-handlers of the probes that saw the hit begin; pc is at the next instruction already."""
-        try:
-            for p in cb.probes:
-                handler = p._post
-                if handler is not None and p._active:
-                    cb.child = p
-                    try:
-                        handler(p, regs, 0)
-                    except Exception as error:
-                        self._ask_about_exception(p, regs, error)
-        finally:
-            cb.step(DONE)
-            self._land(regs)
-
