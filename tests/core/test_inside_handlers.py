@@ -19,7 +19,7 @@ from kprobes import Jprobe, Kprobe, Kprobes, Kretprobe, UnicornMachine
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
-from subjects import SUBJECTS  # noqa: E402
+from subjects import SUBJECTS
 
 ROLES = ("pre_handler", "post_handler")
 

@@ -772,7 +772,7 @@ def test_a_call_that_longjmp_left_is_given_back(scene: Scene) -> None:
         with scene.k.kretprobe("middle"), scene.k.kretprobe("throw"):
             assert scene.play("guard", 5) == ["= 5"]
         assert scene.k._calls.pending == 0
-    assert sum(map(len, scene.k._calls._tasks.values())) <= 2 * 20
+    assert sum(map(len, scene.k._calls.tasks.values())) <= 2 * 20
     scene.k.close()
     assert scene.m._sink is None
 
@@ -781,7 +781,7 @@ def test_what_was_set_aside_is_bounded(paper: Scene) -> None:
     for _ in range(700):
         with paper.k.kretprobe("middle"), paper.k.kretprobe("throw"):
             paper.play("guard", 5)
-    assert sum(map(len, paper.k._calls._tasks.values())) <= SET_ASIDE
+    assert sum(map(len, paper.k._calls.tasks.values())) <= SET_ASIDE
 
 
 @pytest.mark.parametrize("stacks", [(0xC400, 0xC800), (0xC800, 0xC400)])

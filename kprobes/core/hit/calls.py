@@ -30,7 +30,7 @@ class Calls:
 
     Attributes:
         own: those of the task that runs on the only CPU while there is no cpu_task, oldest first, behind those set aside; the
-            machine's are younger. trampoline: where they return to, mode bits included; 0: there is none yet.
+            machine's are younger. tasks: task -> its calls. trampoline: where they return to, mode bits included; 0: there is none yet.
         following: call site -> whose calls the machine follows.
     """
 
@@ -38,7 +38,7 @@ class Calls:
         self._machine = machine
         self._linkage: Linkage = machine.arch.linkage  # type: ignore[assignment]  # where there is none, there are no calls
         self.own: Instances = []
-        self._tasks: dict[Any, Instances] = {0: self.own}
+        self.tasks: dict[Any, Instances] = {0: self.own}
         self.trampoline = 0
         self.following: dict[int, Kretprobe] = {}
 
@@ -94,10 +94,12 @@ class Calls:
         self.catch_up()
         self.own.append(ri)
 
-    def of(self, regs: Regs) -> tuple[Any, Instances]:
-        """The running task and its calls."""
-        task = regs.cpu if self._machine.cpu_task is None else regs.task
-        return task, self._tasks.setdefault(task, [])
+    def of(self, task: Any) -> Instances:
+        """The calls of a task."""
+        calls = self.tasks.get(task)
+        if calls is None:
+            calls = self.tasks[task] = []
+        return calls
 
     def true_return(self, regs: Regs, address: int) -> int:
         """The return address behind `address`, which may be the trampoline's."""
@@ -105,12 +107,17 @@ class Calls:
 
     def true(self, calls: Instances, link: int, sp: int) -> int:
         """The same of a call that begins."""
-        return next(self._above(calls, sp), link) if link == self.trampoline else link
+        trampoline = self.trampoline
+        if link == trampoline:
+            for ri in reversed(calls):
+                if ri.link != trampoline and ri.frame >= sp:
+                    return ri.link
+        return link
 
     def above(self, regs: Regs) -> Iterator[int]:
         """True return addresses of the calls whose frames are not gone, the youngest first."""
         self.catch_up()
-        return self._above(self._tasks.get(regs.task, []), regs.sp)
+        return self._above(self.tasks.get(regs.task, []), regs.sp)
 
     def _above(self, calls: Instances, sp: int) -> Iterator[int]:
         return (ri.link for ri in reversed(calls) if ri.link != self.trampoline and ri.frame >= sp)
@@ -119,9 +126,29 @@ class Calls:
 
     def pop(self, regs: Regs, sp: int) -> Instances:
         """At the trampoline: the instances of the frame that returns, youngest first; the guest goes to its true target."""
-        self.catch_up()
-        _, calls = self.of(regs)
-        at = self._returning(calls, sp - self._linkage.pushed)
+        if self.following:
+            self.catch_up()
+        calls, frame = self.of(regs.task), sp - self._linkage.pushed
+        instances = self.sharing(calls, frame) or self._search(calls, frame)
+        frame, target = instances[-1].frame, instances[-1].link
+        self._put_back(regs, frame, target)
+        regs.go(target)
+        return instances
+
+    def sharing(self, calls: Instances, frame: int) -> Instances | None:
+        """The youngest calls, taken away, where these are all of one frame, up to the one that knows where it returns to; else None."""
+        trampoline, instances = self.trampoline, []
+        while calls and calls[-1].frame == frame and not calls[-1].aside:
+            ri = calls.pop()
+            instances.append(ri)
+            if ri.link != trampoline:
+                return instances
+        calls += reversed(instances)
+        return None
+
+    def _search(self, calls: Instances, sp: int) -> Instances:
+        """The same where they are not simply the youngest."""
+        at = self._returning(calls, sp)
         frame, known, instances = calls[at].frame, not calls[at].aside, [calls.pop(at)]
         while instances[-1].link == self.trampoline:
             shared = next((i for i in reversed(range(at)) if calls[i].frame == frame), None)
@@ -133,9 +160,6 @@ class Calls:
             ri.aside = False
         if known and at < len(calls):
             self._set_aside(calls, lambda i, ri: i >= at and ri.frame <= frame)
-        target = instances[-1].link
-        self._put_back(regs, frame, target)
-        regs.go(target)
         return instances
 
     def _put_back(self, regs: Regs, frame: int, target: int) -> None:
@@ -184,7 +208,7 @@ class Calls:
         """Between calls: set aside those whose frames are gone, of every task that runs."""
         self.catch_up()
         for regs in self._machine.cpu_regs:
-            _, calls = self.of(regs)
+            calls = self.of(regs.task)
             if calls:
                 sp, shown = regs.sp, self._shown(regs)
                 self._set_aside(calls, lambda i, ri, sp=sp, shown=shown: ri.frame < sp or (ri.frame == sp and not shown))  # type: ignore[misc]
@@ -213,7 +237,7 @@ class Calls:
     def pending(self) -> int:
         """Calls whose return still goes through the trampoline."""
         self.catch_up()
-        return sum(not ri.aside for calls in self._tasks.values() for ri in calls)
+        return sum(not ri.aside for calls in self.tasks.values() for ri in calls)
 
     def recycle(self, instances: Iterable[KretprobeInstance]) -> None:
         """Return instances to their pools."""
@@ -231,10 +255,10 @@ class Calls:
     def flush(self, task: Any) -> None:
         """A guest task has ended: recycle its instances without calling handlers."""
         self.catch_up()
-        calls = self._tasks.get(task)
+        calls = self.tasks.get(task)
         if calls is None:
             return
         self.recycle(calls)
         calls.clear()
         if calls is not self.own:
-            del self._tasks[task]
+            del self.tasks[task]

@@ -132,26 +132,35 @@ class InPlace(Handlers):
     def return_service(self) -> Callable[[Regs], None]:
         """What the trampoline in a call area calls; its code then returns as the function did, unless a handler has other ideas.
 
-        The usual return is written out: one CPU and task, the youngest call, and nobody else follows it.
+        The usual return is written out: one CPU, and the youngest calls.
         """
         if len(self.blocks) > 1:
             return self._serve_return
-        machine, cb, usual, bits = self._rooms.machine, self.blocks[0], self._serve_return, self._rooms.arch.mode_bits
-        calls, following, trampoline, link, pushed, restore = self._returns.usual()
-        get_sp, get, put, store = link.get_sp, link.get, link.put, link.store
+        machine, cb, rare, bits, followed = self._rooms.machine, self.blocks[0], self._serve_return, self._rooms.arch.mode_bits, self._calls
+        own, following, trampoline, link, pushed, restore = self._returns.usual()
+        get_sp, get, put, store, tasks = link.get_sp, link.get, link.put, link.store, followed.tasks
 
         def serve(regs: Regs) -> None:
             if following:
-                self._calls.catch_up()
-            if not calls or cb.state is not IDLE or machine.cpu_task is not None or self.closing:
-                usual(regs)
+                followed.catch_up()
+            chooser = machine.cpu_task
+            calls = own if chooser is None else tasks.get(chooser(regs))
+            if not calls or cb.state is not IDLE or self.closing:
+                rare(regs)
                 return
             ri = calls[-1]
-            target, rp, sp = ri.link, ri.rp, get_sp()
-            if ri.frame != sp - pushed or target == trampoline or ri.aside:
-                usual(regs)
+            target, rp, sp, instances = ri.link, ri.rp, get_sp(), None
+            if ri.frame != sp - pushed or ri.aside:
+                rare(regs)
                 return
-            del calls[-1]
+            if target != trampoline:
+                del calls[-1]
+            else:
+                instances = followed.sharing(calls, ri.frame)
+                if instances is None:
+                    rare(regs)
+                    return
+                target = instances[-1].link
             if store is not None:
                 store(ri.frame, target)
             elif restore is not None:
@@ -160,20 +169,23 @@ class InPlace(Handlers):
                 put(target)
             regs._target = target
             regs._pc = target & ~bits if bits else target
-            try:
-                if ri.pool is rp._pool:  # it is still registered
-                    rp._nreturned += 1
-                    if rp._handler is not None:
-                        cb.state, cb.child = HIT_ACTIVE, rp
-                        rp._handler(ri, regs)
-            except Exception as error:
-                self._ask_about_exception(rp, regs, error)
-            finally:
-                cb.state = IDLE
-                ri._data = None
-                ri.pool.append(ri)
-                if self.closing:
-                    self._owner.finish_closing()
+            if instances is not None:
+                self._run_return_handlers(cb, instances, regs)
+            else:
+                try:
+                    if ri.pool is rp._pool:  # it is still registered
+                        rp._nreturned += 1
+                        if rp._handler is not None:
+                            cb.state, cb.child = HIT_ACTIVE, rp
+                            rp._handler(ri, regs)
+                except Exception as error:
+                    self._ask_about_exception(rp, regs, error)
+                finally:
+                    cb.state = IDLE
+                    ri._data = None
+                    ri.pool.append(ri)
+                    if self.closing:
+                        self._owner.finish_closing()
             if regs._target is target and (get_sp() == sp if store is not None else get() == target):
                 regs._target = None
             else:

@@ -115,14 +115,18 @@ class Returns:
         followed, machine, pool = self.calls, self._machine, rp._pool
         trampoline, following, own, recycle = followed.trampoline, followed.following, followed.own, followed.recycle
         get_sp, get, put, load, store = link.get_sp, link.get, link.put, link.load, link.store
-        many = machine.cpus > 1
+        many, tasks = machine.cpus > 1, followed.tasks
 
         def enter(rp: Kretprobe, regs: Regs) -> int:
             task, calls = 0, own
             if following:
                 followed.catch_up()
-            if many or machine.cpu_task is not None:
-                task, calls = followed.of(regs)
+            chooser = machine.cpu_task
+            if chooser is not None:
+                task = chooser(regs)
+                calls = tasks.get(task) or followed.of(task)
+            elif many:
+                calls = followed.of(task := regs.cpu)
             if not pool:
                 followed.reap(calls, regs)
                 if not pool and not self._grow(rp):
