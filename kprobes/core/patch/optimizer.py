@@ -101,6 +101,8 @@ class Optimizer:
         return self._rooms.sites.between(addr - self._rooms.buffers.size, addr) if self._rooms.arch.jump is not None else []
 
     def _covering(self, addr: int) -> list[Probepoint]:
+        if not self._rooms.displaced:  # no jump covers more than its own instruction
+            return []
         return [p for p in self._near(addr) if p.state in (Arming.OPTIMIZED, Arming.UNOPTIMIZING) and p.detour is not None
                 and p.address + p.detour.size > addr]
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 import mmap
 import sys
+from bisect import bisect_right
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, Literal
 
 from attrs import frozen
@@ -56,6 +58,7 @@ class Blocks:
         self._forgets: list[Callable[[], None]] = []
         self._changes: list[Callable[[], None]] = []
         self.last = _NOWHERE
+        self._sorted: tuple[list[Block], list[int]] | None = None  # by address, and their starts; made when it is asked for
 
     def make(self, start: int, size: int, code: bool) -> Block:
         """Zeroed host memory for [start, start + size)."""
@@ -74,6 +77,7 @@ class Blocks:
     def add(self, block: Block) -> None:
         """Know a block from now on."""
         self.held.append(block)
+        self._sorted = None
         for told in self._changes:
             told()
 
@@ -86,6 +90,7 @@ class Blocks:
     def mark(self, start: int, end: int, code: bool) -> None:
         """[start, end) has code from now on, or has none."""
         self.held.extend(self._part(block, start, end, code) for block in self._cut(start, end))
+        self._sorted = None
         for forget in (*self._forgets, *self._changes):
             forget()
 
@@ -97,7 +102,7 @@ class Blocks:
             left.extend(self._part(block, low, high, not block.room)
                         for low, high in ((block.start, start), (end, block.end)) if low < high)
         self.held[:] = left
-        self.last = _NOWHERE
+        self.last, self._sorted = _NOWHERE, None
         return cut
 
     def _part(self, block: Block, start: int, end: int, code: bool) -> Block:
@@ -109,11 +114,15 @@ class Blocks:
         block = self.last
         if block.start <= addr and addr + size <= block.end:
             return block
-        for block in self.held:
-            if block.start <= addr and addr + size <= block.end:
-                self.last = block
-                return block
-        return None
+        if self._sorted is None:
+            held = sorted(self.held, key=attrgetter("start"))
+            self._sorted = held, [block.start for block in held]
+        held, starts = self._sorted
+        at = bisect_right(starts, addr) - 1
+        if at < 0 or held[at].end < addr + size:
+            return None
+        block = self.last = held[at]
+        return block
 
     def words(self, read: Read, write: Write) -> tuple[Callable[[int], int], Callable[[int, int], None]]:
         """(load, store) of one word: what handlers read most, and return probes write most, is the stack.
