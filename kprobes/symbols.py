@@ -159,6 +159,10 @@ class Symbols:
         return f"did you mean {' or '.join(near)}?" if near else "`kprobes symbols FILE` lists what there is"
 
 
+#: What would reach a terminal as more than text: C0 and C1 controls and DEL, as escapes.
+CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))} | {9: "\\t", 10: "\\n", 13: "\\r"}
+
+
 def _preference(symbol: Symbol) -> tuple[bool, bool, bool, int]:
     """Of several names for an address: a function first, then a sized one, then without leading underscores, then short."""
     return symbol.kind != "object", symbol.size > 0, not symbol.name.startswith("_"), -len(symbol.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
@@ -90,7 +91,7 @@ def _value(found: re.Match[str], fail: Callable[[int, str], NoReturn]) -> int | 
         if letter is not None and letter not in _ESCAPES:
             fail(start + piece.start(), f"unknown escape {piece[0]}; write \\\\ for a backslash")
         raw += (bytes([int(hexadecimal, 16)]) if hexadecimal else bytes([int(octal, 8)]) if octal
-                else bytes([_ESCAPES[letter]]) if letter else piece[0].encode())
+                else bytes([_ESCAPES[letter]]) if letter else os.fsencode(piece[0]))
     if not found["char"]:
         return bytes(raw)
     if len(raw) != 1:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import UnknownSymbol
+from ..symbols import CONTROLS
 from ._main import load, on_file
 from ._render import describe, disassembler, table
 
@@ -31,7 +32,8 @@ def check(file: str, arch: str | None, place: str | None) -> None:
     with load(file, arch) as machine, Kprobes(machine) as k:
         disassemble = disassembler(machine.arch)
         for symbol, addresses in _places(machine, k, place):
-            click.echo(f"{symbol.name}:{' (IFUNC: its resolver, which chooses the function that is called)' if symbol.kind == 'ifunc' else ''}")
+            note = " (IFUNC: its resolver, which chooses the function that is called)" if symbol.kind == "ifunc" else ""
+            click.echo(f"{symbol.name.translate(CONTROLS)}:{note}")
             for address in addresses:
                 verdict = k.check(address)
                 text = disassemble(verdict.raw, address, symbol.mode) or verdict.name

@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from ..errors import GuestFault, GuestTimeout, KprobeError, ReentryError
+from ..symbols import CONTROLS
 
 if TYPE_CHECKING:
     from ..machine.unicorn.machine import UnicornMachine
 
+_LINES = {code: text for code, text in CONTROLS.items() if code != ord("\n")}  # messages may have several
+DEFECT = "a defect of kprobes itself"
 GUEST_FAILED, WRONG, INTERRUPTED, UNREAD = 1, 2, 130, 141
 
 
@@ -38,12 +41,16 @@ class Commands(click.Group):
             ctx.exit(UNREAD)
         except KprobeError as error:
             _leave(ctx, error.plain, WRONG)
-        except OSError as error:
-            _leave(ctx, str(error), WRONG)
+        except (OSError, MemoryError) as error:
+            _leave(ctx, str(error) or "not enough memory", WRONG)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:  # who types a command is not helped by a traceback
+            _leave(ctx, f"{DEFECT}: {type(error).__name__}: {error}; please report it with the command and the file", WRONG)
 
 
 def _leave(ctx: click.Context, message: str, status: int) -> NoReturn:
-    click.echo(f"kprobes: {message}", err=True)
+    click.echo(f"kprobes: {message.translate(_LINES)}", err=True)
     ctx.exit(status)
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..symbols import CONTROLS
+
 if TYPE_CHECKING:
     from ..arch._base import Arch
     from ..core.register.verdict import Verdict
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 def table(heads: tuple[str, ...], rows: Sequence[tuple[Any, ...]], to_stderr: bool = False) -> None:
     """A table: rich's on a terminal, plain columns elsewhere; numbers are right-aligned."""
     sides = [">" if rows and isinstance(value, int) else "<" for value in (rows[0] if rows else heads)]
-    cells = [heads, *(tuple(map(str, row)) for row in rows)]
+    cells = [heads, *(tuple(str(value).translate(CONTROLS) for value in row) for row in rows)]
     if not (sys.stderr if to_stderr else sys.stdout).isatty():
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         for line in cells:

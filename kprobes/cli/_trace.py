@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from ..errors import KprobeError
+from ..symbols import CONTROLS
 from ._call import parse_call
 from ._main import load, on_file
 from ._render import number, table
@@ -52,14 +53,14 @@ def trace(file: str, arch: str | None, texts: tuple[str, ...], call: str | None,
             wanted.check(machine)
         else:
             _check_entry(file, machine)
-        out: IO[str] = sys.stdout if output == "-" else stack.enter_context(open(output, "w", encoding="utf-8"))
+        out: IO[str] = sys.stdout if output == "-" else stack.enter_context(open(output, "w", encoding="utf-8", errors="backslashreplace"))
         probes = [_arm(k, event, _printer(event, out, as_json)) for event in events]
         try:
             if wanted is None:
                 machine.run(timeout=timeout, max_insns=max_insns)
             else:
                 result = machine.call(wanted.function, *wanted.args, timeout=timeout, max_insns=max_insns)
-                click.echo(f"{wanted.text.strip()} = {number(result, machine.arch.bits)}", err=True)
+                click.echo(f"{wanted.text.strip().translate(CONTROLS)} = {number(result, machine.arch.bits)}", err=True)
         finally:
             if not isinstance(sys.exc_info()[1], BrokenPipeError):
                 out.flush()

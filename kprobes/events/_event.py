@@ -8,7 +8,7 @@ from attrs import field, frozen
 
 from ..errors import EventError, GuestFault, KprobeError, NotAnInstruction, NotFunctionEntry
 from ..regs import Regs
-from ..symbols import Symbol, Symbols
+from ..symbols import CONTROLS, Symbol, Symbols
 
 Saved = Sequence[int | None]  #: a return event's `$argN` as they were at entry; None where unreadable
 Scalar = int | str | None
@@ -16,7 +16,6 @@ Value = Scalar | tuple[Scalar, ...]
 Read = Callable[[Regs, Saved], int]
 Plan = Callable[[Regs, Saved], Value]
 
-_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))} | {9: "\\t", 10: "\\n", 13: "\\r"}
 _REFUSALS = {NotAnInstruction: "BAD_INSN_BNDRY", NotFunctionEntry: "BAD_RETPROBE"}
 
 
@@ -45,7 +44,7 @@ class Type:
         if isinstance(value, int):
             return hex(value) if self.style == "x" else str(value)
         quote = {"char": "'", "symbol": ""}.get(self.style, '"')
-        return quote + value.translate(_CONTROLS) + quote
+        return quote + value.translate(CONTROLS) + quote
 
 
 @frozen(kw_only=True)
@@ -124,7 +123,7 @@ def locate(symbols: Symbols, address: int) -> str:
 
 def located(symbols: Symbols, symbol: Symbol, address: int) -> str:
     """`name+0xOFF/0xSIZE` of an address in a symbol."""
-    return f"{symbol.name}+{address - symbol.address:#x}/{max(symbols.extent(symbol) - symbol.address, 0):#x}"
+    return f"{symbol.name.translate(CONTROLS)}+{address - symbol.address:#x}/{max(symbols.extent(symbol) - symbol.address, 0):#x}"
 
 
 def _argument(regs: Regs, n: int) -> int | None:

@@ -25,7 +25,7 @@ from elftools.elf.hash import ELFHashTable, GNUHashTable
 from elftools.elf.relocation import RelocationTable, RelrRelocationTable
 from elftools.elf.sections import ARMAttributesSection, Section, StringTableSection, SymbolTableIndexSection, SymbolTableSection
 
-from ..errors import ImageError
+from ..errors import ImageError, KprobeError
 
 LIMIT = 1 << 30  #: bytes of memory that an image may ask for
 _MAX_LOADS = 256
@@ -48,6 +48,8 @@ def damage_is_error(name: str) -> Iterator[None]:
     """pyelftools meets damage with whatever exception comes up; make it an ImageError."""
     try:
         yield
+    except KprobeError:  # some of ours are of those kinds, too
+        raise
     except _DAMAGE as error:
         raise ImageError(f"{name}: {type(error).__name__}: {error}", hint=_FETCH) from error
 

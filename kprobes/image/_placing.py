@@ -14,7 +14,7 @@ from attrs import field, frozen
 
 from ..errors import ImageError
 from ..symbols import Symbol
-from ._elf import Entry, Relocation
+from ._elf import Entry, Relocation, damage_is_error
 from ._relocations import apply, rows
 from ._sites import Row, Site, Target, signed
 from ._types import ARM, MIPS, PPC64, SPARCV9
@@ -91,7 +91,8 @@ class Image:
         if base % page or base + self.lowest < 0 or end > 1 << self.bits or (self.kind == "exec" and base):
             raise ImageError(f"{self.name}: cannot be moved by {base:#x}",
                              hint=f"the base is a multiple of {page:#x}, and 0 for executables with fixed addresses")
-        return _Placing(self, base, resolve, resolve_ifunc).placed(self.name if module is None else module, relocate)
+        with damage_is_error(self.name):
+            return _Placing(self, base, resolve, resolve_ifunc).placed(self.name if module is None else module, relocate)
 
 
 class _Placing:

@@ -26,7 +26,7 @@ def symbols_of(elf: Elf, entries: Iterable[Entry], segments: tuple[Segment, ...]
         if segment is None or _hidden(elf, e):
             continue
         name, at, version = e.name.partition("@")  # .symtab has name@VERSION, and name@@VERSION for the default one
-        symbol = _symbol(elf, e, name, "x" in segment.perms, marks)
+        symbol = _symbol(elf, e, name, segment, marks)
         key = name, symbol.address
         if key not in found or symbol.size > found[key].size:
             found[key] = symbol
@@ -65,16 +65,17 @@ def _is_mark(e: Entry) -> bool:
     return e.name[:2] in ("$a", "$t", "$d", "$x") and e.type == "STT_NOTYPE"
 
 
-def _symbol(elf: Elf, e: Entry, name: str, executable: bool, marks: list[tuple[int, str]]) -> Symbol:
+def _symbol(elf: Elf, e: Entry, name: str, segment: Segment, marks: list[tuple[int, str]]) -> Symbol:
     kind = {"STT_FUNC": "func", "STT_LOOS": "ifunc", "STT_OBJECT": "object", "STT_COMMON": "object"}.get(
-        str(e.type), "func" if executable else "object")
+        str(e.type), "func" if "x" in segment.perms else "object")
     mode = 0
     if elf.machine in (ARM, MIPS) and e.type in FUNCTIONS:
         mode = e.value & 1  # Thumb; MIPS16 and microMIPS
     elif marks and kind == "func":
         at = bisect.bisect_right(marks, (e.value, "~")) - 1
         mode = int(at >= 0 and marks[at][1] == "t")
-    return Symbol(name, e.value & ~1 if mode else e.value, e.size, "", mode, kind)
+    room = segment.addr + segment.memsz - e.value  # a damaged size would be walked for hours
+    return Symbol(name, e.value & ~1 if mode else e.value, min(e.size, room), "", mode, kind)
 
 
 def _arm_marks(elf: Elf, entries: Iterable[Entry]) -> list[tuple[int, str]]:

@@ -12,7 +12,7 @@ from ...machine._base import Machine
 from ...symbols import Symbol
 from ..patch.text import Text
 
-_PLUS = re.compile(r"(?P<name>.+?)\+(?P<offset>0[xX][0-9a-fA-F]+|\d+)")
+_PLUS = re.compile(r"(?P<name>.+?)\+(?P<offset>0[xX][0-9a-fA-F]{1,16}|0[0-7]{0,22}|[1-9][0-9]{0,19})", re.DOTALL)
 
 
 @frozen(kw_only=True)
@@ -51,7 +51,7 @@ def locate(machine: Machine, text: Text, symbol_name: str | None, addr: int | No
 def split_offset(name: str, machine: Machine) -> tuple[str, int]:
     """`sym+0x10` -> ("sym", 16). A name that is in the symbol table as it stands is never split."""
     match = None if name in machine.symbols else _PLUS.fullmatch(name)
-    return (match["name"], int(match["offset"], 0)) if match else (name, 0)
+    return (match["name"], int(re.sub("^0(?=[0-7])", "0o", match["offset"]), 0)) if match else (name, 0)
 
 
 def _entry(machine: Machine, text: Text, value: int) -> Entry:

@@ -51,6 +51,8 @@ class Bounds:
 
     def within(self, timeout: float | None, max_insns: int | None) -> AbstractContextManager[None]:
         """A run with these bounds, seconds and instructions. Unsupported where the engine cannot count."""
+        if timeout is not None and not (isinstance(timeout, (int, float)) and timeout >= 0):  # NaN is no number either
+            raise BadArgument(f"timeout is {timeout!r}", hint="pass seconds, 0 or more")
         return _WITHOUT if timeout is None and max_insns is None else self._within(timeout, max_insns)
 
     @contextmanager
@@ -103,6 +105,7 @@ class Bounds:
         if seconds is None:
             yield
             return
+        seconds = min(seconds, threading.TIMEOUT_MAX)
         done = threading.Event()
         timer = threading.Thread(target=self._expire, args=(done, seconds, self._machine._depth), daemon=True, name="kprobes-timeout")
         timer.start()

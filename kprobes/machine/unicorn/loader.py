@@ -6,7 +6,7 @@ import glob
 import os
 from typing import TYPE_CHECKING
 
-from ...errors import ImageError
+from ...errors import GuestFault, ImageError
 from ...image import Image, Placed, page_size, read_elf
 from .layout import PAGE, find_gap
 
@@ -45,7 +45,11 @@ def place(machine: UnicornMachine, image: Image, base: int | None, *, main: bool
         machine.map(segment.addr, segment.memsz, segment.perms)
         machine.write(segment.addr, segment.data)
     for copy in placed.copies:
-        machine.write(copy.to, machine.read(copy.frm, copy.size))
+        try:
+            machine.write(copy.to, machine.read(copy.frm, copy.size))
+        except GuestFault as fault:
+            raise ImageError(f"{image.name}: {copy.size:#x} bytes are to be copied from another image, which has less", address=fault.address,
+                             hint="load the version of the library that it was linked with") from None
     for s in placed.symbols:
         machine.symbols.add(s.name, s.address, s.size, s.module, s.mode, s.kind)
     for start, end in placed.data:
