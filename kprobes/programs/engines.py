@@ -8,6 +8,7 @@ from typing import Final, Protocol
 from ..errors import ProgramError
 from .call import Place
 from .code import Code
+from .host import HostEngine
 from .interpreter import Interpreter
 
 
@@ -18,8 +19,8 @@ class Engine(Protocol):
         """r0 at the end, unsigned. r1 is the context's address, r2 its length; behind it there are zeros up to CONTEXT_SIZE bytes."""
 
 
-#: name -> engine, the best first. Only the interpreter takes code that was not verified.
-ENGINES: Final[dict[str, Callable[[Code], Engine]]] = {"interpreter": Interpreter}
+#: name -> engine, the best first, for code that was verified. Only the interpreter takes code that was not verified.
+ENGINES: Final[dict[str, Callable[[Code], Engine]]] = {"interpreter": Interpreter, "host": HostEngine}
 
 
 def engine(code: Code, name: str | None = None) -> Engine:

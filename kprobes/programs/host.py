@@ -31,6 +31,9 @@ _HELPER = ctypes.CFUNCTYPE(ctypes.c_uint64, *[ctypes.c_uint64] * 5)
 _RUN = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64)
 _HOSTS: Final = {"x86_64": "x86_64-unknown-linux-gnu", "aarch64": "aarch64-unknown-linux-gnu"}
 CODE: Final = 0  # the first word of an environment: address of the code
+#: words of the environment that tell where a program runs
+_PLACES: Final[Mapping[str, Callable[[Place], int]]] = {
+    "cpu": lambda place: place.cpu, "func_ip": lambda place: place.func_ip(), "cookie": lambda place: place.cookie()}
 _pages: list[mmap.mmap] = []  # where the code is
 
 
@@ -108,6 +111,8 @@ class HostEngine:
         fits = self._idle and size == CONTEXT_SIZE
         environment, block = self._idle.pop() if fits else (Environment(self._code, self._host), Block(size))
         environment.call = HostCall(self._code, place, printed)
+        for name, tell in _PLACES.items():
+            environment.set((name, 0), tell(place))
         block.view[:size] = bytes(context).ljust(size, b"\0")
         try:
             return environment.run(block.address, len(context))
@@ -165,6 +170,11 @@ class Environment:
 
     def __getitem__(self, slot: Slot) -> int:
         return int(self.words[HEADER + self._slots.index(slot)])
+
+    def set(self, slot: Slot, value: int) -> None:
+        """Change a word, if the code has it."""
+        if slot in self._slots:
+            self.words[HEADER + self._slots.index(slot)] = value
 
     def fail(self, error: BaseException) -> None:
         """A helper has raised something."""

@@ -1,6 +1,6 @@
 """Helpers that compiled code does by itself: those that a probe needs often and that are short.
 
-Each does what its Python in `helpers` does, on the same memory: see `maps` for how maps lie in it. What is not here is called.
+Each does what its Python in `meanings` does, on the same memory: see `maps` for how maps lie in it. What is not here is called.
 """
 
 from __future__ import annotations
@@ -8,44 +8,84 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from . import support
-from .maps import EXIST, NOEXIST, Map, MapType
-from .maps._base import E2BIG, EEXIST, EINVAL
+from . import keyed, records, support
+from .emit import call_helper
+from .keyed import COPIED, Table
+from .maps import EXIST, NOEXIST, Map, MapType, Ring
+from .maps._base import E2BIG, EAGAIN, EEXIST, EINVAL, ENOENT
+from .maps.hash import Hash
 from .places import Kind
 from .writer import Writer
 
-COPIED: Final = 64  # bytes of a value that are copied word by word; larger ones are Python's
-_ARRAYS = (MapType.ARRAY, MapType.PERCPU_ARRAY)
+_ARRAYS: Final = (MapType.ARRAY, MapType.PERCPU_ARRAY)
+_U32: Final = (1 << 32) - 1
 #: helpers that are a word of the environment: number -> the word's name
 _WORDS: Final[Mapping[int, str]] = {8: "cpu", 173: "func_ip", 174: "cookie"}
-
 #: helpers that read the guest's memory: number -> support function
 _READS: Final[Mapping[int, str]] = {4: "read", 112: "read", 113: "read", 45: "read_string", 114: "read_string", 115: "read_string"}
+_CLOCKS: Final = (5, 125)
+#: of records: number -> the bit that the record's length gets
+_COMMITS: Final[Mapping[int, int]] = {132: 0, 133: 1 << 30}
 
 
 class Inlined:
-    """The helpers of a program with these maps. guest: the environment tells where the guest's memory is."""
+    """The helpers of a program with these maps.
 
-    def __init__(self, maps: Sequence[Map], guest: bool = False) -> None:
-        self._maps, self._guest = maps, guest
-        self._helpers: Mapping[int, Callable[[Writer, int, Map], str | None]] = {1: _lookup, 2: _update}
+    guest: the environment tells where the guest's memory is. clock: and the host's function that reads its clock, which is to be read.
+    """
 
-    def __call__(self, writer: Writer, pc: int, number: int) -> str | None:
+    def __init__(self, maps: Sequence[Map], guest: bool = False, clock: bool = False) -> None:
+        self._maps, self._guest, self._clock = maps, guest, clock
+
+    def __call__(self, w: Writer, pc: int, number: int) -> str | None:
         if number in _WORDS:
-            return writer.word((_WORDS[number], 0))
-        if number in _READS:
-            return _read(writer, pc, _READS[number]) if self._guest else None
-        place = writer.module.places.at(pc, 1)
-        if number not in self._helpers or place.kind is not Kind.MAP:
+            return w.word((_WORDS[number], 0))
+        if number in _READS and self._guest:
+            return _read(w, pc, _READS[number])
+        if number in _CLOCKS and self._clock:
+            w.module.need("clock", support.CLOCK)
+            function = w.word(("clock_gettime", 0))
+            return w.emit(f"call i64 @clock(i64 {function})")
+        if number in _COMMITS:
+            w.module.need("commit", records.COMMIT)
+            w.do(f"call void @commit(i64 {w.get(1)}, i32 {_COMMITS[number]})")
+            return "0"
+        place = w.module.places.at(pc, 1)
+        if number not in _ON_MAPS or place.kind is not Kind.MAP:
             return None
-        return self._helpers[number](writer, pc, self._maps[place.offset])
+        return _ON_MAPS[number](w, pc, self._maps[place.offset])
 
+
+# --- maps
 
 def _lookup(w: Writer, pc: int, m: Map) -> str | None:
-    if m.type not in _ARRAYS:
+    if m.type in _ARRAYS:
+        index, inside = _index(w, pc, m)
+        return w.emit(f"select i1 {inside}, i64 {_value(w, m, index)}, i64 0")
+    if not isinstance(m, Hash) or not keyed.fits(m):
         return None
-    index, inside = _index(w, pc, m)
-    return w.emit(f"select i1 {inside}, i64 {_value(w, m, index)}, i64 0")
+    table, out = Table(w, pc, m), Result(w)
+    entry = table.find()
+    with_entry = out.unless(w.emit(f"icmp eq i64 {entry}, 0"), 0)
+    w.begin(with_entry)
+    table.seen(entry)
+    return out.end(table.value(entry))
+
+
+def _update(w: Writer, pc: int, m: Map) -> str | None:
+    if m.type in _ARRAYS and m.value_size <= COPIED:
+        return _update_array(w, pc, m)
+    return _update_hash(w, pc, m) if isinstance(m, Hash) and keyed.fits(m) else None
+
+
+def _delete(w: Writer, pc: int, m: Map) -> str | None:
+    if not isinstance(m, Hash) or not keyed.fits(m):
+        return None
+    table, out = Table(w, pc, m), Result(w)
+    entry = table.find()
+    w.begin(out.unless(w.emit(f"icmp eq i64 {entry}, 0"), ENOENT))
+    table.remove(entry)
+    return out.end("0")
 
 
 def _index(w: Writer, pc: int, m: Map) -> tuple[str, str]:
@@ -58,35 +98,111 @@ def _index(w: Writer, pc: int, m: Map) -> tuple[str, str]:
 def _value(w: Writer, m: Map, index: str) -> str:
     """Address of an array's value."""
     if m.type is MapType.PERCPU_ARRAY and m.cpus > 1:
-        index = w.emit(f"add i64 {w.emit(f'mul i64 {index}, {m.cpus}')}, {w.word(('cpu', 0))}")
+        cpu = w.word(("cpu", 0))
+        index = w.emit(f"add i64 {w.emit(f'mul i64 {index}, {m.cpus}')}, {cpu}")
     return w.emit(f"add nuw i64 {w.get(1)}, {w.emit(f'mul i64 {index}, {m.stride}')}")
 
 
-def _update(w: Writer, pc: int, m: Map) -> str | None:
-    if m.type not in _ARRAYS or m.value_size > COPIED:
-        return None
+def _update_array(w: Writer, pc: int, m: Map) -> str:
+    out, flags = Result(w), w.get(4)
     index, inside = _index(w, pc, m)
-    flags = w.get(4)
-    allowed = w.emit(f"icmp ule i64 {flags}, {EXIST}")
-    fresh = w.emit(f"icmp eq i64 {flags}, {NOEXIST}")
-    error = w.emit(f"select i1 {fresh}, i64 {EEXIST}, i64 0")
-    error = w.emit(f"select i1 {inside}, i64 {error}, i64 {E2BIG}")
-    error = w.emit(f"select i1 {allowed}, i64 {error}, i64 {EINVAL}")
-    store, done = w.label(), w.label()
-    w.do(f"br i1 {w.emit(f'icmp eq i64 {error}, 0')}, label %{store}, label %{done}")
-    w.begin(store)
+    w.begin(out.unless(w.emit(f"icmp ugt i64 {flags}, {EXIST}"), EINVAL))
+    w.begin(out.unless(w.emit(f"xor i1 {inside}, true"), E2BIG))
+    w.begin(out.unless(w.emit(f"icmp eq i64 {flags}, {NOEXIST}"), EEXIST))
     copy(w, w.pointer(_value(w, m, index)), w.address(pc, 3), m.value_size)
-    w.do(f"br label %{done}")
-    w.begin(done)
-    return error
+    return out.end("0")
 
+
+def _update_hash(w: Writer, pc: int, m: Hash) -> str:
+    out, flags, found = Result(w), w.get(4), w.room(8)
+    w.begin(out.unless(w.emit(f"icmp ugt i64 {flags}, {EXIST}"), EINVAL))
+    table = Table(w, pc, m)
+    entry = table.find()
+    w.do(f"store i64 {entry}, ptr {found}")
+    there, new, full, store = (w.label() for _ in range(4))
+    w.do(f"br i1 {w.emit(f'icmp eq i64 {entry}, 0')}, label %{new}, label %{there}")
+    w.begin(there)
+    out.unless(w.emit(f"icmp eq i64 {flags}, {NOEXIST}"), EEXIST, store)
+    w.begin(new)
+    w.begin(out.unless(w.emit(f"icmp eq i64 {flags}, {EXIST}"), ENOENT))
+    made = table.insert()
+    w.do(f"store i64 {made}, ptr {found}")
+    w.do(f"br i1 {w.emit(f'icmp eq i64 {made}, 0')}, label %{full}, label %{store}")
+    w.begin(full)
+    out.leave(call_helper(w, 2) if m.lru else str(E2BIG))  # which evicts an entry
+    w.begin(store)
+    copy(w, w.pointer(table.value(w.emit(f"load i64, ptr {found}"))), w.address(pc, 3), m.value_size)
+    return out.end("0")
+
+
+class Result:
+    """A value that several ways lead to."""
+
+    def __init__(self, w: Writer) -> None:
+        self._w, self._room, self._done = w, w.room(8), w.label()
+
+    def unless(self, condition: str, value: int, onward: str = "") -> str:
+        """It is `value` if the condition is true; else it goes on at the label that is returned, where nothing is yet."""
+        onward, leave = onward or self._w.label(), self._w.label()
+        self._w.do(f"br i1 {condition}, label %{leave}, label %{onward}")
+        self._w.begin(leave)
+        self.leave(str(value))
+        return onward
+
+    def leave(self, value: str) -> None:
+        """It is this."""
+        self._w.do(f"store i64 {value}, ptr {self._room}")
+        self._w.do(f"br label %{self._done}")
+
+    def end(self, value: str) -> str:
+        """It is this, where no way has left before; its name, where all are together again."""
+        self.leave(value)
+        self._w.begin(self._done)
+        return self._w.emit(f"load i64, ptr {self._room}")
+
+
+# --- records
+
+def _reserve(w: Writer, pc: int, m: Map) -> str | None:
+    if not isinstance(m, Ring):
+        return None
+    out = Result(w)
+    w.begin(out.unless(w.emit(f"icmp ne i64 {w.get(3)}, 0"), 0))
+    return out.end(_reserved(w, m, w.get(2)))
+
+
+def _reserved(w: Writer, m: Ring, size: str) -> str:
+    w.module.need(f"reserve_{m.size}", records.RESERVE.substitute(size=m.size, mask=m.size - 1, data=records.DATA))
+    cpu = w.word(("cpu", 0))
+    return w.emit(f"call i64 @reserve_{m.size}(i64 {w.get(1)}, i64 {size}, i64 {cpu})")
+
+
+def _output(w: Writer, pc: int, m: Map) -> str | None:
+    if not isinstance(m, Ring):
+        return None
+    for name, text in (("copy", support.COPY), ("commit", records.COMMIT)):
+        w.module.need(name, text)
+    out, size = Result(w), w.get(3)
+    w.begin(out.unless(w.emit(f"icmp ugt i64 {w.get(4)}, 3"), EINVAL))
+    record = _reserved(w, m, size)
+    w.begin(out.unless(w.emit(f"icmp eq i64 {record}, 0"), EAGAIN))
+    w.do(f"call void @copy(ptr {w.pointer(record)}, ptr {w.address(pc, 2)}, i64 {size})")
+    w.do(f"call void @commit(i64 {record}, i32 0)")
+    return out.end("0")
+
+
+_ON_MAPS: Final[Mapping[int, Callable[[Writer, int, Map], str | None]]] = {
+    1: _lookup, 2: _update, 3: _delete, 130: _output, 131: _reserve}
+
+
+# --- memory
 
 def _read(w: Writer, pc: int, function: str) -> str:
     for name, text in (("find", support.FIND), ("copy", support.COPY), ("clear", support.CLEAR), ("read", support.READ)):
         w.module.need(name, text)
     if function == "read_string":
         w.module.need(function, support.READ_STRING)
-    size = w.emit(f"and i64 {w.get(2)}, {0xFFFF_FFFF}")
+    size = w.emit(f"and i64 {w.get(2)}, {_U32}")
     words = ", ".join(f"i64 {w.word((name, 0))}" for name in ("blocks", "uc", "uc_mem_read"))
     return w.emit(f"call i64 @{function}(ptr {w.address(pc, 1)}, i64 {size}, i64 {w.get(3)}, {words})")
 

@@ -54,7 +54,7 @@ def _function(w: Writer) -> str:
         follow = places.successors(code, pc)
         if not code[pc].is_jump and follow and (follow[0] in leaders or n + 1 == len(slots) or slots[n + 1] != follow[0]):
             w.do(f"br label %i{follow[0]}")
-    return "\n".join([f"define internal i64 @f{w.entry}({arguments}, ptr %env) #0 {{", "entry:", *w.lines, "}"])
+    return "\n".join([f"define internal i64 @f{w.entry}({arguments}, ptr %env) #0 {{", "entry:", *w.rooms, *w.lines, "}"])
 
 
 def _prologue(w: Writer) -> None:

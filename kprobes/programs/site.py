@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from . import host, native, support
 from .code import CONTEXT_SIZE, Code
@@ -17,6 +17,7 @@ from .inline import Inlined
 from .llvm import generate
 from .writer import Slot, Target, Writer
 
+_PC: Final = ("pc", 0)
 _REGISTER = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64)
 
 
@@ -74,14 +75,17 @@ class RegisterContext:
             return "0"
         where = self._registers[index]
         if where.way == "pc":
-            target = w.emit(f"load i64, ptr {w.pointer(w.word(('pc', 0)))}")
+            target = w.emit(f"load i64, ptr {w.pointer(w.word(_PC))}")
             return w.emit(f"and i64 {target}, {~where.place}")
         if where.way == "python":
-            return w.emit(f"call i64 {w.pointer(w.word(('register', 0)))}(i64 {index})")
+            function = w.pointer(w.word(("register", 0)))
+            return w.emit(f"call i64 {function}(i64 {index})")
         if where.way == "api":
             w.module.need("register", support.REGISTER)
-            return w.emit(f"call i64 @register(i64 {w.word(('uc', 0))}, i64 {w.word(('uc_reg_read', 0))}, i32 {where.place})")
-        at = w.emit(f"getelementptr i8, ptr {w.pointer(w.word(('base', 0)))}, i64 {where.place}")
+            engine, function = w.word(("uc", 0)), w.word(("uc_reg_read", 0))
+            return w.emit(f"call i64 @register(i64 {engine}, i64 {function}, i32 {where.place})")
+        base = w.pointer(w.word(("base", 0)))
+        at = w.emit(f"getelementptr i8, ptr {base}, i64 {where.place}")
         if where.way == "window":
             at = w.emit(f"getelementptr i8, ptr {w.emit(f'load ptr, ptr {at}')}, i64 {where.index}")
         value = w.emit(f"load i{where.bits}, ptr {at}")
@@ -113,7 +117,7 @@ class SiteProgram:
         known: dict[Slot, int] = {
             ("base", 0): view.base, ("context", 0): ctypes.addressof(self._context),
             ("register", 0): ctypes.cast(self._register, ctypes.c_void_p).value or 0,
-            ("pc", 0): ctypes.addressof(self._pc) if address is not None else view.words["returned_to"],
+            _PC: ctypes.addressof(self._pc) if address is not None else view.words["returned_to"],
             **{(name, 0): value for name, value in (*view.words.items(), *(words or {}).items())},
         }
         self._environment = Environment(code, self._host, known, call, view.fail)
@@ -131,6 +135,6 @@ class SiteProgram:
 
     def run(self, pc: int) -> int:
         """Run it from a handler; pc: what the program sees. Its result; raises what a helper raised."""
-        at = ctypes.c_uint64.from_address(self._environment[("pc", 0)]) if ("pc", 0) in self._host.slots else self._pc
+        at = ctypes.c_uint64.from_address(self._environment[_PC]) if _PC in self._host.slots else self._pc
         at.value = pc
         return self._environment.run(0, 0)

@@ -185,6 +185,20 @@ bad:
   ret i64 -14
 }
 """
+#: (the C library's clock_gettime) -> ns of CLOCK_MONOTONIC
+CLOCK: Final = """
+define internal i64 @clock(i64 %function) #0 {
+  %time = alloca [2 x i64]
+  %f = inttoptr i64 %function to ptr
+  %error = call i32 %f(i32 1, ptr %time)
+  %s = load i64, ptr %time
+  %p = getelementptr i64, ptr %time, i64 1
+  %ns = load i64, ptr %p
+  %sns = mul i64 %s, 1000000000
+  %all = add i64 %sns, %ns
+  ret i64 %all
+}
+"""
 #: (the engine, its function that reads registers, register) -> value; the engine writes as many bytes as the register has
 REGISTER: Final = """
 define internal i64 @register(i64 %uc, i64 %reader, i32 %number) #0 {

@@ -86,6 +86,7 @@ class Writer:
     def __init__(self, module: Module, entry: int) -> None:
         self.module, self.entry = module, entry
         self.lines: list[str] = []
+        self.rooms: list[str] = []
         self._names = 0
 
     def emit(self, text: str) -> str:
@@ -98,6 +99,12 @@ class Writer:
     def do(self, text: str) -> None:
         """An instruction without one."""
         self.lines.append(f"  {text}")
+
+    def room(self, size: int) -> str:
+        """Memory of the function's own; the name of the pointer."""
+        name = f"%room{len(self.rooms)}"
+        self.rooms.append(f"  {name} = alloca [{size} x i8], align 16")
+        return name
 
     def label(self) -> str:
         """A fresh label, without its percent sign."""

@@ -47,7 +47,7 @@ class Hash(Map, MutableMapping[Any, Any]):
             self.cpus = 1
         if not (self.key_size and self.value_size and self.max_entries):
             raise self.refuse("a hash has keys and values of at least one byte, and at least one entry")
-        slots = 1 << (2 * self.max_entries - 1).bit_length()
+        slots = self.slots = 1 << (2 * self.max_entries - 1).bit_length()  # of the index
         self.entries = HEADER + 4 * slots + 7 & ~7  # bytes from the header to the entries
         self.value_at = 8 + (self.key_size + 7 & ~7)  # bytes from an entry to its first value
         self.entry_size = self.value_at + self.stride * self.cpus
