@@ -37,7 +37,7 @@ class Inlined:
     def __init__(self, maps: Sequence[Map], guest: bool = False, clock: bool = False) -> None:
         self._maps, self._guest, self._clock = maps, guest, clock
 
-    def __call__(self, w: Writer, pc: int, number: int) -> str | None:
+    def __call__(self, w: Writer, pc: int, number: int, /) -> str | None:
         if number in _WORDS:
             return w.word((_WORDS[number], 0))
         if number in _READS and self._guest:

@@ -27,7 +27,7 @@ class Context(Protocol):
 class Inline(Protocol):
     """Helpers that are emitted as code. None: it is called by the environment's ("call", number)."""
 
-    def __call__(self, writer: Writer, pc: int, number: int) -> str | None: ...
+    def __call__(self, w: Writer, pc: int, number: int, /) -> str | None: ...
 
 
 def no_inline(writer: Writer, pc: int, number: int) -> str | None:
