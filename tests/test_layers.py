@@ -40,19 +40,18 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "cli": EVERYTHING,
     "events": EVERYTHING,
     "programs": (),
-    "programs.": ("errors", "regs", "arch._base", "programs."),
-    "programs.header": ("arch", "programs."),
+    "programs.": ("errors", "programs."),
     "testing": EVERYTHING,
 }
 #: foreign package -> prefixes of the only modules that may import it
 KEEPERS = {
-    "unicorn": ("machine.",), "keystone": ("machine.unicorn",), "capstone": ("cli", "machine.unicorn"), "elftools": ("image", "programs.object.elf"),
+    "unicorn": ("machine.",), "keystone": ("machine.unicorn",), "capstone": ("cli", "machine.unicorn"), "elftools": ("image",),
     "pytest": ("conformance",), "llvmlite": ("programs.native",), "click": ("cli",), "rich": ("cli",),
 }
 #: path (prefix; the longest that fits counts) -> most lines of a file
 BUDGETS = {"core/": 300, "machine/": 300, "machine/paper.py": 450, "testing/": 300, "arch/": 300, "events/": 300, "programs/": 300, "cli/": 300,
            "arch/arm/thumb.py": 340, "arch/s390x/isa.py": 340}
-CORE_TOTAL = 4100  # the plan said 1,800; docs/design.md says what the rest is
+CORE_TOTAL = 4700  # the plan said 1,800; docs/design.md says what the rest is
 
 
 @cache

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,10 @@ from attrs import field, frozen
 
 from ..errors import OutOfReach, UnknownRegister
 from ..regs import Regs
+from ._insn import COMPUTED, Annul, Atomic, Decoded, Insn, Simulate
+
+__all__ = ["COMPUTED", "Abi", "Annul", "Arch", "Atomic", "Decoded", "Entry", "Frame", "Insn", "Jump", "Linkage", "Order", "Registers", "Simulate",
+           "Traps", "displacement", "identity", "plain_address", "signed", "verbatim"]
 
 
 class Order(enum.Enum):
@@ -23,66 +27,6 @@ class Order(enum.Enum):
 
     LITTLE = "little"
     BIG = "big"
-
-
-class Atomic(enum.Enum):
-    """How an instruction takes part in an exclusive (load-reserved / store-conditional) sequence."""
-
-    OPENS = "opens"
-    CLOSES = "closes"
-
-
-class Annul(int):
-    """What a simulation of a delayed branch returns when the delay slot must not run: the next target."""
-
-
-#: `Insn.executes` where registers tell.
-COMPUTED = -1
-
-#: Applies the instruction's effect that must happen at its own address and returns the target to go to next. Runs before the body.
-#: `Annul(target)` skips the body (an annulled delay slot). Memory goes through regs.word and regs.set_word; a GuestFault that
-#: escapes is reported to the guest at the instruction's address, so memory is read and written before any register changes.
-Simulate = Callable[[Regs], int]
-
-
-@frozen(kw_only=True)
-class Insn:
-    """What is at an address, and how it may be executed elsewhere."""
-
-    addr: int  #: address, mode bits stripped
-    raw: bytes  #: original bytes; their length is the instruction's length
-    name: str  #: row name (the manual's mnemonic), for messages and tests
-    reject: str = ""  #: why it must not be probed; empty = fine
-    simulate: Simulate | None = None  #: effect at the original address; returns where to go next
-    body: bytes = b""  #: what runs out of line: the instruction, its delay slot, or nothing
-    boostable: bool = True  #: the body may be followed by a jump back instead of a trap
-    #: where it is simulated: (to) -> code that does there all that it does at home, its delay slot included, and nothing else, and
-    #: falls through to `next`; where it faults, nothing is changed (its delay slot: but the link), and it can be executed again from
-    #: its start. Raises OutOfReach
-    displace: Callable[[int], bytes] | None = None
-    links: bool = False  #: it keeps `next` as a return address: what follows it at home must stay there
-    falls_through: bool = True  #: False: it never goes on to `next`, where data may stand
-    delay_slot: bool = False  #: the next instruction is its delay slot
-    atomic: Atomic | None = None  #: opens or closes an exclusive sequence
-    mode: int = 0  #: bits or-ed into every target that stays in this instruction's mode (Thumb: 1)
-    operand: int | None = None  #: a pc-relative operand's absolute address, for `relocate`
-    address_only: bool = False  #: the operand's address is the result; nothing is read or written there
-    executes: int | None = None  #: address of another instruction, which this one executes in its own place; or COMPUTED
-    target: int | None = None  #: a direct branch's absolute target, for region checks
-    table: int = 0  #: bytes of an entry, where the instruction jumps through a table that follows it: offsets from the table
-    table_unit: int = 0  #: bytes that an unsigned entry counts; 0: entries are signed and count bytes
-    together: int = 0  #: so many instructions after it go where it goes, and as they are (Thumb: an IT block)
-    indirect: bool = False  #: a computed jump within the function (not a call, not a return), for region checks
-
-    @property
-    def size(self) -> int:
-        """Length in bytes."""
-        return len(self.raw)
-
-    @property
-    def next(self) -> int:
-        """Address after the instruction, and after its delay slot where it has one."""
-        return self.addr + self.size * (2 if self.delay_slot else 1)
 
 
 @frozen(kw_only=True)
@@ -251,8 +195,13 @@ class Arch:
     #: (insn, up to 16 original bytes before it) -> whether one of them may make it conditional, so that a jump in its place or
     #: behind its body would be conditional as well (Thumb's IT); None: nothing does that
     conditioned: Callable[[Insn, bytes], bool] | None = None
+    #: (computed jump, up to 16 instructions that always precede it; the first may be a branch that was not taken) -> the first that is
+    #: needed to prove that it returns, or calls at the function's tail; None: nothing proves it. None: only the instruction itself tells
+    leaves: Callable[[Insn, Sequence[Insn]], Insn | None] | None = None
     arm_patch: Callable[[Traps, Insn], bytes] | None = None  #: (machine traps, insn) -> the breakpoint, where that depends on the instruction
     executed: Callable[[Regs, Insn], int | None] | None = None  #: `insn.executes`, worked out from the registers; None: there is no such
+    #: (text, its address) -> (an instruction in it, what that may execute in its own place), of all that begin at any even address
+    executions: Callable[[bytes, int], Iterable[tuple[int, int]]] | None = None
     mode_bits: int = 0  #: bits of a target that select a mode and are not part of the address (ARM: 1)
     same_mode: Callable[[Regs, int], int] = identity  #: a pc as users write it -> target
     #: (code address, read original bytes) -> where it really starts

@@ -150,7 +150,7 @@ def fixed_width(table: DecodeTable, order: Any) -> Callable[[bytes, int], Insn]:
     def decode(code: bytes, addr: int) -> Insn:
         raw = bytes(code[:size])
         if len(raw) < size:
-            return Insn(addr=addr, raw=raw or b"\0", name="truncated", reject="half an instruction: mapped memory ends here")
+            return Insn.truncated(addr, raw)
         insn = Insn(addr=addr, raw=raw, name="insn")
         return table.decode(int.from_bytes(raw, order), insn, code[size:])
 

@@ -51,6 +51,7 @@ def _jr(regs: Regs, insn: Insn) -> int:
 
 
 _SIMULATED = {3: _jump, 4: _call, 5: _ret, 8: _brz, 9: _jump, 14: _jr}
+_DIRECT = {3, 4, 8, 9}
 _REJECTED = {10: "part of an exclusive sequence", 11: "part of an exclusive sequence", 15: "a system call", TRAP: "a breakpoint", 16: "a slot's jump"}
 _ATOMIC = {10: Atomic.OPENS, 11: Atomic.CLOSES}
 
@@ -59,17 +60,18 @@ def decode(code: bytes, addr: int) -> Insn:
     """Arch.decode of PAPER."""
     length = LENGTHS.get(code[0] if code else 0, 0)
     if not code or len(code) < length:
-        return Insn(addr=addr, raw=bytes(code[:1]) or b"\0", name="truncated", reject="half an instruction")
+        return Insn.truncated(addr, code[:1])
     if not length:
-        return Insn(addr=addr, raw=code[:1], name="undefined", reject="undefined instruction")
+        return Insn.undefined(addr, code[:1])
     op, raw = code[0], bytes(code[:length])
     insn = Insn(addr=addr, raw=raw, name=f"op{op:02x}", reject=_REJECTED.get(op, ""), atomic=_ATOMIC.get(op), delay_slot=op == 9)
     if insn.reject:
         return insn
     simulate = _SIMULATED.get(op)
     body = bytes(code[3:6]) if op == 9 else b"" if simulate else raw
-    return Insn(addr=addr, raw=raw, name=insn.name, delay_slot=insn.delay_slot, body=body,
-                simulate=None if simulate is None else partial(_simulate, simulate, insn))
+    target = addr + signed(raw[2 if op == 8 else 1], 8) if op in _DIRECT else None
+    return Insn(addr=addr, raw=raw, name=insn.name, delay_slot=insn.delay_slot, body=body, target=target, indirect=op == 14, links=op == 4,
+                falls_through=simulate is None or op in (4, 8), simulate=None if simulate is None else partial(_simulate, simulate, insn))
 
 
 def _simulate(simulate: Callable[[Regs, Insn], int], insn: Insn, regs: Regs) -> int:

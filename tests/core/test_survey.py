@@ -7,8 +7,9 @@ from scenes import Scene, paper, paper_machine
 
 from kprobes import Kprobe, Kprobes, UnicornMachine
 from kprobes.core.patch import survey
+from kprobes.core.patch.exclusive import LONGEST
 from kprobes.core.patch.rooms import Rooms
-from kprobes.core.patch.survey import LONGEST_EXCLUSIVE, _Walk
+from kprobes.core.patch.walk import Walk
 from kprobes.errors import NotAnInstruction, Unprobeable
 from kprobes.machine.paper import PaperMachine
 
@@ -36,7 +37,7 @@ def test_a_function_is_walked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Up to its last instruction, although the longest could not follow there."""
     m = paper_machine(f="nop; " * 60 + "ret", g="ret")
     walks: list[int] = []
-    monkeypatch.setattr(survey, "_Walk", lambda start, end, code: walks.append(start) or _Walk(start, end, code))
+    monkeypatch.setattr(survey, "Walk", lambda source, start, end, mode: walks.append(start) or Walk(source, start, end, mode))
     with Kprobes(m) as k:
         k.register_kprobes([Kprobe(symbol_name="f", offset=n) for n in range(61)])
     assert walks == [0x1000]
@@ -101,17 +102,30 @@ def test_an_exclusive_sequence_closes() -> None:
         assert probeable(k, 0x1000, 0x1008) == [0, 6, 7]
 
 
-def test_an_exclusive_sequence_that_never_closes_ends_somewhere() -> None:
-    """Architectures promise progress for short sequences only; the rest of the function can be probed."""
-    nops = "nop; " * (LONGEST_EXCLUSIVE + 5)
-    with Kprobes(paper_machine(f=f"ll r1; {nops} ret")) as k:
-        assert probeable(k, 0x1002, 0x1002 + LONGEST_EXCLUSIVE + 6) == [*range(LONGEST_EXCLUSIVE, LONGEST_EXCLUSIVE + 6)]
+@pytest.mark.parametrize(("between", "closes"), [(LONGEST, True), (LONGEST + 1, False)])
+def test_an_exclusive_sequence_is_short(between: int, closes: bool) -> None:
+    """Architectures promise progress for short sequences only: a store beyond belongs to no load."""
+    with Kprobes(paper_machine(f=f"ll r1; {'nop; ' * between} sc r1; ret")) as k:
+        assert probeable(k, 0x1002, 0x1002 + between) == ([] if closes else [*range(between)])
+
+
+@pytest.mark.parametrize("after", ["nop; ret", "call +2; sc r1; ret", "ret; sc r1; ret", "jr r1; sc r1; ret", "ll r1; sc r1; ret"])
+def test_a_load_that_no_store_closes_opens_nothing(after: str) -> None:
+    """Calls, returns and another load end what a load began."""
+    with Kprobes(paper_machine(f=f"ll r1; nop; nop; {after}")) as k:
+        assert probeable(k, 0x1002, 0x1004) == [0, 1]
 
 
 def test_a_sequence_that_opens_again() -> None:
-    """A loop of two loads before the store: inside until the store."""
+    """The store belongs to the second of two loads."""
     with Kprobes(paper_machine(f="ll r1; nop; ll r1; nop; sc r1; ret")) as k:
-        assert probeable(k, 0x1000, 0x1009) == [8]
+        assert probeable(k, 0x1000, 0x1009) == [2, 8]
+
+
+def test_a_sequence_along_branches() -> None:
+    """The store stands before the load, and one arm of a branch leads to it; the other is outside."""
+    with Kprobes(paper_machine(f="jmp +6; nop; sc r1; ret; ll r1; brz r0 +5; jmp -9; nop; ret")) as k:
+        assert probeable(k, 0x1000, 0x1000 + 15) == [0, 5, 13, 14]
 
 
 def test_a_store_without_a_load_is_refused_alone() -> None:

@@ -51,6 +51,28 @@ def test_a_target_that_the_code_tells_is_refused(code: str, target: int, by: str
         assert m.call("f", 41) == 42
 
 
+@pytest.mark.parametrize(("code", "by"), [
+    (f"{LA} {BR} 0700 c650fffffffc {BR}", "EXRL at 0x10008"),  # exrl %r5,f
+    (f"{LA} {BR} 0700 c010fffffffc 1852 44001000 {BR}", "EX at 0x10010")])  # larl %r1,f; lr; ex %r0,0(%r1)
+def test_a_target_in_another_function_is_refused(code: str, by: str) -> None:
+    with machine(code, f=(0, 6), g=(8, 14)) as m, Kprobes(m) as k:
+        plain = m.call("g", 41)
+        assert by in k.check("f").reason
+        assert by in k.check(BASE).reason
+        assert k.check("f+4").probeable
+        k.register_kprobe(Kprobe(symbol_name="g", pre_handler=lambda p, regs: None))
+        assert m.call("g", 41) == plain == 42
+
+
+def test_a_jump_does_not_cover_a_target_of_another_function() -> None:
+    code = f"0700 {LA} {BR} c650fffffffd {BR}"  # nop; la; br; g: exrl %r5,f+2
+    with machine(code, f=(0, 8), g=(8, 8)) as m, Kprobes(m) as k:
+        assert "executes the one at 0x10002, inside the region" in k.check("f").why_not_optimized
+        with k.kprobe("f", pre_handler=lambda p, regs: None):
+            k.flush_optimizer()
+            assert m.call("g", 41) == 42
+
+
 def test_a_jump_does_not_cover_a_target() -> None:
     """The jump over a 4-byte instruction would reach into the target that stands behind it."""
     with machine(f"c65000000007 0700 {BR} {LA} {LA} {BR}") as m, Kprobes(m) as k:  # exrl %r5,.+14

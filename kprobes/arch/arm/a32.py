@@ -17,6 +17,7 @@ from .._base import Atomic, Insn, signed
 from .._decode import DecodeTable, Row, as_it_is
 from . import a32_displace as away
 from . import shared as arm
+from .processing import process_immediate, process_register, process_rules, process_uses_pc, shift
 from .shared import LR, MASK, PC, SP, UNPREDICTABLE, R, after, computed, here, not_pc, pc_used, put, r, refuse, to
 
 
@@ -33,72 +34,6 @@ def conditional(simulate: Callable[..., int]) -> Callable[..., int]:
 def row(picture: str, name: str, simulate: Callable[..., int] | None = None, **rest: Any) -> Row:
     """A row of the conditional space."""
     return Row("cccc " + picture, name, simulate and conditional(simulate), **rest)
-
-
-# --- data processing (A5.2.1 to A5.2.3)
-
-TST, TEQ, CMP, CMN, ORR, MOV, BIC, MVN = range(8, 16)
-COMPARES = (TST, TEQ, CMP, CMN)
-#: SUB, RSB, ADD, ADC, SBC, RSC, CMP, CMN: invert the first operand, invert the second, carry in (None: the flag)
-SUMS = {2: (0, 1, 1), 3: (1, 0, 1), 4: (0, 0, 0), 5: (0, 0, None), 6: (0, 1, None), 7: (1, 0, None), CMP: (0, 1, 1), CMN: (0, 0, 0)}
-
-
-def add_with_carry(x: int, y: int, carry: int) -> tuple[int, int, int]:
-    """AddWithCarry (A2.2.1): result, carry, overflow."""
-    total = x + y + carry
-    result = total & MASK
-    return result, total >> 32, ((x ^ result) & (y ^ result)) >> 31
-
-
-def shift(value: int, kind: int, amount: int, carry: int) -> tuple[int, int]:
-    """Shift_C by an immediate (A8.4.3): value and carry; LSL, LSR, ASR, ROR; amount 0 is LSL 0, LSR 32, ASR 32, RRX."""
-    if kind == 0:
-        return (value << amount & MASK, value >> 32 - amount & 1) if amount else (value, carry)
-    if kind == 3:
-        return (value << 32 | value) >> amount & MASK if amount else carry << 31 | value >> 1, value >> max(amount - 1, 0) & 1
-    wide = signed(value, 32) if kind == 2 else value
-    return wide >> (amount or 32) & MASK, wide >> (amount or 32) - 1 & 1
-
-
-def process(regs: Regs, insn: Insn, o: int, s: int, n: int, d: int, y: int, shifted_out: int) -> int:
-    """A data-processing instruction on its second operand and the shifter's carry."""
-    x, flags = r(regs, insn, n), regs.flags
-    if o in SUMS:
-        invert_x, invert_y, carry = SUMS[o]
-        carry = flags >> 29 & 1 if carry is None else carry
-        result, carry, overflow = add_with_carry(x ^ MASK * invert_x, y ^ MASK * invert_y, carry)
-    else:
-        result = (x & y, x ^ y, x | y, y, x & ~y, ~y & MASK)[{0: 0, 1: 1, TST: 0, TEQ: 1, ORR: 2, MOV: 3, BIC: 4, MVN: 5}[o]]
-        carry, overflow = shifted_out, flags >> 28 & 1
-    if s:
-        arm.set_nz(regs, result, carry, overflow)
-    return after(insn) if o in COMPARES else put(regs, insn, d, result)
-
-
-def process_register(regs: Regs, insn: Insn, o: int, s: int, n: int, d: int, i: int, y: int, m: int) -> int:
-    return process(regs, insn, o, s, n, d, *shift(r(regs, insn, m), y, i, regs.flags >> 29 & 1))
-
-
-def process_immediate(regs: Regs, insn: Insn, o: int, s: int, n: int, d: int, a: int, i: int) -> int:
-    value = (i << 32 | i) >> 2 * a & MASK  # ARMExpandImm_C (A5.2.4)
-    return process(regs, insn, o, s, n, d, value, value >> 31 if a else regs.flags >> 29 & 1)
-
-
-def process_uses_pc(o: int, s: int, n: int, d: int, m: int = 0, e: int = 0, **_: int) -> bool:
-    """`when`: MOV and MVN have no first operand, compares no destination, and compares that set no flags are other instructions."""
-    if o in COMPARES:
-        return bool(s) and PC in (n, m, e)
-    return PC in (d, m, e) or (n == PC and o not in (MOV, MVN))
-
-
-def process_rules(insn: Insn, o: int, s: int, n: int, d: int, i: int, m: int = 0, **_: int) -> Insn:
-    if (d and o in COMPARES) or (n and o in (MOV, MVN)):
-        return refuse(insn, arm.RESERVED)
-    if d != PC:
-        return insn
-    if s:
-        return refuse(insn, arm.EXCEPTION_RETURN)
-    return insn if (o, m, i) == (MOV, LR, 0) else evolve(insn, indirect=True)
 
 
 # --- loads and stores (A5.3, A5.2.8, A5.5)
@@ -126,11 +61,15 @@ def transfer_register(regs: Regs, insn: Insn, i: int, y: int, m: int, **fields: 
     return transfer(regs, insn, **fields, offset=shift(regs[R[m]], y, i, regs.flags >> 29 & 1)[0])
 
 
-def transfer_rules(insn: Insn, p: int, b: int, w: int, f: int, n: int, t: int, m: int = 0, **_: int) -> Insn:
+def transfer_rules(insn: Insn, c: int, p: int, u: int, b: int, w: int, f: int, n: int, t: int, i: int, m: int | None = None, **_: int) -> Insn:
     unprivileged = w and not p
     if m == PC or (n == PC and (w or not p)) or (t == PC and (b or unprivileged)):
         return refuse(insn, UNPREDICTABLE)
-    return evolve(insn, indirect=True) if f and t == PC and n != SP else insn
+    if n == PC and m is None:
+        insn = arm.reads(insn, here(insn) + (i if u else -i) & MASK, 1 if b else 4)
+    elif n == PC:
+        insn = evolve(insn, operand=here(insn))  # a table
+    return evolve(arm.goes(insn, c), indirect=n != SP) if f and t == PC else insn
 
 
 def short(regs: Regs, insn: Insn, u: int, f: int, t: int, o: int, offset: int) -> int:
@@ -163,10 +102,12 @@ def short_uses_pc(f: int, n: int, t: int, o: int, m: int = 0, **_: int) -> bool:
     return o > 0 and (PC in (n, t, m) or (t == LR and o > 1 and not f))
 
 
-def short_rules(insn: Insn, p: int, w: int, f: int, n: int, t: int, o: int, m: int = 0, j: int = 0, **_: int) -> Insn:
+def short_rules(insn: Insn, p: int, u: int, w: int, f: int, n: int, t: int, o: int, i: int = 0, m: int | None = None, j: int = 0, **_: int) -> Insn:
     """j: reserved bits."""
     dual = o > 1 and not f
     fine = n == PC and p and not w and PC not in (t, m) and not (dual and (t & 1 or t == LR)) and not j
+    if fine and m is None:
+        return arm.reads(insn, here(insn) + (i if u else -i) & MASK, 8 if dual else 1 if f and o == 2 else 2)
     return insn if fine else refuse(insn, UNPREDICTABLE)
 
 
@@ -181,8 +122,8 @@ def stm(regs: Regs, insn: Insn, p: int, u: int, w: int, n: int, r: int) -> int:
     return after(insn)
 
 
-def ldm_rules(insn: Insn, w: int, n: int, r: int, **_: int) -> Insn:
-    return refuse(insn, UNPREDICTABLE) if w and r >> n & 1 else insn
+def ldm_rules(insn: Insn, c: int, w: int, n: int, r: int, **_: int) -> Insn:
+    return refuse(insn, UNPREDICTABLE) if w and r >> n & 1 else arm.goes(insn, c)
 
 
 def stm_rules(insn: Insn, w: int, n: int, r: int, **_: int) -> Insn:
@@ -201,9 +142,9 @@ def blx_label(i: int, h: int, **_: int) -> int:
     return 4 * signed(i, 24) + 2 * h
 
 
-def bx_rules(insn: Insn, m: int, j: int, **_: int) -> Insn:
+def bx_rules(insn: Insn, c: int, m: int, j: int) -> Insn:
     """j: bits that should be one."""
-    return computed(insn, m=m) if j == 0xFFF else refuse(insn, arm.RESERVED)
+    return computed(insn, c=c, m=m) if j == 0xFFF else refuse(insn, arm.RESERVED)
 
 
 def blx_rules(insn: Insn, m: int, j: int, **_: int) -> Insn:
@@ -233,7 +174,7 @@ CONDITIONAL = (
     row("0001 0--0 ---- ---- --1- 0000 ----", "MRS, MSR banked", reject=arm.BANKED),
     row("0011 0010 0000 ---- ---- --------", "NOP, SEV, DBG"),
     row("0011 0010 0000 ---- ---- 00000001", "YIELD", reject=arm.WAITS),
-    row("0011 0010 0000 ---- ---- 0000001-", "WFE, WFI", reject=arm.WAITS),
+    row("0011 0010 0000 ---- ---- 0000001-", "WFE, WFI", atomic=Atomic.DROPS, reject=arm.WAITS),
     row("0001 0010 jjjj jjjj jjjj 0001 mmmm", "BX", arm.bx, displace=away.bx, extra=bx_rules),
     row("0001 0010 jjjj jjjj jjjj 0010 mmmm", "BXJ", arm.bx, displace=away.bx, extra=lambda insn, **f: computed(blx_rules(insn, **f), **f)),
     row("0001 0010 jjjj jjjj jjjj 0011 mmmm", "BLX register", arm.blx_register, displace=away.blx_register, links=True, extra=blx_rules),
@@ -273,7 +214,7 @@ CONDITIONAL = (
     row("0111 1-1- ---- dddd ---- -101 mmmm", "SBFX, UBFX", when=pc_used, reject=UNPREDICTABLE),
     row("0111 110- ---- 1111 ---- -001 ----", "BFI", reject=UNPREDICTABLE),
     # A5.5: branches to labels
-    row("1010 iiiiiiiiiiiiiiiiiiiiiiii", "B", arm.b, displace=away.b, extra=to(label)),
+    row("1010 iiiiiiiiiiiiiiiiiiiiiiii", "B", arm.b, displace=away.b, extra=lambda insn, c, i: arm.goes(to(label)(insn, i=i), c)),
     row("1011 iiiiiiiiiiiiiiiiiiiiiiii", "BL", arm.bl, displace=away.bl, links=True, extra=to(label)),
     *arm.coprocessor(row, "", 32, based=True),
 )
@@ -285,7 +226,7 @@ UNCONDITIONAL = (  # A5.7
     Row("1111 0001 0000 ---0 ---- ---- ---- ----", "CPS", reject=arm.PRIVILEGED),
     Row("1111 0001 0000 ---1 ---- ---- ---- ----", "SETEND", reject=arm.ENDIAN),
     Row("1111 0001 0001 ---- ---- ---- 0000 ----", "SETPAN", reject=arm.PRIVILEGED),
-    Row("1111 0101 0111 ---- ---- ---- 0001 ----", "CLREX", atomic=Atomic.CLOSES),
+    Row("1111 0101 0111 ---- ---- ---- 0001 ----", "CLREX", atomic=Atomic.DROPS),
     Row("1111 010- --01 1111 1111 ---- ---- ----", "PLD, PLI literal", arm.hint, displace=lambda insn, to, **_: b""),
     Row("1111 011- --01 nnnn ---- ---- ---0 mmmm", "PLD, PLI register", when=pc_used, reject=UNPREDICTABLE),
     Row("1111 0100 ---0 1111 ---- ---- ---- ----", "VLD, VST", reject=UNPREDICTABLE),

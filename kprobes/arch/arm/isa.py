@@ -30,7 +30,7 @@ M_REGISTERS = Registers(names=(*R, "xpsr", *D[:16], "fpscr"), pc="pc", sp="sp", 
 def decode_a32(code: bytes, addr: int) -> Insn:
     raw = bytes(code[:4])
     if len(raw) < 4:
-        return truncated(raw, addr, 0)
+        return Insn.truncated(addr, raw)
     if addr & 2:
         return Insn(addr=addr, raw=raw, name="misaligned", reject="A32 code is aligned to 4 bytes; add 1 to the address of T32 code")
     return decode_word(int.from_bytes(raw, "little"), Insn(addr=addr, raw=raw, name="insn"))
@@ -41,15 +41,11 @@ def decode_thumb(table: DecodeTable, code: bytes, addr: int) -> Insn:
     wide = is_wide(first)
     raw = bytes(code[: 4 if wide else 2])
     if len(raw) < (4 if wide else 2):
-        return truncated(raw, addr, 1)
+        return Insn.truncated(addr, raw, mode=1)
     insn = Insn(addr=addr, raw=raw, mode=1, name="insn")
     if wide:
         return table.decode(first << 16 | int.from_bytes(raw[2:], "little"), insn)
     return TABLE16.decode(first, insn)
-
-
-def truncated(raw: bytes, addr: int, mode: int) -> Insn:
-    return Insn(addr=addr, raw=raw or b"\0", mode=mode, name="truncated", reject="half an instruction: mapped memory ends here")
 
 
 def decode_a(code: bytes, addr: int) -> Insn:

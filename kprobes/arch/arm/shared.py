@@ -182,9 +182,19 @@ def to(offset: Callable[..., int], align: int = 1) -> Callable[..., Insn]:
     return lambda insn, **fields: evolve(insn, target=(here(insn) & -align) + offset(**fields) & MASK)
 
 
+def goes(insn: Insn, c: int = 14, **_: int) -> Insn:
+    """`extra` of a branch: unless it is conditional, it never goes on to the next instruction. In an IT block that is left open."""
+    return evolve(insn, falls_through=c != 14)
+
+
 def computed(insn: Insn, **fields: int) -> Insn:
     """`extra` of a jump through a register that is neither call nor return (through LR)."""
-    return insn if fields.get("m") == LR else evolve(insn, indirect=True)
+    return evolve(goes(insn, **fields), indirect=fields.get("m") != LR)
+
+
+def reads(insn: Insn, address: int, size: int) -> Insn:
+    """The literal of an instruction: data, and no code."""
+    return evolve(insn, operand=address, data=size)
 
 
 def refuse(insn: Insn, why: str) -> Insn:
@@ -205,9 +215,11 @@ def msr_rules(insn: Insn, q: int, k: int, m: int = 0, **_: int) -> Insn:
 def vfp_rules(doubles: int) -> Callable[..., Insn]:
     """`extra` of VFP transfers relative to PC: the registers exist."""
 
-    def extra(insn: Insn, p: int, h: int, d: int, z: int, i: int, **_: int) -> Insn:
+    def extra(insn: Insn, p: int, u: int, h: int, d: int, z: int, i: int, **_: int) -> Insn:
         first, count = vfp_registers(p, h, d, z, i)
-        return insn if 0 < count <= (16 if z else 32) and first + count <= (doubles if z else 32) else refuse(insn, UNPREDICTABLE)
+        if not 0 < count <= (16 if z else 32) or first + count > (doubles if z else 32):
+            return refuse(insn, UNPREDICTABLE)
+        return reads(insn, (here(insn) & ~3) + (4 * i if u else -4 * i) * p & MASK, (8 if z else 4) * count)
 
     return extra
 

@@ -77,7 +77,8 @@ def ldr_pc_register(regs: Regs, insn: Insn, n: int, i: int, m: int) -> int:
 
 
 def ldm_rules(insn: Insn, w: int, n: int, r: int, **_: int) -> Insn:
-    return refuse(insn, UNPREDICTABLE) if not r or r >> LR & 1 or r >> SP & 1 or (w and r >> n & 1) else insn
+    wrong = not r or r >> LR & 1 or r >> SP & 1 or (w and r >> n & 1)
+    return refuse(insn, UNPREDICTABLE) if wrong else evolve(insn, falls_through=False)
 
 
 def table_rules(insn: Insn, n: int, h: int, m: int) -> Insn:
@@ -85,12 +86,21 @@ def table_rules(insn: Insn, n: int, h: int, m: int) -> Insn:
     return computed(not_pc(evolve(insn, table=1 << h if n == PC else 0, table_unit=2), m=m))
 
 
-def ldrd_rules(insn: Insn, t: int, e: int, w: int, **_: int) -> Insn:
-    return refuse(insn, UNPREDICTABLE) if w or t == e or PC in (t, e) else insn
+def ldr_literal_rules(insn: Insn, u: int, t: int, i: int) -> Insn:
+    return evolve(arm.reads(insn, literal(insn, u, i), 4), indirect=t == PC, falls_through=t != PC)
+
+
+def ldrb_literal_rules(insn: Insn, u: int, h: int, t: int, i: int, **_: int) -> Insn:
+    return insn if t == PC else arm.reads(insn, literal(insn, u, i), 1 << h)
+
+
+def ldrd_rules(insn: Insn, u: int, t: int, e: int, w: int, i: int, **_: int) -> Insn:
+    fine = not w and t != e and PC not in (t, e)
+    return arm.reads(insn, literal(insn, u, 4 * i), 8) if fine else refuse(insn, UNPREDICTABLE)
 
 
 def ldr_pc_rules(insn: Insn, n: int, m: int = 0, **_: int) -> Insn:
-    return refuse(insn, UNPREDICTABLE) if m == PC else evolve(insn, indirect=n != SP)
+    return refuse(insn, UNPREDICTABLE) if m == PC else evolve(insn, indirect=n != SP, falls_through=False)
 
 
 def b_cond_label(s: int, j: int, k: int, i: int, **_: int) -> int:
@@ -159,16 +169,16 @@ T32 = (
     row("1111 0 - 0 oooo s nnnn 0 --- dddd --------", "data processing, immediate", when=process_uses_pc, reject=UNPREDICTABLE),
     row("1111 0 - 1 ooooo nnnn 0 --- dddd --------", "data processing, plain immediate", when=plain_uses_pc, reject=UNPREDICTABLE),
     row("1111 0 i 10 u0u0 1111 0 iii dddd iiiiiiii", "ADR wide", adr, when=lambda u, **_: u in (0, 3), displace=away.adr_wide,
-        extra=lambda insn, d, **_: not_pc(insn, d=d)),
+        extra=lambda insn, d, i, u: evolve(not_pc(insn, d=d), operand=literal(insn, not u, i))),
     # A6.3.4: branches to labels, status registers, hints, exceptions
     row("1111 0 s cccc iiiiii 10 j 0 k iiiiiiiiiii", "B conditional wide", b_cond, when=is_conditional, displace=away.b_cond,
         extra=to(b_cond_label)),
-    row("1111 0 s iiiiiiiiii 10 j 1 k iiiiiiiiiii", "B wide", arm.b, displace=away.b, extra=to(bl_label)),
+    row("1111 0 s iiiiiiiiii 10 j 1 k iiiiiiiiiii", "B wide", arm.b, displace=away.b, falls_through=False, extra=to(bl_label)),
     row("1111 0 s iiiiiiiiii 11 j 1 k iiiiiiiiiii", "BL", arm.bl, displace=away.bl, links=True, extra=to(bl_label)),
     row("1111 0011 1010 ---- 10-0 -vvv --------", "CPS wide", when=lambda v: v > 0, reject=arm.PRIVILEGED),
     row("1111 0011 1010 ---- 10-0 -000 00000001", "YIELD wide", reject=arm.WAITS),
-    row("1111 0011 1010 ---- 10-0 -000 0000001-", "WFE, WFI wide", reject=arm.WAITS),
-    row("1111 0011 1011 ---- 10-0 ---- 0010 ----", "CLREX", atomic=Atomic.CLOSES),
+    row("1111 0011 1010 ---- 10-0 -000 0000001-", "WFE, WFI wide", atomic=Atomic.DROPS, reject=arm.WAITS),
+    row("1111 0011 1011 ---- 10-0 ---- 0010 ----", "CLREX", atomic=Atomic.DROPS),
     row("1111 0011 1011 ---- 10-0 ---- 000- ----", "ENTERX, LEAVEX", reject="changes to ThumbEE"),
     row("1111 0011 1101 ---- 10-0 ---- --------", "SUBS pc, ERET", reject=arm.EXCEPTION_RETURN),
     row("1111 0111 1000 ---- 1000 ---- --------", "DCPS", reject=arm.EXCEPTION),
@@ -176,8 +186,8 @@ T32 = (
     row("1111 0111 1111 ---- 1000 ---- --------", "SMC", reject=arm.EXCEPTION),
     row("1111 0111 1111 ---- 1010 ---- --------", "UDF wide", reject="permanently undefined"),
     # A6.3.7 to A6.3.10: single loads and stores
-    row("1111 1000 u101 1111 tttt iiiiiiiiiiii", "LDR literal wide", ldr_literal, extra=lambda insn, t, **_: evolve(insn, indirect=t == PC)),
-    row("1111 100 q u0h1 1111 tttt iiiiiiiiiiii", "LDRB, LDRH literal", ldrb_literal, displace=away.hint),
+    row("1111 1000 u101 1111 tttt iiiiiiiiiiii", "LDR literal wide", ldr_literal, extra=ldr_literal_rules),
+    row("1111 100 q u0h1 1111 tttt iiiiiiiiiiii", "LDRB, LDRH literal", ldrb_literal, displace=away.hint, extra=ldrb_literal_rules),
     row("1111 1000 1101 nnnn 1111 iiiiiiiiiiii", "LDR pc", ldr_pc, when=not_from_pc, displace=as_it_is, extra=ldr_pc_rules),
     row("1111 1000 0101 nnnn 1111 1puw iiiiiiii", "LDR pc, indexed", ldr_pc, when=indexed, displace=as_it_is, extra=ldr_pc_rules),
     row("1111 1000 0101 ---- 1111 1110 --------", "LDRT pc", when=lambda: True, reject=UNPREDICTABLE),

@@ -14,7 +14,7 @@ from typing import Any
 from attrs import evolve
 
 from ...regs import Regs
-from .._base import Insn, signed
+from .._base import Atomic, Insn, signed
 from .._decode import DecodeTable, Row, as_it_is
 from . import shared as arm
 from . import thumb_displace as away
@@ -131,8 +131,8 @@ T16 = (  # A6.2
     row("0100 0111 1 mmmm 000", "BLX register", arm.blx_register, displace=away.blx_register, links=True, extra=not_pc),
     row("0100 0111 - ---- ---", "BX, BLX reserved", reject=arm.RESERVED),
     row("0100 0111 - ---- 1--", "BXNS, BLXNS", reject="changes the security state"),
-    row("01001 ttt iiiiiiii", "LDR literal", ldr_short),
-    row("10100 ddd iiiiiiii", "ADR", adr_short, displace=away.adr),
+    row("01001 ttt iiiiiiii", "LDR literal", ldr_short, extra=lambda insn, i, **_: arm.reads(insn, literal(insn, 1, 4 * i), 4)),
+    row("10100 ddd iiiiiiii", "ADR", adr_short, displace=away.adr, extra=lambda insn, i, **_: evolve(insn, operand=literal(insn, 1, 4 * i))),
     row("1011 00i1 iiiii nnn", "CBZ", cbz, displace=away.cbz, extra=to(cbz_label)),
     row("1011 10i1 iiiii nnn", "CBNZ", cbnz, displace=away.cbz, extra=to(cbz_label)),
     row("1011 1101 rrrrrrrr", "POP", pop, displace=as_it_is, falls_through=False),
@@ -143,7 +143,7 @@ T16 = (  # A6.2
     row("1011 1110 --------", "BKPT", reject=arm.EXCEPTION),
     Row("1011 1111 cccc kkkk", "IT", it, when=lambda c, k: k > 0, displace=as_it_is, extra=it_rules),
     row("1011 1111 0001 0000", "YIELD", reject=arm.WAITS),
-    row("1011 1111 001- 0000", "WFE, WFI", reject=arm.WAITS),
+    row("1011 1111 001- 0000", "WFE, WFI", atomic=Atomic.DROPS, reject=arm.WAITS),
     row("1101 cccc iiiiiiii", "B conditional", b_cond, when=is_conditional, displace=away.b_cond, extra=to(b_label(8))),
     row("1101 1110 --------", "UDF", reject="permanently undefined"),
     row("1101 1111 --------", "SVC", reject=arm.EXCEPTION),

@@ -146,6 +146,11 @@ def direct(bits: int) -> Callable[..., Insn]:
     return lambda insn, i, **_: evolve(insn, target=label(insn, i, bits))
 
 
+def literal(size: int) -> Callable[..., Insn]:
+    """Extra of a load from a label: bytes of data, with `s` twice as many."""
+    return lambda insn, i, s=0, **_: evolve(insn, operand=label(insn, i, 19), data=size << s)
+
+
 def computed(insn: Insn, **_: int) -> Insn:
     """Extra of a jump through a register that is neither call nor return."""
     return evolve(insn, indirect=True)
@@ -165,16 +170,16 @@ ROWS = (
     # PC-relative addresses and literals: C4.1 "Data processing - immediate", "Loads and stores"
     Row("0 jj 10000 iiiiiiiiiiiiiiiiiii ddddd", "ADR", adr, displace=away.adr),
     Row("1 jj 10000 iiiiiiiiiiiiiiiiiii ddddd", "ADRP", adrp, displace=away.adrp),
-    Row("0s 011 0 00 iiiiiiiiiiiiiiiiiii ttttt", "LDR literal", ldr),
-    Row("10 011 0 00 iiiiiiiiiiiiiiiiiii ttttt", "LDRSW literal", ldrsw),
+    Row("0s 011 0 00 iiiiiiiiiiiiiiiiiii ttttt", "LDR literal", ldr, extra=literal(4)),
+    Row("10 011 0 00 iiiiiiiiiiiiiiiiiii ttttt", "LDRSW literal", ldrsw, extra=literal(4)),
     Row("11 011 0 00 iiiiiiiiiiiiiiiiiii ttttt", "PRFM literal", prfm, displace=lambda insn, to, **_: b""),
-    Row("0s 011 1 00 iiiiiiiiiiiiiiiiiii ttttt", "LDR literal S, D", ldr_sd),
-    Row("10 011 1 00 iiiiiiiiiiiiiiiiiii ttttt", "LDR literal Q", ldr_q),
+    Row("0s 011 1 00 iiiiiiiiiiiiiiiiiii ttttt", "LDR literal S, D", ldr_sd, extra=literal(4)),
+    Row("10 011 1 00 iiiiiiiiiiiiiiiiiii ttttt", "LDR literal Q", ldr_q, extra=literal(16)),
     Row("1111 0011 10- ---------------- 11111", "AUTIASPPC", reject=SIGNS_PC),  # and AUTIBSPPC
     Row("1101 1010 1100 0001 10- 00- 11111 11110", "PACIASPPC", reject=SIGNS_PC),  # A or B key, PACNB too
     Row("1101 0101 0000 0011 0010 0100 111 11111", "PACM", reject="ties the next instruction to its address"),
     # Branches to labels: C4.1 "Branches, exception generating and system instructions"
-    Row("0 00101 iiiiiiiiiiiiiiiiiiiiiiiiii", "B", b, displace=away.b, extra=direct(26)),
+    Row("0 00101 iiiiiiiiiiiiiiiiiiiiiiiiii", "B", b, displace=away.b, falls_through=False, extra=direct(26)),
     Row("1 00101 iiiiiiiiiiiiiiiiiiiiiiiiii", "BL", bl, displace=away.bl, links=True, extra=direct(26)),
     Row("0101 0100 iiiiiiiiiiiiiiiiiii 0 cccc", "B.cond", b_cond, displace=away.b_cond, extra=direct(19)),
     Row("0101 0100 iiiiiiiiiiiiiiiiiii 1 cccc", "BC.cond", b_cond, displace=away.b_cond, extra=direct(19)),
@@ -184,13 +189,13 @@ ROWS = (
     Row("b 011011 1 bbbbb iiiiiiiiiiiiii ttttt", "TBNZ", tbnz, displace=away.conditional(1 << 24), extra=direct(14)),
     Row("- 111010 - --- ----- -- iiiiiiiii -----", "CB", extra=direct(9), reject="compare and branch (CMPBR) is not modelled"),
     # Branches to registers
-    Row("1101011 0 0 00 11111 000000 nnnnn 00000", "BR", br, displace=as_it_is, extra=computed),
+    Row("1101011 0 0 00 11111 000000 nnnnn 00000", "BR", br, displace=as_it_is, falls_through=False, extra=computed),
     Row("1101011 0 0 01 11111 000000 nnnnn 00000", "BLR", blr, displace=away.blr, links=True),
-    Row("1101011 0 0 10 11111 000000 nnnnn 00000", "RET", ret, displace=as_it_is),
-    Row("1101011 - 0 00 11111 00001- ----- -----", "BRAA", extra=computed, reject=AUTHENTICATED),  # BRAB, BRAAZ, BRABZ
+    Row("1101011 0 0 10 11111 000000 nnnnn 00000", "RET", ret, displace=as_it_is, falls_through=False),
+    Row("1101011 - 0 00 11111 00001- ----- -----", "BRAA", extra=computed, falls_through=False, reject=AUTHENTICATED),  # BRAB, BRAAZ, BRABZ
     Row("1101011 - 0 01 11111 00001- ----- -----", "BLRAA", reject=AUTHENTICATED),  # BLRAB, BLRAAZ, BLRABZ
-    Row("1101011 0 0 10 11111 00001- 11111 -----", "RETAA", reject=AUTHENTICATED),  # RETAB, RETAASPPCR, RETABSPPCR
-    Row("0101 0101 00- ---------------- 11111", "RETAASPPC", reject=AUTHENTICATED),  # and RETABSPPC
+    Row("1101011 0 0 10 11111 00001- 11111 -----", "RETAA", falls_through=False, reject=AUTHENTICATED),  # RETAB, RETAASPPCR, RETABSPPCR
+    Row("0101 0101 00- ---------------- 11111", "RETAASPPC", falls_through=False, reject=AUTHENTICATED),  # and RETABSPPC
     Row("1101011 0100 11111 0000-- 11111 -----", "ERET", reject="exception return"),  # ERETAA, ERETAB
     Row("1101011 0101 11111 000000 11111 00000", "DRPS", reject="exception return"),
     # Exceptions
@@ -213,8 +218,8 @@ ROWS = (
     Row("1101 0101 0001 1011 0100 0010 001 -----", "MSR DAIF", reject=MASKS),
     Row("1101 0101 0011 1011 0100 0010 001 -----", "MRS DAIF", reject=MASKS),
     Row("1101 0101 0101 ---- ---- ---- --- -----", "MSRR", reject=PRIVILEGED),
-    Row("1101 0101 0000 0011 0010 0000 01- 11111", "WFE, WFI", reject=WAITS),
-    Row("1101 0101 0000 0011 0001 0000 00- -----", "WFET, WFIT", reject=WAITS),
+    Row("1101 0101 0000 0011 0010 0000 01- 11111", "WFE, WFI", atomic=Atomic.DROPS, reject=WAITS),
+    Row("1101 0101 0000 0011 0001 0000 00- -----", "WFET, WFIT", atomic=Atomic.DROPS, reject=WAITS),
     # Exclusives: a trap between load and store would make the store fail for ever
     Row("-- 001000 010 ----- - ----- ----- -----", "LDXR", atomic=Atomic.OPENS, reject=MONITOR),  # LDAXR, B, H
     Row("-- 001000 000 ----- - ----- ----- -----", "STXR", atomic=Atomic.CLOSES, reject=MONITOR),  # STLXR, B, H
@@ -222,7 +227,7 @@ ROWS = (
     Row("1- 001000 001 ----- - ----- ----- -----", "STXP", atomic=Atomic.CLOSES, reject=MONITOR),  # STLXP; 0-: CASP
     Row("1- 001001 010 ----- - ----- ----- -----", "LDTXR", atomic=Atomic.OPENS, reject=MONITOR),  # LDATXR
     Row("1- 001001 000 ----- - ----- ----- -----", "STTXR", atomic=Atomic.CLOSES, reject=MONITOR),  # STLTXR
-    Row("1101 0101 0000 0011 0011 ---- 010 11111", "CLREX", atomic=Atomic.CLOSES),
+    Row("1101 0101 0000 0011 0011 ---- 010 11111", "CLREX", atomic=Atomic.DROPS),
     # Transactions; memory copy and set
     Row("1101 0101 0010 0011 0011 0000 011 -----", "TSTART", reject=TRANSACTION),
     Row("1101 0101 0000 0011 0011 0000 011 11111", "TCOMMIT", reject=TRANSACTION),

@@ -21,7 +21,8 @@ MEMORY_ALTERABLE = DATA_ALTERABLE - {0}
 CONTROL = frozenset({2, 5, 6, 7, 8, 9, 10})
 STORE_MANY = MEMORY_ALTERABLE - {3}
 LOAD_MANY = CONTROL | {3}
-PC_DISPLACED, PC_INDEXED = 9, 10
+SHORT, LONG, PC_DISPLACED, PC_INDEXED = 7, 8, 9, 10
+UNDEFINED = "undefined encoding"
 
 
 def mode(e: int) -> int:
@@ -57,14 +58,16 @@ class Shape:
     """The words behind an opcode word, as `extra` of a row; it makes the Insn.
 
     words: bytes before the effective address's. sized: and an immediate operand of size `z`. ea: the modes allowed, None
-    without an effective address. operand: bytes of an immediate effective address, 0: by size `z`. move: the field `d` is a
-    destination. floating: the first word is a coprocessor command that says more.
+    without an effective address. operand: bytes of an immediate effective address, 0: by size `z`. data: bytes of one in memory,
+    0: only its address counts; None: as many as of an immediate one. move: the field `d` is a destination. floating: the first
+    word is a coprocessor command that says more.
     """
 
     words: int = 0
     sized: bool = False
     ea: frozenset[int] | None = None
     operand: int = 0
+    data: int | None = None
     move: bool = False
     floating: bool = False
     predicate: bool = False  #: the second word is a floating-point condition
@@ -102,18 +105,32 @@ class Shape:
         code = insn.raw
         size = self.length(code, **fields)
         if size < 0:
-            return undefined(insn)
+            return Insn.undefined(insn.addr, code[:2], UNDEFINED)
         if size > len(code):
-            return truncated(insn)
+            return Insn.truncated(insn.addr, code)
         raw = code[:size]
-        target = None
+        target, operand = None, self.address(insn.addr, raw, **fields)
         if self.relative:
             near = fields.get("s", 0)
             target = insn.addr + 2 + (signed(int.from_bytes(raw[2:], "big"), 8 * size - 16) if size > 2 else signed(near, 8)) & MASK
+        elif self.indirect:
+            target, operand = operand, None
         table = 2 if self.indirect and fields["e"] == 0o73 and half(raw, 2) & 0x87FF == 2 else 0
+        data = 0 if operand is None else self.place(raw, fields.get("z", 0))[1] if self.data is None else self.data
         reject = insn.reject or ("leads to an odd address, where there is no instruction" if target is not None and target & 1 else "")
         return Insn(addr=insn.addr, raw=raw, name=insn.name, reject=reject, body=raw if insn.body else b"", links=insn.links,
-                    falls_through=insn.falls_through, target=target, indirect=self.indirect, table=table)
+                    falls_through=insn.falls_through, target=target, indirect=self.indirect and target is None, table=table,
+                    operand=operand, data=data)
+
+    def address(self, addr: int, raw: bytes, e: int = 0, z: int = 0, **others: int) -> int | None:
+        """Where a source operand at (d16,PC) is, or a jump to one or to an absolute address leads."""
+        at, _, allowed = self.place(raw, z)
+        kind = mode(e)
+        if not allowed or kind not in ((PC_DISPLACED, SHORT, LONG) if self.indirect else (PC_DISPLACED,)):
+            return None
+        if kind == LONG:
+            return int.from_bytes(raw[at : at + 4], "big")
+        return (addr + at if kind == PC_DISPLACED else 0) + signed(half(raw, at), 16) & MASK
 
 
 FMOVECR = 0b010111  # the command word's first bits; it has no effective address
@@ -138,11 +155,3 @@ def floating_operand(command: int) -> tuple[int, int, frozenset[int] | None]:
     if kind in (4, 5):  # control registers
         return 4, 4 * max(form.bit_count(), 1), ANY if kind == 4 else ALTERABLE
     return 4, 0, LOAD_MANY if kind == 6 else STORE_MANY
-
-
-def undefined(insn: Insn) -> Insn:
-    return Insn(addr=insn.addr, raw=insn.raw[:2], name="undefined", reject="undefined encoding")
-
-
-def truncated(insn: Insn) -> Insn:
-    return Insn(addr=insn.addr, raw=insn.raw or b"\0", name="truncated", reject="half an instruction: mapped memory ends here")

@@ -25,13 +25,12 @@ from .addressing import (
     PC_DISPLACED,
     PC_INDEXED,
     STORE_MANY,
+    UNDEFINED,
     A,
     D,
     Shape,
     half,
     mode,
-    truncated,
-    undefined,
 )
 from .simulate import bcc, bra, bsr, dbcc, fbcc, jmp, jsr, rtd, rts
 
@@ -112,7 +111,7 @@ ROWS = (
     row("0100 0110 11 eeeeee", "MOVE to SR", DATA, operand=2, reject=PRIVILEGED),
     row("0100 1000 00 eeeeee", "NBCD", DATA_ALTERABLE),
     row("0100 1000 00 001 ---", "LINK.L", words=4),
-    row("0100 1000 01 eeeeee", "PEA", CONTROL),
+    row("0100 1000 01 eeeeee", "PEA", CONTROL, data=0),
     row("0100 1000 01 000 ---", "SWAP"),
     row("0100 1000 01 001 ---", "BKPT", reject=EXCEPTION),
     row("0100 1000 1- eeeeee", "MOVEM to memory", STORE_MANY, words=2),
@@ -125,7 +124,7 @@ ROWS = (
     row("0100 1010 11 111100", "ILLEGAL", reject=EXCEPTION),
     row("0100 1100 00 eeeeee", "MUL.L", DATA, words=2, operand=4),
     row("0100 1100 01 eeeeee", "DIV.L", DATA, words=2, operand=4),
-    row("0100 1100 1- eeeeee", "MOVEM from memory", LOAD_MANY, words=2),
+    row("0100 1100 1- eeeeee", "MOVEM from memory", LOAD_MANY, words=2, data=64),
     row("0100 1110 0100 ----", "TRAP", reject=EXCEPTION),
     row("0100 1110 0101 0---", "LINK.W", words=2),
     row("0100 1110 0101 1---", "UNLK"),
@@ -139,11 +138,11 @@ ROWS = (
     row("0100 1110 0111 0110", "TRAPV", reject=MAY_TRAP),
     row("0100 1110 0111 0111", "RTR", reject=ABSENT),
     row("0100 1110 0111 101-", "MOVEC", words=2, reject=PRIVILEGED),
-    row("0100 1110 10 eeeeee", "JSR", CONTROL, simulate=jsr, displace=away.jsr, links=True),
-    row("0100 1110 11 eeeeee", "JMP", CONTROL, simulate=jmp, displace=away.jmp, falls_through=False, indirect=True),
+    row("0100 1110 10 eeeeee", "JSR", CONTROL, data=0, simulate=jsr, displace=away.jsr, links=True),
+    row("0100 1110 11 eeeeee", "JMP", CONTROL, data=0, simulate=jmp, displace=away.jmp, falls_through=False, indirect=True),
     row("0100 --- 100 eeeeee", "CHK.L", DATA, operand=4, reject=MAY_TRAP),
     row("0100 --- 110 eeeeee", "CHK.W", DATA, operand=2, reject=MAY_TRAP),
-    row("0100 --- 111 eeeeee", "LEA", CONTROL),
+    row("0100 --- 111 eeeeee", "LEA", CONTROL, data=0),
     # 0101
     row("0101 --- 0zz eeeeee", "ADDQ", ALTERABLE),
     row("0101 --- 1zz eeeeee", "SUBQ", ALTERABLE),
@@ -178,7 +177,7 @@ ROWS = (
     # 1110: shifts, bit fields
     *(row(f"1110 ---- {size} ------", "shift") for size in ("00", "01", "10")),
     row("1110 0--- 11 eeeeee", "shift in memory", MEMORY_ALTERABLE),
-    *(row(f"1110 1{op} 11 eeeeee", name, (CONTROL if op in ("000", "001", "011", "101") else CONTROL & ALTERABLE) | {0}, words=2)
+    *(row(f"1110 1{op} 11 eeeeee", name, (CONTROL if op in ("000", "001", "011", "101") else CONTROL & ALTERABLE) | {0}, words=2, data=5)
       for op, name in (("000", "BFTST"), ("001", "BFEXTU"), ("010", "BFCHG"), ("011", "BFEXTS"), ("100", "BFCLR"), ("101", "BFFFO"),
                        ("110", "BFSET"), ("111", "BFINS"))),
     # 1010 and 1111
@@ -201,12 +200,13 @@ TABLE = DecodeTable(ROWS)
 
 def decode(code: bytes, addr: int) -> Insn:
     """`Arch.decode`."""
-    insn = Insn(addr=addr, raw=bytes(code[:LONGEST]), name="undefined")
     if len(code) < 2:
-        return truncated(insn)
+        return Insn.truncated(addr, code)
     word = half(code, 0)
     found = TABLE.find(word)
-    return undefined(insn) if found is None else found.make(insn, word, b"")
+    if found is None:
+        return Insn.undefined(addr, code[:2], UNDEFINED)
+    return found.make(Insn(addr=addr, raw=bytes(code[:LONGEST]), name=found.name), word, b"")
 
 
 # --- powers

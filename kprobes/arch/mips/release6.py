@@ -155,6 +155,11 @@ def ldpc(regs: Regs, insn: Insn, s: int, i: int) -> int:
     return insn.next
 
 
+def word_at(size: int, insn: Insn, i: int, **_: int) -> Insn:
+    """Extra of a pc-relative load: its displacement counts such words."""
+    return evolve(insn, operand=(insn.addr & -size) + size * signed(i, 19 if size == 4 else 18), data=size)
+
+
 def linking(to: Targets, insn: Insn, i: int, s: int, **_: int) -> Insn:
     """Extra of a compact branch on rs (or rt) that links."""
     reject = "tests the link register that it writes: unpredictable" if s == 31 else ""
@@ -195,7 +200,7 @@ def r6_rows(bits: int, to: Targets, away: Elsewhere) -> tuple[Row, ...]:
         Row("010111 ----- 00000 ----------------", "BGTZL reserved", reject=RESERVED),
         Row("01010- ----- ----- ----------------", "BEQL reserved", reject=RESERVED),
         # BC, BALC, POP66, POP76
-        Row("110010 iiiiiiiiiiiiiiiiiiiiiiiiii", "BC", branch(always), displace=away.unconditional, extra=to.i26),
+        Row("110010 iiiiiiiiiiiiiiiiiiiiiiiiii", "BC", branch(always), falls_through=False, displace=away.unconditional, extra=to.i26),
         Row("111010 iiiiiiiiiiiiiiiiiiiiiiiiii", "BALC", branch(always), links=True, displace=away.unconditional, extra=to.i26),
         Row("110110 sssss iiiiiiiiiiiiiiiiiiiii", "BEQZC", branch(eq), displace=away.branch(ZERO, 21), extra=to.i21),
         Row("110110 00000 ttttt iiiiiiiiiiiiiiii", "JIC", jic, displace=as_it_is, extra=computed),
@@ -207,9 +212,9 @@ def r6_rows(bits: int, to: Targets, away: Elsewhere) -> tuple[Row, ...]:
         # PCREL
         Row("111011 ----- -------------------- -", "PCREL reserved", reject=RESERVED),
         Row("111011 sssss 00 iiiiiiiiiiiiiiiiiii", "ADDIUPC", address(near), displace=away.address(near)),
-        Row("111011 sssss 01 iiiiiiiiiiiiiiiiiii", "LWPC", lwpc),
-        *((Row("111011 sssss 10 iiiiiiiiiiiiiiiiiii", "LWUPC", lwupc),
-           Row("111011 sssss 110 iiiiiiiiiiiiiiiiii", "LDPC", ldpc)) if bits == 64 else ()),
+        Row("111011 sssss 01 iiiiiiiiiiiiiiiiiii", "LWPC", lwpc, extra=partial(word_at, 4)),
+        *((Row("111011 sssss 10 iiiiiiiiiiiiiiiiiii", "LWUPC", lwupc, extra=partial(word_at, 4)),
+           Row("111011 sssss 110 iiiiiiiiiiiiiiiiii", "LDPC", ldpc, extra=partial(word_at, 8))) if bits == 64 else ()),
         Row("111011 sssss 11110 iiiiiiiiiiiiiiii", "AUIPC", address(upper), displace=away.address(upper)),
         Row("111011 sssss 11111 iiiiiiiiiiiiiiii", "ALUIPC", address(aligned), displace=away.address(aligned)),
         # LL and SC moved to SPECIAL3; bit 6 selects the paired forms LLWP, SCWP ...

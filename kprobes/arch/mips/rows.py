@@ -20,6 +20,7 @@ from ...regs import Regs
 from .._base import Abi, Annul, Arch, Atomic, Insn, Jump, Linkage, Order, Registers, Traps, signed
 from .._decode import DecodeTable, Row, fixed_width
 from .displace import Elsewhere, word
+from .leaves import leaves
 
 R = tuple(f"r{n}" for n in range(32))
 F = tuple(f"f{n}" for n in range(32))
@@ -138,6 +139,10 @@ class Targets:
     def i16(self, insn: Insn, i: int, **_: int) -> Insn:
         return self._relative(insn, i, 16)
 
+    def equal(self, insn: Insn, i: int, s: int, t: int) -> Insn:
+        """BEQ: of a register with itself it is always taken."""
+        return evolve(self.i16(insn, i), falls_through=s != t)
+
     def i21(self, insn: Insn, i: int, **_: int) -> Insn:
         return self._relative(insn, i, 21)
 
@@ -151,18 +156,18 @@ class Targets:
 
 def computed(insn: Insn, s: int = 31, d: int = 0, t: int = 31, **_: int) -> Insn:
     """Extra of a jump through a register: a call (rd), a return (through ra), or neither."""
-    return evolve(insn, links=d != 0, indirect=d == 0 and not s == t == 31)
+    return evolve(insn, links=d != 0, indirect=d == 0 and not s == t == 31, falls_through=d != 0)
 
 
 def common_rows(to: Targets, away: Elsewhere) -> tuple[Row, ...]:
     """What all releases share. "Instruction Bit Encodings", tables A.2 to A.26."""
     return (
-        Delayed("000010 iiiiiiiiiiiiiiiiiiiiiiiiii", "J", branch(always), displace=away.unconditional, extra=to.region),
+        Delayed("000010 iiiiiiiiiiiiiiiiiiiiiiiiii", "J", branch(always), falls_through=False, displace=away.unconditional, extra=to.region),
         Delayed("000011 iiiiiiiiiiiiiiiiiiiiiiiiii", "JAL", branch(always), links=True, displace=away.unconditional, extra=to.region),
         Delayed("000000 ----- ----- ----- ----- 001000", "JR reserved", reject=RESERVED),
         Delayed("000000 ----- ----- ----- ----- 001001", "JALR reserved", reject=RESERVED),
         Delayed("000000 sssss 00000 ddddd -0000 001001", "JALR", jalr, displace=away.jalr, extra=computed),  # JALR.HB; release 6: JR
-        Delayed("000100 sssss ttttt iiiiiiiiiiiiiiii", "BEQ", branch(eq), displace=away.branch(ODD), extra=to.i16),
+        Delayed("000100 sssss ttttt iiiiiiiiiiiiiiii", "BEQ", branch(eq), displace=away.branch(ODD), extra=to.equal),
         Delayed("000101 sssss ttttt iiiiiiiiiiiiiiii", "BNE", branch(ne), displace=away.branch(ODD), extra=to.i16),
         Delayed("000110 sssss 00000 iiiiiiiiiiiiiiii", "BLEZ", branch(le), displace=away.branch(ODD), extra=to.i16),
         Delayed("000111 sssss 00000 iiiiiiiiiiiiiiii", "BGTZ", branch(gt), displace=away.branch(ODD), extra=to.i16),
@@ -236,5 +241,5 @@ def mips(name: str, bits: int, order: Order, rows: Callable[[Targets, Elsewhere]
         name=name, bits=bits, order=order, insn_align=4, max_insn=4, regs=registers(bits),
         traps=Traps(probe={4: word(0x000080CD, order)}, end={0: word(0x0000810D, order)}),  # BREAK 515, BREAK 516
         decode=decoder(table, order), abi=ABIS[bits], linkage=linkage, jump=jump, max_displaced=away.longest, conditioned=conditioned,
-        for_file=for_file, elf_machines=((8, bits, order.value),),
+        leaves=partial(leaves, order), for_file=for_file, elf_machines=((8, bits, order.value),),
     )  # fmt: skip

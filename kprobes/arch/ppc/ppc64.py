@@ -35,9 +35,9 @@ def addpcis_elsewhere(order: Order, insn: Insn, to: int, t: int, d: int, e: int,
     return b"".join(word(each, order) for each in code)
 
 
-def operand(insn: Insn, d: int, **_: int) -> Insn:
-    """Extra of a prefixed instruction with R = 1: its operand counts from its own address."""
-    return evolve(insn, operand=insn.addr + signed(d, 34) & MASK)
+def operand(insn: Insn, d: int, o: int) -> Insn:
+    """Extra of a prefixed instruction with R = 1: its operand counts from its own address. paddi (14) only works that out."""
+    return evolve(insn, operand=insn.addr + signed(d, 34) & MASK, data=0 if o == 14 else 32)
 
 
 TRANSACTION = "part of a transaction: a trap inside aborts it"
@@ -61,7 +61,7 @@ def words(order: Order) -> DecodeTable:
 
 #: "Prefixed Instructions": prefix and suffix as one number. Types 8LS and MLS have an R bit, the others have not.
 PAIRS = DecodeTable((
-    Row("000001 -0 0 -- 1 -- dddddddddddddddddd ------ ----- ----- dddddddddddddddd", "prefixed, pc-relative", extra=operand),
+    Row("000001 -0 0 -- 1 -- dddddddddddddddddd oooooo ----- ----- dddddddddddddddd", "prefixed, pc-relative", extra=operand),
 ))  # fmt: skip
 
 
@@ -75,7 +75,7 @@ def decoder(order: Order) -> Callable[[bytes, int], Insn]:
             return single(code, addr)
         raw = bytes(code[:8])
         if len(raw) < 8:
-            return Insn(addr=addr, raw=raw, name="truncated", reject="half an instruction: mapped memory ends here")
+            return Insn.truncated(addr, raw)
         if addr % 64 == 60:
             return Insn(addr=addr, raw=raw, name="prefixed", reject="crosses a 64-byte boundary, which is an alignment error")
         return PAIRS.decode(first << 32 | int.from_bytes(raw[4:], order.value), Insn(addr=addr, raw=raw, name="prefixed"))

@@ -13,7 +13,7 @@ from typing import Any
 from attrs import evolve
 
 from ...regs import Regs
-from .._base import Abi, Arch, Atomic, Frame, Insn, Jump, Linkage, Order, Registers, Traps, displacement, signed
+from .._base import Abi, Arch, Atomic, Decoded, Frame, Insn, Jump, Linkage, Order, Registers, Traps, displacement, signed
 from .._decode import Row, as_it_is
 
 R = tuple(f"r{n}" for n in range(32))
@@ -40,9 +40,14 @@ def label(bits: int, mask: int) -> Callable[..., Insn]:
     return lambda insn, d, a, **_: evolve(insn, target=(0 if a else insn.addr) + 4 * signed(d, bits) & mask)
 
 
-def computed(insn: Insn, **_: int) -> Insn:
+def leaving(insn: Insn, o: int, **_: int) -> Insn:
+    """Extra of a return: BO tells whether it has a condition."""
+    return evolve(insn, falls_through=o & 0b10100 != 0b10100)
+
+
+def computed(insn: Insn, o: int, **_: int) -> Insn:
     """Extra of a branch to CTR that is no call."""
-    return evolve(insn, indirect=True)
+    return evolve(leaving(insn, o), indirect=True)
 
 
 # --- simulations, named after the mnemonics ("Branch Instructions")
@@ -118,18 +123,19 @@ def rows(mask: int, order: Order) -> tuple[Row, ...]:
     """What both widths have. mask: all address bits."""
     to_label, on_condition = partial(b_elsewhere, order, mask), partial(bc_elsewhere, order, mask)
     return (
-        Row("010010 dddddddddddddddddddddddd a 0", "b", b, displace=to_label, extra=label(24, mask)),  # ba
+        Row("010010 dddddddddddddddddddddddd a 0", "b", b, displace=to_label, falls_through=False, extra=label(24, mask)),  # ba
         Row("010010 dddddddddddddddddddddddd a k", "bl", b, links=True, extra=label(24, mask)),  # bla
         Row("010000 ooooo iiiii dddddddddddddd a 0", "bc", bc, displace=on_condition, extra=label(14, mask)),  # bca
         Row("010000 ooooo iiiii dddddddddddddd a k", "bcl", bc, links=True, extra=label(14, mask)),  # bcla
-        Row("010011 ooooo iiiii --- -- 0000010000 0", "bclr", bclr, displace=as_it_is),
+        Row("010011 ooooo iiiii --- -- 0000010000 0", "bclr", bclr, displace=as_it_is, extra=leaving),
         Row("010011 ooooo iiiii --- -- 0000010000 k", "bclrl", bclr, links=True),
         Row("010011 ooooo iiiii --- -- 1000010000 0", "bcctr", bcctr, displace=as_it_is, extra=computed),
         Row("010011 ooooo iiiii --- -- 1000010000 k", "bcctrl", bcctr, links=True),
         *(Row(f"010011 --0-- ----- --- -- 1000010000 {link}", "bcctr, decrementing", reject="invalid form: CTR is target and counter")
           for link in "01"),
         # "System Linkage Instructions", "Fixed-Point Trap Instructions"
-        Row("000000 --------------------------", "undefined", reject="no instruction: 64-bit functions end with such words"),
+        Row("000000 --------------------------", "undefined", reject="no instruction: 64-bit functions end with such words",
+            extra=lambda insn: evolve(insn, decoded=Decoded.UNDEFINED)),
         Row("000000 --------------- 0100000000 -", "attn", reject="stops the processor"),
         Row("010001 --------------------------", "sc", reject=EXCEPTION),  # scv
         Row("000010 ----- ----- ----------------", "tdi", reject=EXCEPTION),

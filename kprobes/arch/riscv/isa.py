@@ -8,7 +8,7 @@ loads and stores, which RV32GC and RV64GC are not.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from attrs import evolve
@@ -61,7 +61,7 @@ def taken(insn: Insn) -> int:
 
 
 def j_type(mask: int, insn: Insn, i: int, j: int, k: int, m: int, d: int) -> Insn:
-    return evolve(insn, target=insn.addr + signed(i << 20 | m << 12 | k << 11 | j << 1, 21) & mask, links=d != 0)
+    return evolve(insn, target=insn.addr + signed(i << 20 | m << 12 | k << 11 | j << 1, 21) & mask, links=d != 0, falls_through=d != 0)
 
 
 def b_type(mask: int, insn: Insn, i: int, j: int, k: int, m: int, **_: int) -> Insn:
@@ -79,7 +79,7 @@ def cb_type(mask: int, insn: Insn, i: int, j: int, k: int, m: int, n: int, **_: 
 
 def computed(insn: Insn, s: int, d: int = 0, **_: int) -> Insn:
     """Extra of a jump through a register: it is a call or a return where a link register takes part."""
-    return evolve(insn, indirect=s not in LINKS and d not in LINKS, links=d != 0)
+    return evolve(insn, indirect=s not in LINKS and d not in LINKS, links=d != 0, falls_through=d != 0)
 
 
 # --- simulations, named after the mnemonics ("Control Transfer Instructions", of the base and of "C")
@@ -182,8 +182,8 @@ def full_rows(mask: int) -> tuple[Row, ...]:
         Row("00--000 00010 00000 000 00000 1110011", "xRET", reject=TRAP_RETURN),  # SRET, MRET
         Row("0111000 00010 00000 000 00000 1110011", "MNRET", reject=TRAP_RETURN),
         Row("0111101 10010 00000 000 00000 1110011", "DRET", reject=TRAP_RETURN),
-        Row("0001000 00101 00000 000 00000 1110011", "WFI", reject=WAITS),
-        Row("0000000 -1101 00000 000 00000 1110011", "WRS", reject=WAITS),  # WRS.NTO, WRS.STO
+        Row("0001000 00101 00000 000 00000 1110011", "WFI", atomic=Atomic.DROPS, reject=WAITS),
+        Row("0000000 -1101 00000 000 00000 1110011", "WRS", atomic=Atomic.DROPS, reject=WAITS),  # WRS.NTO, WRS.STO
         # "CSR Instructions": CSRRS and CSRRC of x0 or 0 only read; "CSR Address Mapping": bits 9:8 are the privilege level
         Row("--pp-------- ----- -01 ----- 1110011", "CSRRW", reject=PRIVILEGED, when=lambda p: p != 0),
         Row("--pp-------- sssss -1- ----- 1110011", "CSRRS", reject=PRIVILEGED, when=lambda p, s: p != 0 and s != 0),
@@ -207,6 +207,21 @@ def short_rows(bits: int, mask: int) -> tuple[Row, ...]:
     )
 
 
+#: Major opcodes of loads and stores with a displacement: integer and floating-point.
+LOADS, STORES, ADDI = (0b0000011, 0b0000111), (0b0100011, 0b0100111), 0b0010011
+
+
+def paired(mask: int, insn: Insn, pair: int) -> Insn:
+    """AUIPC of half an address, of which the instruction that follows has the other half: what is loaded or stored there is data."""
+    word = pair >> 32
+    opcode, size = word & 0x7F, 1 << (word >> 12 & 3)
+    if word >> 15 & 31 != pair >> 7 & 31 or opcode not in (*LOADS, *STORES, ADDI):
+        return insn
+    low = word >> 20 & 0xFE0 | word >> 7 & 31 if opcode in STORES else word >> 20
+    return evolve(insn, operand=insn.addr + signed(pair >> 12 & 0xFFFFF, 20) * 0x1000 + signed(low, 12) & mask,
+                  data=0 if opcode == ADDI else size)
+
+
 def decoder(bits: int) -> Callable[[bytes, int], Insn]:
     """`Arch.decode`: the lowest bits of the first halfword tell the length ("Base Instruction-Length Encoding")."""
     mask = (1 << bits) - 1
@@ -215,17 +230,25 @@ def decoder(bits: int) -> Callable[[bytes, int], Insn]:
     def decode(code: bytes, addr: int) -> Insn:
         first = code[0] if code else 0
         if first & 0b11111 == 0b11111:
-            return Insn(addr=addr, raw=bytes(code[:2]), name="undefined", reject="instruction of 48 bits or more: none is defined")
+            return Insn.undefined(addr, code[:2], "instruction of 48 bits or more: none is defined")
         table, size = (full, 4) if first & 3 == 3 else (short, 2)
         raw = bytes(code[:size])
         if len(raw) < size:
-            return Insn(addr=addr, raw=raw or b"\0", name="truncated", reject="half an instruction: mapped memory ends here")
-        return table.decode(int.from_bytes(raw, "little"), Insn(addr=addr, raw=raw, name="insn"))
+            return Insn.truncated(addr, raw)
+        insn = table.decode(int.from_bytes(raw, "little"), Insn(addr=addr, raw=raw, name="insn"))
+        return paired(mask, insn, int.from_bytes(raw + code[4:8], "little")) if insn.name == "AUIPC" else insn
 
     return decode
 
 
 # --- powers
+
+
+def leaves(jump: Insn, before: Sequence[Insn]) -> Insn | None:
+    """`Arch.leaves`: AUIPC and JALR of its register are a jump to a function out of JAL's reach."""
+    word, pair = int.from_bytes(jump.raw, "little"), before[-1] if before else None
+    register = word >> 15 & 31 if jump.size == 4 else 0
+    return pair if pair is not None and pair.name == "AUIPC" and int.from_bytes(pair.raw, "little") >> 7 & 31 == register else None
 
 
 def riscv(bits: int) -> Arch:
@@ -236,7 +259,7 @@ def riscv(bits: int) -> Arch:
         decode=decoder(bits), abi=Abi(args=X[10:18], returns=("a0", "a1")),
         frame=Frame(register="s0", address=-bits // 8, next=-2 * bits // 8),
         linkage=Linkage.in_register("ra", back=bytes.fromhex("8280")),  # C.JR ra
-        jump=Jump(size=4, encode=partial(away.jump, (1 << bits) - 1)), elf_machines=((243, bits, "little"),),
+        jump=Jump(size=4, encode=partial(away.jump, (1 << bits) - 1)), leaves=leaves, elf_machines=((243, bits, "little"),),
     )  # fmt: skip
 
 

@@ -20,6 +20,8 @@ from .._base import COMPUTED, Abi, Annul, Arch, Insn, Jump, Linkage, Order, Regi
 from .._decode import DecodeTable, Row, as_it_is
 from . import displace as away
 from .displace import jump
+from .execute import executions
+from .leaves import leaves
 
 MASK = (1 << 64) - 1
 R = tuple(f"r{n}" for n in range(16))
@@ -77,12 +79,13 @@ def relative(fact: str, bits: int, insn: Insn, i: int, **_: int) -> Insn:
     return evolve(insn, **changes)
 
 
-near, far, operand = partial(relative, "target", 16), partial(relative, "target", 32), partial(relative, "operand", 32)
+near, far = partial(relative, "target", 16), partial(relative, "target", 32)
+operand = partial(relative, "operand", 32)
 
 
-def pointer(insn: Insn, i: int, **_: int) -> Insn:
-    """A relative operand of which only the address counts."""
-    return evolve(operand(insn, i), address_only=True)
+def access(size: int, insn: Insn, i: int, **_: int) -> Insn:
+    """A relative operand of so many bytes in storage."""
+    return evolve(operand(insn, i), data=size)
 
 
 def executing(insn: Insn, i: int | None = None, **_: int) -> Insn:
@@ -92,7 +95,8 @@ def executing(insn: Insn, i: int | None = None, **_: int) -> Insn:
 
 def computed(insn: Insn, **fields: int) -> Insn:
     """A jump to a register's contents (through r14: a return) or to an operand's address. A mask of zero never jumps."""
-    return evolve(insn, indirect=fields.get("m") != 0 and fields.get("s") not in (0, 14))
+    back = fields.get("s") in (0, 14) or (fields.get("b") == 14 and not fields.get("x", 0) and not fields["d"])
+    return evolve(insn, indirect=fields.get("m") != 0 and not back)
 
 
 def on_mask(extra: Callable[..., Insn], insn: Insn, m: int, **fields: int) -> Insn:
@@ -201,14 +205,14 @@ REFUSED = {
     "part of a transaction: a trap inside aborts it": {"TBEGIN": 0xE560, "TBEGINC": 0xE561, "TEND": 0xB2F8, "TABORT": 0xB2FC},
 }  # fmt: skip
 
-#: Relative operands (RIL format): first byte -> last four bits of the opcode -> name
+#: Relative operands (RIL format): their bytes (0: the address alone counts) -> first byte -> last four bits of the opcode -> name
 RELATIVE = {
-    0xC4: {0x2: "LLHRL", 0x4: "LGHRL", 0x5: "LHRL", 0x6: "LLGHRL", 0x7: "STHRL", 0x8: "LGRL", 0xB: "STGRL", 0xC: "LGFRL", 0xD: "LRL",
-           0xE: "LLGFRL", 0xF: "STRL"},
-    0xC6: {0x4: "CGHRL", 0x5: "CHRL", 0x6: "CLGHRL", 0x7: "CLHRL", 0x8: "CGRL", 0xA: "CLGRL", 0xC: "CGFRL", 0xD: "CRL",
-           0xE: "CLGFRL", 0xF: "CLRL"},
+    0: {0xC0: {0x0: "LARL"}, 0xC6: {0x2: "PFDRL"}},
+    2: {0xC4: {0x2: "LLHRL", 0x4: "LGHRL", 0x5: "LHRL", 0x6: "LLGHRL", 0x7: "STHRL"},
+        0xC6: {0x4: "CGHRL", 0x5: "CHRL", 0x6: "CLGHRL", 0x7: "CLHRL"}},
+    4: {0xC4: {0xC: "LGFRL", 0xD: "LRL", 0xE: "LLGFRL", 0xF: "STRL"}, 0xC6: {0xC: "CGFRL", 0xD: "CRL", 0xE: "CLGFRL", 0xF: "CLRL"}},
+    8: {0xC4: {0x8: "LGRL", 0xB: "STGRL"}, 0xC6: {0x8: "CGRL", 0xA: "CLGRL"}},
 }  # fmt: skip
-POINTERS = {0xC0: {0x0: "LARL"}, 0xC6: {0x2: "PFDRL"}}
 
 S12, S20, RI16, RI32 = "bbbb dddddddddddd", "bbbb dddddddddddd hhhhhhhh", 16 * "i", 32 * "i"  # D(B), long D(B), relative
 
@@ -260,7 +264,7 @@ MIDDLE = (
     *refused(4),
 )
 LONG = (
-    *(Row(f"{first:08b} ---- {last:04b} {RI32}", name, extra=extra) for extra, rows in ((operand, RELATIVE), (pointer, POINTERS))
+    *(Row(f"{first:08b} ---- {last:04b} {RI32}", name, extra=partial(access, size)) for size, rows in RELATIVE.items()
       for first, names in rows.items() for last, name in names.items()),
     Row(f"11000000 mmmm 0100 {RI32}", "BRCL", on_condition, displace=away.far, extra=far),
     Row(f"11000000 rrrr 0101 {RI32}", "BRASL", partial(and_save, save), displace=away.bras, links=True, extra=far),
@@ -287,7 +291,7 @@ def decode(code: bytes, addr: int) -> Insn:
     size = length(code[0]) if code else 2
     raw = bytes(code[:size])
     if len(raw) < size:
-        return Insn(addr=addr, raw=raw or b"\0", name="truncated", reject="half an instruction: mapped memory ends here")
+        return Insn.truncated(addr, raw)
     return TABLES[size].decode(int.from_bytes(raw, "big"), Insn(addr=addr, raw=raw, name="insn"))
 
 
@@ -306,7 +310,8 @@ S390X = Arch(
     traps=Traps(probe={2: b"\0\2"}, end={0: b"\0\2"}),  # an operation exception that no instruction will ever use
     decode=decode, abi=Abi(args=R[2:7], returns=("r2",), stack_args=160, stack_align=8, reserve=160),
     linkage=Linkage.in_register("r14", back=bytes.fromhex("07fe")),  # BCR 15,r14
-    relocate=relocate, executed=executed, jump=Jump(size=6, encode=jump), max_displaced=30, elf_machines=((22, 64, "big"),),
+    relocate=relocate, executed=executed, executions=executions, leaves=leaves, jump=Jump(size=6, encode=jump), max_displaced=30,
+    elf_machines=((22, 64, "big"),),
 )  # fmt: skip
 
 ARCHES = (S390X,)

@@ -116,8 +116,9 @@ def rdpc(regs: Regs, insn: Insn, d: int) -> int:
     return insn.next
 
 
-def relative(insn: Insn, bits: int, mask: int, i: int, **_: int) -> Insn:
-    return evolve(insn, target=insn.addr + 4 * signed(i, bits) & mask)
+def relative(insn: Insn, bits: int, mask: int, i: int, c: int = 0, **_: int) -> Insn:
+    """Extra of a direct branch; condition 8 is always."""
+    return evolve(insn, target=insn.addr + 4 * signed(i, bits) & mask, falls_through=insn.falls_through and c != 8)
 
 
 def split(insn: Insn, mask: int, h: int, i: int, **_: int) -> Insn:
@@ -127,7 +128,7 @@ def split(insn: Insn, mask: int, h: int, i: int, **_: int) -> Insn:
 
 def computed(insn: Insn, d: int, s: int, **_: int) -> Insn:
     """Extra of JMPL: a call (rd), a return (through o7 or i7), or neither."""
-    return evolve(insn, links=d != 0, indirect=d == 0 and s not in (15, 31))
+    return evolve(insn, links=d != 0, indirect=d == 0 and s not in (15, 31), falls_through=d != 0)
 
 
 EXCEPTION = "raises an exception, whose handler would see the slot's address"
@@ -148,7 +149,7 @@ def rows(mask: int, to: Elsewhere) -> tuple[Row, ...]:
     return (
         Row("00 ----- 000 ----------------------", "UNIMP", reject=EXCEPTION),  # ILLTRAP
         Delayed(f"00 a cccc 010 {I22}", "Bicc", branch(icc), displace=to.branch(*ICC), extra=i22),
-        Row(f"00 1 1000 010 {I22}", "BA,A", always, displace=to.unconditional, extra=i22),
+        Row(f"00 1 1000 010 {I22}", "BA,A", always, displace=to.unconditional, falls_through=False, extra=i22),
         Delayed("00 - ---- 111 ----------------------", "CBccc", reject="branches on a coprocessor's condition, which there is none"),
         Delayed("01 iiiiiiiiiiiiiiiiiiiiiiiiiiiiii", "CALL", call, links=True, displace=to.unconditional, extra=i30),
         Delayed("10 ddddd 111000 sssss 0 -------- ttttt", "JMPL", jmpl, displace=away.jmpl, extra=computed),
@@ -164,7 +165,7 @@ def rows8(mask: int, to: Elsewhere) -> tuple[Row, ...]:
     return (
         *rows(mask, to),
         Delayed(f"00 a cccc 110 {I22}", "FBfcc", branch(fcc), displace=to.branch(*ICC), extra=partial(relative, bits=22, mask=mask)),
-        Row(f"00 1 1000 110 {I22}", "FBA,A", always, displace=to.unconditional, extra=partial(relative, bits=22, mask=mask)),
+        Row(f"00 1 1000 110 {I22}", "FBA,A", always, displace=to.unconditional, falls_through=False, extra=partial(relative, bits=22, mask=mask)),
         Row("00 ----- 001 ----------------------", "reserved", reject=RESERVED),
         Row("00 ----- 011 ----------------------", "reserved", reject=RESERVED),
         Row("00 ----- 101 ----------------------", "reserved", reject=RESERVED),
@@ -180,7 +181,7 @@ def rows9(mask: int, to: Elsewhere) -> tuple[Row, ...]:
         *rows(mask, to),
         Delayed(f"00 a cccc 001 00 - {I19}", "BPcc", branch(icc), displace=to.branch(*PREDICTED), extra=i19),
         Delayed(f"00 a cccc 001 10 - {I19}", "BPcc", branch(xcc), displace=to.branch(*PREDICTED), extra=i19),
-        *(Row(f"00 1 1000 001 {op} - {I19}", "BPA,A", always, displace=to.unconditional, extra=i19) for op in ("00", "10")),
+        *(Row(f"00 1 1000 001 {op} - {I19}", "BPA,A", always, displace=to.unconditional, falls_through=False, extra=i19) for op in ("00", "10")),
         Row("00 - ---- 001 -1 - -------------------", "reserved", reject=RESERVED),
         Delayed("00 - ---- 110 ----------------------", "FBfcc", reject=NO_FPU),
         Delayed("00 - ---- 101 ----------------------", "FBPfcc", reject=NO_FPU),

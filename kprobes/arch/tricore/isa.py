@@ -216,7 +216,7 @@ def decode(code: bytes, addr: int) -> Insn:
     size = 4 if code and code[0] & 1 else 2
     raw = bytes(code[:size])
     if len(raw) < size:
-        return Insn(addr=addr, raw=raw or b"\0", name="truncated", reject="half an instruction: mapped memory ends here")
+        return Insn.truncated(addr, raw)
     return TABLES[size].decode(int.from_bytes(raw, "little"), Insn(addr=addr, raw=raw, name="insn"))
 
 

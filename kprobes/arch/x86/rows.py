@@ -16,9 +16,10 @@ from ...errors import GuestFault
 from ...regs import Regs
 from .._base import Entry, Insn, Jump, Linkage, Simulate, Traps
 from .displace import displaced, to_label
-from .shape import DEFINED, FS, GS, LOCKED, MAPS, NULL, Shape, measure
+from .shape import DEFINED, FS, GS, LOCKED, MAPS, NULL, TWO_BYTE_MAP, Shape, measure
 
-LEA = 0, 0x8D  # map and opcode
+#: Map and opcode of instructions whose memory operand is only an address: LEA, PREFETCH, NOP.
+POINTERS = {(0, 0x8D), *((TWO_BYTE_MAP, opcode) for opcode in (0x0D, *range(0x18, 0x20)))}
 
 # --- Near branches. A simulation reads and writes memory before it changes a register.
 
@@ -187,19 +188,24 @@ class Mode:
             shape = measure(window, self.bits == 64)
         except IndexError:
             if len(window) == 15:
-                return Insn(addr=addr, raw=window, name="undefined", reject="undefined instruction: longer than 15 bytes")
-            return Insn(addr=addr, raw=window or b"\0", name="truncated", reject="half an instruction: mapped memory ends here")
+                return Insn.undefined(addr, window, "undefined instruction: longer than 15 bytes")
+            return Insn.truncated(addr, window)
         raw = window[: shape.size]
         key = (shape.map << 3 | shape.prefix) << 8 | shape.opcode
         if not self.defined.get(key, 0) >> shape.modrm & 1:
-            return Insn(addr=addr, raw=raw, name="undefined", reject="undefined instruction")
+            return Insn.undefined(addr, raw)
         for modrms, row in self.rows.get(key, ()):
             if modrms >> shape.modrm & 1:
                 return self._special(row, shape, raw, addr)
-        operand = None
-        if shape.relative:
-            operand = addr + shape.size + _number(raw[shape.disp_at : shape.imm_at]) & (1 << 8 * shape.address) - 1
-        return Insn(addr=addr, raw=raw, name=MAPS[shape.map], body=raw, operand=operand, address_only=(shape.map, shape.opcode) == LEA)
+        operand = self._relative(shape, raw, addr)
+        data = _widest(shape) if operand is not None and (shape.map, shape.opcode) not in POINTERS else 0
+        return Insn(addr=addr, raw=raw, name=MAPS[shape.map], body=raw, operand=operand, data=data)
+
+    def _relative(self, shape: Shape, raw: bytes, addr: int) -> int | None:
+        """Address of a rip-relative operand."""
+        if not shape.relative:
+            return None
+        return addr + shape.size + _number(raw[shape.disp_at : shape.imm_at]) & (1 << 8 * shape.address) - 1
 
     def _special(self, row: Row, shape: Shape, raw: bytes, addr: int) -> Insn:
         """An instruction that has a row."""
@@ -214,8 +220,10 @@ class Mode:
             where = self._operand(shape, raw, after, width) if target is None else lambda regs: target
             simulate = partial(row.simulate, Near(shape, after, immediate, width, self.names[1], where))
             displace = displaced(row.name, shape, raw, self.bits, after, target)
+        fixed = shape.memory and not _terms(shape, raw)  # an import's cell: no switch
         return Insn(addr=addr, raw=raw, name=row.name, reject=reject, simulate=simulate, displace=displace, links=row.simulate is call,
-                    falls_through=row.simulate not in (jmp, ret), target=target, indirect=row.indirect)
+                    falls_through=row.simulate not in (jmp, ret), target=target, indirect=row.indirect and not fixed,
+                    operand=self._relative(shape, raw, addr), data=width if shape.relative else 0)
 
     def _doubt(self, shape: Shape) -> str:
         """Why this near branch cannot be simulated faithfully; empty: it can."""
@@ -244,6 +252,13 @@ class Mode:
 
 def _number(data: bytes) -> int:
     return int.from_bytes(data, "little", signed=True)
+
+
+def _widest(shape: Shape) -> int:
+    """Bytes of a memory operand, at most: FXSAVE, vectors, x87, general registers."""
+    if shape.map == TWO_BYTE_MAP:
+        return 512 if shape.opcode == 0xAE else 16
+    return 64 if shape.map else 10 if 0xD8 <= shape.opcode <= 0xDF else 1 if shape.opcode < 0x40 and not shape.opcode & 1 else 8
 
 
 # --- Powers

@@ -59,7 +59,7 @@ def region_of(first: Insn, rooms: Rooms) -> Region:
     if arch.executed is not None:
         _check_executed(first.addr, rooms)
     if jump.size > first.size:
-        _check_surroundings(first.addr, region, rooms)
+        _check_surroundings(first, region, rooms)
     return region
 
 
@@ -79,9 +79,10 @@ def _check_executed(start: int, rooms: Rooms) -> None:
         raise NotOptimizable(why)
 
 
-def _check_surroundings(start: int, region: Region, rooms: Rooms) -> None:
-    """One function, no other probe inside, no way into the middle."""
-    symbols, end = rooms.machine.symbols, start + region.size
+def _check_surroundings(first: Insn, region: Region, rooms: Rooms) -> None:
+    """One function, no other probe inside, no data, no way into the middle."""
+    symbols, start = rooms.machine.symbols, first.addr
+    end = start + region.size
     symbol = symbols.covering(start)
     if symbol is None:
         raise NotOptimizable("without a symbol nobody knows what jumps into the region")
@@ -95,8 +96,13 @@ def _check_surroundings(start: int, region: Region, rooms: Rooms) -> None:
         if symbols.starts(addr):
             raise NotOptimizable(f"a function starts inside the region, at {addr:#x}")
     flow = rooms.survey.flow(symbol)
-    if flow.unknown:
-        raise NotOptimizable(flow.unknown)
+    why = flow.unknown or rooms.survey.data_in(first.next, end, symbol)
+    if why or end > flow.end:
+        raise NotOptimizable(why or f"{symbol.name} has no size: nobody knows what jumps into the region from behind {flow.end:#x}")
     inward = [t for t in range(start + 1, end) if t in flow.targets]
     if inward:
         raise NotOptimizable(f"a branch of {symbol.name} leads to {inward[0]:#x}, inside the region")
+    for addr in range(start + 1, end):
+        by = rooms.survey.executed.by(addr)
+        if by is not None:
+            raise NotOptimizable(f"the instruction at {by:#x} executes the one at {addr:#x}, inside the region")

@@ -36,7 +36,7 @@ class Rooms:
         self.sites = SiteTable()
         self.services: dict[int, Callable[[Regs], None]] = {}
         self.text = Text(machine)
-        self.survey = Survey(arch, self.text, machine.symbols)
+        self.survey = Survey(arch, self.text, machine.symbols, machine.executable)
         pad = arch.end_bytes(min(arch.traps.end))
         pages = Areas(machine.page_size, machine.map_code, machine.unmap_code)
         self.slots = SlotCache(machine, pages, _slot_size(arch), pad)

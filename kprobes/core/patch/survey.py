@@ -1,61 +1,53 @@
-"""Where instructions start, and what their neighbours forbid.
+"""What instruction is at an address, and what its neighbours forbid.
 
-Functions are walked from their first instruction, once: that is the instruction-boundary check on variable-width ISAs,
-and it labels delay slots and exclusive (load-reserved / store-conditional) regions on all of them.
+Functions are walked from their first instruction (walk.py): that is the instruction-boundary check on variable-width ISAs, and it
+finds delay slots, exclusive sequences, data amid code and branches on all of them. A walk is kept, and goes on where it stopped.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import chain
 
 from attrs import evolve, frozen
 
-from ...arch._base import COMPUTED, Arch, Atomic, Insn
+from ...arch._base import COMPUTED, Arch, Decoded, Insn
 from ...errors import GuestFault, NotAnInstruction, Unprobeable
 from ...symbols import Symbol, Symbols
+from .exclusive import LONGEST
+from .executed import Executed
 from .text import Text
+from .walk import DELAY_SLOT, NOTHING, Source, Walk
 
-#: An exclusive sequence that has not closed after this many instructions never will: architectures promise progress only
-#: for short ones (16 instructions on RISC-V, 128 bytes on Arm).
-LONGEST_EXCLUSIVE = 32
-WIDEST = 16  # bytes of the widest memory operand
-PLAIN, DELAY_SLOT, EXCLUSIVE = range(3)
-_KEPT = 64  # functions remembered
+#: Bytes that are walked beyond what was asked for, where it is not the whole function: what refers to data behind it is as near.
+_AHEAD = 4096
+#: Functions longer than this are walked only as far as asked for, or piece by piece where decoding may start anywhere.
+_WHOLE = 1 << 16
+_KEPT = 1 << 23  # bytes of text whose walks are remembered
 
 
 @frozen
 class Flow:
-    """Where a function's branches lead, and what it executes out of its place. unknown, executed: why that cannot be told ("": it can)."""
+    """Where a function's branches lead, and what it executes out of its place, up to `end`.
+
+    unknown, executed: why that cannot be told ("": it can).
+    """
 
     targets: frozenset[int]
+    end: int
     unknown: str = ""
     executed: str = ""
-
-
-class _Walk:
-    """One function, walked as far as anybody asked."""
-
-    __slots__ = ("code", "end", "executed", "flow", "in_slot", "label", "open", "pointers", "pos", "start", "stopped", "tables")
-
-    def __init__(self, start: int, end: int, code: bytes) -> None:
-        self.start, self.end, self.code = start, end, code
-        self.pos = start
-        self.label: dict[int, int] = {}
-        self.executed: dict[int, Insn] = {}  # address (or COMPUTED) -> the instruction that executes what is there
-        self.pointers: set[int] = set()  # addresses that the function works out
-        self.tables: dict[int, list[int]] = {}  # jump through a table -> where its entries lead
-        self.in_slot = False  # the next instruction is in a delay slot
-        self.open = 0  # instructions left in which an exclusive sequence may close
-        self.stopped = ""  # why the walk cannot go on
-        self.flow: Flow | None = None
 
 
 class Survey:
     """Answers what instruction is at an address, and whether its place forbids a probe."""
 
-    def __init__(self, arch: Arch, text: Text, symbols: Symbols) -> None:
+    def __init__(self, arch: Arch, text: Text, symbols: Symbols, executable: Callable[[int], bool]) -> None:
         self._arch, self._text, self._symbols = arch, text, symbols
-        self._walks: dict[tuple[int, int], _Walk] = {}
+        self._source = Source(arch, self._bytes, symbols.data_end)
+        self._walks: dict[tuple[int, int, int], Walk] = {}
+        self._flows: dict[Walk, Flow] = {}
+        self.executed = Executed(arch, self._bytes, executable, symbols)
 
     def decode(self, addr: int, mode: int = 0) -> Insn:
         """The original instruction at `addr`; an Insn with `reject` where there is none."""
@@ -70,30 +62,59 @@ class Survey:
             raise NotAnInstruction(f"instructions are aligned to {self._arch.insn_align} bytes", address=addr,
                                    hint=f"did you mean {addr - addr % self._arch.insn_align:#x}?")
         insn = self.decode(addr, mode)
-        label, by = self._label(addr, mode, symbol)
+        walk = self._walked(addr, mode, symbol)
+        if walk.mark(addr) == NOTHING:
+            raise self._no_instruction(walk, addr)
         if insn.reject:
             raise Unprobeable(f"{insn.name}: {insn.reject}", address=addr, hint="probe a neighbour")
-        if self._reads_itself(insn):
-            raise Unprobeable("reads or writes its own bytes, where the breakpoint would be", address=addr, hint="probe a neighbour")
-        if by is not None:
-            raise Unprobeable(f"{insn.name} is executed by the {by.name} at {by.addr:#x}, which would execute the breakpoint", address=addr,
-                              hint=f"probe the {by.name}")
-        if label == DELAY_SLOT:
-            raise Unprobeable(f"{insn.name} is in a delay slot", address=addr, hint="probe the branch before it")
-        if label == EXCLUSIVE:
-            raise Unprobeable(f"{insn.name} is inside an exclusive sequence, which a trap would break", address=addr,
-                              hint="probe before the load-exclusive or after the store-exclusive")
+        self._check_bytes(walk, insn)
+        self._check_place(walk, insn)
         return evolve(insn, boostable=False) if self._conditioned(insn, symbol) else insn
 
-    def _reads_itself(self, insn: Insn) -> bool:
-        """True where an instruction reads or writes, or executes as another one, bytes of its own."""
-        if insn.executes is not None and insn.executes != COMPUTED:
-            start, width = insn.executes, self.decode(insn.executes, insn.mode).size
-        elif insn.operand is not None and not insn.address_only:
-            start, width = insn.operand, WIDEST
-        else:
-            return False
-        return start < insn.addr + insn.size and insn.addr < start + width
+    def _check_bytes(self, walk: Walk, insn: Insn) -> None:
+        """No instruction reads, writes or executes these bytes as data or out of their place: it would get the breakpoint."""
+        addr, end = insn.addr, insn.addr + insn.size
+        reader = walk.reader(addr, end)
+        if reader == addr or (insn.executes is not None and self._executes_itself(insn)):
+            raise Unprobeable("reads or writes its own bytes, where the breakpoint would be", address=addr, hint="probe a neighbour")
+        if reader is not None:
+            raise NotAnInstruction(f"is data: {self.decode(reader, insn.mode).name} at {reader:#x} reads or writes it", address=addr,
+                                   hint="probe code")
+        inside = walk.executed.get(addr) or (walk.executed.get(COMPUTED) if addr in walk.pointers else None)
+        by = self.executed.by(addr) if inside is None else inside.addr
+        if by is not None:
+            name = self.decode(by, insn.mode).name
+            raise Unprobeable(f"{insn.name} is executed by the {name} at {by:#x}, which would execute the breakpoint", address=addr,
+                              hint=f"probe the {name}")
+
+    def _check_place(self, walk: Walk, insn: Insn) -> None:
+        if walk.mark(insn.addr) == DELAY_SLOT:
+            raise Unprobeable(f"{insn.name} is in a delay slot", address=insn.addr, hint="probe the branch before it")
+        if insn.addr in walk.exclusive:
+            raise Unprobeable(f"{insn.name} is inside an exclusive sequence, which a trap would break", address=insn.addr,
+                              hint="probe before the load-exclusive or after the store-exclusive")
+
+    def _executes_itself(self, insn: Insn) -> bool:
+        """True where an instruction executes bytes of its own as another one."""
+        at = insn.executes
+        return at is not None and at != COMPUTED and at < insn.addr + insn.size and insn.addr < at + self.decode(at, insn.mode).size
+
+    def _no_instruction(self, walk: Walk, addr: int) -> NotAnInstruction:
+        """Why no instruction begins at an address that a walk has passed, or has not come to."""
+        data = self._symbols.data_end(addr)
+        if data:
+            return NotAnInstruction("is data amid code", address=addr, hint=f"code goes on at {data:#x}")
+        reader = walk.reader(addr, addr + 1)
+        if reader is not None:
+            what = f"is data: {self.decode(reader, walk.mode).name} at {reader:#x} reads or writes it"
+            return NotAnInstruction(what, address=addr, hint="probe code")
+        if walk.stopped:
+            return NotAnInstruction(f"cannot be reached: {walk.stopped}", address=addr,
+                                    hint="data in the function? add a symbol at the code after it")
+        inside = next((a for a in range(addr - 1, walk.start - 1, -1) if walk.mark(a)), walk.start)
+        insn = self.decode(inside, walk.mode)
+        around = f"the {insn.size}-byte instruction {insn.raw.hex(' ')} at {inside:#x}"
+        return NotAnInstruction(f"falls into {around}", address=addr, hint=f"did you mean {inside:#x}?")
 
     def _conditioned(self, insn: Insn, symbol: Symbol | None) -> bool:
         """True where the instruction may execute conditionally because of what stands before it: no jump may go with it."""
@@ -106,123 +127,115 @@ class Survey:
         size = next(sizes, 0)
         return self._bytes(addr - size, size)
 
+    # --- whole functions
+
     def instructions(self, symbol: Symbol) -> list[Insn]:
         """Every instruction of a function, as far as it can be decoded; the walk stops at the first that cannot."""
         end = self._end(symbol)
-        walk = self._walk(symbol.address, end, symbol.mode)  # which may reach beyond
-        self._advance(walk, end - 1, symbol.mode)
-        return [insn for addr in walk.label if addr < end and (insn := self.decode(addr, symbol.mode)).name != "undefined"]
+        walk = self._walk(symbol.address, self._limit(symbol), symbol.mode)
+        walk.reach(end - 1)
+        found = (self.decode(addr, symbol.mode) for addr in walk.begins() if addr < end)
+        return [insn for insn in found if insn.decoded is not Decoded.UNDEFINED]
 
     def flow(self, symbol: Symbol) -> Flow:
         """Where the direct branches of a function lead, if nothing else moves within it."""
-        walk = self._walk(symbol.address, self._end(symbol), symbol.mode)
-        if walk.flow is None:
-            insns = self.instructions(symbol)
-            # what is no table has entries that lead anywhere
-            tables = {jump: targets for jump, targets in walk.tables.items() if walk.label.keys() >= set(targets)}
-            computed = next((i for i in insns if i.indirect and i.addr not in tables), None)
-            unknown = walk.stopped if walk.pos < self._end(symbol) else ""
-            if computed is not None and not unknown:
-                unknown = f"{computed.name} at {computed.addr:#x} may jump into the region"
-            executing = walk.executed.get(COMPUTED)
-            executed = f"{executing.name} at {executing.addr:#x} may execute what the jump replaces" if executing is not None else ""
-            direct = (i.target for i in insns if i.target is not None)
-            walk.flow = Flow(frozenset([*direct, *chain(*tables.values()), *walk.executed]), unknown, executed)
-        return walk.flow
+        start, end, limit = symbol.address, self._end(symbol), self._limit(symbol)
+        walk = self._walk(start, limit, symbol.mode)
+        if walk in self._flows and walk.code[: end - start] != self._bytes(start, end - start):
+            self._forget(start, limit, symbol.mode)
+            walk = self._walk(start, limit, symbol.mode)
+        walk.reach(end - 1)
+        if walk not in self._flows:
+            self._flows[walk] = self._flow_of(walk, end)
+        return self._flows[walk]
+
+    def _flow_of(self, walk: Walk, end: int) -> Flow:
+        # what is no table has entries that lead anywhere
+        tables = {jump: targets for jump, targets in walk.tables.items() if all(map(walk.mark, targets))}
+        targets = frozenset([*walk.targets, *walk.pointers, *chain(*tables.values()), *walk.executed])
+        computed = next((jump for jump in walk.jumps if jump not in tables and not self._leaves(walk, jump, targets)), None)
+        unknown = walk.stopped if walk.pos < end else ""
+        if computed is not None and not unknown:
+            unknown = f"{walk.jumps[computed]} at {computed:#x} may jump into the region"
+        executing = walk.executed.get(COMPUTED)
+        executed = f"{executing.name} at {executing.addr:#x} may execute what the jump replaces" if executing is not None else ""
+        return Flow(targets, end, unknown, executed)
+
+    def _leaves(self, walk: Walk, jump: int, targets: frozenset[int]) -> bool:
+        """True for a computed jump that returns or calls at the function's tail: what proves it always precedes it."""
+        first = walk.leaving.get(jump)
+        return first is not None and not any(first < target <= jump for target in targets)
+
+    def data_in(self, start: int, end: int, symbol: Symbol) -> str:
+        """Why [start, end) of a function holds data; "" where it does not, as far as anybody knows."""
+        marked = next((addr for addr in range(start, end) if self._symbols.data_end(addr)), None)
+        if marked is not None:
+            return f"the jump would cover data, at {marked:#x}"
+        walk = self._walked(start, symbol.mode, symbol)
+        reader = walk.reader(start, end)
+        return "" if reader is None else f"the jump would cover data that {self.decode(reader, symbol.mode).name} at {reader:#x} reads or writes"
 
     def _end(self, symbol: Symbol) -> int:
-        end = self._symbols.extent(symbol)
-        if end:
-            return end
-        page = 4096
-        return symbol.address + page - symbol.address % page
+        """Where a function ends; without a size and a next symbol the page does for it."""
+        return self._symbols.extent(symbol) or symbol.address + 4096 - symbol.address % 4096
 
-    def _label(self, addr: int, mode: int, symbol: Symbol | None) -> tuple[int, Insn | None]:
-        """What the place forbids, and who executes the instruction out of its place."""
-        start, end = self._stretch(addr, symbol)
+    def _limit(self, symbol: Symbol) -> int:
+        """What no walk of a function goes beyond."""
+        return self._symbols.extent(symbol) or self._arch.mask + 1
+
+    # --- walks
+
+    def _walked(self, addr: int, mode: int, symbol: Symbol | None) -> Walk:
+        """A walk that has passed `addr`, if it can, and all that may refer to it from behind."""
+        start, end, until = self._stretch(addr, symbol)
         walk = self._walk(start, end, mode)
-        offset = addr - start
-        if walk.code[offset : offset + self._arch.max_insn] != self._bytes(addr, self._arch.max_insn):
-            del self._walks[start, mode]
+        size, offset = self._arch.max_insn, addr - start
+        if offset < len(walk.code) and walk.code[offset : offset + size] != self._bytes(addr, size)[: len(walk.code) - offset]:
+            self._forget(start, end, mode)
             walk = self._walk(start, end, mode)
-        self._advance(walk, addr if self._arch.executed is None else end - 1, mode)
-        if addr in walk.label:
-            return walk.label[addr], walk.executed.get(addr) or (walk.executed.get(COMPUTED) if addr in walk.pointers else None)
-        data = self._symbols.data_end(addr)
-        if data:
-            raise NotAnInstruction("is data amid code", address=addr, hint=f"code goes on at {data:#x}")
-        if walk.stopped:
-            raise NotAnInstruction(f"cannot be reached: {walk.stopped}", address=addr, hint="data in the function? add a symbol at the code after it")
-        inside = max((a for a in walk.label if a < addr), default=start)
-        insn = self.decode(inside, mode)
-        around = f"the {insn.size}-byte instruction {insn.raw.hex(' ')} at {inside:#x}"
-        raise NotAnInstruction(f"falls into {around}", address=addr, hint=f"did you mean {inside:#x}?")
-
-    def _stretch(self, addr: int, symbol: Symbol | None) -> tuple[int, int]:
-        """What to walk: the function; without a symbol the instruction alone, and where a walk may start anywhere what precedes it."""
-        step = self._arch.insn_align
-        if symbol is not None:
-            return symbol.address, max(self._end(symbol), addr + 1)
-        start = addr
-        if self._arch.in_step:
-            while start > addr - LONGEST_EXCLUSIVE * step and self._bytes(start - step, step):
-                start -= step
-        return start, addr + 1
-
-    def _walk(self, start: int, end: int, mode: int) -> _Walk:
-        walk = self._walks.get((start, mode))
-        if walk is None or walk.end < end:
-            code = self._bytes(start, end - start)
-            if len(code) == end - start:
-                code += self._bytes(end, self._arch.max_insn)  # the rest of its last instruction
-            walk = self._walks[start, mode] = _Walk(start, end, code)
-            if len(self._walks) > _KEPT:
-                del self._walks[next(iter(self._walks))]
+        walk.reach(until)
         return walk
 
-    def _advance(self, walk: _Walk, addr: int, mode: int) -> None:
-        """Walk on until `addr` is labelled or passed."""
-        reach = 2 * self._arch.max_insn
-        while walk.pos <= addr and walk.pos < walk.end and not walk.stopped:
-            data = self._symbols.data_end(walk.pos)
-            if data:
-                walk.pos, walk.open, walk.in_slot = data, 0, False
-                continue
-            insn = self._decode_in(walk, walk.pos, reach, mode)
-            if insn.name == "truncated" or (insn.name == "undefined" and not self._arch.in_step):
-                walk.stopped = f"bytes at {walk.pos:#x} are no instruction ({insn.reject})"
+    def _stretch(self, addr: int, symbol: Symbol | None) -> tuple[int, int, int]:
+        """(from where, no farther than, until where at least) to walk.
+
+        The function; of a long one a piece, where decoding may start anywhere. Without a symbol the instruction alone, and where a walk
+        may start anywhere its neighbours.
+        """
+        step, top = self._arch.insn_align, self._arch.mask + 1
+        if symbol is None:
+            if not self._arch.in_step:
+                return addr, top, addr
+            start = addr
+            while start > addr - LONGEST * step and self._bytes(start - step, step):
+                start -= step
+            return start, top, addr + LONGEST * step
+        start, end = symbol.address, max(self._limit(symbol), addr + 1)
+        if self._symbols.extent(symbol) and end - start <= _WHOLE:
+            return start, end, end - 1
+        if self._arch.in_step and addr - start >= _WHOLE:
+            start += (addr - start) // _WHOLE * _WHOLE - _AHEAD
+        return start, end, min(addr + _AHEAD, end - 1)
+
+    def _walk(self, start: int, end: int, mode: int) -> Walk:
+        walk = self._walks.get((start, end, mode))
+        if walk is None:
+            if len(self._walks) % 64 == 63:
+                self._shrink()
+            walk = self._walks[start, end, mode] = Walk(self._source, start, end, mode)
+        return walk
+
+    def _shrink(self) -> None:
+        """Forget the oldest walks, as many as are too much."""
+        kept = sum(len(walk.code) for walk in self._walks.values())
+        for key, walk in list(self._walks.items()):
+            if kept <= _KEPT:
                 return
-            closes = insn.atomic is Atomic.CLOSES
-            walk.label[walk.pos] = DELAY_SLOT if walk.in_slot else EXCLUSIVE if walk.open and not closes else PLAIN
-            walk.open = 0 if closes else LONGEST_EXCLUSIVE if insn.atomic is Atomic.OPENS else max(walk.open - 1, 0)
-            if insn.executes is not None:
-                walk.executed.setdefault(insn.executes, insn)
-            if insn.address_only and insn.operand is not None:
-                walk.pointers.add(insn.operand)
-            walk.in_slot = insn.delay_slot
-            walk.pos += insn.size
-            if insn.table:
-                targets = walk.tables[insn.addr] = []
-                walk.pos = self._behind_table(walk, insn, targets)
+            self._forget(*key)
+            kept -= len(walk.code)
 
-    def _behind_table(self, walk: _Walk, insn: Insn, targets: list[int]) -> int:
-        """Where code goes on behind a jump table: at the lowest of its targets that lies ahead. Adds them to `targets`."""
-        start, size = walk.pos, insn.table
-        at = start
-        end = walk.end
-        while at + size <= end:
-            entry = walk.code[at - walk.start : at - walk.start + size]
-            at += size
-            target = start + int.from_bytes(entry, self._arch.order.value, signed=not insn.table_unit) * (insn.table_unit or 1)
-            if target != start:  # else it aligns the code behind it
-                targets.append(target)
-            if at <= target < end:
-                end = target
-        return end
-
-    def _decode_in(self, walk: _Walk, addr: int, reach: int, mode: int) -> Insn:
-        offset = addr - walk.start
-        return self._arch.decode(walk.code[offset : offset + reach], addr | mode)
+    def _forget(self, start: int, end: int, mode: int) -> None:
+        self._flows.pop(self._walks.pop((start, end, mode)), None)
 
     def _bytes(self, addr: int, size: int) -> bytes:
         """Original bytes, fewer where mapped memory ends."""

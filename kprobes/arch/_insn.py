@@ -1,0 +1,91 @@
+"""What an architecture answers about one instruction: `Insn`, and the words it is told in. Part of the contract in _base.py."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+
+from attrs import frozen
+
+from ..regs import Regs
+
+
+class Atomic(enum.Enum):
+    """How an instruction takes part in an exclusive (load-reserved / store-conditional) sequence."""
+
+    OPENS = "opens"
+    CLOSES = "closes"
+    DROPS = "drops"  #: gives it up: CLREX, and instructions that wait until somebody writes what was loaded
+
+
+class Decoded(enum.Enum):
+    """What decoding found."""
+
+    WHOLE = "whole"
+    TRUNCATED = "truncated"  #: memory ends within the instruction
+    UNDEFINED = "undefined"  #: no instruction has this encoding
+
+
+class Annul(int):
+    """What a simulation of a delayed branch returns when the delay slot must not run: the next target."""
+
+
+#: `Insn.executes` where registers tell.
+COMPUTED = -1
+
+#: Applies the instruction's effect that must happen at its own address and returns the target to go to next. Runs before the body.
+#: `Annul(target)` skips the body (an annulled delay slot). Memory goes through regs.word and regs.set_word; a GuestFault that
+#: escapes is reported to the guest at the instruction's address, so memory is read and written before any register changes.
+Simulate = Callable[[Regs], int]
+
+
+@frozen(kw_only=True)
+class Insn:
+    """What is at an address, and how it may be executed elsewhere."""
+
+    addr: int  #: address, mode bits stripped
+    raw: bytes  #: original bytes; their length is the instruction's length
+    name: str  #: row name (the manual's mnemonic), for messages and tests
+    reject: str = ""  #: why it must not be probed; empty = fine
+    simulate: Simulate | None = None  #: effect at the original address; returns where to go next
+    body: bytes = b""  #: what runs out of line: the instruction, its delay slot, or nothing
+    boostable: bool = True  #: the body may be followed by a jump back instead of a trap
+    #: where it is simulated: (to) -> code that does there all that it does at home, its delay slot included, and nothing else, and
+    #: falls through to `next`; where it faults, nothing is changed (its delay slot: but the link), and it can be executed again from
+    #: its start. Raises OutOfReach
+    displace: Callable[[int], bytes] | None = None
+    links: bool = False  #: it keeps `next` as a return address: what follows it at home must stay there
+    falls_through: bool = True  #: False: it never goes on to `next`, where data may stand
+    delay_slot: bool = False  #: the next instruction is its delay slot
+    atomic: Atomic | None = None  #: opens or closes an exclusive sequence
+    mode: int = 0  #: bits or-ed into every target that stays in this instruction's mode (Thumb: 1)
+    operand: int | None = None  #: a pc-relative operand's absolute address
+    data: int = 0  #: bytes that it reads or writes there, at most: no code; 0: the address alone counts
+    executes: int | None = None  #: address of another instruction, which this one executes in its own place; or COMPUTED
+    target: int | None = None  #: a direct branch's absolute target, for region checks
+    table: int = 0  #: bytes of an entry, where the instruction jumps through a table that follows it: offsets from the table
+    table_unit: int = 0  #: bytes that an unsigned entry counts; 0: entries are signed and count bytes
+    together: int = 0  #: so many instructions after it go where it goes, and as they are (Thumb: an IT block)
+    indirect: bool = False  #: a computed jump within the function (not a call, not a return), for region checks
+    decoded: Decoded = Decoded.WHOLE  #: whether there is an instruction at all; see truncated() and undefined()
+
+    @classmethod
+    def truncated(cls, addr: int, raw: bytes, mode: int = 0) -> Insn:
+        """Mapped memory ends within the instruction."""
+        return cls(addr=addr, raw=bytes(raw) or b"\0", mode=mode, name="truncated", decoded=Decoded.TRUNCATED,
+                   reject="half an instruction: mapped memory ends here")
+
+    @classmethod
+    def undefined(cls, addr: int, raw: bytes, reject: str = "undefined instruction", mode: int = 0) -> Insn:
+        """No instruction has this encoding. `raw`: as much as is passed over where decoding may go on."""
+        return cls(addr=addr, raw=bytes(raw), mode=mode, name="undefined", decoded=Decoded.UNDEFINED, reject=reject)
+
+    @property
+    def size(self) -> int:
+        """Length in bytes."""
+        return len(self.raw)
+
+    @property
+    def next(self) -> int:
+        """Address after the instruction, and after its delay slot where it has one."""
+        return self.addr + self.size * (2 if self.delay_slot else 1)

@@ -1,0 +1,56 @@
+"""Exclusive sequences: what stands on a way from a load-exclusive to the store-exclusive that closes it.
+
+A trap there would make the store fail for ever. Ways are followed along direct branches, forward and back; a call, a return, whatever
+gives the sequence up (CLREX, a wait) and another load-exclusive end them. A load that no store closes opens nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...arch._base import Atomic, Decoded, Insn
+
+#: Instructions from the load to the store: architectures promise progress only for short sequences (16 instructions on RISC-V,
+#: 128 bytes on Arm).
+LONGEST = 32
+
+
+def inside(opening: Insn, decode: Callable[[int], Insn]) -> set[int]:
+    """The addresses strictly between `opening` and the stores that close it."""
+    ways: dict[int, set[int]] = {}  # address -> from where it is reached
+    closing: list[int] = []
+    edge = [(opening.addr, at) for at in _after(opening, decode)]
+    for _ in range(LONGEST + 1):
+        found = []
+        for frm, at in edge:
+            seen = at in ways
+            ways.setdefault(at, set()).add(frm)
+            if not seen:
+                insn = decode(at)
+                if insn.atomic is Atomic.CLOSES:
+                    closing.append(at)
+                elif insn.atomic is None:
+                    found += [(at, to) for to in _after(insn, decode)]
+        edge = found
+    return _between(closing, ways) - {opening.addr, *closing}
+
+
+def _after(insn: Insn, decode: Callable[[int], Insn]) -> list[int]:
+    """Where the guest may go from an instruction without leaving the sequence."""
+    if insn.decoded is not Decoded.WHOLE or insn.links or insn.indirect:
+        return []
+    if insn.delay_slot and decode(insn.addr + insn.size).atomic is not None:
+        return [insn.addr + insn.size]
+    return [*((insn.target,) if insn.target is not None else ()), *((insn.next,) if insn.falls_through else ())]
+
+
+def _between(closing: list[int], ways: dict[int, set[int]]) -> set[int]:
+    """All that lies on a way to one of the closing instructions."""
+    on_the_way: set[int] = set()
+    todo = list(closing)
+    while todo:
+        for frm in ways.get(todo.pop(), ()):
+            if frm not in on_the_way:
+                on_the_way.add(frm)
+                todo.append(frm)
+    return on_the_way

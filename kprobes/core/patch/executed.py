@@ -1,0 +1,52 @@
+"""Instructions that others execute out of their place (z/Architecture's EXECUTE): there they would execute a breakpoint, or a jump.
+
+A walk knows those of its function. Here is who executes what from other functions, by a look at all the text around.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from ...arch._base import Arch
+from ...symbols import Symbols
+
+_PAGE = 4096
+_MOST = 1 << 14  # pages looked at
+
+
+class Executed:
+    """Addresses of executed instructions, page by page of the text that has symbols, and of what is mapped beside it."""
+
+    def __init__(self, arch: Arch, read: Callable[[int, int], bytes], executable: Callable[[int], bool], symbols: Symbols) -> None:
+        self._arch, self._read, self._executable, self._symbols = arch, read, executable, symbols
+        self._pages: dict[int, tuple[bytes, list[tuple[int, int]]]] = {}  # page -> its text and what goes on, what was found in it
+        self._by: dict[int, int] = {}
+        self._changes = -1
+
+    def by(self, addr: int) -> int | None:
+        """The instruction that executes the one at `addr` in its own place; None where none is known."""
+        if self._arch.executions is not None and self._changes != self._symbols.changes:
+            self._changes = self._symbols.changes
+            self._look()
+        return self._by.get(addr)
+
+    def _look(self) -> None:
+        """Look at pages that are new or have changed."""
+        assert self._arch.executions is not None
+        pages = {}
+        for page in self._text_pages():
+            text, known = self._read(page, _PAGE + 128), self._pages.get(page)
+            found = known[1] if known is not None and known[0] == text else list(self._arch.executions(text, page))
+            pages[page] = text, found
+        self._pages = pages
+        self._by = {target: executing for _, found in pages.values() for executing, target in found}
+
+    def _text_pages(self) -> Iterable[int]:
+        """Pages of functions, and the executable ones next to them."""
+        pages = {page for s in self._symbols if s.kind != "object"
+                 for page in range(s.address & -_PAGE, max(s.address + s.size, s.address + 1), _PAGE)}  # fmt: skip
+        for step in (-_PAGE, _PAGE):
+            for page in sorted(pages, reverse=step < 0):
+                while (page := page + step) not in pages and len(pages) < _MOST and self._executable(page):
+                    pages.add(page)
+        return pages

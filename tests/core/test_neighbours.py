@@ -1,0 +1,156 @@
+"""What instructions say of their neighbours, on every architecture that has such: data amid code, exclusive sequences, jumps that leave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from arches import RUNNABLE, programs_of
+
+from kprobes import Kprobes, UnicornMachine
+from kprobes.core.patch.rooms import Rooms
+from kprobes.errors import KprobeError
+from kprobes.symbols import Symbol
+from kprobes.testing import functions
+
+BASE = 0x10000
+#: (architecture, mode, code, offset of what an instruction of it loads, offset at which the code goes on or None)
+LITERALS = [
+    ("arm", 0, "00009fe5 1eff2fe1 78563412", 8, None), ("armeb", 0, "00009fe5 1eff2fe1 12345678", 8, None),
+    ("arm", 1, "0148 7047 00bf 00bf 78563412", 8, None), ("cortexm", 1, "0148 7047 00bf 00bf 78563412", 8, None),
+    ("arm", 0, "0000a0e3 000000ea 78563412 0c001fe5 1eff2fe1", 8, 12),  # it stands before the instruction that loads it
+    ("arm64", 0, "40000018 c0035fd6 78563412", 8, None), ("arm64be", 0, "40000018 c0035fd6 12345678", 8, None),
+    ("arm64", 0, "02000014 78563412 e0ffff18 c0035fd6", 4, 8),
+    ("m68k", 0, "203a0004 4e75 12345678", 6, None), ("s390x", 0, "c42d00000004 07fe 12345678", 8, None),
+    ("x86_64", 0, "8b0501000000 c3 78563412", 7, None), ("x86_64", 0, "8b0502000000 eb08 e800000000000000 c3", 8, 16),
+    ("riscv32", 0, "17050000 0325c500 0100 8280 78563412", 12, None), ("riscv64", 0, "17050000 0325c500 0100 8280 78563412", 12, None),
+    ("mips32r6el", 0, "020048ec 00001fd8 78563412", 8, None), ("mips32r6", 0, "ec480002 d81f0000 12345678", 8, None),
+    ("mips64r6el", 0, "020048ec 00001fd8 78563412", 8, None), ("ppc64le", 0, "00001006 0c006080 2000804e 78563412", 12, None),
+]
+#: Where a guest runs it: the engine knows neither POWER10's prefixed loads nor release 6's pc-relative ones.
+RUNS = [case for case in LITERALS if not case[0].startswith(("ppc", "mips"))]
+
+
+def guest(arch: str, mode: int, code: str) -> UnicornMachine:
+    raw = bytes.fromhex(code)
+    return UnicornMachine.from_code(raw, arch=arch, base=BASE, symbols={"f": (BASE | mode, len(raw))})
+
+
+@pytest.mark.parametrize(("arch", "mode", "code", "at", "on"), LITERALS)
+def test_what_an_instruction_loads_is_data(arch: str, mode: int, code: str, at: int, on: int | None) -> None:
+    with guest(arch, mode, code) as m, Kprobes(m) as k:
+        verdict = k.check(BASE + at | mode)
+        assert not verdict.probeable
+        assert "is data" in verdict.reason
+        assert on is None or k.check(BASE + on | mode).probeable
+
+
+@pytest.mark.parametrize(("arch", "mode", "code", "at", "on"), RUNS)
+def test_no_jump_covers_data(arch: str, mode: int, code: str, at: int, on: int | None) -> None:
+    """A probe wherever one may be, each as a jump if it can: the function still returns what it loads."""
+    with guest(arch, mode, code) as m, Kprobes(m) as k:
+        plain, text, probed = m.call("f"), m.read(BASE + at, 4), []
+        for offset in range(0, len(bytes.fromhex(code)), m.arch.insn_align):
+            if k.check(BASE + offset | mode).probeable:
+                with k.kprobe(addr=BASE + offset | mode, pre_handler=lambda p, regs: None) as p:
+                    k.flush_optimizer()
+                    assert m.read(BASE + at, 4) == text, f"{offset:#x}: {p.why_not_optimized or 'the jump covers data'}"
+                    assert m.call("f") == plain
+                probed.append(offset)
+        assert len(probed) > 1
+
+
+def test_a_jump_stops_before_marked_data() -> None:
+    """Here a mapping symbol alone tells: nothing loads it."""
+    with guest("arm", 1, "7047 00bf 00bf 7856") as m, Kprobes(m) as k:
+        m.symbols.add_data(BASE + 6, BASE + 8)
+        assert "cover data" in k.check(BASE + 5).why_not_optimized
+
+
+@pytest.mark.parametrize("path", [path for arch in RUNNABLE for path in programs_of(arch)], ids=lambda path: path.stem)
+def test_data_in_programs_is_found_without_marks(path: Path) -> None:
+    """What mapping symbols mark is found from the instructions that use it; nothing else is taken for data."""
+    with UnicornMachine.load(path) as m:
+        symbols = functions(m)
+        marked = {(s, addr) for s in symbols for addr in code_addresses(m, s) if m.symbols.data_end(addr)}
+        with_marks = accepted(m, symbols)
+        m.symbols._data.clear()
+        without = accepted(m, symbols)
+        assert with_marks - without == set(), "code is taken for data"
+        known = {(s, addr) for s, addr in marked if s.name == "scale"}  # vector constants, of which only the address is worked out
+        assert (without & marked) - known == set(), "data is taken for code"
+
+
+def code_addresses(m: UnicornMachine, symbol: Symbol) -> Iterator[int]:
+    yield from range(symbol.address, m.symbols.extent(symbol), m.arch.insn_align)
+
+
+def accepted(m: UnicornMachine, symbols: list[Symbol]) -> set[tuple[Symbol, int]]:
+    """Where probes may be."""
+    survey, found = Rooms(m).survey, set()
+    for symbol in symbols:
+        for insn in survey.instructions(symbol):
+            try:
+                survey.at(insn.addr, symbol.mode, symbol)
+            except KprobeError:
+                continue
+            found.add((symbol, insn.addr))
+    return found
+
+
+#: (architecture, mode, load-exclusive, nop, store-exclusive, return)
+EXCLUSIVE = [
+    ("arm64", 0, "017c5f88", "1f2003d5", "017c0288", "c0035fd6"), ("arm", 0, "9f1f90e1", "00f020e3", "912f80e1", "1eff2fe1"),
+    ("arm", 1, "50e8001f", "00bf", "40e80012", "7047"), ("cortexm", 1, "50e8001f", "00bf", "40e80012", "7047"),
+    ("riscv64", 0, "af250510", "0100", "2f26b518", "8280"), ("riscv32", 0, "af250510", "0100", "2f26b518", "8280"),
+    ("mipsel", 0, "000088c0", "00000000", "000088e0", "0800e003 00000000"), ("mips64", 0, "c0880000", "00000000", "e0880000", "03e00008 00000000"),
+    ("mips32r6el", 0, "3600887c", "00000000", "2600887c", "00001fd8"),
+    ("ppc", 0, "7ca01828", "60000000", "7ca0192d", "4e800020"), ("ppc64le", 0, "2818a07c", "00000060", "2d19a07c", "2000804e"),
+]
+
+
+@pytest.mark.parametrize(("arch", "mode", "load", "nop", "store", "back"), EXCLUSIVE)
+@pytest.mark.parametrize("shape", ["load nop nop back", "load nop nop back store", "load nop load store back", "load nop nop store back"])
+def test_a_load_exclusive_opens_what_a_store_closes(shape: str, arch: str, mode: int, load: str, nop: str, store: str, back: str) -> None:
+    code = " ".join({"load": load, "nop": nop, "store": store, "back": back}[word] for word in shape.split())
+    with guest(arch, mode, code) as m, Kprobes(m) as k:
+        verdict = k.check(BASE + len(bytes.fromhex(load)) | mode)
+        assert verdict.probeable == (shape != "load nop nop store back"), verdict.reason
+
+
+@pytest.mark.parametrize(("arch", "mode", "code", "inside", "outside"), [
+    ("riscv64", 0, "af250510 b3c5c500 89e5 7300d000 0100 2f26b518 8280", (), (4, 8, 14)),  # LR, XOR, BNEZ, WRS.NTO: a wait for a change
+    ("arm", 0, "9f4fb0e1 00f020e3 1eff2fe1 912f80e1", (), (4, 8)),  # LDREXD, an atomic load of 64 bits
+    ("arm64", 0, "03000014 017c0288 c0035fd6 1f2003d5 017c5f88 3f0000f1 60ffff54 1f2003d5 5f3f03d5 c0035fd6",
+     (20, 24), (0, 8, 12, 28, 36)),  # the store stands before the load, on one arm of a branch
+    ("arm", 1, "50e8001f 08bf 7047 40e80012 7047", (4, 6), (12,)),  # BXEQ in an IT block goes on where its condition does not hold
+])
+def test_exclusive_sequences_are_followed(arch: str, mode: int, code: str, inside: tuple[int, ...], outside: tuple[int, ...]) -> None:
+    with guest(arch, mode, code) as m, Kprobes(m) as k:
+        verdicts = {offset: k.check(BASE + offset | mode) for offset in (*inside, *outside)}
+        assert ["exclusive" in verdicts[offset].reason for offset in inside] == [True] * len(inside)
+        assert [verdicts[offset].reason for offset in outside] == [""] * len(outside)
+
+
+#: (architecture, code, offset of a place whose jump would cover more than an instruction, whether it may)
+LEAVING = [
+    ("s390x", "ebbff0580024 a7fbff60 0707 0707 0707 e340f1100004 ebbff0f80004 07f4", 10, True),  # GCC's epilogue
+    ("s390x", "ebbff0580024 a7fbff60 0707 0707 0707 e310f0a00004 ebbff0f80004 07f1", 10, True),  # a tail call
+    ("s390x", "ebbff0580024 a7fbff60 0707 0707 0707 e340f1100004 07f4", 10, False),  # its frame still stands
+    ("s390x", "ebbff0580024 a7fbff60 0707 0707 0707 e341f1100004 ebbff0f80004 07f4", 10, False),  # out of a table
+    ("s390x", "a7f40009 0707 0707 0707 e340f1100004 ebbff0f80004 07f4", 4, False),  # a branch leads between: who knows what r4 is
+    ("mipsel", "00000000 00000000 2080998f 00003927 0800 2003 00000000", 0, True),  # from the global offset table
+    ("mipsel", "00000000 00000000 0000828f 08004000 00000000", 0, False),
+    ("riscv64", "0100 0100 17030000 67000308", 0, True), ("riscv64", "0100 0100 13030000 67000308", 0, False),
+    ("x86_64", "90 90 90 90 90 ff2500010000", 0, True), ("x86_64", "90 90 90 90 90 ff24c500010000", 0, False),
+    ("i386", "90 90 90 90 90 ff2500010000", 0, True), ("i386", "90 90 90 90 90 ff2485 00010000", 0, False),
+    ("m68k", "4e71 4e71 4e71 4ef900020000", 0, True), ("m68k", "4e71 4e71 4e71 4efa0100", 0, True), ("m68k", "4e71 4e71 4e71 4ed0", 0, False),
+]
+
+
+@pytest.mark.parametrize(("arch", "code", "at", "leaves"), LEAVING)
+def test_what_leaves_the_function_jumps_into_no_region(arch: str, code: str, at: int, leaves: bool) -> None:
+    with guest(arch, 0, code) as m, Kprobes(m) as k:
+        verdict = k.check(BASE + at)
+        assert (verdict.optimizable, "may jump into the region" in verdict.why_not_optimized) == (leaves, not leaves), verdict.why_not_optimized
