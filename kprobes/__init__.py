@@ -40,6 +40,7 @@ from .errors import (
     OutOfReach,
     ProgramError,
     ReentryError,
+    RemoteError,
     TooBig,
     UnknownRegister,
     UnknownSymbol,
@@ -47,6 +48,7 @@ from .errors import (
     Unsupported,
 )
 from .machine._base import Fault, Machine, Sink
+from .machine.remote import QemuMachine, RemoteMachine
 from .machine.unicorn.host.hostcode import SlowHost
 from .machine.unicorn.machine import UnicornMachine
 from .regs import Regs, instruction_pointer, kernel_stack_pointer, override_function_with_return, regs_get_kernel_argument, regs_return_value
@@ -90,8 +92,11 @@ __all__ = [
     "OutOfReach",
     "Probe",
     "ProgramError",
+    "QemuMachine",
     "ReentryError",
     "Regs",
+    "RemoteError",
+    "RemoteMachine",
     "Sink",
     "SlowHost",
     "Symbol",

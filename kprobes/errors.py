@@ -129,6 +129,12 @@ class ReentryError(KprobeError):
     code = E.EBUSY
 
 
+class RemoteError(KprobeError):
+    """A remote stub is gone, stalls, lies or refuses (EIO); the machine beyond it cannot be used any more unless the message says so."""
+
+    code = E.EIO
+
+
 class EventError(KprobeError):
     """A kprobe event that does not parse.
 

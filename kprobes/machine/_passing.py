@@ -1,0 +1,85 @@
+"""Arguments of guest calls, by the architecture's calling convention, on any machine."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Protocol
+
+from ..arch._base import Arch
+from ..errors import BadArgument, Unsupported
+from ..regs import Regs
+
+Argument = int | bool | bytes | bytearray | str | None
+BELOW = 512  # bytes beyond any red zone: 128 on x86_64, 288 on ppc64
+
+
+class Memory(Protocol):
+    """What arguments are copied into."""
+
+    arch: Arch
+
+    def alloc(self, size: int) -> int: ...
+    def free(self, addr: int) -> None: ...
+    def read(self, addr: int, size: int) -> bytes: ...
+    def write(self, addr: int, data: bytes) -> None: ...
+
+
+class Passing:
+    """The arguments of one call: checked when it is made, copied by set_up(), given back by finish()."""
+
+    def __init__(self, memory: Memory, arguments: tuple[Argument, ...]) -> None:
+        """Raises BadArgument."""
+        self._memory, self._arch = memory, memory.arch
+        self._arguments = [_checked(self._arch, place, value) for place, value in enumerate(arguments, 1)]
+        self._copies: list[tuple[int, bytearray | None, int]] = []
+
+    def set_up(self, regs: Regs) -> None:
+        """Registers and stack as at function entry, but for the return address. Raises Unsupported, NoMemory."""
+        abi, linkage = self._arch.abi, self._arch.linkage
+        if abi is None or linkage is None:
+            raise Unsupported(f"{self._arch.name} has no calling convention", python="set registers and use run()")
+        apart = (bytes, bytearray) if abi.pointers else ()
+        pointers = [self._word(a) for a in self._arguments if isinstance(a, apart)]
+        if len(pointers) > len(abi.pointers):
+            raise Unsupported(f"{len(pointers)} pointer arguments", hint=f"only {len(abi.pointers)} go in registers: copy the others yourself")
+        words = [self._word(a) for a in self._arguments if not isinstance(a, apart)]
+        spilled = max(len(words) - len(abi.args), 0) * (self._arch.bits // 8)
+        regs.sp = (regs.sp - BELOW - abi.stack_args - spilled) // abi.stack_align * abi.stack_align - linkage.pushed
+        if abi.reserve:
+            self._memory.write(regs.sp + linkage.pushed, bytes(abi.reserve))  # a back chain ends here
+        for n, word in enumerate(words):
+            abi.set_argument(regs, n, word)
+        for name, pointer in zip(abi.pointers, pointers, strict=False):
+            regs[name] = pointer
+
+    def finish(self) -> None:
+        """Copy bytearrays back, and free the copies."""
+        while self._copies:
+            addr, source, size = self._copies.pop()
+            if source is not None:
+                source[:] = self._memory.read(addr, size)
+            self._memory.free(addr)
+
+    def _word(self, value: int | bytes | bytearray) -> int:
+        if isinstance(value, int):
+            return value
+        addr = self._memory.alloc(len(value) + 1)
+        self._copies.append((addr, value if isinstance(value, bytearray) else None, len(value)))
+        self._memory.write(addr, bytes(value) + b"\0")
+        return addr
+
+
+def _checked(arch: Arch, place: int, value: Argument) -> int | bytes | bytearray:
+    """An argument as it is passed: a register's value, or what to copy. BadArgument."""
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, (bytes, bytearray)):
+        return value
+    try:
+        number = index(0 if value is None else value)
+    except TypeError:
+        raise BadArgument(f"argument {place} is a {type(value).__name__}",
+                          hint="pass integers, bytes or text; floating point goes into m.regs, for run()") from None
+    if not ~(arch.mask >> 1) <= number <= arch.mask:
+        raise BadArgument(f"argument {place}, {number:#x}, does not fit into {arch.bits} bits", hint="pass a wide one in two halves")
+    return number & arch.mask

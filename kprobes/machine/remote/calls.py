@@ -1,0 +1,84 @@
+"""Runs of a remote guest that end at an address, and calls of its functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ...arch._base import Arch
+from ...errors import Unsupported
+from ...symbols import Symbols
+from .._passing import Passing
+from .control import Control
+from .target import Target
+from .threads import Threads
+
+
+class GuestCalls:
+    """What a machine's run(), call() and invoke() do."""
+
+    def __init__(self, target: Target, control: Control, threads: Threads, arch: Arch, symbols: Symbols) -> None:
+        self._target, self._control, self._threads, self._arch, self._symbols = target, control, threads, arch, symbols
+
+    def run(self, start: int | str | None, until: int | str | None, timeout: float | None, max_insns: int | None) -> None:
+        """See RemoteMachine.run()."""
+        regs = self._threads.regs[self._threads.current]
+        end = None if until is None else self._address(self._pointer(until)) & ~self._arch.mode_bits
+        first = regs.target if start is None else self._address(self._pointer(start))
+        regs.at(None)
+        with self._stopping_at(end):
+            self._control.run(first, end, timeout, max_insns)
+
+    def call(self, function: str | int, passing: Passing | None, exit_at: int, timeout: float | None, max_insns: int | None) -> int:
+        """Run a function in the current thread to its return, by way of `exit_at`; its result. passing: None: registers are
+        what they are. Registers are put back."""
+        arch, threads = self._arch, self._threads
+        if arch.linkage is None or arch.abi is None:
+            raise Unsupported(f"{arch.name} has no calling convention", python="set registers and use run()")
+        pointer, regs = self._pointer(function), threads.regs[threads.current]
+        saved, shown = threads.save(), (regs._pc, regs._target)
+        regs.at(None)
+        try:
+            if passing is not None:
+                passing.set_up(regs)
+            arch.linkage.set(regs, exit_at | arch.linkage.mode)
+            if arch.abi.enter is not None:
+                arch.abi.enter(regs, pointer)
+            with self._stopping_at(exit_at):
+                self._control.run(self._address(pointer), exit_at, timeout, max_insns, call=True)
+                return regs.return_value
+        finally:
+            if self._there:
+                if passing is not None:
+                    passing.finish()
+                threads.restore(saved)
+            regs._pc, regs._target = shown
+
+    @contextmanager
+    def _stopping_at(self, end: int | None) -> Iterator[None]:
+        """The stub stops there meanwhile."""
+        if end is None:
+            yield
+            return
+        self._target.stop_at(end, self._arch.insn_align)
+        try:
+            yield
+        finally:
+            if self._there:
+                self._target.release(end, self._arch.insn_align)
+
+    @property
+    def _there(self) -> bool:
+        return self._control.exit_status is None and not self._target.link.closed
+
+    def _pointer(self, function: str | int) -> int:
+        """A function's address as its pointers have it."""
+        if not isinstance(function, str):
+            return function
+        symbol = self._symbols[function]
+        return symbol.address | symbol.mode
+
+    def _address(self, pointer: int) -> int:
+        """Where it starts, mode bits included."""
+        entry = self._arch.code_address(pointer, self._target.read)
+        return entry.addr | entry.mode

@@ -1,0 +1,274 @@
+"""Running a remote guest: stops become the core's reports, and signals that are the guest's own reach it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+from ...arch._base import Arch
+from ...errors import GuestFault, GuestTimeout, ReentryError, RemoteError
+from ...regs import Regs
+from ...symbols import Symbols
+from .._base import Fault, Sink
+from .target import Stop, Target
+from .threads import Threads
+
+DEEPEST = 16  #: nested runs
+SIGTRAP, SIGINT, SIGSTOP = 5, 2, 19
+FAULTS = {4: "undefined", 5: "trap", 7: "read", 8: "arithmetic", 10: "read", 11: "read"}  #: signal number -> Fault.access
+SIGINFO = 128  #: bytes of siginfo_t: QEMU refuses to be asked for more
+STEPS = 1 << 16  #: of an injected system call, before it is given up
+
+
+class Control:
+    """Makes a guest run, and answers its stops.
+
+    Attributes:
+        sink: the core. breakpoints: address of each of the core's. exit_status: of the program, once it has ended; negative:
+            the signal that ended it. depth: how many runs are nested.
+    """
+
+    def __init__(self, target: Target, threads: Threads, arch: Arch, symbols: Symbols, interrupt: Callable[[], None],
+                 console: Callable[[bytes], None]) -> None:
+        self._target, self._threads, self._arch, self._symbols = target, threads, arch, symbols
+        self._interrupt, self._console = interrupt, console
+        self.sink: Sink | None = None
+        self.breakpoints: set[int] = set()
+        self.exit_status: int | None = None
+        self.depth = 0
+        self._stopping = self._alone = False
+        self._late = 0  # interrupts of ours that have not arrived: something else stopped the guest first
+        self._signals: list[tuple[str, int]] = []  # (thread, number) that came while a system call was injected
+
+    # --- runs
+
+    def run(self, start: int | None, end: int | None, timeout: float | None, max_insns: int | None, *, call: bool = False) -> None:
+        """Run from `start` (None: where it stands) until pc is `end`, stop(), or the program's end.
+
+        call: of a function: the current thread alone, and what it does wrong ends the run. Raises GuestFault, GuestTimeout,
+        ReentryError, RemoteError.
+        """
+        if self.exit_status is not None:
+            raise RemoteError("the program has ended", hint="start another machine")
+        if self.depth >= DEEPEST:
+            raise ReentryError(f"{DEEPEST} guest runs are nested", hint="a handler's guest call leads back to that handler")
+        if start is not None:
+            self._threads.move(start)
+        regs = self._threads.regs[self._threads.current]
+        if self.depth == 0 and self.sink is not None:
+            self.sink.starting(regs.pc if start is None else start)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        outer, self._alone, self._stopping = self._alone, call or self.depth > 0, False
+        self.depth += 1
+        try:
+            self._serve_until(end, deadline, max_insns)
+        finally:
+            self.depth -= 1
+            self._alone, self._stopping = outer, False
+            if self._target.link.closed:
+                self._lose()
+            if self.depth == 0 and self.sink is not None:
+                self.sink.ended()
+
+    def stop(self) -> None:
+        """End the run after the report that is being served."""
+        self._stopping = True
+
+    def _serve_until(self, end: int | None, deadline: float | None, max_insns: int | None) -> None:
+        done = 0
+        alone = self._threads.name if self._alone else ""
+        while self.exit_status is None and not self._stopping:
+            pc = self._regs.pc
+            if max_insns is not None and done >= max_insns and not self._ours(pc):
+                raise GuestTimeout(f"{max_insns} instructions are executed", pc=pc)
+            if max_insns is not None and self._at_breakpoint(pc):
+                self._trap(pc)
+                continue
+            before = pc
+            stop = self._advance(deadline, alone, step=max_insns is not None)
+            done += max_insns is not None and stop.kind == "signal" and self._progress(before, self._regs.pc)
+            if stop.kind == "signal" and self._regs.pc == end:
+                return
+            self._answer(stop, stepping=max_insns is not None)
+
+    def _progress(self, before: int, after: int) -> bool:
+        """True where a step executed an instruction of the guest's own: not one that leads back from a slot."""
+        home = None if self.sink is None else self.sink.home(before)
+        return home != after if home is not None else not self._ours(before)
+
+    def _advance(self, deadline: float | None, alone: str, step: bool) -> Stop:
+        """Let the guest run, or one thread of it make a step, until something stops it."""
+        thread, signal = self._signals.pop(0) if self._signals else (self._threads.name, 0)
+        self._threads.flush()
+        self._target.resume(signal=signal, step=step, thread=thread if signal or step else alone)
+        try:
+            stop = self._target.wait(None if deadline is None else max(deadline - time.monotonic(), 0), self._console)
+        except TimeoutError:
+            self._halt()
+            raise GuestTimeout("the time is over", pc=self._regs.pc) from None
+        except BaseException:  # Ctrl-C, a signal handler that raises: the guest stands still before that goes on
+            if not self._target.link.closed:
+                self._halt()
+            raise
+        self._note(stop)
+        return stop
+
+    def _halt(self) -> None:
+        """Stop a running guest."""
+        self._interrupt()
+        try:
+            stop = self._target.wait(self._target.link.timeout, self._console)
+        except TimeoutError:
+            self._target.link.close()
+            raise RemoteError("the guest does not stop", hint="the machine is gone: start another") from None
+        self._note(stop)
+        if stop.kind == "signal" and (stop.code not in (SIGTRAP, SIGINT) or self._at_breakpoint(self._regs.pc)):
+            self._late += 1
+            if stop.code not in (SIGTRAP, SIGINT):
+                self._signals.append((stop.thread, stop.code))
+
+    def _note(self, stop: Stop) -> None:
+        """Whose registers are looked at from now on, or that the program has ended."""
+        if stop.kind == "signal":
+            self._threads.stopped(stop.thread or self._threads.name)
+            return
+        self.exit_status = stop.code if stop.kind == "exited" else -stop.code
+        self._threads.forget()
+
+    # --- stops
+
+    @property
+    def _regs(self) -> Regs:
+        return self._threads.regs[self._threads.current]
+
+    def _ours(self, pc: int) -> bool:
+        return self.sink is not None and self.sink.ours(pc)
+
+    def _at_breakpoint(self, pc: int) -> bool:
+        return pc in self.breakpoints
+
+    def _answer(self, stop: Stop, stepping: bool) -> None:
+        if stop.kind != "signal":
+            self._ended(stop)
+        elif self._at_breakpoint(self._regs.pc) and stop.code == SIGTRAP:
+            if not stepping:  # else before the next step: this one may have ended there by itself
+                self._trap(self._regs.pc)
+        elif stop.code == SIGTRAP and self._late:
+            self._late -= 1
+        elif stop.code in FAULTS and not (stop.code == SIGTRAP and stepping):
+            self._fault(stop)
+        elif stop.code not in (0, SIGTRAP, SIGSTOP):
+            self._signals.append((stop.thread, stop.code))
+
+    def _trap(self, pc: int) -> None:
+        if self.sink is None or not self._report(pc, self.sink.trap):
+            self._fault(Stop("signal", SIGTRAP, self._threads.name))  # the guest's own
+
+    def _report(self, pc: int, ask: Callable[[Regs], bool]) -> bool:
+        """Ask the core about a stop at `pc`, and send the guest where it says."""
+        regs, cpu = self._regs, self._threads.current
+        regs.at(pc)
+        try:
+            return ask(regs)
+        finally:
+            self._threads.current = cpu
+            if regs.target is not None:
+                self._threads.move(regs.target)
+            regs.at(None)
+
+    def _fault(self, stop: Stop) -> None:
+        """A signal that an instruction caused: the core's, else the program's own, else the end of a call."""
+        pc = self._regs.pc
+        address = self._accessed(stop.code)
+        access = FAULTS[stop.code]  # "read": or a write, the stub does not tell
+        if access == "read" and (address == pc or not self._readable(pc)):
+            address, access = pc, "fetch"
+        fault = Fault(access=access, address=address, trapnr=stop.code, number=stop.code, text=f"signal {stop.code}")
+        if self.sink is not None and self._report(pc, lambda regs: self.sink is not None and self.sink.fault(regs, fault)):
+            return
+        if self._alone or stop.code == SIGTRAP:
+            home = self._regs.pc
+            raise GuestFault(fault.text, address=address, pc=home, access=access, symbol=self._symbols.describe(home), number=stop.code)
+        self._signals.append((stop.thread, stop.code))
+
+    def _accessed(self, signal: int) -> int | None:
+        """The address that a fault is about, by siginfo_t (si_addr); None where the stub does not tell."""
+        if "qXfer:siginfo:read" not in self._target.features or signal not in (7, 10, 11):
+            return None
+        info, word = self._target.transfer("siginfo", chunk=SIGINFO), self._arch.bits // 8
+        at = 16 if word == 8 else 12
+        return int.from_bytes(info[at:at + word], self._arch.order.value) if len(info) >= at + word else None
+
+    def _readable(self, addr: int) -> bool:
+        try:
+            return bool(self._target.read(addr, 1))
+        except GuestFault:
+            return False
+
+    def _lose(self) -> None:
+        """The guest is gone, with all that was probed in it."""
+        self.breakpoints.clear()
+        if self.sink is not None:
+            self.sink.unloading(0, 1 << self._arch.bits)
+
+    def _ended(self, stop: Stop) -> None:
+        self._lose()
+        if stop.kind == "killed":
+            raise GuestFault(f"the program was ended by signal {stop.code}", access="engine", number=stop.code)
+        if self._alone:
+            raise GuestFault(f"the program has ended with status {stop.code}", access="engine")
+
+    # --- a system call
+
+    def execute(self, code: bytes, values: Mapping[str, int], laid: bytes, result: str) -> int:
+        """Have the current thread execute `code` once, with these registers, and put everything back. See scratch.Process."""
+        regs, threads, target = self._regs, self._threads, self._target
+        saved, shown = threads.save(), (regs._pc, regs._target)
+        regs.at(None)
+        place, sp = regs.pc & -4, regs.sp  # words are aligned
+        below = sp - 512 - len(laid) & -64 & self._arch.mask
+        old, old_stack = target.read(place, len(code)), target.read(below, len(laid)) if laid else b""
+        end = place + len(code)
+        try:
+            target.write(place, code)
+            if laid:
+                target.write(below, laid)
+                regs.sp = below
+            for name, value in values.items():
+                regs[name] = below if value < 0 else value
+            threads.move(place)
+            self._run_alone_to(end)
+            return self._regs[result]
+        finally:
+            if self.exit_status is None and not target.link.closed:
+                target.write(place, old)
+                if laid:
+                    target.write(below, old_stack)
+                threads.restore(saved)
+            regs._pc, regs._target = shown
+
+    def _run_alone_to(self, end: int) -> None:
+        """Run the current thread to `end`; signals that come meanwhile are kept for later."""
+        thread, align = self._threads.name, self._arch.insn_align
+        self._target.stop_at(end, align)
+        try:
+            for _ in range(STEPS):
+                self._threads.flush()
+                self._target.resume(thread=thread)
+                try:
+                    stop = self._target.wait(self._target.link.timeout, self._console)
+                except TimeoutError:
+                    self._halt()
+                    raise RemoteError("a system call does not return", hint="the guest is stopped; try again elsewhere") from None
+                self._note(stop)
+                if stop.kind != "signal":
+                    raise RemoteError("the program has ended", hint="start another machine")
+                if self._regs.pc == end:
+                    return
+                self._signals.append((stop.thread, stop.code))
+            raise RemoteError("a system call does not return", hint="the guest is stopped; try again elsewhere")
+        finally:
+            if self.exit_status is None and not self._target.link.closed:
+                self._target.release(end, align)
+
+

@@ -1,0 +1,130 @@
+"""What a remote guest has loaded: its program's symbols and code, and its shared libraries', found as a debugger finds them.
+
+System V ABI, "Process Initialization" (the auxiliary vector) and <link.h> (struct r_debug, struct link_map).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from attrs import frozen
+
+from ...errors import ImageError, KprobeError
+from ...image import Image, read_elf
+from ...symbols import Symbols
+
+AT_PHDR, AT_PHENT, AT_PHNUM, AT_PAGESZ, AT_BASE, AT_ENTRY = 3, 4, 5, 6, 7, 9
+PT_DYNAMIC, PT_PHDR, DT_DEBUG, DT_MIPS_RLD_MAP, DT_MIPS_RLD_MAP_REL = 2, 6, 21, 0x70000016, 0x70000035
+MOST = 4096  #: entries of the dynamic section, and libraries
+#: what target descriptions call architectures -> ours; where byte orders share a name the program decides
+NAMES = {"i386:x86-64": "x86_64", "i386": "i386", "arm": "arm", "aarch64": "arm64", "powerpc:common": "ppc", "riscv:rv32": "riscv32",
+         "riscv:rv64": "riscv64", "s390:64-bit": "s390x", "m68k": "m68k"}
+
+Read = Callable[[int, int], bytes]
+
+
+@frozen
+class Loaded:
+    """An image in guest memory, `bias` above its link addresses."""
+
+    image: Image
+    bias: int
+    module: str
+
+    def executable(self, addr: int) -> bool:
+        """True in its code."""
+        return any("x" in s.perms and s.addr <= addr - self.bias < s.addr + s.memsz for s in self.image.segments)
+
+    @property
+    def end(self) -> int:
+        """Where it ends in guest memory."""
+        return self.bias + self.image.lowest + self.image.span
+
+    def tell(self, symbols: Symbols) -> None:
+        """Enter its symbols."""
+        placed = self.image.place(self.bias, lambda name: 0, module=self.module, relocate=False)
+        for s in placed.symbols:
+            symbols.add(s.name, s.address, s.size, s.module, s.mode, s.kind)
+        for start, end in placed.data:
+            symbols.add_data(start, end, self.module)
+
+
+def arch_named(description: str) -> str | None:
+    """Our name of what a target description calls an architecture, or None."""
+    return NAMES.get(description)
+
+
+def auxiliary(data: bytes, word: int, order: str) -> dict[int, int]:
+    """The auxiliary vector: type -> value."""
+    words = [int.from_bytes(data[at:at + word], order) for at in range(0, len(data) - len(data) % (2 * word), word)]  # type: ignore[arg-type]
+    return dict(zip(words[::2], words[1::2], strict=True))
+
+
+class Linked:
+    """The dynamic linker's list of what it has loaded, in guest memory that may hold anything."""
+
+    def __init__(self, read: Read, vector: dict[int, int], bits: int, order: str) -> None:
+        self._read, self._vector, self._word, self._order = read, vector, bits // 8, order
+
+    def libraries(self) -> Iterator[tuple[int, str]]:
+        """(bias, path) of each library but the program itself; nothing where the list is not there or damaged."""
+        seen: set[int] = set()
+        try:
+            entry = self._at(self._debug() + self._word)
+            while entry and entry not in seen and len(seen) < MOST:
+                seen.add(entry)
+                bias, name = self._at(entry), self._at(entry + self._word)
+                path = self._string(name)
+                if path and len(seen) > 1:
+                    yield bias, path
+                entry = self._at(entry + 3 * self._word)
+        except KprobeError:
+            return
+
+    def _debug(self) -> int:
+        """Address of struct r_debug."""
+        table, size, number = (self._vector.get(key, 0) for key in (AT_PHDR, AT_PHENT, AT_PHNUM))
+        headers = [self._header(table + n * size) for n in range(min(number, 64))]
+        bias = next((table - address for kind, address in headers if kind == PT_PHDR), 0)
+        dynamic = next((bias + address for kind, address in headers if kind == PT_DYNAMIC), 0)
+        for at in range(dynamic, dynamic + MOST * 2 * self._word, 2 * self._word):
+            tag, value = (self._at(at), self._at(at + self._word)) if dynamic else (0, 0)
+            if tag == DT_DEBUG:
+                return value
+            if tag == DT_MIPS_RLD_MAP:
+                return self._at(value)
+            if tag == DT_MIPS_RLD_MAP_REL:
+                return self._at(at + value & (1 << 8 * self._word) - 1)
+            if not tag:
+                break
+        raise ImageError("the program is not linked dynamically")
+
+    def _header(self, at: int) -> tuple[int, int]:
+        """(type, address) of a program header."""
+        return self._at(at, 4), self._at(at + (16 if self._word == 8 else 8))
+
+    def _at(self, addr: int, size: int = 0) -> int:
+        return int.from_bytes(self._read(addr, size or self._word), self._order)  # type: ignore[arg-type]
+
+    def _string(self, addr: int) -> str:
+        text = b""
+        while addr and len(text) < 4096 and b"\0" not in text:
+            at = addr + len(text)
+            text += self._read(at, 64 - at % 64)
+        return os.fsdecode(text.partition(b"\0")[0])
+
+
+def find(path: str, sysroot: str | None) -> Path:
+    """Where a guest's file is here."""
+    inside = Path(sysroot or "/") / path.lstrip("/")
+    return inside if sysroot and inside.exists() else Path(path)
+
+
+def read_library(path: str, sysroot: str | None) -> Image | None:
+    """A library's file, or None where it is not here."""
+    try:
+        return read_elf(find(path, sysroot), os.path.basename(path))
+    except ImageError:
+        return None

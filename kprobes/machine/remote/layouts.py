@@ -1,0 +1,88 @@
+"""Register files of stubs that describe none, and what stubs call the architectures' registers.
+
+Stubs number registers and send them in that order; most describe them by target.xml. QEMU does not for MIPS and SPARC: their files are
+GDB's for these targets. Names are the architecture's own where nothing is said here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from attrs import frozen
+
+
+@frozen
+class Slot:
+    """A register of the stub's: its number in p and P packets, and its size in bytes."""
+
+    name: str
+    number: int
+    size: int
+
+
+@frozen
+class Part:
+    """Where an architecture's register is found: `width` bits of the stub's register `name`, from bit `low` on."""
+
+    name: str
+    low: int = 0
+    width: int = 0  #: 0: all above `low`
+    place: int = 0  #: bit of the architecture's register where they stand
+
+
+def _slots(word: int, *groups: str) -> tuple[Slot, ...]:
+    """Registers in order; each group is "SIZE names", a size of 0 being the word's."""
+    out: list[Slot] = []
+    for group in groups:
+        size, *names = group.split()
+        out += [Slot(name, len(out) + n, int(size) or word) for n, name in enumerate(names)]
+    return tuple(out)
+
+
+def _row(prefix: str, first: int, last: int, step: int = 1) -> str:
+    return " ".join(f"{prefix}{n}" for n in range(first, last + 1, step))
+
+
+def _mips(bits: int) -> tuple[Slot, ...]:
+    temporaries = "a0 a1 a2 a3 t0 t1 t2 t3 t4 t5 t6 t7" if bits == 32 else "a0 a1 a2 a3 a4 a5 a6 a7 t0 t1 t2 t3"
+    general = f"0 zero at v0 v1 {temporaries} {_row('s', 0, 7)} t8 t9 k0 k1 gp sp fp ra"
+    return _slots(bits // 8, general, "0 status lo hi badvaddr cause pc", f"0 {_row('f', 0, 31)} fcsr fir")
+
+
+_SPARC_GENERAL = f"0 {_row('g', 0, 7)} {_row('o', 0, 7)} {_row('l', 0, 7)} {_row('i', 0, 7)}"
+SPARC32 = _slots(4, _SPARC_GENERAL, f"4 {_row('f', 0, 31)}", "4 y psr wim tbr pc npc fsr csr")
+SPARC64 = _slots(8, _SPARC_GENERAL, f"4 {_row('f', 0, 31)}", f"8 {_row('f', 32, 62, 2)}", "8 pc npc state fsr fprs y")
+
+#: architecture's name, or how it begins -> the register file where the stub describes none
+FILES: dict[str, tuple[Slot, ...]] = {
+    "mips64": _mips(64), "mips": _mips(32), "sparc64": SPARC64, "sparc": SPARC32,
+}
+_X86 = {"rflags": Part("eflags"), "fpcw": Part("fctrl"), "fpsw": Part("fstat"), "fptag": Part("ftag")}
+_S390X = {"pc": Part("pswa"), **{f"a{n}": Part(f"acr{n}") for n in range(16)},
+          **{f"v{n}_low": Part(f"v{n}l") for n in range(16)}, **{f"v{n}_low": Part(f"v{n}", 0, 64) for n in range(16, 32)},
+          **{f"f{n}": Part(f"v{n}", 64, 64) for n in range(16, 32)}}
+_RISCV = {"s0": Part("fp"), **{f"f{n}": Part(name) for n, name in enumerate(
+    [*(f"ft{n}" for n in range(8)), "fs0", "fs1", *(f"fa{n}" for n in range(8)), *(f"fs{n}" for n in range(2, 12)), "ft8", "ft9", "ft10", "ft11"])}}
+_ARM64 = {"nzcv": Part("cpsr", 28, 4, 28), "tpidr_el0": Part("TPIDR_EL0"), **{f"v{n}": Part(f"z{n}", 0, 128) for n in range(32)}}
+_PPC = {f"cr{n}": Part("cr", 28 - 4 * n, 4) for n in range(8)}
+_M68K = {"a6": Part("fp"), "a7": Part("sp"), "ccr": Part("ps", 0, 5), "fpcr": Part("fpcontrol"), "fpsr": Part("fpstatus")}
+#: architecture's name, or how it begins -> its register -> where the stub has it
+PARTS: dict[str, Mapping[str, Part]] = {
+    "x86_64": _X86, "i386": _X86, "s390x": _S390X, "riscv": _RISCV, "arm64": _ARM64, "ppc": _PPC, "m68k": _M68K,
+    "arm": {"tpidruro": Part("TPIDRURO")}, "cortexm": {}, "sparc64": {"ccr": Part("state", 32, 8)}, "sparc": {"icc": Part("psr", 20, 4)},
+}
+
+
+def _of(table: Mapping[str, object], arch: str) -> Iterator[str]:
+    """Keys that fit an architecture, the longest first."""
+    return (key for key in sorted(table, key=len, reverse=True) if arch.startswith(key))
+
+
+def file_of(arch: str) -> tuple[Slot, ...]:
+    """The register file of an architecture's stub that describes none; () where none is known."""
+    return next((FILES[key] for key in _of(FILES, arch)), ())
+
+
+def parts_of(arch: str) -> Mapping[str, Part]:
+    """What its stubs call an architecture's registers, where the names differ."""
+    return next((PARTS[key] for key in _of(PARTS, arch)), {})

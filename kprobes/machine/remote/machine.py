@@ -1,0 +1,299 @@
+"""RemoteMachine: a guest behind a stub that speaks the GDB remote protocol.
+
+A stop is a trap: the stub stops at a breakpoint of its own (Z0) at every place where one of the core's stands, so that neither
+what the guest's CPU or kernel does with breakpoint instructions nor where it then stands matters.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ...arch import get, of_elf
+from ...arch._base import Arch
+from ...errors import AlreadyRegistered, GuestFault, ImageError, RemoteError, Unsupported
+from ...image import Image, read_elf
+from ...regs import Regs, read_cstr
+from ...symbols import Symbols
+from .._base import Sink
+from .._passing import Argument, Passing
+from .calls import GuestCalls
+from .control import Control
+from .files import AT_BASE, AT_ENTRY, AT_PAGESZ, Linked, Loaded, arch_named, auxiliary, read_library
+from .packets import Connection
+from .registers import slots_of
+from .scratch import Area, Pages, Process
+from .target import Target
+from .threads import Threads
+
+PAGE = 4096
+Where = Mapping[str, int | tuple[int, int]]
+
+
+class RemoteMachine:
+    """A guest behind a stub: QEMU's, gdbserver's, OpenOCD's, a simulator's. Make one with connect(); a context manager.
+
+    Attributes:
+        arch, symbols, cpu_task, regs: as of every machine. cpus: threads that may stand in a hit at once.
+        exit_status: of the program once it has ended (negative: the signal that ended it), else None.
+    """
+
+    call_area = 0
+    can_count = can_follow = False
+
+    def __init__(self, target: Target, arch: Arch, *, image: Image | None = None, symbols: str | os.PathLike[str] | Where | None = None,
+                 scratch: tuple[int, int] | None = None, threads: int = 16, sysroot: str | None = None,
+                 interrupt: Callable[[], None] | None = None, console: Callable[[bytes], None] = lambda data: None) -> None:
+        """Use connect(), or QemuMachine.user() and .system()."""
+        self.arch, self.symbols, self.cpus, self.sysroot = arch, Symbols(), threads, sysroot
+        self.cpu_task: Callable[[Regs], Any] | None = None
+        self._target = target
+        self._threads = Threads(target, self, arch, slots_of(target, arch), threads)
+        self._control = Control(target, self._threads, arch, self.symbols, interrupt or target.link.interrupt, console)
+        self._threads.stopped(target.why().thread)
+        self._vector = auxiliary(target.transfer("auxv"), arch.bits // 8, arch.order.value) if "qXfer:auxv:read" in target.features else {}
+        self.page_size = self._vector.get(AT_PAGESZ) or PAGE
+        self._loaded: list[Loaded] = []
+        self._calls = GuestCalls(target, self._control, self._threads, arch, self.symbols)
+        self._exit = 0
+        source = Process(arch, self._control.execute) if scratch is None else Area(*scratch, self.page_size)
+        self._pages = Pages(source, self.page_size, arch.mask)
+        if image is not None:
+            self._load(image, "")
+        self._add_symbols(symbols)
+
+    @classmethod
+    def connect(cls, address: str, *, arch: str | None = None, symbols: str | os.PathLike[str] | Where | None = None,
+                image: str | os.PathLike[str] | None = None, scratch: tuple[int, int] | None = None, threads: int = 16,
+                sysroot: str | None = None, timeout: float = 10.0) -> RemoteMachine:
+        """A machine around a stub that listens at "host:port" or at a Unix socket's path. The guest stands still from now on.
+
+        arch: its name, where neither the stub nor a file tells. image: the ELF file that runs there. symbols: name -> address or
+        (address, size), or an ELF file of the same code. scratch: (start, size) of executable guest memory that nobody uses, for
+        guests that are no Linux process. threads: how many may stand in a hit at once. sysroot: where a process's libraries are.
+        timeout: seconds that the stub may take for an answer. Raises RemoteError, ImageError, Unsupported.
+        """
+        target = Target(Connection.open(address, timeout))
+        try:
+            file = read_elf(image) if image is not None else _image_of(symbols)
+            return cls(target, _arch_of(target, file, arch), image=read_elf(image) if image is not None else None, symbols=symbols,
+                       scratch=scratch, threads=threads, sysroot=sysroot)
+        except BaseException:
+            target.link.close()
+            raise
+
+    # --- what is loaded
+
+    def load_libraries(self) -> tuple[str, ...]:
+        """Enter the symbols of the shared libraries that the process has loaded by now; names of those that are new."""
+        known = {loaded.module for loaded in self._loaded}
+        new = []
+        for bias, path in Linked(self.read, self._vector, self.arch.bits, self.arch.order.value).libraries():
+            image = None if os.path.basename(path) in known else read_library(path, self.sysroot)
+            if image is not None:
+                self._loaded.append(Loaded(image, bias, image.name))
+                self._loaded[-1].tell(self.symbols)
+                new.append(image.name)
+        return tuple(new)
+
+    def _load(self, image: Image, module: str) -> None:
+        entry = self._vector.get(AT_ENTRY)
+        bias = 0 if image.kind == "exec" or entry is None or image.entry is None else entry - image.entry
+        self._loaded.append(Loaded(image, bias, module))
+        self._loaded[-1].tell(self.symbols)
+        self.symbols.main = image.name
+
+    def _add_symbols(self, symbols: str | os.PathLike[str] | Where | None) -> None:
+        if isinstance(symbols, (str, os.PathLike)):
+            self._load(read_elf(symbols), "")
+            return
+        for name, where in (symbols or {}).items():
+            addr, size = where if isinstance(where, tuple) else (where, 0)
+            mode = addr & self.arch.mode_bits
+            self.symbols.add(name, addr - mode, size, mode=mode)
+
+    def to_entry(self) -> None:
+        """A program that is linked dynamically runs its linker, to its own first instruction; then its libraries are known."""
+        if self._vector.get(AT_BASE) and AT_ENTRY in self._vector:
+            self.run(until=self._vector[AT_ENTRY])
+            self.load_libraries()
+
+    # --- registers and memory
+
+    @property
+    def regs(self) -> Regs:
+        """Registers of the thread that stopped last."""
+        return self._threads.regs[self._threads.current]
+
+    @property
+    def cpu_regs(self) -> list[Regs]:
+        """Registers of every CPU: of every thread that has stopped in a hit."""
+        return self._threads.regs
+
+    @property
+    def exit_status(self) -> int | None:
+        """What the program has ended with: its status, or less than 0: the signal; None while it has not."""
+        return self._control.exit_status
+
+    def read(self, addr: int, size: int) -> bytes:
+        """Guest memory. Raises GuestFault where there is none."""
+        self._check(addr, size, "read")
+        return self._target.read(addr, size)
+
+    def write(self, addr: int, data: bytes) -> None:
+        """Write guest memory, read-only parts too. Raises GuestFault where there is none."""
+        self._check(addr, len(data), "write")
+        self._target.write(addr, bytes(data))
+
+    def patch(self, addr: int, code: bytes) -> None:
+        """Replace code while nothing runs; nothing where the guest is gone."""
+        if self._there:
+            self.write(addr, code)
+
+    def read_cstr(self, addr: int, limit: int = 4096) -> bytes:
+        """Bytes up to the first NUL, at most `limit`; GuestFault."""
+        return read_cstr(self, addr, limit)
+
+    @property
+    def _there(self) -> bool:
+        """True while there is a guest."""
+        return self.exit_status is None and not self._target.link.closed
+
+    def _check(self, addr: int, size: int, access: str) -> None:
+        if self.exit_status is not None:
+            raise GuestFault("the program has ended", address=addr, access=access)
+        if not 0 <= addr <= addr + size <= 1 << self.arch.bits or size > 1 << 30:
+            raise GuestFault("no such memory", address=addr, access=access)
+
+    def executable(self, addr: int) -> bool:
+        """True in code of what is loaded, and in pages of ours; where nothing is known to be loaded, in memory that can be read."""
+        if self._pages.has(addr) or any(loaded.executable(addr) for loaded in self._loaded):
+            return True
+        try:
+            return not self._loaded and bool(self.read(addr, 1))
+        except GuestFault:
+            return False
+
+    def map_code(self, near: int | None = None) -> int:
+        """A page of executable guest memory, as near as there is room. Raises NoMemory."""
+        self._exit_address()  # first: what is unmapped later is nobody's
+        return self._map_near(self.regs.pc if near is None else near)
+
+    def _map_near(self, near: int) -> int:
+        ends = [loaded.end for loaded in self._loaded if loaded.executable(near)]
+        return self._pages.map_near(near, max([near, *ends]))
+
+    def unmap_code(self, page: int) -> None:
+        """Give it back."""
+        self._pages.unmap(page, there=self._there)
+
+    def alloc(self, size: int) -> int:
+        """Guest memory of `size` bytes; its address. Raises NoMemory."""
+        return self._pages.alloc(size)
+
+    def free(self, addr: int) -> None:
+        """Give memory from alloc() back."""
+        self._pages.free(addr)
+
+    # --- what the core asks for
+
+    def stop_at(self, addr: int) -> None:
+        """Stop there, and report it."""
+        if self._there and addr not in self._control.breakpoints:
+            self._target.stop_at(addr, self.arch.insn_align)
+            self._control.breakpoints.add(addr)
+
+    def release(self, addr: int) -> None:
+        """Undo stop_at()."""
+        if addr in self._control.breakpoints:
+            self._control.breakpoints.discard(addr)
+            if self._there:
+                self._target.release(addr, self.arch.insn_align)
+
+    def report_to(self, sink: Sink | None) -> None:
+        """Deliver reports to `sink`; None: to nobody. Raises AlreadyRegistered."""
+        if sink is not None and self._control.sink is not None:
+            raise AlreadyRegistered("this machine has a Kprobes already", hint="close it first")
+        self._control.sink = sink
+
+    def map_calls(self, near: int) -> int:
+        """Unsupported: a stub tells of an instruction by stopping."""
+        raise Unsupported("a remote machine serves nothing in place", hint="probes work by breakpoints")
+
+    def count(self, addr: int) -> int:
+        """0: nothing is counted without a stop."""
+        return 0
+
+    def follow_none(self, now: bool) -> None:
+        """No call is followed without a stop."""
+
+    def take_followed(self) -> list[tuple[int, int, int]]:
+        """None."""
+        return []
+
+    call_at = unmap_calls = count_at = follow_at = return_at = map_calls
+
+    # --- running
+
+    def run(self, start: int | str | None = None, until: int | str | None = None, *, timeout: float | None = None,
+            max_insns: int | None = None) -> None:
+        """Run the guest from `start` (default: where it stands) until `until`, stop(), or the program's end.
+
+        timeout: seconds; max_insns: instructions of the current thread, step by step. Signals that the guest's own
+        instructions cause, and that no fault_handler handles, are the program's. Raises GuestFault (it was ended by one),
+        GuestTimeout, RemoteError.
+        """
+        self._calls.run(start, until, timeout, max_insns)
+
+    def call(self, function: str | int, *args: Argument, timeout: float | None = None, max_insns: int | None = None) -> int:
+        """Call guest code in the current thread and return its integer result; registers are put back afterwards.
+
+        Arguments, bounds and errors: as UnicornMachine.call(). Other threads stand still meanwhile.
+        """
+        passing = Passing(self, args)
+        return self._calls.call(function, passing, self._exit_address(), timeout, max_insns)
+
+    def invoke(self, target: int) -> None:
+        """Run guest code with the registers as they are until it returns; then put all registers back."""
+        self._calls.call(target, None, self._exit_address(), None, None)
+
+    def stop(self) -> None:
+        """End the run after the report that is being served."""
+        self._control.stop()
+
+    def _exit_address(self) -> int:
+        """Where calls return to: memory of ours that nobody executes."""
+        self._exit = self._exit or self._map_near(self.regs.pc)
+        return self._exit
+
+    def close(self) -> None:
+        """Let go of the guest: it runs on. A Kprobes of this machine is closed first, or leaves its breakpoints behind."""
+        if not self._target.link.closed:
+            try:
+                if self.exit_status is None:
+                    self._threads.flush()
+                    self._target.detach()
+            except RemoteError:
+                pass
+            self._target.link.close()
+
+    def __enter__(self) -> RemoteMachine:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def _image_of(symbols: str | os.PathLike[str] | Where | None) -> Image | None:
+    return read_elf(symbols) if isinstance(symbols, (str, os.PathLike)) else None
+
+
+def _arch_of(target: Target, image: Image | None, name: str | None) -> Arch:
+    """The guest's architecture: as asked for, else by its file, else by the stub's word."""
+    if image is not None:
+        return of_elf(image.machine, image.bits, image.order, image.flags, image.profile, name)
+    found = name or arch_named(target.described()[0])
+    if found is None:
+        raise ImageError("neither the stub nor a file tells the architecture", hint="pass arch= or image=")
+    return get(found)

@@ -1,0 +1,209 @@
+"""Packets of the GDB remote protocol over a socket: framing, acknowledgements, escapes, run lengths, time limits.
+
+The format is GDB's manual, appendix "Remote Protocol", "Overview": `$payload#checksum`, `}` escapes, `*` repeats. Whoever is
+at the other end may lie, stall or send rubbish: everything ends in an answer or a RemoteError within the time limit.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from collections.abc import Callable
+from typing import NoReturn
+
+from ...errors import RemoteError
+
+LONGEST = 1 << 22  # bytes of a packet, or of noise before one
+RESENDS = 3
+TOGETHER = 240  # bytes of packets sent at once: QEMU 10's user-mode stub reads 256, and answers some twice where there are more
+ESCAPED = frozenset(b"}#$*")
+_REPEATS = re.compile(rb"(.)\*([\x20-\x7e])", re.DOTALL)
+_STOPPED = re.compile(rb"[TSWX][0-9a-fA-F]{2}")
+_ESCAPES = re.compile(rb"\}(.)", re.DOTALL)
+
+
+def frame(payload: bytes) -> bytes:
+    """A packet as it is sent; binary data in it is escaped already (see escape())."""
+    return b"$%s#%02x" % (payload, sum(payload) & 0xFF)
+
+
+def escape(data: bytes) -> bytes:
+    """Binary data as it stands in a payload."""
+    return b"".join(b"}%c" % (byte ^ 0x20) if byte in ESCAPED else b"%c" % byte for byte in data)
+
+
+def unescape(data: bytes) -> bytes:
+    """What escape() was given."""
+    return _ESCAPES.sub(lambda found: bytes([found[1][0] ^ 0x20]), data)
+
+
+def expand(payload: bytes) -> bytes:
+    """A payload with its run lengths undone: `0*"` is a character and 29 less than the next one's code more of it."""
+    return _REPEATS.sub(lambda found: found[1] * (found[2][0] - 28), payload) if b"*" in payload else payload
+
+
+class Connection:
+    """A packet channel.
+
+    timeout: seconds that any answer may take, but for that to a continued guest. Raises RemoteError when the other end is
+    gone, stalls or does not speak the protocol; after that it is closed.
+    """
+
+    def __init__(self, channel: socket.socket, timeout: float = 10.0) -> None:
+        self.timeout = timeout
+        self._socket: socket.socket | None = channel
+        self._buffer = bytearray()
+        self._acknowledges = True
+        self._sent = b""
+
+    @classmethod
+    def open(cls, address: str, timeout: float = 10.0, alive: Callable[[], bool] = lambda: True) -> Connection:
+        """Connect to "host:port" or to a Unix socket's path, trying again while there is nobody yet and `alive()`. RemoteError."""
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                return cls(_connected(address, timeout), timeout)
+            except (OSError, ValueError) as error:
+                if isinstance(error, ValueError) or time.monotonic() > deadline or not alive():
+                    raise RemoteError(f"{address}: {error}", hint="is a stub listening there? host:port, or a socket's path") from None
+                time.sleep(0.01)
+
+    def no_acknowledgements(self) -> None:
+        """From now on neither side acknowledges packets (QStartNoAckMode was accepted)."""
+        self._acknowledges = False
+
+    def send(self, *payloads: bytes) -> None:
+        """Send packets without waiting for an answer."""
+        self._sent = b"".join(map(frame, payloads))
+        self._write(self._sent)
+
+    def interrupt(self) -> None:
+        """Ask a running guest to stop, out of band."""
+        self._write(b"\x03")
+
+    def ask(self, payload: bytes) -> bytes:
+        """Send a packet and return the answer's payload."""
+        return self.ask_all([payload])[0]
+
+    def ask_all(self, payloads: list[bytes]) -> list[bytes]:
+        """Send packets, as many at once as is safe, and return the answers in order."""
+        answers: list[bytes] = []
+        while len(answers) < len(payloads):
+            count, size = 0, 0
+            for payload in payloads[len(answers):]:
+                size += len(payload) + 4
+                if count and size > TOGETHER:
+                    break
+                count += 1
+            self.send(*payloads[len(answers):len(answers) + count])
+            answers += [self._answer() for _ in range(count)]
+        return answers
+
+    def _answer(self) -> bytes:
+        answer = self.receive()
+        if _STOPPED.match(answer):  # that of another thread, unasked
+            self._fail("two threads have stopped at once: QEMU's user-mode stub lets the others run on while one is looked at")
+        return answer
+
+    def receive(self, wait: float | None = -1.0) -> bytes:
+        """The next packet's payload. wait: seconds (None: for ever; negative: the connection's limit). TimeoutError
+        when a finite `wait` of the caller's is over, with nothing lost; RemoteError otherwise."""
+        patience = self.timeout if wait is not None and wait < 0 else wait
+        deadline = None if patience is None else time.monotonic() + patience
+        resends = RESENDS
+        while True:
+            packet = self._packet()
+            if packet is None:
+                self._fill(deadline, own_limit=wait is not None and wait < 0)
+                continue
+            payload, sound = packet
+            if sound:
+                if self._acknowledges:
+                    self._write(b"+")
+                return expand(payload)
+            if not self._acknowledges or not resends:
+                self._fail("the stub sends damaged packets")
+            resends -= 1
+            self._write(b"-")
+
+    def close(self) -> None:
+        """Close the channel."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    @property
+    def closed(self) -> bool:
+        """True when nothing can be sent any more."""
+        return self._socket is None
+
+    def _packet(self) -> tuple[bytes, bool] | None:
+        """The first whole packet in the buffer, taken out, and whether its checksum is right; None while there is none."""
+        start = self._buffer.find(b"$")
+        if start < 0:
+            if b"-" in self._buffer and self._acknowledges:
+                self._buffer.clear()
+                self._write(self._sent)
+            elif len(self._buffer) > LONGEST:
+                self._fail("the stub sends noise")
+            return None
+        end = self._buffer.find(b"#", start)
+        if end < 0 or len(self._buffer) < end + 3:
+            if len(self._buffer) - start > LONGEST:
+                self._fail("the stub sends a packet without end")
+            return None
+        payload, checksum = bytes(self._buffer[start + 1:end]), bytes(self._buffer[end + 1:end + 3])
+        del self._buffer[:end + 3]
+        return payload, checksum.lower() == b"%02x" % (sum(payload) & 0xFF)
+
+    def _fill(self, deadline: float | None, own_limit: bool) -> None:
+        channel = self._open()
+        try:
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                raise TimeoutError
+            channel.settimeout(left)
+            data = channel.recv(1 << 16)
+        except TimeoutError:
+            if own_limit:
+                self._fail(f"the stub has not answered for {self.timeout:g} seconds")
+            raise
+        except OSError as error:
+            self._fail(str(error))
+        if not data:
+            self._fail("the stub has closed the connection")
+        self._buffer += data
+
+    def _write(self, data: bytes) -> None:
+        channel = self._open()
+        try:
+            channel.settimeout(self.timeout)
+            channel.sendall(data)
+        except OSError as error:
+            self._fail(str(error) or "the stub takes no data")
+
+    def _open(self) -> socket.socket:
+        return self._fail("the connection is closed") if self._socket is None else self._socket
+
+    def _fail(self, reason: str) -> NoReturn:
+        self.close()
+        raise RemoteError(reason, hint="the machine is gone: connect anew")
+
+
+def _connected(address: str, timeout: float) -> socket.socket:
+    if "/" in address:
+        channel = socket.socket(socket.AF_UNIX)
+        channel.settimeout(timeout)
+        try:
+            channel.connect(address)
+        except OSError:
+            channel.close()
+            raise
+        return channel
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isascii() or not port.isdigit() or int(port) > 0xFFFF:
+        raise ValueError("no address: host:port, or a socket's path with a slash")
+    channel = socket.create_connection((host.strip("[]") or "localhost", int(port)), timeout)
+    channel.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return channel

@@ -1,0 +1,157 @@
+"""Registers of one thread of a remote guest: read when they are asked for, once a stop; written back before it runs on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+
+from ...arch._base import Arch
+from ...errors import RemoteError, Unsupported
+from .layouts import Part, Slot, file_of, parts_of
+from .target import Target
+
+
+class RegisterFile:
+    """A thread's registers.
+
+    Attributes:
+        thread: as the stub names it; None while this CPU has no thread: everything reads as 0 then.
+    """
+
+    def __init__(self, target: Target, arch: Arch, slots: Mapping[str, Slot], size: int) -> None:
+        """slots: by name. size: bytes of a g packet."""
+        self.thread: str | None = None
+        self._target, self._order = target, arch.order
+        self._slots = slots
+        self._places = _places(slots, size)
+        self._together = bytearray()
+        self._single: dict[str, int] = {}
+        self._changed: set[str] = set()
+
+    def read(self, name: str) -> int:
+        """A register of the stub's."""
+        if self.thread is None:
+            return 0
+        if name in self._single:
+            return self._single[name]
+        slot = self._slots[name]
+        place = self._places.get(name)
+        if place is None:
+            self._target.choose(self.thread)
+            data = self._target.register(slot.number)
+        else:
+            self._fetch()
+            data = bytes(self._together[place:place + slot.size])
+        self._single[name] = int.from_bytes(data, self._order.value)
+        return self._single[name]
+
+    def read_all(self, names: Iterable[str]) -> dict[str, int]:
+        """Many registers, asked for at once."""
+        single = [name for name in names if name not in self._places and name not in self._single]
+        if single and self.thread is not None:
+            self._target.choose(self.thread)
+            for name, data in zip(single, self._target.registers([self._slots[name].number for name in single]), strict=True):
+                self._single[name] = int.from_bytes(data, self._order.value)
+        return {name: self.read(name) for name in names}
+
+    def write(self, name: str, value: int) -> None:
+        """Write a register: it reaches the guest before it runs on."""
+        if self.thread is not None:
+            self._single[name] = value & (1 << 8 * self._slots[name].size) - 1
+            self._changed.add(name)
+
+    def flush(self) -> None:
+        """Write what has changed, and forget everything: the guest runs on."""
+        if self._changed and self.thread is not None:
+            self._target.choose(self.thread)
+            slow = [name for name in sorted(self._changed, key=lambda name: self._slots[name].number) if not self._write_one(name)]
+            if slow:
+                self._write_all(slow)
+        self.forget()
+
+    def forget(self) -> None:
+        """Nothing is known any more."""
+        self._together.clear()
+        self._single.clear()
+        self._changed.clear()
+
+    def _fetch(self) -> None:
+        if not self._together:
+            assert self.thread is not None
+            self._target.choose(self.thread)
+            self._together += self._target.all_registers()
+
+    def _bytes(self, name: str) -> bytes:
+        return self._single[name].to_bytes(self._slots[name].size, self._order.value)
+
+    def _write_one(self, name: str) -> bool:
+        return self._target.set_register(self._slots[name].number, self._bytes(name))
+
+    def _write_all(self, names: list[str]) -> None:
+        """By a G packet: the stub has no P."""
+        self._fetch()
+        for name in names:
+            place = self._places.get(name)
+            if place is None:
+                raise RemoteError(f"the stub does not write {name}", hint="leave that register alone")
+            self._together[place:place + self._slots[name].size] = self._bytes(name)
+        self._target.set_all_registers(bytes(self._together))
+
+
+def _places(slots: Mapping[str, Slot], size: int) -> dict[str, int]:
+    """Where registers stand in a g packet of `size` bytes: by their numbers, as long as they are whole."""
+    out, at = {}, 0
+    for slot in sorted(slots.values(), key=lambda slot: slot.number):
+        if at + slot.size > size:
+            break
+        out[slot.name] = at
+        at += slot.size
+    return out
+
+
+def slots_of(target: Target, arch: Arch) -> dict[str, Slot]:
+    """The stub's register file by names: described by itself, or known. RemoteError where it is neither."""
+    _, described = target.described()
+    slots = {slot.name: slot for slot in described or file_of(arch.name) if slot.size}
+    pc = parts_of(arch.name).get(arch.regs.pc, Part(arch.regs.pc)).name
+    if pc not in slots:
+        raise RemoteError(f"the stub shows no {pc}, so it does not run {arch.name}", hint="pass the arch= that it runs")
+    return slots
+
+
+def accessors(file: RegisterFile, slots: Mapping[str, Slot], arch: Arch) -> tuple[dict[str, Callable[[], int]], dict[str, Callable[[int], None]]]:
+    """(readers, writers) of an architecture's registers by name, for Regs."""
+    parts = parts_of(arch.name)
+    readers: dict[str, Callable[[], int]] = {}
+    writers: dict[str, Callable[[int], None]] = {}
+    for name in arch.regs.names:
+        part = parts.get(name, Part(name))
+        if part.name not in slots:
+            readers[name] = writers[name] = partial(_absent, name)  # type: ignore[assignment]
+        elif part.low or part.width:
+            readers[name] = partial(_read_part, file, part, slots[part.name].size)
+            writers[name] = partial(_write_part, file, part, slots[part.name].size)
+        else:
+            readers[name] = partial(file.read, part.name)
+            writers[name] = partial(file.write, part.name)
+    return readers, writers
+
+
+def _absent(name: str, *_: int) -> int:
+    """Reads as 0, like other state that a stub hides; writing is an error."""
+    if not _:
+        return 0
+    raise Unsupported(f"this stub does not show {name}", hint="use another register, or another machine")
+
+
+def _field(part: Part, size: int) -> int:
+    return (1 << (part.width or 8 * size - part.low)) - 1
+
+
+def _read_part(file: RegisterFile, part: Part, size: int) -> int:
+    return (file.read(part.name) >> part.low & _field(part, size)) << part.place
+
+
+def _write_part(file: RegisterFile, part: Part, size: int, value: int) -> None:
+    mask = _field(part, size) << part.low
+    file.write(part.name, file.read(part.name) & ~mask | value >> part.place << part.low & mask)

@@ -1,0 +1,180 @@
+"""Executable memory in a remote guest: pages of a process, by a system call that one of its threads is made to execute; or an area
+that somebody has set aside in a kernel or firmware.
+
+Numbers and registers are the Linux system call ABIs' (syscall(2), "Architecture calling conventions").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from attrs import evolve, frozen
+
+from ...arch._base import Arch
+from ...errors import NoMemory, Unsupported
+
+GAPS = (0, 1 << 20, 1 << 24, 1 << 25)  # bytes above an image where there may be room
+FAR = 1 << 25  # bytes: pages farther away are of no use to what is near
+READ_WRITE_EXECUTE = 7
+PRIVATE = 2
+NOTHING = 4095  #: results from -4095 on are errors
+
+
+@frozen(kw_only=True)
+class Calls:
+    """How a process asks Linux for memory."""
+
+    code: str  #: the instruction, as hexadecimal digits of its bytes
+    number: str  #: register of the call's number; "" where that is in the instruction
+    args: tuple[str, ...]
+    result: str
+    map: int
+    unmap: int
+    anonymous: int = 0x20
+    on_stack: int = 0  #: byte offset of the fifth argument from the stack pointer (MIPS o32)
+    block: bool = False  #: mmap takes the address of a block of its arguments; the number stands in the instruction (s390x)
+    delay: str = ""  #: bytes that must follow
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+_MIPS = Calls(code="0000000c", number="v0", args=_names("a0 a1 a2 a3"), result="v0", map=4090, unmap=4091, anonymous=0x800, on_stack=16)
+_MIPS64 = Calls(code="0000000c", number="v0", args=_names("a0 a1 a2 a3 a4 a5"), result="v0", map=5009, unmap=5011, anonymous=0x800)
+_PPC = Calls(code="44000002", number="r0", args=_names("r3 r4 r5 r6 r7 r8"), result="r3", map=90, unmap=91)
+_RISCV = Calls(code="00000073", number="a7", args=_names("a0 a1 a2 a3 a4 a5"), result="a0", map=222, unmap=215)
+_ARM = Calls(code="ef000000", number="r7", args=_names("r0 r1 r2 r3 r4 r5"), result="r0", map=192, unmap=91)
+_ARM64 = Calls(code="d4000001", number="x8", args=_names("x0 x1 x2 x3 x4 x5"), result="x0", map=222, unmap=215)
+_SPARC = Calls(code="91d02010", number="g1", args=_names("o0 o1 o2 o3 o4 o5"), result="o0", map=71, unmap=73, delay="01000000")
+#: architecture -> its calls. The code of those with words is written in the order of their instructions
+LINUX: Mapping[str, Calls] = {
+    "x86_64": Calls(code="0f05", number="rax", args=_names("rdi rsi rdx r10 r8 r9"), result="rax", map=9, unmap=11),
+    "i386": Calls(code="cd80", number="eax", args=_names("ebx ecx edx esi edi ebp"), result="eax", map=192, unmap=91),
+    "arm": _ARM, "armeb": _ARM, "arm64": _ARM64, "arm64be": _ARM64, "ppc": _PPC, "ppc64": _PPC, "ppc64le": _PPC,
+    "riscv32": _RISCV, "riscv64": _RISCV, **dict.fromkeys(("mips", "mipsel", "mips32r6", "mips32r6el"), _MIPS),
+    **dict.fromkeys(("mips64", "mips64el", "mips64r6", "mips64r6el"), _MIPS64),
+    "s390x": Calls(code="0a", number="", args=("r2", "r3"), result="r2", map=90, unmap=91, block=True),
+    "sparc": _SPARC, "sparc64": evolve(_SPARC, code="91d0206d"),
+    "m68k": Calls(code="4e40", number="d0", args=_names("d1 d2 d3 d4 d5 a0"), result="d0", map=192, unmap=91),
+}
+_LITTLE_WORDS = ("arm", "armeb", "arm64", "arm64be", "riscv32", "riscv64", "ppc64le", "mipsel", "mips32r6el", "mips64el", "mips64r6el")
+
+
+class Process:
+    """Pages of a process.
+
+    execute: (code, registers to set, bytes to lay at the stack pointer less `ROOM`, name of a register) -> that register when a
+    thread has executed the code once, with everything put back.
+    """
+
+    ROOM = 256
+
+    def __init__(self, arch: Arch, execute: Callable[[bytes, Mapping[str, int], bytes, str], int]) -> None:
+        calls = LINUX.get(arch.name)
+        if calls is None:
+            raise Unsupported(f"nobody has said how a process of {arch.name} asks for memory", hint="pass scratch=(start, size)")
+        self._arch, self._calls, self._execute = arch, calls, execute
+
+    def map(self, hint: int, size: int) -> int:
+        """Map memory as near above `hint` as the system likes; NoMemory."""
+        calls, word = self._calls, self._arch.bits // 8
+        args = [hint, size, READ_WRITE_EXECUTE, PRIVATE | calls.anonymous, self._arch.mask, 0]
+        laid = b""
+        if calls.block or calls.on_stack:
+            shown = args if calls.block else args[4:]
+            laid = bytes(calls.on_stack) + b"".join(arg.to_bytes(word, self._arch.order.value) for arg in shown)
+        found = self._call(calls.map, args, laid)
+        if found > self._arch.mask - NOTHING or found % 4096 or not found:
+            raise NoMemory("the process gets no memory", hint="the guest's system refuses executable pages")
+        return found
+
+    def unmap(self, addr: int, size: int) -> None:
+        """Unmap it."""
+        self._call(self._calls.unmap, [addr, size], b"")
+
+    def _call(self, number: int, args: list[int], laid: bytes) -> int:
+        calls = self._calls
+        code = bytes.fromhex(calls.code)
+        values = dict(zip(calls.args, args, strict=False))
+        if calls.number:
+            values[calls.number] = number
+            code = code[::-1] if self._arch.name in _LITTLE_WORDS else code
+        else:
+            code += bytes([number])
+        if laid and calls.block:
+            values = {calls.args[0]: -1}  # the block's address; whoever executes it knows that
+        return self._execute(code + bytes.fromhex(calls.delay), values, laid, calls.result)
+
+
+class Area:
+    """Memory that somebody has set aside: pages of [start, start + size), handed out and taken back."""
+
+    def __init__(self, start: int, size: int, page: int) -> None:
+        first = -(-start // page) * page
+        self._page = page
+        self._free = list(range(first, (start + size) // page * page, page))[::-1]
+
+    def map(self, hint: int, size: int) -> int:
+        """A page; NoMemory."""
+        if size != self._page or not self._free:
+            raise NoMemory("the scratch area is used up", hint="pass a larger scratch=")
+        return self._free.pop()
+
+    def unmap(self, addr: int, size: int) -> None:
+        """Take it back."""
+        self._free.append(addr)
+
+
+class Pages:
+    """Pages of ours in the guest: for code, each by itself, and for what alloc() hands out in pieces."""
+
+    def __init__(self, source: Process | Area, page: int, mask: int) -> None:
+        self._source, self._page, self._mask = source, page, mask
+        self._code: set[int] = set()
+        self._spare: list[tuple[int, int]] = []  # (address, size)
+        self._taken: dict[int, int] = {}
+
+    def has(self, addr: int) -> bool:
+        """True in a page for code."""
+        return addr & -self._page in self._code
+
+    def map_near(self, near: int, above: int) -> int:
+        """A page: beside those that are near already, else not far above `above`, else where the system likes. NoMemory."""
+        first = -(-above // self._page) * self._page
+        beside = [place + self._page for place in self._code if abs(place - near) <= FAR and place + self._page not in self._code]
+        page = -1
+        for hint in (*sorted(beside, key=lambda place: abs(place - near))[:2], *(first + gap for gap in GAPS)):
+            if page >= 0:
+                self._source.unmap(page, self._page)
+            page = self._source.map(hint & self._mask, self._page)
+            if page == hint:
+                break
+        self._code.add(page)
+        return page
+
+    def unmap(self, page: int, *, there: bool) -> None:
+        """Give a page for code back; there: the guest still exists."""
+        self._code.discard(page)
+        if there:
+            self._source.unmap(page, self._page)
+
+    def alloc(self, size: int) -> int:
+        """Memory of `size` bytes, aligned to 16. NoMemory."""
+        need = -(-max(size, 1) // 16) * 16
+        place = next((piece for piece in self._spare if piece[1] >= need), None)
+        if place is None:
+            room = -(-need // self._page) * self._page
+            place = (self._source.map(0, room), room)
+        else:
+            self._spare.remove(place)
+        if place[1] > need:
+            self._spare.append((place[0] + need, place[1] - need))
+        self._taken[place[0]] = need
+        return place[0]
+
+    def free(self, addr: int) -> None:
+        """Take memory from alloc() back."""
+        size = self._taken.pop(addr, 0)
+        if size:
+            self._spare.append((addr, size))

@@ -1,0 +1,235 @@
+"""A stub: what it can do, its threads' registers, memory, breakpoints, and how it stops.
+
+GDB's manual, appendix "Remote Protocol" ("Packets", "Stop Reply Packets", "General Query Packets") and "Target Descriptions". What a
+stub says is checked before it is believed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from xml.etree import ElementTree
+
+from attrs import frozen
+
+from ...errors import GuestFault, RemoteError
+from .layouts import Slot
+from .packets import Connection, unescape
+
+FEATURES = b"qSupported:multiprocess+;swbreak+;hwbreak+;vContSupported+;xmlRegisters=i386"
+LARGEST = 1 << 20  #: bytes of a target description or of the auxiliary vector
+INCLUDES = 64
+CHUNK = 0x7F0  #: bytes of memory in one packet: QEMU's packets have 4 KiB
+
+
+@frozen
+class Stop:
+    """Why nothing runs: by a signal (its number is the target system's), or because the program has ended."""
+
+    kind: str  #: "signal", "exited" or "killed"
+    code: int  #: signal number, or exit status
+    thread: str = ""  #: as Hg and vCont take it; "" where the stub names none
+
+
+class Target:
+    """What can be asked of a stub. Addresses and sizes are the guest's; everything raises RemoteError when the stub is gone."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.link = connection
+        answer = connection.ask(FEATURES)
+        self.features = dict(_feature(word) for word in answer.decode("latin1").split(";") if word)
+        if self.features.get("QStartNoAckMode") == "+" and connection.ask(b"QStartNoAckMode") == b"OK":
+            connection.no_acknowledgements()
+        self._breakpoints: dict[int, int] = {}  # address -> how many want it
+        self._thread = ""
+        self.resumes_threads = b"c" in connection.ask(b"vCont?").split(b";")
+
+    # --- what it is
+
+    def transfer(self, kind: str, annex: str = "", chunk: int = CHUNK) -> bytes:
+        """What a qXfer object holds, asked for in pieces of `chunk` bytes; b"" where the stub has none."""
+        out = b""
+        while len(out) < LARGEST:
+            answer = self.link.ask(b"qXfer:%s:read:%s:%x,%x" % (kind.encode(), annex.encode("latin1", "replace"), len(out), chunk))
+            if answer[:1] not in (b"l", b"m"):
+                return out
+            piece = unescape(answer[1:])
+            out += piece
+            if answer[:1] == b"l" or not piece:
+                return out
+        raise RemoteError(f"the stub's {kind} has no end", hint="this is no stub that can be used")
+
+    def described(self) -> tuple[str, tuple[Slot, ...]]:
+        """(GDB's name of the architecture or "", registers) by the stub's target description; () where it has none."""
+        text = self.transfer("features", "target.xml")
+        if not text:
+            return "", ()
+        name, slots, budget = "", [], [INCLUDES]
+        number = 0
+        for element in self._elements(text, budget):
+            if element.tag == "architecture":
+                name = (element.text or "").strip()
+            elif element.tag == "reg":
+                number = _number(element, "regnum", number)
+                slots.append(Slot(element.get("name", ""), number, -(-_number(element, "bitsize", 0) // 8)))
+                number += 1
+        return name, tuple(slots)
+
+    def _elements(self, text: bytes, budget: list[int]) -> Iterable[ElementTree.Element]:
+        """Every element of a description, included files in their places."""
+        budget[0] -= 1
+        if budget[0] < 0 or b"<!ENTITY" in text:
+            raise RemoteError("the stub's target description is no such thing", hint="pass arch=, or use another stub")
+        try:
+            root = ElementTree.fromstring(text.replace(b"<xi:include", b"<include"))  # stubs declare no such prefix
+        except ElementTree.ParseError as error:
+            raise RemoteError(f"the stub's target description: {error}", hint="pass arch=, or use another stub") from None
+        for element in root.iter():
+            if element.tag.endswith("include"):
+                yield from self._elements(self.transfer("features", element.get("href", "")), budget)
+            else:
+                yield element
+
+    # --- threads and registers
+
+    def choose(self, thread: str) -> None:
+        """Registers are this thread's from now on ("": whichever the stub likes)."""
+        if thread != self._thread:
+            self._accepted(b"Hg%s" % thread.encode(), "choose a thread")
+            self._thread = thread
+
+    def all_registers(self) -> bytes:
+        """The register file as g sends it; what is unknown reads as 0."""
+        answer = self.link.ask(b"g")
+        return _hex(answer.replace(b"x", b"0"), "registers")
+
+    def set_all_registers(self, data: bytes) -> None:
+        """Write the register file."""
+        self._accepted(b"G%s" % data.hex().encode(), "write registers")
+
+    def register(self, number: int) -> bytes:
+        """One register; b"" where the stub has none of this number."""
+        return self.registers([number])[0]
+
+    def registers(self, numbers: list[int]) -> list[bytes]:
+        """Several, asked for at once."""
+        answers = self.link.ask_all([b"p%x" % number for number in numbers])
+        return [b"" if _refused(answer) else _hex(answer.replace(b"x", b"0"), "a register") for answer in answers]
+
+    def set_register(self, number: int, data: bytes) -> bool:
+        """Write one register; False where the stub does not do that."""
+        return self.link.ask(b"P%x=%s" % (number, data.hex().encode())) == b"OK"
+
+    # --- memory
+
+    def read(self, addr: int, size: int) -> bytes:
+        """Guest memory; GuestFault (access "read") where there is none."""
+        out = b""
+        starts = range(addr, addr + size, CHUNK)
+        for answer in self.link.ask_all([b"m%x,%x" % (at, min(CHUNK, addr + size - at)) for at in starts]):
+            piece = b"" if _refused(answer) else _hex(answer, "memory")
+            out += piece
+            if len(piece) < CHUNK and len(out) < size:
+                raise GuestFault("memory is not mapped", address=addr + len(out), access="read")
+        return out[:size]
+
+    def write(self, addr: int, data: bytes) -> None:
+        """Write guest memory, read-only parts too; GuestFault (access "write") where there is none."""
+        for at in range(0, len(data), CHUNK // 2):
+            piece = data[at:at + CHUNK // 2]
+            if self.link.ask(b"M%x,%x:%s" % (addr + at, len(piece), piece.hex().encode())) != b"OK":
+                raise GuestFault("memory is not mapped, or the stub may not write there", address=addr + at, access="write")
+
+    # --- breakpoints
+
+    def stop_at(self, addr: int, kind: int) -> None:
+        """Stop before the instruction at `addr` is executed. Every call wants one release()."""
+        if not self._breakpoints.get(addr):
+            self._accepted(b"Z0,%x,%x" % (addr, kind), "insert a breakpoint", addr)
+        self._breakpoints[addr] = self._breakpoints.get(addr, 0) + 1
+
+    def release(self, addr: int, kind: int) -> None:
+        """Undo one stop_at()."""
+        wanted = self._breakpoints.pop(addr, 0)
+        if wanted > 1:
+            self._breakpoints[addr] = wanted - 1
+        elif wanted:
+            self.link.ask(b"z0,%x,%x" % (addr, kind))  # refused: it is gone already
+
+    # --- running
+
+    def resume(self, *, signal: int = 0, step: bool = False, thread: str = "") -> None:
+        """Let the guest run. signal: delivered to `thread` first. step: one instruction. thread: only this one, where the
+        stub can do that (with a signal: this one gets it, and the others run as well)."""
+        self._thread = ""  # the stub chooses anew
+        action = b"%c%02x" % (b"SC"[not step], signal) if signal else b"s" if step else b"c"
+        if thread and self.resumes_threads:
+            others = b";c" if signal and not step else b""
+            self.link.send(b"vCont;%s:%s%s" % (action, thread.encode(), others))
+        else:
+            self.link.send(action)
+
+    def wait(self, patience: float | None, console: Callable[[bytes], None]) -> Stop:
+        """The next stop; TimeoutError after `patience` seconds (None: never). console: gets what the guest prints."""
+        while True:
+            answer = self.link.receive(patience)
+            if answer[:1] == b"O" and answer != b"OK":
+                console(_hex(answer[1:], "output"))
+            elif answer[:1] == b"F":
+                self.link.send(b"F-1,26")  # file I/O for the guest: ENOSYS, and it goes on
+            else:
+                return _stop(answer)
+
+    def why(self) -> Stop:
+        """Why nothing runs now."""
+        self.link.send(b"?")
+        return _stop(self.link.receive())
+
+    def detach(self) -> None:
+        """Let go: the guest runs on, without us."""
+        self.link.ask(b"D")
+
+    def kill(self) -> None:
+        """End the guest."""
+        self.link.send(b"k")
+
+    def _accepted(self, packet: bytes, what: str, addr: int | None = None) -> None:
+        answer = self.link.ask(packet)
+        if answer != b"OK":
+            said = answer.decode("latin1")[:40] or "nothing: it does not know how"
+            raise RemoteError(f"the stub does not {what}: it says {said!r}", address=addr, hint="use a stub that does")
+
+
+def _feature(word: str) -> tuple[str, str]:
+    """"name+", "name-", "name?" or "name=value"."""
+    name, equals, value = word.partition("=")
+    return (name, value) if equals else (word[:-1], word[-1:])
+
+
+def _number(element: ElementTree.Element, name: str, default: int) -> int:
+    text = element.get(name, "")
+    return min(int(text), 1 << 16) if text.isascii() and text.isdigit() and len(text) < 8 else default
+
+
+def _refused(answer: bytes) -> bool:
+    return not answer or bool(re.fullmatch(rb"E[0-9a-fA-F]{2}|E\..*", answer, re.DOTALL))
+
+
+def _hex(answer: bytes, what: str) -> bytes:
+    if not _refused(answer):
+        try:
+            return bytes.fromhex(answer.decode("ascii"))
+        except ValueError:
+            pass
+    raise RemoteError(f"the stub's answer is no {what}: {answer[:40]!r}", hint="this is no stub that can be used")
+
+
+def _stop(answer: bytes) -> Stop:
+    found = re.match(rb"([TSWX])([0-9a-fA-F]{2})(.*)", answer, re.DOTALL)
+    if found is None:
+        raise RemoteError(f"the stub's answer is no reason to stop: {answer[:40]!r}", hint="this is no stub that can be used")
+    kind = {b"W": "exited", b"X": "killed"}.get(found[1], "signal")
+    thread = re.search(rb"thread:(p?-?[0-9a-fA-F]+(?:\.-?[0-9a-fA-F]+)?);", found[3])
+    return Stop(kind, int(found[2], 16), thread[1].decode() if thread and kind == "signal" else "")
+
+

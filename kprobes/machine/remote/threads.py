@@ -1,0 +1,91 @@
+"""Threads of a remote guest as CPUs: each has registers of its own, and so a control block of the core's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ...arch._base import Arch
+from ...errors import RemoteError
+from ...regs import Memory, Regs
+from .layouts import Slot, parts_of
+from .registers import RegisterFile, accessors
+from .target import Target
+
+if TYPE_CHECKING:
+    pass
+
+
+class Threads:
+    """As many CPUs as threads may stand in a hit at once.
+
+    Attributes:
+        regs: of each CPU. current: index of the one that stopped last.
+    """
+
+    def __init__(self, target: Target, machine: Memory, arch: Arch, slots: Mapping[str, Slot], most: int) -> None:
+        size = len(target.all_registers())
+        self._target, self._arch, self._slots = target, arch, slots
+        self._files = [RegisterFile(target, arch, slots, size) for _ in range(most)]
+        self.regs = [Regs(machine, *accessors(file, slots, arch), cpu) for cpu, file in enumerate(self._files)]
+        self.current = 0
+        parts = parts_of(arch.name)
+        kept = {parts[name].name if name in parts else name for name in arch.regs.names} & set(slots)
+        self._kept = sorted(kept, key=lambda name: slots[name].number)
+        self._pc = parts[arch.regs.pc].name if arch.regs.pc in parts else arch.regs.pc
+
+    @property
+    def name(self) -> str:
+        """The current thread, as the stub names it."""
+        return self._files[self.current].thread or ""
+
+    def stopped(self, thread: str) -> Regs:
+        """This thread has stopped: its CPU is the current one. RemoteError where more threads stop than there are CPUs."""
+        for file in self._files:
+            file.forget()
+        known = next((cpu for cpu, file in enumerate(self._files) if file.thread == thread), None)
+        if known is None:
+            known = next((cpu for cpu, file in enumerate(self._files) if file.thread is None), None)
+        if known is None:
+            known = self._reclaim()
+        self._files[known].thread = thread
+        self.current = known
+        return self.regs[known]
+
+    def move(self, target: int) -> None:
+        """Set the current thread's pc; mode bits go where the CPU keeps them."""
+        file, bits = self._files[self.current], self._arch.mode_bits
+        if bits and "cpsr" in self._slots:  # Arm: T is bit 5
+            file.write("cpsr", file.read("cpsr") & ~0x20 | (target & 1) << 5)
+        file.write(self._pc, target & ~bits)
+        if "npc" in self._slots:
+            file.write("npc", target + 4)
+
+    def flush(self) -> None:
+        """Write what has changed: the guest runs on."""
+        for file in self._files:
+            file.flush()
+
+    def save(self) -> dict[str, int]:
+        """The current thread's registers, as far as the architecture shows them."""
+        return self._files[self.current].read_all(self._kept)
+
+    def restore(self, saved: dict[str, int]) -> None:
+        """Put registers back."""
+        file = self._files[self.current]
+        for name, value in file.read_all(self._kept).items():
+            if value != saved[name]:
+                file.write(name, saved[name])
+
+    def forget(self) -> None:
+        """There are no threads any more."""
+        for file in self._files:
+            file.forget()
+            file.thread = None
+
+    def _reclaim(self) -> int:
+        """A CPU of a thread that is no more."""
+        for cpu, file in enumerate(self._files):
+            if self._target.link.ask(b"T%s" % (file.thread or "").encode()) != b"OK":
+                return cpu
+        raise RemoteError(f"more than {len(self._files)} threads are at probes", hint="pass a larger threads=")

@@ -1,0 +1,132 @@
+"""Packets of the remote protocol, sound, damaged, cut, doubled and late."""
+
+from __future__ import annotations
+
+import random
+import re
+import socket
+import time
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kprobes import KprobeError, RemoteError, RemoteMachine
+from kprobes.machine.remote.packets import Connection, escape, expand, frame, unescape
+from kprobes.machine.remote.target import Target
+
+pytestmark = pytest.mark.quick
+Answer = Callable[[socket.socket, bytes], None]
+Stub = Callable[[Answer], str]
+
+
+@given(st.binary(max_size=300))
+def test_escapes_come_back(data: bytes) -> None:
+    assert unescape(escape(data)) == data
+    assert not set(escape(data)) & set(b"#$*")
+
+
+@pytest.mark.parametrize(("packed", "plain"), [(b"0* ", b"0000"), (b"a0*\"00", b"a00000000"), (b"x*!y", b"xxxxxy"), (b"plain", b"plain")])
+def test_run_lengths(packed: bytes, plain: bytes) -> None:
+    """The manual's example: `0* ` is four zeros."""
+    assert expand(packed) == plain
+
+
+def test_frame() -> None:
+    assert frame(b"g") == b"$g#67"
+
+
+def test_a_damaged_answer_is_asked_for_again(stub: Stub) -> None:
+    answers = iter([b"+$OK#00", b"$OK#9a"])
+    link = Connection.open(stub(lambda channel, data: channel.sendall(next(answers)) if data != b"+" else None))
+    assert link.ask(b"?") == b"OK"
+
+
+def test_without_acknowledgements_damage_ends_it(stub: Stub) -> None:
+    link = Connection.open(stub(lambda channel, data: channel.sendall(b"$OK#00")))
+    link.no_acknowledgements()
+    with pytest.raises(RemoteError, match="damaged"):
+        link.ask(b"?")
+    assert link.closed
+
+
+def test_silence_has_a_limit(stub: Stub) -> None:
+    link = Connection.open(stub(lambda channel, data: None), timeout=0.2)
+    before = time.monotonic()
+    with pytest.raises(RemoteError, match="not answered"):
+        link.ask(b"?")
+    assert time.monotonic() - before < 2
+    with pytest.raises(RemoteError, match="closed"):
+        link.ask(b"?")
+
+
+def test_a_packet_without_end_has_a_limit(stub: Stub) -> None:
+    link = Connection.open(stub(lambda channel, data: channel.sendall(b"$" + b"0" * (5 << 20))))
+    with pytest.raises(RemoteError, match="without end"):
+        link.ask(b"?")
+
+
+@pytest.mark.parametrize("address", ["nowhere", "localhost:x", "localhost:99999", "/no/such/socket", "localhost:1", ""])
+def test_addresses_where_nobody_is(address: str) -> None:
+    with pytest.raises(RemoteError, match="stub"):
+        RemoteMachine.connect(address, arch="arm", timeout=0.1)
+
+
+GOOD = {b"qSupported": b"PacketSize=1000;qXfer:features:read+;qXfer:auxv:read+;QStartNoAckMode+", b"QStartNoAckMode": b"OK",
+        b"vCont?": b"vCont;c;C;s;S", b"g": b"00" * 128, b"?": b"T05thread:p1.1;", b"Z0": b"OK", b"z0": b"OK", b"H": b"OK", b"P": b"OK",
+        b"G": b"OK", b"M": b"OK", b"m": b"00000000", b"p": b"0000000000000000", b"c": b"T05thread:p1.1;", b"s": b"T05thread:p1.1;",
+        b"vCont;": b"T05thread:p1.1;", b"qXfer": b"l"}
+
+
+def damaged(random_: random.Random, packet: bytes) -> bytes:
+    """What a bad stub makes of an answer."""
+    kind = random_.randrange(8)
+    if kind == 0:
+        return packet[:random_.randrange(len(packet) + 1)]
+    if kind == 1:
+        return packet * 2
+    if kind == 2:
+        at = random_.randrange(len(packet))
+        return packet[:at] + random_.randbytes(1) + packet[at + 1:]
+    if kind == 3:
+        return frame(random_.randbytes(random_.randrange(40)).replace(b"#", b"").replace(b"$", b""))
+    if kind == 4:
+        return frame(random_.choice([b"", b"E01", b"OK", b"T05", b"W00", b"X0b", b"O41", b"F1", b"l" + random_.randbytes(5).replace(b"#", b"")]))
+    return packet
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_stub_that_lies(stub: Stub, seed: int) -> None:
+    """Every call ends, within bounded time, in a result or an error that says so."""
+    random_ = random.Random(seed)
+
+    def answer(channel: socket.socket, data: bytes) -> None:
+        for packet in re.findall(rb"\$([^#]*)#..", data, re.DOTALL):
+            found = next((value for key, value in sorted(GOOD.items(), key=lambda item: -len(item[0])) if packet.startswith(key)), b"")
+            sound = b"+" + frame(found)
+            channel.sendall(sound if random_.random() < 0.9 else damaged(random_, sound))
+
+    before = time.monotonic()
+    try:
+        machine = RemoteMachine.connect(stub(answer), arch="mips", symbols={"f": (0x1000, 16)}, scratch=(0x100000, 0x10000), timeout=0.15)
+        for act in (lambda: machine.read(0x1000, 4), lambda: machine.regs.pc, lambda: machine.call("f", 1, timeout=0.2),
+                    lambda: machine.run(timeout=0.2), machine.close):
+            try:
+                act()
+            except KprobeError:
+                pass
+    except KprobeError:
+        pass
+    assert time.monotonic() - before < 5
+
+
+def test_a_description_with_entities_is_refused(stub: Stub) -> None:
+    text = b'l<!DOCTYPE t [<!ENTITY a "b">]><target><architecture>&a;</architecture></target>'
+
+    def answer(channel: socket.socket, data: bytes) -> None:
+        if data != b"+":
+            channel.sendall(b"+" + frame(text if b"qXfer" in data else b""))
+
+    with pytest.raises(RemoteError, match="description"):
+        Target(Connection.open(stub(answer))).described()

@@ -1,0 +1,139 @@
+"""Linux processes of every architecture that qemu-user runs: the contract, the compiled programs, real ones."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from arches import expected
+from conftest import RUN_HERE, qemu_for
+
+from kprobes import GuestFault, GuestTimeout, Kprobe, Kprobes, Kretprobe, QemuMachine, RemoteError, Unsupported
+from kprobes.testing import check_machine
+
+Programs = Callable[[str], Path]
+
+
+@pytest.fixture(params=RUN_HERE)
+def program(request: pytest.FixtureRequest, programs: Programs) -> Path:
+    qemu_for(request.param)
+    return programs(request.param)
+
+
+def machine(program: Path) -> QemuMachine:
+    return QemuMachine.user([program], env={}, timeout=20, stdout=subprocess.DEVNULL)
+
+
+def test_the_contract(program: Path) -> None:
+    assert check_machine(lambda: machine(program)) == []
+
+
+def test_compiled_programs_run_as_ever(program: Path) -> None:
+    """Every function, with probes of every kind on it: the results that the host's compiler gives."""
+    wanted, seeds = expected()["tests"], expected()["seeds"]
+    with machine(program) as m, Kprobes(m) as k:
+        names = [name for name in wanted if name in m.symbols]
+        assert len(names) > 20
+        for name in names:
+            probe, after = Kprobe(symbol_name=name), Kprobe(symbol_name=name, post_handler=lambda p, regs, flags: None)
+            back = Kretprobe(symbol_name=name, handler=lambda ri, regs: None)
+            k.register_kprobes([probe, after])
+            k.register_kretprobe(back)
+            assert m.call(name, seeds[0]) & 0xFFFFFFFF == wanted[name][0], name
+            assert probe.nhit == after.nhit == back.nreturned >= 1, name
+
+
+def test_every_instruction_of_a_function(program: Path) -> None:
+    with machine(program) as m:
+        plain = m.call("test_crc", 7)
+        symbol = m.symbols["test_crc"]
+        with Kprobes(m) as k:
+            probes = []
+            start = m.arch.code_address(symbol.address, m.read).addr
+            for place in range(start, start + symbol.size, m.arch.insn_align):
+                if k.check(place).probeable:
+                    probes.append(Kprobe(addr=place))
+            k.register_kprobes(probes)
+            assert m.call("test_crc", 7) == plain
+            assert sum(p.nhit > 0 for p in probes) > len(probes) // 2
+        assert m.call("test_crc", 7) == plain
+
+
+def test_bounds(program: Path) -> None:
+    with machine(program) as m:
+        with pytest.raises(GuestTimeout):
+            m.call("test_crc", 1, max_insns=3)
+        assert m.call("test_arith32", 1) & 0xFFFFFFFF == expected()["tests"]["test_arith32"][0]
+
+
+def test_a_fault_is_at_home(program: Path) -> None:
+    with machine(program) as m, Kprobes(m):
+        nowhere = m.map_code()
+        m.unmap_code(nowhere)
+        with pytest.raises(GuestFault) as caught:
+            m.call(nowhere | (m.arch.linkage.mode if m.arch.linkage else 0))
+        assert caught.value.access == "fetch"
+        assert m.call("test_arith32", 1) & 0xFFFFFFFF == expected()["tests"]["test_arith32"][0]
+
+
+# --- real programs: this machine's own, under an emulator of it
+
+
+@pytest.fixture
+def echo() -> Path:
+    found = Path("/bin/echo")
+    if subprocess.run(["uname", "-m"], capture_output=True, text=True, check=True).stdout.strip() != "x86_64" or not found.exists():
+        pytest.skip("no x86-64 echo here")
+    qemu_for("x86_64-O2")
+    return found
+
+
+def test_a_dynamically_linked_process(echo: Path) -> None:
+    """Arguments, output, libraries found through the link map, probes in them, the exit status."""
+    with tempfile.TemporaryFile() as out:
+        with QemuMachine.user([echo, "hello", "world"], stdout=out, timeout=20) as m, Kprobes(m) as k:
+            written: list[bytes] = []
+            sizes: list[int] = []
+            k.register(Kprobe(symbol_name="libc.so.6:write", pre_handler=lambda p, regs: written.append(regs.read(regs.arg(1), regs.arg(2)))))
+            k.register(Kretprobe(symbol_name="libc.so.6:malloc", handler=lambda ri, regs: sizes.append(regs.return_value)))
+            m.run(timeout=60)
+            assert m.exit_status == 0
+            with pytest.raises(RemoteError, match="ended"):
+                m.run()
+        out.seek(0)
+        assert (out.read(), written) == (b"hello world\n", [b"hello world\n"])
+        assert len(sizes) > 3 and all(sizes)
+
+
+def test_a_running_guest_is_stopped(echo: Path) -> None:
+    with QemuMachine.user(["/bin/sleep", "100"], timeout=20) as m:
+        with pytest.raises(GuestTimeout):
+            m.run(timeout=0.3)
+        assert m.exit_status is None
+        with pytest.raises(GuestTimeout):
+            m.run(timeout=0.3)
+
+
+def test_a_dying_guest(programs: Programs) -> None:
+    """_start of the test programs returns to nowhere."""
+    qemu_for("arm64-O2")
+    with machine(programs("arm64-O2")) as m, Kprobes(m) as k:
+        probe = Kprobe(symbol_name="run_all")
+        k.register(probe)
+        with pytest.raises(GuestFault, match="signal"):
+            m.run(timeout=60)
+        assert m.exit_status is not None and m.exit_status < 0
+        assert probe.nhit == 1
+
+
+def test_what_cannot_be_started(tmp_path: Path, programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "plain"
+    file.write_bytes(programs("arm-O2").read_bytes())
+    with pytest.raises(Unsupported, match=r"not executable|no qemu"):
+        QemuMachine.user([file])
+    monkeypatch.setenv("KPROBES_QEMU_DIR", str(tmp_path))
+    with pytest.raises(Unsupported, match="install the package qemu-user"):
+        QemuMachine.user([programs("arm-O2")])
