@@ -10,6 +10,12 @@ Rooms, each importing only those before it:
     call          what a helper is, and what a run of a program gives to it
     printf, meanings, helpers       formats; what each helper does; the table by Linux's numbers
     code          a program ready to run: instructions, maps, source lines
+    operations, memory, interpreter what programs mean
     places, writer, emit, support, inline, llvm     instructions to LLVM IR
     native, host, site              LLVM IR to machine code; that on this host; that at a machine's call sites
+    engines       what runs them
+    linker        programs of bare instructions; object/: of a compiler's objects, and of C
+    context       the words that a program finds at r1, on every architecture
+    program       Program
+    header        <kprobes/bpf.h>
 """

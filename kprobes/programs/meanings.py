@@ -123,12 +123,22 @@ def comm(call: Call, to: int, size: int, *_: Any) -> int:
 
 def printk(call: Call, text: int, size: int, *args: int) -> int:
     pattern = call.read(text, size & _U32)
-    out = expand(pattern, args[:3], call.place.read)
+    out = expand(pattern, args[:3], lambda addr, n: _own(call, addr, n) or call.place.read(addr, n))
     if out is None:
         return EINVAL
     out = out[:LINE - 1]
     call.printed(out.decode("utf-8", "backslashreplace"))
     return len(out)
+
+
+def _own(call: Call, addr: int, size: int) -> bytes:
+    """Up to `size` bytes at an address in the program's variables (a string of its own); empty: it lies elsewhere."""
+    for m in call.maps.values():
+        start, length = m.span
+        if start <= addr < start + length:
+            at = addr - m.address
+            return bytes(m.block.view[at:min(at + size, start - m.address + length)])
+    return b""
 
 
 def perf_output(call: Call, _ctx: int, map_: int, flags: int, data: int, size: int) -> int:

@@ -64,9 +64,10 @@ def _string(addr: int, read: Callable[[int, int], bytes]) -> bytes:
     out = bytearray()
     try:
         while len(out) < STRING:
-            piece, nul, _ = read(addr + len(out), min(256 - (addr + len(out)) % 256, STRING - len(out))).partition(b"\0")
+            got = read(addr + len(out), min(256 - (addr + len(out)) % 256, STRING - len(out)))
+            piece, nul, _ = got.partition(b"\0")
             out += piece
-            if nul:
+            if nul or not got:
                 break
     except KprobeError:
         pass

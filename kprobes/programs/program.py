@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+import difflib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 
 from ..errors import ProgramError
 from .code import Code
@@ -12,23 +14,52 @@ from .isa import Instruction, Order
 from .linker import link
 from .maps import Map
 from .nowhere import Nowhere
+from .object.clang import compiled
+from .object.loader import load
+from .object.variables import Variables
 
 
 class Program:
-    """One probe program.
+    """One probe program, or all that an object has: then `prog["name"]` is one of them, and iterating gives them all.
 
     Attributes:
-        name: of its entry function. section: where the object says it belongs, or "". code: its instructions.
-        maps: name -> map; without a name, its index as text.
+        name: of its entry function, or of the object. codes: name -> instructions of each program.
+        maps: name -> map, data sections (".bss", ".rodata") included; a map without a name goes by its number.
+        variables: the global variables, name -> value; those of .rodata can be set before the first verify(), run() or attach.
         printed: the lines of trace_printk in test runs.
     """
 
-    def __init__(self, code: Code) -> None:
-        self.code = code
-        self.name, self.section = code.name, code.section
-        self.maps: Mapping[str, Map] = {m.name or str(number): m for number, m in enumerate(code.maps)}
+    def __init__(self, name: str, codes: Mapping[str, Code], maps: Mapping[str, Map], variables: Variables | None = None) -> None:
+        self.name, self.codes, self.maps = name, dict(codes), dict(maps)
+        self.variables = Variables({}) if variables is None else variables
         self.printed: list[str] = []
         self._engines: dict[str | None, Engine] = {}
+        self._parts: dict[str, Program] = {}
+
+    @classmethod
+    def from_c(cls, text: str, name: str | None = None, cpus: int = 1) -> Program:
+        """Programs of C source, compiled for BPF by ziglang's clang (-O2 -g); `#include <kprobes/bpf.h>` is found.
+
+        name: of the file, for messages. cpus: values of per-CPU maps.
+        ProgramError: it does not compile, ziglang is not installed, or as from_elf().
+        """
+        name = name or "program.c"
+        return cls._loaded(compiled(text, name), name, cpus)
+
+    @classmethod
+    def from_elf(cls, source: str | os.PathLike[str] | bytes, cpus: int = 1) -> Program:
+        """Programs of an object: a path, or the object's bytes. cpus: values of per-CPU maps.
+
+        ProgramError: not there, damaged, not for BPF, without programs, or with something in it that there is not here.
+        """
+        if isinstance(source, (bytes, bytearray, memoryview)):
+            return cls._loaded(bytes(source), "object", cpus)
+        try:
+            data = Path(source).read_bytes()
+        except (OSError, ValueError) as error:
+            reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+            raise ProgramError(reason, program=os.fspath(source), hint="give the path of an object made by clang -target bpf -c") from None
+        return cls._loaded(data, os.fspath(source), cpus)
 
     @classmethod
     def from_instructions(cls, raw: bytes | Iterable[Instruction], maps: Mapping[int | str, Map] | None = None, name: str = "main",
@@ -38,7 +69,46 @@ class Program:
         maps: file descriptor -> map for LDDW's MAP_FD, and the maps in their order for LDDW's MAP.
         ProgramError: not whole instructions, or a map that is not there.
         """
-        return cls(link(raw, maps or {}, name, order))
+        code = link(raw, maps or {}, name, order)
+        return cls(name, {name: code}, {m.name or str(number): m for number, m in enumerate(code.maps)})
+
+    @classmethod
+    def _loaded(cls, data: bytes, name: str, cpus: int) -> Program:
+        loaded = load(data, name, cpus)
+        return cls(next(iter(loaded.codes)) if len(loaded.codes) == 1 else name, loaded.codes, loaded.maps, loaded.variables)
+
+    # ---- one of several
+
+    def __getitem__(self, name: str) -> Program:
+        """One program of an object; it shares maps and variables with the others. ProgramError: there is none of this name."""
+        if name not in self.codes:
+            near = difflib.get_close_matches(name, self.codes, 3) or list(self.codes)
+            raise ProgramError(f"there is no program {name!r}", program=self.name, hint=f"there is {', '.join(near)}")
+        if len(self.codes) == 1:
+            return self
+        if name not in self._parts:
+            self._parts[name] = Program(name, {name: self.codes[name]}, self.maps, self.variables)
+        return self._parts[name]
+
+    def __iter__(self) -> Iterator[Program]:
+        return iter([self[name] for name in self.codes])
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def code(self) -> Code:
+        """The instructions. ProgramError: there are several programs."""
+        if len(self.codes) > 1:
+            raise ProgramError("has several programs", program=self.name, hint=f"take one of them: {', '.join(f'[{n!r}]' for n in self.codes)}")
+        return next(iter(self.codes.values()))
+
+    @property
+    def section(self) -> str:
+        """Where the object says that it belongs, or ""."""
+        return self.code.section
+
+    # ---- running
 
     def run(self, ctx: bytes | bytearray = b"", engine: str | None = None) -> int:
         """A test run, without a guest: r0 at its end, unsigned 64 bits.
@@ -47,20 +117,19 @@ class Program:
         engine: "interpreter", "host"; None: the best there is.
         ProgramError: the program does what it may not do, or there is no such engine.
         """
-        return self.engine(engine).run(ctx, Nowhere(), self._print())
+        return self.engine(engine).run(ctx, Nowhere(), self.printed.append)
 
     def engine(self, name: str | None = None) -> Engine:
         """What runs this program; made once."""
+        self.variables.frozen = True
         made = self._engines.get(name)
         if made is None:
             made = self._engines[name] = engine(self.code, name)
         return made
 
-    def _print(self) -> Callable[[str], Any]:
-        return self.printed.append
-
     def __repr__(self) -> str:
-        return f"<Program {self.name}{f' {self.section}' if self.section else ''}, {len(self.code.instructions)} instructions>"
+        sections = ", ".join(f"{name} {code.section}".strip() for name, code in self.codes.items())
+        return f"<Program {sections}: {sum(len(code.instructions) for code in self.codes.values())} instructions>"
 
 
 __all__ = ["Program", "ProgramError"]

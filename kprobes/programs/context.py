@@ -1,0 +1,98 @@
+"""The context of a probe: 128 words of 64 bits at r1, the same for every architecture.
+
+Words 0 to 103 are the guest's registers in the order of `Registers.names`, zero-extended; of wider ones the lower 64 bits. Words 104
+to 127 mean the same on every architecture, so that one object serves all guests:
+
+    104 PC   105 SP   106 return value   107 return address   108 frame pointer (0 where there is none)
+    109 bits of a word of the guest (32, 64)   110 1 where the guest is big-endian   111 number of registers
+    112 .. 127 integer arguments 1 to 16 at function entry, by the calling convention: registers or stack words
+
+Words between the last register and 104 are of no architecture: a program that reads them is refused where it is attached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from attrs import frozen
+
+from ..arch._base import Arch, Order
+from ..errors import KprobeError
+from ..regs import Regs
+
+WORDS: Final = 128
+UNIFORM: Final = 104
+PC, SP, RESULT, RETURN, FRAME, BITS, BIG, COUNT, ARGUMENT = range(UNIFORM, UNIFORM + 9)
+_MASK: Final = (1 << 64) - 1
+
+
+@frozen
+class Source:
+    """Where a word comes from: exactly one of these is given.
+
+    Attributes:
+        register: name of a register. argument: number of an argument that is on the stack, from 0. value: a constant.
+        linkage: True: the return address, by the architecture's linkage.
+    """
+
+    register: str = ""
+    argument: int = -1
+    value: int = -1
+    linkage: bool = False
+
+
+def source(arch: Arch, word: int) -> Source | None:
+    """Where a word of the context comes from; None: of nowhere on this architecture."""
+    names, abi = arch.regs.names, arch.abi
+    if word < UNIFORM:
+        return Source(register=names[word]) if word < len(names) else None
+    if word >= ARGUMENT:
+        n = word - ARGUMENT
+        if abi is None:
+            return None
+        return Source(register=abi.args[n]) if n < len(abi.args) else Source(argument=n)
+    constants = {BITS: arch.bits, BIG: int(arch.order is Order.BIG), COUNT: len(names)}
+    if word in constants:
+        return Source(value=constants[word])
+    if word == RETURN:
+        return Source(linkage=True) if arch.linkage else None
+    if word == FRAME:
+        return Source(register=arch.frame.register) if arch.frame else Source(value=0)
+    if word == RESULT:
+        return Source(register=abi.returns[0]) if abi else None
+    if word == SP and arch.regs.sp_bias:
+        return Source(register="sp")
+    return Source(register=arch.regs.pc if word == PC else arch.regs.sp)
+
+
+def reader(arch: Arch, word: int) -> Callable[[Regs], int]:
+    """Reads a word from registers at a report; 0 where the guest has no such memory or word."""
+    where = source(arch, word)
+    if where is None or where.value >= 0:
+        constant = where.value if where else 0
+        return lambda regs: constant
+    if where.linkage:
+        return _quietly(lambda regs: regs.return_address)
+    if where.argument >= 0:
+        return _quietly(lambda regs: regs.arg(where.argument))
+    if word == PC:
+        return lambda regs: regs.pc & _MASK
+    if word == SP:
+        return lambda regs: regs.sp & _MASK
+    return lambda regs: regs[where.register] & _MASK
+
+
+def _quietly(read: Callable[[Regs], int]) -> Callable[[Regs], int]:
+    """A guest whose stack pointer is bad has no arguments there; that is not the program's failure."""
+    def quiet(regs: Regs) -> int:
+        try:
+            return read(regs) & _MASK
+        except KprobeError:
+            return 0
+    return quiet
+
+
+def absent(arch: Arch, words: Iterable[int]) -> list[int]:
+    """Those words that this architecture has not."""
+    return [word for word in sorted(words) if source(arch, word) is None]

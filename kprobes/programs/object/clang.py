@@ -1,0 +1,40 @@
+"""From C to an object, by the clang that ziglang brings."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from ...errors import ProgramError
+
+INCLUDE: Final = Path(__file__).resolve().parent.parent / "include"
+#: seconds that a compilation may take
+TIMEOUT: Final = 120
+_FILE: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*[.]c")
+_FLAGS: Final = ("-O2", "-g", "-mcpu=v3", "-fno-stack-protector", "-Wall", "-Wno-unused-function", "-fdebug-compilation-dir=.", "-c")
+
+
+@lru_cache(maxsize=64)
+def compiled(text: str, name: str) -> bytes:
+    """The object that C makes. ProgramError: it does not compile (with what clang says), or there is no ziglang."""
+    if find_spec("ziglang") is None:
+        raise ProgramError("C needs a compiler, and ziglang is not installed", program=name,
+                           hint="pip install ziglang, or compile it elsewhere and use from_elf")
+    target = "bpfel" if sys.byteorder == "little" else "bpfeb"
+    with tempfile.TemporaryDirectory(prefix="kprobes-") as place:
+        source, out = Path(place, name if _FILE.fullmatch(name) else "program.c"), Path(place, "program.o")
+        source.write_text(text)
+        command = [sys.executable, "-m", "ziglang", "clang", "-target", target, *_FLAGS, "-I", str(INCLUDE), source.name, "-o", out.name]
+        try:
+            done = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise ProgramError(f"the compiler did not run: {error}", program=name) from None
+        if done.returncode or not out.exists():
+            raise ProgramError(f"does not compile:\n{done.stderr.strip()}", program=name)
+        return out.read_bytes()

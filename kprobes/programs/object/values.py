@@ -1,0 +1,183 @@
+"""Values as BTF describes them: integers, text, lists, and ctypes structures."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import sys
+from collections.abc import Callable
+from typing import Any, ClassVar, Final
+
+from ..isa import signed
+from ..maps import Codec, Plain
+from . import btf as b
+from .btf import Btf
+
+_INTEGERS: Final = {(1 << n, sign): letter for sign, letters in ((False, "BHIQ"), (True, "bhiq")) for n, letter in enumerate(letters)}
+_DEEP: Final = 32
+#: elements of the largest array that is shown by its type
+MOST: Final = 1 << 16
+
+
+class Record:
+    """What structures of programs have besides ctypes': comparison by content, a text, and bitfields as attributes."""
+
+    _bits: ClassVar[dict[str, tuple[int, int, bool]]] = {}
+    _shown: ClassVar[tuple[str, ...]] = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and bytes(self) == bytes(other)  # type: ignore[call-overload]
+
+    def __hash__(self) -> int:
+        return hash(bytes(self))  # type: ignore[call-overload]
+
+    def __getattr__(self, name: str) -> int:
+        if name not in type(self)._bits:
+            raise AttributeError(f"{type(self).__name__} has no member {name}; it has {', '.join(self._shown)}")
+        offset, size, sign = type(self)._bits[name]
+        raw = bytes(self)  # type: ignore[call-overload]
+        big = isinstance(self, ctypes.BigEndianStructure)  # there bits count from the other end
+        value = int.from_bytes(raw, "big" if big else "little") >> (8 * len(raw) - offset - size if big else offset)
+        return signed(value, size) if sign else value & (1 << size) - 1
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={_text(getattr(self, name))}' for name in self._shown)})"
+
+
+def _text(value: Any) -> str:
+    return str(list(value)) if isinstance(value, ctypes.Array) else repr(value)
+
+
+class _Little(Record, ctypes.LittleEndianStructure):
+    pass
+
+
+class _Big(Record, ctypes.BigEndianStructure):
+    pass
+
+
+class _Union(Record, ctypes.Union):
+    pass
+
+
+class Typed:
+    """A codec for a ctypes type."""
+
+    def __init__(self, kind: Any, show: Callable[[Any], Any]) -> None:
+        self.kind, self._show = kind, show
+
+    def load(self, raw: bytes) -> Any:
+        return self._show(self.kind.from_buffer_copy(raw))
+
+    def store(self, value: Any) -> bytes:
+        """From an instance, bytes of the right size, members in their order, or a mapping of members. ValueError: another size."""
+        if isinstance(value, dict):
+            value = self.kind(**value)
+        elif isinstance(value, (tuple, list)):
+            value = self.kind(*value)
+        elif isinstance(value, str):
+            value = value.encode().ljust(ctypes.sizeof(self.kind), b"\0")
+        raw = bytes(value)
+        if len(raw) != ctypes.sizeof(self.kind):
+            raise ValueError(f"{len(raw)} bytes where {ctypes.sizeof(self.kind)} are needed")
+        return raw
+
+
+class Number:
+    """A codec for an integer, a truth value or a floating-point number."""
+
+    def __init__(self, size: int, order: str, form: str, show: Callable[[Any], Any] = lambda value: value) -> None:
+        self._struct, self._size, self._order, self._show = struct.Struct(("<" if order == "little" else ">") + form), size, order, show
+
+    def load(self, raw: bytes) -> Any:
+        return self._show(self._struct.unpack(raw)[0])
+
+    def store(self, value: Any) -> bytes:
+        if isinstance(value, float):
+            return self._struct.pack(value)
+        return Plain(self._size, self._order).store(int(value) if isinstance(value, int) else value)
+
+
+class Values:
+    """Codecs for the types of one object; made once for each type."""
+
+    def __init__(self, btf: Btf) -> None:
+        self._btf = btf
+        self._made: dict[int, Any] = {}
+
+    def codec(self, number: int) -> Codec:
+        """How a type is shown."""
+        t = self._btf.plain(number)
+        size = self._btf.size(number)
+        if t.kind in (b.INT, b.ENUM, b.ENUM64, b.PTR, b.FLOAT) and size in (1, 2, 4, 8):
+            form = self._form(t)
+            return Number(size, self._btf.order, form, bool if t.kind == b.INT and t.items[0][0] >> 24 & 4 else lambda value: value)
+        kind = self._ctype(number, 0) if t.kind in (b.STRUCT, b.UNION, b.ARRAY) else None
+        if kind is None or ctypes.sizeof(kind) != size:
+            return Plain(size, self._btf.order)
+        return Typed(kind, (lambda a: a.value if hasattr(a, "value") else list(a)) if t.kind == b.ARRAY else (lambda value: value))
+
+    def _form(self, t: b.Type) -> str:
+        if t.kind == b.FLOAT:
+            return {4: "f", 8: "d"}.get(t.size, "B")
+        sign = t.flag if t.kind in (b.ENUM, b.ENUM64) else t.kind == b.INT and bool(t.items[0][0] >> 24 & 1)
+        return _INTEGERS[8 if t.kind == b.PTR else t.size, sign]
+
+    def _ctype(self, number: int, depth: int) -> Any:
+        """The ctypes type; None: it is shown as bytes."""
+        if depth > _DEEP:
+            raise ValueError("BTF types contain each other in a ring")
+        t = self._btf.plain(number)
+        if t.kind == b.UNION and self._btf.order != sys.byteorder:
+            return None  # ctypes has no unions in structures of the other byte order
+        if t.kind in (b.STRUCT, b.UNION):
+            if number not in self._made:
+                self._made[number] = self._structure(t, depth)
+            return self._made[number]
+        if t.kind == b.ARRAY:
+            return self._array(t, depth)
+        if t.kind in (b.INT, b.ENUM, b.ENUM64, b.PTR, b.FLOAT):
+            return _scalar(self._form(t), self._btf.order) if self._btf.size(number) in (1, 2, 4, 8) else None
+        return None
+
+    def _array(self, t: b.Type, depth: int) -> Any:
+        element, _, count = t.items[0]
+        of = self._btf.plain(element)
+        if of.kind == b.INT and of.size == 1 and (of.name in ("char", "signed char") or of.items[0][0] >> 24 & 2):
+            return ctypes.c_char * count
+        inner = self._ctype(element, depth + 1) if count <= MOST else None
+        return None if inner is None else inner * count
+
+    def _structure(self, t: b.Type, depth: int) -> Any:
+        fields: list[tuple[str, Any]] = []
+        bits: dict[str, tuple[int, int, bool]] = {}
+        at = 0
+        for position, (name, kind, where) in enumerate(t.items):
+            offset, width = (where & 0xFFFFFF, where >> 24) if t.flag else (where, 0)
+            made = None if width else self._ctype(kind, depth + 1)
+            if width:
+                bits[name] = offset, width, self._form(self._btf.plain(kind)).islower()
+                continue
+            size = self._btf.size(kind)
+            if made is None or ctypes.sizeof(made) != size:
+                made = ctypes.c_ubyte * size
+            start = offset // 8
+            if t.kind == b.STRUCT and start > at:
+                fields.append((f"_{at}", ctypes.c_ubyte * (start - at)))
+            if start + size > t.size or (t.kind == b.STRUCT and start < at):
+                raise ValueError(f"member {name} of {t.name} does not fit")
+            fields.append((name or f"anonymous_{position}", made))
+            at = start + size
+        if t.size > at and (t.kind == b.STRUCT or not fields):
+            fields.append((f"_{at}", ctypes.c_ubyte * (t.size - at)))
+        base = _Union if t.kind == b.UNION else _Little if self._btf.order == "little" else _Big
+        shown = tuple(name for name, *_ in t.items if name)
+        hidden = [name for name, made in fields if name.startswith("anonymous_") and issubclass(made, Record)]
+        return type(t.name or "anonymous", (base,), {"_pack_": 1, "_layout_": "ms", "_anonymous_": hidden, "_fields_": fields, "_bits": bits,
+                                                     "_shown": shown})
+
+
+def _scalar(form: str, order: str) -> Any:
+    kind = {"B": ctypes.c_uint8, "H": ctypes.c_uint16, "I": ctypes.c_uint32, "Q": ctypes.c_uint64, "b": ctypes.c_int8, "h": ctypes.c_int16,
+            "i": ctypes.c_int32, "q": ctypes.c_int64, "f": ctypes.c_float, "d": ctypes.c_double}[form]
+    return kind if order == "little" or not hasattr(kind, "__ctype_be__") else kind.__ctype_be__

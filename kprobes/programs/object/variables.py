@@ -1,0 +1,59 @@
+"""A program's global variables, as a mapping."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import Any
+
+from attrs import frozen
+
+from ...errors import ProgramError
+from ..maps import Codec, Map
+
+
+@frozen
+class Variable:
+    """map: of its section. at: offset in it. size: bytes."""
+
+    map: Map
+    at: int
+    size: int
+    codec: Codec
+
+
+class Variables(MutableMapping[str, Any]):
+    """Name -> value. Those of .rodata are set before the program is verified or run for the first time; others at any time."""
+
+    def __init__(self, known: Mapping[str, Variable]) -> None:
+        self._known = dict(known)
+        self.frozen = False
+
+    def __getitem__(self, name: str) -> Any:
+        v = self._find(name)
+        return v.codec.load(bytes(v.map.block.view[v.at:v.at + v.size]))
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        v = self._find(name)
+        if v.map.readonly and self.frozen:
+            raise ProgramError(f"{name} is constant, and the program has been verified with its value",
+                               hint="set it before, or load the program again")
+        v.map.block.view[v.at:v.at + v.size] = v.codec.store(value)
+
+    def __delitem__(self, name: str) -> None:
+        raise TypeError("variables cannot be deleted")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def _find(self, name: str) -> Variable:
+        if name not in self._known:
+            near = difflib.get_close_matches(name, self._known, 3)
+            raise KeyError(f"{name}: {'did you mean ' + ' or '.join(near) if near else 'the variables are ' + ', '.join(self._known)}")
+        return self._known[name]
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
