@@ -41,6 +41,7 @@ INTR = ctypes.CFUNCTYPE(None, _void, ctypes.c_uint32, _void)
 INSN = ctypes.CFUNCTYPE(None, _void, _void)
 INVALID = ctypes.CFUNCTYPE(ctypes.c_bool, _void, _void)
 CODE = ctypes.CFUNCTYPE(None, _void, _u64, ctypes.c_uint32, _void)
+NOTHING = ctypes.cast(ctypes.pythonapi.Py_IsInitialized, _void).value or 0  #: a function of the host's that may be a hook, and does nothing
 #: A CODE callback that declares two of its four arguments: those in later registers cost a conversion each.
 CALL = ctypes.CFUNCTYPE(None, _void, _u64)
 DIRECT = ctypes.CFUNCTYPE(None)

@@ -94,7 +94,7 @@ class UnicornMachine(Calls):
         first = base & -machine.page_size
         size = -(-(base + max(len(code), 1)) // machine.page_size) * machine.page_size - first
         machine._map(first, size, const.UC_PROT_ALL)
-        if machine._guest.long_blocks_kill:
+        if machine._guest.ends_block is not None:
             machine._write_filler(first, size)
         machine.write(base, code)
         machine._add_symbols(symbols)

@@ -18,6 +18,7 @@ from .blocks import Block, Blocks
 from .engine import Engine
 from .guests.guest import Guest
 from .layout import Heap, find_gap
+from .longblocks import LongBlocks
 
 IMAGE_BASE = 0x400000
 
@@ -40,6 +41,8 @@ class Memory:
         self._executable: dict[int, bool] = {}  # page -> may execute; forgotten whenever mappings may have changed
         self._blocks = Blocks(arch.bits // 8, arch.order.value)
         self._engine.keep(self._blocks.held)
+        self._long_blocks = None if guest.ends_block is None else LongBlocks(self._engine, guest.ends_block)
+        self._hooked: set[int] = set()  # where mappings begin that have a hook on every instruction anyway
         self._own: dict[int, int] = {}  # start -> end of what only the library may unmap
         #: (addr) -> word, and (addr, word), already cut to its width: read() and write() for the stack
         self.load_word, self.store_word = self._blocks.words(self.read, self.write)
@@ -75,13 +78,13 @@ class Memory:
             self._check_mapped(addr, size, "write")
             self._engine.write(addr, bytes(data))
         if any(map(self._is_code, range(addr & -self.page_size, addr + size, self.page_size)) if size else ()):
-            self._engine.drop_translations(addr, addr + size)
+            self._code_changed(addr, size)
 
     def patch(self, addr: int, code: bytes) -> None:
         """Replace code; stale translations are dropped."""
         if not 0 <= addr < self._beyond or not self._engine.write(addr, code):
             self._check_mapped(addr, len(code), "write")
-        self._engine.drop_translations(addr, addr + len(code))
+        self._code_changed(addr, len(code))
 
     def read_cstr(self, addr: int, limit: int = 4096) -> bytes:
         """Bytes up to the first NUL, at most `limit`."""
@@ -114,6 +117,8 @@ class Memory:
         bits = self._permissions(perms)
         self._check_pages(addr, size, NoMemory)
         self._map(addr, size, bits)
+        if self._long_blocks is not None and bits & const.UC_PROT_EXEC:
+            self._long_blocks.new(addr, addr + self._whole(size))
 
     def protect(self, addr: int, size: int, perms: str) -> None:
         """Change what the guest may do in mapped memory; the library itself reads and writes it all the same. Raises as unmap() does."""
@@ -125,6 +130,8 @@ class Memory:
         self._engine.drop_translations(addr, end)
         self.uc.mem_protect(addr, end - addr, self._granted(bits))
         self._blocks.mark(addr, end, bool(bits & const.UC_PROT_EXEC))
+        if self._long_blocks is not None and bits & const.UC_PROT_EXEC:
+            self._code_changed(addr, end - addr)
 
     def unmap(self, addr: int, size: int) -> None:
         """Unmap guest memory, in whole pages; probes in it are GONE. GuestFault where it is not mapped, BadArgument for what is no address
@@ -141,6 +148,8 @@ class Memory:
         """Map an executable page as close to `near` as there is room; NoMemory where there is none."""
         page = find_gap(self._regions(), self.page_size, IMAGE_BASE if near is None else near, self.arch.bits, self.page_size)
         self._map_own(page, self.page_size)
+        if self._long_blocks is not None:
+            self._long_blocks.new(page, page + self.page_size)
         return page
 
     def unmap_code(self, page: int) -> None:
@@ -221,6 +230,14 @@ class Memory:
         except (unicorn.UcError, ctypes.ArgumentError, OSError, ValueError, OverflowError) as error:
             raise NoMemory(f"cannot map {size:#x} bytes ({error})", address=addr, hint="choose another base") from None
 
+    def _code_changed(self, addr: int, size: int) -> None:
+        """Code was written: what was translated of it is void."""
+        self._engine.drop_translations(addr, addr + size)
+        if self._long_blocks is not None:
+            block = self._blocks.find(addr, size)
+            if block is not None and block.start not in self._hooked:
+                self._long_blocks.changed(block.start, block.view.cast("I"), addr, addr + size)
+
     def _map_anywhere(self, size: int, near: int = 0x10000000) -> int:
         addr = find_gap(self._regions(), self._whole(size), near, self.arch.bits, self.page_size)
         self._map(addr, size, const.UC_PROT_READ | const.UC_PROT_WRITE)
@@ -235,6 +252,8 @@ class Memory:
         size = self._whole(size)
         self._own.pop(addr, None)
         self._forget_code(addr, size)
+        if self._long_blocks is not None:
+            self._long_blocks.forget(addr, addr + size)
         self._engine.drop_translations(addr, addr + size)
         self.uc.mem_unmap(addr, size)
         self._blocks.remove(addr, addr + size)

@@ -99,8 +99,8 @@ class Guest:
     lost_pc: bool = False
     #: after a failed instruction fetch the next translation kills the process: nothing may run any more
     fetch_fault_kills: bool = False
-    #: a block of some 378 instructions kills the process, and zeros are instructions: room behind code is filled with traps
-    long_blocks_kill: bool = False
+    #: whether an instruction of 4 bytes, as a word of the host's, ends a block: where the engine dies of long ones (longblocks.py)
+    ends_block: Callable[[int], bool] | None = None
     #: a run that stops in a delay slot leaves its branch pending: one instruction at the next start, then off to the old
     #: target. This one does nothing; it is run in place of the delay slot where the guest is sent elsewhere. b"": no such thing
     settle: bytes = b""

@@ -5,6 +5,8 @@ Every fact here was measured (docs/engine.md); the self-test checks the ones tha
 
 from __future__ import annotations
 
+import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import unicorn
@@ -36,6 +38,22 @@ def _riscv(mode: int) -> Guest:
                  undefined_unrecorded=True)
 
 
+#: major opcodes of branches and jumps; what release 6 has in place of other instructions; SPECIAL's functions JR, JALR, SYSCALL, BREAK
+ENDS, ENDS_R6, ENDS_SPECIAL = {2, 3, 4, 5, 6, 7, 0x14, 0x15, 0x16, 0x17}, {8, 0x18, 0x32, 0x36, 0x3A, 0x3E}, {8, 9, 12, 13}
+
+
+def _ends_block(swapped: bool, r6: bool, word: int) -> bool:
+    """Guest.ends_block: branches, jumps, SYSCALL and BREAK."""
+    if swapped:
+        word = int.from_bytes(word.to_bytes(4, "little"), "big")
+    opcode = word >> 26
+    if opcode == 0:
+        return word & 63 in ENDS_SPECIAL
+    if opcode == 1:
+        return not word >> 16 & 0xC  # BLTZ, BGEZ and their forms
+    return opcode in ENDS or (r6 and opcode in ENDS_R6) or (opcode == 0x11 and word >> 21 & 31 in (8, 9, 13))
+
+
 def _mips(mode: int, model: int, status: int, *, r6: bool = False) -> Guest:
     """Only SYSCALL arrives with a usable pc, so it is the breakpoint, with codes that nobody uses and that are reserved in MIPS16:
     there a jump to an odd address would take a page of them for one long block.
@@ -60,7 +78,7 @@ def _mips(mode: int, model: int, status: int, *, r6: bool = False) -> Guest:
                  traps=Traps(probe={4: probe}, end={0: end}), registers={**n64, "userlocal": "CP0_USERLOCAL"}, setup=set_up, recognise=recognise,
                  cpu_model=model, until_pc=False, plain_pc=True, pc_modes=1, arithmetic=frozenset({21, 22, 23}),
                  undefined=frozenset({19, 20, 33, 34}), breakpoints=frozenset({16, 18}), unaligned={12: "read", 13: "write"},
-                 reach=1 << 31, lost_pc=True, fetch_fault_kills=True, long_blocks_kill=True, settle=bytes(4))
+                 reach=1 << 31, lost_pc=True, fetch_fault_kills=True, ends_block=partial(_ends_block, sys.byteorder != order, r6), settle=bytes(4))
 
 
 def _ppc(wide: bool, msr: int) -> Guest:

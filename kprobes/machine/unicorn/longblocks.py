@@ -1,0 +1,72 @@
+"""Short blocks where the engine dies of long ones (Guest.ends_block): the translator of a block reserves too little room for them.
+
+A hook on an instruction takes room of another kind in its block, so that the block ends in time. It makes the instruction ten times
+as slow, so hooks are only on stretches that are long: found where code enters the machine, or nothing but zeros so far.
+What a guest writes into such zeros is hooked already. A guest that makes a long stretch of code that had branches is not noticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from unicorn import unicorn_const as const
+
+from .engine import NOTHING, Engine
+
+LONG = 256  # instructions; the engine dies of 378, and writes where it should not from 342 on
+WORD = 4
+
+
+class LongBlocks:
+    """The stretches that have the hook."""
+
+    def __init__(self, engine: Engine, ends: Callable[[int], bool]) -> None:
+        """ends: whether an instruction ends a block, by its word as a little-endian number of the host's memory."""
+        self._engine, self._ends = engine, ends
+        self._hooks: dict[tuple[int, int], int] = {}
+
+    def new(self, start: int, end: int) -> None:
+        """Zeros, or what nobody knows, may be executed in [start, end)."""
+        self.forget(start, end)
+        self._add(start, end)
+
+    def forget(self, start: int, end: int) -> None:
+        """Nothing is to be executed there."""
+        for low, high in [place for place in self._hooks if place[0] < end and start < place[1]]:
+            self._engine.unhook(self._hooks.pop((low, high)))
+            for at, to in (low, start), (end, high):
+                if at < to:
+                    self._add(at, to)
+
+    def changed(self, first: int, code: Any, start: int, end: int) -> None:
+        """Code in [start, end) has changed. code: the words of the whole mapping, which begins at `first`."""
+        start, end = self._stretch(first, code, start, end)
+        self.forget(start, end)
+        for at, to in self._long(code[(start - first) // WORD : (end - first) // WORD]):
+            self._add(start + at * WORD, start + to * WORD)
+
+    def _stretch(self, first: int, code: Any, start: int, end: int) -> tuple[int, int]:
+        """[start, end) to the ends of the stretches that it touches."""
+        low, high = (start - first) // WORD, -(-(end - first) // WORD)
+        known = [((at - first) // WORD, (to - first) // WORD) for at, to in self._hooks]
+        low = min([low, *(at for at, to in known if at <= low <= to)])
+        high = max([high, *(to for at, to in known if at <= high <= to)])
+        low = next((n for n in range(min(low, len(code)), 0, -1) if self._ends(code[n - 1])), 0)
+        high = next((n for n in range(min(high, len(code)), len(code)) if self._ends(code[n])), len(code))
+        return first + low * WORD, first + high * WORD
+
+    def _long(self, code: Any) -> Iterator[tuple[int, int]]:
+        """(first, end) of the long stretches: seldom more than a few words in a hundred are looked at."""
+        start, ends = 0, self._ends
+        while start + LONG <= len(code):
+            last = next((n for n in range(start + LONG - 1, start - 1, -1) if ends(code[n])), -1)
+            if last >= 0:
+                start = last + 1
+                continue
+            end = next((n for n in range(start + LONG, len(code)) if ends(code[n])), len(code))
+            yield start, end
+            start = end + 1
+
+    def _add(self, start: int, end: int) -> None:
+        self._hooks[start, end] = self._engine.hook(const.UC_HOOK_CODE, NOTHING, start, end - 1)
