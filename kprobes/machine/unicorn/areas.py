@@ -45,8 +45,7 @@ class Areas(Processor):
     def map_calls(self, near: int) -> int:
         """An area in which every instruction executed is reported to Sink.services first, by one hook over all of it."""
         area = find_gap(self._regions(), self.call_area, near, self.arch.bits, self.call_area)
-        self._map_own(area, self.call_area)
-        self._hooked.add(area)
+        self._map_own(area, self.call_area, hooked=True)
         end = area + self.call_area - 1
         if hostcode.available():
             table = self._tables[area] = self._table(area)
@@ -68,7 +67,6 @@ class Areas(Processor):
                 del self._places[site.address]
             table.end()
             self._idle_tables.append(table)
-        self._hooked.discard(area)
         self._unmap(area, self.call_area)
 
     def call_at(self, addr: int) -> None:

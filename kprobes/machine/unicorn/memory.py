@@ -210,10 +210,12 @@ class Memory:
         """In whole pages."""
         return -(-size // self.page_size) * self.page_size
 
-    def _map_own(self, addr: int, size: int, perms: int = const.UC_PROT_ALL) -> None:
-        """Map memory that only the library may unmap."""
-        self._map(addr, size, perms)
+    def _map_own(self, addr: int, size: int, *, hooked: bool = False) -> None:
+        """Map memory that only the library may unmap. hooked: every instruction there will have a hook."""
+        self._map(addr, size, const.UC_PROT_ALL)
         self._own[addr] = addr + self._whole(size)
+        if hooked:
+            self._hooked.add(addr)
 
     def _map(self, addr: int, size: int, perms: int) -> None:
         size = self._whole(size)
@@ -251,6 +253,7 @@ class Memory:
     def _unmap(self, addr: int, size: int) -> None:
         size = self._whole(size)
         self._own.pop(addr, None)
+        self._hooked.discard(addr)
         self._forget_code(addr, size)
         if self._long_blocks is not None:
             self._long_blocks.forget(addr, addr + size)
