@@ -40,31 +40,8 @@ class Regs:
         exception: the exception a fault_handler is asked about, else None.
     """
 
-    __slots__ = (
-        "_args",
-        "_bias",
-        "_live_pc",
-        "_load",
-        "_load_word",
-        "_mask",
-        "_order",
-        "_pc",
-        "_read",
-        "_read_sp",
-        "_result",
-        "_store",
-        "_store_word",
-        "_strip",
-        "_target",
-        "_word",
-        "_write",
-        "arch",
-        "cpu",
-        "exception",
-        "fault",
-        "machine",
-        "true_return",
-    )
+    __slots__ = ("_args", "_bias", "_live_pc", "_load", "_load_word", "_mask", "_order", "_pc", "_read", "_read_sp", "_result", "_store",
+                 "_store_word", "_strip", "_target", "_word", "_write", "arch", "cpu", "exception", "fault", "machine", "true_return")
 
     def __init__(self, machine: Memory, readers: Mapping[str, Reader], writers: Mapping[str, Writer], cpu: int = 0) -> None:
         self.machine = machine
@@ -250,8 +227,31 @@ class Regs:
         """(load, store) of one word of guest memory: what word() and set_word() call, for addresses and values of its width."""
         return self._load_word or self.word, self._store_word or self.set_word
 
+    def copied(self, old: dict[str, int]) -> None:
+        """Until restored(): what registers hold when they are first written goes to `old`."""
+        self._write = _Recorded(self._write, self._read, old)
+
+    def restored(self, old: Mapping[str, int]) -> None:
+        """The end of copied(): they hold it again."""
+        self._write = self._write.beneath if isinstance(self._write, _Recorded) else self._write
+        for name, value in old.items():
+            self._write[name](value)
+
     def __repr__(self) -> str:
         return f"<Regs {self.arch.name} cpu {self.cpu} pc={self.pc:#x}>"
+
+
+class _Recorded(dict[str, "Writer"]):
+    """Writers of registers; whoever asks for one is about to use it."""
+
+    def __init__(self, beneath: dict[str, Writer], read: Mapping[str, Reader], old: dict[str, int]) -> None:
+        self.beneath, self._read, self._old = beneath, read, old
+
+    def __getitem__(self, name: str) -> Writer:
+        writer = self.beneath[name]
+        if name not in self._old:
+            self._old[name] = self._read[name]()
+        return writer
 
 
 def read_cstr(memory: Memory, addr: int, limit: int = 4096) -> bytes:

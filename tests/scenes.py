@@ -15,8 +15,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import unicorn
@@ -26,6 +28,10 @@ from kprobes.core.probe import Probe
 from kprobes.machine.paper import PaperMachine
 from kprobes.machine.unicorn.assembler import assemble
 from kprobes.testing import Recorder
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
+
+from subjects import SUBJECTS
 
 MACHINES = ("paper", "x86_64", "arm64", "x86_64 jumps", "arm64 jumps")
 CELL = 0x40
@@ -131,6 +137,13 @@ def unicorn_machine(name: str, **functions: str) -> UnicornMachine:
     """A UnicornMachine with these functions: the standard ones if none are given."""
     code, symbols = assembled(name, functions or PROGRAMS[name], BASE[name])
     return UnicornMachine.from_code(code, arch=name, base=BASE[name], symbols=symbols)
+
+
+def subject_machine(arch: str) -> UnicornMachine:
+    """The benchmarks' program on any architecture: loop(n, k) calls tiny n times, stores(n, p)."""
+    subject = SUBJECTS[arch]
+    symbols = {name: (0x10000 + at | subject.mode, size) for name, (at, size) in subject.functions.items()}
+    return UnicornMachine.from_code(subject.code, arch=arch, symbols=symbols)
 
 
 class Jumps(Kprobes):

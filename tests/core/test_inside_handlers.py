@@ -7,19 +7,13 @@ instruction is executed all the same, once. What has begun outside (a followed c
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-from scenes import Scene, hook
+from scenes import SUBJECTS, Scene, hook, subject_machine
 
-from kprobes import Jprobe, Kprobe, Kprobes, Kretprobe, UnicornMachine
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-
-from subjects import SUBJECTS
+from kprobes import Jprobe, Kprobe, Kprobes, Kretprobe
 
 ROLES = ("pre_handler", "post_handler")
 
@@ -237,24 +231,24 @@ def test_registering_the_next_instruction_without_any_post_handler(scene: Scene,
 @pytest.mark.parametrize("siblings", [1, 2])
 def test_registering_in_what_the_jump_of_this_hit_covers(arch: str, siblings: int) -> None:
     """Whatever a jump covers: the hit that came by it reaches the new probe."""
-    subject, seen = SUBJECTS[arch], []
-    m = UnicornMachine.from_code(subject.code, arch=arch, symbols={n: (0x10000 + at | subject.mode, s) for n, (at, s) in subject.functions.items()})
+    seen: list[int] = []
+    m, mode = subject_machine(arch), SUBJECTS[arch].mode
     data = m.alloc(256)
     with m, Kprobes(m) as k:
         start = m.symbols["stores"].address
         inside = [insn.addr for insn in k._survey.instructions(m.symbols["stores"])[1:3]]
 
-        new = [Kprobe(addr=addr | subject.mode, pre_handler=lambda p, regs: seen.append(regs.pc)) for addr in inside]
+        new = [Kprobe(addr=addr | mode, pre_handler=lambda p, regs: seen.append(regs.pc)) for addr in inside]
 
         def pre(p: Kprobe, regs: Any) -> None:
             seen.append(regs.pc)
             if len(seen) == 2:
                 k.register_kprobes(new)
 
-        first = Kprobe(addr=start | subject.mode, pre_handler=pre)
+        first = Kprobe(addr=start | mode, pre_handler=pre)
         k.register_kprobe(first)
         if siblings == 2:
-            k.register_kprobe(Kprobe(addr=start | subject.mode))
+            k.register_kprobe(Kprobe(addr=start | mode))
         m.call("stores", 1, data)  # the first hit makes it a jump
         assert first.optimized
         for _ in range(2):

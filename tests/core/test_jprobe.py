@@ -6,9 +6,10 @@ import ctypes
 from typing import Any
 
 import pytest
-from scenes import Scene, hook, unicorn_machine
+from arches import RUNNABLE
+from scenes import Scene, hook, subject_machine, unicorn_machine
 
-from kprobes import Jprobe, Kprobe, Kprobes, Kretprobe
+from kprobes import Jprobe, Kprobe, Kprobes, Kretprobe, UnicornMachine, Unsupported
 
 WIDTH = {"paper": 32, "x86_64": 64, "arm64": 64}
 
@@ -130,6 +131,66 @@ def test_changing_arguments_does_not_reach_the_function(scene: Scene) -> None:
     j = Jprobe(symbol_name="inc", entry=mirror)
     scene.k.register_jprobe(j)
     assert scene.m.call("inc", 4) == 5
+
+
+@pytest.mark.parametrize("arch", RUNNABLE)
+def test_a_mirror_that_writes_registers_and_the_stack(arch: str) -> None:
+    """They are copies, on every architecture: the function runs as without it."""
+    with subject_machine(arch) as m:
+        def spoil(a, b):
+            seen.append((a, b))
+            m.regs.set_arg(0, 77)
+            m.regs.set_arg(1, 78)
+            m.regs[m.arch.abi.returns[0]] = 79
+            m.regs.sp += 64
+
+        seen: list[tuple[int, int]] = []
+        with Kprobes(m) as k, k.jprobe("tiny", entry=spoil):
+            for _ in range(3):
+                assert m.call("loop", 1, 5) == 6
+                assert seen.pop() == (1, 5)
+
+
+class _Pair(ctypes.Structure):
+    _fields_ = (("a", ctypes.c_int), ("b", ctypes.c_int))
+
+
+@pytest.mark.parametrize("arch", RUNNABLE)
+@pytest.mark.parametrize("annotation", [ctypes.c_double, ctypes.c_float, ctypes.c_longdouble, float, ctypes.c_int64, ctypes.c_wchar_p,
+                                        ctypes.py_object, ctypes.c_char, _Pair, ctypes.c_int * 2])
+def test_what_is_not_one_integer_word_is_refused(arch: str, annotation: Any) -> None:
+    """Or right: 64 bits where a word has as many."""
+    with subject_machine(arch) as m:
+        seen: list[Any] = []
+
+        def mirror(a, b):
+            seen.append((a, b))
+
+        mirror.__annotations__["a"] = annotation
+        with Kprobes(m) as k:
+            j = Jprobe(symbol_name="tiny", entry=mirror)
+            if annotation is ctypes.c_int64 and m.arch.bits == 64:
+                k.register_jprobe(j)
+                assert m.call("loop", 1, -5) == (1 - 5) & m.arch.mask and seen == [(1, -5 & m.arch.mask)]
+                return
+            with pytest.raises(Unsupported, match=annotation.__name__) as raised:
+                k.register_jprobe(j)
+            assert ";" in str(raised.value) and not j.registered
+
+
+def test_pointers_that_are_counted_apart() -> None:
+    """TriCore's are in address registers."""
+    with UnicornMachine.from_code(bytes.fromhex("0090"), arch="tricore", symbols={"f": 0x10000}) as m, Kprobes(m) as k:
+        text, seen = m.alloc(8), []
+        m.write(text, b"hello\0")
+
+        def mirror(a: int, s: str, b: int, p: ctypes.c_void_p):
+            seen.append((a, s, b, p))
+
+        m.regs["a4"], m.regs["a5"] = text, 0x1234
+        with k.jprobe("f", entry=mirror):
+            m.call("f", 1, 2)
+        assert seen == [(1, "hello", 2, 0x1234)]
 
 
 def test_the_result_of_the_mirror_is_ignored(scene: Scene) -> None:

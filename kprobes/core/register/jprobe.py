@@ -5,16 +5,21 @@ from __future__ import annotations
 import ctypes
 import inspect
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
-from ...errors import BadLocation, NotFunctionEntry, NotText
+from ...arch._base import Arch
+from ...errors import BadLocation, GuestFault, NotFunctionEntry, NotText, Unsupported
 from ...machine._base import Machine
 from ...regs import Regs, read_cstr
 from ..patch.text import Text
 from ..probe import Jprobe
 from .locate import Location, locate
 
-#: Bytes above the stack pointer that a guest mirror may overwrite: stack arguments are private copies (Linux: 64).
+Convert = Callable[[Regs, int], Any]
+STRINGS = (ctypes.c_char_p, bytes, str)
+INTEGERS, FLOATING = "bBhHiIlLqQ", "fdg"  # ctypes' letters
+#: Bytes above the stack pointer that a mirror may overwrite: stack arguments are private copies (Linux: 64).
 STACK_COPY = 512
 
 
@@ -32,7 +37,7 @@ def entry_hook(jp: Jprobe, machine: Machine, text: Text) -> Callable[[Jprobe, Re
         return _guest_mirror(machine, entry)
     if not callable(entry):
         raise BadLocation("a jprobe needs entry=", symbol=jp.place(), hint="pass a Python function, or a guest symbol or address")
-    return _python_mirror(entry)
+    return _python_mirror(entry, machine)
 
 
 def _check_function(place: Location, machine: Machine) -> None:
@@ -44,9 +49,7 @@ def _check_function(place: Location, machine: Machine) -> None:
 
 def _guest_mirror(machine: Machine, target: int) -> Callable[[Jprobe, Regs], int]:
     def hook(jp: Jprobe, regs: Regs) -> int:
-        sp = regs.sp
-        size = _mapped(machine, sp)
-        stack = machine.read(sp, size)
+        sp, stack = _top_of_stack(machine, regs)
         try:
             machine.invoke(target)
         finally:
@@ -56,45 +59,96 @@ def _guest_mirror(machine: Machine, target: int) -> Callable[[Jprobe, Regs], int
     return hook
 
 
-def _mapped(machine: Machine, sp: int) -> int:
-    from ...errors import GuestFault
-
-    size = STACK_COPY
+def _top_of_stack(machine: Machine, regs: Regs) -> tuple[int, bytes]:
+    """The stack pointer, and the bytes above it that a mirror has a copy of: fewer where mapped memory ends."""
+    sp, size = regs.sp, STACK_COPY
     while size:
         try:
-            machine.read(sp, size)
-            return size
+            return sp, machine.read(sp, size)
         except GuestFault:
             size //= 2
-    return 0
+    return sp, b""
 
 
-def _python_mirror(entry: Callable[..., Any]) -> Callable[[Jprobe, Regs], int]:
+def _python_mirror(entry: Callable[..., Any], machine: Machine) -> Callable[[Jprobe, Regs], int]:
     try:
         parameters = inspect.signature(entry, eval_str=True).parameters.values()
     except (NameError, SyntaxError, TypeError, ValueError):
         parameters = inspect.signature(entry).parameters.values()
-    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    converters = [_converter(p.annotation) for p in positional]
+    arguments = _arguments([p.annotation for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)], machine.arch)
 
     def hook(jp: Jprobe, regs: Regs) -> int:
-        entry(*[convert(regs, regs.arg(n)) for n, convert in enumerate(converters)])
+        old: dict[str, int] = {}
+        given = [argument(regs) for argument in arguments]
+        sp, stack = _top_of_stack(machine, regs)
+        regs.copied(old)
+        try:
+            entry(*given)
+        finally:
+            regs.restored(old)
+            if machine.read(sp, len(stack)) != stack:
+                machine.write(sp, stack)
         return 0
 
     return hook
 
 
-def _converter(annotation: Any) -> Callable[[Regs, int], Any]:
-    """How an argument word becomes what the annotation asks for: ctypes integers by width and sign, strings by pointer."""
-    if annotation in (ctypes.c_char_p, bytes):
-        return lambda regs, word: read_cstr(regs.machine, word) if word else None
-    if annotation is str:
-        return lambda regs, word: read_cstr(regs.machine, word).decode(errors="replace") if word else None
+def _arguments(annotations: list[Any], arch: Arch) -> list[Callable[[Regs], Any]]:
+    """How each argument is read. Pointers may be counted apart from integers (Abi.pointers)."""
+    apart = arch.abi.pointers if arch.abi is not None else ()
+    out, integers, pointers = [], count(), iter(apart)
+    for annotation in annotations:
+        convert = _converter(annotation, arch)
+        if not apart or not _is_pointer(annotation):
+            out.append(_converted(convert, next(integers)))
+            continue
+        register = next(pointers, None)
+        if register is None:
+            raise Unsupported(f"the mirror takes more pointers than {arch.name} passes in registers", hint="leave the last of them out")
+        out.append(_pointed(convert, register))
+    return out
+
+
+def _converted(convert: Convert, n: int) -> Callable[[Regs], Any]:
+    return lambda regs: convert(regs, regs.arg(n))
+
+
+def _pointed(convert: Convert, register: str) -> Callable[[Regs], Any]:
+    return lambda regs: convert(regs, regs[register])
+
+
+def _is_pointer(annotation: Any) -> bool:
+    return annotation in STRINGS or getattr(annotation, "_type_", None) == "P" or (
+        isinstance(annotation, type) and issubclass(annotation, ctypes._Pointer))
+
+
+def _converter(annotation: Any, arch: Arch) -> Convert:
+    """How an argument word becomes what the annotation asks for: ctypes integers by width and sign, strings by pointer.
+
+    Raises Unsupported for what is not passed as one integer word.
+    """
+    if annotation in STRINGS:
+        decode = annotation is str
+        return lambda regs, word: _string(regs, word, decode)
     if annotation is bool or annotation is ctypes.c_bool:
         return lambda regs, word: bool(word & 0xFF)
-    if annotation is ctypes.c_void_p:
+    simple = isinstance(annotation, type) and issubclass(annotation, ctypes._SimpleCData)
+    if annotation is float or annotation is complex or (simple and annotation._type_ in FLOATING):
+        raise Unsupported(f"{annotation.__name__}: floating-point arguments are not passed as integers are",
+                          hint="use a kprobe and read the register by its name")
+    if simple and annotation._type_ == "P":
         return lambda regs, word: word
-    if isinstance(annotation, type) and issubclass(annotation, ctypes._SimpleCData):
+    if simple and annotation._type_ in INTEGERS:
+        if 8 * ctypes.sizeof(annotation) > arch.bits:
+            raise Unsupported(f"{annotation.__name__} has {8 * ctypes.sizeof(annotation)} bits here, and an argument word of {arch.name} {arch.bits}",
+                              hint="take its words as arguments of their own, c_uint32 each")
         make: Any = annotation
         return lambda regs, word: make(word).value
+    if simple or (isinstance(annotation, type) and issubclass(annotation, ctypes.Structure | ctypes.Union | ctypes.Array)):
+        raise Unsupported(f"{annotation.__name__} is not passed as an integer is", hint="take its words, or a pointer to it as c_void_p")
     return lambda regs, word: word
+
+
+def _string(regs: Regs, word: int, decode: bool) -> bytes | str | None:
+    text = read_cstr(regs.machine, word) if word else None
+    return text.decode(errors="replace") if decode and text is not None else text
