@@ -26,7 +26,11 @@ Addresses = list[int]
 
 
 class Kprobes(Registry):
-    """The probes of one machine. A context manager: on exit every probe is gone and the guest's text restored."""
+    """The probes of one machine. A context manager: on exit every probe is gone and the guest's text restored.
+
+    Attributes:
+        rearmed: breakpoints and jumps that somebody had taken away by restoring text, and that were put back before a run.
+    """
 
     # --- the same, by kind and in batches
 

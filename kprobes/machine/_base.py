@@ -97,6 +97,7 @@ class Machine(Protocol):
     call_area: int
     cpus: int
     cpu_task: Callable[[Regs], Any] | None
+    before_run: Callable[[], object] | None  #: called before each run that is inside no other, while nobody listens
 
     @property
     def regs(self) -> Regs: ...

@@ -125,6 +125,7 @@ class PaperMachine:
         self._counts: dict[int, int] = {}  # call site -> executions that were only counted
         self._counting: set[int] = set()  # where that is so now
         self._sink: Sink | None = None
+        self.before_run: Callable[[], object] | None = None
         self._values = [dict.fromkeys(NAMES, 0) for _ in range(cpus)]
         self._regs = [self._view(cpu) for cpu in range(cpus)]
         self._cpu = 0
@@ -327,6 +328,8 @@ class PaperMachine:
             values["pc"] = start
         if self._depth == 0 and self._sink is not None:
             self._sink.starting(values["pc"])
+        elif self._depth == 0 and self.before_run is not None:
+            self.before_run()
         self._depth += 1
         try:
             for _ in range(limit):

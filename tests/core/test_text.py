@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from scenes import Scene, paper_machine
+from arches import RUNNABLE
+from scenes import BASE as BASE_OF
+from scenes import Scene, paper_machine, subject_machine, unicorn_machine
 
 from kprobes import Kprobe, Kprobes
-from kprobes.core.patch.text import Patch, Text, TextOverwritten
+from kprobes.core.patch.text import AT_A_TIME, Patch, Text, TextOverwritten
 from kprobes.errors import GuestFault
 from kprobes.machine.paper import PaperMachine
 
@@ -111,20 +115,130 @@ def test_a_guest_that_overwrites_its_own_probed_code(scene: Scene) -> None:
     m, k = scene.m, scene.k
     p = scene.probe("a")
     addr = scene.at("inc")
-    other = m.read(scene.at("probed", 1), scene.at("probed", 2) - scene.at("probed", 1))  # adds 1 to the result
     size = len(k.get_kprobe(addr).insn.raw)
-    new = (other + other)[:size] if scene.name != "x86_64" else b"\x8d\x47\x01\x90"  # lea eax, [rdi + 1]; nop
+    new = {"paper": b"\x01\x00\x02", "x86_64": b"\x8d\x47\x02\x90", "arm64": b"\x00\x08\x00\x91"}[scene.name]  # adds 2; on x86_64 a nop
     m.write(addr, new)
-    assert scene.play("inc", 4) == ["= 5"]
+    assert scene.play("inc", 4) == ["= 6"]
     with pytest.warns(TextOverwritten):
         k.unregister_kprobe(p)
-    assert m.read(addr, size) == new
+    assert m.read(addr, size) == new and k.rearmed == 0
     assert not p.registered
     scene.original = scene.text()
     again = scene.probe("again")
-    assert scene.play("inc", 4) == ["pre again", "post again", "= 5"]
+    assert scene.play("inc", 4) == ["pre again", "post again", "= 6"]
     assert again.opcode is not None
     assert new.startswith(again.opcode)
+
+
+# --- somebody else restores
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+def test_text_that_was_restored_is_probed_again(scene: Scene, optimize: bool) -> None:
+    """As it was before registration: whoever runs the guest next finds the probe, and the counter tells."""
+    p = scene.probe("a", optimize=optimize)
+    p.post_handler = None
+    for n in (1, 2):
+        assert scene.play("inc", 4) == ["pre a", "= 5"]
+        assert scene.k.rearmed == n - 1
+        scene.m.write(scene.at("inc"), scene.original[scene.at("inc") - BASE_OF[scene.name] :][:16])
+        assert scene.play("inc", 4) == ["pre a", "= 5"]
+        assert scene.k.rearmed == n
+    scene.k.unregister_kprobe(p)
+    assert scene.text() == scene.original
+
+
+@pytest.mark.parametrize("arch", RUNNABLE)
+@pytest.mark.parametrize("beneath", [True, False])
+def test_a_snapshot_of_another_time(arch: str, beneath: bool) -> None:
+    """Taken with breakpoints, with jumps, and without; restored at every other time, by the machine or beneath it."""
+    m, seen = subject_machine(arch), []
+
+    def restore(text: bytes) -> None:
+        m.uc.mem_write(0x10000, text) if beneath else m.write(0x10000, text)
+
+    def runs(hits: int) -> None:
+        for _ in range(2):
+            assert m.call("loop", 1, 6) == 7
+            assert len(seen) == hits
+            seen.clear()
+
+    plain = m.read(0x10000, 0x200)
+    k = Kprobes(m)
+    p = Kprobe(symbol_name="tiny", pre_handler=lambda p, regs: seen.append(regs.pc))
+    k.register_kprobe(p)
+    trap = m.read(0x10000, 0x200)
+    runs(1)
+    jump = m.read(0x10000, 0x200)
+    for text in (plain, trap, jump, trap):
+        restore(text)
+        runs(1)
+    k.unregister_kprobe(p)
+    for text in (trap, jump, trap, plain):
+        restore(text)
+        runs(0)
+        assert m.read(0x10000, 0x200) == plain
+    k.close()
+    for text in (jump, trap):
+        restore(text)
+        runs(0)
+        assert m.read(0x10000, 0x200) == plain
+    restore(jump)
+    with Kprobes(m):
+        runs(0)
+        assert m.read(0x10000, 0x200) == plain
+    m.close()
+
+
+def test_a_stray_breakpoint_in_the_middle_of_a_run(scene: Scene) -> None:
+    """A handler restores what was there while another probe was."""
+    p = scene.probe("gone")
+    text = scene.text()
+    scene.k.unregister_kprobe(p)
+
+    def restore(p: Kprobe, regs: Any) -> None:
+        scene.m.write(BASE_OF[scene.name], text)
+
+    with scene.k.kprobe("twice", pre_handler=restore, optimize=False) as q:
+        assert scene.play("twice", 4) == ["= 6"]
+        assert q.nhit == 1
+    assert scene.text() == scene.original
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+def test_a_guest_that_changes_what_is_behind_the_breakpoint(optimize: bool) -> None:
+    """x86_64: the copy is executed; whoever unregisters is told."""
+    m = unicorn_machine("x86_64", g="mov eax, 1; ret", f="mov byte ptr [rdi + 4], 7; ret", h="mov rax, 0x1122334455667788; ret", i="mov byte ptr [rdi + 9], 7; ret")
+    with Kprobes(m) as k:
+        for function, patch in (("g", "f"), ("h", "i")):  # within the jump that covers it, and behind that
+            k.register_kprobe(p := Kprobe(symbol_name=function, optimize=optimize))
+            k.flush_optimizer()
+            before = m.call(function)
+            m.call(patch, m.symbols[function].address)
+            if not (optimize and function == "g"):
+                assert m.call(function) == before
+            with pytest.warns(TextOverwritten):
+                k.unregister_kprobe(p)
+
+
+def test_checking_costs_little_however_many_pages() -> None:
+    """At most so many pages are looked at, unless one has changed; then all are."""
+    m = unicorn_machine("x86_64")
+    m.map(0x100000, 0x100000)
+    m.write(0x100000, bytes(0x100000))
+    read: list[int] = []
+    real = m.read
+    with Kprobes(m) as k:
+        text = k._text
+        patches = [text.apply(0x100000 + 0x1000 * n, b"\xcc") for n in range(256)]
+        text.check()
+        m.read = lambda addr, size: read.append(size) or real(addr, size)  # type: ignore[method-assign,func-returns-value]
+        assert text.check() == 0 and read.count(0x1000) <= AT_A_TIME
+        m.write(0x100000, bytes(0x100000))
+        assert text.check() == 256 and text.check() == 0
+        del m.read
+        for patch in patches:
+            text.revert(patch)
 
 
 def test_the_rest_of_the_batch_is_unregistered_when_one_was_overwritten() -> None:

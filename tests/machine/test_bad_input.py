@@ -281,17 +281,6 @@ def test_a_guest_that_overwrites_its_own_probed_code(optimize: bool) -> None:
         assert other.nhit == 1
 
 
-def test_a_guest_that_restores_its_code(scene: Scene) -> None:
-    """Somebody writes the original bytes back over the breakpoint: nothing is hit, and nothing is harmed."""
-    p = scene.probe("a")
-    addr = scene.at("inc")
-    scene.m.write(addr, scene.original[:16] if addr == 0x10000 else b"")
-    assert scene.play("inc", 4) == ["= 5"]
-    with pytest.warns(TextOverwritten):
-        scene.k.unregister_kprobe(p)
-    assert scene.text() == scene.original
-
-
 # --- Ctrl-C
 
 

@@ -36,7 +36,7 @@ class TrapDriver(Following):
         """See machine._base.Sink."""
         site = self._sites.get(regs.pc)
         if site is None:
-            return self._lay_bare(self.blocks[regs.cpu], regs)
+            return self._rooms.text.stray(regs.pc) or self._lay_bare(self.blocks[regs.cpu], regs)
         cb = self.blocks[regs.cpu]
         kind = site.kind
         if kind is AT_PROBEPOINT:

@@ -104,7 +104,7 @@ class Probepoint:
     def arm(self) -> None:
         """Put the breakpoint in memory."""
         armed = after(self.state, Change.ARM)
-        self._patch = self._rooms.text.apply(self.address, self._rooms.arch.patch_bytes(self.insn))
+        self._patch = self._rooms.text.apply(self.address, self._rooms.arch.patch_bytes(self.insn), self.insn.next - self.address)
         self.state = armed
         self._rooms.machine.stop_at(self.address)
 
@@ -160,7 +160,7 @@ class Probepoint:
         self.detour = detour
         self._counted = self._rooms.machine.count(detour.call)
         assert self._patch is not None
-        self._patch = self._rooms.text.replace(self._patch, detour.jump)
+        self._patch = self._rooms.text.replace(self._patch, detour.jump, detour.size)
         self._rooms.machine.release(self.address)
         if detour.buffer is not None:  # the slot would jump back into the middle of the jump
             self.slot_target = detour.buffer | self.insn.mode
@@ -170,7 +170,7 @@ class Probepoint:
         """Replace the jump by the breakpoint."""
         self.state = after(self.state, Change.RESTORE)
         assert self._patch is not None
-        self._patch = self._rooms.text.replace(self._patch, self._rooms.arch.patch_bytes(self.insn))
+        self._patch = self._rooms.text.replace(self._patch, self._rooms.arch.patch_bytes(self.insn), self.insn.next - self.address)
         self._rooms.machine.stop_at(self.address)
         self.native = self.boosted
         if self.slot is not None:

@@ -1,11 +1,17 @@
-"""What is underneath our patches."""
+"""What is underneath our patches, and whether they are still there.
+
+Somebody else may write text: an owner who restores a snapshot, or the guest. Before a run the pages that hold patches are compared with
+what they were: a patch in whose place the original stands is put back, and a patch that was taken away and stands there again goes.
+"""
 
 from __future__ import annotations
 
 import warnings
+from weakref import WeakKeyDictionary
 
 from attrs import frozen
 
+from ...errors import GuestFault
 from ...machine._base import Machine
 
 
@@ -19,11 +25,21 @@ class ExecutedElsewhere(RuntimeWarning):
 
 @frozen
 class Patch:
-    """Bytes of ours at an address, and what they cover."""
+    """Bytes of ours at an address, and what they cover. tail: what it stands for besides, behind them, which is the guest's."""
 
     addr: int
     new: bytes
     old: bytes
+    tail: bytes = b""
+
+
+AT_A_TIME = 32  # pages compared before a run, unless one of them has changed: then all are
+FORMER = 1 << 16  # patches remembered after they were taken away
+
+
+Former = dict[int, dict[bytes, bytes]]  # address -> patches that stood there -> what they covered
+#: by machine: a later Kprobes knows what earlier ones have taken away
+_FORMER: WeakKeyDictionary[Machine, Former] = WeakKeyDictionary()
 
 
 class Text:
@@ -34,6 +50,13 @@ class Text:
         self._patches: dict[int, Patch] = {}
         self._longest = 1
         self._overwritten: list[int] = []
+        self._outdated: list[int] = []
+        self._former: Former = _FORMER.setdefault(machine, {})
+        self._on: dict[int, set[int]] = {}  # page -> addresses where something of ours stands, or stood
+        self._pages: dict[int, bytes] = {}  # what the page was
+        self._turn = 0
+        for addr in self._former:
+            self._on.setdefault(addr & -machine.page_size, set()).add(addr)
 
     def read(self, addr: int, size: int) -> bytes:
         """Original bytes; GuestFault where memory is not mapped."""
@@ -55,45 +78,123 @@ class Text:
             return [p for p in near if addr < p.addr + len(p.new)]
         return [p for p in self._patches.values() if p.addr < addr + size and addr < p.addr + len(p.new)]
 
-    def apply(self, addr: int, new: bytes) -> Patch:
-        """Put `new` over the text at `addr`; revert() takes it away."""
-        patch = Patch(addr, new, self._machine.read(addr, len(new)))
+    def apply(self, addr: int, new: bytes, size: int = 0) -> Patch:
+        """Put `new` over the text at `addr`, for an instruction of `size` bytes; revert() takes it away."""
+        old = self._machine.read(addr, len(new))
+        patch = Patch(addr, new, old, self.read(addr + len(new), size - len(new)) if size > len(new) else b"")
         self._machine.patch(addr, new)
-        self._patches[addr] = patch
-        self._longest = max(self._longest, len(new))
+        self._keep(patch)
         return patch
 
-    def replace(self, patch: Patch, new: bytes) -> Patch:
+    def replace(self, patch: Patch, new: bytes, size: int = 0) -> Patch:
         """Put `new` where `patch` is, in one write; the longer of the two is covered. Returns the patch that is there now.
 
         A patch that somebody has overwritten meanwhile is left alone; revert() will say so.
         """
         if self._machine.read(patch.addr, len(patch.new)) != patch.new:
             return patch
-        covered = self.read(patch.addr, max(len(new), len(patch.new)))
-        self._machine.patch(patch.addr, new + covered[len(new) :])
-        del self._patches[patch.addr]
-        made = self._patches[patch.addr] = Patch(patch.addr, new, covered[: len(new)])
-        self._longest = max(self._longest, len(new))
+        if self._outlived(patch):
+            self._outdated.append(patch.addr)
+        written = max(len(new), len(patch.new))
+        covered = self.read(patch.addr, max(written, size))
+        self._machine.patch(patch.addr, new + covered[len(new) : written])
+        made = Patch(patch.addr, new, covered[: len(new)], covered[len(new) : size])
+        self._was_here(patch)
+        self._keep(made)
         return made
 
     def revert(self, patch: Patch) -> None:
         """Put the covered bytes back, unless somebody has overwritten the patch meanwhile: they are left, and warn() will say so."""
-        self.forget(patch)
-        if self._machine.read(patch.addr, len(patch.new)) == patch.new:
+        del self._patches[patch.addr]
+        now = self._machine.read(patch.addr, len(patch.new))
+        if now == patch.new:
             self._machine.patch(patch.addr, patch.old)
-        else:
+            if self._outlived(patch):
+                self._outdated.append(patch.addr)
+        elif now != patch.old or patch.old == patch.new or self._outlived(patch):
             self._overwritten.append(patch.addr)
+        self._was_here(patch)
+
+    def _outlived(self, patch: Patch) -> bool:
+        """True if what the patch stands for is there no more: the guest has changed what lies behind its bytes."""
+        return bool(patch.tail) and self.read(patch.addr + len(patch.new), len(patch.tail)) != patch.tail
+
+    def _keep(self, patch: Patch) -> None:
+        self._patches[patch.addr] = patch
+        self._longest = max(self._longest, len(patch.new))
+        self._note(patch)
+
+    def _was_here(self, patch: Patch) -> None:
+        self._former.setdefault(patch.addr, {})[patch.new] = patch.old
+        self._note(patch)
+        if len(self._former) > FORMER:
+            del self._former[next(iter(self._former))]
+
+    def _note(self, patch: Patch) -> None:
+        """Something was written there, by us."""
+        size = self._machine.page_size
+        for page in {patch.addr & -size, patch.addr + len(patch.new) - 1 & -size}:
+            self._on.setdefault(page, set()).add(patch.addr)
+            was = self._pages.get(page)
+            if was is not None:
+                lo, hi = max(patch.addr, page), min(patch.addr + len(patch.new), page + size)
+                self._pages[page] = was[: lo - page] + self._machine.read(lo, hi - lo) + was[hi - page :]
+
+    # --- somebody else's writes
+
+    def check(self) -> int:
+        """Look whether somebody has written what we had: patches that are missing are put back. How many."""
+        pages = list(self._on)
+        if len(pages) > AT_A_TIME:
+            self._turn = (self._turn + AT_A_TIME) % len(pages)
+            some = (pages + pages)[self._turn : self._turn + AT_A_TIME]
+            pages = pages if any(self._differs(page) for page in some) else []
+        return sum(self._repair(page) for page in pages if self._differs(page))
+
+    def _differs(self, page: int) -> bool:
+        try:
+            return self._machine.read(page, self._machine.page_size) != self._pages.get(page)
+        except GuestFault:
+            return False  # somebody has unmapped it: the machine will say so
+
+    def _repair(self, page: int) -> int:
+        back = sum(self._put_back(addr) for addr in self._on[page])
+        self._pages[page] = self._machine.read(page, self._machine.page_size)
+        return back
+
+    def _put_back(self, addr: int) -> bool:
+        self.stray(addr)
+        patch = self._patches.get(addr)
+        if patch is None or patch.old == patch.new or self._machine.read(addr, len(patch.new)) != patch.old or self._outlived(patch):
+            return False
+        self._machine.patch(addr, patch.new)
+        return True
+
+    def stray(self, addr: int) -> bool:
+        """True if a patch that was taken away stood there again: the original is back."""
+        now = self._patches.get(addr)
+        if now is not None and self._machine.read(addr, len(now.new)) == now.new:
+            return False
+        for new, old in self._former.get(addr, {}).items():
+            if new != old and self._machine.read(addr, len(new)) == new:
+                self._machine.patch(addr, old)
+                return True
+        return False
 
     def warn(self) -> None:
         """Warn of overwritten patches that were reverted. A warning may be raised (python -W error): so this is the last thing done."""
         if self._overwritten:
             where, self._overwritten = ", ".join(f"{addr:#x}" for addr in self._overwritten), []
             warnings.warn(f"text at {where} was overwritten while probed; it is left as it is", TextOverwritten, stacklevel=2)
+        if self._outdated:
+            where, self._outdated = ", ".join(f"{addr:#x}" for addr in self._outdated), []
+            warnings.warn(f"the guest has changed the instruction at {where} behind the probe's breakpoint: hits have executed it as it was "
+                          "when the probe was registered", TextOverwritten, stacklevel=2)
 
     def forget(self, patch: Patch) -> None:
         """Drop a patch without touching memory (the text is gone)."""
         del self._patches[patch.addr]
+        self._former.pop(patch.addr, None)
 
     @property
     def patches(self) -> list[Patch]:

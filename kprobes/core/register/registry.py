@@ -52,10 +52,12 @@ class Registry:
         self._returns.serve_again()
         rooms.serve, rooms.unserve = self._driver.serve, self._driver.unserve
         self.optimizer = Optimizer(rooms, self._settle)
+        self.rearmed = 0
         self._points: dict[int, Probepoint] = {}
         self._enabled, self._closed = True, False
         self.blacklist = Blacklist(machine.symbols, rooms.ours, rooms.ranges)
         machine.report_to(self._driver)
+        machine.before_run = None
         for regs in machine.cpu_regs:
             regs.true_return = self._calls.true_return
 
@@ -166,6 +168,7 @@ class Registry:
 
     def safe_point(self) -> None:
         """Nothing runs: let the optimizer work, and free what nobody uses."""
+        self.rearmed += self._text.check()
         if self.idle:
             self.optimizer.drain()
             self.finish_closing()
@@ -235,6 +238,7 @@ class Registry:
         self._closed = True
         _CLOSING.pop(id(self.machine), None)
         self.machine.report_to(None)
+        self.machine.before_run = self._text.check  # somebody may restore what was there while it was probed
         for regs in self.machine.cpu_regs:
             regs.true_return = None
 

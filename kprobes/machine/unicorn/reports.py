@@ -41,6 +41,7 @@ class Reports(Areas):
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest) -> None:
         super().__init__(uc, arch, guest)
         self.interrupt_handler: Callable[[Regs, int], bool] | None = None
+        self.before_run: Callable[[], object] | None = None  # see machine._base.Machine
         self._trap: Callable[[Regs], bool] | None = None  # the sink's, looked up once
         self._end = -1  # where the innermost run ends, see Guest.until_stops
         self._interrupt: tuple[int, int] | None = None  # number, pc

@@ -68,6 +68,8 @@ class Runs(Reports):
                 self._why_stopped = "signal"
             if self._sink is not None:
                 self._sink.starting(target)
+            elif self.before_run is not None:
+                self.before_run()
         self._depth += 1
         self._followed.close(NESTED, self._depth > 1)
         return tuple(self._seen)
