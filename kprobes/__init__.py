@@ -8,7 +8,9 @@
         m.call("crc32", 0, b"hello", 5)
 """
 
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
 
 from .arch import get as get_arch
 from .arch import names as arch_names
@@ -54,6 +56,19 @@ from .machine.unicorn.machine import UnicornMachine
 from .regs import Regs, instruction_pointer, kernel_stack_pointer, override_function_with_return, regs_get_kernel_argument, regs_return_value
 from .symbols import Symbol, Symbols
 
+if TYPE_CHECKING:
+    from .programs.header import bpf_header
+    from .programs.program import Program
+
+_LATER = {"Program": "programs.program", "bpf_header": "programs.header"}  # imported when they are asked for
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+
+
 try:
     __version__ = version("kprobes")
 except PackageNotFoundError:  # run from a checkout that is not installed
@@ -91,6 +106,7 @@ __all__ = [
     "NotText",
     "OutOfReach",
     "Probe",
+    "Program",
     "ProgramError",
     "QemuMachine",
     "ReentryError",
@@ -110,6 +126,7 @@ __all__ = [
     "Unsupported",
     "Verdict",
     "arch_names",
+    "bpf_header",
     "get_arch",
     "instruction_pointer",
     "kernel_stack_pointer",

@@ -41,6 +41,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "events": EVERYTHING,
     "programs": (),
     "programs.": ("errors", "regs", "arch._base", "programs."),
+    "programs.attach": ("errors", "regs", "core.probe", "machine._base", "programs."),
+    "core.kprobes": ("errors", "regs", "symbols", "arch._base", "machine._base", "core.", "programs.attach"),
     "programs.header": ("arch", "programs."),
     "testing": EVERYTHING,
 }

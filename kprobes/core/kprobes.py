@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import (
     BadLocation,
@@ -20,6 +20,10 @@ from .register.registration import Registration
 from .register.registry import _CLOSING, Registry, typed
 from .register.verdict import Verdict, verdict
 from .settings import switch
+
+if TYPE_CHECKING:
+    from ..programs.attach import Attachment
+    from ..programs.program import Program
 
 Records = list[listing.Listed]  # named here: inside the class, `list` is the method
 Addresses = list[int]
@@ -185,6 +189,24 @@ class Kprobes(Registry):
         """Byte for byte the debugfs file kprobes/blacklist."""
         return listing.format_blacklist(self.blacklist)
 
+    def attach(self, program: Program, where: str | int | None = None, offset: int = 0, retprobe: bool = False, **more: Any) -> Attachment:
+        """Run a program (kprobes.Program) at probes; all or nothing.
+
+        Without `where`, each program of an object runs where its section says: kprobe/SYMBOL[+OFFSET], kretprobe/SYMBOL. With it (a
+        symbol or an address, `offset` bytes behind it), one program runs there; with `retprobe` when the function returns.
+        cookie: what get_attach_cookie gives (0). clock: what ktime_get_ns gives, in ns (time.monotonic_ns). engine: "interpreter",
+        "host"; None: the best there is.
+
+        Raises ProgramError: it is not safe, not for this machine, or says nowhere where it belongs; and what register() raises.
+        """
+        from ..programs.attach import attach
+
+        return attach(self, program, where, offset, retprobe, **more)
+
+    def is_entry(self, addr: int) -> bool:
+        """True where an address is a function's entry."""
+        return locate(self.machine, self._text, None, addr, 0).entry
+
     def stack_trace(self, regs: Regs, limit: int = 64) -> Addresses:
         """pc and the return addresses above it, innermost first, by frame pointers; return probes are seen through.
 
@@ -192,7 +214,7 @@ class Kprobes(Registry):
         addresses. Unsupported where the architecture has no frame-pointer convention.
         """
         entry = self._points.get(regs.pc)
-        at_entry = entry is not None and locate(self.machine, self._text, None, regs.pc, 0).entry
+        at_entry = entry is not None and self.is_entry(regs.pc)
         return stack_trace(self._calls, self.machine.arch, regs, limit, at_entry)
 
     # --- guest tasks and modules

@@ -42,7 +42,8 @@ class Ret(Enum):
 class Place(Protocol):
     """Where a program runs: the guest at a probe, or nowhere at all (a test run)."""
 
-    cpu: int
+    @property
+    def cpu(self) -> int: ...
 
     def read(self, addr: int, size: int) -> bytes:
         """Guest memory. KprobeError: not mapped."""

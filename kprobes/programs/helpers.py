@@ -60,6 +60,7 @@ _ALL: Final = (
     Helper(134, "ringbuf_query", (Arg.MAP, Arg.SCALAR), Ret.SCALAR, meanings.ring_query, _RINGS),
     Helper(173, "get_func_ip", (Arg.CTX,), Ret.SCALAR, meanings.func_ip),
     Helper(174, "get_attach_cookie", (Arg.CTX,), Ret.SCALAR, meanings.cookie),
+    Helper(177, "trace_vprintk", (Arg.MEM, Arg.SIZE, Arg.MEM, Arg.SIZE_OR_ZERO), Ret.SCALAR, meanings.vprintk, bounds=(_ERROR, meanings.LINE)),
 )
 HELPERS: Final[Mapping[int, Helper]] = {helper.number: helper for helper in _ALL}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any, Final
 
 from ..errors import KprobeError
@@ -18,6 +19,8 @@ ENOSPC: Final = -28
 EOPNOTSUPP: Final = -95
 #: the longest line of trace_printk, in bytes
 LINE: Final = 1024
+#: the most arguments of trace_vprintk
+ARGUMENTS: Final = 12
 _U32: Final = (1 << 32) - 1
 _U64: Final = (1 << 64) - 1
 
@@ -122,8 +125,19 @@ def comm(call: Call, to: int, size: int, *_: Any) -> int:
 # ---- output
 
 def printk(call: Call, text: int, size: int, *args: int) -> int:
+    return _print(call, text, size, args[:3])
+
+
+def vprintk(call: Call, text: int, size: int, data: int, length: int, *_: Any) -> int:
+    raw = call.read(data, length & _U32)
+    if len(raw) % 8 or len(raw) > 8 * ARGUMENTS:
+        return EINVAL
+    return _print(call, text, size, [int.from_bytes(raw[at:at + 8], call.order) for at in range(0, len(raw), 8)])
+
+
+def _print(call: Call, text: int, size: int, args: Sequence[int]) -> int:
     pattern = call.read(text, size & _U32)
-    out = expand(pattern, args[:3], lambda addr, n: _own(call, addr, n) or call.place.read(addr, n))
+    out = expand(pattern, args, lambda addr, n: _own(call, addr, n) or call.place.read(addr, n))
     if out is None:
         return EINVAL
     out = out[:LINE - 1]

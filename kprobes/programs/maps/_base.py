@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 import mmap
 import struct
+from collections.abc import Mapping
 from enum import IntEnum
+from itertools import islice
 from typing import Any, Final, Protocol
 
 from attrs import frozen
@@ -23,6 +25,8 @@ NOEXIST: Final = 1
 EXIST: Final = 2
 #: the most bytes that the memory of one map may take
 LIMIT: Final = 1 << 30
+#: entries that repr() shows
+SHOWN: Final = 16
 
 
 class MapType(IntEnum):
@@ -170,4 +174,8 @@ class Map:
         return Block(size)
 
     def __repr__(self) -> str:
-        return f"<{self.type.name.lower()} map {self.name} key {self.key_size} value {self.value_size} entries {self.max_entries}>"
+        shown = ""
+        if isinstance(self, Mapping):
+            shown = ", ".join(f"{key!r}: {self[key]!r}" for key in islice(self, SHOWN))
+            shown = f" {{{shown}{', ...' if len(self) > SHOWN else ''}}}"
+        return f"<{self.type.name.lower()} map {self.name}{shown}>"

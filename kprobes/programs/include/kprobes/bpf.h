@@ -108,10 +108,37 @@ static void *(*const bpf_ringbuf_reserve)(void *ringbuf, __u64 size, __u64 flags
 static void (*const bpf_ringbuf_submit)(void *data, __u64 flags) = (void *)132;
 static void (*const bpf_ringbuf_discard)(void *data, __u64 flags) = (void *)133;
 static __u64 (*const bpf_ringbuf_query)(void *ringbuf, __u64 flags) = (void *)134;
+static long (*const bpf_trace_vprintk)(const char *fmt, __u32 fmt_size, const void *data, __u32 data_len) = (void *)177;
 static __u64 (*const bpf_get_func_ip)(void *ctx) = (void *)173;
 static __u64 (*const bpf_get_attach_cookie)(void *ctx) = (void *)174;
 
-#define bpf_printk(fmt, ...) ({ static const char ____fmt[] = fmt; bpf_trace_printk(____fmt, sizeof(____fmt), ##__VA_ARGS__); })
+#define ____bpf_narg(...) ____bpf_nth(_, ##__VA_ARGS__, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+#define ____bpf_nth(_, _1, _2, _3, _4, _5, _6, _7, _8, _9, _10, _11, _12, N, ...) N
+#define ____bpf_apply(f, n) f##n
+#define ____bpf_concat(f, n) ____bpf_apply(f, n)
+#define ____bpf_short(fmt, ...) bpf_trace_printk(fmt, sizeof(fmt), ##__VA_ARGS__)
+#define ____bpf_long(fmt, ...)                                                             \
+    ({ __u64 ____args[] = {____bpf_concat(____bpf_u64_, ____bpf_narg(__VA_ARGS__))(__VA_ARGS__)};  \
+       bpf_trace_vprintk(fmt, sizeof(fmt), ____args, sizeof(____args)); })
+#define ____bpf_u64_4(x, ...) (__u64)(x), ____bpf_u64_3(__VA_ARGS__)
+#define ____bpf_u64_3(x, ...) (__u64)(x), ____bpf_u64_2(__VA_ARGS__)
+#define ____bpf_u64_2(x, ...) (__u64)(x), ____bpf_u64_1(__VA_ARGS__)
+#define ____bpf_u64_1(x) (__u64)(x)
+#define ____bpf_u64_5(x, ...) (__u64)(x), ____bpf_u64_4(__VA_ARGS__)
+#define ____bpf_u64_6(x, ...) (__u64)(x), ____bpf_u64_5(__VA_ARGS__)
+#define ____bpf_u64_7(x, ...) (__u64)(x), ____bpf_u64_6(__VA_ARGS__)
+#define ____bpf_u64_8(x, ...) (__u64)(x), ____bpf_u64_7(__VA_ARGS__)
+#define ____bpf_u64_9(x, ...) (__u64)(x), ____bpf_u64_8(__VA_ARGS__)
+#define ____bpf_u64_10(x, ...) (__u64)(x), ____bpf_u64_9(__VA_ARGS__)
+#define ____bpf_u64_11(x, ...) (__u64)(x), ____bpf_u64_10(__VA_ARGS__)
+#define ____bpf_u64_12(x, ...) (__u64)(x), ____bpf_u64_11(__VA_ARGS__)
+#define ____bpf_pick(_, _1, _2, _3, _4, _5, _6, _7, _8, _9, _10, _11, _12, f, ...) f
+/* A line for Attachment.printed; up to 12 arguments; %s shows a string of the guest's or the program's. */
+#define bpf_printk(fmt, ...)                                                               \
+    ({ static const char ____fmt[] = fmt;                                                  \
+       ____bpf_pick(_, ##__VA_ARGS__, ____bpf_long, ____bpf_long, ____bpf_long, ____bpf_long, ____bpf_long, ____bpf_long,   \
+                    ____bpf_long, ____bpf_long, ____bpf_long, ____bpf_short, ____bpf_short, ____bpf_short, ____bpf_short)   \
+       (____fmt, ##__VA_ARGS__); })
 
 /* Numbers in guest memory, in the guest's byte order; 0 where nothing is mapped. */
 static __always_inline __u8 guest_u8(struct pt_regs *ctx, __u64 addr)
@@ -137,10 +164,6 @@ static __always_inline __u64 guest_word(struct pt_regs *ctx, __u64 addr)
 }
 
 /* libbpf's forms: int BPF_KPROBE(on_read, int fd, char *buf) { ... ctx is there, too ... } */
-#define ____bpf_narg(...) ____bpf_nth(_, ##__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0)
-#define ____bpf_nth(_, _1, _2, _3, _4, _5, _6, _7, _8, N, ...) N
-#define ____bpf_apply(f, n) f##n
-#define ____bpf_concat(f, n) ____bpf_apply(f, n)
 #define ____parms0() ctx
 #define ____parms1(x) ____parms0(), (void *)PT_REGS_PARM1(ctx)
 #define ____parms2(x, ...) ____parms1(__VA_ARGS__), (void *)PT_REGS_PARM2(ctx)

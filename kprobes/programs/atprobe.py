@@ -1,0 +1,91 @@
+"""A program at a probe: the guest as its helpers see it, and its context."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from ..arch._base import Arch
+from ..errors import ProgramError, Unsupported
+from ..regs import Regs, override_function_with_return
+from .context import WORDS, reader
+
+_PACK = struct.Struct(f"={WORDS}Q").pack
+
+
+class Traced(Protocol):
+    """The Kprobes that the probe is registered with, as far as programs need it."""
+
+    def stack_trace(self, regs: Regs, limit: int = 64) -> list[int]: ...
+
+
+class AtProbe:
+    """Where a program runs at a hit (a call.Place).
+
+    Attributes:
+        regs: of the hit that is going on. overridden: the program has had the function skipped. function: address of the function
+            whose entry or return is probed, 0 for a probe inside a function. returns: the probe is on the return.
+    """
+
+    regs: Regs
+
+    def __init__(self, kprobes: Traced, function: int, returns: bool, cookie: int, clock: Callable[[], int]) -> None:
+        self._kprobes, self.function, self.returns, self._cookie = kprobes, function, returns, cookie
+        self.clock = clock
+        self.overridden = False
+
+    @property
+    def cpu(self) -> int:
+        return self.regs.cpu
+
+    def read(self, addr: int, size: int) -> bytes:
+        return self.regs.read(addr, size)
+
+    def pid_tgid(self) -> int:
+        task = self.regs.task
+        number = task if isinstance(task, int) else zlib.crc32(repr(task).encode())
+        return (number & 0xFFFF_FFFF) << 32 | number & 0xFFFF_FFFF
+
+    def comm(self) -> bytes:
+        task = self.regs.task
+        return task.encode()[:15] if isinstance(task, str) else b"guest"
+
+    def stack(self, skip: int, depth: int) -> list[int]:
+        try:
+            trace = self._kprobes.stack_trace(self.regs, skip + depth)
+        except Unsupported:  # no frame pointers there
+            trace = [self.regs.pc]
+        return trace[skip:]
+
+    def override(self, value: int) -> None:
+        if self.returns or not self.function:
+            raise ProgramError("there is no function to skip: the probe is not at a function entry")
+        regs = self.regs
+        override_function_with_return(regs)
+        regs.return_value = value & (1 << regs.arch.bits) - 1
+        self.overridden = True
+
+    def func_ip(self) -> int:
+        return self.function
+
+    def cookie(self) -> int:
+        return self._cookie
+
+
+class Contexts:
+    """Makes contexts: those words that a program reads, and zeros for all others."""
+
+    def __init__(self, arch: Arch, words: Sequence[int]) -> None:
+        self._readers: list[tuple[int, Callable[[Regs], int]]] = [(word, reader(arch, word)) for word in words]
+
+    def of(self, regs: Regs) -> bytes:
+        """The context of a hit, in the host's byte order."""
+        out: list[Any] = [0] * WORDS
+        for word, read in self._readers:
+            out[word] = read(regs)
+        return _PACK(*out)
+
+
+

@@ -1,0 +1,193 @@
+"""Programs at probes."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Protocol
+
+from attrs import frozen
+
+from ..core.probe import DIVERTED, Kprobe, Kretprobe, Probe
+from ..errors import ProgramError
+from ..machine._base import Machine
+from ..regs import Regs
+from . import isa
+from .atprobe import AtProbe, Contexts
+from .code import Code
+from .context import WORDS, absent
+from .maps import Map
+from .places import Kind, find
+from .program import Program
+
+#: lines of trace_printk that are kept
+LINES: Final = 10_000
+_SECTION: Final = re.compile(r"\??(k(?:ret)?probe)/([^+]+)(?:\+(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*))?")
+
+
+class Owner(Protocol):
+    """The Kprobes."""
+
+    machine: Machine
+
+    def register(self, probe: Probe) -> None: ...
+    def unregister(self, probe: Probe) -> None: ...
+    def stack_trace(self, regs: Regs, limit: int = 64) -> list[int]: ...
+    def is_entry(self, addr: int) -> bool: ...
+
+
+@frozen
+class Where:
+    """A place for a program. symbol: a name, or an address."""
+
+    symbol: str | int
+    offset: int = 0
+    retprobe: bool = False
+
+
+class Attachment:
+    """Programs that run at probes, until detach(). A context manager.
+
+    Attributes:
+        program: what was attached. maps: its maps, by name. probes: program name -> the probe that runs it.
+        printed: lines of trace_printk, the last 10,000.
+    """
+
+    def __init__(self, owner: Owner, program: Program) -> None:
+        self._owner, self.program = owner, program
+        self.maps: dict[str, Map] = program.maps
+        self.probes: dict[str, Probe] = {}
+        self.printed: deque[str] = deque(maxlen=LINES)
+
+    @property
+    def runs(self) -> int:
+        """How often the programs ran."""
+        return sum(p.nreturned if isinstance(p, Kretprobe) else p.nhit for p in self.probes.values())
+
+    @property
+    def missed(self) -> int:
+        """How often one did not run: another probe was running, or too many calls were being followed."""
+        return sum(p.nmissed + p.entry_nmissed if isinstance(p, Kretprobe) else p._missed for p in self.probes.values())
+
+    def detach(self) -> None:
+        """The programs run no more; maps and counters stay. No effect on what is detached already."""
+        for probe in self.probes.values():
+            if probe.registered:
+                self._owner.unregister(probe)
+
+    def __enter__(self) -> Attachment:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.detach()
+
+    def __iter__(self) -> Iterator[Probe]:
+        return iter(self.probes.values())
+
+    def __repr__(self) -> str:
+        places = ", ".join(f"{name} at {p.symbol or p.place()}" for name, p in self.probes.items())
+        return f"<Attachment {places}: {self.runs} runs, {self.missed} missed>"
+
+
+def attach(owner: Owner, program: Program, where: str | int | None = None, offset: int = 0, retprobe: bool = False, *, cookie: int = 0,
+           clock: Callable[[], int] = time.monotonic_ns, engine: str | None = None) -> Attachment:
+    """See Kprobes.attach()."""
+    if not isinstance(program, Program):
+        raise ProgramError(f"a {type(program).__name__} is no Program", hint="make one with Program.from_c(), from_elf() or from_instructions()")
+    attachment = Attachment(owner, program)
+    if where is None:
+        places = {name: found for name, code in program.codes.items() if (found := by_section(code)) is not None}
+        if not places:
+            raise ProgramError("says nowhere where it belongs", program=program.name, hint="say where: k.attach(prog, 'function')")
+    else:
+        places = {program.code.name: Where(where, offset, retprobe)}
+    made = {name: _Site(owner, program[name], place, attachment, cookie, clock, engine).probe for name, place in places.items()}
+    try:
+        for name, probe in made.items():
+            owner.register(probe)
+            attachment.probes[name] = probe
+    except BaseException:
+        attachment.detach()
+        raise
+    return attachment
+
+
+def by_section(code: Code) -> Where | None:
+    """Where a program's section says that it belongs; None: nowhere by itself. ProgramError: at something that there is not here."""
+    section = code.section
+    if section.startswith("?") or section in ("kprobe", "kretprobe", ""):
+        return None
+    match = _SECTION.fullmatch(section)
+    if match is None:
+        raise code.error("is for something else than a probe of an instruction or a return",
+                         hint='use SEC("kprobe/function+offset") or SEC("kretprobe/function"), or attach it by hand')
+    kind, symbol, offset = match.groups()
+    number = int(offset, 8 if offset.isdigit() and offset.startswith("0") else 0) if offset else 0
+    if kind == "kretprobe" and number:
+        raise code.error("is for a return at an offset", hint="returns are probed by the function's name alone")
+    return Where(symbol, number, kind == "kretprobe")
+
+
+class _Site:
+    """One program at one place.
+
+    Attributes:
+        probe: what runs it, not registered yet.
+    """
+
+    def __init__(self, owner: Owner, program: Program, where: Where, attachment: Attachment, cookie: int, clock: Callable[[], int],
+                 engine: str | None) -> None:
+        code = program.code
+        self._owner, self._cookie, self._clock, self._returns = owner, cookie, clock, where.retprobe
+        if code.order != sys.byteorder:
+            raise code.error(f"is a {code.order}-endian object, and contexts are {sys.byteorder}-endian here",
+                             hint=f"compile it with -target bpf{'el' if sys.byteorder == 'little' else 'eb'}; the guest's byte order does not matter")
+        self._contexts = Contexts(owner.machine.arch, _words(program, owner.machine))
+        self._engine = program.engine(engine)
+        self._print = attachment.printed.append
+        self._busy: AtProbe | None = None
+        self._place: AtProbe | None = None
+        place: dict[str, Any] = {"symbol_name": where.symbol} if isinstance(where.symbol, str) else {"addr": where.symbol}
+        place["offset"] = where.offset
+        self.probe: Probe = Kretprobe(**place, handler=self._returned) if where.retprobe else Kprobe(**place, pre_handler=self._hit)
+
+    def _hit(self, probe: Probe, regs: Regs) -> int:
+        place = self._begin(probe, regs)
+        place.overridden = False
+        self._engine.run(self._contexts.of(regs), place, self._print)
+        return DIVERTED if place.overridden else 0
+
+    def _returned(self, instance: Any, regs: Regs) -> None:
+        self._engine.run(self._contexts.of(regs), self._begin(instance.rp, regs), self._print)
+
+    def _begin(self, probe: Probe, regs: Regs) -> AtProbe:
+        place = self._place
+        if place is None:
+            address = probe.address or 0
+            function = address if self._returns or self._owner.is_entry(address) else 0
+            place = self._place = AtProbe(self._owner, function, self._returns, self._cookie, self._clock)
+        place.regs = regs
+        return place
+
+
+def _words(program: Program, machine: Machine) -> list[int]:
+    """The words of the context that a program may read. ProgramError: one of them is of no register of this guest."""
+    code = program.code
+    known = find(code.instructions)
+    if known.escapes:
+        return list(range(WORDS))
+    reads: dict[int, int] = {}
+    for pc, row in known.rows.items():
+        i = code.instructions[pc]
+        if i.cls == isa.LDX and row[i.src].kind is Kind.CONTEXT:
+            reads[pc] = (row[i.src].offset + i.offset) // 8
+    missing = absent(machine.arch, [word for word in reads.values() if 0 <= word < WORDS])
+    if missing:
+        pc = next(pc for pc, word in reads.items() if word == missing[0])
+        arch = machine.arch
+        raise code.error(f"reads word {missing[0]} of the context, which {arch.name} has not: it has {len(arch.regs.names)} registers", pc,
+                         "is it for another architecture? PT_REGS_* and KPROBES_REG(ctx, <arch>_<name>) name what there is")
+    return sorted({word for word in reads.values() if 0 <= word < WORDS})

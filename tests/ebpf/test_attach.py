@@ -1,0 +1,169 @@
+"""Programs at probes: their order, what they are told, what is refused. test_attach_arches.py has every architecture."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from kprobes import Kprobe, Kprobes, NotFunctionEntry, Program, ProgramError, UnicornMachine, UnknownSymbol
+from kprobes.programs import isa
+from kprobes.programs.isa import Instruction as I  # noqa: N817
+from kprobes.programs.object import clang
+
+pytestmark = pytest.mark.quick
+def insns(*code):
+    return [*code, I(isa.EXIT | isa.JMP)]
+
+
+@pytest.fixture
+def demo():
+    with UnicornMachine.load("examples/demo.x86_64") as m, Kprobes(m) as k:
+        yield m, k
+
+
+COUNT = r"""
+#include <kprobes/bpf.h>
+u64 order[8]; u32 n;
+static __always_inline int note(u64 who) { if (n < 8) order[n++] = who; return 0; }
+SEC("kprobe/crc32") int one(void *ctx) { return note(1); }
+SEC("kprobe/crc32") int two(void *ctx) { return note(2); }
+SEC("?kprobe/crc32") int three(void *ctx) { return note(3); }
+SEC("kretprobe/crc32") int four(void *ctx) { return note(4); }
+"""
+
+
+def test_programs_and_probes_at_one_address_run_newest_first(demo):
+    m, k = demo
+    prog = Program.from_c(COUNT)
+    order = prog.variables
+    mark = []
+    with k.attach(prog) as a:  # one, two, four; three says that it is not attached by itself
+        assert set(a.probes) == {"one", "two", "four"}
+    with pytest.raises(ProgramError, match="says nowhere"):
+        k.attach(prog["three"])
+    with pytest.raises(ProgramError, match="says nowhere"):
+        k.attach(Program.from_instructions(insns(I(isa.MOV | isa.ALU64))))
+    a = k.attach(prog)
+    k.register(Kprobe(symbol_name="crc32", pre_handler=lambda p, regs: mark.append(list(order["order"])[:order["n"]])))
+    b = k.attach(prog["three"], "crc32")
+    m.call("crc32", 0, b"hello", 5)
+    assert list(order["order"])[:order["n"]] == [3, 2, 1, 4]
+    assert mark == [[3]]  # between them
+    assert (a.runs, b.runs) == (3, 1)
+    a.detach()
+    m.call("crc32", 0, b"hello", 5)
+    assert (a.runs, b.runs) == (3, 2)
+    a.detach()  # once more: nothing
+
+
+def test_offsets_and_lines(demo):
+    m, k = demo
+    prog = Program.from_c('#include <kprobes/bpf.h>\nSEC("kprobe/string_equal+3") int p(struct pt_regs *ctx)'
+                          '{ bpf_printk("%lx %d %d %d %d %s", PT_REGS_IP(ctx), 1, 2, 3, -4, PT_REGS_PARM1(ctx)); return bpf_override_return(ctx, 5); }')
+    with k.attach(prog) as a:
+        wanted = m.symbols["string_equal"].address + 3
+        assert m.call("string_equal", b"one", b"one") == 1
+        assert a.printed[0] == f"{wanted:x} 1 2 3 -4 one"  # and not skipped: it is no entry
+        assert a.probes["p"].symbol == "string_equal+0x3"
+
+
+def test_stack_traces(demo):
+    m, k = demo
+    prog = Program.from_c(r'''
+#include <kprobes/bpf.h>
+struct { __uint(type, BPF_MAP_TYPE_STACK_TRACE); __uint(max_entries, 64); __uint(key_size, 4); __uint(value_size, 8 * 32); } stacks SEC(".maps");
+struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 64); __type(key, s32); __type(value, u64); } counts SEC(".maps");
+u64 frames[4]; s64 got;
+SEC("kprobe/fib") int on_fib(struct pt_regs *ctx)
+{
+    s32 id = bpf_get_stackid(ctx, &stacks, 0);
+    u64 one = 1, *n = bpf_map_lookup_elem(&counts, &id);
+    if (n) ++*n; else bpf_map_update_elem(&counts, &id, &one, BPF_ANY);
+    got = bpf_get_stack(ctx, frames, sizeof(frames), 0);
+    return 0;
+}''')
+    traces = []
+    k.register(Kprobe(symbol_name="fib", pre_handler=lambda p, regs: traces.append(tuple(k.stack_trace(regs, 32)))))
+    with k.attach(prog) as a:
+        m.call("fib", 5)
+    counted = {a.maps["stacks"][number]: n for number, n in a.maps["counts"].items()}
+    assert counted == {trace: traces.count(trace) for trace in traces} and len(traces) == a.runs
+    frames = list(prog.variables["frames"])
+    depth = prog.variables["got"] // 8
+    assert frames[:depth] == list(traces[-1][:4]) and depth == min(4, len(traces[-1]))
+
+
+def test_missed_runs(demo):
+    m, k = demo
+    prog = Program.from_c(COUNT)
+    inner = []
+    k.register(Kprobe(symbol_name="string_equal", pre_handler=lambda p, regs: inner.append(m.call("crc32", 0, b"x", 1))))
+    with k.attach(prog["one"]) as a:
+        m.call("string_equal", b"a", b"a")
+        assert (a.runs, a.missed) == (0, 1)
+        m.call("crc32", 0, b"x", 1)
+        assert (a.runs, a.missed) == (1, 1)
+
+
+def test_the_clock_the_task_and_the_name(demo):
+    m, k = demo
+    prog = Program.from_c(r'''
+#include <kprobes/bpf.h>
+char comm[16]; u64 time, task; u32 cpu;
+SEC("kprobe/crc32") int p(void *ctx)
+{
+    bpf_get_current_comm(comm, sizeof(comm)); time = bpf_ktime_get_ns(); task = bpf_get_current_pid_tgid(); cpu = bpf_get_smp_processor_id();
+    return 0;
+}''')
+    m.cpu_task = lambda regs: 42
+    with k.attach(prog, clock=lambda: 123456789):
+        m.call("crc32", 0, b"x", 1)
+    v = prog.variables
+    assert (v["comm"], v["time"], v["task"], v["cpu"]) == (b"guest", 123456789, 42 << 32 | 42, 0)
+
+
+def test_a_program_that_fails_ends_the_run_with_its_error(demo):
+    m, k = demo
+    wild = Program.from_instructions(insns(I(isa.MEM | isa.DW | isa.LDX, 2, 1, 0), I(isa.MEM | isa.B | isa.LDX, 0, 2, 0)), name="wild")
+    with pytest.raises(ProgramError, match=r"wild: .*\(instruction 1|instruction 1 "), k.attach(wild, "crc32", engine="interpreter"):
+        m.call("crc32", 0, b"x", 1)
+    assert m.call("crc32", 0, b"x", 1) == 0x8CDC1683
+
+
+@pytest.mark.parametrize("section, reason", [
+    ("kprobe/crc32+zz", "something else"), ("tracepoint/a/b", "something else"), ("kretprobe/crc32+4", "a return at an offset"),
+    ("xdp", "something else"),
+])
+def test_sections_that_there_are_not_here(demo, section, reason):
+    _, k = demo
+    prog = Program.from_c(f'#include <kprobes/bpf.h>\nSEC("{section}") int p(void *c) {{ return 0; }}')
+    with pytest.raises(ProgramError, match=rf"p: .*{reason}.*section {section.replace('+', '.')}"):
+        k.attach(prog)
+    assert not k.list()
+
+
+def test_all_or_nothing(demo):
+    _, k = demo
+    prog = Program.from_c('#include <kprobes/bpf.h>\nSEC("kprobe/crc32") int a(void *c) { return 0; }\nSEC("kprobe/nowhere") int b(void *c) { return 0; }')
+    with pytest.raises(UnknownSymbol, match="nowhere"):
+        k.attach(prog)
+    with pytest.raises(ProgramError, match="several programs"):
+        k.attach(prog, "crc32")
+    with pytest.raises(NotFunctionEntry):
+        k.attach(prog["a"], "string_equal", 3, retprobe=True)
+    with pytest.raises(ProgramError, match="a str is no Program"):
+        k.attach("count.c")
+    assert not k.list()
+
+
+def test_a_big_endian_object_is_refused(demo, tmp_path):
+    _, k = demo
+    (tmp_path / "x.c").write_text(COUNT)
+    other = "bpfeb" if sys.byteorder == "little" else "bpfel"
+    subprocess.run([sys.executable, "-m", "ziglang", "clang", "-target", other, "-O2", "-g", "-c", "x.c", "-o", "x.o", "-I", str(clang.INCLUDE)],
+                   cwd=tmp_path, check=True)
+    with pytest.raises(ProgramError, match=r"is a big-endian object, and contexts are little-endian here.*kprobe/crc32.*-target bpfel"):
+        k.attach(Program.from_elf(tmp_path / "x.o"))
+    assert not k.list()
