@@ -27,6 +27,7 @@ from kprobes.core.hit import ctlblk
 from kprobes.core.patch import arming
 from kprobes.core.settings import Setting
 from kprobes.events._messages import MESSAGES
+from kprobes.programs.helpers import HELPERS
 
 DOCS = Path(__file__).resolve().parent
 SUPPORT = DOCS / "support.json"
@@ -124,6 +125,17 @@ def reference(words: str) -> str:
         shown = [attribute for attribute in members(thing) if f"-{attribute}" not in without]
         out += [member(thing, names) for names in alike(thing, shown)]
     return "\n".join(out)
+
+
+def source(path: str) -> str:
+    """A file of the repository, as a block of C."""
+    return f"```c\n{(DOCS.parent / path).read_text()}```\n"
+
+
+def helpers(_: str) -> str:
+    """What programs may call."""
+    names = (f"`bpf_{helper.name}`" for helper in HELPERS.values())
+    return f"{', '.join(names)}.\n"
 
 
 def alike(owner: type[Any], names: list[str]) -> list[list[str]]:
@@ -227,7 +239,7 @@ def changed(now: conformance.Cells) -> list[str]:
 
 PARTS: dict[str, Callable[[str], str]] = {
     "control-block": control_block, "arming": arming_states, "patches": patches, "errors": errors, "event-errors": event_errors,
-    "architectures": architectures, "reference": reference, "cost": cost, "support": support,
+    "architectures": architectures, "reference": reference, "source": source, "helpers": helpers, "cost": cost, "support": support,
 }
 
 

@@ -16,6 +16,7 @@ from .maps import Map
 from .nowhere import Nowhere
 from .object.clang import compiled
 from .object.loader import load
+from .object.values import Types
 from .object.variables import Variables
 
 
@@ -26,12 +27,15 @@ class Program:
         name: of its entry function, or of the object. codes: name -> instructions of each program.
         maps: name -> map, data sections (".bss", ".rodata") included; a map without a name goes by its number.
         variables: the global variables, name -> value; those of .rodata can be set before the first verify(), run() or attach.
+        types: name -> ctypes structure, of those that variables, maps and parameters refer to; for records of ring buffers.
         printed: the lines of trace_printk in test runs.
     """
 
-    def __init__(self, name: str, codes: Mapping[str, Code], maps: Mapping[str, Map], variables: Variables | None = None) -> None:
+    def __init__(self, name: str, codes: Mapping[str, Code], maps: Mapping[str, Map], variables: Variables | None = None,
+                 types: Types | None = None) -> None:
         self.name, self.codes, self.maps = name, dict(codes), dict(maps)
         self.variables = Variables({}) if variables is None else variables
+        self.types = Types() if types is None else types
         self.printed: list[str] = []
         self._engines: dict[str | None, Engine] = {}
         self._parts: dict[str, Program] = {}
@@ -75,7 +79,8 @@ class Program:
     @classmethod
     def _loaded(cls, data: bytes, name: str, cpus: int) -> Program:
         loaded = load(data, name, cpus)
-        return cls(next(iter(loaded.codes)) if len(loaded.codes) == 1 else name, loaded.codes, loaded.maps, loaded.variables)
+        return cls(next(iter(loaded.codes)) if len(loaded.codes) == 1 else name, loaded.codes, loaded.maps, loaded.variables,
+                   loaded.types)
 
     # ---- one of several
 
@@ -87,7 +92,7 @@ class Program:
         if len(self.codes) == 1:
             return self
         if name not in self._parts:
-            self._parts[name] = Program(name, {name: self.codes[name]}, self.maps, self.variables)
+            self._parts[name] = Program(name, {name: self.codes[name]}, self.maps, self.variables, self.types)
         return self._parts[name]
 
     def __iter__(self) -> Iterator[Program]:

@@ -15,7 +15,7 @@ from ..maps import Map
 from .btf import Btf, Ext
 from .elf import ObjectFile, Relocation, Symbol, damage_is_error
 from .maps import data_map, defined, is_data
-from .values import Values
+from .values import Types, Values
 from .variables import Variable, Variables
 
 _LDDW_TYPE: Final = 1
@@ -30,6 +30,7 @@ class Loaded:
     codes: Mapping[str, Code]
     maps: Mapping[str, Map]
     variables: Variables
+    types: Types
 
 
 @frozen
@@ -56,7 +57,7 @@ def load(data: bytes, name: str, cpus: int = 1) -> Loaded:
         functions = {(s.section, s.value): s for s in file.symbols if s.type == "FUNC" and s.section}
         obj = _Object(file, ext, tuple(maps.values()), index, functions, _license(file))
         codes = {s.name: _Linker(obj, s).link() for s in _entries(obj)}
-        return Loaded(codes, {m.name: m for m in obj.maps}, _variables(obj, btf, values))
+        return Loaded(codes, {m.name: m for m in obj.maps}, _variables(obj, btf, values), Types(values))
 
 
 def _types(file: ObjectFile) -> tuple[Btf, Ext]:

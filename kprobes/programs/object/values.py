@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Final
 
 from ..isa import signed
@@ -117,6 +117,18 @@ class Values:
             return Plain(size, self._btf.order)
         return Typed(kind, (lambda a: a.value if hasattr(a, "value") else list(a)) if t.kind == b.ARRAY else (lambda value: value))
 
+    def structure(self, name: str) -> Any:
+        """The ctypes structure (or union) of a name. KeyError: there is none; programs' objects have those that variables, maps and
+        functions' parameters refer to."""
+        for number, t in enumerate(self._btf.types):
+            if t.kind in (b.STRUCT, b.UNION) and t.name == name and (made := self._ctype(number, 0)) is not None:
+                return made
+        raise KeyError(name)
+
+    def names(self) -> list[str]:
+        """Names of the structures and unions."""
+        return [t.name for t in self._btf.types if t.kind in (b.STRUCT, b.UNION) and t.name]
+
     def _form(self, t: b.Type) -> str:
         if t.kind == b.FLOAT:
             return {4: "f", 8: "d"}.get(t.size, "B")
@@ -181,3 +193,21 @@ def _scalar(form: str, order: str) -> Any:
     kind = {"B": ctypes.c_uint8, "H": ctypes.c_uint16, "I": ctypes.c_uint32, "Q": ctypes.c_uint64, "b": ctypes.c_int8, "h": ctypes.c_int16,
             "i": ctypes.c_int32, "q": ctypes.c_int64, "f": ctypes.c_float, "d": ctypes.c_double}[form]
     return kind if order == "little" or not hasattr(kind, "__ctype_be__") else kind.__ctype_be__
+
+
+class Types(Mapping[str, Any]):
+    """Name -> ctypes structure of an object; `types["event"].from_buffer_copy(record)` reads a record."""
+
+    def __init__(self, values: Values | None = None) -> None:
+        self._values = values
+
+    def __getitem__(self, name: str) -> Any:
+        if self._values is None:
+            raise KeyError(name)
+        return self._values.structure(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values.names() if self._values else ())
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
