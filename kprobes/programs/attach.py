@@ -15,12 +15,10 @@ from ..core.probe import DIVERTED, Kprobe, Kretprobe, Probe
 from ..errors import ProgramError
 from ..machine._base import Machine
 from ..regs import Regs
-from . import isa
 from .atprobe import AtProbe, Contexts
 from .code import Code
 from .context import WORDS, absent
 from .maps import Map
-from .places import Kind, find
 from .program import Program
 
 #: lines of trace_printk that are kept
@@ -174,20 +172,14 @@ class _Site:
 
 
 def _words(program: Program, machine: Machine) -> list[int]:
-    """The words of the context that a program may read. ProgramError: one of them is of no register of this guest."""
-    code = program.code
-    known = find(code.instructions)
-    if known.escapes:
+    """The words of the context that a program reads. ProgramError: one of them is of no register of this guest."""
+    facts, code, arch = program.verify(), program.code, machine.arch
+    if facts.whole_context:
         return list(range(WORDS))
-    reads: dict[int, int] = {}
-    for pc, row in known.rows.items():
-        i = code.instructions[pc]
-        if i.cls == isa.LDX and row[i.src].kind is Kind.CONTEXT:
-            reads[pc] = (row[i.src].offset + i.offset) // 8
-    missing = absent(machine.arch, [word for word in reads.values() if 0 <= word < WORDS])
+    reads = {pc: access.offset // 8 for pc, access in facts.accesses.items() if access.kind == "ctx" and access.offset is not None}
+    missing = absent(arch, reads.values())
     if missing:
         pc = next(pc for pc, word in reads.items() if word == missing[0])
-        arch = machine.arch
         raise code.error(f"reads word {missing[0]} of the context, which {arch.name} has not: it has {len(arch.regs.names)} registers", pc,
                          "is it for another architecture? PT_REGS_* and KPROBES_REG(ctx, <arch>_<name>) name what there is")
-    return sorted({word for word in reads.values() if 0 <= word < WORDS})
+    return sorted(set(reads.values()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from ..errors import ProgramError
+from ..errors import ProgramError, Unsupported
 from .call import Place
 from .code import Code
 from .host import HostEngine
@@ -19,13 +19,22 @@ class Engine(Protocol):
         """r0 at the end, unsigned. r1 is the context's address, r2 its length; behind it there are zeros up to CONTEXT_SIZE bytes."""
 
 
-#: name -> engine, the best first, for code that was verified. Only the interpreter takes code that was not verified.
-ENGINES: Final[dict[str, Callable[[Code], Engine]]] = {"interpreter": Interpreter, "host": HostEngine}
+#: name -> engine, the best first. Only the interpreter takes code that was not verified.
+ENGINES: Final[dict[str, Callable[[Code], Engine]]] = {"host": HostEngine, "interpreter": Interpreter}
 
 
-def engine(code: Code, name: str | None = None) -> Engine:
-    """An engine by name; the best that there is, without one. ProgramError: there is none of this name here."""
-    make = ENGINES.get(name) if name else next(iter(ENGINES.values()))
-    if make is None:
+def named(name: str, code: Code) -> Engine:
+    """An engine by name. ProgramError: there is none of this name. Unsupported: not on this host."""
+    if name not in ENGINES:
         raise ProgramError(f"there is no engine {name!r} here", program=code.name, hint=f"use one of {', '.join(ENGINES)}")
-    return make(code)
+    return ENGINES[name](code)
+
+
+def best(code: Code) -> Engine:
+    """The best engine that there is for verified code."""
+    for make in ENGINES.values():
+        try:
+            return make(code)
+        except Unsupported:
+            pass
+    raise AssertionError("the interpreter runs everywhere")

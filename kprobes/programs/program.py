@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..errors import ProgramError
 from .code import Code
-from .engines import Engine, engine
+from .engines import Engine, best, named
 from .isa import Instruction, Order
 from .linker import link
 from .maps import Map
@@ -18,6 +18,7 @@ from .object.clang import compiled
 from .object.loader import load
 from .object.values import Types
 from .object.variables import Variables
+from .verifier import Facts, verify
 
 
 class Program:
@@ -38,6 +39,7 @@ class Program:
         self.types = Types() if types is None else types
         self.printed: list[str] = []
         self._engines: dict[str | None, Engine] = {}
+        self._facts: Facts | None = None
         self._parts: dict[str, Program] = {}
 
     @classmethod
@@ -115,12 +117,20 @@ class Program:
 
     # ---- running
 
+    def verify(self) -> Facts:
+        """What holds for every run of the program; verified once. ProgramError: it is not safe, or that could not be shown."""
+        self.variables.frozen = True
+        if self._facts is None:
+            self._facts = verify(self.code)
+        return self._facts
+
     def run(self, ctx: bytes | bytearray = b"", engine: str | None = None) -> int:
         """A test run, without a guest: r0 at its end, unsigned 64 bits.
 
         ctx: the memory that r1 points at (r2 is its size), with zeros behind it; a bytearray may be written by the program.
-        engine: "interpreter", "host"; None: the best there is.
-        ProgramError: the program does what it may not do, or there is no such engine.
+        engine: "interpreter" (it takes what verify() refuses, and checks each access), "host" (compiled; verified first);
+        None: the best there is.
+        ProgramError: the program does what it may not do, or there is no such engine. Unsupported: not on this host.
         """
         return self.engine(engine).run(ctx, Nowhere(), self.printed.append)
 
@@ -129,8 +139,18 @@ class Program:
         self.variables.frozen = True
         made = self._engines.get(name)
         if made is None:
-            made = self._engines[name] = engine(self.code, name)
+            made = self._engines[name] = self._make(name)
         return made
+
+    def _make(self, name: str | None) -> Engine:
+        if name != "interpreter":
+            try:
+                self.verify()
+            except ProgramError:
+                if name is not None:
+                    raise
+                return self.engine("interpreter")
+        return best(self.code) if name is None else named(name, self.code)
 
     def __repr__(self) -> str:
         sections = ", ".join(f"{name} {code.section}".strip() for name, code in self.codes.items())
