@@ -11,13 +11,17 @@ lies in no symbol counts as a function entry, and `$argN` in a return event work
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from ..machine._base import Machine
 from ._event import Argument, Event, Scalar, Type, Value, locate
 from ._messages import make_error
 from ._parser import Parser
 
-__all__ = ["Argument", "Event", "Scalar", "Type", "Value", "locate", "parse_event", "parse_events"]
+if TYPE_CHECKING:
+    from ._program import EventProgram
+
+__all__ = ["Argument", "Event", "Scalar", "Type", "Value", "locate", "parse_event", "parse_events", "program_of", "why_python"]
 
 
 def parse_event(text: str, machine: Machine) -> Event:
@@ -35,6 +39,23 @@ def parse_events(texts: Iterable[str], machine: Machine) -> list[Event]:
                 _check_sibling(event, other)
         events.append(event)
     return events
+
+
+def program_of(event: Event, machine: Machine) -> EventProgram:
+    """The event as a program for k.attach(), and what its records mean: a hit then asks nobody in Python.
+
+    Strings are cut to 511 bytes. ProgramError: only Python can do it, see why_python().
+    """
+    from ._program import compiled
+
+    return compiled(event, machine.arch, machine.symbols)
+
+
+def why_python(event: Event) -> str:
+    """Why an event's hits need Python, as one clause; empty where program_of() gives a program."""
+    from ._program import why_not
+
+    return why_not(event)
 
 
 def _check_sibling(event: Event, other: Event) -> None:

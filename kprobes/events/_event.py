@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from attrs import field, frozen
 
@@ -56,6 +57,7 @@ class Argument:
     type: Type
     position: int
     read: Plan = field(eq=False, repr=False)
+    source: Any = field(eq=False, repr=False)  #: the parsed fetch
 
 
 @frozen(kw_only=True)

@@ -12,7 +12,7 @@ from ..machine._base import Machine
 from ..symbols import Symbol
 from ._event import Argument, Event, Type, located
 from ._messages import make_error
-from ._plans import Source, memory, plan, saved_argument
+from ._plans import Source, Word, memory, plan, saved_argument
 
 MAX_NAME, MAX_ARG_NAME, MAX_EXPRESSION = 63, 32, 63  # characters
 MAX_ARGS, MAX_STEPS, MAX_ARRAY, MAX_ACTIVE, MAX_STACK, MAX_RECORD = 128, 15, 64, 4096, 2048, 3072  # MAX_RECORD: bytes of a hit
@@ -155,7 +155,8 @@ class Parser:
         self.need(_NAME.fullmatch(name), "BAD_ARG_NAME", at, name)
         self.need(name not in _TAKEN and name not in [arg.name for arg in before], "USED_ARG_NAME", at, name)
         type, source = self.body(body, at + len(word) - len(body))
-        return Argument(name=name, text=body, type=type, position=at, read=plan(source, type, self.symbols))
+        return Argument(name=name, text=body, type=type, position=at, read=plan(source, type, self.symbols),
+                        source=source)
 
     def body(self, body: str, at: int) -> tuple[Type, Source]:
         self.need(body, "NO_ARG_BODY", at)
@@ -211,28 +212,28 @@ class Parser:
         if found[5]:
             self.need(not found[6], "NOSUP_BTFARG", at, text)
             self.need(self.kind == "r", "RETVAL_ON_PROBE", at)
-            return Source(word=lambda regs, saved: regs.return_value)
+            return Source(word=lambda regs, saved: regs.return_value, tree=Word("result"))
         if found[3]:
             return self.numbered(int(found[4]), text, at)
         if not found[2]:
-            return Source(word=lambda regs, saved: regs.sp)
+            return Source(word=lambda regs, saved: regs.sp, tree=Word("sp"))
         n = int(found[2])
         self.need(n <= MAX_STACK, "BAD_STACK_NUM", at, text)
-        return Source(word=lambda regs, saved: regs.stack(n))
+        return Source(word=lambda regs, saved: regs.stack(n), tree=Word("stack", n))
 
     def numbered(self, n: int, text: str, at: int) -> Source:
         self.need(0 < n <= MAX_STACK, "BAD_ARG_NUM", at, text)
         self.need(self.entry, "NOFENTRY_ARGS", at, text)
         if self.kind == "p":
-            return Source(word=lambda regs, saved: regs.arg(n - 1))
+            return Source(word=lambda regs, saved: regs.arg(n - 1), tree=Word("argument", n - 1))
         self.saves += [n - 1] * (n - 1 not in self.saves)
-        return Source(word=saved_argument(self.saves.index(n - 1)))
+        return Source(word=saved_argument(self.saves.index(n - 1)), tree=Word("saved", n - 1))
 
     def register(self, text: str, at: int) -> Source:
         name = text[1:]
         if name not in self.arch.regs.names and name not in self.arch.regs.aliases:
             self.fail("BAD_REG_NAME", at, self.arch.regs.unknown(name))
-        return Source(word=lambda regs, saved: regs[name])
+        return Source(word=lambda regs, saved: regs[name], tree=Word("register", name=name))
 
     def at(self, text: str, at: int) -> Source:
         name, sign, digits = re.fullmatch(r"([^+-]*)([+-]?)(.*)", text[1:]).groups()  # type: ignore[union-attr]  # always matches
@@ -245,7 +246,7 @@ class Parser:
                 address = self.symbols[name].address
             except KprobeError as error:
                 self.fail("BAD_MEM_ADDR", at, text, error.plain)
-        return memory(lambda regs, saved: address, offset, self.arch.mask, 2)
+        return memory(lambda regs, saved: address, Word("value", address), offset, self.arch.mask, 2)
 
     def dereference(self, text: str, at: int) -> Source:
         digits, bracket, rest = text[1:].partition("(")
@@ -259,11 +260,11 @@ class Parser:
         self.need(inner != "$arg*", "BAD_VAR_ARGS", inner_at)
         source = self.fetch(inner, inner_at)
         self.need(source.steps < MAX_STEPS, "TOO_MANY_OPS", inner_at)
-        return memory(source.word, offset, self.arch.mask, source.steps + 1)
+        return memory(source.word, source.tree, offset, self.arch.mask, source.steps + 1)
 
     def immediate(self, text: str, at: int) -> Source:
         if text[1:2] != '"':
             value = self.integer(text[1:], "BAD_IMM", at + 1) & self.arch.mask
-            return Source(word=lambda regs, saved: value)
+            return Source(word=lambda regs, saved: value, tree=Word("value", value))
         self.need(len(text) > 2 and text.endswith('"'), "IMMSTR_NO_CLOSE", at + len(text))
-        return Source(word=lambda regs, saved: 0, literal=text[2:-1])
+        return Source(word=lambda regs, saved: 0, tree=Word("value"), literal=text[2:-1])

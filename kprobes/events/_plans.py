@@ -12,11 +12,29 @@ from ..symbols import Symbols
 from ._event import Plan, Read, Saved, Scalar, Type, Value
 
 
+@frozen
+class Word:
+    """Where a word comes from, for whoever makes something else of it than a closure.
+
+    kind: "register" (name), "argument" (number, from 0), "saved" (argument at entry), "result", "sp", "stack" (number), "value" (number),
+    "memory" (at the word `base` plus number).
+    """
+
+    kind: str
+    number: int = 0
+    name: str = ""
+    base: Word | None = None
+
+
 @frozen(kw_only=True)
 class Source:
-    """A parsed fetch: `word` reads its word, `where` gives its address when it lies in memory. steps: what Linux counts."""
+    """A parsed fetch: `word` reads its word, `where` gives its address when it lies in memory. steps: what Linux counts.
+
+    tree: the word, as data.
+    """
 
     word: Read
+    tree: Word
     where: Read | None = None
     literal: str | None = None
     steps: int = 1
@@ -31,13 +49,13 @@ def saved_argument(slot: int) -> Read:
     return read
 
 
-def memory(base: Read, offset: int, mask: int, steps: int) -> Source:
+def memory(base: Read, tree: Word, offset: int, mask: int, steps: int) -> Source:
     def where(regs: Regs, saved: Saved) -> int:
         return base(regs, saved) + offset & mask
-    return Source(word=lambda regs, saved: regs.word(where(regs, saved)), where=where, steps=steps)
+    return Source(word=lambda regs, saved: regs.word(where(regs, saved)), tree=Word("memory", offset, base=tree), where=where, steps=steps)
 
 
-def _converter(type: Type, symbols: Symbols) -> Callable[[int], Scalar]:
+def converter(type: Type, symbols: Symbols) -> Callable[[int], Scalar]:
     mask, shift, sign = (1 << type.bits) - 1, type.shift, 1 << type.bits - 1
     if type.style in ("symbol", "symstr"):
         return symbols.describe
@@ -51,7 +69,7 @@ def _string(regs: Regs, address: int) -> str:
 
 
 def plan(source: Source, type: Type, symbols: Symbols) -> Plan:
-    convert, size, word, where = _converter(type, symbols), type.size, source.word, source.where
+    convert, size, word, where = converter(type, symbols), type.size, source.word, source.where
 
     def element(regs: Regs, address: int) -> Scalar:
         try:
