@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -225,9 +226,13 @@ def test_damaged_objects_are_program_errors():
         for _ in range(rng.randrange(1, 6)):
             raw[rng.randrange(len(raw))] = rng.randrange(256)
         try:
-            for part in Program.from_elf(bytes(raw)):
+            prog = Program.from_elf(bytes(raw))
+            for part in prog:
                 for _, i in isa.steps(part.code.instructions):
                     disassemble(i)
+            repr((prog.maps, prog.variables))
+            for name in prog.types:
+                assert prog.types[name]
         except ProgramError as error:
             assert str(error)
 
@@ -238,3 +243,15 @@ def test_the_header_is_whole_and_up_to_date():
     assert "#include" not in text.replace("#include <kprobes/bpf.h>", "")
     assert "KPROBES_REG_s390x_r15 = 15" in text
     Program.from_c(text + 'SEC("kprobe/f") int p(struct pt_regs *ctx) { return PT_REGS_RC(ctx); }')
+
+
+def test_a_structure_whose_description_is_damaged():
+    whole = bytearray(clang.compiled(SOURCE, "program.c"))
+    prog = Program.from_elf(bytes(whole))
+    assert {"ev", "pt_regs"} <= set(prog.types)
+    with pytest.raises(KeyError, match="nonsense"):
+        prog.types["nonsense"]
+    at = whole.index(struct.pack("<II", 104 * 64, 0)[:4], whole.index(b"\x9f\xeb\x01"))  # where a member of pt_regs is, in bits
+    whole[at:at + 4] = b"\xff\xff\xff\0"
+    with pytest.raises(ProgramError, match="does not fit"):
+        Program.from_elf(bytes(whole)).types["pt_regs"]

@@ -16,6 +16,8 @@ from ...errors import ProgramError
 INCLUDE: Final = Path(__file__).resolve().parent.parent / "include"
 #: seconds that a compilation may take
 TIMEOUT: Final = 120
+#: lines of the compiler's that an error shows
+LINES: Final = 24
 _FILE: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*[.]c")
 _FLAGS: Final = ("-O2", "-g", "-mcpu=v3", "-fno-stack-protector", "-Wall", "-Wno-unused-function", "-fdebug-compilation-dir=.", "-c")
 
@@ -36,5 +38,6 @@ def compiled(text: str, name: str) -> bytes:
         except (OSError, subprocess.TimeoutExpired) as error:
             raise ProgramError(f"the compiler did not run: {error}", program=name) from None
         if done.returncode or not out.exists():
-            raise ProgramError(f"does not compile:\n{done.stderr.strip()}", program=name)
+            said = done.stderr.strip().splitlines()
+            raise ProgramError("\n".join(["does not compile:", *said[:LINES], *(["..."] if len(said) > LINES else [])]), program=name)
         return out.read_bytes()

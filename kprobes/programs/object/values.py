@@ -12,6 +12,7 @@ from ..isa import signed
 from ..maps import Codec, Plain
 from . import btf as b
 from .btf import Btf
+from .elf import damage_is_error
 
 _INTEGERS: Final = {(1 << n, sign): letter for sign, letters in ((False, "BHIQ"), (True, "bhiq")) for n, letter in enumerate(letters)}
 _DEEP: Final = 32
@@ -118,12 +119,9 @@ class Values:
         return Typed(kind, (lambda a: a.value if hasattr(a, "value") else list(a)) if t.kind == b.ARRAY else (lambda value: value))
 
     def structure(self, name: str) -> Any:
-        """The ctypes structure (or union) of a name. KeyError: there is none; programs' objects have those that variables, maps and
-        functions' parameters refer to."""
-        for number, t in enumerate(self._btf.types):
-            if t.kind in (b.STRUCT, b.UNION) and t.name == name and (made := self._ctype(number, 0)) is not None:
-                return made
-        raise KeyError(name)
+        """The ctypes structure (or union) of a name; None: there is none. ValueError: damaged."""
+        numbers = (n for n, t in enumerate(self._btf.types) if t.kind in (b.STRUCT, b.UNION) and t.name == name)
+        return next((made for n in numbers if (made := self._ctype(n, 0)) is not None), None)
 
     def names(self) -> list[str]:
         """Names of the structures and unions."""
@@ -196,7 +194,10 @@ def _scalar(form: str, order: str) -> Any:
 
 
 class Types(Mapping[str, Any]):
-    """Name -> ctypes structure of an object; `types["event"].from_buffer_copy(record)` reads a record."""
+    """Name -> ctypes structure of an object; `types["event"].from_buffer_copy(record)` reads a record.
+
+    An object has those that its variables, maps and functions' parameters refer to. ProgramError: their description is damaged.
+    """
 
     def __init__(self, values: Values | None = None) -> None:
         self._values = values
@@ -204,7 +205,11 @@ class Types(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if self._values is None:
             raise KeyError(name)
-        return self._values.structure(name)
+        with damage_is_error(name):
+            found = self._values.structure(name)
+        if found is None:
+            raise KeyError(name)
+        return found
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values.names() if self._values else ())
