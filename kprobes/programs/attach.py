@@ -18,7 +18,7 @@ from ..regs import Regs
 from .atprobe import AtProbe, Contexts
 from .code import Code
 from .context import WORDS, absent
-from .maps import Map
+from .maps import PER_CPU, Map
 from .program import Program
 
 #: lines of trace_printk that are kept
@@ -143,6 +143,10 @@ class _Site:
         if code.order != sys.byteorder:
             raise code.error(f"is a {code.order}-endian object, and contexts are {sys.byteorder}-endian here",
                              hint=f"compile it with -target bpf{'el' if sys.byteorder == 'little' else 'eb'}; the guest's byte order does not matter")
+        few = next((m for m in code.maps if m.type in PER_CPU and m.cpus < owner.machine.cpus), None)
+        if few is not None:
+            raise code.error(f"map {few.name} has values for {few.cpus} CPUs, and the machine has {owner.machine.cpus}",
+                             hint=f"load the program with cpus={owner.machine.cpus}")
         self._contexts = Contexts(owner.machine.arch, _words(program, owner.machine))
         self._engine = program.engine(engine)
         self._print = attachment.printed.append

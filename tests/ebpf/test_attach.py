@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from scenes import paper_machine
 
 from kprobes import Kprobe, Kprobes, NotFunctionEntry, Program, ProgramError, UnicornMachine, UnknownSymbol
 from kprobes.programs import isa
@@ -168,3 +169,20 @@ def test_a_big_endian_object_is_refused(demo, tmp_path):
     with pytest.raises(ProgramError, match=r"is a big-endian object, and contexts are little-endian here.*kprobe/crc32.*-target bpfel"):
         k.attach(Program.from_elf(tmp_path / "x.o"))
     assert not k.list()
+
+
+def test_a_machine_with_two_cpus():
+    text = """
+#include <kprobes/bpf.h>
+struct { __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY); __uint(max_entries, 1); __type(key, u32); __type(value, u64); } hits SEC(".maps");
+SEC("kprobe/inc") int p(void *ctx) { u32 zero = 0; u64 *n = bpf_map_lookup_elem(&hits, &zero); if (n) ++*n; return 0; }
+"""
+    m = paper_machine(cpus=2)
+    with Kprobes(m) as k:
+        with pytest.raises(ProgramError, match=r"map hits has values for 1 CPUs, and the machine has 2.*load the program with cpus=2"):
+            k.attach(Program.from_c(text))
+        with k.attach(Program.from_c(text, cpus=2)) as a:
+            for cpu, calls in ((0, 3), (1, 2)):
+                for _ in range(calls):
+                    m.call("inc", 1, cpu=cpu)
+            assert a.maps["hits"][0] == [3, 2] and a.runs == 5

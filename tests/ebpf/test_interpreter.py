@@ -157,6 +157,19 @@ def test_atomic_operations(op, old, operand, want32, fetch):
         assert result == (old & mask if fetch else full)
 
 
+def test_every_instruction_of_the_rfc_has_its_cases():
+    ops, sources, widths = {c[0] for c in ALU_CASES}, (isa.K, isa.X), (ALU, ALU64)
+    covered = {op | s | c for op in ops for s in sources for c in widths} | {isa.NEG | c for c in widths}
+    covered |= {isa.END | s | ALU for s in sources} | {isa.END | ALU64}  # test_byte_swaps
+    covered |= {c[0] | s | cls for c in JUMP_CASES for s in sources for cls in (isa.JMP, isa.JMP32)}
+    covered |= {isa.JA | isa.JMP, isa.JA | isa.JMP32, isa.CALL | isa.JMP, isa.EXIT | isa.JMP, isa.LDDW}
+    covered |= {isa.MEM | size | cls for size, _ in SIZES for cls in (isa.LDX, isa.ST, isa.STX)}
+    covered |= {isa.MEMSX | size | isa.LDX for size, n in SIZES if n < 8} | {isa.ATOMIC | size | isa.STX for size in (isa.W, isa.DW)}
+    assert covered == set(isa.USES)
+    assert {c[0] | fetch for c in ATOMIC_CASES for fetch in (0, isa.FETCH)} | {isa.XCHG, isa.CMPXCHG} == set(isa.ATOMICS)
+    assert {(c[0], c[1]) for c in ALU_CASES if c[1]} == {(isa.DIV, 1), (isa.MOD, 1), (isa.MOV, 8), (isa.MOV, 16), (isa.MOV, 32)}
+
+
 def test_exchange_and_compare_and_exchange():
     for size, n in ((isa.DW, 8), (isa.W, 4)):
         mask = (1 << 8 * n) - 1

@@ -31,6 +31,8 @@ _TYPES: dict[int, type[Map]] = {
     **dict.fromkeys((MapType.QUEUE, MapType.STACK), Queue),
     MapType.STACK_TRACE: StackTraces,
 }
+#: types with a value for each CPU
+PER_CPU = frozenset({MapType.PERCPU_ARRAY, MapType.PERCPU_HASH, MapType.LRU_PERCPU_HASH})
 
 
 def create(spec: Spec) -> Map:
@@ -42,5 +44,5 @@ def create(spec: Spec) -> Map:
     return kind(spec)
 
 
-__all__ = ["ANY", "ENOENT", "EXIST", "NOEXIST", "Array", "Block", "Codec", "Hash", "Map", "MapType", "Plain", "Queue", "Ring", "Spec", "StackTraces",
-           "create"]
+__all__ = ["ANY", "ENOENT", "EXIST", "NOEXIST", "PER_CPU", "Array", "Block", "Codec", "Hash", "Map", "MapType", "Plain", "Queue", "Ring",
+           "Spec", "StackTraces", "create"]
