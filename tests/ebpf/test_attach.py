@@ -13,6 +13,7 @@ from kprobes.programs import isa
 from kprobes.programs.isa import Instruction as I  # noqa: N817
 from kprobes.programs.object import clang
 
+pytest.importorskip("ziglang")
 pytestmark = pytest.mark.quick
 def insns(*code):
     return [*code, I(isa.EXIT | isa.JMP)]

@@ -6,23 +6,17 @@ import sys
 from contextlib import contextmanager
 
 import pytest
-from arches import RUNNABLE, integer, programs_of
+from arches import RUNNABLE
+from guests import Guest
 
-from kprobes import Kprobe, Kprobes, Kretprobe, Program, ProgramError, UnicornMachine
+from kprobes import Kprobe, Kprobes, Kretprobe, Program, ProgramError
 from kprobes.programs import isa
 from kprobes.programs.isa import Instruction as I  # noqa: N817
 from kprobes.programs.isa import lddw
 from kprobes.programs.maps import MapType, Spec, create
 
+pytest.importorskip("ziglang")
 U64 = (1 << 64) - 1
-#: f(x) = x + 1 for those that have no compiled programs: (address, code)
-BY_HAND = {
-    "mips32r6": (0x10000, "24820001 03e00009 00000000"),  # addiu v0, a0, 1; jr ra; nop
-    "mips64r6": (0x10000, "64820001 03e00009 00000000"),  # daddiu v0, a0, 1; jr ra; nop
-    "tricore": (0x80000000, "0242 c212 0090"),  # mov d2, d4; add d2, 1; ret
-}
-SEED = 3
-
 SOURCE = r"""
 #include <kprobes/bpf.h>
 struct seen { u64 pc, sp, ret, parm, func, cookie, bits, big, count, half, word, number; char text[8]; s64 bad; u64 zero; };
@@ -50,25 +44,6 @@ SEC("kprobe/f") int on_skip(struct pt_regs *ctx) { return bpf_override_return(ct
 
 def insns(*code):
     return [*code, I(isa.EXIT | isa.JMP)]
-
-
-class Guest:
-    """A machine with a function of one integer argument: call() gives its result, `want` is what it should be."""
-
-    def __init__(self, arch):
-        self.arch = arch
-        if arch in BY_HAND:
-            base, code = BY_HAND[arch]
-            raw = bytes.fromhex(code)
-            self.machine = UnicornMachine.from_code(raw, arch=arch, base=base, symbols={"f": (base, len(raw))})
-            self.name, self.value = "f", SEED
-        else:
-            self.machine = UnicornMachine.load(programs_of(arch)[0])
-            self.name, self.value = "test_arith32", integer(self.machine.arch, SEED)
-        self.want = self.call()
-
-    def call(self):
-        return self.machine.call(self.name, self.value)
 
 
 @contextmanager

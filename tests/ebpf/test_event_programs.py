@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from arches import RUNNABLE
-from test_attach_arches import Guest
+from guests import Guest
 
 from kprobes import Kprobe, Kprobes, Kretprobe, ProgramError
 from kprobes.events import parse_event, program_of, why_python

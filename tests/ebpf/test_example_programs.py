@@ -11,6 +11,7 @@ from arches import integer, programs_of
 
 from kprobes import Kprobe, Kprobes, Program, UnicornMachine, Unsupported
 
+pytest.importorskip("ziglang")
 ARCHES = ("x86_64", "i386", "arm64", "arm", "mips", "mips64el", "ppc64", "riscv64", "s390x", "sparc64", "m68k")
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "programs"
 NAME = "test_arith32"

@@ -18,6 +18,7 @@ from kprobes.programs.maps import MapType
 from kprobes.programs.object import clang
 from kprobes.programs.program import Program
 
+pytest.importorskip("ziglang")
 pytestmark = pytest.mark.quick
 
 SOURCE = r"""
@@ -205,7 +206,7 @@ def test_legacy_map_definitions():
 
 def test_without_a_compiler(monkeypatch):
     monkeypatch.setattr(clang, "find_spec", lambda name: None)
-    with pytest.raises(ProgramError, match="ziglang is not installed; pip install ziglang"):
+    with pytest.raises(ProgramError, match=r"ziglang is not installed; pip install 'kprobes\[jit\]'"):
         Program.from_c("int nothing;")
 
 

@@ -27,7 +27,7 @@ def compiled(text: str, name: str) -> bytes:
     """The object that C makes. ProgramError: it does not compile (with what clang says), or there is no ziglang."""
     if find_spec("ziglang") is None:
         raise ProgramError("C needs a compiler, and ziglang is not installed", program=name,
-                           hint="pip install ziglang, or compile it elsewhere and use from_elf")
+                           hint="pip install 'kprobes[jit]', or compile it elsewhere and use from_elf")
     target = "bpfel" if sys.byteorder == "little" else "bpfeb"
     with tempfile.TemporaryDirectory(prefix="kprobes-") as place:
         source, out = Path(place, name if _FILE.fullmatch(name) else "program.c"), Path(place, "program.o")
