@@ -74,9 +74,9 @@ def _walk(code: Code, flow: Flow, until: float) -> Exploration:
         try:
             walk.run()
         except ProgramError:
-            if walk.assumed <= decided:
+            if not walk.doubtful:
                 raise
-            decided |= walk.assumed
+            decided |= walk.doubtful
         else:
             if stores or not walk.findings.stores:
                 return walk

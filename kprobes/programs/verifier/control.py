@@ -83,9 +83,6 @@ def _branch(insn: Instruction, to: int) -> Control:
         a, b = state.regs[dst], state.regs[src] if by_register else imm
         if type(a) is not Scalar or type(b) is not Scalar:
             return _other(path, insn, to)
-        if by_register and path.pc not in path.decided:
-            path.assume()
-            return _both_ways(path, to, state.copy())
         taken = refined(op, a, b, wide)
         other = refined(opposite, a, b, wide) if taken is not None else None
         if taken is None or other is None:  # one way is sure: it tells nothing new
@@ -95,6 +92,9 @@ def _branch(insn: Instruction, to: int) -> Control:
                 path.fork(never, state.copy())
             path.pc = way
             return True
+        if by_register and path.pc not in path.decided:
+            path.ignore()
+            return _both_ways(path, to, state.copy())
         jump = state.copy()
         _learn(jump, a, b, *taken)
         path.fork(to, jump)

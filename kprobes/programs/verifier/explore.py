@@ -28,7 +28,7 @@ class Exploration:
     def __init__(self, code: Code, flow: Flow, decided: Set[int], until: float) -> None:
         """decided: see Path. until: when it has to be over, by time.monotonic()."""
         self._joins, self._until = flow.joins, until
-        self.findings, self.visited = Findings(), 0
+        self.findings, self.visited, self._impatient = Findings(), 0, False
         self._path = Path(code, _entry(), self.findings, decided)
         self._checkpoints = Checkpoints(flow)
         self._steps: list[Step | None] = [None] * len(code.instructions)
@@ -73,17 +73,20 @@ class Exploration:
                 return
 
     @property
-    def assumed(self) -> frozenset[int]:
-        """What the path assumed that was walked last: an error may be due to it."""
-        return self._path.assumed
+    def doubtful(self) -> frozenset[int]:
+        """Branches that the path did not decide that was walked last: an error may be due to them."""
+        path, found = self._path, self.findings
+        if self._impatient:
+            return frozenset(found.assumed or found.untold)
+        return path.assumed or path.untold
 
     def _check_budget(self) -> None:
         hint = "make loops shorter, or keep less in variables that differ from path to path"
         if self.visited > LIMIT:
             raise self._path.refuse(f"{LIMIT:,} instructions were walked, and there are more: a loop without a bound, "
                                     "or too many paths", hint)
-        if self.visited > _PATIENCE and self.findings.assumed:
-            self._path.assumed = frozenset(self.findings.assumed)
+        if self.visited > _PATIENCE and (self.findings.assumed or self.findings.untold):
+            self._impatient = True
         elif time.monotonic() <= self._until:
             return
         raise self._path.refuse(f"verification takes too long ({self.visited:,} instructions walked): "

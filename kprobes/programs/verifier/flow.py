@@ -182,20 +182,24 @@ class Flow:
         return of(0)
 
     def _leaving(self) -> frozenset[int]:
-        """The conditional jumps that may leave a loop: one way leads back to them, the other does not."""
-        if not any(to <= pc for pc in self._heads for to in self.following(pc)):
-            return frozenset()
-        reached = [0] * len(self._insns)  # slot -> a bit for each slot that can be reached from it
-        changed = True
-        while changed:
-            changed = False
-            for pc in sorted(self._heads, reverse=True):
-                before = reached[pc]
-                for to in self.following(pc):
-                    reached[pc] |= reached[to] | 1 << to
-                changed |= reached[pc] != before
-        return frozenset(pc for pc in self._heads if self._insns[pc].is_conditional and
-                         len({to == pc or reached[to] >> pc & 1 for to in self.following(pc)}) == 2)
+        """The conditional jumps that may leave a loop: within it, and one way leads out of it."""
+        before: dict[int, list[int]] = {}
+        for pc in self._heads:
+            for to in self.following(pc):
+                before.setdefault(to, []).append(pc)
+        found = set()
+        for begin, ways in before.items():
+            todo = [pc for pc in ways if pc >= begin]
+            if not todo:
+                continue
+            inside = {begin, *todo}
+            while todo:
+                pc = todo.pop()
+                if pc != begin:
+                    todo.extend(p for p in before.get(pc, ()) if p not in inside)
+                    inside.update(before.get(pc, ()))
+            found |= {pc for pc in inside if self._insns[pc].is_conditional and not inside.issuperset(self.following(pc))}
+        return frozenset(found)
 
     # ---- registers that matter
 

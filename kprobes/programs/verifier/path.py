@@ -27,7 +27,8 @@ class Findings:
         self.frames = 1
         self.whole_context = False
         self.stores = False  # through another register than r10 to the stack
-        self.assumed: set[int] = set()  # all that paths have assumed
+        self.assumed: set[int] = set()  # what paths have assumed, all together
+        self.untold: set[int] = set()
 
 
 class Checkpoint:
@@ -47,6 +48,9 @@ class Checkpoint:
         self.open, self.reads = 1, 0
 
 
+_Pending = tuple[int, State, Checkpoint | None, int, int, frozenset[int], frozenset[int]]
+
+
 class Path:
     """One path.
 
@@ -55,7 +59,8 @@ class Path:
         reads: halves of stack slots that were read since the checkpoint before they were written: bit
             frame * 128 + slot * 2 + half. writes: those that were written.
         decided: branches that follow the numbers that they compare; others go both ways though one may be impossible.
-        assumed: those of these others that led here and might have been decided, or have told more.
+        assumed: those of these others that led here, though the numbers show that one of their ways is impossible.
+        untold: comparisons of two registers that led here, and might have told more.
         pending: paths that branch off, to be walked later.
     """
 
@@ -64,26 +69,33 @@ class Path:
         self.pc = self.reads = self.writes = 0
         self.checkpoint: Checkpoint | None = None
         self.assumed: frozenset[int] = frozenset()
-        self.pending: list[tuple[int, State, Checkpoint | None, int, int, frozenset[int]]] = []
+        self.untold: frozenset[int] = frozenset()
+        self.pending: list[_Pending] = []
 
     def fork(self, pc: int, state: State) -> None:
         """Another path from here, to be walked later."""
         if self.checkpoint is not None:
             self.checkpoint.open += 1
-        self.pending.append((pc, state, self.checkpoint, self.reads, self.writes, self.assumed))
+        self.pending.append((pc, state, self.checkpoint, self.reads, self.writes, self.assumed, self.untold))
 
     def resume(self) -> bool:
         """Goes on with the path that branched off last; False: there is none."""
         if not self.pending:
             return False
-        self.pc, self.state, self.checkpoint, self.reads, self.writes, self.assumed = self.pending.pop()
+        self.pc, self.state, self.checkpoint, self.reads, self.writes, self.assumed, self.untold = self.pending.pop()
         return True
 
     def assume(self) -> None:
-        """The branch here goes both ways, and it could be known better."""
+        """The branch here goes both ways, and one is impossible."""
         if self.pc not in self.assumed:
             self.assumed |= {self.pc}
             self.findings.assumed.add(self.pc)
+
+    def ignore(self) -> None:
+        """The branch here compares two registers, and what it tells is not looked at."""
+        if self.pc not in self.untold:
+            self.untold |= {self.pc}
+            self.findings.untold.add(self.pc)
 
     def refuse(self, reason: str, hint: str = "") -> ProgramError:
         """The program is refused for its instruction at `pc`."""
