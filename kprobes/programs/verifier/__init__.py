@@ -61,8 +61,9 @@ def verify(code: Code, seconds: float = SECONDS) -> Facts:
         names = " -> ".join(code.functions.get(start, f"function at {start}") for start in chain)
         raise code.error(f"{names} take {depth} bytes of stack together, and {STACK_SIZE} are the most", chain[-1],
                          "put large data into an array map with one entry")
-    return Facts(found.accesses, found.calls, {start: found.stack.get(start, 0) for start in flow.starts}, found.cleared, depth,
-                 found.frames, walk.visited, found.whole_context)
+    stack = {start: found.stack.get(start, 0) for start in flow.starts}
+    return Facts(found.accesses, found.calls, stack, found.cleared, depth, found.frames, walk.visited,
+                 found.whole_context)
 
 
 def _walk(code: Code, flow: Flow, until: float) -> Exploration:

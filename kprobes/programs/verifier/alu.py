@@ -27,7 +27,13 @@ def add(a: Scalar, b: Scalar) -> Scalar:
         return const(a.value + b.value & M64)
     low = a.value + b.value
     mask = (low ^ low + a.mask + b.mask | a.mask | b.mask) & M64
-    return settled(low & ~mask & M64, mask, *_arc(a.lo + b.lo, a.span + b.span, M64), *_arc(a.lo32 + b.lo32, a.span32 + b.span32, M32))
+    out = settled(low & ~mask & M64, mask, *_arc(a.lo + b.lo, a.span + b.span, M64),
+                  *_arc(a.lo32 + b.lo32, a.span32 + b.span32, M32))
+    if not b.mask:
+        out.relate(a, b.value)
+    elif not a.mask:
+        out.relate(b, a.value)
+    return out
 
 
 def sub(a: Scalar, b: Scalar) -> Scalar:
@@ -37,8 +43,11 @@ def sub(a: Scalar, b: Scalar) -> Scalar:
         return const(0)
     low = a.value - b.value
     mask = (low + a.mask ^ low - b.mask | a.mask | b.mask) & M64
-    return settled(low & ~mask & M64, mask, *_arc(a.lo - b.lo - b.span, a.span + b.span, M64),
-                   *_arc(a.lo32 - b.lo32 - b.span32, a.span32 + b.span32, M32))
+    out = settled(low & ~mask & M64, mask, *_arc(a.lo - b.lo - b.span, a.span + b.span, M64),
+                  *_arc(a.lo32 - b.lo32 - b.span32, a.span32 + b.span32, M32))
+    if not b.mask:
+        out.relate(a, -b.value)
+    return out
 
 
 def negated(a: Scalar) -> Scalar:
@@ -53,8 +62,10 @@ def mul(a: Scalar, b: Scalar) -> Scalar:
     zeros = _trailing(a) + _trailing(b)
     mask = M64 >> zeros << zeros & M64 if zeros < 64 else 0
     if not b.mask:
-        return settled(0, mask, *_arc(a.lo * b.value, a.span * b.value, M64), *_arc(a.lo32 * b.value, a.span32 * (b.value & M32), M32))
-    return settled(0, mask, *_arc(a.umin * b.umin, a.umax * b.umax - a.umin * b.umin, M64) if a.umax * b.umax <= M64 else (0, M64), 0, M32)
+        return settled(0, mask, *_arc(a.lo * b.value, a.span * b.value, M64),
+                       *_arc(a.lo32 * b.value, a.span32 * (b.value & M32), M32))
+    low, high = a.umin * b.umin, a.umax * b.umax
+    return settled(0, mask, *((low, high - low) if high <= M64 else (0, M64)), 0, M32)
 
 
 def _trailing(a: Scalar) -> int:
@@ -75,8 +86,8 @@ def or_(a: Scalar, b: Scalar) -> Scalar:
     mask = (a.mask | b.mask) & ~value
     if not mask:
         return const(value)
-    low, high = max(a.umin, b.umin), (1 << (a.umax | b.umax).bit_length()) - 1
-    return settled(value, mask, low, high - low, 0, (1 << (a.umax32 | b.umax32).bit_length()) - 1)
+    low, high = max(a.umin, b.umin), _filled(a.umax | b.umax)
+    return settled(value, mask, low, high - low, 0, _filled(a.umax32 | b.umax32))
 
 
 def xor(a: Scalar, b: Scalar) -> Scalar:
@@ -86,7 +97,12 @@ def xor(a: Scalar, b: Scalar) -> Scalar:
     value = (a.value ^ b.value) & ~mask
     if not mask:
         return const(value)
-    return settled(value, mask, 0, (1 << (a.umax | b.umax).bit_length()) - 1, 0, (1 << (a.umax32 | b.umax32).bit_length()) - 1)
+    return settled(value, mask, 0, _filled(a.umax | b.umax), 0, _filled(a.umax32 | b.umax32))
+
+
+def _filled(number: int) -> int:
+    """The number with all bits below its highest set."""
+    return (1 << number.bit_length()) - 1
 
 
 def _amounts(b: Scalar, limit: int) -> tuple[int, int]:
@@ -181,8 +197,8 @@ def _lower_signed(operation: Operation) -> Operation:
 
 
 ALU64: Final[dict[int, Operation]] = {
-    isa.ADD: add, isa.SUB: sub, isa.MUL: mul, isa.DIV: div, isa.OR: or_, isa.AND: and_, isa.LSH: lsh, isa.RSH: rsh, isa.MOD: mod,
-    isa.XOR: xor, isa.ARSH: arsh, SDIV: sdiv, SMOD: smod,
+    isa.ADD: add, isa.SUB: sub, isa.MUL: mul, isa.DIV: div, isa.OR: or_, isa.AND: and_, isa.LSH: lsh, isa.RSH: rsh,
+    isa.MOD: mod, isa.XOR: xor, isa.ARSH: arsh, SDIV: sdiv, SMOD: smod,
 }
 ALU32: Final[dict[int, Operation]] = {
     **{op: _lower(ALU64[op]) for op in (isa.ADD, isa.SUB, isa.MUL, isa.DIV, isa.OR, isa.AND, isa.MOD, isa.XOR)},

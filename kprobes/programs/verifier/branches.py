@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import Final
 
 from .. import isa
-from .scalar import M32, M64, Scalar, const, meet, settle
+from .scalar import M32, M64, Scalar, common, meet, settle
 
 #: the opposite of JSET, which no instruction has
 JCLEAR: Final = 0xF0
 Pair = tuple[Scalar, Scalar]
 
-NOT: Final = {isa.JEQ: isa.JNE, isa.JGT: isa.JLE, isa.JGE: isa.JLT, isa.JSGT: isa.JSLE, isa.JSGE: isa.JSLT, isa.JSET: JCLEAR}
+NOT: Final = {isa.JEQ: isa.JNE, isa.JGT: isa.JLE, isa.JGE: isa.JLT, isa.JSGT: isa.JSLE, isa.JSGE: isa.JSLT,
+              isa.JSET: JCLEAR}
 NOT.update({b: a for a, b in NOT.items()})
 #: a < b is b > a
 _MIRROR: Final = {isa.JLT: isa.JGT, isa.JLE: isa.JGE, isa.JSLT: isa.JSGT, isa.JSLE: isa.JSGE}
@@ -26,7 +27,10 @@ _REFLEXIVE: Final = {isa.JEQ: True, isa.JGE: True, isa.JLE: True, isa.JSGE: True
 
 
 def refined(op: int, a: Scalar, b: Scalar, wide: bool) -> Pair | None:
-    """(a, b) where `op` holds for 64 bits (`wide`) or the lower 32; the same objects where nothing is learnt; None: it never does."""
+    """(a, b) where `op` holds for 64 bits (`wide`) or the lower 32; None: it never does.
+
+    The same objects where nothing is learnt.
+    """
     if a is b and op not in (isa.JSET, JCLEAR):
         return (a, b) if _REFLEXIVE.get(op) else None
     if op in _MIRROR:
@@ -77,17 +81,13 @@ def _ordered(signed: bool, least: int, a: Scalar, b: Scalar, wide: bool) -> Pair
 
 
 def _equal(a: Scalar, b: Scalar, wide: bool) -> Pair | None:
-    ring = M64 if wide else M32
-    if (a.value ^ b.value) & ~(a.mask | b.mask) & ring:
-        return None
-    arc = meet(a.lo, a.span, b.lo, b.span, M64) if wide else (0, M64)
-    low = meet(a.lo32, a.span32, b.lo32, b.span32, M32)
-    if arc is None or low is None:
-        return None
-    value, mask = (a.value | b.value) & ring, a.mask & b.mask & ring
     if wide:
-        both = settle(value & ~mask, mask, *arc, *low)
+        both = common(a, b)
         return None if both is None else (both, both)  # one object from here on: equal numbers are copies
+    low = meet(a.lo32, a.span32, b.lo32, b.span32, M32)
+    if low is None or (a.value ^ b.value) & ~(a.mask | b.mask) & M32:
+        return None
+    value, mask = (a.value | b.value) & M32, a.mask & b.mask & M32
     new = [settle(x.value & ~M32 | value & ~mask, x.mask & ~M32 | mask, x.lo, x.span, *low) for x in (a, b)]
     return None if new[0] is None or new[1] is None else (new[0], new[1])
 
@@ -129,5 +129,3 @@ def _tested(some: bool, a: Scalar, b: Scalar, ring: int) -> Pair | None:
         new = settle(a.value | tested, a.mask & ~tested, a.lo, a.span, a.lo32, a.span32)
     return None if new is None else (new, b)
 
-
-__all__ = ["JCLEAR", "NOT", "const", "refined"]

@@ -71,16 +71,19 @@ class _Arguments:
     def _context(self, register: int, name: str) -> None:
         value = self.path.read(register)
         if not isinstance(value, Pointer) or value.region.kind != CTX or value.offset.mask or value.offset.value:
-            raise self.path.refuse(f"{name} is the context, but {value} is given", "pass on what the program was called with")
+            raise self.path.refuse(f"{name} is the context, but {value} is given",
+                                   "pass on what the program was called with")
 
     def _map(self, register: int, name: str) -> Map:
         value = self.path.read(register)
         if not isinstance(value, Pointer) or value.region.kind != MAP or value.region.map is None:
-            raise self.path.refuse(f"{name} is a map, but {value} is given", "pass the address of a variable of section .maps")
+            raise self.path.refuse(f"{name} is a map, but {value} is given",
+                                   "pass the address of a variable of section .maps")
         of = value.region.map
         if self.helper.maps is not None and of.type not in self.helper.maps:
             allowed = ", ".join(sorted(t.name.lower() for t in self.helper.maps))
-            raise self.path.refuse(f"bpf_{self.helper.name}() does not work on map {of.name}, a {of.type.name.lower()}", f"it takes {allowed}")
+            raise self.path.refuse(f"bpf_{self.helper.name}() does not work on map {of.name}, a {of.type.name.lower()}",
+                                   f"it takes {allowed}")
         if of.readonly and self.helper.name.startswith(_CHANGES):
             raise self.path.refuse(f"bpf_{self.helper.name}() would change map {of.name}, which is read-only")
         return of
@@ -113,7 +116,8 @@ class _Arguments:
             raise path.refuse(f"{at} is a number, but {size} is given")
         optional = self.helper.args[register] is Arg.SIZE_OR_ZERO
         if size.smin < 0 or size.umax >= 1 << 31:
-            raise path.refuse(f"{at} may be negative or huge: {size}", "bound it before: if (n > sizeof(buf)) n = sizeof(buf), with n unsigned")
+            raise path.refuse(f"{at} may be negative or huge: {size}",
+                              "bound it before: if (n > sizeof(buf)) n = sizeof(buf), with n unsigned")
         if not size.umin and not optional:
             raise path.refuse(f"{at} may be 0: {size}", "check it before: if (!n) return 0")
         if kind is Arg.MEM_OUT:

@@ -28,7 +28,7 @@ _REGISTERS: Final = [tuple(r for r in range(10) if bits >> r & 1) for bits in ra
 
 
 class _Place:
-    """What is known of a place (its slot and those that its callers go on at). anchor: a state of the path that is walked."""
+    """What is known of a place: its slot and those that its callers go on at. anchor: a state of the path as it is."""
 
     __slots__ = ("anchor", "done", "next", "visits")
 

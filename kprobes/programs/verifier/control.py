@@ -1,8 +1,8 @@
-"""Jumps, local calls and exit: `control(insn, pc)` compiles one to a function of the path; it says whether the path goes on.
+"""Jumps, local calls and exit: `control(insn, pc)` compiles one to a function of the path: does the path go on?
 
-Branches are walked both ways, though the numbers may show that only one is possible, and comparisons of two registers tell nothing,
-**until that turns out to matter** (`Path.decided`). So what is compared need not be the same from path to path, and more of
-them end where others have been.
+Branches are walked both ways, though the numbers may show that only one is possible, and comparisons of two registers
+tell nothing, **until that turns out to matter** (`Path.decided`). So what is compared need not be the same from path to
+path, and more of them end where others have been.
 """
 
 from __future__ import annotations
@@ -115,7 +115,8 @@ def _other(path: Path, insn: Instruction, to: int) -> bool:
     a = path.read(insn.dst)
     b = path.read(insn.src) if insn.by_register else const(insn.imm & M64)
     if insn.cls != isa.JMP or insn.op == isa.JSET:
-        raise path.refuse(f"tests bits of a pointer: {a if isinstance(a, Pointer) else b}", "addresses are compared as a whole")
+        raise path.refuse(f"tests bits of a pointer: {a if isinstance(a, Pointer) else b}",
+                          "addresses are compared as a whole")
     if isinstance(a, Pointer) and isinstance(b, Pointer):
         return _pointers(path, insn, to, a, b)
     pointer, number = (a, b) if isinstance(a, Pointer) else (b, a)

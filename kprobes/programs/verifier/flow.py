@@ -21,6 +21,9 @@ LIMIT: Final = 1_000_000
 _CALLER_SAVED: Final = 0b111111  # r0 .. r5
 _ARGUMENTS: Final = 0b111110
 CALLEE_SAVED: Final = 0b1111000000
+#: kinds of LDDW -> what it loads, what to do instead
+_USELESS: Final = {isa.CODE: ("the address of a function", "call it directly"),
+                   isa.VARIABLE: ("a kernel's variable", "")}
 
 
 class Flow:
@@ -53,7 +56,10 @@ class Flow:
         self.find_exact(self.leaving, False)
 
     def find_exact(self, decided: Set[int], stores: bool) -> None:
-        """Makes `live` and `exact`. decided: branches that follow what they compare. stores: other registers than r10 may lead to the stack."""
+        """Makes `live` and `exact`.
+
+        decided: branches that follow what they compare. stores: other registers than r10 may lead to the stack.
+        """
         self._decided, self._stores = decided, stores
         self.live, self.exact = [0] * len(self._insns), [0] * len(self._insns)
         for start in self._order:
@@ -64,22 +70,25 @@ class Flow:
     def _check(self, pc: int, insn: Instruction) -> None:
         why = insn.why_illegal()
         if why:
-            raise self.code.error(f"is not a legal instruction: {why}", pc, "compile with clang's BPF target, -mcpu=v4 or below")
+            raise self.code.error(f"is not a legal instruction: {why}", pc,
+                                  "compile with clang's BPF target, -mcpu=v4 or below")
         if insn.cls in (isa.ALU, isa.ALU64, isa.LDX, isa.LD) and insn.dst == 10:
-            raise self.code.error("writes to r10, the frame pointer, which is read-only", pc, "copy it to another register first")
+            raise self.code.error("writes to r10, the frame pointer, which is read-only", pc,
+                                  "copy it to another register first")
         if insn.wide:
             self._check_wide(pc, insn)
         elif insn.opcode == isa.JMP | isa.CALL and insn.src == isa.BTF_CALL:
             raise self.code.error(f"calls kernel function {insn.imm}, and there is no kernel here", pc, "use a helper")
         elif insn.is_helper_call and insn.imm not in HELPERS:
-            raise self.code.error(f"calls helper {insn.imm}, which there is not here", pc, "docs/programs.md lists the helpers")
+            raise self.code.error(f"calls helper {insn.imm}, which there is not here", pc,
+                                  "docs/programs.md lists the helpers")
 
     def _check_wide(self, pc: int, insn: Instruction) -> None:
         if insn.src == isa.VALUE64:
             return
         if insn.src not in (isa.MAP, isa.MAP_VALUE):
-            what = {isa.CODE: "the address of a function", isa.VARIABLE: "a kernel's variable"}.get(insn.src, "a map by its file descriptor")
-            raise self.code.error(f"loads {what}, which there is no use for here", pc, "" if insn.src != isa.CODE else "call it directly")
+            what, hint = _USELESS.get(insn.src, ("a map by its file descriptor", ""))
+            raise self.code.error(f"loads {what}, which there is no use for here", pc, hint)
         if not 0 <= insn.imm < len(self.code.maps):
             raise self.code.error(f"loads map {insn.imm}, but the program has {len(self.code.maps)}", pc)
         of = self.code.maps[insn.imm]
@@ -88,7 +97,8 @@ class Flow:
                 raise self.code.error(f"loads the address of a value of map {of.name}", pc,
                                       "that is for arrays with one entry; use bpf_map_lookup_elem()")
             if not 0 <= insn.high <= of.value_size:
-                raise self.code.error(f"loads the address of byte {insn.high} of map {of.name}, which has {of.value_size}", pc)
+                what = f"byte {insn.high} of map {of.name}, which has {of.value_size}"
+                raise self.code.error(f"loads the address of {what}", pc)
 
     # ---- functions and jumps
 
@@ -102,8 +112,8 @@ class Flow:
     def _target(self, pc: int) -> int:
         to = self._insns[pc].target(pc)
         if to not in self._heads:
-            inside = 0 <= to < len(self._insns)
-            raise self.code.error(f"leads to {'the middle of an instruction' if inside else 'outside the program'} ({to})", pc,
+            where = "the middle of an instruction" if 0 <= to < len(self._insns) else "outside the program"
+            raise self.code.error(f"leads to {where} ({to})", pc,
                                   f"the program has instructions 0..{len(self._insns) - 1}")
         return to
 
@@ -131,8 +141,8 @@ class Flow:
             pc = todo.pop()
             for to in self.following(pc):
                 if to >= len(self._insns) or self._owner[to] != self._owner[pc]:
-                    raise self.code.error("leads into another function" if to < len(self._insns) else "runs past the program's end", pc,
-                                          "a function ends with exit; functions are called")
+                    where = "leads into another function" if to < len(self._insns) else "runs past the program's end"
+                    raise self.code.error(where, pc, "a function ends with exit; functions are called")
                 if to in seen:
                     joins.add(to)
                 else:
@@ -154,13 +164,15 @@ class Flow:
 
         def visit(start: int, at: int | None) -> None:
             if start in active:
-                raise self.code.error(f"calls {self.code.functions.get(start, f'the function at {start}')}, which is running already: recursion",
-                                      at, "use a loop with a bound")
+                name = self.code.functions.get(start, f"the function at {start}")
+                raise self.code.error(f"calls {name}, which is running already: recursion", at,
+                                      "use a loop with a bound")
             if start in done:
                 return
             active.append(start)
             if len(active) > isa.FRAMES:
-                raise self.code.error(f"calls are {len(active)} deep", at, f"{isa.FRAMES} functions may be active at a time; inline some")
+                raise self.code.error(f"calls are {len(active)} deep", at,
+                                      f"{isa.FRAMES} functions may be active at a time; inline some")
             for callee, pc in callees[start].items():
                 visit(callee, pc)
             active.pop()
@@ -174,7 +186,7 @@ class Flow:
         return done
 
     def deepest(self, stack: Mapping[int, int]) -> tuple[int, tuple[int, ...]]:
-        """The most stack that functions take together, from the bytes that each takes; and the functions, callers first."""
+        """The most stack that functions take together, from the bytes of each; and these functions, callers first."""
         @cache
         def of(start: int) -> tuple[int, tuple[int, ...]]:
             size, chain = max((of(callee) for callee in self._callees[start]), default=(0, ()))
@@ -198,7 +210,8 @@ class Flow:
                 if pc != begin:
                     todo.extend(p for p in before.get(pc, ()) if p not in inside)
                     inside.update(before.get(pc, ()))
-            found |= {pc for pc in inside if self._insns[pc].is_conditional and not inside.issuperset(self.following(pc))}
+            found |= {pc for pc in inside
+                      if self._insns[pc].is_conditional and not inside.issuperset(self.following(pc))}
         return frozenset(found)
 
     # ---- registers that matter

@@ -62,11 +62,13 @@ def _range(low: int, high: int) -> str:
 
 def _outside(path: Path, region: Region, low: int, high: int, size: int, verb: str) -> Exception:
     if region.kind == STACK:
-        return path.refuse(f"{verb} {size} bytes of stack at r10{low:+}{f'..{high:+}' if high != low else ''}; a frame is {isa.STACK_SIZE} bytes "
-                           "below r10", "use less stack: put large data into an array map with one entry")
+        where = f"r10{low:+}{f'..{high:+}' if high != low else ''}"
+        return path.refuse(f"{verb} {size} bytes of stack at {where}; a frame is {isa.STACK_SIZE} bytes below r10",
+                           "use less stack: put large data into an array map with one entry")
     name = f" {region.map.name}" if region.map is not None else ""
-    return path.refuse(f"{verb} {size} bytes at {_range(low, high)} of {NAMES[region.kind]}{name}, which has {region.high} bytes",
-                       "compare the index with the size before it is used, as an unsigned number" if low != high else "")
+    hint = "compare the index with the size before it is used, as an unsigned number" if low != high else ""
+    return path.refuse(f"{verb} {size} bytes at {_range(low, high)} of {NAMES[region.kind]}{name}, "
+                       f"which has {region.high} bytes", hint)
 
 
 # ---- loads
@@ -117,7 +119,8 @@ def _need(path: Path, at: int, *parts: Half, wanted: int = WRITTEN) -> None:
     for part in parts:
         have = bits(part)
         if have & wanted << 4:
-            raise path.refuse(f"reads a part of a pointer at r10{at:+}", "pointers are loaded as a whole, 8 bytes at a time")
+            raise path.refuse(f"reads a part of a pointer at r10{at:+}",
+                              "pointers are loaded as a whole, 8 bytes at a time")
         if wanted & ~have:
             raise path.refuse(f"reads stack at r10{at:+} that nothing has been written to", "initialise the variable")
 
@@ -157,10 +160,12 @@ def need_readable(path: Path, pointer: Pointer, size: int, what: str) -> None:
     for at, part, wanted in _bytes(path, path.state.frames[region.frame], region.frame, low, high + size):
         have = bits(part)
         if have & wanted << 4:
-            raise path.refuse(f"{what} holds a pointer at r10{at:+}", "addresses of this machine are of no use outside; store numbers")
+            raise path.refuse(f"{what} holds a pointer at r10{at:+}",
+                              "addresses of this machine are of no use outside; store numbers")
         some, missing = some or bool(have & wanted), missing or bool(wanted & ~have)
     if not some:
-        raise path.refuse(f"{what} (stack at r10{low:+}, {size} bytes) has not been written to", "initialise the variable")
+        raise path.refuse(f"{what} (stack at r10{low:+}, {size} bytes) has not been written to",
+                          "initialise the variable")
     if missing:
         path.clear(region.frame, -low)
 
@@ -220,7 +225,7 @@ def _patched(part: Half, at: int, value: Scalar, size: int, order: isa.Order) ->
 
 
 def soil(path: Path, region: Region, low: int, high: int, surely: int | None = None) -> None:
-    """Some of the bytes low .. high-1 of the stack are written with something; those below `surely` are, in any case."""
+    """Some of the bytes low .. high-1 of the stack are written; those below `surely` are, in any case."""
     frame = path.state.frames[region.frame]
     for at in range(low & ~3, high, 4):
         slot, half = at + 512 >> 3, at >> 2 & 1
@@ -239,7 +244,8 @@ def soil(path: Path, region: Region, low: int, high: int, surely: int | None = N
 def need_writable(path: Path, pointer: Pointer, least: int, most: int, partly: bool) -> None:
     """A helper writes `least` to `most` bytes there; the first `least` are initialised afterwards.
 
-    partly: True for a helper that may leave some of them as they were: what was not initialised counts as zero, as in `need_readable`.
+    partly: True for a helper that may leave some of them as they were: what was not initialised counts as zero, as in
+    `need_readable`.
     """
     low, high = inside(path, pointer, 0, most, True)
     if pointer.region.kind != STACK:
@@ -254,7 +260,8 @@ def need_writable(path: Path, pointer: Pointer, least: int, most: int, partly: b
 def atomic(path: Path, pointer: Pointer, offset: int, size: int) -> Scalar:
     """An atomic operation's access: what was there, as a zero-extended number."""
     if pointer.region.kind not in (STACK, VALUE, RECORD):
-        raise path.refuse(f"an atomic operation on {NAMES[pointer.region.kind]}", "they work on stack, map values and records")
+        raise path.refuse(f"an atomic operation on {NAMES[pointer.region.kind]}",
+                          "they work on stack, map values and records")
     low, high = access(path, pointer, offset, size, True, aligned=True)
     if pointer.region.kind == STACK:
         if low == high:

@@ -10,7 +10,8 @@ A `Scalar` is a set of 64-bit numbers, described thrice; a number is in the set 
 
 Scalars are immutable. **Copies of a register share one object, and nothing else does**: what a branch tells of one
 copy holds for every register and stack slot with the identical object. So every operation makes a new object, but for
-constants.
+constants. Sums with a constant remember what they were made from (`root`, `delta`): what is learnt of `i - 4` is learnt
+of `i`, too.
 """
 
 from __future__ import annotations
@@ -24,14 +25,19 @@ SIGN32: Final = 1 << 31
 
 
 class Scalar:
-    """A set of numbers: see the module's docstring. `mask` 0 means the constant `value`."""
+    """A set of numbers: see the module's docstring. `mask` 0 means the constant `value`.
 
-    __slots__ = ("lo", "lo32", "mask", "span", "span32", "value")
+    root: the numbers of scalars with the same root, minus their `delta`, are one number. None: it has no relatives.
+    """
+
+    __slots__ = ("delta", "lo", "lo32", "mask", "root", "span", "span32", "value")
 
     def __init__(self, value: int, mask: int, lo: int, span: int, lo32: int, span32: int) -> None:
         self.value, self.mask = value, mask
         self.lo, self.span = lo, span
         self.lo32, self.span32 = lo32, span32
+        self.root: Scalar | None = None
+        self.delta = 0
 
     @property
     def umin(self) -> int:
@@ -67,6 +73,13 @@ class Scalar:
         return (not (self.value ^ other.value) & ~self.mask and not other.mask & ~self.mask
                 and (self.span == M64 or (other.lo - self.lo & M64) + other.span <= self.span)
                 and (self.span32 == M32 or (other.lo32 - self.lo32 & M32) + other.span32 <= self.span32))
+
+    def relate(self, other: Scalar, by: int) -> None:
+        """It is `other` + by."""
+        if self.mask and other.mask:
+            if other.root is None:
+                other.root = other
+            self.root, self.delta = other.root, other.delta + by & M64
 
     def __str__(self) -> str:
         if not self.mask:
@@ -144,8 +157,17 @@ def settle(value: int, mask: int, lo: int, span: int, lo32: int, span32: int) ->
 
 
 def settled(value: int, mask: int, lo: int, span: int, lo32: int, span32: int) -> Scalar:
-    """As settle, of descriptions that hold; a contradiction shows code that cannot be reached: anything is right there."""
+    """As settle, of descriptions that hold; a contradiction shows code that nobody reaches: anything is right there."""
     return settle(value, mask, lo, span, lo32, span32) or unknown()
+
+
+def common(a: Scalar, b: Scalar) -> Scalar | None:
+    """What two sets have in common, or a little more; None: nothing."""
+    arc, low = meet(a.lo, a.span, b.lo, b.span, M64), meet(a.lo32, a.span32, b.lo32, b.span32, M32)
+    if arc is None or low is None or (a.value ^ b.value) & ~(a.mask | b.mask):
+        return None
+    mask = a.mask & b.mask
+    return settle((a.value | b.value) & ~mask, mask, *arc, *low)
 
 
 def truncated(a: Scalar, bits: int) -> Scalar:
@@ -163,7 +185,7 @@ def truncated(a: Scalar, bits: int) -> Scalar:
 
 
 def extended(a: Scalar, bits: int) -> Scalar:
-    """The lower 8, 16, 32 or 64 bits with the highest of them copied upwards. The same object where that changes nothing."""
+    """The lower 8, 16, 32 or 64 bits with the highest of them copied upwards. The same object where nothing changes."""
     sign, ring = 1 << bits - 1, (1 << bits) - 1
     if a.umax < sign or bits == 64:
         return a

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from ..maps import Map
-from .scalar import M64, SIGN, Scalar, const
+from .alu import add
+from .scalar import M64, SIGN, Scalar, common, const
 
 CTX: Final = "ctx"
 STACK: Final = "stack"
@@ -18,7 +19,8 @@ VALUE: Final = "map value"
 RECORD: Final = "record"  # of a ring buffer
 
 #: what a person calls them
-NAMES: Final = {CTX: "the context", STACK: "the stack", MAP: "a map", VALUE: "a map value", RECORD: "a ring buffer's record"}
+NAMES: Final = {CTX: "the context", STACK: "the stack", MAP: "a map", VALUE: "a map value",
+                RECORD: "a ring buffer's record"}
 
 
 class Region:
@@ -37,12 +39,12 @@ class Region:
 
     def like(self, other: Region) -> bool:
         """True where they differ by their address at most."""
-        return (self.kind == other.kind and self.map is other.map and self.frame == other.frame and self.high == other.high
-                and self.low == other.low)
+        return (self.kind == other.kind and self.map is other.map and self.frame == other.frame
+                and self.high == other.high and self.low == other.low)
 
 
 class Pointer:
-    """An address: `offset` (signed) from where the region begins; STACK: from where the frame ends. null: or 0 instead."""
+    """An address: `offset` (signed) from where the region begins; STACK: where the frame ends. null: or 0 instead."""
 
     __slots__ = ("null", "offset", "region")
 
@@ -54,7 +56,8 @@ class Pointer:
 
 
 Value = Scalar | Pointer
-#: half of a stack slot: a scalar of 4 bytes; or a bit for each byte that is initialised, and << 4 for each that was a pointer's
+#: half of a stack slot: a scalar of 4 bytes; or a bit for each byte that is initialised, and << 4 for each that was a
+#: pointer's
 Half = Scalar | int
 #: a stack slot, 8 bytes: one value, or halves by address
 Cell = Scalar | Pointer | tuple[Half, Half]
@@ -65,7 +68,7 @@ EMPTY: Final = (0, 0)
 
 
 class Frame:
-    """One function's. `regs`: r0 .. r10. `stack`: slot -> cell, slot 63 is the 8 bytes below r10. back: where the caller goes on."""
+    """One function's. regs: r0 .. r10. stack: slot -> cell, slot 63 is the 8 bytes below r10. back: to the caller."""
 
     __slots__ = ("back", "regs", "stack", "start")
 
@@ -102,9 +105,20 @@ class State:
                     stack[slot] = (new if cell[0] is old else cell[0], new if cell[1] is old else cell[1])
 
     def learn(self, old: Scalar, new: Scalar) -> None:
-        """A branch told something of a scalar: its copies know it, too."""
-        if new is not old and old.mask:
+        """A branch told something of a scalar: its copies know it, too, and its relatives."""
+        if new is old or not old.mask:
+            return
+        root, known = old.root, {old: new}
+        if root is None:
             self.replace(old, new)
+            return
+        if new.mask:
+            new.root, new.delta = new, 0
+        for value in {v for f in self.frames for cell in (*f.regs, *f.stack.values()) for v in _parts(cell)}:
+            if isinstance(value, Scalar) and value.root is root:
+                self.replace(value, _moved(known, value, old, new))
+            elif isinstance(value, Pointer) and value.offset.root is root:
+                self.replace(value, Pointer(value.region, _moved(known, value.offset, old, new), value.null))
 
     def forget(self, region: Region) -> None:
         """A record was given away: nothing points there any more."""
@@ -113,6 +127,21 @@ class State:
             for value in {*frame.regs, *frame.stack.values()}:
                 if isinstance(value, Pointer) and value.region is region:
                     self.replace(value, None)
+
+
+def _parts(cell: Cell | int | None) -> tuple[Cell | int | None, ...]:
+    """What a register or slot holds: a value, or two halves."""
+    return cell if isinstance(cell, tuple) else (cell,)
+
+
+def _moved(known: dict[Scalar, Scalar], value: Scalar, old: Scalar, new: Scalar) -> Scalar:
+    """A relative of `old`, now that this is `new`; one object for each."""
+    if value not in known:
+        by = value.delta - old.delta & M64
+        there = add(new, const(by))
+        known[value] = common(value, there) or there
+        known[value].relate(new, by)
+    return known[value]
 
 
 def signed(number: int) -> int:
@@ -139,6 +168,10 @@ def bits(half: Half) -> int:
     return half if isinstance(half, int) else WRITTEN
 
 
+def _family(a: Scalar) -> int:
+    return id(a if a.root is None else a.root)
+
+
 class Match:
     """Whether everything that may happen from one state on may happen from another: one use for one pair of states.
 
@@ -147,7 +180,8 @@ class Match:
     """
 
     def __init__(self) -> None:
-        self._copies: dict[int, Value] = {}
+        self._copies: dict[int, tuple[Scalar, Scalar]] = {}
+        self._nulls: dict[int, Pointer] = {}
         self._loose: list[tuple[Scalar, Scalar]] = []
         self._regions: dict[int, Region] = {}
 
@@ -167,10 +201,15 @@ class Match:
             return (old is new or old.contains(new)) and self._copy(old, new)
         return isinstance(new, Pointer) and self._pointer(old, new)
 
-    def _copy(self, old: Value, new: Value) -> bool:
-        first = self._copies.setdefault(id(old), new)
-        return first is new or (isinstance(first, Scalar) and isinstance(new, Scalar) and not first.mask and not new.mask
-                                and first.value == new.value)
+    def _copy(self, old: Scalar, new: Scalar) -> bool:
+        """Copies and relatives of old's are so in new."""
+        first_old, first = self._copies.setdefault(_family(old), (old, new))
+        by = old.delta - first_old.delta & M64
+        if not first.mask and not new.mask:
+            return new.value - first.value & M64 == by
+        if first is new:
+            return not by
+        return new.root is not None and first.root is new.root and new.delta - first.delta & M64 == by
 
     def _pointer(self, old: Pointer, new: Pointer) -> bool:
         if old.null != new.null and not (old.null and new.region.kind != RECORD):
@@ -178,7 +217,8 @@ class Match:
         a, b = old.offset, new.offset
         if a is not b and not a.contains(b):
             return False
-        return self.region(old.region, new.region) and (not old.null or self._copy(old, new)) and (not a.mask or self._copy(a, b))
+        return (self.region(old.region, new.region) and (not a.mask or self._copy(a, b))
+                and (not old.null or self._nulls.setdefault(id(old), new) is new))
 
     def region(self, old: Region, new: Region) -> bool:
         """A region of old's may be this one of new's."""
@@ -187,7 +227,7 @@ class Match:
     def rest(self, old: tuple[Region, ...], new: tuple[Region, ...]) -> bool:
         """They hold the same records, and what is learnt of numbers that do not matter is learnt of those that do."""
         return (len(old) == len(new) and all(self.region(a, b) for a, b in zip(old, new, strict=True))
-                and all(self._copy(a, b) for a, b in self._loose if id(a) in self._copies))
+                and all(self._copy(a, b) for a, b in self._loose if _family(a) in self._copies))
 
     def cell(self, old: Cell | None, new: Cell | None, order: str) -> bool:
         if old is None and new is None:

@@ -1,4 +1,4 @@
-"""What each instruction that goes on behind itself does to a path: `step(insn, pc)` compiles it to a function of the path."""
+"""What each instruction that goes on behind itself does to a path: `step(..)` compiles it to a function of the path."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Step = Callable[[Path], None]
 
 
 def step(code: Code, insn: Instruction, regions: dict[int, Region]) -> Step:
-    """The function of an instruction other than jumps, local calls and exit. regions: of map values whose addresses are loaded."""
+    """The function of an instruction other than jumps, local calls and exit. regions: of LDDW's map values, by map."""
     if insn.wide:
         return _wide(code, insn, regions)
     if insn.cls in (isa.ALU, isa.ALU64):
@@ -39,7 +39,8 @@ def _wide(code: Code, insn: Instruction, regions: dict[int, Region]) -> Step:
         value = Pointer(Region(MAP, 0, 0, False, code.maps[insn.imm]), START)
     else:
         of = code.maps[insn.imm]
-        value = Pointer(regions.setdefault(insn.imm, Region(VALUE, 0, of.value_size, not of.readonly, of)), const(insn.high))
+        region = regions.setdefault(insn.imm, Region(VALUE, 0, of.value_size, not of.readonly, of))
+        value = Pointer(region, const(insn.high))
 
     def load(path: Path) -> None:
         path.state.regs[dst] = value

@@ -366,7 +366,7 @@ SEC("kprobe/signed_bounds") int signed_bounds(struct ctx *c) {
   s32 j = (s32)c->r[1];
   u64 out = 0;
   if (i >= -8 && i < 8) out += global_hist[i + 8];
-  if (j > -4 && j <= 10) out += global_hist[j + 3];
+  if (j >= 0 && j <= 10) out += global_hist[j + 3];
   return out;
 }
 
