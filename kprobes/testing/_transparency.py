@@ -15,6 +15,7 @@ from ..core.register.locate import code_of
 from ..errors import GuestFault, KprobeError, NotAnInstruction, Unprobeable
 from ..symbols import Symbol
 from ._difference import Difference, Ending, compare_bytes, compare_endings, compare_registers, ending, registers
+from ._states import Freezer
 
 Run = Callable[[Any], Any]
 Memory = dict[tuple[int, int], bytes]
@@ -54,12 +55,15 @@ class Comparison:
         self._run = run
         self.kprobes = Kprobes(machine)
         self._start = snapshot(machine)
+        self._freezer = Freezer(machine)
+        self._thaw = self._freezer.freeze()
         self.plain = ending(lambda: run(machine))
         self._after = snapshot(machine)
         self._put_back()
 
     def close(self) -> None:
         """Take the subsystem away; the machine stays."""
+        self._freezer.forget()
         self.kprobes.close()
 
     @contextmanager
@@ -126,16 +130,16 @@ class Comparison:
         return [(s.address, min(s.address + s.size, end)) for s in objects]
 
     def _put_back(self) -> None:
-        """Memory and registers as at the start; breakpoints stay."""
+        """Memory and registers as at the start, and what the CPU has besides those that have names; breakpoints stay.
+
+        Registers come first: a CPU that saves contexts in memory (TriCore) takes back those that were left there.
+        """
+        self._thaw()
         now = self._memory()
         changed = [(r, data) for r, data in self._start.memory.items() if now.get(r) != data]
         covered = {a for p in self.kprobes._text.patches for a in range(p.addr, p.addr + len(p.new))} if changed else set()
         for (start, end), data in changed:
             self._write(start, now.get((start, end), b""), data, covered)
-        regs = self.machine.regs
-        for name, value in self._start.registers.items():
-            if regs[name] != value:
-                regs[name] = value
 
     def _write(self, start: int, now: bytes, then: bytes, covered: set[int]) -> None:
         """Put back the pages that changed; those with patches of ours byte by byte around them."""

@@ -35,13 +35,14 @@ class DelaySlots:
         """Execute a NOP in the delay slot's stead, which takes the branch, and stop: before its target is fetched."""
         m, nop = self._machine, self._machine._guest.settle
         place = m._exit + m.page_size - 2 * len(nop)
+        trap = m._engine.read(place, len(nop)) or b""
         m.patch(place, nop)
         hook = m._engine.hook(const.UC_HOOK_CODE, self._stopping, place, place)
         try:
             m._start(place, 0)
         finally:
             m._engine.unhook(hook)
-            m._engine.drop_translations(place, place + len(nop))
+            m.patch(place, trap)
 
     def holds(self, pc: int) -> bool:
         """True where the instruction at `pc` is in one."""
