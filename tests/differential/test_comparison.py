@@ -37,7 +37,7 @@ def test_two_plain_runs_of_what_has_no_name(arch: str, code: str, result: str) -
     comparison.close()
 
 
-CLOCKS = {"0f31", "732500c0"}  # RDTSC; RDCYCLE
+CLOCKS = {"0f31", "0f01f9", "732500c0", "f32520c0"}  # RDTSC, RDTSCP; RDCYCLE, RDINSTRET
 
 
 @pytest.mark.parametrize("arch", ARCHES)
