@@ -45,7 +45,7 @@ class Memory:
         self._hooked: set[int] = set()  # where mappings begin that have a hook on every instruction anyway
         self._own: dict[int, int] = {}  # start -> end of what only the library may unmap
         #: (addr) -> word, and (addr, word), already cut to its width: read() and write() for the stack
-        self.load_word, self.store_word = self._blocks.words(self.read, self.write)
+        self.load_word, self.store_word = self._blocks.words(self.read, self._store)
         self._heap = Heap(self._map_heap, self._unmap)
         self._beyond = 1 << arch.bits  # the first number that is no address
 
@@ -80,9 +80,18 @@ class Memory:
         if any(map(self._is_code, range(addr & -self.page_size, addr + size, self.page_size)) if size else ()):
             self._code_changed(addr, size)
 
+    def _store(self, addr: int, word: bytes) -> None:
+        """Write a word on behalf of the guest, whose stack may be anywhere: not into the library's own code."""
+        block = self._blocks.find(addr, len(word))
+        if block is not None and not block.room and block.start in self._own:
+            raise GuestFault("the library's own code", address=addr, pc=self._regs.pc, access="write")
+        self.write(addr, word)
+
     def patch(self, addr: int, code: bytes) -> None:
         """Replace code; stale translations are dropped."""
-        if not 0 <= addr < self._beyond or not self._engine.write(addr, code):
+        if (block := self._blocks.find(addr, len(code))) is not None:  # the engine's own way to write what the guest may not is slow
+            block.view[addr - block.start : addr - block.start + len(code)] = code
+        elif not 0 <= addr < self._beyond or not self._engine.write(addr, code):
             self._check_mapped(addr, len(code), "write")
         self._code_changed(addr, len(code))
 
@@ -211,8 +220,8 @@ class Memory:
         return -(-size // self.page_size) * self.page_size
 
     def _map_own(self, addr: int, size: int, *, hooked: bool = False) -> None:
-        """Map memory that only the library may unmap. hooked: every instruction there will have a hook."""
-        self._map(addr, size, const.UC_PROT_ALL)
+        """Map code that only the library may unmap, and the guest may not write. hooked: every instruction there will have a hook."""
+        self._map(addr, size, const.UC_PROT_READ | const.UC_PROT_EXEC)
         self._own[addr] = addr + self._whole(size)
         if hooked:
             self._hooked.add(addr)

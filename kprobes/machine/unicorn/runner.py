@@ -64,6 +64,8 @@ class Runs(Reports):
             raise ReentryError(f"{MAX_DEPTH} guest runs are nested", hint="a handler's guest call leads back to that handler")
         if self._depth == 0:
             self._take_stop()
+            if target & ~self.arch.mode_bits != self._skip:
+                self._skip = -1  # a run that was to execute that call site again has failed
             if self._signals.waiting:
                 self._why_stopped = "signal"
             if self._sink is not None:

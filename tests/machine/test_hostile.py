@@ -1,0 +1,165 @@
+"""Guests that jump into the library's pages, at any byte, write there, or move their stack there: a fault, a bound or a counted miss."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from arches import RUNNABLE, programs_of
+
+from kprobes import GuestFault, GuestTimeout, Jprobe, Kprobe, KprobeError, Kprobes, Kretprobe, UnicornMachine, Unsupported
+from kprobes.core.hit.ctlblk import State
+from kprobes.testing import instructions
+
+PROGRAMS = [pytest.param(path, id=path.stem) for arch in RUNNABLE for path in programs_of(arch) if path.stem.endswith("-O2")]
+ARGS = tuple(3 + 1000 * n for n in range(12))
+SUM = sum((n + 1) * value for n, value in enumerate(ARGS))
+LONG = 3.0  # seconds that no trial takes, on a busy machine
+TRIALS = 250
+
+
+class Victim:
+    """A program with probes of all kinds, which works."""
+
+    def __init__(self, path: Path) -> None:
+        self.m = UnicornMachine.load(path)
+        self.k = Kprobes(self.m)
+        self.places = instructions(self.k, self.m.symbols["sum_of_12"])
+        for n, addr in enumerate(self.places):
+            with suppress(KprobeError):
+                self.k.register(Kprobe(addr=addr, optimize=n % 2 == 0, pre_handler=(lambda p, regs: None) if n % 3 else None,
+                                       post_handler=(lambda p, regs, flags: None) if n % 4 == 1 else None))
+        self.k.register(Kretprobe(symbol_name="sum_of_12", handler=lambda ri, regs: None))
+        self.k.register(Kretprobe(symbol_name="memset", handler=lambda ri, regs: None, entry_handler=lambda ri, regs: 0))
+        self.k.register(Jprobe(symbol_name="memcpy", entry=lambda: None))
+        self.data = self.m.alloc(256)
+        self.usual = self.m._engine.save()
+        for _ in range(3):
+            self.works()
+
+    def works(self) -> None:
+        self.m._engine.restore(self.usual)
+        assert self.m.call("sum_of_12", *ARGS, timeout=LONG) & 0xFFFFFFFF == SUM
+        self.m.call("memset", self.data, 5, 16, timeout=LONG)
+        assert self.m.read(self.data, 16) == bytes([5] * 16)
+        self.m.call("memcpy", self.data + 32, self.data, 16, timeout=LONG)
+        assert self.m.read(self.data + 32, 16) == bytes([5] * 16)
+        assert all(block.state is State.IDLE for block in self.k._driver.blocks)
+
+    def pages(self) -> list[tuple[int, int]]:
+        """The library's, each with the bytes of it that are in use."""
+        filler = self.m.arch.end_bytes(min(self.m.arch.traps.end))
+        out = []
+        for start, end in [*self.k._rooms.ranges(), (self.m._exit, self.m._exit + 64)]:
+            code = self.m.read(start, end - start)
+            used = len(code.rstrip(filler).rstrip(b"\0"))
+            out.append((start, min(used + 32, end - start)))
+        return out
+
+
+def places(victim: Victim, rng: random.Random) -> Iterator[int]:
+    pages, aligned = victim.pages(), -4 if victim.m._guest.fetch_fault_kills else -1  # see docs/engine.md, known limits
+    while True:
+        start, used = rng.choice(pages)
+        yield start + rng.randrange(used) & aligned
+
+
+@pytest.fixture
+def victim(path: Path) -> Iterator[Victim]:
+    yield Victim(path)
+
+
+@pytest.mark.parametrize("path", PROGRAMS)
+def test_anywhere_in_the_librarys_pages(victim: Victim, path: Path) -> None:
+    """With any registers, its stack there as well."""
+    rng = random.Random(path.stem)
+    where = places(victim, rng)
+    ended: dict[str, int] = {}
+    for n in range(TRIALS):
+        m, regs = victim.m, victim.m.regs
+        for name in m.arch.abi.args if m.arch.abi else ():
+            regs[name] = rng.choice((victim.data, next(where), rng.getrandbits(m.arch.bits) & -4, 0))
+        with suppress(KprobeError):
+            regs.sp = rng.choice((regs.sp, victim.data + 128, next(where) & -16))
+        target, began = next(where), time.monotonic()
+        bound = {"timeout": 0.1} if rng.random() < 0.3 or not m._guest.counts_insns else {"max_insns": 10_000, "timeout": LONG}
+        kind = "end"
+        try:
+            m.run(target, **bound)  # type: ignore[arg-type]
+        except KprobeError as error:
+            kind = type(error).__name__
+        assert time.monotonic() - began < LONG, hex(target)
+        ended[kind] = ended.get(kind, 0) + 1
+        if m._dead:
+            victim = Victim(path)
+            where = places(victim, rng)
+        elif n % 10 == 0:
+            victim.works()
+    if not victim.m._dead:
+        victim.works()
+        victim.k.close()
+        victim.m._engine.restore(victim.usual)
+        assert victim.m.call("sum_of_12", *ARGS, timeout=LONG) & 0xFFFFFFFF == SUM
+    assert ended.get("GuestFault", 0) + ended.get("ReentryError", 0) > 0
+
+
+@pytest.mark.parametrize("path", PROGRAMS)
+def test_stores_into_the_librarys_pages(victim: Victim, path: Path) -> None:
+    """They fault, but on s390x, whose engine executes nothing in pages that cannot be written."""
+    for start, used in victim.pages():
+        m = victim.m
+        before = m.read(start, used)
+        if m._guest.text_writable:
+            continue
+        with pytest.raises(GuestFault) as caught:
+            m.call("memset", start, 0x55, 4, timeout=LONG)
+        assert caught.value.access == "write"
+        assert m.read(start, used) == before
+        victim.works()
+
+
+@pytest.mark.parametrize("path", [p for p in PROGRAMS if "s390x" in str(p.id)])
+def test_scribbled_pages(path: Path) -> None:
+    """Where it can, the guest spoils what is there: the run ends all the same."""
+    rng = random.Random(7)
+    for n in range(8):
+        victim = Victim(path)
+        for start, used in victim.pages():
+            for _ in range(1 + used // 16):
+                with suppress(KprobeError):
+                    victim.m.call("memset", start + rng.randrange(used), rng.choice((0, 0x07, 0xA7, 0xF4, rng.randrange(256))), rng.randrange(1, 8), timeout=0.3)
+        for _ in range(10):
+            began = time.monotonic()
+            with suppress(KprobeError):
+                victim.m.call("sum_of_12", *ARGS, max_insns=20_000, timeout=1)
+            assert time.monotonic() - began < LONG + n
+
+
+LOOPS = {"x86_64": "b8ebfe0000c3", "i386": "b8ebfe0000c3"}  # mov eax, 0xfeeb; ret: at its second byte a loop
+
+
+@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("bound", [{"max_insns": 20_000}, {"timeout": 0.05}])
+@pytest.mark.parametrize("post", [True, False])
+def test_a_loop_in_a_slot(name: str, bound: dict[str, float], post: bool) -> None:
+    m = UnicornMachine.from_code(bytes.fromhex(LOOPS[name]), arch=name, symbols={"f": (0x10000, 6)})
+    with Kprobes(m) as k:
+        k.register(p := Kprobe(symbol_name="f", post_handler=(lambda *_: None) if post else None, optimize=False))
+        assert m.call("f") == 0xFEEB
+        slot = p._point.slot  # type: ignore[union-attr]
+        at = m.read(slot, 16).index(b"\xeb\xfe")
+        for _ in range(3):
+            with pytest.raises(GuestTimeout):
+                m.run(slot + at, **bound)  # type: ignore[arg-type]
+            assert m.call("f") == 0xFEEB
+        assert (p.nhit, p.nmissed) == (4, 0)
+
+
+def test_machines_that_cannot_count_say_so() -> None:
+    path = next(p for p in programs_of("sparc") if p.stem.endswith("-O2"))
+    with pytest.raises(Unsupported, match="timeout"):
+        UnicornMachine.load(path).call("sum_of_12", max_insns=100)
