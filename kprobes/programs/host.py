@@ -76,6 +76,11 @@ def load(code: bytes) -> int:
     return start
 
 
+def address_of(function: Any) -> int:
+    """Where a function of ctypes lies."""
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
 class HostCall:
     """A run as helpers see it, of code that the verifier has seen: its memory is not checked again."""
 
@@ -130,14 +135,15 @@ class Environment:
         call: the run, as helpers see it; whoever runs the program sets it. error: what a helper raised in run(), or None. address: of
             the words.
 
-    failed: where goes what a helper raises if nobody waits in run().
+    failed: where goes what a helper raises if nobody waits in run(). report: called with True and False before and after each helper in
+    Python.
     """
 
     def __init__(self, code: Code, host: HostCode, words: Mapping[Slot, int] | None = None, call: Call | None = None,
-                 failed: Callable[[BaseException], None] | None = None) -> None:
+                 failed: Callable[[BaseException], None] | None = None, report: Callable[[bool], None] = lambda begins: None) -> None:
         self.call: Any = call
         self.error: BaseException | None = None
-        self._failed, self._running, self._slots = failed, False, host.slots
+        self._failed, self._report, self._running, self._slots = failed, report, False, host.slots
         self._kept: list[Any] = [code]
         given = words or {}
         values = [given[slot] if slot in given else self._value(code, slot) for slot in host.slots]
@@ -151,7 +157,7 @@ class Environment:
         if kind == "call":
             callback = _HELPER(self._helper(HELPERS[number].run))
             self._kept.append(callback)
-            return ctypes.cast(callback, ctypes.c_void_p).value or 0
+            return address_of(callback)
         return 0
 
     def _helper(self, run: Callable[..., int]) -> Callable[..., int]:
@@ -161,10 +167,13 @@ class Environment:
             if self.error is not None:
                 return 0  # the run has failed: nothing more is done
             try:
+                self._report(True)
                 return run(self.call, *arguments) & U64
             except BaseException as error:
                 self.fail(error)
                 return 0
+            finally:
+                self._report(False)
 
         return helper
 

@@ -43,7 +43,7 @@ class Inlined:
         if number in _READS and self._guest:
             return _read(w, pc, _READS[number])
         if number in _CLOCKS and self._clock:
-            w.module.need("clock", support.CLOCK)
+            support.need(w.module, "clock")
             function = w.word(("clock_gettime", 0))
             return w.emit(f"call i64 @clock(i64 {function})")
         if number in _COMMITS:
@@ -180,8 +180,8 @@ def _reserved(w: Writer, m: Ring, size: str) -> str:
 def _output(w: Writer, pc: int, m: Map) -> str | None:
     if not isinstance(m, Ring):
         return None
-    for name, text in (("copy", support.COPY), ("commit", records.COMMIT)):
-        w.module.need(name, text)
+    support.need(w.module, "copy")
+    w.module.need("commit", records.COMMIT)
     out, size = Result(w), w.get(3)
     w.begin(out.unless(w.emit(f"icmp ugt i64 {w.get(4)}, 3"), EINVAL))
     record = _reserved(w, m, size)
@@ -198,10 +198,7 @@ _ON_MAPS: Final[Mapping[int, Callable[[Writer, int, Map], str | None]]] = {
 # --- memory
 
 def _read(w: Writer, pc: int, function: str) -> str:
-    for name, text in (("find", support.FIND), ("copy", support.COPY), ("clear", support.CLEAR), ("read", support.READ)):
-        w.module.need(name, text)
-    if function == "read_string":
-        w.module.need(function, support.READ_STRING)
+    support.need(w.module, function)
     size = w.emit(f"and i64 {w.get(2)}, {_U32}")
     words = ", ".join(f"i64 {w.word((name, 0))}" for name in ("blocks", "uc", "uc_mem_read"))
     return w.emit(f"call i64 @{function}(ptr {w.address(pc, 1)}, i64 {size}, i64 {w.get(3)}, {words})")

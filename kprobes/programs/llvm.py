@@ -11,7 +11,7 @@ the verifier has done that, or the caller answers for the program.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from . import emit, isa, places
@@ -29,24 +29,27 @@ _RUN: Final = """define i64 @run(ptr %env, i64 %ctx, i64 %size) #0 {
 }"""
 
 
-def generate(code: Iterable[Instruction], target: Target, inline: Inline = no_inline, context: Context | None = None) -> tuple[str, tuple[Slot, ...]]:
+def generate(code: Iterable[Instruction], target: Target, inline: Inline = no_inline, context: Context | None = None,
+             cleared: Mapping[int, int] | None = None) -> tuple[str, tuple[Slot, ...]]:
     """(IR, what the environment's words after the header are). `@run(environment, r1, r2)` is where it begins.
+
+    cleared: first slot of a function -> bytes of its stack that are zero when it begins.
 
     Raises Unsupported for what has no meaning outside of an operating system, such as its own functions.
     """
     code = tuple(code)
     module = Module(code, places.find(code), target, inline, context)
-    functions = [_function(Writer(module, entry)) for entry in sorted(module.places.functions)]
+    functions = [_function(Writer(module, entry), (cleared or {}).get(entry, 0)) for entry in sorted(module.places.functions)]
     text = "\n".join([_RUN, _INTRINSICS, *module.support.values(), *functions, _ATTRIBUTES, _RANGES, ""])
     return text, tuple(module.slots)
 
 
-def _function(w: Writer) -> str:
+def _function(w: Writer, cleared: int) -> str:
     """One function's text."""
     code, slots = w.module.code, w.module.places.functions[w.entry]
     leaders = {w.entry, *(to for pc in slots if code[pc].is_jump for to in places.successors(code, pc))}
     arguments = ", ".join(f"i64 %a{n}" for n in range(1, 6))
-    _prologue(w)
+    _prologue(w, cleared)
     for n, pc in enumerate(slots):
         if pc in leaders:
             w.begin(f"i{pc}")
@@ -57,10 +60,12 @@ def _function(w: Writer) -> str:
     return "\n".join([f"define internal i64 @f{w.entry}({arguments}, ptr %env) #0 {{", "entry:", *w.rooms, *w.lines, "}"])
 
 
-def _prologue(w: Writer) -> None:
+def _prologue(w: Writer, cleared: int) -> None:
     for n in range(11):
         w.do(f"%r{n} = alloca i64")
     w.do(f"%frame = alloca [{isa.STACK_SIZE} x i8], align 16")
+    for at in range(isa.STACK_SIZE - cleared, isa.STACK_SIZE, 8):
+        w.do(f"store i64 0, ptr {w.emit(f'getelementptr i8, ptr %frame, i64 {at}')}")
     for n in range(1, 6):
         w.put(n, f"%a{n}")
     if w.entry == 0 and w.module.context is not None:

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
-from . import host, native, support
+from ..arch._base import Arch
+from ..errors import Unsupported
+from ..regs import Regs
+from . import context, host, native, support
 from .code import CONTEXT_SIZE, Code
 from .host import Environment, HostCode
 from .inline import Inlined
@@ -18,7 +22,8 @@ from .llvm import generate
 from .writer import Slot, Target, Writer
 
 _PC: Final = ("pc", 0)
-_REGISTER = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64)
+_OVERRIDE: Final = 58
+_WORD = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64)
 
 
 class Where(Protocol):
@@ -40,20 +45,20 @@ class View(Protocol):
     base: int
     words: dict[str, int]
     fail: Callable[[BaseException], None]
+    arch: Arch
+    regs: Regs
 
-    @property
-    def registers(self) -> Sequence[Where]: ...
-    def read(self, index: int) -> int: ...
+    def where(self, name: str) -> Where: ...
 
 
-class RegisterContext:
-    """The context of a program at a probe: words of registers, which are read when the program reads them."""
+class ProbeContext:
+    """The context of a program at a probe: its words are read when the program reads them. See context.py for what they are."""
 
-    def __init__(self, registers: Sequence[Where]) -> None:
-        self._registers = registers
+    def __init__(self, view: View) -> None:
+        self._view, self._arch = view, view.arch
 
     def load(self, w: Writer, offset: int, size: int) -> str:
-        """Part of a register. The verifier lets none pass that crosses a word."""
+        """Part of a word. The verifier lets no read pass that crosses words."""
         value, inside = self._word(w, offset // 8), offset % 8
         shift = 8 * (8 - inside - size if w.module.target.program_order == "big" else inside)
         if shift > 0:
@@ -61,27 +66,65 @@ class RegisterContext:
         return value if size == 8 else w.emit(f"and i64 {value}, {(1 << 8 * size) - 1}")
 
     def address(self, w: Writer) -> str:
-        """Memory with all registers, where the program needs it; else nothing looks there."""
+        """Memory with all words, where the program needs it; else nothing looks there."""
         if not w.module.places.escapes:
             return "0"
         at = w.word(("context", 0))
-        for n in range(len(self._registers)):
+        for n in range(context.WORDS):
             value = w.swap(self._word(w, n), 64)
             w.do(f"store i64 {value}, ptr {w.pointer(w.emit(f'add i64 {at}, {8 * n}'))}")
         return at
 
     def _word(self, w: Writer, index: int) -> str:
-        if not 0 <= index < len(self._registers) or self._registers[index].way == "none":
+        source = context.source(self._arch, index) if 0 <= index < context.WORDS else None
+        if source is None:
             return "0"
-        where = self._registers[index]
+        if source.value >= 0:
+            return str(source.value)
+        if source.argument >= 0:
+            return self._stacked(w, source.argument)
+        if source.linkage:
+            return self._told(w, index)
+        if index == context.SP and self._arch.regs.sp_bias:
+            return self._sp(w)
+        return self._register(w, source.register, index)
+
+    def _sp(self, w: Writer) -> str:
+        table = self._arch.regs
+        value = w.emit(f"add i64 {self._register(w, table.sp, table.names.index(table.sp))}, {table.sp_bias}")
+        return w.emit(f"and i64 {value}, {self._arch.mask}")
+
+    def _stacked(self, w: Writer, n: int) -> str:
+        """An argument on the stack; 0 where there is no memory."""
+        assert self._arch.abi is not None
+        support.need(w.module, "read")
+        size = self._arch.bits // 8
+        off = self._arch.abi.stack_args + (n - len(self._arch.abi.args)) * size
+        at = w.emit(f"and i64 {w.emit(f'add i64 {self._sp(w)}, {off}')}, {self._arch.mask}")
+        room = w.room(8)
+        words = ", ".join(f"i64 {w.word((name, 0))}" for name in ("blocks", "uc", "uc_mem_read"))
+        w.emit(f"call i64 @read(ptr {room}, i64 {size}, i64 {at}, {words})")
+        value = w.emit(f"load i{8 * size}, ptr {room}")
+        if self._arch.order.value != w.module.target.order:
+            value = w.reversed(value, 8 * size)
+        return value if size == 8 else w.emit(f"zext i32 {value} to i64")
+
+    def _told(self, w: Writer, index: int) -> str:
+        """A word that Python finds."""
+        function = w.pointer(w.word(("word", 0)))
+        return w.emit(f"call i64 {function}(i64 {index})")
+
+    def _register(self, w: Writer, name: str, index: int) -> str:
+        where = self._view.where(self._arch.regs.aliases.get(name, name))
+        if where.way == "none":
+            return "0"
         if where.way == "pc":
             target = w.emit(f"load i64, ptr {w.pointer(w.word(_PC))}")
             return w.emit(f"and i64 {target}, {~where.place}")
         if where.way == "python":
-            function = w.pointer(w.word(("register", 0)))
-            return w.emit(f"call i64 {function}(i64 {index})")
+            return self._told(w, index)
         if where.way == "api":
-            w.module.need("register", support.REGISTER)
+            support.need(w.module, "register")
             engine, function = w.word(("uc", 0)), w.word(("uc_reg_read", 0))
             return w.emit(f"call i64 @register(i64 {engine}, i64 {function}, i32 {where.place})")
         base = w.pointer(w.word(("base", 0)))
@@ -92,49 +135,62 @@ class RegisterContext:
         return value if where.bits == 64 else w.emit(f"zext i{where.bits} {value} to i64")
 
 
-def compiled(code: Code, view: View) -> HostCode:
+def compiled(code: Code, view: View, clock: bool, cleared: Mapping[int, int]) -> HostCode:
     """The program as host code that runs at probes of such machines. Unsupported where it cannot be compiled, or not here."""
+    if any(i.is_helper_call and i.imm == _OVERRIDE for i in code.instructions):
+        raise Unsupported("a program that moves the guest is left to the core")
     target = Target(order=sys.byteorder, program_order=code.order)
-    text, slots = generate(code.instructions, target, Inlined(code.maps, guest=True), RegisterContext(view.registers))
+    text, slots = generate(code.instructions, target, Inlined(code.maps, guest=True, clock=clock), ProbeContext(view), cleared)
     return HostCode(host.load(native.compiled(text, host.triple())), slots)
 
 
 class SiteProgram:
-    """A program at one probe: what a machine runs at a call site, and what a handler may run anywhere.
+    """A program at one probe, as a machine runs it at a call site. See machine._base.HostProgram.
 
-    view: the machine's. call: a run, as helpers see it. address: of the probed instruction; None: it runs at returns, where pc is the
-    return address.
-
-    Attributes:
-        address: of its environment; see machine._base.HostProgram.
+    view: the machine's. call: a run, as helpers see it. returns: it runs when a function has returned. clock: its ktime_get_ns.
     """
 
-    def __init__(self, code: Code, view: View, call: Any, address: int | None, words: Mapping[str, int] | None = None) -> None:
-        self._view, self._host = view, compiled(code, view)
-        self._pc = ctypes.c_uint64(address or 0)
+    def __init__(self, code: Code, view: View, call: Any, returns: bool = False, clock: Callable[[], int] | None = None,
+                 cleared: Mapping[int, int] | None = None) -> None:
+        self._view, self._returns = view, returns
+        made = compiled(code, view, clock is time.monotonic_ns, cleared or {})
+        self._pc = ctypes.c_uint64()
         self._context = ctypes.create_string_buffer(CONTEXT_SIZE)
-        self._register = _REGISTER(self._read_register)
+        self._told = _WORD(self._word)
         known: dict[Slot, int] = {
-            ("base", 0): view.base, ("context", 0): ctypes.addressof(self._context),
-            ("register", 0): ctypes.cast(self._register, ctypes.c_void_p).value or 0,
-            _PC: ctypes.addressof(self._pc) if address is not None else view.words["returned_to"],
-            **{(name, 0): value for name, value in (*view.words.items(), *(words or {}).items())},
+            ("base", 0): view.base, ("context", 0): ctypes.addressof(self._context), _PC: ctypes.addressof(self._pc),
+            ("word", 0): host.address_of(self._told), **{(name, 0): value for name, value in view.words.items()},
+            ("clock_gettime", 0): host.address_of(ctypes.CDLL(None).clock_gettime),
         }
-        self._environment = Environment(code, self._host, known, call, view.fail)
+        if returns:
+            known[_PC] = view.words["returned_to"]
+        self._environment = Environment(code, made, known, call, view.fail, self._report)
 
     @property
     def address(self) -> int:
+        """Of its environment."""
         return self._environment.address
 
-    def _read_register(self, index: int) -> int:
+    def at(self, address: int, function: int = 0, cookie: int = 0) -> None:
+        """Where it is: address of the probe, and what get_func_ip and get_attach_cookie give."""
+        self._pc.value = address
+        for name, value in (("func_ip", function), ("cookie", cookie)):
+            self._environment.set((name, 0), value)
+
+    def _report(self, begins: bool) -> None:
+        """A helper in Python runs: it sees the registers as a handler does."""
+        self._view.regs.at(self._shown() if begins else None)
+
+    def _shown(self) -> int:
+        pc = ctypes.c_uint64.from_address(self._view.words["returned_to"]).value if self._returns else self._pc.value
+        return pc & ~self._view.arch.mode_bits
+
+    def _word(self, index: int) -> int:
         try:
-            return self._view.read(index)
+            self._report(True)
+            return context.reader(self._view.arch, index)(self._view.regs) & (1 << 64) - 1
         except BaseException as error:
             self._environment.fail(error)
             return 0
-
-    def run(self, pc: int) -> int:
-        """Run it from a handler; pc: what the program sees. Its result; raises what a helper raised."""
-        at = ctypes.c_uint64.from_address(self._environment[_PC]) if _PC in self._host.slots else self._pc
-        at.value = pc
-        return self._environment.run(0, 0)
+        finally:
+            self._report(False)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from .writer import Module
+
 #: (header of the table of blocks, guest address, bytes) -> host address, or 0: no block has all of them. The guest's numbers are only
 #: ever compared: a sum of them may wrap, a difference that is too large is not below a size.
-FIND: Final = """
+_FIND: Final = """
 define internal i64 @find(i64 %header, i64 %at, i64 %size) #0 {
 entry:
   %h = inttoptr i64 %header to ptr
@@ -43,7 +45,7 @@ none:
 }
 """
 #: (to, from, bytes): a copy of memory that does not overlap
-COPY: Final = """
+_COPY: Final = """
 define internal void @copy(ptr %to, ptr %from, i64 %size) #0 {
 entry:
   br label %words
@@ -75,7 +77,7 @@ done:
 }
 """
 #: (to, bytes)
-CLEAR: Final = """
+_CLEAR: Final = """
 define internal void @clear(ptr %to, i64 %size) #0 {
 entry:
   br label %next
@@ -93,7 +95,7 @@ done:
 }
 """
 #: (to, bytes, guest address, header, the engine, its function that reads memory) -> 0 or -EFAULT
-READ: Final = """
+_READ: Final = """
 define internal i64 @read(ptr %to, i64 %size, i64 %at, i64 %header, i64 %uc, i64 %reader) #0 {
 entry:
   %host = call i64 @find(i64 %header, i64 %at, i64 %size)
@@ -119,7 +121,7 @@ bad:
 }
 """
 #: The same of a string: its length with the NUL. In pieces that do not cross 256-byte lines, as it may end where a mapping does.
-READ_STRING: Final = """
+_READ_STRING: Final = """
 define internal i64 @read_string(ptr %to, i64 %size, i64 %at, i64 %header, i64 %uc, i64 %reader) #0 {
 entry:
   %buffer = alloca [256 x i8], align 16
@@ -186,7 +188,7 @@ bad:
 }
 """
 #: (the C library's clock_gettime) -> ns of CLOCK_MONOTONIC
-CLOCK: Final = """
+_CLOCK: Final = """
 define internal i64 @clock(i64 %function) #0 {
   %time = alloca [2 x i64]
   %f = inttoptr i64 %function to ptr
@@ -200,7 +202,7 @@ define internal i64 @clock(i64 %function) #0 {
 }
 """
 #: (the engine, its function that reads registers, register) -> value; the engine writes as many bytes as the register has
-REGISTER: Final = """
+_REGISTER: Final = """
 define internal i64 @register(i64 %uc, i64 %reader, i32 %number) #0 {
   %room = alloca [64 x i8], align 16
   store i64 0, ptr %room
@@ -210,3 +212,17 @@ define internal i64 @register(i64 %uc, i64 %reader, i32 %number) #0 {
   ret i64 %value
 }
 """
+
+#: name -> (text, what it calls)
+_ALL: Final = {
+    "find": (_FIND, ()), "copy": (_COPY, ()), "clear": (_CLEAR, ()), "read": (_READ, ("find", "copy", "clear")),
+    "read_string": (_READ_STRING, ("find", "clear")), "register": (_REGISTER, ()), "clock": (_CLOCK, ()),
+}
+
+
+def need(module: Module, name: str) -> None:
+    """A module calls one of these."""
+    text, others = _ALL[name]
+    module.need(name, text)
+    for other in others:
+        need(module, other)

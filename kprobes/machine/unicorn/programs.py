@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from ...regs import Regs
 from .._base import HostProgram
 from .blocks import Blocks
 from .engine import MEM_READ, READ
@@ -33,7 +32,7 @@ class Where:
     Attributes:
         way: "cell": at base + place. "window": `index` bytes behind where the pointer at base + place points. "api": the engine's
             register number `place`. "pc": who runs the program knows; `place` are its mode bits. "none": it is always 0. "python":
-            only HostView.read tells.
+            only regs tells.
         bits: of the value there.
     """
 
@@ -47,19 +46,18 @@ class HostView:
     """The guest, as host code sees it.
 
     Attributes:
-        base: an address in the engine's CPU structure. registers: of Registers.names, in order. words: name -> address of the engine's
+        base: an address in the engine's CPU structure. arch, regs: the guest's. words: name -> address of the engine's
             own (`uc`), of its functions (`uc_reg_read`, `uc_mem_read`), and of the table of blocks (`blocks`): two words, how many
             there are and where they are; then three words each: first address, bytes, host address.
         fail: what a program's helper has raised goes there; the run raises it.
     """
 
     def __init__(self, cpu: Processor) -> None:
-        self._cpu, self._regs = cpu, cpu._regs
+        self._cpu, self.arch, self.regs = cpu, cpu.arch, cpu._regs
         self._blocks: Blocks = cpu._blocks
         self.fail: Callable[[BaseException], None] = cpu._park
         places = [cell.address for cell in (cpu._cells | cpu._windowed).values()]
         self.base = min(places, default=0)
-        self.registers = tuple(self._where(name) for name in cpu.arch.regs.names)
         self._header = (ctypes.c_uint64 * 2)()
         self._tables: list[object] = []
         self.words = {"uc": cpu._engine.handle.value or 0, "uc_reg_read": READ, "uc_mem_read": MEM_READ,
@@ -67,7 +65,8 @@ class HostView:
         self._look()
         self._blocks.on_change(self._look)
 
-    def _where(self, name: str) -> Where:
+    def where(self, name: str) -> Where:
+        """Where a register's value is."""
         cpu, table = self._cpu, self._cpu.arch.regs
         bits = table.widths.get(name, cpu.arch.bits)
         if not bits:
@@ -82,14 +81,6 @@ class HostView:
         if name in cpu._guest.hidden:
             return Where("python")
         return Where("api", cpu._register(name), 0, bits)
-
-    def read(self, index: int) -> int:
-        """A register's value, by its place in Registers.names."""
-        return self._regs[self._cpu.arch.regs.names[index]]
-
-    def regs(self) -> Regs:
-        """The registers."""
-        return self._regs
 
     def _look(self) -> None:
         """Write the table anew: the largest blocks first. The one before stays, for host code that is looking at it."""
