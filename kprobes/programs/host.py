@@ -25,6 +25,7 @@ from .inline import Inlined
 from .isa import U64
 from .llvm import generate
 from .maps import Block, Map
+from .verifier import Facts, verify
 from .writer import HEADER, Slot, Target
 
 _HELPER = ctypes.CFUNCTYPE(ctypes.c_uint64, *[ctypes.c_uint64] * 5)
@@ -56,10 +57,10 @@ def triple() -> native.Triple:
     return native.Triple(_HOSTS[platform.machine()])
 
 
-def compiled(code: Code) -> HostCode:
-    """The program as host code whose context is memory. Unsupported where it cannot be compiled, or not here."""
+def compiled(code: Code, cleared: Mapping[int, int]) -> HostCode:
+    """The program as host code whose context is memory. cleared: see generate(). Unsupported where it cannot be compiled, or not here."""
     target = Target(order=sys.byteorder, program_order=code.order)
-    text, slots = generate(code.instructions, target, Inlined(code.maps))
+    text, slots = generate(code.instructions, target, Inlined(code.maps), cleared=cleared)
     return HostCode(load(native.compiled(text, triple())), slots)
 
 
@@ -104,10 +105,13 @@ class HostCall:
 
 
 class HostEngine:
-    """Runs one program as host code. See engines.Engine."""
+    """Runs one program as host code. See engines.Engine.
 
-    def __init__(self, code: Code) -> None:
-        self._code, self._host = code, compiled(code)
+    facts: of the verifier, which is asked if they are not given: host code checks nothing. ProgramError: it is not safe.
+    """
+
+    def __init__(self, code: Code, facts: Facts | None = None) -> None:
+        self._code, self._host = code, compiled(code, (facts or verify(code)).cleared)
         self._idle: list[tuple[Environment, Block]] = []
 
     def run(self, context: bytes | bytearray, place: Place, printed: Callable[[str], None] = lambda text: None) -> int:

@@ -19,7 +19,9 @@ from .isa import Instruction
 from .writer import Context, Inline, Module, Slot, Target, Writer, no_inline
 
 #: no library calls, no tables and no vectors: all of them would be data or code elsewhere
-_ATTRIBUTES: Final = 'attributes #0 = { nounwind noimplicitfloat "no-builtins" "no-jump-tables"="true" "frame-pointer"="none" }'
+_NOTHING_ELSEWHERE: Final = 'nounwind noimplicitfloat "no-builtins" "no-jump-tables"="true" "frame-pointer"="none"'
+_ATTRIBUTES: Final = f"attributes #0 = {{ {_NOTHING_ELSEWHERE} }}\nattributes #1 = {{ alwaysinline {_NOTHING_ELSEWHERE} }}"
+_CALLS: Final = 2  # at so many places a function is put there
 #: addresses that maps may have
 _RANGES: Final = f"!0 = !{{i64 4096, i64 {1 << 56}}}"
 _INTRINSICS: Final = "".join(f"declare i{bits} @llvm.bswap.i{bits}(i{bits})\n" for bits in (16, 32, 64))
@@ -39,9 +41,11 @@ def generate(code: Iterable[Instruction], target: Target, inline: Inline = no_in
     """
     code = tuple(code)
     module = Module(code, places.find(code), target, inline, context)
-    functions = [_function(Writer(module, entry), (cleared or {}).get(entry, 0)) for entry in sorted(module.places.functions)]
-    text = "\n".join([_RUN, _INTRINSICS, *module.support.values(), *functions, _ATTRIBUTES, _RANGES, ""])
-    return text, tuple(module.slots)
+    functions = {f"f{entry}": _function(Writer(module, entry), (cleared or {}).get(entry, 0)) for entry in sorted(module.places.functions)}
+    functions.update(module.support)
+    whole = "\n".join([_RUN, *functions.values()])
+    parts = [text.replace("#0 {", "#1 {") if whole.count(f"@{name}(") <= 1 + _CALLS else text for name, text in functions.items()]
+    return "\n".join([_RUN, _INTRINSICS, *parts, _ATTRIBUTES, _RANGES, ""]), tuple(module.slots)
 
 
 def _function(w: Writer, cleared: int) -> str:

@@ -13,7 +13,7 @@ from kprobes import Kprobe, Kprobes, Kretprobe, UnicornMachine
 from kprobes.machine.unicorn.host import hostcode
 from kprobes.programs import context
 from kprobes.programs.code import Code
-from kprobes.programs.isa import ADD, ALU64, CALL, DW, EXIT, JMP, LDX, MAP_VALUE, MEM, MOV, STX, Instruction, K, X, lddw
+from kprobes.programs.isa import ADD, ALU64, DW, EXIT, JMP, LDX, MAP_VALUE, MEM, MOV, STX, Instruction, K, X, lddw
 from kprobes.programs.maps import MapType, Spec, create
 
 pytestmark = pytest.mark.quick
