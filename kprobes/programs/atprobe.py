@@ -31,10 +31,9 @@ class AtProbe:
 
     regs: Regs
 
-    def __init__(self, kprobes: Traced, function: int, returns: bool, cookie: int, clock: Callable[[], int]) -> None:
-        self._kprobes, self.function, self.returns, self._cookie = kprobes, function, returns, cookie
-        self.clock = clock
-        self.overridden = False
+    def __init__(self, kprobes: Traced, returns: bool, cookie: int, clock: Callable[[], int]) -> None:
+        self._kprobes, self.returns, self._cookie, self.clock = kprobes, returns, cookie, clock
+        self.function, self.overridden = 0, False
 
     @property
     def cpu(self) -> int:

@@ -12,14 +12,16 @@ from typing import Any, Final, Protocol
 from attrs import frozen
 
 from ..core.probe import DIVERTED, Kprobe, Kretprobe, Probe
-from ..errors import ProgramError
+from ..errors import ProgramError, Unsupported
 from ..machine._base import Machine
 from ..regs import Regs
 from .atprobe import AtProbe, Contexts
 from .code import Code
 from .context import WORDS, absent
+from .host import HostCall
 from .maps import PER_CPU, Map
 from .program import Program
+from .site import SiteProgram
 
 #: lines of trace_printk that are kept
 LINES: Final = 10_000
@@ -102,11 +104,12 @@ def attach(owner: Owner, program: Program, where: str | int | None = None, offse
             raise ProgramError("says nowhere where it belongs", program=program.name, hint="say where: k.attach(prog, 'function')")
     else:
         places = {program.code.name: Where(where, offset, retprobe)}
-    made = {name: _Site(owner, program[name], place, attachment, cookie, clock, engine).probe for name, place in places.items()}
+    sites = {name: _Site(owner, program[name], place, attachment, cookie, clock, engine) for name, place in places.items()}
     try:
-        for name, probe in made.items():
-            owner.register(probe)
-            attachment.probes[name] = probe
+        for name, site in sites.items():
+            owner.register(site.probe)
+            attachment.probes[name] = site.probe
+            site.placed()
     except BaseException:
         attachment.detach()
         raise
@@ -138,41 +141,59 @@ class _Site:
 
     def __init__(self, owner: Owner, program: Program, where: Where, attachment: Attachment, cookie: int, clock: Callable[[], int],
                  engine: str | None) -> None:
-        code = program.code
-        self._owner, self._cookie, self._clock, self._returns = owner, cookie, clock, where.retprobe
-        if code.order != sys.byteorder:
-            raise code.error(f"is a {code.order}-endian object, and contexts are {sys.byteorder}-endian here",
-                             hint=f"compile it with -target bpf{'el' if sys.byteorder == 'little' else 'eb'}; the guest's byte order does not matter")
-        few = next((m for m in code.maps if m.type in PER_CPU and m.cpus < owner.machine.cpus), None)
-        if few is not None:
-            raise code.error(f"map {few.name} has values for {few.cpus} CPUs, and the machine has {owner.machine.cpus}",
-                             hint=f"load the program with cpus={owner.machine.cpus}")
-        self._contexts = Contexts(owner.machine.arch, _words(program, owner.machine))
+        machine = owner.machine
+        _fits(program.code, machine)
+        self._owner = owner
+        self._place, self._apart = (AtProbe(owner, where.retprobe, cookie, clock) for _ in range(2))  # in handlers, and without
+        self._contexts = Contexts(machine.arch, _words(program, machine))
         self._engine = program.engine(engine)
         self._print = attachment.printed.append
-        self._busy: AtProbe | None = None
-        self._place: AtProbe | None = None
         place: dict[str, Any] = {"symbol_name": where.symbol} if isinstance(where.symbol, str) else {"addr": where.symbol}
         place["offset"] = where.offset
         self.probe: Probe = Kretprobe(**place, handler=self._returned) if where.retprobe else Kprobe(**place, pre_handler=self._hit)
+        self._host = None if engine == "interpreter" else self._compiled(program, clock)
+        self.probe._host = self._host
+
+    def _compiled(self, program: Program, clock: Callable[[], int]) -> SiteProgram | None:
+        """The program for a machine that runs it without asking Python; None: the handler runs it."""
+        machine, code, apart = self._owner.machine, program.code, self._apart
+        if not machine.can_run:
+            return None
+        view = machine.host_view  # type: ignore[attr-defined]  # who can run programs has one
+        apart.regs = view.regs
+        try:
+            return SiteProgram(code, view, HostCall(code, apart, self._print), apart.returns, clock, program.verify().cleared)
+        except Unsupported:
+            return None
+
+    def placed(self) -> None:
+        """The probe is registered."""
+        place, address = self._place, self.probe.address or 0
+        place.function = self._apart.function = address if place.returns or self._owner.is_entry(address) else 0
+        if self._host is not None:
+            self._host.at(address, place.function, place.cookie())
 
     def _hit(self, probe: Probe, regs: Regs) -> int:
-        place = self._begin(probe, regs)
-        place.overridden = False
+        place = self._place
+        place.regs, place.overridden = regs, False
         self._engine.run(self._contexts.of(regs), place, self._print)
         return DIVERTED if place.overridden else 0
 
     def _returned(self, instance: Any, regs: Regs) -> None:
-        self._engine.run(self._contexts.of(regs), self._begin(instance.rp, regs), self._print)
+        self._place.regs = regs
+        self._engine.run(self._contexts.of(regs), self._place, self._print)
 
-    def _begin(self, probe: Probe, regs: Regs) -> AtProbe:
-        place = self._place
-        if place is None:
-            address = probe.address or 0
-            function = address if self._returns or self._owner.is_entry(address) else 0
-            place = self._place = AtProbe(self._owner, function, self._returns, self._cookie, self._clock)
-        place.regs = regs
-        return place
+
+def _fits(code: Code, machine: Machine) -> None:
+    """ProgramError: the program is for other contexts, or for fewer CPUs."""
+    if code.order != sys.byteorder:
+        mine = "el" if sys.byteorder == "little" else "eb"
+        raise code.error(f"is a {code.order}-endian object, and contexts are {sys.byteorder}-endian here",
+                         hint=f"compile it with -target bpf{mine}; the guest's byte order does not matter")
+    few = next((m for m in code.maps if m.type in PER_CPU and m.cpus < machine.cpus), None)
+    if few is not None:
+        raise code.error(f"map {few.name} has values for {few.cpus} CPUs, and the machine has {machine.cpus}",
+                         hint=f"load the program with cpus={machine.cpus}")
 
 
 def _words(program: Program, machine: Machine) -> list[int]:

@@ -10,6 +10,7 @@ from scenes import paper_machine
 
 from kprobes import Kprobe, Kprobes, NotFunctionEntry, Program, ProgramError, UnicornMachine, UnknownSymbol
 from kprobes.programs import isa
+from kprobes.programs.atprobe import Contexts
 from kprobes.programs.isa import Instruction as I  # noqa: N817
 from kprobes.programs.object import clang
 
@@ -187,3 +188,34 @@ SEC("kprobe/inc") int p(void *ctx) { u32 zero = 0; u64 *n = bpf_map_lookup_elem(
                 for _ in range(calls):
                     m.call("inc", 1, cpu=cpu)
             assert a.maps["hits"][0] == [3, 2] and a.runs == 5
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "arm64"])
+def test_hits_ask_nobody_in_python(arch, monkeypatch):
+    """After the first hit, which optimizes, a program runs as code of this host; what helpers see is what handlers see."""
+    pytest.importorskip("llvmlite")
+    asked = []
+    monkeypatch.setattr(Contexts, "of", lambda self, regs, of=Contexts.of: (asked.append(regs.pc), of(self, regs))[1])
+    prog = Program.from_c(r'''
+#include <kprobes/bpf.h>
+u64 hits, returns, sum;
+SEC("kprobe/crc32") int on_crc(struct pt_regs *ctx)
+{
+    hits += bpf_get_func_ip(ctx) == PT_REGS_IP(ctx) && bpf_get_attach_cookie(ctx) == 5; sum += PT_REGS_PARM3(ctx);
+    bpf_printk("%d %lx %lx", PT_REGS_PARM3(ctx), PT_REGS_IP(ctx), PT_REGS_RET(ctx));
+    return 0;
+}
+SEC("kretprobe/crc32") int on_return(struct pt_regs *ctx) { returns += PT_REGS_RC(ctx) == 0x3610a686; return 0; }
+''')
+    with UnicornMachine.load(f"examples/demo.{arch}") as m, Kprobes(m) as k:
+        if not m.can_run:
+            pytest.skip("this host runs no code of its own in a guest")
+        with k.attach(prog, cookie=5) as a:
+            for _ in range(50):
+                assert m.call("crc32", 0, b"hello", 5) == 0x3610A686
+            v = prog.variables
+            assert (v["hits"], v["returns"], v["sum"], a.runs, a.missed) == (50, 50, 250, 100, 0)
+            assert len(set(a.printed)) == 1 and len(a.printed) == 50
+            assert a.probes["on_crc"].optimized and len(asked) < 10
+        m.call("crc32", 0, b"hello", 5)
+        assert a.runs == 100
