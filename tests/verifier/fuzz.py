@@ -256,10 +256,10 @@ def held(code: Code, facts: Facts, r: random.Random, runs: int) -> None:
             list(ring)
 
 
-def tried(code: Code, seed: int, runs: int = 12) -> bool:
-    """Whether a program is accepted; then it has been run."""
+def tried(code: Code, seed: int, runs: int = 12, seconds: float = 0.5) -> bool:
+    """Whether a program is accepted within some time; then it has been run."""
     try:
-        facts = verify(code, seconds=2)
+        facts = verify(code, seconds)
     except ProgramError:
         return False
     held(code, facts, random.Random(seed), runs)

@@ -9,7 +9,7 @@ from verifier.asm import assemble, code
 from kprobes import ProgramError
 from kprobes.programs import isa
 from kprobes.programs.code import Line
-from kprobes.programs.verifier import explore, verify
+from kprobes.programs.verifier import explore, path, verify
 
 pytestmark = pytest.mark.quick
 
@@ -228,6 +228,12 @@ def test_loops_have_a_budget(end: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(explore, "LIMIT", 20_000)
     with pytest.raises(ProgramError, match="20,000 instructions were walked, and there are more: a loop without a bound, or too many"):
         verify(code(f"mov64 r0, 1; l: add64 r0, 2; jne r0, {end}, l; exit"), seconds=60)
+
+
+def test_branches_that_wait_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(path, "_PENDING", 100)
+    with pytest.raises(ProgramError, match="100 branches wait to be walked: a loop with too many of them"):
+        verify(code("mov64 r6, 0; l: call 7; jeq r0, 5, out; add64 r6, 1; jne r6, 200, l; " + END))
 
 
 def test_verification_takes_no_longer_than_allowed() -> None:

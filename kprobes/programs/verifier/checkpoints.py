@@ -23,6 +23,8 @@ from .state import Frame, Match, State
 
 #: done checkpoints that are kept for each place; the newest are the likeliest to fit
 _KEPT: Final = 24
+#: visits of a place from which on not each becomes a checkpoint
+_OFTEN: Final = 512
 _EVERYTHING: Final = (1 << isa.FRAMES * FRAME_BITS) - 1
 _REGISTERS: Final = [tuple(r for r in range(10) if bits >> r & 1) for bits in range(1024)]
 
@@ -61,9 +63,11 @@ class Checkpoints:
         if anchor is not None and self._same(path.pc, anchor.state, state):
             raise path.refuse("loops for ever: it comes back here, and nothing that matters has changed",
                               "give the loop a counter and a constant bound")
+        place.visits += 1
+        if place.visits > _OFTEN and place.visits % 8:
+            return False  # a long loop: fewer states to keep
         checkpoint = path.checkpoint = Checkpoint(where, path)
         path.reads = path.writes = 0
-        place.visits += 1
         if place.visits >= place.next or anchor is None:
             place.anchor, place.next = checkpoint, place.visits * 2
         return False

@@ -124,6 +124,9 @@ def _other(path: Path, insn: Instruction, to: int) -> bool:
     if insn.op not in (isa.JEQ, isa.JNE) or number.mask or number.value:
         raise path.refuse(f"compares a pointer ({pointer}) with a number ({number})",
                           "pointers are compared with NULL and with pointers")
+    if insn.by_register and path.pc not in path.decided:
+        path.assume()
+        return _both_ways(path, to, path.state.copy())
     return _null_check(path, pointer, *((to, path.pc + 1) if insn.op == isa.JEQ else (path.pc + 1, to)))
 
 
@@ -145,7 +148,8 @@ def _null_check(path: Path, pointer: Pointer, when_null: int, otherwise: int) ->
         null.replace(pointer, START)
         path.fork(when_null, null)
         path.state.replace(pointer, Pointer(region, at))
-    elif not _inside(pointer):  # beyond its object, an address may be anything, even 0
+    elif path.pc not in path.decided or not _inside(pointer):  # beyond its object, an address may be anything, even 0
+        path.assume()
         path.fork(when_null, path.state.copy())
     path.pc = otherwise
     return True
@@ -157,7 +161,8 @@ def _inside(pointer: Pointer) -> bool:
 
 def _within(path: Path, insn: Instruction, to: int, a: Pointer, b: Pointer) -> bool:
     """Addresses within one object are ordered as their offsets are."""
-    if not _inside(a) or not _inside(b):
+    if path.pc not in path.decided or not _inside(a) or not _inside(b):
+        path.assume()
         return _both_ways(path, to, path.state.copy())
     op = _AS_OFFSETS.get(insn.op, insn.op)
     taken, other = refined(op, a.offset, b.offset, True), refined(NOT[op], a.offset, b.offset, True)

@@ -14,6 +14,8 @@ from .state import CTX, NAMES, STACK, Region, State, Value
 
 #: each frame's slots in halves: bits of Path.reads and Path.writes
 FRAME_BITS: Final = 128
+#: branches that may wait to be walked (Linux's number)
+_PENDING: Final = 8192
 
 
 class Findings:
@@ -74,6 +76,9 @@ class Path:
 
     def fork(self, pc: int, state: State) -> None:
         """Another path from here, to be walked later."""
+        if len(self.pending) == _PENDING:
+            raise self.refuse(f"{_PENDING} branches wait to be walked: a loop with too many of them",
+                              "make loops shorter, or branch less in them")
         if self.checkpoint is not None:
             self.checkpoint.open += 1
         self.pending.append((pc, state, self.checkpoint, self.reads, self.writes, self.assumed, self.untold))
@@ -86,8 +91,8 @@ class Path:
         return True
 
     def assume(self) -> None:
-        """The branch here goes both ways, and one is impossible."""
-        if self.pc not in self.assumed:
+        """The branch here goes both ways, and one may be impossible."""
+        if self.pc not in self.assumed and self.pc not in self.decided:
             self.assumed |= {self.pc}
             self.findings.assumed.add(self.pc)
 
