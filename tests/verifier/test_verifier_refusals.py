@@ -242,6 +242,19 @@ def test_verification_takes_no_longer_than_allowed() -> None:
         verify(code(text), seconds=0.05)
 
 
+def test_read_only_data_is_known_and_stays_as_it_was() -> None:
+    """`const volatile` variables bound loops and indices."""
+    text = "lddw r3, map[4].value+0; ldxb r4, [r3+1]; lddw r5, map[3].value+0; add64 r5, r4; ldxb r0, [r5+0]; exit"
+    good, bad = code(text), code(text)
+    good.maps[4][0], bad.maps[4][0] = bytes([99, 63] + [0] * 62), bytes([9, 64] + [0] * 62)
+    verify(good)
+    with pytest.raises(ProgramError, match="reads 1 bytes at offset 64"):
+        verify(bad)
+    with pytest.raises(ProgramError, match=r"map .rodata is constant, and a program has been verified with its value"):
+        good.maps[4][0] = bytes(64)
+    assert good.maps[4][0][:2] == bytes([99, 63])
+
+
 def test_facts_say_what_is_accessed() -> None:
     facts = verify(code("ldxdw r6, [r1+8]; stxw [r10-4], r6; mov64 r2, r10; add64 r2, -4; lddw r1, map[0]; call 1; jeq r0, 0, out; "
                         "ldxdw r3, [r0+0]; " + END))

@@ -117,6 +117,7 @@ class Map:
         spec: what it was made from; its fields are attributes of the map, too.
         address: of its memory; what LDDW of the map loads. block: its memory.
         span: (first address, size) of the memory in which there are values that programs may access; size 0: there are none.
+        frozen: read-only data that a program has been verified with; it stays as it is.
     """
 
     address: int
@@ -128,6 +129,7 @@ class Map:
         self.type = MapType(spec.type)
         self.name, self.key_size, self.value_size, self.max_entries = spec.name, spec.key_size, spec.value_size, spec.max_entries
         self.flags, self.cpus, self.readonly = spec.flags, spec.cpus, spec.readonly
+        self.frozen = False
         self.key_codec: Codec = spec.key or Plain(spec.key_size, spec.order)
         self.value_codec: Codec = spec.value or Plain(spec.value_size, spec.order)
 

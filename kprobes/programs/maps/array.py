@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, MutableMapping
 from typing import Any
 
+from ...errors import ProgramError
 from ._base import E2BIG, EEXIST, EINVAL, EXIST, NOEXIST, Map, MapType, Spec
 
 
@@ -64,6 +65,9 @@ class Array(Map, MutableMapping[int, Any]):
 
     def __setitem__(self, index: int, value: Any) -> None:
         self._check(index)
+        if self.frozen:
+            raise ProgramError(f"map {self.name} is constant, and a program has been verified with its value",
+                               hint="set it before, or load the program again")
         values = list(value) if self.percpu else [value]
         if len(values) != self.cpus:
             raise ValueError(f"map {self.name}: {len(values)} values for {self.cpus} CPUs")

@@ -35,7 +35,7 @@ class Variables(MutableMapping[str, Any]):
 
     def __setitem__(self, name: str, value: Any) -> None:
         v = self._find(name)
-        if v.map.readonly and self.frozen:
+        if v.map.frozen or (v.map.readonly and self.frozen):
             raise ProgramError(f"{name} is constant, and the program has been verified with its value",
                                hint="set it before, or load the program again")
         v.map.block.view[v.at:v.at + v.size] = v.codec.store(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .. import isa
+from ..maps import Map, MapType
 from .alu import lsh, or_, rsh
 from .facts import Access
 from .path import Path
@@ -77,16 +78,27 @@ def load(path: Path, pointer: Pointer, offset: int, size: int, sign: bool) -> Va
     """What an instruction loads. Stack: what was stored there; else any number of that width."""
     low, high = access(path, pointer, offset, size, False)
     value: Value = between(0, (1 << 8 * size) - 1)
-    if pointer.region.kind == STACK:
+    region = pointer.region
+    if region.kind == STACK:
         if low == high:
-            value = _of_stack(path, pointer.region.frame, low, size)
+            value = _of_stack(path, region.frame, low, size)
         else:
-            need_written(path, pointer.region, low, high + size)
+            need_written(path, region, low, high + size)
+    elif low == high and region.map is not None and region.map.readonly:
+        value = _constant(path, region.map, low, size) or value
     if sign:
         if isinstance(value, Pointer):
             raise path.refuse("loads a part of a pointer", "")
         return extended(value, 8 * size)
     return value
+
+
+def _constant(path: Path, of: Map, at: int, size: int) -> Scalar | None:
+    """A number of read-only data, which from now on stays as it is; None: a map with several values."""
+    if of.type is not MapType.ARRAY or of.max_entries != 1:
+        return None
+    of.frozen = True
+    return const(int.from_bytes(of.block.view[at:at + size], path.code.order))
 
 
 def _of_stack(path: Path, frame: int, at: int, size: int) -> Value:

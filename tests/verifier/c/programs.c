@@ -277,6 +277,14 @@ SEC("kprobe/globals") int globals(struct ctx *c) {
   return 0;
 }
 
+const volatile u32 limit = 50;
+SEC("kprobe/rodata_bound") int rodata_bound(struct ctx *c) {
+  u64 sum = 0;
+#pragma clang loop unroll(disable)
+  for (u32 i = 0; i < limit; i++) sum += global_hist[i] ^ c->r[0];
+  return sum & 7;
+}
+
 struct node { struct node *next; u32 value; };
 SEC("kprobe/walk_list") int walk_list(struct ctx *c) {
   u64 at = c->r[0];
