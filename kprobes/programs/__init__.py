@@ -12,7 +12,7 @@ Rooms, each importing only those before it:
     code          a program ready to run: instructions, maps, source lines
     operations, memory, interpreter what programs mean
     places, writer, emit, support, inline, llvm     instructions to LLVM IR
-    native, host, site              LLVM IR to machine code; that on this host; that at a machine's call sites
+    native, host, site, guest       LLVM IR to machine code; on this host; at a machine's call sites; in a guest
     engines       what runs them
     linker        programs of bare instructions; object/: of a compiler's objects, and of C
     context       the words that a program finds at r1, on every architecture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ..errors import Unsupported
-from . import isa
+from . import isa, support
 from .isa import Instruction
 from .places import Kind
 from .writer import Writer
@@ -51,8 +51,30 @@ def _arithmetic(w: Writer, i: Instruction) -> None:
     else:
         if i.op in _SHIFTS:
             operand = w.emit(f"and i{bits} {operand}, {bits - 1}")
-        value = w.emit(f"{_OPS[i.op]} i{bits} {old}, {operand}")
+        in_steps = i.op in _SHIFTS and bits > w.module.target.shifts and i.by_register
+        value = _shifted(w, _OPS[i.op], old, operand) if in_steps else w.emit(f"{_OPS[i.op]} i{bits} {old}, {operand}")
     w.put(i.dst, value, bits)
+
+
+def _shifted(w: Writer, op: str, value: str, by: str) -> str:
+    """A shift of 64 bits by a register, in halves. By 31 less the distance modulo 32 and by 1: by 32 is no shift of a half."""
+    def half(bits: str) -> str:
+        return w.emit(f"trunc i64 {bits} to i32")
+
+    left = op == "shl"
+    low, high, distance = half(value), half(w.emit(f"lshr i64 {value}, 32")), half(by)
+    first, second = (high, low) if left else (low, high)  # the half that gets bits of the other, and that
+    inside = w.emit(f"and i32 {distance}, 31")
+    once, onward = ("lshr", "shl") if left else ("shl", "lshr")
+    across = w.emit(f"{once} i32 {w.emit(f'{once} i32 {second}, 1')}, {w.emit(f'xor i32 {inside}, 31')}")
+    near = w.emit(f"or i32 {w.emit(f'{onward} i32 {first}, {inside}')}, {across}")
+    rest = w.emit(f"{op} i32 {second}, {inside}")
+    fill = w.emit(f"ashr i32 {high}, 31") if op == "ashr" else "0"
+    far = w.emit(f"icmp ugt i32 {distance}, 31")
+    one, other = w.emit(f"select i1 {far}, i32 {rest}, i32 {near}"), w.emit(f"select i1 {far}, i32 {fill}, i32 {rest}")
+    up, down = (one, other) if left else (other, one)
+    upper = w.emit(f"shl i64 {w.emit(f'zext i32 {up} to i64')}, 32")
+    return w.emit(f"or i64 {upper}, {w.emit(f'zext i32 {down} to i64')}")
 
 
 def _moved(w: Writer, i: Instruction, bits: int) -> str:
@@ -72,11 +94,25 @@ def _divided(w: Writer, bits: int, sign: str, remainder: bool, old: str, by: str
         minus = w.emit(f"icmp eq i{bits} {by}, -1")
         special = w.emit(f"or i1 {zero}, {minus}")
     safe = w.emit(f"select i1 {special}, i{bits} 1, i{bits} {by}")
-    value = w.emit(f"{name} i{bits} {old}, {safe}")
+    value = w.emit(f"{name} i{bits} {old}, {safe}") if bits <= w.module.target.divides else _by_hand(w, bits, sign, remainder, old, safe)
     if sign == "s" and not remainder:
         negated = w.emit(f"sub i{bits} 0, {old}")
         value = w.emit(f"select i1 {minus}, i{bits} {negated}, i{bits} {value}")
     return w.emit(f"select i1 {zero}, i{bits} {old if remainder else 0}, i{bits} {value}")
+
+
+def _by_hand(w: Writer, bits: int, sign: str, remainder: bool, old: str, by: str) -> str:
+    """The same where the target has no instruction for it, and LLVM would call a function of a library's."""
+    support.need(w.module, "rest" if remainder else "quotient")
+    wide = []
+    for number in (old, by):
+        value = w.emit(f"{'sext' if sign == 's' else 'zext'} i{bits} {number} to i64") if bits < 64 else number
+        wide.append((value, w.emit(f"ashr i64 {value}, 63") if sign == "s" else "0"))
+    sizes = [w.emit(f"sub i64 {w.emit(f'xor i64 {value}, {minus}')}, {minus}") for value, minus in wide]
+    value = w.emit(f"call i64 @{'rest' if remainder else 'quotient'}(i64 {sizes[0]}, i64 {sizes[1]})")
+    minus = wide[0][1] if remainder else w.emit(f"xor i64 {wide[0][1]}, {wide[1][1]}")
+    value = w.emit(f"sub i64 {w.emit(f'xor i64 {value}, {minus}')}, {minus}")
+    return value if bits == 64 else w.emit(f"trunc i64 {value} to i{bits}")
 
 
 def _swaps(w: Writer, i: Instruction) -> None:

@@ -54,7 +54,7 @@ def triple() -> native.Triple:
     """What this process's machine is for LLVM. Unsupported where it cannot run compiled programs."""
     if platform.system() != "Linux" or platform.machine() not in _HOSTS:
         raise Unsupported(f"there are no compiled programs on {platform.system()} {platform.machine()}", hint="they run in the interpreter")
-    return native.Triple(_HOSTS[platform.machine()])
+    return native.Triple(_HOSTS[platform.machine()], relocation="pic")
 
 
 def compiled(code: Code, cleared: Mapping[int, int]) -> HostCode:

@@ -9,8 +9,8 @@ from .writer import Writer
 
 COPIED = 64  # bytes of a key or value that are copied word by word; maps with larger ones are Python's
 
-#: (map, words of the key, two words of room) -> address of the key's entry, or 0. The room gets the slot of the index that has it, or where
-#: it would be, and the key's home.
+#: (map, words of the key, three words of room) -> address of the key's entry, or 0. The room gets the slot of the index that has it, or
+#: where it would be; the key's home; and the entry's number.
 _FIND = Template("""
 define internal i64 @find_$shape(i64 %map, $arguments, ptr %room) #0 {
 entry:
@@ -45,6 +45,8 @@ other:
   %after = and i64 %next, $mask
   br label %look
 found:
+  %numberp = getelementptr i8, ptr %room, i64 16
+  store i64 %n1, ptr %numberp
   %address = add i64 %map, %off
   ret i64 %address
 none:
@@ -107,9 +109,9 @@ none:
   ret i64 0
 }
 """)
-#: (map, an entry's address, the slot of the index that has it): the entry is free, and the gap in the index closed
+#: (map, an entry's address and number, the slot of the index that has it): the entry is free, and the gap in the index closed
 _REMOVE = Template("""
-define internal void @remove_$shape(i64 %map, i64 %address, i64 %slot) #0 {
+define internal void @remove_$shape(i64 %map, i64 %address, i64 %number, i64 %slot) #0 {
 entry:
   %m = inttoptr i64 %map to ptr
   %e = inttoptr i64 %address to ptr
@@ -119,9 +121,6 @@ entry:
   store i32 %free32, ptr %e
   %statep = getelementptr i8, ptr %e, i64 4
   store i32 0, ptr %statep
-  %past = sub i64 %address, %map
-  %past1 = sub i64 %past, $entries
-  %number = udiv i64 %past1, $entry_size
   %plus = add i64 %number, 1
   store i64 %plus, ptr %freep
   %count = load i64, ptr %m
@@ -184,18 +183,18 @@ class Table:
                   "compare": _compare(count), "keys": _keys(count), "zeros": _zeros(m.value_at, m.entry_size)}
         for name, text in (("find", _FIND), ("insert", _INSERT), ("remove", _REMOVE)):
             w.module.need(f"{name}_{self._shape}", text.substitute(fields))
-        self._room = w.room(16)
+        self._room = w.room(24)
 
     def _words(self, pointer: str) -> list[str]:
-        """The key, padded with zeros, as words of the host's."""
+        """The key, padded with zeros, as words in the program's byte order."""
         w, words = self._w, []
         for start in range(0, self._m.key_size, 8):
             word, at = "0", start
             for size in (8, 4, 2, 1):
                 while min(self._m.key_size, start + 8) - at >= size:
-                    piece = w.emit(f"load i{8 * size}, ptr {w.emit(f'getelementptr i8, ptr {pointer}, i64 {at}')}, align 1")
+                    piece = w.load(w.emit(f"getelementptr i8, ptr {pointer}, i64 {at}"), 8 * size)
                     piece = piece if size == 8 else w.emit(f"zext i{8 * size} {piece} to i64")
-                    shift = 8 * (at - start if w.module.target.order == "little" else 8 - size - (at - start))
+                    shift = 8 * (at - start if w.module.target.program_order == "little" else 8 - size - (at - start))
                     word = w.emit(f"or i64 {word}, {w.emit(f'shl i64 {piece}, {shift}')}")
                     at += size
             words.append(word)
@@ -215,8 +214,9 @@ class Table:
 
     def remove(self, entry: str) -> None:
         """Remove the entry that find() has found."""
-        slot = self._w.emit(f"load i64, ptr {self._room}")
-        self._w.do(f"call void @remove_{self._shape}(i64 {self._map}, i64 {entry}, i64 {slot})")
+        w, room = self._w, self._room
+        slot, number = w.load(room, 64), w.load(w.emit(f"getelementptr i8, ptr {room}, i64 16"), 64)
+        w.do(f"call void @remove_{self._shape}(i64 {self._map}, i64 {entry}, i64 {number}, i64 {slot})")
 
     def value(self, entry: str) -> str:
         """Address of an entry's value."""
@@ -231,7 +231,7 @@ class Table:
         """It was looked up."""
         if self._m.lru:
             w = self._w
-            w.do(f"store i32 3, ptr {w.pointer(w.emit(f'add i64 {entry}, 4'))}")
+            w.store("3", w.pointer(w.emit(f"add i64 {entry}, 4")), 32)
 
 
 def _mix(count: int) -> str:

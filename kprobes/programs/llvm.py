@@ -11,7 +11,7 @@ the verifier has done that, or the caller answers for the program.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from . import emit, isa, places
@@ -29,23 +29,35 @@ _RUN: Final = """define i64 @run(ptr %env, i64 %ctx, i64 %size) #0 {
   %r = call i64 @f0(i64 %ctx, i64 %size, i64 0, i64 0, i64 0, ptr %env)
   ret i64 %r
 }"""
+_RUN_ALONE: Final = """define void @run(ptr %env) #0 {{
+  %ctxp = getelementptr i8, ptr %env, i32 {}
+  %ctx = load i64, ptr %ctxp
+  %sizep = getelementptr i8, ptr %env, i32 {}
+  %size = load i64, ptr %sizep
+  %r = call i64 @f0(i64 %ctx, i64 %size, i64 0, i64 0, i64 0, ptr %env)
+  %resultp = getelementptr i8, ptr %env, i32 {}
+  store i64 %r, ptr %resultp
+  ret void
+}}"""
 
 
 def generate(code: Iterable[Instruction], target: Target, inline: Inline = no_inline, context: Context | None = None,
-             cleared: Mapping[int, int] | None = None) -> tuple[str, tuple[Slot, ...]]:
+             cleared: Mapping[int, int] | None = None, parameters: Sequence[Slot] = ()) -> tuple[str, tuple[Slot, ...]]:
     """(IR, what the environment's words after the header are). `@run(environment, r1, r2)` is where it begins.
 
+    parameters: with these, `@run(environment)` finds r1 and r2 in the first two of them, and leaves r0 in the third.
     cleared: first slot of a function -> bytes of its stack that are zero when it begins.
 
     Raises Unsupported for what has no meaning outside of an operating system, such as its own functions.
     """
     code = tuple(code)
     module = Module(code, places.find(code), target, inline, context)
+    begin = _RUN if not parameters else _RUN_ALONE.format(*map(module.slot, parameters))
     functions = {f"f{entry}": _function(Writer(module, entry), (cleared or {}).get(entry, 0)) for entry in sorted(module.places.functions)}
     functions.update(module.support)
-    whole = "\n".join([_RUN, *functions.values()])
-    parts = [text.replace("#0 {", "#1 {") if whole.count(f"@{name}(") <= 1 + _CALLS else text for name, text in functions.items()]
-    return "\n".join([_RUN, _INTRINSICS, *parts, _ATTRIBUTES, _RANGES, ""]), tuple(module.slots)
+    whole = "\n".join([begin, *functions.values()])
+    parts = [text.replace("#0 {", "#1 {") if target.alone or whole.count(f"@{name}(") <= 1 + _CALLS else text for name, text in functions.items()]
+    return "\n".join([begin, _INTRINSICS, *parts, _ATTRIBUTES, _RANGES, ""]), tuple(module.slots)
 
 
 def _function(w: Writer, cleared: int) -> str:

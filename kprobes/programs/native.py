@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import struct
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -22,11 +23,19 @@ _PASSES = ("always_inliner", "sroa", "instruction_combine", "simplify_cfg", "new
 
 @frozen
 class Triple:
-    """What LLVM compiles for. text: as LLVM has it; see https://llvm.org/docs/LangRef.html#target-triple."""
+    """What LLVM compiles for.
+
+    Attributes:
+        text: as LLVM has it; see https://llvm.org/docs/LangRef.html#target-triple. relocation: its model; code that refers to nothing
+            is the same in all, but some targets have only one. unused: numbers of relocations (of 64-bit little-endian objects) of what
+            LLVM computes and does not use.
+    """
 
     text: str
     cpu: str = ""
     features: str = ""
+    relocation: str = "static"
+    unused: frozenset[int] = frozenset()
 
 
 @cache
@@ -38,12 +47,13 @@ def llvm() -> Any:
         raise Unsupported("compiled programs need llvmlite", hint="pip install 'kprobes[jit]'; without it programs run in the interpreter") from None
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
+    binding.set_option("kprobes", "-riscv-max-build-ints-cost=16")  # no constants in data of their own
     return binding
 
 
 def compiled(ir: str, triple: Triple) -> bytes:
     """Machine code of the IR, its `@run` at the start; from the cache where it is there. Unsupported: see translate()."""
-    key = hashlib.sha256("\0".join((triple.text, triple.cpu, triple.features, ir)).encode()).hexdigest()
+    key = hashlib.sha256("\0".join((triple.text, triple.cpu, triple.features, triple.relocation, ir)).encode()).hexdigest()
     path = directory() / key
     code = _read(path)
     if code is None:
@@ -56,7 +66,7 @@ def translate(ir: str, triple: Triple) -> bytes:
     """Machine code of the IR. Unsupported where LLVM lacks the target, or makes code that does not run wherever it is put."""
     binding = llvm()
     try:
-        machine = binding.Target.from_triple(triple.text).create_target_machine(triple.cpu, triple.features, 2, "pic", "small")
+        machine = binding.Target.from_triple(triple.text).create_target_machine(triple.cpu, triple.features, 2, triple.relocation, "small")
         module = binding.parse_assembly(ir)
     except RuntimeError as error:
         raise Unsupported(f"LLVM does not compile for {triple.text}: {error}") from None
@@ -75,9 +85,14 @@ def _text(binding: Any, image: bytes, triple: Triple) -> bytes:
     for section in binding.ObjectFileRef.from_data(image).sections():
         if section.name() == b".text":
             code = section.data()
-        elif section.name() in (b".rela.text", b".rel.text") and section.size():
+        elif section.name() in (b".rela.text", b".rel.text") and section.size() and not _unused(section.data(), triple):
             raise Unsupported(f"LLVM's code for {triple.text} refers to data of its own")
     return bytes(code)
+
+
+def _unused(relocations: bytes, triple: Triple) -> bool:
+    """True if nothing depends on any of them."""
+    return bool(triple.unused) and all(info & 0xFFFF_FFFF in triple.unused for _, info, _ in struct.iter_unpack("<QQq", relocations))
 
 
 # --- the cache

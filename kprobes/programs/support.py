@@ -12,9 +12,10 @@ _FIND: Final = """
 define internal i64 @find(i64 %header, i64 %at, i64 %size) #0 {
 entry:
   %h = inttoptr i64 %header to ptr
-  %count = load i64, ptr %h
+  %count = load i64, ptr %h ; native
   %h1 = getelementptr i64, ptr %h, i64 1
-  %table = load ptr, ptr %h1
+  %table64 = load i64, ptr %h1 ; native
+  %table = inttoptr i64 %table64 to ptr
   br label %next
 next:
   %n = phi i64 [0, %entry], [%n1, %no]
@@ -23,9 +24,9 @@ next:
 look:
   %i = mul i64 %n, 3
   %p = getelementptr i64, ptr %table, i64 %i
-  %start = load i64, ptr %p
+  %start = load i64, ptr %p ; native
   %p1 = getelementptr i64, ptr %p, i64 1
-  %bytes = load i64, ptr %p1
+  %bytes = load i64, ptr %p1 ; native
   %off = sub i64 %at, %start
   %in = icmp ult i64 %off, %bytes
   %left = sub i64 %bytes, %off
@@ -37,7 +38,7 @@ no:
   br label %next
 found:
   %p2 = getelementptr i64, ptr %p, i64 2
-  %host = load i64, ptr %p2
+  %host = load i64, ptr %p2 ; native
   %there = add i64 %host, %off
   ret i64 %there
 none:
@@ -56,9 +57,9 @@ words:
   br i1 %w, label %word, label %bytes
 word:
   %pf = getelementptr i8, ptr %from, i64 %n
-  %v = load i64, ptr %pf, align 1
+  %v = load i64, ptr %pf, align 1 ; native
   %pt = getelementptr i8, ptr %to, i64 %n
-  store i64 %v, ptr %pt, align 1
+  store i64 %v, ptr %pt, align 1 ; native
   %n8 = add i64 %n, 8
   br label %words
 bytes:
@@ -193,22 +194,54 @@ define internal i64 @clock(i64 %function) #0 {
   %time = alloca [2 x i64]
   %f = inttoptr i64 %function to ptr
   %error = call i32 %f(i32 1, ptr %time)
-  %s = load i64, ptr %time
+  %s = load i64, ptr %time ; native
   %p = getelementptr i64, ptr %time, i64 1
-  %ns = load i64, ptr %p
+  %ns = load i64, ptr %p ; native
   %sns = mul i64 %s, 1000000000
   %all = add i64 %sns, %ns
   ret i64 %all
+}
+"""
+#: (dividend, divisor, which is not 0), unsigned: a bit at a time
+_DIVISION: Final = """
+define internal i64 @%(name)s(i64 %%n, i64 %%d) #0 {
+entry:
+  br label %%next
+next:
+  %%i = phi i64 [0, %%entry], [%%i1, %%bit]
+  %%left = phi i64 [%%n, %%entry], [%%left1, %%bit]
+  %%rest = phi i64 [0, %%entry], [%%rest2, %%bit]
+  %%quotient = phi i64 [0, %%entry], [%%quotient2, %%bit]
+  %%more = icmp ult i64 %%i, 64
+  br i1 %%more, label %%bit, label %%done
+bit:
+  %%i1 = add i64 %%i, 1
+  %%top = icmp slt i64 %%left, 0
+  %%left1 = shl i64 %%left, 1
+  %%over = icmp slt i64 %%rest, 0
+  %%shifted = shl i64 %%rest, 1
+  %%low = zext i1 %%top to i64
+  %%rest1 = or i64 %%shifted, %%low
+  %%enough = icmp uge i64 %%rest1, %%d
+  %%fits = or i1 %%over, %%enough
+  %%less = select i1 %%fits, i64 %%d, i64 0
+  %%rest2 = sub i64 %%rest1, %%less
+  %%quotient1 = shl i64 %%quotient, 1
+  %%one = zext i1 %%fits to i64
+  %%quotient2 = or i64 %%quotient1, %%one
+  br label %%next
+done:
+  ret i64 %%%(name)s
 }
 """
 #: (the engine, its function that reads registers, register) -> value; the engine writes as many bytes as the register has
 _REGISTER: Final = """
 define internal i64 @register(i64 %uc, i64 %reader, i32 %number) #0 {
   %room = alloca [64 x i8], align 16
-  store i64 0, ptr %room
+  store i64 0, ptr %room ; native
   %f = inttoptr i64 %reader to ptr
   %error = call i32 %f(i64 %uc, i32 %number, ptr %room)
-  %value = load i64, ptr %room
+  %value = load i64, ptr %room ; native
   ret i64 %value
 }
 """
@@ -217,6 +250,7 @@ define internal i64 @register(i64 %uc, i64 %reader, i32 %number) #0 {
 _ALL: Final = {
     "find": (_FIND, ()), "copy": (_COPY, ()), "clear": (_CLEAR, ()), "read": (_READ, ("find", "copy", "clear")),
     "read_string": (_READ_STRING, ("find", "clear")), "register": (_REGISTER, ()), "clock": (_CLOCK, ()),
+    **{name: (_DIVISION % {"name": name}, ()) for name in ("quotient", "rest")},
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final, Protocol
 
 from attrs import define, field, frozen
@@ -41,13 +42,17 @@ class Target:
 
     Attributes:
         bits: of a pointer. order: of its memory. program_order: of the program's: where they differ every access is swapped.
-        atomic: atomic operations are atomic; else load, compute, store.
+        divides, shifts: bits of the widest numbers that it has instructions to divide, and to shift by a register.
+        atomic: atomic operations are atomic; else load, compute, store. alone: there is nothing to call: all is put into one function.
     """
 
     bits: int = 64
     order: isa.Order = "little"
     program_order: isa.Order = "little"
+    divides: int = 64
+    shifts: int = 64
     atomic: bool = True
+    alone: bool = False
 
     @property
     def swapped(self) -> bool:
@@ -75,9 +80,40 @@ class Module:
         return 8 * self.slots.setdefault(what, HEADER + len(self.slots))
 
     def need(self, name: str, text: str) -> str:
-        """A support function; its name."""
-        self.support.setdefault(name, text)
+        """A support function; its name. Its memory is the program's, in the program's byte order; `native` memory is the environment's."""
+        if name not in self.support:
+            self.support[name] = fitted(text, self.target)
         return name
+
+
+_ACCESS: Final = re.compile(
+    r"^  (?:(%\w+) = load (atomic )?(i16|i32|i64), (ptr %\w+)(.*)|store (atomic )?(i16|i32|i64) ([-%\w]+), (ptr %\w+)(.*))$", re.MULTILINE)
+
+
+def fitted(text: str, target: Target) -> str:
+    """A support function for a target: accesses are swapped where the program's byte order is not the target's, and atomic if it has that.
+
+    Lines that end in `; native` are left alone. Where there is nobody to call, calls of the host's functions fail.
+    """
+    if target.alone:
+        text = re.sub(r"call i32 %f\(.*\)", "add i32 0, 1", text)
+    if target.atomic and not target.swapped:
+        return text
+
+    def access(match: re.Match[str]) -> str:
+        name, _, loaded, source, more, _, stored, value, to, rest = match.groups()
+        if "; native" in (more or rest or ""):
+            return match[0].replace("; native", "")
+        ends = "" if not target.atomic else more or rest or ""
+        if loaded:
+            whole = f"  {name}.m = load {loaded}, {source}{ends}"
+            return f"{whole}\n  {name} = call {loaded} @llvm.bswap.{loaded}({loaded} {name}.m)" if target.swapped else whole.replace(".m =", " =")
+        if not target.swapped:
+            return f"  store {stored} {value}, {to}{ends}"
+        kept = f"%swapped{match.start()}"
+        return f"  {kept} = call {stored} @llvm.bswap.{stored}({stored} {value})\n  store {stored} {kept}, {to}{ends}"
+
+    return _ACCESS.sub(access, text)
 
 
 class Writer:
