@@ -5,29 +5,13 @@ from __future__ import annotations
 import bisect
 import difflib
 import math
+import os
 from collections.abc import Iterator
 
-from attrs import frozen
-
 from .errors import AmbiguousSymbol, UnknownSymbol
+from .image import Symbol, read_names
 
-
-@frozen
-class Symbol:
-    """A named stretch of guest memory.
-
-    Attributes:
-        name: as in the symbol table. address: code address as the symbol table has it, mode bits stripped.
-        size: bytes; 0 where unknown, then it reaches to the next symbol. module: image it came from, "" for the main one.
-        mode: mode bits of the code there (ARM: 1 for Thumb). kind: "func", "ifunc", "object" or "import".
-    """
-
-    name: str
-    address: int
-    size: int = 0
-    module: str = ""
-    mode: int = 0
-    kind: str = "func"
+__all__ = ["CONTROLS", "Symbol", "Symbols"]
 
 
 class Symbols:
@@ -40,6 +24,7 @@ class Symbols:
         self._sorted = True
         self._data: list[tuple[int, int, str]] = []  # sorted (start, end, module)
         self.main = ""  #: name under which `module:name` finds the main image's symbols (their module is "")
+        self.mode_bits = 0  #: bits of a function's address that select the mode of its code, where lists do not say which they are
         self.changes = 0  #: counts additions and removals; whoever caches lookups compares it
 
     def add(self, name: str, address: int, size: int = 0, module: str = "", mode: int = 0, kind: str = "func") -> Symbol:
@@ -52,6 +37,20 @@ class Symbols:
             self._sorted = False
             self.changes += 1
         return symbol
+
+    def load(self, path: str | os.PathLike[str], bias: int = 0, format: str | None = None, module: str = "") -> int:
+        """Add the functions and objects that a file names, `bias` bytes above what it says; how many were new.
+
+        format: "elf" (the same code, with symbols), "nm" (also System.map and /proc/kallsyms, whose modules are kept), "map" (of GNU ld
+        or lld), "ida" (its map file), "table" (lines or columns of names and addresses: what Ghidra and IDA export);
+        None: as it looks. module: that they are to belong to. Raises ImageError: unreadable, damaged, nothing in it.
+        """
+        before = len(self)
+        for s in read_names(path, format):
+            mode = s.mode or (s.address & self.mode_bits if s.kind != "object" else 0)
+            address = s.address - (0 if s.mode else mode) + bias
+            self.add(s.name, address, s.size, module or s.module, mode, s.kind)
+        return len(self) - before
 
     def add_data(self, start: int, end: int, module: str = "") -> None:
         """[start, end) is data amid code (a literal pool, a jump table): nothing there is an instruction."""

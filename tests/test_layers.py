@@ -23,12 +23,12 @@ FAMILIES = sorted(p.name for p in (ROOT / "arch").iterdir() if (p / "__init__.py
 #: module (prefix; the longest that fits counts) -> prefixes of our modules that it may import
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "errors": (),
-    "symbols": ("errors",),
+    "symbols": ("errors", "image"),
     "regs": ("errors",),
     "arch": ("errors", "arch._base"),  # the registry; it finds the architectures by name
     "arch.": ("errors", "regs", "arch._"),
     **{f"arch.{family}": ("errors", "regs", "arch._", f"arch.{family}") for family in FAMILIES},
-    "image": ("errors", "symbols", "image"),
+    "image": ("errors", "image"),
     "machine": (),
     "machine._base": ("errors", "regs", "symbols", "arch._base"),
     "machine.": ("errors", "regs", "symbols", "image", "machine", "arch", "arch._base"),

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from ..errors import ImageError
 from ._elf import Elf, damage_is_error
 from ._loadable import loadable
+from ._names import FORMATS, names_in
 from ._placing import Image
 from ._relocatable import relocatable
+from ._symbol import Symbol
 from ._values import Copy, Import, Placed, Resolve, ResolveIfunc, Segment, page_size
 
-__all__ = ["Copy", "Image", "Import", "Placed", "Resolve", "ResolveIfunc", "Segment", "page_size", "read_elf"]
+__all__ = ["FORMATS", "Copy", "Image", "Import", "Placed", "Resolve", "ResolveIfunc", "Segment", "Symbol", "page_size", "read_elf", "read_names"]
 
 
 def read_elf(source: str | os.PathLike[str] | bytes, name: str | None = None) -> Image:
@@ -38,3 +41,20 @@ def _contents(source: str | os.PathLike[str] | bytes, name: str | None) -> tuple
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise ImageError(f"{path}: {reason}", hint="give the path of an ELF file") from error
+
+
+def read_names(source: str | os.PathLike[str], format: str | None = None) -> Iterator[Symbol]:
+    """What a file says of names and addresses: see Symbols.load(). Addresses of text files keep their mode bits.
+
+    Raises ImageError.
+    """
+    if format not in (None, *FORMATS):
+        raise ImageError(f"no format {format!r}", hint=f"there are: {', '.join(FORMATS)}")
+    data, name = _contents(source, None)
+    if format == "elf" or (format is None and data[:4] == b"\x7fELF"):
+        yield from read_elf(data, name).symbols
+        return
+    found = list(names_in(data.decode("utf-8", "replace"), format))
+    if not found:
+        raise ImageError(f"{name}: names no address", hint=f"give format=, one of {', '.join(FORMATS)}")
+    yield from found

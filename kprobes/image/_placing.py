@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from attrs import field, frozen
 
 from ..errors import ImageError
-from ..symbols import Symbol
 from ._elf import Entry, Relocation, damage_is_error
 from ._relocations import apply, rows
 from ._sites import Row, Site, Target, signed
+from ._symbol import Symbol
 from ._types import ARM, MIPS, PPC64, SPARCV9
 from ._values import FUNCTIONS, SPECIAL, Copy, Import, Placed, Resolve, ResolveIfunc, Segment, memory_of, page_size, segment_at
 from ._veneers import CODE, SIZES

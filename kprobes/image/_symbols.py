@@ -6,9 +6,9 @@ import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from ..symbols import Symbol
 from ._elf import Elf, Entry, Relocation
 from ._sites import signed
+from ._symbol import Symbol
 from ._types import AARCH64, ARM, MIPS, PPC64, RISCV, SPARC, SPARC32PLUS, SPARCV9, X86_64
 from ._values import FUNCTIONS, SPECIAL, Import, Segment, segment_at
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 
 from attrs import field, frozen
 
-from ..symbols import Symbol
 from ._sites import Memory
+from ._symbol import Symbol
 from ._types import SPARCV9, TRICORE
 
 _PAGES = {SPARCV9: 0x2000, TRICORE: 0x4000}  # bytes; 0x1000 elsewhere

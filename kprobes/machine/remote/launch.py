@@ -15,7 +15,7 @@ from typing import IO, Any
 from ...arch import of_elf
 from ...errors import RemoteError, Unsupported
 from ...image import read_elf
-from .machine import RemoteMachine, Where, _arch_of, _image_of
+from .machine import RemoteMachine, Where, _arch_of
 from .packets import Connection
 from .target import Target
 
@@ -76,7 +76,7 @@ class QemuMachine(RemoteMachine):
         command = [find_qemu(f"qemu-system-{NAMES.get(arch, arch)}", 7), *arguments]
 
         def attach(target: Target, process: subprocess.Popen[bytes]) -> QemuMachine:
-            return cls(target, _arch_of(target, _image_of(symbols), arch), symbols=symbols, scratch=scratch, threads=1)
+            return cls(target, _arch_of(target, None, arch), symbols=symbols, scratch=scratch, threads=1)
 
         return cls._start(lambda socket: [*command, "-S", "-chardev", f"socket,path={socket},server=on,wait=off,id=kprobes", "-gdb",
                                           "chardev:kprobes"], attach, timeout, env=dict(os.environ), stdin=b"", stdout=None)

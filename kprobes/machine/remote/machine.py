@@ -47,6 +47,7 @@ class RemoteMachine:
                  interrupt: Callable[[], None] | None = None, console: Callable[[bytes], None] = lambda data: None) -> None:
         """Use connect(), or QemuMachine.user() and .system()."""
         self.arch, self.symbols, self.cpus, self.sysroot = arch, Symbols(), threads, sysroot
+        self.symbols.mode_bits = arch.mode_bits
         self.cpu_task: Callable[[Regs], Any] | None = None
         self._target = target
         self._threads = Threads(target, self, arch, slots_of(target, arch), threads)
@@ -70,15 +71,14 @@ class RemoteMachine:
         """A machine around a stub that listens at "host:port" or at a Unix socket's path. The guest stands still from now on.
 
         arch: its name, where neither the stub nor a file tells. image: the ELF file that runs there. symbols: name -> address or
-        (address, size), or an ELF file of the same code. scratch: (start, size) of executable guest memory that nobody uses, for
+        (address, size), or a file as symbols.load() takes it. scratch: (start, size) of executable guest memory that nobody uses, for
         guests that are no Linux process. threads: how many may stand in a hit at once. sysroot: where a process's libraries are.
         timeout: seconds that the stub may take for an answer. Raises RemoteError, ImageError, Unsupported.
         """
         target = Target(Connection.open(address, timeout))
         try:
-            file = read_elf(image) if image is not None else _image_of(symbols)
-            return cls(target, _arch_of(target, file, arch), image=read_elf(image) if image is not None else None, symbols=symbols,
-                       scratch=scratch, threads=threads, sysroot=sysroot)
+            file = None if image is None else read_elf(image)
+            return cls(target, _arch_of(target, file, arch), image=file, symbols=symbols, scratch=scratch, threads=threads, sysroot=sysroot)
         except BaseException:
             target.link.close()
             raise
@@ -106,7 +106,7 @@ class RemoteMachine:
 
     def _add_symbols(self, symbols: str | os.PathLike[str] | Where | None) -> None:
         if isinstance(symbols, (str, os.PathLike)):
-            self._load(read_elf(symbols), "")
+            self.symbols.load(symbols)
             return
         for name, where in (symbols or {}).items():
             addr, size = where if isinstance(where, tuple) else (where, 0)
@@ -283,10 +283,6 @@ class RemoteMachine:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
-
-
-def _image_of(symbols: str | os.PathLike[str] | Where | None) -> Image | None:
-    return read_elf(symbols) if isinstance(symbols, (str, os.PathLike)) else None
 
 
 def _arch_of(target: Target, image: Image | None, name: str | None) -> Arch:

@@ -25,6 +25,7 @@ class Calls(Runs):
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest) -> None:
         super().__init__(uc, arch, guest)
         self.symbols = Symbols()
+        self.symbols.mode_bits = arch.mode_bits
         self._thread_pointer = 0
         self._thread_local = False  # an image uses thread-local storage, which nobody has set up
         self._abandoned: Any = None

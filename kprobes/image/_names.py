@@ -1,0 +1,106 @@
+"""Files that only say what is where: nm's output and what looks like it, linkers' maps, lists that other tools export.
+
+Formats are recognised line by line; a line that says nothing is passed over.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterator
+
+from ._symbol import Symbol
+
+FUNCTIONS, OBJECTS = "tTwWiuV", "dDbBrRgGsScCnNvA"
+_NM = re.compile(r"\s*(?:[^:\s]+:)?([0-9a-fA-F]{4,16})\s+(?:([0-9a-fA-F]{4,16})\s+)?([A-Za-z])\s+(\S+)(?:\s+\[(\S+)\])?\s*$")
+_MAP_SECTION = re.compile(r"\s?(\.[\w.$-]+)\s*(?:0x[0-9a-fA-F]+\s+0x[0-9a-fA-F]+.*)?$")
+_MAP_SYMBOL = re.compile(r"\s+0x([0-9a-fA-F]{4,16})\s+([A-Za-z_.$][^\s=()]*)\s*$")
+_LLD = re.compile(r"\s*([0-9a-fA-F]+)\s+[0-9a-fA-F]+\s+([0-9a-fA-F]+)\s+\d+ (\s*)(\S.*)$")
+_IDA_SEGMENT = re.compile(r"\s*([0-9A-Fa-f]{4}):([0-9A-Fa-f]{8,16})\s+[0-9A-Fa-f]+H\s+(\S+)\s+(CODE|DATA|BSS|CONST)\b")
+_IDA_NAME = re.compile(r"\s*([0-9A-Fa-f]{4}):([0-9A-Fa-f]{8,16})\s+(\S+)\s*$")
+_NUMBER = re.compile(r"(?:0x)?([0-9a-fA-F]{3,16})h?$")
+_COLUMNS = {"name": ("name", "function name", "label", "symbol"), "address": ("address", "location", "start", "entry point", "offset"),
+            "size": ("size", "length", "function size"), "type": ("type", "symbol type")}
+
+
+def _nm(lines: list[str]) -> Iterator[Symbol]:
+    for line in lines:
+        found = _NM.match(line)
+        if found and found[3] in FUNCTIONS + OBJECTS:
+            yield Symbol(found[4], int(found[1], 16), int(found[2] or "0", 16), found[5] or "", kind=_kind(found[3] in FUNCTIONS))
+
+
+def _linker(lines: list[str]) -> Iterator[Symbol]:
+    """GNU ld's map: input sections, and below each the symbols in it; lld's: addresses, sizes and names in columns."""
+    code = False
+    for line in lines:
+        section, symbol, columns = _MAP_SECTION.match(line), _MAP_SYMBOL.match(line), _LLD.match(line)
+        if section:
+            code = section[1].startswith((".text", ".init", ".fini", ".plt"))
+        elif symbol:
+            yield Symbol(symbol[2], int(symbol[1], 16), kind=_kind(code))
+        elif columns and not columns[3]:
+            code = columns[4].startswith((".text", ".init", ".fini", ".plt"))
+        elif columns and len(columns[3]) >= 16:
+            yield Symbol(columns[4].strip(), int(columns[1], 16), int(columns[2], 16), kind=_kind(code))
+
+
+def _ida(lines: list[str]) -> Iterator[Symbol]:
+    """IDA's map file: segments with their starts, then names as segment:offset."""
+    segments: dict[str, tuple[int, bool]] = {}
+    for line in lines:
+        segment, name = _IDA_SEGMENT.match(line), _IDA_NAME.match(line)
+        if segment:
+            segments[segment[1]] = int(segment[2], 16), segment[4] == "CODE"
+        elif name and name[1] in segments:
+            start, code = segments[name[1]]
+            yield Symbol(name[3], start + int(name[2], 16), kind=_kind(code))
+
+
+def _table(lines: list[str]) -> Iterator[Symbol]:
+    """Columns with a header that names them, or lines of an address and a name in either order."""
+    delimiter = "\t" if any("\t" in line for line in lines[:20]) else ","
+    rows = [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=delimiter)]
+    header = [cell.lower() for cell in rows[0]] if rows else []
+    columns = {key: next((header.index(name) for name in names if name in header), -1) for key, names in _COLUMNS.items()}
+    if columns["name"] >= 0 and columns["address"] >= 0:
+        for row in rows[1:]:
+            yield from _row(row, columns)
+        return
+    for line in lines:
+        words = line.replace(",", " ").split()
+        if len(words) == 2:
+            name, number = (words[1], words[0]) if _NUMBER.match(words[0]) else (words[0], words[1])
+            value = _NUMBER.match(number)
+            if value:
+                yield Symbol(name, int(value[1], 16))
+
+
+def _row(row: list[str], columns: dict[str, int]) -> Iterator[Symbol]:
+    def cell(key: str) -> str:
+        at = columns[key]
+        return row[at] if 0 <= at < len(row) else ""
+
+    address, size = _NUMBER.match(cell("address").rpartition(":")[2]), re.match(r"(?:0x)?([0-9a-fA-F]+)$", cell("size"))
+    if address and cell("name"):
+        ten = cell("size").isdigit() and not cell("size").startswith("0")
+        length = 0 if size is None else int(size[1], 10 if ten else 16)
+        yield Symbol(cell("name"), int(address[1], 16), length, kind=_kind(not cell("type") or "func" in cell("type").lower()))
+
+
+def _kind(code: bool) -> str:
+    return "func" if code else "object"
+
+
+_READERS: dict[str, Callable[[list[str]], Iterator[Symbol]]] = {"nm": _nm, "map": _linker, "ida": _ida, "table": _table}
+FORMATS = ("elf", *_READERS)  #: what read_names() knows
+_SIGNS = (("ida", "Publics by "), ("map", "Linker script and memory map"), ("map", "Memory Configuration"), ("map", " VMA "))
+
+
+def names_in(text: str, format: str | None) -> Iterator[Symbol]:
+    """The symbols that a text names; format None: the one that it looks like."""
+    lines = text.splitlines()
+    if format is None:
+        found = next((name for name, sign in _SIGNS if sign in text[:100_000]), None)
+        format = found or ("nm" if sum(bool(_NM.match(line)) for line in lines[:200]) > len(lines[:200]) // 3 else "table")
+    yield from _READERS[format](lines)

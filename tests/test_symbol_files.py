@@ -1,0 +1,156 @@
+"""Symbols from files that only name addresses: nm, kallsyms, linkers' maps, what Ghidra and IDA export."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from arches import PROGRAMS
+
+from kprobes import ImageError, UnicornMachine
+from kprobes.symbols import Symbols
+
+pytestmark = pytest.mark.quick
+
+NM = """\
+                 U puts
+0000000000401126 T main
+0000000000401140 0000000000000020 t helper
+0000000000404010 0000000000000004 D counter
+not a line of nm's
+"""
+KALLSYMS = """\
+ffffffff81000000 T _text
+ffffffff81234560 t vfs_read
+ffffffffc0001000 t ext4_read\t[ext4]
+ffffffff82000000 D init_task
+"""
+LD_MAP = """\
+Memory Configuration
+
+Name             Origin             Length
+Linker script and memory map
+
+ .text          0x0000000000008000       0x40 main.o
+                0x0000000000008000                reset
+                0x0000000000008020                main
+ .data          0x0000000020000000        0x4 main.o
+                0x0000000020000000                state
+                0x0000000000000400                _stack = 0x400
+"""
+LLD_MAP = """\
+             VMA              LMA     Size Align Out     In      Symbol
+          201000           201000       1b     4 .text
+          201000           201000       1b     4         main.o:(.text)
+          201000           201000        b     1                 main
+          20100c           20100c        f     1                 helper
+          202000           202000        4     4 .data
+          202000           202000        4     4         main.o:(.data)
+          202000           202000        4     1                 state
+"""
+IDA_MAP = """\
+ Start         Length     Name                   Class
+ 0001:00010000 000000400H .text                  CODE
+ 0002:00020000 000000100H .data                  DATA
+
+  Address         Publics by Value
+
+ 0001:00000000       start
+ 0001:00000120       parse
+ 0002:00000010       table
+"""
+GHIDRA = '"Name","Location","Type","Namespace"\n"FUN_00101139","00101139","Function","Global"\n"DAT_00104010","ram:00104010","Data Label","Global"\n'
+IDA_FUNCTIONS = "Function name\tSegment\tStart\tLength\nsub_1130\t.text\t00001130\t0000002A\n"
+
+
+def loaded(tmp_path: Path, text: str, **options: object) -> dict[str, tuple[int, int, str, str]]:
+    path = tmp_path / "names"
+    path.write_text(text)
+    symbols = Symbols()
+    assert symbols.load(path, **options) == len(symbols)  # type: ignore[arg-type]
+    return {s.name: (s.address, s.size, s.kind, s.module) for s in symbols}
+
+
+def test_nm(tmp_path: Path) -> None:
+    assert loaded(tmp_path, NM) == {"main": (0x401126, 0, "func", ""), "helper": (0x401140, 32, "func", ""), "counter": (0x404010, 4, "object", "")}
+
+
+def test_kallsyms_keeps_modules(tmp_path: Path) -> None:
+    assert loaded(tmp_path, KALLSYMS)["ext4_read"] == (0xFFFFFFFFC0001000, 0, "func", "ext4")
+
+
+def test_maps_of_linkers(tmp_path: Path) -> None:
+    wanted = {"reset": (0x8000, 0, "func", ""), "main": (0x8020, 0, "func", ""), "state": (0x20000000, 0, "object", "")}
+    assert loaded(tmp_path, LD_MAP) == wanted
+    assert loaded(tmp_path, LLD_MAP) == {"main": (0x201000, 11, "func", ""), "helper": (0x20100C, 15, "func", ""), "state": (0x202000, 4, "object", "")}
+
+
+def test_what_disassemblers_export(tmp_path: Path) -> None:
+    assert loaded(tmp_path, IDA_MAP) == {"start": (0x10000, 0, "func", ""), "parse": (0x10120, 0, "func", ""), "table": (0x20010, 0, "object", "")}
+    assert loaded(tmp_path, GHIDRA) == {"FUN_00101139": (0x101139, 0, "func", ""), "DAT_00104010": (0x104010, 0, "object", "")}
+    assert loaded(tmp_path, IDA_FUNCTIONS) == {"sub_1130": (0x1130, 0x2A, "func", "")}
+
+
+@pytest.mark.parametrize("text", ["0x8000 reset\n0x8020 main\n", "reset 8000h\nmain,0x8020\n"])
+def test_plain_lists(tmp_path: Path, text: str) -> None:
+    assert {name: row[0] for name, row in loaded(tmp_path, text).items()} == {"reset": 0x8000, "main": 0x8020}
+
+
+def test_a_bias_and_a_module(tmp_path: Path) -> None:
+    assert loaded(tmp_path, NM, bias=0x1000, module="prog")["main"] == (0x402126, 0, "func", "prog")
+
+
+def test_thumb_functions_have_odd_addresses(tmp_path: Path) -> None:
+    (tmp_path / "names").write_text("0x10001 f\n")
+    with UnicornMachine.from_code(bytes.fromhex("704700bf"), arch="arm") as m:
+        m.symbols.load(tmp_path / "names")
+        assert (m.symbols["f"].address, m.symbols["f"].mode) == (0x10000, 1)
+
+
+def test_an_elf_file_of_the_same_code() -> None:
+    file = PROGRAMS / "bin" / "arm64-O2.elf"
+    with UnicornMachine.from_code(bytes(16), arch="arm64", base=0x400000) as m:
+        assert m.symbols.load(file) > 20
+        with UnicornMachine.load(file) as whole:
+            assert m.symbols["test_crc"].address == whole.symbols["test_crc"].address
+
+
+def test_a_real_nm_agrees_with_the_file(tmp_path: Path) -> None:
+    if shutil.which("nm") is None:
+        pytest.skip("no nm here")
+    file = PROGRAMS / "bin" / "x86_64-O2.elf"
+    (tmp_path / "names").write_text(subprocess.run(["nm", "-S", file], capture_output=True, text=True, check=True).stdout)
+    by_nm, by_elf = Symbols(), Symbols()
+    by_nm.load(tmp_path / "names")
+    by_elf.load(file)
+    assert {(s.name, s.address, s.size) for s in by_elf if s.kind == "func"} <= {(s.name, s.address, s.size) for s in by_nm}
+
+
+@pytest.mark.parametrize("text", ["", "nothing\n", "\0\0\0"])
+def test_files_without_names(tmp_path: Path, text: str) -> None:
+    (tmp_path / "names").write_text(text)
+    with pytest.raises(ImageError, match="names no address"):
+        Symbols().load(tmp_path / "names")
+
+
+def test_bad_formats_and_files(tmp_path: Path) -> None:
+    with pytest.raises(ImageError, match="no format 'x'"):
+        Symbols().load(tmp_path, format="x")
+    with pytest.raises(ImageError):
+        Symbols().load(tmp_path / "none")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_damaged_files_are_errors(tmp_path: Path, seed: int) -> None:
+    random_ = random.Random(seed)
+    data = bytearray(random_.choice((NM, KALLSYMS, LD_MAP, LLD_MAP, IDA_MAP, GHIDRA, IDA_FUNCTIONS)).encode())
+    for _ in range(20):
+        data[random_.randrange(len(data))] = random_.randrange(256)
+    (tmp_path / "names").write_bytes(data)
+    try:
+        Symbols().load(tmp_path / "names")
+    except ImageError:
+        pass
