@@ -53,13 +53,15 @@ class Attachment:
 
     Attributes:
         program: what was attached. maps: its maps, by name. probes: program name -> the probe that runs it.
-        printed: lines of trace_printk, the last 10,000.
+        printed: lines of trace_printk, the last 10,000. why_python: program name -> why each of its hits goes through Python, as one
+        clause; "" where it is run without asking anybody once its probe is optimized.
     """
 
     def __init__(self, owner: Owner, program: Program) -> None:
         self._owner, self.program = owner, program
         self.maps: dict[str, Map] = program.maps
         self.probes: dict[str, Probe] = {}
+        self.why_python: dict[str, str] = {}
         self.printed: deque[str] = deque(maxlen=LINES)
 
     @property
@@ -89,7 +91,8 @@ class Attachment:
 
     def __repr__(self) -> str:
         places = ", ".join(f"{name} at {p.symbol or p.place()}" for name, p in self.probes.items())
-        return f"<Attachment {places}: {self.runs} runs, {self.missed} missed>"
+        slow = sorted({why for why in self.why_python.values() if why})
+        return f"<Attachment {places}: {self.runs} runs, {self.missed} missed{''.join(f'; in Python: {why}' for why in slow)}>"
 
 
 def attach(owner: Owner, program: Program, where: str | int | None = None, offset: int = 0, retprobe: bool = False, *, cookie: int = 0,
@@ -109,6 +112,7 @@ def attach(owner: Owner, program: Program, where: str | int | None = None, offse
         for name, site in sites.items():
             owner.register(site.probe)
             attachment.probes[name] = site.probe
+            attachment.why_python[name] = site.why_python
             site.placed()
     except BaseException:
         attachment.detach()
@@ -136,7 +140,7 @@ class _Site:
     """One program at one place.
 
     Attributes:
-        probe: what runs it, not registered yet.
+        probe: what runs it, not registered yet. why_python: see Attachment.
     """
 
     def __init__(self, owner: Owner, program: Program, where: Where, attachment: Attachment, cookie: int, clock: Callable[[], int],
@@ -151,20 +155,24 @@ class _Site:
         place: dict[str, Any] = {"symbol_name": where.symbol} if isinstance(where.symbol, str) else {"addr": where.symbol}
         place["offset"] = where.offset
         self.probe: Probe = Kretprobe(**place, handler=self._returned) if where.retprobe else Kprobe(**place, pre_handler=self._hit)
-        self._host = None if engine == "interpreter" else self._compiled(program, clock)
+        self.why_python = "" if engine != "interpreter" else "the interpreter was asked for"
+        self._host = self._compiled(program, clock) if not self.why_python else None
         self.probe._host = self._host
 
     def _compiled(self, program: Program, clock: Callable[[], int]) -> SiteProgram | None:
         """The program for a machine that runs it without asking Python; None: the handler runs it."""
         machine, code, apart = self._owner.machine, program.code, self._apart
         if not machine.can_run:
+            self.why_python = "this machine runs no code of the host's at its call sites"
             return None
         view = machine.host_view  # type: ignore[attr-defined]  # who can run programs has one
         apart.regs = view.regs
         try:
-            return SiteProgram(code, view, HostCall(code, apart, self._print), apart.returns, clock, program.verify().cleared)
-        except Unsupported:
+            made = program.at_sites(view, clock is time.monotonic_ns)
+        except Unsupported as error:
+            self.why_python = error.reason
             return None
+        return SiteProgram(code, view, HostCall(code, apart, self._print), apart.returns, clock, made=made)
 
     def placed(self) -> None:
         """The probe is registered."""

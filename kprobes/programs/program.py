@@ -6,10 +6,12 @@ import difflib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 from ..errors import ProgramError
 from .code import Code
 from .engines import Engine, best, named
+from .host import HostCode
 from .isa import Instruction, Order
 from .linker import link
 from .maps import Map
@@ -18,6 +20,8 @@ from .object.clang import compiled
 from .object.loader import load
 from .object.values import Types
 from .object.variables import Variables
+from .site import View
+from .site import compiled as compiled_for
 from .verifier import Facts, verify
 
 
@@ -40,6 +44,7 @@ class Program:
         self.printed: list[str] = []
         self._engines: dict[str | None, Engine] = {}
         self._facts: Facts | None = None
+        self._sites: WeakKeyDictionary[View, dict[bool, HostCode]] = WeakKeyDictionary()  # machines may go
         self._parts: dict[str, Program] = {}
 
     @classmethod
@@ -141,6 +146,13 @@ class Program:
         if made is None:
             made = self._engines[name] = self._make(name)
         return made
+
+    def at_sites(self, view: View, clock: bool) -> HostCode:
+        """Code for call sites of one machine; made once. clock: ktime_get_ns is the host's clock. Unsupported: not this program, or not here."""
+        made = self._sites.setdefault(view, {})
+        if clock not in made:
+            made[clock] = compiled_for(self.code, view, clock, self.verify().cleared)
+        return made[clock]
 
     def _make(self, name: str | None) -> Engine:
         if name != "interpreter":

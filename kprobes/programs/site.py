@@ -148,12 +148,13 @@ class SiteProgram:
     """A program at one probe, as a machine runs it at a call site. See machine._base.HostProgram.
 
     view: the machine's. call: a run, as helpers see it. returns: it runs when a function has returned. clock: its ktime_get_ns.
+    made: what compiled() gave for the same program, view and clock.
     """
 
     def __init__(self, code: Code, view: View, call: Any, returns: bool = False, clock: Callable[[], int] | None = None,
-                 cleared: Mapping[int, int] | None = None) -> None:
+                 cleared: Mapping[int, int] | None = None, made: HostCode | None = None) -> None:
         self._view, self._returns = view, returns
-        made = compiled(code, view, clock is time.monotonic_ns, cleared or {})
+        made = made or compiled(code, view, clock is time.monotonic_ns, cleared or {})
         self._pc = ctypes.c_uint64()
         self._context = ctypes.create_string_buffer(CONTEXT_SIZE)
         self._told = _WORD(self._word)

@@ -217,5 +217,17 @@ SEC("kretprobe/crc32") int on_return(struct pt_regs *ctx) { returns += PT_REGS_R
             assert (v["hits"], v["returns"], v["sum"], a.runs, a.missed) == (50, 50, 250, 100, 0)
             assert len(set(a.printed)) == 1 and len(a.printed) == 50
             assert a.probes["on_crc"].optimized and len(asked) < 10
+            assert a.why_python == {"on_crc": "", "on_return": ""} and "in Python" not in repr(a)
         m.call("crc32", 0, b"hello", 5)
         assert a.runs == 100
+
+
+def test_why_hits_go_through_python(demo):
+    _, k = demo
+    prog = Program.from_c('#include <kprobes/bpf.h>\nSEC("kprobe/crc32") int p(struct pt_regs *c) { return bpf_override_return(c, 0); }')
+    with k.attach(prog) as a:
+        assert a.why_python["p"] and repr(a).endswith(f"0 missed; in Python: {a.why_python['p']}>")
+    with k.attach(prog, engine="interpreter") as a:
+        assert a.why_python == {"p": "the interpreter was asked for"}
+    with Kprobes(paper_machine()) as other, other.attach(prog, "inc") as a:
+        assert a.why_python == {"p": "this machine runs no code of the host's at its call sites"}
