@@ -209,6 +209,8 @@ class Arch:
     elf_machines: tuple[tuple[int, int, str], ...] = ()  #: (e_machine, ELF class 32/64, "little"/"big") it runs
     #: of the first that runs such files: (e_flags, the CPU's profile that the file names or "") -> the Arch for it; None: this one
     for_file: Callable[[int, str], Arch] | None = None
+    #: (a raw image's first 8 bytes or more) -> (stack pointer, target) that it starts with; None: such images start with code
+    vectors: Callable[[bytes], tuple[int, int]] | None = None
 
     @cached_property
     def in_step(self) -> bool:

@@ -14,7 +14,21 @@ from ._relocatable import relocatable
 from ._symbol import Symbol
 from ._values import Copy, Import, Placed, Resolve, ResolveIfunc, Segment, page_size
 
-__all__ = ["FORMATS", "Copy", "Image", "Import", "Placed", "Resolve", "ResolveIfunc", "Segment", "Symbol", "page_size", "read_elf", "read_names"]
+__all__ = [
+    "FORMATS",
+    "Copy",
+    "Image",
+    "Import",
+    "Placed",
+    "Resolve",
+    "ResolveIfunc",
+    "Segment",
+    "Symbol",
+    "page_size",
+    "raw_bytes",
+    "read_elf",
+    "read_names",
+]
 
 
 def read_elf(source: str | os.PathLike[str] | bytes, name: str | None = None) -> Image:
@@ -58,3 +72,11 @@ def read_names(source: str | os.PathLike[str], format: str | None = None) -> Ite
     if not found:
         raise ImageError(f"{name}: names no address", hint=f"give format=, one of {', '.join(FORMATS)}")
     yield from found
+
+
+def raw_bytes(source: str | os.PathLike[str] | bytes) -> bytes:
+    """The bytes of a raw image. Raises ImageError: unreadable, empty."""
+    data, name = _contents(source, None)
+    if not data:
+        raise ImageError(f"{name}: is empty", hint="give the image's bytes")
+    return data

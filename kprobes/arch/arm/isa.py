@@ -117,6 +117,7 @@ CORTEXM = evolve(
     ARM, name="cortexm", regs=M_REGISTERS, decode=decode_m, traps=Traps(probe={2: T32_UDF, 4: T32_UDF}, end={1: T32_UDF}),
     jump=Jump(size=4, encode=b_wide), mode_jumps={}, same_mode=lambda regs, pc: pc | 1,
     code_address=lambda addr, read: Entry(addr=addr & ~1, mode=1), for_file=None,
+    vectors=lambda image: (int.from_bytes(image[:4], "little"), int.from_bytes(image[4:8], "little")),  # Armv7-M ARM B1.5.3
 )  # fmt: skip
 
 ARCHES = (ARM, ARMEB, CORTEXM)

@@ -17,6 +17,7 @@ from unicorn import unicorn_const as const
 from ... import arch as architectures
 from ...arch._base import Arch
 from ...errors import AlreadyRegistered, Unsupported
+from ...image import raw_bytes
 from ...regs import Regs
 from . import loader
 from .bounds import Bounds
@@ -100,6 +101,29 @@ class UnicornMachine(Calls):
         machine._add_symbols(symbols)
         machine._furnish()
         machine.regs.pc = base
+        return machine
+
+    @classmethod
+    def load_raw(cls, file: str | os.PathLike[str] | bytes, *, arch: str, base: int, entry: int | None = None,
+                 symbols: Mapping[str, int | tuple[int, int]] | str | os.PathLike[str] | None = None) -> UnicornMachine:
+        """A machine with a raw image (firmware, a memory dump) at `base`, standing at `entry`.
+
+        entry: address, mode bits included; None: what the image's vector table says where the architecture has one there
+        (Armv7-M: stack pointer, then reset), else `base`. symbols: as from_code() takes them, or a file that symbols.load()
+        takes. Raises ImageError (unreadable, empty), Unsupported.
+        """
+        code = raw_bytes(file)
+        listed = isinstance(symbols, (str, os.PathLike))
+        machine = cls.from_code(code, arch=arch, base=base, symbols=None if listed else symbols)  # type: ignore[arg-type]
+        try:
+            if listed:
+                machine.symbols.load(symbols)  # type: ignore[arg-type]
+            if entry is None and machine.arch.vectors is not None and len(code) >= 8:
+                machine.regs.sp, entry = machine.arch.vectors(code)
+            machine.regs.go(base if entry is None else entry)
+        except BaseException:
+            machine.close()
+            raise
         return machine
 
     @classmethod
