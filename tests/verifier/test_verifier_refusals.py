@@ -276,6 +276,11 @@ def test_a_context_used_by_a_variable_index_is_needed_whole() -> None:
     assert verify(code(KEPT["context, by index"])).whole_context
 
 
+def test_a_context_used_at_another_place_on_another_path_is_needed_whole() -> None:
+    facts = verify(code("mov64 r3, r1; add64 r3, 8; jeq r2, 0, l; add64 r3, 8; l: ldxdw r0, [r3+0]; exit"))
+    assert facts.accesses[4].offset is None and facts.whole_context
+
+
 def test_accesses_that_differ_from_path_to_path() -> None:
     facts = verify(code("stdw [r10-8], 0; lddw r3, map[3].value+0; jeq r2, 0, l; mov64 r3, r10; add64 r3, -8; l: ldxdw r0, [r3+0]; exit"))
     assert facts.accesses[6].kind == "any" and facts.accesses[6].offset is None and facts.accesses[6].map is None

@@ -121,7 +121,7 @@ class Path:
             if known is not None and CTX in (known.kind, access.kind) and known.kind != access.kind:
                 raise self.refuse(f"accesses {NAMES[CTX]} on one path and other memory on another",
                                   "read the context into a variable before the paths meet")
-            self.findings.accesses[self.pc] = access if known is None else known.joined(access)
+            access = self.findings.accesses[self.pc] = access if known is None else known.joined(access)
         if access.kind == CTX and access.offset is None:
             self.findings.whole_context = True
 
