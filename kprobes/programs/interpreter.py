@@ -235,7 +235,7 @@ def _call_local(code: Code, pc: int, target: int) -> Step:
         if run.depth == FRAMES:
             raise Invalid(f"calls deeper than {FRAMES} frames")
         run.frames.append((pc + 1, run.r[6:]))
-        run.depth += 1
+        run.enter()
         run.r[10] -= STACK_SIZE
         return target
     return step

@@ -44,6 +44,11 @@ class Memory:
         self._block.view[_CONTEXT:_CONTEXT + size] = bytes(context).ljust(size, b"\0")
         self._context_end, self._context_writable = self.context + size, isinstance(context, bytearray)
 
+    def enter(self) -> None:
+        """Another frame is in use; it is zeroed, since a helper may read padding that the function does not write."""
+        self.depth += 1
+        self._block.view[_STACK - self.depth * STACK_SIZE:][:STACK_SIZE] = bytes(STACK_SIZE)
+
     def end(self, context: bytes | bytearray) -> None:
         """The run has ended: a bytearray gets what the program has written."""
         if isinstance(context, bytearray):
