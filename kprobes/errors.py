@@ -180,11 +180,11 @@ class GuestFault(KprobeError):
     code = E.EFAULT
 
     def __init__(self, reason: str, *, address: int | None = None, pc: int | None = None, access: str = "engine",
-                 symbol: str | None = None, number: int | None = None) -> None:
+                 symbol: str | None = None, number: int | None = None, serve: str = "") -> None:
         self.pc, self.access, self.number = pc, access, number
         at = "" if pc is None else f" (pc {pc:#x}{f' {symbol}' if symbol else ''})"
-        serve = "set machine.interrupt_handler to serve it, " if access == "interrupt" else ""
-        super().__init__(f"{reason}{at}", python=f"{serve}m.regs shows the guest where it stopped")
+        serve = serve or ("set machine.interrupt_handler to serve it" if access == "interrupt" else "")
+        super().__init__(f"{reason}{at}", python=f"{serve}{', ' if serve else ''}m.regs shows the guest where it stopped")
         self.reason, self.address, self.symbol = reason, address, symbol
 
 

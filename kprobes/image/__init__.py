@@ -12,10 +12,11 @@ from ._names import FORMATS, names_in
 from ._placing import Image
 from ._relocatable import relocatable
 from ._symbol import Symbol
-from ._values import Copy, Import, Placed, Resolve, ResolveIfunc, Segment, page_size
+from ._values import TLSDESC, Copy, Import, Placed, Resolve, ResolveIfunc, Segment, TlsBlock, page_size
 
 __all__ = [
     "FORMATS",
+    "TLSDESC",
     "Copy",
     "Image",
     "Import",
@@ -24,6 +25,7 @@ __all__ = [
     "ResolveIfunc",
     "Segment",
     "Symbol",
+    "TlsBlock",
     "page_size",
     "raw_bytes",
     "read_elf",

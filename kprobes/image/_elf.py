@@ -26,9 +26,11 @@ from elftools.elf.relocation import RelocationTable, RelrRelocationTable
 from elftools.elf.sections import ARMAttributesSection, Section, StringTableSection, SymbolTableIndexSection, SymbolTableSection
 
 from ..errors import ImageError, KprobeError
+from ._values import TlsBlock
 
 LIMIT = 1 << 30  #: bytes of memory that an image may ask for
 _MAX_LOADS = 256
+_MAX_TLS_ALIGNMENT = 1 << 16  #: the most that thread-local storage may ask for
 _DT_RELA = 7
 _M_PROFILE = (11, 12, 13, 16, 17, 21)  # Tag_CPU_arch: v6-M, v6S-M, v7E-M, v8-M baseline and mainline, v8.1-M
 _FOREIGN = {  # first bytes -> (what it is, what to do)
@@ -149,6 +151,23 @@ class Elf:
     def has(self, segment_type: str) -> bool:
         """True where there is a program header of this type."""
         return any(h["p_type"] == segment_type for h in self.headers)
+
+    def tls_block(self) -> TlsBlock | None:
+        """The template of thread-local storage."""
+        for h in self.headers:
+            if h["p_type"] == "PT_TLS":
+                if h["p_filesz"] > h["p_memsz"] or h["p_memsz"] > LIMIT or h["p_align"] > _MAX_TLS_ALIGNMENT:
+                    raise ImageError(f"{self.name}: thread-local storage of {h['p_memsz']:#x} bytes, aligned to {h['p_align']:#x}", hint=_FETCH)
+                return TlsBlock(addr=h["p_vaddr"], filesz=h["p_filesz"], memsz=h["p_memsz"], align=h["p_align"])
+        return None
+
+    def header_table(self) -> tuple[int, int, int] | None:
+        """Where the program headers are in memory: (link address, bytes of each, how many); None where no segment has them."""
+        first, size, count = self._file["e_phoff"], self._file["e_phentsize"], self._file.num_segments()
+        for load in self.loads:
+            if load.offset <= first and first + size * count <= load.offset + len(load.data):
+                return load.vaddr + first - load.offset, size, count
+        return None
 
     # dynamic linking
 

@@ -61,7 +61,9 @@ def _mips_got16(x: Site) -> int:
 
 
 _WHOLE: dict[str, Callable[[Site], int]] = {
-    "-": lambda x: 0, "COPY": lambda x: 0, "TLS": lambda x: 0, "TLS0": lambda x: 0, "TLSA": lambda x: x.sum,
+    "-": lambda x: 0, "COPY": lambda x: 0, "TLS": lambda x: 0, "TLS0": lambda x: x.binder.tls[0],
+    "TLSA": lambda x: x.sum - x.binder.tls[2], "TLSP": lambda x: x.sum + x.binder.tls[1],
+    "TLSD": lambda x: x.binder.describe(x), "TLSN": lambda x: -x.sum - x.binder.tls[1],
     "PAIR": _call_pair, "HI20": lambda x: _hi20(x, x.sum - x.p), "LO12": _lo12,
     "GHI20": lambda x: _hi20(x, x.binder.slot(x.target.address) + x.a - x.p),
     "G386": _i386_got, "G68K": _m68k_got, "HI": _mips_high, "LO": _mips_low, "REL32": _mips_rel32, "GOT16": _mips_got16,

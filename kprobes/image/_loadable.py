@@ -31,7 +31,8 @@ def loadable(elf: Elf) -> Image:
         kind="exec" if elf.type == "ET_EXEC" else "dyn",
         segments=segments, symbols=(*symbols_of(elf, everything, segments), *plt_symbols(elf, relocations, entries)),
         relocations=relocations, entries=tuple(entries), imports=imports_of(entries), entry=elf.entry or None,
-        init=_init(elf), tls=elf.has("PT_TLS"), relocates_itself=_relocates_itself(elf), local_entries=local_entries(elf, everything),
+        init=_init(elf), tls=elf.has("PT_TLS"), tls_block=elf.tls_block(), headers=elf.header_table(),
+        relocates_itself=_relocates_itself(elf), local_entries=local_entries(elf, everything),
         data=data_of(elf, everything, segments),
         warnings=("the section headers are damaged: only dynamic symbols are known",) if elf.sections_damaged else ())
 

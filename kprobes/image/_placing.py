@@ -2,8 +2,8 @@
 
 `Image.place` only computes: nothing here maps memory or runs code.
 
-Thread-local storage is not set up: words that hold offsets from the thread pointer are bound as if it were 0, so code that
-uses them faults at a small (or, negative, a very high) address; `Placed.warnings` says so.
+Thread-local storage is not set up here. Without `tls` words that hold offsets from the thread pointer are bound as if the storage
+were where that points at, so that code which uses them faults at a small address; `Placed.warnings` says so.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ._relocations import apply, rows
 from ._sites import Row, Site, Target, signed
 from ._symbol import Symbol
 from ._types import ARM, MIPS, PPC64, SPARCV9
-from ._values import FUNCTIONS, SPECIAL, Copy, Import, Placed, Resolve, ResolveIfunc, Segment, memory_of, page_size, segment_at
+from ._values import FUNCTIONS, SPECIAL, TLSDESC, Copy, Import, Placed, Resolve, ResolveIfunc, Segment, TlsBlock, memory_of, page_size, segment_at
 from ._veneers import CODE, SIZES
 
 _DESCRIPTOR = 24  # bytes: code address, TOC, environment (PPC64 ELFv1)
@@ -54,6 +54,8 @@ class Image:
     entry: int | None = None
     init: tuple[tuple[int, int], ...] = ()
     tls: bool = False
+    tls_block: TlsBlock | None = None  #: its template, where it is no relocatable file
+    headers: tuple[int, int, int] | None = None  #: the program headers in memory: link address, bytes of each, how many
     relocates_itself: bool = False
     local_entries: dict[int, int] = field(factory=dict)
     data: tuple[tuple[int, int], ...] = field(default=(), repr=False)  #: see Placed
@@ -78,13 +80,15 @@ class Image:
         return self.machine == PPC64 and self.flags & 3 != 2 and self.order == "big"
 
     def place(self, base: int, resolve: Resolve, resolve_ifunc: ResolveIfunc | None = None, *,
-              module: str | None = None, relocate: bool = True) -> Placed:
+              module: str | None = None, relocate: bool = True, tls: tuple[int, int, int] = (0, 0, 0)) -> Placed:
         """What memory holds with the image loaded `base` bytes above its link addresses.
 
         base: a multiple of page_size(machine); 0 for kind "exec". resolve: addresses of undefined symbols; where it has none a
         weak symbol is 0. resolve_ifunc: without it functions that choose their implementation at load time are bound to 0.
         module: of the symbols; default: the image's name. relocate=False: leave that to the start-up code of a static PIE,
         which would add the base a second time where addends stand in place.
+        tls: the image's number for __tls_get_addr, where its thread-local storage is from the thread pointer, and what words that hold
+        offsets in it leave out.
         Raises ImageError: no room, an undefined symbol, a relocation that is unknown or does not reach.
         """
         end, page = base + self.lowest + self.span, page_size(self.machine)
@@ -92,14 +96,14 @@ class Image:
             raise ImageError(f"{self.name}: cannot be moved by {base:#x}",
                              hint=f"the base is a multiple of {page:#x}, and 0 for executables with fixed addresses")
         with damage_is_error(self.name):
-            return _Placing(self, base, resolve, resolve_ifunc).placed(self.name if module is None else module, relocate)
+            return _Placing(self, base, resolve, resolve_ifunc, tls).placed(self.name if module is None else module, relocate)
 
 
 class _Placing:
     """An image while it gets its address; the Binder of its relocations."""
 
-    def __init__(self, image: Image, base: int, resolve: Resolve, resolve_ifunc: ResolveIfunc | None) -> None:
-        self._of, self._resolve, self._resolve_ifunc = image, resolve, resolve_ifunc
+    def __init__(self, image: Image, base: int, resolve: Resolve, resolve_ifunc: ResolveIfunc | None, tls: tuple[int, int, int]) -> None:
+        self._of, self._resolve, self._resolve_ifunc, self.tls = image, resolve, resolve_ifunc, tls
         self.memory = memory_of(image.segments, base, image.order, image.name)
         self.image, self.bias, self.got = image.name, base, base + image.got
         self.gp, self.toc = self.got + 0x7FF0, self.got + 0x8000  # the middle of what 16 signed bits reach
@@ -130,7 +134,7 @@ class _Placing:
             for r in self._of.relocations:
                 if known[r.type][-1].late == late:
                     self._apply(r, known[r.type])
-        if self._thread_local:
+        if self._thread_local and not self.tls[0]:
             words = f"{len(self._thread_local)} thread-local words (the first: {self._thread_local[0] or 'unnamed'})"
             self._warnings.append(f"{words} are bound as if the thread pointer were 0: code that uses them faults")
         if self._ifuncs:
@@ -243,6 +247,12 @@ class _Placing:
         if self.memory.read(x.p, 4) & 1 and self.memory.read(x.p + 4, 4) == 0x60000000:
             self.memory.write(x.p + 4, 4, 0xE8410028 if self._of.descriptors else 0xE8410018)  # ld r2, 40(r1) or 24(r1)
         return self.veneer(x.target.address, "elfv1" if self._of.descriptors else "elfv2")
+
+    def describe(self, x: Site) -> int:
+        """The function that is asked; behind it, what it answers: the offset from the thread pointer."""
+        word = self._of.bits // 8
+        self.memory.write(x.p + word, word, x.sum + self.tls[1] & (1 << self._of.bits) - 1)
+        return self._resolve(TLSDESC) or 0
 
     def ifunc(self, resolver: int) -> int:
         """What to use for the function that the resolver at this address chooses."""

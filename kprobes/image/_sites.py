@@ -72,6 +72,7 @@ class Binder(Protocol):
     gp: int
     toc: int
     hi20: dict[int, int]
+    tls: tuple[int, int, int]  #: the image's number, where its thread-local storage is from the thread pointer, what offsets in it leave out
 
     def slot(self, content: int) -> int:
         """Address of a GOT slot that holds `content`."""
@@ -81,6 +82,9 @@ class Binder(Protocol):
 
     def code(self, x: Site) -> int:
         """Where a direct call of the site's symbol lands."""
+
+    def describe(self, x: Site) -> int:
+        """First word of the descriptor of a thread-local variable; it writes the second one."""
 
     def ifunc(self, resolver: int) -> int:
         """What to use for the function that the resolver at this address chooses."""

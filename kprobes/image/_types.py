@@ -5,9 +5,9 @@ A line is: formula, field, check, then NAME=number for each type of that shape.
 Formula, terms in the supplements' letters: S symbol, A addend, P place (P8: rounded down to 8), T the Thumb bit, N (S+A)|T,
 B load bias, L where a call of S lands (in another image: at a veneer), Z symbol size, V what the field holds now, I what the
 ifunc resolver at B+A chose; GOT, GP, TOC the bases; G address of a GOT slot that holds S (D: that holds S+A; Q: the 64 KiB
-page of S+A); PS, PP, PD, PGOT the 4 KiB pages of S+A, P, D, GOT; numbers are hexadecimal. TLS0 (word := 0), TLSA (word := S+A,
-S the offset in the module's block: as if the thread pointer were 0) and TLS (code: left alone) are thread-local. Other words
-are functions of _formulas.
+page of S+A); PS, PP, PD, PGOT the 4 KiB pages of S+A, P, D, GOT; numbers are hexadecimal. TLS0 (the image's number), TLSA (S+A,
+S the offset in the image's block), TLSP (the same from the thread pointer; TLSN: negated) and TLS (code: left alone) are
+thread-local; TLSD is two words, the function that is asked and TLSP. Other words are functions of _formulas.
 
 Field: unit (b h w d: 1, 2, 4, 8 bytes; n: a native word; i: an instruction word; t: two halfwords, the first one high), then
 which value bits go where, highest first: 20:2@5 puts value bits 20..2 at unit bit 5; /16: an addend in place is not scaled.
@@ -84,7 +84,8 @@ S+A        w21:12     -  M44=51
 S+A        w11:0      -  L44=52
 S+A        w33:12     u  H34=85
 TLS0       n          -  TLS_DTPMOD32=74 TLS_DTPMOD64=75
-TLSA       n          -  TLS_DTPOFF32=76 TLS_DTPOFF64=77 TLS_TPOFF32=78 TLS_TPOFF64=79
+TLSA       n          -  TLS_DTPOFF32=76 TLS_DTPOFF64=77
+TLSP       n          -  TLS_TPOFF32=78 TLS_TPOFF64=79
 TLS        -          -  TLS=56..73
 """
 TABLES: dict[int, tuple[str, str]] = {
@@ -115,7 +116,8 @@ GOT+A-P    d63:0      -  GOTPC64=29
 Z+A        w31:0      u  SIZE32=32
 Z+A        d63:0      -  SIZE64=33
 TLS0       n          -  DTPMOD64=16
-TLSA       n          -  DTPOFF64=17 TPOFF64=18
+TLSA       n          -  DTPOFF64=17
+TLSP       n          -  TPOFF64=18
 TLS        -          -  TLS=19..23 TLSDESC=34..36
 """),
     I386: ("R_386_", """
@@ -136,7 +138,9 @@ S+A        b7:0       x  8=22
 S+A-P      b7:0       s  PC8=23
 Z+A        w31:0      -  SIZE32=38
 TLS0       w31:0      -  TLS_DTPMOD32=35
-TLSA       w31:0      -  TLS_TPOFF=14 TLS_DTPOFF32=36 TLS_TPOFF32=37
+TLSA       w31:0      -  TLS_DTPOFF32=36
+TLSP       w31:0      -  TLS_TPOFF=14
+TLSN       w31:0      -  TLS_TPOFF32=37
 TLS        -          -  TLS=15..19 TLS=24..34 TLSDESC=39..41
 """),
     AARCH64: ("R_AARCH64_", """
@@ -180,8 +184,10 @@ S+A        d63:0      -  GLOB_DAT=1025 JUMP_SLOT=1026
 B+A        d63:0      -  RELATIVE=1027
 I          d63:0      -  IRELATIVE=1032
 TLS0       d63:0      -  TLS_DTPMOD=1028
-TLSA       d63:0      -  TLS_DTPREL=1029 TLS_TPREL=1030
-TLS        -          -  TLSDESC=1031 TLS=512..573
+TLSA       d63:0      -  TLS_DTPREL=1029
+TLSP       d63:0      -  TLS_TPREL=1030
+TLSD       d63:0      -  TLSDESC=1031
+TLS        -          -  TLS=512..573
 """),
     ARM: ("R_ARM_", """
 -          -          -  NONE=0 V4BX=40
@@ -215,7 +221,8 @@ S+T        w31:0      -  GLOB_DAT=21 JUMP_SLOT=22
 B+A        w31:0      -  RELATIVE=23
 I          w31:0      -  IRELATIVE=160
 TLS0       w31:0      -  TLS_DTPMOD32=17
-TLSA       w31:0      -  TLS_DTPOFF32=18 TLS_TPOFF32=19
+TLSA       w31:0      -  TLS_DTPOFF32=18
+TLSP       w31:0      -  TLS_TPOFF32=19
 TLS        -          -  TLS_DESC=13 TLS=90..93 TLS=104..111 THM_TLS=129..130
 """),
     PPC: ("R_PPC_", _PPC + """
@@ -225,7 +232,8 @@ D-GOT      h15:0      -  GOT16_LO=15
 L-P        w25:2@2    c  PLTREL24=18
 L+A-P      w25:2@2    c  LOCAL24PC=23
 TLS0       w31:0      -  DTPMOD32=68
-TLSA       w31:0      -  TPREL32=73 DTPREL32=78
+TLSA       w31:0      -  DTPREL32=78
+TLSP       w31:0      -  TPREL32=73
 TLS        -          -  TLS=67 TPREL=69..72 DTPREL=74..77 GOT_TLS=79..96
 """),
     PPC64: ("R_PPC64_", _PPC + """
@@ -255,7 +263,8 @@ D-TOC+8000 h31:16     s  GOT16_HA=17
 D-TOC      h15:2@2    sa GOT16_DS=58
 D-TOC      h15:2@2    a  GOT16_LO_DS=59
 TLS0       d63:0      -  DTPMOD64=68
-TLSA       d63:0      -  TPREL64=73 DTPREL64=78
+TLSA       d63:0      -  DTPREL64=78
+TLSP       d63:0      -  TPREL64=73
 TLS        -          -  TLS=67 TPREL=69..72 DTPREL=74..77 GOT_TLS=79..108 TPREL=112..115
 """),
     MIPS: ("R_MIPS_", """
@@ -289,8 +298,10 @@ S+A-P+8000 w31:16     -  PCHI16=64
 S+A-P      w15:0      -  PCLO16=65
 S          n          -  GLOB_DAT=51 JUMP_SLOT=127
 TLS0       n          -  TLS_DTPMOD32=38 TLS_DTPMOD64=40
-TLSA       w31:0      -  TLS_DTPREL32=39 TLS_TPREL32=47
-TLSA       d63:0      -  TLS_DTPREL64=41 TLS_TPREL64=48
+TLSA       w31:0      -  TLS_DTPREL32=39
+TLSP       w31:0      -  TLS_TPREL32=47
+TLSA       d63:0      -  TLS_DTPREL64=41
+TLSP       d63:0      -  TLS_TPREL64=48
 TLS        -          -  TLS=42..46 TLS=49..50
 """),
     RISCV: ("R_RISCV_", """
@@ -331,7 +342,8 @@ S+A-P      w31:0      s  32_PCREL=57 PLT32=59
 S+A-P      h8:8@12,4:3@10,7:6@5,2:1@3,5:5@2 c RVC_BRANCH=44
 S+A-P      h11:11@12,4:4@11,9:8@9,10:10@8,6:6@7,7:7@6,3:1@3,5:5@2 c RVC_JUMP=45
 TLS0       n          -  TLS_DTPMOD32=6 TLS_DTPMOD64=7
-TLSA       n          -  TLS_DTPREL32=8 TLS_DTPREL64=9 TLS_TPREL32=10 TLS_TPREL64=11
+TLSA       n          -  TLS_DTPREL32=8 TLS_DTPREL64=9
+TLSP       n          -  TLS_TPREL32=10 TLS_TPREL64=11
 TLS        -          -  TLSDESC=12 TLS=21..22 TPREL=29..32 TPREL=49..50 TLSDESC=62..65
 """),
     S390: ("R_390_", """
@@ -365,7 +377,8 @@ G+A-GOT    w11:0@16,19:12@8 s GOT20=58 GOTPLT20=59
 G+A-GOT    w31:0      s  GOT32=7 GOTPLT32=31
 G+A-GOT    d63:0      -  GOT64=24 GOTPLT64=32
 TLS0       n          -  TLS_DTPMOD=54
-TLSA       n          -  TLS_DTPOFF=55 TLS_TPOFF=56
+TLSA       n          -  TLS_DTPOFF=55
+TLSP       n          -  TLS_TPOFF=56
 TLS        -          -  TLS=37..53 TLS_GOTIE20=60
 """),
     SPARC: ("R_SPARC_", _SPARC), SPARC32PLUS: ("R_SPARC_", _SPARC), SPARCV9: ("R_SPARC_", _SPARC),
@@ -387,7 +400,8 @@ G+A-GOT    b7:0       s  GOT8O=12
 S          w31:0      -  GLOB_DAT=20 JMP_SLOT=21
 B+A        w31:0      -  RELATIVE=22
 TLS0       w31:0      -  TLS_DTPMOD32=40
-TLSA       w31:0      -  TLS_DTPREL32=41 TLS_TPREL32=42
+TLSA       w31:0      -  TLS_DTPREL32=41
+TLSP       w31:0      -  TLS_TPREL32=42
 TLS        -          -  TLS=25..39
 """),
 }

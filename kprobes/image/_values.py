@@ -12,6 +12,7 @@ from ._types import SPARCV9, TRICORE
 
 _PAGES = {SPARCV9: 0x2000, TRICORE: 0x4000}  # bytes; 0x1000 elsewhere
 FUNCTIONS = ("STT_FUNC", "STT_LOOS", "STT_LOPROC")  #: STT_LOOS: an ifunc; STT_LOPROC: Thumb code in old ARM files
+TLSDESC = "_dl_tlsdesc"  #: what is asked for the function that descriptors of thread-local variables begin with
 SPECIAL = ("_GLOBAL_OFFSET_TABLE_", "_gp_disp", "_gp", "__gnu_local_gp", ".TOC.")  #: the linker's own; of a .o, ours
 
 
@@ -28,6 +29,16 @@ class Segment:
     data: bytes = field(repr=lambda data: f"<{len(data)} bytes>")
     memsz: int
     perms: str
+
+
+@frozen(kw_only=True)
+class TlsBlock:
+    """An image's template of thread-local storage: `filesz` bytes at link address `addr`, then zeroes up to `memsz`."""
+
+    addr: int
+    filesz: int
+    memsz: int
+    align: int
 
 
 @frozen(kw_only=True)

@@ -27,6 +27,7 @@ class Calls(Runs):
         self.symbols = Symbols()
         self.symbols.mode_bits = arch.mode_bits
         self._thread_pointer = 0
+        self._stack_top = 0
         self._thread_local = False  # an image uses thread-local storage, which nobody has set up
         self._abandoned: Any = None
 
@@ -56,10 +57,7 @@ class Calls(Runs):
         if not self._exit:
             self._exit = self.map_code()
             self._write_filler(self._exit, self.page_size)
-        if self._depth == 0 and self._abandoned is not None:
-            self._engine.restore(self._abandoned)
-            self._engine.discard(self._abandoned)
-            self._abandoned = None
+        self._forget_failure()
         outer = self._regs._pc, self._regs._target
         saved = self._engine.save()
         self._regs.at(None)
@@ -86,6 +84,13 @@ class Calls(Runs):
                 self._engine.restore(saved)
                 self._engine.discard(saved)
                 self._regs._pc, self._regs._target = outer
+
+    def _forget_failure(self) -> None:
+        """The registers of before a call that failed, which have been the guest's as it stopped."""
+        if self._depth == 0 and self._abandoned is not None:
+            self._engine.restore(self._abandoned)
+            self._engine.discard(self._abandoned)
+            self._abandoned = None
 
     def run(self, start: int | str | None = None, until: int | str | None = None, *, timeout: float | None = None,
             max_insns: int | None = None) -> None:
@@ -211,7 +216,8 @@ class Calls(Runs):
     def _furnish(self) -> None:
         """Stack, and the place where calls end."""
         stack = self._map_anywhere(STACK_SIZE)
-        self.regs.sp = stack + STACK_SIZE - 4096
+        self._stack_top = stack + STACK_SIZE
+        self.regs.sp = self._stack_top - 4096
         self._exit = self.map_code()
         self._write_filler(self._exit, self.page_size)
         if self._guest.furnish is not None:

@@ -84,13 +84,19 @@ class Faults:
         """Raise the GuestFault of a fault at `pc`."""
         m = self._machine
         if pc in m._stubs.imports:
-            raise GuestFault(f"call of the unresolved import {m._stubs.imports[pc]}", address=pc, pc=pc, access="fetch", symbol=m._stubs.imports[pc])
+            name = m._stubs.imports[pc]
+            serve = ("m.process() sets up thread-local storage" if m._process.missing(name) else
+                     f"m.bind({name!r}, function) serves it, m.load_module() brings a library that has it")
+            raise GuestFault(f"call of the unresolved import {name}", address=pc, pc=pc, access="fetch", symbol=name, serve=serve)
         if fault.access == "fetch" and pc & -m.page_size == m._exit:
             raise GuestFault("the guest ran into the library's exit page", address=pc, pc=pc, access="fetch")
         where = m.symbols.describe(pc)
         at = f" at {fault.address:#x}" if fault.address is not None and fault.address != pc else ""
-        if m._thread_local and fault.address is not None and self._near_thread_pointer(fault.address):
-            at += ", where thread-local storage would be: it is not set up"
+        if not m._process.pointer and m._thread_local and fault.address is None and fault.access in ("read", "write"):
+            at += " (its thread-local storage is not set up; m.process() does it)"
+        if not m._process.pointer and fault.address is not None and self._near_thread_pointer(fault.address):
+            at += (", where thread-local storage would be: it is not set up; m.process() does it" if m._thread_local else
+                   ", where the thread pointer points; if this is thread-local storage, m.process() sets it up")
         raise GuestFault(f"{fault.text or fault.access}{at}", address=pc if fault.address is None else fault.address, pc=pc, access=fault.access,
                          symbol=None if where.startswith("0x") else where, number=fault.number)
 

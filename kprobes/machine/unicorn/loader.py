@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from ...errors import GuestFault, ImageError
-from ...image import Image, Placed, page_size, read_elf
+from ...image import TLSDESC, Image, Placed, page_size, read_elf
 from .layout import PAGE, find_gap
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ def place(machine: UnicornMachine, image: Image, base: int | None, *, main: bool
     """Map `image` and bind its imports; the main image also gets a stack, and pc at its entry."""
     bias = _bias(machine, image, base)
     imports = _Imports(machine, image, bias + image.lowest)
-    placed = image.place(bias, imports.resolve, imports.resolve_ifunc, module="" if main else image.name)
+    tls = machine._process.reserve(image, bias)
+    placed = image.place(bias, imports.resolve, imports.resolve_ifunc, module="" if main else image.name, tls=tls)
     machine._modules[image.name] = [(s.addr, s.memsz) for s in placed.segments] + imports.mapped
     machine._thread_local = machine._thread_local or image.tls
     for segment in placed.segments:
@@ -50,6 +51,7 @@ def place(machine: UnicornMachine, image: Image, base: int | None, *, main: bool
         except GuestFault as fault:
             raise ImageError(f"{image.name}: {copy.size:#x} bytes are to be copied from another image, which has less", address=fault.address,
                              hint="load the version of the library that it was linked with") from None
+    machine._process.loaded(image, placed, main)
     for s in placed.symbols:
         machine.symbols.add(s.name, s.address, s.size, s.module, s.mode, s.kind)
     for start, end in placed.data:
@@ -81,7 +83,7 @@ class _Imports:
     def __init__(self, machine: UnicornMachine, image: Image, near: int) -> None:
         self._machine, self._image = machine, image
         objects = sum(-(-(i.size or 8) // 16) * 16 if i.kind == "object" else DESCRIPTOR * image.descriptors for i in image.imports.values())
-        ifuncs = sum(s.kind == "ifunc" for s in image.symbols) + len(image.relocations)
+        ifuncs = 1 + sum(s.kind == "ifunc" for s in image.symbols) + len(image.relocations)
         room = image.span
         self.mapped: list[tuple[int, int]] = []
         self._near = near + room
@@ -109,10 +111,10 @@ class _Imports:
         if symbol is not None:
             return self.resolve_ifunc(symbol.address | symbol.mode) if symbol.kind == "ifunc" else symbol.address | symbol.mode
         wanted = self._image.imports.get(name)
-        if wanted is None or wanted.weak:
+        if name != TLSDESC and (wanted is None or wanted.weak):
             return None
         if name not in self._known:
-            if wanted.kind == "object":
+            if wanted is not None and wanted.kind == "object":
                 self._known[name] = self._take(self._data, -(-(wanted.size or 8) // 16) * 16)
             else:
                 self._known[name] = self._function(name)

@@ -7,8 +7,9 @@ every patch; pc is written with a single register write; nested runs end at thei
 
 from __future__ import annotations
 
+import io
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import entry_points
 
 import unicorn
@@ -28,6 +29,7 @@ from .guests.guest import Guest
 from .guests.rows import GUESTS
 from .memory import IMAGE_BASE
 from .owner import Owner
+from .process import Process, Text
 from .selftest import self_test
 from .stops import Stops
 from .stubs import Stubs
@@ -43,6 +45,7 @@ class UnicornMachine(Calls):
         cpu_task: regs -> identity of the running guest task; None: one task per CPU.
         interrupt_handler: (regs, number) -> True if it served an interrupt of the guest's (a system call, say); the guest
             goes on at regs.pc. None: such an interrupt is a GuestFault.
+        stdin: what process() was given, for an interrupt_handler that serves read().
         uc: the unicorn.Uc beneath, for what this class does not offer.
     """
 
@@ -51,9 +54,11 @@ class UnicornMachine(Calls):
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest, *, owned: bool = True) -> None:
         """Use load(), from_code() or attach()."""
         super().__init__(uc, arch, guest)
+        self.stdin = io.BytesIO()
         self._modules: dict[str, list[tuple[int, int]]] = {}
         self._stops = Stops(self)
         self._stubs = Stubs(self)
+        self._process = Process(self)
         self._bounds = Bounds(self)
         self._delay_slots = DelaySlots(self)
         self._faults = Faults(self)
@@ -163,6 +168,20 @@ class UnicornMachine(Calls):
         register) goes back to the caller. Before that an import leads to a loaded module's symbol of that name, or is a fault.
         """
         self._stubs.bound[name] = function
+
+    def process(self, argv: Sequence[Text] = ("program",), env: Mapping[str, str] | None = None, stdin: bytes = b"") -> None:
+        """Make what is loaded a process as Linux starts one: run() then executes it from its entry.
+
+        argv, env: go to the initial stack, with an auxiliary vector; the thread pointer is set, and the thread-local storage
+        of every image that is loaded is laid out and filled, so that calls of functions of a library find it, too. stdin: what
+        `m.stdin` reads. System calls are your interrupt_handler's. Raises Unsupported where Linux has no such processes, BadArgument.
+        """
+        self.stdin = io.BytesIO(stdin)
+        self._process.start(argv, env or {}, argv[0] if argv else "")
+
+    def set_thread_pointer(self, value: int) -> None:
+        """Set the thread pointer wherever the architecture has it: what set_thread_area, arch_prctl and their like do. Raises Unsupported."""
+        self._process.set_pointer(value)
 
     def unload_module(self, name: str) -> None:
         """Unmap a module; probes in it are GONE. Raises UnknownSymbol-like Unsupported where there is no such module."""

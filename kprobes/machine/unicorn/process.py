@@ -1,0 +1,238 @@
+"""What Linux gives a process before its first instruction: the initial stack, and a thread pointer with thread-local storage.
+
+The stack is the System V ABIs': argc, argv, envp, the auxiliary vector, then what they point at. Thread-local storage is laid
+out as the ABIs' supplements say: above the thread pointer or below it, the block of the image loaded first next to it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+from unicorn import x86_const
+
+from ...errors import BadArgument, GuestFault, Unsupported
+from ...image import TLSDESC, Image, Placed, TlsBlock
+from ...regs import Regs
+from .calls import STACK_SIZE
+from .layout import PAGE
+
+if TYPE_CHECKING:
+    from .machine import UnicornMachine
+
+Text = str | bytes
+AROUND = 0x10000  # bytes on either side of the thread pointer at least: a C library's own data about the thread lie there, too
+RANDOM = bytes(range(0x5A, 0x6A))  # what AT_RANDOM points at: the same in every run
+_PHDR, _PHENT, _PHNUM, _PAGESZ, _BASE, _FLAGS, _ENTRY, _IDS, _PLATFORM, _HWCAP, _CLKTCK, _SECURE, _RANDOM, _EXECFN = (
+    3, 4, 5, 6, 7, 8, 9, (11, 12, 13, 14), 15, 16, 17, 23, 25, 31)
+_TLS_SELECTOR = 0x33  # i386: the first of the three that Linux keeps for threads
+
+
+@frozen(kw_only=True)
+class Threads:
+    """How a guest's code finds thread-local storage.
+
+    Attributes:
+        register: the thread pointer; "" where only the kernel has it. below: blocks are below it. first: bytes from it to the first
+            block. itself: the word it points at is its own value. bias: what words that hold offsets in a block leave out.
+        frame: words below argc, which belong to the stack frame of whoever is called first. call: what is asked for a variable's
+            address. read: what is asked for the thread pointer. platform, hwcap: in the auxiliary vector.
+    """
+
+    register: str
+    below: bool = False
+    first: int = 0
+    itself: bool = False
+    bias: int = 0
+    frame: int = 0
+    call: str = "__tls_get_addr"
+    read: str = ""
+    platform: bytes = b""
+    hwcap: int = 0
+
+
+_ARM = Threads(register="tpidruro", first=8, read="__aeabi_read_tp", platform=b"v7l", hwcap=1 << 15)  # HWCAP_TLS: no helper of the kernel's is needed
+_MIPS, _RISCV = Threads(register="userlocal", first=-0x7000, bias=0x8000), Threads(register="tp", bias=0x800)
+_SPARC = Threads(register="g7", below=True, itself=True, frame=16)
+#: Architecture -> its threads. Nothing else runs Linux's programs.
+THREADS = {
+    "x86_64": Threads(register="fs_base", below=True, itself=True), "i386": Threads(register="gs", below=True, itself=True, call="___tls_get_addr"),
+    "arm": _ARM, "armeb": _ARM, **dict.fromkeys(("arm64", "arm64be"), Threads(register="tpidr_el0", first=16)),
+    **dict.fromkeys(("mips", "mipsel", "mips64", "mips64el", "mips32r6", "mips32r6el", "mips64r6", "mips64r6el"), _MIPS),
+    "ppc": Threads(register="r2", first=-0x7000, bias=0x8000),
+    **dict.fromkeys(("ppc64", "ppc64le"), Threads(register="r13", first=-0x7000, bias=0x8000)),
+    "riscv32": _RISCV, "riscv64": _RISCV, "s390x": Threads(register="a0", below=True, itself=True, call="__tls_get_offset"),
+    "sparc": _SPARC, "sparc64": _SPARC, "m68k": Threads(register="", first=-0x7000, bias=0x8000, read="__m68k_read_tp"),
+}
+
+
+class Process:
+    """The process that a machine's images are to be.
+
+    Attributes:
+        pointer: the thread pointer; 0: nothing is set up.
+    """
+
+    def __init__(self, machine: UnicornMachine) -> None:
+        self._machine = machine
+        self._threads = THREADS.get(machine.arch.name)
+        self._main: tuple[Image, Placed] | None = None
+        self._blocks: list[tuple[TlsBlock, int, int]] = []  # (template, from the thread pointer, what its image was moved by)
+        self._end = 0  # of the blocks, from the thread pointer, whichever way they grow
+        self.pointer = 0
+
+    # --- images
+
+    def reserve(self, image: Image, bias: int) -> tuple[int, int, int]:
+        """Room for an image's thread-local storage: (number of the image, offset from the thread pointer, what offsets in it leave out)."""
+        block, threads = image.tls_block, self._threads
+        if block is None or threads is None:
+            return 0, 0, 0
+        align = max(block.align, 1)
+        if threads.below:
+            at = -(-(block.memsz - self._end) // align) * -align
+            self._end = at
+        else:
+            at = -(-(self._end if self._blocks else threads.first) // align) * align
+            self._end = at + block.memsz
+        self._blocks.append((block, at, bias))
+        return len(self._blocks), at, threads.bias
+
+    def loaded(self, image: Image, placed: Placed, main: bool) -> None:
+        """The image that reserve() was called for last is in memory."""
+        if main:
+            self._main = image, placed
+        if self.pointer and image.tls_block is not None:
+            self._fill(len(self._blocks) - 1)
+
+    # --- starting
+
+    def start(self, argv: Sequence[Text], env: Mapping[str, str], path: Text) -> None:
+        """Set everything up; pc is at the main image's entry, where it has one."""
+        if self._threads is None:
+            raise Unsupported(f"no process can be made on {self._machine.arch.name}", hint="call functions, or set registers and run()")
+        self._machine._forget_failure()
+        self._set_up_threads(self._threads)
+        sp = self._write_stack(self._threads, [*map(os.fsencode, argv)], [os.fsencode(f"{name}={value}") for name, value in env.items()],
+                               os.fsencode(path))
+        self._machine.regs.sp = sp
+        if self._main is not None and self._main[1].entry is not None:
+            self._enter(self._main[1].entry)
+
+    def _enter(self, entry: int) -> None:
+        m = self._machine
+        linkage = m.arch.linkage
+        if linkage is not None and not linkage.pushed:
+            linkage.set(m.regs, m._exit | linkage.mode)  # nobody returns from here, and who does all the same ends the run
+        m._introduce(entry)
+        m.regs.pc = m._target(entry)
+
+    # --- the stack
+
+    def _write_stack(self, threads: Threads, argv: list[bytes], env: list[bytes], path: bytes) -> int:
+        m = self._machine
+        word, top = m.arch.bits // 8, m._stack_top
+        if sum(map(len, argv)) + sum(map(len, env)) > STACK_SIZE // 4:
+            raise BadArgument("arguments and environment are too long for the stack", hint=f"{STACK_SIZE // 4:#x} bytes are a quarter of it")
+
+        def put(text: bytes) -> int:
+            nonlocal top
+            top -= len(text)
+            m.write(top, text)
+            return top
+
+        pointers = {name: put(text) for name, text in ((_EXECFN, path + b"\0"), (_PLATFORM, threads.platform + b"\0"), (_RANDOM, RANDOM))}
+        starts = [[put(text + b"\0") for text in texts] for texts in (argv, env)]
+        words = [len(argv), *starts[0], 0, *starts[1], 0, *self._auxiliary(threads, pointers)]
+        sp = (top - (len(words) + threads.frame) * word) // 16 * 16
+        m.write(sp, b"".join((value & m.arch.mask).to_bytes(word, m.arch.order.value) for value in [0] * threads.frame + words))
+        return sp
+
+    def _auxiliary(self, threads: Threads, pointers: dict[int, int]) -> Iterable[int]:
+        """The auxiliary vector, in pairs."""
+        vector = {_PAGESZ: self._machine.page_size, _BASE: 0, _FLAGS: 0, _CLKTCK: 100, _HWCAP: threads.hwcap, _SECURE: 0, **dict.fromkeys(_IDS, 0)}
+        if self._main is not None:
+            image, placed = self._main
+            vector |= {_ENTRY: placed.entry or 0}
+            if image.headers is not None:
+                address, size, count = image.headers
+                vector |= {_PHDR: address + placed.base, _PHENT: size, _PHNUM: count}
+        for pair in (vector | pointers).items():
+            yield from pair
+        yield from (0, 0)
+
+    # --- threads
+
+    def _set_up_threads(self, threads: Threads) -> None:
+        m = self._machine
+        if not self.pointer:
+            around = -(-(abs(self._end) + AROUND) // PAGE) * PAGE
+            self.pointer = m._map_anywhere(2 * around) + around
+            self._room = around
+        for number in range(len(self._blocks)):
+            self._fill(number)
+        if threads.itself:
+            m.regs.set_word(self.pointer, self.pointer)
+        self.set_pointer(self.pointer)
+        for name, function in ((threads.call, self._address), (threads.read, self._read_pointer), (TLSDESC, self._described)):
+            m._stubs.bound.setdefault(name, function)
+
+    def _fill(self, number: int) -> None:
+        """The initial values of an image's variables."""
+        m = self._machine
+        block, at, bias = self._blocks[number]
+        if not -self._room <= at <= self._room - block.memsz:
+            raise Unsupported("no room for the thread-local storage of one more image", hint="load it before process()")
+        m.write(self.pointer + at, m.read(block.addr + bias, block.filesz).ljust(block.memsz, b"\0"))
+
+    def set_pointer(self, value: int) -> None:
+        """Set the thread pointer, wherever the architecture has it."""
+        m, threads = self._machine, self._threads
+        if threads is None:
+            raise Unsupported(f"{m.arch.name} has no thread pointer", hint="set registers")
+        if threads.register == "gs":
+            self._set_segment(value)
+        elif m.arch.name == "s390x":
+            m.uc.reg_write(m._register("a0"), value >> 32)
+            m.uc.reg_write(m._register("a1"), value & 0xFFFFFFFF)
+        elif threads.register:
+            m.regs[threads.register] = value
+
+    def _set_segment(self, base: int) -> None:
+        """i386: a descriptor of 4 GiB from there, and its selector in GS."""
+        m = self._machine
+        table = m.uc.reg_read(x86_const.UC_X86_REG_GDTR)[1]
+        low, high = base & 0xFFFFFF, base >> 24
+        m.write(table + (_TLS_SELECTOR & ~7), (0xCF_F3_000000_FFFF | low << 16 | high << 56).to_bytes(8, "little"))
+        m.uc.reg_write(x86_const.UC_X86_REG_GS, 0)
+        m.uc.reg_write(x86_const.UC_X86_REG_GS, _TLS_SELECTOR)
+
+    def missing(self, name: str) -> bool:
+        """True if this import is one that start() serves."""
+        threads = self._threads
+        return not self.pointer and threads is not None and name in (threads.call, threads.read, TLSDESC)
+
+    def _read_pointer(self, regs: Regs) -> int:
+        if "a0" in regs.arch.regs.names and "d0" in regs.arch.regs.names:  # m68k: pointers are returned there
+            regs["a0"] = self.pointer
+        return self.pointer
+
+    @staticmethod
+    def _described(regs: Regs) -> int:
+        """What a descriptor names: the second word is the offset from the thread pointer."""
+        word = regs.arch.bits // 8
+        return int(regs.word(regs.arg(0) + word))
+
+    def _address(self, regs: Regs) -> int:
+        """What a general-dynamic access calls: an image's number and an offset are two words; the variable's address."""
+        name, word = regs.arch.name, regs.arch.bits // 8
+        pair = regs["eax"] if name == "i386" else regs["r2"] + regs["r12"] if name == "s390x" else regs.arg(0)
+        number, offset = regs.word(pair), regs.word(pair + word)
+        if not 0 < number <= len(self._blocks):
+            raise GuestFault(f"thread-local variable of image {number}, which there is not", address=pair, pc=regs.pc, access="read")
+        _, at, _ = self._blocks[number - 1]
+        assert self._threads is not None
+        from_pointer = at + offset + self._threads.bias
+        return int(from_pointer if name == "s390x" else self.pointer + from_pointer) & self._machine.arch.mask

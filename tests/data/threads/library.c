@@ -1,0 +1,3 @@
+__thread int counter = 7;
+static __thread int zero;
+int bump(int by) { zero += by; return counter += zero; }

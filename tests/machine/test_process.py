@@ -1,0 +1,189 @@
+"""Processes: static programs of a C library from their first instruction to exit, and libraries' thread-local storage."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Iterator, Mapping
+from itertools import count, takewhile
+from pathlib import Path
+
+import pytest
+from arches import RUNNABLE
+
+from kprobes import BadArgument, GuestFault, Kprobes, UnicornMachine, Unsupported
+from kprobes.machine.unicorn.process import THREADS
+from kprobes.regs import Regs
+
+pytestmark = pytest.mark.quick
+
+
+def files() -> dict[str, bytes]:
+    """What tests/data/build_threads.py has made: architecture/file -> its bytes."""
+    with tarfile.open(Path(__file__).resolve().parents[1] / "data" / "threads.tar.xz") as archive:
+        return {m.name: archive.extractfile(m).read() for m in archive.getmembers()}  # type: ignore[union-attr]
+
+
+FILES = files()
+STATIC = sorted(name.partition("/")[0] for name in FILES if name.endswith("/static"))
+LIBRARIES = sorted(name for name in FILES if name.endswith(".so"))
+
+# --- an operating system of seven calls
+
+_COMMON = {93: "exit", 94: "exit", 64: "write", 222: "mmap", 96: "tid"}
+_OLD = {1: "exit", 4: "write"}
+#: architecture -> (number's register, arguments, result, names of the calls)
+CALLS: Mapping[str, tuple[str, str, str, dict[int, str]]] = {
+    "x86_64": ("rax", "rdi rsi rdx", "rax", {60: "exit", 231: "exit", 1: "write", 9: "mmap", 218: "tid", 158: "arch_prctl"}),
+    "i386": ("eax", "ebx ecx edx", "eax", {**_OLD, 252: "exit", 192: "mmap", 258: "tid", 243: "area"}),
+    **dict.fromkeys(("arm", "armeb"), ("r7", "r0 r1 r2", "r0", {**_OLD, 248: "exit", 192: "mmap", 256: "tid", 0xF0005: "set_tls"})),
+    **dict.fromkeys(("arm64", "arm64be"), ("x8", "x0 x1 x2", "x0", _COMMON)),
+    **dict.fromkeys(("riscv32", "riscv64"), ("a7", "a0 a1 a2", "a0", _COMMON)),
+    **dict.fromkeys(("mips", "mipsel"), ("v0", "a0 a1 a2", "v0", {4001: "exit", 4246: "exit", 4004: "write", 4210: "mmap", 4252: "tid", 4283: "set_tls"})),
+    **dict.fromkeys(("mips64", "mips64el"), ("v0", "a0 a1 a2", "v0", {5058: "exit", 5205: "exit", 5001: "write", 5009: "mmap", 5212: "tid", 5242: "set_tls"})),
+    "ppc": ("r0", "r3 r4 r5", "r3", {**_OLD, 234: "exit", 192: "mmap", 232: "tid"}),
+    **dict.fromkeys(("ppc64", "ppc64le"), ("r0", "r3 r4 r5", "r3", {**_OLD, 234: "exit", 90: "mmap", 232: "tid"})),
+    "s390x": ("r1", "r2 r3 r4", "r2", {**_OLD, 248: "exit", 90: "mmap", 252: "tid"}),
+}
+ENOSYS = 38
+
+
+class System:
+    """What a static program asks of Linux before it says hello."""
+
+    def __init__(self, m: UnicornMachine) -> None:
+        self.m, self.out, self.status = m, bytearray(), -1
+        self.number, arguments, self.result, self.names = CALLS[m.arch.name]
+        self.arguments = arguments.split()
+        self.free = m._map_anywhere(1 << 20)
+        m.interrupt_handler = self.serve
+
+    def serve(self, regs: Regs, number: int) -> bool:
+        a, b, c = (regs[name] for name in self.arguments)
+        result = self.call(self.names.get(regs[self.number] & 0xFFFFFFFF, ""), a, b, c)
+        regs[self.result] = result & self.m.arch.mask
+        if self.m.arch.name.startswith("mips"):
+            regs["a3"] = int(result < 0)
+        if self.m.arch.name.startswith("ppc"):
+            regs["cr"] = regs["cr"] & ~(1 << 28) | (result < 0) << 28
+            regs[self.result] = abs(result) & self.m.arch.mask
+        return True
+
+    def call(self, name: str, a: int, b: int, c: int) -> int:
+        if name == "write":
+            self.out += self.m.read(b, c)
+            return c
+        if name == "exit":
+            self.status = a
+            self.m.stop()
+        elif name == "mmap":
+            if self.m.arch.name == "s390x":  # its arguments are in memory
+                b = int.from_bytes(self.m.read(a + 8, 8), "big")
+            self.free += -(-b // 4096) * 4096
+            return self.free - -(-b // 4096) * 4096
+        elif name == "tid":
+            return 4711
+        elif name in ("arch_prctl", "set_tls", "area"):
+            self.m.set_thread_pointer(b if name == "arch_prctl" else a if name == "set_tls" else int.from_bytes(self.m.read(a + 4, 4), "little"))
+            if name == "area":
+                self.m.write(a, (6).to_bytes(4, "little"))
+        else:
+            return -ENOSYS
+        return 0
+
+
+@pytest.fixture(params=STATIC)
+def program(request: pytest.FixtureRequest) -> Iterator[UnicornMachine]:
+    with UnicornMachine.load(FILES[f"{request.param}/static"]) as m:
+        yield m
+
+
+def test_a_static_program_runs_from_its_entry_to_its_exit(program: UnicornMachine) -> None:
+    """argc, argv, the environment, malloc, strtol, errno, thread-local variables, floating point, and what main returns."""
+    system = System(program)
+    program.process(["prog", "0x28"], {"GREETING": "hi"})
+    program.run(timeout=30)
+    assert (bytes(system.out), system.status) == (b"2 prog 40 8 hi 1 10.00\n", 2)
+
+
+def test_a_probed_static_program_does_the_same(program: UnicornMachine) -> None:
+    system = System(program)
+    program.process(["prog", "3"], {"GREETING": "again"})
+    with Kprobes(program) as k, k.kprobe(addr=program.arch.same_mode(program.regs, program.regs.pc), pre_handler=lambda p, regs: None) as p:
+        program.run(timeout=30)
+        assert p.nhit == 1
+    assert (bytes(system.out), system.status) == (b"2 prog 3 8 again 1 0.75\n", 2)
+
+
+# --- libraries
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_thread_local_variables_of_libraries(name: str) -> None:
+    """One has an initial value, the other none; every model that compilers use."""
+    with UnicornMachine.load(FILES[name]) as m:
+        m.process()
+        assert [m.call("bump", 1, timeout=5) for _ in range(3)] == [8, 10, 13]
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_two_libraries_have_their_own(name: str) -> None:
+    with UnicornMachine.load(FILES[name]) as m:
+        m.load_module(FILES[name], name="second")
+        m.process()
+        m.load_module(FILES[name], name="third")  # one that comes later finds room, too
+        for result in (8, 10):
+            for module in (m.symbols.main, "second", "third"):
+                symbol = m.symbols[f"{module}:bump"]
+                assert m.call(symbol.address | symbol.mode, 1, timeout=5) == result
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_without_a_process_the_fault_says_so(name: str) -> None:
+    with UnicornMachine.load(FILES[name]) as m, pytest.raises(GuestFault, match=r"m\.process\(\)"):
+        m.call("bump", 1, timeout=5)
+
+
+def test_a_library_without_such_variables_gets_a_hint() -> None:
+    """A stack protector's canary, errno of a C library: code that was not loaded with any."""
+    code = "mrs x1, tpidr_el0; ldr x0, [x1, #0x28]; ret"
+    pytest.importorskip("keystone")
+    with UnicornMachine.from_code(code, arch="arm64", symbols={"f": 0x10000}) as m:
+        with pytest.raises(GuestFault, match=r"if this is thread-local storage, m\.process\(\) sets it up"):
+            m.call("f")
+        m.process()
+        assert m.call("f") == 0
+
+
+# --- what is set up
+
+
+@pytest.mark.parametrize("arch", sorted(THREADS))
+def test_the_stack_and_the_thread_pointer(arch: str) -> None:
+    with UnicornMachine.from_code(b"\0" * 4, arch=arch) as m:
+        m.process(["a", b"\xff", "ccc"], {"X": "1"}, stdin=b"typed")
+        regs, threads, word = m.regs, THREADS[arch], m.arch.bits // 8
+        assert m.stdin.read() == b"typed"
+
+        def at(n: int) -> int:
+            return regs.word(regs.sp + (threads.frame + n) * word)
+
+        assert at(0) == 3 and [m.read_cstr(at(n)) for n in (1, 2, 3)] == [b"a", b"\xff", b"ccc"] and at(4) == 0
+        assert m.read_cstr(at(5)) == b"X=1" and at(6) == 0
+        vector = {at(n): at(n + 1) for n in takewhile(at, count(7, 2))}
+        assert m.read_cstr(vector[31]) == b"a" and len(m.read(vector[25], 16)) == 16 and vector[6] == m.page_size and vector[23] == 0
+        assert regs.sp % 16 == 0
+        if threads.register not in ("", "gs", "a0"):
+            assert regs[threads.register] == m._process.pointer
+        assert m.read(m._process.pointer - 0x8000, 0x10000).count(0) > 0xFFF0
+
+
+def test_where_there_is_no_such_process() -> None:
+    assert set(RUNNABLE) - set(THREADS) == {"cortexm", "tricore"}
+    for arch in ("cortexm", "tricore"):
+        with UnicornMachine.from_code(b"\0" * 4, arch=arch) as m, pytest.raises(Unsupported, match="no process"):
+            m.process()
+
+
+def test_arguments_that_do_not_fit() -> None:
+    with UnicornMachine.from_code(b"\0" * 4, arch="x86_64") as m, pytest.raises(BadArgument, match="too long"):
+        m.process(["x" * (1 << 20)])
