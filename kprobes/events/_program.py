@@ -1,8 +1,8 @@
 """Events as programs: a hit becomes a record of a ring buffer without asking Python.
 
-A record is a row of u64: for return events the return address; fault bits; then a value for each element of each argument, as it was
-fetched and zero-extended, or STRING bytes of text. Fault bits are counted from 0: for each argument one that says that its
-address could not be had, then one for each of its elements.
+A record is a row of u64: for return events the return address; fault bits; then a value for each element of each
+argument, as it was fetched and zero-extended, or STRING bytes of text. Fault bits are counted from 0: for each argument
+one that says that its address could not be had, then one for each of its elements.
 """
 
 from __future__ import annotations
@@ -90,7 +90,8 @@ class EventProgram:
         """(the arguments' values, as Event.fetch() gives them; the return address, 0 for other events)."""
         layout = self._layout
         faults = int.from_bytes(record[layout.returns:layout.returns + 8 * layout.words], sys.byteorder)
-        values = [self._value(arg, record, faults >> bit, at) for arg, (bit, at) in zip(self.event.args, layout.places, strict=True)]
+        places = zip(self.event.args, layout.places, strict=True)
+        values = [self._value(arg, record, faults >> bit, at) for arg, (bit, at) in places]
         return tuple(values), struct.unpack_from("=Q", record)[0] if layout.returns else 0
 
     def _value(self, arg: Argument, record: bytes, faults: int, at: int) -> Value:
@@ -98,8 +99,9 @@ class EventProgram:
             return str(arg.source.literal)
         if faults & 1:
             return None
-        show = self._text if arg.type.style == "string" else self._number(arg)
-        elements = [None if faults >> 1 + n & 1 else show(record[at + n * _width(arg):at + (n + 1) * _width(arg)]) for n in range(_elements(arg))]
+        show, width = self._text if arg.type.style == "string" else self._number(arg), _width(arg)
+        pieces = (record[at + n * width:at + (n + 1) * width] for n in range(_elements(arg)))
+        elements = [None if faults >> 1 + n & 1 else show(piece) for n, piece in enumerate(pieces)]
         return tuple(elements) if arg.type.count else elements[0]
 
     def _number(self, arg: Argument) -> Callable[[bytes], Scalar]:
@@ -119,7 +121,8 @@ def compiled(event: Event, arch: Arch, symbols: Symbols) -> EventProgram:
     ring = create(Spec(type=MapType.RINGBUF, name=event.name, max_entries=RING))
     layout = _Layout(event)
     code = _Writer(arch, layout).write(event)
-    return EventProgram(event, Program.from_instructions(code, maps={event.name: ring}, name=event.name, order=sys.byteorder), ring, layout, symbols)
+    program = Program.from_instructions(code, maps={event.name: ring}, name=event.name, order=sys.byteorder)
+    return EventProgram(event, program, ring, layout, symbols)
 
 
 class _Writer:

@@ -53,8 +53,8 @@ class Attachment:
 
     Attributes:
         program: what was attached. maps: its maps, by name. probes: program name -> the probe that runs it.
-        printed: lines of trace_printk, the last 10,000. why_python: program name -> why each of its hits goes through Python, as one
-        clause; "" where it is run without asking anybody once its probe is optimized.
+        printed: lines of trace_printk, the last 10,000. why_python: program name -> why each of its hits goes through
+        Python, as one clause; "" where it is run without asking anybody once its probe is optimized.
     """
 
     def __init__(self, owner: Owner, program: Program) -> None:
@@ -92,22 +92,26 @@ class Attachment:
     def __repr__(self) -> str:
         places = ", ".join(f"{name} at {p.symbol or p.place()}" for name, p in self.probes.items())
         slow = sorted({why for why in self.why_python.values() if why})
-        return f"<Attachment {places}: {self.runs} runs, {self.missed} missed{''.join(f'; in Python: {why}' for why in slow)}>"
+        reasons = "".join(f"; in Python: {why}" for why in slow)
+        return f"<Attachment {places}: {self.runs} runs, {self.missed} missed{reasons}>"
 
 
-def attach(owner: Owner, program: Program, where: str | int | None = None, offset: int = 0, retprobe: bool = False, *, cookie: int = 0,
-           clock: Callable[[], int] = time.monotonic_ns, engine: str | None = None) -> Attachment:
+def attach(owner: Owner, program: Program, where: str | int | None = None, offset: int = 0, retprobe: bool = False, *,
+           cookie: int = 0, clock: Callable[[], int] = time.monotonic_ns, engine: str | None = None) -> Attachment:
     """See Kprobes.attach()."""
     if not isinstance(program, Program):
-        raise ProgramError(f"a {type(program).__name__} is no Program", hint="make one with Program.from_c(), from_elf() or from_instructions()")
+        raise ProgramError(f"a {type(program).__name__} is no Program",
+                           hint="make one with Program.from_c(), from_elf() or from_instructions()")
     attachment = Attachment(owner, program)
     if where is None:
         places = {name: found for name, code in program.codes.items() if (found := by_section(code)) is not None}
         if not places:
-            raise ProgramError("says nowhere where it belongs", program=program.name, hint="say where: k.attach(prog, 'function')")
+            raise ProgramError("says nowhere where it belongs", program=program.name,
+                               hint="say where: k.attach(prog, 'function')")
     else:
         places = {program.code.name: Where(where, offset, retprobe)}
-    sites = {name: _Site(owner, program[name], place, attachment, cookie, clock, engine) for name, place in places.items()}
+    sites = {name: _Site(owner, program[name], place, attachment, cookie, clock, engine)
+             for name, place in places.items()}
     try:
         for name, site in sites.items():
             owner.register(site.probe)
@@ -121,7 +125,10 @@ def attach(owner: Owner, program: Program, where: str | int | None = None, offse
 
 
 def by_section(code: Code) -> Where | None:
-    """Where a program's section says that it belongs; None: nowhere by itself. ProgramError: at something that there is not here."""
+    """Where a program's section says that it belongs.
+
+    None: nowhere by itself. ProgramError: at something that there is not here.
+    """
     section = code.section
     if section.startswith("?") or section in ("kprobe", "kretprobe", ""):
         return None
@@ -143,21 +150,27 @@ class _Site:
         probe: what runs it, not registered yet. why_python: see Attachment.
     """
 
-    def __init__(self, owner: Owner, program: Program, where: Where, attachment: Attachment, cookie: int, clock: Callable[[], int],
-                 engine: str | None) -> None:
+    def __init__(self, owner: Owner, program: Program, where: Where, attachment: Attachment, cookie: int,
+                 clock: Callable[[], int], engine: str | None) -> None:
         machine = owner.machine
         _fits(program.code, machine)
         self._owner = owner
-        self._place, self._apart = (AtProbe(owner, where.retprobe, cookie, clock) for _ in range(2))  # in handlers, and without
+        self._place = AtProbe(owner, where.retprobe, cookie, clock)  # in handlers
+        self._apart = AtProbe(owner, where.retprobe, cookie, clock)  # where no handler is called
         self._contexts = Contexts(machine.arch, _words(program, machine))
         self._engine = program.engine(engine)
         self._print = attachment.printed.append
-        place: dict[str, Any] = {"symbol_name": where.symbol} if isinstance(where.symbol, str) else {"addr": where.symbol}
-        place["offset"] = where.offset
-        self.probe: Probe = Kretprobe(**place, handler=self._returned) if where.retprobe else Kprobe(**place, pre_handler=self._hit)
+        self.probe = self._probe(where)
         self.why_python = "" if engine != "interpreter" else "the interpreter was asked for"
         self._host = self._compiled(program, clock) if not self.why_python else None
         self.probe._host = self._host
+
+    def _probe(self, where: Where) -> Probe:
+        named = isinstance(where.symbol, str)
+        place: dict[str, Any] = {"symbol_name" if named else "addr": where.symbol, "offset": where.offset}
+        if where.retprobe:
+            return Kretprobe(**place, handler=self._returned)
+        return Kprobe(**place, pre_handler=self._hit)
 
     def _compiled(self, program: Program, clock: Callable[[], int]) -> SiteProgram | None:
         """The program for a machine that runs it without asking Python; None: the handler runs it."""
@@ -209,10 +222,12 @@ def _words(program: Program, machine: Machine) -> list[int]:
     facts, code, arch = program.verify(), program.code, machine.arch
     if facts.whole_context:
         return list(range(WORDS))
-    reads = {pc: access.offset // 8 for pc, access in facts.accesses.items() if access.kind == "ctx" and access.offset is not None}
+    reads = {pc: access.offset // 8 for pc, access in facts.accesses.items()
+             if access.kind == "ctx" and access.offset is not None}
     missing = absent(arch, reads.values())
     if missing:
         pc = next(pc for pc, word in reads.items() if word == missing[0])
-        raise code.error(f"reads word {missing[0]} of the context, which {arch.name} has not: it has {len(arch.regs.names)} registers", pc,
-                         "is it for another architecture? PT_REGS_* and KPROBES_REG(ctx, <arch>_<name>) name what there is")
+        raise code.error(f"reads word {missing[0]} of the context, which {arch.name} has not: "
+                         f"it has {len(arch.regs.names)} registers", pc, "is it for another architecture? "
+                         "PT_REGS_* and KPROBES_REG(ctx, <arch>_<name>) name what there is")
     return sorted(set(reads.values()))

@@ -1,4 +1,4 @@
-"""A program that is ready to be verified and run: what the loader makes, and what verifier, interpreter and compilers read."""
+"""A program ready to be verified and run: what the loader makes, and what verifier, interpreter and compilers read."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Code:
 
     Attributes:
         name: of its entry function. section: of the object, or "".
-        instructions: one for each slot, entry function first, then each function that is called locally, once. Linked: calls are
-            of kind HELPER or LOCAL, LDDW of kind VALUE64, CODE, MAP or MAP_VALUE.
+        instructions: one for each slot, entry function first, then each function that is called locally, once. Linked:
+            calls are of kind HELPER or LOCAL, LDDW of kind VALUE64, CODE, MAP or MAP_VALUE.
         maps: what LDDW's MAP and MAP_VALUE count.
         functions: first slot -> name, of each function; 0 is the entry. A function ends where the next begins.
         lines: slot -> source line from there on, where the object has them.
@@ -62,5 +62,6 @@ class Code:
         """An error about this program; with `pc`, it names the instruction and its source line."""
         inside = pc is not None and 0 <= pc < len(self.instructions)
         line = self.line(pc) if pc is not None and inside else None
-        return ProgramError(reason, program=self.name, section=self.section or None, instruction=pc,
-                            text=disassemble(self.instructions[pc]) if pc is not None and inside else "", line=str(line) if line else None, hint=hint)
+        text = disassemble(self.instructions[pc]) if pc is not None and inside else ""
+        return ProgramError(reason, program=self.name, section=self.section or None, instruction=pc, text=text,
+                            line=str(line) if line else None, hint=hint)

@@ -18,7 +18,7 @@ _ATOMIC_NAMES = {isa.ADD: "add", isa.OR: "or", isa.AND: "and", isa.XOR: "xor"}
 
 
 def disassemble(i: Instruction) -> str:
-    """One line in the RFC's mnemonics: `add64 r1, r2`, `jeq32 r1, 5, +3`, `ldxdw r0, [r1+8]`, `lddw r1, map[0]`, `call 5`."""
+    """One line in the RFC's mnemonics: `add64 r1, r2`, `jeq32 r1, 5, +3`, `ldxdw r0, [r1+8]`, `call 5`."""
     if i.opcode not in isa.USES:
         return f".slot {i.opcode:#04x}, r{i.dst}, r{i.src}, {i.offset:+}, {i.imm}"
     if i.cls in (isa.ALU, isa.ALU64):
@@ -42,17 +42,22 @@ def _arithmetic(i: Instruction) -> str:
         name = f"movsx{i.offset}"
     elif i.offset:
         name = f"s{name}"
-    return f"{name}{bits if not name.startswith('movsx') else f'_{bits}'} r{i.dst}, {f'r{i.src}' if i.by_register else i.imm}"
+    return f"{name}{'_' * name.startswith('movsx')}{bits} r{i.dst}, {_second(i)}"
+
+
+def _second(i: Instruction) -> str:
+    return f"r{i.src}" if i.by_register else str(i.imm)
 
 
 def _jump(i: Instruction) -> str:
     if i.op == isa.EXIT:
         return "exit"
     if i.op == isa.CALL:
-        return f"call {('', 'local ', 'btf ')[i.src] if i.src <= 2 else f'{i.src}: '}{f'{i.imm:+}' if i.src == isa.LOCAL else i.imm}"
+        kind = ("", "local ", "btf ")[i.src] if i.src <= 2 else f"{i.src}: "
+        return f"call {kind}{i.imm:{'+' if i.src == isa.LOCAL else ''}}"
     if i.op == isa.JA:
         return f"ja {i.offset:+}" if i.cls == isa.JMP else f"ja32 {i.imm:+}"
-    return f"{_JMP_NAMES[i.op]}{'32' if i.cls == isa.JMP32 else ''} r{i.dst}, {f'r{i.src}' if i.by_register else i.imm}, {i.offset:+}"
+    return f"{_JMP_NAMES[i.op]}{'32' if i.cls == isa.JMP32 else ''} r{i.dst}, {_second(i)}, {i.offset:+}"
 
 
 def _access(i: Instruction) -> str:
@@ -73,5 +78,6 @@ def _access(i: Instruction) -> str:
 def _loaded(i: Instruction) -> str:
     if i.src in (isa.MAP_VALUE, isa.MAP_VALUE_FD):
         return f"{'map' if i.src == isa.MAP_VALUE else 'map_fd'}[{i.imm}].value{i.high:+}"
-    names = {isa.MAP: f"map[{i.imm}]", isa.MAP_FD: f"map_fd[{i.imm}]", isa.CODE: f"code {i.imm:+}", isa.VARIABLE: f"variable {i.imm}"}
+    names = {isa.MAP: f"map[{i.imm}]", isa.MAP_FD: f"map_fd[{i.imm}]", isa.CODE: f"code {i.imm:+}",
+             isa.VARIABLE: f"variable {i.imm}"}
     return names.get(i.src, f"{i.value:#x}")

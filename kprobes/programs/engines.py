@@ -16,7 +16,10 @@ class Engine(Protocol):
     """Runs one program."""
 
     def run(self, context: bytes | bytearray, place: Place, printed: Callable[[str], None] = ...) -> int:
-        """r0 at the end, unsigned. r1 is the context's address, r2 its length; behind it there are zeros up to CONTEXT_SIZE bytes."""
+        """r0 at the end, unsigned.
+
+        r1 is the context's address, r2 its length; behind it there are zeros up to CONTEXT_SIZE bytes.
+        """
 
 
 #: name -> engine, the best first. Only the interpreter takes code that was not verified.
@@ -26,7 +29,8 @@ ENGINES: Final[dict[str, Callable[[Code], Engine]]] = {"host": HostEngine, "inte
 def named(name: str, code: Code) -> Engine:
     """An engine by name. ProgramError: there is none of this name. Unsupported: not on this host."""
     if name not in ENGINES:
-        raise ProgramError(f"there is no engine {name!r} here", program=code.name, hint=f"use one of {', '.join(ENGINES)}")
+        raise ProgramError(f"there is no engine {name!r} here", program=code.name,
+                           hint=f"use one of {', '.join(ENGINES)}")
     return ENGINES[name](code)
 
 

@@ -1,12 +1,13 @@
 """Helpers: what programs may call, by Linux's numbers.
 
-`HELPERS[number]` is a `Helper`: the kinds of its arguments (what a verifier checks), what it returns, and its meaning in Python,
-`run(call, r1 .. r5) -> int`. All engines end up there: the interpreter calls it, compiled code has it as a callback, or does the same
-by itself. Arguments are registers: unsigned 64-bit integers. The result is any int; engines keep its lower 64 bits (errors are
-negative errno).
+`HELPERS[number]` is a `Helper`: the kinds of its arguments (what a verifier checks), what it returns, and its meaning
+in Python, `run(call, r1 .. r5) -> int`. All engines end up there: the interpreter calls it, compiled code has it as a
+callback, or does the same by itself. Arguments are registers: unsigned 64-bit integers. The result is any int; engines
+keep its lower 64 bits (errors are negative errno).
 
-`Call` is one run of a program, as helpers see it: memory of the program's own through `read` and `write` at host addresses (in the
-interpreter they check, in compiled code the verifier has), maps by the address that LDDW loaded, and `place`: the guest.
+`Call` is one run of a program, as helpers see it: memory of the program's own through `read` and `write` at host
+addresses (in the interpreter they check, in compiled code the verifier has), maps by the address that LDDW loaded, and
+`place`: the guest.
 """
 
 from __future__ import annotations
@@ -26,25 +27,30 @@ _RINGS: Final = frozenset({MapType.RINGBUF})
 _ERROR: Final = -4095
 _STRING: Final = (_ERROR, (1 << 31) - 1)
 _OK: Final = (_ERROR, 0)
+_LINE: Final = (_ERROR, meanings.LINE)
+_EVENTS: Final = frozenset({MapType.PERF_EVENT_ARRAY})
+_STACKS: Final = frozenset({MapType.STACK_TRACE})
 _READ: Final = (Arg.MEM_OUT, Arg.SIZE_OR_ZERO, Arg.SCALAR)
 
 _ALL: Final = (
     Helper(1, "map_lookup_elem", (Arg.MAP, Arg.KEY), Ret.MAP_VALUE_OR_NULL, meanings.lookup, _KEYED),
     Helper(2, "map_update_elem", (Arg.MAP, Arg.KEY, Arg.VALUE, Arg.SCALAR), Ret.SCALAR, meanings.update, _KEYED, _OK),
-    Helper(3, "map_delete_elem", (Arg.MAP, Arg.KEY), Ret.SCALAR, meanings.delete, _KEYED | {MapType.STACK_TRACE}, _OK),
+    Helper(3, "map_delete_elem", (Arg.MAP, Arg.KEY), Ret.SCALAR, meanings.delete, _KEYED | _STACKS, _OK),
     Helper(4, "probe_read", _READ, Ret.SCALAR, meanings.probe_read, bounds=_OK),
     Helper(5, "ktime_get_ns", (), Ret.SCALAR, meanings.ktime),
-    Helper(6, "trace_printk", (Arg.MEM, Arg.SIZE, Arg.ANY, Arg.ANY, Arg.ANY), Ret.SCALAR, meanings.printk, bounds=(_ERROR, meanings.LINE)),
+    Helper(6, "trace_printk", (Arg.MEM, Arg.SIZE, Arg.ANY, Arg.ANY, Arg.ANY), Ret.SCALAR, meanings.printk,
+           bounds=_LINE),
     Helper(7, "get_prandom_u32", (), Ret.SCALAR, meanings.prandom, bounds=(0, _U32)),
     Helper(8, "get_smp_processor_id", (), Ret.SCALAR, meanings.cpu, bounds=(0, _U32)),
     Helper(14, "get_current_pid_tgid", (), Ret.SCALAR, meanings.pid_tgid),
     Helper(16, "get_current_comm", (Arg.MEM_OUT, Arg.SIZE), Ret.SCALAR, meanings.comm, bounds=_OK),
-    Helper(25, "perf_event_output", (Arg.CTX, Arg.MAP, Arg.SCALAR, Arg.MEM, Arg.SIZE_OR_ZERO), Ret.SCALAR, meanings.perf_output,
-           frozenset({MapType.PERF_EVENT_ARRAY}), _OK),
-    Helper(27, "get_stackid", (Arg.CTX, Arg.MAP, Arg.SCALAR), Ret.SCALAR, meanings.stackid, frozenset({MapType.STACK_TRACE}), _STRING),
+    Helper(25, "perf_event_output", (Arg.CTX, Arg.MAP, Arg.SCALAR, Arg.MEM, Arg.SIZE_OR_ZERO), Ret.SCALAR,
+           meanings.perf_output, _EVENTS, _OK),
+    Helper(27, "get_stackid", (Arg.CTX, Arg.MAP, Arg.SCALAR), Ret.SCALAR, meanings.stackid, _STACKS, _STRING),
     Helper(45, "probe_read_str", _READ, Ret.SCALAR, meanings.probe_read_str, bounds=_STRING),
     Helper(58, "override_return", (Arg.CTX, Arg.SCALAR), Ret.SCALAR, meanings.override, bounds=_OK),
-    Helper(67, "get_stack", (Arg.CTX, Arg.MEM_OUT, Arg.SIZE_OR_ZERO, Arg.SCALAR), Ret.SCALAR, meanings.stack, bounds=_STRING),
+    Helper(67, "get_stack", (Arg.CTX, Arg.MEM_OUT, Arg.SIZE_OR_ZERO, Arg.SCALAR), Ret.SCALAR, meanings.stack,
+           bounds=_STRING),
     Helper(87, "map_push_elem", (Arg.MAP, Arg.VALUE, Arg.SCALAR), Ret.SCALAR, meanings.push, _LISTS, _OK),
     Helper(88, "map_pop_elem", (Arg.MAP, Arg.VALUE_OUT), Ret.SCALAR, meanings.pop, _LISTS, _OK),
     Helper(89, "map_peek_elem", (Arg.MAP, Arg.VALUE_OUT), Ret.SCALAR, meanings.peek, _LISTS, _OK),
@@ -53,14 +59,17 @@ _ALL: Final = (
     Helper(114, "probe_read_user_str", _READ, Ret.SCALAR, meanings.probe_read_str, bounds=_STRING),
     Helper(115, "probe_read_kernel_str", _READ, Ret.SCALAR, meanings.probe_read_str, bounds=_STRING),
     Helper(125, "ktime_get_boot_ns", (), Ret.SCALAR, meanings.ktime),
-    Helper(130, "ringbuf_output", (Arg.MAP, Arg.MEM, Arg.SIZE_OR_ZERO, Arg.SCALAR), Ret.SCALAR, meanings.ring_output, _RINGS, _OK),
-    Helper(131, "ringbuf_reserve", (Arg.MAP, Arg.CONST_SIZE, Arg.SCALAR), Ret.RECORD_OR_NULL, meanings.ring_reserve, _RINGS),
+    Helper(130, "ringbuf_output", (Arg.MAP, Arg.MEM, Arg.SIZE_OR_ZERO, Arg.SCALAR), Ret.SCALAR, meanings.ring_output,
+           _RINGS, _OK),
+    Helper(131, "ringbuf_reserve", (Arg.MAP, Arg.CONST_SIZE, Arg.SCALAR), Ret.RECORD_OR_NULL, meanings.ring_reserve,
+           _RINGS),
     Helper(132, "ringbuf_submit", (Arg.RECORD, Arg.SCALAR), Ret.VOID, meanings.ring_submit),
     Helper(133, "ringbuf_discard", (Arg.RECORD, Arg.SCALAR), Ret.VOID, meanings.ring_discard),
     Helper(134, "ringbuf_query", (Arg.MAP, Arg.SCALAR), Ret.SCALAR, meanings.ring_query, _RINGS),
     Helper(173, "get_func_ip", (Arg.CTX,), Ret.SCALAR, meanings.func_ip),
     Helper(174, "get_attach_cookie", (Arg.CTX,), Ret.SCALAR, meanings.cookie),
-    Helper(177, "trace_vprintk", (Arg.MEM, Arg.SIZE, Arg.MEM, Arg.SIZE_OR_ZERO), Ret.SCALAR, meanings.vprintk, bounds=(_ERROR, meanings.LINE)),
+    Helper(177, "trace_vprintk", (Arg.MEM, Arg.SIZE, Arg.MEM, Arg.SIZE_OR_ZERO), Ret.SCALAR, meanings.vprintk,
+           bounds=_LINE),
 )
 HELPERS: Final[Mapping[int, Helper]] = {helper.number: helper for helper in _ALL}
 

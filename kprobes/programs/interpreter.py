@@ -1,8 +1,8 @@
 """The interpreter: what a program means.
 
-Registers are unsigned 64-bit integers, pointers are host addresses, and every access is checked, so that even a program that no
-verifier has seen can do no harm: it ends in a ProgramError. Each slot becomes a function of the run that returns the next slot, or
-None for the one behind; they are made once.
+Registers are unsigned 64-bit integers, pointers are host addresses, and every access is checked, so that even a program
+that no verifier has seen can do no harm: it ends in a ProgramError. Each slot becomes a function of the run that
+returns the next slot, or None for the one behind; they are made once.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from ..errors import ProgramError
 from . import isa, operations
 from .call import Place
 from .code import CONTEXT_SIZE, Code
@@ -51,13 +50,15 @@ class Interpreter:
 
     def __init__(self, code: Code) -> None:
         self._code = code
-        self._steps = [_step(code, pc, i) for pc, i in enumerate(code.instructions)] + [_refuse("goes on behind the last instruction")]
+        self._steps = [_step(code, pc, i) for pc, i in enumerate(code.instructions)]
+        self._steps.append(_refuse("goes on behind the last instruction"))
         self._idle: list[Run] = []
 
-    def run(self, context: bytes | bytearray, place: Place, printed: Callable[[str], None] = lambda text: None, limit: int = LIMIT) -> int:
+    def run(self, context: bytes | bytearray, place: Place, printed: Callable[[str], None] = lambda text: None,
+            limit: int = LIMIT) -> int:
         """r0 at the end, unsigned. r1 is the context's address, r2 its length; a bytearray is written back.
 
-        ProgramError: it did what a program may not do, or more than `limit` instructions; maps keep what it has done so far.
+        ProgramError: it did what a program may not do, or more than `limit` instructions; maps keep what it has done.
         """
         size = max(len(context), CONTEXT_SIZE)
         run = self._idle.pop() if self._idle and size <= CONTEXT_SIZE else Run(self._code, size)
@@ -207,7 +208,8 @@ def _call(code: Code, pc: int, i: Instruction) -> Step:
         return _call_local(code, pc, i.target(pc))
     helper = HELPERS.get(i.imm) if i.src == isa.HELPER else None
     if helper is None:
-        return _refuse(f"calls {'helper' if i.src == isa.HELPER else 'kernel function'} {i.imm}, which there is not here")
+        kind = "helper" if i.src == isa.HELPER else "kernel function"
+        return _refuse(f"calls {kind} {i.imm}, which there is not here")
     takes_map = _map_argument(i.imm)
     f, allowed, void = helper.run, helper.maps, helper.returns.name == "VOID"
 
@@ -295,6 +297,3 @@ def _atomic(code: Code, i: Instruction) -> Step:
         if result >= 0:
             r[result] = old
     return step
-
-
-__all__ = ["LIMIT", "Interpreter", "ProgramError"]

@@ -1,12 +1,14 @@
 """eBPF instructions as RFC 9669 has them: decode, encode.
 
-A program's instructions are a tuple with **one entry for each 8-byte slot**: an index is a program counter, and branch distances
-count entries. A 64-bit immediate load (`LDDW`) takes two slots: the first is the instruction, with both halves of its value; the
-second has opcode 0, which is illegal everywhere else, so that entering it is an error like any other.
+A program's instructions are a tuple with **one entry for each 8-byte slot**: an index is a program counter, and branch
+distances count entries. A 64-bit immediate load (`LDDW`) takes two slots: the first is the instruction, with both
+halves of its value; the second has opcode 0, which is illegal everywhere else, so that entering it is an error like any
+other.
 
-Constants have the RFC's names and are the bits of an opcode as they stand in it: `ADD | X | ALU64` is 0x0f, `MEM | DW | LDX` is 0x79.
-Supported are all groups but the deprecated packet access: base32, base64, atomic32, atomic64, divmul32, divmul64. In compilers'
-words, `-mcpu=v4` and below. Load-acquire, may_goto, address-space casts and indirect jumps are not in the RFC and are refused.
+Constants have the RFC's names and are the bits of an opcode as they stand in it: `ADD | X | ALU64` is 0x0f, `MEM | DW |
+LDX` is 0x79. Supported are all groups but the deprecated packet access: base32, base64, atomic32, atomic64, divmul32,
+divmul64. In compilers' words, `-mcpu=v4` and below. Load-acquire, may_goto, address-space casts and indirect jumps are
+not in the RFC and are refused.
 """
 
 from __future__ import annotations
@@ -92,12 +94,12 @@ LOCAL: Final = 1  # imm: distance in slots
 BTF_CALL: Final = 2  # imm: BTF id of a kernel function
 
 LDDW: Final = LD | IMM | DW
-STACK_SIZE: Final = 512  # bytes of stack of all frames together, as the verifier has it; each frame has these many at most
+STACK_SIZE: Final = 512  # bytes of stack: of all frames together, as the verifier has it; of each frame at most
 FRAMES: Final = 8
 U32: Final = 0xFFFF_FFFF
 U64: Final = 0xFFFF_FFFF_FFFF_FFFF
 
-TWO_OPERANDS: Final = (ADD, SUB, MUL, DIV, OR, AND, LSH, RSH, MOD, XOR, MOV, ARSH)  # of ALU and ALU64; NEG and END have one
+TWO_OPERANDS: Final = (ADD, SUB, MUL, DIV, OR, AND, LSH, RSH, MOD, XOR, MOV, ARSH)  # NEG and END have one
 CONDITIONS: Final = (JEQ, JGT, JGE, JSET, JNE, JSGT, JSGE, JLT, JLE, JSLT, JSLE)
 ATOMICS: Final = (*(op | fetch for op in (ADD, OR, AND, XOR) for fetch in (0, FETCH)), XCHG, CMPXCHG)
 _SLOT = {"little": struct.Struct("<BBhi"), "big": struct.Struct(">BBhi")}
@@ -183,15 +185,16 @@ class Instruction:
         return pc + 1 + (self.imm if far else self.offset)
 
     def why_illegal(self) -> str:
-        """What is wrong with the encoding, as one clause; empty for an instruction of the RFC. Distances are not judged."""
+        """What is wrong with the encoding, as one clause; "" for a legal one. Distances are not judged."""
         return _why_illegal(self)
 
 
 def decode(raw: bytes, order: Order = "little") -> tuple[Instruction, ...]:
-    """The instructions, one for each 8-byte slot. ValueError: not whole slots, or cut within LDDW. Illegal ones are kept as they are."""
+    """One instruction for each 8-byte slot, illegal ones as they are. ValueError: cut within a slot, or within LDDW."""
     if len(raw) % 8:
         raise ValueError(f"{len(raw)} bytes are not whole 8-byte instructions")
-    out = [_from_slot(opcode, registers, offset, imm, order) for opcode, registers, offset, imm in _SLOT[order].iter_unpack(raw)]
+    slots = _SLOT[order].iter_unpack(raw)
+    out = [_from_slot(opcode, registers, offset, imm, order) for opcode, registers, offset, imm in slots]
     at = 0
     while at < len(out):
         if out[at].wide:
@@ -242,7 +245,7 @@ def signed(value: int, bits: int) -> int:
 
 # ---- legality
 
-#: opcode, of every legal instruction -> which fields it uses: d dst, s src, o offset, i imm; offset and imm may be limited further below
+#: opcode of every legal instruction -> which fields it uses: d dst, s src, o offset, i imm; their limits stand below
 USES: Final = {
     **{op | source | cls: "ds" if source else "di" for op in TWO_OPERANDS for source in (K, X) for cls in (ALU, ALU64)},
     **{NEG | cls: "d" for cls in (ALU, ALU64)},

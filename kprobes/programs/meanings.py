@@ -86,7 +86,10 @@ def probe_read_str(call: Call, to: int, size: int, source: int, *_: Any) -> int:
 
 
 def _string(place: Place, addr: int, size: int) -> bytes:
-    """The string at a guest address with its NUL, at most `size` bytes. In pieces that do not cross 256-byte lines, so that it may end a mapping."""
+    """The string at a guest address with its NUL, at most `size` bytes.
+
+    In pieces that do not cross 256-byte lines, so that it may end a mapping.
+    """
     out = bytearray()
     while len(out) < size - 1:
         piece = place.read(addr + len(out), min(256 - (addr + len(out)) % 256, size - 1 - len(out)))

@@ -37,7 +37,10 @@ class Memory:
         self.depth = 1
 
     def begin(self, context: bytes | bytearray, size: int) -> None:
-        """A run begins: the stack is zeroed, the context is this, zeroed up to `size`; it may be written if it is a bytearray."""
+        """A run begins: the stack is zeroed, the context is this, zeroed up to `size`.
+
+        It may be written if it is a bytearray.
+        """
         self._rings.clear()
         self.depth = 1
         self._block.view[:_STACK] = bytes(_STACK)

@@ -10,15 +10,17 @@ from ..errors import KprobeError
 
 #: the longest string that %s shows, in bytes
 STRING: Final = 511
-_FIELD: Final = re.compile(rb"%(?:(?P<percent>%)|(?P<flags>[0+ #-]*)(?P<width>\d{0,3})(?:(?P<size>l{0,2})(?P<kind>[diuxX])|"
+_FIELD: Final = re.compile(rb"%(?:(?P<percent>%)|(?P<flags>[0+ #-]*)(?P<width>\d{0,3})"
+                           rb"(?:(?P<size>l{0,2})(?P<kind>[diuxX])|"
                            rb"(?P<plain>[cs])|p(?P<pointer>[ku]s|[KxsSB](?![a-z0-9]))?(?P<p>)))")
 _BITS: Final = {b"": 32, b"l": 64, b"ll": 64}
 
 
 def expand(pattern: bytes, args: Sequence[int], read: Callable[[int, int], bytes]) -> bytes | None:
-    """The text: a NUL-terminated pattern with arguments of 64 bits put in; None: not a pattern, or more fields than arguments.
+    """The text of a NUL-terminated pattern with arguments of 64 bits put in.
 
-    `read` reads guest memory: `%s` shows the string at a guest address, nothing where there is none.
+    None: it is no pattern, or has more fields than there are arguments. `read` reads guest memory: `%s` shows the
+    string at a guest address, nothing where there is none.
     """
     text, nul, _ = pattern.partition(b"\0")
     if not nul or any(byte >= 128 for byte in text):

@@ -31,13 +31,15 @@ class Program:
     Attributes:
         name: of its entry function, or of the object. codes: name -> instructions of each program.
         maps: name -> map, data sections (".bss", ".rodata") included; a map without a name goes by its number.
-        variables: the global variables, name -> value; those of .rodata can be set before the first verify(), run() or attach.
-        types: name -> ctypes structure, of those that variables, maps and parameters refer to; for records of ring buffers.
+        variables: the global variables, name -> value; those of .rodata can be set before the first verify(), run() or
+            attach.
+        types: name -> ctypes structure, of those that variables, maps and parameters refer to; for records of ring
+            buffers.
         printed: the lines of trace_printk in test runs.
     """
 
-    def __init__(self, name: str, codes: Mapping[str, Code], maps: Mapping[str, Map], variables: Variables | None = None,
-                 types: Types | None = None) -> None:
+    def __init__(self, name: str, codes: Mapping[str, Code], maps: Mapping[str, Map],
+                 variables: Variables | None = None, types: Types | None = None) -> None:
         self.name, self.codes, self.maps = name, dict(codes), dict(maps)
         self.variables = Variables({}) if variables is None else variables
         self.types = Types() if types is None else types
@@ -69,12 +71,13 @@ class Program:
             data = Path(source).read_bytes()
         except (OSError, ValueError) as error:
             reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-            raise ProgramError(reason, program=os.fspath(source), hint="give the path of an object made by clang -target bpf -c") from None
+            raise ProgramError(reason, program=os.fspath(source),
+                               hint="give the path of an object made by clang -target bpf -c") from None
         return cls._loaded(data, os.fspath(source), cpus)
 
     @classmethod
-    def from_instructions(cls, raw: bytes | Iterable[Instruction], maps: Mapping[int | str, Map] | None = None, name: str = "main",
-                          order: Order = "little") -> Program:
+    def from_instructions(cls, raw: bytes | Iterable[Instruction], maps: Mapping[int | str, Map] | None = None,
+                          name: str = "main", order: Order = "little") -> Program:
         """A program of instructions: bytes of 8 for each slot in byte order `order`, or isa.Instruction.
 
         maps: file descriptor -> map for LDDW's MAP_FD, and the maps in their order for LDDW's MAP.
@@ -86,13 +89,16 @@ class Program:
     @classmethod
     def _loaded(cls, data: bytes, name: str, cpus: int) -> Program:
         loaded = load(data, name, cpus)
-        return cls(next(iter(loaded.codes)) if len(loaded.codes) == 1 else name, loaded.codes, loaded.maps, loaded.variables,
-                   loaded.types)
+        name = next(iter(loaded.codes)) if len(loaded.codes) == 1 else name
+        return cls(name, loaded.codes, loaded.maps, loaded.variables, loaded.types)
 
     # ---- one of several
 
     def __getitem__(self, name: str) -> Program:
-        """One program of an object; it shares maps and variables with the others. ProgramError: there is none of this name."""
+        """One program of an object.
+
+        It shares maps and variables with the others. ProgramError: there is none of this name.
+        """
         if name not in self.codes:
             near = difflib.get_close_matches(name, self.codes, 3) or list(self.codes)
             raise ProgramError(f"there is no program {name!r}", program=self.name, hint=f"there is {', '.join(near)}")
@@ -112,7 +118,8 @@ class Program:
     def code(self) -> Code:
         """The instructions. ProgramError: there are several programs."""
         if len(self.codes) > 1:
-            raise ProgramError("has several programs", program=self.name, hint=f"take one of them: {', '.join(f'[{n!r}]' for n in self.codes)}")
+            raise ProgramError("has several programs", program=self.name,
+                               hint=f"take one of them: {', '.join(f'[{n!r}]' for n in self.codes)}")
         return next(iter(self.codes.values()))
 
     @property
@@ -123,7 +130,10 @@ class Program:
     # ---- running
 
     def verify(self) -> Facts:
-        """What holds for every run of the program; verified once. ProgramError: it is not safe, or that could not be shown."""
+        """What holds for every run of the program.
+
+        Verified once. ProgramError: it is not safe, or that could not be shown.
+        """
         self.variables.frozen = True
         if self._facts is None:
             self._facts = verify(self.code)
@@ -132,10 +142,11 @@ class Program:
     def run(self, ctx: bytes | bytearray = b"", engine: str | None = None) -> int:
         """A test run, without a guest: r0 at its end, unsigned 64 bits.
 
-        ctx: the memory that r1 points at (r2 is its size), with zeros behind it; a bytearray may be written by the program.
-        engine: "interpreter" (it takes what verify() refuses, and checks each access), "host" (compiled; verified first);
-        None: the best there is.
-        ProgramError: the program does what it may not do, or there is no such engine. Unsupported: not on this host.
+        ctx: the memory that r1 points at (r2 is its size), with zeros behind it; a bytearray may be written by the
+            program.
+        engine: "interpreter" (it takes what verify() refuses, and checks each access), "host" (compiled; verified
+        first); None: the best there is. ProgramError: the program does what it may not do, or there is no such engine.
+        Unsupported: not on this host.
         """
         return self.engine(engine).run(ctx, Nowhere(), self.printed.append)
 
@@ -148,7 +159,10 @@ class Program:
         return made
 
     def at_sites(self, view: View, clock: bool) -> HostCode:
-        """Code for call sites of one machine; made once. clock: ktime_get_ns is the host's clock. Unsupported: not this program, or not here."""
+        """Code for call sites of one machine.
+
+        Made once. clock: ktime_get_ns is the host's clock. Unsupported: not this program, or not here.
+        """
         made = self._sites.setdefault(view, {})
         if clock not in made:
             made[clock] = compiled_for(self.code, view, clock, self.verify().cleared)

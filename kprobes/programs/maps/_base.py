@@ -116,7 +116,8 @@ class Map:
     Attributes:
         spec: what it was made from; its fields are attributes of the map, too.
         address: of its memory; what LDDW of the map loads. block: its memory.
-        span: (first address, size) of the memory in which there are values that programs may access; size 0: there are none.
+        span: (first address, size) of the memory in which there are values that programs may access; size 0: there are
+            none.
         frozen: read-only data that a program has been verified with; it stays as it is.
     """
 
@@ -127,7 +128,8 @@ class Map:
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
         self.type = MapType(spec.type)
-        self.name, self.key_size, self.value_size, self.max_entries = spec.name, spec.key_size, spec.value_size, spec.max_entries
+        self.name, self.max_entries = spec.name, spec.max_entries
+        self.key_size, self.value_size = spec.key_size, spec.value_size
         self.flags, self.cpus, self.readonly = spec.flags, spec.cpus, spec.readonly
         self.frozen = False
         self.key_codec: Codec = spec.key or Plain(spec.key_size, spec.order)
@@ -139,7 +141,10 @@ class Map:
         return self.value_size + 7 & ~7
 
     def extent(self, address: int) -> tuple[int, int] | None:
-        """(first address, address behind) of the one value in which `address`, within `span`, lies; None: it lies in none."""
+        """(first address, address behind) of the one value in which `address`, within `span`, lies.
+
+        None: it lies in none.
+        """
         return None
 
     def lookup_elem(self, key: bytes, cpu: int = 0) -> int:
@@ -172,7 +177,8 @@ class Map:
 
     def _block(self, size: int) -> Block:
         if size > LIMIT:
-            raise self.refuse(f"takes {size:,} bytes of memory where {LIMIT:,} are the most", "make max_entries smaller")
+            raise self.refuse(f"takes {size:,} bytes of memory where {LIMIT:,} are the most",
+                              "make max_entries smaller")
         return Block(size)
 
     def __repr__(self) -> str:

@@ -11,13 +11,13 @@ At `address` there are eight u64 words, then the index, then the entries:
          6  bytes from the header to the index
          7  bytes from the header to the entries
 
-The index is `u32[mask + 1]`: number of an entry plus 1, or 0 for an empty slot; an entry stands in the first free slot from its *home*
-on, cyclically. An entry is `u32 home; u32 state`, its key, zero-padded to
-words of 8 bytes, and a value for each CPU, `stride` bytes each. State: 0 free (`home` is then the next free entry's number plus 1),
-1 used, 3 used and looked up since the hand was there last (LRU).
+The index is `u32[mask + 1]`: number of an entry plus 1, or 0 for an empty slot; an entry stands in the first free slot
+from its *home* on, cyclically. An entry is `u32 home; u32 state`, its key, zero-padded to words of 8 bytes, and a value
+for each CPU, `stride` bytes each. State: 0 free (`home` is then the next free entry's number plus 1), 1 used, 3 used
+and looked up since the hand was there last (LRU).
 
-The home of a key: `h = seed; for each word w of the key: h = (h ^ w) * 0x9e3779b97f4a7c15 mod 2**64, h ^= h >> 29`; then
-`(h >> 32) & mask`. The index has at least twice as many slots as there are entries.
+The home of a key: `h = seed; for each word w of the key: h = (h ^ w) * 0x9e3779b97f4a7c15 mod 2**64, h ^= h >> 29`;
+then `(h >> 32) & mask`. The index has at least twice as many slots as there are entries.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Hash(Map, MutableMapping[Any, Any]):
         self._head = whole[:HEADER].cast("Q")
         self._index = whole[HEADER:HEADER + 4 * slots].cast("I")
         self._view = whole
-        self._head[:] = memoryview(struct.pack("8Q", 0, 0, 0, random.getrandbits(64), slots - 1, 0, HEADER, self.entries)).cast("Q")
+        struct.pack_into("8Q", whole, 0, 0, 0, 0, random.getrandbits(64), slots - 1, 0, HEADER, self.entries)
         self.span = self.address + self.entries, size - self.entries
         self._words = struct.Struct(f"{(self.key_size + 7) // 8}Q")
         self._pad = bytes(-self.key_size % 8)

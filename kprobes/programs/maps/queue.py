@@ -10,7 +10,10 @@ from ._base import E2BIG, EINVAL, EXIST, Map, MapType, Spec
 
 
 class Queue(Map):
-    """QUEUE (first in, first out) and STACK (last in, first out). Iterating gives values in the order of pop, and keeps them."""
+    """QUEUE (first in, first out) and STACK (last in, first out).
+
+    Iterating gives values in the order of pop, and keeps them.
+    """
 
     def __init__(self, spec: Spec) -> None:
         super().__init__(spec)

@@ -6,10 +6,10 @@ At `address` there are eight u64, then the data:
     1  producer: position of the next record       4  bytes from the header to the data
     2  mask: size of the buffer less one
 
-Positions count bytes from the beginning of time; a position's data is at `position & mask`. A record is `u32 length; u32 CPU`, its data,
-and padding up to a multiple of 8; in the length, bit 31 says that it is not complete yet, bit 30 that it was discarded. The data area is
-twice the buffer's size: a record that goes beyond the end of the buffer is in one piece. There is room for a record while
-`producer + its size - consumer <= mask + 1`.
+Positions count bytes from the beginning of time; a position's data is at `position & mask`. A record is `u32 length;
+u32 CPU`, its data, and padding up to a multiple of 8; in the length, bit 31 says that it is not complete yet, bit 30
+that it was discarded. The data area is twice the buffer's size: a record that goes beyond the end of the buffer is in
+one piece. There is room for a record while `producer + its size - consumer <= mask + 1`.
 """
 
 from __future__ import annotations

@@ -42,7 +42,10 @@ _DEEP: Final = 64  # longest chain of qualifiers, deepest nesting
 
 @frozen
 class Type:
-    """One type. size: bytes, or the type that it refers to. items: its trailing words, in tuples; names in them are resolved."""
+    """One type.
+
+    size: bytes, or the type that it refers to. items: its trailing words, in tuples; names in them are resolved.
+    """
 
     kind: int
     name: str
@@ -135,7 +138,8 @@ class Ext:
         head, _, _, lines, size = _header(data, self._mark)
         for section, record in self._records(data[head + lines:head + lines + size]):
             at, file, text, where = record[:4]
-            self.lines.setdefault(section, {})[at] = Line(btf.text(file).removeprefix("./"), where >> 10, where & 0x3FF, btf.text(text))
+            name = btf.text(file).removeprefix("./")
+            self.lines.setdefault(section, {})[at] = Line(name, where >> 10, where & 0x3FF, btf.text(text))
         if head >= 32:
             start, size = struct.unpack_from(f"{self._mark}II", data, 24)
             self.relocations = [btf.plain(r[1]).name for _, r in self._records(data[head + start:head + start + size])]

@@ -19,7 +19,8 @@ TIMEOUT: Final = 120
 #: lines of the compiler's that an error shows
 LINES: Final = 24
 _FILE: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*[.]c")
-_FLAGS: Final = ("-O2", "-g", "-mcpu=v3", "-fno-stack-protector", "-Wall", "-Wno-unused-function", "-fdebug-compilation-dir=.", "-c")
+_FLAGS: Final = ("-O2", "-g", "-mcpu=v3", "-fno-stack-protector", "-Wall", "-Wno-unused-function",
+                 "-fdebug-compilation-dir=.", "-I", str(INCLUDE), "-c")
 
 
 @lru_cache(maxsize=64)
@@ -32,12 +33,13 @@ def compiled(text: str, name: str) -> bytes:
     with tempfile.TemporaryDirectory(prefix="kprobes-") as place:
         source, out = Path(place, name if _FILE.fullmatch(name) else "program.c"), Path(place, "program.o")
         source.write_text(text)
-        command = [sys.executable, "-m", "ziglang", "clang", "-target", target, *_FLAGS, "-I", str(INCLUDE), source.name, "-o", out.name]
+        command = [sys.executable, "-m", "ziglang", "clang", "-target", target, *_FLAGS, source.name, "-o", out.name]
         try:
             done = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=TIMEOUT, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise ProgramError(f"the compiler did not run: {error}", program=name) from None
         if done.returncode or not out.exists():
             said = done.stderr.strip().splitlines()
-            raise ProgramError("\n".join(["does not compile:", *said[:LINES], *(["..."] if len(said) > LINES else [])]), program=name)
+            more = ["..."] if len(said) > LINES else []
+            raise ProgramError("\n".join(["does not compile:", *said[:LINES], *more]), program=name)
         return out.read_bytes()

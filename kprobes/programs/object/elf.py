@@ -16,9 +16,10 @@ from elftools.elf.elffile import ELFFile
 from ...errors import ProgramError
 from ..isa import Order
 
-_DAMAGE: Final = (ELFError, ConstructError, ArithmeticError, LookupError, ValueError, TypeError, AttributeError, AssertionError, MemoryError,
-                  EOFError, RecursionError, struct.error)
+_DAMAGE: Final = (ELFError, ConstructError, ArithmeticError, LookupError, ValueError, TypeError, AttributeError,
+                  AssertionError, MemoryError, EOFError, RecursionError, struct.error)
 _FETCH: Final = "the object is damaged or cut off: build it again"
+_OTHERS: Final = (".debug", ".BTF", ".eh")  # relocations of these are for debuggers
 #: the largest section in memory only (.bss), in bytes
 LIMIT: Final = 1 << 30
 
@@ -46,7 +47,10 @@ class Section:
 
 @frozen
 class Symbol:
-    """section: index, 0 where it is undefined. type: "FUNC", "OBJECT", "SECTION", ... bind: "LOCAL", "GLOBAL", "WEAK"."""
+    """section: index, 0 where it is undefined.
+
+    type: "FUNC", "OBJECT", "SECTION", ... bind: "LOCAL", "GLOBAL", "WEAK".
+    """
 
     name: str
     value: int
@@ -91,7 +95,8 @@ class ObjectFile:
     def _section(self, index: int, s: Any) -> Section:
         flags = s["sh_flags"]
         if s["sh_type"] == "SHT_NOBITS" and s["sh_size"] > LIMIT:
-            raise ProgramError(f"section {s.name} takes {s['sh_size']:,} bytes where {LIMIT:,} are the most", program=self.name)
+            raise ProgramError(f"section {s.name} takes {s['sh_size']:,} bytes where {LIMIT:,} are the most",
+                               program=self.name)
         data = bytes(s["sh_size"]) if s["sh_type"] == "SHT_NOBITS" else s.data()
         if len(data) != s["sh_size"]:
             raise ProgramError(f"section {s.name} is cut off", program=self.name, hint=_FETCH)
@@ -109,9 +114,10 @@ class ObjectFile:
     def _relocations(self, elf: Any) -> dict[int, dict[int, Relocation]]:
         out: dict[int, dict[int, Relocation]] = {}
         for s in elf.iter_sections():
-            if s["sh_type"] in ("SHT_REL", "SHT_RELA") and not elf.get_section(s["sh_info"]).name.startswith((".debug", ".BTF", ".eh")):
+            if s["sh_type"] in ("SHT_REL", "SHT_RELA") and not elf.get_section(s["sh_info"]).name.startswith(_OTHERS):
                 if s["sh_type"] == "SHT_RELA":
-                    raise ProgramError(f"section {s.name} has relocations with addends, which BPF objects have not", program=self.name)
+                    raise ProgramError(f"section {s.name} has relocations with addends, which BPF objects have not",
+                                       program=self.name)
                 rows = out.setdefault(s["sh_info"], {})
                 for r in s.iter_relocations():
                     rows[r["r_offset"]] = Relocation(r["r_offset"], self.symbols[r["r_info_sym"]], r["r_info_type"])

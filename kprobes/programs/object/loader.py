@@ -25,7 +25,10 @@ _UNDEFINED: Final = "define it in this object: nothing is linked in from elsewhe
 
 @frozen
 class Loaded:
-    """What an object has. codes: name -> program, in the object's order. maps: name -> map, data sections by their names."""
+    """What an object has.
+
+    codes: name -> program, in the object's order. maps: name -> map, data sections by their names.
+    """
 
     codes: Mapping[str, Code]
     maps: Mapping[str, Map]
@@ -35,7 +38,10 @@ class Loaded:
 
 @frozen
 class _Object:
-    """An object while it is loaded. index: (section, offset) of maps and (section, -1) of data sections -> number of the map."""
+    """An object while it is loaded.
+
+    index: (section, offset) of maps and (section, -1) of data sections -> number of the map.
+    """
 
     file: ObjectFile
     ext: Ext
@@ -76,14 +82,17 @@ def _entries(obj: _Object) -> list[Symbol]:
     """The entry functions: those in sections of their own."""
     entries = [s for s in obj.functions.values() if obj.file.sections[s.section].name != ".text"]
     if not entries:
-        raise ProgramError("has no program", program=obj.file.name, hint='put functions into sections: SEC("kprobe/function")')
+        raise ProgramError("has no program", program=obj.file.name,
+                           hint='put functions into sections: SEC("kprobe/function")')
     for s in entries:
         if s.bind == "LOCAL":
-            raise ProgramError(f"program {s.name} is static", program=obj.file.name, section=obj.file.sections[s.section].name,
+            raise ProgramError(f"program {s.name} is static", program=obj.file.name,
+                               section=obj.file.sections[s.section].name,
                                hint="drop the word: programs are found by name")
     if obj.ext.relocations:
-        raise ProgramError(f"has relocations by type (of {', '.join(sorted(set(obj.ext.relocations)))})", program=obj.file.name,
-                           hint="there are no types of the guest here: drop preserve_access_index and __builtin_preserve_*")
+        types = ", ".join(sorted(set(obj.ext.relocations)))
+        raise ProgramError(f"has relocations by type (of {types})", program=obj.file.name,
+                           hint="types of the guest are not known: drop preserve_access_index, __builtin_preserve_*")
     return sorted(entries, key=lambda s: (s.section, s.value))
 
 
@@ -123,14 +132,15 @@ class _Linker:
 
     def _so_far(self) -> Code:
         obj = self.obj
-        return Code(self.entry.name, tuple(self.code), obj.maps, obj.file.sections[self.entry.section].name, {0: self.entry.name}, self.lines,
-                    obj.license, obj.file.order)
+        section = obj.file.sections[self.entry.section].name
+        return Code(self.entry.name, tuple(self.code), obj.maps, section, {0: self.entry.name}, self.lines, obj.license,
+                    obj.file.order)
 
     def _append(self, function: Symbol) -> int:
         """Put a function behind what is there; its first slot."""
         obj, section = self.obj, self.obj.file.sections[function.section]
-        end = function.value + (function.size or min((v for s, v in obj.functions if s == function.section and v > function.value),
-                                                     default=len(section.data)) - function.value)
+        behind = (value for s, value in obj.functions if s == function.section and value > function.value)
+        end = function.value + function.size if function.size else min(behind, default=len(section.data))
         if function.value % 8 or end > len(section.data):
             raise ValueError(f"function {function.name} is not in its section")
         start = self.starts[function.section, function.value] = len(self.code)
@@ -174,7 +184,8 @@ class _Linker:
             return evolve(i, src=isa.MAP, imm=obj.index[s.section, at], high=0)
         if obj.file.sections[s.section].executable:
             return evolve(i, src=isa.CODE, imm=self._place((s.section, at), pc) - pc - 1, high=0)
-        raise self._error(f"loads the address of {s.name or obj.file.sections[s.section].name}, which is neither a map nor a variable", pc)
+        name = s.name or obj.file.sections[s.section].name
+        raise self._error(f"loads the address of {name}, which is neither a map nor a variable", pc)
 
     def _function(self, pc: int, i: Instruction, relocation: Relocation | None) -> int:
         """First slot of the function that a call means."""

@@ -14,7 +14,8 @@ from .btf import Btf
 from .elf import ObjectFile, Section, Symbol
 from .values import Values
 
-_NUMBERS: Final = {"type": "type", "key_size": "key_size", "value_size": "value_size", "max_entries": "max_entries", "map_flags": "flags"}
+_NUMBERS: Final = {"type": "type", "key_size": "key_size", "value_size": "value_size", "max_entries": "max_entries",
+                   "map_flags": "flags"}
 _IGNORED: Final = ("numa_node", "pinning", "map_extra")
 _DATA: Final = (".data", ".rodata", ".bss")
 
@@ -36,7 +37,8 @@ def defined(obj: ObjectFile, btf: Btf, values: Values, cpus: int) -> dict[tuple[
             spec = _described(symbol, btf, values) if section.name == ".maps" else _legacy(symbol, section, obj)
             out[symbol.section, symbol.value] = create(evolve(spec, cpus=cpus, order=obj.order))
         except ProgramError as error:
-            raise ProgramError(error.reason, program=obj.name, section=section.name, hint=error.plain.partition("; ")[2]) from None
+            raise ProgramError(error.reason, program=obj.name, section=section.name,
+                               hint=error.plain.partition("; ")[2]) from None
     return out
 
 
@@ -67,7 +69,8 @@ def _once(known: dict[str, Any], name: str, value: int, map_name: str) -> None:
 
 def _legacy(symbol: Symbol, section: Section, obj: ObjectFile) -> Spec:
     words = struct.unpack_from("<5I" if obj.order == "little" else ">5I", section.data, symbol.value)
-    return _checked(Spec(type=words[0], name=symbol.name, key_size=words[1], value_size=words[2], max_entries=words[3], flags=words[4]))
+    names = ("type", "key_size", "value_size", "max_entries", "flags")
+    return _checked(Spec(name=symbol.name, **dict(zip(names, words, strict=True))))
 
 
 def _checked(spec: Spec) -> Spec:
@@ -80,8 +83,8 @@ def _checked(spec: Spec) -> Spec:
 def data_map(section: Section, obj: ObjectFile, btf: Btf) -> Map:
     """The map of a section's variables: one entry, the whole section."""
     readonly = section.name.startswith(".rodata")
-    spec = Spec(type=MapType.ARRAY, name=section.name, key_size=4, value_size=max(len(section.data), 1), max_entries=1, readonly=readonly,
-                order=obj.order)
+    spec = Spec(type=MapType.ARRAY, name=section.name, key_size=4, value_size=max(len(section.data), 1), max_entries=1,
+                readonly=readonly, order=obj.order)
     m = create(spec)
     m.block.view[:len(section.data)] = section.data
     return m

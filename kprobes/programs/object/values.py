@@ -14,7 +14,8 @@ from . import btf as b
 from .btf import Btf
 from .elf import damage_is_error
 
-_INTEGERS: Final = {(1 << n, sign): letter for sign, letters in ((False, "BHIQ"), (True, "bhiq")) for n, letter in enumerate(letters)}
+_INTEGERS: Final = {(1 << n, sign): letter for sign, letters in ((False, "BHIQ"), (True, "bhiq"))
+                    for n, letter in enumerate(letters)}
 _DEEP: Final = 32
 #: elements of the largest array that is shown by its type
 MOST: Final = 1 << 16
@@ -71,7 +72,10 @@ class Typed:
         return self._show(self.kind.from_buffer_copy(raw))
 
     def store(self, value: Any) -> bytes:
-        """From an instance, bytes of the right size, members in their order, or a mapping of members. ValueError: another size."""
+        """From an instance, bytes of the right size, members in their order, or a mapping of members.
+
+        ValueError: another size.
+        """
         if isinstance(value, dict):
             value = self.kind(**value)
         elif isinstance(value, (tuple, list)):
@@ -88,7 +92,8 @@ class Number:
     """A codec for an integer, a truth value or a floating-point number."""
 
     def __init__(self, size: int, order: str, form: str, show: Callable[[Any], Any] = lambda value: value) -> None:
-        self._struct, self._size, self._order, self._show = struct.Struct(("<" if order == "little" else ">") + form), size, order, show
+        self._struct = struct.Struct(("<" if order == "little" else ">") + form)
+        self._size, self._order, self._show = size, order, show
 
     def load(self, raw: bytes) -> Any:
         return self._show(self._struct.unpack(raw)[0])
@@ -112,11 +117,12 @@ class Values:
         size = self._btf.size(number)
         if t.kind in (b.INT, b.ENUM, b.ENUM64, b.PTR, b.FLOAT) and size in (1, 2, 4, 8):
             form = self._form(t)
-            return Number(size, self._btf.order, form, bool if t.kind == b.INT and t.items[0][0] >> 24 & 4 else lambda value: value)
+            boolean = t.kind == b.INT and t.items[0][0] >> 24 & 4
+            return Number(size, self._btf.order, form, bool if boolean else _same)
         kind = self._ctype(number, 0) if t.kind in (b.STRUCT, b.UNION, b.ARRAY) else None
         if kind is None or ctypes.sizeof(kind) != size:
             return Plain(size, self._btf.order)
-        return Typed(kind, (lambda a: a.value if hasattr(a, "value") else list(a)) if t.kind == b.ARRAY else (lambda value: value))
+        return Typed(kind, _elements if t.kind == b.ARRAY else _same)
 
     def structure(self, name: str) -> Any:
         """The ctypes structure (or union) of a name; None: there is none. ValueError: damaged."""
@@ -183,20 +189,31 @@ class Values:
         base = _Union if t.kind == b.UNION else _Little if self._btf.order == "little" else _Big
         shown = tuple(name for name, *_ in t.items if name)
         hidden = [name for name, made in fields if name.startswith("anonymous_") and issubclass(made, Record)]
-        return type(t.name or "anonymous", (base,), {"_pack_": 1, "_layout_": "ms", "_anonymous_": hidden, "_fields_": fields, "_bits": bits,
-                                                     "_shown": shown})
+        return type(t.name or "anonymous", (base,), {"_pack_": 1, "_layout_": "ms", "_anonymous_": hidden,
+                                                     "_fields_": fields, "_bits": bits, "_shown": shown})
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _elements(array: Any) -> Any:
+    """Text of an array of characters, a list of others."""
+    return array.value if hasattr(array, "value") else list(array)
 
 
 def _scalar(form: str, order: str) -> Any:
-    kind = {"B": ctypes.c_uint8, "H": ctypes.c_uint16, "I": ctypes.c_uint32, "Q": ctypes.c_uint64, "b": ctypes.c_int8, "h": ctypes.c_int16,
-            "i": ctypes.c_int32, "q": ctypes.c_int64, "f": ctypes.c_float, "d": ctypes.c_double}[form]
+    kind = {"B": ctypes.c_uint8, "H": ctypes.c_uint16, "I": ctypes.c_uint32, "Q": ctypes.c_uint64,
+            "b": ctypes.c_int8, "h": ctypes.c_int16, "i": ctypes.c_int32, "q": ctypes.c_int64,
+            "f": ctypes.c_float, "d": ctypes.c_double}[form]
     return kind if order == "little" or not hasattr(kind, "__ctype_be__") else kind.__ctype_be__
 
 
 class Types(Mapping[str, Any]):
     """Name -> ctypes structure of an object; `types["event"].from_buffer_copy(record)` reads a record.
 
-    An object has those that its variables, maps and functions' parameters refer to. ProgramError: their description is damaged.
+    An object has those that its variables, maps and functions' parameters refer to. ProgramError: their description is
+    damaged.
     """
 
     def __init__(self, values: Values | None = None) -> None:

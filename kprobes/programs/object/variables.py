@@ -23,7 +23,10 @@ class Variable:
 
 
 class Variables(MutableMapping[str, Any]):
-    """Name -> value. Those of .rodata are set before the program is verified or run for the first time; others at any time."""
+    """Name -> value.
+
+    Those of .rodata are set before the program is verified or run for the first time; others at any time.
+    """
 
     def __init__(self, known: Mapping[str, Variable]) -> None:
         self._known = dict(known)
@@ -52,7 +55,8 @@ class Variables(MutableMapping[str, Any]):
     def _find(self, name: str) -> Variable:
         if name not in self._known:
             near = difflib.get_close_matches(name, self._known, 3)
-            raise KeyError(f"{name}: {'did you mean ' + ' or '.join(near) if near else 'the variables are ' + ', '.join(self._known)}")
+            known = f"did you mean {' or '.join(near)}" if near else f"the variables are {', '.join(self._known)}"
+            raise KeyError(f"{name}: {known}")
         return self._known[name]
 
     def __repr__(self) -> str:
