@@ -20,13 +20,12 @@ from typing import Any
 from subjects import SUBJECTS
 from worlds import BareEngine, K, make_machine
 
-from kprobes import Kprobe, Kprobes, Kretprobe, UnicornMachine
+from kprobes import Kprobes, Program, UnicornMachine
 from kprobes.programs import host, native
 from kprobes.programs.maps.ring import CONSUMER, PRODUCER
-from kprobes.programs.program import Program
 from kprobes.programs.site import SiteProgram
-from kprobes.programs.verifier import verify
 
+CROWD = "count, 10,000 programs elsewhere"
 Run = Callable[[int], object]
 MAPS = """
 #include <kprobes/bpf.h>
@@ -79,16 +78,6 @@ def compiled(machine: UnicornMachine, entry: str, back: str = "") -> Program:
     return Program.from_c(text.replace("PUSHED", str(pushed)).replace("STRING", f"{machine.symbols['text'].address}ull"))
 
 
-def attached(k: Kprobes, program: Program, returned: bool) -> Any:
-    """A probe with a program."""
-    probe: Any = Kretprobe(symbol_name="tiny") if returned else Kprobe(symbol_name="tiny", pre_handler=lambda p, regs: None)
-    cleared = verify(program.code).cleared
-    probe._host = SiteProgram(program.code, k.machine.host_view, Call(), returned, time.monotonic_ns, cleared)
-    probe._host.at(k.machine.symbols["tiny"].address)
-    k.register(probe)
-    return probe
-
-
 def machine_with_text(arch: str) -> UnicornMachine:
     """The subject, and a string."""
     machine = make_machine(arch)
@@ -105,8 +94,8 @@ def row(arch: str, entry: str, back: str) -> Iterator[Run]:
     program = compiled(machine, entry, back)
     records: Any = program.maps["r"]
     with Kprobes(machine) as k:
-        probes = [attached(k, program["back"], True)] if back else []
-        probes.append(attached(k, program["entry"], False))
+        attached = [k.attach(program["back"], "tiny", retprobe=True)] if back else []
+        attached.append(k.attach(program["entry"], "tiny"))
 
         def run(count: int) -> None:
             if machine.call("loop", count, K) != 1 + K:
@@ -114,8 +103,36 @@ def row(arch: str, entry: str, back: str) -> Iterator[Run]:
             records._head[CONSUMER] = records._head[PRODUCER]  # read, as far as the program knows
 
         run(100)
-        if not all(p.optimized for p in probes):
+        if any(a.why_python["back" if n < len(attached) - 1 else "entry"] for n, a in enumerate(attached)):
             raise RuntimeError("not at a call site")
+        yield run
+
+
+FARM, OTHERS = 0x1000000, 10_000
+
+
+@contextmanager
+def crowd(arch: str) -> Iterator[Run]:
+    """The loop with `count` as its program, and as many programs elsewhere as OTHERS says."""
+    machine, made = machine_with_text(arch), SUBJECTS[arch]
+    step = len(made.filler)
+    machine.map(FARM, -(-OTHERS * step // 0x10000) * 0x10000)
+    machine.write(FARM, made.filler * OTHERS)
+    for n in range(0, OTHERS, 1000):
+        machine.symbols.add(f"farm{n}", FARM + n * step, 1000 * step, mode=made.mode)
+    program = compiled(machine, *ROWS["count"][:2])["entry"]
+    with Kprobes(machine) as k:
+        start = time.thread_time()
+        for n in range(OTHERS):
+            k.attach(program, FARM + n * step)
+        print(f"attaching {OTHERS:,} programs: {(time.thread_time() - start) / OTHERS * 1e6:.0f} us each")
+        k.attach(program, "tiny")
+
+        def run(count: int) -> None:
+            if machine.call("loop", count, K) != 1 + K:
+                raise RuntimeError("the guest was disturbed")
+
+        run(100)
         yield run
 
 
@@ -134,6 +151,7 @@ def measure(arch: str, rounds: int, hits: int) -> None:
         runs["raw hook"] = stack.enter_context(bare.loop(tiny=lambda uc, address, size, data: None))
         for name, (entry, back, _) in ROWS.items():
             runs[name] = stack.enter_context(row(arch, entry, back))
+        runs[CROWD] = stack.enter_context(crowd(arch))
         times: dict[str, list[float]] = {name: [] for name in runs}
         for _ in range(rounds):
             for name, run in runs.items():
@@ -144,10 +162,12 @@ def measure(arch: str, rounds: int, hits: int) -> None:
     print(f"{arch}\n{'':38} {'ns':>8} {'target':>8} {'of a raw hook':>14}")
     raw = [t - base for t, base in zip(times["raw hook"], times["loop"], strict=True)]
     print(f"{'raw hook, empty, in Python':38} {statistics.median(raw):8.1f}")
-    for name, (_, _, most) in ROWS.items():
+    for name, most in [*((name, most) for name, (_, _, most) in ROWS.items()), (CROWD, 10.0)]:
         costs = [t - base for t, base in zip(times[name], times["loop"], strict=True)]
         ratio = statistics.median(c / r for c, r in zip(costs, raw, strict=True))
         print(f"{name:38} {statistics.median(costs):8.1f} {most:8.0f} {ratio:14.3f}")
+    crowd_to_one = statistics.median(c / one for c, one in zip(times[CROWD], times["count"], strict=True))
+    print(f"the loop with {OTHERS:,} programs elsewhere takes {crowd_to_one:.2f} of the time with one (target 1.1)")
 
 
 def compiling() -> None:

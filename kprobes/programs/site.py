@@ -156,15 +156,16 @@ class SiteProgram:
         self._view, self._returns = view, returns
         made = made or compiled(code, view, clock is time.monotonic_ns, cleared or {})
         self._pc = ctypes.c_uint64()
-        self._context = ctypes.create_string_buffer(CONTEXT_SIZE)
-        self._told = _WORD(self._word)
-        known: dict[Slot, int] = {
-            ("base", 0): view.base, ("context", 0): ctypes.addressof(self._context), _PC: ctypes.addressof(self._pc),
-            ("word", 0): host.address_of(self._told), **{(name, 0): value for name, value in view.words.items()},
-            ("clock_gettime", 0): host.address_of(ctypes.CDLL(None).clock_gettime),
-        }
-        if returns:
-            known[_PC] = view.words["returned_to"]
+        known: dict[Slot, int] = {("base", 0): view.base, _PC: view.words["returned_to"] if returns else ctypes.addressof(self._pc),
+                                  **{(name, 0): value for name, value in view.words.items()}}
+        if ("context", 0) in made.slots:
+            self._context = ctypes.create_string_buffer(CONTEXT_SIZE)
+            known["context", 0] = ctypes.addressof(self._context)
+        if ("word", 0) in made.slots:
+            self._told = _WORD(self._word)
+            known["word", 0] = host.address_of(self._told)
+        if ("clock_gettime", 0) in made.slots:
+            known["clock_gettime", 0] = host.address_of(ctypes.CDLL(None).clock_gettime)
         self._environment = Environment(code, made, known, call, view.fail, self._report)
 
     @property
