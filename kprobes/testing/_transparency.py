@@ -13,6 +13,7 @@ from ..core.kprobes import Kprobes
 from ..core.probe import Kprobe, Kretprobe, Probe
 from ..core.register.locate import code_of
 from ..errors import GuestFault, KprobeError, NotAnInstruction, Unprobeable
+from ..machine.unicorn.machine import UnicornMachine
 from ..symbols import Symbol
 from ._difference import Difference, Ending, compare_bytes, compare_endings, compare_registers, ending, registers
 from ._states import Freezer
@@ -37,6 +38,8 @@ def snapshot(machine: Any) -> Snapshot:
 
 def regions(machine: Any) -> list[tuple[int, int]]:
     """What is mapped, as sorted (start, end), from `machine.uc` or, where there is none, `machine.snapshot()`."""
+    if isinstance(machine, UnicornMachine):
+        return machine._mapped()
     if hasattr(machine, "uc"):
         return sorted((start, end + 1) for start, end, _ in machine.uc.mem_regions())
     return sorted((page, page + len(data)) for page, data in machine.snapshot().items())

@@ -17,7 +17,6 @@ from .guests.guest import Guest
 from .host import hostcode
 from .host.callsites import CallSite, Entered, Returned, SiteTable
 from .host.hostcode import HIT
-from .layout import find_gap
 from .programs import HostView, run_programs
 
 DIRECT_CALLS = 128  # bytes at the start of a call area whose call sites have their own hooks, where there is no host code
@@ -44,7 +43,7 @@ class Areas(Processor):
 
     def map_calls(self, near: int) -> int:
         """An area in which every instruction executed is reported to Sink.services first, by one hook over all of it."""
-        area = find_gap(self._regions(), self.call_area, near, self.arch.bits, self.call_area)
+        area = self._gap(self.call_area, near, self.call_area)
         self._map_own(area, self.call_area, hooked=True)
         end = area + self.call_area - 1
         if hostcode.available():

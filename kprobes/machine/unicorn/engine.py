@@ -82,6 +82,8 @@ class Engine:
         self.rewind: tuple[Callable[[], int], Callable[[int], None]] | None = None
         self._values: dict[int | None, list[int]] = {}  # context -> values of those registers
         self._marks: dict[int | None, int] = {}  # context -> mark
+        #: guest address -> the engine's own address of that memory, which its functions take; None: they are the same
+        self.place: Callable[[int], int] | None = None
         self._piece = ctypes.create_string_buffer(4096)
 
     # --- registers
@@ -136,6 +138,8 @@ class Engine:
 
     def read(self, addr: int, size: int) -> bytes | None:
         """Guest memory, or None where any of it is not mapped."""
+        if self.place is not None:
+            addr = self.place(addr)
         buffer = self._piece if size <= 4096 else ctypes.create_string_buffer(size)
         if _held.uc_mem_read(self.handle, addr, buffer, size) != UC_ERR_OK:
             return None
@@ -143,6 +147,8 @@ class Engine:
 
     def write(self, addr: int, data: bytes) -> bool:
         """Write guest memory; False where any of it is not mapped."""
+        if self.place is not None:
+            addr = self.place(addr)
         return bool(_held.uc_mem_write(self.handle, addr, data, len(data)) == UC_ERR_OK)
 
     def drop_translations(self, start: int, end: int) -> None:

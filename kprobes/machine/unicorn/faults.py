@@ -139,7 +139,7 @@ class Faults:
         if not m._guest.settle:
             seen = self._execute_again(pc)
             m._write_pc(m.arch.same_mode(m._regs, pc))
-            return seen[0][1] if seen else None
+            return m._windows.shown(seen[0][1], m._regs) if seen else None
         # With delay slots: under the hook nothing may execute in one, and after a store in one pc is the branch's target,
         # where an innocent instruction stands (a probe's trap or jump, for instance).
         in_slot = m._delay_slots.holds(pc)
@@ -155,7 +155,8 @@ class Faults:
         finally:
             m._engine.restore(saved)
             m._engine.discard(saved)
-        return next((a for _, a in seen if not any(start <= a < start + size for start, size, _ in sealed)), None)
+        failed = next((a for _, a in seen if not any(start <= a < start + size for start, size, _ in sealed)), None)
+        return None if failed is None else m._windows.shown(failed, m._regs)
 
     def _failed_access(self, pc: int) -> tuple[str, int] | None:
         """The access that an ambiguous interrupt stands for, by executing the instruction once more under the virtual TLB; None: it

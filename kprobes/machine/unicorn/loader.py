@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import GuestFault, ImageError
 from ...image import TLSDESC, Image, Placed, page_size, read_elf
-from .layout import PAGE, find_gap
+from .layout import PAGE
 
 if TYPE_CHECKING:
     from .machine import UnicornMachine
@@ -37,6 +37,8 @@ def _library(name: str) -> str | None:
 def place(machine: UnicornMachine, image: Image, base: int | None, *, main: bool) -> Placed:
     """Map `image` and bind its imports; the main image also gets a stack, and pc at its entry."""
     bias = _bias(machine, image, base)
+    if main:
+        machine._settle(bias + image.lowest)
     imports = _Imports(machine, image, bias + image.lowest)
     tls = machine._process.reserve(image, bias)
     placed = image.place(bias, imports.resolve, imports.resolve_ifunc, module="" if main else image.name, tls=tls)
@@ -70,7 +72,7 @@ def _bias(machine: UnicornMachine, image: Image, base: int | None) -> int:
             raise ImageError(f"{image.name}: linked for {image.lowest:#x}, cannot be loaded at {base:#x}", hint="leave base out")
         return 0
     if base is None:
-        base = find_gap(machine._regions(), image.span, machine.image_base, machine.arch.bits, page_size(image.machine))
+        base = machine._gap(image.span, machine.image_base, page_size(image.machine))
     return base - image.lowest
 
 
@@ -97,8 +99,7 @@ class _Imports:
             return [0, 0]
         size = -(-size // PAGE) * PAGE
         start = self._image.lowest if self._image.kind == "exec" else self._near - self._image.span
-        taken = sorted([*self._machine._regions(), (start, start + self._image.span)])
-        addr = find_gap(taken, size, self._near, self._machine.arch.bits)
+        addr = self._machine._gap(size, self._near, PAGE, besides=(start, start + self._image.span))
         self._machine.map(addr, size, perms)
         if "x" in perms:
             self._machine._write_filler(addr, size)

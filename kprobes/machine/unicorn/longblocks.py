@@ -21,10 +21,10 @@ WORD = 4
 class LongBlocks:
     """The stretches that have the hook."""
 
-    def __init__(self, engine: Engine, ends: Callable[[int], bool]) -> None:
-        """ends: whether an instruction ends a block, by its word as a little-endian number of the host's memory."""
-        self._engine, self._ends = engine, ends
-        self._hooks: dict[tuple[int, int], int] = {}
+    def __init__(self, engine: Engine, ends: Callable[[int], bool], windows: list[int]) -> None:
+        """ends: whether an instruction ends a block, by its word as a number of the host's. windows: where else the guest sees all memory."""
+        self._engine, self._ends, self._windows = engine, ends, (0, *windows)
+        self._hooks: dict[tuple[int, int], list[int]] = {}
 
     def new(self, start: int, end: int) -> None:
         """Zeros, or what nobody knows, may be executed in [start, end)."""
@@ -34,7 +34,8 @@ class LongBlocks:
     def forget(self, start: int, end: int) -> None:
         """Nothing is to be executed there."""
         for low, high in [place for place in self._hooks if place[0] < end and start < place[1]]:
-            self._engine.unhook(self._hooks.pop((low, high)))
+            for hook in self._hooks.pop((low, high)):
+                self._engine.unhook(hook)
             for at, to in (low, start), (end, high):
                 if at < to:
                     self._add(at, to)
@@ -69,4 +70,4 @@ class LongBlocks:
             start = end + 1
 
     def _add(self, start: int, end: int) -> None:
-        self._hooks[start, end] = self._engine.hook(const.UC_HOOK_CODE, NOTHING, start, end - 1)
+        self._hooks[start, end] = [self._engine.hook(const.UC_HOOK_CODE, NOTHING, at + start, at + end - 1) for at in self._windows]

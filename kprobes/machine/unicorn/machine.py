@@ -99,6 +99,7 @@ class UnicornMachine(Calls):
         machine = cls._open(architectures.get(arch))
         first = base & -machine.page_size
         size = -(-(base + max(len(code), 1)) // machine.page_size) * machine.page_size - first
+        machine._settle(base)
         machine._map(first, size, const.UC_PROT_ALL)
         if machine._guest.ends_block is not None:
             machine._write_filler(first, size)

@@ -19,6 +19,7 @@ from .engine import Engine
 from .guests.guest import Guest
 from .layout import Heap, find_gap
 from .longblocks import LongBlocks
+from .windows import SEGMENT, Windows
 
 IMAGE_BASE = 0x400000
 
@@ -41,11 +42,14 @@ class Memory:
         self._executable: dict[int, bool] = {}  # page -> may execute; forgotten whenever mappings may have changed
         self._blocks = Blocks(arch.bits // 8, arch.order.value)
         self._engine.keep(self._blocks.held)
-        self._long_blocks = None if guest.ends_block is None else LongBlocks(self._engine, guest.ends_block)
+        self._long_blocks = None if guest.ends_block is None else LongBlocks(self._engine, guest.ends_block, [start for start, _ in guest.segments])
         self._hooked: set[int] = set()  # where mappings begin that have a hook on every instruction anyway
         self._own: dict[int, int] = {}  # start -> end of what only the library may unmap
         #: (addr) -> word, and (addr, word), already cut to its width: read() and write() for the stack
         self.load_word, self.store_word = self._blocks.words(self.read, self._store)
+        self._windows = Windows(guest.segments, self._blocks)
+        if guest.segments:
+            self._engine.place = self._windows.place
         self._heap = Heap(self._map_heap, self._unmap)
         self._beyond = 1 << arch.bits  # the first number that is no address
 
@@ -127,7 +131,8 @@ class Memory:
         self._check_pages(addr, size, NoMemory)
         self._map(addr, size, bits)
         if self._long_blocks is not None and bits & const.UC_PROT_EXEC:
-            self._long_blocks.new(addr, addr + self._whole(size))
+            start = self._windows.place(addr)
+            self._long_blocks.new(start, start + self._whole(size))
 
     def protect(self, addr: int, size: int, perms: str) -> None:
         """Change what the guest may do in mapped memory; the library itself reads and writes it all the same. Raises as unmap() does."""
@@ -137,8 +142,9 @@ class Memory:
         self._check_mapped(addr, end - addr, "protect")
         self._forget_code(addr, end - addr)
         self._engine.drop_translations(addr, end)
-        self.uc.mem_protect(addr, end - addr, self._granted(bits))
-        self._blocks.mark(addr, end, bool(bits & const.UC_PROT_EXEC))
+        start = self._windows.place(addr)
+        self.uc.mem_protect(start, end - addr, self._granted(bits))
+        self._windows.mark(start, start + end - addr, bool(bits & const.UC_PROT_EXEC))
         if self._long_blocks is not None and bits & const.UC_PROT_EXEC:
             self._code_changed(addr, end - addr)
 
@@ -150,15 +156,17 @@ class Memory:
         self._check_not_own(addr, end)
         self._check_mapped(addr, end - addr, "unmap")
         if self._sink is not None:
-            self._sink.unloading(addr, end)
+            for alias in self._windows.aliases(addr):
+                self._sink.unloading(alias, alias + end - addr)
         self._unmap(addr, size)
 
     def map_code(self, near: int | None = None) -> int:
         """Map an executable page as close to `near` as there is room; NoMemory where there is none."""
-        page = find_gap(self._regions(), self.page_size, IMAGE_BASE if near is None else near, self.arch.bits, self.page_size)
+        page = self._gap(self.page_size, IMAGE_BASE + self._windows.home if near is None else near, self.page_size)
         self._map_own(page, self.page_size)
         if self._long_blocks is not None:
-            self._long_blocks.new(page, page + self.page_size)
+            start = self._windows.place(page)
+            self._long_blocks.new(start, start + self.page_size)
         return page
 
     def unmap_code(self, page: int) -> None:
@@ -184,33 +192,52 @@ class Memory:
         return addr + self._whole(size)
 
     def _check_not_own(self, addr: int, end: int) -> None:
+        place = self._windows.place(addr)
         for start, stop in self._own.items():
-            if start < end and addr < stop:
+            if start < place + end - addr and place < stop:
                 raise BadArgument(f"[{start:#x}, {stop:#x}) is the library's own memory", hint="leave it out; it goes with the probes that need it")
 
     def _check_mapped(self, addr: int, size: int, access: str) -> None:
         """GuestFault at the first byte that is not mapped, which is what a guest's instruction fails at."""
         if size < 0:
             raise BadArgument(f"cannot {access} {size} bytes", hint="pass 0 or more")
-        at = addr
+        first = at = self._windows.place(addr)
         for start, end in self._regions():
             if start <= at < end:
                 at = end
-        if at < addr + size:
-            raise GuestFault("memory is not mapped", address=at, pc=self._regs.pc, access=access)
+        if at < first + size:
+            raise GuestFault("memory is not mapped", address=addr + at - first, pc=self._regs.pc, access=access)
 
     def _is_code(self, addr: int) -> bool:
         page = addr & -self.page_size
         known = self._executable.get(page)
         if known is None:
-            known = any(start <= addr <= end and perms & const.UC_PROT_EXEC for start, end, perms in self.uc.mem_regions())
+            place = self._windows.place(addr)
+            known = any(start <= place <= end and perms & const.UC_PROT_EXEC for start, end, perms in self.uc.mem_regions())
             self._executable[page] = known
         return known
 
     def _forget_code(self, addr: int, size: int) -> None:
         """Mappings change in [addr, addr + size)."""
+        if self._guest.segments:
+            self._executable.clear()
         for page in [page for page in self._executable if addr <= page < addr + size]:
             del self._executable[page]
+
+    def _gap(self, size: int, near: int, align: int, besides: tuple[int, int] = (0, 0)) -> int:
+        """Address of free memory, close to `near` and in the same segment. besides: what is not free either. NoMemory where there is none."""
+        window, bits = near - self._windows.place(near), self.arch.bits
+        taken = sorted([*self._regions(), (self._windows.place(besides[0]), self._windows.place(besides[1]))])
+        return window + find_gap(taken, size, near - window, min(bits, SEGMENT) if window else bits, align)
+
+    def _settle(self, addr: int) -> None:
+        """The guest's code is at `addr`: what goes with it, be in the same segment."""
+        self._windows.home = addr - self._windows.place(addr)
+
+    def _mapped(self) -> list[tuple[int, int]]:
+        """(start, end) of what is mapped, by the addresses of the segment that the guest's code is in."""
+        home = self._windows.home
+        return [(home + start, home + end) if self._windows.place(home + start) == start else (start, end) for start, end in self._regions()]
 
     def _regions(self) -> list[tuple[int, int]]:
         return sorted((start, end + 1) for start, end, _ in self.uc.mem_regions())
@@ -222,7 +249,7 @@ class Memory:
     def _map_own(self, addr: int, size: int, *, hooked: bool = False) -> None:
         """Map code that only the library may unmap, and the guest may not write. hooked: every instruction there will have a hook."""
         self._map(addr, size, const.UC_PROT_READ | const.UC_PROT_EXEC)
-        self._own[addr] = addr + self._whole(size)
+        self._own[self._windows.place(addr)] = self._windows.place(addr) + self._whole(size)
         if hooked:
             self._hooked.add(addr)
 
@@ -231,13 +258,16 @@ class Memory:
         self._forget_code(addr, size)
         if not 0 <= addr <= self._beyond - size:
             raise NoMemory(f"cannot map {size:#x} bytes: addresses have {self.arch.bits} bits", address=addr, hint="choose another base")
-        if self._guest.reach and addr + size > self._guest.reach:
+        place = self._windows.place(addr)
+        if place != addr and self._windows.place(addr + size - 1) != place + size - 1:
+            raise NoMemory(f"cannot map {size:#x} bytes: they go beyond the segment of addresses", address=addr, hint="map less")
+        if self._guest.reach and place == addr and addr + size > self._guest.reach:
             raise NoMemory(f"cannot map {size:#x} bytes: this engine's {self.arch.name} guests reach addresses below {self._guest.reach:#x} only",
                            address=addr, hint="choose another base")
         try:
-            block = self._blocks.make(addr, size, bool(perms & const.UC_PROT_EXEC))
-            self.uc.mem_map_ptr(addr, size, self._granted(perms), block.host)
-            self._blocks.add(block)
+            block = self._blocks.make(place, size, bool(perms & const.UC_PROT_EXEC))
+            self.uc.mem_map_ptr(place, size, self._granted(perms), block.host)
+            self._windows.add(block, addr)
         except (unicorn.UcError, ctypes.ArgumentError, OSError, ValueError, OverflowError) as error:
             raise NoMemory(f"cannot map {size:#x} bytes ({error})", address=addr, hint="choose another base") from None
 
@@ -245,30 +275,31 @@ class Memory:
         """Code was written: what was translated of it is void."""
         self._engine.drop_translations(addr, addr + size)
         if self._long_blocks is not None:
-            block = self._blocks.find(addr, size)
+            block, start = self._blocks.find(addr, size), self._windows.place(addr)
             if block is not None and block.start not in self._hooked:
-                self._long_blocks.changed(block.start, block.view.cast("I"), addr, addr + size)
+                self._long_blocks.changed(block.start - addr + start, block.view.cast("I"), start, start + size)
 
     def _map_anywhere(self, size: int, near: int = 0x10000000) -> int:
-        addr = find_gap(self._regions(), self._whole(size), near, self.arch.bits, self.page_size)
+        addr = self._gap(self._whole(size), near + (self._windows.home if self._windows.home + near < self._beyond else 0), self.page_size)
         self._map(addr, size, const.UC_PROT_READ | const.UC_PROT_WRITE)
         return addr
 
     def _map_heap(self, size: int) -> int:
         addr = self._map_anywhere(size)
-        self._own[addr] = addr + self._whole(size)
+        self._own[self._windows.place(addr)] = self._windows.place(addr) + self._whole(size)
         return addr
 
     def _unmap(self, addr: int, size: int) -> None:
         size = self._whole(size)
-        self._own.pop(addr, None)
+        place = self._windows.place(addr)
+        self._own.pop(place, None)
         self._hooked.discard(addr)
         self._forget_code(addr, size)
         if self._long_blocks is not None:
-            self._long_blocks.forget(addr, addr + size)
+            self._long_blocks.forget(place, place + size)
         self._engine.drop_translations(addr, addr + size)
-        self.uc.mem_unmap(addr, size)
-        self._blocks.remove(addr, addr + size)
+        self.uc.mem_unmap(place, size)
+        self._windows.remove(place, place + size)
 
     def _write_filler(self, addr: int, size: int) -> None:
         trap = self.arch.end_bytes(min(self.arch.traps.end))

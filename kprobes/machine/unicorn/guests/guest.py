@@ -94,6 +94,8 @@ class Guest:
     reported_twice: Callable[[bytes], bool] | None = None
     #: interrupt number of an unaligned access -> "read" or "write"
     unaligned: Mapping[int, str] = field(factory=dict)
+    #: (start, bytes) of windows of the guest's addresses onto memory from 0 on: the engine's functions know that one only
+    segments: tuple[tuple[int, int], ...] = ()
     reach: int = 0  #: addresses from here on cannot be used, although memory can be mapped there; 0: all can
     #: pc is right at interrupts of `number` only; at every other one it is what the last of those left behind
     lost_pc: bool = False

@@ -38,6 +38,9 @@ def _riscv(mode: int) -> Guest:
                  undefined_unrecorded=True)
 
 
+#: KSEG0 and KSEG1; the same for 64 bits, and XKPHYS with its eight ways of caching
+SEGMENTS = ((0x80000000, 1 << 29), (0xA0000000, 1 << 29))
+SEGMENTS_64 = (*((start | 0xFFFFFFFF << 32, size) for start, size in SEGMENTS), *(((16 | way) << 59, 1 << 36) for way in range(8)))
 #: major opcodes of branches and jumps; what release 6 has in place of other instructions; SPECIAL's functions JR, JALR, SYSCALL, BREAK
 ENDS, ENDS_R6, ENDS_SPECIAL = {2, 3, 4, 5, 6, 7, 0x14, 0x15, 0x16, 0x17}, {8, 0x18, 0x32, 0x36, 0x3A, 0x3E}, {8, 9, 12, 13}
 
@@ -74,7 +77,8 @@ def _mips(mode: int, model: int, status: int, *, r6: bool = False) -> Guest:
         """FIR of release 6 has FREP (bit 29) but not UFRP (28)."""
         return bool((uc.reg_read(mips_const.UC_MIPS_REG_FIR) >> 28 & 3 == 2) == r6)
 
-    return Guest(uc_arch=unicorn.UC_ARCH_MIPS, uc_mode=mode, constants=mips_const, prefix="MIPS", channel=INTR, number=17, pc_bias=4,
+    return Guest(segments=SEGMENTS if mode & unicorn.UC_MODE_MIPS32 else SEGMENTS_64,
+                 uc_arch=unicorn.UC_ARCH_MIPS, uc_mode=mode, constants=mips_const, prefix="MIPS", channel=INTR, number=17, pc_bias=4,
                  traps=Traps(probe={4: probe}, end={0: end}), registers={**n64, "userlocal": "CP0_USERLOCAL"}, setup=set_up, recognise=recognise,
                  cpu_model=model, until_pc=False, plain_pc=True, pc_modes=1, arithmetic=frozenset({21, 22, 23}),
                  undefined=frozenset({19, 20, 33, 34}), breakpoints=frozenset({16, 18}), unaligned={12: "read", 13: "write"},

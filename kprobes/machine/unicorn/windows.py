@@ -1,0 +1,67 @@
+"""Windows: segments of the guest's addresses that show the same memory, from 0 on, as the addresses that the engine's functions take."""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from ...regs import Regs
+from .blocks import Block, Blocks
+
+SEGMENT = 30  # what is put beside code in a window lies below half of this power of two, which all windows have
+
+
+class Windows:
+    """The windows of a guest. Most have none, and every place is its address.
+
+    A block is known by its place, and by its address in every window that something was mapped by.
+
+    Attributes:
+        home: start of the window that the guest's code is in, or 0.
+    """
+
+    def __init__(self, segments: tuple[tuple[int, int], ...], blocks: Blocks) -> None:
+        """segments: (start, bytes) each."""
+        self._segments, self._blocks = segments, blocks
+        self._used: list[int] = []
+        self.home = 0
+
+    def place(self, addr: int) -> int:
+        """Where the engine has what the guest sees at an address."""
+        for start, size in self._segments:
+            if start <= addr < start + size:
+                return addr - start
+        return addr
+
+    def aliases(self, addr: int) -> list[int]:
+        """An address, and what else shows the same."""
+        place = self.place(addr)
+        return [addr, *({place, *(start + place for start in self._used)} - {addr})]
+
+    def shown(self, place: int, regs: Regs) -> int:
+        """The address by which an instruction meant a place: the one that is nearest to what a register holds."""
+        if not self._segments:
+            return place
+        values = [regs[name] for name in regs.arch.regs.names if name != regs.arch.regs.pc]
+        shown = [place, *(start + place for start, size in self._segments if place < size)]
+        return min(shown, key=lambda address: min(abs(address - value) for value in values))
+
+    def add(self, block: Block, addr: int) -> None:
+        """Know a block that was mapped by that address."""
+        window = addr - block.start
+        if window and window not in self._used:
+            known = [b for b in self._blocks.held if self.place(b.start) == b.start]
+            self._used.append(window)
+            for other in known:
+                self._blocks.add(evolve(other, start=window + other.start, end=window + other.end))
+        for start in (0, *self._used):
+            self._blocks.add(evolve(block, start=start + block.start, end=start + block.end))
+
+    def remove(self, start: int, end: int) -> None:
+        """See Blocks, for all windows."""
+        for window in (0, *self._used):
+            self._blocks.remove(window + start, window + end)
+
+    def mark(self, start: int, end: int, code: bool) -> None:
+        """See Blocks, for all windows."""
+        for window in (0, *self._used):
+            self._blocks.mark(window + start, window + end, code)
