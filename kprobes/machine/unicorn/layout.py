@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...errors import GuestFault, NoMemory
+from unicorn import unicorn_const as const
+
+from ...errors import BadArgument, GuestFault, KprobeError, NoMemory
 
 PAGE = 0x1000
 LOWEST = 0x1000  # page 0 stays unmapped: null pointers fault
@@ -32,6 +34,28 @@ def find_gap(regions: list[tuple[int, int]], size: int, near: int, bits: int, al
     if best is None:
         raise NoMemory(f"no gap of {size:#x} bytes", address=near, hint="unmap something")
     return best
+
+
+def whole(size: int, page: int) -> int:
+    """A size in whole pages."""
+    return -(-size // page) * page
+
+
+def pages_end(addr: int, size: int, page: int, error: type[KprobeError] = BadArgument) -> int:
+    """Where these pages end. BadArgument unless both are integers, `error` unless they are the address and size of pages."""
+    if not isinstance(addr, int) or not isinstance(size, int):
+        raise BadArgument(f"{size!r} bytes at {addr!r} are no pages", hint="pass integers")
+    if size <= 0 or addr % page:
+        raise error(f"{size:#x} bytes at {addr:#x} are no pages", hint=f"pages have {page:#x} bytes here")
+    return addr + whole(size, page)
+
+
+def permissions(perms: str) -> int:
+    """The engine's bits of some of r, w and x; BadArgument for others."""
+    bits = {"r": const.UC_PROT_READ, "w": const.UC_PROT_WRITE, "x": const.UC_PROT_EXEC, "-": 0}
+    if not set(perms) <= set(bits):
+        raise BadArgument(f"no permissions: {perms!r}", hint="pass some of r, w and x")
+    return sum(bits[c] for c in set(perms))
 
 
 class Heap:

@@ -11,13 +11,13 @@ from attrs import evolve
 from unicorn import unicorn_const as const
 
 from ...arch._base import Arch
-from ...errors import BadArgument, GuestFault, KprobeError, NoMemory
+from ...errors import BadArgument, GuestFault, NoMemory
 from ...regs import Regs, read_cstr
 from .._base import Sink
 from .blocks import Block, Blocks
 from .engine import Engine
 from .guests.guest import Guest
-from .layout import Heap, find_gap
+from .layout import Heap, find_gap, pages_end, permissions, whole
 from .longblocks import LongBlocks
 from .windows import SEGMENT, Windows
 
@@ -87,7 +87,7 @@ class Memory:
     def _store(self, addr: int, word: bytes) -> None:
         """Write a word on behalf of the guest, whose stack may be anywhere: not into the library's own code."""
         block = self._blocks.find(addr, len(word))
-        if block is not None and not block.room and block.start in self._own:
+        if block is not None and not block.room and self._windows.place(block.start) in self._own:
             raise GuestFault("the library's own code", address=addr, pc=self._regs.pc, access="write")
         self.write(addr, word)
 
@@ -127,8 +127,8 @@ class Memory:
 
     def map(self, addr: int, size: int, perms: str = "rwx") -> None:
         """Map zeroed guest memory; addr and size (rounded up) in whole pages, perms of "r", "w", "x". NoMemory where it cannot be mapped."""
-        bits = self._permissions(perms)
-        self._check_pages(addr, size, NoMemory)
+        bits = permissions(perms)
+        pages_end(addr, size, self.page_size, NoMemory)
         self._map(addr, size, bits)
         if self._long_blocks is not None and bits & const.UC_PROT_EXEC:
             start = self._windows.place(addr)
@@ -136,8 +136,8 @@ class Memory:
 
     def protect(self, addr: int, size: int, perms: str) -> None:
         """Change what the guest may do in mapped memory; the library itself reads and writes it all the same. Raises as unmap() does."""
-        bits = self._permissions(perms)
-        end = self._check_pages(addr, size)
+        bits = permissions(perms)
+        end = pages_end(addr, size, self.page_size)
         self._check_not_own(addr, end)
         self._check_mapped(addr, end - addr, "protect")
         self._forget_code(addr, end - addr)
@@ -152,7 +152,7 @@ class Memory:
         """Unmap guest memory, in whole pages; probes in it are GONE. GuestFault where it is not mapped, BadArgument for what is no address
         or size, and for memory of the library's own (slots, call areas, what alloc() hands out).
         """
-        end = self._check_pages(addr, size)
+        end = pages_end(addr, size, self.page_size)
         self._check_not_own(addr, end)
         self._check_mapped(addr, end - addr, "unmap")
         if self._sink is not None:
@@ -173,23 +173,9 @@ class Memory:
         """Unmap a page from map_code()."""
         self._unmap(page, self.page_size)
 
-    def _permissions(self, perms: str) -> int:
-        bits = {"r": const.UC_PROT_READ, "w": const.UC_PROT_WRITE, "x": const.UC_PROT_EXEC, "-": 0}
-        if not set(perms) <= set(bits):
-            raise BadArgument(f"no permissions: {perms!r}", hint="pass some of r, w and x")
-        return sum(bits[c] for c in set(perms))
-
     def _granted(self, perms: int) -> int:
         """Permissions that this engine needs for these."""
         return perms | const.UC_PROT_WRITE if self._guest.text_writable and perms & const.UC_PROT_EXEC else perms
-
-    def _check_pages(self, addr: int, size: int, error: type[KprobeError] = BadArgument) -> int:
-        """Where these pages end. BadArgument unless both are integers, `error` unless they are the address and size of pages."""
-        if not isinstance(addr, int) or not isinstance(size, int):
-            raise BadArgument(f"{size!r} bytes at {addr!r} are no pages", hint="pass integers")
-        if size <= 0 or addr % self.page_size:
-            raise error(f"{size:#x} bytes at {addr:#x} are no pages", hint=f"pages have {self.page_size:#x} bytes here")
-        return addr + self._whole(size)
 
     def _check_not_own(self, addr: int, end: int) -> None:
         place = self._windows.place(addr)
@@ -243,8 +229,7 @@ class Memory:
         return sorted((start, end + 1) for start, end, _ in self.uc.mem_regions())
 
     def _whole(self, size: int) -> int:
-        """In whole pages."""
-        return -(-size // self.page_size) * self.page_size
+        return whole(size, self.page_size)
 
     def _map_own(self, addr: int, size: int, *, hooked: bool = False) -> None:
         """Map code that only the library may unmap, and the guest may not write. hooked: every instruction there will have a hook."""
