@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import difflib
+import itertools
 import math
 import os
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ class Symbols:
     def __init__(self) -> None:
         self._by_name: dict[str, list[Symbol]] = {}
         self._addresses: list[int] = []  # sorted, made when first needed
+        self._ends: list[float] = []  # for each, how far it and those before reach
         self._at: dict[int, list[Symbol]] = {}
         self._sorted = True
         self._data: list[tuple[int, int, str]] = []  # sorted (start, end, module)
@@ -124,11 +126,12 @@ class Symbols:
         """The symbol that `addr` lies in, or None."""
         if not self._sorted:
             self._addresses = sorted(self._at)
+            ends = (max(math.inf if s.size == 0 else s.address + s.size for s in self._at[address]) for address in self._addresses)
+            self._ends = list(itertools.accumulate(ends, max))
             self._sorted = True
         i = bisect.bisect_right(self._addresses, addr) - 1
-        while i >= 0:
-            here = self._at[self._addresses[i]]
-            best = max(here, key=_preference)
+        while i >= 0 and addr < self._ends[i]:  # else nothing that starts before reaches so far
+            best = max(self._at[self._addresses[i]], key=_preference)
             if best.size == 0 or addr < best.address + best.size:
                 return best
             if addr - best.address > 1 << 20:

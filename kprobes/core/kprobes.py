@@ -175,7 +175,10 @@ class Kprobes(Registry):
             insn = self._admit(place)
         except KprobeError as error:
             reason = error.reason
-        return verdict(insn, reason, self._rooms)
+        found = verdict(insn, reason, self.optimizer)
+        if self.idle:
+            self._rooms.collect()
+        return found
 
     def list(self) -> Records:
         """One record per registered probe, by address."""

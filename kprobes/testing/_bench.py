@@ -89,8 +89,8 @@ class Bench:
         one that has a post_handler; and its displaced code, if it has such.
 
         code: the instruction and, where it has one, its delay slot; what follows is cut off. all_flags: take every combination
-        of the condition flags where the simulation reads them. An instruction that reads its own bytes sees the breakpoint, as
-        on Linux; it is not run. Raises what register_kprobe raises.
+        of the condition flags where the simulation reads them. An instruction that reads its own bytes would see the
+        breakpoint; it is not run. Raises what register_kprobe raises.
         """
         rng = random.Random(f"{self._seed} {code.hex()} {mode}")
         insn = self.decode(code, mode)
@@ -98,6 +98,8 @@ class Bench:
         where = where or code.hex()
         self._scenery.place(code, mode, noise=False)
         insn = self.decode(code, mode)
+        if insn.data and insn.operand is not None and insn.operand < insn.addr + insn.size and insn.addr < insn.operand + insn.data:
+            return []  # registering a probe there is refused
         states_ = [] if insn.reject else self._make_states(insn, rng, states, all_flags)
         if insn.simulate is None or all(s.target in (None, insn.next | insn.mode) for s in states_):
             self._scenery.place(code, mode, noise=True)

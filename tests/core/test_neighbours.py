@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,9 +11,10 @@ from arches import RUNNABLE, programs_of
 
 from kprobes import Kprobes, UnicornMachine
 from kprobes.core.patch.rooms import Rooms
+from kprobes.core.patch.walk import MOST, Walk
 from kprobes.errors import KprobeError
 from kprobes.symbols import Symbol
-from kprobes.testing import functions
+from kprobes.testing import functions, instructions
 
 BASE = 0x10000
 #: (architecture, mode, code, offset of what an instruction of it loads, offset at which the code goes on or None)
@@ -154,3 +156,77 @@ def test_what_leaves_the_function_jumps_into_no_region(arch: str, code: str, at:
     with guest(arch, 0, code) as m, Kprobes(m) as k:
         verdict = k.check(BASE + at)
         assert (verdict.optimizable, "may jump into the region" in verdict.why_not_optimized) == (leaves, not leaves), verdict.why_not_optimized
+
+
+@pytest.fixture
+def noted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The instructions that walks have come to."""
+    out: list[int] = []
+    note = Walk._note
+    monkeypatch.setattr(Walk, "_note", lambda walk, insn: (out.append(insn.addr), note(walk, insn))[1])
+    return out
+
+
+@pytest.mark.parametrize(("arch", "mode", "nop"), [("x86_64", 0, "90"), ("arm", 1, "00bf"), ("s390x", 0, "0707"), ("m68k", 0, "4e71"),
+                                                   ("riscv64", 0, "0100"), ("arm64", 0, "1f2003d5")])
+def test_far_behind_the_last_symbol_walks_go_on(noted: list[int], arch: str, mode: int, nop: str) -> None:
+    """Raw code with a symbol at its start: whatever the order of questions, no instruction is looked at often."""
+    step, count = len(nop) // 2, 20000
+    with UnicornMachine.from_code(bytes.fromhex(nop) * count, arch=arch, base=BASE, symbols={"start": BASE | mode}) as m, Kprobes(m) as k:
+        places = [BASE + step * n | mode for n in range(0, count, 50)]
+        assert all(k.check(addr).probeable for addr in (*places, *reversed(places)))
+    assert len(noted) < 2 * count
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "arm64", "mips"])
+def test_a_function_of_a_megabyte_is_bounded(noted: list[int], arch: str) -> None:
+    """Where decoding may start anywhere the end of it is looked at by itself; elsewhere there is a reason."""
+    code = bytes.fromhex({"x86_64": "90909090", "arm64": "1f2003d5", "mips": "00000000"}[arch]) * (1 << 18)
+    with UnicornMachine.from_code(code, arch=arch, base=1 << 20, symbols={"f": (1 << 20, len(code))}) as m, Kprobes(m) as k:
+        verdict = k.check("f+0xffff0")
+        assert verdict.probeable == (arch != "x86_64")
+        assert verdict.probeable or "instructions are followed to" in verdict.reason
+        looked = len(noted)
+        assert looked <= 2 * MOST
+        assert k.check("f+0xfffe0").probeable == verdict.probeable
+        assert len(noted) == looked, "walked again"
+
+
+@pytest.mark.parametrize("path", [path for arch in RUNNABLE for path in programs_of(arch)[-1:]], ids=lambda path: path.stem)
+def test_what_check_says_comes_true(path: Path) -> None:
+    """Registered and asked for, each probe is what check() said it would be."""
+    with UnicornMachine.load(path) as m, Kprobes(m) as k:
+        places = [addr for symbol in functions(m) for addr in instructions(k, symbol)]
+        for addr in random.Random(path.stem).sample(places, 150):
+            verdict = k.check(addr)
+            with k.kprobe(addr=addr, pre_handler=lambda p, regs: None) as p:
+                boosted = p.boosted
+                k.flush_optimizer()
+                assert (boosted, p.optimized, p.why_not_optimized) == (verdict.boostable, verdict.optimizable, verdict.why_not_optimized), hex(addr)
+
+
+@pytest.mark.parametrize(("arch", "reach"), [("riscv32", 1 << 20), ("riscv64", 1 << 20), ("sparc", 1 << 23), ("tricore", 1 << 24), ("ppc", 1 << 25),
+                                             ("arm", 1 << 25)])
+def test_what_no_detour_reaches_is_not_optimizable(arch: str, reach: int) -> None:
+    """All memory within the jump's reach is taken: check() says what registering finds out."""
+    nop = {"riscv32": "13000000", "riscv64": "13000000", "sparc": "01000000", "tricore": "0000" * 2, "ppc": "60000000", "arm": "00f020e3"}[arch]
+    base = max(1 << 26, 4 * reach)
+    with UnicornMachine.from_code(bytes.fromhex(nop) * 4096, arch=arch, base=base, symbols={"f": (base, 0x4000)}) as m, Kprobes(m) as k:
+        m.map(base - 2 * reach, 2 * reach)
+        m.map(base + 0x4000, 2 * reach)
+        verdict = k.check("f+8")
+        assert (verdict.probeable, verdict.boostable, verdict.optimizable) == (True, False, False)
+        with k.kprobe("f+8", pre_handler=lambda p, regs: None) as p:
+            k.flush_optimizer()
+            assert (p.boosted, p.optimized, p.why_not_optimized) == (False, False, verdict.why_not_optimized)
+
+
+def test_check_leaves_nothing_behind() -> None:
+    """It tries a detour out, and gives back what that took."""
+    with guest("x86_64", 0, "90" * 64 + "c3") as m, Kprobes(m) as k:
+        text = m.read(BASE, 65)
+        for offset in range(60):
+            assert k.check(BASE + offset).optimizable
+        assert m.read(BASE, 65) == text
+        assert [area.used for cache in k._rooms.caches for area in cache._areas.values()] == [0, 0, 0]
+        assert not list(k.list())

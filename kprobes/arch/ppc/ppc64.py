@@ -35,9 +35,14 @@ def addpcis_elsewhere(order: Order, insn: Insn, to: int, t: int, d: int, e: int,
     return b"".join(word(each, order) for each in code)
 
 
+#: Suffix's opcode -> bytes of the operand, the more of the two types of prefix; paddi (14) only works its address out.
+ACCESS = {14: 0, **dict.fromkeys((34, 35, 38, 39), 1), **dict.fromkeys((40, 44), 2), **dict.fromkeys((32, 36, 41, 43, 47, 48, 52), 4),
+          **dict.fromkeys((42, 46, 57, 61), 8), **dict.fromkeys((50, 51, 54, 55, 56, 60), 16)}
+
+
 def operand(insn: Insn, d: int, o: int) -> Insn:
-    """Extra of a prefixed instruction with R = 1: its operand counts from its own address. paddi (14) only works that out."""
-    return evolve(insn, operand=insn.addr + signed(d, 34) & MASK, data=0 if o == 14 else 32)
+    """Extra of a prefixed instruction with R = 1: its operand counts from its own address."""
+    return evolve(insn, operand=insn.addr + signed(d, 34) & MASK, data=ACCESS.get(o, 32))
 
 
 TRANSACTION = "part of a transaction: a trap inside aborts it"

@@ -119,6 +119,11 @@ OVERWRITTEN = "accesses a register that a trap overwrites"
 WAITS = "waits for an event: the engine stops there"
 
 
+#: Special purpose registers with a privileged number that a trap neither depends on nor changes: DSCR, DEC, AMR, CTRL, UAMOR, SPRG0 to
+#: SPRG7, the time base.
+PLAIN_SPRS = {17, 22, 29, 152, 157, *range(272, 280), 284, 285}
+
+
 def rows(mask: int, order: Order) -> tuple[Row, ...]:
     """What both widths have. mask: all address bits."""
     to_label, on_condition = partial(b_elsewhere, order, mask), partial(bc_elsewhere, order, mask)
@@ -161,8 +166,9 @@ def rows(mask: int, order: Order) -> tuple[Row, ...]:
         Row("011111 ----- ----- ----- 0010-00011 -", "wrtee, wrteei", reject=PRIVILEGED),
         Row("011111 ----- ----- ----- 00-1-10010 -", "mtsr, mtsrin", reject=PRIVILEGED),
         Row("011111 ----- ----- ----- 011--10010 -", "slbmte, slbie, slbia", reject=PRIVILEGED),
-        Row("011111 ----- 1---- ----- 0111010011 -", "mtspr privileged", reject=PRIVILEGED),
-        Row("011111 ----- 1101- 00000 0101010011 -", "mfspr SRR0, SRR1", reject=OVERWRITTEN),
+        Row("011111 ----- 1nnnn hhhhh 0111010011 -", "mtspr privileged", reject=PRIVILEGED, when=lambda n, h: h << 5 | 16 | n not in PLAIN_SPRS),
+        *(Row(f"011111 ----- 1101- 00000 {move}010011 -", f"{name} SRR0, SRR1", reject=OVERWRITTEN)
+          for move, name in (("0101", "mfspr"), ("0111", "mtspr"))),
         # "Load and Reserve and Store Conditional Instructions"
         Row("011111 ----- ----- ----- 000--10100 -", "lbarx, lharx, lwarx, ldarx", atomic=Atomic.OPENS, reject=MONITOR),
         Row("011111 ----- ----- ----- 0100010100 -", "lqarx", atomic=Atomic.OPENS, reject=MONITOR),

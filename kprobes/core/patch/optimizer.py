@@ -14,11 +14,14 @@ from functools import partial
 
 from attrs import frozen
 
+from ...arch._base import Insn
 from ...errors import NoMemory, OutOfReach
 from .arming import Arming
 from .probepoint import Probepoint
 from .region import NotOptimizable, Region, region_of
 from .rooms import Rooms
+
+OFF = "optimization is switched off"
 
 
 @frozen(kw_only=True)
@@ -111,7 +114,7 @@ class Optimizer:
         if point.state in (Arming.OPTIMIZED, Arming.UNOPTIMIZING):
             return ""
         if not self.allowed:
-            return "optimization is switched off"
+            return OFF
         if point.refusal:
             return point.refusal
         if not point.active or point.state is Arming.DISARMED:
@@ -174,6 +177,24 @@ class Optimizer:
         """True if a CPU at `pc` has yet to execute bytes that the jump would replace."""
         in_slot = point.slot is not None and self._rooms.slots.slot_of(pc) == point.slot
         return in_slot or point.address < pc < point.address + region.size
+
+    def trial(self, insn: Insn) -> tuple[bool, str]:
+        """(Whether a probepoint at an instruction would be boosted, why it would not become a jump), found out by making one.
+
+        Nothing of it stays after the next rooms.collect(). Raises what registering a probe there would: OutOfReach, NoMemory.
+        """
+        rooms, point = self._rooms, Probepoint(self._rooms, insn, "", 0, "")
+        point.boosted = point.may_boost()
+        try:
+            detour = self._build(point, region_of(insn, rooms), demanded=False)
+        except (NotOptimizable, OutOfReach, NoMemory) as reason:
+            return point.boosted, reason.reason if isinstance(reason, OutOfReach | NoMemory) else str(reason)
+        finally:
+            point.give_back_slot()
+        rooms.calls.give_back(detour.call, lambda: None)
+        if detour.buffer is not None:
+            rooms.buffers.give_back(detour.buffer, partial(self._forget_buffer, detour.buffer))
+        return point.boosted, "" if self.allowed else OFF
 
     def _build(self, point: Probepoint, region: Region, demanded: bool) -> Detour:
         """Write the detour: displaced instructions where they are not in the slot already, then the call site."""

@@ -225,6 +225,10 @@ class Probepoint:
         return (self.insn.boostable and self.insn.simulate is None and not self.has_post and self._rooms.arch.jump_in(self.insn.mode) is not None
                 and all(p.optimize for p in self.active))
 
+    def may_boost(self) -> bool:
+        """True where the slot may end in a jump back, and one reaches."""
+        return self.slot is not None and self._may_boost() and self._back_jump() is not None
+
     def _back_jump(self) -> bytes | None:
         jump = self._rooms.arch.jump_in(self.insn.mode)
         assert jump is not None

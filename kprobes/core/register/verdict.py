@@ -5,8 +5,8 @@ from __future__ import annotations
 from attrs import frozen
 
 from ...arch._base import Insn
-from ..patch.region import NotOptimizable, region_of
-from ..patch.rooms import Rooms
+from ...errors import NoMemory, OutOfReach
+from ..patch.optimizer import Optimizer
 
 
 @frozen(kw_only=True)
@@ -31,15 +31,14 @@ class Verdict:
     why_not_optimized: str
 
 
-def verdict(insn: Insn, reason: str, rooms: Rooms) -> Verdict:
+def verdict(insn: Insn, reason: str, optimizer: Optimizer) -> Verdict:
     """The verdict on an instruction; `reason`: why no probe may be registered there, or ""."""
     how = "+".join(word for word, there in (("step", insn.body), ("simulate", insn.simulate)) if there) or "step"
-    boost = bool(insn.body) and insn.boostable and insn.simulate is None and rooms.arch.jump_in(insn.mode) is not None
-    why = reason
+    boost, why = False, reason
     if not reason:
         try:
-            region_of(insn, rooms)
-        except NotOptimizable as refusal:
-            why = str(refusal)
+            boost, why = optimizer.trial(insn)
+        except (OutOfReach, NoMemory) as error:
+            reason = why = error.reason
     return Verdict(addr=insn.addr, size=insn.size, name=insn.name, raw=insn.raw, probeable=not reason, reason=reason,
-                   how="refuse" if reason else how, boostable=boost and not reason, optimizable=not why, why_not_optimized=why)
+                   how="refuse" if reason else how, boostable=boost, optimizable=not why, why_not_optimized=why)
