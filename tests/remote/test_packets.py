@@ -118,7 +118,7 @@ def test_a_stub_that_lies(stub: Stub, seed: int) -> None:
                 pass
     except KprobeError:
         pass
-    assert time.monotonic() - before < 5
+    assert time.monotonic() - before < 30, "each wait has a limit of 0.2 seconds"
 
 
 def test_a_description_with_entities_is_refused(stub: Stub) -> None:

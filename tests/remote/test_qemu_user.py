@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from arches import expected
-from conftest import RUN_HERE, qemu_for
+from qemu import RUN_HERE, qemu_for
 
 from kprobes import GuestFault, GuestTimeout, Kprobe, Kprobes, Kretprobe, QemuMachine, RemoteError, Unsupported
 from kprobes.testing import check_machine
