@@ -54,7 +54,7 @@ class Attachment:
     Attributes:
         program: what was attached. maps: its maps, by name. probes: program name -> the probe that runs it.
         printed: lines of trace_printk, the last 10,000. why_python: program name -> why each of its hits goes through
-        Python, as one clause; "" where it is run without asking anybody once its probe is optimized.
+            Python, as one clause; "" where nobody is asked once its probe is optimized and only programs are there.
     """
 
     def __init__(self, owner: Owner, program: Program) -> None:
