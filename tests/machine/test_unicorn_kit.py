@@ -26,7 +26,6 @@ def test_unicorn(arch: str, conformance: Conformance) -> None:
 
 
 @pytest.mark.parametrize("arch", ["x86_64", "i386"])
-@pytest.mark.xfail(strict=True, reason="Unicorn never forgets an exception: the second division error counts as a double fault")
 def test_a_second_error_is_like_the_first(arch: str) -> None:
     with UnicornMachine.from_code(bytes.fromhex("31c931c0f7f1"), arch=arch) as machine:  # xor ecx, ecx; xor eax, eax; div ecx
         for _ in range(3):

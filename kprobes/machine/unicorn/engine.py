@@ -14,9 +14,10 @@ from typing import Any
 import unicorn
 from unicorn import UC_ERR_OK, Uc, UcError
 from unicorn import unicorn_const as const
-from unicorn.unicorn_py3.unicorn import uclib as _binding
 
-_name = _binding._name
+from .version import library
+
+_name = library()._name
 _held = ctypes.PyDLL(_name)
 _free = ctypes.CDLL(_name)
 _u64, _size, _void = ctypes.c_uint64, ctypes.c_size_t, ctypes.c_void_p

@@ -33,6 +33,7 @@ from .process import Process, Text
 from .selftest import self_test
 from .stops import Stops
 from .stubs import Stubs
+from .version import check_version
 
 __all__ = ["GUESTS", "Guest", "UnicornMachine"]
 
@@ -138,6 +139,7 @@ class UnicornMachine(Calls):
 
         arch: its name, where the engine's mode does not tell. Raises Unsupported.
         """
+        check_version()
         name = arch or _arch_of(uc)
         machine = cls(uc, architectures.get(name), _guest_of(name), owned=False)
         machine._add_symbols(symbols)
@@ -145,6 +147,7 @@ class UnicornMachine(Calls):
 
     @classmethod
     def _open(cls, arch: Arch) -> UnicornMachine:
+        check_version()
         guest = _guest_of(arch.name)
         return cls(unicorn.Uc(guest.uc_arch, guest.uc_mode, guest.cpu_model), arch, guest)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from .engine import ERRORS, INTR
 if TYPE_CHECKING:
     from .machine import UnicornMachine
 
-_INTERRUPT_CALLBACK = getattr(unicorn.unicorn_py3.unicorn, "HOOK_INTR_CFUNC", INTR)
+_INTERRUPT_CALLBACK = getattr(sys.modules.get("unicorn.unicorn_py3.unicorn"), "HOOK_INTR_CFUNC", INTR)
 
 
 class Owner:

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from .stubs import Stubs
 
 
+NONE = 0xFFFFFFFF  # no exception is under way
+
+
 class Reports(Areas):
     """A processor that reports to a sink."""
 
@@ -48,6 +51,7 @@ class Reports(Areas):
         self._seen: deque[int] = deque((0, 0), maxlen=2)  # the last places known in this run, the later last: see Guest.lost_pc
         self._again = False  # an instruction that failed is executed once more, only to learn why
         self._hooks: list[int] = []
+        self._served = None if guest.exception is None else guest.exception.find(self._engine)[1]  # see Guest.exception
 
     def report_to(self, sink: Sink | None) -> None:
         """Deliver reports to `sink`; None: to nobody. AlreadyRegistered where another one listens."""
@@ -219,6 +223,8 @@ class Reports(Areas):
         if self._again or pc - self._guest.pc_bias == self._end:
             self._engine.stop()
             return
+        if self._served is not None:
+            self._served(NONE)
         if self._guest.renumber is not None:
             number = self._guest.renumber(number, pc)
         stub = pc - self._guest.pc_bias

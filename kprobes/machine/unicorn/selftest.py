@@ -15,6 +15,7 @@ from .guests.guest import Guest
 from .registers.cells import find_cells
 
 BASE = 0x10000
+NONE = 0xFFFFFFFF  # no exception is under way
 _seen: dict[str, str] = {}
 
 
@@ -56,7 +57,8 @@ def _verdict(guest: Guest, arch: Arch) -> str:
     if seen != expected:
         return f"a breakpoint arrives as {seen}, not {expected}"
     wrong = _flags_verdict(guest, arch, trap) if guest.flag_checks else ""
-    return wrong or (_next_pc_verdict(guest, arch, trap, pc) if guest.next_pc else "")
+    wrong = wrong or (_next_pc_verdict(guest, arch, trap, pc) if guest.next_pc else "")
+    return wrong or words_verdict(guest, arch) or exception_verdict(guest) or context_verdict(guest, arch)
 
 
 def _next_pc_verdict(guest: Guest, arch: Arch, trap: bytes, pc: int) -> str:
@@ -113,3 +115,107 @@ def _flags_verdict(guest: Guest, arch: Arch, trap: bytes) -> str:
         if seen[:1] != [flags] or read() != flags:
             return f"after {code} the flags are {seen[:1]} and {read():#x}, not {flags:#x}"
     return ""
+
+
+def words_verdict(guest: Guest, arch: Arch) -> str:
+    """Whether the registers that are words at fixed distances are what guest code has set, and sees."""
+    for check in guest.word_checks:
+        scratch = Scratch(guest, arch)
+        read, write = guest.hidden[check.name](scratch.engine)
+        scratch.run(check.set)
+        if (seen := read()) & check.mask != check.value & check.mask:
+            return f"{check.name} is {seen:#x} where the guest has made it {check.value:#x}"
+        write(other := seen ^ check.mask & -check.mask)  # its lowest bit
+        scratch.run(check.get)
+        if ((got := scratch.register(check.register)) ^ other) & check.mask:
+            return f"the guest sees {check.name} as {got:#x} where {other:#x} was written"
+    return ""
+
+
+def exception_verdict(guest: Guest) -> str:
+    """Whether the word of the exception under way is what it is said to be: none in a fresh engine, then that of the guest's error."""
+    if guest.exception is None:
+        return ""
+    engine = fresh(guest)
+    numbers: list[int] = []
+
+    def note(_uc: int, number: int, _user: int) -> None:
+        numbers.append(number)
+        engine.stop()
+
+    engine.hook(const.UC_HOOK_INTR, INTR(note))
+    engine.uc.mem_map(BASE, 0x1000, const.UC_PROT_ALL)
+    engine.write(BASE, guest.exception.code)
+    read, write = guest.exception.find(engine)
+    seen = [read()]
+    for _ in range(2):
+        if seen[-1] not in (NONE, guest.exception.number):
+            break
+        write(NONE)
+        engine.start(BASE, 0)
+        seen.append(read())
+    expected = [guest.exception.number] * 2
+    return "" if seen == [NONE, *expected] and numbers == expected else f"the exception under way is {seen} at interrupts {numbers}"
+
+
+def context_verdict(guest: Guest, arch: Arch) -> str:
+    """Whether the CPU's state, where it is copied as a piece of memory, has every register in it."""
+    if guest.context is None:
+        return ""
+    engine = fresh(guest)
+    read, write = guest.context(engine)
+    names = [name for name in arch.regs.names if name not in guest.hidden]
+    access = [engine.reader(number(guest, name), arch.bits) for name in names]
+    hidden = [find(engine) for find in guest.hidden.values()]
+
+    def state() -> list[int]:
+        return [get() for get in access] + [get() for get, _ in hidden]
+
+    def change(seed: int) -> None:
+        for n, name in enumerate(names):
+            engine.writer(number(guest, name), arch.bits)((seed + 8 * n) * 0x01010101_01010101 & ~7)
+        for n, (_, put) in enumerate(hidden):
+            put(seed + n & 0xF)
+
+    change(0x10)
+    before, saved = state(), read()
+    change(0x80)
+    changed = state()
+    write(saved)
+    lost = [name for name, old, new in zip([*names, *guest.hidden], before, state(), strict=True) if old != new]
+    return f"{', '.join(lost)} cannot be put back" if lost or changed == before else ""
+
+
+def number(guest: Guest, name: str) -> int:
+    """The engine's number of a register."""
+    return int(getattr(guest.constants, f"UC_{guest.prefix}_REG_{guest.registers.get(name, name.upper())}"))
+
+
+def fresh(guest: Guest) -> Engine:
+    """An engine of its own for a guest."""
+    engine = Engine(unicorn.Uc(guest.uc_arch, guest.uc_mode, guest.cpu_model))
+    if guest.setup is not None:
+        guest.setup(engine)
+    return engine
+
+
+class Scratch:
+    """An engine that runs some instructions and stops."""
+
+    def __init__(self, guest: Guest, arch: Arch) -> None:
+        self.engine, self._guest, self._arch = fresh(guest), guest, arch
+        self.engine.uc.mem_map(BASE, 0x4000, const.UC_PROT_ALL)
+
+    def run(self, code: str) -> None:
+        """Run code, in hex, once."""
+        text = bytes.fromhex(code)
+        self.engine.write(BASE, text + self._arch.end_bytes(min(self._arch.traps.end)))
+        self.engine.drop_translations(BASE, BASE + 0x100)
+        end = BASE + len(text)
+        stop = self.engine.hook(const.UC_HOOK_CODE, CALL(lambda *_: self.engine.stop()), end, end)
+        self.engine.start(BASE, 0)
+        self.engine.unhook(stop)
+
+    def register(self, name: str) -> int:
+        """A register's value."""
+        return self.engine.reader(number(self._guest, name), self._arch.bits)()

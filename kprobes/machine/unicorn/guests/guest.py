@@ -30,6 +30,28 @@ class SystemCall:
     effect: Callable[[Regs, int], None] | None = None  #: (registers, address behind it): what it does itself
 
 
+@frozen
+class WordCheck:
+    """For the self-test of a register that is a word at a fixed distance. set, get: code in hex that makes it `value`, and that reads it."""
+
+    name: str
+    set: str
+    value: int
+    get: str
+    register: str  #: which `get` reads it into
+    mask: int = 0xFFFFFFFF  #: bits that the guest can set
+
+
+@frozen
+class Served:
+    """Where the engine keeps the exception that the CPU serves, which nobody but an operating system ever ends: with the next one it would
+    count as a double fault. code: raises one, for the self-test; number: its number."""
+
+    find: Callable[[Engine], Access]
+    code: bytes
+    number: int
+
+
 @frozen(kw_only=True)
 class Guest:
     """An architecture in Unicorn."""
@@ -58,6 +80,8 @@ class Guest:
     #: our register name -> finds it in the engine: registers that Unicorn's API lacks, or reads wrongly (_conditions.py)
     hidden: Mapping[str, Callable[[Engine], Access]] = field(factory=dict)
     flag_checks: tuple[tuple[str, int], ...] = ()  #: (code in hex, what Registers.flags is behind it), for the self-test
+    word_checks: tuple[WordCheck, ...] = ()  #: of the words among `hidden`, for the self-test
+    exception: Served | None = None  #: the CPU remembers the exception that it serves
     #: a run stops at `until`, where it is to; elsewhere it passes it, or is late by an instruction, and a trap is put there
     until_stops: bool = True
     until_pc: bool = True  #: pc is right after a run ended at `until`

@@ -15,7 +15,7 @@ from unicorn import arm64_const, arm_const, m68k_const, mips_const, ppc_const, r
 from ....arch._base import Traps
 from ..registers.conditions import m68k_ccr, sparc_codes, sparc_context, word
 from . import tricore, x86
-from .guest import HOOK, INTR, INVALID, Guest
+from .guest import HOOK, INTR, INVALID, Guest, WordCheck
 
 if TYPE_CHECKING:
     from ..engine import Engine
@@ -156,6 +156,7 @@ def _m68k() -> Guest:
 
     return Guest(uc_arch=unicorn.UC_ARCH_M68K, uc_mode=unicorn.UC_MODE_BIG_ENDIAN, cpu_model=3, constants=m68k_const, prefix="M68K", channel=INTR,
                  number=4, plain_pc=True, setup=set_up, hidden={"ccr": m68k_ccr(d0), "fpcr": word(d0, 32, 256), "fpsr": word(d0, 32, 260)},
+                 word_checks=M68K_WORDS,
                  arithmetic=frozenset({5}), undefined=frozenset({4, 10, 11}), flag_checks=M68K_FLAGS, call_skip=dict.fromkeys(range(32, 48), 2))
 
 
@@ -183,7 +184,7 @@ def _sparc(bits: int) -> Guest:
                  hidden={"y": word(g1, bits, (11 if bits == 32 else 10) * size, bits), "ccr" if bits == 64 else "icc": codes, **own},
                  until_stops=False, arithmetic=frozenset({division}), unaligned={unaligned: "read"}, fault_bias=dict.fromkeys(range(0x200), 4),
                  call_skip=dict.fromkeys(range(calls, calls + 0x80), 0), flag_checks=SPARC_FLAGS[bits],
-                 moves=moves, **wide)
+                 moves=moves, word_checks=SPARC_WORDS[bits], **wide)
 
 
 #: MOV -1,G1; then operations of each kind on it, or on G0.
@@ -195,6 +196,14 @@ SPARC_FLAGS = {32: (("82103fff80806001", 0x5), ("80a02001", 0x9), ("80882000", 0
 #: MOVEQ #n,D0; MOVE #m,CCR; then an operation of each kind that the engine tells apart.
 M68K_FLAGS = (("44fc001f", 0x1F), ("44fc000a", 0x0A), ("70ff7201d081", 0x15), ("44fc0010707fd000", 0x0A), ("708072019081", 0x08),
               ("707f72ff44fc00109001", 0x1B), ("70017202b081", 0x09), ("7080b03c0001", 0x02), ("44fc001f70004a80", 0x14), ("70ff4480", 0x11))
+
+#: MOVE.L #n,D0; FMOVE.L D0,FPCR (FPSR); FMOVE.L FPCR (FPSR),D1
+M68K_WORDS = (WordCheck("fpcr", "203c00000050f2009000", 0x50, "f201b000", "d1", 0xF0),
+              WordCheck("fpsr", "203c05000000f2008800", 0x05000000, "f201a800", "d1", 0x0F000000))
+#: MOV n,G1; WR G1,Y; RD Y,G2. SETHI n,G1; ST G1,[G3]; LD [G3],FSR; ST FSR,[G3]; LD [G3],G2, with G3 = 0x11000
+SPARC_Y = WordCheck("y", "8210255581806000", 0x555, "85400000", "g2")
+SPARC_WORDS = {32: (SPARC_Y, WordCheck("fsr", "070000440310000082106100c220c000c108c000", 0x40000100, "07000044c128c000c400c000", "g2",
+                                       0xC00003E0)), 64: (SPARC_Y,)}
 
 GUESTS: dict[str, Guest] = {
     "m68k": _m68k(),

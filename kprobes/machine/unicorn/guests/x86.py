@@ -10,8 +10,8 @@ from unicorn import x86_const as const
 from ....errors import BadArgument
 from ....regs import Regs
 from ..engine import Engine
-from ..registers.conditions import Access
-from .guest import INTR, Guest, SystemCall
+from ..registers.conditions import Access, word
+from .guest import INTR, Guest, Served, SystemCall
 
 SYSCALL, SYSENTER = 0x100, 0x101  #: numbers of their interrupts; those of INT n end at 0xFF
 CODE, DATA, USER_CODE, USER_DATA = 0x60, 0x68, 0x73, 0x7B  # selectors, as Linux has them on i386
@@ -68,9 +68,11 @@ def _guest(mode: int, registers: dict[str, str]) -> Guest:
     wide = mode == unicorn.UC_MODE_64
     segments = {name: segment(getattr(const, f"UC_X86_REG_{name.upper()}")) for name in ("cs", "ss", "ds", "es", "fs", "gs")}
     calls = {const.UC_X86_INS_SYSCALL: SystemCall(SYSCALL, 2, syscall_effect if wide else None), const.UC_X86_INS_SYSENTER: SystemCall(SYSENTER, 2)}
+    first, bits = (const.UC_X86_REG_RAX, 64) if wide else (const.UC_X86_REG_EAX, 32)
+    served = Served(word(first, bits, 0x1578), bytes.fromhex("31c9f7f1"), 0)  # XOR ecx,ecx; DIV ecx
     software = range(0x20, 0x100)  # INT n
     return Guest(uc_arch=unicorn.UC_ARCH_X86, uc_mode=mode, constants=const, prefix="X86", channel=INTR, number=3, pc_bias=1, plain_pc=True,
-                 registers=registers, setup=set_up, furnish=None if wide else flat_segments, hidden=segments, calls=calls,
+                 registers=registers, setup=set_up, furnish=None if wide else flat_segments, hidden=segments, calls=calls, exception=served,
                  arithmetic=frozenset({0, 16, 19}), undefined=frozenset({6}), breakpoints=frozenset({1, 3}),
                  fault_bias=dict.fromkeys((*software, SYSCALL, SYSENTER), 2), call_skip=dict.fromkeys((*software, SYSCALL, SYSENTER), 0))
 
