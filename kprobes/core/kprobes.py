@@ -11,6 +11,7 @@ from ..errors import (
     KprobeError,
 )
 from ..regs import Regs
+from .hit.ctlblk import State
 from .hit.trace import stack_trace
 from .patch.probepoint import Probepoint
 from .probe import Jprobe, Kprobe, Kretprobe, Probe
@@ -205,6 +206,10 @@ class Kprobes(Registry):
         from ..programs.attach import attach
 
         return attach(self, program, where, offset, retprobe, **more)
+
+    def program_calls(self, begins: bool) -> None:
+        """For programs that a machine runs at a call site: one calls Python, or that is done. Meanwhile a hit is going on."""
+        self._driver.blocks[0].state = State.HIT_ACTIVE if begins else State.IDLE
 
     def is_entry(self, addr: int) -> bool:
         """True where an address is a function's entry."""

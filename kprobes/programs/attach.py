@@ -37,6 +37,7 @@ class Owner(Protocol):
     def unregister(self, probe: Probe) -> None: ...
     def stack_trace(self, regs: Regs, limit: int = 64) -> list[int]: ...
     def is_entry(self, addr: int) -> bool: ...
+    def program_calls(self, begins: bool) -> None: ...
 
 
 @frozen
@@ -54,7 +55,7 @@ class Attachment:
     Attributes:
         program: what was attached. maps: its maps, by name. probes: program name -> the probe that runs it.
         printed: lines of trace_printk, the last 10,000. why_python: program name -> why each of its hits goes through
-            Python, as one clause; "" where nobody is asked once its probe is optimized and only programs are there.
+        Python, as one clause; "" where it is run without asking anybody once its probe is optimized.
     """
 
     def __init__(self, owner: Owner, program: Program) -> None:
@@ -185,7 +186,7 @@ class _Site:
         except Unsupported as error:
             self.why_python = error.reason
             return None
-        return SiteProgram(code, view, HostCall(code, apart, self._print), apart.returns, clock, made=made)
+        return SiteProgram(code, view, HostCall(code, apart, self._print), apart.returns, clock, made=made, called=self._owner.program_calls)
 
     def placed(self) -> None:
         """The probe is registered."""

@@ -14,14 +14,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from ..errors import Unsupported
 from . import emit, isa, places
 from .isa import Instruction
+from .places import Places
 from .writer import Context, Inline, Module, Slot, Target, Writer, no_inline
 
 #: no library calls, no tables and no vectors: all of them would be data or code elsewhere
 _NOTHING_ELSEWHERE: Final = 'nounwind noimplicitfloat "no-builtins" "no-jump-tables"="true" "frame-pointer"="none"'
 _ATTRIBUTES: Final = f"attributes #0 = {{ {_NOTHING_ELSEWHERE} }}\nattributes #1 = {{ alwaysinline {_NOTHING_ELSEWHERE} }}"
-_CALLS: Final = 2  # at so many places a function is put there
+_CALLS: Final = 2  # at so many places a support function is put there; a program's own at one
+MOST: Final = 20_000  # instructions that are put into one function
 #: addresses that maps may have
 _RANGES: Final = f"!0 = !{{i64 4096, i64 {1 << 56}}}"
 _INTRINSICS: Final = "".join(f"declare i{bits} @llvm.bswap.i{bits}(i{bits})\n" for bits in (16, 32, 64))
@@ -53,11 +56,23 @@ def generate(code: Iterable[Instruction], target: Target, inline: Inline = no_in
     code = tuple(code)
     module = Module(code, places.find(code), target, inline, context)
     begin = _RUN if not parameters else _RUN_ALONE.format(*map(module.slot, parameters))
+    if target.alone and _whole_size(module.places, code, 0) > MOST:
+        raise Unsupported(f"with its functions put into one, the program has more than {MOST:,} instructions", hint="call fewer functions")
     functions = {f"f{entry}": _function(Writer(module, entry), (cleared or {}).get(entry, 0)) for entry in sorted(module.places.functions)}
     functions.update(module.support)
     whole = "\n".join([begin, *functions.values()])
-    parts = [text.replace("#0 {", "#1 {") if target.alone or whole.count(f"@{name}(") <= 1 + _CALLS else text for name, text in functions.items()]
+    parts = [text.replace("#0 {", "#1 {") if target.alone or whole.count(f"@{name}(") <= 1 + (_CALLS if name in module.support else 1) else text
+             for name, text in functions.items()]
     return "\n".join([begin, _INTRINSICS, *parts, _ATTRIBUTES, _RANGES, ""]), tuple(module.slots)
+
+
+def _whole_size(found: Places, code: Sequence[Instruction], entry: int, depth: int = 0) -> int:
+    """Instructions of a function and of all that it calls, each as often as it is called; more than MOST: it does not matter how many."""
+    size = len(found.functions[entry])
+    for pc in found.functions[entry]:
+        if code[pc].is_local_call and size <= MOST:
+            size += MOST if depth >= isa.FRAMES else _whole_size(found, code, code[pc].target(pc), depth + 1)
+    return size
 
 
 def _function(w: Writer, cleared: int) -> str:

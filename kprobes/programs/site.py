@@ -148,12 +148,13 @@ class SiteProgram:
     """A program at one probe, as a machine runs it at a call site. See machine._base.HostProgram.
 
     view: the machine's. call: a run, as helpers see it. returns: it runs when a function has returned. clock: its ktime_get_ns.
-    made: what compiled() gave for the same program, view and clock.
+    made: what compiled() gave for the same program, view and clock. called: told True and False around each call of Python.
     """
 
     def __init__(self, code: Code, view: View, call: Any, returns: bool = False, clock: Callable[[], int] | None = None,
-                 cleared: Mapping[int, int] | None = None, made: HostCode | None = None) -> None:
-        self._view, self._returns = view, returns
+                 cleared: Mapping[int, int] | None = None, made: HostCode | None = None,
+                 called: Callable[[bool], None] = lambda begins: None) -> None:
+        self._view, self._returns, self._called = view, returns, called
         made = made or compiled(code, view, clock is time.monotonic_ns, cleared or {})
         self._pc = ctypes.c_uint64()
         known: dict[Slot, int] = {("base", 0): view.base, _PC: view.words["returned_to"] if returns else ctypes.addressof(self._pc),
@@ -182,6 +183,7 @@ class SiteProgram:
     def _report(self, begins: bool) -> None:
         """A helper in Python runs: it sees the registers as a handler does."""
         self._view.regs.at(self._shown() if begins else None)
+        self._called(begins)
 
     def _shown(self) -> int:
         pc = ctypes.c_uint64.from_address(self._view.words["returned_to"]).value if self._returns else self._pc.value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
 from typing import Any
@@ -243,6 +244,47 @@ def test_ten_thousand_programs_are_one_piece_of_code(scene: Any) -> None:
     m.write(0x800000 + 5000, b"\xc3")
     m.call(0x800000)
     assert word(out) == (5 << 32) + sum(range(1000))
+
+
+def test_a_helper_detaches_the_programs_that_run(scene: Any) -> None:
+    """Again and again: the one that called it goes on in memory that is still there."""
+    m, k = scene
+    attached: list[Any] = []
+    out = array()
+
+    def clock() -> int:
+        for a in attached:
+            a.detach()
+        attached.clear()
+        gc.collect()
+        return 5
+
+    for _ in range(20):
+        timed = made(out, i(CALL | JMP, imm=5), i(STX | ATOMIC | DW, 8, 0, 0, ADD))
+        attached[:] = [k.attach(counts(out, 1), "tiny"), k.attach(timed, "tiny", clock=clock), k.attach(counts(out, 1), "tiny")]
+        del timed
+        m.call("loop", 3, 7)
+        assert not attached
+    assert word(out) == 100
+
+
+def test_a_helper_closes_everything() -> None:
+    with worlds.make_machine("x86_64") as m:
+        before = bytes(m.read(worlds.BASE, 64))
+        k, out = Kprobes(m), array()
+
+        def clock() -> int:
+            k.close()
+            return 5
+
+        a = k.attach(made(out, i(CALL | JMP, imm=5), i(STX | ATOMIC | DW, 8, 0, 0, ADD)), "tiny", clock=clock)
+        assert m.call("loop", 5, 7) == 8
+        assert (word(out), a.runs) == (5, 1)
+        assert bytes(m.read(worlds.BASE, 64)) == before
+        with Kprobes(m) as again:
+            b = again.attach(counts(out, 1), "tiny")
+            m.call("loop", 5, 7)
+            assert (word(out, 1), b.runs) == (5, 5)
 
 
 def test_unregistering_from_a_handler_elsewhere_in_the_same_run(scene: Any) -> None:

@@ -13,6 +13,7 @@ from kprobes import UnicornMachine
 from kprobes import arch as architectures
 from kprobes.errors import ProgramError, Unsupported
 from kprobes.programs import guest
+from kprobes.programs.host import HostEngine
 from kprobes.programs.interpreter import Interpreter
 from kprobes.programs.isa import ADD, ALU64, CALL, DW, EXIT, JMP, MAP, MEM, MOV, ST, STX, Instruction, K, X, lddw
 from kprobes.programs.maps import MapType, Spec, create
@@ -136,3 +137,21 @@ def test_what_only_the_host_can_do_is_refused() -> None:
     unsafe = Program.from_instructions([Instruction(EXIT | JMP)]).code
     with pytest.raises(ProgramError):
         guest.compiled(unsafe, architectures.get("x86_64"))
+
+
+@pytest.mark.quick
+def test_functions_that_call_functions_do_not_make_code_without_end() -> None:
+    """Eight levels, each calling the next one nine times: on the host they are called, in a guest they would be 40 million copies."""
+    body, levels = 11, 8
+    code = []
+    for level in range(levels):
+        last = level == levels - 1
+        step = Instruction(ADD | K | ALU64, 1, imm=1) if last else None
+        code += [step or Instruction(CALL | JMP, 0, 1, 0, (level + 1) * body - (level * body + n) - 1) for n in range(9)]
+        code += [Instruction(MOV | K | ALU64, 0, imm=level), Instruction(EXIT | JMP)]
+    program = Program.from_instructions(code)
+    with pytest.raises(Unsupported, match="instructions"):
+        guest.compiled(program.code, architectures.get("arm64"), TRUSTED)
+    shallow = Program.from_instructions(code[-2 * body :])
+    assert guest.compiled(shallow.code, architectures.get("arm64"), TRUSTED)[0]
+    assert HostEngine(program.code, TRUSTED)

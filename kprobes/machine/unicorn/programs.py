@@ -96,7 +96,8 @@ class HostView:
 
 def run_programs(site: CallSite, followed: FollowedCalls, programs: Sequence[HostProgram], returned: Sequence[HostProgram]) -> None:
     """A call site runs programs from now on; with `returned`, those run when its calls return."""
-    site.programs = (*programs, *returned)  # as long as they are called
+    # As long as they are called: a helper in Python may have changed what is here, and then the program that called it goes on.
+    site.programs = (*(site.programs if followed.serving else ()), *programs, *returned)
     site["program"], site["after"] = _chain(programs), followed.enter if returned else 0
     if returned:
         site["back"], site["returned"] = _chain(returned), hostcode.address("back")
