@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from attrs import field, frozen
+from attrs.validators import in_
 
 from ..errors import OutOfReach, UnknownRegister
 from ..regs import Regs
@@ -174,7 +175,7 @@ class Arch:
     """An instruction set, as the core and the engines see it."""
 
     name: str
-    bits: int  #: width of a pointer and of a general register
+    bits: int = field(validator=in_((32, 64)))  #: width of a pointer and of a general register: 32 or 64
     order: Order
     insn_align: int  #: instructions start at multiples of this many bytes
     max_insn: int  #: longest instruction, bytes

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
-from arches import ARCHES, CASES, NO_CASES, NO_ENGINE, NO_PROGRAMS, PROGRAMS, UNUSED_PROGRAMS, cases_of, programs_of
+from arches import ARCHES, CASES, HERE, NO_CASES, NO_ENGINE, NO_PROGRAMS, PROGRAMS, UNUSED_PROGRAMS, cases_of, programs_of
 from attrs import evolve
 
 from kprobes import arch as architectures
@@ -16,6 +19,22 @@ pytestmark = pytest.mark.quick
 @pytest.mark.parametrize("arch", ARCHES)
 def test_contract(arch: str) -> None:
     assert check_arch(architectures.get(arch)) == []
+
+
+@pytest.mark.parametrize("bits", [0, 8, 16, 24, 128])
+def test_widths_that_nobody_supports(bits: int) -> None:
+    """Words, masks and addresses have 32 or 64 bits; another width is refused where it is written down."""
+    with pytest.raises(ValueError, match="bits"):
+        evolve(architectures.get("x86_64"), bits=bits)
+
+
+@pytest.mark.parametrize("path", sorted((HERE.parent / "docs" / "arch").glob("*.md")), ids=lambda path: path.stem)
+def test_pages_name_files_that_are_there(path: Path) -> None:
+    """Sources, relative to the project or to the page's family."""
+    family, text = HERE.parent / "kprobes" / "arch" / path.stem, path.read_text().split("\n## ")[0]
+    named = [word for word in re.findall(r"`([^`]*[.]py)`", text) if "*" not in word]
+    assert named
+    assert [name for name in named if not (HERE.parent / name).is_file() and not (family / name).is_file()] == []
 
 
 @pytest.mark.parametrize("arch", [name for name in ARCHES if name in GUESTS and GUESTS[name].traps is not None])

@@ -11,6 +11,7 @@ from attrs import evolve
 
 from ...errors import OutOfReach
 from ...regs import Regs
+from .. import _words as words
 from .._base import Insn
 from .._decode import Row
 
@@ -20,14 +21,11 @@ D = tuple(f"d{n}" for n in range(32))
 SP, LR, PC = 13, 14, 15
 GENERAL = frozenset("ademnt")  #: in the pictures, these letters stand for general registers
 
+EXCEPTION, PRIVILEGED, WAITS, EXCEPTION_RETURN = words.EXCEPTION, words.PRIVILEGED, words.WAITS, words.EXCEPTION_RETURN
 UNPREDICTABLE = "uses pc where the manual leaves the result open (UNPREDICTABLE)"
 RESERVED = "reserved bits are set (UNPREDICTABLE)"
-EXCEPTION = "raises an exception, whose handler would see the slot's address"
-EXCEPTION_RETURN = "exception return"
 MONITOR = "part of an exclusive sequence: a trap inside clears the monitor"
-PRIVILEGED = "changes privileged state, which the trap after it depends on"
 BANKED = "accesses another mode's registers, which an exception may change"
-WAITS = "waits for an event: the engine stops there"
 ENDIAN = "changes the byte order of data"
 
 # --- registers and flags

@@ -14,6 +14,7 @@ from ...errors import GuestFault
 from ...regs import Regs
 from .._base import Abi, Arch, Atomic, Entry, Frame, Insn, Jump, Linkage, Order, Registers, Traps, signed
 from .._decode import DecodeTable, Row, as_it_is, fixed_width
+from .._words import EXCEPTION, PRIVILEGED, TRANSACTION, WAITS
 from . import displace as away
 from .displace import jump
 
@@ -156,15 +157,11 @@ def computed(insn: Insn, **_: int) -> Insn:
     return evolve(insn, indirect=True)
 
 
-EXCEPTION = "raises an exception, whose handler would see the slot's address"
 AUTHENTICATED = "authenticated branch"
 SIGNS_PC = "signs or authenticates with its own address"
 MONITOR = "part of an exclusive sequence: a trap inside clears the monitor"
-PRIVILEGED = "changes privileged state, which the trap after it depends on"
 MASKS = "accesses the interrupt masks, which a trap may change"
-WAITS = "waits for an event: the engine stops there"
 RESTARTS = "a memory copy or set may restart from its own address"
-TRANSACTION = "part of a transaction: a trap inside aborts it"
 
 ROWS = (
     # PC-relative addresses and literals: C4.1 "Data processing - immediate", "Loads and stores"

@@ -13,6 +13,7 @@ from typing import Any
 
 from .._base import Abi, Arch, Frame, Insn, Jump, Linkage, Order, Registers, Traps
 from .._decode import DecodeTable, Row, as_it_is
+from .._words import EXCEPTION
 from . import displace as away
 from .addressing import (
     ALTERABLE,
@@ -62,7 +63,6 @@ def pc_operand(raw: bytes) -> int | None:
 
 # --- rows, section 8
 
-EXCEPTION = "raises an exception, whose handler would see the slot's address"
 MAY_TRAP = "may raise an exception, whose handler would see the slot's address"
 PRIVILEGED = "changes privileged state"
 ABSENT = "an instruction that the engine does not have"

@@ -1,6 +1,6 @@
 """MIPS: `mips` and `mipsel` (MIPS32 up to release 5 and its elders, o32), `mips64` and `mips64el` (n64), and release 6 of each.
 
-The rows here are those of the instructions that release 6 took away; _mips.py has what all share, _mipsr6.py release 6.
+The rows here are those of the instructions that release 6 took away; rows.py has what all share, release6.py release 6.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ from ...errors import Unsupported
 from ...regs import Regs
 from .._base import Arch, Atomic, Insn, Jump, Order, displacement
 from .._decode import Row
+from .._words import EXCEPTION, RESERVED
 from .displace import Elsewhere, word
 from .release6 import release6
 from .rows import (
     COP_BRANCH,
-    EXCEPTION,
     MONITOR,
     ODD,
-    RESERVED,
     SIGN,
     Delayed,
     Targets,

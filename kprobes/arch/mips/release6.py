@@ -1,4 +1,4 @@
-"""MIPS release 6, for mips.py. See _mips.py for what it shares with its elders.
+"""MIPS release 6, for isa.py. See rows.py for what it shares with its elders.
 
 Release 6 took away branch likely, the condition codes and half of the branch-and-link instructions, and brought compact
 branches, which have no delay slot, and pc-relative loads. Software must not put a branch behind a conditional compact branch
@@ -16,13 +16,12 @@ from attrs import evolve
 from ...regs import Regs
 from .._base import Arch, Atomic, Insn, Jump, Order, displacement, signed
 from .._decode import Row, as_it_is
+from .._words import EXCEPTION, RESERVED
 from .displace import Elsewhere, word
 from .rows import (
     COP_BRANCH,
-    EXCEPTION,
     MONITOR,
     ODD,
-    RESERVED,
     Delayed,
     F,
     Targets,
@@ -166,15 +165,10 @@ def linking(to: Targets, insn: Insn, i: int, s: int, **_: int) -> Insn:
     return evolve(to.i16(insn, i), reject=reject)
 
 
-def r6_rows(bits: int, to: Targets, away: Elsewhere) -> tuple[Row, ...]:
-    """Release 6: compact branches (one opcode, told apart by the order of rs and rt), pc-relative loads and addresses."""
+def compact_rows(to: Targets, away: Elsewhere) -> tuple[Row, ...]:
+    """Compact branches, which have no delay slot: one opcode, told apart by the order of rs and rt."""
     linked = partial(linking, to)
     return (
-        Delayed("000001 ----- 1000- ----------------", "BLTZAL reserved", reject=RESERVED),
-        Delayed("000001 00000 10000 ----------------", "NAL", branch(never), links=True, displace=away.linking),
-        Delayed("000001 00000 10001 iiiiiiiiiiiiiiii", "BAL", branch(always), links=True, displace=away.unconditional, extra=to.i16),
-        Row("000001 ----- 10111 ----------------", "SIGRIE", reject=EXCEPTION),
-        Row("000000 -------------------- 001110", "SDBBP", reject=EXCEPTION),
         # POP06, POP07
         Row("000110 sssss ttttt iiiiiiiiiiiiiiii", "BGEUC", branch(geu), displace=away.branch(ODD), extra=to.i16),
         Row("000110 sssss ttttt iiiiiiiiiiiiiiii", "BGEZALC", branch(gez), links=True, displace=away.branch(ODD_PLAIN), extra=linked, when=same),
@@ -206,10 +200,12 @@ def r6_rows(bits: int, to: Targets, away: Elsewhere) -> tuple[Row, ...]:
         Row("110110 00000 ttttt iiiiiiiiiiiiiiii", "JIC", jic, displace=as_it_is, extra=computed),
         Row("111110 sssss iiiiiiiiiiiiiiiiiiiii", "BNEZC", branch(ne), displace=away.branch(ZERO, 21), extra=to.i21),
         Row("111110 00000 ttttt iiiiiiiiiiiiiiii", "JIALC", jialc, links=True, displace=away.jialc),
-        Delayed("010001 01001 ttttt iiiiiiiiiiiiiiii", "BC1EQZ", branch(fpr_eqz), displace=away.branch(FPR), extra=to.i16),
-        Delayed("010001 01101 ttttt iiiiiiiiiiiiiiii", "BC1NEZ", branch(fpr_nez), displace=away.branch(FPR), extra=to.i16),
-        Delayed("010010 01-01 ----- ----------------", "BC2EQZ, BC2NEZ", reject=COP_BRANCH),
-        # PCREL
+    )  # fmt: skip
+
+
+def relative_rows(bits: int, away: Elsewhere) -> tuple[Row, ...]:
+    """Pc-relative loads and addresses."""
+    return (
         Row("111011 ----- -------------------- -", "PCREL reserved", reject=RESERVED),
         Row("111011 sssss 00 iiiiiiiiiiiiiiiiiii", "ADDIUPC", address(near), displace=away.address(near)),
         Row("111011 sssss 01 iiiiiiiiiiiiiiiiiii", "LWPC", lwpc, extra=partial(word_at, 4)),
@@ -217,6 +213,22 @@ def r6_rows(bits: int, to: Targets, away: Elsewhere) -> tuple[Row, ...]:
            Row("111011 sssss 110 iiiiiiiiiiiiiiiiii", "LDPC", ldpc, extra=partial(word_at, 8))) if bits == 64 else ()),
         Row("111011 sssss 11110 iiiiiiiiiiiiiiii", "AUIPC", address(upper), displace=away.address(upper)),
         Row("111011 sssss 11111 iiiiiiiiiiiiiiii", "ALUIPC", address(aligned), displace=away.address(aligned)),
+    )  # fmt: skip
+
+
+def r6_rows(bits: int, to: Targets, away: Elsewhere) -> tuple[Row, ...]:
+    """What release 6 has besides the common rows."""
+    return (
+        *compact_rows(to, away),
+        *relative_rows(bits, away),
+        Delayed("000001 ----- 1000- ----------------", "BLTZAL reserved", reject=RESERVED),
+        Delayed("000001 00000 10000 ----------------", "NAL", branch(never), links=True, displace=away.linking),
+        Delayed("000001 00000 10001 iiiiiiiiiiiiiiii", "BAL", branch(always), links=True, displace=away.unconditional, extra=to.i16),
+        Row("000001 ----- 10111 ----------------", "SIGRIE", reject=EXCEPTION),
+        Row("000000 -------------------- 001110", "SDBBP", reject=EXCEPTION),
+        Delayed("010001 01001 ttttt iiiiiiiiiiiiiiii", "BC1EQZ", branch(fpr_eqz), displace=away.branch(FPR), extra=to.i16),
+        Delayed("010001 01101 ttttt iiiiiiiiiiiiiiii", "BC1NEZ", branch(fpr_nez), displace=away.branch(FPR), extra=to.i16),
+        Delayed("010010 01-01 ----- ----------------", "BC2EQZ, BC2NEZ", reject=COP_BRANCH),
         # LL and SC moved to SPECIAL3; bit 6 selects the paired forms LLWP, SCWP ...
         Row("011111 ----- ----- --------- - 11011-", "LL, LLD", atomic=Atomic.OPENS, reject=MONITOR),
         Row("011111 ----- ----- --------- - 10011-", "SC, SCD", atomic=Atomic.CLOSES, reject=MONITOR),

@@ -1,4 +1,4 @@
-"""What MIPS before release 6 (mips.py) and release 6 (_mipsr6.py) share.
+"""What MIPS before release 6 (isa.py) and release 6 (release6.py) share.
 
 Sections and tables are those of MIPS Architecture For Programmers, volume II-A (MD00086 for MIPS32, MD00087 for MIPS64;
 revision 5.04 before release 6, 6.06 for it). A word without a row is straight line: it runs out of line as it is, and where
@@ -19,6 +19,7 @@ from attrs import evolve
 from ...regs import Regs
 from .._base import Abi, Annul, Arch, Atomic, Insn, Jump, Linkage, Order, Registers, Traps, signed
 from .._decode import DecodeTable, Row, fixed_width
+from .._words import EXCEPTION, PRIVILEGED, RESERVED
 from .displace import Elsewhere, word
 from .leaves import leaves
 
@@ -113,10 +114,7 @@ def jalr(regs: Regs, insn: Insn, s: int, d: int) -> int:
     return target
 
 
-EXCEPTION = "raises an exception, whose handler would see the slot's address"
 MONITOR = "part of an exclusive sequence: a trap inside clears the link"
-PRIVILEGED = "changes privileged state, which the trap after it depends on"
-RESERVED = "reserved encoding"
 DSP_BRANCH = "branches on DSPControl, which the engine does not show"
 MSA_BRANCH = "branches on a vector register, which the engine does not show"
 COP_BRANCH = "branches on a coprocessor's condition, which the engine does not show"

@@ -1,4 +1,4 @@
-"""PowerPC, 32 bit, big endian: `ppc`. The rows are in _ppc.py."""
+"""PowerPC, 32 bit, big endian: `ppc`. The rows are in rows.py."""
 
 from __future__ import annotations
 

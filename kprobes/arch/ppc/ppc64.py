@@ -1,4 +1,4 @@
-"""PowerPC, 64 bit: `ppc64` (big endian, ELFv1 and ELFv2 images) and `ppc64le` (ELFv2). The common rows are in _ppc.py.
+"""PowerPC, 64 bit: `ppc64` (big endian, ELFv1 and ELFv2 images) and `ppc64le` (ELFv2). The common rows are in rows.py.
 
 In ELFv1 a function pointer, and a function's symbol, is the address of a descriptor: code address, TOC, environment. In
 ELFv2 it is the code's, and a function that needs its TOC sets r2 from r12 first; callers in the same image skip that.
@@ -15,6 +15,7 @@ from ...errors import GuestFault
 from ...regs import Regs
 from .._base import Abi, Arch, Entry, Insn, Order, displacement, signed
 from .._decode import DecodeTable, Row, fixed_width
+from .._words import TRANSACTION
 from .rows import OVERWRITTEN, R, powerpc, rows, word
 
 MASK = (1 << 64) - 1
@@ -45,7 +46,6 @@ def operand(insn: Insn, d: int, o: int) -> Insn:
     return evolve(insn, operand=insn.addr + signed(d, 34) & MASK, data=ACCESS.get(o, 32))
 
 
-TRANSACTION = "part of a transaction: a trap inside aborts it"
 INVISIBLE = "TAR and the branch history are not among the registers an engine shows"
 
 

@@ -15,6 +15,7 @@ from attrs import evolve
 from ...regs import Regs
 from .._base import Abi, Arch, Atomic, Decoded, Frame, Insn, Jump, Linkage, Order, Registers, Traps, displacement, signed
 from .._decode import Row, as_it_is
+from .._words import EXCEPTION, PRIVILEGED, WAITS
 
 R = tuple(f"r{n}" for n in range(32))
 F = tuple(f"f{n}" for n in range(32))
@@ -112,11 +113,8 @@ def bc_elsewhere(order: Order, mask: int, insn: Insn, to: int, o: int, i: int, *
     return b"".join(skips) + b_elsewhere(order, mask, insn, to + 8)
 
 
-EXCEPTION = "raises an exception, whose handler would see the slot's address"
 MONITOR = "part of an exclusive sequence: a trap inside loses the reservation"
-PRIVILEGED = "changes privileged state, which the trap after it depends on"
 OVERWRITTEN = "accesses a register that a trap overwrites"
-WAITS = "waits for an event: the engine stops there"
 
 
 #: Special purpose registers with a privileged number that a trap neither depends on nor changes: DSCR, DEC, AMR, CTRL, UAMOR, SPRG0 to

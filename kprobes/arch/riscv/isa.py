@@ -16,6 +16,7 @@ from attrs import evolve
 from ...regs import Regs
 from .._base import Abi, Arch, Atomic, Frame, Insn, Jump, Linkage, Order, Registers, Traps, signed
 from .._decode import DecodeTable, Row, as_it_is
+from .._words import EXCEPTION, PRIVILEGED, RESERVED, TRAP_RETURN, WAITS
 from . import displace as away
 
 #: General registers by number, with the ABI's names: Linux's event names.
@@ -149,12 +150,7 @@ def c_bnez(regs: Regs, insn: Insn, s: int, **_: int) -> int:
     return bne(regs, insn, s + 8, 0)
 
 
-EXCEPTION = "raises an exception, whose handler would see the slot's address"
 MONITOR = "part of an exclusive sequence: a trap inside drops the reservation"
-PRIVILEGED = "changes privileged state, which the trap after it depends on"
-TRAP_RETURN = "returns from a trap"
-RESERVED = "reserved encoding"
-WAITS = "waits for an event: the engine stops there"
 
 
 def full_rows(mask: int) -> tuple[Row, ...]:

@@ -18,6 +18,7 @@ from ...errors import GuestFault
 from ...regs import Regs
 from .._base import COMPUTED, Abi, Annul, Arch, Insn, Jump, Linkage, Order, Registers, Traps, signed
 from .._decode import DecodeTable, Row, as_it_is
+from .._words import EXCEPTION, PRIVILEGED, TRANSACTION
 from . import displace as away
 from .displace import jump
 from .execute import executions
@@ -190,19 +191,18 @@ def execute(regs: Regs, insn: Insn, r: int, **_: int) -> int:
 
 
 PSW = "changes the PSW, which the trap after it depends on"
-CONTROL = "changes privileged state, which the trap after it depends on"
 
 #: Instructions with nothing but an opcode of interest: reason -> names and opcodes (two bytes, or one)
 REFUSED = {
     "raises an operation exception": {"ILLEGAL": 0x00},
-    "raises an exception, whose handler would see the slot's address": {"SVC": 0x0A, "TRAP2": 0x01FF, "TRAP4": 0xB2FF, "MC": 0xAF, "DIAG": 0x83},
+    EXCEPTION: {"SVC": 0x0A, "TRAP2": 0x01FF, "TRAP4": 0xB2FF, "MC": 0xAF, "DIAG": 0x83},
     "changes the addressing mode": {"BSM": 0x0B, "BASSM": 0x0C, "SAM24": 0x010C, "SAM31": 0x010D, "SAM64": 0x010E},
     PSW: {"SSM": 0x80, "LPSW": 0x82, "STNSM": 0xAC, "STOSM": 0xAD, "LPSWE": 0xB2B2, "SPKA": 0xB20A, "SAC": 0xB219, "SACF": 0xB279},
-    CONTROL: {"LCTL": 0xB7, "SIGP": 0xAE, "PTLB": 0xB20D, "SPX": 0xB210, "SIE": 0xB214, "IPTE": 0xB221, "SSAR": 0xB225, "SSKE": 0xB22B,
+    PRIVILEGED: {"LCTL": 0xB7, "SIGP": 0xAE, "PTLB": 0xB20D, "SPX": 0xB210, "SIE": 0xB214, "IPTE": 0xB221, "SSAR": 0xB225, "SSKE": 0xB22B,
               "PALB": 0xB248, "CSP": 0xB250, "CSPG": 0xB98A, "IDTE": 0xB98E, "CRDTE": 0xB98F, "SSAIR": 0xB99F, "PFMF": 0xB9AF, "LASP": 0xE500},
     "branches through the linkage stack or into another address space": {
         "PR": 0x0101, "PC": 0xB218, "PT": 0xB228, "PTI": 0xB99E, "BAKR": 0xB240, "BSA": 0xB25A, "BSG": 0xB258, "RP": 0xB277},
-    "part of a transaction: a trap inside aborts it": {"TBEGIN": 0xE560, "TBEGINC": 0xE561, "TEND": 0xB2F8, "TABORT": 0xB2FC},
+    TRANSACTION: {"TBEGIN": 0xE560, "TBEGINC": 0xE561, "TEND": 0xB2F8, "TABORT": 0xB2FC},
 }  # fmt: skip
 
 #: Relative operands (RIL format): their bytes (0: the address alone counts) -> first byte -> last four bits of the opcode -> name
@@ -276,7 +276,7 @@ LONG = (
     Row(f"11100011 mmmm xxxx {S20} 01000111", "BIC", partial(stretched, indirect_on_condition), displace=as_it_is, extra=computed),
     Row(f"11101011 rrrr tttt {S20} 01000100", "BXHG", partial(stretched, partial(on_index, 64, True)), displace=as_it_is, extra=computed),
     Row(f"11101011 rrrr tttt {S20} 01000101", "BXLEG", partial(stretched, partial(on_index, 64, False)), displace=as_it_is, extra=computed),
-    Row("11101011 -------- ---------------- -------- 00101111", "LCTLG", reject=CONTROL),
+    Row("11101011 -------- ---------------- -------- 00101111", "LCTLG", reject=PRIVILEGED),
     Row("11101011 -------- ---------------- -------- 01110001", "LPSWEY", reject=PSW),
     Row(f"11101100 rrrr tttt {RI16} -------- 01000100", "BRXHG", partial(on_index, 64, True), displace=away.near, extra=near),
     Row(f"11101100 rrrr tttt {RI16} -------- 01000101", "BRXLEG", partial(on_index, 64, False), displace=away.near, extra=near),

@@ -16,6 +16,7 @@ from ...errors import GuestFault
 from ...regs import Regs
 from .._base import Abi, Annul, Arch, Insn, Jump, Linkage, Order, Registers, Traps, signed
 from .._decode import DecodeTable, Row, fixed_width
+from .._words import EXCEPTION, RESERVED, TRAP_RETURN
 from . import displace as away
 from .displace import NOP, Elsewhere
 
@@ -131,10 +132,8 @@ def computed(insn: Insn, d: int, s: int, **_: int) -> Insn:
     return evolve(insn, links=d != 0, indirect=d == 0 and s not in (15, 31), falls_through=d != 0)
 
 
-EXCEPTION = "raises an exception, whose handler would see the slot's address"
 PRIVILEGED = "changes privileged state"
 NO_FPU = "the engine cannot enable the floating-point unit"
-RESERVED = "reserved encoding"
 WINDOW = "returns through a register window"
 #: A row of an instruction with a delay slot.
 Delayed = partial(Row, body="slot", delay_slot=True)
@@ -169,7 +168,7 @@ def rows8(mask: int, to: Elsewhere) -> tuple[Row, ...]:
         Row("00 ----- 001 ----------------------", "reserved", reject=RESERVED),
         Row("00 ----- 011 ----------------------", "reserved", reject=RESERVED),
         Row("00 ----- 101 ----------------------", "reserved", reject=RESERVED),
-        Delayed("10 ----- 111001 -------------------", "RETT", reject="returns from a trap"),
+        Delayed("10 ----- 111001 -------------------", "RETT", reject=TRAP_RETURN),
         Row("10 10011 110000 -------------------", "WR %asr19", reject="powers the processor down: the engine stops there"),
     )
 
@@ -191,7 +190,7 @@ def rows9(mask: int, to: Elsewhere) -> tuple[Row, ...]:
         Row("10 ddddd 101000 00101 --------------", "RDPC", rdpc, displace=away.rdpc),
         Row("10 ----- 101111 ----- - -00 ----------", "reserved", reject=RESERVED),  # MOVr; the engine dies of it
         Delayed("10 ----- 111001 -------------------", "RETURN", reject=WINDOW),
-        Row("10 ----- 111110 -------------------", "DONE, RETRY", reject="returns from a trap"),
+        Row("10 ----- 111110 -------------------", "DONE, RETRY", reject=TRAP_RETURN),
         Row("10 01111 110000 -------------------", "SIR", reject=PRIVILEGED),
     )
 

@@ -2,7 +2,7 @@
 
 Formats and names are those of the TriCore Architecture Manual, volume 2 (instruction set). Bit 0 of an instruction tells its
 length. An encoding without a row is straight line: it runs out of line as it is, and where it is undefined it traps there.
-A call saves the upper context in its slot; a return's is loaded in Python (_tricore_contexts.py).
+A call saves the upper context in its slot; a return's is loaded in Python (contexts.py).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from attrs import evolve
 from ...regs import Regs
 from .._base import Abi, Arch, Insn, Jump, Linkage, Order, Registers, Traps, signed
 from .._decode import DecodeTable, Row
+from .._words import EXCEPTION, PRIVILEGED, RESERVED, TRAP_RETURN, WAITS
 from . import displace as away
 from .contexts import MASK, A, D, fret, restore, ret, save_upper
 
@@ -125,11 +126,6 @@ def mfcr(regs: Regs, insn: Insn, d: int) -> int:
     return insn.next
 
 
-EXCEPTION = "raises an exception, whose handler would see the slot's address"
-TRAP_RETURN = "returns from a trap"
-PRIVILEGED = "changes privileged state, which the trap after it depends on"
-RESERVED = "reserved encoding"
-WAITS = "waits for an event: the engine stops there"
 
 EQ, NE, GE, LT, GT, LE = operator.eq, operator.ne, operator.ge, operator.lt, operator.gt, operator.le
 near, here, back = partial(relative, 15), partial(forward, 0), partial(forward, -32)

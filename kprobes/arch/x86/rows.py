@@ -15,6 +15,7 @@ from attrs import field, frozen
 from ...errors import GuestFault
 from ...regs import Regs
 from .._base import Entry, Insn, Jump, Linkage, Simulate, Traps
+from .._words import EXCEPTION, TRANSACTION
 from .displace import displaced, to_label
 from .shape import DEFINED, FS, GS, LOCKED, MAPS, NULL, TWO_BYTE_MAP, Shape, measure
 
@@ -109,8 +110,6 @@ class Row:
 
 
 FAR = "far transfer: loads CS"
-EXCEPTION = "raises an exception, whose handler would see the slot's address"
-TRANSACTION = "part of a transaction: a trap inside aborts it"
 
 ROWS = (
     Row("one-byte|* E8", "CALL rel", call, direct=True),
