@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from kprobes import Kprobe, Kprobes, Kretprobe, UnicornMachine
+from kprobes import GuestFault, Kprobe, Kprobes, Kretprobe, UnicornMachine
 from kprobes.machine.unicorn import cpu
 from kprobes.machine.unicorn.guests.rows import GUESTS
 from kprobes.machine.unicorn.host import hostcode
@@ -168,3 +168,38 @@ def test_return_handlers_have_their_say(arch: str, code: str, function: int, bac
             for _ in range(3):
                 m.run("main", until=BASE + back + 4)
                 assert m.regs["o0"] == (3 if code == BY_ANOTHER else 32)
+
+
+#: mov %o7,%g5; call 1f; and in its delay slot the load; nop; nop; 1: jmp %g5+8; nop
+SLOT = "8a10000f 40000004 {} 01000000 01000000 81c16008 01000000"
+UNALIGNED, UNMAPPED = "c600a001", "c6008000"  # ld [%g2+1],%g3; ld [%g2],%g3
+
+
+@pytest.mark.parametrize("post", [None, lambda *_: None])
+@pytest.mark.parametrize("load", [UNALIGNED, UNMAPPED])
+@pytest.mark.parametrize("arch", ["sparc", "sparc64"])
+def test_pc_after_a_fault_in_a_delay_slot(arch: str, load: str, post: Any) -> None:
+    """With a probe on the branch: pc is in the delay slot, in the error and in the registers."""
+    m = machine(arch, SLOT.format(load))
+    m.regs["g2"] = 0x5000000 if load == UNMAPPED else m.regs.sp - 256 & -16
+    with Kprobes(m) as k:
+        k.register_kprobe(p := Kprobe(addr=BASE + 4, post_handler=post))
+        k.flush_optimizer()
+        with pytest.raises(GuestFault) as fault:
+            m.call("main")
+        assert (p.nhit, fault.value.access, fault.value.pc, m.regs.pc) == (1, "read", BASE + 8, BASE + 8)
+
+
+@pytest.mark.parametrize("probe", [None, "boosted", "post"])
+@pytest.mark.parametrize("arch", ["sparc", "sparc64"])
+def test_an_unaligned_access_in_the_delay_slot_of_the_return(arch: str, probe: str | None) -> None:
+    """mov %o7,%g5; jmpl %o7+8,%sp; ld [%g2+1],%g3: the interrupt's pc is the call's end, and it is a fault all the same."""
+    m = machine(arch, "8a10000f 9dc3e008 c600a001 01000000")
+    m.regs["g2"] = m.regs.sp - 256 & -16
+    with Kprobes(m) as k:
+        if probe is not None:
+            k.register_kprobe(Kprobe(addr=BASE + 4, post_handler=None if probe == "boosted" else lambda *_: None))
+        with pytest.raises(GuestFault, match=r"unaligned access.*delay slot") as fault:
+            m.call("main")
+        assert fault.value.access == "read"
+        assert m.regs["o6"] == BASE + 4

@@ -38,6 +38,8 @@ class Faults:
         on, moved = self.ask(pc, fault)
         if on is not None:
             return on
+        if home is not None and moved is not None:  # as without the probe: a branch was executed before what is in its delay slot
+            m._write_pc(m.arch.same_mode(m._regs, home))
         if fault.lost:
             m._delay_slots.pending = True
             text = f"{fault.text}, here or later: the engine does not say where" if moved is None else fault.text
@@ -120,7 +122,8 @@ class Faults:
         if number in guest.fetches:
             return Fault(access="fetch", address=pc, number=number, text="instruction fetch refused", lost=lost)
         if number in guest.unaligned:
-            return Fault(access=guest.unaligned[number], trapnr=7, number=number, text="unaligned access", lost=lost)
+            where = ", here or in the delay slot of a branch to behind it" if guest.next_pc else ""
+            return Fault(access=guest.unaligned[number], trapnr=7, number=number, text=f"unaligned access{where}", lost=lost)
         text = f"interrupt {number} (no operating system)"
         return Fault(access="interrupt", trapnr=5, number=number, text=text, lost=lost)
 

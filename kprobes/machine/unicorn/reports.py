@@ -220,7 +220,8 @@ class Reports(Areas):
 
     def _unclaimed(self, number: int, pc: int) -> None:
         """An interrupt that is not ours: the guest's own."""
-        if self._again or pc - self._guest.pc_bias == self._end:
+        # with a next pc that is what pc shows: of the guest's end, for a fault in the delay slot of the jump there
+        if self._again or (pc - self._guest.pc_bias == self._end and not self._guest.next_pc):
             self._engine.stop()
             return
         if self._served is not None:
