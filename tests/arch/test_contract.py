@@ -60,7 +60,7 @@ def test_has_cases(arch: str) -> None:
 
 @pytest.mark.parametrize("arch", ARCHES)
 def test_has_engine(arch: str) -> None:
-    assert (arch in GUESTS) != (arch in NO_ENGINE), "a row in kprobes/machine/unicorn/guests/rows.py, or a reason in NO_ENGINE"
+    assert (arch in GUESTS) != (arch in NO_ENGINE), "a row in kprobes/machine/unicorn/guests/, or a reason in NO_ENGINE"
 
 
 @pytest.mark.parametrize("arch", ARCHES)

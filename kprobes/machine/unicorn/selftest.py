@@ -25,7 +25,7 @@ def self_test(guest: Guest, arch: Arch) -> None:
     _seen[arch.name] = wrong
     if wrong:
         raise Unsupported(f"this Unicorn ({unicorn.__version__}) differs from what is known for {arch.name}: {wrong}",
-                          hint="install unicorn 2.1.4, or correct the row in kprobes/machine/unicorn/guests/rows.py")
+                          hint="install unicorn 2.1.4, or correct the row in kprobes/machine/unicorn/guests/")
 
 
 def _verdict(guest: Guest, arch: Arch) -> str:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import unicorn
 from unicorn import tricore_const as const
 
+from ....arch._base import Traps
 from ....errors import NoMemory
 from ....regs import Regs
 from ..engine import Engine
 from ..registers.conditions import Access
+from .guest import HOOK, Guest
 
 TRAP = bytes.fromhex("0010")
 VECTORS = 0xFFFFFF00  # 32 bytes for each class of traps
@@ -90,3 +93,12 @@ def psw(engine: Engine) -> Access:
             put((value >> bit & 1) << 31)
 
     return read, write
+
+
+GUESTS = {
+    "tricore": Guest(uc_arch=unicorn.UC_ARCH_TRICORE, uc_mode=unicorn.UC_MODE_LITTLE_ENDIAN, constants=const, prefix="TRICORE",
+                     channel=HOOK, traps=Traps(probe=dict.fromkeys((2, 4), TRAP), end={0: TRAP}), setup=set_up,
+                     page_size=0x4000, furnish=link_areas, contexts_near=0x70100000, rewind=rewind,
+                     trap_taken=trap_taken, hidden={"psw": psw}, flag_checks=FLAGS, arithmetic=frozenset({0x501, 0x502}),
+                     undefined=frozenset({0x201, 0x202, 0x203})),
+}

@@ -77,5 +77,7 @@ def _guest(mode: int, registers: dict[str, str]) -> Guest:
                  fault_bias=dict.fromkeys((*software, SYSCALL, SYSENTER), 2), call_skip=dict.fromkeys((*software, SYSCALL, SYSENTER), 0))
 
 
-X86_64 = _guest(unicorn.UC_MODE_64, {"rflags": "EFLAGS"})
-I386 = _guest(unicorn.UC_MODE_32, {})
+GUESTS = {
+    "x86_64": _guest(unicorn.UC_MODE_64, {"rflags": "EFLAGS"}),
+    "i386": _guest(unicorn.UC_MODE_32, {}),
+}

@@ -1,0 +1,48 @@
+"""Arm in Unicorn: A32 and T32, the M profile, and AArch64."""
+
+from __future__ import annotations
+
+import unicorn
+from unicorn import arm64_const, arm_const
+
+from ....arch._base import Traps
+from ..engine import Engine
+from .guest import INTR, Guest
+
+
+def _arm(mode: int) -> Guest:
+    """UDF in an IT block is skipped where the block's condition fails, BKPT is not: so BKPT is the breakpoint, in A32 as well (an
+    A32 one whose first half is a T32 one). Writing an even pc leaves T32. YIELD and WFE end the run with an error."""
+    a32, t32 = bytes.fromhex("78be20e1"), bytes.fromhex("78be")
+    profile_m = bool(mode & unicorn.UC_MODE_MCLASS)
+    traps = Traps(probe={2: t32, 4: t32}, end={1: t32}) if profile_m else Traps(probe={2: t32, 4: a32}, end={0: a32, 1: t32})
+
+    def enable_fpu(engine: Engine) -> None:
+        access = arm_const.UC_ARM_REG_C1_C0_2
+        engine.uc.reg_write(access, engine.uc.reg_read(access) | 0xF << 20)
+        engine.uc.reg_write(arm_const.UC_ARM_REG_FPEXC, 1 << 30)
+
+    def exception_return(number: int, pc: int) -> int:
+        """M profile: only BX and the like raise 8 at 0xFFFFFFxx, our pc write raises 3, which is the refused fetch elsewhere."""
+        return 8 if number == 3 and pc >= 0xFEFFFFFE else number
+
+    return Guest(uc_arch=unicorn.UC_ARCH_ARM, uc_mode=mode, state_mode=unicorn.UC_MODE_THUMB, constants=arm_const, prefix="ARM", channel=INTR,
+                 number=7, traps=traps, loses_pc=not profile_m, registers={"tpidruro": "C13_C0_3"}, setup=None if profile_m else enable_fpu,
+                 plain_pc=True, pc_modes=1, mode_bit=24 if profile_m else 5,
+                 undefined=frozenset({1, 17, 18}), breakpoints=frozenset({7}), fetches=frozenset({3, 8}),
+                 renumber=exception_return if profile_m else None, fault_bias={2: 4, 13: 4}, mode_bias={1: {2: 2, 13: 4}},
+                 call_skip={2: 0, 13: 0})
+
+
+def _arm64(mode: int) -> Guest:
+    return Guest(uc_arch=unicorn.UC_ARCH_ARM64, uc_mode=unicorn.UC_MODE_ARM | mode, constants=arm64_const, prefix="ARM64", channel=INTR, number=7,
+                 plain_pc=True, fault_bias={2: 4, 13: 4}, call_skip={2: 0, 13: 0}, undefined=frozenset({1}), breakpoints=frozenset({7}))
+
+
+GUESTS = {
+    "arm64": _arm64(0),
+    "arm64be": _arm64(unicorn.UC_MODE_BIG_ENDIAN),
+    "arm": _arm(unicorn.UC_MODE_ARM),
+    "armeb": _arm(unicorn.UC_MODE_ARM | unicorn.UC_MODE_ARMBE8),
+    "cortexm": _arm(unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS),
+}

@@ -1,0 +1,72 @@
+"""MIPS in Unicorn."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from typing import Literal
+
+import unicorn
+from unicorn import mips_const
+
+from ....arch._base import Traps
+from ..engine import Engine
+from .guest import INTR, Guest
+
+#: KSEG0 and KSEG1; the same for 64 bits, and XKPHYS with its eight ways of caching
+SEGMENTS = ((0x80000000, 1 << 29), (0xA0000000, 1 << 29))
+SEGMENTS_64 = (*((start | 0xFFFFFFFF << 32, size) for start, size in SEGMENTS), *(((16 | way) << 59, 1 << 36) for way in range(8)))
+#: major opcodes of branches and jumps; what release 6 has in place of other instructions; SPECIAL's functions JR, JALR, SYSCALL, BREAK
+ENDS, ENDS_R6, ENDS_SPECIAL = {2, 3, 4, 5, 6, 7, 0x14, 0x15, 0x16, 0x17}, {8, 0x18, 0x32, 0x36, 0x3A, 0x3E}, {8, 9, 12, 13}
+
+
+def _ends_block(swapped: bool, r6: bool, word: int) -> bool:
+    """Guest.ends_block: branches, jumps, SYSCALL and BREAK."""
+    if swapped:
+        word = int.from_bytes(word.to_bytes(4, "little"), "big")
+    opcode = word >> 26
+    if opcode == 0:
+        return word & 63 in ENDS_SPECIAL
+    if opcode == 1:
+        return not word >> 16 & 0xC  # BLTZ, BGEZ and their forms
+    return opcode in ENDS or (r6 and opcode in ENDS_R6) or (opcode == 0x11 and word >> 21 & 31 in (8, 9, 13))
+
+
+def _mips(mode: int, model: int, status: int, *, r6: bool = False) -> Guest:
+    """Only SYSCALL arrives with a usable pc, so it is the breakpoint, with codes that nobody uses and that are reserved in MIPS16:
+    there a jump to an odd address would take a page of them for one long block.
+
+    status: bits of CP0 Status that compiled code needs (29 CU1: FPU, 26 FR: 64-bit FPU registers, 24 MX: DSP, 7 to 5: 64-bit
+    addressing). ERL, set at reset, stays: it makes addresses below 2 GiB physical. Those above go through the CPU's TLB, which is
+    empty, or are shorthands of low ones (KSEG0, KSEG1).
+    """
+    order: Literal["big", "little"] = "big" if mode & unicorn.UC_MODE_BIG_ENDIAN else "little"
+    probe, end = ((code << 6 | 0b001100).to_bytes(4, order) for code in (0xB03F5, 0xB03F6))
+    n64 = {**{f"a{n}": str(4 + n) for n in range(8)}, **{f"t{n}": str(12 + n) for n in range(4)}} if mode & unicorn.UC_MODE_MIPS64 else {}
+
+    def set_up(engine: Engine) -> None:
+        register = mips_const.UC_MIPS_REG_CP0_STATUS
+        engine.uc.reg_write(register, engine.uc.reg_read(register) | status)
+
+    def recognise(uc: unicorn.Uc) -> bool:
+        """FIR of release 6 has FREP (bit 29) but not UFRP (28)."""
+        return bool((uc.reg_read(mips_const.UC_MIPS_REG_FIR) >> 28 & 3 == 2) == r6)
+
+    return Guest(segments=SEGMENTS if mode & unicorn.UC_MODE_MIPS32 else SEGMENTS_64,
+                 uc_arch=unicorn.UC_ARCH_MIPS, uc_mode=mode, constants=mips_const, prefix="MIPS", channel=INTR, number=17, pc_bias=4,
+                 traps=Traps(probe={4: probe}, end={0: end}), registers={**n64, "userlocal": "CP0_USERLOCAL"}, setup=set_up, recognise=recognise,
+                 cpu_model=model, until_pc=False, plain_pc=True, pc_modes=1, arithmetic=frozenset({21, 22, 23}),
+                 undefined=frozenset({19, 20, 33, 34}), breakpoints=frozenset({16, 18}), unaligned={12: "read", 13: "write"},
+                 reach=1 << 31, lost_pc=True, fetch_fault_kills=True, ends_block=partial(_ends_block, sys.byteorder != order, r6), settle=bytes(4))
+
+
+GUESTS = {
+    "mips": _mips(unicorn.UC_MODE_MIPS32 | unicorn.UC_MODE_BIG_ENDIAN, mips_const.UC_CPU_MIPS32_74KF, 1 << 29 | 1 << 24),
+    "mipsel": _mips(unicorn.UC_MODE_MIPS32, mips_const.UC_CPU_MIPS32_74KF, 1 << 29 | 1 << 24),
+    "mips64": _mips(unicorn.UC_MODE_MIPS64 | unicorn.UC_MODE_BIG_ENDIAN, mips_const.UC_CPU_MIPS64_MIPS64R2_GENERIC, 0x240000E0),
+    "mips64el": _mips(unicorn.UC_MODE_MIPS64, mips_const.UC_CPU_MIPS64_MIPS64R2_GENERIC, 0x240000E0),
+    "mips32r6": _mips(unicorn.UC_MODE_MIPS32 | unicorn.UC_MODE_BIG_ENDIAN, mips_const.UC_CPU_MIPS32_MIPS32R6_GENERIC, 0x24000000, r6=True),
+    "mips32r6el": _mips(unicorn.UC_MODE_MIPS32, mips_const.UC_CPU_MIPS32_MIPS32R6_GENERIC, 0x24000000, r6=True),
+    "mips64r6": _mips(unicorn.UC_MODE_MIPS64 | unicorn.UC_MODE_BIG_ENDIAN, mips_const.UC_CPU_MIPS64_I6400, 0x240000E0, r6=True),
+    "mips64r6el": _mips(unicorn.UC_MODE_MIPS64, mips_const.UC_CPU_MIPS64_I6400, 0x240000E0, r6=True),
+}

@@ -1,0 +1,37 @@
+"""PowerPC in Unicorn."""
+
+from __future__ import annotations
+
+import unicorn
+from unicorn import ppc_const
+
+from ..engine import Engine
+from .guest import INTR, Guest
+
+FP, VECTORS, VSX = 1 << 13, 1 << 25, 1 << 23  # of the MSR
+
+
+def _ppc(wide: bool, msr: int) -> Guest:
+    """64 bit: with the CPU's own TLB every fetch is refused (interrupt 70). Little endian is a bit of the MSR, not a mode of the engine."""
+
+    def set_up(engine: Engine) -> None:
+        if wide:
+            engine.uc.ctl_set_tlb_mode(unicorn.UC_TLB_VIRTUAL)
+        register = ppc_const.UC_PPC_REG_MSR
+        engine.uc.reg_write(register, engine.uc.reg_read(register) | msr)
+
+    def recognise(uc: unicorn.Uc) -> bool:
+        return bool(uc.reg_read(ppc_const.UC_PPC_REG_MSR) & 1 == msr & 1)
+
+    names = {**{f"r{n}": str(n) for n in range(32)}, **{f"f{n}": f"FPR{n}" for n in range(32)}}
+    return Guest(uc_arch=unicorn.UC_ARCH_PPC, uc_mode=(unicorn.UC_MODE_PPC64 if wide else unicorn.UC_MODE_PPC32) | unicorn.UC_MODE_BIG_ENDIAN,
+                 constants=ppc_const, prefix="PPC", channel=INTR, number=6, pc_bias=4, plain_pc=True, registers=names, setup=set_up,
+                 recognise=recognise, moving=frozenset({"msr", "fpscr"}), undefined=frozenset({96}), breakpoints=frozenset({6}),
+                 fault_bias=dict.fromkeys(range(128), 4), call_skip={8: 0}, virtual_tlb=wide)
+
+
+GUESTS = {
+    "ppc": _ppc(False, FP | VECTORS),
+    "ppc64": _ppc(True, FP | VECTORS | VSX),
+    "ppc64le": _ppc(True, FP | VECTORS | VSX | 1),
+}

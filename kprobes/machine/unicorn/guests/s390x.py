@@ -1,0 +1,33 @@
+"""s390x in Unicorn."""
+
+from __future__ import annotations
+
+import unicorn
+from unicorn import s390x_const
+
+from ....arch._base import Traps
+from ..engine import Engine
+from .guest import INTR, Guest
+
+
+def _s390x() -> Guest:
+    """A translation that ends in 0002 is recorded without it, and at the start of a page it may fail before its CODE hook is called: so
+    SVC is the breakpoint, of a number that makes it SVC from its odd byte on, too (the engine branches to odd addresses). Under the
+    virtual TLB a store that fails does not end MVC, STAM and others; the CPU's own TLB is exact, but does not tell a failed access
+    from an undefined instruction, and executes nothing in pages that cannot be written."""
+
+    def set_up(engine: Engine) -> None:
+        engine.uc.reg_write(s390x_const.UC_S390X_REG_PSWM, 0x180000000)  # 64-bit addressing; the engine starts with 24
+        control = s390x_const.UC_S390X_REG_CR0
+        engine.uc.reg_write(control, engine.uc.reg_read(control) | 0x60000)  # FPC and vector instructions
+
+    return Guest(uc_arch=unicorn.UC_ARCH_S390X, uc_mode=unicorn.UC_MODE_BIG_ENDIAN, constants=s390x_const, prefix="S390X", channel=INTR, number=2,
+                 traps=Traps(probe={2: b"\x0a\x0a"}, end={0: b"\x0a\x0a"}),
+                 plain_pc=True, registers={f"v{n}_low": f"F{n}_HI" for n in range(32)}, setup=set_up, undefined=frozenset({3}), call_skip={2: 2},
+                 undefined_unrecorded=True, ambiguous=frozenset({3}), text_writable=True,
+                 reported_twice=lambda code: code[0] == 0x44 or (code[0] == 0xC6 and code[1] & 15 == 0))  # EX, EXRL
+
+
+GUESTS = {
+    "s390x": _s390x(),
+}
