@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 from pathlib import Path
 from typing import Any
@@ -364,3 +365,13 @@ def test_call_does_not_hang_on_long_input() -> None:
     with pytest.raises(EventError):
         parse_call("f('" + "\\a" * 20000)
     assert time.monotonic() - start < 2
+
+
+def test_symbols_of_a_stripped_file(tmp_path: Path) -> None:
+    with tarfile.open(Path(__file__).with_name("data") / "threads.tar.xz") as archive:
+        data = archive.extractfile("x86_64/static").read()  # type: ignore[union-attr]
+    (file := tmp_path / "stripped").write_bytes(data)
+    result = run("symbols", str(file))
+    assert result.exit_code == 2
+    assert re.search(r"no names of functions.*stripped \(its entry point is 0x[0-9a-f]+\).*probe addresses", result.stderr)
+    assert run("trace", str(file), "-e", f"p {re.search('0x[0-9a-f]+', result.stderr)[0]}", "--run", "--max-insns", "9").exit_code == 1  # type: ignore[index]

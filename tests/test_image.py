@@ -268,8 +268,9 @@ def test_relocations_are_what_a_linker_makes_of_them(target: str) -> None:
 
 
 WRONG_IN_PYELFTOOLS = {"R_ARM_IRELATIVE", "R_ARM_TLS_DESC"}
+#: by e_machine; older versions do not have PowerPC's
 KNOWN_NUMBERS = {types.X86_64: enums.ENUM_RELOC_TYPE_x64, types.I386: enums.ENUM_RELOC_TYPE_i386, types.ARM: enums.ENUM_RELOC_TYPE_ARM,
-                 types.AARCH64: enums.ENUM_RELOC_TYPE_AARCH64, types.PPC: enums.ENUM_RELOC_TYPE_PPC,
+                 types.AARCH64: enums.ENUM_RELOC_TYPE_AARCH64, **({types.PPC: enums.ENUM_RELOC_TYPE_PPC} if hasattr(enums, "ENUM_RELOC_TYPE_PPC") else {}),
                  types.PPC64: enums.ENUM_RELOC_TYPE_PPC64, types.S390: enums.ENUM_RELOC_TYPE_S390X, types.MIPS: enums.ENUM_RELOC_TYPE_MIPS}
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import UnknownSymbol
+from ..errors import ImageError, UnknownSymbol
 from ..symbols import CONTROLS
 from ._main import load, on_file
 from ._render import describe, disassembler, table
@@ -77,6 +77,10 @@ def symbols(file: str, arch: str | None, pattern: str) -> None:
     with load(file, arch) as machine, Kprobes(machine) as k:
         found = [s for s in _functions(machine, pattern) if k.check(s.address | s.mode).probeable]
         if not found:
+            if not _functions(machine, "*"):
+                at = f" (its entry point is {machine.regs.pc:#x})" if machine.executable(machine.regs.pc) else ""
+                raise ImageError(f"{file}: no names of functions are in it; it is stripped{at}",
+                                 hint="probe addresses, as in `kprobes trace FILE -e 'p 0x1234'`")
             if pattern.isidentifier():
                 machine.symbols[pattern]  # raises, with names that are near
             raise UnknownSymbol("is no function that can be probed", symbol=pattern, hint="`kprobes check FILE SYMBOL` says why")

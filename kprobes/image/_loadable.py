@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 from ..errors import ImageError
 from ._elf import Elf, Relocation
 from ._placing import Image
+from ._plt import plt_symbols
 from ._segments import merge, with_addends
 from ._sites import Memory
-from ._symbols import data_of, imports_of, local_entries, plt_symbols, symbols_of
+from ._symbols import data_of, imports_of, local_entries, symbols_of
 from ._types import MIPS, PPC
 from ._values import memory_of, page_size
 
@@ -29,7 +30,7 @@ def loadable(elf: Elf) -> Image:
     return Image(
         name=elf.name, machine=elf.machine, flags=elf.flags, profile=elf.profile, bits=elf.bits, order=elf.order,
         kind="exec" if elf.type == "ET_EXEC" else "dyn",
-        segments=segments, symbols=(*symbols_of(elf, everything, segments), *plt_symbols(elf, relocations, entries)),
+        segments=segments, symbols=(*symbols_of(elf, everything, segments), *plt_symbols(elf, relocations, entries, everything)),
         relocations=relocations, entries=tuple(entries), imports=imports_of(entries), entry=elf.entry or None,
         init=_init(elf), tls=elf.has("PT_TLS"), tls_block=elf.tls_block(), headers=elf.header_table(),
         relocates_itself=_relocates_itself(elf), local_entries=local_entries(elf, everything),

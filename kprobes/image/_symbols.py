@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from itertools import pairwise
 
-from ._elf import Elf, Entry, Relocation
-from ._sites import signed
+from ._elf import Elf, Entry
 from ._symbol import Symbol
-from ._types import AARCH64, ARM, MIPS, PPC64, RISCV, SPARC, SPARC32PLUS, SPARCV9, X86_64
+from ._types import AARCH64, ARM, MIPS, PPC64, RISCV, SPARC, SPARC32PLUS, SPARCV9
 from ._values import FUNCTIONS, SPECIAL, Import, Segment, segment_at
 
 MARKED = (ARM, AARCH64, RISCV)  #: their symbol tables tell code from data
@@ -83,38 +82,6 @@ def _arm_marks(elf: Elf, entries: Iterable[Entry]) -> list[tuple[int, str]]:
     if elf.machine != ARM:
         return []
     return sorted((e.value, e.name[1]) for e in entries if e.name[:2] in ("$a", "$t", "$d") and e.type == "STT_NOTYPE")
-
-
-def plt_symbols(elf: Elf, relocations: Iterable[Relocation], entries: Sequence[Entry]) -> Iterator[Symbol]:
-    """`f@plt` for the stubs that jump through f's slot."""
-    find = {X86_64: _x86_64_stubs, AARCH64: _aarch64_stubs}.get(elf.machine)
-    names = {r.offset: entries[r.symbol].name for r in relocations if r.symbol}
-    for section in elf.sections if find else ():
-        if section.name.startswith(".plt") and section["sh_type"] == "SHT_PROGBITS":
-            code = elf.bytes_at(section["sh_offset"], section["sh_size"])
-            for addr, size, slot in find(code, section["sh_addr"], section["sh_entsize"]) if find else ():
-                if names.get(slot):
-                    yield Symbol(f"{names[slot]}@plt", addr, size)
-
-
-def _x86_64_stubs(code: bytes, start: int, size: int) -> Iterator[tuple[int, int, int]]:
-    """[endbr64] [bnd] jmp *slot(%rip)"""
-    size = size if size in (8, 16) else 16
-    for at in range(0, len(code), size):
-        jump = code[at:at + size].find(b"\xff\x25")
-        if jump in (0, 1, 4, 5):
-            behind = at + jump + 6
-            yield start + at, size, start + behind + int.from_bytes(code[behind - 4:behind], "little", signed=True)
-
-
-def _aarch64_stubs(code: bytes, start: int, size: int) -> Iterator[tuple[int, int, int]]:
-    """[bti c] adrp x16, page; ldr x17, [x16, #offset]"""
-    words = [int.from_bytes(code[at:at + 4], "little") for at in range(0, len(code) - 3, 4)]
-    for n, (adrp, ldr) in enumerate(pairwise(words)):
-        if adrp & 0x9F00001F == 0x90000010 and ldr & 0xFFC003FF == 0xF9400211:
-            page = (start + 4 * n & ~0xFFF) + signed((adrp >> 5 & 0x7FFFF) << 2 | adrp >> 29 & 3, 21) * 0x1000
-            marked = n > 0 and words[n - 1] == 0xD503245F
-            yield start + 4 * n - 4 * marked, 16 + 4 * marked, page + (ldr >> 10 & 0xFFF) * 8
 
 
 def imports_of(entries: Iterable[Entry]) -> dict[str, Import]:

@@ -91,7 +91,12 @@ class System:
         return 0
 
 
-@pytest.fixture(params=STATIC)
+#: What the engine does otherwise than QEMU, on which all of them say what they should.
+WRONG_IN_THE_ENGINE = {"s390x": "musl's strtol returns 0 for every text; the engine executes some instruction of it wrongly"}
+
+
+@pytest.fixture(params=[pytest.param(arch, marks=pytest.mark.xfail(strict=True, reason=WRONG_IN_THE_ENGINE[arch])) if arch in WRONG_IN_THE_ENGINE
+                        else arch for arch in STATIC])
 def program(request: pytest.FixtureRequest) -> Iterator[UnicornMachine]:
     with UnicornMachine.load(FILES[f"{request.param}/static"]) as m:
         yield m

@@ -39,7 +39,7 @@ def place(machine: UnicornMachine, image: Image, base: int | None, *, main: bool
     bias = _bias(machine, image, base)
     if main:
         machine._settle(bias + image.lowest)
-    imports = _Imports(machine, image, bias + image.lowest)
+    imports = _Imports(machine, image, bias + image.lowest, "" if main else image.name)
     tls = machine._process.reserve(image, bias)
     placed = image.place(bias, imports.resolve, imports.resolve_ifunc, module="" if main else image.name, tls=tls)
     machine._modules[image.name] = [(s.addr, s.memsz) for s in placed.segments] + imports.mapped
@@ -82,8 +82,9 @@ class _Imports:
     An imported object that nobody has gets zeroed memory of its size.
     """
 
-    def __init__(self, machine: UnicornMachine, image: Image, near: int) -> None:
-        self._machine, self._image = machine, image
+    def __init__(self, machine: UnicornMachine, image: Image, near: int, module: str) -> None:
+        self._machine, self._image, self._module = machine, image, module
+        self._linked = {s.name for s in image.symbols if s.name.endswith("@plt")}
         objects = sum(-(-(i.size or 8) // 16) * 16 if i.kind == "object" else DESCRIPTOR * image.descriptors for i in image.imports.values())
         ifuncs = 1 + sum(s.kind == "ifunc" for s in image.symbols) + len(image.relocations)
         room = image.span
@@ -124,7 +125,10 @@ class _Imports:
     def _function(self, name: str) -> int:
         """A pointer to a stub: its target, or where the ABI has function descriptors, a descriptor of it."""
         stub = self._stub()
-        self._machine._stubs.imports[stub] = name
+        self._machine._stubs.stand_for(stub, name)
+        linkage = self._machine.arch.linkage
+        kind = "import" if f"{name}@plt" in self._linked else "plt"  # where the image has no stub of its own, this is it
+        self._machine.symbols.add(f"{name}@{kind}", stub, STUB, self._module, linkage.mode if linkage is not None else 0)
         if not self._image.descriptors:
             return stub | (self._machine.arch.linkage.mode if self._machine.arch.linkage else 0)
         descriptor = self._take(self._data, DESCRIPTOR)

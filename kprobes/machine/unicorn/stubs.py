@@ -11,11 +11,15 @@ if TYPE_CHECKING:
     from .machine import UnicornMachine
 
 
+LEAD = 8  # bytes before an import's trap
+
+
 class Stubs:
-    """Places in guest memory, full of traps, that stand for functions.
+    """Places in guest memory, full of traps, that stand for functions. An import's begins with a jump over the first bytes: an
+    instruction that can be probed.
 
     Attributes:
-        imports: stub -> the import it stands for. ifuncs: stub -> resolver of the function it stands for.
+        imports: where the guest traps -> the import that it has called. ifuncs: stub -> resolver of the function it stands for.
         bound: import -> Python function in its place.
     """
 
@@ -25,6 +29,17 @@ class Stubs:
         self.ifuncs: dict[int, int] = {}
         self.bound: dict[str, Callable[[Regs], int | None]] = {}
         self._resolved: dict[int, int] = {}  # resolver -> the function it chose
+
+    def stand_for(self, stub: int, name: str) -> None:
+        """A stub is an import's."""
+        arch = self._machine.arch
+        mode, trap = arch.linkage.mode if arch.linkage is not None else 0, stub
+        jump = arch.jump_in(mode)
+        if jump is not None and jump.size <= LEAD:
+            trap = stub + LEAD
+            self._machine.patch(stub, jump.encode(stub, trap))
+        self._machine.patch(trap, arch.end_bytes(mode))
+        self.imports[trap] = name
 
     def serve(self, stub: int) -> bool:
         """A call of an import, or of a function that chooses its implementation: go where it leads, if anywhere."""
