@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import os
 import platform
 import sys
 from collections.abc import Callable, Mapping
@@ -35,6 +36,7 @@ CODE: Final = 0  # the first word of an environment: address of the code
 #: words of the environment that tell where a program runs
 _PLACES: Final[Mapping[str, Callable[[Place], int]]] = {
     "cpu": lambda place: place.cpu, "func_ip": lambda place: place.func_ip(), "cookie": lambda place: place.cookie()}
+_SWITCH: Final = "KPROBES_HOST_CODE"  # see machine.unicorn.host.hostcode, whose switch it is
 _pages: list[mmap.mmap] = []  # where the code is
 
 
@@ -52,6 +54,8 @@ class HostCode:
 
 def triple() -> native.Triple:
     """What this process's machine is for LLVM. Unsupported where it cannot run compiled programs."""
+    if os.environ.get(_SWITCH) == "0":
+        raise Unsupported(f"{_SWITCH}=0 switches machine code of this computer's off", hint="programs run in the interpreter")
     if platform.system() != "Linux" or platform.machine() not in _HOSTS:
         raise Unsupported(f"there are no compiled programs on {platform.system()} {platform.machine()}", hint="they run in the interpreter")
     return native.Triple(_HOSTS[platform.machine()], relocation="pic")

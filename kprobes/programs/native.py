@@ -54,11 +54,12 @@ def llvm() -> Any:
 def compiled(ir: str, triple: Triple) -> bytes:
     """Machine code of the IR, its `@run` at the start; from the cache where it is there. Unsupported: see translate()."""
     key = hashlib.sha256("\0".join((triple.text, triple.cpu, triple.features, triple.relocation, ir)).encode()).hexdigest()
-    path = directory() / key
-    code = _read(path)
+    place = directory()
+    code = None if place is None else _read(place / key)
     if code is None:
         code = translate(ir, triple)
-        _write(path, code)
+        if place is not None:
+            _write(place / key, code)
     return code
 
 
@@ -97,9 +98,12 @@ def _unused(relocations: bytes, triple: Triple) -> bool:
 
 # --- the cache
 
-def directory() -> Path:
-    """Where compiled programs are kept: kprobes/programs in $XDG_CACHE_HOME, or in ~/.cache."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kprobes" / "programs"
+def directory() -> Path | None:
+    """Where compiled programs are kept: kprobes/programs in $XDG_CACHE_HOME, or in ~/.cache. None: there is no home."""
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kprobes" / "programs"
+    except RuntimeError:
+        return None
 
 
 def _read(path: Path) -> bytes | None:

@@ -35,6 +35,7 @@ SETS = {"alu64": same.arithmetic(ALU64), "alu32": same.arithmetic(same.ALU), "sw
 @pytest.fixture(autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
+    monkeypatch.delenv("KPROBES_HOST_CODE", raising=False)
 
 
 def machine(arch: str) -> UnicornMachine:

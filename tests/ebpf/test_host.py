@@ -75,6 +75,11 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.fixture(autouse=True)
+def switched_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KPROBES_HOST_CODE", raising=False)
+
+
+@pytest.fixture(autouse=True)
 def trusted(monkeypatch: pytest.MonkeyPatch) -> None:
     """What these programs do is right, but not what the verifier can see."""
     facts = Facts({}, {}, {}, {}, 0, 1, 0)
@@ -314,6 +319,24 @@ def test_a_cache_that_cannot_be_written_does_not_matter(tmp_path: Path, monkeypa
     (tmp_path / "kprobes").write_text("a file")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert Program.from_instructions([i(MOV | K | ALU64, 0, imm=42), i(EXIT | JMP)]).run(b"", "host") == 42
+
+
+def test_who_has_no_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", none)
+    assert native.directory() is None
+    assert Program.from_instructions([i(MOV | K | ALU64, 0, imm=42), i(EXIT | JMP)]).run(b"", "host") == 42
+
+
+def test_the_switch_is_for_programs_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KPROBES_HOST_CODE", "0")
+    program = Program.from_instructions([i(MOV | K | ALU64, 0, imm=42), i(EXIT | JMP)])
+    assert program.run() == 42
+    with pytest.raises(Unsupported, match="KPROBES_HOST_CODE=0"):
+        Program.from_instructions([i(MOV | K | ALU64, 0, imm=42), i(EXIT | JMP)]).run(b"", "host")
 
 
 def test_without_llvmlite_it_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
