@@ -132,6 +132,7 @@ class HostEngine:
         finally:
             if isinstance(context, bytearray):
                 context[:] = block.view[:len(context)]
+            environment.call = None  # which knows the machine
             if size == CONTEXT_SIZE:
                 self._idle.append((environment, block))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -285,6 +286,21 @@ def test_a_helper_closes_everything() -> None:
             b = again.attach(counts(out, 1), "tiny")
             m.call("loop", 5, 7)
             assert (word(out, 1), b.runs) == (5, 5)
+
+
+def test_a_program_does_not_keep_machines() -> None:
+    program = counts(array())
+
+    def use() -> weakref.ref[Any]:
+        m = worlds.make_machine("x86_64")
+        with Kprobes(m) as k:
+            k.attach(program, "tiny")
+            m.call("loop", 3, 7)
+        return weakref.ref(m)
+
+    used = use()
+    gc.collect()
+    assert used() is None
 
 
 def test_unregistering_from_a_handler_elsewhere_in_the_same_run(scene: Any) -> None:
