@@ -52,7 +52,7 @@ KEEPERS = {
     "pytest": ("conformance",), "llvmlite": ("programs.native",), "click": ("cli",), "rich": ("cli",),
 }
 #: path (prefix; the longest that fits counts) -> most lines of a file
-BUDGETS = {"core/": 300, "machine/": 300, "machine/paper.py": 455, "testing/": 300, "arch/": 300, "events/": 300, "programs/": 300, "cli/": 300,
+BUDGETS = {"core/": 300, "machine/": 300, "machine/paper.py": 480, "testing/": 300, "arch/": 300, "events/": 300, "programs/": 300, "cli/": 300,
            "arch/arm/thumb.py": 340, "arch/s390x/isa.py": 340}
 CORE_TOTAL = 4700  # the plan said 1,800; docs/design.md says what the rest is
 

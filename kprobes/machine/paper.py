@@ -16,7 +16,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ..arch._base import Abi, Arch, Atomic, Insn, Jump, Linkage, Order, Registers, Traps, signed
+from ..arch._base import Abi, Annul, Arch, Atomic, Decoded, Insn, Jump, Linkage, Order, Registers, Traps, signed
 from ..errors import AlreadyRegistered, GuestFault, GuestTimeout, NoMemory, OutOfReach, ReentryError, Unsupported
 from ..regs import Regs
 from ..symbols import Symbols
@@ -102,7 +102,9 @@ PAPER = Arch(
 
 
 class PaperMachine:
-    """The toy engine.
+    """The toy engine: of PAPER, or of an instruction set that no other engine has.
+
+    arch: the instruction set; execute(regs, insn): the effect of those of its instructions that have no simulation.
 
     Attributes:
         before: called with (machine, cpu) before each instruction; may change registers (an interrupt, say).
@@ -111,10 +113,12 @@ class PaperMachine:
 
     page_size = PAGE
     call_area = PAGE
-    arch = PAPER
 
-    def __init__(self, code: bytes, *, base: int = 0x1000, symbols: dict[str, int | tuple[int, int]] | None = None, cpus: int = 1) -> None:
-        self.cpus = cpus
+    def __init__(self, code: bytes, *, base: int = 0x1000, symbols: dict[str, int | tuple[int, int]] | None = None, cpus: int = 1,
+                 arch: Arch = PAPER, execute: Callable[[Regs, Insn], object] | None = None) -> None:
+        self.arch, self.cpus = arch, cpus
+        self._effect, self._pc = execute, arch.regs.pc
+        self._traps = {*arch.traps.probe.values(), *arch.traps.end.values()}
         self.symbols = Symbols()
         self.before: Callable[[PaperMachine, int], None] | None = None
         self.cpu_task: Callable[[Regs], Any] | None = None
@@ -126,7 +130,7 @@ class PaperMachine:
         self._counting: set[int] = set()  # where that is so now
         self._sink: Sink | None = None
         self.before_run: Callable[[], object] | None = None
-        self._values = [dict.fromkeys(NAMES, 0) for _ in range(cpus)]
+        self._values = [dict.fromkeys(arch.regs.names, 0) for _ in range(cpus)]
         self._regs = [self._view(cpu) for cpu in range(cpus)]
         self._cpu = 0
         self._depth = 0
@@ -136,7 +140,7 @@ class PaperMachine:
         self._map(EXIT, executable=True)
         self._map(0xC000, executable=False)
         for values in self._values:
-            values["sp"] = 0xCF00
+            values[arch.regs.sp] = 0xCF00
         self.write(base, code)
         for name, where in (symbols or {}).items():
             addr, size = where if isinstance(where, tuple) else (where, 0)
@@ -144,12 +148,12 @@ class PaperMachine:
 
     def _view(self, cpu: int) -> Regs:
         values = self._values[cpu]
-        readers = {name: partial(values.__getitem__, name) for name in NAMES}
-        writers = {name: partial(self._set, values, name) for name in NAMES}
+        readers = {name: partial(values.__getitem__, name) for name in values}
+        writers = {name: partial(self._set, values, name, (1 << self.arch.regs.widths.get(name, self.arch.bits)) - 1) for name in values}
         return Regs(self, readers, writers, cpu)
 
-    def _set(self, values: dict[str, int], name: str, value: int) -> None:
-        values[name] = value & PAPER.mask
+    def _set(self, values: dict[str, int], name: str, mask: int, value: int) -> None:
+        values[name] = value & mask
 
     @property
     def regs(self) -> Regs:
@@ -292,12 +296,13 @@ class PaperMachine:
         regs.at(None)
         failed = True
         try:
-            for name, value in zip(("r0", "r1", "r2", "r3"), args, strict=False):
-                values[name] = value & PAPER.mask
-            values["lr"] = EXIT
+            assert self.arch.abi is not None
+            for n, value in enumerate(args):
+                self.arch.abi.set_argument(regs, n, value)
+            self._return_to_exit(regs)
             self.run(target, EXIT, cpu=cpu)
             failed = False
-            return values["r0"]
+            return values[self.arch.abi.returns[0]]
         finally:
             if failed and self._depth == 0:
                 self._abandoned[cpu] = saved
@@ -305,12 +310,17 @@ class PaperMachine:
                 values.update(saved)
             regs._pc, regs._target = outer
 
+    def _return_to_exit(self, regs: Regs) -> None:
+        assert self.arch.linkage is not None
+        regs.sp -= self.arch.linkage.pushed
+        self.arch.linkage.set(regs, EXIT)
+
     def invoke(self, target: int) -> None:
         """Run guest code with the registers as they are until it returns; then put them back."""
         regs, values = self._regs[self._cpu], self._values[self._cpu]
         saved, outer = dict(values), (regs._pc, regs._target)
         regs.at(None)
-        values["lr"] = EXIT
+        self._return_to_exit(regs)
         try:
             self.run(target, EXIT, cpu=self._cpu)
         finally:
@@ -325,18 +335,18 @@ class PaperMachine:
         values = self._values[cpu]
         self._moved(cpu)
         if start is not None:
-            values["pc"] = start
+            values[self._pc] = start
         if self._depth == 0 and self._sink is not None:
-            self._sink.starting(values["pc"])
+            self._sink.starting(values[self._pc])
         elif self._depth == 0 and self.before_run is not None:
             self.before_run()
         self._depth += 1
         try:
             for _ in range(limit):
-                if values["pc"] == until:
+                if values[self._pc] == until:
                     return
                 self.step(cpu)
-            raise GuestTimeout(f"{limit} steps are made", pc=values["pc"])
+            raise GuestTimeout(f"{limit} steps are made", pc=values[self._pc])
         finally:
             self._depth -= 1
             self._cpu = before if self._depth else cpu
@@ -349,7 +359,7 @@ class PaperMachine:
         if self.before is not None:
             self.before(self, cpu)
             self._moved(cpu)
-        pc = values["pc"]
+        pc = values[self._pc]
         if pc in self._counting and self._depth <= 1:
             self._counts[pc] = self._counts.get(pc, 0) + 1
         elif pc & -PAGE in self._calls and self._sink is not None and self._serve(cpu, pc):
@@ -357,8 +367,8 @@ class PaperMachine:
         self.steps += 1
         try:
             op = self._fetch(pc)
-            if op[0] != TRAP:
-                values["pc"] = self._execute(cpu, pc, op)
+            if not any(op.startswith(trap) for trap in self._traps):
+                values[self._pc] = self._execute(cpu, pc, op) if self.arch is PAPER else self._perform(cpu, pc, op)
                 return
         except GuestFault as error:
             self._faulted(cpu, error)
@@ -370,12 +380,14 @@ class PaperMachine:
         """pc was written outside of any report."""
         target = self._regs[cpu].target
         if target is not None:
-            self._values[cpu]["pc"] = target
+            self._values[cpu][self._pc] = target
             self._regs[cpu].at(None)
 
     def _fetch(self, pc: int) -> bytes:
         if pc & -PAGE not in self._code:
             raise GuestFault("not executable", address=pc, pc=pc, access="fetch")
+        if self.arch is not PAPER:
+            return self.read(pc, min(2 * self.arch.max_insn, PAGE - pc % PAGE))
         length = LENGTHS.get(self.read(pc, 1)[0])
         if length is None:
             raise GuestFault("undefined instruction", address=pc, pc=pc, access="undefined")
@@ -408,6 +420,19 @@ class PaperMachine:
             return insn.simulate(self._regs[cpu])
         return pc + len(op)
 
+    def _perform(self, cpu: int, pc: int, code: bytes) -> int:
+        """Effect of an instruction of another instruction set than PAPER; the next pc."""
+        regs, insn = self._regs[cpu], self.arch.decode(code, pc)
+        if insn.decoded is not Decoded.WHOLE:
+            raise GuestFault(insn.reject, address=pc, pc=pc, access="undefined")
+        target = insn.next if insn.simulate is None else insn.simulate(regs)
+        body = b"" if isinstance(target, Annul) else insn.body
+        if body and self._effect is not None:
+            self._effect(regs, self.arch.decode(body, pc + insn.size if insn.delay_slot else pc))
+        elif body:
+            raise GuestFault(f"nobody says what {insn.name} does", address=pc, pc=pc, access="undefined")
+        return int(target)
+
     def _serve(self, cpu: int, pc: int) -> bool:
         """Call the service of a call site; True if it moves the guest."""
         regs, values = self._regs[cpu], self._values[cpu]
@@ -419,7 +444,7 @@ class PaperMachine:
             return regs.target is not None
         finally:
             if regs.target is not None:
-                values["pc"] = regs.target
+                values[self._pc] = regs.target
             regs._pc, regs._target = outer
 
     def _report(self, cpu: int, pc: int) -> bool:
@@ -430,22 +455,22 @@ class PaperMachine:
             return self._sink is not None and self._sink.trap(regs)
         finally:
             if regs.target is not None:
-                values["pc"] = regs.target
+                values[self._pc] = regs.target
             regs._pc, regs._target = outer
 
     def _faulted(self, cpu: int, error: GuestFault) -> None:
         """Report a fault; raises it again, at home, unless it was handled."""
         regs, values = self._regs[cpu], self._values[cpu]
         outer = regs._pc, regs._target
-        regs.at(values["pc"])
+        regs.at(values[self._pc])
         number = {"arithmetic": 8, "undefined": 4, "trap": 5, "interrupt": 5}.get(error.access, 11)
         try:
             fault = Fault(access=error.access, address=error.address, trapnr=number, text=error.reason)
             handled = self._sink is not None and self._sink.fault(regs, fault)
         finally:
             if regs.target is not None:
-                values["pc"] = regs.target
+                values[self._pc] = regs.target
             regs._pc, regs._target = outer
         if not handled:
-            raise GuestFault(error.reason, address=error.address, pc=values["pc"], access=error.access,
-                             symbol=self.symbols.describe(values["pc"])) from None
+            raise GuestFault(error.reason, address=error.address, pc=values[self._pc], access=error.access,
+                             symbol=self.symbols.describe(values[self._pc])) from None
