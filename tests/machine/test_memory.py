@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
 import random
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -224,3 +226,20 @@ def test_a_word_that_is_stored_into_what_became_code() -> None:
     m.protect(BASE + 0x1000, 0x1000, "rw")
     with pytest.raises(GuestFault, match="non-executable"):
         m.call(BASE + 0x1000)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_process_has_memory_of_its_own() -> None:
+    m = machine_of("x86_64")
+    m.map(BASE, 0x1000)
+    m.write(BASE, b"parent")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # there may be threads
+        child = os.fork()
+    if not child:
+        m.write(BASE, b"child!")
+        m.write(0x10000, b"\xcc" * 8)
+        os._exit(0 if m.read(BASE, 6) == b"child!" else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert m.read(BASE, 6) == b"parent" == m._engine.read(BASE, 6)
+    assert m.read(0x10000, 8) == bytes(8)
