@@ -141,7 +141,8 @@ class Survey:
         """Where the direct branches of a function lead, if nothing else moves within it."""
         start, end, limit = symbol.address, self._end(symbol), self._limit(symbol)
         walk = self._walk(start, limit, symbol.mode)
-        if walk in self._flows and walk.code[:_WHOLE] != self._bytes(start, min(len(walk.code), _WHOLE)):
+        size = min(end - start, len(walk.code), _WHOLE)
+        if walk in self._flows and walk.code[:size] != self._bytes(start, size):
             self._forget(start, limit, symbol.mode)
             walk = self._walk(start, limit, symbol.mode)
         walk.reach(end - 1)
