@@ -258,7 +258,7 @@ class Scene:
         self.k.close()
         assert self.text() == self.original
         assert self._code_regions() == self.code_regions
-        assert self.m._sink is None
+        assert self.m.sink is None
 
 
 def hook(name: str, log: list[str], action: Callable[..., Any] | None = None, result: int = 0) -> Callable[..., int]:

@@ -128,7 +128,7 @@ class PaperMachine:
         self._calls: set[int] = set()
         self._counts: dict[int, int] = {}  # call site -> executions that were only counted
         self._counting: set[int] = set()  # where that is so now
-        self._sink: Sink | None = None
+        self.sink: Sink | None = None
         self.before_run: Callable[[], object] | None = None
         self._values = [dict.fromkeys(arch.regs.names, 0) for _ in range(cpus)]
         self._regs = [self._view(cpu) for cpu in range(cpus)]
@@ -210,8 +210,8 @@ class PaperMachine:
 
     def unload(self, page: int) -> None:
         """Unmap a page of guest text, as a module is unloaded."""
-        if self._sink is not None:
-            self._sink.unloading(page, page + PAGE)
+        if self.sink is not None:
+            self.sink.unloading(page, page + PAGE)
         self.unmap_code(page)
 
     def snapshot(self) -> dict[int, bytes]:
@@ -222,9 +222,9 @@ class PaperMachine:
 
     def report_to(self, sink: Sink | None) -> None:
         """Deliver reports to `sink`; None: to nobody."""
-        if sink is not None and self._sink is not None:
+        if sink is not None and self.sink is not None:
             raise AlreadyRegistered("this machine has a Kprobes already", hint="close it first")
-        self._sink = sink
+        self.sink = sink
 
     def map_calls(self, near: int) -> int:
         """A page in which each instruction is reported to Sink.services first."""
@@ -336,8 +336,8 @@ class PaperMachine:
         self._moved(cpu)
         if start is not None:
             values[self._pc] = start
-        if self._depth == 0 and self._sink is not None:
-            self._sink.starting(values[self._pc])
+        if self._depth == 0 and self.sink is not None:
+            self.sink.starting(values[self._pc])
         elif self._depth == 0 and self.before_run is not None:
             self.before_run()
         self._depth += 1
@@ -350,8 +350,8 @@ class PaperMachine:
         finally:
             self._depth -= 1
             self._cpu = before if self._depth else cpu
-            if self._depth == 0 and self._sink is not None:
-                self._sink.ended()
+            if self._depth == 0 and self.sink is not None:
+                self.sink.ended()
 
     def step(self, cpu: int = 0) -> None:
         """Execute one instruction, or deliver one report."""
@@ -362,7 +362,7 @@ class PaperMachine:
         pc = values[self._pc]
         if pc in self._counting and self._depth <= 1:
             self._counts[pc] = self._counts.get(pc, 0) + 1
-        elif pc & -PAGE in self._calls and self._sink is not None and self._serve(cpu, pc):
+        elif pc & -PAGE in self._calls and self.sink is not None and self._serve(cpu, pc):
             return
         self.steps += 1
         try:
@@ -439,8 +439,8 @@ class PaperMachine:
         outer = regs._pc, regs._target
         regs.at(pc)
         try:
-            assert self._sink is not None
-            self._sink.services[pc](regs)
+            assert self.sink is not None
+            self.sink.services[pc](regs)
             return regs.target is not None
         finally:
             if regs.target is not None:
@@ -452,7 +452,7 @@ class PaperMachine:
         outer = regs._pc, regs._target
         regs.at(pc)
         try:
-            return self._sink is not None and self._sink.trap(regs)
+            return self.sink is not None and self.sink.trap(regs)
         finally:
             if regs.target is not None:
                 values[self._pc] = regs.target
@@ -466,7 +466,7 @@ class PaperMachine:
         number = {"arithmetic": 8, "undefined": 4, "trap": 5, "interrupt": 5}.get(error.access, 11)
         try:
             fault = Fault(access=error.access, address=error.address, trapnr=number, text=error.reason)
-            handled = self._sink is not None and self._sink.fault(regs, fault)
+            handled = self.sink is not None and self.sink.fault(regs, fault)
         finally:
             if regs.target is not None:
                 values[self._pc] = regs.target

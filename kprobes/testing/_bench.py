@@ -38,11 +38,11 @@ class Bench:
         """
         self.machine = self.make_machine(machine) if isinstance(machine, str) else machine
         self.file = file or CaseFile()
-        self._mapped_targets = self.file.mapped_targets or self.machine._guest.fetch_fault_kills
+        self._mapped_targets = self.file.mapped_targets or self.machine.guest.fetch_fault_kills
         self.tally = Tally()
         self._seed = seed
         self._arch = self.machine.arch
-        self.data = self.machine._map_anywhere(DATA, self.machine._guest.contexts_near)
+        self.data = self.machine.map_anywhere(DATA, self.machine.guest.contexts_near)
         self.machine.write(self.data, random.Random(seed + 1).randbytes(DATA))
         self._furnish()
         self._contents = self.machine.read(self.data, DATA)
@@ -76,7 +76,7 @@ class Bench:
     @property
     def usable(self) -> bool:
         """False when the engine has died of a failed instruction fetch; make another bench then."""
-        return not self.machine._dead
+        return not self.machine.starts.dead
 
     # --- one instruction
 
@@ -119,7 +119,7 @@ class Bench:
             self._freezer.forget()
             for page in mapped:
                 self.machine.unmap_code(page)
-            if mode and self.machine._guest.loses_pc:  # or what comes next would be translated as a part of an IT block
+            if mode and self.machine.guest.loses_pc:  # or what comes next would be translated as a part of an IT block
                 self._usual()
                 self._measure_pad(mode)
 
@@ -171,17 +171,17 @@ class Bench:
 
     def _furnish(self) -> None:
         """Memory for the CPU's tables, or for the contexts that it saves, and one saved there to return to."""
-        regs, guest, abi = self.machine.regs, self.machine._guest, self._arch.abi
+        regs, guest, abi = self.machine.regs, self.machine.guest, self._arch.abi
         if guest.furnish is not None:
-            guest.furnish(self.machine._engine, regs, self.data, CONTEXTS)
+            guest.furnish(self.machine.engine, regs, self.data, CONTEXTS)
             if abi is not None and abi.enter is not None:
-                abi.enter(regs, self.machine._exit)
+                abi.enter(regs, self.machine.exit)
 
     def _unmap_rest(self) -> None:
         """Nothing else is mapped, so nothing else can change: the stack is in `data`, calls end at the exit page only."""
         for start, end, _ in list(self.machine.uc.mem_regions()):
-            if not any(start <= a <= end for a in (BASE, self.data, self.machine._exit)):
-                self.machine._unmap(start, end + 1 - start)
+            if not any(start <= a <= end for a in (BASE, self.data, self.machine.exit)):
+                self.machine.unmap_pages(start, end + 1 - start)
 
     def _map_own_pages(self) -> None:
         """The library's pages are there from the start, so that they make no difference later."""
@@ -207,7 +207,7 @@ class Bench:
             self._usual()
             self._states.randomize(rng, values, landing=insn.simulate is not None)
             if self._arch.mode_bits:
-                self.machine._write_pc(self.home | self._scenery.mode)  # the flags show the mode as well
+                self.machine.write_pc(self.home | self._scenery.mode)  # the flags show the mode as well
             before = registers(self.machine.regs)
             thaw = self._freezer.freeze()
             target, spy = self._rehearse(insn)
@@ -240,7 +240,7 @@ class Bench:
         bound = None
         if self._is_loop(state):
             # Only an engine hook ends a branch to itself; natively that hook sees the delay slot as well.
-            pairs = bool(self.machine._guest.settle)  # the engine's hook takes a branch and its delay slot for one
+            pairs = bool(self.machine.guest.settle)  # the engine's hook takes a branch and its delay slot for one
             bound = 2 if insn.delay_slot and not pairs and not probed and not isinstance(state.target, Annul) else 1
         return self._run(state, self.home | self._scenery.mode, bound)
 

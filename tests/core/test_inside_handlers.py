@@ -424,7 +424,7 @@ def test_closing_from_inside(scene: Scene, role: str) -> None:
     begun = ["pre p", "post p"] if role == "post_handler" else ["pre p"]
     assert scene.play("inc", 4) == [*begun, "= 5"]
     assert scene.text() == scene.original
-    assert scene.k.machine._sink is None
+    assert scene.k.machine.sink is None
     with Kprobes(scene.m) as k:
         p = Kprobe(symbol_name="twice", pre_handler=hook("again", scene.lines))
         k.register_kprobe(p)
@@ -436,11 +436,11 @@ def test_closing_from_inside_an_inner_run(scene: Scene) -> None:
     def close(p: Kprobe) -> None:
         scene.k.close()
         scene.lines.append(f"inner {scene.m.call('twice', 1)}")
-        assert scene.m._sink is not None
+        assert scene.m.sink is not None
 
     doing(scene, "pre_handler", "p", close)
     assert scene.play("inc", 4) == ["pre p", "inner 3", "= 5"]
-    assert scene.m._sink is None
+    assert scene.m.sink is None
     assert scene.text() == scene.original
 
 

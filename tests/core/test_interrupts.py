@@ -101,7 +101,7 @@ def test_closing_after_an_interrupt_that_never_returned(paper: Scene) -> None:
     with pytest.raises(GuestTimeout):
         paper.m.run(paper.at("probed"), limit=200)
     paper.k.close()
-    assert paper.m._sink is None, "nothing is left, though no slot's end was ever reached"
+    assert paper.m.sink is None, "nothing is left, though no slot's end was ever reached"
 
 
 def test_an_interrupt_that_goes_straight_on(paper: Scene) -> None:

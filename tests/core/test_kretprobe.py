@@ -21,7 +21,7 @@ def follow(scene: Scene, name: str, where: str = "inc", **fields: Any) -> Kretpr
 
 def caller(scene: Scene) -> int:
     """Where a call made by the test itself returns to."""
-    return int(scene.m._exit) if scene.name != "paper" else 0xE000
+    return int(scene.m.exit) if scene.name != "paper" else 0xE000
 
 
 # --- one call
@@ -352,7 +352,7 @@ def test_closed_while_pending_returns_to_the_right_place(scene: Scene) -> None:
     assert scene.play("deep", 4) == ["entry r", "= 6"]
     assert scene.text() == scene.original
     assert scene.m.call("inc", 1) == 2
-    assert scene.m._sink is None, "a run that starts finishes the closing"
+    assert scene.m.sink is None, "a run that starts finishes the closing"
     with Kprobes(scene.m) as k:
         r = Kretprobe(symbol_name="twice", handler=hook("again", scene.lines))
         k.register_kretprobe(r)
@@ -530,9 +530,9 @@ def test_closing_with_a_task_that_never_returns() -> None:
     k.close()
     k.close()
     assert m.snapshot()[0x1000] == before[0x1000]
-    assert m._sink is not None
+    assert m.sink is not None
     k.flush_task(0)
-    assert m._sink is None
+    assert m.sink is None
     assert m.snapshot().keys() == before.keys()
 
 
@@ -746,7 +746,7 @@ def test_closed_after_a_call_that_ended_otherwise(scene: Scene, ending: str, ent
         scene = Scene.on(scene)
     scene.k.close()
     assert scene.m.call("inc", 1) == 2
-    assert scene.m._sink is None and scene.text() == scene.original
+    assert scene.m.sink is None and scene.text() == scene.original
 
 
 def test_going_on_after_a_bound_with_another_kprobes(scene: Scene) -> None:
@@ -774,7 +774,7 @@ def test_a_call_that_longjmp_left_is_given_back(scene: Scene) -> None:
         assert scene.k._calls.pending == 0
     assert sum(map(len, scene.k._calls.tasks.values())) <= 2 * 20
     scene.k.close()
-    assert scene.m._sink is None
+    assert scene.m.sink is None
 
 
 def test_what_was_set_aside_is_bounded(paper: Scene) -> None:

@@ -70,7 +70,7 @@ def guest(request: pytest.FixtureRequest) -> Iterator[Guest]:
     guest = Guest(request.param)
     yield guest
     guest.k.close()
-    assert guest.m._sink is None
+    assert guest.m.sink is None
 
 
 def test_a_module_is_probed_like_anything_else(guest: Guest) -> None:

@@ -276,4 +276,4 @@ def test_the_warning_as_an_error_comes_when_all_is_done(end: str) -> None:
     assert {name: m.read(m.symbols[name].address, 1) for name in names} == {**original, "inc": b"\x02", "hop": b"\x02"}
     assert k._text.patches == []
     k.close()
-    assert m._sink is None
+    assert m.sink is None

@@ -37,12 +37,12 @@ class Victim:
         self.k.register(Kretprobe(symbol_name="memset", handler=lambda ri, regs: None, entry_handler=lambda ri, regs: 0))
         self.k.register(Jprobe(symbol_name="memcpy", entry=lambda: None))
         self.data = self.m.alloc(256)
-        self.usual = self.m._engine.save()
+        self.usual = self.m.engine.save()
         for _ in range(3):
             self.works()
 
     def works(self) -> None:
-        self.m._engine.restore(self.usual)
+        self.m.engine.restore(self.usual)
         assert self.m.call("sum_of_12", *ARGS, timeout=LONG) & 0xFFFFFFFF == SUM
         self.m.call("memset", self.data, 5, 16, timeout=LONG)
         assert self.m.read(self.data, 16) == bytes([5] * 16)
@@ -54,7 +54,7 @@ class Victim:
         """The library's, each with the bytes of it that are in use."""
         filler = self.m.arch.end_bytes(min(self.m.arch.traps.end))
         out = []
-        for start, end in [*self.k._rooms.ranges(), (self.m._exit, self.m._exit + 64)]:
+        for start, end in [*self.k._rooms.ranges(), (self.m.exit, self.m.exit + 64)]:
             code = self.m.read(start, end - start)
             used = len(code.rstrip(filler).rstrip(b"\0"))
             out.append((start, min(used + 32, end - start)))
@@ -62,7 +62,7 @@ class Victim:
 
 
 def places(victim: Victim, rng: random.Random) -> Iterator[int]:
-    pages, aligned = victim.pages(), -4 if victim.m._guest.fetch_fault_kills else -1  # see docs/engine.md, known limits
+    pages, aligned = victim.pages(), -4 if victim.m.guest.fetch_fault_kills else -1  # see docs/engine.md, known limits
     while True:
         start, used = rng.choice(pages)
         yield start + rng.randrange(used) & aligned
@@ -86,7 +86,7 @@ def test_anywhere_in_the_librarys_pages(victim: Victim, path: Path) -> None:
         with suppress(KprobeError):
             regs.sp = rng.choice((regs.sp, victim.data + 128, next(where) & -16))
         target, began = next(where), time.monotonic()
-        bound = {"timeout": 0.1} if rng.random() < 0.3 or not m._guest.counts_insns else {"max_insns": 10_000, "timeout": LONG}
+        bound = {"timeout": 0.1} if rng.random() < 0.3 or not m.guest.counts_insns else {"max_insns": 10_000, "timeout": LONG}
         kind = "end"
         try:
             m.run(target, **bound)  # type: ignore[arg-type]
@@ -94,15 +94,15 @@ def test_anywhere_in_the_librarys_pages(victim: Victim, path: Path) -> None:
             kind = type(error).__name__
         assert time.monotonic() - began < LONG, hex(target)
         ended[kind] = ended.get(kind, 0) + 1
-        if m._dead:
+        if m.starts.dead:
             victim = Victim(path)
             where = places(victim, rng)
         elif n % 10 == 0:
             victim.works()
-    if not victim.m._dead:
+    if not victim.m.starts.dead:
         victim.works()
         victim.k.close()
-        victim.m._engine.restore(victim.usual)
+        victim.m.engine.restore(victim.usual)
         assert victim.m.call("sum_of_12", *ARGS, timeout=LONG) & 0xFFFFFFFF == SUM
     assert ended.get("GuestFault", 0) + ended.get("ReentryError", 0) > 0
 
@@ -113,7 +113,7 @@ def test_stores_into_the_librarys_pages(victim: Victim, path: Path) -> None:
     for start, used in victim.pages():
         m = victim.m
         before = m.read(start, used)
-        if m._guest.text_writable:
+        if m.guest.text_writable:
             continue
         with pytest.raises(GuestFault) as caught:
             m.call("memset", start, 0x55, 4, timeout=LONG)

@@ -54,7 +54,7 @@ class System:
         self.m, self.out, self.status = m, bytearray(), -1
         self.number, arguments, self.result, self.names = CALLS[m.arch.name]
         self.arguments = arguments.split()
-        self.free = m._map_anywhere(1 << 20)
+        self.free = m.map_anywhere(1 << 20)
         m.interrupt_handler = self.serve
 
     def serve(self, regs: Regs, number: int) -> bool:

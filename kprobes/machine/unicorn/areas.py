@@ -9,7 +9,6 @@ import unicorn
 from unicorn import unicorn_const as const
 
 from ...arch._base import Arch
-from ...regs import Regs
 from .._base import HostProgram
 from .cpu import Processor
 from .engine import ASKED, CALL, DIRECT
@@ -30,10 +29,9 @@ class Areas(Processor):
 
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest) -> None:
         super().__init__(uc, arch, guest)
-        self._services: dict[int, Callable[[Regs], None]] = {}  # the sink's
-        self._failed_at: int | None = None  # where a service that raised sent the guest, if the engine may not have noticed
+        self.failed_at: int | None = None  # where a service that raised sent the guest, if the engine may not have noticed
         self._sent: int | None = None  # the same of the last one that did not
-        self._skip = -1  # address in a call area that was served already
+        self.skip = -1  # address in a call area that was served already
         self._call_hooks: dict[int, list[int]] = {}
         self._direct: dict[int, int] = {}  # call site -> its own hook
         self._tables: dict[int, SiteTable] = {}  # area -> its call sites, for host code
@@ -43,15 +41,15 @@ class Areas(Processor):
 
     def map_calls(self, near: int) -> int:
         """An area in which every instruction executed is reported to Sink.services first, by one hook over all of it."""
-        area = self._gap(self.call_area, near, self.call_area)
-        self._map_own(area, self.call_area, hooked=True)
+        area = self.gap(self.call_area, near, self.call_area)
+        self.map_own(area, self.call_area, hooked=True)
         end = area + self.call_area - 1
         if hostcode.available():
             table = self._tables[area] = self._table(area)
             serve = hostcode.address("serve")
-            self._call_hooks[area] = [self._engine.hook(const.UC_HOOK_CODE, serve, area, end, table.data)]
+            self._call_hooks[area] = [self.engine.hook(const.UC_HOOK_CODE, serve, area, end, table.data)]
         else:
-            self._call_hooks[area] = [self._engine.hook(const.UC_HOOK_CODE, CALL(self._call_callback()), area + DIRECT_CALLS, end)]
+            self._call_hooks[area] = [self.engine.hook(const.UC_HOOK_CODE, CALL(self._call_callback()), area + DIRECT_CALLS, end)]
         return area
 
     def unmap_calls(self, area: int) -> None:
@@ -59,14 +57,14 @@ class Areas(Processor):
         for addr in [addr for addr in self._direct if addr & -self.call_area == area]:
             self._call_hooks[area].append(self._direct.pop(addr))
         for hook in self._call_hooks.pop(area):
-            self._engine.unhook(hook)
+            self.engine.unhook(hook)
         if area in self._tables:
             table = self._tables.pop(area)
             for site in table.sites.values():
                 del self._places[site.address]
             table.end()
             self._idle_tables.append(table)
-        self._unmap(area, self.call_area)
+        self.unmap_pages(area, self.call_area)
 
     def call_at(self, addr: int) -> None:
         """A service is there from now on."""
@@ -74,7 +72,7 @@ class Areas(Processor):
             site = self._site(addr)
             site["function"] = site["python"]
         elif addr & self.call_area - 1 < DIRECT_CALLS and addr not in self._direct:
-            self._direct[addr] = self._engine.hook(const.UC_HOOK_CODE, DIRECT(self._direct_callback(addr)), addr, addr)
+            self._direct[addr] = self.engine.hook(const.UC_HOOK_CODE, DIRECT(self._direct_callback(addr)), addr, addr)
 
     # --- call sites that host code serves
 
@@ -94,13 +92,13 @@ class Areas(Processor):
     @property
     def can_follow(self) -> bool:
         """True if follow_at() and return_at() work."""
-        return self._followed.possible
+        return self.followed.possible
 
     def return_at(self, addr: int, target: int) -> None:
         """Calls that are followed return to this call site; `target` is its address with mode bits. Its service is for all others."""
         site = self._site(addr)
-        site["function"] = self._followed.leave
-        self._followed.returns_to(target)
+        site["function"] = self.followed.leave
+        self.followed.returns_to(target)
         self._trampoline = addr
 
     def follow_at(self, addr: int, entered: Entered | None, returned: Returned) -> Callable[[int], None]:
@@ -110,18 +108,18 @@ class Areas(Processor):
             site["back"] = 0
             site.callback("entered", ASKED(self._entered_callback(site, addr)))
             site.callback("returned", DIRECT(self._returned_callback(site)))
-        skip = self._followed.skip
+        skip = self.followed.skip
         site.returned = returned if skip is None else lambda regs, frame, link: returned(regs, frame, skip(link))
         if entered is not None:
             site.entered = entered if skip is None else lambda regs, frame, link: entered(regs, frame, skip(link))
-        site["function"] = self._followed.enter if entered is None else self._followed.ask
+        site["function"] = self.followed.enter if entered is None else self.followed.ask
         return partial(self._refill, site)
 
     def _refill(self, site: CallSite, spare: int) -> None:
         """So many more calls that begin at the site may be followed."""
-        self._followed.close(HIT, False)
+        self.followed.close(HIT, False)
         site["spare"] = spare
-        if not self._followed.find_stack(self._blocks.find):
+        if not self.followed.find_stack(self.blocks.find):
             site["function"] = site["python"]
 
     can_run = can_count  # program_at() works
@@ -134,7 +132,7 @@ class Areas(Processor):
     def program_at(self, addr: int, programs: Sequence[HostProgram], returned: Sequence[HostProgram] = ()) -> Callable[[int], None] | None:
         """Programs run at a call site, and at the return of its calls. See machine._base.Machine."""
         site = self._site(addr)
-        run_programs(site, self._followed, programs, returned)
+        run_programs(site, self.followed, programs, returned)
         return partial(self._refill, site) if returned else None
 
     def ran(self, addr: int) -> bool:
@@ -147,11 +145,11 @@ class Areas(Processor):
 
     def follow_none(self, now: bool) -> None:
         """Leave every call to the services, until told otherwise."""
-        self._followed.close(HIT, now)
+        self.followed.close(HIT, now)
 
     def take_followed(self) -> list[tuple[int, int, int]]:
         """The calls that host code follows, oldest first: (call site, frame, return address). It follows them no more."""
-        return [(self._places[site], frame, link) for site, frame, link in self._followed.take()]
+        return [(self._places[site], frame, link) for site, frame, link in self.followed.take()]
 
     def _table(self, area: int) -> SiteTable:
         """An empty table. Those that were ended last are left alone: a callback of theirs may be the one that runs now."""
@@ -159,7 +157,7 @@ class Areas(Processor):
             table = self._idle_tables.pop(0)
         else:
             table = SiteTable(self.call_area)
-            self._engine.keep(table)
+            self.engine.keep(table)
         table.begin(area)
         return table
 
@@ -167,7 +165,7 @@ class Areas(Processor):
         table = self._tables[addr & -self.call_area]
         site = table.sites.get(addr)
         if site is None:
-            site = CallSite(self._followed.address)
+            site = CallSite(self.followed.address)
             site.callback("python", DIRECT(self._direct_callback(addr)))
             table.add(addr, site)
             self._places[site.address] = addr
@@ -183,10 +181,10 @@ class Areas(Processor):
 
     def _direct_callback(self, address: int) -> Callable[[], None]:
         """The hook of one call site: the engine need not say which. As short as it can be; see _serve_call()."""
-        regs, services, write_pc = self._regs, self._services, self._send if self._guest.loses_pc else self._write_pc
+        regs, services, write_pc = self._regs, self.services, self._send if self.guest.loses_pc else self.write_pc
 
         def on_direct() -> None:
-            if self._disturbed or services is not self._services:
+            if self.disturbed or services is not self.services:
                 self._serve_call(address)
                 return
             try:
@@ -194,7 +192,7 @@ class Areas(Processor):
                 if regs._target is not None:
                     write_pc(regs._target)
                     regs._target = None
-                elif self._disturbed:
+                elif self.disturbed:
                     self._settle_call(address)
             except BaseException as error:
                 self._failed_call(address, error)
@@ -204,8 +202,8 @@ class Areas(Processor):
 
     def _entered_callback(self, site: CallSite, address: int) -> Callable[[], int]:
         """What host code asks at a function entry: whether the call is followed. As short as it can be."""
-        regs, write_pc = self._regs, self._send if self._guest.loses_pc else self._write_pc
-        view, frame, target = self._followed.view, hostcode.CALLS["frame"] // 8, hostcode.CALLS["target"] // 8
+        regs, write_pc = self._regs, self._send if self.guest.loses_pc else self.write_pc
+        view, frame, target = self.followed.view, hostcode.CALLS["frame"] // 8, hostcode.CALLS["target"] // 8
 
         def on_entered() -> int:
             follows = False
@@ -214,7 +212,7 @@ class Areas(Processor):
                 if regs._target is not None:
                     write_pc(regs._target)
                     regs._target = None
-                elif self._disturbed:
+                elif self.disturbed:
                     self._settle_call(address)
             except BaseException as error:
                 self._failed_call(address, error)
@@ -225,8 +223,8 @@ class Areas(Processor):
 
     def _returned_callback(self, site: CallSite) -> Callable[[], None]:
         """What host code calls at the trampoline when it has put the return address right. As short as it can be."""
-        regs, write_pc = self._regs, self._send if self._guest.loses_pc else self._write_pc
-        view, frame, target = self._followed.view, hostcode.CALLS["frame"] // 8, hostcode.CALLS["target"] // 8
+        regs, write_pc = self._regs, self._send if self.guest.loses_pc else self.write_pc
+        view, frame, target = self.followed.view, hostcode.CALLS["frame"] // 8, hostcode.CALLS["target"] // 8
 
         def on_returned() -> None:
             try:
@@ -234,7 +232,7 @@ class Areas(Processor):
                 if regs._target is not None:
                     write_pc(regs._target)
                     regs._target = None
-                elif self._disturbed:
+                elif self.disturbed:
                     self._settle_call(self._trampoline)
             except BaseException as error:
                 self._failed_call(self._trampoline, error)
@@ -245,22 +243,22 @@ class Areas(Processor):
     def _serve_call(self, address: int) -> None:
         regs = self._regs
         try:
-            self._disturb(False)
-            if self._why_stopped and self._depth:  # meanwhile, by another thread: here, as the call site is executed again
-                self._disturb(True)
-                self._engine.stop()
+            self.disturb(False)
+            if self.why_stopped and self.depth:  # meanwhile, by another thread: here, as the call site is executed again
+                self.disturb(True)
+                self.engine.stop()
                 return
-            if self._skip == address:  # it was served when its own service stopped the guest, and is now resumed
-                self._skip = -1
+            if self.skip == address:  # it was served when its own service stopped the guest, and is now resumed
+                self.skip = -1
                 return
-            service = self._services.get(address)
+            service = self.services.get(address)
             if service is None:
                 return  # not the first instruction of a call site
             service(regs)
             if regs._target is not None:
                 self._send(regs._target)
                 regs._target = None
-            elif self._disturbed:
+            elif self.disturbed:
                 self._settle_call(address)
         except BaseException as error:
             self._failed_call(address, error)
@@ -268,24 +266,24 @@ class Areas(Processor):
 
     def _settle_call(self, address: int) -> None:
         """The service has stopped the run, or run other guest code: the engine executes the call site again."""
-        self._skip = address
-        if self._why_stopped and self._depth:
-            self._engine.stop()  # now: whoever asked for it may not have told the engine yet
+        self.skip = address
+        if self.why_stopped and self.depth:
+            self.engine.stop()  # now: whoever asked for it may not have told the engine yet
         else:
-            self._write_pc(self.arch.same_mode(self._regs, address))  # the nested run has left the engine elsewhere
+            self.write_pc(self.arch.same_mode(self._regs, address))  # the nested run has left the engine elsewhere
 
     def _send(self, target: int) -> None:
         """Write pc in a CODE hook, and remember it where the engine may lose that: see Guest.loses_pc."""
-        self._write_pc(target)
-        if self._guest.loses_pc:
+        self.write_pc(target)
+        if self.guest.loses_pc:
             self._sent = target
 
-    def _send_again(self) -> bool:
+    def send_again(self) -> bool:
         """True, and the guest sent on, where it is only here because the last pc write was lost."""
         target, self._sent = self._sent, None
         if target is None:
             return False
-        self._write_pc(target)
+        self.write_pc(target)
         return True
 
     def _failed_call(self, address: int, error: BaseException) -> None:
@@ -293,6 +291,6 @@ class Areas(Processor):
             return  # there is no service; not an error of the service's, which may have taken itself away
         if self._regs._target is not None:
             self._send(self._regs._target)
-            self._failed_at, self._sent = self._sent, None
+            self.failed_at, self._sent = self._sent, None
             self._regs._target = None
-        self._park(error)
+        self.park(error)

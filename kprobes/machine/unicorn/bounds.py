@@ -6,15 +6,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unicorn import unicorn_const as const
 
 from ...errors import BadArgument, Unsupported
+from .cpu import Processor
+from .delayslots import DelaySlots
 from .engine import CODE
-
-if TYPE_CHECKING:
-    from .machine import UnicornMachine
 
 SINGLE_STEP = 2  # instructions: one, or a branch and its delay slot
 PASSING = 1 << 12  # instructions in a row in the sink's pages: displaced ones; more are the guest's own doing
@@ -41,8 +40,8 @@ class Bounds:
         timed_out: depth of the run whose time is up. installed: how often the hook that counts was added.
     """
 
-    def __init__(self, machine: UnicornMachine) -> None:
-        self._machine = machine
+    def __init__(self, cpu: Processor, delay_slots: DelaySlots) -> None:
+        self._cpu, self._delay_slots = cpu, delay_slots
         self.timed_out = self.installed = 0
         self._left: list[int] = []  # instructions, of every run that counts them
         self._hooks: list[int] = []
@@ -57,8 +56,8 @@ class Bounds:
 
     @contextmanager
     def _within(self, timeout: float | None, max_insns: int | None) -> Iterator[None]:
-        m = self._machine
-        if max_insns is not None and max_insns > SINGLE_STEP and not m._guest.counts_insns:
+        m = self._cpu
+        if max_insns is not None and max_insns > SINGLE_STEP and not m.guest.counts_insns:
             raise Unsupported(f"this engine cannot count {m.arch.name} instructions beyond a jump", hint="bound the run by a timeout")
         with self._count(max_insns), self._time(timeout):
             yield
@@ -69,7 +68,7 @@ class Bounds:
 
     def _passes(self, address: int) -> bool:
         """True for an instruction of the core's own, which does not count."""
-        sink = self._machine._sink
+        sink = self._cpu.sink
         return sink is not None and sink.ours(address) and self._inside < PASSING
 
     @contextmanager
@@ -96,7 +95,7 @@ class Bounds:
         """Nothing runs any more: do without the hook that counts. Within a run it stays, as hooks that come and go would pile up."""
         if self._hooks:
             for hook in self._hooks:
-                self._machine._engine.unhook(hook)
+                self._cpu.engine.unhook(hook)
             self._hooks = []
             self._retranslate()
 
@@ -107,91 +106,91 @@ class Bounds:
             return
         seconds = min(seconds, threading.TIMEOUT_MAX)
         done = threading.Event()
-        timer = threading.Thread(target=self._expire, args=(done, seconds, self._machine._depth), daemon=True, name="kprobes-timeout")
+        timer = threading.Thread(target=self._expire, args=(done, seconds, self._cpu.depth), daemon=True, name="kprobes-timeout")
         timer.start()
         try:
             yield
         finally:
             done.set()
             timer.join()  # or its stop would reach the next run
-            if self.timed_out == self._machine._depth and self._machine._why_stopped == "timeout":
-                self._machine._take_stop()  # it was repeated when this run had ended already
+            if self.timed_out == self._cpu.depth and self._cpu.why_stopped == "timeout":
+                self._cpu.take_stop()  # it was repeated when this run had ended already
 
     def _expire(self, done: threading.Event, seconds: float, depth: int) -> None:
         if done.wait(min(seconds, threading.TIMEOUT_MAX)):
             return
         self.timed_out = depth
         while not done.wait(0.005):  # a stop before the engine has started is lost, so repeat it
-            self._machine._stop("timeout")
+            self._cpu.stop_for("timeout")
 
     @contextmanager
     def _count(self, instructions: int | None) -> Iterator[None]:
         if instructions is None:
             yield
             return
-        m = self._machine
+        m = self._cpu
         self._left.append(instructions)
         self._install_hook()
-        if m._sink is not None:
-            m._sink.exact(True)
+        if m.sink is not None:
+            m.sink.exact(True)
         try:
             yield
         finally:
-            if m._sink is not None:
-                m._sink.exact(False)
+            if m.sink is not None:
+                m.sink.exact(False)
             self._left.pop()
 
     def _install_hook(self) -> None:
         if not self._hooks:
             self.installed += 1
             self._counting = self._counting or CODE(self._callback())
-            self._hooks = [self._machine._engine.hook(const.UC_HOOK_CODE, self._counting, start, end) for start, end in self._hooked()]
+            self._hooks = [self._cpu.engine.hook(const.UC_HOOK_CODE, self._counting, start, end) for start, end in self._hooked()]
             self._retranslate()
 
     def _hooked(self) -> list[tuple[int, int]]:
         """Where the hook is: everywhere, unless it does harm (Guest.counts_insns). Then not in the sink's pages."""
-        m = self._machine
-        if m._guest.counts_insns:
+        m = self._cpu
+        if m.guest.counts_insns:
             return [(1, 0)]
-        return [(start, end) for start, end in self._code() if m._sink is None or not m._sink.ours(start)]
+        return [(start, end) for start, end in self._code() if m.sink is None or not m.sink.ours(start)]
 
     def _retranslate(self) -> None:
         for start, end in self._code():
-            self._machine._engine.drop_translations(start, end + 1)
+            self._cpu.engine.drop_translations(start, end + 1)
 
     def _code(self) -> list[tuple[int, int]]:
-        return [(start, end) for start, end, perms in self._machine.uc.mem_regions() if perms & const.UC_PROT_EXEC]
+        return [(start, end) for start, end, perms in self._cpu.uc.mem_regions() if perms & const.UC_PROT_EXEC]
 
     def _callback(self) -> Callable[[int, int, int, int], None]:
         """Counts the guest's own instructions, not those in slots; never stops inside a slot. Where no stop is possible in delay
         slots (Guest.settle), a branch and what stands behind it count as one."""
-        m = self._machine
-        twice, last = m._guest.reported_twice, -1
-        delayed: dict[int, bool] | None = {} if m._guest.settle else None
+        m = self._cpu
+        twice, last = m.guest.reported_twice, -1
+        delayed: dict[int, bool] | None = {} if m.guest.settle else None
 
         def on_instruction(_uc: int, address: int, _size: int, _user: int) -> None:
             nonlocal last
             if not self._left:
                 return
-            if m._sink is not None and m._sink.ours(address):
+            if m.sink is not None and m.sink.ours(address):
                 self._inside += 1
                 if self._inside < PASSING:
                     return
             else:
                 self._inside = 0
             if twice is not None:
-                again, last = address == last and twice(m._engine.read(address, 2) or b"\0\0"), address
+                again, last = address == last and twice(m.engine.read(address, 2) or b"\0\0"), address
                 if again:
                     last = -1
                     return
             if delayed is not None:
                 if address not in delayed:
-                    delayed[address] = m._delay_slots.holds(address)
+                    delayed[address] = self._delay_slots.holds(address)
                 if delayed[address]:
                     return
             if self._left[-1] <= 0:
-                m._stop_because("max_insns")
-                m._engine.stop()
+                m.note_stop("max_insns")
+                m.engine.stop()
             else:
                 self._left[-1] -= 1
 

@@ -2,159 +2,146 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import index
 from typing import Any
 
-import unicorn
-
-from ...arch._base import Arch
 from ...errors import BadArgument, GuestStopped, GuestTimeout, Unsupported
-from ...symbols import Symbols
+from .areas import Areas
 from .bounds import check_bounds
-from .guests.guest import Guest
-from .runner import Runs
+from .delayslots import DelaySlots
+from .functions import Functions
+from .furniture import Furniture
+from .runner import Runner
+from .stubs import Stubs
 
 Argument = int | bool | bytes | bytearray | str | None
-STACK_SIZE = 1 << 20
-SAVED_CONTEXTS = 1 << 16  # bytes
 
 
-class Calls(Runs):
-    """A processor that calls functions, by name or address."""
+class Calls:
+    """Calls functions, by name or address."""
 
-    def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest) -> None:
-        super().__init__(uc, arch, guest)
-        self.symbols = Symbols()
-        self.symbols.mode_bits = arch.mode_bits
-        self._thread_pointer = 0
-        self._stack_top = 0
-        self._thread_local = False  # an image uses thread-local storage, which nobody has set up
-        self._abandoned: Any = None
+    def __init__(self, cpu: Areas, runner: Runner, functions: Functions, stubs: Stubs, delay_slots: DelaySlots, furniture: Furniture) -> None:
+        self._cpu, self.runs_in, self._functions, self.stubs = cpu, runner, functions, stubs
+        self.delay_slots, self._furniture = delay_slots, furniture
+        self._abandoned: Any = None  # the state before a call that failed
 
-    def call(self, function: str | int, *args: Argument, timeout: float | None = None, max_insns: int | None = None) -> int:
-        """Call guest code by the architecture's calling convention and return its integer result.
-
-        function: symbol or address. Arguments: integers; bytes, bytearray and str are copied into guest memory
-        (NUL-terminated) and passed as pointers, a bytearray is copied back; None is 0. Registers are put back afterwards.
-        From inside a handler the guest runs nested, and probes hit there are missed. timeout: seconds; max_insns:
-        instructions. Raises GuestFault, GuestTimeout, GuestStopped after stop() (registers are then left where the guest stopped),
-        UnknownSymbol, BadArgument, MachineBusy.
-        """
+    def call(self, function: str | int, args: Sequence[Argument], timeout: float | None, max_insns: int | None) -> int:
+        """See UnicornMachine.call()."""
         check_bounds(timeout, max_insns)
         arguments = [self._argument(place, value) for place, value in enumerate(args, 1)]
-        if not self._begin():
+        if not self.runs_in.begin():
             return self._call(function, arguments, timeout, max_insns)
         try:
             return self._call(function, arguments, timeout, max_insns)
         finally:
-            self._finish()
+            self.runs_in.finish()
 
     def _call(self, function: str | int, arguments: list[int | bytes | bytearray], timeout: float | None, max_insns: int | None) -> int:
+        cpu = self._cpu
         pointer = self._pointer(function)
-        target = self._target(pointer)
-        if self.arch.abi is None or self.arch.linkage is None:
-            raise Unsupported(f"{self.arch.name} has no calling convention", python="set registers and use run()")
-        if not self._exit:
-            self._exit = self.map_code()
-            self._write_filler(self._exit, self.page_size)
-        self._forget_failure()
-        outer = self._regs._pc, self._regs._target
-        saved = self._engine.save()
-        self._regs.at(None)
+        target = self._functions.target(pointer)
+        if cpu.arch.abi is None or cpu.arch.linkage is None:
+            raise Unsupported(f"{cpu.arch.name} has no calling convention", python="set registers and use run()")
+        if not cpu.exit:
+            self._furniture.make_exit()
+        self.forget_failure()
+        outer = cpu.regs._pc, cpu.regs._target
+        saved = cpu.engine.save()
+        cpu.regs.at(None)
         copies: list[tuple[int, bytearray | None, int]] = []
         failed = True
         try:
-            self._delay_slots.settle()
+            self.delay_slots.settle()
             self._pass(arguments, copies)
-            self.arch.linkage.set(self._regs, self._exit | self.arch.linkage.mode)
-            self._introduce(pointer)
-            if self._run(target, self._exit, timeout, max_insns):
-                raise GuestStopped(pc=self._read_pc())
-            result = self._regs.return_value
+            self._functions.return_to_exit()
+            self._functions.introduce(pointer)
+            if self.runs_in.run(target, cpu.exit, timeout, max_insns):
+                raise GuestStopped(pc=cpu.read_pc())
+            result = cpu.regs.return_value
             failed = False
             return result
         finally:
             for addr, source, size in copies:
                 if source is not None:
-                    source[:] = self.read(addr, size)
-                self.free(addr)
-            if failed and self._depth == 0:
+                    source[:] = cpu.read(addr, size)
+                cpu.free(addr)
+            if failed and cpu.depth == 0:
                 self._abandoned = saved
             else:
-                self._engine.restore(saved)
-                self._engine.discard(saved)
-                self._regs._pc, self._regs._target = outer
+                cpu.engine.restore(saved)
+                cpu.engine.discard(saved)
+                cpu.regs._pc, cpu.regs._target = outer
 
-    def _forget_failure(self) -> None:
+    def forget_failure(self) -> None:
         """The registers of before a call that failed, which have been the guest's as it stopped."""
-        if self._depth == 0 and self._abandoned is not None:
-            self._engine.restore(self._abandoned)
-            self._engine.discard(self._abandoned)
+        cpu = self._cpu
+        if cpu.depth == 0 and self._abandoned is not None:
+            cpu.engine.restore(self._abandoned)
+            cpu.engine.discard(self._abandoned)
             self._abandoned = None
 
-    def run(self, start: int | str | None = None, until: int | str | None = None, *, timeout: float | None = None,
-            max_insns: int | None = None) -> None:
-        """Run the guest from `start` (default: where it stands) until `until`, or until the code it started in returns.
-
-        After stop() it returns as well. timeout: seconds; max_insns: instructions. Raises GuestFault, GuestTimeout, UnknownSymbol,
-        BadArgument, MachineBusy.
-        """
+    def run(self, start: int | str | None, until: int | str | None, timeout: float | None, max_insns: int | None) -> None:
+        """See UnicornMachine.run()."""
         check_bounds(timeout, max_insns)
-        outermost = self._begin()
+        outermost = self.runs_in.begin()
         try:
             self._run_from(start, until, timeout, max_insns)
         finally:
             if outermost:
-                self._finish()
+                self.runs_in.finish()
 
     def _run_from(self, start: int | str | None, until: int | str | None, timeout: float | None, max_insns: int | None) -> None:
-        end = self._exit if until is None else self._target(self._pointer(until))
+        cpu = self._cpu
+        end = cpu.exit if until is None else self._functions.target(self._pointer(until))
         if until is not None:  # code translated before does not stop there
-            stop = end & ~self.arch.mode_bits
-            self._engine.drop_translations(stop, stop + self.arch.insn_align)
+            stop = end & ~cpu.arch.mode_bits
+            cpu.engine.drop_translations(stop, stop + cpu.arch.insn_align)
         if start is None:
-            target = self._regs.target if self._regs.target is not None else self.arch.same_mode(self._regs, self._regs.pc)
+            target = cpu.regs.target if cpu.regs.target is not None else cpu.arch.same_mode(cpu.regs, cpu.regs.pc)
         else:
-            target = self._target(self._pointer(start))
+            target = self._functions.target(self._pointer(start))
             if isinstance(start, str):
-                self._introduce(self._pointer(start))
-            if self.arch.linkage is not None and self._exit:
-                self.arch.linkage.set(self._regs, self._exit | self.arch.linkage.mode)
-        if start is not None or self._regs.target is not None:
-            self._delay_slots.settle()
-        self._regs.at(None)
+                self._functions.introduce(self._pointer(start))
+            if cpu.arch.linkage is not None and cpu.exit:
+                self._functions.return_to_exit()
+        if start is not None or cpu.regs.target is not None:
+            self.delay_slots.settle()
+        cpu.regs.at(None)
         if max_insns == 0:
-            self._write_pc(target)
-            raise GuestTimeout("max_insns is 0", pc=target & ~self.arch.mode_bits)
-        self._run(target, end, timeout, max_insns)
+            cpu.write_pc(target)
+            raise GuestTimeout("max_insns is 0", pc=target & ~cpu.arch.mode_bits)
+        self.runs_in.run(target, end, timeout, max_insns)
 
     def invoke(self, target: int) -> None:
-        """Run guest code with the registers as they are until it returns; then put all registers back."""
-        outermost = self._begin()
+        """See machine._base.Machine.invoke()."""
+        outermost = self.runs_in.begin()
         try:
             self._invoke(target)
         finally:
             if outermost:
-                self._finish()
+                self.runs_in.finish()
 
     def _invoke(self, target: int) -> None:
-        assert self.arch.linkage is not None
-        start = self._target(target)
-        outer = self._regs._pc, self._regs._target
-        saved = self._engine.save()
-        self._regs.at(None)
+        cpu = self._cpu
+        assert cpu.arch.linkage is not None
+        start = self._functions.target(target)
+        outer = cpu.regs._pc, cpu.regs._target
+        saved = cpu.engine.save()
+        cpu.regs.at(None)
         try:
-            self.arch.linkage.set(self._regs, self._exit | self.arch.linkage.mode)
-            self._introduce(target)
-            if self._run(start, self._exit, None, None):
-                raise GuestStopped(pc=self._read_pc())
+            self._functions.return_to_exit()
+            self._functions.introduce(target)
+            if self.runs_in.run(start, cpu.exit, None, None):
+                raise GuestStopped(pc=cpu.read_pc())
         finally:
-            self._engine.restore(saved)
-            self._engine.discard(saved)
-            self._regs._pc, self._regs._target = outer
+            cpu.engine.restore(saved)
+            cpu.engine.discard(saved)
+            cpu.regs._pc, cpu.regs._target = outer
 
     def _argument(self, place: int, value: Argument) -> int | bytes | bytearray:
         """An argument as it is passed: a register's value, or what to copy. BadArgument."""
+        cpu = self._cpu
         if isinstance(value, str):
             return value.encode()
         if isinstance(value, (bytes, bytearray)):
@@ -164,75 +151,41 @@ class Calls(Runs):
         except TypeError:
             raise BadArgument(f"argument {place} is a {type(value).__name__}",
                               hint="pass integers, bytes or text; floating point goes into m.regs, for run()") from None
-        if not ~(self.arch.mask >> 1) <= number <= self.arch.mask:
-            raise BadArgument(f"argument {place}, {number:#x}, does not fit into {self.arch.bits} bits", hint="pass a wide one in two halves")
-        return number & self.arch.mask
+        if not ~(cpu.arch.mask >> 1) <= number <= cpu.arch.mask:
+            raise BadArgument(f"argument {place}, {number:#x}, does not fit into {cpu.arch.bits} bits", hint="pass a wide one in two halves")
+        return number & cpu.arch.mask
 
     def _pass(self, args: list[int | bytes | bytearray], copies: list[tuple[int, bytearray | None, int]]) -> None:
         """Set up the arguments and the stack as at function entry (before the return address is set)."""
-        abi, linkage, regs = self.arch.abi, self.arch.linkage, self._regs
+        cpu = self._cpu
+        abi, linkage, regs = cpu.arch.abi, cpu.arch.linkage, cpu.regs
         assert abi is not None and linkage is not None
         apart = (str, bytes, bytearray) if abi.pointers else ()
         pointers = [self._word(a, copies) for a in args if isinstance(a, apart)]
         if len(pointers) > len(abi.pointers):
             raise Unsupported(f"{len(pointers)} pointer arguments", hint=f"only {len(abi.pointers)} go in registers: copy the others yourself")
         words = [self._word(a, copies) for a in args if not isinstance(a, apart)]
-        spilled = max(len(words) - len(abi.args), 0) * (self.arch.bits // 8)
+        spilled = max(len(words) - len(abi.args), 0) * (cpu.arch.bits // 8)
         below = 512  # bytes beyond any red zone: 128 on x86_64, 288 on ppc64
         regs.sp = (regs.sp - below - abi.stack_args - spilled) // abi.stack_align * abi.stack_align - linkage.pushed
         if abi.reserve:
-            self.write(regs.sp + linkage.pushed, bytes(abi.reserve))  # a back chain ends here
+            cpu.write(regs.sp + linkage.pushed, bytes(abi.reserve))  # a back chain ends here
         for n, word in enumerate(words):
             abi.set_argument(regs, n, word)
         for name, pointer in zip(abi.pointers, pointers, strict=False):
             regs[name] = pointer
 
     def _word(self, value: int | bytes | bytearray, copies: list[tuple[int, bytearray | None, int]]) -> int:
+        cpu = self._cpu
         if isinstance(value, int):
             return value
-        addr = self.alloc(len(value) + 1)
+        addr = cpu.alloc(len(value) + 1)
         copies.append((addr, value if isinstance(value, bytearray) else None, len(value)))
-        self.write(addr, bytes(value) + b"\0")
+        cpu.write(addr, bytes(value) + b"\0")
         return addr
 
     def _pointer(self, function: str | int) -> int:
         """A function's address as its pointers have it."""
         if not isinstance(function, str):
             return function
-        symbol = self.symbols[function]
-        value = symbol.address | symbol.mode
-        return self._stubs.choose(value) if symbol.kind == "ifunc" else value
-
-    def _target(self, pointer: int) -> int:
-        """Where the function of a pointer starts."""
-        entry = self.arch.code_address(pointer, self.read)
-        return entry.addr | entry.mode
-
-    def _introduce(self, pointer: int) -> None:
-        """Set the registers that a function finds its data by."""
-        if self.arch.abi is not None and self.arch.abi.enter is not None:
-            self.arch.abi.enter(self._regs, pointer)
-
-    def _furnish(self) -> None:
-        """Stack, and the place where calls end."""
-        stack = self._map_anywhere(STACK_SIZE)
-        self._stack_top = stack + STACK_SIZE
-        self.regs.sp = self._stack_top - 4096
-        self._exit = self.map_code()
-        self._write_filler(self._exit, self.page_size)
-        if self._guest.furnish is not None:
-            self._guest.furnish(self._engine, self._regs, self._map_anywhere(SAVED_CONTEXTS, self._guest.contexts_near), SAVED_CONTEXTS)
-        if self.arch.abi is not None and self.arch.abi.thread:
-            # One page with its own address first (the psABI's tcbhead) serves stack protectors. Variables lie below it, where
-            # nothing is mapped: using them is a fault that says so.
-            self._thread_pointer = self._map_anywhere(self.page_size)
-            self.regs[self.arch.abi.thread] = self._thread_pointer
-            self.regs.set_word(self._thread_pointer, self._thread_pointer)
-
-    def _enter(self, entry: int) -> None:
-        """Stand at a program's entry, which returns to the place where runs end."""
-        if self.arch.linkage is not None:
-            self._regs.sp -= self.arch.linkage.pushed
-            self.arch.linkage.set(self._regs, self._exit | self.arch.linkage.mode)
-        self._introduce(entry)
-        self._write_pc(self._target(entry))
+        return self.stubs.resolved(self._functions.symbols[function])

@@ -27,25 +27,29 @@ class Processor(Memory):
     """Memory and the CPU that works on it."""
 
     cpus = 1
-    _depth = 0  # nested runs, see Runs
+    depth = 0  # nested runs, see Runs
 
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest) -> None:
         super().__init__(uc, arch, guest)
+        self.trap: Callable[[Regs], bool] | None = None  # the sink's, looked up once
+        self.services: dict[int, Callable[[Regs], None]] = {}  # the sink's
+        self.before_run: Callable[[], object] | None = None  # see machine._base.Machine
+        self.exit = 0  # page where runs end; 0: there is none yet
         self._cpu_task: Callable[[Regs], Any] | None = None
-        self._why_stopped = ""
-        self._stopping = RLock()  # held from saying why until the engine knows; reentrant, for Ctrl-C
-        self._runner = 0  # thread of the run
-        self._disturbed = False  # the run was stopped, or another one was nested in it, since the last service
-        self._parked: BaseException | None = None
+        self.why_stopped = ""
+        self.stopping = RLock()  # held from saying why until the engine knows; reentrant, for Ctrl-C
+        self.runs_in = 0  # thread of the run
+        self.disturbed = False  # the run was stopped, or another one was nested in it, since the last service
+        self.parked: BaseException | None = None
         self._regs = self._make_regs()
-        self._followed = FollowedCalls(self)
-        self._write_pc = self._engine.writer(self._register(self.arch.regs.pc), self.arch.bits)
-        self._read_pc = self._engine.reader(self._register(self.arch.regs.pc), self.arch.bits)
-        self._engine.beside = [self._access(name) for name in guest.outside_context]
+        self.followed = FollowedCalls(self)
+        self.write_pc = self.engine.writer(self.register(self.arch.regs.pc), self.arch.bits)
+        self.read_pc = self.engine.reader(self.register(self.arch.regs.pc), self.arch.bits)
+        self.engine.beside = [self.access(name) for name in guest.outside_context]
         if guest.context is not None:
-            self._engine.beside.append(guest.context(self._engine))
+            self.engine.beside.append(guest.context(self.engine))
         if guest.rewind is not None:
-            self._engine.rewind = guest.rewind(self._engine)
+            self.engine.rewind = guest.rewind(self.engine)
 
     @property
     def regs(self) -> Regs:
@@ -65,53 +69,59 @@ class Processor(Memory):
     @cpu_task.setter
     def cpu_task(self, task: Callable[[Regs], Any] | None) -> None:
         self._cpu_task = task
-        self._followed.close(TASKS, task is not None)
+        self.followed.close(TASKS, task is not None)
 
-    def _register(self, name: str) -> int:
-        constant = f"UC_{self._guest.prefix}_REG_{self._guest.registers.get(name, name.upper())}"
-        return int(getattr(self._guest.constants, constant))
+    def register(self, name: str) -> int:
+        constant = f"UC_{self.guest.prefix}_REG_{self.guest.registers.get(name, name.upper())}"
+        return int(getattr(self.guest.constants, constant))
 
-    def _access(self, name: str) -> tuple[Callable[[], int], Callable[[int], None]]:
+    def access(self, name: str) -> tuple[Callable[[], int], Callable[[int], None]]:
         """Reader and writer of a register, through the engine's API."""
-        number, bits = self._register(name), self.arch.regs.widths.get(name, self.arch.bits)
-        return self._engine.reader(number, bits), self._engine.writer(number, bits)
+        number, bits = self.register(name), self.arch.regs.widths.get(name, self.arch.bits)
+        return self.engine.reader(number, bits), self.engine.writer(number, bits)
 
     def _make_regs(self) -> Regs:
         """Registers by the engine's API, and by their words in the engine where these are found to be true."""
-        table, engine, bits = self.arch.regs, self._engine, self.arch.bits
+        table, engine, bits = self.arch.regs, self.engine, self.arch.bits
         width = {name: table.widths.get(name, bits) for name in table.names}
-        number = {name: self._register(name) for name in table.names if name not in self._guest.hidden}
-        guest, windowed = self._guest, {name: number[name] for name in table.names if name in self._guest.windowed}
+        number = {name: self.register(name) for name in table.names if name not in self.guest.hidden}
+        guest, windowed = self.guest, {name: number[name] for name in table.names if name in self.guest.windowed}
         other = {table.flags, *guest.moving, *windowed, *([] if guest.plain_pc or guest.next_pc else [table.pc])}
         plain = {name: number[name] for name in number if width[name] == bits and name not in other}
-        self._cells = find_cells(engine, self.arch.name, plain, bits)
-        self._windowed = find_windowed(engine, guest, self.arch.name, self._cells, plain, windowed, bits)
+        self.cells = find_cells(engine, self.arch.name, plain, bits)
+        self.windowed = find_windowed(engine, guest, self.arch.name, self.cells, plain, windowed, bits)
         readers = {name: engine.reader(number[name], width[name]) for name in number}
         writers = {name: engine.writer(number[name], width[name]) for name in number}
         for name, find in guest.hidden.items():
             readers[name], writers[name] = find(engine)
-        for name, cell in (self._cells | self._windowed).items():
+        for name, cell in (self.cells | self.windowed).items():
             if name != table.pc:  # outside of a hook the engine's pc is written through the API
                 readers[name], writers[name] = cell.reader(), cell.writer()
-        sp, abi = self._cells.get(table.sp), self.arch.abi
+        sp, abi = self.cells.get(table.sp), self.arch.abi
         if sp is not None and abi is not None and not abi.args:
-            return StackRegs(self, readers, writers, sp, self._blocks)
+            return StackRegs(self, readers, writers, sp, self.blocks)
         return Regs(self, readers, writers)
 
     def stop(self) -> None:
         """Stop the run, from a handler or another thread: the guest comes to rest before an instruction, and run() returns."""
-        self._stop("stop")
+        self.stop_for("stop")
 
-    def _stop(self, reason: str) -> None:
-        with self._stopping:
-            self._stop_because(reason)
-            self._disturb(True)
-            if get_ident() != self._runner:
+    def stop_for(self, reason: str) -> None:
+        with self.stopping:
+            self.note_stop(reason)
+            self.disturb(True)
+            if get_ident() != self.runs_in:
                 self._let_pass()
-            self._engine.stop()
+            self.engine.stop()
 
-    def _stop_because(self, reason: str) -> None:
-        self._why_stopped = max(self._why_stopped, reason, key=REASONS.index)
+    def note_stop(self, reason: str) -> None:
+        self.why_stopped = max(self.why_stopped, reason, key=REASONS.index)
+
+    def take_stop(self) -> str:
+        """Why the run is to stop. Whoever asked for it has told the engine: nothing stops the next run."""
+        with self.stopping:
+            reason, self.why_stopped = self.why_stopped, ""
+        return reason
 
     def _let_pass(self) -> None:
         """Between saying that the run is to stop, and telling the engine: let who has served a call site without knowing that pass.
@@ -120,16 +130,16 @@ class Processor(Memory):
         on. A handler that takes long, and the next ones, know.
         """
         for n in range(AT_MOST):
-            if n >= AT_LEAST and not self._followed.serving:
+            if n >= AT_LEAST and not self.followed.serving:
                 break
             sleep(PASSING)
 
-    def _disturb(self, on: bool) -> None:
-        self._disturbed = on
-        self._followed.close(DISTURBED, on)
+    def disturb(self, on: bool) -> None:
+        self.disturbed = on
+        self.followed.close(DISTURBED, on)
 
-    def _park(self, error: BaseException) -> None:
+    def park(self, error: BaseException) -> None:
         """Keep what was raised inside the engine for the run to raise."""
-        if self._parked is None:
-            self._parked = error
-        self._engine.stop()
+        if self.parked is None:
+            self.parked = error
+        self.engine.stop()

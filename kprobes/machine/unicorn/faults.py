@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import unicorn
 from unicorn import unicorn_const as const
 
 from ...errors import GuestFault
+from ...symbols import Symbols
 from .._base import Fault
+from .bounds import Bounds
+from .cpu import Processor
+from .delayslots import DelaySlots
 from .engine import ERRORS, MEM
+from .furniture import Furniture
+from .process import Process
+from .starts import Starts
+from .stubs import Stubs
 
-if TYPE_CHECKING:
-    from .machine import UnicornMachine
-
-NEAR = 0x10000  # bytes from the thread pointer, either way, that count as thread-local
 _WRITES = (const.UC_MEM_WRITE_UNMAPPED, const.UC_MEM_WRITE_PROT)
 _FETCHES = (const.UC_MEM_FETCH_UNMAPPED, const.UC_MEM_FETCH_PROT)
 
@@ -24,24 +28,26 @@ _FETCHES = (const.UC_MEM_FETCH_UNMAPPED, const.UC_MEM_FETCH_PROT)
 class Faults:
     """Finds out about faults, and reports them."""
 
-    def __init__(self, machine: UnicornMachine) -> None:
-        self._machine = machine
+    def __init__(self, cpu: Processor, starts: Starts, bounds: Bounds, delay_slots: DelaySlots, stubs: Stubs, symbols: Symbols,
+                 furniture: Furniture, process: Process) -> None:
+        self._cpu, self._starts, self._bounds, self._delay_slots = cpu, starts, bounds, delay_slots
+        self._stubs, self._symbols, self._furniture, self._process = stubs, symbols, furniture, process
         self._seen: list[tuple[str, int]] = []  # failed accesses of an instruction that is executed again
         self._telling = MEM(self._tell)
 
     def report(self, pc: int, fault: Fault) -> int:
         """Report a fault at `pc`. Returns where to go on if a handler has handled it, else raises GuestFault."""
-        m = self._machine
-        if m._guest.trap_taken is not None:
+        m = self._cpu
+        if m.guest.trap_taken is not None:
             pc, fault = self._undo_trap(pc, fault)
-        home = None if m._sink is None or fault.lost else m._sink.home(pc)
+        home = None if m.sink is None or fault.lost else m.sink.home(pc)
         on, moved = self.ask(pc, fault)
         if on is not None:
             return on
         if home is not None and moved is not None:  # as without the probe: a branch was executed before what is in its delay slot
-            m._write_pc(m.arch.same_mode(m._regs, home))
+            m.write_pc(m.arch.same_mode(m.regs, home))
         if fault.lost:
-            m._delay_slots.pending = True
+            self._delay_slots.pending = True
             text = f"{fault.text}, here or later: the engine does not say where" if moved is None else fault.text
             fault = Fault(access=fault.access, trapnr=fault.trapnr, number=fault.number, text=text)
         self.fail(home if home is not None else pc if moved is None else moved & ~m.arch.mode_bits, fault)
@@ -51,65 +57,67 @@ class Faults:
 
         Whatever a handler raises, the guest is where it was moved to: at home.
         """
-        m, regs = self._machine, self._machine._regs
+        m, regs = self._cpu, self._cpu.regs
         regs.at(pc)
         try:
-            handled = m._sink is not None and m._sink.fault(regs, fault)
+            handled = m.sink is not None and m.sink.fault(regs, fault)
         finally:
             moved = regs.target
             regs.at(None)
             if moved is not None:
-                m._write_pc(moved)
+                m.write_pc(moved)
         on = moved if moved is not None else m.arch.same_mode(regs, pc)
         return on if handled else None, moved
 
     def _undo_trap(self, pc: int, fault: Fault) -> tuple[int, Fault]:
         """The guest's CPU may have taken a trap: then put it back before the instruction."""
-        m = self._machine
-        taken = m._guest.trap_taken(m._regs, pc) if m._guest.trap_taken is not None else None
+        m = self._cpu
+        taken = m.guest.trap_taken(m.regs, pc) if m.guest.trap_taken is not None else None
         if taken is None:
             return pc, fault
         number, home, undo = taken
         if undo:
-            with m._bounds.paused():
-                m.patch(m._exit, undo)
-                m._engine.drop_translations(home, home + m.arch.insn_align)  # code translated before does not stop there
-                m._start(m._exit, home)
-                m._engine.drop_translations(home, home + m.arch.insn_align)  # and translated now, stops for ever
-                m._write_filler(m._exit, len(undo))
-        m._write_pc(home)
+            with self._bounds.paused():
+                m.patch(m.exit, undo)
+                m.engine.drop_translations(home, home + m.arch.insn_align)  # code translated before does not stop there
+                self._starts.start(m.exit, home)
+                m.engine.drop_translations(home, home + m.arch.insn_align)  # and translated now, stops for ever
+                m.fill(m.exit, len(undo))
+        m.write_pc(home)
         if fault.access != "fetch":  # the engine notices some failed accesses only instructions later
             return home, Fault(access=fault.access, trapnr=fault.trapnr, text=f"{fault.text}, here or shortly before")
         return home, self.interrupt(number, home)
 
     def fail(self, pc: int, fault: Fault) -> NoReturn:
         """Raise the GuestFault of a fault at `pc`."""
-        m = self._machine
-        if pc in m._stubs.imports:
-            name = m._stubs.imports[pc]
-            serve = ("m.process() sets up thread-local storage" if m._process.missing(name) else
+        m = self._cpu
+        if pc in self._stubs.imports:
+            name = self._stubs.imports[pc]
+            serve = ("m.process() sets up thread-local storage" if self._process.missing(name) else
                      f"m.bind({name!r}, function) serves it, m.load_module() brings a library that has it")
             raise GuestFault(f"call of the unresolved import {name}", address=pc, pc=pc, access="fetch", symbol=name, serve=serve)
-        if fault.access == "fetch" and pc & -m.page_size == m._exit:
+        if fault.access == "fetch" and pc & -m.page_size == m.exit:
             raise GuestFault("the guest ran into the library's exit page", address=pc, pc=pc, access="fetch")
-        where = m.symbols.describe(pc)
+        where = self._symbols.describe(pc)
         at = f" at {fault.address:#x}" if fault.address is not None and fault.address != pc else ""
-        if not m._process.pointer and m._thread_local and fault.address is None and fault.access in ("read", "write"):
-            at += " (its thread-local storage is not set up; m.process() does it)"
-        if not m._process.pointer and fault.address is not None and self._near_thread_pointer(fault.address):
-            at += (", where thread-local storage would be: it is not set up; m.process() does it" if m._thread_local else
-                   ", where the thread pointer points; if this is thread-local storage, m.process() sets it up")
+        if not self._process.pointer:
+            at += self._without_threads(fault)
         raise GuestFault(f"{fault.text or fault.access}{at}", address=pc if fault.address is None else fault.address, pc=pc, access=fault.access,
                          symbol=None if where.startswith("0x") else where, number=fault.number)
 
-    def _near_thread_pointer(self, addr: int) -> bool:
-        mask = self._machine.arch.mask
-        distance = addr - self._machine._thread_pointer & mask
-        return min(distance, mask + 1 - distance) < NEAR
+    def _without_threads(self, fault: Fault) -> str:
+        """What is to be said where a fault may be for want of thread-local storage."""
+        told = self._furniture.thread_local
+        if fault.address is None:
+            return " (its thread-local storage is not set up; m.process() does it)" if told and fault.access in ("read", "write") else ""
+        if not self._furniture.near_thread_pointer(fault.address):
+            return ""
+        return (", where thread-local storage would be: it is not set up; m.process() does it" if told else
+                ", where the thread pointer points; if this is thread-local storage, m.process() sets it up")
 
     def interrupt(self, number: int, pc: int) -> Fault:
         """What an interrupt stands for."""
-        guest = self._machine._guest
+        guest = self._cpu.guest
         if number in guest.ambiguous and (failed := self._failed_access(pc)) is not None:
             return Fault(access=failed[0], address=failed[1], text=f"invalid memory {failed[0]}")
         lost = guest.lost_pc and number != guest.number
@@ -129,68 +137,68 @@ class Faults:
 
     def error(self, error: int, pc: int) -> Fault:
         """What the engine's error stands for."""
-        m = self._machine
+        m = self._cpu
         access, signal = ERRORS.get(error, ("engine", 11))
-        itself = access == "fetch" and (m._guest.fetch_fault_kills or not m.executable(pc))  # else a part of it, or EXECUTE's target
+        itself = access == "fetch" and (m.guest.fetch_fault_kills or not m.executable(pc))  # else a part of it, or EXECUTE's target
         address = pc if itself else self._fault_address(pc, access) if access in ("read", "write", "fetch") else None
-        where = ", in the delay slot of a branch to here, or shortly before" if m._guest.settle and access == "write" and address is None else ""
+        where = ", in the delay slot of a branch to here, or shortly before" if m.guest.settle and access == "write" and address is None else ""
         return Fault(access=access, address=address, trapnr=signal, text=f"{unicorn.UcError(error)}{where}")
 
     def _fault_address(self, pc: int, access: str) -> int | None:
         """The engine does not say which address failed: execute the instruction once more under a hook that does."""
-        m = self._machine
-        if not m._guest.settle:
+        m = self._cpu
+        if not m.guest.settle:
             seen = self._execute_again(pc)
-            m._write_pc(m.arch.same_mode(m._regs, pc))
-            return m._windows.shown(seen[0][1], m._regs) if seen else None
+            m.write_pc(m.arch.same_mode(m.regs, pc))
+            return m.windows.shown(seen[0][1], m.regs) if seen else None
         # With delay slots: under the hook nothing may execute in one, and after a store in one pc is the branch's target,
         # where an innocent instruction stands (a probe's trap or jump, for instance).
-        in_slot = m._delay_slots.holds(pc)
-        insn = m.arch.decode(m._engine.read(pc, m.arch.max_insn) or b"", pc)
-        if insn.reject or insn.simulate is not None or (in_slot and (m._depth > 1 or not m._exit)):
+        in_slot = self._delay_slots.holds(pc)
+        insn = m.arch.decode(m.engine.read(pc, m.arch.max_insn) or b"", pc)
+        if insn.reject or insn.simulate is not None or (in_slot and (m.depth > 1 or not m.exit)):
             return None
-        saved = m._engine.save()
+        saved = m.engine.save()
         try:
             if in_slot:
-                m._delay_slots.leave()
+                self._delay_slots.leave()
             with self._sealed(access == "write") as sealed:
                 seen = self._execute_again(pc)
         finally:
-            m._engine.restore(saved)
-            m._engine.discard(saved)
+            m.engine.restore(saved)
+            m.engine.discard(saved)
         failed = next((a for _, a in seen if not any(start <= a < start + size for start, size, _ in sealed)), None)
-        return None if failed is None else m._windows.shown(failed, m._regs)
+        return None if failed is None else m.windows.shown(failed, m.regs)
 
     def _failed_access(self, pc: int) -> tuple[str, int] | None:
         """The access that an ambiguous interrupt stands for, by executing the instruction once more under the virtual TLB; None: it
         stands for something else."""
-        m = self._machine
-        saved, trap, services = m._engine.save(), m._trap, m._services
-        m._again, m._trap, m._services = True, None, {}  # what comes after a store that fails is executed, too
+        m = self._cpu
+        saved, trap, services = m.engine.save(), m.trap, m.services
+        self._starts.again, m.trap, m.services = True, None, {}  # what comes after a store that fails is executed, too
         m.uc.ctl_set_tlb_mode(const.UC_TLB_VIRTUAL)
         try:
             with self._sealed(True) as sealed:
                 seen = self._execute_again(pc)
         finally:
             m.uc.ctl_set_tlb_mode(const.UC_TLB_CPU)
-            m._again, m._trap, m._services = False, trap, services
-            m._engine.restore(saved)
-            m._engine.discard(saved)
+            self._starts.again, m.trap, m.services = False, trap, services
+            m.engine.restore(saved)
+            m.engine.discard(saved)
         return next((s for s in seen if not (s[0] == "write" and any(start <= s[1] < start + size for start, size, _ in sealed))), None)
 
     def _execute_again(self, pc: int) -> list[tuple[str, int]]:
         """Execute an instruction that fails; the accesses that it cannot make, and their addresses."""
-        m = self._machine
+        m = self._cpu
         seen: list[tuple[str, int]] = []
         self._seen = seen
-        hook = m._engine.hook(const.UC_HOOK_MEM_INVALID, self._telling)
+        hook = m.engine.hook(const.UC_HOOK_MEM_INVALID, self._telling)
         try:
-            insn = m.arch.decode(m._engine.read(pc, m.arch.max_insn) or b"", pc)
-            with m._bounds.paused():  # max_insns has counted this instruction already
-                m._start(m.arch.same_mode(m._regs, pc), insn.next)
+            insn = m.arch.decode(m.engine.read(pc, m.arch.max_insn) or b"", pc)
+            with self._bounds.paused():  # max_insns has counted this instruction already
+                self._starts.start(m.arch.same_mode(m.regs, pc), insn.next)
         finally:
-            m._interrupt = None  # where the failure is noticed late, this executed an innocent instruction
-            m._engine.unhook(hook)
+            self._starts.interrupt = None  # where the failure is noticed late, this executed an innocent instruction
+            m.engine.unhook(hook)
         return seen
 
     def _tell(self, _uc: int, access: int, address: int, _size: int, _value: int, _user: int) -> bool:
@@ -200,7 +208,7 @@ class Faults:
     @contextmanager
     def _sealed(self, needed: bool) -> Iterator[list[tuple[int, int, int]]]:
         """If needed, nothing can be written in guest memory meanwhile. The ranges that could: (start, size, permissions)."""
-        m = self._machine
+        m = self._cpu
         write = const.UC_PROT_WRITE
         ranges = [(start, end + 1 - start, perms) for start, end, perms in m.uc.mem_regions() if needed and perms & write]
         for start, size, perms in ranges:

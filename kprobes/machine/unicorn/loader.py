@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import glob
 import os
-from typing import TYPE_CHECKING
 
 from ...errors import GuestFault, ImageError
 from ...image import TLSDESC, Image, Placed, page_size, read_elf
+from ...symbols import Symbols
+from .functions import Functions
+from .furniture import Furniture
 from .layout import PAGE
-
-if TYPE_CHECKING:
-    from .machine import UnicornMachine
+from .memory import IMAGE_BASE, Memory
+from .process import Process
+from .stubs import Stubs
 
 STUB = 16  # bytes per imported function
 DESCRIPTOR = 32  # bytes of a function descriptor (24), rounded up
@@ -34,46 +36,58 @@ def _library(name: str) -> str | None:
     return None
 
 
-def place(machine: UnicornMachine, image: Image, base: int | None, *, main: bool) -> Placed:
-    """Map `image` and bind its imports; the main image also gets a stack, and pc at its entry."""
-    bias = _bias(machine, image, base)
-    if main:
-        machine._settle(bias + image.lowest)
-    imports = _Imports(machine, image, bias + image.lowest, "" if main else image.name)
-    tls = machine._process.reserve(image, bias)
-    placed = image.place(bias, imports.resolve, imports.resolve_ifunc, module="" if main else image.name, tls=tls)
-    machine._modules[image.name] = [(s.addr, s.memsz) for s in placed.segments] + imports.mapped
-    machine._thread_local = machine._thread_local or image.tls
-    for segment in placed.segments:
-        machine.map(segment.addr, segment.memsz, segment.perms)
-        machine.write(segment.addr, segment.data)
-    for copy in placed.copies:
-        try:
-            machine.write(copy.to, machine.read(copy.frm, copy.size))
-        except GuestFault as fault:
-            raise ImageError(f"{image.name}: {copy.size:#x} bytes are to be copied from another image, which has less", address=fault.address,
-                             hint="load the version of the library that it was linked with") from None
-    machine._process.loaded(image, placed, main)
-    for s in placed.symbols:
-        machine.symbols.add(s.name, s.address, s.size, s.module, s.mode, s.kind)
-    for start, end in placed.data:
-        machine.symbols.add_data(start, end, "" if main else image.name)
-    if main:
-        machine.symbols.main = image.name
-        machine._furnish()
-        if placed.entry is not None:
-            machine._enter(placed.entry)
-    return placed
+class Loader:
+    """Loads images into a machine's memory.
 
+    Attributes:
+        modules: name of an image -> what it has mapped, (start, size).
+    """
 
-def _bias(machine: UnicornMachine, image: Image, base: int | None) -> int:
-    if image.kind == "exec":
-        if base not in (None, image.lowest):
-            raise ImageError(f"{image.name}: linked for {image.lowest:#x}, cannot be loaded at {base:#x}", hint="leave base out")
-        return 0
-    if base is None:
-        base = machine._gap(image.span, machine.image_base, page_size(image.machine))
-    return base - image.lowest
+    def __init__(self, memory: Memory, functions: Functions, stubs: Stubs, furniture: Furniture, process: Process) -> None:
+        self._memory, self._functions, self._stubs, self._furniture, self._process = memory, functions, stubs, furniture, process
+        self.modules: dict[str, list[tuple[int, int]]] = {}
+
+    def place(self, image: Image, base: int | None, *, main: bool) -> Placed:
+        """Map `image` and bind its imports; the main image also gets a stack, and pc at its entry."""
+        memory, symbols = self._memory, self._functions.symbols
+        bias = self._bias(image, base)
+        if main:
+            memory.settle_in(bias + image.lowest)
+        imports = _Imports(memory, symbols, self._stubs, image, bias + image.lowest, "" if main else image.name)
+        tls = self._process.reserve(image, bias)
+        placed = image.place(bias, imports.resolve, imports.resolve_ifunc, module="" if main else image.name, tls=tls)
+        self.modules[image.name] = [(s.addr, s.memsz) for s in placed.segments] + imports.mapped
+        self._furniture.thread_local = self._furniture.thread_local or image.tls
+        for segment in placed.segments:
+            memory.map(segment.addr, segment.memsz, segment.perms)
+            memory.write(segment.addr, segment.data)
+        for copy in placed.copies:
+            try:
+                memory.write(copy.to, memory.read(copy.frm, copy.size))
+            except GuestFault as fault:
+                raise ImageError(f"{image.name}: {copy.size:#x} bytes are to be copied from another image, which has less", address=fault.address,
+                                 hint="load the version of the library that it was linked with") from None
+        self._process.loaded(image, placed, main)
+        for s in placed.symbols:
+            symbols.add(s.name, s.address, s.size, s.module, s.mode, s.kind)
+        for start, end in placed.data:
+            symbols.add_data(start, end, "" if main else image.name)
+        if main:
+            symbols.main = image.name
+            self._furniture.bring()
+            if placed.entry is not None:
+                self._functions.stand_at(placed.entry)
+        return placed
+
+    def _bias(self, image: Image, base: int | None) -> int:
+        if image.kind == "exec":
+            if base not in (None, image.lowest):
+                raise ImageError(f"{image.name}: linked for {image.lowest:#x}, cannot be loaded at {base:#x}", hint="leave base out")
+            return 0
+        if base is None:
+            memory = self._memory
+            base = memory.gap(image.span, IMAGE_BASE, page_size(image.machine))
+        return base - image.lowest
 
 
 class _Imports:
@@ -82,8 +96,8 @@ class _Imports:
     An imported object that nobody has gets zeroed memory of its size.
     """
 
-    def __init__(self, machine: UnicornMachine, image: Image, near: int, module: str) -> None:
-        self._machine, self._image, self._module = machine, image, module
+    def __init__(self, memory: Memory, symbols: Symbols, stubs: Stubs, image: Image, near: int, module: str) -> None:
+        self._memory, self._symbols, self._stub_table, self._image, self._module = memory, symbols, stubs, image, module
         self._linked = {s.name for s in image.symbols if s.name.endswith("@plt")}
         objects = sum(-(-(i.size or 8) // 16) * 16 if i.kind == "object" else DESCRIPTOR * image.descriptors for i in image.imports.values())
         ifuncs = 1 + sum(s.kind == "ifunc" for s in image.symbols) + len(image.relocations)
@@ -100,16 +114,16 @@ class _Imports:
             return [0, 0]
         size = -(-size // PAGE) * PAGE
         start = self._image.lowest if self._image.kind == "exec" else self._near - self._image.span
-        addr = self._machine._gap(size, self._near, PAGE, besides=(start, start + self._image.span))
-        self._machine.map(addr, size, perms)
+        addr = self._memory.gap(size, self._near, PAGE, besides=(start, start + self._image.span))
+        self._memory.map(addr, size, perms)
         if "x" in perms:
-            self._machine._write_filler(addr, size)
+            self._memory.fill(addr, size)
         self.mapped.append((addr, size))
         return [addr, addr + size]
 
     def resolve(self, name: str) -> int | None:
         """Address of an undefined symbol, or None for a weak one that nobody has."""
-        symbol = self._machine.symbols.find(name)
+        symbol = self._symbols.find(name)
         if symbol is not None:
             return self.resolve_ifunc(symbol.address | symbol.mode) if symbol.kind == "ifunc" else symbol.address | symbol.mode
         wanted = self._image.imports.get(name)
@@ -125,22 +139,22 @@ class _Imports:
     def _function(self, name: str) -> int:
         """A pointer to a stub: its target, or where the ABI has function descriptors, a descriptor of it."""
         stub = self._stub()
-        self._machine._stubs.stand_for(stub, name)
-        linkage = self._machine.arch.linkage
+        self._stub_table.stand_for(stub, name)
+        linkage = self._memory.arch.linkage
         kind = "import" if f"{name}@plt" in self._linked else "plt"  # where the image has no stub of its own, this is it
-        self._machine.symbols.add(f"{name}@{kind}", stub, STUB, self._module, linkage.mode if linkage is not None else 0)
+        self._symbols.add(f"{name}@{kind}", stub, STUB, self._module, linkage.mode if linkage is not None else 0)
         if not self._image.descriptors:
-            return stub | (self._machine.arch.linkage.mode if self._machine.arch.linkage else 0)
+            return stub | (self._memory.arch.linkage.mode if self._memory.arch.linkage else 0)
         descriptor = self._take(self._data, DESCRIPTOR)
         words = stub, descriptor  # code, TOC: PLT code takes a TOC of 0 for a function that is not bound yet
-        self._machine.write(descriptor, b"".join(word.to_bytes(8, self._machine.arch.order.value) for word in words))
+        self._memory.write(descriptor, b"".join(word.to_bytes(8, self._memory.arch.order.value) for word in words))
         return descriptor
 
     def resolve_ifunc(self, resolver: int) -> int:
         """A stub that calls the resolver when it is first called, and goes where that says."""
         if resolver not in self._known:
             self._known[resolver] = self._stub()
-            self._machine._stubs.ifuncs[self._known[resolver]] = resolver
+            self._stub_table.ifuncs[self._known[resolver]] = resolver
         return self._known[resolver]
 
     def _stub(self) -> int:

@@ -20,17 +20,22 @@ from ...arch._base import Arch
 from ...errors import AlreadyRegistered, Unsupported
 from ...image import raw_bytes
 from ...regs import Regs
-from . import loader
+from ...symbols import Symbols
 from .bounds import Bounds
-from .calls import Calls
+from .calls import Argument, Calls
 from .delayslots import DelaySlots
 from .faults import Faults
+from .functions import Functions
+from .furniture import Furniture
 from .guests.guest import Guest
 from .guests.rows import GUESTS
-from .memory import IMAGE_BASE
+from .loader import Loader, read
 from .owner import Owner
 from .process import Process, Text
+from .reports import Reports
+from .runner import Runner
 from .selftest import self_test
+from .starts import Starts
 from .stops import Stops
 from .stubs import Stubs
 from .version import check_version
@@ -38,7 +43,7 @@ from .version import check_version
 __all__ = ["GUESTS", "Guest", "UnicornMachine"]
 
 
-class UnicornMachine(Calls):
+class UnicornMachine(Reports):
     """A CPU, its memory and its symbols. Make one with load(), from_code() or attach(); a context manager.
 
     Attributes:
@@ -50,24 +55,30 @@ class UnicornMachine(Calls):
         uc: the unicorn.Uc beneath, for what this class does not offer.
     """
 
-    image_base = IMAGE_BASE
-
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest, *, owned: bool = True) -> None:
         """Use load(), from_code() or attach()."""
         super().__init__(uc, arch, guest)
         self.stdin = io.BytesIO()
-        self._modules: dict[str, list[tuple[int, int]]] = {}
-        self._stops = Stops(self)
-        self._stubs = Stubs(self)
-        self._process = Process(self)
-        self._bounds = Bounds(self)
-        self._delay_slots = DelaySlots(self)
-        self._faults = Faults(self)
-        self._owner = None if owned else Owner(self)
+        self.symbols = Symbols()
+        self.symbols.mode_bits = arch.mode_bits
+        functions = Functions(self, self.symbols)
+        furniture = Furniture(self)
+        self.starts = Starts(self)
+        self.stubs = Stubs(self, functions, self.call)
+        delay_slots = DelaySlots(self, self.starts)
+        self.bounds = Bounds(self, delay_slots)
+        self.stops = Stops(self, self.bounds)
+        self._process = Process(self, functions, self.stubs, furniture)
+        faults = Faults(self, self.starts, self.bounds, delay_slots, self.stubs, self.symbols, furniture, self._process)
+        runner = Runner(self, self.starts, self.bounds, faults)
+        self._calls = Calls(self, runner, functions, self.stubs, delay_slots, furniture)
+        self._furniture = furniture
+        self._loader = Loader(self, functions, self.stubs, furniture, self._process)
+        self.owner = None if owned else Owner(self, self.starts, runner, faults)
         self_test(guest, self.arch)
         if owned:
             if guest.setup is not None:
-                guest.setup(self._engine)
+                guest.setup(self.engine)
             self._add_hooks()
 
     # --- making one
@@ -81,9 +92,9 @@ class UnicornMachine(Calls):
         run its header it is for ("cortexm" for firmware without build attributes). A name without a slash that is no file here
         is looked up among the system's libraries. Raises ImageError, Unsupported.
         """
-        image = loader.read(file, name)
+        image = read(file, name)
         machine = cls._open(architectures.of_elf(image.machine, image.bits, image.order, image.flags, image.profile, arch))
-        loader.place(machine, image, base, main=True)
+        machine._loader.place(image, base, main=True)
         return machine
 
     @classmethod
@@ -100,13 +111,13 @@ class UnicornMachine(Calls):
         machine = cls._open(architectures.get(arch))
         first = base & -machine.page_size
         size = -(-(base + max(len(code), 1)) // machine.page_size) * machine.page_size - first
-        machine._settle(base)
+        machine.settle_in(base)
         machine._map(first, size, const.UC_PROT_ALL)
-        if machine._guest.ends_block is not None:
-            machine._write_filler(first, size)
+        if machine.guest.ends_block is not None:
+            machine.fill(first, size)
         machine.write(base, code)
         machine._add_symbols(symbols)
-        machine._furnish()
+        machine._furniture.bring()
         machine.regs.pc = base
         return machine
 
@@ -157,21 +168,47 @@ class UnicornMachine(Calls):
             mode = addr & self.arch.mode_bits
             self.symbols.add(name, addr - mode, size, mode=mode)
 
+    # --- running it
+
+    def call(self, function: str | int, *args: Argument, timeout: float | None = None, max_insns: int | None = None) -> int:
+        """Call guest code by the architecture's calling convention and return its integer result.
+
+        function: symbol or address. Arguments: integers; bytes, bytearray and str are copied into guest memory
+        (NUL-terminated) and passed as pointers, a bytearray is copied back; None is 0. Registers are put back afterwards.
+        From inside a handler the guest runs nested, and probes hit there are missed. timeout: seconds; max_insns:
+        instructions. Raises GuestFault, GuestTimeout, GuestStopped after stop() (registers are then left where the guest stopped),
+        UnknownSymbol, BadArgument, MachineBusy.
+        """
+        return self._calls.call(function, args, timeout, max_insns)
+
+    def run(self, start: int | str | None = None, until: int | str | None = None, *, timeout: float | None = None,
+            max_insns: int | None = None) -> None:
+        """Run the guest from `start` (default: where it stands) until `until`, or until the code it started in returns.
+
+        After stop() it returns as well. timeout: seconds; max_insns: instructions. Raises GuestFault, GuestTimeout, UnknownSymbol,
+        BadArgument, MachineBusy.
+        """
+        self._calls.run(start, until, timeout, max_insns)
+
+    def invoke(self, target: int) -> None:
+        """Run guest code with the registers as they are until it returns; then put all registers back."""
+        self._calls.invoke(target)
+
     # --- images
 
     def load_module(self, file: str | os.PathLike[str] | bytes, *, base: int | None = None, name: str | None = None) -> str:
         """Load another image beside the main one and return its module name. Imports are bound to symbols there are."""
-        image = loader.read(file, name)
-        if image.name in self._modules:
+        image = read(file, name)
+        if image.name in self._loader.modules:
             raise AlreadyRegistered(f"module {image.name} is loaded", hint="unload it first, or pass name=")
-        loader.place(self, image, base, main=False)
+        self._loader.place(image, base, main=False)
         return image.name
 
     def bind(self, name: str, function: Callable[[Regs], int | None]) -> None:
         """Serve an import by a Python function: it gets Regs as at function entry, and its result (None: leave the return
         register) goes back to the caller. Before that an import leads to a loaded module's symbol of that name, or is a fault.
         """
-        self._stubs.bound[name] = function
+        self.stubs.bound[name] = function
 
     def process(self, argv: Sequence[Text] = ("program",), env: Mapping[str, str] | None = None, stdin: bytes = b"") -> None:
         """Make what is loaded a process as Linux starts one: run() then executes it from its entry.
@@ -180,6 +217,7 @@ class UnicornMachine(Calls):
         of every image that is loaded is laid out and filled, so that calls of functions of a library find it, too. stdin: what
         `m.stdin` reads. System calls are your interrupt_handler's. Raises Unsupported where Linux has no such processes, BadArgument.
         """
+        self._calls.forget_failure()
         self.stdin = io.BytesIO(stdin)
         self._process.start(argv, env or {}, argv[0] if argv else "")
 
@@ -189,9 +227,9 @@ class UnicornMachine(Calls):
 
     def unload_module(self, name: str) -> None:
         """Unmap a module; probes in it are GONE. Raises UnknownSymbol-like Unsupported where there is no such module."""
-        if name not in self._modules:
-            raise Unsupported(f"no module {name!r}", hint=f"loaded: {', '.join(self._modules) or 'none'}")
-        for start, size in self._modules.pop(name):
+        if name not in self._loader.modules:
+            raise Unsupported(f"no module {name!r}", hint=f"loaded: {', '.join(self._loader.modules) or 'none'}")
+        for start, size in self._loader.modules.pop(name):
             self.unmap(start, size)
         self.symbols.remove_module(name)
 
@@ -200,9 +238,9 @@ class UnicornMachine(Calls):
     def close(self) -> None:
         """Take the hooks away; an engine of our own is closed with its last reference."""
         self._remove_hooks()
-        self._bounds.close()
-        self._engine.close()
-        self._sink = self._trap = None
+        self.bounds.close()
+        self.engine.close()
+        self.sink = self.trap = None
 
     def __enter__(self) -> UnicornMachine:
         return self

@@ -35,37 +35,37 @@ class Memory:
         self.uc = uc
         self.arch = arch if guest.traps is None else evolve(arch, traps=guest.traps)
         self.page_size = guest.page_size
-        self._guest = guest
-        self._engine = Engine(uc)
-        self._engine.undefined_unrecorded = guest.undefined_unrecorded
-        self._sink: Sink | None = None
-        self._executable: dict[int, bool] = {}  # page -> may execute; forgotten whenever mappings may have changed
-        self._blocks = Blocks(arch.bits // 8, arch.order.value)
-        self._engine.keep(self._blocks.held)
-        self._long_blocks = None if guest.ends_block is None else LongBlocks(self._engine, guest.ends_block, [start for start, _ in guest.segments])
-        self._hooked: set[int] = set()  # where mappings begin that have a hook on every instruction anyway
+        self.guest = guest
+        self.engine = Engine(uc)
+        self.engine.undefined_unrecorded = guest.undefined_unrecorded
+        self.sink: Sink | None = None
+        self.executable_pages: dict[int, bool] = {}  # page -> may execute; forgotten whenever mappings may have changed
+        self.blocks = Blocks(arch.bits // 8, arch.order.value)
+        self.engine.keep(self.blocks.held)
+        self.long_blocks = None if guest.ends_block is None else LongBlocks(self.engine, guest.ends_block, [start for start, _ in guest.segments])
+        self.hooked: set[int] = set()  # where mappings begin that have a hook on every instruction anyway
         self._own: dict[int, int] = {}  # start -> end of what only the library may unmap
         #: (addr) -> word, and (addr, word), already cut to its width: read() and write() for the stack
-        self.load_word, self.store_word = self._blocks.words(self.read, self._store)
-        self._windows = Windows(guest.segments, self._blocks)
+        self.load_word, self.store_word = self.blocks.words(self.read, self._store)
+        self.windows = Windows(guest.segments, self.blocks)
         if guest.segments:
-            self._engine.place = self._windows.place
-        self._heap = Heap(self._map_heap, self._unmap)
+            self.engine.place = self.windows.place
+        self._heap = Heap(self._map_heap, self.unmap_pages)
         self._beyond = 1 << arch.bits  # the first number that is no address
 
     def read(self, addr: int, size: int) -> bytes:
         """`size` bytes of guest memory as they are, breakpoints included; GuestFault where it is not mapped."""
-        block: Block | None = self._blocks.last
+        block: Block | None = self.blocks.last
         try:
             if block is None or addr < block.start or block.end < addr + size or size < 0:
-                block = self._blocks.find(addr, size) if size >= 0 else None
+                block = self.blocks.find(addr, size) if size >= 0 else None
             if block is not None:
                 at = addr - block.start
                 return block.view[at : at + size].tobytes()
         except TypeError:
             raise BadArgument(f"cannot read {size!r} bytes at {addr!r}", hint="pass integers") from None
         self._check_mapped(addr, size, "read")
-        data = self._engine.read(addr, size) if size else b""
+        data = self.engine.read(addr, size) if size else b""
         assert data is not None
         return data
 
@@ -73,29 +73,29 @@ class Memory:
         """Write guest memory, whatever its protection; GuestFault where it is not mapped."""
         try:
             size = len(data)
-            block = self._blocks.find(addr, size)
+            block = self.blocks.find(addr, size)
             if block is not None:
                 block.view[addr - block.start : addr - block.start + size] = data
         except (TypeError, ValueError):
             raise BadArgument(f"cannot write a {type(data).__name__} at {addr!r}", hint="pass an integer and bytes") from None
         if block is None:
             self._check_mapped(addr, size, "write")
-            self._engine.write(addr, bytes(data))
-        if any(map(self._is_code, range(addr & -self.page_size, addr + size, self.page_size)) if size else ()):
+            self.engine.write(addr, bytes(data))
+        if any(map(self.is_code, range(addr & -self.page_size, addr + size, self.page_size)) if size else ()):
             self._code_changed(addr, size)
 
     def _store(self, addr: int, word: bytes) -> None:
         """Write a word on behalf of the guest, whose stack may be anywhere: not into the library's own code."""
-        block = self._blocks.find(addr, len(word))
-        if block is not None and not block.room and self._windows.place(block.start) in self._own:
+        block = self.blocks.find(addr, len(word))
+        if block is not None and not block.room and self.windows.place(block.start) in self._own:
             raise GuestFault("the library's own code", address=addr, pc=self._regs.pc, access="write")
         self.write(addr, word)
 
     def patch(self, addr: int, code: bytes) -> None:
         """Replace code; stale translations are dropped."""
-        if (block := self._blocks.find(addr, len(code))) is not None:  # the engine's own way to write what the guest may not is slow
+        if (block := self.blocks.find(addr, len(code))) is not None:  # the engine's own way to write what the guest may not is slow
             block.view[addr - block.start : addr - block.start + len(code)] = code
-        elif not 0 <= addr < self._beyond or not self._engine.write(addr, code):
+        elif not 0 <= addr < self._beyond or not self.engine.write(addr, code):
             self._check_mapped(addr, len(code), "write")
         self._code_changed(addr, len(code))
 
@@ -120,19 +120,19 @@ class Memory:
     def executable(self, addr: int) -> bool:
         """True where the guest may execute."""
         page = addr & -self.page_size
-        if self._executable.get(page) and self._engine.read(addr, 1) is not None:
+        if self.executable_pages.get(page) and self.engine.read(addr, 1) is not None:
             return True
-        self._executable.pop(page, None)  # somebody may have mapped memory behind our back
-        return self._is_code(addr)
+        self.executable_pages.pop(page, None)  # somebody may have mapped memory behind our back
+        return self.is_code(addr)
 
     def map(self, addr: int, size: int, perms: str = "rwx") -> None:
         """Map zeroed guest memory; addr and size (rounded up) in whole pages, perms of "r", "w", "x". NoMemory where it cannot be mapped."""
         bits = permissions(perms)
         pages_end(addr, size, self.page_size, NoMemory)
         self._map(addr, size, bits)
-        if self._long_blocks is not None and bits & const.UC_PROT_EXEC:
-            start = self._windows.place(addr)
-            self._long_blocks.new(start, start + self._whole(size))
+        if self.long_blocks is not None and bits & const.UC_PROT_EXEC:
+            start = self.windows.place(addr)
+            self.long_blocks.new(start, start + self._whole(size))
 
     def protect(self, addr: int, size: int, perms: str) -> None:
         """Change what the guest may do in mapped memory; the library itself reads and writes it all the same. Raises as unmap() does."""
@@ -141,11 +141,11 @@ class Memory:
         self._check_not_own(addr, end)
         self._check_mapped(addr, end - addr, "protect")
         self._forget_code(addr, end - addr)
-        self._engine.drop_translations(addr, end)
-        start = self._windows.place(addr)
+        self.engine.drop_translations(addr, end)
+        start = self.windows.place(addr)
         self.uc.mem_protect(start, end - addr, self._granted(bits))
-        self._windows.mark(start, start + end - addr, bool(bits & const.UC_PROT_EXEC))
-        if self._long_blocks is not None and bits & const.UC_PROT_EXEC:
+        self.windows.mark(start, start + end - addr, bool(bits & const.UC_PROT_EXEC))
+        if self.long_blocks is not None and bits & const.UC_PROT_EXEC:
             self._code_changed(addr, end - addr)
 
     def unmap(self, addr: int, size: int) -> None:
@@ -155,30 +155,30 @@ class Memory:
         end = pages_end(addr, size, self.page_size)
         self._check_not_own(addr, end)
         self._check_mapped(addr, end - addr, "unmap")
-        if self._sink is not None:
-            for alias in self._windows.aliases(addr):
-                self._sink.unloading(alias, alias + end - addr)
-        self._unmap(addr, size)
+        if self.sink is not None:
+            for alias in self.windows.aliases(addr):
+                self.sink.unloading(alias, alias + end - addr)
+        self.unmap_pages(addr, size)
 
     def map_code(self, near: int | None = None) -> int:
         """Map an executable page as close to `near` as there is room; NoMemory where there is none."""
-        page = self._gap(self.page_size, IMAGE_BASE + self._windows.home if near is None else near, self.page_size)
-        self._map_own(page, self.page_size)
-        if self._long_blocks is not None:
-            start = self._windows.place(page)
-            self._long_blocks.new(start, start + self.page_size)
+        page = self.gap(self.page_size, IMAGE_BASE + self.windows.home if near is None else near, self.page_size)
+        self.map_own(page, self.page_size)
+        if self.long_blocks is not None:
+            start = self.windows.place(page)
+            self.long_blocks.new(start, start + self.page_size)
         return page
 
     def unmap_code(self, page: int) -> None:
         """Unmap a page from map_code()."""
-        self._unmap(page, self.page_size)
+        self.unmap_pages(page, self.page_size)
 
     def _granted(self, perms: int) -> int:
         """Permissions that this engine needs for these."""
-        return perms | const.UC_PROT_WRITE if self._guest.text_writable and perms & const.UC_PROT_EXEC else perms
+        return perms | const.UC_PROT_WRITE if self.guest.text_writable and perms & const.UC_PROT_EXEC else perms
 
     def _check_not_own(self, addr: int, end: int) -> None:
-        place = self._windows.place(addr)
+        place = self.windows.place(addr)
         for start, stop in self._own.items():
             if start < place + end - addr and place < stop:
                 raise BadArgument(f"[{start:#x}, {stop:#x}) is the library's own memory", hint="leave it out; it goes with the probes that need it")
@@ -187,105 +187,105 @@ class Memory:
         """GuestFault at the first byte that is not mapped, which is what a guest's instruction fails at."""
         if size < 0:
             raise BadArgument(f"cannot {access} {size} bytes", hint="pass 0 or more")
-        first = at = self._windows.place(addr)
-        for start, end in self._regions():
+        first = at = self.windows.place(addr)
+        for start, end in self.regions():
             if start <= at < end:
                 at = end
         if at < first + size:
             raise GuestFault("memory is not mapped", address=addr + at - first, pc=self._regs.pc, access=access)
 
-    def _is_code(self, addr: int) -> bool:
+    def is_code(self, addr: int) -> bool:
         page = addr & -self.page_size
-        known = self._executable.get(page)
+        known = self.executable_pages.get(page)
         if known is None:
-            place = self._windows.place(addr)
+            place = self.windows.place(addr)
             known = any(start <= place <= end and perms & const.UC_PROT_EXEC for start, end, perms in self.uc.mem_regions())
-            self._executable[page] = known
+            self.executable_pages[page] = known
         return known
 
     def _forget_code(self, addr: int, size: int) -> None:
         """Mappings change in [addr, addr + size)."""
-        if self._guest.segments:
-            self._executable.clear()
-        for page in [page for page in self._executable if addr <= page < addr + size]:
-            del self._executable[page]
+        if self.guest.segments:
+            self.executable_pages.clear()
+        for page in [page for page in self.executable_pages if addr <= page < addr + size]:
+            del self.executable_pages[page]
 
-    def _gap(self, size: int, near: int, align: int, besides: tuple[int, int] = (0, 0)) -> int:
+    def gap(self, size: int, near: int, align: int, besides: tuple[int, int] = (0, 0)) -> int:
         """Address of free memory, close to `near` and in the same segment. besides: what is not free either. NoMemory where there is none."""
-        window, bits = near - self._windows.place(near), self.arch.bits
-        taken = sorted([*self._regions(), (self._windows.place(besides[0]), self._windows.place(besides[1]))])
+        window, bits = near - self.windows.place(near), self.arch.bits
+        taken = sorted([*self.regions(), (self.windows.place(besides[0]), self.windows.place(besides[1]))])
         return window + find_gap(taken, size, near - window, min(bits, SEGMENT) if window else bits, align)
 
-    def _settle(self, addr: int) -> None:
+    def settle_in(self, addr: int) -> None:
         """The guest's code is at `addr`: what goes with it, be in the same segment."""
-        self._windows.home = addr - self._windows.place(addr)
+        self.windows.home = addr - self.windows.place(addr)
 
     def _mapped(self) -> list[tuple[int, int]]:
         """(start, end) of what is mapped, by the addresses of the segment that the guest's code is in."""
-        home = self._windows.home
-        return [(home + start, home + end) if self._windows.place(home + start) == start else (start, end) for start, end in self._regions()]
+        home = self.windows.home
+        return [(home + start, home + end) if self.windows.place(home + start) == start else (start, end) for start, end in self.regions()]
 
-    def _regions(self) -> list[tuple[int, int]]:
+    def regions(self) -> list[tuple[int, int]]:
         return sorted((start, end + 1) for start, end, _ in self.uc.mem_regions())
 
     def _whole(self, size: int) -> int:
         return whole(size, self.page_size)
 
-    def _map_own(self, addr: int, size: int, *, hooked: bool = False) -> None:
+    def map_own(self, addr: int, size: int, *, hooked: bool = False) -> None:
         """Map code that only the library may unmap, and the guest may not write. hooked: every instruction there will have a hook."""
         self._map(addr, size, const.UC_PROT_READ | const.UC_PROT_EXEC)
-        self._own[self._windows.place(addr)] = self._windows.place(addr) + self._whole(size)
+        self._own[self.windows.place(addr)] = self.windows.place(addr) + self._whole(size)
         if hooked:
-            self._hooked.add(addr)
+            self.hooked.add(addr)
 
     def _map(self, addr: int, size: int, perms: int) -> None:
         size = self._whole(size)
         self._forget_code(addr, size)
         if not 0 <= addr <= self._beyond - size:
             raise NoMemory(f"cannot map {size:#x} bytes: addresses have {self.arch.bits} bits", address=addr, hint="choose another base")
-        place = self._windows.place(addr)
-        if place != addr and self._windows.place(addr + size - 1) != place + size - 1:
+        place = self.windows.place(addr)
+        if place != addr and self.windows.place(addr + size - 1) != place + size - 1:
             raise NoMemory(f"cannot map {size:#x} bytes: they go beyond the segment of addresses", address=addr, hint="map less")
-        if self._guest.reach and place == addr and addr + size > self._guest.reach:
-            raise NoMemory(f"cannot map {size:#x} bytes: this engine's {self.arch.name} guests reach addresses below {self._guest.reach:#x} only",
+        if self.guest.reach and place == addr and addr + size > self.guest.reach:
+            raise NoMemory(f"cannot map {size:#x} bytes: this engine's {self.arch.name} guests reach addresses below {self.guest.reach:#x} only",
                            address=addr, hint="choose another base")
         try:
-            block = self._blocks.make(place, size, bool(perms & const.UC_PROT_EXEC))
+            block = self.blocks.make(place, size, bool(perms & const.UC_PROT_EXEC))
             self.uc.mem_map_ptr(place, size, self._granted(perms), block.host)
-            self._windows.add(block, addr)
+            self.windows.add(block, addr)
         except (unicorn.UcError, ctypes.ArgumentError, OSError, ValueError, OverflowError) as error:
             raise NoMemory(f"cannot map {size:#x} bytes ({error})", address=addr, hint="choose another base") from None
 
     def _code_changed(self, addr: int, size: int) -> None:
         """Code was written: what was translated of it is void."""
-        self._engine.drop_translations(addr, addr + size)
-        if self._long_blocks is not None:
-            block, start = self._blocks.find(addr, size), self._windows.place(addr)
-            if block is not None and block.start not in self._hooked:
-                self._long_blocks.changed(block.start - addr + start, block.view.cast("I"), start, start + size)
+        self.engine.drop_translations(addr, addr + size)
+        if self.long_blocks is not None:
+            block, start = self.blocks.find(addr, size), self.windows.place(addr)
+            if block is not None and block.start not in self.hooked:
+                self.long_blocks.changed(block.start - addr + start, block.view.cast("I"), start, start + size)
 
-    def _map_anywhere(self, size: int, near: int = 0x10000000) -> int:
-        addr = self._gap(self._whole(size), near + (self._windows.home if self._windows.home + near < self._beyond else 0), self.page_size)
+    def map_anywhere(self, size: int, near: int = 0x10000000) -> int:
+        addr = self.gap(self._whole(size), near + (self.windows.home if self.windows.home + near < self._beyond else 0), self.page_size)
         self._map(addr, size, const.UC_PROT_READ | const.UC_PROT_WRITE)
         return addr
 
     def _map_heap(self, size: int) -> int:
-        addr = self._map_anywhere(size)
-        self._own[self._windows.place(addr)] = self._windows.place(addr) + self._whole(size)
+        addr = self.map_anywhere(size)
+        self._own[self.windows.place(addr)] = self.windows.place(addr) + self._whole(size)
         return addr
 
-    def _unmap(self, addr: int, size: int) -> None:
+    def unmap_pages(self, addr: int, size: int) -> None:
         size = self._whole(size)
-        place = self._windows.place(addr)
+        place = self.windows.place(addr)
         self._own.pop(place, None)
-        self._hooked.discard(addr)
+        self.hooked.discard(addr)
         self._forget_code(addr, size)
-        if self._long_blocks is not None:
-            self._long_blocks.forget(place, place + size)
-        self._engine.drop_translations(addr, addr + size)
+        if self.long_blocks is not None:
+            self.long_blocks.forget(place, place + size)
+        self.engine.drop_translations(addr, addr + size)
         self.uc.mem_unmap(place, size)
-        self._windows.remove(place, place + size)
+        self.windows.remove(place, place + size)
 
-    def _write_filler(self, addr: int, size: int) -> None:
+    def fill(self, addr: int, size: int) -> None:
         trap = self.arch.end_bytes(min(self.arch.traps.end))
         self.patch(addr, (trap * (size // len(trap) + 1))[:size])

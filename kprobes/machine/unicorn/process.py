@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from attrs import frozen
 from unicorn import x86_const
@@ -16,11 +15,11 @@ from unicorn import x86_const
 from ...errors import BadArgument, GuestFault, Unsupported
 from ...image import TLSDESC, Image, Placed, TlsBlock
 from ...regs import Regs
-from .calls import STACK_SIZE
+from .cpu import Processor
+from .functions import Functions
+from .furniture import STACK_SIZE, Furniture
 from .layout import PAGE
-
-if TYPE_CHECKING:
-    from .machine import UnicornMachine
+from .stubs import Stubs
 
 Text = str | bytes
 AROUND = 0x10000  # bytes on either side of the thread pointer at least: a C library's own data about the thread lie there, too
@@ -75,9 +74,9 @@ class Process:
         pointer: the thread pointer; 0: nothing is set up.
     """
 
-    def __init__(self, machine: UnicornMachine) -> None:
-        self._machine = machine
-        self._threads = THREADS.get(machine.arch.name)
+    def __init__(self, cpu: Processor, functions: Functions, stubs: Stubs, furniture: Furniture) -> None:
+        self._cpu, self._functions, self._stubs, self._furniture = cpu, functions, stubs, furniture
+        self._threads = THREADS.get(cpu.arch.name)
         self._main: tuple[Image, Placed] | None = None
         self._blocks: list[tuple[TlsBlock, int, int]] = []  # (template, from the thread pointer, what its image was moved by)
         self._end = 0  # of the blocks, from the thread pointer, whichever way they grow
@@ -112,28 +111,27 @@ class Process:
     def start(self, argv: Sequence[Text], env: Mapping[str, str], path: Text) -> None:
         """Set everything up; pc is at the main image's entry, where it has one."""
         if self._threads is None:
-            raise Unsupported(f"no process can be made on {self._machine.arch.name}", hint="call functions, or set registers and run()")
-        self._machine._forget_failure()
+            raise Unsupported(f"no process can be made on {self._cpu.arch.name}", hint="call functions, or set registers and run()")
         self._set_up_threads(self._threads)
         sp = self._write_stack(self._threads, [*map(os.fsencode, argv)], [os.fsencode(f"{name}={value}") for name, value in env.items()],
                                os.fsencode(path))
-        self._machine.regs.sp = sp
+        self._cpu.regs.sp = sp
         if self._main is not None and self._main[1].entry is not None:
             self._enter(self._main[1].entry)
 
     def _enter(self, entry: int) -> None:
-        m = self._machine
+        m = self._cpu
         linkage = m.arch.linkage
         if linkage is not None and not linkage.pushed:
-            linkage.set(m.regs, m._exit | linkage.mode)  # nobody returns from here, and who does all the same ends the run
-        m._introduce(entry)
-        m.regs.pc = m._target(entry)
+            linkage.set(m.regs, m.exit | linkage.mode)  # nobody returns from here, and who does all the same ends the run
+        self._functions.introduce(entry)
+        m.regs.pc = self._functions.target(entry)
 
     # --- the stack
 
     def _write_stack(self, threads: Threads, argv: list[bytes], env: list[bytes], path: bytes) -> int:
-        m = self._machine
-        word, top = m.arch.bits // 8, m._stack_top
+        m = self._cpu
+        word, top = m.arch.bits // 8, self._furniture.stack_top
         if sum(map(len, argv)) + sum(map(len, env)) > STACK_SIZE // 4:
             raise BadArgument("arguments and environment are too long for the stack", hint=f"{STACK_SIZE // 4:#x} bytes are a quarter of it")
 
@@ -152,7 +150,7 @@ class Process:
 
     def _auxiliary(self, threads: Threads, pointers: dict[int, int]) -> Iterable[int]:
         """The auxiliary vector, in pairs."""
-        vector = {_PAGESZ: self._machine.page_size, _BASE: 0, _FLAGS: 0, _CLKTCK: 100, _HWCAP: threads.hwcap, _SECURE: 0, **dict.fromkeys(_IDS, 0)}
+        vector = {_PAGESZ: self._cpu.page_size, _BASE: 0, _FLAGS: 0, _CLKTCK: 100, _HWCAP: threads.hwcap, _SECURE: 0, **dict.fromkeys(_IDS, 0)}
         if self._main is not None:
             image, placed = self._main
             vector |= {_ENTRY: placed.entry or 0}
@@ -166,10 +164,10 @@ class Process:
     # --- threads
 
     def _set_up_threads(self, threads: Threads) -> None:
-        m = self._machine
+        m = self._cpu
         if not self.pointer:
             around = -(-(abs(self._end) + AROUND) // PAGE) * PAGE
-            self.pointer = m._map_anywhere(2 * around) + around
+            self.pointer = m.map_anywhere(2 * around) + around
             self._room = around
         for number in range(len(self._blocks)):
             self._fill(number)
@@ -177,11 +175,11 @@ class Process:
             m.regs.set_word(self.pointer, self.pointer)
         self.set_pointer(self.pointer)
         for name, function in ((threads.call, self._address), (threads.read, self._read_pointer), (TLSDESC, self._described)):
-            m._stubs.bound.setdefault(name, function)
+            self._stubs.bound.setdefault(name, function)
 
     def _fill(self, number: int) -> None:
         """The initial values of an image's variables."""
-        m = self._machine
+        m = self._cpu
         block, at, bias = self._blocks[number]
         if not -self._room <= at <= self._room - block.memsz:
             raise Unsupported("no room for the thread-local storage of one more image", hint="load it before process()")
@@ -189,20 +187,20 @@ class Process:
 
     def set_pointer(self, value: int) -> None:
         """Set the thread pointer, wherever the architecture has it."""
-        m, threads = self._machine, self._threads
+        m, threads = self._cpu, self._threads
         if threads is None:
             raise Unsupported(f"{m.arch.name} has no thread pointer", hint="set registers")
         if threads.register == "gs":
             self._set_segment(value)
         elif m.arch.name == "s390x":
-            m.uc.reg_write(m._register("a0"), value >> 32)
-            m.uc.reg_write(m._register("a1"), value & 0xFFFFFFFF)
+            m.uc.reg_write(m.register("a0"), value >> 32)
+            m.uc.reg_write(m.register("a1"), value & 0xFFFFFFFF)
         elif threads.register:
             m.regs[threads.register] = value
 
     def _set_segment(self, base: int) -> None:
         """i386: a descriptor of 4 GiB from there, and its selector in GS."""
-        m = self._machine
+        m = self._cpu
         table = m.uc.reg_read(x86_const.UC_X86_REG_GDTR)[1]
         low, high = base & 0xFFFFFF, base >> 24
         m.write(table + (_TLS_SELECTOR & ~7), (0xCF_F3_000000_FFFF | low << 16 | high << 56).to_bytes(8, "little"))
@@ -235,4 +233,4 @@ class Process:
         _, at, _ = self._blocks[number - 1]
         assert self._threads is not None
         from_pointer = at + offset + self._threads.bias
-        return int(from_pointer if name == "s390x" else self.pointer + from_pointer) & self._machine.arch.mask
+        return int(from_pointer if name == "s390x" else self.pointer + from_pointer) & self._cpu.arch.mask

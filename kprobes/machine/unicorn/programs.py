@@ -53,15 +53,15 @@ class HostView:
     """
 
     def __init__(self, cpu: Processor) -> None:
-        self._cpu, self.arch, self.regs = cpu, cpu.arch, cpu._regs
-        self._blocks: Blocks = cpu._blocks
-        self.fail: Callable[[BaseException], None] = cpu._park
-        places = [cell.address for cell in (cpu._cells | cpu._windowed).values()]
+        self._cpu, self.arch, self.regs = cpu, cpu.arch, cpu.regs
+        self._blocks: Blocks = cpu.blocks
+        self.fail: Callable[[BaseException], None] = cpu.park
+        places = [cell.address for cell in (cpu.cells | cpu.windowed).values()]
         self.base = min(places, default=0)
         self._header = (ctypes.c_uint64 * 2)()
         self._tables: list[object] = []
-        self.words = {"uc": cpu._engine.handle.value or 0, "uc_reg_read": READ, "uc_mem_read": MEM_READ,
-                      "blocks": ctypes.addressof(self._header), "returned_to": cpu._followed.address + CALLS["target"]}
+        self.words = {"uc": cpu.engine.handle.value or 0, "uc_reg_read": READ, "uc_mem_read": MEM_READ,
+                      "blocks": ctypes.addressof(self._header), "returned_to": cpu.followed.address + CALLS["target"]}
         self._look()
         self._blocks.on_change(self._look)
 
@@ -73,14 +73,14 @@ class HostView:
             return Where("none")
         if name == table.pc:
             return Where("pc", cpu.arch.mode_bits)
-        if name in cpu._cells:
-            return Where("cell", cpu._cells[name].address - self.base, 0, bits)
-        if name in cpu._windowed:
-            found = cpu._windowed[name]
+        if name in cpu.cells:
+            return Where("cell", cpu.cells[name].address - self.base, 0, bits)
+        if name in cpu.windowed:
+            found = cpu.windowed[name]
             return Where("window", found.address - self.base, found.index * bits // 8, bits)
-        if name in cpu._guest.hidden:
+        if name in cpu.guest.hidden:
             return Where("python")
-        return Where("api", cpu._register(name), 0, bits)
+        return Where("api", cpu.register(name), 0, bits)
 
     def _look(self) -> None:
         """Write the table anew: the largest blocks first. The one before stays, for host code that is looking at it."""

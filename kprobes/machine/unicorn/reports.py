@@ -6,9 +6,8 @@ run raises it.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import unicorn
 from unicorn import unicorn_const as const
@@ -22,13 +21,11 @@ from .engine import INSN, INTR, INVALID, TLB
 from .guests.guest import HOOK as BY_HOOK
 from .guests.guest import INTR as BY_INTERRUPT
 from .guests.guest import Guest, SystemCall
+from .owner import Owner
 from .registers.cells import Cell, find_mode
-
-if TYPE_CHECKING:
-    from .owner import Owner
-    from .stops import Stops
-    from .stubs import Stubs
-
+from .starts import Starts
+from .stops import Stops
+from .stubs import Stubs
 
 NONE = 0xFFFFFFFF  # no exception is under way
 
@@ -36,34 +33,28 @@ NONE = 0xFFFFFFFF  # no exception is under way
 class Reports(Areas):
     """A processor that reports to a sink."""
 
-    _owner: Owner | None
-    _stops: Stops
-    _stubs: Stubs
-    _exit = 0  # page where runs end; 0: there is none yet
+    starts: Starts
+    owner: Owner | None
+    stops: Stops
+    stubs: Stubs
 
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest) -> None:
         super().__init__(uc, arch, guest)
         self.interrupt_handler: Callable[[Regs, int], bool] | None = None
-        self.before_run: Callable[[], object] | None = None  # see machine._base.Machine
-        self._trap: Callable[[Regs], bool] | None = None  # the sink's, looked up once
-        self._end = -1  # where the innermost run ends, see Guest.until_stops
-        self._interrupt: tuple[int, int] | None = None  # number, pc
-        self._seen: deque[int] = deque((0, 0), maxlen=2)  # the last places known in this run, the later last: see Guest.lost_pc
-        self._again = False  # an instruction that failed is executed once more, only to learn why
         self._hooks: list[int] = []
-        self._served = None if guest.exception is None else guest.exception.find(self._engine)[1]  # see Guest.exception
+        self._served = None if guest.exception is None else guest.exception.find(self.engine)[1]  # see Guest.exception
 
     def report_to(self, sink: Sink | None) -> None:
         """Deliver reports to `sink`; None: to nobody. AlreadyRegistered where another one listens."""
-        if sink is not None and self._sink is not None:
+        if sink is not None and self.sink is not None:
             raise AlreadyRegistered("this machine has a Kprobes already", hint="use that one, or close it first")
-        self._sink = sink
-        self._trap = None if sink is None else sink.trap
-        self._services = {} if sink is None else sink.services
-        if self._owner is not None and sink is not None:
+        self.sink = sink
+        self.trap = None if sink is None else sink.trap
+        self.services = {} if sink is None else sink.services
+        if self.owner is not None and sink is not None:
             self._add_hooks()
-            self._owner.shadow()
-        elif self._owner is not None:
+            self.owner.shadow()
+        elif self.owner is not None:
             self._remove_hooks()
 
     def is_breakpoint(self, number: int | None = None) -> bool:
@@ -72,35 +63,35 @@ class Reports(Areas):
         Such a hook is to leave it alone. It has to be there before Kprobes is made: then the engine calls it before ours, and
         pc is still at the breakpoint.
         """
-        guest, sink = self._guest, self._sink
-        return sink is not None and number in (None, guest.number) and sink.stops(self._read_pc() - guest.pc_bias)
+        guest, sink = self.guest, self.sink
+        return sink is not None and number in (None, guest.number) and sink.stops(self.read_pc() - guest.pc_bias)
 
     def stop_at(self, addr: int) -> None:
         """Report a breakpoint in memory; most arrive by themselves."""
-        if self._guest.channel == BY_HOOK:
-            self._stops.add(addr)
+        if self.guest.channel == BY_HOOK:
+            self.stops.add(addr)
 
     def release(self, addr: int) -> None:
         """Undo stop_at()."""
-        if self._guest.channel == BY_HOOK:
-            self._stops.remove(addr)
+        if self.guest.channel == BY_HOOK:
+            self.stops.remove(addr)
 
     def _add_hooks(self) -> None:
-        add = self._engine.hook
+        add = self.engine.hook
         self._hooks = [add(const.UC_HOOK_INTR, INTR(self._interrupt_callback()))]
-        if self._guest.channel != BY_INTERRUPT:
+        if self.guest.channel != BY_INTERRUPT:
             self._hooks.append(add(const.UC_HOOK_INSN_INVALID, INVALID(self._invalid_callback())))
-        for insn, call in self._guest.calls.items() if self._owner is None else ():
+        for insn, call in self.guest.calls.items() if self.owner is None else ():
             self._hooks.append(add(const.UC_HOOK_INSN, INSN(self._system_call_callback(call)), insn=insn))
-        if self._guest.virtual_tlb and self._owner is None:
+        if self.guest.virtual_tlb and self.owner is None:
             self._hooks.append(add(const.UC_HOOK_TLB_FILL, TLB(self._fill_callback())))
 
     def _remove_hooks(self) -> None:
         for hook in self._hooks:
-            self._engine.unhook(hook)
+            self.engine.unhook(hook)
         self._hooks = []
-        if self._owner is not None:
-            self._owner.unshadow()
+        if self.owner is not None:
+            self.owner.unshadow()
 
     def _fill_callback(self) -> Callable[[int, int, int, Any, int], bool]:
         """The hook of the virtual TLB: the engine itself makes an entry for one kind of access, which evicts the other's.
@@ -108,7 +99,7 @@ class Reports(Areas):
         Stores through an entry that may be executed are slow, as they look for translations: only code gets such. What
         is not mapped or not allowed still fails, at the access.
         """
-        is_code, fetch, code, data = self._is_code, const.UC_MEM_FETCH, const.UC_PROT_ALL, const.UC_PROT_READ | const.UC_PROT_WRITE
+        is_code, fetch, code, data = self.is_code, const.UC_MEM_FETCH, const.UC_PROT_ALL, const.UC_PROT_READ | const.UC_PROT_WRITE
 
         def on_miss(_uc: int, address: int, kind: int, entry: Any, _user: int) -> bool:
             entry[0].paddr = address
@@ -123,23 +114,23 @@ class Reports(Areas):
         The hottest code of the library: registers are moved by the engine's own calls with prebuilt arguments, and the
         report's pc is put into Regs directly.
         """
-        regs, bias = self._regs, self._guest.pc_bias
-        ours = self._guest.number if self._guest.channel == BY_INTERRUPT else -1
-        cell = self._cells.get(self.arch.regs.pc)
-        pc_word = cell if cell is not None else _Register(self._read_pc, self._write_pc)
-        view, index, mask, write_pc = pc_word.view, pc_word.index, self.arch.mask, self._write_pc
-        modes = self._guest.pc_modes if cell is not None else 0
+        regs, bias = self._regs, self.guest.pc_bias
+        ours = self.guest.number if self.guest.channel == BY_INTERRUPT else -1
+        cell = self.cells.get(self.arch.regs.pc)
+        pc_word = cell if cell is not None else _Register(self.read_pc, self.write_pc)
+        view, index, mask, write_pc = pc_word.view, pc_word.index, self.arch.mask, self.write_pc
+        modes = self.guest.pc_modes if cell is not None else 0
         mode, beyond, plain = self._mode_word(cell), ~mask, mask & ~modes
-        note = self._seen.append if self._guest.lost_pc else None
+        note = self.starts.seen.append if self.guest.lost_pc else None
 
         def on_interrupt(_uc: int, number: int, _user: int) -> None:
             try:
                 pc = view[index]
-                if number == ours and self._trap is not None:
+                if number == ours and self.trap is not None:
                     regs._pc = pc = pc - bias
                     if note is not None:
                         note(pc)
-                    if self._trap(regs):
+                    if self.trap(regs):
                         target = regs._target
                         if target is None:
                             view[index] = pc
@@ -153,8 +144,8 @@ class Reports(Areas):
                 self._unclaimed(number, pc)
             except BaseException as error:
                 if regs._target is not None:
-                    self._write_pc(regs._target)
-                self._park(error)
+                    self.write_pc(regs._target)
+                self.park(error)
             regs._pc = regs._target = None
 
         return on_interrupt
@@ -164,39 +155,39 @@ class Reports(Areas):
 
         def on_system_call(_uc: int, _user: int) -> None:
             try:
-                behind = self._read_pc() + call.size
+                behind = self.read_pc() + call.size
                 if call.effect is not None:
                     call.effect(self._regs, behind)
                 self._unclaimed(call.number, behind)
             except BaseException as error:
                 if self._regs._target is not None:
-                    self._write_pc(self._regs._target)
-                self._park(error)
+                    self.write_pc(self._regs._target)
+                self.park(error)
             self._regs._pc = self._regs._target = None
-            self._write_pc(self._read_pc() - call.size)
+            self.write_pc(self.read_pc() - call.size)
 
         return on_system_call
 
     def _mode_word(self, pc: Cell | None) -> memoryview | bytes:
         """Where the present mode is, in the shape of a view. Unknown modes are none that a target has."""
-        bit, flags = self._guest.mode_bit, self.arch.regs.flags
+        bit, flags = self.guest.mode_bit, self.arch.regs.flags
         if pc is None or bit is None or flags is None:
             return b"\0"
-        return find_mode(self._engine, self.arch.name, pc, self._register(self.arch.regs.pc), self._register(flags), bit) or b"\2"
+        return find_mode(self.engine, self.arch.name, pc, self.register(self.arch.regs.pc), self.register(flags), bit) or b"\2"
 
     def _invalid_callback(self) -> Callable[[int, int], bool]:
         """The engine's invalid-instruction hook, where breakpoints arrive that way. True: go on at pc."""
-        regs, bias, mask, step = self._regs, self._guest.pc_bias, self.arch.mask, self.arch.insn_align
-        cell = self._cells.get(self.arch.regs.pc) if self._guest.next_pc else None
-        words = _Register(self._read_pc, self._write_pc) if cell is None else cell.onward(2)  # pc, next pc
+        regs, bias, mask, step = self._regs, self.guest.pc_bias, self.arch.mask, self.arch.insn_align
+        cell = self.cells.get(self.arch.regs.pc) if self.guest.next_pc else None
+        words = _Register(self.read_pc, self.write_pc) if cell is None else cell.onward(2)  # pc, next pc
 
         def on_invalid(_uc: int, _user: int) -> bool:
             try:
                 pc = words[0] - bias
-                if pc == self._end:
+                if pc == self.starts.end:
                     return False  # an error ends this run alone, a stop would end the outer ones as well
                 regs._pc = pc
-                if self._trap is not None and self._trap(regs):
+                if self.trap is not None and self.trap(regs):
                     target = regs._target
                     if target is None:
                         target = pc
@@ -204,13 +195,13 @@ class Reports(Areas):
                     words[1] = target + step & mask
                     regs._pc = regs._target = None
                     return True
-                if self._stubs.serve(pc):
+                if self.stubs.serve(pc):
                     regs._pc = regs._target = None
                     return True
             except BaseException as error:
                 if regs._target is not None:
-                    self._write_pc(regs._target)
-                self._park(error)
+                    self.write_pc(regs._target)
+                self.park(error)
                 regs._pc = regs._target = None
                 return True
             regs._pc = regs._target = None
@@ -221,37 +212,37 @@ class Reports(Areas):
     def _unclaimed(self, number: int, pc: int) -> None:
         """An interrupt that is not ours: the guest's own."""
         # with a next pc that is what pc shows: of the guest's end, for a fault in the delay slot of the jump there
-        if self._again or (pc - self._guest.pc_bias == self._end and not self._guest.next_pc):
-            self._engine.stop()
+        if self.starts.again or (pc - self.guest.pc_bias == self.starts.end and not self.guest.next_pc):
+            self.engine.stop()
             return
         if self._served is not None:
             self._served(NONE)
-        if self._guest.renumber is not None:
-            number = self._guest.renumber(number, pc)
-        stub = pc - self._guest.pc_bias
-        if number == self._guest.number and ((stub in self._services and self._send_again()) or self._stubs.serve(stub)):
+        if self.guest.renumber is not None:
+            number = self.guest.renumber(number, pc)
+        stub = pc - self.guest.pc_bias
+        if number == self.guest.number and ((stub in self.services and self.send_again()) or self.stubs.serve(stub)):
             return
-        biases = self._guest.mode_bias.get(self.arch.same_mode(self._regs, 0), self._guest.fault_bias)
-        home = stub if number == self._guest.number else pc - biases.get(number, 0)
-        if self._guest.lost_pc and number != self._guest.number:
-            before, last = self._seen
-            home = pc = before if self._sink is not None and self._sink.ours(last) else last
-            if self._owner is None:
-                self._write_pc(home)
-        strayed = (self._sink is not None and self._sink.ours(stub)) or stub & -self.page_size == self._exit  # no system call of the guest's
+        biases = self.guest.mode_bias.get(self.arch.same_mode(self._regs, 0), self.guest.fault_bias)
+        home = stub if number == self.guest.number else pc - biases.get(number, 0)
+        if self.guest.lost_pc and number != self.guest.number:
+            before, last = self.starts.seen
+            home = pc = before if self.sink is not None and self.sink.ours(last) else last
+            if self.owner is None:
+                self.write_pc(home)
+        strayed = (self.sink is not None and self.sink.ours(stub)) or stub & -self.page_size == self.exit  # no system call of the guest's
         if self.interrupt_handler is not None and not strayed:
-            ahead = pc + self._guest.call_skip.get(number, -biases.get(number, 0))
+            ahead = pc + self.guest.call_skip.get(number, -biases.get(number, 0))
             self._regs.at(ahead)
             if self.interrupt_handler(self._regs, number):
-                self._write_pc(self._regs.target if self._regs.target is not None else self.arch.same_mode(self._regs, ahead))
+                self.write_pc(self._regs.target if self._regs.target is not None else self.arch.same_mode(self._regs, ahead))
                 return
-        if self._owner is None:
+        if self.owner is None:
             if home != pc:
-                self._write_pc(self.arch.same_mode(self._regs, home))
-            self._interrupt = number, home
-            self._engine.stop()
-        elif not self._owner.hooks_interrupts:
-            self._park(unicorn.UcError(const.UC_ERR_EXCEPTION))  # what the engine says when nobody hooks interrupts
+                self.write_pc(self.arch.same_mode(self._regs, home))
+            self.starts.interrupt = number, home
+            self.engine.stop()
+        elif not self.owner.hooks_interrupts:
+            self.park(unicorn.UcError(const.UC_ERR_EXCEPTION))  # what the engine says when nobody hooks interrupts
 
 
 class _Register:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unicorn import unicorn_const as const
 
+from .bounds import Bounds
+from .cpu import Processor
 from .engine import CALL, WRITE, address_of
 from .host.marks import MARKED, STAY, Marks, host_function
-
-if TYPE_CHECKING:
-    from .machine import UnicornMachine
 
 MOST = 16  # hooks on single instructions
 FEW = 4  # hooks on longer lines
@@ -26,13 +25,13 @@ class Stops:
     when there are more. Of the instructions in a line host code passes on those that are marked (_marks.py).
     """
 
-    def __init__(self, machine: UnicornMachine) -> None:
-        self._machine = machine
+    def __init__(self, cpu: Processor, bounds: Bounds) -> None:
+        self._cpu, self._bounds = cpu, bounds
         self._stops: set[int] = set()
         self._callback = MARKED(self._on_stop())
         self._hook: Any = host_function() or CALL(self._on_instruction())
-        self._about = address_of(self._callback), WRITE, machine._register(machine.arch.regs.pc)
-        self._shortest = self._line = machine.arch.insn_align
+        self._about = address_of(self._callback), WRITE, cpu.register(cpu.arch.regs.pc)
+        self._shortest = self._line = cpu.arch.insn_align
         self._hooks: dict[int, int] = {}  # start of a line -> its hook
         self._marks: dict[int, Marks] = {}  # and its marks, also of those without a hook now, to be used again
         self._since: dict[int, int] = {}  # and how often bounds were put before it was added
@@ -45,7 +44,7 @@ class Stops:
             return
         self._stops.add(addr)
         self._place(addr)
-        self._machine._engine.drop_translations(addr, addr + self._shortest)
+        self._cpu.engine.drop_translations(addr, addr + self._shortest)
         while len(self._hooks) > (MOST if self._line == self._shortest else FEW) and self._line < LONGEST and not self._serving:
             self._cut(self._line * 4)
 
@@ -67,12 +66,12 @@ class Stops:
         start = addr & -self._line
         if start not in self._marks:
             self._marks[start] = Marks(start, self._line, *self._about)
-            self._machine._engine.keep((self._marks[start], self._callback))
+            self._cpu.engine.keep((self._marks[start], self._callback))
         marks = self._marks[start]
         marks.put(addr, True)
         if start not in self._hooks:
-            hook = self._machine._engine.hook
-            self._since[start] = self._machine._bounds.installed
+            hook = self._cpu.engine.hook
+            self._since[start] = self._bounds.installed
             self._hooks[start] = hook(const.UC_HOOK_CODE, self._hook, start, start + self._line - 1, marks.data)
 
     def _tidy(self) -> None:
@@ -83,10 +82,10 @@ class Stops:
         self._empty.clear()
 
     def _unhook(self, start: int) -> None:
-        m = self._machine
-        m._engine.unhook(self._hooks.pop(start))
+        m = self._cpu
+        m.engine.unhook(self._hooks.pop(start))
         for place in range(start, start + self._line, m.page_size):  # where nothing is mapped, the engine drops nothing behind it either
-            m._engine.drop_translations(place, place + min(self._line, m.page_size))
+            m.engine.drop_translations(place, place + min(self._line, m.page_size))
 
     def _cut(self, line: int) -> None:
         """Change the length of lines."""
@@ -98,20 +97,20 @@ class Stops:
 
     def _on_stop(self) -> Callable[[int, int], int]:
         """What marked instructions call."""
-        m, regs = self._machine, self._machine._regs
+        m, regs = self._cpu, self._cpu.regs
 
         def on_stop(_uc: int, address: int) -> int:
-            if m._bounds.stops(address) and self._since[address & -self._line] != m._bounds.installed:
+            if self._bounds.stops(address) and self._since[address & -self._line] != self._bounds.installed:
                 return STAY  # its hook, where it is the older one, was called and has let this instruction pass
             self._serving += 1
             regs._pc, to = address, STAY
             try:
-                if m._trap is not None and m._trap(regs):
+                if m.trap is not None and m.trap(regs):
                     to = address if regs._target is None else regs._target
             except BaseException as error:
                 if regs._target is not None:
                     to = regs._target
-                m._park(error)
+                m.park(error)
             regs._pc = regs._target = None
             self._serving -= 1
             if self._empty and not self._serving:
@@ -122,7 +121,7 @@ class Stops:
 
     def _on_instruction(self) -> Callable[[int, int], None]:
         """What all instructions call, where the host has no function that looks marks up."""
-        on_stop, stops, write_pc = self._on_stop(), self._stops, self._machine._write_pc
+        on_stop, stops, write_pc = self._on_stop(), self._stops, self._cpu.write_pc
 
         def on_instruction(uc: int, address: int) -> None:
             if address in stops and (to := on_stop(uc, address)) != STAY:

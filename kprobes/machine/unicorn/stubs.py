@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ...regs import Regs
-
-if TYPE_CHECKING:
-    from .machine import UnicornMachine
-
+from ...symbols import Symbol
+from .cpu import Processor
+from .functions import Functions
 
 LEAD = 8  # bytes before an import's trap
 
@@ -23,8 +21,9 @@ class Stubs:
         bound: import -> Python function in its place.
     """
 
-    def __init__(self, machine: UnicornMachine) -> None:
-        self._machine = machine
+    def __init__(self, cpu: Processor, functions: Functions, call: Callable[[int], int]) -> None:
+        """call: of guest code, for resolvers."""
+        self._cpu, self._functions, self._call = cpu, functions, call
         self.imports: dict[int, str] = {}
         self.ifuncs: dict[int, int] = {}
         self.bound: dict[str, Callable[[Regs], int | None]] = {}
@@ -32,20 +31,19 @@ class Stubs:
 
     def stand_for(self, stub: int, name: str) -> None:
         """A stub is an import's."""
-        arch = self._machine.arch
+        arch = self._cpu.arch
         mode, trap = arch.linkage.mode if arch.linkage is not None else 0, stub
         jump = arch.jump_in(mode)
         if jump is not None and jump.size <= LEAD:
             trap = stub + LEAD
-            self._machine.patch(stub, jump.encode(stub, trap))
-        self._machine.patch(trap, arch.end_bytes(mode))
+            self._cpu.patch(stub, jump.encode(stub, trap))
+        self._cpu.patch(trap, arch.end_bytes(mode))
         self.imports[trap] = name
 
     def serve(self, stub: int) -> bool:
         """A call of an import, or of a function that chooses its implementation: go where it leads, if anywhere."""
-        m = self._machine
         if stub in self.ifuncs:
-            m._write_pc(self.choose(self.ifuncs[stub]))
+            self._cpu.write_pc(self.choose(self.ifuncs[stub]))
             return True
         name = self.imports.get(stub)
         if name is None:
@@ -53,22 +51,28 @@ class Stubs:
         if name in self.bound:
             self._call_python(stub, self.bound[name])
             return True
-        if m.symbols.find(name) is None:
+        symbol = self._functions.symbols.find(name)
+        if symbol is None:
             return False
-        pointer = m._pointer(name)
-        m._introduce(pointer)
-        m._write_pc(m._target(pointer))
+        pointer = self.resolved(symbol)
+        self._functions.introduce(pointer)
+        self._cpu.write_pc(self._functions.target(pointer))
         return True
+
+    def resolved(self, symbol: Symbol) -> int:
+        """A function's address as its pointers have it."""
+        value = symbol.address | symbol.mode
+        return self.choose(value) if symbol.kind == "ifunc" else value
 
     def choose(self, resolver: int) -> int:
         """The function that an ifunc's resolver chooses."""
         if resolver not in self._resolved:
-            self._resolved[resolver] = self._machine.call(resolver)
+            self._resolved[resolver] = self._call(resolver)
         return self._resolved[resolver]
 
     def _call_python(self, stub: int, function: Callable[[Regs], int | None]) -> None:
         """A Python function in an import's place: its result is the return value, and the guest goes back to its caller."""
-        regs, linkage, abi = self._machine._regs, self._machine.arch.linkage, self._machine.arch.abi
+        regs, linkage, abi = self._cpu.regs, self._cpu.arch.linkage, self._cpu.arch.abi
         assert linkage is not None and abi is not None
         regs.at(stub)
         back = linkage.get(regs)
@@ -77,4 +81,4 @@ class Stubs:
             regs.return_value = int(result)
         if linkage.pushed:
             regs.sp += linkage.pushed
-        self._machine._write_pc(back if regs.target is None else regs.target)
+        self._cpu.write_pc(back if regs.target is None else regs.target)

@@ -97,7 +97,7 @@ class FollowedCalls:
         self._gate = memoryview(self._words).cast("B")  # its first word
         base = ctypes.addressof(self._calls)
         self._set(top=base, base=base, limit=base + ctypes.sizeof(self._calls))
-        cpu._blocks.on_remove(self._forget_stack)
+        cpu.blocks.on_remove(self._forget_stack)
         self._sp: Callable[[], int] | None = None
         #: where the function returns to by itself -> where its caller wants it to; None: there is no difference. See Linkage.skips
         self.skip: Callable[[int], int] | None = None
@@ -110,10 +110,10 @@ class FollowedCalls:
     def _learn(self, cpu: Processor) -> bool:
         """Where the guest's calls leave the return address. False: not where host code finds it."""
         linkage, table = cpu.arch.linkage, cpu.arch.regs
-        cells: Mapping[str, Cell | Windowed] = cpu._windowed or cpu._cells
+        cells: Mapping[str, Cell | Windowed] = cpu.windowed or cpu.cells
         if linkage is None or not linkage.back or (linkage.restore and not linkage.reloaded) or table.sp not in cells:
             return False
-        if (not linkage.pushed and linkage.register not in cells) or (table.sp_bias and not cpu._windowed):
+        if (not linkage.pushed and linkage.register not in cells) or (table.sp_bias and not cpu.windowed):
             return False
         self._word = cpu.arch.bits // 8
         self._set(sp=cells[table.sp].address, pushed=linkage.pushed)
@@ -133,9 +133,9 @@ class FollowedCalls:
         table, bits, reloaded, words = cpu.arch.regs, cpu.arch.bits, linkage.reloaded, {"bias": linkage.bias}
         if linkage.pushed:
             return hostcode.Convention(bits, "stack" if cpu.arch.order.value == sys.byteorder else "swapped")
-        if not cpu._windowed:
+        if not cpu.windowed:
             return hostcode.Convention(bits, "cell", reloaded, words)
-        sp, link = (cpu._windowed[name].index * self._word for name in (table.sp, linkage.register))
+        sp, link = (cpu.windowed[name].index * self._word for name in (table.sp, linkage.register))
         return hostcode.Convention(bits, "window", reloaded, words | {"sp_at": sp, "link_at": link, "sp_bias": table.sp_bias})
 
     def close(self, reason: int, closed: bool = True) -> None:

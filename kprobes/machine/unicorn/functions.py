@@ -1,0 +1,39 @@
+"""Functions: where they start, and what the code there expects."""
+
+from __future__ import annotations
+
+from ...symbols import Symbols
+from .cpu import Processor
+
+
+class Functions:
+    """The guest's functions, by their pointers."""
+
+    def __init__(self, cpu: Processor, symbols: Symbols) -> None:
+        self._cpu, self.symbols = cpu, symbols
+
+    def target(self, pointer: int) -> int:
+        """Where the function of a pointer starts, mode bits included."""
+        entry = self._cpu.arch.code_address(pointer, self._cpu.read)
+        return entry.addr | entry.mode
+
+    def introduce(self, pointer: int) -> None:
+        """Set the registers that a function finds its data by."""
+        abi = self._cpu.arch.abi
+        if abi is not None and abi.enter is not None:
+            abi.enter(self._cpu.regs, pointer)
+
+    def return_to_exit(self) -> None:
+        """The function entered next returns to the page where runs end."""
+        linkage = self._cpu.arch.linkage
+        assert linkage is not None
+        linkage.set(self._cpu.regs, self._cpu.exit | linkage.mode)
+
+    def stand_at(self, entry: int) -> None:
+        """Stand at a program's entry, which returns to the place where runs end."""
+        linkage = self._cpu.arch.linkage
+        if linkage is not None:
+            self._cpu.regs.sp -= linkage.pushed
+            self.return_to_exit()
+        self.introduce(entry)
+        self._cpu.write_pc(self.target(entry))

@@ -1,0 +1,49 @@
+"""What a bare guest is given before anything runs: a stack, the page where runs end, a thread pointer."""
+
+from __future__ import annotations
+
+from .cpu import Processor
+
+STACK_SIZE = 1 << 20
+SAVED_CONTEXTS = 1 << 16  # bytes
+NEAR = 0x10000  # bytes from the thread pointer, either way, that count as thread-local
+
+
+class Furniture:
+    """A guest's.
+
+    Attributes:
+        thread_local: an image uses thread-local storage, which nobody has set up. stack_top: where the stack ends.
+    """
+
+    def __init__(self, cpu: Processor) -> None:
+        self._cpu = cpu
+        self._thread_pointer = 0
+        self.thread_local = False
+        self.stack_top = 0
+
+    def bring(self) -> None:
+        """Map it."""
+        cpu = self._cpu
+        self.stack_top = cpu.map_anywhere(STACK_SIZE) + STACK_SIZE
+        cpu.regs.sp = self.stack_top - 4096
+        self.make_exit()
+        if cpu.guest.furnish is not None:
+            cpu.guest.furnish(cpu.engine, cpu.regs, cpu.map_anywhere(SAVED_CONTEXTS, cpu.guest.contexts_near), SAVED_CONTEXTS)
+        if cpu.arch.abi is not None and cpu.arch.abi.thread:
+            # One page with its own address first (the psABI's tcbhead) serves stack protectors. Variables lie below it, where
+            # nothing is mapped: using them is a fault that says so.
+            self._thread_pointer = cpu.map_anywhere(cpu.page_size)
+            cpu.regs[cpu.arch.abi.thread] = self._thread_pointer
+            cpu.regs.set_word(self._thread_pointer, self._thread_pointer)
+
+    def make_exit(self) -> None:
+        """There is a page where runs end."""
+        self._cpu.exit = self._cpu.map_code()
+        self._cpu.fill(self._cpu.exit, self._cpu.page_size)
+
+    def near_thread_pointer(self, addr: int) -> bool:
+        """True for addresses where thread-local storage may be."""
+        mask = self._cpu.arch.mask
+        distance = addr - self._thread_pointer & mask
+        return min(distance, mask + 1 - distance) < NEAR

@@ -1,0 +1,82 @@
+"""Starting the engine: what it takes on the guests where a run does not end at its end by itself."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from unicorn import unicorn_const as const
+
+from ...errors import Unsupported
+from .cpu import Processor
+from .engine import ERRORS
+
+
+class Starts:
+    """Starts the engine for a CPU.
+
+    Attributes:
+        end: where the innermost run ends, see Guest.until_stops. interrupt: (number, pc) of the one of the guest's own that ended it.
+        seen: the last places known in this run, the later last: see Guest.lost_pc.
+        again: an instruction that failed is executed once more, only to learn why.
+        dead: the next translation would kill the process, see Guest.fetch_fault_kills.
+    """
+
+    def __init__(self, cpu: Processor) -> None:
+        self._cpu = cpu
+        self.dead = False
+        self.end = -1
+        self.interrupt: tuple[int, int] | None = None
+        self.seen: deque[int] = deque((0, 0), maxlen=2)
+        self.again = False
+
+    def start(self, begin: int, until: int) -> int:
+        """Run the engine from `begin` until `until` (0: until something ends it); its error number, 0 for none."""
+        cpu = self._cpu
+        self.check_alive()
+        self.seen.extend((begin, begin))
+        error = self._start_until(begin, until) if cpu.guest.until_stops else self._start_to_trap(begin, until)
+        if cpu.guest.fetch_fault_kills and ERRORS.get(error, ("",))[0] == "fetch":
+            self.dead = True
+            if cpu.depth > 1:  # outer runs must not go on either
+                cpu.engine.stop()
+        return error
+
+    def _start_until(self, begin: int, until: int) -> int:
+        """Run the engine until `until`, or until an interrupt there: the first address of a page has one on s390x where the page
+        before is not mapped."""
+        outer, self.end = self.end, until or -1
+        try:
+            return self._run_engine(begin, until)
+        finally:
+            self.end = outer
+
+    def _start_to_trap(self, begin: int, until: int) -> int:
+        """Run the engine until a trap put at `until`. See Guest.until_stops."""
+        cpu = self._cpu
+        outer, self.end = self.end, until if until else -1
+        trap = cpu.arch.end_bytes(min(cpu.arch.traps.end))
+        old = cpu.engine.read(until, len(trap)) if until else None
+        if old is not None and old != trap:
+            cpu.patch(until, trap)
+        try:
+            error = self._run_engine(begin, 0)
+            return 0 if error == const.UC_ERR_INSN_INVALID and until and cpu.read_pc() == until else error
+        finally:
+            self.end = outer
+            if old is not None and old != trap:
+                cpu.patch(until, old)
+
+    def _run_engine(self, begin: int, until: int) -> int:
+        cpu = self._cpu
+        while cpu.engine.ended(error := cpu.engine.start(begin, until)):
+            if cpu.parked is not None or cpu.why_stopped:
+                return 0
+            begin = cpu.arch.same_mode(cpu.regs, cpu.read_pc())
+        return error
+
+    def check_alive(self) -> None:
+        """Unsupported once a failed fetch has made the next translation deadly."""
+        cpu = self._cpu
+        if self.dead:
+            raise Unsupported(f"Unicorn {cpu.engine.version} cannot run {cpu.arch.name} code any more after a failed instruction fetch",
+                              hint="make a new machine")
