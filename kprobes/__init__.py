@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from .arch import get as get_arch
 from .arch import names as arch_names
+from .core.hit.executed import ExecutedElsewhere
 from .core.kprobes import Kprobes
-from .core.patch.text import ExecutedElsewhere, TextOverwritten
+from .core.patch.text import TextOverwritten
 from .core.probe import DIVERTED, Jprobe, Kprobe, Kretprobe, KretprobeInstance, Probe
 from .core.register.listing import Listed
 from .core.register.verdict import Verdict

@@ -40,7 +40,7 @@ class Regs:
         exception: the exception a fault_handler is asked about, else None.
     """
 
-    __slots__ = ("_args", "_bias", "_live_pc", "_load", "_load_word", "_mask", "_order", "_pc", "_read", "_read_sp", "_result", "_store",
+    __slots__ = ("_args", "_bias", "_copies", "_live_pc", "_load", "_load_word", "_mask", "_order", "_pc", "_read", "_read_sp", "_result", "_store",
                  "_store_word", "_strip", "_target", "_word", "_write", "arch", "cpu", "exception", "fault", "machine", "true_return")
 
     def __init__(self, machine: Memory, readers: Mapping[str, Reader], writers: Mapping[str, Writer], cpu: int = 0) -> None:
@@ -60,6 +60,7 @@ class Regs:
         self._pc: int | None = None
         self._target: int | None = None
         self._strip = ~arch.mode_bits
+        self._copies: _Copies | None = None
         self._live_pc = readers[arch.regs.pc]
         self._read_sp, self._bias = readers[arch.regs.sp], arch.regs.sp_bias
         self._read = dict(readers)
@@ -227,31 +228,51 @@ class Regs:
         """(load, store) of one word of guest memory: what word() and set_word() call, for addresses and values of its width."""
         return self._load_word or self.word, self._store_word or self.set_word
 
-    def copied(self, old: dict[str, int]) -> None:
-        """Until restored(): what registers hold when they are first written goes to `old`."""
-        self._write = _Recorded(self._write, self._read, old)
+    def copied(self) -> None:
+        """Until restored(): registers, and words of the stack, that are written by this object are only copies."""
+        if self._copies is None:
+            self._copies = _Copies(self._read, self._write, self._store_word or self.set_word, self.word)
+        self._write, self._store_word = self._copies, self._copies.store
 
-    def restored(self, old: Mapping[str, int]) -> None:
-        """The end of copied(): they hold it again."""
-        self._write = self._write.beneath if isinstance(self._write, _Recorded) else self._write
-        for name, value in old.items():
-            self._write[name](value)
+    def restored(self) -> None:
+        """The end of copied(): what was written holds again what it held."""
+        copies = self._copies
+        assert copies is not None
+        self._write, self._store_word = copies.write, copies.store_word
+        if copies.old or copies.words:
+            copies.put_back()
 
     def __repr__(self) -> str:
         return f"<Regs {self.arch.name} cpu {self.cpu} pc={self.pc:#x}>"
 
 
-class _Recorded(dict[str, "Writer"]):
-    """Writers of registers; whoever asks for one is about to use it."""
+class _Copies(dict[str, "Writer"]):
+    """Writers of registers that remember what was there: whoever asks for one is about to use it."""
 
-    def __init__(self, beneath: dict[str, Writer], read: Mapping[str, Reader], old: dict[str, int]) -> None:
-        self.beneath, self._read, self._old = beneath, read, old
+    def __init__(self, read: Mapping[str, Reader], write: dict[str, Writer], store_word: Callable[[int, int], None],
+                 load: Callable[[int], int]) -> None:
+        self.read, self.write, self.store_word, self.load = read, write, store_word, load
+        self.old: dict[str, int] = {}
+        self.words: dict[int, int] = {}
 
     def __getitem__(self, name: str) -> Writer:
-        writer = self.beneath[name]
-        if name not in self._old:
-            self._old[name] = self._read[name]()
-        return writer
+        if name not in self.old:
+            self.old[name] = self.read[name]()
+        return self.write[name]
+
+    def store(self, addr: int, value: int) -> None:
+        """Store a word."""
+        self.words.setdefault(addr, self.load(addr))
+        self.store_word(addr, value)
+
+    def put_back(self) -> None:
+        """What was there first."""
+        for name, value in self.old.items():
+            self.write[name](value)
+        for addr, value in self.words.items():
+            self.store_word(addr, value)
+        self.old.clear()
+        self.words.clear()
 
 
 def read_cstr(memory: Memory, addr: int, limit: int = 4096) -> bytes:

@@ -152,7 +152,7 @@ class Jumps(Kprobes):
     def register(self, probe: Probe) -> None:
         super().register(probe)
         if self.idle and probe._point is not None:
-            self.optimizer.optimize(probe._point)
+            self._driver.optimize(probe._point)
 
 
 class Scene:

@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import (
     BadLocation,
-    Gone,
     KprobeError,
 )
+from ..machine._base import Machine
 from ..regs import Regs
 from .hit.ctlblk import State
 from .hit.trace import stack_trace
 from .patch.probepoint import Probepoint
 from .probe import Jprobe, Kprobe, Kretprobe, Probe
 from .register import listing
+from .register.admission import typed
+from .register.listener import Listener
 from .register.locate import locate
-from .register.registration import Registration
-from .register.registry import _CLOSING, Registry, typed
+from .register.shorthand import Shorthand
 from .register.verdict import Verdict, verdict
 from .settings import switch
 
@@ -30,12 +31,38 @@ Records = list[listing.Listed]  # named here: inside the class, `list` is the me
 Addresses = list[int]
 
 
-class Kprobes(Registry):
+class Kprobes:
     """The probes of one machine. A context manager: on exit every probe is gone and the guest's text restored.
 
     Attributes:
-        rearmed: breakpoints and jumps that somebody had taken away by restoring text, and that were put back before a run.
+        machine: whose probes they are. optimizer: which of them are jumps. blacklist: where none may be.
     """
+
+    def __init__(self, machine: Machine) -> None:
+        """Raises AlreadyRegistered where the machine has one."""
+        self.machine = machine
+        self._listener = Listener(machine)
+        self._registry = registry = self._listener.registry
+        self._rooms, self._calls = self._listener.rooms, self._listener.returns.calls
+        self._sites, self._text, self._survey = self._rooms.sites, self._rooms.text, self._rooms.survey
+        self._points, self._driver = registry.points, registry.driver
+        self.optimizer, self.blacklist = registry.optimizer, registry.admission.blacklist
+
+    # --- registration
+
+    def register(self, probe: Probe) -> None:
+        """Register a probe of any kind. A refusal changes nothing.
+
+        Raises BadLocation, UnknownSymbol, AmbiguousSymbol, AlreadyRegistered, NotText, Blacklisted, NotAnInstruction,
+        Unprobeable, NotFunctionEntry, JprobeExists, TooBig, Unsupported, OutOfReach, NoMemory.
+        """
+        if self._listener.closing:
+            raise BadLocation("this Kprobes is closed", symbol=typed(probe, Probe).place(), hint="make another one for the machine")
+        self._registry.register(probe)
+
+    def unregister(self, probe: Probe) -> None:
+        """Unregister a probe of any kind; it is then as the user made it. Raises NotRegistered."""
+        self._registry.unregister(probe)
 
     # --- the same, by kind and in batches
 
@@ -75,8 +102,8 @@ class Kprobes(Registry):
                 done.append(probe)
         except BaseException:
             for probe in reversed(done):
-                self._leave(probe)
-            self._collect()
+                self._registry.leave(probe)
+            self._registry.collect()
             raise
 
     def unregister_all(self, probes: Iterable[Probe]) -> None:
@@ -84,12 +111,11 @@ class Kprobes(Registry):
         first: Exception | None = None
         for probe in _batch(probes):
             try:
-                if typed(probe, Probe)._owner is not self:
-                    raise probe.not_registered()
-                self._leave(probe)
+                self._registry.check_mine(probe)
+                self._registry.leave(probe)
             except KprobeError as error:
                 first = first or error
-        self._collect()
+        self._registry.collect()
         if first is not None:
             raise first
 
@@ -100,29 +126,11 @@ class Kprobes(Registry):
 
     def disable(self, probe: Probe) -> None:
         """Stop calling a probe's handlers; no effect on a disabled or gone one. Raises NotRegistered."""
-        if typed(probe, Probe)._owner is not self or probe._point is None:
-            raise probe.not_registered()
-        if not probe._gone:
-            probe._off, probe._active = True, False
-            probe._point.refresh()
-            self._sync(probe._point)
-            self._collect()
+        self._registry.disable(probe)
 
     def enable(self, probe: Probe) -> None:
         """Call a probe's handlers again. Raises NotRegistered; Gone where its text was unloaded."""
-        if typed(probe, Probe)._owner is not self or probe._point is None:
-            raise probe.not_registered()
-        if probe._gone:
-            raise Gone("its text was unloaded", address=probe.address, symbol=probe.place(), hint="unregister it and register it again")
-        probe._off, probe._active = False, True
-        probe._point.refresh()
-        self._sync(probe._point)
-
-    def handlers_changed(self, probe: Probe) -> None:
-        """A registered probe's handlers were replaced: boost and optimization may have to change with them."""
-        if probe._point is not None:
-            probe._point.refresh()
-            self._sync(probe._point)
+        self._registry.enable(probe)
 
     disable_kprobe = disable_kretprobe = disable_jprobe = disable
     enable_kprobe = enable_kretprobe = enable_jprobe = enable
@@ -130,14 +138,11 @@ class Kprobes(Registry):
     @property
     def enabled(self) -> bool:
         """/sys/kernel/debug/kprobes/enabled. False disarms every probe; each keeps its own state."""
-        return self._enabled
+        return self._registry.enabled
 
     @enabled.setter
     def enabled(self, on: bool) -> None:
-        self._enabled = switch("enabled", on)
-        for point in list(self._points.values()):
-            self._sync(point)
-        self._collect()
+        self._registry.enabled = switch("enabled", on)
 
     @property
     def optimization(self) -> bool:
@@ -146,18 +151,24 @@ class Kprobes(Registry):
 
     @optimization.setter
     def optimization(self, on: bool) -> None:
-        self.optimizer.allowed = on = switch("optimization", on)
-        for point in list(self._points.values()):
-            if not on:
-                self.optimizer.force(point)
-            self._sync(point)
+        self._registry.optimize(switch("optimization", on))
 
     def flush_optimizer(self) -> None:
         """Do all that is queued now. Inside a hit nothing can be done; it waits for the next safe point."""
         if self.idle:
-            self.optimizer.flush()
+            self._registry.flush()
 
     # --- looking
+
+    @property
+    def idle(self) -> bool:
+        """True while no CPU is in a hit."""
+        return self._driver.idle
+
+    @property
+    def rearmed(self) -> int:
+        """Breakpoints and jumps that somebody had taken away by restoring text, and that were put back before a run."""
+        return self._registry.rearmed
 
     def get_kprobe(self, addr: int) -> Probepoint | None:
         """The probepoint at an address, or None."""
@@ -173,7 +184,7 @@ class Kprobes(Registry):
         place = locate(self.machine, self._text, name, addr, 0)
         insn, reason = self._survey.decode(place.address, place.mode), ""
         try:
-            insn = self._admit(place)
+            insn = self._registry.admission.admit(place)
         except KprobeError as error:
             reason = error.reason
         found = verdict(insn, reason, self.optimizer)
@@ -230,21 +241,21 @@ class Kprobes(Registry):
     def flush_task(self, task: Any) -> None:
         """A guest task has ended: its followed calls are recycled without calling handlers."""
         self._calls.flush(task)
-        self.finish_closing()
+        self._listener.finish()
 
     # --- ways to write it
 
-    def kprobe(self, symbol_name: str | None = None, **fields: Any) -> Registration[Kprobe]:
+    def kprobe(self, symbol_name: str | None = None, **fields: Any) -> Shorthand[Kprobe]:
         """Decorator (the function is the pre_handler) or context manager for a Kprobe of these fields."""
-        return Registration(self, Kprobe(symbol_name=symbol_name, **fields), "pre_handler")
+        return Shorthand(self, Kprobe(symbol_name=symbol_name, **fields), "pre_handler")
 
-    def kretprobe(self, symbol_name: str | None = None, **fields: Any) -> Registration[Kretprobe]:
+    def kretprobe(self, symbol_name: str | None = None, **fields: Any) -> Shorthand[Kretprobe]:
         """Decorator (the function is the return handler) or context manager for a Kretprobe of these fields."""
-        return Registration(self, Kretprobe(symbol_name=symbol_name, **fields), "handler")
+        return Shorthand(self, Kretprobe(symbol_name=symbol_name, **fields), "handler")
 
-    def jprobe(self, symbol_name: str | None = None, **fields: Any) -> Registration[Jprobe]:
+    def jprobe(self, symbol_name: str | None = None, **fields: Any) -> Shorthand[Jprobe]:
         """Decorator (the function is the mirror) or context manager for a Jprobe of these fields."""
-        return Registration(self, Jprobe(symbol_name=symbol_name, **fields), "entry")
+        return Shorthand(self, Jprobe(symbol_name=symbol_name, **fields), "entry")
 
     def close(self) -> None:
         """Unregister everything and restore the guest's text. Calls being followed still return to the right place.
@@ -253,16 +264,7 @@ class Kprobes(Registry):
         are followed the memory that they return through stays until they have returned, or are left: another Kprobes of the
         machine takes it over.
         """
-        for point in list(self._points.values()):
-            for probe in point.probes:
-                self._leave(probe)
-        self.optimizer.drain()
-        self._driver.give_up()
-        self._driver.closing = True
-        self.finish_closing()
-        if not self._closed:
-            _CLOSING[id(self.machine)] = self
-        self._text.warn()
+        self._listener.close()
 
     def __enter__(self) -> Kprobes:
         return self

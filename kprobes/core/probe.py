@@ -14,7 +14,6 @@ from .settings import Setting
 
 if TYPE_CHECKING:
     from ..machine._base import HostProgram
-    from .patch.probepoint import Probepoint
 
 #: What a pre-handler returns when it has set regs.pc itself: no step, no younger siblings, no post-handlers.
 DIVERTED: Final = 1
@@ -41,7 +40,7 @@ class Probe:
     _optimize: bool = True
     _nhit: int = field(default=0, init=False)
     _missed: int = field(default=0, init=False)
-    _point: Probepoint | None = field(default=None, init=False)
+    _point: Any = field(default=None, init=False)  #: its probepoint, which knows this room and not the other way round; None: not registered
     _off: bool = field(default=False, init=False)  #: disabled now, whatever it was registered with
     _gone: bool = field(default=False, init=False)
     _active: bool = field(default=False, init=False)  #: registered, not disabled, not gone: handlers may run
@@ -124,7 +123,7 @@ class Probe:
     @property
     def why_not_optimized(self) -> str:
         """Why the probepoint is not jump-optimized; "" where it is."""
-        return "not registered" if self._point is None else self._point.why_not_optimized
+        return "not registered" if self._owner is None else str(self._owner.explain(self._point))
 
     def unregister(self) -> None:
         """Unregister from the subsystem the probe is registered with; NotRegistered where there is none."""

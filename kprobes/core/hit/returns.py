@@ -32,12 +32,11 @@ class Returns:
     def __init__(self, rooms: Rooms) -> None:
         self._rooms, self._machine = rooms, rooms.machine
         self.calls = Calls(rooms.machine)
-        self.service: Callable[[], Callable[[Regs], None]]  # makes the driver's, for a trampoline in a call area
 
     # --- registration
 
     def prepare(self, rp: Kretprobe, near: int) -> None:
-        """Make the pool. Raises Unsupported where the architecture has no linkage."""
+        """Make the pool, and the trampoline, which is yet to be served. Raises Unsupported where the architecture has no linkage."""
         arch: Arch = self._machine.arch
         if arch.linkage is None:
             raise Unsupported(f"{arch.name} has no linkage, so no return probes", symbol=rp.place(), hint="probe the return instructions")
@@ -59,7 +58,6 @@ class Returns:
         if linkage.back and rooms.can_call:
             address, _ = rooms.calls.take(near, partial(self._write_back, linkage))
             self.calls.trampoline = address | linkage.mode
-            rooms.services[address] = self.service()
             rooms.machine.call_at(address)
             if self.calls.can_follow:
                 rooms.machine.return_at(address, self.calls.trampoline)
@@ -81,12 +79,6 @@ class Returns:
         """The probe is unregistered: calls being followed keep their instances, of a pool that nobody takes from."""
         self.calls.settle()
         rp._pool, rp._most = [], 0
-
-    def serve_again(self) -> None:
-        """Another driver looks after the trampoline from now on."""
-        address = self.calls.trampoline & ~self._rooms.arch.mode_bits
-        if address in self._rooms.services:
-            self._rooms.services[address] = self.service()
 
     def close(self) -> None:
         """Forget the trampoline; nobody may be about to return to it."""
@@ -147,7 +139,6 @@ class Returns:
                 if declined:
                     recycle((ri,))
                     return 0
-                frame = ri.frame = get_sp()
                 link = load(frame) if load is not None else get()
                 if link != found:  # the handler's: Linux, too, reads it after the handler
                     ri.link = ri.ret_addr = link

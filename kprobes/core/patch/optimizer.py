@@ -3,20 +3,18 @@
 An optimized probepoint is a jump to a call site, where the machine calls the handlers in place, and which jumps on to the
 displaced instructions. Deterministic: what may be optimized is queued, and work is done at safe points only, in five steps:
 un-optimize what nobody needs; leave alone where a CPU stands inside a region; optimize; free what was reaped; keep the rest
-queued. Safe points are flush(), an unregistration outside of a hit, and the hit of a queued probepoint: it is the first
+queued. Safe points are a flush, an unregistration outside of a hit, and the hit of a queued probepoint: it is the first
 hit that makes a probepoint a jump, so that probes nobody hits cost nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-
-from attrs import frozen
 
 from ...arch._base import Insn
 from ...errors import NoMemory, OutOfReach
 from .arming import Arming
+from .detour import Detour
 from .probepoint import Probepoint
 from .region import NotOptimizable, Region, region_of
 from .rooms import Rooms
@@ -24,31 +22,20 @@ from .rooms import Rooms
 OFF = "optimization is switched off"
 
 
-@frozen(kw_only=True)
-class Detour:
-    """Where an optimized probepoint jumps to. `buffer` holds the displaced instructions; None: the slot does, or nothing."""
-
-    call: int
-    buffer: int | None
-    jump: bytes
-    size: int
-    demanded: bool = False  #: flush() made it, not a first hit: a diverting handler is an error, not a reason to undo it
-
-
 class Optimizer:
-    """Decides which probepoints are jumps.
+    """Decides which probepoints are jumps. Whoever serves call sites asks take_left() for those that nothing leads to any more.
 
     Attributes:
         allowed: the sysctl debug.kprobes-optimization.
     """
 
-    def __init__(self, rooms: Rooms, settle: Callable[[Probepoint], None]) -> None:
-        self._rooms, self._settle = rooms, settle
+    def __init__(self, rooms: Rooms) -> None:
+        self._rooms = rooms
+        self._left: list[int] = []
         self.allowed = True
         self._exact = 0  # runs that count instructions are under way: no jump may cover more than one
         self._queue: dict[Probepoint, None] = {}
         self._unqueue: dict[Probepoint, None] = {}
-        rooms.explain = self.explain
 
     # --- requests
 
@@ -131,39 +118,43 @@ class Optimizer:
 
     # --- safe points
 
-    def drain(self) -> None:
-        """Take out every jump that nobody needs any more."""
-        for point in list(self._unqueue):
-            del self._unqueue[point]
+    def drain(self) -> list[Probepoint]:
+        """Take out every jump that nobody needs any more; whose they were."""
+        points = list(self._unqueue)
+        self._unqueue.clear()
+        for point in points:
             self._restore(point)
-            self._settle(point)
+        return points
 
-    def flush(self) -> None:
-        """All five steps, on everything that is queued."""
-        self.drain()
-        for point in list(self._queue):
-            self.optimize(point, demanded=True)
-        self._rooms.collect()
+    @property
+    def queue(self) -> list[Probepoint]:
+        """What may become a jump."""
+        return list(self._queue)
 
-    def optimize(self, point: Probepoint, *, demanded: bool = False) -> None:
-        """Put the jump in, or say why not. Nothing is done while a CPU stands inside the region: it stays queued."""
+    def take_left(self) -> list[int]:
+        """Call sites of detours that were taken out, once."""
+        left, self._left = self._left, []
+        return left
+
+    def optimize(self, point: Probepoint, *, demanded: bool = False) -> bool:
+        """Put the jump in (True), or say why not. Nothing is done while a CPU stands inside the region: it stays queued."""
         if point not in self._queue:
-            return
+            return False
         try:
             region = region_of(point.insn, self._rooms)
             if self._exact and len(region.insns) > 1:
-                return
+                return False
             if any(self._inside(point, region, regs.pc) for regs in self._rooms.machine.cpu_regs):
-                return
+                return False
             detour = self._build(point, region, demanded)
         except (NotOptimizable, OutOfReach, NoMemory) as reason:
             self._dequeue(point)
             point.failure = reason.reason if isinstance(reason, OutOfReach | NoMemory) else str(reason)
-            return
+            return False
         del self._queue[point]
         self._rooms.called[detour.call] = point
         point.jump(detour)
-        self._rooms.serve(point)
+        return True
 
     def exact(self, on: bool) -> None:
         """A run that counts the guest's instructions begins or has ended: meanwhile each stands at its own address."""
@@ -263,7 +254,7 @@ class Optimizer:
         if detour is None:
             return
         rooms = self._rooms
-        rooms.unserve(point, detour.call)
+        self._left.append(detour.call)
 
         def finish() -> None:
             rooms.services.pop(detour.call, None)

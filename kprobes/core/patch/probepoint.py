@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...arch._base import Insn
 from ...errors import OutOfReach
 from ..probe import Jprobe, Kprobe, Probe
 from .arming import Arming, Change, after
+from .detour import Detour
 from .rooms import Rooms
 from .sites import Kind, Site
 from .text import Patch
-
-if TYPE_CHECKING:
-    from .optimizer import Detour
 
 
 class Probepoint:
@@ -78,8 +74,6 @@ class Probepoint:
         self.has_post = any(p._post is not None for p in self.active)
         if self._owns_slot and self.active:  # else it stays as it is, for who is inside
             self._write_tail()
-        if self.detour is not None:
-            self._rooms.serve(self)
 
     def missed(self) -> None:
         """A hit whose handlers do not run counts on every probe, disabled ones included."""
@@ -180,11 +174,6 @@ class Probepoint:
     def optimized(self) -> bool:
         """True while the jump is in memory."""
         return self.detour is not None
-
-    @property
-    def why_not_optimized(self) -> str:
-        """Why there is no jump; "" where there is."""
-        return self._rooms.explain(self)
 
     # --- the out-of-line copy
 

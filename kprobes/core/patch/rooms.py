@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ...arch._base import Arch, Insn
 from ...errors import Unsupported
 from ...machine._base import Machine
 from ...regs import Regs
-from .sites import SiteTable
+from .sites import Point, SiteTable
 from .slots import Areas, SlotCache
 from .survey import Survey
 from .text import Text
-
-if TYPE_CHECKING:
-    from .probepoint import Probepoint
 
 
 class Rooms:
@@ -26,8 +22,7 @@ class Rooms:
         slots: out-of-line copies. calls: call sites of detours, in call areas.
             buffers: displaced regions of detours.
         services: what the machine calls at an address in a call area. displaced: buffer -> probepoint, and the
-            instructions there by their places. called: call site -> probepoint. explain: why a probepoint is not optimized.
-            serve: have an optimized probepoint's call site served, as its probes now want; unserve: no more.
+            instructions there by their places. called: call site -> probepoint.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -42,11 +37,8 @@ class Rooms:
         self.slots = SlotCache(machine, pages, _slot_size(arch), pad)
         self.calls = SlotCache(machine, Areas(machine.call_area, self._map_calls, machine.unmap_calls), _call_size(arch), pad)
         self.buffers = SlotCache(machine, pages, _buffer_size(arch), pad)
-        self.displaced: dict[int, tuple[Probepoint, list[tuple[int, Insn]]]] = {}
-        self.called: dict[int, Probepoint] = {}
-        self.serve: Callable[[Probepoint], None] = lambda point: None
-        self.unserve: Callable[[Probepoint, int], None] = lambda point, call: None
-        self.explain: Callable[[Probepoint], str] = lambda point: ""
+        self.displaced: dict[int, tuple[Point, list[tuple[int, Insn]]]] = {}
+        self.called: dict[int, Point] = {}
         self.caches = (self.slots, self.calls, self.buffers)
 
     def _map_calls(self, near: int) -> int:

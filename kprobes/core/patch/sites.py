@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from attrs import frozen
 
-if TYPE_CHECKING:
-    from .probepoint import Probepoint
+Point = Any  # a Probepoint: that knows these rooms, and they know nothing of it
 
 
 class Kind(enum.Enum):
@@ -25,18 +24,18 @@ class Site:
     """An address of ours. `owner` is the probepoint (PROBEPOINT, SLOT, SLOT_END) or None (TRAMPOLINE)."""
 
     kind: Kind
-    owner: Any
+    owner: Point
 
 
 class SiteTable(dict[int, Site]):
     """Address (mode bits stripped) -> Site. A trap at an address that is not here is not ours."""
 
-    def probepoint(self, addr: int) -> Probepoint | None:
+    def probepoint(self, addr: int) -> Point | None:
         """The probepoint at an address, or None."""
         site = self.get(addr)
         return site.owner if site is not None and site.kind is Kind.PROBEPOINT else None
 
-    def between(self, start: int, end: int) -> list[Probepoint]:
+    def between(self, start: int, end: int) -> list[Point]:
         """Probepoints in [start, end), by address. For short stretches: it looks at every address."""
         get, kind = self.get, Kind.PROBEPOINT
         return [site.owner for a in range(start, end) if (site := get(a)) is not None and site.kind is kind]

@@ -19,10 +19,6 @@ class TextOverwritten(RuntimeWarning):
     """The guest, or its owner, has overwritten a patch of ours; its bytes are left as they are."""
 
 
-class ExecutedElsewhere(RuntimeWarning):
-    """The guest has executed a probed instruction out of its place, by an instruction that executes another one (EXECUTE)."""
-
-
 @frozen
 class Patch:
     """Bytes of ours at an address, and what they cover. tail: what it stands for besides, behind them, which is the guest's."""

@@ -19,7 +19,7 @@ from .locate import Location, locate
 Convert = Callable[[Regs, int], Any]
 STRINGS = (ctypes.c_char_p, bytes, str)
 INTEGERS, FLOATING = "bBhHiIlLqQ", "fdg"  # ctypes' letters
-#: Bytes above the stack pointer that a mirror may overwrite: stack arguments are private copies (Linux: 64).
+#: Bytes above the stack pointer that a guest mirror may overwrite: stack arguments are private copies (Linux: 64).
 STACK_COPY = 512
 
 
@@ -60,7 +60,7 @@ def _guest_mirror(machine: Machine, target: int) -> Callable[[Jprobe, Regs], int
 
 
 def _top_of_stack(machine: Machine, regs: Regs) -> tuple[int, bytes]:
-    """The stack pointer, and the bytes above it that a mirror has a copy of: fewer where mapped memory ends."""
+    """The stack pointer, and the bytes above it that a guest mirror has a copy of: fewer where mapped memory ends."""
     sp, size = regs.sp, STACK_COPY
     while size:
         try:
@@ -78,16 +78,12 @@ def _python_mirror(entry: Callable[..., Any], machine: Machine) -> Callable[[Jpr
     arguments = _arguments([p.annotation for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)], machine.arch)
 
     def hook(jp: Jprobe, regs: Regs) -> int:
-        old: dict[str, int] = {}
         given = [argument(regs) for argument in arguments]
-        sp, stack = _top_of_stack(machine, regs)
-        regs.copied(old)
+        regs.copied()
         try:
             entry(*given)
         finally:
-            regs.restored(old)
-            if machine.read(sp, len(stack)) != stack:
-                machine.write(sp, stack)
+            regs.restored()
         return 0
 
     return hook
@@ -109,12 +105,14 @@ def _arguments(annotations: list[Any], arch: Arch) -> list[Callable[[Regs], Any]
     return out
 
 
-def _converted(convert: Convert, n: int) -> Callable[[Regs], Any]:
+def _converted(convert: Convert | None, n: int) -> Callable[[Regs], Any]:
+    if convert is None:
+        return lambda regs: regs.arg(n)
     return lambda regs: convert(regs, regs.arg(n))
 
 
-def _pointed(convert: Convert, register: str) -> Callable[[Regs], Any]:
-    return lambda regs: convert(regs, regs[register])
+def _pointed(convert: Convert | None, register: str) -> Callable[[Regs], Any]:
+    return lambda regs: regs[register] if convert is None else convert(regs, regs[register])
 
 
 def _is_pointer(annotation: Any) -> bool:
@@ -122,8 +120,8 @@ def _is_pointer(annotation: Any) -> bool:
         isinstance(annotation, type) and issubclass(annotation, ctypes._Pointer))
 
 
-def _converter(annotation: Any, arch: Arch) -> Convert:
-    """How an argument word becomes what the annotation asks for: ctypes integers by width and sign, strings by pointer.
+def _converter(annotation: Any, arch: Arch) -> Convert | None:
+    """How an argument word becomes what the annotation asks for: ctypes integers by width and sign, strings by pointer. None: as it is.
 
     Raises Unsupported for what is not passed as one integer word.
     """
@@ -137,7 +135,7 @@ def _converter(annotation: Any, arch: Arch) -> Convert:
         raise Unsupported(f"{annotation.__name__}: floating-point arguments are not passed as integers are",
                           hint="use a kprobe and read the register by its name")
     if simple and annotation._type_ == "P":
-        return lambda regs, word: word
+        return None
     if simple and annotation._type_ in INTEGERS:
         if 8 * ctypes.sizeof(annotation) > arch.bits:
             raise Unsupported(f"{annotation.__name__} has {8 * ctypes.sizeof(annotation)} bits here, and an argument word of {arch.name} {arch.bits}",
@@ -146,7 +144,7 @@ def _converter(annotation: Any, arch: Arch) -> Convert:
         return lambda regs, word: make(word).value
     if simple or (isinstance(annotation, type) and issubclass(annotation, ctypes.Structure | ctypes.Union | ctypes.Array)):
         raise Unsupported(f"{annotation.__name__} is not passed as an integer is", hint="take its words, or a pointer to it as c_void_p")
-    return lambda regs, word: word
+    return None
 
 
 def _string(regs: Regs, word: int, decode: bool) -> bytes | str | None:

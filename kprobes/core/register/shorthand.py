@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from ...errors import BadLocation
 from ..probe import Probe
 
-if TYPE_CHECKING:
-    from ..kprobes import Kprobes
-
 P = TypeVar("P", bound=Probe)
 
 
-class Registration(Generic[P]):
+class Registers(Protocol):
+    """A Kprobes, as far as this is concerned."""
+
+    def register(self, probe: Probe) -> None: ...
+    def unregister(self, probe: Probe) -> None: ...
+
+
+class Shorthand(Generic[P]):
     """A probe about to be registered: decorate its handler, or enter it as a context manager."""
 
-    def __init__(self, k: Kprobes, probe: P, role: str) -> None:
+    def __init__(self, k: Registers, probe: P, role: str) -> None:
         self._k, self.probe, self._role = k, probe, role
 
     def __call__(self, handler: Any) -> Any:

@@ -1,0 +1,53 @@
+"""What runs away from home: displaced instructions, and where they stand for."""
+
+from __future__ import annotations
+
+from ...arch._base import Insn
+from ..patch.probepoint import Probepoint
+from ..patch.rooms import Rooms
+from ..patch.sites import Kind
+
+
+class Displaced:
+    """Looks addresses up in slots, buffers and call sites."""
+
+    def __init__(self, rooms: Rooms) -> None:
+        self._rooms = rooms
+
+    def ours(self, pc: int) -> bool:
+        """See machine._base.Sink."""
+        return self._rooms.ours(pc)
+
+    def home(self, pc: int) -> int | None:
+        """See machine._base.Sink."""
+        found = self.at(pc)
+        if found is None:
+            return None
+        _, insn, home, _ = found
+        delayed = insn.delay_slot and home == insn.addr and insn.body and self._rooms.machine.read(pc, len(insn.body)) == insn.body
+        return home + insn.size if delayed else home
+
+    def stops(self, pc: int) -> bool:
+        """See machine._base.Sink."""
+        site = self._rooms.sites.get(pc)
+        return site is not None and site.kind is not Kind.SLOT
+
+    def at(self, pc: int) -> tuple[Probepoint, Insn, int, int] | None:
+        """The probepoint whose displaced instruction is at `pc`, that instruction, the address it stands for, and where to execute it
+        again; None elsewhere."""
+        rooms = self._rooms
+        slot = rooms.slots.slot_of(pc)
+        site = None if slot is None else self._rooms.sites.get(slot)
+        if site is not None and site.kind is Kind.SLOT:
+            point: Probepoint = site.owner
+            return point, point.insn, point.address if pc < point.slot_end else point.insn.next, pc
+        buffer = rooms.buffers.slot_of(pc)
+        if buffer is not None and buffer in rooms.displaced:
+            point, places = rooms.displaced[buffer]
+            start, insn = next((place, insn) for place, insn in reversed(places) if place <= pc)
+            return point, insn, insn.addr, start
+        point_of_call = rooms.calls.slot_of(pc)
+        if point_of_call is not None and point_of_call in rooms.called:
+            point = rooms.called[point_of_call]
+            return point, point.insn, point.address, pc
+        return None

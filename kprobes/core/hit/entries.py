@@ -1,0 +1,204 @@
+"""Entries without a trap: who serves a detour's call site, and asks about a call that the machine may follow.
+
+Services are made anew whenever the probes there change. begin() and step() of the control block are written out: these are the
+shortest hits there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...errors import BadLocation, GuestFault
+from ...regs import Regs
+from ..patch.arming import Arming
+from ..patch.detour import Detour
+from ..patch.probepoint import Probepoint
+from ..patch.rooms import Rooms
+from ..probe import Kretprobe, Probe
+from .ctlblk import ControlBlock, Event, State
+from .handlers import Handlers
+from .returns import Returns
+
+# A member looked up through its class costs a descriptor call; these are on every hit.
+IDLE, HIT_ACTIVE, DONE = State.IDLE, State.HIT_ACTIVE, Event.DONE
+BREAKPOINTS = (Arming.ARMED, Arming.OPTIMIZING)
+
+
+class Entries:
+    """Makes what call sites call."""
+
+    def __init__(self, rooms: Rooms, handlers: Handlers, returns: Returns) -> None:
+        self._rooms, self._handlers, self._returns, self._calls = rooms, handlers, returns, returns.calls
+
+    def service(self, point: Probepoint) -> Callable[[Regs], None]:
+        """What a detour's call site calls: the pre-handlers, without trap or slot.
+
+        Made anew whenever the probes there change. begin() and step() are written out: this is the shortest hit there is.
+        """
+        simulated = point.insn.simulate is not None and not point.native
+        if len(point.active) == 1 and not simulated and len(self._handlers.blocks) == 1:
+            return self.service_of_one(point, point.active[0])
+        blocks, address, detour = self._handlers.blocks, point.address, point.detour
+
+        def serve(regs: Regs) -> None:
+            cb = blocks[regs.cpu]
+            if cb.state is IDLE:
+                regs._pc = address
+                cb.state, cb.point, cb.probes = HIT_ACTIVE, point, point.active
+                try:
+                    diverted = self._handlers.pre(cb, regs)
+                except BaseException:
+                    regs.go(address | point.insn.mode)
+                    raise
+                finally:
+                    cb.state = IDLE
+                if diverted:
+                    self._divert_in_place(point, regs)
+                    return
+            else:
+                point.missed()
+            regs._target = None  # only DIVERTED moves the guest
+            if point.detour is not detour and self._taken_apart(cb, cb.probes, point, regs, detour):
+                return
+            if simulated:
+                self._simulate_in_place(cb, point, regs)
+
+        return serve
+
+    def service_of_one(self, point: Probepoint, p: Probe) -> Callable[[Regs], None]:
+        cb, address, handler, detour = self._handlers.blocks[0], point.address, p._pre, point.detour
+        follows = isinstance(p, Kretprobe)
+
+        def serve(regs: Regs) -> None:
+            if cb.state is not IDLE:
+                point.missed()
+                return
+            p._nhit += 1
+            if handler is None:
+                return
+            if follows and p._entry_handler is None:  # type: ignore[attr-defined]  # no handler of the user's runs here
+                handler(p, regs)
+                return
+            regs._pc = address
+            cb.state = HIT_ACTIVE
+            try:
+                diverted = handler(p, regs)
+            except Exception as error:
+                diverted = self._failed_in_place(p, point, regs, error)
+            except BaseException:
+                regs.go(address | point.insn.mode)
+                raise
+            finally:
+                cb.state = IDLE
+            if diverted:
+                self._divert_in_place(point, regs)
+                return
+            regs._target = None  # only DIVERTED moves the guest
+            if point.detour is not detour:
+                self._taken_apart(cb, (p,), point, regs, detour)
+
+        return serve
+
+    def _taken_apart(self, cb: ControlBlock, probes: tuple[Probe, ...], point: Probepoint, regs: Regs, detour: Detour | None) -> bool:
+        """A handler has had the jump taken out. Where a probe stands in what it covered, the hit goes on as a breakpoint's: True."""
+        inside = self._rooms.sites.between(point.address + 1, point.address + (0 if detour is None else detour.size))
+        if cb.state is not IDLE or not any(other.state in BREAKPOINTS for other in inside):
+            return False
+        cb.state, cb.point, cb.probes = HIT_ACTIVE, point, probes
+        self._handlers.execute(cb, point, regs)
+        return True
+
+    def _failed_in_place(self, p: Probe, point: Probepoint, regs: Regs, error: Exception) -> bool:
+        """An exception of the handler's: True if its fault_handler has handled it by setting pc; raises it if it has not."""
+        try:
+            self._handlers.ask_about_exception(p, regs, error)
+        except BaseException:
+            regs.go(point.address | point.insn.mode)
+            raise
+        return regs.pc != point.address
+
+    def _divert_in_place(self, point: Probepoint, regs: Regs) -> None:
+        """A pre_handler has set pc itself: the probepoint becomes a breakpoint again, unless a jump was demanded."""
+        if point.detour is not None and point.detour.demanded:
+            regs.go(point.address | point.insn.mode)
+            raise BadLocation("a pre_handler asked to divert, but the probepoint is optimized", address=point.address, symbol=point.where,
+                              hint="give the probe a post_handler or optimize=False")
+        self._handlers.refuse(point)
+        self._handlers.check_diverted(point, regs)
+
+    def _simulate_in_place(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
+        assert point.insn.simulate is not None
+        try:
+            regs.go(point.insn.simulate(regs))
+        except GuestFault as error:
+            cb.begin(point)
+            cb.probes = point.active
+            target = self._handlers.simulate(cb, point, regs) if self._handlers.fault_at_home(cb, point, regs, error) else None
+            if target is not None:
+                regs.go(target)
+                cb.step(DONE)
+
+    def entered(self, point: Probepoint, rp: Kretprobe) -> Callable[[Regs, int, int], bool]:
+        """Asks the entry handler about a call that the machine may follow; what service() does, for this case."""
+        cb, address, pool, held, handler = self._handlers.blocks[0], point.address, rp._pool, rp._held, rp._entry_handler
+        detour = point.detour
+        link_now, trampoline = self._returns.link(), self._calls.trampoline
+        get, put, load, store = link_now.get, link_now.put, link_now.load, link_now.store
+        assert handler is not None
+
+        def entered(regs: Regs, frame: int, link: int) -> bool:
+            ri = pool.pop()
+            ri.task, ri.frame = 0, frame  # begin(), written out
+            ri.link = ri.ret_addr = link
+            regs._pc = address
+            cb.state = HIT_ACTIVE
+            declined, diverted, refill = True, False, rp._refill
+            try:
+                declined = handler(ri, regs)
+            except Exception as error:
+                diverted = self._failed_in_place(rp, point, regs, error)
+            except BaseException:
+                regs.go(address | point.insn.mode)
+                raise
+            finally:
+                cb.state = IDLE
+                if declined:
+                    ri._data = None
+                    ri.pool.append(ri)
+            if diverted:
+                self._divert_in_place(point, regs)
+                return False
+            regs._target = None
+            if declined:
+                if point.detour is not detour:
+                    self._taken_apart(cb, (rp,), point, regs, detour)
+                return False
+            now = load(frame) if load is not None else get()
+            if store is not None:
+                store(frame, trampoline)
+            else:
+                put(trampoline)
+            if rp._refill is not refill or now != link:  # the handler has changed who serves this, or where it returns to
+                ri.begin(frame, now)
+                self._calls.add(ri)
+                if point.detour is not detour:
+                    self._taken_apart(cb, (rp,), point, regs, detour)
+                return False
+            held.append(ri)
+            return True
+
+        return entered
+
+    def service_after_programs(self, point: Probepoint, rp: Kretprobe, call: int) -> Callable[[Regs], None]:
+        """service() where the programs of a hit may have run already, and only its call was not to be followed."""
+        whole, rest, ran = self.service(point), self.service_of_one(point, rp), self._rooms.machine.ran
+
+        def serve(regs: Regs) -> None:
+            if not ran(call):
+                whole(regs)
+                return
+            for p in point.active:
+                p._nhit += p is not rp
+            rest(regs)
+
+        return serve

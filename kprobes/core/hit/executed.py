@@ -1,0 +1,46 @@
+"""Probed instructions that are executed out of their place, by another one (s390x: EXECUTE)."""
+
+from __future__ import annotations
+
+import warnings
+
+from ...arch._base import Annul
+from ...regs import Regs
+from ..patch.rooms import Rooms
+from .ctlblk import ControlBlock
+from .displaced import Displaced
+from .handlers import Handlers
+
+
+class ExecutedElsewhere(RuntimeWarning):
+    """The guest has executed a probed instruction out of its place, by an instruction that executes another one (EXECUTE)."""
+
+
+class Executed:
+    """Finds out what a trap at an EXECUTE is about."""
+
+    def __init__(self, rooms: Rooms, handlers: Handlers, displaced: Displaced) -> None:
+        self._rooms, self._handlers, self._displaced = rooms, handlers, displaced
+
+    def lay_bare(self, cb: ControlBlock, regs: Regs) -> bool:
+        """An instruction at pc may have executed a breakpoint of ours out of its place: then the probes there give way, with a warning."""
+        executed = self._rooms.arch.executed
+        if executed is None:
+            return False
+        displaced, pc = self._displaced.at(regs.pc), regs.pc
+        insn = self._rooms.survey.decode(pc if displaced is None else displaced[2])
+        at = executed(regs, insn)
+        bare = None if at is None else self._rooms.sites.probepoint(at)
+        if bare is None or not bare.active:
+            return False
+        for probe in bare.active:
+            probe._owner.disable(probe)
+        regs.go(pc)
+        if displaced is not None and displaced[0] is cb.point:
+            target = self._handlers.simulate(cb, cb.point, regs)  # anew: it saw the breakpoint
+            if type(target) is Annul:
+                cb.resume = target
+                self._handlers.slot_end(cb, cb.point, regs)
+        what = f"{bare.where} is executed by the {insn.name} at {insn.addr:#x}: the probes there are disabled"
+        warnings.warn(what, ExecutedElsewhere, stacklevel=2)
+        return True

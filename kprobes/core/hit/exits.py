@@ -1,0 +1,154 @@
+"""Returns of followed calls: at the trampoline, in place or by trap, and where the machine has followed the call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...regs import Regs
+from ..patch.rooms import Rooms
+from ..probe import Kretprobe, KretprobeInstance
+from .ctlblk import ControlBlock, State
+from .handlers import Handlers
+from .returns import Returns
+
+# A member looked up through its class costs a descriptor call; these are on every hit.
+IDLE, HIT_ACTIVE = State.IDLE, State.HIT_ACTIVE
+
+
+class Exits:
+    """Makes what the trampoline calls, and runs return handlers."""
+
+    def __init__(self, rooms: Rooms, handlers: Handlers, returns: Returns) -> None:
+        self._rooms, self._handlers, self._returns, self._calls = rooms, handlers, returns, returns.calls
+
+    def service(self) -> Callable[[Regs], None]:
+        """What the trampoline in a call area calls; its code then returns as the function did, unless a handler has other ideas.
+
+        The usual return is written out: one CPU, and the youngest calls.
+        """
+        if len(self._handlers.blocks) > 1:
+            return self._serve_rare
+        machine, cb, rare, bits, followed = self._rooms.machine, self._handlers.blocks[0], self._serve_rare, self._rooms.arch.mode_bits, self._calls
+        own, following, trampoline, link, pushed, restore = self._returns.usual()
+        get_sp, get, put, store, tasks = link.get_sp, link.get, link.put, link.store, followed.tasks
+
+        def serve(regs: Regs) -> None:
+            if following:
+                followed.catch_up()
+            chooser = machine.cpu_task
+            calls = own if chooser is None else tasks.get(chooser(regs))
+            if not calls or cb.state is not IDLE:
+                rare(regs)
+                return
+            ri = calls[-1]
+            target, rp, sp, instances = ri.link, ri.rp, get_sp(), None
+            if ri.frame != sp - pushed or ri.aside:
+                rare(regs)
+                return
+            if target != trampoline:
+                del calls[-1]
+            else:
+                instances = followed.sharing(calls, ri.frame)
+                if instances is None:
+                    rare(regs)
+                    return
+                target = instances[-1].link
+            if store is not None:
+                store(ri.frame, target)
+            elif restore is not None:
+                restore(regs, sp, target)
+            elif get() == trampoline:
+                put(target)
+            regs._target = target
+            regs._pc = target & ~bits if bits else target
+            if instances is not None:
+                self._run_handlers(cb, instances, regs)
+            else:
+                try:
+                    if ri.pool is rp._pool:  # it is still registered
+                        rp._nreturned += 1
+                        if rp._handler is not None:
+                            cb.state, cb.child = HIT_ACTIVE, rp
+                            rp._handler(ri, regs)
+                except Exception as error:
+                    self._handlers.ask_about_exception(rp, regs, error)
+                finally:
+                    cb.state = IDLE
+                    ri._data = None
+                    ri.pool.append(ri)
+            if regs._target is target and (get_sp() == sp if store is not None else get() == target):
+                regs._target = None
+            else:
+                self._handlers.land(regs)
+
+        return serve
+
+    def _serve_rare(self, regs: Regs) -> None:
+        """service() for every other case."""
+        sp = regs.sp
+        instances = self._calls.pop(regs, sp)
+        frame, target = instances[0].frame, regs._target
+        self._run_handlers(self._handlers.blocks[regs.cpu], instances, regs)
+        if target is not None and regs._target == target and self._calls.goes_back(regs, sp, frame, target):
+            regs._target = None
+        else:
+            self._handlers.land(regs)
+
+    def by_trap(self, cb: ControlBlock, regs: Regs) -> None:
+        """The trampoline by trap."""
+        self._run_handlers(cb, self._calls.pop(regs, regs.sp), regs)
+
+    def _run_handlers(self, cb: ControlBlock, instances: list[KretprobeInstance], regs: Regs) -> None:
+        if cb.state is not IDLE:
+            self._calls.missed(instances)
+            return
+        cb.state, cb.point = HIT_ACTIVE, None  # begin(), written out
+        try:
+            for ri in instances:
+                rp = ri.rp
+                if ri.pool is not rp._pool or rp._point is None:
+                    continue  # unregistered meanwhile
+                cb.child = rp
+                rp._nreturned += 1
+                handler = rp._handler
+                if handler is not None:
+                    try:
+                        handler(ri, regs)
+                    except Exception as error:
+                        self._handlers.ask_about_exception(rp, regs, error)
+        finally:
+            self._calls.recycle(instances)
+            cb.state = IDLE
+
+    def returned(self, rp: Kretprobe) -> Callable[[Regs, int, int], None]:
+        """What is left to do when a call returns that the machine has followed: it goes to the right place already."""
+        cb, bits, pool, held = self._handlers.blocks[0], self._rooms.arch.mode_bits, rp._pool, rp._held
+        _, _, _, link, pushed, _ = self._returns.usual()
+        get_sp, get = link.get_sp, link.get
+
+        def returned(regs: Regs, frame: int, target: int) -> None:
+            if held:
+                ri = held.pop()
+            else:
+                ri = pool.pop()
+                ri.task, ri.frame = 0, frame  # begin(), written out
+                ri.link = ri.ret_addr = target
+            regs._target = target
+            regs._pc = target & ~bits if bits else target
+            rp._nreturned += 1
+            try:
+                if rp._handler is not None:
+                    cb.state, cb.child = HIT_ACTIVE, rp
+                    rp._handler(ri, regs)
+            except Exception as error:
+                self._handlers.ask_about_exception(rp, regs, error)
+            finally:
+                cb.state = IDLE
+                ri._data = None
+                ri.pool.append(ri)
+            if regs._target is target and (get_sp() == frame + pushed if pushed else get() == target):
+                regs._target = None
+            else:
+                self._handlers.land(regs)
+
+        return returned

@@ -1,0 +1,60 @@
+"""Who serves the call site of a detour: the machine alone, where it can, or a service of ours."""
+
+from __future__ import annotations
+
+from ..patch.probepoint import Probepoint
+from ..patch.rooms import Rooms
+from ..probe import Kretprobe
+from .calls import Calls
+from .entries import Entries
+from .exits import Exits
+
+
+class Serving:
+    """Decides it, whenever the probes of an optimized probepoint have changed."""
+
+    def __init__(self, rooms: Rooms, calls: Calls, entries: Entries, exits: Exits) -> None:
+        self._rooms, self._calls, self._entries, self._exits = rooms, calls, entries, exits
+
+    def serve(self, point: Probepoint) -> None:
+        """Have the call site of a detour served: by the machine where it counts or follows calls and nobody else wants to know."""
+        assert point.detour is not None
+        call, machine = point.detour.call, self._rooms.machine
+        self._calls.follow_no_more(call)
+        machine.call_at(call)
+        self._rooms.services[call] = self._entries.service(point)
+        if not point.active or (point.insn.simulate is not None and not point.native):
+            return
+        first = point.active[0]
+        if machine.can_run and all(p._host is not None for p in point.active) and self._run(point, call):
+            return
+        if machine.can_count and all(p._pre is None for p in point.active):
+            machine.count_at(call)
+        elif len(point.active) == 1 and isinstance(first, Kretprobe) and self._calls.can_follow:
+            entered = None if first._entry_handler is None else self._entries.entered(point, first)
+            self._calls.follow(first, call, entered, self._exits.returned(first))
+
+    def _run(self, point: Probepoint, call: int) -> bool:
+        """Every probe there is a program: the machine runs them, and follows calls where one is to run at the return. False: not these.
+
+        A return that does not lead by itself where the caller wants it is the core's.
+        """
+        machine, linkage = self._rooms.machine, self._rooms.arch.linkage
+        programs = [p._host for p in point.active if p._host is not None and not isinstance(p, Kretprobe)]
+        probes = [p for p in point.active if isinstance(p, Kretprobe)]
+        if not probes:
+            machine.program_at(call, programs)
+            return True
+        plain = linkage is not None and linkage.skips is None and not linkage.reloaded
+        if len(probes) > 1 or probes[0]._entry_handler is not None or not plain or not self._calls.can_follow:
+            return False
+        if programs:
+            self._rooms.services[call] = self._entries.service_after_programs(point, probes[0], call)
+        self._calls.follow(probes[0], call, None, self._exits.returned(probes[0]), programs)
+        return True
+
+    def serve_returns(self) -> None:
+        """Have the trampoline served, where that is a call site."""
+        address = self._calls.trampoline & ~self._rooms.arch.mode_bits
+        if address in self._rooms.calls:
+            self._rooms.services[address] = self._exits.service()

@@ -1,0 +1,16 @@
+"""Where an optimized probepoint jumps to."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+
+@frozen(kw_only=True)
+class Detour:
+    """A call site, then the displaced instructions. `buffer` holds these; None: the slot does, or nothing."""
+
+    call: int
+    buffer: int | None
+    jump: bytes
+    size: int
+    demanded: bool = False  #: flush() made it, not a first hit: a diverting handler is an error, not a reason to undo it

@@ -1,0 +1,104 @@
+"""What the machine reports to: the driver in a run, the registry between runs, from the first report to the last."""
+
+from __future__ import annotations
+
+from weakref import WeakValueDictionary
+
+from ...errors import AlreadyRegistered
+from ...machine._base import Machine
+from ..hit.returns import Returns
+from ..patch.rooms import Rooms
+from .registry import Registry
+
+#: by the machine's id: the one that is closed, but for calls that have yet to return. It lives as long as the machine reports to it.
+_CLOSING: WeakValueDictionary[int, Listener] = WeakValueDictionary()
+
+
+class Listener:
+    """Implements the machine's Sink.
+
+    Attributes:
+        rooms, returns, registry: what it looks after. closing: pages go back when nobody needs them.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        before: Listener | None = _CLOSING.get(id(machine))
+        if before is not None:
+            before._hand_over()
+        self._machine = machine
+        self.rooms: Rooms = Rooms(machine) if before is None else before.rooms
+        self.returns: Returns = Returns(self.rooms) if before is None else before.returns
+        self.registry = Registry(self.rooms, self.returns)
+        self._driver = driver = self.registry.driver
+        driver.serving.serve_returns()
+        self.closing = self._closed = False
+        self.services = self.rooms.services
+        self.trap, self.fault, self.home, self.ours, self.stops = driver.trap, driver.fault, driver.home, driver.ours, driver.stops
+        machine.report_to(self)
+        machine.before_run = None
+        for regs in machine.cpu_regs:
+            regs.true_return = self.returns.calls.true_return
+
+    # --- Sink
+
+    def starting(self, target: int) -> None:
+        """See machine._base.Sink."""
+        self._driver.give_up(target)
+        self.registry.safe_point()
+        self.finish()
+        if self.rooms.displaced:
+            self._driver.handlers.make_room(target & ~self.rooms.arch.mode_bits)
+        self.rooms.text.warn()
+
+    def ended(self) -> None:
+        """See machine._base.Sink."""
+        self.finish()
+
+    def exact(self, on: bool) -> None:
+        """See machine._base.Sink."""
+        self.registry.optimizer.exact(on)
+        self._driver.handlers.settle()
+
+    def unloading(self, start: int, end: int) -> None:
+        """See machine._base.Sink."""
+        self.registry.unload(start, end)
+
+    # --- the end
+
+    def close(self) -> None:
+        """See Kprobes.close()."""
+        self.registry.clear()
+        self.closing = True
+        self.finish()
+        if not self._closed:
+            _CLOSING[id(self._machine)] = self
+        self.rooms.text.warn()
+
+    def finish(self) -> None:
+        """If it is closing: give the memory back once no call is pending, and no CPU in a hit or in displaced instructions."""
+        if not self.closing or self._closed or not self._at_rest:
+            return
+        self.returns.calls.settle()
+        if self.returns.calls.pending:
+            return
+        self.returns.close()
+        self.rooms.close()
+        self._let_go()
+
+    @property
+    def _at_rest(self) -> bool:
+        return self._driver.idle and all(self.home(regs.pc) is None for regs in self._machine.cpu_regs)
+
+    def _let_go(self) -> None:
+        self._closed = True
+        _CLOSING.pop(id(self._machine), None)
+        self._machine.report_to(None)
+        self._machine.before_run = self.rooms.text.check  # somebody may restore what was there while it was probed
+        for regs in self._machine.cpu_regs:
+            regs.true_return = None
+
+    def _hand_over(self) -> None:
+        """It is closed, but for calls that have yet to return: another one looks after them. Raises AlreadyRegistered within a hit."""
+        if not self._at_rest:
+            raise AlreadyRegistered("the Kprobes that this machine has is being closed", hint="make another one when the handler has returned")
+        self._let_go()
