@@ -241,5 +241,5 @@ def test_a_forked_process_has_memory_of_its_own() -> None:
         m.write(0x10000, b"\xcc" * 8)
         os._exit(0 if m.read(BASE, 6) == b"child!" else 1)
     assert os.waitpid(child, 0)[1] == 0
-    assert m.read(BASE, 6) == b"parent" == m._engine.read(BASE, 6)
+    assert m.read(BASE, 6) == b"parent" == m.engine.read(BASE, 6)
     assert m.read(0x10000, 8) == bytes(8)
