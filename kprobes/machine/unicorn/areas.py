@@ -33,6 +33,8 @@ class Areas(Processor):
         self._sent: int | None = None  # the same of the last one that did not
         self.skip = -1  # address in a call area that was served already
         self._call_hooks: dict[int, list[int]] = {}
+        self._on_call: object = None  # the areas' hook, without host code
+        self._on_direct: dict[int, tuple[object, Callable[[], None]]] = {}  # call site -> its hook, and what makes that the next sink's
         self._direct: dict[int, int] = {}  # call site -> its own hook
         self._tables: dict[int, SiteTable] = {}  # area -> its call sites, for host code
         self._idle_tables: list[SiteTable] = []
@@ -49,7 +51,8 @@ class Areas(Processor):
             serve = hostcode.address("serve")
             self._call_hooks[area] = [self.engine.hook(const.UC_HOOK_CODE, serve, area, end, table.data)]
         else:
-            self._call_hooks[area] = [self.engine.hook(const.UC_HOOK_CODE, CALL(self._call_callback()), area + DIRECT_CALLS, end)]
+            self._on_call = self._on_call or CALL(lambda _uc, address: self._serve_call(address))  # the engine keeps it
+            self._call_hooks[area] = [self.engine.hook(const.UC_HOOK_CODE, self._on_call, area + DIRECT_CALLS, end)]
         return area
 
     def unmap_calls(self, area: int) -> None:
@@ -72,7 +75,12 @@ class Areas(Processor):
             site = self._site(addr)
             site["function"] = site["python"]
         elif addr & self.call_area - 1 < DIRECT_CALLS and addr not in self._direct:
-            self._direct[addr] = self.engine.hook(const.UC_HOOK_CODE, DIRECT(self._direct_callback(addr)), addr, addr)
+            if addr not in self._on_direct:
+                on_direct, renew = self._direct_callback(addr)
+                self._on_direct[addr] = DIRECT(on_direct), renew
+            callback, renew = self._on_direct[addr]
+            renew()
+            self._direct[addr] = self.engine.hook(const.UC_HOOK_CODE, callback, addr, addr)
 
     # --- call sites that host code serves
 
@@ -166,21 +174,13 @@ class Areas(Processor):
         site = table.sites.get(addr)
         if site is None:
             site = CallSite(self.followed.address)
-            site.callback("python", DIRECT(self._direct_callback(addr)))
+            site.callback("python", DIRECT(self._direct_callback(addr)[0]))
             table.add(addr, site)
             self._places[site.address] = addr
         return site
 
-    def _call_callback(self) -> Callable[[int, int], None]:
-        """The hook of the call areas. It does without a pc write unless the sink moves the guest."""
-
-        def on_call(_uc: int, address: int) -> None:
-            self._serve_call(address)
-
-        return on_call
-
-    def _direct_callback(self, address: int) -> Callable[[], None]:
-        """The hook of one call site: the engine need not say which. As short as it can be; see _serve_call()."""
+    def _direct_callback(self, address: int) -> tuple[Callable[[], None], Callable[[], None]]:
+        """The hook of one call site: the engine need not say which. As short as it can be; see _serve_call(). And what makes it the next sink's."""
         regs, services, write_pc = self._regs, self.services, self._send if self.guest.loses_pc else self.write_pc
 
         def on_direct() -> None:
@@ -198,7 +198,11 @@ class Areas(Processor):
                 self._failed_call(address, error)
             regs._pc = None
 
-        return on_direct
+        def renew() -> None:
+            nonlocal services
+            services = self.services
+
+        return on_direct, renew
 
     def _entered_callback(self, site: CallSite, address: int) -> Callable[[], int]:
         """What host code asks at a function entry: whether the call is followed. As short as it can be."""
