@@ -333,9 +333,10 @@ def test_an_owners_run(name: str) -> None:
         came: list[int] = []
         with handling(lambda number, frame: came.append(number)):
             assert owner.call("deep", 4) == 6
-            assert len(came) == p.nhit == 2
+            assert p.nhit == 2
+            assert len(came) in (1, 2)  # two that wait are one
             assert owner.call("deep", 4, count=100) == 6
-            assert len(came) in (3, 4)
+            assert len(came) in (2, 3, 4)
         with handling(raising):
             for _ in range(3):
                 with pytest.raises(Alarm):

@@ -105,6 +105,8 @@ class Runner:
         """One stretch of a run; returns where to go on, or whether it was stopped."""
         cpu = self._cpu
         end = until & ~cpu.arch.mode_bits
+        if self.signals.waiting:
+            cpu.note_stop("signal")
         if cpu.why_stopped:  # before it has begun
             cpu.write_pc(target)
         error = 0 if cpu.why_stopped else self._starts.start(target, end)

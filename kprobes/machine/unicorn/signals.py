@@ -190,8 +190,7 @@ class HeldSignals:
         if number not in self._held:
             self._usual[number](number, frame)
         elif number not in self.waiting:
-            self.waiting.append(number)
-            self._stop()
+            self.waiting.append(number)  # the watcher stops the run: it lets a call site that is being served pass first
         elif _is_users(frame):
             self.waiting.remove(number)
             self._call(number, frame)
