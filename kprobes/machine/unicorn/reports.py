@@ -7,13 +7,14 @@ run raises it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import unicorn
 from unicorn import unicorn_const as const
 
 from ...arch._base import Arch
-from ...errors import AlreadyRegistered
+from ...errors import AlreadyRegistered, Unsupported
 from ...regs import Regs
 from .._base import Sink
 from .areas import Areas
@@ -42,7 +43,9 @@ class Reports(Areas):
         super().__init__(uc, arch, guest)
         self.interrupt_handler: Callable[[Regs, int], bool] | None = None
         self._hooks: list[int] = []
-        self._served = None if guest.exception is None else guest.exception.find(self.engine)[1]  # see Guest.exception
+        self._served: Callable[[int], None] | None = None  # see Guest.exception
+        with suppress(Unsupported):  # where registers are not found a second exception is a double fault: nothing else is lost
+            self._served = None if guest.exception is None else guest.exception.find(self.engine)[1]
 
     def report_to(self, sink: Sink | None) -> None:
         """Deliver reports to `sink`; None: to nobody. AlreadyRegistered where another one listens."""

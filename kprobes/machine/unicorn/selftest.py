@@ -146,7 +146,10 @@ def exception_verdict(guest: Guest) -> str:
     engine.hook(const.UC_HOOK_INTR, INTR(note))
     engine.uc.mem_map(BASE, 0x1000, const.UC_PROT_ALL)
     engine.write(BASE, guest.exception.code)
-    read, write = guest.exception.find(engine)
+    try:
+        read, write = guest.exception.find(engine)
+    except Unsupported:
+        return ""  # it is not used where registers are not found
     seen = [read()]
     for _ in range(2):
         if seen[-1] not in (NONE, guest.exception.number):
