@@ -40,6 +40,7 @@ class Scenery:
 
     def place(self, code: bytes, mode: int, *, noise: bool) -> None:
         """The instruction at a home, landings around it or behind it."""
+        self._kprobes._text.renew()  # landings are breakpoints, too
         if mode != self.mode:
             self.mode = mode
             self._name_homes()

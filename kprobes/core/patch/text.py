@@ -187,6 +187,10 @@ class Text:
             warnings.warn(f"the guest has changed the instruction at {where} behind the probe's breakpoint: hits have executed it as it was "
                           "when the probe was registered", TextOverwritten, stacklevel=2)
 
+    def renew(self) -> None:
+        """Somebody has put other text everywhere: a breakpoint that stands where one of ours stood before is his own."""
+        self._former.clear()
+
     def forget(self, patch: Patch) -> None:
         """Drop a patch without touching memory (the text is gone)."""
         del self._patches[patch.addr]
