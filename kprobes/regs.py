@@ -51,7 +51,9 @@ class Regs:
         self.exception: BaseException | None = None
         #: (regs, address) -> the return address behind a trampoline; the return probes install theirs here.
         self.true_return: Callable[[Regs, int], int] | None = None
-        self._load, self._store, self._mask = machine.read, machine.write, arch.mask
+        self._load, self._mask = machine.read, arch.mask
+        #: of words: what the guest could not write itself, a simulated instruction may not either
+        self._store: Callable[[int, bytes], None] = getattr(machine, "store", machine.write)
         self._load_word: Callable[[int], int] | None = getattr(machine, "load_word", None)
         self._store_word: Callable[[int, int], None] | None = getattr(machine, "store_word", None)
         self._order = arch.order.value

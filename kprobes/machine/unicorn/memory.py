@@ -46,7 +46,7 @@ class Memory:
         self.hooked: set[int] = set()  # where mappings begin that have a hook on every instruction anyway
         self._own: dict[int, int] = {}  # start -> end of what only the library may unmap
         #: (addr) -> word, and (addr, word), already cut to its width: read() and write() for the stack
-        self.load_word, self.store_word = self.blocks.words(self.read, self._store)
+        self.load_word, self.store_word = self.blocks.words(self.read, self.store)
         self.windows = Windows(guest.segments, self.blocks)
         if guest.segments:
             self.engine.place = self.windows.place
@@ -84,7 +84,7 @@ class Memory:
         if any(map(self.is_code, range(addr & -self.page_size, addr + size, self.page_size)) if size else ()):
             self._code_changed(addr, size)
 
-    def _store(self, addr: int, word: bytes) -> None:
+    def store(self, addr: int, word: bytes) -> None:
         """Write a word on behalf of the guest, whose stack may be anywhere: not into the library's own code."""
         block = self.blocks.find(addr, len(word))
         if block is not None and not block.room and self.windows.place(block.start) in self._own:
