@@ -181,7 +181,7 @@ class Calls:
         """Index of the youngest instance of the frame that returns with stack pointer `sp`."""
         frames = {sp, *(sp - size for size in self._linkage.may_pop)}
         for i in reversed(range(len(calls))):
-            if calls[i].frame in frames:
+            if calls[i].frame in frames and (not calls[i].aside or self._popped(calls[i].frame)):
                 return i
         # The callee popped its own arguments (x86 `ret n`): the outermost frame still below sp.
         below = [i for i, ri in enumerate(calls) if ri.frame < sp and not ri.aside]
@@ -191,6 +191,11 @@ class Calls:
                                python="where guest stacks are switched, set machine.cpu_task")
         frame = calls[below[0]].frame
         return max(i for i in below if calls[i].frame == frame)
+
+    def _popped(self, frame: int) -> bool:
+        """False where a return can not have taken the trampoline from there: something else lies there by now."""
+        size = self._linkage.pushed
+        return not size or int.from_bytes(self._machine.read(frame, size), self._machine.arch.order.value) == self.trampoline
 
     # --- those that will not return
 
