@@ -260,13 +260,10 @@ class Bench:
     def _reads_breakpoint(self, probe: Kprobe, state: State, plain: Shot, insn: Insn) -> bool:
         """True where the instruction, run in its slot without any hit, does as it should, but not if it sees the breakpoint."""
         assert probe._point is not None
-        slot, patches = probe._point.slot_target, [(p.addr, p.new, p.old) for p in self._kprobes._text.patches]
+        slot = probe._point.slot_target
         seeing = self._run(state, slot, None)
-        for addr, _, old in patches:
-            self.machine.patch(addr, old)
-        unseeing = self._run(state, slot, None)
-        for addr, new, _ in patches:
-            self.machine.patch(addr, new)
+        with self._kprobes._text.bare():
+            unseeing = self._run(state, slot, None)
         return bool(self._judge.compare(seeing, unseeing, insn, "")) and not self._judge.compare(plain, unseeing, insn, "")
 
     def _is_loop(self, state: State) -> bool:

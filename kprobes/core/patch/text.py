@@ -7,6 +7,8 @@ what they were: a patch in whose place the original stands is put back, and a pa
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from weakref import WeakKeyDictionary
 
 from attrs import frozen
@@ -186,6 +188,19 @@ class Text:
             where, self._outdated = ", ".join(f"{addr:#x}" for addr in self._outdated), []
             warnings.warn(f"the guest has changed the instruction at {where} behind the probe's breakpoint: hits have executed it as it was "
                           "when the probe was registered", TextOverwritten, stacklevel=2)
+
+    @contextmanager
+    def bare(self) -> Iterator[None]:
+        """The original text stands everywhere meanwhile, and is not taken for somebody's who restores it: for proofs."""
+        patches, self._patches = self._patches, {}
+        for patch in patches.values():
+            self._machine.patch(patch.addr, patch.old)
+        try:
+            yield
+        finally:
+            for patch in patches.values():
+                self._machine.patch(patch.addr, patch.new)
+            self._patches = patches
 
     def renew(self) -> None:
         """Somebody has put other text everywhere: a breakpoint that stands where one of ours stood before is his own."""
