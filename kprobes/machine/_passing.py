@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import index
 from typing import Protocol
 
@@ -27,7 +28,7 @@ class Memory(Protocol):
 class Passing:
     """The arguments of one call: checked when it is made, copied by set_up(), given back by finish()."""
 
-    def __init__(self, memory: Memory, arguments: tuple[Argument, ...]) -> None:
+    def __init__(self, memory: Memory, arguments: Sequence[Argument]) -> None:
         """Raises BadArgument."""
         self._memory, self._arch = memory, memory.arch
         self._arguments = [_checked(self._arch, place, value) for place, value in enumerate(arguments, 1)]
@@ -54,11 +55,11 @@ class Passing:
 
     def finish(self) -> None:
         """Copy bytearrays back, and free the copies."""
-        while self._copies:
-            addr, source, size = self._copies.pop()
+        for addr, source, size in self._copies:
             if source is not None:
                 source[:] = self._memory.read(addr, size)
             self._memory.free(addr)
+        self._copies.clear()
 
     def _word(self, value: int | bytes | bytearray) -> int:
         if isinstance(value, int):

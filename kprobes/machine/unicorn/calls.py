@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import index
 from typing import Any
 
-from ...errors import BadArgument, GuestStopped, GuestTimeout, Unsupported
+from ...errors import GuestStopped, GuestTimeout, Unsupported
+from .._passing import Argument, Passing
 from .areas import Areas
 from .bounds import check_bounds
 from .delayslots import DelaySlots
@@ -14,8 +14,6 @@ from .functions import Functions
 from .furniture import Furniture
 from .runner import Runner
 from .stubs import Stubs
-
-Argument = int | bool | bytes | bytearray | str | None
 
 
 class Calls:
@@ -29,15 +27,15 @@ class Calls:
     def call(self, function: str | int, args: Sequence[Argument], timeout: float | None, max_insns: int | None) -> int:
         """See UnicornMachine.call()."""
         check_bounds(timeout, max_insns)
-        arguments = [self._argument(place, value) for place, value in enumerate(args, 1)]
+        passing = Passing(self._cpu, args)
         if not self.runs_in.begin():
-            return self._call(function, arguments, timeout, max_insns)
+            return self._call(function, passing, timeout, max_insns)
         try:
-            return self._call(function, arguments, timeout, max_insns)
+            return self._call(function, passing, timeout, max_insns)
         finally:
             self.runs_in.finish()
 
-    def _call(self, function: str | int, arguments: list[int | bytes | bytearray], timeout: float | None, max_insns: int | None) -> int:
+    def _call(self, function: str | int, passing: Passing, timeout: float | None, max_insns: int | None) -> int:
         cpu = self._cpu
         pointer = self._pointer(function)
         target = self._functions.target(pointer)
@@ -49,11 +47,10 @@ class Calls:
         outer = cpu.regs._pc, cpu.regs._target
         saved = cpu.engine.save()
         cpu.regs.at(None)
-        copies: list[tuple[int, bytearray | None, int]] = []
         failed = True
         try:
             self.delay_slots.settle()
-            self._pass(arguments, copies)
+            passing.set_up(cpu.regs)
             self._functions.return_to_exit()
             self._functions.introduce(pointer)
             if self.runs_in.run(target, cpu.exit, timeout, max_insns):
@@ -62,10 +59,7 @@ class Calls:
             failed = False
             return result
         finally:
-            for addr, source, size in copies:
-                if source is not None:
-                    source[:] = cpu.read(addr, size)
-                cpu.free(addr)
+            passing.finish()
             if failed and cpu.depth == 0:
                 self._abandoned = saved
             else:
@@ -138,51 +132,6 @@ class Calls:
             cpu.engine.restore(saved)
             cpu.engine.discard(saved)
             cpu.regs._pc, cpu.regs._target = outer
-
-    def _argument(self, place: int, value: Argument) -> int | bytes | bytearray:
-        """An argument as it is passed: a register's value, or what to copy. BadArgument."""
-        cpu = self._cpu
-        if isinstance(value, str):
-            return value.encode()
-        if isinstance(value, (bytes, bytearray)):
-            return value
-        try:
-            number = index(0 if value is None else value)
-        except TypeError:
-            raise BadArgument(f"argument {place} is a {type(value).__name__}",
-                              hint="pass integers, bytes or text; floating point goes into m.regs, for run()") from None
-        if not ~(cpu.arch.mask >> 1) <= number <= cpu.arch.mask:
-            raise BadArgument(f"argument {place}, {number:#x}, does not fit into {cpu.arch.bits} bits", hint="pass a wide one in two halves")
-        return number & cpu.arch.mask
-
-    def _pass(self, args: list[int | bytes | bytearray], copies: list[tuple[int, bytearray | None, int]]) -> None:
-        """Set up the arguments and the stack as at function entry (before the return address is set)."""
-        cpu = self._cpu
-        abi, linkage, regs = cpu.arch.abi, cpu.arch.linkage, cpu.regs
-        assert abi is not None and linkage is not None
-        apart = (str, bytes, bytearray) if abi.pointers else ()
-        pointers = [self._word(a, copies) for a in args if isinstance(a, apart)]
-        if len(pointers) > len(abi.pointers):
-            raise Unsupported(f"{len(pointers)} pointer arguments", hint=f"only {len(abi.pointers)} go in registers: copy the others yourself")
-        words = [self._word(a, copies) for a in args if not isinstance(a, apart)]
-        spilled = max(len(words) - len(abi.args), 0) * (cpu.arch.bits // 8)
-        below = 512  # bytes beyond any red zone: 128 on x86_64, 288 on ppc64
-        regs.sp = (regs.sp - below - abi.stack_args - spilled) // abi.stack_align * abi.stack_align - linkage.pushed
-        if abi.reserve:
-            cpu.write(regs.sp + linkage.pushed, bytes(abi.reserve))  # a back chain ends here
-        for n, word in enumerate(words):
-            abi.set_argument(regs, n, word)
-        for name, pointer in zip(abi.pointers, pointers, strict=False):
-            regs[name] = pointer
-
-    def _word(self, value: int | bytes | bytearray, copies: list[tuple[int, bytearray | None, int]]) -> int:
-        cpu = self._cpu
-        if isinstance(value, int):
-            return value
-        addr = cpu.alloc(len(value) + 1)
-        copies.append((addr, value if isinstance(value, bytearray) else None, len(value)))
-        cpu.write(addr, bytes(value) + b"\0")
-        return addr
 
     def _pointer(self, function: str | int) -> int:
         """A function's address as its pointers have it."""

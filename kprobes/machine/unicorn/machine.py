@@ -21,8 +21,9 @@ from ...errors import AlreadyRegistered, Unsupported
 from ...image import raw_bytes
 from ...regs import Regs
 from ...symbols import Symbols
+from .._passing import Argument
 from .bounds import Bounds
-from .calls import Argument, Calls
+from .calls import Calls
 from .delayslots import DelaySlots
 from .faults import Faults
 from .functions import Functions
