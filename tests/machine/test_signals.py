@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import gc
 import os
 import random
 import signal
@@ -82,7 +83,8 @@ def hits_of(scene: Scene) -> Iterator[list[int]]:
     hits += [p.nhit - n for p, n in zip(scene.probes[:2], before, strict=True)]
 
 
-def storm_of_alarms(scene: Scene, every: float) -> None:
+@pytest.mark.parametrize("every", [0.001, 0.0003])
+def test_a_storm_of_alarms(scene: Scene, every: float) -> None:
     """A timer whose handler raises, as fast as it can: none is lost, none strikes inside the library, and results are right."""
     scene.stack = scene.word(3)
     scene.probes = busy(scene)
@@ -95,14 +97,13 @@ def storm_of_alarms(scene: Scene, every: float) -> None:
 
     before = signal.getsignal(signal.SIGINT), signal.set_wakeup_fd(-1)
     rng = random.Random(1)
+    gc.collect()  # Python loses what is raised in a finalizer, and that of an engine takes milliseconds
     with handling(alarm):
-        end = time.monotonic() + 1.0
-        while time.monotonic() < end:
-            called += 1
+        for called in range(1, 501):
             try:
                 signal.setitimer(signal.ITIMER_REAL, rng.random() * every + 1e-6)
                 if called % 3 == 0:
-                    scene.m.call("spin", timeout=2)
+                    scene.m.call("spin", timeout=20)
                     raise AssertionError
                 assert scene.m.call("deep", 4) == 6
                 assert scene.m.call("probed", 4) == 7
@@ -112,21 +113,10 @@ def storm_of_alarms(scene: Scene, every: float) -> None:
             except Alarm:
                 ended += 1
             if called % 10 == 0:
-                signal.setitimer(signal.ITIMER_REAL, 0)
                 works(scene)
-    assert raised == ended == called > 5
+    assert raised == ended == called
     assert (signal.getsignal(signal.SIGINT), signal.set_wakeup_fd(-1)) == before
     works(scene)
-
-
-@pytest.mark.parametrize("every", [0.001, 0.0003])
-def test_a_storm_of_alarms(scene: Scene, every: float) -> None:
-    """Open: with more busy processes than processors one of some hundred alarms has been late by seconds, or lost. So a second try."""
-    try:
-        storm_of_alarms(scene, every)
-    except (AssertionError, GuestTimeout, Alarm):
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        storm_of_alarms(scene, every)
 
 
 def test_a_storm_that_raises_nothing(scene: Scene) -> None:
