@@ -39,6 +39,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "__main__": EVERYTHING,
     "cli": EVERYTHING,
     "events": EVERYTHING,
+    "tracing": EVERYTHING,
     "programs": (),
     "programs.": ("errors", "regs", "arch._base", "programs."),
     "programs.attach": ("errors", "regs", "core.probe", "machine._base", "programs."),
@@ -52,7 +53,7 @@ KEEPERS = {
     "pytest": ("conformance",), "llvmlite": ("programs.native",), "click": ("cli",), "rich": ("cli",),
 }
 #: path (prefix; the longest that fits counts) -> most lines of a file
-BUDGETS = {"core/": 300, "machine/": 300, "machine/paper.py": 480, "testing/": 300, "arch/": 300, "events/": 300, "programs/": 300, "cli/": 300,
+BUDGETS = {"core/": 300, "machine/": 300, "machine/paper.py": 480, "testing/": 300, "arch/": 300, "events/": 300, "tracing/": 300, "programs/": 300, "cli/": 300,
            "arch/arm/thumb.py": 340, "arch/s390x/isa.py": 340}
 CORE_TOTAL = 4800  # the plan said 1,800; docs/design.md says what the rest is
 WINGS = ("settings", "probe", "patch", "hit", "register", "kprobes")

@@ -1,0 +1,5 @@
+"""Tracing: records of events, and what is made of them."""
+
+from .record import Record
+
+__all__ = ["Record"]
