@@ -38,10 +38,14 @@ class Regs:
         machine: the machine; arch: its architecture; cpu: CPU index.
         fault: the guest fault a fault_handler is asked about, else None.
         exception: the exception a fault_handler is asked about, else None.
+        reported, target: the hand-over of pc, for engines and the core; handlers use pc. reported: pc as it is shown while a report
+            lasts, without mode bits (None: none lasts, the engine's own counts). target: where the guest was sent since at(), mode
+            bits included (None: nowhere); who has reported sends it there, and calls at() again. The hot paths write both directly,
+            as at() and go() do.
     """
 
-    __slots__ = ("_args", "_bias", "_copies", "_live_pc", "_load", "_load_word", "_mask", "_order", "_pc", "_read", "_read_sp", "_result", "_store",
-                 "_store_word", "_strip", "_target", "_word", "_write", "arch", "cpu", "exception", "fault", "machine", "true_return")
+    __slots__ = ("_args", "_bias", "_copies", "_live_pc", "_load", "_load_word", "_mask", "_order", "_read", "_read_sp", "_result", "_store",
+                 "_store_word", "_strip", "_word", "_write", "arch", "cpu", "exception", "fault", "machine", "reported", "target", "true_return")
 
     def __init__(self, machine: Memory, readers: Mapping[str, Reader], writers: Mapping[str, Writer], cpu: int = 0) -> None:
         self.machine = machine
@@ -58,9 +62,8 @@ class Regs:
         self._store_word: Callable[[int, int], None] | None = getattr(machine, "store_word", None)
         self._order = arch.order.value
         self._word = arch.bits // 8
-        #: pc as shown while a report lasts (None: ask the engine), and the target the engine has yet to be sent to.
-        self._pc: int | None = None
-        self._target: int | None = None
+        self.reported: int | None = None
+        self.target: int | None = None
         self._strip = ~arch.mode_bits
         self._copies: _Copies | None = None
         self._live_pc = readers[arch.regs.pc]
@@ -95,28 +98,23 @@ class Regs:
         return name in self._read
 
     def _get_pc(self) -> int:
-        pc = self._pc
+        pc = self.reported
         return self._live_pc() if pc is None else pc
 
     def go(self, target: int) -> None:
         """Move the guest to `target`, mode bits included (ARM: bit 0 selects Thumb). For simulation and the core."""
-        self._target = target
-        self._pc = target & self._strip
+        self.target = target
+        self.reported = target & self._strip
 
     def at(self, pc: int | None) -> None:
         """For engines: a report at `pc` begins (None: it is over, the engine's own pc counts again)."""
-        self._pc = pc
-        self._target = None
-
-    @property
-    def target(self) -> int | None:
-        """For engines: where the guest was sent since `at`, or None."""
-        return self._target
+        self.reported = pc
+        self.target = None
 
     @property
     def pc(self) -> int:
         """Address of the instruction reported; instruction_pointer(regs)."""
-        pc = self._pc
+        pc = self.reported
         return self._live_pc() if pc is None else pc
 
     @pc.setter

@@ -201,11 +201,11 @@ CORE = [m for m in sources() if m.startswith("core.")]
 
 @pytest.mark.parametrize("module", CORE)
 def test_core_leaves_foreign_names_alone(module: str) -> None:
-    """But the library's own fields of the user's probes, and the hand-over of pc: see Probe and Regs.at()."""
+    """But the library's own fields of the user's probes: see Probe."""
     fields = {n.target.id for node in ast.walk(sources()["core.probe"]) if isinstance(node, ast.ClassDef)
               for n in node.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)}
     wrong = [f"line {node.lineno}: {ast.unparse(node)}" for node in ast.walk(sources()[module]) if isinstance(node, ast.Attribute)
-             if node.attr.startswith("_") and not node.attr.startswith("__") and node.attr not in fields | {"_pc", "_target"}
+             if node.attr.startswith("_") and not node.attr.startswith("__") and node.attr not in fields
              and not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls", "before", "ctypes", "annotation"))]
     assert wrong == []
 

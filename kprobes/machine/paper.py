@@ -292,7 +292,7 @@ class PaperMachine:
         regs, values = self._regs[cpu], self._values[cpu]
         if self._depth == 0:
             values.update(self._abandoned.pop(cpu, {}))
-        saved, outer = dict(values), (regs._pc, regs._target)
+        saved, outer = dict(values), (regs.reported, regs.target)
         regs.at(None)
         failed = True
         try:
@@ -308,7 +308,7 @@ class PaperMachine:
                 self._abandoned[cpu] = saved
             else:
                 values.update(saved)
-            regs._pc, regs._target = outer
+            regs.reported, regs.target = outer
 
     def _return_to_exit(self, regs: Regs) -> None:
         assert self.arch.linkage is not None
@@ -318,14 +318,14 @@ class PaperMachine:
     def invoke(self, target: int) -> None:
         """Run guest code with the registers as they are until it returns; then put them back."""
         regs, values = self._regs[self._cpu], self._values[self._cpu]
-        saved, outer = dict(values), (regs._pc, regs._target)
+        saved, outer = dict(values), (regs.reported, regs.target)
         regs.at(None)
         self._return_to_exit(regs)
         try:
             self.run(target, EXIT, cpu=self._cpu)
         finally:
             values.update(saved)
-            regs._pc, regs._target = outer
+            regs.reported, regs.target = outer
 
     def run(self, start: int | None = None, until: int = EXIT, *, cpu: int = 0, limit: int = 100_000) -> None:
         """Execute until `until`. GuestFault for a fault, GuestTimeout after `limit` steps, ReentryError beyond 16 nested runs."""
@@ -436,7 +436,7 @@ class PaperMachine:
     def _serve(self, cpu: int, pc: int) -> bool:
         """Call the service of a call site; True if it moves the guest."""
         regs, values = self._regs[cpu], self._values[cpu]
-        outer = regs._pc, regs._target
+        outer = regs.reported, regs.target
         regs.at(pc)
         try:
             assert self.sink is not None
@@ -445,23 +445,23 @@ class PaperMachine:
         finally:
             if regs.target is not None:
                 values[self._pc] = regs.target
-            regs._pc, regs._target = outer
+            regs.reported, regs.target = outer
 
     def _report(self, cpu: int, pc: int) -> bool:
         regs, values = self._regs[cpu], self._values[cpu]
-        outer = regs._pc, regs._target
+        outer = regs.reported, regs.target
         regs.at(pc)
         try:
             return self.sink is not None and self.sink.trap(regs)
         finally:
             if regs.target is not None:
                 values[self._pc] = regs.target
-            regs._pc, regs._target = outer
+            regs.reported, regs.target = outer
 
     def _faulted(self, cpu: int, error: GuestFault) -> None:
         """Report a fault; raises it again, at home, unless it was handled."""
         regs, values = self._regs[cpu], self._values[cpu]
-        outer = regs._pc, regs._target
+        outer = regs.reported, regs.target
         regs.at(values[self._pc])
         number = {"arithmetic": 8, "undefined": 4, "trap": 5, "interrupt": 5}.get(error.access, 11)
         try:
@@ -470,7 +470,7 @@ class PaperMachine:
         finally:
             if regs.target is not None:
                 values[self._pc] = regs.target
-            regs._pc, regs._target = outer
+            regs.reported, regs.target = outer
         if not handled:
             raise GuestFault(error.reason, address=error.address, pc=values[self._pc], access=error.access,
                              symbol=self.symbols.describe(values[self._pc])) from None

@@ -43,7 +43,7 @@ class Entries:
         def serve(regs: Regs) -> None:
             cb = blocks[regs.cpu]
             if cb.state is IDLE:
-                regs._pc = address
+                regs.reported = address
                 cb.state, cb.point, cb.probes = HIT_ACTIVE, point, point.active
                 try:
                     diverted = self._handlers.pre(cb, regs)
@@ -57,7 +57,7 @@ class Entries:
                     return
             else:
                 point.missed()
-            regs._target = None  # only DIVERTED moves the guest
+            regs.target = None  # only DIVERTED moves the guest
             if point.detour is not detour and self._taken_apart(cb, cb.probes, point, regs, detour):
                 return
             if simulated:
@@ -79,7 +79,7 @@ class Entries:
             if follows and p._entry_handler is None:  # type: ignore[attr-defined]  # no handler of the user's runs here
                 handler(p, regs)
                 return
-            regs._pc = address
+            regs.reported = address
             cb.state = HIT_ACTIVE
             try:
                 diverted = handler(p, regs)
@@ -93,7 +93,7 @@ class Entries:
             if diverted:
                 self._divert_in_place(point, regs)
                 return
-            regs._target = None  # only DIVERTED moves the guest
+            regs.target = None  # only DIVERTED moves the guest
             if point.detour is not detour:
                 self._taken_apart(cb, (p,), point, regs, detour)
 
@@ -150,7 +150,7 @@ class Entries:
             ri = pool.pop()
             ri.task, ri.frame = 0, frame  # begin(), written out
             ri.link = ri.ret_addr = link
-            regs._pc = address
+            regs.reported = address
             cb.state = HIT_ACTIVE
             declined, diverted, refill = True, False, rp._refill
             try:
@@ -168,7 +168,7 @@ class Entries:
             if diverted:
                 self._divert_in_place(point, regs)
                 return False
-            regs._target = None
+            regs.target = None
             if declined:
                 if point.detour is not detour:
                     self._taken_apart(cb, (rp,), point, regs, detour)

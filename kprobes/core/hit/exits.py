@@ -59,8 +59,8 @@ class Exits:
                 restore(regs, sp, target)
             elif get() == trampoline:
                 put(target)
-            regs._target = target
-            regs._pc = target & ~bits if bits else target
+            regs.target = target
+            regs.reported = target & ~bits if bits else target
             if instances is not None:
                 self._run_handlers(cb, instances, regs)
             else:
@@ -76,8 +76,8 @@ class Exits:
                     cb.state = IDLE
                     ri._data = None
                     ri.pool.append(ri)
-            if regs._target is target and (get_sp() == sp if store is not None else get() == target):
-                regs._target = None
+            if regs.target is target and (get_sp() == sp if store is not None else get() == target):
+                regs.target = None
             else:
                 self._handlers.land(regs)
 
@@ -87,10 +87,10 @@ class Exits:
         """service() for every other case."""
         sp = regs.sp
         instances = self._calls.pop(regs, sp)
-        frame, target = instances[0].frame, regs._target
+        frame, target = instances[0].frame, regs.target
         self._run_handlers(self._handlers.blocks[regs.cpu], instances, regs)
-        if target is not None and regs._target == target and self._calls.goes_back(regs, sp, frame, target):
-            regs._target = None
+        if target is not None and regs.target == target and self._calls.goes_back(regs, sp, frame, target):
+            regs.target = None
         else:
             self._handlers.land(regs)
 
@@ -133,8 +133,8 @@ class Exits:
                 ri = pool.pop()
                 ri.task, ri.frame = 0, frame  # begin(), written out
                 ri.link = ri.ret_addr = target
-            regs._target = target
-            regs._pc = target & ~bits if bits else target
+            regs.target = target
+            regs.reported = target & ~bits if bits else target
             rp._nreturned += 1
             try:
                 if rp._handler is not None:
@@ -146,8 +146,8 @@ class Exits:
                 cb.state = IDLE
                 ri._data = None
                 ri.pool.append(ri)
-            if regs._target is target and (get_sp() == frame + pushed if pushed else get() == target):
-                regs._target = None
+            if regs.target is target and (get_sp() == frame + pushed if pushed else get() == target):
+                regs.target = None
             else:
                 self._handlers.land(regs)
 

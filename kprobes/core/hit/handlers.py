@@ -138,7 +138,7 @@ class Handlers:
     def execute(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
         """Simulate, then send the guest through the body, or past the instruction when there is none."""
         if point.native:
-            regs._target = point.slot_target
+            regs.target = point.slot_target
             if cb.previous is None:
                 cb.state = IDLE  # step(DONE), written out
             else:
@@ -154,7 +154,7 @@ class Handlers:
             if type(target) is Annul:
                 slot = None
         if slot is not None:
-            regs._target = point.slot_target
+            regs.target = point.slot_target
             cb.resume = target
             if cb.state is not REENTER:
                 cb.step(STEP)

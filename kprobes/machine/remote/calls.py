@@ -36,7 +36,7 @@ class GuestCalls:
         if arch.linkage is None or arch.abi is None:
             raise Unsupported(f"{arch.name} has no calling convention", python="set registers and use run()")
         pointer, regs = self._pointer(function), threads.regs[threads.current]
-        saved, shown = threads.save(), (regs._pc, regs._target)
+        saved, shown = threads.save(), (regs.reported, regs.target)
         regs.at(None)
         try:
             if passing is not None:
@@ -52,7 +52,7 @@ class GuestCalls:
                 if passing is not None:
                     passing.finish()
                 threads.restore(saved)
-            regs._pc, regs._target = shown
+            regs.reported, regs.target = shown
 
     @contextmanager
     def _stopping_at(self, end: int | None) -> Iterator[None]:

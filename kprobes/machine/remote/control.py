@@ -223,7 +223,7 @@ class Control:
     def execute(self, code: bytes, values: Mapping[str, int], laid: bytes, result: str) -> int:
         """Have the current thread execute `code` once, with these registers, and put everything back. See scratch.Process."""
         regs, threads, target = self._regs, self._threads, self._target
-        saved, shown = threads.save(), (regs._pc, regs._target)
+        saved, shown = threads.save(), (regs.reported, regs.target)
         regs.at(None)
         place, sp = regs.pc & -4, regs.sp  # words are aligned
         below = sp - 512 - len(laid) & -64 & self._arch.mask
@@ -245,7 +245,7 @@ class Control:
                 if laid:
                     target.write(below, old_stack)
                 threads.restore(saved)
-            regs._pc, regs._target = shown
+            regs.reported, regs.target = shown
 
     def _run_alone_to(self, end: int) -> None:
         """Run the current thread to `end`; signals that come meanwhile are kept for later."""

@@ -189,14 +189,14 @@ class Areas(Processor):
                 return
             try:
                 services[address](regs)
-                if regs._target is not None:
-                    write_pc(regs._target)
-                    regs._target = None
+                if regs.target is not None:
+                    write_pc(regs.target)
+                    regs.target = None
                 elif self.disturbed:
                     self._settle_call(address)
             except BaseException as error:
                 self._failed_call(address, error)
-            regs._pc = None
+            regs.reported = None
 
         def renew() -> None:
             nonlocal services
@@ -213,14 +213,14 @@ class Areas(Processor):
             follows = False
             try:
                 follows = site.entered(regs, view[frame], view[target])
-                if regs._target is not None:
-                    write_pc(regs._target)
-                    regs._target = None
+                if regs.target is not None:
+                    write_pc(regs.target)
+                    regs.target = None
                 elif self.disturbed:
                     self._settle_call(address)
             except BaseException as error:
                 self._failed_call(address, error)
-            regs._pc = None
+            regs.reported = None
             return follows
 
         return on_entered
@@ -233,14 +233,14 @@ class Areas(Processor):
         def on_returned() -> None:
             try:
                 site.returned(regs, view[frame], view[target])
-                if regs._target is not None:
-                    write_pc(regs._target)
-                    regs._target = None
+                if regs.target is not None:
+                    write_pc(regs.target)
+                    regs.target = None
                 elif self.disturbed:
                     self._settle_call(self._trampoline)
             except BaseException as error:
                 self._failed_call(self._trampoline, error)
-            regs._pc = None
+            regs.reported = None
 
         return on_returned
 
@@ -259,14 +259,14 @@ class Areas(Processor):
             if service is None:
                 return  # not the first instruction of a call site
             service(regs)
-            if regs._target is not None:
-                self._send(regs._target)
-                regs._target = None
+            if regs.target is not None:
+                self._send(regs.target)
+                regs.target = None
             elif self.disturbed:
                 self._settle_call(address)
         except BaseException as error:
             self._failed_call(address, error)
-        regs._pc = None
+        regs.reported = None
 
     def _settle_call(self, address: int) -> None:
         """The service has stopped the run, or run other guest code: the engine executes the call site again."""
@@ -293,8 +293,8 @@ class Areas(Processor):
     def _failed_call(self, address: int, error: BaseException) -> None:
         if isinstance(error, KeyError) and error.__traceback__ is not None and error.__traceback__.tb_next is None:
             return  # there is no service; not an error of the service's, which may have taken itself away
-        if self._regs._target is not None:
-            self._send(self._regs._target)
+        if self._regs.target is not None:
+            self._send(self._regs.target)
             self.failed_at, self._sent = self._sent, None
-            self._regs._target = None
+            self._regs.target = None
         self.park(error)

@@ -44,7 +44,7 @@ class Calls:
         if not cpu.exit:
             self._furniture.make_exit()
         self.forget_failure()
-        outer = cpu.regs._pc, cpu.regs._target
+        outer = cpu.regs.reported, cpu.regs.target
         saved = cpu.engine.save()
         cpu.regs.at(None)
         failed = True
@@ -65,7 +65,7 @@ class Calls:
             else:
                 cpu.engine.restore(saved)
                 cpu.engine.discard(saved)
-                cpu.regs._pc, cpu.regs._target = outer
+                cpu.regs.reported, cpu.regs.target = outer
 
     def forget_failure(self) -> None:
         """The registers of before a call that failed, which have been the guest's as it stopped."""
@@ -120,7 +120,7 @@ class Calls:
         cpu = self._cpu
         assert cpu.arch.linkage is not None
         start = self._functions.target(target)
-        outer = cpu.regs._pc, cpu.regs._target
+        outer = cpu.regs.reported, cpu.regs.target
         saved = cpu.engine.save()
         cpu.regs.at(None)
         try:
@@ -131,7 +131,7 @@ class Calls:
         finally:
             cpu.engine.restore(saved)
             cpu.engine.discard(saved)
-            cpu.regs._pc, cpu.regs._target = outer
+            cpu.regs.reported, cpu.regs.target = outer
 
     def _pointer(self, function: str | int) -> int:
         """A function's address as its pointers have it."""

@@ -36,7 +36,7 @@ class Owner:
 
         def emu_start(begin: int, until: int, timeout: int = 0, count: int = 0) -> None:
             outermost = self._runner.begin()
-            outer = m.regs._pc, m.regs._target
+            outer = m.regs.reported, m.regs.target
             try:
                 m.regs.at(None)
                 m.executable_pages.clear()  # the owner maps memory as he likes
@@ -44,7 +44,7 @@ class Owner:
                 self._run(start, begin, until, timeout, count)
             finally:
                 self._runner.signals.hasty = True
-                m.regs._pc, m.regs._target = outer
+                m.regs.reported, m.regs.target = outer
                 if outermost:
                     self._runner.finish()
 

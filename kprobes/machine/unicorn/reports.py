@@ -130,26 +130,26 @@ class Reports(Areas):
             try:
                 pc = view[index]
                 if number == ours and self.trap is not None:
-                    regs._pc = pc = pc - bias
+                    regs.reported = pc = pc - bias
                     if note is not None:
                         note(pc)
                     if self.trap(regs):
-                        target = regs._target
+                        target = regs.target
                         if target is None:
                             view[index] = pc
                         elif target & beyond or (modes and target & modes != mode[0]):
                             write_pc(target)
                         else:
                             view[index] = target & plain
-                        regs._pc = regs._target = None
+                        regs.reported = regs.target = None
                         return
                     pc += bias
                 self._unclaimed(number, pc)
             except BaseException as error:
-                if regs._target is not None:
-                    self.write_pc(regs._target)
+                if regs.target is not None:
+                    self.write_pc(regs.target)
                 self.park(error)
-            regs._pc = regs._target = None
+            regs.reported = regs.target = None
 
         return on_interrupt
 
@@ -163,10 +163,10 @@ class Reports(Areas):
                     call.effect(self._regs, behind)
                 self._unclaimed(call.number, behind)
             except BaseException as error:
-                if self._regs._target is not None:
-                    self.write_pc(self._regs._target)
+                if self._regs.target is not None:
+                    self.write_pc(self._regs.target)
                 self.park(error)
-            self._regs._pc = self._regs._target = None
+            self._regs.reported = self._regs.target = None
             self.write_pc(self.read_pc() - call.size)
 
         return on_system_call
@@ -189,25 +189,25 @@ class Reports(Areas):
                 pc = words[0] - bias
                 if pc == self.starts.end:
                     return False  # an error ends this run alone, a stop would end the outer ones as well
-                regs._pc = pc
+                regs.reported = pc
                 if self.trap is not None and self.trap(regs):
-                    target = regs._target
+                    target = regs.target
                     if target is None:
                         target = pc
                     words[0] = target & mask
                     words[1] = target + step & mask
-                    regs._pc = regs._target = None
+                    regs.reported = regs.target = None
                     return True
                 if self.stubs.serve(pc):
-                    regs._pc = regs._target = None
+                    regs.reported = regs.target = None
                     return True
             except BaseException as error:
-                if regs._target is not None:
-                    self.write_pc(regs._target)
+                if regs.target is not None:
+                    self.write_pc(regs.target)
                 self.park(error)
-                regs._pc = regs._target = None
+                regs.reported = regs.target = None
                 return True
-            regs._pc = regs._target = None
+            regs.reported = regs.target = None
             return False
 
         return on_invalid

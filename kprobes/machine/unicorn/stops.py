@@ -103,15 +103,15 @@ class Stops:
             if self._bounds.stops(address) and self._since[address & -self._line] != self._bounds.installed:
                 return STAY  # its hook, where it is the older one, was called and has let this instruction pass
             self._serving += 1
-            regs._pc, to = address, STAY
+            regs.reported, to = address, STAY
             try:
                 if m.trap is not None and m.trap(regs):
-                    to = address if regs._target is None else regs._target
+                    to = address if regs.target is None else regs.target
             except BaseException as error:
-                if regs._target is not None:
-                    to = regs._target
+                if regs.target is not None:
+                    to = regs.target
                 m.park(error)
-            regs._pc = regs._target = None
+            regs.reported = regs.target = None
             self._serving -= 1
             if self._empty and not self._serving:
                 self._tidy()
