@@ -12,7 +12,6 @@ import unicorn
 from subjects import SUBJECTS
 
 from kprobes import Jprobe, Kprobe, Kprobes, Kretprobe, UnicornMachine
-from kprobes.machine.unicorn.engine import Engine
 from kprobes.machine.unicorn.guests.rows import GUESTS
 
 BASE, DATA, STACK, FARM = 0x10000, 0x20000, 0x40000, 0x100000
@@ -41,18 +40,16 @@ class BareEngine:
 
     def __init__(self, arch: str) -> None:
         guest, self.subject = GUESTS[arch], SUBJECTS[arch]
-        self.uc = unicorn.Uc(guest.uc_arch, guest.uc_mode, guest.cpu_model)
-        if guest.setup is not None:
-            guest.setup(Engine(self.uc))
+        self.uc = guest.cpu.fresh().uc
         self.uc.mem_map(BASE, ROOM)
         for addr in (DATA, STACK):
             self.uc.mem_map(addr, ROOM, unicorn.UC_PROT_READ | unicorn.UC_PROT_WRITE)
         self.names = UnicornMachine.attach(self.uc, arch=arch)
         self.uc.mem_write(BASE, self.subject.code)
         self.uc.mem_write(EXIT, self.names.arch.end_bytes(self.subject.mode))
-        self._until = EXIT if guest.until_stops else 0
-        if guest.furnish is not None:
-            guest.furnish(self.names.engine, self.names.regs, STACK, ROOM // 4)
+        self._until = EXIT if guest.runs.until_stops else 0
+        if guest.contexts.furnish is not None:
+            guest.contexts.furnish(self.names.engine, self.names.regs, STACK, ROOM // 4)
 
     def call(self, function: str, *args: int) -> int:
         """Call a function by the calling convention."""

@@ -38,11 +38,11 @@ class Bench:
         """
         self.machine = self.make_machine(machine) if isinstance(machine, str) else machine
         self.file = file or CaseFile()
-        self._mapped_targets = self.file.mapped_targets or self.machine.guest.fetch_fault_kills
+        self._mapped_targets = self.file.mapped_targets or self.machine.guest.blocks.fetch_fault_kills
         self.tally = Tally()
         self._seed = seed
         self._arch = self.machine.arch
-        self.data = self.machine.map_anywhere(DATA, self.machine.guest.contexts_near)
+        self.data = self.machine.map_anywhere(DATA, self.machine.guest.contexts.near)
         self.machine.write(self.data, random.Random(seed + 1).randbytes(DATA))
         self._furnish()
         self._contents = self.machine.read(self.data, DATA)
@@ -119,7 +119,7 @@ class Bench:
             self._freezer.forget()
             for page in mapped:
                 self.machine.unmap_code(page)
-            if mode and self.machine.guest.loses_pc:  # or what comes next would be translated as a part of an IT block
+            if mode and self.machine.guest.pc.written_again:  # or what comes next would be translated as a part of an IT block
                 self._usual()
                 self._measure_pad(mode)
 
@@ -172,8 +172,8 @@ class Bench:
     def _furnish(self) -> None:
         """Memory for the CPU's tables, or for the contexts that it saves, and one saved there to return to."""
         regs, guest, abi = self.machine.regs, self.machine.guest, self._arch.abi
-        if guest.furnish is not None:
-            guest.furnish(self.machine.engine, regs, self.data, CONTEXTS)
+        if guest.contexts.furnish is not None:
+            guest.contexts.furnish(self.machine.engine, regs, self.data, CONTEXTS)
             if abi is not None and abi.enter is not None:
                 abi.enter(regs, self.machine.exit)
 
@@ -240,7 +240,7 @@ class Bench:
         bound = None
         if self._is_loop(state):
             # Only an engine hook ends a branch to itself; natively that hook sees the delay slot as well.
-            pairs = bool(self.machine.guest.settle)  # the engine's hook takes a branch and its delay slot for one
+            pairs = bool(self.machine.guest.runs.settle)  # the engine's hook takes a branch and its delay slot for one
             bound = 2 if insn.delay_slot and not pairs and not probed and not isinstance(state.target, Annul) else 1
         return self._run(state, self.home | self._scenery.mode, bound)
 

@@ -37,10 +37,10 @@ def test_pages_name_files_that_are_there(path: Path) -> None:
     assert [name for name in named if not (HERE.parent / name).is_file() and not (family / name).is_file()] == []
 
 
-@pytest.mark.parametrize("arch", [name for name in ARCHES if name in GUESTS and GUESTS[name].traps is not None])
+@pytest.mark.parametrize("arch", [name for name in ARCHES if name in GUESTS and GUESTS[name].breakpoint.traps is not None])
 def test_engines_breakpoints(arch: str) -> None:
     """The breakpoints that an engine puts in place of Linux's obey the same contract."""
-    traps = GUESTS[arch].traps
+    traps = GUESTS[arch].breakpoint.traps
     assert traps is not None
     assert check_arch(evolve(architectures.get(arch), traps=traps)) == []
 

@@ -247,7 +247,7 @@ def test_bounded_runs_stop_where_they_do_without_probes(guest: Guest) -> None:
     """max_insns counts the guest's instructions, not what a probe adds; a stop is never inside a slot."""
 
     if guest.machine.arch.name.startswith("sparc"):
-        with pytest.raises(Unsupported, match="cannot count"):  # its CODE hooks destroy jumps, see Guest.counts_insns
+        with pytest.raises(Unsupported, match="cannot count"):  # its CODE hooks destroy jumps, see Blocks.counts_insns
             guest.machine.call("test_crc", 1, max_insns=24)
         return
 

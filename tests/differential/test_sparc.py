@@ -10,6 +10,7 @@ from attrs import evolve
 
 from kprobes import GuestFault, Kprobe, Kprobes, Kretprobe, UnicornMachine
 from kprobes.machine.unicorn import cpu
+from kprobes.machine.unicorn.guests.guest import Checks
 from kprobes.machine.unicorn.guests.rows import GUESTS
 from kprobes.machine.unicorn.host import hostcode
 from kprobes.machine.unicorn.registers import windows
@@ -64,9 +65,9 @@ def test_windows_that_do_not_move_are_left_to_the_api(monkeypatch: pytest.Monkey
     m = machine("sparc", PLAIN)
     numbers = {name: m.register(name) for name in m.arch.regs.names if name in WINDOWED}
     general = {name: m.register(name) for name in m.arch.regs.names if name in m.cells}
-    for moves, found in ((GUESTS["sparc"].moves, WINDOWED), (("01000000",), set())):  # NOP
+    for moves, found in ((GUESTS["sparc"].checks.moves, WINDOWED), (("01000000",), set())):  # NOP
         windows._layouts.clear()
-        guest = evolve(GUESTS["sparc"], moves=moves)
+        guest = evolve(GUESTS["sparc"], checks=Checks(moves=moves))
         assert set(find_windowed(m.engine, guest, "sparc", m.cells, general, numbers, 32)) == found
 
 

@@ -62,7 +62,7 @@ class Victim:
 
 
 def places(victim: Victim, rng: random.Random) -> Iterator[int]:
-    pages, aligned = victim.pages(), -4 if victim.m.guest.fetch_fault_kills else -1  # see docs/engine.md, known limits
+    pages, aligned = victim.pages(), -4 if victim.m.guest.blocks.fetch_fault_kills else -1  # see docs/engine.md, known limits
     while True:
         start, used = rng.choice(pages)
         yield start + rng.randrange(used) & aligned
@@ -86,7 +86,7 @@ def test_anywhere_in_the_librarys_pages(victim: Victim, path: Path) -> None:
         with suppress(KprobeError):
             regs.sp = rng.choice((regs.sp, victim.data + 128, next(where) & -16))
         target, began = next(where), time.monotonic()
-        bound = {"timeout": 0.1} if rng.random() < 0.3 or not m.guest.counts_insns else {"max_insns": 10_000, "timeout": LONG}
+        bound = {"timeout": 0.1} if rng.random() < 0.3 or not m.guest.blocks.counts_insns else {"max_insns": 10_000, "timeout": LONG}
         kind = "end"
         try:
             m.run(target, **bound)  # type: ignore[arg-type]
@@ -113,7 +113,7 @@ def test_stores_into_the_librarys_pages(victim: Victim, path: Path) -> None:
     for start, used in victim.pages():
         m = victim.m
         before = m.read(start, used)
-        if m.guest.text_writable:
+        if m.guest.memory.text_writable:
             continue
         with pytest.raises(GuestFault) as caught:
             m.call("memset", start, 0x55, 4, timeout=LONG)

@@ -103,7 +103,7 @@ def test_breakpoints_come_and_go_in_reports(arch: str, where: str) -> None:
 @pytest.mark.parametrize("arch", UNDEFINED)
 def test_undefined_instructions_come_and_go(arch: str, where: str) -> None:
     """Here the engine does forget them in its records: the machine looks for such translations (Guest.undefined_unrecorded)."""
-    assert GUESTS[arch].undefined_unrecorded
+    assert GUESTS[arch].blocks.undefined_unrecorded
     line = Line(arch, where)
     line.trap = bytes.fromhex(UNDEFINED[arch])
 

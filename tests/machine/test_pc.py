@@ -19,17 +19,15 @@ UNUSED = {"arm": {*range(0x140, 0x148)}, "armeb": {*range(0x140, 0x148)}, "corte
 def engine(arch: str) -> UnicornMachine:
     """A bare engine full of breakpoints; the machine around it has no hooks."""
     guest = GUESTS[arch]
-    uc = unicorn.Uc(guest.uc_arch, guest.uc_mode, guest.cpu_model)
-    if guest.setup is not None:
-        guest.setup(UnicornMachine.attach(uc, arch=arch).engine)
+    uc = guest.cpu.fresh().uc
     uc.mem_map(BASE, 0x4000)
-    traps = guest.traps or UnicornMachine.attach(uc, arch=arch).arch.traps
+    traps = guest.breakpoint.traps or UnicornMachine.attach(uc, arch=arch).arch.traps
     trap = traps.end[min(traps.end)]
     uc.mem_write(BASE, trap * (0x4000 // len(trap)))
     return UnicornMachine.attach(uc, arch=arch)
 
 
-@pytest.mark.parametrize("arch", sorted(name for name, guest in GUESTS.items() if guest.plain_pc))
+@pytest.mark.parametrize("arch", sorted(name for name, guest in GUESTS.items() if guest.pc.plain))
 def test_a_write_by_the_api_changes_nothing_but_the_word(arch: str) -> None:
     """At a breakpoint, and for targets without mode bits. What differs once is our own: the heap behind the CPU's state."""
     assert not changed_by_a_write(arch) & changed_by_a_write(arch) & changed_by_a_write(arch)

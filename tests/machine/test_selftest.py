@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from kprobes import UnicornMachine, Unsupported
 from kprobes import arch as architectures
 from kprobes.machine.unicorn import GUESTS, Guest, version
 from kprobes.machine.unicorn.engine import Engine
+from kprobes.machine.unicorn.guests.guest import Checks, Contexts, Interrupts
 from kprobes.machine.unicorn.registers.conditions import word
 from kprobes.machine.unicorn.selftest import context_verdict, exception_verdict, words_verdict
 
@@ -20,7 +22,7 @@ pytestmark = pytest.mark.quick
 
 
 def guests_with(field: str) -> list[str]:
-    return [arch for arch in RUNNABLE if getattr(GUESTS[arch], field)]
+    return [arch for arch in RUNNABLE if attrgetter(field)(GUESTS[arch])]
 
 
 @pytest.mark.parametrize("arch", RUNNABLE)
@@ -32,44 +34,45 @@ def test_this_engine_is_right(arch: str) -> None:
 @pytest.mark.parametrize("arch", RUNNABLE)
 def test_every_fixed_distance_is_checked(arch: str) -> None:
     """What is hidden is a word with a check of its own, or the flags (flag_checks), or goes through the API."""
-    hidden = set(GUESTS[arch].hidden) - {check.name for check in GUESTS[arch].word_checks} - {"cs", "ss", "ds", "es", "fs", "gs"}
+    hidden = set(GUESTS[arch].registers.hidden) - {check.name for check in GUESTS[arch].checks.words} - {"cs", "ss", "ds", "es", "fs", "gs"}
     assert hidden <= {architectures.get(arch).regs.flags}
-    assert not hidden or GUESTS[arch].flag_checks
+    assert not hidden or GUESTS[arch].checks.flags
 
 
-@pytest.mark.parametrize("arch", guests_with("word_checks"))
+@pytest.mark.parametrize("arch", guests_with("checks.words"))
 def test_a_word_elsewhere(arch: str) -> None:
     guest = GUESTS[arch]
-    number = getattr(guest.constants, f"UC_{guest.prefix}_REG_{'D0' if arch == 'm68k' else 'G1'}")
+    number = guest.registers.number("d0" if arch == "m68k" else "g1")
     bits = architectures.get(arch).bits
-    for check in guest.word_checks:
+    for check in guest.checks.words:
         for distance in (16 * bits, 16 * bits + 8):  # behind what is used
-            moved = evolve(guest, hidden={**guest.hidden, check.name: word(number, bits, distance)}, word_checks=(check,))
+            hidden = {**guest.registers.hidden, check.name: word(number, bits, distance)}
+            moved = evolve(guest, registers=evolve(guest.registers, hidden=hidden), checks=Checks(words=(check,)))
             assert check.name in words_verdict(moved, architectures.get(arch))
 
 
-@pytest.mark.parametrize("arch", guests_with("exception"))
+@pytest.mark.parametrize("arch", guests_with("interrupts.served"))
 def test_the_exception_elsewhere(arch: str) -> None:
-    served = GUESTS[arch].exception
+    served = GUESTS[arch].interrupts.served
     assert served is not None
     bits = architectures.get(arch).bits
-    number = getattr(GUESTS[arch].constants, f"UC_X86_REG_{'RAX' if bits == 64 else 'EAX'}")
+    number = GUESTS[arch].registers.number("rax" if bits == 64 else "eax")
     for distance in (0, 0x1574, 0x157C):
-        moved = evolve(GUESTS[arch], exception=evolve(served, find=word(number, bits, distance)))
+        moved = evolve(GUESTS[arch], interrupts=Interrupts(served=evolve(served, find=word(number, bits, distance))))
         assert "exception" in exception_verdict(moved)
 
 
-@pytest.mark.parametrize("arch", guests_with("context"))
+@pytest.mark.parametrize("arch", guests_with("contexts.state"))
 def test_a_context_that_lacks_registers(arch: str) -> None:
     def half(engine: Engine) -> tuple[Any, Any]:
-        read, write = GUESTS[arch].context(engine)  # type: ignore[misc]
+        read, write = GUESTS[arch].contexts.state(engine)  # type: ignore[misc]
         return read, lambda saved: write(saved[:100] + read()[100:])
 
-    assert "cannot be put back" in context_verdict(evolve(GUESTS[arch], context=half), architectures.get(arch))
+    assert "cannot be put back" in context_verdict(evolve(GUESTS[arch], contexts=Contexts(state=half)), architectures.get(arch))
 
 
 def test_a_machine_says_what_differs(monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong: dict[str, Guest] = {**GUESTS, "m68k": evolve(GUESTS["m68k"], number=5)}
+    wrong: dict[str, Guest] = {**GUESTS, "m68k": evolve(GUESTS["m68k"], breakpoint=evolve(GUESTS["m68k"].breakpoint, number=5))}
     monkeypatch.setattr("kprobes.machine.unicorn.machine.GUESTS", wrong)
     monkeypatch.setattr("kprobes.machine.unicorn.selftest._seen", {})
     with pytest.raises(Unsupported, match="differs from what is known for m68k: a breakpoint arrives as"):

@@ -181,7 +181,7 @@ class Areas(Processor):
 
     def _direct_callback(self, address: int) -> tuple[Callable[[], None], Callable[[], None]]:
         """The hook of one call site: the engine need not say which. As short as it can be; see _serve_call(). And what makes it the next sink's."""
-        regs, services, write_pc = self._regs, self.services, self._send if self.guest.loses_pc else self.write_pc
+        regs, services, write_pc = self._regs, self.services, self._send if self.guest.pc.written_again else self.write_pc
 
         def on_direct() -> None:
             if self.disturbed or services is not self.services:
@@ -206,7 +206,7 @@ class Areas(Processor):
 
     def _entered_callback(self, site: CallSite, address: int) -> Callable[[], int]:
         """What host code asks at a function entry: whether the call is followed. As short as it can be."""
-        regs, write_pc = self._regs, self._send if self.guest.loses_pc else self.write_pc
+        regs, write_pc = self._regs, self._send if self.guest.pc.written_again else self.write_pc
         view, frame, target = self.followed.view, hostcode.CALLS["frame"] // 8, hostcode.CALLS["target"] // 8
 
         def on_entered() -> int:
@@ -227,7 +227,7 @@ class Areas(Processor):
 
     def _returned_callback(self, site: CallSite) -> Callable[[], None]:
         """What host code calls at the trampoline when it has put the return address right. As short as it can be."""
-        regs, write_pc = self._regs, self._send if self.guest.loses_pc else self.write_pc
+        regs, write_pc = self._regs, self._send if self.guest.pc.written_again else self.write_pc
         view, frame, target = self.followed.view, hostcode.CALLS["frame"] // 8, hostcode.CALLS["target"] // 8
 
         def on_returned() -> None:
@@ -277,9 +277,9 @@ class Areas(Processor):
             self.write_pc(self.arch.same_mode(self._regs, address))  # the nested run has left the engine elsewhere
 
     def _send(self, target: int) -> None:
-        """Write pc in a CODE hook, and remember it where the engine may lose that: see Guest.loses_pc."""
+        """Write pc in a CODE hook, and remember it where the engine may lose that: see Pc.written_again."""
         self.write_pc(target)
-        if self.guest.loses_pc:
+        if self.guest.pc.written_again:
             self._sent = target
 
     def send_again(self) -> bool:

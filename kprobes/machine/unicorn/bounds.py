@@ -57,7 +57,7 @@ class Bounds:
     @contextmanager
     def _within(self, timeout: float | None, max_insns: int | None) -> Iterator[None]:
         m = self._cpu
-        if max_insns is not None and max_insns > SINGLE_STEP and not m.guest.counts_insns:
+        if max_insns is not None and max_insns > SINGLE_STEP and not m.guest.blocks.counts_insns:
             raise Unsupported(f"this engine cannot count {m.arch.name} instructions beyond a jump", hint="bound the run by a timeout")
         with self._count(max_insns), self._time(timeout):
             yield
@@ -148,9 +148,9 @@ class Bounds:
             self._retranslate()
 
     def _hooked(self) -> list[tuple[int, int]]:
-        """Where the hook is: everywhere, unless it does harm (Guest.counts_insns). Then not in the sink's pages."""
+        """Where the hook is: everywhere, unless it does harm (Blocks.counts_insns). Then not in the sink's pages."""
         m = self._cpu
-        if m.guest.counts_insns:
+        if m.guest.blocks.counts_insns:
             return [(1, 0)]
         return [(start, end) for start, end in self._code() if m.sink is None or not m.sink.ours(start)]
 
@@ -163,10 +163,10 @@ class Bounds:
 
     def _callback(self) -> Callable[[int, int, int, int], None]:
         """Counts the guest's own instructions, not those in slots; never stops inside a slot. Where no stop is possible in delay
-        slots (Guest.settle), a branch and what stands behind it count as one."""
+        slots (Runs.settle), a branch and what stands behind it count as one."""
         m = self._cpu
-        twice, last = m.guest.reported_twice, -1
-        delayed: dict[int, bool] | None = {} if m.guest.settle else None
+        twice, last = m.guest.blocks.reported_twice, -1
+        delayed: dict[int, bool] | None = {} if m.guest.runs.settle else None
 
         def on_instruction(_uc: int, address: int, _size: int, _user: int) -> None:
             nonlocal last

@@ -45,11 +45,11 @@ class Processor(Memory):
         self.followed = FollowedCalls(self)
         self.write_pc = self.engine.writer(self.register(self.arch.regs.pc), self.arch.bits)
         self.read_pc = self.engine.reader(self.register(self.arch.regs.pc), self.arch.bits)
-        self.engine.beside = [self.access(name) for name in guest.outside_context]
-        if guest.context is not None:
-            self.engine.beside.append(guest.context(self.engine))
-        if guest.rewind is not None:
-            self.engine.rewind = guest.rewind(self.engine)
+        self.engine.beside = [self.access(name) for name in guest.contexts.beside]
+        if guest.contexts.state is not None:
+            self.engine.beside.append(guest.contexts.state(self.engine))
+        if guest.contexts.rewind is not None:
+            self.engine.rewind = guest.contexts.rewind(self.engine)
 
     @property
     def regs(self) -> Regs:
@@ -72,8 +72,7 @@ class Processor(Memory):
         self.followed.close(TASKS, task is not None)
 
     def register(self, name: str) -> int:
-        constant = f"UC_{self.guest.prefix}_REG_{self.guest.registers.get(name, name.upper())}"
-        return int(getattr(self.guest.constants, constant))
+        return self.guest.registers.number(name)
 
     def access(self, name: str) -> tuple[Callable[[], int], Callable[[int], None]]:
         """Reader and writer of a register, through the engine's API."""
@@ -84,15 +83,15 @@ class Processor(Memory):
         """Registers by the engine's API, and by their words in the engine where these are found to be true."""
         table, engine, bits = self.arch.regs, self.engine, self.arch.bits
         width = {name: table.widths.get(name, bits) for name in table.names}
-        number = {name: self.register(name) for name in table.names if name not in self.guest.hidden}
-        guest, windowed = self.guest, {name: number[name] for name in table.names if name in self.guest.windowed}
-        other = {table.flags, *guest.moving, *windowed, *([] if guest.plain_pc or guest.next_pc else [table.pc])}
+        number = {name: self.register(name) for name in table.names if name not in self.guest.registers.hidden}
+        guest, windowed = self.guest, {name: number[name] for name in table.names if name in self.guest.registers.windowed}
+        other = {table.flags, *guest.registers.moving, *windowed, *([] if guest.pc.plain or guest.pc.next else [table.pc])}
         plain = {name: number[name] for name in number if width[name] == bits and name not in other}
         self.cells = find_cells(engine, self.arch.name, plain, bits)
         self.windowed = find_windowed(engine, guest, self.arch.name, self.cells, plain, windowed, bits)
         readers = {name: engine.reader(number[name], width[name]) for name in number}
         writers = {name: engine.writer(number[name], width[name]) for name in number}
-        for name, find in guest.hidden.items():
+        for name, find in guest.registers.hidden.items():
             readers[name], writers[name] = find(engine)
         for name, cell in (self.cells | self.windowed).items():
             if name != table.pc:  # outside of a hook the engine's pc is written through the API

@@ -1,4 +1,4 @@
-"""Branches that wait for their delay slot when a run stops. See Guest.settle."""
+"""Branches that wait for their delay slot when a run stops. See Runs.settle."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class DelaySlots:
     def settle(self) -> None:
         """The guest is sent elsewhere: let go of a branch that waits."""
         m = self._cpu
-        if m.guest.settle and m.depth == 0 and m.exit and (self.pending or self.holds(m.read_pc())):
+        if m.guest.runs.settle and m.depth == 0 and m.exit and (self.pending or self.holds(m.read_pc())):
             self.pending = False
             self.leave()
 
     def leave(self) -> None:
         """Execute a NOP in the delay slot's stead, which takes the branch, and stop: before its target is fetched."""
-        m, nop = self._cpu, self._cpu.guest.settle
+        m, nop = self._cpu, self._cpu.guest.runs.settle
         place = m.exit + m.page_size - 2 * len(nop)
         trap = m.engine.read(place, len(nop)) or b""
         m.patch(place, nop)
@@ -43,5 +43,5 @@ class DelaySlots:
 
     def holds(self, pc: int) -> bool:
         """True where the instruction at `pc` is in one."""
-        m, size = self._cpu, len(self._cpu.guest.settle)
+        m, size = self._cpu, len(self._cpu.guest.runs.settle)
         return m.arch.decode(m.engine.read(pc - size, 2 * size) or b"", pc - size).delay_slot

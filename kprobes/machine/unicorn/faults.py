@@ -38,7 +38,7 @@ class Faults:
     def report(self, pc: int, fault: Fault) -> int:
         """Report a fault at `pc`. Returns where to go on if a handler has handled it, else raises GuestFault."""
         m = self._cpu
-        if m.guest.trap_taken is not None:
+        if m.guest.interrupts.taken is not None:
             pc, fault = self._undo_trap(pc, fault)
         home = None if m.sink is None or fault.lost else m.sink.home(pc)
         on, moved = self.ask(pc, fault)
@@ -72,7 +72,7 @@ class Faults:
     def _undo_trap(self, pc: int, fault: Fault) -> tuple[int, Fault]:
         """The guest's CPU may have taken a trap: then put it back before the instruction."""
         m = self._cpu
-        taken = m.guest.trap_taken(m.regs, pc) if m.guest.trap_taken is not None else None
+        taken = m.guest.interrupts.taken(m.regs, pc) if m.guest.interrupts.taken is not None else None
         if taken is None:
             return pc, fault
         number, home, undo = taken
@@ -118,20 +118,21 @@ class Faults:
     def interrupt(self, number: int, pc: int) -> Fault:
         """What an interrupt stands for."""
         guest = self._cpu.guest
-        if number in guest.ambiguous and (failed := self._failed_access(pc)) is not None:
+        meanings = guest.faults
+        if number in meanings.ambiguous and (failed := self._failed_access(pc)) is not None:
             return Fault(access=failed[0], address=failed[1], text=f"invalid memory {failed[0]}")
-        lost = guest.lost_pc and number != guest.number
-        if number in guest.arithmetic:
+        lost = guest.interrupts.lost_pc and number != guest.breakpoint.number
+        if number in meanings.arithmetic:
             return Fault(access="arithmetic", trapnr=8, number=number, text="division or arithmetic error", lost=lost)
-        if number in guest.undefined:
+        if number in meanings.undefined:
             return Fault(access="undefined", trapnr=4, number=number, text="undefined instruction", lost=lost)
-        if number in guest.breakpoints:
+        if number in meanings.breakpoints:
             return Fault(access="trap", trapnr=5, number=number, text="breakpoint instruction of the guest's own", lost=lost)
-        if number in guest.fetches:
+        if number in meanings.fetches:
             return Fault(access="fetch", address=pc, number=number, text="instruction fetch refused", lost=lost)
-        if number in guest.unaligned:
-            where = ", here or in the delay slot of a branch to behind it" if guest.next_pc else ""
-            return Fault(access=guest.unaligned[number], trapnr=7, number=number, text=f"unaligned access{where}", lost=lost)
+        if number in meanings.unaligned:
+            where = ", here or in the delay slot of a branch to behind it" if guest.pc.next else ""
+            return Fault(access=meanings.unaligned[number], trapnr=7, number=number, text=f"unaligned access{where}", lost=lost)
         text = f"interrupt {number} (no operating system)"
         return Fault(access="interrupt", trapnr=5, number=number, text=text, lost=lost)
 
@@ -139,15 +140,15 @@ class Faults:
         """What the engine's error stands for."""
         m = self._cpu
         access, signal = ERRORS.get(error, ("engine", 11))
-        itself = access == "fetch" and (m.guest.fetch_fault_kills or not m.executable(pc))  # else a part of it, or EXECUTE's target
+        itself = access == "fetch" and (m.guest.blocks.fetch_fault_kills or not m.executable(pc))  # else a part of it, or EXECUTE's target
         address = pc if itself else self._fault_address(pc, access) if access in ("read", "write", "fetch") else None
-        where = ", in the delay slot of a branch to here, or shortly before" if m.guest.settle and access == "write" and address is None else ""
+        where = ", in the delay slot of a branch to here, or shortly before" if m.guest.runs.settle and access == "write" and address is None else ""
         return Fault(access=access, address=address, trapnr=signal, text=f"{unicorn.UcError(error)}{where}")
 
     def _fault_address(self, pc: int, access: str) -> int | None:
         """The engine does not say which address failed: execute the instruction once more under a hook that does."""
         m = self._cpu
-        if not m.guest.settle:
+        if not m.guest.runs.settle:
             seen = self._execute_again(pc)
             m.write_pc(m.arch.same_mode(m.regs, pc))
             return m.windows.shown(seen[0][1], m.regs) if seen else None

@@ -28,8 +28,8 @@ class Furniture:
         self.stack_top = cpu.map_anywhere(STACK_SIZE) + STACK_SIZE
         cpu.regs.sp = self.stack_top - 4096
         self.make_exit()
-        if cpu.guest.furnish is not None:
-            cpu.guest.furnish(cpu.engine, cpu.regs, cpu.map_anywhere(SAVED_CONTEXTS, cpu.guest.contexts_near), SAVED_CONTEXTS)
+        if cpu.guest.contexts.furnish is not None:
+            cpu.guest.contexts.furnish(cpu.engine, cpu.regs, cpu.map_anywhere(SAVED_CONTEXTS, cpu.guest.contexts.near), SAVED_CONTEXTS)
         if cpu.arch.abi is not None and cpu.arch.abi.thread:
             # One page with its own address first (the psABI's tcbhead) serves stack protectors. Variables lie below it, where
             # nothing is mapped: using them is a fault that says so.

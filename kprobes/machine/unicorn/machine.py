@@ -78,8 +78,7 @@ class UnicornMachine(Reports):
         self.owner = None if owned else Owner(self, self.starts, runner, faults)
         self_test(guest, self.arch)
         if owned:
-            if guest.setup is not None:
-                guest.setup(self.engine)
+            guest.cpu.start(self.engine)
             self._add_hooks()
 
     # --- making one
@@ -114,7 +113,7 @@ class UnicornMachine(Reports):
         size = -(-(base + max(len(code), 1)) // machine.page_size) * machine.page_size - first
         machine.settle_in(base)
         machine._map(first, size, const.UC_PROT_ALL)
-        if machine.guest.ends_block is not None:
+        if machine.guest.blocks.ends is not None:
             machine.fill(first, size)
         machine.write(base, code)
         machine._add_symbols(symbols)
@@ -161,7 +160,7 @@ class UnicornMachine(Reports):
     def _open(cls, arch: Arch) -> UnicornMachine:
         check_version()
         guest = _guest_of(arch.name)
-        return cls(unicorn.Uc(guest.uc_arch, guest.uc_mode, guest.cpu_model), arch, guest)
+        return cls(guest.cpu.open(), arch, guest)
 
     def _add_symbols(self, symbols: Mapping[str, int | tuple[int, int]] | None) -> None:
         for name, where in (symbols or {}).items():
@@ -266,6 +265,7 @@ def _arch_of(uc: unicorn.Uc) -> str:
     """The architecture of an engine, by its kind and mode."""
     kind, mode = uc.query(const.UC_QUERY_ARCH), uc.query(const.UC_QUERY_MODE)
     for name, guest in GUESTS.items():
-        if guest.uc_arch == kind and not (guest.uc_mode ^ mode) & ~guest.state_mode and (guest.recognise is None or guest.recognise(uc)):
+        cpu = guest.cpu
+        if cpu.arch == kind and not (cpu.mode ^ mode) & ~cpu.state_mode and (cpu.recognise is None or cpu.recognise(uc)):
             return name
     raise Unsupported(f"no architecture for Unicorn's arch {kind} in mode {mode:#x}", hint=f"pass arch=, one of {', '.join(GUESTS)}")

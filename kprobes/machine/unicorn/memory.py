@@ -33,22 +33,23 @@ class Memory:
 
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest) -> None:
         self.uc = uc
-        self.arch = arch if guest.traps is None else evolve(arch, traps=guest.traps)
-        self.page_size = guest.page_size
+        self.arch = arch if guest.breakpoint.traps is None else evolve(arch, traps=guest.breakpoint.traps)
+        self.page_size = guest.memory.page_size
         self.guest = guest
         self.engine = Engine(uc)
-        self.engine.undefined_unrecorded = guest.undefined_unrecorded
+        self.engine.undefined_unrecorded = guest.blocks.undefined_unrecorded
         self.sink: Sink | None = None
         self.executable_pages: dict[int, bool] = {}  # page -> may execute; forgotten whenever mappings may have changed
         self.blocks = Blocks(arch.bits // 8, arch.order.value)
         self.engine.keep(self.blocks.held)
-        self.long_blocks = None if guest.ends_block is None else LongBlocks(self.engine, guest.ends_block, [start for start, _ in guest.segments])
+        starts = [start for start, _ in guest.memory.segments]
+        self.long_blocks = None if guest.blocks.ends is None else LongBlocks(self.engine, guest.blocks.ends, starts)
         self.hooked: set[int] = set()  # where mappings begin that have a hook on every instruction anyway
         self._own: dict[int, int] = {}  # start -> end of what only the library may unmap
         #: (addr) -> word, and (addr, word), already cut to its width: read() and write() for the stack
         self.load_word, self.store_word = self.blocks.words(self.read, self.store)
-        self.windows = Windows(guest.segments, self.blocks)
-        if guest.segments:
+        self.windows = Windows(guest.memory.segments, self.blocks)
+        if guest.memory.segments:
             self.engine.place = self.windows.place
         self._heap = Heap(self._map_heap, self.unmap_pages)
         self._beyond = 1 << arch.bits  # the first number that is no address
@@ -175,7 +176,7 @@ class Memory:
 
     def _granted(self, perms: int) -> int:
         """Permissions that this engine needs for these."""
-        return perms | const.UC_PROT_WRITE if self.guest.text_writable and perms & const.UC_PROT_EXEC else perms
+        return perms | const.UC_PROT_WRITE if self.guest.memory.text_writable and perms & const.UC_PROT_EXEC else perms
 
     def _check_not_own(self, addr: int, end: int) -> None:
         place = self.windows.place(addr)
@@ -205,7 +206,7 @@ class Memory:
 
     def _forget_code(self, addr: int, size: int) -> None:
         """Mappings change in [addr, addr + size)."""
-        if self.guest.segments:
+        if self.guest.memory.segments:
             self.executable_pages.clear()
         for page in [page for page in self.executable_pages if addr <= page < addr + size]:
             del self.executable_pages[page]
@@ -246,8 +247,9 @@ class Memory:
         place = self.windows.place(addr)
         if place != addr and self.windows.place(addr + size - 1) != place + size - 1:
             raise NoMemory(f"cannot map {size:#x} bytes: they go beyond the segment of addresses", address=addr, hint="map less")
-        if self.guest.reach and place == addr and addr + size > self.guest.reach:
-            raise NoMemory(f"cannot map {size:#x} bytes: this engine's {self.arch.name} guests reach addresses below {self.guest.reach:#x} only",
+        reach = self.guest.memory.reach
+        if reach and place == addr and addr + size > reach:
+            raise NoMemory(f"cannot map {size:#x} bytes: this engine's {self.arch.name} guests reach addresses below {reach:#x} only",
                            address=addr, hint="choose another base")
         try:
             block = self.blocks.make(place, size, bool(perms & const.UC_PROT_EXEC))

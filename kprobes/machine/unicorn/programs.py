@@ -78,7 +78,7 @@ class HostView:
         if name in cpu.windowed:
             found = cpu.windowed[name]
             return Where("window", found.address - self.base, found.index * bits // 8, bits)
-        if name in cpu.guest.hidden:
+        if name in cpu.guest.registers.hidden:
             return Where("python")
         return Where("api", cpu.register(name), 0, bits)
 

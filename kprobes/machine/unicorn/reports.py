@@ -43,9 +43,9 @@ class Reports(Areas):
         super().__init__(uc, arch, guest)
         self.interrupt_handler: Callable[[Regs, int], bool] | None = None
         self._hooks: list[int] = []
-        self._served: Callable[[int], None] | None = None  # see Guest.exception
+        self._served: Callable[[int], None] | None = None  # see Interrupts.served
         with suppress(Unsupported):  # where registers are not found a second exception is a double fault: nothing else is lost
-            self._served = None if guest.exception is None else guest.exception.find(self.engine)[1]
+            self._served = None if guest.interrupts.served is None else guest.interrupts.served.find(self.engine)[1]
 
     def report_to(self, sink: Sink | None) -> None:
         """Deliver reports to `sink`; None: to nobody. AlreadyRegistered where another one listens."""
@@ -67,26 +67,26 @@ class Reports(Areas):
         pc is still at the breakpoint.
         """
         guest, sink = self.guest, self.sink
-        return sink is not None and number in (None, guest.number) and sink.stops(self.read_pc() - guest.pc_bias)
+        return sink is not None and number in (None, guest.breakpoint.number) and sink.stops(self.read_pc() - guest.breakpoint.bias)
 
     def stop_at(self, addr: int) -> None:
         """Report a breakpoint in memory; most arrive by themselves."""
-        if self.guest.channel == BY_HOOK:
+        if self.guest.breakpoint.channel == BY_HOOK:
             self.stops.add(addr)
 
     def release(self, addr: int) -> None:
         """Undo stop_at()."""
-        if self.guest.channel == BY_HOOK:
+        if self.guest.breakpoint.channel == BY_HOOK:
             self.stops.remove(addr)
 
     def _add_hooks(self) -> None:
         add = self.engine.hook
         self._hooks = [add(const.UC_HOOK_INTR, INTR(self._interrupt_callback()))]
-        if self.guest.channel != BY_INTERRUPT:
+        if self.guest.breakpoint.channel != BY_INTERRUPT:
             self._hooks.append(add(const.UC_HOOK_INSN_INVALID, INVALID(self._invalid_callback())))
-        for insn, call in self.guest.calls.items() if self.owner is None else ():
+        for insn, call in self.guest.calls.unreported.items() if self.owner is None else ():
             self._hooks.append(add(const.UC_HOOK_INSN, INSN(self._system_call_callback(call)), insn=insn))
-        if self.guest.virtual_tlb and self.owner is None:
+        if self.guest.memory.virtual_tlb and self.owner is None:
             self._hooks.append(add(const.UC_HOOK_TLB_FILL, TLB(self._fill_callback())))
 
     def _remove_hooks(self) -> None:
@@ -117,14 +117,14 @@ class Reports(Areas):
         The hottest code of the library: registers are moved by the engine's own calls with prebuilt arguments, and the
         report's pc is put into Regs directly.
         """
-        regs, bias = self._regs, self.guest.pc_bias
-        ours = self.guest.number if self.guest.channel == BY_INTERRUPT else -1
+        regs, bias = self._regs, self.guest.breakpoint.bias
+        ours = self.guest.breakpoint.number if self.guest.breakpoint.channel == BY_INTERRUPT else -1
         cell = self.cells.get(self.arch.regs.pc)
         pc_word = cell if cell is not None else _Register(self.read_pc, self.write_pc)
         view, index, mask, write_pc = pc_word.view, pc_word.index, self.arch.mask, self.write_pc
-        modes = self.guest.pc_modes if cell is not None else 0
+        modes = self.guest.pc.modes if cell is not None else 0
         mode, beyond, plain = self._mode_word(cell), ~mask, mask & ~modes
-        note = self.starts.seen.append if self.guest.lost_pc else None
+        note = self.starts.seen.append if self.guest.interrupts.lost_pc else None
 
         def on_interrupt(_uc: int, number: int, _user: int) -> None:
             try:
@@ -173,15 +173,15 @@ class Reports(Areas):
 
     def _mode_word(self, pc: Cell | None) -> memoryview | bytes:
         """Where the present mode is, in the shape of a view. Unknown modes are none that a target has."""
-        bit, flags = self.guest.mode_bit, self.arch.regs.flags
+        bit, flags = self.guest.pc.mode_bit, self.arch.regs.flags
         if pc is None or bit is None or flags is None:
             return b"\0"
         return find_mode(self.engine, self.arch.name, pc, self.register(self.arch.regs.pc), self.register(flags), bit) or b"\2"
 
     def _invalid_callback(self) -> Callable[[int, int], bool]:
         """The engine's invalid-instruction hook, where breakpoints arrive that way. True: go on at pc."""
-        regs, bias, mask, step = self._regs, self.guest.pc_bias, self.arch.mask, self.arch.insn_align
-        cell = self.cells.get(self.arch.regs.pc) if self.guest.next_pc else None
+        regs, bias, mask, step = self._regs, self.guest.breakpoint.bias, self.arch.mask, self.arch.insn_align
+        cell = self.cells.get(self.arch.regs.pc) if self.guest.pc.next else None
         words = _Register(self.read_pc, self.write_pc) if cell is None else cell.onward(2)  # pc, next pc
 
         def on_invalid(_uc: int, _user: int) -> bool:
@@ -215,26 +215,26 @@ class Reports(Areas):
     def _unclaimed(self, number: int, pc: int) -> None:
         """An interrupt that is not ours: the guest's own."""
         # with a next pc that is what pc shows: of the guest's end, for a fault in the delay slot of the jump there
-        if self.starts.again or (pc - self.guest.pc_bias == self.starts.end and not self.guest.next_pc):
+        if self.starts.again or (pc - self.guest.breakpoint.bias == self.starts.end and not self.guest.pc.next):
             self.engine.stop()
             return
         if self._served is not None:
             self._served(NONE)
-        if self.guest.renumber is not None:
-            number = self.guest.renumber(number, pc)
-        stub = pc - self.guest.pc_bias
-        if number == self.guest.number and ((stub in self.services and self.send_again()) or self.stubs.serve(stub)):
+        if self.guest.interrupts.renumber is not None:
+            number = self.guest.interrupts.renumber(number, pc)
+        stub = pc - self.guest.breakpoint.bias
+        if number == self.guest.breakpoint.number and ((stub in self.services and self.send_again()) or self.stubs.serve(stub)):
             return
-        biases = self.guest.mode_bias.get(self.arch.same_mode(self._regs, 0), self.guest.fault_bias)
-        home = stub if number == self.guest.number else pc - biases.get(number, 0)
-        if self.guest.lost_pc and number != self.guest.number:
+        biases = self.guest.interrupts.mode_bias.get(self.arch.same_mode(self._regs, 0), self.guest.interrupts.bias)
+        home = stub if number == self.guest.breakpoint.number else pc - biases.get(number, 0)
+        if self.guest.interrupts.lost_pc and number != self.guest.breakpoint.number:
             before, last = self.starts.seen
             home = pc = before if self.sink is not None and self.sink.ours(last) else last
             if self.owner is None:
                 self.write_pc(home)
         strayed = (self.sink is not None and self.sink.ours(stub)) or stub & -self.page_size == self.exit  # no system call of the guest's
         if self.interrupt_handler is not None and not strayed:
-            ahead = pc + self.guest.call_skip.get(number, -biases.get(number, 0))
+            ahead = pc + self.guest.calls.skip.get(number, -biases.get(number, 0))
             self._regs.at(ahead)
             if self.interrupt_handler(self._regs, number):
                 self.write_pc(self._regs.target if self._regs.target is not None else self.arch.same_mode(self._regs, ahead))

@@ -113,7 +113,7 @@ class Runner:
         if cpu.parked is not None:
             self.raise_parked()
         interrupt, self._starts.interrupt = self._starts.interrupt, None
-        if interrupt is not None and ERRORS.get(error, ("",))[0] in ("read", "write") and interrupt[0] not in cpu.guest.unaligned:
+        if interrupt is not None and ERRORS.get(error, ("",))[0] in ("read", "write") and interrupt[0] not in cpu.guest.faults.unaligned:
             interrupt = None  # the access failed first: the engine notices some only instructions later
         if interrupt is not None:
             number, pc = interrupt
@@ -147,7 +147,7 @@ class Runner:
         pc = cpu.read_pc()
         if pc == until & ~cpu.arch.mode_bits:
             return
-        if cpu.guest.until_pc or cpu.exit in (pc, until & ~cpu.arch.mode_bits):  # a jump leads to the exit: pc is right there
+        if cpu.guest.runs.until_pc or cpu.exit in (pc, until & ~cpu.arch.mode_bits):  # a jump leads to the exit: pc is right there
             self.faults.fail(pc, Fault(access="engine", trapnr=5, text="the guest halted"))
         cpu.write_pc(until)
 

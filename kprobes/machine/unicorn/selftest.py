@@ -29,14 +29,12 @@ def self_test(guest: Guest, arch: Arch) -> None:
 
 
 def _verdict(guest: Guest, arch: Arch) -> str:
-    engine = Engine(unicorn.Uc(guest.uc_arch, guest.uc_mode, guest.cpu_model))
-    if guest.setup is not None:
-        guest.setup(engine)
+    engine = guest.cpu.fresh()
     trap = arch.end_bytes(min(arch.traps.end))
     mode = min(arch.traps.end)
     engine.uc.mem_map(BASE, 0x4000, const.UC_PROT_ALL)
     engine.write(BASE, trap * (0x4000 // len(trap)))
-    pc = int(getattr(guest.constants, f"UC_{guest.prefix}_REG_{guest.registers.get(arch.regs.pc, arch.regs.pc.upper())}"))
+    pc = guest.registers.number(arch.regs.pc)
     read, write = engine.reader(pc, arch.bits), engine.writer(pc, arch.bits)
     seen: list[tuple[str, int, int]] = []
 
@@ -49,27 +47,26 @@ def _verdict(guest: Guest, arch: Arch) -> str:
 
     engine.hook(const.UC_HOOK_INTR, INTR(lambda _uc, number, _user: note(BY_INTERRUPT, number)))
     engine.hook(const.UC_HOOK_INSN_INVALID, INVALID(lambda _uc, _user: note(BY_INVALID)))
-    if guest.channel == BY_HOOK:
+    if guest.breakpoint.channel == BY_HOOK:
         engine.hook(const.UC_HOOK_CODE, CALL(lambda _uc, _address: note(BY_HOOK)), BASE, BASE + 0x3FFF)
     engine.start(BASE + 0x100 | mode, 0)
-    number = guest.number if guest.channel == BY_INTERRUPT else 0
-    expected = [(guest.channel, number, BASE + 0x100 + guest.pc_bias), (guest.channel, number, BASE + 0x2000 + guest.pc_bias)]
+    breakpoint = guest.breakpoint
+    number = breakpoint.number if breakpoint.channel == BY_INTERRUPT else 0
+    expected = [(breakpoint.channel, number, BASE + offset + breakpoint.bias) for offset in (0x100, 0x2000)]
     if seen != expected:
         return f"a breakpoint arrives as {seen}, not {expected}"
-    wrong = _flags_verdict(guest, arch, trap) if guest.flag_checks else ""
-    wrong = wrong or (_next_pc_verdict(guest, arch, trap, pc) if guest.next_pc else "")
+    wrong = _flags_verdict(guest, arch, trap) if guest.checks.flags else ""
+    wrong = wrong or (_next_pc_verdict(guest, arch, trap, pc) if guest.pc.next else "")
     return wrong or words_verdict(guest, arch) or exception_verdict(guest) or context_verdict(guest, arch)
 
 
 def _next_pc_verdict(guest: Guest, arch: Arch, trap: bytes, pc: int) -> str:
     """Whether the words of pc and the next pc are written where the engine goes by them."""
-    engine = Engine(unicorn.Uc(guest.uc_arch, guest.uc_mode, guest.cpu_model))
-    if guest.setup is not None:
-        guest.setup(engine)
+    engine = guest.cpu.fresh()
     cell = find_cells(engine, f"pc of {arch.name}", {arch.regs.pc: pc}, arch.bits).get(arch.regs.pc)
     if cell is None:
         return ""  # they are not used either
-    words, step, to, seen = cell.onward(2), len(guest.next_pc), BASE + 0x2000, []
+    words, step, to, seen = cell.onward(2), len(guest.pc.next), BASE + 0x2000, []
 
     def note(_uc: int, _user: int) -> bool:
         seen.append(words.tolist())
@@ -79,7 +76,7 @@ def _next_pc_verdict(guest: Guest, arch: Arch, trap: bytes, pc: int) -> str:
     engine.hook(const.UC_HOOK_INSN_INVALID, INVALID(note))
     engine.uc.mem_map(BASE, 0x4000, const.UC_PROT_ALL)
     engine.write(BASE, trap)
-    engine.write(to, guest.next_pc + trap)
+    engine.write(to, guest.pc.next + trap)
     engine.start(BASE, 0)
     expected = [[BASE, BASE + step], [to + step, to + 2 * step]]
     return "" if seen == expected else f"pc and the next pc are at {seen}, not {expected}"
@@ -87,9 +84,9 @@ def _next_pc_verdict(guest: Guest, arch: Arch, trap: bytes, pc: int) -> str:
 
 def _flags_verdict(guest: Guest, arch: Arch, trap: bytes) -> str:
     """Whether flags read where the engine keeps them are those that the code has set, and are written there."""
-    engine = Engine(unicorn.Uc(guest.uc_arch, guest.uc_mode, guest.cpu_model))
+    engine = Engine(guest.cpu.open())
     engine.uc.mem_map(BASE, 0x4000, const.UC_PROT_ALL)
-    read, write = guest.hidden[arch.regs.flags or ""](engine)
+    read, write = guest.registers.hidden[arch.regs.flags or ""](engine)
     seen: list[int] = []
 
     def note(*_: int) -> bool:
@@ -97,17 +94,17 @@ def _flags_verdict(guest: Guest, arch: Arch, trap: bytes) -> str:
         engine.stop()
         return True
 
-    if guest.channel == BY_INTERRUPT:
+    if guest.breakpoint.channel == BY_INTERRUPT:
         engine.hook(const.UC_HOOK_INTR, INTR(note))
-    elif guest.channel == BY_INVALID:
+    elif guest.breakpoint.channel == BY_INVALID:
         engine.hook(const.UC_HOOK_INSN_INVALID, INVALID(note))
-    for code, flags in guest.flag_checks:
+    for code, flags in guest.checks.flags:
         engine.write(BASE, bytes.fromhex(code) + trap)
         engine.drop_translations(BASE, BASE + 0x100)
         write(0)
         seen.clear()
         end = BASE + len(bytes.fromhex(code))
-        stop = engine.hook(const.UC_HOOK_CODE, CALL(note), end, end) if guest.channel == BY_HOOK else None
+        stop = engine.hook(const.UC_HOOK_CODE, CALL(note), end, end) if guest.breakpoint.channel == BY_HOOK else None
         engine.start(BASE, 0)
         if stop is not None:
             engine.unhook(stop)
@@ -119,9 +116,9 @@ def _flags_verdict(guest: Guest, arch: Arch, trap: bytes) -> str:
 
 def words_verdict(guest: Guest, arch: Arch) -> str:
     """Whether the registers that are words at fixed distances are what guest code has set, and sees."""
-    for check in guest.word_checks:
+    for check in guest.checks.words:
         scratch = Scratch(guest, arch)
-        read, write = guest.hidden[check.name](scratch.engine)
+        read, write = guest.registers.hidden[check.name](scratch.engine)
         scratch.run(check.set)
         if (seen := read()) & check.mask != check.value & check.mask:
             return f"{check.name} is {seen:#x} where the guest has made it {check.value:#x}"
@@ -134,9 +131,9 @@ def words_verdict(guest: Guest, arch: Arch) -> str:
 
 def exception_verdict(guest: Guest) -> str:
     """Whether the word of the exception under way is what it is said to be: none in a fresh engine, then that of the guest's error."""
-    if guest.exception is None:
+    if guest.interrupts.served is None:
         return ""
-    engine = fresh(guest)
+    engine = guest.cpu.fresh()
     numbers: list[int] = []
 
     def note(_uc: int, number: int, _user: int) -> None:
@@ -145,38 +142,38 @@ def exception_verdict(guest: Guest) -> str:
 
     engine.hook(const.UC_HOOK_INTR, INTR(note))
     engine.uc.mem_map(BASE, 0x1000, const.UC_PROT_ALL)
-    engine.write(BASE, guest.exception.code)
+    engine.write(BASE, guest.interrupts.served.code)
     try:
-        read, write = guest.exception.find(engine)
+        read, write = guest.interrupts.served.find(engine)
     except Unsupported:
         return ""  # it is not used where registers are not found
     seen = [read()]
     for _ in range(2):
-        if seen[-1] not in (NONE, guest.exception.number):
+        if seen[-1] not in (NONE, guest.interrupts.served.number):
             break
         write(NONE)
         engine.start(BASE, 0)
         seen.append(read())
-    expected = [guest.exception.number] * 2
+    expected = [guest.interrupts.served.number] * 2
     return "" if seen == [NONE, *expected] and numbers == expected else f"the exception under way is {seen} at interrupts {numbers}"
 
 
 def context_verdict(guest: Guest, arch: Arch) -> str:
     """Whether the CPU's state, where it is copied as a piece of memory, has every register in it."""
-    if guest.context is None:
+    if guest.contexts.state is None:
         return ""
-    engine = fresh(guest)
-    read, write = guest.context(engine)
-    names = [name for name in arch.regs.names if name not in guest.hidden]
-    access = [engine.reader(number(guest, name), arch.bits) for name in names]
-    hidden = [find(engine) for find in guest.hidden.values()]
+    engine = guest.cpu.fresh()
+    read, write = guest.contexts.state(engine)
+    names = [name for name in arch.regs.names if name not in guest.registers.hidden]
+    access = [engine.reader(guest.registers.number(name), arch.bits) for name in names]
+    hidden = [find(engine) for find in guest.registers.hidden.values()]
 
     def state() -> list[int]:
         return [get() for get in access] + [get() for get, _ in hidden]
 
     def change(seed: int) -> None:
         for n, name in enumerate(names):
-            engine.writer(number(guest, name), arch.bits)((seed + 8 * n) * 0x01010101_01010101 & ~7)
+            engine.writer(guest.registers.number(name), arch.bits)((seed + 8 * n) * 0x01010101_01010101 & ~7)
         for n, (_, put) in enumerate(hidden):
             put(seed + n & 0xF)
 
@@ -185,28 +182,15 @@ def context_verdict(guest: Guest, arch: Arch) -> str:
     change(0x80)
     changed = state()
     write(saved)
-    lost = [name for name, old, new in zip([*names, *guest.hidden], before, state(), strict=True) if old != new]
+    lost = [name for name, old, new in zip([*names, *guest.registers.hidden], before, state(), strict=True) if old != new]
     return f"{', '.join(lost)} cannot be put back" if lost or changed == before else ""
-
-
-def number(guest: Guest, name: str) -> int:
-    """The engine's number of a register."""
-    return int(getattr(guest.constants, f"UC_{guest.prefix}_REG_{guest.registers.get(name, name.upper())}"))
-
-
-def fresh(guest: Guest) -> Engine:
-    """An engine of its own for a guest."""
-    engine = Engine(unicorn.Uc(guest.uc_arch, guest.uc_mode, guest.cpu_model))
-    if guest.setup is not None:
-        guest.setup(engine)
-    return engine
 
 
 class Scratch:
     """An engine that runs some instructions and stops."""
 
     def __init__(self, guest: Guest, arch: Arch) -> None:
-        self.engine, self._guest, self._arch = fresh(guest), guest, arch
+        self.engine, self._guest, self._arch = guest.cpu.fresh(), guest, arch
         self.engine.uc.mem_map(BASE, 0x4000, const.UC_PROT_ALL)
 
     def run(self, code: str) -> None:
@@ -221,4 +205,4 @@ class Scratch:
 
     def register(self, name: str) -> int:
         """A register's value."""
-        return self.engine.reader(number(self._guest, name), self._arch.bits)()
+        return self.engine.reader(self._guest.registers.number(name), self._arch.bits)()

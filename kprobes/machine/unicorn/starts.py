@@ -15,10 +15,10 @@ class Starts:
     """Starts the engine for a CPU.
 
     Attributes:
-        end: where the innermost run ends, see Guest.until_stops. interrupt: (number, pc) of the one of the guest's own that ended it.
-        seen: the last places known in this run, the later last: see Guest.lost_pc.
+        end: where the innermost run ends, see Runs.until_stops. interrupt: (number, pc) of the one of the guest's own that ended it.
+        seen: the last places known in this run, the later last: see Interrupts.lost_pc.
         again: an instruction that failed is executed once more, only to learn why.
-        dead: the next translation would kill the process, see Guest.fetch_fault_kills.
+        dead: the next translation would kill the process, see Blocks.fetch_fault_kills.
     """
 
     def __init__(self, cpu: Processor) -> None:
@@ -34,8 +34,8 @@ class Starts:
         cpu = self._cpu
         self.check_alive()
         self.seen.extend((begin, begin))
-        error = self._start_until(begin, until) if cpu.guest.until_stops else self._start_to_trap(begin, until)
-        if cpu.guest.fetch_fault_kills and ERRORS.get(error, ("",))[0] == "fetch":
+        error = self._start_until(begin, until) if cpu.guest.runs.until_stops else self._start_to_trap(begin, until)
+        if cpu.guest.blocks.fetch_fault_kills and ERRORS.get(error, ("",))[0] == "fetch":
             self.dead = True
             if cpu.depth > 1:  # outer runs must not go on either
                 cpu.engine.stop()
@@ -51,7 +51,7 @@ class Starts:
             self.end = outer
 
     def _start_to_trap(self, begin: int, until: int) -> int:
-        """Run the engine until a trap put at `until`. See Guest.until_stops."""
+        """Run the engine until a trap put at `until`. See Runs.until_stops."""
         cpu = self._cpu
         outer, self.end = self.end, until if until else -1
         trap = cpu.arch.end_bytes(min(cpu.arch.traps.end))

@@ -7,7 +7,7 @@ from unicorn import arm64_const, arm_const
 
 from ....arch._base import Traps
 from ..engine import Engine
-from .guest import INTR, Guest
+from .guest import INTR, Breakpoint, Cpu, Faults, Guest, Interrupts, Pc, RegisterFile, SystemCalls
 
 
 def _arm(mode: int) -> Guest:
@@ -26,17 +26,27 @@ def _arm(mode: int) -> Guest:
         """M profile: only BX and the like raise 8 at 0xFFFFFFxx, our pc write raises 3, which is the refused fetch elsewhere."""
         return 8 if number == 3 and pc >= 0xFEFFFFFE else number
 
-    return Guest(uc_arch=unicorn.UC_ARCH_ARM, uc_mode=mode, state_mode=unicorn.UC_MODE_THUMB, constants=arm_const, prefix="ARM", channel=INTR,
-                 number=7, traps=traps, loses_pc=not profile_m, registers={"tpidruro": "C13_C0_3"}, setup=None if profile_m else enable_fpu,
-                 plain_pc=True, pc_modes=1, mode_bit=24 if profile_m else 5,
-                 undefined=frozenset({1, 17, 18}), breakpoints=frozenset({7}), fetches=frozenset({3, 8}),
-                 renumber=exception_return if profile_m else None, fault_bias={2: 4, 13: 4}, mode_bias={1: {2: 2, 13: 4}},
-                 call_skip={2: 0, 13: 0})
+    return Guest(
+        cpu=Cpu(arch=unicorn.UC_ARCH_ARM, mode=mode, state_mode=unicorn.UC_MODE_THUMB, setup=None if profile_m else enable_fpu),
+        registers=RegisterFile(constants=arm_const, prefix="ARM", names={"tpidruro": "C13_C0_3"}),
+        breakpoint=Breakpoint(channel=INTR, number=7, traps=traps),
+        pc=Pc(plain=True, modes=1, mode_bit=24 if profile_m else 5, written_again=not profile_m),
+        interrupts=Interrupts(bias={2: 4, 13: 4}, mode_bias={1: {2: 2, 13: 4}}, renumber=exception_return if profile_m else None),
+        faults=Faults(undefined=frozenset({1, 17, 18}), breakpoints=frozenset({7}), fetches=frozenset({3, 8})),
+        calls=SystemCalls(skip={2: 0, 13: 0}),
+    )
 
 
 def _arm64(mode: int) -> Guest:
-    return Guest(uc_arch=unicorn.UC_ARCH_ARM64, uc_mode=unicorn.UC_MODE_ARM | mode, constants=arm64_const, prefix="ARM64", channel=INTR, number=7,
-                 plain_pc=True, fault_bias={2: 4, 13: 4}, call_skip={2: 0, 13: 0}, undefined=frozenset({1}), breakpoints=frozenset({7}))
+    return Guest(
+        cpu=Cpu(arch=unicorn.UC_ARCH_ARM64, mode=unicorn.UC_MODE_ARM | mode),
+        registers=RegisterFile(constants=arm64_const, prefix="ARM64"),
+        breakpoint=Breakpoint(channel=INTR, number=7),
+        pc=Pc(plain=True),
+        interrupts=Interrupts(bias={2: 4, 13: 4}),
+        faults=Faults(undefined=frozenset({1}), breakpoints=frozenset({7})),
+        calls=SystemCalls(skip={2: 0, 13: 0}),
+    )
 
 
 GUESTS = {

@@ -7,7 +7,7 @@ from unicorn import m68k_const
 
 from ..engine import Engine
 from ..registers.conditions import m68k_ccr, word
-from .guest import INTR, Guest, WordCheck
+from .guest import INTR, Breakpoint, Checks, Cpu, Faults, Guest, Pc, RegisterFile, SystemCalls, WordCheck
 
 #: MOVEQ #n,D0; MOVE #m,CCR; then an operation of each kind that the engine tells apart.
 M68K_FLAGS = (("44fc001f", 0x1F), ("44fc000a", 0x0A), ("70ff7201d081", 0x15), ("44fc0010707fd000", 0x0A), ("708072019081", 0x08),
@@ -25,10 +25,16 @@ def _m68k() -> Guest:
     def set_up(engine: Engine) -> None:
         m68k_ccr(d0)(engine)[1](0)  # a fresh CPU has no condition codes: a conditional branch would end the process
 
-    return Guest(uc_arch=unicorn.UC_ARCH_M68K, uc_mode=unicorn.UC_MODE_BIG_ENDIAN, cpu_model=3, constants=m68k_const, prefix="M68K", channel=INTR,
-                 number=4, plain_pc=True, setup=set_up, hidden={"ccr": m68k_ccr(d0), "fpcr": word(d0, 32, 256), "fpsr": word(d0, 32, 260)},
-                 word_checks=M68K_WORDS,
-                 arithmetic=frozenset({5}), undefined=frozenset({4, 10, 11}), flag_checks=M68K_FLAGS, call_skip=dict.fromkeys(range(32, 48), 2))
+    return Guest(
+        cpu=Cpu(arch=unicorn.UC_ARCH_M68K, mode=unicorn.UC_MODE_BIG_ENDIAN, model=3, setup=set_up),
+        registers=RegisterFile(constants=m68k_const, prefix="M68K",
+                               hidden={"ccr": m68k_ccr(d0), "fpcr": word(d0, 32, 256), "fpsr": word(d0, 32, 260)}),
+        breakpoint=Breakpoint(channel=INTR, number=4),
+        pc=Pc(plain=True),
+        faults=Faults(arithmetic=frozenset({5}), undefined=frozenset({4, 10, 11})),
+        calls=SystemCalls(skip=dict.fromkeys(range(32, 48), 2)),
+        checks=Checks(flags=M68K_FLAGS, words=M68K_WORDS),
+    )
 
 
 GUESTS = {

@@ -11,7 +11,7 @@ from unicorn import mips_const
 
 from ....arch._base import Traps
 from ..engine import Engine
-from .guest import INTR, Guest
+from .guest import INTR, Blocks, Breakpoint, Cpu, Faults, Guest, Interrupts, Mapped, Pc, RegisterFile, Runs
 
 #: KSEG0 and KSEG1; the same for 64 bits, and XKPHYS with its eight ways of caching
 SEGMENTS = ((0x80000000, 1 << 29), (0xA0000000, 1 << 29))
@@ -21,7 +21,7 @@ ENDS, ENDS_R6, ENDS_SPECIAL = {2, 3, 4, 5, 6, 7, 0x14, 0x15, 0x16, 0x17}, {8, 0x
 
 
 def _ends_block(swapped: bool, r6: bool, word: int) -> bool:
-    """Guest.ends_block: branches, jumps, SYSCALL and BREAK."""
+    """Blocks.ends: branches, jumps, SYSCALL and BREAK."""
     if swapped:
         word = int.from_bytes(word.to_bytes(4, "little"), "big")
     opcode = word >> 26
@@ -52,12 +52,18 @@ def _mips(mode: int, model: int, status: int, *, r6: bool = False) -> Guest:
         """FIR of release 6 has FREP (bit 29) but not UFRP (28)."""
         return bool((uc.reg_read(mips_const.UC_MIPS_REG_FIR) >> 28 & 3 == 2) == r6)
 
-    return Guest(segments=SEGMENTS if mode & unicorn.UC_MODE_MIPS32 else SEGMENTS_64,
-                 uc_arch=unicorn.UC_ARCH_MIPS, uc_mode=mode, constants=mips_const, prefix="MIPS", channel=INTR, number=17, pc_bias=4,
-                 traps=Traps(probe={4: probe}, end={0: end}), registers={**n64, "userlocal": "CP0_USERLOCAL"}, setup=set_up, recognise=recognise,
-                 cpu_model=model, until_pc=False, plain_pc=True, pc_modes=1, arithmetic=frozenset({21, 22, 23}),
-                 undefined=frozenset({19, 20, 33, 34}), breakpoints=frozenset({16, 18}), unaligned={12: "read", 13: "write"},
-                 reach=1 << 31, lost_pc=True, fetch_fault_kills=True, ends_block=partial(_ends_block, sys.byteorder != order, r6), settle=bytes(4))
+    return Guest(
+        cpu=Cpu(arch=unicorn.UC_ARCH_MIPS, mode=mode, model=model, recognise=recognise, setup=set_up),
+        registers=RegisterFile(constants=mips_const, prefix="MIPS", names={**n64, "userlocal": "CP0_USERLOCAL"}),
+        breakpoint=Breakpoint(channel=INTR, number=17, bias=4, traps=Traps(probe={4: probe}, end={0: end})),
+        pc=Pc(plain=True, modes=1),
+        runs=Runs(until_pc=False, settle=bytes(4)),
+        blocks=Blocks(ends=partial(_ends_block, sys.byteorder != order, r6), fetch_fault_kills=True),
+        interrupts=Interrupts(lost_pc=True),
+        faults=Faults(arithmetic=frozenset({21, 22, 23}), undefined=frozenset({19, 20, 33, 34}), breakpoints=frozenset({16, 18}),
+                      unaligned={12: "read", 13: "write"}),
+        memory=Mapped(segments=SEGMENTS if mode & unicorn.UC_MODE_MIPS32 else SEGMENTS_64, reach=1 << 31),
+    )
 
 
 GUESTS = {

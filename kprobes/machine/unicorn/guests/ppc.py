@@ -6,7 +6,7 @@ import unicorn
 from unicorn import ppc_const
 
 from ..engine import Engine
-from .guest import INTR, Guest
+from .guest import INTR, Breakpoint, Cpu, Faults, Guest, Interrupts, Mapped, Pc, RegisterFile, SystemCalls
 
 FP, VECTORS, VSX = 1 << 13, 1 << 25, 1 << 23  # of the MSR
 
@@ -24,10 +24,17 @@ def _ppc(wide: bool, msr: int) -> Guest:
         return bool(uc.reg_read(ppc_const.UC_PPC_REG_MSR) & 1 == msr & 1)
 
     names = {**{f"r{n}": str(n) for n in range(32)}, **{f"f{n}": f"FPR{n}" for n in range(32)}}
-    return Guest(uc_arch=unicorn.UC_ARCH_PPC, uc_mode=(unicorn.UC_MODE_PPC64 if wide else unicorn.UC_MODE_PPC32) | unicorn.UC_MODE_BIG_ENDIAN,
-                 constants=ppc_const, prefix="PPC", channel=INTR, number=6, pc_bias=4, plain_pc=True, registers=names, setup=set_up,
-                 recognise=recognise, moving=frozenset({"msr", "fpscr"}), undefined=frozenset({96}), breakpoints=frozenset({6}),
-                 fault_bias=dict.fromkeys(range(128), 4), call_skip={8: 0}, virtual_tlb=wide)
+    return Guest(
+        cpu=Cpu(arch=unicorn.UC_ARCH_PPC, mode=(unicorn.UC_MODE_PPC64 if wide else unicorn.UC_MODE_PPC32) | unicorn.UC_MODE_BIG_ENDIAN,
+                recognise=recognise, setup=set_up),
+        registers=RegisterFile(constants=ppc_const, prefix="PPC", names=names, moving=frozenset({"msr", "fpscr"})),
+        breakpoint=Breakpoint(channel=INTR, number=6, bias=4),
+        pc=Pc(plain=True),
+        interrupts=Interrupts(bias=dict.fromkeys(range(128), 4)),
+        faults=Faults(undefined=frozenset({96}), breakpoints=frozenset({6})),
+        calls=SystemCalls(skip={8: 0}),
+        memory=Mapped(virtual_tlb=wide),
+    )
 
 
 GUESTS = {

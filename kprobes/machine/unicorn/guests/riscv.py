@@ -7,7 +7,7 @@ from unicorn import riscv_const
 
 from ....arch._base import Traps
 from ..engine import Engine
-from .guest import INTR, Guest
+from .guest import INTR, Blocks, Breakpoint, Contexts, Cpu, Faults, Guest, Interrupts, Pc, RegisterFile, SystemCalls
 
 
 def _riscv(mode: int) -> Guest:
@@ -19,10 +19,17 @@ def _riscv(mode: int) -> Guest:
         status = riscv_const.UC_RISCV_REG_MSTATUS
         engine.uc.reg_write(status, engine.uc.reg_read(status) | 3 << 13)
 
-    return Guest(uc_arch=unicorn.UC_ARCH_RISCV, uc_mode=mode, constants=riscv_const, prefix="RISCV", channel=INTR, number=2, pc_bias=4, plain_pc=True,
-                 traps=Traps(probe={2: trap, 4: trap}, end={0: trap}), setup=enable_fpu, undefined=frozenset({2}),
-                 fault_bias=dict.fromkeys(range(24), 4), call_skip={8: 0}, unaligned={4: "read", 6: "write"}, outside_context=("fflags",),
-                 undefined_unrecorded=True)
+    return Guest(
+        cpu=Cpu(arch=unicorn.UC_ARCH_RISCV, mode=mode, setup=enable_fpu),
+        registers=RegisterFile(constants=riscv_const, prefix="RISCV"),
+        breakpoint=Breakpoint(channel=INTR, number=2, bias=4, traps=Traps(probe={2: trap, 4: trap}, end={0: trap})),
+        pc=Pc(plain=True),
+        blocks=Blocks(undefined_unrecorded=True),
+        interrupts=Interrupts(bias=dict.fromkeys(range(24), 4)),
+        faults=Faults(undefined=frozenset({2}), unaligned={4: "read", 6: "write"}),
+        calls=SystemCalls(skip={8: 0}),
+        contexts=Contexts(beside=("fflags",)),
+    )
 
 
 GUESTS = {

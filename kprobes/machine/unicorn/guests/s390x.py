@@ -7,7 +7,7 @@ from unicorn import s390x_const
 
 from ....arch._base import Traps
 from ..engine import Engine
-from .guest import INTR, Guest
+from .guest import INTR, Blocks, Breakpoint, Cpu, Faults, Guest, Mapped, Pc, RegisterFile, SystemCalls
 
 
 def _s390x() -> Guest:
@@ -21,11 +21,17 @@ def _s390x() -> Guest:
         control = s390x_const.UC_S390X_REG_CR0
         engine.uc.reg_write(control, engine.uc.reg_read(control) | 0x60000)  # FPC and vector instructions
 
-    return Guest(uc_arch=unicorn.UC_ARCH_S390X, uc_mode=unicorn.UC_MODE_BIG_ENDIAN, constants=s390x_const, prefix="S390X", channel=INTR, number=2,
-                 traps=Traps(probe={2: b"\x0a\x0a"}, end={0: b"\x0a\x0a"}),
-                 plain_pc=True, registers={f"v{n}_low": f"F{n}_HI" for n in range(32)}, setup=set_up, undefined=frozenset({3}), call_skip={2: 2},
-                 undefined_unrecorded=True, ambiguous=frozenset({3}), text_writable=True,
-                 reported_twice=lambda code: code[0] == 0x44 or (code[0] == 0xC6 and code[1] & 15 == 0))  # EX, EXRL
+    return Guest(
+        cpu=Cpu(arch=unicorn.UC_ARCH_S390X, mode=unicorn.UC_MODE_BIG_ENDIAN, setup=set_up),
+        registers=RegisterFile(constants=s390x_const, prefix="S390X", names={f"v{n}_low": f"F{n}_HI" for n in range(32)}),
+        breakpoint=Breakpoint(channel=INTR, number=2, traps=Traps(probe={2: b"\x0a\x0a"}, end={0: b"\x0a\x0a"})),
+        pc=Pc(plain=True),
+        blocks=Blocks(undefined_unrecorded=True,
+                      reported_twice=lambda code: code[0] == 0x44 or (code[0] == 0xC6 and code[1] & 15 == 0)),  # EX, EXRL
+        faults=Faults(undefined=frozenset({3}), ambiguous=frozenset({3})),
+        calls=SystemCalls(skip={2: 2}),
+        memory=Mapped(text_writable=True),
+    )
 
 
 GUESTS = {

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import unicorn
 from unicorn import sparc_const
 
 from ..engine import Engine
 from ..registers.conditions import sparc_codes, sparc_context, word
-from .guest import INVALID, Guest, WordCheck
+from .guest import (
+    INVALID,
+    Blocks,
+    Breakpoint,
+    Checks,
+    Contexts,
+    Cpu,
+    Faults,
+    Guest,
+    Interrupts,
+    Mapped,
+    Pc,
+    RegisterFile,
+    Runs,
+    SystemCalls,
+    WordCheck,
+)
 
 #: MOV -1,G1; then operations of each kind on it, or on G0.
 SPARC_FLAGS = {32: (("82103fff80806001", 0x5), ("80a02001", 0x9), ("80882000", 0x4), ("031fffff80804001", 0xA), ("80c02000", 0x4),
@@ -27,8 +41,9 @@ def _sparc(bits: int) -> Guest:
     g1, size = sparc_const.UC_SPARC_REG_G1, bits // 8
     codes = sparc_codes(g1, bits)
     names = [f"{kind}{n}" for kind in "oli" for n in range(8)]
-    wide: dict[str, Any] = {"page_size": 0x2000, "context": sparc_context(g1)} if bits == 64 else {}
-    own: dict[str, Any] = {"fsr": word(g1, 32, 72)} if bits == 32 else {}
+    hidden = {"y": word(g1, bits, (11 if bits == 32 else 10) * size, bits), "ccr" if bits == 64 else "icc": codes}
+    if bits == 32:
+        hidden["fsr"] = word(g1, 32, 72)
     moves = ("81e00000",) * 9 + ("81e80000",) * 9 if bits == 32 else ()  # SAVE, RESTORE, past all windows; version 9 traps at both
     calls, unaligned, division = (0x80, 7, 0x2A) if bits == 32 else (0x100, 0x34, 0x28)
 
@@ -41,12 +56,20 @@ def _sparc(bits: int) -> Guest:
             codes(engine)[1](0)
 
     mode = unicorn.UC_MODE_SPARC64 if bits == 64 else unicorn.UC_MODE_SPARC32
-    return Guest(counts_insns=False, uc_arch=unicorn.UC_ARCH_SPARC, uc_mode=mode | unicorn.UC_MODE_BIG_ENDIAN, constants=sparc_const, prefix="SPARC",
-                 channel=INVALID, next_pc=bytes.fromhex("01000000"), windowed=frozenset(names), setup=set_up,
-                 hidden={"y": word(g1, bits, (11 if bits == 32 else 10) * size, bits), "ccr" if bits == 64 else "icc": codes, **own},
-                 until_stops=False, arithmetic=frozenset({division}), unaligned={unaligned: "read"}, fault_bias=dict.fromkeys(range(0x200), 4),
-                 call_skip=dict.fromkeys(range(calls, calls + 0x80), 0), flag_checks=SPARC_FLAGS[bits],
-                 moves=moves, word_checks=SPARC_WORDS[bits], **wide)
+    return Guest(
+        cpu=Cpu(arch=unicorn.UC_ARCH_SPARC, mode=mode | unicorn.UC_MODE_BIG_ENDIAN, setup=set_up),
+        registers=RegisterFile(constants=sparc_const, prefix="SPARC", hidden=hidden, windowed=frozenset(names)),
+        breakpoint=Breakpoint(channel=INVALID),
+        pc=Pc(next=bytes.fromhex("01000000")),
+        runs=Runs(until_stops=False),
+        blocks=Blocks(counts_insns=False),
+        interrupts=Interrupts(bias=dict.fromkeys(range(0x200), 4)),
+        faults=Faults(arithmetic=frozenset({division}), unaligned={unaligned: "read"}),
+        calls=SystemCalls(skip=dict.fromkeys(range(calls, calls + 0x80), 0)),
+        memory=Mapped(page_size=0x2000 if bits == 64 else 0x1000),
+        contexts=Contexts(state=sparc_context(g1) if bits == 64 else None),
+        checks=Checks(flags=SPARC_FLAGS[bits], words=SPARC_WORDS[bits], moves=moves),
+    )
 
 
 GUESTS = {

@@ -16,7 +16,7 @@ from ....errors import NoMemory
 from ....regs import Regs
 from ..engine import Engine
 from ..registers.conditions import Access
-from .guest import HOOK, Guest
+from .guest import HOOK, Breakpoint, Checks, Contexts, Cpu, Faults, Guest, Interrupts, Mapped, RegisterFile
 
 TRAP = bytes.fromhex("0010")
 VECTORS = 0xFFFFFF00  # 32 bytes for each class of traps
@@ -29,7 +29,7 @@ FLAGS = (("82f00b004010", 0x80000000), ("7b0000044200", 0x78000000))
 
 
 def set_up(engine: Engine) -> None:
-    """Guest.setup."""
+    """Cpu.setup."""
     engine.uc.reg_write(const.UC_TRICORE_REG_BTV, VECTORS)
     engine.uc.reg_write(const.UC_TRICORE_REG_PSW, UNCOUNTED)
 
@@ -40,7 +40,7 @@ def area(link: int) -> int:
 
 
 def link_areas(_engine: Engine, regs: Regs, start: int, size: int) -> None:
-    """Guest.furnish: the list of free context save areas. A link holds a segment and 22 bits of an offset in it."""
+    """Contexts.furnish: the list of free context save areas. A link holds a segment and 22 bits of an offset in it."""
     if start % (1 << 28) + size > 1 << 22:
         raise NoMemory("contexts can be saved in the first 4 MiB of a segment only", address=start, hint="leave room there")
     places = range(start, start + size, 64)
@@ -51,7 +51,7 @@ def link_areas(_engine: Engine, regs: Regs, start: int, size: int) -> None:
 
 
 def rewind(engine: Engine) -> tuple[Callable[[], int], Callable[[int], None]]:
-    """Guest.rewind: contexts that were saved since, and not restored as nobody returned, go back to the free list."""
+    """Contexts.rewind: contexts that were saved since, and not restored as nobody returned, go back to the free list."""
     free, last = engine.reader(const.UC_TRICORE_REG_FCX, 32), engine.reader(const.UC_TRICORE_REG_PCXI, 32)
 
     def to(mark: int) -> None:
@@ -69,7 +69,7 @@ def rewind(engine: Engine) -> tuple[Callable[[], int], Callable[[int], None]]:
 
 
 def trap_taken(regs: Regs, pc: int) -> tuple[int, int, bytes] | None:
-    """Guest.trap_taken: class and TIN make the number."""
+    """Interrupts.taken: class and TIN make the number."""
     if pc < VECTORS or pc & 31:
         return None
     number = (pc - VECTORS) << 3 | regs["d15"]
@@ -96,9 +96,14 @@ def psw(engine: Engine) -> Access:
 
 
 GUESTS = {
-    "tricore": Guest(uc_arch=unicorn.UC_ARCH_TRICORE, uc_mode=unicorn.UC_MODE_LITTLE_ENDIAN, constants=const, prefix="TRICORE",
-                     channel=HOOK, traps=Traps(probe=dict.fromkeys((2, 4), TRAP), end={0: TRAP}), setup=set_up,
-                     page_size=0x4000, furnish=link_areas, contexts_near=0x70100000, rewind=rewind,
-                     trap_taken=trap_taken, hidden={"psw": psw}, flag_checks=FLAGS, arithmetic=frozenset({0x501, 0x502}),
-                     undefined=frozenset({0x201, 0x202, 0x203})),
+    "tricore": Guest(
+        cpu=Cpu(arch=unicorn.UC_ARCH_TRICORE, mode=unicorn.UC_MODE_LITTLE_ENDIAN, setup=set_up),
+        registers=RegisterFile(constants=const, prefix="TRICORE", hidden={"psw": psw}),
+        breakpoint=Breakpoint(channel=HOOK, traps=Traps(probe=dict.fromkeys((2, 4), TRAP), end={0: TRAP})),
+        interrupts=Interrupts(taken=trap_taken),
+        faults=Faults(arithmetic=frozenset({0x501, 0x502}), undefined=frozenset({0x201, 0x202, 0x203})),
+        memory=Mapped(page_size=0x4000),
+        contexts=Contexts(rewind=rewind, furnish=link_areas, near=0x70100000),
+        checks=Checks(flags=FLAGS),
+    ),
 }

@@ -11,7 +11,20 @@ from ....errors import BadArgument
 from ....regs import Regs
 from ..engine import Engine
 from ..registers.conditions import Access, word
-from .guest import INTR, Guest, Served, SystemCall
+from .guest import (
+    INTR,
+    Breakpoint,
+    Contexts,
+    Cpu,
+    Faults,
+    Guest,
+    Interrupts,
+    Pc,
+    RegisterFile,
+    Served,
+    SystemCall,
+    SystemCalls,
+)
 
 SYSCALL, SYSENTER = 0x100, 0x101  #: numbers of their interrupts; those of INT n end at 0xFF
 CODE, DATA, USER_CODE, USER_DATA = 0x60, 0x68, 0x73, 0x7B  # selectors, as Linux has them on i386
@@ -22,7 +35,7 @@ START = {const.UC_X86_REG_FPCW: 0x37F, const.UC_X86_REG_FPTAG: 0xFFFF, const.UC_
 
 
 def set_up(engine: Engine) -> None:
-    """Guest.setup."""
+    """Cpu.setup."""
     for register, value in START.items():
         engine.uc.reg_write(register, value)
 
@@ -47,7 +60,7 @@ def segment(number: int) -> Callable[[Engine], Access]:
 
 
 def flat_segments(engine: Engine, regs: Regs, start: int, size: int) -> None:
-    """Guest.furnish of i386: a GDT, without which every load of a segment register makes the stack 16 bits wide."""
+    """Contexts.furnish of i386: a GDT, without which every load of a segment register makes the stack 16 bits wide."""
     table = bytearray(0x80)
     for selector, access in GDT.items():
         at = selector & ~7
@@ -70,11 +83,17 @@ def _guest(mode: int, registers: dict[str, str]) -> Guest:
     calls = {const.UC_X86_INS_SYSCALL: SystemCall(SYSCALL, 2, syscall_effect if wide else None), const.UC_X86_INS_SYSENTER: SystemCall(SYSENTER, 2)}
     first, bits = (const.UC_X86_REG_RAX, 64) if wide else (const.UC_X86_REG_EAX, 32)
     served = Served(word(first, bits, 0x1578), bytes.fromhex("31c9f7f1"), 0)  # XOR ecx,ecx; DIV ecx
-    software = range(0x20, 0x100)  # INT n
-    return Guest(uc_arch=unicorn.UC_ARCH_X86, uc_mode=mode, constants=const, prefix="X86", channel=INTR, number=3, pc_bias=1, plain_pc=True,
-                 registers=registers, setup=set_up, furnish=None if wide else flat_segments, hidden=segments, calls=calls, exception=served,
-                 arithmetic=frozenset({0, 16, 19}), undefined=frozenset({6}), breakpoints=frozenset({1, 3}),
-                 fault_bias=dict.fromkeys((*software, SYSCALL, SYSENTER), 2), call_skip=dict.fromkeys((*software, SYSCALL, SYSENTER), 0))
+    interrupts = (*range(0x20, 0x100), SYSCALL, SYSENTER)  # of software: INT n, and these two
+    return Guest(
+        cpu=Cpu(arch=unicorn.UC_ARCH_X86, mode=mode, setup=set_up),
+        registers=RegisterFile(constants=const, prefix="X86", names=registers, hidden=segments),
+        breakpoint=Breakpoint(channel=INTR, number=3, bias=1),
+        pc=Pc(plain=True),
+        interrupts=Interrupts(bias=dict.fromkeys(interrupts, 2), served=served),
+        faults=Faults(arithmetic=frozenset({0, 16, 19}), undefined=frozenset({6}), breakpoints=frozenset({1, 3})),
+        calls=SystemCalls(skip=dict.fromkeys(interrupts, 0), unreported=calls),
+        contexts=Contexts(furnish=None if wide else flat_segments),
+    )
 
 
 GUESTS = {

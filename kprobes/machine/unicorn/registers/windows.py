@@ -12,7 +12,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import unicorn
 from attrs import frozen
 from unicorn import unicorn_const as const
 
@@ -67,9 +66,7 @@ def _places(address: int, indexes: Numbers, bits: int) -> dict[str, Windowed]:
 
 
 def _search(guest: Guest, layout: str, general: Numbers, windowed: Numbers, bits: int) -> tuple[int, Numbers]:
-    engine = Engine(unicorn.Uc(guest.uc_arch, guest.uc_mode, guest.cpu_model))
-    if guest.setup is not None:
-        guest.setup(engine)
+    engine = guest.cpu.fresh()
     engine.uc.mem_map(CODE, 0x4000, const.UC_PROT_ALL)
     anchor = find_cells(engine, layout, general, bits)[next(iter(general))].address
     for distance in sorted(range(-REACH - anchor % 8, REACH, 8), key=abs):
@@ -85,7 +82,7 @@ def _search(guest: Guest, layout: str, general: Numbers, windowed: Numbers, bits
 def _follow(engine: Engine, guest: Guest, pointer: int, windowed: Numbers, indexes: Numbers, bits: int) -> bool:
     """True if the registers are found in this window and in each one that the guest's code moves to."""
     places, before = _places(pointer, indexes, bits), 0
-    for move in ("", *guest.moves):
+    for move in ("", *guest.checks.moves):
         engine.write(CODE, bytes.fromhex(move) + bytes(8))
         engine.drop_translations(CODE, CODE + 16)
         engine.start(CODE, 0)  # to the zeros, which end it
