@@ -165,7 +165,7 @@ class Machine:
             run(WARM)
             for probe in probes:
                 found = "o" if probe.optimized else "b" if probe.boosted else "k"
-                if found != way.replace("c", "o") or (way == "c" and not self.machine.can_count):
+                if found != way.replace("c", "o") or (way == "c" and not self.machine.can_run):
                     raise Absent(probe.why_not_optimized or "this host has no function that counts")
             yield run
             for probe in probes:

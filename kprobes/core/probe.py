@@ -13,7 +13,7 @@ from . import settings
 from .settings import Setting
 
 if TYPE_CHECKING:
-    from ..machine._base import HostProgram
+    from ..machine._base import BuiltIn, HostProgram
 
 #: What a pre-handler returns when it has set regs.pc itself: no step, no younger siblings, no post-handlers.
 DIVERTED: Final = 1
@@ -229,14 +229,11 @@ class Kretprobe(Probe):
     _data_size: int = 0
     nmissed: int = field(default=0, init=False)
     _nreturned: int = field(default=0, init=False)
-    #: Returns that the machine has counted; None: it counts none.
-    _returns: Callable[[], int] | None = field(default=None, init=False)
     _pool: list[KretprobeInstance] = field(factory=list, init=False)
     _most: int = field(default=0, init=False)  #: instances that there may be; 0 while not registered
     _made: int = field(default=0, init=False)  #: of them, those that were needed so far
     _held: list[KretprobeInstance] = field(factory=list, init=False)  #: of calls that the machine follows
-    #: Tells the machine how many calls it may follow by itself; None: it follows none.
-    _refill: Callable[[int], None] | None = field(default=None, init=False)
+    _follow: BuiltIn | None = field(default=None, init=False)  #: the machine's program that follows its calls
     family: ClassVar[str] = "r"
 
     handler = Setting[ReturnHandler | None]("Runs when the function has returned. It may be replaced while registered.", settings.handler)
@@ -261,7 +258,7 @@ class Kretprobe(Probe):
     @property
     def nreturned(self) -> int:
         """Returns seen."""
-        return self._nreturned if self._returns is None else self._nreturned + self._returns()
+        return self._nreturned if self._follow is None else self._nreturned + self._follow.returns
 
     @property
     def entry_nmissed(self) -> int:

@@ -88,6 +88,42 @@ class HostProgram(Protocol):
     def address(self) -> int: ...
 
 
+class BuiltIn(Protocol):
+    """A program that a machine comes with."""
+
+    def room(self, calls: int) -> None:
+        """So many more calls that begin there may be followed: none, at first."""
+
+    @property
+    def returns(self) -> int:
+        """How many of them have returned since it was put there, and only programs were run."""
+
+
+Entered = Callable[[Regs, int, int], bool]
+Returned = Callable[[Regs, int, int], None]
+
+
+class Following(Protocol):
+    """Built-in programs that follow calls from a function's entry to its return, and the calls that they share."""
+
+    def enter(self, returned: Returned | Sequence[HostProgram], entered: Entered | None = None) -> BuiltIn:
+        """For a call site at which a function begins: its calls are made to return to leave()'s call site.
+
+        At the return `returned` is called, or these programs are run; the return address is back where it was. `entered` is asked
+        first: it makes the call return there itself and answers True, or answers False. Both get the stack pointer at function entry,
+        and the return address. What is out of the ordinary is left to the service.
+        """
+
+    def leave(self, target: int) -> BuiltIn:
+        """For the call site where followed calls return; `target` is its address with mode bits. Its service is called for all others."""
+
+    def pause(self, now: bool) -> None:
+        """True: every call is left to its service; until False, or until some BuiltIn is given room."""
+
+    def take(self) -> list[tuple[int, int, int]]:
+        """The calls being followed, oldest first: (call site, stack pointer at entry, return address). From now on they are nobody's."""
+
+
 class Machine(Protocol):
     """Guest memory, and where to stop in it."""
 
@@ -127,58 +163,29 @@ class Machine(Protocol):
 
     def unmap_calls(self, area: int) -> None: ...
     @property
-    def can_count(self) -> bool:
-        """True if count_at() works."""
+    def can_run(self) -> bool:
+        """True if program_at() works."""
 
-    def count_at(self, addr: int) -> None:
-        """Executions of this call site are only counted from now on, without calling anybody; until call_at().
+    @property
+    def host_view(self) -> Any:
+        """The guest, for who compiles HostPrograms: a programs.site.View. None: only built-in programs run here."""
 
-        But for those in a run inside another one: they are left to the service.
+    @property
+    def following(self) -> Following | None:
+        """The built-in programs that follow calls to their return; None: here the core has to."""
+
+    def program_at(self, addr: int, programs: Sequence[HostProgram], last: BuiltIn | None = None) -> None:
+        """The call site counts its executions and runs these programs in turn, without calling anybody, until call_at().
+
+        Without any it only counts. `last` is one of `following`'s, and runs after them. Executions in a run inside another one, and
+        those that are out of the ordinary, are left to the service.
         """
 
     def count(self, addr: int) -> int:
         """How often the call site at `addr` was executed without its service being called."""
 
-    @property
-    def can_follow(self) -> bool:
-        """True if follow_at() and return_at() work."""
-
-    def follow_at(self, addr: int, entered: Callable[[Regs, int, int], bool] | None,
-                  returned: Callable[[Regs, int, int], None]) -> Callable[[int], None]:
-        """The call site begins a function whose calls are followed to their return, until call_at().
-
-        Each is counted, and made to return to return_at()'s call site, without calling anybody; or `entered` is called, which does
-        that itself and answers True, or answers False. At the return `returned` is called; the return address is back where it
-        was. Both get the stack pointer at function entry, and the return address. What is out of the ordinary, and every call in a
-        run inside another one, is left to the service. Returns a function: how many more calls may be followed. None, at first.
-        """
-
-    def follow_none(self, now: bool) -> None:
-        """True: leave every call to its service; until False, or until one of follow_at()'s functions is called."""
-
-    def return_at(self, addr: int, target: int) -> None:
-        """The call site is where followed calls return to; `target` is its address with mode bits. Its service is called for all others."""
-
-    def take_followed(self) -> list[tuple[int, int, int]]:
-        """The calls being followed, oldest first: (call site, stack pointer at entry, return address). From now on they are nobody's."""
-
-    @property
-    def can_run(self) -> bool:
-        """True if program_at() works."""
-
-    def program_at(self, addr: int, programs: Sequence[HostProgram], returned: Sequence[HostProgram] = ()) -> Callable[[int], None] | None:
-        """The call site runs these programs in turn, without calling anybody, until call_at().
-
-        It counts the hits. With `returned` it begins a function whose calls are followed as by follow_at(), which is what the function
-        that is returned is for, and these run at the return. Hits in a run inside another one, and those that are out of the ordinary,
-        are left to the service.
-        """
-
     def ran(self, addr: int) -> bool:
         """True while the service of a call site is called for a hit whose programs have run already, as the call is not to be followed."""
-
-    def returns(self, addr: int) -> int:
-        """How often calls that began at this call site have returned and only programs were run."""
 
     def stop_at(self, addr: int) -> None:
         """Report trap() when the guest is about to execute the breakpoint at `addr`, until release(): something else takes its place."""

@@ -12,15 +12,15 @@ PAPER has instructions of 1 to 3 bytes, a link register, one delayed branch, an 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from ..arch._base import Abi, Annul, Arch, Atomic, Decoded, Insn, Jump, Linkage, Order, Registers, Traps, signed
-from ..errors import AlreadyRegistered, GuestFault, GuestTimeout, NoMemory, OutOfReach, ReentryError, Unsupported
+from ..errors import AlreadyRegistered, GuestFault, GuestTimeout, NoMemory, OutOfReach, ReentryError
 from ..regs import Regs
 from ..symbols import Symbols
-from ._base import Fault, Sink
+from ._base import BuiltIn, Fault, HostProgram, Sink
 
 NAMES = (*(f"r{n}" for n in range(8)), "sp", "lr", "pc", "flags")
 PAGE = 0x1000
@@ -242,40 +242,20 @@ class PaperMachine:
         self._counting.difference_update(range(area, area + PAGE))
         self.unmap_code(area)
 
-    can_run = False
+    can_run, host_view, following = True, None, None
 
-    @property
-    def can_count(self) -> bool:
-        """True."""
-        return True
-
-    def count_at(self, addr: int) -> None:
-        """Only count a call site's executions."""
+    def program_at(self, addr: int, programs: Sequence[HostProgram], last: BuiltIn | None = None) -> None:
+        """Only count a call site's executions: there is nothing that a program of the host's could see here."""
+        assert not programs and last is None
         self._counting.add(addr)
 
     def count(self, addr: int) -> int:
         """How often that was."""
         return self._counts.get(addr, 0)
 
-    @property
-    def can_follow(self) -> bool:
-        """False: the core follows calls by itself."""
+    def ran(self, addr: int) -> bool:
+        """False: none runs."""
         return False
-
-    def follow_at(self, addr: int, entered: Any, returned: Any) -> Callable[[int], None]:
-        """Unsupported."""
-        raise Unsupported("the paper machine follows no calls", hint="ask can_follow first")
-
-    def follow_none(self, now: bool) -> None:
-        """There are none."""
-
-    def return_at(self, addr: int, target: int) -> None:
-        """Unsupported."""
-        raise Unsupported("the paper machine follows no calls", hint="ask can_follow first")
-
-    def take_followed(self) -> list[tuple[int, int, int]]:
-        """None."""
-        return []
 
     def stop_at(self, addr: int) -> None:
         """Breakpoints arrive by themselves."""

@@ -176,10 +176,10 @@ class _Site:
     def _compiled(self, program: Program, clock: Callable[[], int]) -> SiteProgram | None:
         """The program for a machine that runs it without asking Python; None: the handler runs it."""
         machine, code, apart = self._owner.machine, program.code, self._apart
-        if not machine.can_run:
+        view = machine.host_view
+        if view is None:
             self.why_python = "this machine runs no code of the host's at its call sites"
             return None
-        view = machine.host_view  # type: ignore[attr-defined]  # who can run programs has one
         apart.regs = view.regs
         try:
             made = program.at_sites(view, clock is time.monotonic_ns)

@@ -97,6 +97,17 @@ def test_a_handler_beside_programs_takes_its_turn(scene: Any) -> None:
     assert (first.runs, second.runs) == (3, 3)
 
 
+def test_what_only_counts_beside_a_program_asks_nobody(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    m, k = scene
+    out = array()
+    a, plain = k.attach(counts(out), "tiny"), Kprobe(symbol_name="tiny")
+    k.register_kprobe(plain)
+    m.call("loop", 1, 7)
+    monkeypatch.setattr(atprobe.Contexts, "of", lambda *_: pytest.fail("a handler has run"))
+    m.call("loop", 2, 7)
+    assert (word(out), a.runs, plain.nhit) == (3, 3, 3)
+
+
 def test_calls_beyond_maxactive_run_the_entry_once_and_are_missed() -> None:
     """A recursion deeper than there are instances: host code runs the entry, and Python sees only that it is not followed."""
     code = bytes.fromhex("31c0 4885ff 740d 55 48ffcf e8f0ffffff 48ffc0 5d c3 c3".replace(" ", ""))

@@ -348,7 +348,7 @@ def test_a_host_without_host_code_says_so_once(why: str, asked_anew: None, monke
         assert not hostcode.available()
     assert len(warnings) == 1
     with unicorn_machine("arm64") as m, Kprobes(m) as k:
-        assert not m.can_follow and not m.can_count
+        assert m.following is None and not m.can_run
         k.register(r := Kretprobe(symbol_name="inc", handler=lambda ri, regs: None))
         k.register(p := Kprobe(symbol_name="probed"))
         assert [m.call("inc", n) for n in range(4)] == [1, 2, 3, 4] and m.call("probed", 3) == 6
@@ -437,7 +437,7 @@ def test_host_code_follows(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.skip("no host code")
     path = next(p for p in programs_of("arm64") if p.stem.endswith("-O2"))
     with UnicornMachine.load(path) as m, Kprobes(m) as k:
-        assert m.can_follow
+        assert m.following is not None
         r = Kretprobe(symbol_name="test_structs", handler=lambda ri, regs: 0)
         k.register(r)
         m.call("test_structs", 1)

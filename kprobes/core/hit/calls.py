@@ -11,12 +11,12 @@ instances are taken at entry, and held.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 from ...arch._base import Linkage
 from ...errors import ReentryError
-from ...machine._base import HostProgram, Machine
+from ...machine._base import Entered, HostProgram, Machine, Returned
 from ...regs import Regs
 from ..probe import Kretprobe, KretprobeInstance
 from .link import Link
@@ -31,7 +31,7 @@ class Calls:
     Attributes:
         own: those of the task that runs on the only CPU while there is no cpu_task, oldest first, behind those set aside; the
             machine's are younger. tasks: task -> its calls. trampoline: where they return to, mode bits included; 0: there is none yet.
-        following: call site -> whose calls the machine follows.
+        following: call site -> whose calls the machine follows, by its `programs`; None: it cannot.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -41,6 +41,7 @@ class Calls:
         self.tasks: dict[Any, Instances] = {0: self.own}
         self.trampoline = 0
         self.following: dict[int, Kretprobe] = {}
+        self.programs = machine.following if machine.cpus == 1 else None
 
     @cached_property
     def _links(self) -> list[Link]:
@@ -48,40 +49,34 @@ class Calls:
 
     # --- those of the machine's
 
-    @property
-    def can_follow(self) -> bool:
-        """True if the machine can follow calls by itself."""
-        return self._machine.can_follow and self._machine.cpus == 1
-
-    def follow(self, rp: Kretprobe, call: int, entered: Callable[[Regs, int, int], bool] | None,
-               returned: Callable[[Regs, int, int], None], programs: Sequence[HostProgram] | None = None) -> None:
+    def follow(self, rp: Kretprobe, call: int, returned: Returned | Sequence[HostProgram], entered: Entered | None = None,
+               programs: Sequence[HostProgram] = ()) -> None:
         """Have the calls of a function followed, whose entry is this call site, while instances are free.
 
-        programs: of the entry; the return probe is one, too, and `returned` is not called.
+        returned, entered: see Following.enter(). programs: run at the entry before.
         """
-        machine = self._machine
-        if programs is None or rp._host is None:
-            rp._refill = machine.follow_at(call, entered, returned)
-        else:
-            rp._refill = machine.program_at(call, programs, [rp._host])
-            rp._returns = partial(machine.returns, call)
-            rp._nreturned -= rp._returns()
-        assert rp._refill is not None
-        rp._refill(len(rp._pool))
+        assert self.programs is not None
+        rp._follow = self.programs.enter(returned, entered)
+        self._machine.program_at(call, programs, rp._follow)
+        rp._follow.room(len(rp._pool))
         self.following[call] = rp
+
+    def pause(self, now: bool) -> None:
+        """True: the machine follows no call by itself, until told otherwise. Only while it follows some."""
+        assert self.programs is not None
+        self.programs.pause(now)
 
     def follow_no_more(self, call: int) -> None:
         """What is followed from there is looked after here from now on."""
         rp = self.following.get(call)
         if rp is not None:
             self.catch_up()
-            rp._refill = None
-            rp._nreturned, rp._returns = rp.nreturned, None
+            rp._nreturned, rp._follow = rp.nreturned, None
             del self.following[call]
 
     def catch_up(self) -> None:
         """Take over the calls that the machine follows: they are the youngest."""
-        for call, frame, link in self._machine.take_followed() if self.following else ():
+        for call, frame, link in self.programs.take() if self.programs is not None and self.following else ():
             rp = self.following[call]
             ri = rp._held.pop(0) if rp._held else rp._pool.pop()
             ri.begin(frame, link)

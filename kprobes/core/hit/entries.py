@@ -152,7 +152,7 @@ class Entries:
             ri.link = ri.ret_addr = link
             regs.reported = address
             cb.state = HIT_ACTIVE
-            declined, diverted, refill = True, False, rp._refill
+            declined, diverted, follow = True, False, rp._follow
             try:
                 declined = handler(ri, regs)
             except Exception as error:
@@ -178,7 +178,7 @@ class Entries:
                 store(frame, trampoline)
             else:
                 put(trampoline)
-            if rp._refill is not refill or now != link:  # the handler has changed who serves this, or where it returns to
+            if rp._follow is not follow or now != link:  # the handler has changed who serves this, or where it returns to
                 ri.begin(frame, now)
                 self._calls.add(ri)
                 if point.detour is not detour:

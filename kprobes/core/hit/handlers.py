@@ -159,7 +159,7 @@ class Handlers:
             if cb.state is not REENTER:
                 cb.step(STEP)
                 if self._calls.following:
-                    self._rooms.machine.follow_none(True)  # an interrupt of the guest's may lead away from the slot
+                    self._calls.pause(True)  # an interrupt of the guest's may lead away from the slot
             return
         regs.go(target)
         if cb.state is REENTER or not point.has_post:
@@ -194,4 +194,4 @@ class Handlers:
             cb.step(SLOT_END)
             self.post(cb, point, regs)
         if cb.state is IDLE and self._calls.following:
-            self._rooms.machine.follow_none(False)
+            self._calls.pause(False)

@@ -59,8 +59,8 @@ class Returns:
             address, _ = rooms.calls.take(near, partial(self._write_back, linkage))
             self.calls.trampoline = address | linkage.mode
             rooms.machine.call_at(address)
-            if self.calls.can_follow:
-                rooms.machine.return_at(address, self.calls.trampoline)
+            if self.calls.programs is not None:
+                rooms.machine.program_at(address, (), self.calls.programs.leave(self.calls.trampoline))
         else:
             trap = rooms.arch.end_bytes(linkage.mode)
             address, _ = rooms.slots.take(near, lambda slot: rooms.machine.patch(slot, trap))
@@ -147,8 +147,8 @@ class Returns:
             else:
                 put(trampoline)
             calls.append(ri)
-            if rp._refill is not None:
-                rp._refill(len(pool))
+            if rp._follow is not None:
+                rp._follow.room(len(pool))
             return 0
 
         return enter

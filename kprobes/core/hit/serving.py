@@ -25,17 +25,16 @@ class Serving:
         self._rooms.services[call] = self._entries.service(point)
         if not point.active or (point.insn.simulate is not None and not point.native):
             return
-        first = point.active[0]
-        if machine.can_run and all(p._host is not None for p in point.active) and self._run(point, call):
+        if machine.can_run and all(p._host is not None or p._pre is None for p in point.active) and self._run(point, call):
             return
-        if machine.can_count and all(p._pre is None for p in point.active):
-            machine.count_at(call)
-        elif len(point.active) == 1 and isinstance(first, Kretprobe) and self._calls.can_follow:
+        first = point.active[0]
+        if len(point.active) == 1 and isinstance(first, Kretprobe) and self._calls.programs is not None:
             entered = None if first._entry_handler is None else self._entries.entered(point, first)
-            self._calls.follow(first, call, entered, self._exits.returned(first))
+            self._calls.follow(first, call, self._exits.returned(first), entered)
 
     def _run(self, point: Probepoint, call: int) -> bool:
-        """Every probe there is a program: the machine runs them, and follows calls where one is to run at the return. False: not these.
+        """Every probe there is a program, or only counts: the machine does it, and follows calls where a program is to run at the return.
+        False: not these.
 
         A return that does not lead by itself where the caller wants it is the core's.
         """
@@ -46,11 +45,12 @@ class Serving:
             machine.program_at(call, programs)
             return True
         plain = linkage is not None and linkage.skips is None and not linkage.reloaded
-        if len(probes) > 1 or probes[0]._entry_handler is not None or not plain or not self._calls.can_follow:
+        if len(probes) > 1 or probes[0]._entry_handler is not None or not plain or self._calls.programs is None:
             return False
         if programs:
             self._rooms.services[call] = self._entries.service_after_programs(point, probes[0], call)
-        self._calls.follow(probes[0], call, None, self._exits.returned(probes[0]), programs)
+        assert probes[0]._host is not None
+        self._calls.follow(probes[0], call, [probes[0]._host], programs=programs)
         return True
 
     def serve_returns(self) -> None:

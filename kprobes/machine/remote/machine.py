@@ -40,7 +40,7 @@ class RemoteMachine:
     """
 
     call_area = 0
-    can_count = can_follow = False
+    can_run, host_view, following = False, None, None
 
     def __init__(self, target: Target, arch: Arch, *, image: Image | None = None, symbols: str | os.PathLike[str] | Where | None = None,
                  scratch: tuple[int, int] | None = None, threads: int = 16, sysroot: str | None = None,
@@ -225,14 +225,11 @@ class RemoteMachine:
         """0: nothing is counted without a stop."""
         return 0
 
-    def follow_none(self, now: bool) -> None:
-        """No call is followed without a stop."""
+    def ran(self, addr: int) -> bool:
+        """False: no program is run without a stop."""
+        return False
 
-    def take_followed(self) -> list[tuple[int, int, int]]:
-        """None."""
-        return []
-
-    call_at = unmap_calls = count_at = follow_at = return_at = map_calls
+    call_at = unmap_calls = program_at = map_calls
 
     # --- running
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 
 import unicorn
 from unicorn import unicorn_const as const
 
 from ...arch._base import Arch
-from .._base import HostProgram
+from .._base import BuiltIn, HostProgram
 from .cpu import Processor
-from .engine import ASKED, CALL, DIRECT
+from .engine import CALL, DIRECT
+from .following import Enter, Following, Leave
 from .guests.guest import Guest
 from .host import hostcode
-from .host.callsites import CallSite, Entered, Returned, SiteTable
-from .host.hostcode import HIT
-from .programs import HostView, run_programs
+from .host.callsites import CallSite, SiteTable
+from .programs import HostView, chain
 
 DIRECT_CALLS = 128  # bytes at the start of a call area whose call sites have their own hooks, where there is no host code
 IDLE_TABLES = 4  # tables that no area uses, before one is used again
@@ -39,7 +39,7 @@ class Areas(Processor):
         self._tables: dict[int, SiteTable] = {}  # area -> its call sites, for host code
         self._idle_tables: list[SiteTable] = []
         self._places: dict[int, int] = {}  # address of a call site's words -> where it is
-        self._trampoline = 0  # call site where followed calls return
+        self.trampoline = 0  # call site where followed calls return
 
     def map_calls(self, near: int) -> int:
         """An area in which every instruction executed is reported to Sink.services first, by one hook over all of it."""
@@ -85,79 +85,40 @@ class Areas(Processor):
     # --- call sites that host code serves
 
     @property
-    def can_count(self) -> bool:
-        """True if count_at() works."""
+    def can_run(self) -> bool:
+        """True if program_at() works."""
         return hostcode.available()
 
-    def count_at(self, addr: int) -> None:
-        """Executions of a call site are only counted from now on."""
-        self._site(addr)["function"] = hostcode.address("count")
+    @cached_property
+    def host_view(self) -> HostView | None:
+        """The guest, for who compiles programs for the host."""
+        return HostView(self) if self.can_run else None
+
+    @cached_property
+    def following(self) -> Following | None:
+        """The programs that follow calls."""
+        return Following(self) if self.followed.possible else None
+
+    def program_at(self, addr: int, programs: Sequence[HostProgram], last: BuiltIn | None = None) -> None:
+        """Programs run at a call site. See machine._base.Machine."""
+        site = self._site(addr)
+        assert last is None or isinstance(last, Enter | Leave)
+        # As long as they are called: a helper in Python may have changed what is here, and then the program that called it goes on.
+        site.programs = (*(site.programs if self.followed.serving else ()), *programs, *(last.held if last else ()))
+        site["program"], site["after"] = chain(programs), last.at(site, addr) if last else 0
+        site["function"] = hostcode.address("program") if programs else site["after"] or hostcode.address("count")
 
     def count(self, addr: int) -> int:
         """How often the call site was executed without its service being called."""
         return self._site(addr)["hits"] if addr & -self.call_area in self._tables else 0
 
-    @property
-    def can_follow(self) -> bool:
-        """True if follow_at() and return_at() work."""
-        return self.followed.possible
-
-    def return_at(self, addr: int, target: int) -> None:
-        """Calls that are followed return to this call site; `target` is its address with mode bits. Its service is for all others."""
-        site = self._site(addr)
-        site["function"] = self.followed.leave
-        self.followed.returns_to(target)
-        self._trampoline = addr
-
-    def follow_at(self, addr: int, entered: Entered | None, returned: Returned) -> Callable[[int], None]:
-        """Calls of the function that begins with this call site are followed, by host code. See machine._base.Machine."""
-        site = self._site(addr)
-        if not site["entered"] or site["back"]:
-            site["back"] = 0
-            site.callback("entered", ASKED(self._entered_callback(site, addr)))
-            site.callback("returned", DIRECT(self._returned_callback(site)))
-        skip = self.followed.skip
-        site.returned = returned if skip is None else lambda regs, frame, link: returned(regs, frame, skip(link))
-        if entered is not None:
-            site.entered = entered if skip is None else lambda regs, frame, link: entered(regs, frame, skip(link))
-        site["function"] = self.followed.enter if entered is None else self.followed.ask
-        return partial(self._refill, site)
-
-    def _refill(self, site: CallSite, spare: int) -> None:
-        """So many more calls that begin at the site may be followed."""
-        self.followed.close(HIT, False)
-        site["spare"] = spare
-        if not self.followed.find_stack(self.blocks.find):
-            site["function"] = site["python"]
-
-    can_run = can_count  # program_at() works
-
-    @cached_property
-    def host_view(self) -> HostView:
-        """The guest, for who compiles programs for the host."""
-        return HostView(self)
-
-    def program_at(self, addr: int, programs: Sequence[HostProgram], returned: Sequence[HostProgram] = ()) -> Callable[[int], None] | None:
-        """Programs run at a call site, and at the return of its calls. See machine._base.Machine."""
-        site = self._site(addr)
-        run_programs(site, self.followed, programs, returned)
-        return partial(self._refill, site) if returned else None
-
     def ran(self, addr: int) -> bool:
         """True while the service is called though programs have run."""
         return bool(self._site(addr)["ran"])
 
-    def returns(self, addr: int) -> int:
-        """How many returns programs have served."""
-        return self._site(addr)["returns"]
-
-    def follow_none(self, now: bool) -> None:
-        """Leave every call to the services, until told otherwise."""
-        self.followed.close(HIT, now)
-
-    def take_followed(self) -> list[tuple[int, int, int]]:
-        """The calls that host code follows, oldest first: (call site, frame, return address). It follows them no more."""
-        return [(self._places[site], frame, link) for site, frame, link in self.followed.take()]
+    def place_of(self, site: int) -> int:
+        """Where the call site is that has its words at `site`."""
+        return self._places[site]
 
     def _table(self, area: int) -> SiteTable:
         """An empty table. Those that were ended last are left alone: a callback of theirs may be the one that runs now."""
@@ -204,7 +165,7 @@ class Areas(Processor):
 
         return on_direct, renew
 
-    def _entered_callback(self, site: CallSite, address: int) -> Callable[[], int]:
+    def entered_callback(self, site: CallSite, address: int) -> Callable[[], int]:
         """What host code asks at a function entry: whether the call is followed. As short as it can be."""
         regs, write_pc = self._regs, self._send if self.guest.pc.written_again else self.write_pc
         view, frame, target = self.followed.view, hostcode.CALLS["frame"] // 8, hostcode.CALLS["target"] // 8
@@ -225,7 +186,7 @@ class Areas(Processor):
 
         return on_entered
 
-    def _returned_callback(self, site: CallSite) -> Callable[[], None]:
+    def returned_callback(self, site: CallSite) -> Callable[[], None]:
         """What host code calls at the trampoline when it has put the return address right. As short as it can be."""
         regs, write_pc = self._regs, self._send if self.guest.pc.written_again else self.write_pc
         view, frame, target = self.followed.view, hostcode.CALLS["frame"] // 8, hostcode.CALLS["target"] // 8
@@ -237,9 +198,9 @@ class Areas(Processor):
                     write_pc(regs.target)
                     regs.target = None
                 elif self.disturbed:
-                    self._settle_call(self._trampoline)
+                    self._settle_call(self.trampoline)
             except BaseException as error:
-                self._failed_call(self._trampoline, error)
+                self._failed_call(self.trampoline, error)
             regs.reported = None
 
         return on_returned

@@ -15,8 +15,6 @@ from attrs import frozen
 from .._base import HostProgram
 from .blocks import Blocks
 from .engine import MEM_READ, READ
-from .host import hostcode
-from .host.callsites import CallSite, FollowedCalls
 from .host.hostcode import CALLS
 
 if TYPE_CHECKING:
@@ -94,17 +92,7 @@ class HostView:
         self._header[0] = len(blocks)
 
 
-def run_programs(site: CallSite, followed: FollowedCalls, programs: Sequence[HostProgram], returned: Sequence[HostProgram]) -> None:
-    """A call site runs programs from now on; with `returned`, those run when its calls return."""
-    # As long as they are called: a helper in Python may have changed what is here, and then the program that called it goes on.
-    site.programs = (*(site.programs if followed.serving else ()), *programs, *returned)
-    site["program"], site["after"] = _chain(programs), followed.enter if returned else 0
-    if returned:
-        site["back"], site["returned"] = _chain(returned), hostcode.address("back")
-    site["function"] = hostcode.address("program") if programs else followed.enter
-
-
-def _chain(programs: Sequence[HostProgram]) -> int:
+def chain(programs: Sequence[HostProgram]) -> int:
     """Have each run after the one before; the address of the first environment."""
     for n, program in enumerate(programs):
         following = programs[n + 1].address if n + 1 < len(programs) else 0

@@ -7,21 +7,18 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..._base import Entered, Returned
 from ..blocks import Block
 from ..engine import address_of
 from . import hostcode
 
 if TYPE_CHECKING:
     from ....arch._base import Linkage
-    from ....regs import Regs
     from ..cpu import Processor
     from ..registers.cells import Cell
     from ..registers.windows import Windowed
 
 _TOP, _BASE, _INSIDE = (hostcode.CALLS[name] // 8 for name in ("top", "base", "inside"))
-
-Entered = Callable[["Regs", int, int], bool]
-Returned = Callable[["Regs", int, int], None]
 
 FOLLOWED = 1024  # calls that host code may follow at a time, before Python is to look after them
 UNIT = 8  # bytes of guest code that a call site takes at least
