@@ -156,44 +156,49 @@ class _Site:
         machine = owner.machine
         _fits(program.code, machine)
         self._owner = owner
-        self._place = AtProbe(owner, where.retprobe, cookie, clock)  # in handlers
-        self._apart = AtProbe(owner, where.retprobe, cookie, clock)  # where no handler is called
+        self._place = AtProbe(owner, where.retprobe, cookie, clock)
         self._contexts = Contexts(machine.arch, _words(program, machine))
-        self._engine = program.engine(engine)
         self._print = attachment.printed.append
-        self.probe = self._probe(where)
         self.why_python = "" if engine != "interpreter" else "the interpreter was asked for"
         self._host = self._compiled(program, clock) if not self.why_python else None
+        if self._host is None:
+            self._engine = program.engine(engine)
+        self.probe = self._probe(where)
         self.probe._host = self._host
 
     def _probe(self, where: Where) -> Probe:
         named = isinstance(where.symbol, str)
         place: dict[str, Any] = {"symbol_name" if named else "addr": where.symbol, "offset": where.offset}
         if where.retprobe:
-            return Kretprobe(**place, handler=self._returned)
-        return Kprobe(**place, pre_handler=self._hit)
+            return Kretprobe(**place, handler=self._compiled_hit if self._host else self._returned)
+        return Kprobe(**place, pre_handler=self._compiled_hit if self._host else self._hit)
 
     def _compiled(self, program: Program, clock: Callable[[], int]) -> SiteProgram | None:
         """The program for a machine that runs it without asking Python; None: the handler runs it."""
-        machine, code, apart = self._owner.machine, program.code, self._apart
+        machine, code, place = self._owner.machine, program.code, self._place
         view = machine.host_view
         if view is None:
             self.why_python = "this machine runs no code of the host's at its call sites"
             return None
-        apart.regs = view.regs
+        place.regs = view.regs
         try:
             made = program.at_sites(view, clock is time.monotonic_ns)
         except Unsupported as error:
             self.why_python = error.reason
             return None
-        return SiteProgram(code, view, HostCall(code, apart, self._print), apart.returns, clock, made=made, called=self._owner.program_calls)
+        return SiteProgram(code, view, HostCall(code, place, self._print), place.returns, clock, made=made, called=self._owner.program_calls)
 
     def placed(self) -> None:
         """The probe is registered."""
         place, address = self._place, self.probe.address or 0
-        place.function = self._apart.function = address if place.returns or self._owner.is_entry(address) else 0
+        place.function = address if place.returns or self._owner.is_entry(address) else 0
         if self._host is not None:
             self._host.at(address, place.function, place.cookie())
+
+    def _compiled_hit(self, _: object, regs: Regs) -> int:
+        assert self._host is not None
+        self._host.run(regs.pc)
+        return 0
 
     def _hit(self, probe: Probe, regs: Regs) -> int:
         place = self._place

@@ -73,6 +73,7 @@ class Interpreter:
             run.end(context)
             for record in run.kept:  # of a program that failed
                 HELPERS[133].run(run, record, 0)
+            del run.place, run.printed  # which know the machine
             if size <= CONTEXT_SIZE:
                 self._idle.append(run)
 

@@ -154,10 +154,10 @@ class SiteProgram:
     def __init__(self, code: Code, view: View, call: Any, returns: bool = False, clock: Callable[[], int] | None = None,
                  cleared: Mapping[int, int] | None = None, made: HostCode | None = None,
                  called: Callable[[bool], None] = lambda begins: None) -> None:
-        self._view, self._returns, self._called = view, returns, called
+        self._view, self._returns, self._called, self._handled = view, returns, called, False
         made = made or compiled(code, view, clock is time.monotonic_ns, cleared or {})
-        self._pc = ctypes.c_uint64()
-        known: dict[Slot, int] = {("base", 0): view.base, _PC: view.words["returned_to"] if returns else ctypes.addressof(self._pc),
+        self._pc = ctypes.c_uint64.from_address(view.words["returned_to"]) if returns else ctypes.c_uint64()
+        known: dict[Slot, int] = {("base", 0): view.base, _PC: ctypes.addressof(self._pc),
                                   **{(name, 0): value for name, value in view.words.items()}}
         if ("context", 0) in made.slots:
             self._context = ctypes.create_string_buffer(CONTEXT_SIZE)
@@ -176,18 +176,28 @@ class SiteProgram:
 
     def at(self, address: int, function: int = 0, cookie: int = 0) -> None:
         """Where it is: address of the probe, and what get_func_ip and get_attach_cookie give."""
-        self._pc.value = address
+        if not self._returns:
+            self._pc.value = address
         for name, value in (("func_ip", function), ("cookie", cookie)):
             self._environment.set((name, 0), value)
 
+    def run(self, pc: int) -> None:
+        """Run it in a handler, at a hit that the machine has left to us. Raises what a helper raises."""
+        outer, self._pc.value, handled, self._handled = self._pc.value, pc, self._handled, True
+        try:
+            self._environment.run(0, 0)
+        finally:
+            self._pc.value, self._handled = outer, handled
+
     def _report(self, begins: bool) -> None:
-        """A helper in Python runs: it sees the registers as a handler does."""
+        """A helper in Python runs: it sees the registers as a handler does, unless it is in one."""
+        if self._handled:
+            return
         self._view.regs.at(self._shown() if begins else None)
         self._called(begins)
 
     def _shown(self) -> int:
-        pc = ctypes.c_uint64.from_address(self._view.words["returned_to"]).value if self._returns else self._pc.value
-        return pc & ~self._view.arch.mode_bits
+        return self._pc.value & ~self._view.arch.mode_bits
 
     def _word(self, index: int) -> int:
         try:

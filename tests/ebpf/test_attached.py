@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
+import weakref
 
 import pytest
 from scenes import paper_machine
 
 from kprobes import Kprobe, Kprobes, NotFunctionEntry, Program, ProgramError, UnicornMachine, UnknownSymbol
 from kprobes.programs import isa
-from kprobes.programs.atprobe import Contexts
 from kprobes.programs.isa import Instruction as I  # noqa: N817
 from kprobes.programs.object import clang
+from kprobes.programs.site import SiteProgram
 
 pytest.importorskip("ziglang")
 pytestmark = pytest.mark.quick
@@ -195,7 +197,7 @@ def test_hits_ask_nobody_in_python(arch, monkeypatch):
     """After the first hit, which optimizes, a program runs as code of this host; what helpers see is what handlers see."""
     pytest.importorskip("llvmlite")
     asked = []
-    monkeypatch.setattr(Contexts, "of", lambda self, regs, of=Contexts.of: (asked.append(regs.pc), of(self, regs))[1])
+    monkeypatch.setattr(SiteProgram, "run", lambda self, pc, run=SiteProgram.run: (asked.append(pc), run(self, pc))[1])
     prog = Program.from_c(r'''
 #include <kprobes/bpf.h>
 u64 hits, returns, sum;
@@ -216,7 +218,7 @@ SEC("kretprobe/crc32") int on_return(struct pt_regs *ctx) { returns += PT_REGS_R
             v = prog.variables
             assert (v["hits"], v["returns"], v["sum"], a.runs, a.missed) == (50, 50, 250, 100, 0)
             assert len(set(a.printed)) == 1 and len(a.printed) == 50
-            assert a.probes["on_crc"].optimized and len(asked) < 10
+            assert a.probes["on_crc"].optimized and 0 < len(asked) < 10
             assert a.why_python == {"on_crc": "", "on_return": ""} and "in Python" not in repr(a)
         m.call("crc32", 0, b"hello", 5)
         assert a.runs == 100
@@ -231,3 +233,16 @@ def test_why_hits_go_through_python(demo):
         assert a.why_python == {"p": "the interpreter was asked for"}
     with Kprobes(paper_machine()) as other, other.attach(prog, "inc") as a:
         assert a.why_python == {"p": "this machine runs no code of the host's at its call sites"}
+
+
+@pytest.mark.parametrize("engine", [None, "interpreter"])
+def test_a_program_keeps_no_machine(engine):
+    prog = Program.from_c(COUNT)
+    with UnicornMachine.load("examples/demo.x86_64") as m, Kprobes(m) as k:
+        with k.attach(prog, engine=engine) as a:
+            m.call("crc32", 0, b"hello", 5)
+            assert a.runs == 3
+        gone = weakref.ref(m)
+    del m, k, a
+    gc.collect()
+    assert gone() is None

@@ -13,7 +13,7 @@ import unicorn
 
 from kprobes import Kprobe, Kprobes, Program, UnicornMachine
 from kprobes.machine.unicorn.host import hostcode
-from kprobes.programs import atprobe
+from kprobes.programs import atprobe, native, site
 from kprobes.programs.isa import ADD, ALU64, ATOMIC, CALL, DW, EXIT, JEQ, JMP, LDX, MAP_VALUE, MEM, MOV, MUL, ST, STX, Instruction, K, X, lddw
 from kprobes.programs.maps import MapType, Spec, create
 
@@ -72,7 +72,7 @@ def test_several_programs_and_a_return_run_in_order_without_python(scene: Any, m
     attached = [k.attach(logs(out, n), "tiny", retprobe=n == 3) for n in (1, 2, 3)]
     m.call("loop", 3, 7)  # the probepoint becomes a jump
     out[0] = bytes(64)
-    monkeypatch.setattr(atprobe.Contexts, "of", lambda *_: pytest.fail("a handler has run"))
+    monkeypatch.setattr(site.SiteProgram, "run", lambda *_: pytest.fail("a handler has run"))
     m.call("loop", 2, 7)
     assert word(out) == 213213
     assert [a.runs for a in attached] == [5, 5, 5]
@@ -81,6 +81,39 @@ def test_several_programs_and_a_return_run_in_order_without_python(scene: Any, m
     m.call("loop", 1, 7)
     assert word(out) == 23
     assert [a.runs for a in attached] == [5, 6, 6]
+
+
+def test_a_program_is_compiled_once(scene: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Hits that a handler serves, the first one among them, run what call sites run."""
+    m, k = scene
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    translated: list[str] = []
+    monkeypatch.setattr(native, "translate", lambda ir, triple, translate=native.translate: (translated.append(ir), translate(ir, triple))[1])
+    out = array()
+    program = counts(out)
+    with k.attach(program, "tiny") as a, k.attach(program, "loop"), k.attach(program, "tiny", retprobe=True):
+        m.call("loop", 3, 7)
+        m.cpu_task = lambda regs: 1
+        m.call("loop", 3, 7)
+        m.cpu_task = None
+    assert len(translated) == 1
+    assert a.runs == 6 and word(out) == 18
+
+
+def test_what_a_helper_raises_in_a_handler_comes_out_of_the_run(scene: Any) -> None:
+    m, k = scene
+    out = array()
+    program = made(out, i(MOV | X | ALU64, 1, 10), i(ADD | K | ALU64, 1, imm=-8), i(ST | MEM | DW, 10, 0, -8, 0), i(MOV | K | ALU64, 2, imm=8),
+                   i(CALL | JMP, imm=16))  # get_current_comm
+    failed = RuntimeError("no task")
+    with k.attach(program, "tiny") as a:
+        a.probes["main"].optimize = False
+        m.cpu_task = lambda regs: (_ for _ in ()).throw(failed)
+        with pytest.raises(RuntimeError) as caught:
+            m.call("loop", 3, 7)
+        m.cpu_task = None
+        assert caught.value is failed
+        m.call("loop", 3, 7)
 
 
 def test_a_handler_beside_programs_takes_its_turn(scene: Any) -> None:
@@ -103,7 +136,7 @@ def test_what_only_counts_beside_a_program_asks_nobody(scene: Any, monkeypatch: 
     a, plain = k.attach(counts(out), "tiny"), Kprobe(symbol_name="tiny")
     k.register_kprobe(plain)
     m.call("loop", 1, 7)
-    monkeypatch.setattr(atprobe.Contexts, "of", lambda *_: pytest.fail("a handler has run"))
+    monkeypatch.setattr(site.SiteProgram, "run", lambda *_: pytest.fail("a handler has run"))
     m.call("loop", 2, 7)
     assert (word(out), a.runs, plain.nhit) == (3, 3, 3)
 
