@@ -60,8 +60,9 @@ from .symbols import Symbol, Symbols
 if TYPE_CHECKING:
     from .programs.header import bpf_header
     from .programs.program import Program
+    from .tracing.trace import Trace
 
-_LATER = {"Program": "programs.program", "bpf_header": "programs.header"}  # imported when they are asked for
+_LATER = {"Program": "programs.program", "Trace": "tracing.trace", "bpf_header": "programs.header"}  # imported when they are asked for
 
 
 def __getattr__(name: str) -> Any:
@@ -120,6 +121,7 @@ __all__ = [
     "Symbols",
     "TextOverwritten",
     "TooBig",
+    "Trace",
     "UnicornMachine",
     "UnknownRegister",
     "UnknownSymbol",

@@ -26,6 +26,7 @@ from .settings import switch
 if TYPE_CHECKING:
     from ..programs.attach import Attachment
     from ..programs.program import Program
+    from ..tracing.recorder import Recording
 
 Records = list[listing.Listed]  # named here: inside the class, `list` is the method
 Addresses = list[int]
@@ -217,6 +218,16 @@ class Kprobes:
         from ..programs.attach import attach
 
         return attach(self, program, where, offset, retprobe, **more)
+
+    def trace(self, *events: str, **options: Any) -> Recording:
+        """Record the hits of events while it is entered: `with k.trace("p crc32 len=$arg3", "r crc32 $retval") as t: ...`.
+
+        stack: with each hit the return addresses above it (False). records: that there is room for, then the oldest go (1 << 20).
+        clock: "counter" (no time), "host" (ns of the host's), or a function that gives ns. Raises EventError, BadArgument.
+        """
+        from ..tracing.recorder import Recording
+
+        return Recording(self, events, **options)
 
     def program_calls(self, begins: bool) -> None:
         """For programs that a machine runs at a call site: one calls Python, or that is done. Meanwhile a hit is going on."""

@@ -1,0 +1,251 @@
+"""A trace as columns: Arrow tables, and files of them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ImageError, Unsupported
+from .info import EventInfo, Field
+from .ring import Layout, Ring, Row
+
+if TYPE_CHECKING:
+    import numpy
+    import pandas
+    import pyarrow
+
+KEY = b"kprobes"  #: of the schema's metadata
+VERSION = 1
+HEAD = ("seq", "event", "address", "cpu", "task", "time", "caller", "stack")  #: columns that are no arguments
+
+
+def need(name: str, extra: str) -> ModuleType:
+    """A library of an extra. Raises Unsupported: it is not installed."""
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise Unsupported(f"{name.partition('.')[0]} is not installed", hint=f"pip install 'kprobes[{extra}]'") from error
+
+
+def names_of(infos: Sequence[EventInfo]) -> list[list[str]]:
+    """For each event the columns of its arguments: the argument's name, or event.name where that column has another type."""
+    types: dict[str, Any] = dict.fromkeys(HEAD)
+    out = []
+    for info in infos:
+        row = []
+        for field in info.fields:
+            kind = (field.text, field.type.style == "s", field.type.size, field.type.count)
+            name = field.name if types.get(field.name, kind) == kind else f"{info.name}.{field.name}"
+            types.setdefault(name, kind)
+            row.append(name)
+        out.append(row)
+    return out
+
+
+# --- of a ring
+
+
+def table_of_ring(infos: Sequence[EventInfo], ring: Ring, names: Callable[[int], str]) -> pyarrow.Table:
+    """The records of a ring as a table."""
+    need("pyarrow", "arrow")
+    return _Columns(infos, ring).table(names)
+
+
+class _Columns:
+    """The columns of a ring, in the order of its records."""
+
+    def __init__(self, infos: Sequence[EventInfo], ring: Ring) -> None:
+        import numpy
+        import pyarrow
+
+        self.np, self.pa, self.infos, self.ring = numpy, pyarrow, infos, ring
+        self.raw = numpy.frombuffer(ring.raw(), numpy.uint64).reshape(-1, ring.size // 8)
+        self.head = self.raw[:, 1].copy().view(numpy.uint16).reshape(-1, 4)
+        self.event = self.head[:, 0]
+        self.which: list[Any] = [slice(None) if len(infos) == 1 else numpy.flatnonzero(self.event == n) for n in range(len(infos))]
+
+    @cached_property
+    def places(self) -> list[int]:
+        return self.ring.order()
+
+    def table(self, names: Callable[[int], str]) -> pyarrow.Table:
+        pa, ring = self.pa, self.ring
+        columns: dict[str, Any] = {"seq": pa.array(self.raw[:, 0].copy()), "event": self._dictionary(self.event, [i.name for i in self.infos]),
+                                   "address": pa.array(self.np.array([i.address for i in self.infos], self.np.uint64)[self.event]),
+                                   "cpu": pa.array(self.head[:, 1].copy()), "task": self._task()}
+        if ring.clock is not None:
+            columns["time"] = pa.array(self.raw[:, 2].copy())
+        callers: Any = ()
+        if any(layout.returns for layout in ring.layouts):
+            columns["caller"] = self._callers()
+            callers = columns["caller"].unique().drop_null().to_pylist()
+        stacks = [ring.stacks[place] for place in self.places] if ring.stacked else []
+        if ring.stacked:
+            columns["stack"] = pa.array(stacks, pa.list_(pa.uint64()))
+        for event, row in enumerate(names_of(self.infos)):
+            for n, name in enumerate(row):
+                self._argument(columns, event, n, name)
+        addresses = {*callers, *(address for stack in {*stacks} for address in stack)}
+        facts = {"version": VERSION, "events": [info.as_json() for info in self.infos], "lost": ring.lost,
+                 "names": {str(address): names(address) for address in addresses}}
+        return pa.table(columns).replace_schema_metadata({KEY: json.dumps(facts).encode()})
+
+    def _dictionary(self, indices: numpy.ndarray[Any, Any], values: Sequence[str]) -> pyarrow.Array:
+        return self.pa.DictionaryArray.from_arrays(self.pa.array(indices.astype(self.np.int32)), self.pa.array(values, self.pa.string()))
+
+    def _task(self) -> pyarrow.Array:
+        np, tasks, numbers = self.np, self.ring.tasks, self.head[:, 2:].copy().view(self.np.uint32).reshape(-1)
+        if all(isinstance(task, int) and -(1 << 63) <= task < 1 << 63 for task in tasks):
+            return self.pa.array(np.array(tasks or [0], np.int64)[numbers])
+        return self._dictionary(numbers, [str(task) for task in tasks])
+
+    def _callers(self) -> pyarrow.Array:
+        out: Any = self.np.zeros(len(self.raw), self.np.uint64)
+        none: Any = self.np.ones(len(self.raw), bool)
+        for layout, which in zip(self.ring.layouts, self.which, strict=True):
+            if layout.returns:
+                out[which], none[which] = self.raw[which, 2 + layout.clock], False
+        return self.pa.array(out, mask=none)
+
+    def _argument(self, columns: dict[str, Any], event: int, n: int, name: str) -> None:
+        field, which = self.infos[event].fields[n], self.which[event]
+        column = self._text(event, n) if field.text else self._number(self.ring.layouts[event], n, field, which)
+        if len(self.infos) > 1:
+            wide: Any = self.np.full(len(self.raw), -1, self.np.int64)
+            wide[which] = self.np.arange(len(column))
+            column = column.take(self.pa.array(wide, mask=wide < 0))
+        if name in columns:  # two events with the same argument
+            column = self.pa.compute.coalesce(columns[name], column)
+        columns[name] = column
+
+    def _number(self, layout: Layout, n: int, field: Field, which: Any) -> pyarrow.Array:
+        np, at = self.np, layout.numbers.index(n)
+        first = 2 + layout.clock + layout.returns
+        column = first + layout.words + sum(max(c, 1) for c in layout.counts[:at])
+        many, kind = max(layout.counts[at], 1), np.dtype(f"{'i' if field.type.style == 's' else 'u'}{field.type.size}")
+        values = self.raw[which, column : column + many].astype(kind)
+        bad = [(self.raw[which, first + bit // 64] >> np.uint64(bit % 64) & np.uint64(1)).astype(bool)
+               for bit in range(layout.bits[at], layout.bits[at] + 1 + layout.counts[at])]
+        if not layout.counts[at]:
+            return self.pa.array(values[:, 0], mask=bad[0] if bad[0].any() else None)
+        flat = self.pa.array(values.reshape(-1), mask=np.stack(bad[1:], axis=1).reshape(-1))
+        offsets = np.arange(0, len(flat) + 1, many, dtype=np.int32)
+        return self.pa.ListArray.from_arrays(self.pa.array(offsets, mask=np.append(bad[0], False)), flat)
+
+    def _text(self, event: int, n: int) -> pyarrow.Array:
+        texts, count = self.ring.texts, self.infos[event].fields[n].type.count
+        places = self.places if len(self.infos) == 1 else [self.places[i] for i in self.which[event]]
+        found = [texts[place][n] for place in places]
+        return self.pa.array(found, self.pa.list_(self.pa.string()) if count else self.pa.string())
+
+
+# --- of others' kinds
+
+
+def frame(make: Callable[[], pyarrow.Table]) -> pandas.DataFrame:
+    """A data frame in which no integer becomes a float: addresses have more bits than that."""
+    pandas, pa = need("pandas", "arrow"), need("pyarrow", "arrow")
+    kinds = {getattr(pa, name)(): getattr(pandas, name.replace("ui", "UI").replace("i", "I") + "Dtype")()
+             for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")}
+    table = make()
+    gaps = {column.type for column in table.columns if column.null_count}
+    return table.to_pandas(types_mapper=lambda kind: kinds.get(kind) if kind in gaps else None)
+
+
+def arrays(table: pyarrow.Table) -> dict[str, numpy.ndarray[Any, Any]]:
+    """Column name -> array; masked where integers are missing."""
+    numpy, pa = need("numpy", "arrow"), need("pyarrow", "arrow")
+    out: dict[str, Any] = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if column.null_count and pa.types.is_integer(column.type):
+            out[name] = numpy.ma.masked_array(column.fill_null(0).to_numpy(), mask=column.is_null().to_numpy())
+        else:
+            out[name] = column.to_numpy()
+    return out
+
+
+# --- files
+
+
+def save(table: pyarrow.Table, path: str | os.PathLike[str]) -> None:
+    """See Trace.save()."""
+    need("pyarrow", "arrow")
+    import pyarrow
+
+    with pyarrow.OSFile(os.fspath(path), "wb") as file, pyarrow.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+
+
+def load(path: str | os.PathLike[str]) -> tuple[Table, Mapping[int, str]]:
+    """A file's table, and the names of the addresses in it. Raises ImageError, Unsupported."""
+    need("pyarrow", "arrow")
+    import pyarrow
+
+    try:
+        with open(path, "rb") as file:
+            table = pyarrow.ipc.open_file(file.read()).read_all()
+        table.validate(full=True)
+        return Table.of(table)
+    except (pyarrow.ArrowException, KeyError, TypeError, ValueError, AttributeError, OSError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "is no trace of kprobes, or damaged"
+        raise ImageError(f"{os.fspath(path)}: {reason}", hint="give a file that Trace.save() or `kprobes record` wrote") from error
+
+
+class Table:
+    """An Arrow table as the source of a trace."""
+
+    def __init__(self, table: pyarrow.Table, infos: Sequence[EventInfo], lost: int) -> None:
+        self.infos, self._table, self._lost = infos, table, lost
+        self.timed = "time" in table.column_names
+        numbers = {(info.name, info.address): n for n, info in enumerate(infos)}  # several places may share a name
+        self._events = [numbers[key] for key in zip(table.column("event").to_pylist(), table.column("address").to_pylist(), strict=True)]
+        self.tasks: Sequence[Any] = list(dict.fromkeys(table.column("task").to_pylist()))
+
+    @classmethod
+    def of(cls, table: pyarrow.Table) -> tuple[Table, Mapping[int, str]]:
+        """Raises KeyError, TypeError, ValueError: that is none of ours."""
+        facts = json.loads(table.schema.metadata[KEY])
+        if facts["version"] != VERSION:
+            raise ValueError("another version")
+        infos = [EventInfo.from_json(info) for info in facts["events"]]
+        missing = {"seq", "event", "address", "cpu", "task", *(name for row in names_of(infos) for name in row)} - {*table.column_names}
+        if missing:
+            raise KeyError(*missing)
+        return cls(table, infos, int(facts["lost"])), {int(address): str(name) for address, name in facts["names"].items()}
+
+    @property
+    def lost(self) -> int:
+        return self._lost
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    @cached_property
+    def _columns(self) -> dict[str, list[Any]]:
+        return {name: self._table.column(name).to_pylist() for name in self._table.column_names}
+
+    @cached_property
+    def _places(self) -> tuple[list[list[list[Any]]], dict[Any, int]]:
+        columns = [[self._columns[name] for name in row] for row in names_of(self.infos)]
+        return columns, {task: n for n, task in enumerate(self.tasks)}
+
+    def row(self, n: int) -> Row:
+        columns, event = self._columns, self._events[n]
+        arguments, tasks = self._places
+        values = tuple(tuple(v) if isinstance(v, list) else v for v in [column[n] for column in arguments[event]])
+        time = columns["time"][n] if self.timed else 0
+        caller = (columns["caller"][n] or 0) if "caller" in columns else 0
+        stack = tuple(columns["stack"][n]) if "stack" in columns else ()
+        return columns["seq"][n], event, columns["cpu"][n], tasks[columns["task"][n]], time, caller, values, stack
+
+    def rows(self) -> Iterator[Row]:
+        return map(self.row, range(len(self)))
+
+    def table(self, names: Callable[[int], str]) -> pyarrow.Table:
+        return self._table

@@ -1,0 +1,18 @@
+"""Tables for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+from ..symbols import CONTROLS
+
+
+def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A table whose cells are text, never markup."""
+    def cells(values: Sequence[Any], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{escape(str(value).translate(CONTROLS))}</{tag}>" for value in values) + "</tr>"
+
+    body = "".join(cells(row, "td") for row in rows)
+    return f"<table><caption>{escape(caption)}</caption><thead>{cells(heads, 'th')}</thead><tbody>{body}</tbody></table>"

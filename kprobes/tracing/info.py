@@ -1,0 +1,70 @@
+"""What a trace keeps of an event: enough to show its hits where there is no machine any more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from attrs import asdict, frozen
+
+from ..events._event import Event, Type, Value
+
+NUMBERS = ("u", "s", "x")  # styles of types whose values are numbers; those of all others are text
+
+
+@frozen(kw_only=True)
+class Field:
+    """An argument of an event. text: its values are text, or tuples of it."""
+
+    name: str
+    type: Type
+
+    @property
+    def text(self) -> bool:
+        return self.type.style not in NUMBERS
+
+
+@frozen(kw_only=True)
+class EventInfo:
+    """An event without its machine.
+
+    Attributes:
+        kind: "p" or "r". where: the place as ftrace shows it: `sym+0xOFF/0xSIZE`, of return events the function's name.
+        text: the definition.
+    """
+
+    name: str
+    group: str
+    kind: str
+    symbol: str | None
+    offset: int
+    address: int
+    where: str
+    text: str
+    fields: tuple[Field, ...]
+
+    @classmethod
+    def of(cls, event: Event) -> EventInfo:
+        """What there is to keep of an event."""
+        fields = tuple(Field(name=arg.name, type=arg.type) for arg in event.args)
+        return cls(name=event.name, group=event.group, kind=event.kind, symbol=event.symbol, offset=event.offset, address=event.address,
+                   where=event._where, text=str(event), fields=fields)
+
+    def as_json(self) -> dict[str, Any]:
+        """For a file."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, facts: dict[str, Any]) -> EventInfo:
+        """Of a file. KeyError, TypeError: that is none."""
+        fields = tuple(Field(name=field["name"], type=Type(**field["type"])) for field in facts["fields"])
+        return cls(**{**facts, "fields": fields})
+
+    @property
+    def function(self) -> str:
+        """The probed function's name, or the address where it has none."""
+        return self.where.partition("+")[0]
+
+    def arguments(self, values: Sequence[Value]) -> str:
+        """` a=0x1 b=2`, as ftrace shows them."""
+        return "".join([f" {field.name}={field.type.show(value)}" for field, value in zip(self.fields, values, strict=True)])

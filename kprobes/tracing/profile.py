@@ -1,0 +1,51 @@
+"""Where hits come from: folded stacks, speedscope's JSON, a flame graph."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .trace import Trace
+
+Folded = Mapping["tuple[str, ...]", int]  #: frames, outermost first -> how often
+
+
+def folded(trace: Trace) -> dict[tuple[str, ...], int]:
+    """Stacks of functions, outermost first, the hit's event innermost -> hits. Without stacks, the probed functions."""
+    return dict(Counter(_frames(trace, info.function, info.name, row[7]) for info, _, row in trace.rows()))
+
+
+def _frames(trace: Trace, function: str, event: str, stack: tuple[int, ...]) -> tuple[str, ...]:
+    frames = [trace.name(address).partition("+")[0] for address in reversed(stack)] or [function]
+    return (*frames, event)
+
+
+def write(trace: Trace, file: IO[str], format: str) -> None:
+    """folded: a line `a;b;c 3` for each stack; speedscope; svg."""
+    write_folded(folded(trace), file, format, "hits")
+
+
+def write_folded(stacks: Folded, file: IO[str], format: str, unit: str) -> None:
+    """The same of stacks that are had already."""
+    if format == "folded":
+        file.writelines(f"{';'.join(frame.replace(';', ':') for frame in frames)} {weight}\n" for frames, weight in sorted(stacks.items()))
+    elif format == "speedscope":
+        json.dump(speedscope(stacks, unit), file)
+        file.write("\n")
+    else:
+        from .flame import flame_graph
+
+        file.write(flame_graph(stacks, unit))
+
+
+def speedscope(stacks: Folded, unit: str) -> dict[str, Any]:
+    """speedscope's file format: a sampled profile."""
+    names = {name: n for n, name in enumerate(dict.fromkeys(name for frames in stacks for name in frames))}
+    weights = list(stacks.values())
+    profile = {"type": "sampled", "name": unit, "unit": "none", "startValue": 0, "endValue": sum(weights),
+               "samples": [[names[name] for name in frames] for frames in stacks], "weights": weights}
+    return {"$schema": "https://www.speedscope.app/file-format-schema.json", "name": "kprobes", "exporter": "kprobes",
+            "activeProfileIndex": 0, "shared": {"frames": [{"name": name} for name in names]}, "profiles": [profile]}

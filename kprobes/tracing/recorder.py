@@ -1,0 +1,148 @@
+"""Records the hits of events: a probe for each, and the ring that its hits go to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ..core.probe import Kprobe, Kretprobe, Probe
+from ..errors import BadArgument, KprobeError, Unsupported
+from ..events import parse_events
+from ..events._event import Event, locate
+from ..machine._base import Machine
+from ..regs import Regs
+from .info import EventInfo
+from .ring import Ring, Row
+from .trace import Trace
+
+if TYPE_CHECKING:
+    import pyarrow
+
+RECORDS = 1 << 20  #: that are kept, where nobody says
+CLOCKS: dict[str, Callable[[], int] | None] = {"counter": None, "host": time.monotonic_ns}
+
+
+class Owner(Protocol):
+    """The Kprobes."""
+
+    machine: Machine
+
+    def register(self, probe: Probe) -> None: ...
+    def unregister(self, probe: Probe) -> None: ...
+    def stack_trace(self, regs: Regs, limit: int = 64) -> list[int]: ...
+
+
+class Live:
+    """A ring as the source of a trace."""
+
+    def __init__(self, infos: Sequence[EventInfo], ring: Ring) -> None:
+        self.infos, self.ring, self.timed = infos, ring, ring.clock is not None
+        self.tasks: Sequence[Any] = ring.tasks
+
+    @property
+    def lost(self) -> int:
+        return self.ring.lost
+
+    def __len__(self) -> int:
+        return len(self.ring)
+
+    def row(self, n: int) -> Row:
+        return self.ring.row(n)
+
+    def rows(self) -> Iterator[Row]:
+        return self.ring.rows()
+
+    def table(self, names: Callable[[int], str]) -> pyarrow.Table:
+        from .columns import table_of_ring
+
+        return table_of_ring(self.infos, self.ring, names)
+
+
+class Recording:
+    """Events that are recorded while it is entered: `with k.trace("p crc32 len=$arg3") as t`.
+
+    Attributes:
+        trace: what is recorded. events: the parsed definitions. probes: of them, while they are armed.
+    """
+
+    def __init__(self, k: Owner, definitions: Sequence[str], *, stack: bool = False, records: int = RECORDS,
+                 clock: str | Callable[[], int] = "counter") -> None:
+        if not definitions:
+            raise BadArgument("no event is given", hint='write one, as in k.trace("p crc32 len=$arg3")')
+        if isinstance(records, bool) or not isinstance(records, int) or not 0 < records <= 1 << 32:
+            raise BadArgument(f"records={records!r} is no number of records", hint="give 1 or more")
+        if isinstance(clock, str) and clock not in CLOCKS:
+            raise BadArgument(f"no clock {clock!r}", hint=f"there are: {', '.join(CLOCKS)}; or give a function")
+        machine = k.machine
+        self._k, self._stack, symbols = k, stack, machine.symbols
+        self.events: list[Event] = parse_events(definitions, machine)
+        infos = [EventInfo.of(event) for event in self.events]
+        self._ring = Ring(infos, records, CLOCKS[clock] if isinstance(clock, str) else clock, stack)
+        self.probes: list[Probe] = []
+        self._before = 0
+        self.trace = Trace(Live(infos, self._ring), lambda address: locate(symbols, address), self._missed)
+
+    def __enter__(self) -> Trace:
+        """Arm the events: all or none. Raises EventError (the place is refused)."""
+        try:
+            for number, event in enumerate(self.events):
+                self.probes.append(self._arm(event, number))
+        except BaseException:
+            self.__exit__()
+            raise
+        return self.trace
+
+    def __exit__(self, *exc: object) -> None:
+        self._before += self._missed()
+        probes, self.probes = self.probes, []
+        for probe in probes:
+            if probe.registered:
+                self._k.unregister(probe)
+
+    def _missed(self) -> int:
+        return self._before + sum(missed(probe) for probe in self.probes)
+
+    def _arm(self, event: Event, number: int) -> Probe:
+        put, stack = self._ring.writer(number), self._walker()
+        fetch, tasks = event.fetch, self._k.machine
+
+        def hit(p: Any, regs: Regs) -> None:
+            put(regs.cpu, regs.cpu if tasks.cpu_task is None else regs.task, fetch(regs), 0, stack(regs) if stack else ())
+
+        def enter(ri: Any, regs: Regs) -> None:
+            ri.data["saved"] = event.enter(regs)
+
+        def returned(ri: Any, regs: Regs) -> None:
+            put(regs.cpu, ri.task, fetch(regs, ri.data.get("saved", ()) if event.saves else ()), regs.pc, stack(regs) if stack else ())
+
+        place: dict[str, Any] = {"symbol_name": event.symbol, "offset": event.offset} if event.symbol else {"addr": event.target}
+        probe = Kprobe(pre_handler=hit, **place) if event.kind == "p" else Kretprobe(
+            handler=returned, entry_handler=enter if event.saves else None, maxactive=event.maxactive, **place)
+        try:
+            self._k.register(probe)
+        except KprobeError as error:
+            raise event.refused(error) from error
+        return probe
+
+    def _walker(self) -> Callable[[Regs], Sequence[int]] | None:
+        return Walker(self._k) if self._stack else None
+
+
+class Walker:
+    """Stacks of hits, where there are any to be had: else only the place of the hit."""
+
+    def __init__(self, k: Owner) -> None:
+        self._k = k
+
+    def __call__(self, regs: Regs) -> Sequence[int]:
+        try:
+            return self._k.stack_trace(regs)
+        except Unsupported:
+            return (regs.pc,)
+
+
+def missed(probe: Probe) -> int:
+    """Hits of a probe that no handler saw."""
+    rp: Any = probe
+    return int(rp.nmissed + rp.entry_nmissed) if probe.family == "r" else int(rp.nmissed)

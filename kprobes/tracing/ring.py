@@ -1,0 +1,202 @@
+"""The buffer that hits are recorded in: binary records of one size, the oldest overwritten when it is full.
+
+A record is `u64 number; u16 event; u16 cpu; u32 task`, then where the trace or the event has it `u64 time`, `u64 caller`; then for
+events with numbers `u64 faults` (as many as it takes) and a u64 or s64 for each number. Fault bits: for each argument that is a number
+one, for an array one that says that its address could not be had and one for each element. Text and stacks are not in the record but
+in lists beside it, at the record's place.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from typing import Any
+
+from ..events._event import Value
+from .info import EventInfo
+
+HEAD = "=QHHI"
+FIRST = 1024  #: records that there is room for at first
+Row = tuple[int, int, int, int, int, int, "tuple[Value, ...]", "tuple[int, ...]"]  #: number, event, cpu, task, time, caller, values, stack
+
+
+class Layout:
+    """Where things are in an event's records.
+
+    Attributes:
+        format: of struct, unpadded. numbers: indices of the fields that are in the record. words: of fault bits. plain: every field is
+        a number of its own. bits: for each of `numbers` its first fault bit. counts: for each its elements, 0: no array.
+    """
+
+    def __init__(self, info: EventInfo, clock: bool) -> None:
+        self.info, self.clock, self.returns = info, clock, info.kind == "r"
+        self.numbers = [n for n, field in enumerate(info.fields) if not field.text]
+        types = [info.fields[n].type for n in self.numbers]
+        self.counts = [type.count for type in types]
+        self.bits = [sum(1 + c for c in self.counts[:n]) for n in range(len(types))]
+        self.words = (sum(1 + c for c in self.counts) + 63) // 64
+        self.plain = len(self.numbers) == len(info.fields) and not any(self.counts)
+        self.head = len(HEAD) - 1 + clock + self.returns  # fields before the fault bits
+        self.letters = ["q" if type.style == "s" else "Q" for type in types for _ in range(max(type.count, 1))]
+        self.format = HEAD + "Q" * (clock + self.returns + self.words) + "".join(self.letters)
+        self.size = struct.calcsize(self.format)
+
+    def flat(self, values: Sequence[Value]) -> list[Any]:
+        """Fault words and numbers, of values."""
+        faults, out = 0, []
+        for n, bit, elements in zip(self.numbers, self.bits, self.counts, strict=True):
+            value = values[n]
+            faults |= (value is None) << bit
+            each = value if isinstance(value, tuple) else (value,) * max(elements, 1)
+            if elements and value is not None:
+                faults |= sum((element is None) << bit + 1 + i for i, element in enumerate(each))
+            out += [element or 0 for element in each]
+        return [*(faults >> 64 * word & (1 << 64) - 1 for word in range(self.words)), *out]
+
+    def values(self, raw: Sequence[Any], texts: Sequence[Value] | None) -> tuple[Value, ...]:
+        """Values, of the record's fields and the text beside it."""
+        if self.plain and (not self.words or not raw[self.head]):
+            return tuple(raw[self.head + self.words :])
+        out: list[Any] = list(texts) if texts is not None else [None] * len(self.info.fields)
+        faults = sum(raw[self.head + word] << 64 * word for word in range(self.words))
+        at = self.head + self.words
+        for n, bit, elements in zip(self.numbers, self.bits, self.counts, strict=True):
+            each = tuple(None if elements and faults >> bit + 1 + i & 1 else raw[at + i] for i in range(max(elements, 1)))
+            at += len(each)
+            out[n] = None if faults >> bit & 1 else each if elements else each[0]
+        return tuple(out)
+
+
+class Ring:
+    """Records of several events, the oldest first.
+
+    Attributes:
+        layouts: of the events, by their number. records: how many there is room for. written: recorded so far. tasks: what the
+        numbers of tasks in records stand for. texts, stacks: beside each record, the values of an event with text, and the stack;
+        empty where there are none.
+    """
+
+    def __init__(self, infos: Sequence[EventInfo], records: int, clock: Callable[[], int] | None, stack: bool) -> None:
+        self.layouts = [Layout(info, clock is not None) for info in infos]
+        self.size = max(layout.size for layout in self.layouts)
+        self.records, self.clock, self.stacked = records, clock, stack
+        self.buffer = bytearray()
+        self.at = self.end = self.laps = 0
+        self.tasks: list[Any] = []
+        self._known: dict[Any, int] = {}
+        self.worded = any(field.text for info in infos for field in info.fields)
+        self.texts: list[Any] = []
+        self.stacks: list[tuple[int, ...]] = []
+        self._same: dict[Any, Any] = {}
+        self._next = count(1).__next__
+        self.formats = [struct.Struct(layout.format + f"{self.size - layout.size}x") for layout in self.layouts]
+
+    # --- writing
+
+    def turn(self) -> int:
+        """There is no room at the end: more room, or the beginning again. Where the next record goes."""
+        have = len(self.buffer) // self.size
+        if have < self.records:
+            more = min(max(have, FIRST), self.records - have)
+            self.buffer += bytes(more * self.size)
+            self.texts += [None] * (more if self.worded else 0)
+            self.stacks += [()] * (more if self.stacked else 0)
+            self.end = len(self.buffer)
+            return self.at
+        self.laps += 1
+        return 0
+
+    def task(self, task: Any) -> int:
+        """The number that stands for a task."""
+        number = self._known.get(task)
+        if number is None:
+            number = self._known[task] = len(self.tasks)
+            self.tasks.append(task)
+        return number
+
+    def same(self, value: Any) -> Any:
+        """An equal one that is kept already: the same texts and stacks come again and again."""
+        if len(self._same) > 1 << 16:
+            self._same.clear()
+        return self._same.setdefault(value, value)
+
+    def writer(self, event: int) -> Callable[[int, Any, Sequence[Value], int, Sequence[int]], None]:
+        """(cpu, task, values, caller, stack) -> None: a record of one event."""
+        layout, pack, size, clock, number = self.layouts[event], self.formats[event].pack_into, self.size, self.clock, self._next
+        known, returns, plain, worded, stacked = self._known, layout.returns, layout.plain, self.worded, self.stacked
+        buffer, zeros, beside, numbers = self.buffer, (0,) * layout.words, worded or stacked, layout.numbers
+
+        def put(cpu: int, task: Any, values: Sequence[Value], caller: int = 0, stack: Sequence[int] = ()) -> None:
+            at = self.at if self.at < self.end else self.turn()
+            index = known.get(task)
+            if index is None:
+                index = self.task(task)
+            head = () if clock is None else (clock(),)
+            if returns:
+                head = (*head, caller)
+            seq = number()
+            try:
+                pack(buffer, at, seq, event, cpu, index, *head, *zeros, *(values if plain else [values[n] for n in numbers]))
+            except struct.error:  # something else than numbers: an array, a fault
+                pack(buffer, at, seq, event, cpu, index, *head, *layout.flat(values))
+            if beside:
+                self.aside(at // size, values, stack)
+            self.at = at + size
+        return put
+
+    def aside(self, place: int, values: Sequence[Value], stack: Sequence[int]) -> None:
+        """What a record has beside it."""
+        if self.worded:
+            self.texts[place] = self.same(tuple(values))
+        if self.stacked:
+            self.stacks[place] = self.same(tuple(stack))
+
+    # --- reading
+
+    @property
+    def written(self) -> int:
+        return self.laps * self.records + self.at // self.size
+
+    @property
+    def lost(self) -> int:
+        """Records that were overwritten."""
+        return self.written - len(self)
+
+    def __len__(self) -> int:
+        return min(self.written, self.records)
+
+    def place(self, n: int) -> int:
+        """Where the n-th oldest record lies, in records."""
+        first = self.at // self.size if self.laps else 0
+        return (first + n) % max(len(self), 1)
+
+    def row(self, n: int) -> Row:
+        """The n-th oldest record."""
+        return self.at_place(self.place(n))
+
+    def at_place(self, place: int) -> Row:
+        """The record at a place."""
+        at = place * self.size
+        event = int.from_bytes(self.buffer[at + 8 : at + 10], sys.byteorder)
+        raw, layout = self.formats[event].unpack_from(self.buffer, at), self.layouts[event]
+        time = raw[4] if layout.clock else 0
+        caller = raw[4 + layout.clock] if layout.returns else 0
+        values = layout.values(raw, self.texts[place] if self.worded else None)
+        return raw[0], event, raw[2], raw[3], time, caller, values, self.stacks[place] if self.stacked else ()
+
+    def rows(self) -> Iterator[Row]:
+        """All records, the oldest first."""
+        for n in range(len(self)):
+            yield self.at_place(self.place(n))
+
+    def raw(self) -> bytes:
+        """The records as they are, the oldest first."""
+        first = self.place(0) * self.size
+        return bytes(self.buffer[first : len(self) * self.size]) + bytes(self.buffer[:first])
+
+    def order(self) -> list[int]:
+        """Places of the records, the oldest first."""
+        first, many = self.place(0), len(self)
+        return [*range(first, many), *range(first)]

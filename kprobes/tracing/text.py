@@ -1,0 +1,183 @@
+"""A trace as text: ftrace's, JSON lines, CSV."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import IO, TYPE_CHECKING, Any
+
+from ..events._event import Type, Value
+from ..symbols import CONTROLS
+from .info import EventInfo
+from .recorder import Live
+from .ring import Layout, Ring, Row
+
+if TYPE_CHECKING:
+    from .trace import Trace
+
+CHUNK = 1 << 13  #: lines written at a time
+_HEAD = """# tracer: nop
+#
+# entries-in-buffer/entries-written: {0}/{1}   #P:1
+#
+#                                _-----=> irqs-off/BH-disabled
+#                               / _----=> need-resched
+#                              | / _---=> hardirq/softirq
+#                              || / _--=> preempt-depth
+#                              ||| / _-=> migrate-disable
+#                              |||| /     delay
+#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION
+#              | |         |   |||||     |         |
+"""
+
+
+def write(trace: Trace, file: IO[str], format: str) -> None:
+    """ftrace: the kernel's `trace` file, its clock "counter" (or "local", where the trace has times); jsonl; csv."""
+    if format == "csv":
+        _csv(trace, file)
+        return
+    if format == "ftrace":
+        file.write(_HEAD.format(len(trace), len(trace) + trace.lost))
+    lines = ftrace_lines(trace) if format == "ftrace" else json_lines(trace)
+    block: list[str] = []
+    for line in lines:
+        block.append(line)
+        if len(block) == CHUNK:
+            file.write("".join(block))
+            block.clear()
+    file.write("".join(block))
+
+
+# --- ftrace
+
+
+def ftrace_lines(trace: Trace) -> Iterator[str]:
+    """The lines of a trace."""
+    source = trace.source
+    if isinstance(source, Live):
+        yield from _fast(trace, source.ring)
+        return
+    for info, task, row in trace.rows():
+        yield _line(trace, info, task, row)
+
+
+def task_column(task: Any) -> str:
+    """`comm-pid`, as ftrace writes it: 16 characters of a name, and a number."""
+    name, number = ("guest", task) if isinstance(task, int) else (str(task).translate(CONTROLS).replace(" ", "_"), 0)
+    return f"{name[:16]:>16}-{number:<7}"
+
+
+def _place(trace: Trace, info: EventInfo, caller: int) -> str:
+    return info.where if info.kind == "p" else f"{trace.name(caller)} <- {info.where}"
+
+
+def _stamp(seq: int, time: int, timed: bool) -> str:
+    """A time in ns as seconds and microseconds, a counter as it is."""
+    return f"{time // 1_000_000_000:5d}.{time // 1000 % 1_000_000:06d}" if timed else f"{seq:12d}"
+
+
+def _line(trace: Trace, info: EventInfo, task: Any, row: Row) -> str:
+    seq, _, cpu, _, time, caller, values, stack = row
+    head = f"{task_column(task)} [{cpu:03d}] ..... {_stamp(seq, time, trace.timed)}: "
+    line = f"{head}{info.name}: ({_place(trace, info, caller)}){info.arguments(values)}\n"
+    return line + f"{head}<stack trace>\n" + "".join([f" => {trace.name(address)}\n" for address in stack]) if stack else line
+
+
+def _fast(trace: Trace, ring: Ring) -> Iterator[str]:
+    """The lines of records without stacks, arrays and faults by one format for each event; the others one by one."""
+    buffer, size, infos, tasks, texts = ring.buffer, ring.size, trace.events, ring.tasks, ring.texts
+    columns: dict[int, str] = {}
+    faults = [layout.head if layout.words else 0 for layout in ring.layouts]
+    templates = [None if ring.stacked else _template(trace, ring.layouts[n], info) for n, info in enumerate(infos)]
+    unpack = [each.unpack_from for each in ring.formats]
+    events = memoryview(buffer).cast("H")[4 :: size // 2].tolist() if len(ring) else []
+    for place in ring.order():
+        event = events[place]
+        template = templates[event]
+        raw = unpack[event](buffer, place * size)
+        if template is not None and not (faults[event] and raw[faults[event]]):
+            task = columns.get(raw[3])
+            if task is None:
+                task = columns[raw[3]] = task_column(tasks[raw[3]])
+            yield template(task, raw, texts[place] if texts else None)
+        else:
+            row = ring.at_place(place)
+            yield _line(trace, infos[event], tasks[row[3]], row)
+
+
+def _template(trace: Trace, layout: Layout, info: EventInfo) -> Callable[[str, Any, Any], str] | None:
+    """(task, fields of the record, values beside it) -> a line; None where that takes more than a format."""
+    if any(layout.counts) or layout.words > 1:
+        return None
+    name, at = trace.name, 4 + layout.clock
+    forms = ["%s" if field.text else "%#x" if field.type.style == "x" else "%d" for field in info.fields]
+    shown = "".join([f" {field.name}={form}" for field, form in zip(info.fields, forms, strict=True)])
+    where, stamp, first = info.where.replace("%", "%%"), "%5d.%06d" if layout.clock else "%12d", layout.head + layout.words
+    line = f"%s [%03d] ..... {stamp}: {info.name}: ({'%s <- ' * layout.returns}{where}){shown}\n"
+    pick = _picker(layout, info, first)
+    if layout.clock or layout.returns:
+        return lambda task, raw, texts: line % (
+            task, raw[2], *((raw[4] // 1_000_000_000, raw[4] // 1000 % 1_000_000) if layout.clock else (raw[0],)),
+            *((name(raw[at]),) if layout.returns else ()), *pick(raw, texts))
+    return lambda task, raw, texts: line % (task, raw[2], raw[0], *pick(raw, texts))
+
+
+def _picker(layout: Layout, info: EventInfo, first: int) -> Callable[[Any, Any], Sequence[Any]]:
+    """(fields of a record, values beside it) -> what is shown of each argument."""
+    if layout.plain:
+        return lambda raw, texts: raw[first:first + len(layout.numbers)]
+    show = [_Shown(field.type) if field.text else None for field in info.fields]
+    numbers = dict(zip(layout.numbers, range(first, first + len(layout.numbers)), strict=True))
+    steps = [(shown, numbers.get(n, n)) for n, shown in enumerate(show)]
+    return lambda raw, texts: [raw[n] if shown is None else shown[texts[n]] for shown, n in steps]
+
+
+class _Shown(dict[Value, str]):
+    """Text -> how it is shown; made once."""
+
+    def __init__(self, type: Type) -> None:
+        super().__init__()
+        self._type = type
+
+    def __missing__(self, value: Value) -> str:
+        if len(self) > 1 << 16:
+            self.clear()
+        shown = self[value] = self._type.show(value)
+        return shown
+
+
+# --- JSON lines, CSV
+
+
+def json_lines(trace: Trace) -> Iterator[str]:
+    """An object for each record: event, seq, cpu, task, time, caller, args, stack (as symbols)."""
+    for info, task, row in trace.rows():
+        seq, _, cpu, _, time, caller, values, stack = row
+        facts: dict[str, Any] = {"event": info.name, "seq": seq, "cpu": cpu, "task": task if isinstance(task, int) else str(task)}
+        if trace.timed:
+            facts["time"] = time
+        if info.kind == "r":
+            facts |= {"caller": caller, "to": trace.name(caller)}
+        facts["args"] = dict(zip([field.name for field in info.fields], values, strict=True))
+        if stack:
+            facts["stack"] = [trace.name(address) for address in stack]
+        yield json.dumps(facts) + "\n"
+
+
+def _csv(trace: Trace, file: IO[str]) -> None:
+    """One table: a column for each argument, as in Trace.to_arrow(); what an event has not is empty."""
+    from .columns import names_of
+
+    rows = names_of(trace.events)
+    head = ["seq", "event", "cpu", "task", *(["time"] if trace.timed else []), "caller", "stack"]
+    columns = {name: len(head) + n for n, name in enumerate(dict.fromkeys(name for row in rows for name in row))}
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow([*head, *columns])
+    for info, task, (seq, event, cpu, _, time, caller, values, stack) in trace.rows():
+        out: list[Any] = [""] * (len(head) + len(columns))
+        shown = (trace.name(caller) if info.kind == "r" else "", " ".join([trace.name(address) for address in stack]))
+        out[: len(head)] = [seq, info.name, cpu, task, *([time] if trace.timed else []), *shown]
+        for name, value in zip(rows[event], values, strict=True):
+            out[columns[name]] = "(fault)" if value is None else " ".join(map(str, value)) if isinstance(value, tuple) else value
+        writer.writerow(out)

@@ -1,0 +1,192 @@
+"""A trace: records of several events, to look at, to keep and to hand to other tools."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import IO, TYPE_CHECKING, Any, Protocol, overload
+
+from ..errors import BadArgument
+from .info import EventInfo
+from .record import Record
+from .ring import Row
+
+if TYPE_CHECKING:
+    import numpy
+    import pandas
+    import pyarrow
+
+#: format of export() -> module of this package whose write(trace, file) writes it, and whether it writes bytes
+FORMATS: Mapping[str, tuple[str, bool]] = {
+    "ftrace": ("text", False), "jsonl": ("text", False), "csv": ("text", False), "chrome": ("timeline", False), "perfetto": ("perfetto", True),
+    "folded": ("profile", False), "speedscope": ("profile", False), "svg": ("profile", False),
+}
+
+
+SHOWN = 20  #: records that a notebook shows
+
+
+class Source(Protocol):
+    """Where a trace's records are: a ring, or a file's table.
+
+    Attributes:
+        infos: the events, by the numbers in rows. tasks: what the numbers of tasks in rows stand for. lost: records that there was
+        no room for. timed: rows have times, in ns.
+    """
+
+    infos: Sequence[EventInfo]
+    tasks: Sequence[Any]
+    timed: bool
+
+    @property
+    def lost(self) -> int: ...
+    def __len__(self) -> int: ...
+    def row(self, n: int) -> Row: ...
+    def rows(self) -> Iterator[Row]: ...
+    def table(self, names: Callable[[int], str]) -> pyarrow.Table: ...
+
+
+class Trace:
+    """Records, the oldest first: `t[0].args["len"]`, `len(t)`, iteration; and the same for other tools.
+
+    While events are recorded it grows. Where there is no more room the oldest records go: `lost` says how many did.
+    """
+
+    def __init__(self, source: Source, names: Callable[[int], str], missed: Callable[[], int] = lambda: 0) -> None:
+        """names: a code address -> what to show for it. missed: hits that could not be recorded."""
+        self._source, self._names, self._missed = source, names, missed
+        self._cache: dict[int, str] = {}
+
+    # --- looking
+
+    @property
+    def events(self) -> tuple[EventInfo, ...]:
+        """What was recorded."""
+        return tuple(self._source.infos)
+
+    @property
+    def lost(self) -> int:
+        """Records that there was no room for."""
+        return self._source.lost
+
+    @property
+    def missed(self) -> int:
+        """Hits that were not recorded because another probe was running, or a return probe had no instance left."""
+        return self._missed()
+
+    @property
+    def timed(self) -> bool:
+        """True where records have a time, in ns."""
+        return self._source.timed
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    @overload
+    def __getitem__(self, n: int) -> Record: ...
+    @overload
+    def __getitem__(self, n: slice) -> list[Record]: ...
+    def __getitem__(self, n: int | slice) -> Record | list[Record]:
+        if isinstance(n, slice):
+            return [self._record(self._source.row(i)) for i in range(*n.indices(len(self)))]
+        if not -len(self) <= n < len(self):
+            raise IndexError(f"there are {len(self)} records")
+        return self._record(self._source.row(n % len(self)))
+
+    def __iter__(self) -> Iterator[Record]:
+        return map(self._record, self._source.rows())
+
+    def _record(self, row: Row) -> Record:
+        seq, event, cpu, task, _, caller, values, stack = row
+        info = self._source.infos[event]
+        args = dict(zip([field.name for field in info.fields], values, strict=True))
+        return Record(info.name, seq, cpu, self._source.tasks[task], args, stack, info.address, caller)
+
+    def rows(self) -> Iterator[tuple[EventInfo, Any, Row]]:
+        """(event, task, row) of each record, for writers of formats."""
+        infos, tasks = self._source.infos, self._source.tasks
+        return ((infos[row[1]], tasks[row[3]], row) for row in self._source.rows())
+
+    def name(self, address: int) -> str:
+        """`name+0xOFF/0xSIZE` of a code address in this trace, or the bare address."""
+        found = self._cache.get(address)
+        if found is None:
+            found = self._cache[address] = self._names(address)
+        return found
+
+    @property
+    def source(self) -> Source:
+        """Where the records are."""
+        return self._source
+
+    def __repr__(self) -> str:
+        return f"<Trace of {len(self)} records, {self.lost} lost: {', '.join(info.name for info in self.events)}>"
+
+    def _repr_html_(self) -> str:
+        from .html import table
+
+        rows: list[list[Any]] = []
+        for info, task, (seq, _, cpu, _, _, caller, values, _) in islice(self.rows(), SHOWN):
+            where = info.where if info.kind == "p" else f"{self.name(caller)} <- {info.where}"
+            rows.append([seq, info.name, cpu, task, where, info.arguments(values).strip()])
+        rows += [["..."] * 6] * (len(self) > SHOWN)
+        return table(f"{len(self)} records, {self.lost} lost", ("seq", "event", "cpu", "task", "place", "arguments"), rows)
+
+    # --- other tools
+
+    def to_arrow(self) -> pyarrow.Table:
+        """A table with a row for each record: seq, event, address (of the probe), cpu, task, time (ns, where there is a
+        clock), caller (of return events), stack, and a column for each argument; null where an event has none, or guest memory was unreadable.
+
+        Raises Unsupported: pyarrow is not installed (extra `arrow`).
+        """
+        return self._source.table(self.name)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """to_arrow() as a data frame; integers stay integers (UInt64 ...) where some are missing.
+
+        Raises Unsupported: pyarrow or pandas is not installed.
+        """
+        from .columns import frame
+
+        return frame(self.to_arrow)
+
+    def to_numpy(self) -> dict[str, numpy.ndarray[Any, Any]]:
+        """Column name -> array; where integers are missing, a masked one. Raises Unsupported: pyarrow is not installed."""
+        from .columns import arrays
+
+        return arrays(self.to_arrow())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write an Arrow file, which Trace.load() and every reader of Arrow reads. Raises Unsupported, OSError."""
+        from .columns import save
+
+        save(self.to_arrow(), path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Trace:
+        """What save() wrote. Raises ImageError: unreadable, damaged, another program's; Unsupported."""
+        from .columns import load
+
+        source, names = load(path)
+        return cls(source, lambda address: names.get(address, f"{address:#x}"))
+
+    def export(self, path: str | os.PathLike[str] | IO[Any], format: str) -> None:
+        """Write a file for other tools, or to an open one: ftrace, jsonl, csv (one file for each event where there are several:
+        x.NAME.csv), chrome, perfetto (extra `perfetto`), folded, speedscope, svg (a flame graph).
+
+        Raises BadArgument: no such format; Unsupported: the library for it is not installed; OSError.
+        """
+        if format not in FORMATS:
+            raise BadArgument(f"no format {format!r}", hint=f"there are: {', '.join(FORMATS)}")
+        from importlib import import_module
+
+        module, binary = FORMATS[format]
+        write = import_module(f"..tracing.{module}", __package__).write
+        if not isinstance(path, str | os.PathLike):
+            write(self, path, format)
+            return
+        mode: dict[str, Any] = {"mode": "wb"} if binary else {"mode": "w", "encoding": "utf-8", "errors": "backslashreplace", "newline": "\n"}
+        with open(path, **mode) as file:
+            write(self, file, format)

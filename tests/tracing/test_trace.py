@@ -1,0 +1,258 @@
+"""Recording events, and the files that traces become: read back by the readers of those who made the formats."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from arches import ARCHES, NO_PROGRAMS, RUNNABLE, programs_of, results
+
+from kprobes import BadArgument, EventError, ImageError, Kprobes, Trace, UnicornMachine
+from kprobes.tracing.record import Record
+
+pytestmark = pytest.mark.quick
+DEMO = str(Path(__file__).resolve().parents[2] / "examples" / "demo.x86_64")
+EVENTS = ("p:crc crc32 len=$arg3:u32 text=+0($arg2):string head=+0($arg2):x8[2]", "r:found table_lookup $retval:s32", "p fib n=$arg1:u32", "r fib $retval")
+TEXTS = ("ftrace", "jsonl", "csv", "chrome", "folded", "speedscope", "svg")
+
+
+@pytest.fixture
+def k() -> Iterator[Kprobes]:
+    with UnicornMachine.load(DEMO) as m, Kprobes(m) as k:
+        m.call("table_init")
+        yield k
+
+
+def work(k: Kprobes) -> None:
+    m: Any = k.machine
+    m.call("parse_settings", "width=-640")
+    m.call("table_lookup", "width", 0)
+    m.call("fib", 4)
+    m.call("crc32", 0, 16, 0)
+
+
+def recorded(k: Kprobes, *events: str, **options: Any) -> Trace:
+    with k.trace(*(events or EVENTS), **options) as t:
+        work(k)
+    return t
+
+
+def exported(t: Trace, format: str) -> str:
+    file = io.StringIO()
+    t.export(file, format)
+    return file.getvalue()
+
+
+def test_records(k: Kprobes) -> None:
+    t = recorded(k)
+    assert [r.event for r in t][:3] == ["crc", "crc", "found"] and [r.seq for r in t] == [*range(1, len(t) + 1)]
+    assert t[0].args == {"len": 5, "text": "width", "head": (0x77, 0x69)}
+    assert t[-1].args == {"len": 0, "text": None, "head": (None, None)}, "unreadable"
+    assert t[2].args == {"arg1": -640} and t[2].caller and not t[0].caller
+    assert isinstance(t[0], Record) and t[:2] == [t[0], t[1]] and t.lost == t.missed == 0
+    with pytest.raises(IndexError):
+        t[len(t)]
+
+
+def test_nothing_is_armed_outside(k: Kprobes) -> None:
+    t = recorded(k)
+    before = len(t)
+    work(k)
+    assert len(t) == before and k.list() == []
+
+
+def test_all_or_nothing(k: Kprobes) -> None:
+    """The second one is a return probe on no entry."""
+    with pytest.raises(EventError), k.trace("p fib", "p crc32+1"):
+        pass
+    assert k.list() == []
+
+
+@pytest.mark.parametrize("records", [1, 3, 5, 8])
+def test_the_oldest_go_and_are_counted(k: Kprobes, records: int) -> None:
+    whole = recorded(k)
+    t = recorded(k, records=records)
+    assert len(t) == records and t.lost == len(whole) - records
+    assert [*t] == [*whole][-records:]
+    assert exported(t, "ftrace").splitlines()[12:] == exported(whole, "ftrace").splitlines()[-records:]
+    assert [row["seq"] for row in t.to_arrow().to_pylist()] == [r.seq for r in t]
+
+
+@pytest.mark.parametrize("wrong", [{"records": 0}, {"records": True}, {"clock": "moon"}])
+def test_wrong_options(k: Kprobes, wrong: Any) -> None:
+    with pytest.raises(BadArgument):
+        k.trace("p fib", **wrong)
+    with pytest.raises(BadArgument):
+        k.trace()
+
+
+def test_missed_hits_are_said(k: Kprobes) -> None:
+    with k.trace("r1 fib $retval") as t:
+        k.machine.call("fib", 4)  # type: ignore[attr-defined]
+    assert t.missed > 0 and len(t) + t.missed == 5
+
+
+def test_tasks_of_every_kind(k: Kprobes) -> None:
+    names = iter([f"task {n} \x1b" for n in range(1000)])
+    k.machine.cpu_task = lambda regs: next(names)
+    t = recorded(k, "p fib n=$arg1:u32")
+    assert t[0].task.startswith("task ") and t[0].task != t[1].task
+    assert t.to_arrow().column("task")[0].as_py() == t[0].task
+    assert "\x1b" not in exported(t, "ftrace") + exported(t, "svg") + t._repr_html_()
+
+
+# --- files
+
+
+def test_a_file_is_the_trace(k: Kprobes, tmp_path: Path) -> None:
+    t = recorded(k, stack=True, clock=iter(range(10_000, 1 << 60, 1500)).__next__)
+    t.save(tmp_path / "x.arrow")
+    again = Trace.load(tmp_path / "x.arrow")
+    assert [*again] == [*t] and again.lost == t.lost and [str(e) for e in again.events] == [str(e) for e in t.events]
+    assert [exported(again, f) for f in TEXTS] == [exported(t, f) for f in TEXTS]
+    assert again.to_arrow().equals(t.to_arrow())
+
+
+def test_files_that_are_none(tmp_path: Path, k: Kprobes) -> None:
+    import pyarrow
+
+    recorded(k).save(good := tmp_path / "good.arrow")
+    data = good.read_bytes()
+    other = pyarrow.table({"a": [1]})
+    with pyarrow.OSFile(str(tmp_path / "other"), "wb") as file, pyarrow.ipc.new_file(file, other.schema) as writer:
+        writer.write_table(other)
+    (tmp_path / "cut").write_bytes(data[: len(data) // 2])
+    (tmp_path / "text").write_text("hello")
+    (tmp_path / "json").write_bytes(data.replace(b'"version": 1', b'"version": ['))
+    for name in ("other", "cut", "text", "json", "absent"):
+        with pytest.raises(ImageError, match=name):
+            Trace.load(tmp_path / name)
+
+
+def test_arrow_has_the_values(k: Kprobes) -> None:
+    t = recorded(k)
+    rows = t.to_arrow().to_pylist()
+    for record, row in zip(t, rows, strict=True):
+        assert (row["seq"], row["event"], row["task"], row["caller"] or 0, row["address"]) == (record.seq, record.event, 0, record.caller, record.address)
+        for name, value in record.args.items():
+            column = name if name in row and record.event != "r_fib_0" else f"{record.event}.{name}"
+            assert row[column] == (list(value) if isinstance(value, tuple) else value)
+
+
+def test_pandas_and_numpy_keep_integers(k: Kprobes) -> None:
+    t = recorded(k, "p fib a=\\0xfffffffffffffff1", "p:crc crc32 len=$arg3:u32")
+    frame, arrays = t.to_pandas(), t.to_numpy()
+    assert frame[frame.event == "p_fib_0"].a.tolist() == [0xFFFFFFFFFFFFFFF1] * 5
+    assert arrays["a"].max() == 0xFFFFFFFFFFFFFFF1 and arrays["len"].count() == 3
+    assert arrays["seq"].tolist() == [r.seq for r in t]
+
+
+def test_ftrace_is_the_kernels_text(k: Kprobes) -> None:
+    lines = exported(recorded(k), "ftrace").splitlines()
+    assert lines[0] == "# tracer: nop" and lines[2].split() == ["#", "entries-in-buffer/entries-written:", "14/14", "#P:1"]
+    assert lines[12] == '           guest-0       [000] .....            1: crc: (crc32+0x0/0x64) len=5 text="width" head={0x77,0x69}'
+    timed = exported(recorded(k, "p fib", clock=lambda: 12_345_678_900), "ftrace").splitlines()
+    assert timed[12] == "           guest-0       [000] .....    12.345678: p_fib_0: (fib+0x0/0x2d)"
+
+
+def test_the_fast_lines_are_the_slow_ones(k: Kprobes) -> None:
+    from kprobes.tracing import text
+
+    for options in ({}, {"clock": lambda: 1 << 40}, {"stack": True}):
+        t = recorded(k, *EVENTS, "p string_equal a=+0($arg1):string c=+0($arg1):char n=$arg2:s16 s=$arg1:symbol", **options)
+        assert [*text.ftrace_lines(t)] == [text._line(t, *row) for row in t.rows()]
+
+
+def test_json_lines_and_csv(k: Kprobes) -> None:
+    t = recorded(k)
+    rows = [json.loads(line) for line in exported(t, "jsonl").splitlines()]
+    assert [row["args"] for row in rows] == [json.loads(json.dumps(dict(r.args))) for r in t]
+    table = [*csv.DictReader(io.StringIO(exported(t, "csv")))]
+    assert table[0]["text"] == "width" and table[0]["head"] == "119 105" and table[-1]["text"] == "(fault)"
+
+
+def test_chrome_spans_are_closed(k: Kprobes) -> None:
+    events = json.loads(exported(recorded(k), "chrome"))["traceEvents"]
+    depth = 0
+    for event in events:
+        depth += {"B": 1, "E": -1}.get(event["ph"], 0)
+        assert depth >= 0 and event["ph"] in "BEiM" and event["pid"] == 1
+    assert depth == 0 and sum(event["ph"] == "B" for event in events) == 5
+
+
+def test_perfetto_reads_it(k: Kprobes, tmp_path: Path) -> None:
+    from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
+
+    t = recorded(k)
+    t.export(tmp_path / "x.pftrace", "perfetto")
+    trace = protos.Trace.FromString((tmp_path / "x.pftrace").read_bytes())
+    events = [packet.track_event for packet in trace.packet if packet.HasField("track_event")]
+    assert [e.type for e in events].count(protos.TrackEvent.TYPE_SLICE_BEGIN) == [e.type for e in events].count(protos.TrackEvent.TYPE_SLICE_END) == 5
+    assert events[0].name == "crc" and [a.name for a in events[0].debug_annotations] == ["len", "text", "head"]
+    tracks = {p.track_descriptor.uuid for p in trace.packet if p.HasField("track_descriptor")}
+    assert {e.track_uuid for e in events} <= tracks and [p.timestamp for p in trace.packet if p.timestamp] == [1000 * r.seq for r in t]
+
+
+def test_profiles(k: Kprobes) -> None:
+    t = recorded(k, "p crc32", "p string_length", stack=True)
+    total = sum(int(line.rpartition(" ")[2]) for line in exported(t, "folded").splitlines())
+    assert total == len(t)
+    scope = json.loads(exported(t, "speedscope"))
+    profile, frames = scope["profiles"][0], scope["shared"]["frames"]
+    assert profile["endValue"] == sum(profile["weights"]) == len(t)
+    assert all(0 <= frame < len(frames) for sample in profile["samples"] for frame in sample)
+    picture = ElementTree.fromstring(exported(t, "svg"))
+    assert any("crc32" in (title.text or "") for title in picture.iter("{http://www.w3.org/2000/svg}title"))
+
+
+def test_formats_that_are_none(k: Kprobes, tmp_path: Path) -> None:
+    with pytest.raises(BadArgument, match="chrome"):
+        recorded(k).export(tmp_path / "x", "pdf")
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(("library", "extra", "action"), [
+    ("pyarrow", "arrow", "t.to_arrow()"), ("pyarrow", "arrow", "t.save('/nonexistent/x')"), ("pandas", "arrow", "t.to_pandas()"),
+    ("perfetto", "perfetto", "t.export('/dev/null', 'perfetto')"), ("pyarrow", "arrow", "Trace.load('/dev/null')")])
+def test_without_an_extra(library: str, extra: str, action: str) -> None:
+    """One sentence that says what to install; and text needs none of them."""
+    code = f"""
+import io, sys
+sys.modules[{library!r}] = None
+from kprobes import Kprobes, Trace, UnicornMachine, Unsupported
+k = Kprobes(UnicornMachine.load({DEMO!r}))
+with k.trace("p fib n=$arg1") as t:
+    k.machine.call("fib", 3)
+t.export(io.StringIO(), "ftrace"); t.export(io.StringIO(), "csv"); t.export(io.StringIO(), "chrome")
+try:
+    {action}
+except Unsupported as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == f"{library} is not installed; pip install 'kprobes[{extra}]'\n"
+
+
+def test_every_architecture_has_a_trace() -> None:
+    assert set(ARCHES) - set(RUNNABLE) == set()
+
+
+@pytest.mark.parametrize("arch", [name for name in RUNNABLE if name not in NO_PROGRAMS])
+def test_the_run_is_the_same(arch: str, tmp_path: Path) -> None:
+    """With every event of a program recorded its results are the same, and the file says what was seen."""
+    path = programs_of(arch)[-1]
+    with UnicornMachine.load(path) as m, Kprobes(m) as k:
+        want = results(path.stem, m)["test_structs"][0]
+        with k.trace("p test_structs a=$arg1:u32 b=+0($stack):x8[3]", "r:out test_structs out=$retval:u32") as t:
+            assert m.call("test_structs", 1) & 0xFFFFFFFF == want
+        assert t[0].args["a"] == 1 and t[1].args["out"] == want and len(t) == 2
+        t.save(tmp_path / "x.arrow")
+    assert [*Trace.load(tmp_path / "x.arrow")] == [*t]
