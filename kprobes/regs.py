@@ -64,7 +64,7 @@ class Regs:
         self._word = arch.bits // 8
         self.reported: int | None = None
         self.target: int | None = None
-        self._strip = ~arch.mode_bits
+        self._strip = ~arch.pointers.mode_bits
         self._copies: _Copies | None = None
         self._live_pc = readers[arch.regs.pc]
         self._read_sp, self._bias = readers[arch.regs.sp], arch.regs.sp_bias
@@ -119,7 +119,7 @@ class Regs:
 
     @pc.setter
     def pc(self, value: int) -> None:
-        self.go(self.arch.same_mode(self, value))
+        self.go(self.arch.pointers.same_mode(self, value))
 
     @property
     def sp(self) -> int:

@@ -11,7 +11,7 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kprobes.arch._base import Abi, Arch, Entry, Insn, Order, Registers, Traps
+from kprobes.arch._base import Abi, Arch, Entry, Insn, Order, Pointers, Registers, Traps
 from kprobes.errors import EventError, GuestFault, NotAnInstruction, NotFunctionEntry, Unprobeable
 from kprobes.events import Event, parse_event, parse_events
 from kprobes.regs import Regs
@@ -28,7 +28,7 @@ def toy_arch(bits: int = 64, order: Order = Order.LITTLE) -> Arch:
         regs=Registers(names=NAMES, pc="ip", sp="sp", aliases={"rdi": "di"}),
         traps=Traps(probe={1: b"\xcc"}, end={0: b"\xcc"}), decode=lambda code, addr: Insn(addr=addr, raw=code[:1], name="nop"),
         abi=Abi(args=("di", "si"), returns=("ax",), stack_args=bits // 8),
-        code_address=lambda addr, read: Entry(addr=addr, entries=(0, 4)))
+        pointers=Pointers(code_address=lambda addr, read: Entry(addr=addr, entries=(0, 4))))
 
 
 class ToyMachine:
@@ -262,7 +262,7 @@ def test_event_says_where(machine: Any) -> None:
 
 
 def test_mode_bits_of_an_address_are_kept() -> None:
-    arch = evolve(toy_arch(32), mode_bits=1, code_address=lambda addr, read: Entry(addr=addr & ~1, mode=addr & 1))
+    arch = evolve(toy_arch(32), pointers=Pointers(mode_bits=1, code_address=lambda addr, read: Entry(addr=addr & ~1, mode=addr & 1)))
     machine: Any = ToyMachine(arch)
     machine.symbols.add("thumb", TEXT + 0x400, 16, mode=1)
     event = parse_event("r 0x5801", machine)

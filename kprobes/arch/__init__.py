@@ -46,13 +46,13 @@ def of_elf(machine: int, bits: int, order: str, flags: int = 0, profile: str = "
 
     name: the one to choose of those that run such a header. Unsupported where none does.
     """
-    running = [arch for arch in _all().values() if (machine, bits, order) in arch.elf_machines]
+    running = [arch for arch in _all().values() if (machine, bits, order) in arch.files.machines]
     what = f"ELF machine {machine}, {bits} bit, {order} endian"
     if not running:
         raise Unsupported(f"no architecture for {what}", hint=f"there are: {' '.join(names())}")
     first = running[0]
     if name is None or name == first.name:
-        return first if first.for_file is None else first.for_file(flags, profile if name is None else "")
+        return first if first.files.choose is None else first.files.choose(flags, profile if name is None else "")
     if get(name) not in running:
         raise Unsupported(f"{name} does not run {what}", hint=f"these do: {' '.join(arch.name for arch in running)}")
     return get(name)

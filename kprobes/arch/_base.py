@@ -19,8 +19,9 @@ from ..errors import OutOfReach, UnknownRegister
 from ..regs import Regs
 from ._insn import COMPUTED, Annul, Atomic, Decoded, Insn, Simulate
 
-__all__ = ["COMPUTED", "Abi", "Annul", "Arch", "Atomic", "Decoded", "Entry", "Frame", "Insn", "Jump", "Linkage", "Order", "Registers", "Simulate",
-           "Traps", "displacement", "identity", "plain_address", "signed", "verbatim"]
+__all__ = ["COMPUTED", "Abi", "Annul", "Arch", "Atomic", "Decoded", "Entry", "Executing", "Files", "Frame", "Insn", "Jump", "Linkage", "Order",
+           "OutOfLine", "Pointers", "Registers", "Returning", "Simulate", "Skips", "Traps", "Walking", "displacement", "identity", "plain_address",
+           "signed", "verbatim"]
 
 
 class Order(enum.Enum):
@@ -52,10 +53,20 @@ class Registers:
 
 @frozen(kw_only=True)
 class Traps:
-    """Breakpoint bytes. `probe` and `end` map an instruction's length in bytes to the bytes patched over its start."""
+    """Breakpoint bytes, patched over an instruction's start."""
 
-    probe: Mapping[int, bytes]  #: at a probepoint
+    probe: Mapping[int, bytes]  #: at a probepoint: by the instruction's length; the shortest one for lengths that are not there
     end: Mapping[int, bytes]  #: by mode: after a slot's body, and at return trampolines
+    modes: Mapping[int, Mapping[int, bytes]] = field(factory=dict)  #: mode -> `probe` there, where it differs (Thumb)
+
+    def of(self, insn: Insn) -> bytes:
+        """The breakpoint for this instruction."""
+        probe = self.modes.get(insn.mode, self.probe)
+        return probe.get(insn.size) or probe[min(probe)]
+
+    def every(self) -> set[bytes]:
+        """All of them."""
+        return {*self.end.values(), *self.probe.values(), *(code for probe in self.modes.values() for code in probe.values())}
 
 
 @frozen(kw_only=True)
@@ -92,25 +103,50 @@ class Abi:
 
 
 @frozen(kw_only=True)
+class Frame:
+    """Where code that keeps frame pointers has the return address: byte offsets from the frame pointer register."""
+
+    register: str
+    address: int  #: of the return address
+    next: int  #: of the caller's frame pointer
+    above: bool = False  #: `address` counts from the caller's frame pointer: functions save it in their caller's frame
+
+
+#: (regs) -> (where a function returns to by itself -> where its caller wants it to, and the other way round)
+Skips = Callable[[Regs], tuple[Callable[[int], int], Callable[[int], int]]]
+
+
+@frozen(kw_only=True)
+class Returning:
+    """What a return does besides going where Linkage.get() says."""
+
+    #: (regs, sp at entry, target): at the return trampoline, put the true target wherever the ISA still shows the trampoline
+    restore: Callable[[Regs, int, int], None] | None = None
+    reloaded: bool = False  #: the link register is then what it was before the call: restore() need look only where it shows the trampoline
+    skips: Skips | None = None  #: it skips something that the caller has there
+    shares_frames: bool = False  #: a call needs no stack: sp may be the caller's all along
+    may_pop: tuple[int, ...] = ()  #: bytes that some return instructions pop besides Linkage.pushed
+
+    @property
+    def plain(self) -> bool:
+        """True where it leads by itself where the caller wants it, and leaves the link register alone."""
+        return self.skips is None and not self.reloaded
+
+
+@frozen(kw_only=True)
 class Linkage:
     """Where a call leaves the return address: in_register(), on_stack(), or something else."""
 
     get: Callable[[Regs], int]  #: at function entry: the target this function returns to
     set: Callable[[Regs, int], None]  #: at function entry: make it return to this target instead
-    #: (regs, sp at entry, target): at the return trampoline, put the true target wherever the ISA still shows the trampoline
-    restore: Callable[[Regs, int, int], None] | None = None
+    register: str = ""  #: the link register, where get() and set() are reads and writes of one
+    bias: int = 0  #: where the function returns to, minus what is in that register
+    pushed: int = 0  #: bytes of return address that the return instruction pops (0: a link register)
     mode: int = 0  #: mode bits of the trampoline's address
     #: code that goes where get() says (else pc is written), and changes nothing but pc: the trampoline is served in place; b"": it is a trap
     back: bytes = b""
-    way: Callable[[int, int], bytes] | None = None  #: (call site, place of `back`) -> what leads there: no hook may be on its delay slot
-    #: (regs) -> (where a function returns to by itself -> where its caller wants it to, and the other way round): it skips something there
-    skips: Callable[[Regs], tuple[Callable[[int], int], Callable[[int], int]]] | None = None
-    register: str = ""  #: the link register, where get() and set() are reads and writes of one
-    bias: int = 0  #: where the function returns to, minus what is in that register
-    reloaded: bool = False  #: returns put it back to what it was before the call: restore() need look only where it shows the trampoline
-    shares_frames: bool = False  #: a call needs no stack: sp may be the caller's all along
-    pushed: int = 0  #: bytes of return address that the return instruction pops (0: a link register)
-    may_pop: tuple[int, ...] = ()  #: bytes that some return instructions pop besides
+    returning: Returning = Returning()
+    frame: Frame | None = None  #: where older return addresses are
 
     @classmethod
     def in_register(cls, name: str, **rest: Any) -> Linkage:
@@ -143,16 +179,7 @@ class Jump:
 
     size: int  #: bytes
     encode: Callable[[int, int], bytes]  #: (from, to) -> bytes; raises OutOfReach
-
-
-@frozen(kw_only=True)
-class Frame:
-    """Where code that keeps frame pointers has the return address: byte offsets from the frame pointer register."""
-
-    register: str
-    address: int  #: of the return address
-    next: int  #: of the caller's frame pointer
-    above: bool = False  #: `address` counts from the caller's frame pointer: functions save it in their caller's frame
+    modes: Mapping[int, Jump] = field(factory=dict)  #: the jump in other modes than 0, where it differs (Thumb)
 
 
 def verbatim(insn: Insn, to: int) -> bytes:
@@ -171,27 +198,28 @@ def plain_address(addr: int, read: Callable[[int, int], bytes]) -> Entry:
 
 
 @frozen(kw_only=True)
-class Arch:
-    """An instruction set, as the core and the engines see it."""
+class OutOfLine:
+    """Instructions in another place than home."""
 
-    name: str
-    bits: int = field(validator=in_((32, 64)))  #: width of a pointer and of a general register: 32 or 64
-    order: Order
-    insn_align: int  #: instructions start at multiples of this many bytes
-    max_insn: int  #: longest instruction, bytes
-    regs: Registers
-    traps: Traps
-    #: (original bytes from addr on, addr | mode bits) -> Insn. At least max_insn bytes, and two instructions' worth where
-    #: mapped memory allows; fewer bytes than the instruction needs, or an encoding nobody defines: an Insn with `reject`.
-    decode: Callable[[bytes, int], Insn]
-    abi: Abi | None = None
-    linkage: Linkage | None = None
-    frame: Frame | None = None
     relocate: Callable[[Insn, int], bytes] = verbatim  #: (insn, to) -> body that runs at `to`; raises OutOfReach
-    max_body: int = 0  #: longest relocated body; 0: max_insn
-    max_displaced: int = 0  #: longest code of an `Insn.displace`
-    jump: Jump | None = None
-    mode_jumps: Mapping[int, Jump] = field(factory=dict)  #: the jump in other modes than 0, where it differs (Thumb)
+    max_body: int = 0  #: longest relocated body, bytes; 0: Arch.max_insn
+    max_displaced: int = 0  #: longest code of an `Insn.displace`, bytes
+
+
+@frozen(kw_only=True)
+class Pointers:
+    """What code addresses mean, where they are not just that of an instruction."""
+
+    mode_bits: int = 0  #: bits of a target that select a mode and are not part of the address (ARM: 1)
+    same_mode: Callable[[Regs, int], int] = identity  #: a pc as users write it -> target
+    #: (code address: a symbol's value or a function pointer, read original bytes) -> where it really starts
+    code_address: Callable[[int, Callable[[int, int], bytes]], Entry] = plain_address
+
+
+@frozen(kw_only=True)
+class Walking:
+    """What instructions tell of their neighbours, when a function is walked through."""
+
     resyncs: bool = False  #: not of fixed width, yet decoding is soon in step from any multiple of insn_align
     #: (insn, up to 16 original bytes before it) -> whether one of them may make it conditional, so that a jump in its place or
     #: behind its body would be conditional as well (Thumb's IT); None: nothing does that
@@ -199,39 +227,72 @@ class Arch:
     #: (computed jump, up to 16 instructions that always precede it; the first may be a branch that was not taken) -> the first that is
     #: needed to prove that it returns, or calls at the function's tail; None: nothing proves it. None: only the instruction itself tells
     leaves: Callable[[Insn, Sequence[Insn]], Insn | None] | None = None
-    arm_patch: Callable[[Traps, Insn], bytes] | None = None  #: (machine traps, insn) -> the breakpoint, where that depends on the instruction
-    executed: Callable[[Regs, Insn], int | None] | None = None  #: `insn.executes`, worked out from the registers; None: there is no such
+
+
+@frozen(kw_only=True)
+class Executing:
+    """Instructions that execute another one in their own place (EXECUTE)."""
+
+    target: Callable[[Regs, Insn], int | None]  #: `Insn.executes`, worked out from the registers; None: it executes no other
     #: (text, its address) -> (an instruction in it, what that may execute in its own place), of all that begin at any even address
-    executions: Callable[[bytes, int], Iterable[tuple[int, int]]] | None = None
-    mode_bits: int = 0  #: bits of a target that select a mode and are not part of the address (ARM: 1)
-    same_mode: Callable[[Regs, int], int] = identity  #: a pc as users write it -> target
-    #: (code address, read original bytes) -> where it really starts
-    code_address: Callable[[int, Callable[[int, int], bytes]], Entry] = plain_address
-    elf_machines: tuple[tuple[int, int, str], ...] = ()  #: (e_machine, ELF class 32/64, "little"/"big") it runs
+    all: Callable[[bytes, int], Iterable[tuple[int, int]]]
+
+
+@frozen(kw_only=True)
+class Files:
+    """Which files hold such code."""
+
+    machines: tuple[tuple[int, int, str], ...] = ()  #: (e_machine, ELF class 32/64, "little"/"big") it runs
     #: of the first that runs such files: (e_flags, the CPU's profile that the file names or "") -> the Arch for it; None: this one
-    for_file: Callable[[int, str], Arch] | None = None
+    choose: Callable[[int, str], Arch] | None = None
     #: (a raw image's first 8 bytes or more) -> (stack pointer, target) that it starts with; None: such images start with code
     vectors: Callable[[bytes], tuple[int, int]] | None = None
+
+
+@frozen(kw_only=True)
+class Arch:
+    """An instruction set, as the core and the engines see it. Whatever has a default can be left out: it is then not there, or usual."""
+
+    name: str
+    bits: int = field(validator=in_((32, 64)))  #: width of a pointer and of a general register: 32 or 64
+    order: Order
+    insn_align: int  #: instructions start at multiples of this many bytes
+    max_insn: int  #: longest instruction, bytes
+
+    regs: Registers
+    traps: Traps
+    #: (original bytes from addr on, addr | mode bits) -> Insn. At least max_insn bytes, and two instructions' worth where
+    #: mapped memory allows; fewer bytes than the instruction needs, or an encoding nobody defines: an Insn with `reject`.
+    decode: Callable[[bytes, int], Insn]
+
+    abi: Abi | None = None
+    linkage: Linkage | None = None
+    jump: Jump | None = None
+
+    out_of_line: OutOfLine = OutOfLine()
+    pointers: Pointers = Pointers()
+    walking: Walking = Walking()
+    executing: Executing | None = None
+    files: Files = Files()
 
     @cached_property
     def in_step(self) -> bool:
         """True where decoding may start at any multiple of insn_align and finds the instructions."""
-        return self.resyncs or self.max_insn == self.insn_align
+        return self.walking.resyncs or self.max_insn == self.insn_align
 
     @cached_property
     def mask(self) -> int:
         """All address bits."""
         return (1 << self.bits) - 1
 
-    def patch_bytes(self, insn: Insn) -> bytes:
-        """The breakpoint for this instruction."""
-        if self.arm_patch is not None:
-            return self.arm_patch(self.traps, insn)
-        return self.traps.probe.get(insn.size) or self.traps.probe[min(self.traps.probe)]
+    @property
+    def max_body(self) -> int:
+        """Longest body, bytes."""
+        return self.out_of_line.max_body or self.max_insn
 
     def jump_in(self, mode: int) -> Jump | None:
         """The jump of a mode."""
-        return self.mode_jumps.get(mode, self.jump)
+        return None if self.jump is None else self.jump.modes.get(mode, self.jump)
 
     def end_bytes(self, mode: int) -> bytes:
         """The trap that ends a slot of this mode."""

@@ -48,14 +48,14 @@ def _places(machine: UnicornMachine, k: Kprobes, place: str | None) -> Iterator[
         return
     first = k.check(place)  # refuses what is no place at all
     symbol, offset = machine.symbols.at(first.addr)
-    start = machine.arch.code_address(symbol.address | symbol.mode, machine.read)
+    start = machine.arch.pointers.code_address(symbol.address | symbol.mode, machine.read)
     yield symbol, iter([first.addr]) if offset not in (0, start.local) or "+" in place else _instructions(machine, k, symbol)
 
 
 def _instructions(machine: UnicornMachine, k: Kprobes, symbol: Symbol) -> Iterator[int]:
     from ..core.register.locate import code_of
 
-    entry = machine.arch.code_address(symbol.address | symbol.mode, machine.read)
+    entry = machine.arch.pointers.code_address(symbol.address | symbol.mode, machine.read)
     address, end = entry.addr, machine.symbols.extent(code_of(machine, symbol, entry))
     while address < end:
         yield address

@@ -67,7 +67,7 @@ class Parser:
         self.need(len(self.words) > 1, "BAD_PROBE_ADDR", len(self.text), "the place is missing; write SYMBOL[+OFFSET]")
         word, at = self.words[1]
         symbol, offset, target = self.place(word, at)
-        address = target & ~self.arch.mode_bits
+        address = target & ~self.arch.pointers.mode_bits
         default = f"{self.kind}_{target:#x}" if symbol is None else f"{self.kind}_{symbol}_{offset}"
         found = self.symbols[symbol] if symbol is not None else self.symbols.covering(address)
         where = f"{address:#x}" if found is None else found.name if self.kind == "r" else located(self.symbols, found, address)
@@ -122,14 +122,14 @@ class Parser:
 
     def address(self, number: int, at: int) -> tuple[None, int, int]:
         self.need(number <= self.arch.mask, "BAD_PROBE_ADDR", at, f"addresses have {self.arch.bits} bits; write a smaller one")
-        here = self.arch.code_address(number, self.machine.read)
+        here = self.arch.pointers.code_address(number, self.machine.read)
         symbol = self.symbols.covering(here.addr)
         start = self.start(symbol) if symbol else here
         self.entry = here.addr - start.addr in start.entries
         return None, 0, here.addr | here.mode
 
     def start(self, symbol: Symbol) -> Entry:
-        return self.arch.code_address(symbol.address | symbol.mode, self.machine.read)
+        return self.arch.pointers.code_address(symbol.address | symbol.mode, self.machine.read)
 
     # --- arguments
 

@@ -136,6 +136,10 @@ class Machine(Protocol):
     before_run: Callable[[], object] | None  #: called before each run that is inside no other, while nobody listens
 
     @property
+    def delays_in_calls(self) -> bool:
+        """True if in a call area an instruction may have a delay slot."""
+
+    @property
     def regs(self) -> Regs: ...
     @property
     def cpu_regs(self) -> list[Regs]: ...

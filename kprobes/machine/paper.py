@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ..arch._base import Abi, Annul, Arch, Atomic, Decoded, Insn, Jump, Linkage, Order, Registers, Traps, signed
+from ..arch._base import Abi, Annul, Arch, Atomic, Decoded, Insn, Jump, Linkage, Order, Registers, Returning, Traps, signed
 from ..errors import AlreadyRegistered, GuestFault, GuestTimeout, NoMemory, OutOfReach, ReentryError
 from ..regs import Regs
 from ..symbols import Symbols
@@ -97,7 +97,8 @@ PAPER = Arch(
     regs=Registers(names=NAMES, pc="pc", sp="sp", flags="flags", aliases={"ip": "pc"}),
     traps=Traps(probe={1: bytes([TRAP])}, end={0: bytes([TRAP])}), decode=decode,
     abi=Abi(args=("r0", "r1", "r2", "r3"), returns=("r0",), stack_args=0, stack_align=8),
-    linkage=Linkage(get=lambda regs: regs["lr"], set=_set_lr, restore=_restore_lr, back=b"\x05"), jump=Jump(size=3, encode=_back),
+    linkage=Linkage(get=lambda regs: regs["lr"], set=_set_lr, back=b"\x05", returning=Returning(restore=_restore_lr)),
+    jump=Jump(size=3, encode=_back),
 )
 
 
@@ -113,12 +114,13 @@ class PaperMachine:
 
     page_size = PAGE
     call_area = PAGE
+    delays_in_calls = True
 
     def __init__(self, code: bytes, *, base: int = 0x1000, symbols: dict[str, int | tuple[int, int]] | None = None, cpus: int = 1,
                  arch: Arch = PAPER, execute: Callable[[Regs, Insn], object] | None = None) -> None:
         self.arch, self.cpus = arch, cpus
         self._effect, self._pc = execute, arch.regs.pc
-        self._traps = {*arch.traps.probe.values(), *arch.traps.end.values()}
+        self._traps = arch.traps.every()
         self.symbols = Symbols()
         self.before: Callable[[PaperMachine, int], None] | None = None
         self.cpu_task: Callable[[Regs], Any] | None = None

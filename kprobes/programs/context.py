@@ -59,7 +59,7 @@ def source(arch: Arch, word: int) -> Source | None:
     if word == RETURN:
         return Source(linkage=True) if arch.linkage else None
     if word == FRAME:
-        return Source(register=arch.frame.register) if arch.frame else Source(value=0)
+        return Source(register=arch.linkage.frame.register) if arch.linkage and arch.linkage.frame else Source(value=0)
     if word == RESULT:
         return Source(register=abi.returns[0]) if abi else None
     if word == SP and arch.regs.sp_bias:

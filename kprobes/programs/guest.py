@@ -143,7 +143,7 @@ class GuestProgram:
         machine, words = self._machine, self.environment + 8 * HEADER
         machine.write(self._context, bytes(context).ljust(CONTEXT_SIZE, b"\0"))
         machine.write(words + 8 * self._slots.index(_SIZE), self._words([len(context)]))
-        machine.call(self.entry | machine.arch.mode_bits * (machine.arch.name == "cortexm"), self.environment)
+        machine.call(self.entry | machine.arch.pointers.mode_bits * (machine.arch.name == "cortexm"), self.environment)
         if isinstance(context, bytearray):
             context[:] = machine.read(self._context, len(context))
         result = machine.read(words + 8 * self._slots.index(_RESULT), 8)

@@ -197,7 +197,7 @@ class SiteProgram:
         self._called(begins)
 
     def _shown(self) -> int:
-        return self._pc.value & ~self._view.arch.mode_bits
+        return self._pc.value & ~self._view.arch.pointers.mode_bits
 
     def _word(self, index: int) -> int:
         try:

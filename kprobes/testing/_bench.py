@@ -105,7 +105,7 @@ class Bench:
             self._scenery.place(code, mode, noise=True)
             insn = self.decode(code, mode)
             states_ = [] if self._reads_itself(insn, Spy(self.machine.regs)) else states_
-        if self._arch.mode_bits:
+        if self._arch.pointers.mode_bits:
             self._scenery.turn_landings(states_)
         mapped = self._scenery.map_targets(states_) if self._mapped_targets else []
         try:
@@ -206,7 +206,7 @@ class Bench:
         for values in choice:
             self._usual()
             self._states.randomize(rng, values, landing=insn.simulate is not None)
-            if self._arch.mode_bits:
+            if self._arch.pointers.mode_bits:
                 self.machine.write_pc(self.home | self._scenery.mode)  # the flags show the mode as well
             before = registers(self.machine.regs)
             thaw = self._freezer.freeze()
@@ -268,7 +268,7 @@ class Bench:
 
     def _is_loop(self, state: State) -> bool:
         """True for a branch to itself."""
-        return state.target is not None and state.target & ~self._arch.mode_bits == self.home
+        return state.target is not None and state.target & ~self._arch.pointers.mode_bits == self.home
 
     def _repair(self) -> None:
         """Memory as it was; what the probe has put over the code stays."""

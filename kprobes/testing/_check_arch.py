@@ -76,13 +76,13 @@ def _traps(arch: Arch, rng: random.Random) -> Iterator[str]:
     if not modes or not arch.traps.probe:
         yield "a probe trap and an end trap are needed"
         return
-    for length, code in arch.traps.probe.items():
+    for length, code in [each for probe in (arch.traps.probe, *arch.traps.modes.values()) for each in probe.items()]:
         if not 0 < len(code) <= length:
             yield f"probe trap {code.hex()} does not fit an instruction of {length} bytes"
         if not any(_decode(arch, code, mode).reject for mode in modes):
             yield f"probe trap {code.hex()} is not refused by decode: a breakpoint may be put over a breakpoint"
     for mode, code in arch.traps.end.items():
-        if mode & ~arch.mode_bits:
+        if mode & ~arch.pointers.mode_bits:
             yield f"end trap of mode {mode}, which is not in mode_bits"
         if not code or len(code) % arch.insn_align:
             yield f"end trap {code.hex()} is no multiple of {arch.insn_align} bytes"
@@ -132,21 +132,21 @@ def _linkage(arch: Arch, rng: random.Random) -> Iterator[str]:
         linkage.set(regs, target)
         if linkage.get(regs) != target:
             yield f"get gives {linkage.get(regs):#x} after set({target:#x})"
-    if linkage.restore is None:
+    if linkage.returning.restore is None:
         return
     before = {name: regs[name] for name in arch.regs.names}
-    linkage.restore(regs, regs.sp, 0x234560)
+    linkage.returning.restore(regs, regs.sp, 0x234560)
     if any(regs[name] != before[name] for name in (*(arch.abi.returns if arch.abi else ()), arch.regs.sp)):
         yield "restore changes the result or the stack pointer"
 
 
 def _addresses(arch: Arch, rng: random.Random) -> Iterator[str]:
-    entry = arch.code_address(HOME, lambda addr, size: bytes(size))
-    if entry.addr & arch.mode_bits or entry.mode & ~arch.mode_bits:
+    entry = arch.pointers.code_address(HOME, lambda addr, size: bytes(size))
+    if entry.addr & arch.pointers.mode_bits or entry.mode & ~arch.pointers.mode_bits:
         yield "code_address leaves mode bits in the address, or the other way round"
     if 0 not in entry.entries:
         yield "a function's own address is not among its entries"
-    if arch.same_mode(paper_regs(arch), HOME) & ~arch.mode_bits != HOME:
+    if arch.pointers.same_mode(paper_regs(arch), HOME) & ~arch.pointers.mode_bits != HOME:
         yield "same_mode changes the address"
 
 
@@ -154,11 +154,11 @@ def _addresses(arch: Arch, rng: random.Random) -> Iterator[str]:
 
 
 def _jump(arch: Arch, rng: random.Random) -> Iterator[str]:
+    if arch.jump is None:
+        return
     for mode, trap in arch.traps.end.items():
-        jump = arch.jump_in(mode)
-        if jump is not None:
-            step = len(trap) if arch.mode_jumps else arch.insn_align  # modes differ in alignment, and in the size of a trap
-            yield from _jump_in(arch, jump, mode, step)
+        step = len(trap) if arch.jump.modes else arch.insn_align  # modes differ in alignment, and in the size of a trap
+        yield from _jump_in(arch, arch.jump.modes.get(mode, arch.jump), mode, step)
 
 
 def _jump_in(arch: Arch, jump: Jump, mode: int, step: int) -> Iterator[str]:
@@ -216,7 +216,7 @@ def _jump_goes(arch: Arch, jump: Jump, mode: int, frm: int, to: int) -> Iterator
     if len(code) != jump.size:
         yield f"a jump has {len(code)} bytes, not {jump.size}"
     insn = arch.decode(code + bytes(2 * arch.max_insn), frm | mode)
-    if insn.target is not None and insn.target & ~arch.mode_bits != to:
+    if insn.target is not None and insn.target & ~arch.pointers.mode_bits != to:
         yield f"a jump from {frm:#x} to {to:#x} decodes as {insn.name} to {insn.target:#x}"
     if insn.reject or (insn.simulate is None and insn.target is None):
         yield f"decode does not see that {code.hex()} is a jump ({insn.name}: {insn.reject or 'straight line'})"

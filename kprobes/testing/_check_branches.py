@@ -48,7 +48,7 @@ def check_falls_through(arch: Arch, rng: random.Random) -> Iterator[str]:
         if insn.reject or insn.simulate is None or insn.displace is None or insn.links or insn.target == insn.next:
             continue
         regs = paper_regs(arch)
-        for name in set(arch.regs.names) - {arch.regs.pc, arch.regs.sp, arch.conditioned and arch.regs.flags}:  # which may hold ITSTATE
+        for name in set(arch.regs.names) - {arch.regs.pc, arch.regs.sp, arch.walking.conditioned and arch.regs.flags}:  # which may hold ITSTATE
             regs[name] = rng.choice((0, 1, rng.getrandbits(128)))
         try:
             goes_on = insn.simulate(regs) == insn.next | mode

@@ -102,7 +102,7 @@ def check_fuzz(arch: Arch, rng: random.Random) -> Iterator[str]:
     for n in range(FUZZ):
         code = rng.randbytes(rng.choice((2 * arch.max_insn, 2 * arch.max_insn, rng.randrange(2 * arch.max_insn + 1))))
         mode = rng.choice(tuple(arch.traps.end))
-        addr = (rng.getrandbits(arch.bits) if n % 4 == 0 else HOME) & -arch.insn_align & ~arch.mode_bits & arch.mask
+        addr = (rng.getrandbits(arch.bits) if n % 4 == 0 else HOME) & -arch.insn_align & ~arch.pointers.mode_bits & arch.mask
         try:
             insn = arch.decode(code, addr | mode)
         except Exception as error:
@@ -124,7 +124,7 @@ def _insn_problems(arch: Arch, insn: Insn, code: bytes, addr: int) -> Iterator[s
             yield f"its bytes are {insn.raw.hex()!r}"
         if insn.simulate is None and not insn.body:
             yield "neither simulated nor run out of line"
-        if len(insn.body) > max(arch.max_body, arch.max_insn):
+        if len(insn.body) > arch.max_body:
             yield f"its body has {len(insn.body)} bytes"
     if insn.target is not None and insn.target & ~arch.mask:
         yield f"its target {insn.target:#x} is wider than an address"

@@ -76,7 +76,7 @@ class Scenery:
         """Landings where branches go: the pages mapped. States that lead where nothing can be mapped are dropped."""
         mapped, kept = [], []
         for state in states:
-            target = None if state.target is None else state.target & ~self._arch.mode_bits
+            target = None if state.target is None else state.target & ~self._arch.pointers.mode_bits
             if target is not None and target % self._arch.insn_align:
                 continue
             if target is not None and not self._machine.executable(target):
@@ -106,7 +106,7 @@ class Scenery:
         self._machine.patch(BASE, self.image)
 
     def _turn_landing(self, target: int) -> bool:
-        mode = target & self._arch.mode_bits
+        mode = target & self._arch.pointers.mode_bits
         trap, at, home = self._arch.traps.end.get(mode), target - mode - BASE, self.home - BASE
         if trap is None or (target - mode) % len(trap):
             return False
@@ -145,7 +145,7 @@ class Scenery:
 
     def unclear(self, addr: int, end: int, target: int | None) -> bool:
         """True for a branch into its own bytes or delay slot, whose end nobody knows, or into the library's pages."""
-        return target is not None and (addr < target & ~self._arch.mode_bits < end or self.is_own(target, target + 1))
+        return target is not None and (addr < target & ~self._arch.pointers.mode_bits < end or self.is_own(target, target + 1))
 
     def is_own(self, start: int, end: int) -> bool:
         """True where [start, end) touches the library's pages."""

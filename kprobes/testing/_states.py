@@ -185,7 +185,7 @@ class States:
             return (start + end) // 2 + rng.randrange(-32, 32) * 16 + rng.randrange(0, 16, step)
         if kind == 7:
             place = self._landing[0] + rng.randrange(self._landing[1] - self._landing[0]) & -64
-            modes = self._regs.arch.mode_bits
+            modes = self._regs.arch.pointers.mode_bits
             return (place | rng.getrandbits(8) & modes if modes else place) & (1 << width) - 1
         if kind < 10:
             return 0 if kind == 8 else rng.randrange(-16, 17) & (1 << width) - 1

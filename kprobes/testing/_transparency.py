@@ -179,7 +179,7 @@ def functions(machine: Any) -> list[Symbol]:
 
 
 def _entry(kprobes: Kprobes, symbol: Symbol) -> Entry:
-    return kprobes.machine.arch.code_address(symbol.address | symbol.mode, kprobes.machine.read)
+    return kprobes.machine.arch.pointers.code_address(symbol.address | symbol.mode, kprobes.machine.read)
 
 
 def instructions(kprobes: Kprobes, symbol: Symbol) -> list[int]:

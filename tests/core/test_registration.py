@@ -12,6 +12,7 @@ from scenes import Scene, hook, paper_machine, unchanged, unicorn_machine
 
 from kprobes import Jprobe, Kprobe, KprobeError, Kprobes, Kretprobe
 from kprobes import errors as E
+from kprobes.arch._base import OutOfLine
 from kprobes.machine.paper import PaperMachine
 
 
@@ -440,7 +441,7 @@ def _unreachable(scene: Scene) -> None:
     def relocate(insn: object, to: int) -> bytes:
         raise E.OutOfReach("too far", address=to, hint="move")
 
-    arch = evolve(scene.m.arch, relocate=relocate)
+    arch = evolve(scene.m.arch, out_of_line=OutOfLine(relocate=relocate))
     scene.m.arch = scene.k._rooms.arch = arch
 
 

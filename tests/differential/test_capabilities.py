@@ -50,7 +50,7 @@ class Guest:
 
     def entry(self) -> int:
         symbol = self.machine.symbols["sum_of_12"]
-        return self.arch.code_address(symbol.address | symbol.mode, self.machine.read).addr
+        return self.arch.pointers.code_address(symbol.address | symbol.mode, self.machine.read).addr
 
     def places(self, name: str) -> list[int]:
         return instructions(self.kprobes, self.machine.symbols[name])
@@ -171,7 +171,7 @@ def test_return_address(guest: Guest) -> None:
             guest.machine.call("test_many_args", 1)
     assert len(plain) % 2 == 0
     assert plain[: len(plain) // 2] == plain[len(plain) // 2 :] != []
-    caller = guest.machine.symbols.at(plain[0] & ~guest.arch.mode_bits)[0].name
+    caller = guest.machine.symbols.at(plain[0] & ~guest.arch.pointers.mode_bits)[0].name
     assert caller.removeprefix(".") == "test_many_args"  # where f is a function descriptor, .f is the code
     guest.proves("return probe")
 
@@ -247,7 +247,7 @@ def test_bounded_runs_stop_where_they_do_without_probes(guest: Guest) -> None:
     """max_insns counts the guest's instructions, not what a probe adds; a stop is never inside a slot."""
 
     if guest.machine.arch.name.startswith("sparc"):
-        with pytest.raises(Unsupported, match="cannot count"):  # its CODE hooks destroy jumps, see Blocks.counts_insns
+        with pytest.raises(Unsupported, match="cannot count"):  # its CODE hooks destroy jumps, see Blocks.hooked_delay_slots
             guest.machine.call("test_crc", 1, max_insns=24)
         return
 

@@ -124,7 +124,7 @@ def test_stopped_by_its_handler_it_comes_to_rest_behind_the_branch(scene: Scene)
 def stops(m: UnicornMachine, pointer: int) -> list[int]:
     """Where runs of 1, 2, ... instructions stop; two where the engine cannot count beyond a jump."""
     out = []
-    for bound in range(1, 12 if m.guest.blocks.counts_insns else 3):
+    for bound in range(1, 12 if m.guest.blocks.hooked_delay_slots else 3):
         try:
             out.append(m.call("f", pointer, max_insns=bound))
         except GuestTimeout as stopped:

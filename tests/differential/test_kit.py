@@ -96,7 +96,7 @@ def test_bench_finds_a_wrong_jump() -> None:
 
 def test_bench_finds_a_missing_relocation() -> None:
     machine = Bench.make_machine("x86_64")
-    machine.arch = evolve(machine.arch, relocate=verbatim)
+    machine.arch = evolve(machine.arch, out_of_line=evolve(machine.arch.out_of_line, relocate=verbatim))
     bench = Bench(machine, cases_of("x86_64"))
     assert bench.check(bytes.fromhex("8b0510000000"))  # mov eax, [rip + 16]
     bench.close()

@@ -159,7 +159,7 @@ def test_return_probe_on_every_function(arch: str, path: Path, program: Program,
             if name in skipped:
                 continue
             symbol = program.machine.symbols[name]
-            start = program.machine.arch.code_address(symbol.address | symbol.mode, program.machine.read).place(0)
+            start = program.machine.arch.pointers.code_address(symbol.address | symbol.mode, program.machine.read).place(0)
             assert values[start][-1] == wanted[3], f"{name}: the handler saw another value"
     assert not (found := comparison.text_changed()), text(found)
     conformance(arch, "return probe", len(probes))

@@ -409,7 +409,7 @@ def followed(m: UnicornMachine, way: str, tests: set[str]) -> Iterator[Any]:
                 log.append((name, "entered", regs.pc, regs.return_address))
                 return int(len(log) % 7 == 3)
 
-            fields = {"addr": m.arch.code_address(symbol.address | symbol.mode, m.read).place(0), "optimize": way != "stepped"}
+            fields = {"addr": m.arch.pointers.code_address(symbol.address | symbol.mode, m.read).place(0), "optimize": way != "stepped"}
             try:
                 k.register(r := Kretprobe(**fields, handler=returned, entry_handler=entered if n % 3 == 1 else None, maxactive=2 + n % 4))
             except KprobeError:

@@ -86,7 +86,7 @@ def test_anywhere_in_the_librarys_pages(victim: Victim, path: Path) -> None:
         with suppress(KprobeError):
             regs.sp = rng.choice((regs.sp, victim.data + 128, next(where) & -16))
         target, began = next(where), time.monotonic()
-        bound = {"timeout": 0.1} if rng.random() < 0.3 or not m.guest.blocks.counts_insns else {"max_insns": 10_000, "timeout": LONG}
+        bound = {"timeout": 0.1} if rng.random() < 0.3 or not m.guest.blocks.hooked_delay_slots else {"max_insns": 10_000, "timeout": LONG}
         kind = "end"
         try:
             m.run(target, **bound)  # type: ignore[arg-type]

@@ -14,11 +14,12 @@ import pytest
 #: RISC-V under another name: what a distribution of its own would contain, apart from the rows.
 PACKAGE = """
 from attrs import evolve
+from kprobes.arch._base import Files
 from kprobes.arch.riscv import ARCHES
 from kprobes.machine.unicorn import GUESTS
 
 riscv32 = next(arch for arch in ARCHES if arch.name == "riscv32")
-other, broken, rowless = (evolve(riscv32, name=name, elf_machines=()) for name in ("other32", "broken32", "rowless32"))
+other, broken, rowless = (evolve(riscv32, name=name, files=Files()) for name in ("other32", "broken32", "rowless32"))
 guest = evolve(GUESTS["riscv32"])
 not_a_guest = object()
 """

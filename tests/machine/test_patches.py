@@ -35,8 +35,7 @@ class Line:
         self.listener = Listener()
         self.m.report_to(self.listener)
         self.mode = min(self.m.arch.traps.end)
-        probe = self.m.arch.traps.probe
-        self.trap = probe.get(len(self.nop)) or next(iter(probe.values()))
+        self.trap = self.m.arch.traps.of(self.m.arch.decode(self.nop * 4, BASE | self.mode))
         self.place = BASE + (0x4000 if where.startswith("page") else 0x140)
         ahead = 0 if where.endswith("alone") else 8 * len(self.nop)
         self.start, self.end = self.place - ahead, self.place + 16 * len(self.nop)

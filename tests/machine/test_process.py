@@ -113,7 +113,7 @@ def test_a_static_program_runs_from_its_entry_to_its_exit(program: UnicornMachin
 def test_a_probed_static_program_does_the_same(program: UnicornMachine) -> None:
     system = System(program)
     program.process(["prog", "3"], {"GREETING": "again"})
-    with Kprobes(program) as k, k.kprobe(addr=program.arch.same_mode(program.regs, program.regs.pc), pre_handler=lambda p, regs: None) as p:
+    with Kprobes(program) as k, k.kprobe(addr=program.arch.pointers.same_mode(program.regs, program.regs.pc), pre_handler=lambda p, regs: None) as p:
         program.run(timeout=30)
         assert p.nhit == 1
     assert (bytes(system.out), system.status) == (b"2 prog 3 8 again 1 0.75\n", 2)

@@ -52,7 +52,7 @@ def test_every_instruction_of_a_function(program: Path) -> None:
         symbol = m.symbols["test_crc"]
         with Kprobes(m) as k:
             probes = []
-            start = m.arch.code_address(symbol.address, m.read).addr
+            start = m.arch.pointers.code_address(symbol.address, m.read).addr
             for place in range(start, start + symbol.size, m.arch.insn_align):
                 if k.check(place).probeable:
                     probes.append(Kprobe(addr=place))

@@ -9,7 +9,7 @@ from attrs import evolve
 
 from ...errors import Unsupported
 from ...regs import Regs
-from .._base import Abi, Arch, Entry, Insn, Jump, Linkage, Order, Registers, Traps
+from .._base import Abi, Arch, Entry, Files, Insn, Jump, Linkage, Order, OutOfLine, Pointers, Registers, Traps, Walking
 from .._decode import DecodeTable
 from .a32 import decode_word
 from .encode import b, b_wide
@@ -77,12 +77,12 @@ def conditioned(insn: Insn, before: bytes) -> bool:
 
 
 def of_profile(_: int, profile: str) -> Arch:
-    """`Arch.for_file`: a file of the M profile has T32 code only."""
+    """`Files.choose`: a file of the M profile has T32 code only."""
     return CORTEXM if profile == "M" else ARM
 
 
 def be8(flags: int, profile: str) -> Arch:
-    """`Arch.for_file`: EF_ARM_BE8. Without it code is big endian, too: BE32, and object files that no linker has seen."""
+    """`Files.choose`: EF_ARM_BE8. Without it code is big endian, too: BE32, and object files that no linker has seen."""
     if profile == "M":
         raise Unsupported("a big-endian program of the M profile", hint="build it for little endian")
     if not flags & 0x00800000:
@@ -95,29 +95,26 @@ def leave_block(regs: Regs, function: int) -> None:
     regs.flags = with_it_state(regs.flags, 0)
 
 
-def patch(traps: Traps, insn: Insn) -> bytes:
-    """A T32 breakpoint covers the first halfword of a 32-bit instruction, too. Linux copies A32's condition: see docs."""
-    return traps.probe[2 if insn.mode else 4]
-
-
+#: A T32 breakpoint covers the first halfword of a 32-bit instruction, too. Linux copies A32's condition: see docs.
 A32_UDF, T32_UDF = bytes.fromhex("f801f0e7"), bytes.fromhex("18de")
 #: Every return of ARMv7 interworks, or stays in T32 (MOV PC, LR there): so the trampoline is T32 code, BX LR.
 LINKAGE = Linkage.in_register("lr", mode=1, back=bytes.fromhex("7047"))
 
+WIDE = Jump(size=4, encode=b_wide)
 ARM = Arch(
-    name="arm", bits=32, order=Order.LITTLE, insn_align=2, max_insn=4, max_displaced=18, regs=A_REGISTERS,
-    traps=Traps(probe={2: T32_UDF, 4: A32_UDF}, end={0: A32_UDF, 1: T32_UDF}), arm_patch=patch,
-    decode=decode_a, conditioned=conditioned, jump=Jump(size=4, encode=b), mode_jumps={1: Jump(size=4, encode=b_wide)},
+    name="arm", bits=32, order=Order.LITTLE, insn_align=2, max_insn=4, regs=A_REGISTERS,
+    traps=Traps(probe={4: A32_UDF}, end={0: A32_UDF, 1: T32_UDF}, modes={1: {2: T32_UDF}}), decode=decode_a,
     abi=Abi(args=R[:4], returns=R[:2], stack_align=8, enter=leave_block), linkage=LINKAGE,
-    mode_bits=1, same_mode=same_mode, code_address=lambda addr, read: Entry(addr=addr & ~1, mode=addr & 1),
-    elf_machines=((40, 32, "little"),), for_file=of_profile,
+    jump=Jump(size=4, encode=b, modes={1: WIDE}), out_of_line=OutOfLine(max_displaced=18),
+    pointers=Pointers(mode_bits=1, same_mode=same_mode, code_address=lambda addr, read: Entry(addr=addr & ~1, mode=addr & 1)),
+    walking=Walking(conditioned=conditioned), files=Files(machines=((40, 32, "little"),), choose=of_profile),
 )  # fmt: skip
-ARMEB = evolve(ARM, name="armeb", order=Order.BIG, elf_machines=((40, 32, "big"),), for_file=be8)
+ARMEB = evolve(ARM, name="armeb", order=Order.BIG, files=Files(machines=((40, 32, "big"),), choose=be8))
 CORTEXM = evolve(
-    ARM, name="cortexm", regs=M_REGISTERS, decode=decode_m, traps=Traps(probe={2: T32_UDF, 4: T32_UDF}, end={1: T32_UDF}),
-    jump=Jump(size=4, encode=b_wide), mode_jumps={}, same_mode=lambda regs, pc: pc | 1,
-    code_address=lambda addr, read: Entry(addr=addr & ~1, mode=1), for_file=None,
-    vectors=lambda image: (int.from_bytes(image[:4], "little"), int.from_bytes(image[4:8], "little")),  # Armv7-M ARM B1.5.3
+    ARM, name="cortexm", regs=M_REGISTERS, decode=decode_m, traps=Traps(probe={2: T32_UDF}, end={1: T32_UDF}), jump=WIDE,
+    pointers=Pointers(mode_bits=1, same_mode=lambda regs, pc: pc | 1, code_address=lambda addr, read: Entry(addr=addr & ~1, mode=1)),
+    files=Files(machines=ARM.files.machines,
+                vectors=lambda image: (int.from_bytes(image[:4], "little"), int.from_bytes(image[4:8], "little"))),  # Armv7-M ARM B1.5.3
 )  # fmt: skip
 
 ARCHES = (ARM, ARMEB, CORTEXM)

@@ -12,7 +12,7 @@ from attrs import evolve
 
 from ...errors import GuestFault
 from ...regs import Regs
-from .._base import Abi, Arch, Atomic, Entry, Frame, Insn, Jump, Linkage, Order, Registers, Traps, signed
+from .._base import Abi, Arch, Atomic, Entry, Files, Frame, Insn, Jump, Linkage, Order, OutOfLine, Pointers, Registers, Traps, signed
 from .._decode import DecodeTable, Row, as_it_is, fixed_width
 from .._words import EXCEPTION, PRIVILEGED, TRANSACTION, WAITS
 from . import displace as away
@@ -249,10 +249,10 @@ ARM64 = Arch(
     traps=Traps(probe={4: bytes.fromhex("800020d4")}, end={0: bytes.fromhex("c00020d4")}),  # BRK #4, BRK #6
     decode=fixed_width(DecodeTable(ROWS), "little"),
     abi=Abi(args=X[:8], returns=("x0", "x1")),
-    frame=Frame(register="x29", address=8, next=0),
-    linkage=Linkage.in_register("x30", back=bytes.fromhex("c0035fd6")),  # RET
-    jump=Jump(size=4, encode=jump), max_displaced=20, code_address=code_address, elf_machines=((183, 64, "little"),),
+    linkage=Linkage.in_register("x30", back=bytes.fromhex("c0035fd6"), frame=Frame(register="x29", address=8, next=0)),  # RET
+    jump=Jump(size=4, encode=jump), out_of_line=OutOfLine(max_displaced=20), pointers=Pointers(code_address=code_address),
+    files=Files(machines=((183, 64, "little"),)),
 )
-ARM64BE = evolve(ARM64, name="arm64be", order=Order.BIG, elf_machines=((183, 64, "big"),))
+ARM64BE = evolve(ARM64, name="arm64be", order=Order.BIG, files=Files(machines=((183, 64, "big"),)))
 
 ARCHES = (ARM64, ARM64BE)

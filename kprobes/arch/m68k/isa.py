@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._base import Abi, Arch, Frame, Insn, Jump, Linkage, Order, Registers, Traps
+from .._base import Abi, Arch, Files, Frame, Insn, Jump, Linkage, Order, OutOfLine, Registers, Traps
 from .._decode import DecodeTable, Row, as_it_is
 from .._words import EXCEPTION
 from . import displace as away
@@ -211,15 +211,14 @@ def decode(code: bytes, addr: int) -> Insn:
 
 # --- powers
 
-LINKAGE = Linkage.on_stack(4, back=bytes.fromhex("598f4e75"))  # SUBQ.L #4,A7 (no flags); RTS
+LINKAGE = Linkage.on_stack(4, back=bytes.fromhex("598f4e75"), frame=Frame(register="a6", address=4, next=0))  # SUBQ.L #4,A7 (no flags); RTS
 
 
 ILLEGAL = bytes.fromhex("4afc")
 M68K = Arch(
     name="m68k", bits=32, order=Order.BIG, insn_align=2, max_insn=LONGEST, regs=REGISTERS, traps=Traps(probe={2: ILLEGAL}, end={0: ILLEGAL}),
-    decode=decode, relocate=relocate, max_body=LONGEST + 4, abi=Abi(args=(), returns=("d0", "d1"), stack_args=4, stack_align=4),
-    linkage=LINKAGE, frame=Frame(register="a6", address=4, next=0), jump=Jump(size=6, encode=away.jump), max_displaced=14,
-    elf_machines=((4, 32, "big"),),
+    decode=decode, abi=Abi(args=(), returns=("d0", "d1"), stack_args=4, stack_align=4), linkage=LINKAGE, jump=Jump(size=6, encode=away.jump),
+    out_of_line=OutOfLine(relocate=relocate, max_body=LONGEST + 4, max_displaced=14), files=Files(machines=((4, 32, "big"),)),
 )
 
 ARCHES = (M68K,)

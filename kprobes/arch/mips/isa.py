@@ -91,7 +91,7 @@ def jump(order: Order, mask: int, frm: int, to: int) -> bytes:
 
 
 def of_release(name: str, flags: int, _: str) -> Arch:
-    """`Arch.for_file`: EF_MIPS_ARCH 9 and 10 are release 6. Unsupported for n32 and microMIPS files."""
+    """`Files.choose`: EF_MIPS_ARCH 9 and 10 are release 6. Unsupported for n32 and microMIPS files."""
     old, new = GENERATIONS[name]
     if old.bits == 32 and flags & 0x20:
         raise Unsupported("an n32 program: 32-bit addresses in 64-bit registers", hint="build it for o32 or n64")
@@ -104,7 +104,7 @@ def elder(name: str, bits: int, newer: Arch) -> Arch:
     """One word size and byte order of what preceded release 6."""
     mask, order = (1 << bits) - 1, newer.order
     return mips(name, bits, order, old_rows, Jump(size=8, encode=partial(jump, order, mask)),
-                *RETURN, for_file=partial(of_release, name))
+                *RETURN, choose=partial(of_release, name))
 
 
 NEW = tuple(release6(f"mips{bits}r6{end}", bits, order) for bits in (32, 64) for end, order in (("", Order.BIG), ("el", Order.LITTLE)))

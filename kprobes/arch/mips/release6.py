@@ -236,7 +236,7 @@ def r6_rows(bits: int, to: Targets, away: Elsewhere) -> tuple[Row, ...]:
 
 
 def forbidden(order: Order, insn: Insn, before: bytes) -> bool:
-    """`Arch.conditioned`: in the forbidden slot of a conditional compact branch a jump is a reserved instruction."""
+    """`Walking.conditioned`: in the forbidden slot of a conditional compact branch a jump is a reserved instruction."""
     previous = int.from_bytes(before[-4:], "big" if order is Order.BIG else "little")
     opcode, rs, rt = previous >> 26, previous >> 21 & 31, previous >> 16 & 31
     if opcode in (0b000110, 0b000111):  # POP06, POP07: with rt = 0 they are BLEZ and BGTZ

@@ -17,7 +17,7 @@ from functools import partial
 from attrs import evolve
 
 from ...regs import Regs
-from .._base import Abi, Annul, Arch, Atomic, Insn, Jump, Linkage, Order, Registers, Traps, signed
+from .._base import Abi, Annul, Arch, Atomic, Files, Insn, Jump, Linkage, Order, OutOfLine, Registers, Traps, Walking, signed
 from .._decode import DecodeTable, Row, fixed_width
 from .._words import EXCEPTION, PRIVILEGED, RESERVED
 from .displace import Elsewhere, word
@@ -230,7 +230,7 @@ ABIS = {32: Abi(args=("a0", "a1", "a2", "a3"), returns=("v0", "v1"), stack_args=
 
 
 def mips(name: str, bits: int, order: Order, rows: Callable[[Targets, Elsewhere], tuple[Row, ...]], jump: Jump, *back: int,
-         conditioned: Callable[[Insn, bytes], bool] | None = None, for_file: Callable[[int, str], Arch] | None = None) -> Arch:
+         conditioned: Callable[[Insn, bytes], bool] | None = None, choose: Callable[[int, str], Arch] | None = None) -> Arch:
     """One word size, byte order and generation. rows: beside the common ones; back: the instructions of a return."""
     to, away = Targets((1 << bits) - 1), Elsewhere(bits, order, jump)
     table = DecodeTable((*common_rows(to, away), *rows(to, away)))
@@ -238,6 +238,7 @@ def mips(name: str, bits: int, order: Order, rows: Callable[[Targets, Elsewhere]
     return Arch(
         name=name, bits=bits, order=order, insn_align=4, max_insn=4, regs=registers(bits),
         traps=Traps(probe={4: word(0x000080CD, order)}, end={0: word(0x0000810D, order)}),  # BREAK 515, BREAK 516
-        decode=decoder(table, order), abi=ABIS[bits], linkage=linkage, jump=jump, max_displaced=away.longest, conditioned=conditioned,
-        leaves=partial(leaves, order), for_file=for_file, elf_machines=((8, bits, order.value),),
+        decode=decoder(table, order), abi=ABIS[bits], linkage=linkage, jump=jump, out_of_line=OutOfLine(max_displaced=away.longest),
+        walking=Walking(conditioned=conditioned, leaves=partial(leaves, order)),
+        files=Files(machines=((8, bits, order.value),), choose=choose),
     )  # fmt: skip

@@ -13,7 +13,7 @@ from attrs import evolve
 
 from ...errors import GuestFault
 from ...regs import Regs
-from .._base import Abi, Arch, Entry, Insn, Order, displacement, signed
+from .._base import Abi, Arch, Entry, Files, Insn, Order, OutOfLine, Pointers, Walking, displacement, signed
 from .._decode import DecodeTable, Row, fixed_width
 from .._words import TRANSACTION
 from .rows import OVERWRITTEN, R, powerpc, rows, word
@@ -89,7 +89,7 @@ def decoder(order: Order) -> Callable[[bytes, int], Insn]:
 
 
 def relocator(order: Order) -> Callable[[Insn, int], bytes]:
-    """Arch.relocate: a pc-relative operand is 8 GiB away at most, and so is the slot."""
+    """OutOfLine.relocate: a pc-relative operand is 8 GiB away at most, and so is the slot."""
 
     def relocate(insn: Insn, to: int) -> bytes:
         if insn.operand is None:
@@ -128,7 +128,7 @@ def sets_toc(first: int, second: int) -> bool:
 
 
 def code_address(order: Order) -> Callable[[int, Read], Entry]:
-    """Arch.code_address."""
+    """Pointers.code_address."""
 
     def address(addr: int, read: Read) -> Entry:
         code = descriptor(addr, read) if order is Order.BIG else None
@@ -158,10 +158,11 @@ V1 = Abi(args=R[3:11], returns=("r3", "r4"), stack_args=48 + HOMES, reserve=48 +
 V2 = evolve(V1, stack_args=32 + HOMES, reserve=32 + HOMES)
 
 
-def ppc64(name: str, order: Order, abi: Abi, for_file: Callable[[int, str], Arch] | None = None) -> Arch:
+def ppc64(name: str, order: Order, abi: Abi, choose: Callable[[int, str], Arch] | None = None) -> Arch:
     return powerpc(
-        64, order, decoder(order), abi, name=name, max_insn=8, max_displaced=20, relocate=relocator(order), resyncs=True,
-        code_address=code_address(order), elf_machines=((21, 64, order.value),), for_file=for_file,
+        64, order, decoder(order), abi, name=name, max_insn=8, out_of_line=OutOfLine(relocate=relocator(order), max_displaced=20),
+        walking=Walking(resyncs=True), pointers=Pointers(code_address=code_address(order)),
+        files=Files(machines=((21, 64, order.value),), choose=choose),
     )  # fmt: skip
 
 

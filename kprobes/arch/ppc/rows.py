@@ -188,7 +188,7 @@ def powerpc(bits: int, order: Order, decode: Callable[[bytes, int], Insn], abi: 
     trap = word(0x7FE00008, order)  # tw 31,0,0
     return Arch(
         bits=bits, order=order, insn_align=4, regs=REGISTERS, traps=Traps(probe={4: trap}, end={0: trap}), decode=decode, abi=abi,
-        linkage=Linkage.in_register("lr", back=word(0x4E800020, order)),  # BLR
-        frame=Frame(register="r1", address={32: 4, 64: 16}[bits], next=0, above=True),
+        linkage=Linkage.in_register("lr", back=word(0x4E800020, order),  # BLR
+                                    frame=Frame(register="r1", address={32: 4, 64: 16}[bits], next=0, above=True)),
         jump=Jump(size=4, encode=partial(jump, order, (1 << bits) - 1)), **rest,
     )  # fmt: skip

@@ -14,7 +14,7 @@ from functools import partial
 from attrs import evolve
 
 from ...regs import Regs
-from .._base import Abi, Arch, Atomic, Frame, Insn, Jump, Linkage, Order, Registers, Traps, signed
+from .._base import Abi, Arch, Atomic, Files, Frame, Insn, Jump, Linkage, Order, OutOfLine, Registers, Traps, Walking, signed
 from .._decode import DecodeTable, Row, as_it_is
 from .._words import EXCEPTION, PRIVILEGED, RESERVED, TRAP_RETURN, WAITS
 from . import displace as away
@@ -241,7 +241,7 @@ def decoder(bits: int) -> Callable[[bytes, int], Insn]:
 
 
 def leaves(jump: Insn, before: Sequence[Insn]) -> Insn | None:
-    """`Arch.leaves`: AUIPC and JALR of its register are a jump to a function out of JAL's reach."""
+    """`Walking.leaves`: AUIPC and JALR of its register are a jump to a function out of JAL's reach."""
     word, pair = int.from_bytes(jump.raw, "little"), before[-1] if before else None
     register = word >> 15 & 31 if jump.size == 4 else 0
     return pair if pair is not None and pair.name == "AUIPC" and int.from_bytes(pair.raw, "little") >> 7 & 31 == register else None
@@ -250,12 +250,13 @@ def leaves(jump: Insn, before: Sequence[Insn]) -> Insn | None:
 def riscv(bits: int) -> Arch:
     """RV32 or RV64."""
     return Arch(
-        name=f"riscv{bits}", bits=bits, order=Order.LITTLE, insn_align=2, max_insn=4, max_displaced=12, regs=REGISTERS,
+        name=f"riscv{bits}", bits=bits, order=Order.LITTLE, insn_align=2, max_insn=4, regs=REGISTERS,
         traps=Traps(probe={2: bytes.fromhex("0290"), 4: bytes.fromhex("73001000")}, end={0: bytes.fromhex("73001000")}),  # C.EBREAK, EBREAK
         decode=decoder(bits), abi=Abi(args=X[10:18], returns=("a0", "a1")),
-        frame=Frame(register="s0", address=-bits // 8, next=-2 * bits // 8),
-        linkage=Linkage.in_register("ra", back=bytes.fromhex("8280")),  # C.JR ra
-        jump=Jump(size=4, encode=partial(away.jump, (1 << bits) - 1)), leaves=leaves, elf_machines=((243, bits, "little"),),
+        linkage=Linkage.in_register("ra", back=bytes.fromhex("8280"),  # C.JR ra
+                                    frame=Frame(register="s0", address=-bits // 8, next=-2 * bits // 8)),
+        jump=Jump(size=4, encode=partial(away.jump, (1 << bits) - 1)), out_of_line=OutOfLine(max_displaced=12),
+        walking=Walking(leaves=leaves), files=Files(machines=((243, bits, "little"),)),
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ NEAR = 64  # bytes from LARL to the EX that uses it
 
 
 def executions(text: bytes, addr: int) -> Iterator[tuple[int, int]]:
-    """`Arch.executions`: EXRL and its target, and LARL's target for an EX without displacement soon after."""
+    """`Executing.all`: EXRL and its target, and LARL's target for an EX without displacement soon after."""
     for match in RELATIVE.finditer(text):
         at = match.start()
         target = addr + at + 2 * signed(int.from_bytes(match[3], "big"), 32)

@@ -16,7 +16,7 @@ from attrs import evolve
 
 from ...errors import GuestFault
 from ...regs import Regs
-from .._base import COMPUTED, Abi, Annul, Arch, Insn, Jump, Linkage, Order, Registers, Traps, signed
+from .._base import COMPUTED, Abi, Annul, Arch, Executing, Files, Insn, Jump, Linkage, Order, OutOfLine, Registers, Traps, Walking, signed
 from .._decode import DecodeTable, Row, as_it_is
 from .._words import EXCEPTION, PRIVILEGED, TRANSACTION
 from . import displace as away
@@ -165,7 +165,7 @@ hint = partial(on_condition, m=0)  # nothing happens
 
 
 def executed(regs: Regs, insn: Insn) -> int | None:
-    """The address of EXECUTE's target; `Arch.executed`."""
+    """The address of EXECUTE's target; `Executing.target`."""
     word = int.from_bytes(insn.raw, "big")
     return storage(regs, word & 0xFFF, word >> 12 & 15, word >> 16 & 15) if insn.executes == COMPUTED else insn.executes
 
@@ -310,8 +310,8 @@ S390X = Arch(
     traps=Traps(probe={2: b"\0\2"}, end={0: b"\0\2"}),  # an operation exception that no instruction will ever use
     decode=decode, abi=Abi(args=R[2:7], returns=("r2",), stack_args=160, stack_align=8, reserve=160),
     linkage=Linkage.in_register("r14", back=bytes.fromhex("07fe")),  # BCR 15,r14
-    relocate=relocate, executed=executed, executions=executions, leaves=leaves, jump=Jump(size=6, encode=jump), max_displaced=30,
-    elf_machines=((22, 64, "big"),),
+    jump=Jump(size=6, encode=jump), out_of_line=OutOfLine(relocate=relocate, max_displaced=30), walking=Walking(leaves=leaves),
+    executing=Executing(target=executed, all=executions), files=Files(machines=((22, 64, "big"),)),
 )  # fmt: skip
 
 ARCHES = (S390X,)

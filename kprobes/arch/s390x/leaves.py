@@ -1,4 +1,4 @@
-"""`Arch.leaves` of z/Architecture: how compiled functions return, and call at their tail, through another register than r14.
+"""`Walking.leaves` of z/Architecture: how compiled functions return, and call at their tail, through another register than r14.
 
     lg %r4,272(%r15); lmg %r11,%r15,248(%r15); br %r4
 

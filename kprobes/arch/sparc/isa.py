@@ -14,7 +14,7 @@ from attrs import evolve
 
 from ...errors import GuestFault
 from ...regs import Regs
-from .._base import Abi, Annul, Arch, Insn, Jump, Linkage, Order, Registers, Traps, signed
+from .._base import Abi, Annul, Arch, Files, Insn, Jump, Linkage, Order, OutOfLine, Registers, Returning, Traps, signed
 from .._decode import DecodeTable, Row, fixed_width
 from .._words import EXCEPTION, RESERVED, TRAP_RETURN
 from . import displace as away
@@ -232,11 +232,10 @@ def structures(regs: Regs) -> tuple[Callable[[int], int], Callable[[int], int]]:
     return skip, lambda target: target - 4 if skip(target - 4 & mask) == target else target
 
 
-def linkage(to: Elsewhere, bits: int) -> Linkage:
+def linkage(bits: int) -> Linkage:
     """The address of the call is in o7.
 
-    The trampoline leads to a RETL outside: a code hook on its delay slot destroys the jump. A function that returns a structure comes to
-    the trampoline's second instruction, which leads to the first; from there a pc write takes it behind the UNIMP.
+    A function that returns a structure comes to the instruction behind the trampoline's, and a pc write takes it behind the UNIMP.
     """
     skips = structures if bits == 32 else None
 
@@ -247,8 +246,7 @@ def linkage(to: Elsewhere, bits: int) -> Linkage:
     def put(regs: Regs, target: int) -> None:
         regs["o7"] = target - 8 & regs.arch.mask
 
-    return Linkage(get=get, set=put, register="o7", bias=8, skips=skips, back=bytes.fromhex("81c3e008") + NOP,
-                   way=lambda call, place: to.jump(call, place) + to.jump(call + 4, call))
+    return Linkage(get=get, set=put, register="o7", bias=8, back=bytes.fromhex("81c3e008") + NOP, returning=Returning(skips=skips))  # RETL
 
 
 def sparc(name: str, bits: int, machines: tuple[int, ...]) -> Arch:
@@ -261,8 +259,8 @@ def sparc(name: str, bits: int, machines: tuple[int, ...]) -> Arch:
         traps=Traps(probe={4: bytes.fromhex("0010bad1")}, end={0: bytes.fromhex("0010bad2")}),  # UNIMP, ILLTRAP
         decode=decoder(DecodeTable(rows9(mask, to) if bits == 64 else rows8(mask, to))),
         abi=Abi(args=R[8:14], returns=("o0", "o1"), stack_args=area, stack_align=16 if bits == 64 else 8, reserve=area),
-        linkage=linkage(to, bits), jump=Jump(size=4, encode=to.jump),
-        max_displaced=to.longest, elf_machines=tuple((machine, bits, "big") for machine in machines),
+        linkage=linkage(bits), jump=Jump(size=4, encode=to.jump),
+        out_of_line=OutOfLine(max_displaced=to.longest), files=Files(machines=tuple((machine, bits, "big") for machine in machines)),
     )  # fmt: skip
 
 

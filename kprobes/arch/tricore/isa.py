@@ -14,7 +14,7 @@ from functools import partial
 from attrs import evolve
 
 from ...regs import Regs
-from .._base import Abi, Arch, Insn, Jump, Linkage, Order, Registers, Traps, signed
+from .._base import Abi, Arch, Files, Insn, Jump, Linkage, Order, OutOfLine, Registers, Returning, Traps, signed
 from .._decode import DecodeTable, Row
 from .._words import EXCEPTION, PRIVILEGED, RESERVED, TRAP_RETURN, WAITS
 from . import displace as away
@@ -220,11 +220,12 @@ def decode(code: bytes, addr: int) -> Insn:
 
 
 TRICORE = Arch(
-    name="tricore", bits=32, order=Order.LITTLE, insn_align=2, max_insn=4, max_body=12, max_displaced=16, regs=REGISTERS,
+    name="tricore", bits=32, order=Order.LITTLE, insn_align=2, max_insn=4, regs=REGISTERS,
     traps=Traps(probe={2: bytes.fromhex("00a0"), 4: bytes.fromhex("0d000001")}, end={0: bytes.fromhex("00a0")}),  # DEBUG
     decode=decode, abi=Abi(args=D[4:8], pointers=A[4:8], returns=("d2", "d3"), stack_align=8, enter=save_upper),
-    linkage=Linkage.in_register("a11", restore=restore, reloaded=True, back=bytes.fromhex("dc0b"), shares_frames=True, may_pop=(4,)),  # JI; FRET
-    jump=Jump(size=4, encode=away.jump), elf_machines=((44, 32, "little"),),
+    linkage=Linkage.in_register("a11", back=bytes.fromhex("dc0b"),  # JI
+                                returning=Returning(restore=restore, reloaded=True, shares_frames=True, may_pop=(4,))),  # FRET pops
+    jump=Jump(size=4, encode=away.jump), out_of_line=OutOfLine(max_body=12, max_displaced=16), files=Files(machines=((44, 32, "little"),)),
 )  # fmt: skip
 
 ARCHES = (TRICORE,)

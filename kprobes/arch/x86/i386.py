@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._base import Abi, Arch, Frame, Order, Registers
+from .._base import Abi, Arch, Files, Order, OutOfLine, Pointers, Registers
 from .rows import TRAPS, Mode, jump, landing, linkage
 
 GENERAL = ("eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi")  # by number
@@ -22,9 +22,9 @@ MODE = Mode(32, GENERAL, {})  # Unicorn does not show the bases of fs and gs in 
 I386 = Arch(
     name="i386", bits=32, order=Order.LITTLE, insn_align=1, max_insn=15, regs=REGISTERS, traps=TRAPS, decode=MODE.decode,
     abi=Abi(args=(), returns=("eax", "edx"), stack_args=4, stack_align=16),
-    linkage=linkage(4), frame=Frame(register="ebp", address=4, next=0), jump=jump(32), max_displaced=11,
-    code_address=landing(bytes.fromhex("f30f1efb")),  # ENDBR32
-    elf_machines=((3, 32, "little"),),
+    linkage=linkage(4), jump=jump(32), out_of_line=OutOfLine(max_displaced=11),
+    pointers=Pointers(code_address=landing(bytes.fromhex("f30f1efb"))),  # ENDBR32
+    files=Files(machines=((3, 32, "little"),)),
 )
 
 ARCHES = (I386,)

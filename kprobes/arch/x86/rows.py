@@ -14,7 +14,7 @@ from attrs import field, frozen
 
 from ...errors import GuestFault
 from ...regs import Regs
-from .._base import Entry, Insn, Jump, Linkage, Simulate, Traps
+from .._base import Entry, Frame, Insn, Jump, Linkage, Simulate, Traps
 from .._words import EXCEPTION, TRANSACTION
 from .displace import displaced, to_label
 from .shape import DEFINED, FS, GS, LOCKED, MAPS, NULL, TWO_BYTE_MAP, Shape, measure
@@ -272,11 +272,12 @@ def jump(bits: int) -> Jump:
 
 def linkage(pushed: int) -> Linkage:
     """CALL pushes. The trampoline's LEA moves the stack pointer down without touching flags, before it returns as well."""
-    return Linkage.on_stack(pushed, back=bytes.fromhex("488d6424f8c3" if pushed == 8 else "8d6424fcc3"))
+    back, frame_pointer = ("488d6424f8c3", "rbp") if pushed == 8 else ("8d6424fcc3", "ebp")
+    return Linkage.on_stack(pushed, back=bytes.fromhex(back), frame=Frame(register=frame_pointer, address=pushed, next=0))
 
 
 def landing(marker: bytes) -> Callable[[int, Callable[[int, int], bytes]], Entry]:
-    """`Arch.code_address` where a function may start with ENDBR: behind it is function entry too."""
+    """`Pointers.code_address` where a function may start with ENDBR: behind it is function entry too."""
 
     def code_address(addr: int, read: Callable[[int, int], bytes]) -> Entry:
         try:

@@ -160,8 +160,8 @@ class Calls:
     def _put_back(self, regs: Regs, frame: int, target: int) -> None:
         """The true target wherever the trampoline still shows."""
         linkage, link = self._linkage, self._links[regs.cpu]
-        if linkage.restore is not None:
-            linkage.restore(regs, frame, target)
+        if linkage.returning.restore is not None:
+            linkage.returning.restore(regs, frame, target)
         elif linkage.pushed:
             regs.set_word(frame, target)
         elif link.get() == self.trampoline:
@@ -174,7 +174,7 @@ class Calls:
 
     def _returning(self, calls: Instances, sp: int) -> int:
         """Index of the youngest instance of the frame that returns with stack pointer `sp`."""
-        frames = {sp, *(sp - size for size in self._linkage.may_pop)}
+        frames = {sp, *(sp - size for size in self._linkage.returning.may_pop)}
         for i in reversed(range(len(calls))):
             if calls[i].frame in frames and (not calls[i].aside or self._popped(calls[i].frame)):
                 return i
@@ -201,7 +201,7 @@ class Calls:
         trampoline is where this call returns to.
         """
         jumped = self._linkage.get(regs) == self.trampoline
-        alive = regs.sp if jumped or self._linkage.shares_frames else regs.sp + 1
+        alive = regs.sp if jumped or self._linkage.returning.shares_frames else regs.sp + 1
         self._set_aside(calls, lambda i, ri: ri.frame < alive)
 
     def settle(self) -> None:
@@ -215,7 +215,7 @@ class Calls:
 
     def _shown(self, regs: Regs) -> bool:
         """True if a function may be running that has used no stack: a register has the trampoline, or something very near to it."""
-        if self._linkage.shares_frames:
+        if self._linkage.returning.shares_frames:
             return True
         if self._linkage.pushed:
             return self._linkage.get(regs) == self.trampoline

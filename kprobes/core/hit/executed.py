@@ -24,12 +24,12 @@ class Executed:
 
     def lay_bare(self, cb: ControlBlock, regs: Regs) -> bool:
         """An instruction at pc may have executed a breakpoint of ours out of its place: then the probes there give way, with a warning."""
-        executed = self._rooms.arch.executed
-        if executed is None:
+        executing = self._rooms.arch.executing
+        if executing is None:
             return False
         displaced, pc = self._displaced.at(regs.pc), regs.pc
         insn = self._rooms.survey.decode(pc if displaced is None else displaced[2])
-        at = executed(regs, insn)
+        at = executing.target(regs, insn)
         bare = None if at is None else self._rooms.sites.probepoint(at)
         if bare is None or not bare.active:
             return False

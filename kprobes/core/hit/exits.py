@@ -28,7 +28,8 @@ class Exits:
         """
         if len(self._handlers.blocks) > 1:
             return self._serve_rare
-        machine, cb, rare, bits, followed = self._rooms.machine, self._handlers.blocks[0], self._serve_rare, self._rooms.arch.mode_bits, self._calls
+        machine, cb, rare, followed = self._rooms.machine, self._handlers.blocks[0], self._serve_rare, self._calls
+        bits = self._rooms.arch.pointers.mode_bits
         own, following, trampoline, link, pushed, restore = self._returns.usual()
         get_sp, get, put, store, tasks = link.get_sp, link.get, link.put, link.store, followed.tasks
 
@@ -122,7 +123,7 @@ class Exits:
 
     def returned(self, rp: Kretprobe) -> Callable[[Regs, int, int], None]:
         """What is left to do when a call returns that the machine has followed: it goes to the right place already."""
-        cb, bits, pool, held = self._handlers.blocks[0], self._rooms.arch.mode_bits, rp._pool, rp._held
+        cb, bits, pool, held = self._handlers.blocks[0], self._rooms.arch.pointers.mode_bits, rp._pool, rp._held
         _, _, _, link, pushed, _ = self._returns.usual()
         get_sp, get = link.get_sp, link.get
 

@@ -40,7 +40,7 @@ class Link:
         if linkage.bias:
             read, write, bias = get, put, linkage.bias
             get, put = lambda: read() + bias & mask, lambda target: write(target - bias & mask)
-        if linkage.skips is None:
+        if linkage.returning.skips is None:
             return cls(get_sp, get, put)
-        skip, unskip = linkage.skips(regs)
+        skip, unskip = linkage.returning.skips(regs)
         return cls(get_sp, get, lambda target: put(unskip(target))) if returning else cls(get_sp, lambda: skip(get()), put)

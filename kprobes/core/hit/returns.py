@@ -69,11 +69,17 @@ class Returns:
             rooms.machine.stop_at(address)
 
     def _write_back(self, linkage: Linkage, call: int) -> None:
-        """Linkage.back, at the trampoline or outside the call area."""
-        patch, way, place = self._rooms.machine.patch, linkage.way, call
-        if way is not None:
-            place, _ = self._rooms.slots.take(call, lambda place: patch(call, way(call, place)))
-        patch(place, linkage.back)
+        """Linkage.back, at the trampoline; or outside the call area, where the machine wants no delay slot there: then jumps lead to it.
+
+        Who skips something at the caller comes to the second jump.
+        """
+        machine, jump = self._rooms.machine, self._rooms.arch.jump_in(linkage.mode)
+        if machine.delays_in_calls or jump is None:
+            machine.patch(call, linkage.back)
+            return
+        again = jump.encode(call + jump.size, call)
+        place, _ = self._rooms.slots.take(call, lambda place: machine.patch(call, jump.encode(call, place) + again))
+        machine.patch(place, linkage.back)
 
     def forget(self, rp: Kretprobe) -> None:
         """The probe is unregistered: calls being followed keep their instances, of a pool that nobody takes from."""
@@ -83,7 +89,7 @@ class Returns:
     def close(self) -> None:
         """Forget the trampoline; nobody may be about to return to it."""
         if self.calls.trampoline:
-            address = self.calls.trampoline & ~self._rooms.arch.mode_bits
+            address = self.calls.trampoline & ~self._rooms.arch.pointers.mode_bits
             self._rooms.services.pop(address, None)
             if self._rooms.sites.pop(address, None) is not None:
                 self._machine.release(address)
@@ -161,7 +167,7 @@ class Returns:
 
     def usual(self) -> tuple[Instances, dict[int, Kretprobe], int, Link, int, Callable[[Regs, int, int], None] | None]:
         """What the usual return goes by: calls of the only task, call sites of those that the machine follows, trampoline, link, bytes
-        popped, Linkage.restore()."""
+        popped, Returning.restore()."""
         linkage = self._linkage
         link = Link.of(self._machine.cpu_regs[0], linkage, returning=True)
-        return self.calls.own, self.calls.following, self.calls.trampoline, link, linkage.pushed, linkage.restore
+        return self.calls.own, self.calls.following, self.calls.trampoline, link, linkage.pushed, linkage.returning.restore

@@ -44,7 +44,7 @@ class Serving:
         if not probes:
             machine.program_at(call, programs)
             return True
-        plain = linkage is not None and linkage.skips is None and not linkage.reloaded
+        plain = linkage is not None and linkage.returning.plain
         if len(probes) > 1 or probes[0]._entry_handler is not None or not plain or self._calls.programs is None:
             return False
         if programs:
@@ -55,6 +55,6 @@ class Serving:
 
     def serve_returns(self) -> None:
         """Have the trampoline served, where that is a call site."""
-        address = self._calls.trampoline & ~self._rooms.arch.mode_bits
+        address = self._calls.trampoline & ~self._rooms.arch.pointers.mode_bits
         if address in self._rooms.calls:
             self._rooms.services[address] = self._exits.service()

@@ -12,7 +12,7 @@ from .calls import Calls
 
 def stack_trace(calls: Calls, arch: Arch, regs: Regs, limit: int, at_entry: bool) -> list[int]:
     """See Kprobes.stack_trace(). at_entry: pc is at a function's entry."""
-    frame = arch.frame
+    frame = arch.linkage.frame if arch.linkage is not None else None
     if frame is None:
         raise Unsupported(f"{arch.name} has no frame-pointer convention", hint="walk the stack by the guest's own means")
     links = iter(calls.above(regs))

@@ -107,7 +107,7 @@ class TrapDriver:
         """Nothing runs: a hit whose slot the guest has left, and not by its end, never ends. target: where it will go on."""
         machine = self._rooms.machine
         for cb, regs in zip(self.blocks, machine.cpu_regs, strict=True):
-            pc = regs.pc if target is None or regs is not machine.regs else target & ~self._rooms.arch.mode_bits
+            pc = regs.pc if target is None or regs is not machine.regs else target & ~self._rooms.arch.pointers.mode_bits
             if cb.state is not IDLE and not self._displaced.ours(pc):
                 self._handlers.abandon(cb)
 

@@ -25,18 +25,18 @@ class Executed:
 
     def by(self, addr: int) -> int | None:
         """The instruction that executes the one at `addr` in its own place; None where none is known."""
-        if self._arch.executions is not None and self._changes != self._symbols.changes:
+        if self._arch.executing is not None and self._changes != self._symbols.changes:
             self._changes = self._symbols.changes
             self._look()
         return self._by.get(addr)
 
     def _look(self) -> None:
         """Look at pages that are new or have changed."""
-        assert self._arch.executions is not None
-        pages = {}
+        assert self._arch.executing is not None
+        find, pages = self._arch.executing.all, {}
         for page in self._text_pages():
             text, known = self._read(page, _PAGE + 128), self._pages.get(page)
-            found = known[1] if known is not None and known[0] == text else list(self._arch.executions(text, page))
+            found = known[1] if known is not None and known[0] == text else list(find(text, page))
             pages[page] = text, found
         self._pages = pages
         self._by = {target: executing for _, found in pages.values() for executing, target in found}

@@ -98,7 +98,7 @@ class Probepoint:
     def arm(self) -> None:
         """Put the breakpoint in memory."""
         armed = after(self.state, Change.ARM)
-        self._patch = self._rooms.text.apply(self.address, self._rooms.arch.patch_bytes(self.insn), self.insn.next - self.address)
+        self._patch = self._rooms.text.apply(self.address, self._rooms.arch.traps.of(self.insn), self.insn.next - self.address)
         self.state = armed
         self._rooms.machine.stop_at(self.address)
 
@@ -164,7 +164,7 @@ class Probepoint:
         """Replace the jump by the breakpoint."""
         self.state = after(self.state, Change.RESTORE)
         assert self._patch is not None
-        self._patch = self._rooms.text.replace(self._patch, self._rooms.arch.patch_bytes(self.insn), self.insn.next - self.address)
+        self._patch = self._rooms.text.replace(self._patch, self._rooms.arch.traps.of(self.insn), self.insn.next - self.address)
         self._rooms.machine.stop_at(self.address)
         self.native = self.boosted
         if self.slot is not None:
@@ -181,7 +181,7 @@ class Probepoint:
         rooms, insn, jump = self._rooms, self.insn, self._rooms.arch.jump_in(self.insn.mode)
 
         def fill(slot: int) -> int:
-            body = rooms.arch.relocate(insn, slot)
+            body = rooms.arch.out_of_line.relocate(insn, slot)
             rooms.machine.patch(slot, body + rooms.arch.end_bytes(insn.mode))
             return slot + len(body)
 

@@ -56,7 +56,7 @@ def region_of(first: Insn, rooms: Rooms) -> Region:
         insns.append(insn)
         end, block = insn.next, max(block - 1, insn.together)
     region = Region(tuple(insns), end - first.addr, len(insns) > 1 or first.displace is not None)
-    if arch.executed is not None:
+    if arch.executing is not None:
         _check_executed(first.addr, rooms)
     if jump.size > first.size:
         _check_surroundings(first, region, rooms)

@@ -35,7 +35,7 @@ class Rooms:
         pad = arch.end_bytes(min(arch.traps.end))
         pages = Areas(machine.page_size, machine.map_code, machine.unmap_code)
         self.slots = SlotCache(machine, pages, _slot_size(arch), pad)
-        self.calls = SlotCache(machine, Areas(machine.call_area, self._map_calls, machine.unmap_calls), _call_size(arch), pad)
+        self.calls = SlotCache(machine, Areas(machine.call_area, self._map_calls, machine.unmap_calls), _call_size(machine), pad)
         self.buffers = SlotCache(machine, pages, _buffer_size(arch), pad)
         self.displaced: dict[int, tuple[Point, list[tuple[int, Insn]]]] = {}
         self.called: dict[int, Point] = {}
@@ -73,18 +73,20 @@ class Rooms:
 
 def _slot_size(arch: Arch) -> int:
     """Bytes of a body, then a trap or a jump."""
-    return _eight((arch.max_body or arch.max_insn) + max([*map(len, arch.traps.end.values()), arch.jump.size if arch.jump else 0]))
+    return _eight(arch.max_body + max([*map(len, arch.traps.end.values()), arch.jump.size if arch.jump else 0]))
 
 
-def _call_size(arch: Arch) -> int:
-    """Bytes of a detour's call site: a jump, or what returns from the trampoline."""
-    return _eight(max(arch.jump.size if arch.jump else 0, len(arch.linkage.back) if arch.linkage else 0, 1))
+def _call_size(machine: Machine) -> int:
+    """Bytes of a detour's call site: a jump, or what returns from the trampoline, or two jumps that lead to it."""
+    arch = machine.arch
+    jumps = (arch.jump.size if arch.jump else 0) * (1 if machine.delays_in_calls else 2)
+    return _eight(max(jumps, len(arch.linkage.back) if arch.linkage else 0, 1))
 
 
 def _buffer_size(arch: Arch) -> int:
     """Bytes for the displaced instructions of a detour, and the jump back. Rare ones need more: they stay where they are."""
     jump = arch.jump.size if arch.jump else 0
-    return _eight(2 * max(arch.max_displaced, arch.max_body, arch.max_insn) + 2 * jump)
+    return _eight(2 * max(arch.out_of_line.max_displaced, arch.max_body) + 2 * jump)
 
 
 def _eight(size: int) -> int:

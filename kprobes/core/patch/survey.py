@@ -118,7 +118,7 @@ class Survey:
 
     def _conditioned(self, insn: Insn, symbol: Symbol | None) -> bool:
         """True where the instruction may execute conditionally because of what stands before it: no jump may go with it."""
-        conditioned, most = self._arch.conditioned, 16 if symbol is None else min(insn.addr - symbol.address, 16)
+        conditioned, most = self._arch.walking.conditioned, 16 if symbol is None else min(insn.addr - symbol.address, 16)
         return conditioned is not None and insn.boostable and conditioned(insn, self._before(insn.addr, most))
 
     def _before(self, addr: int, most: int) -> bytes:

@@ -108,7 +108,7 @@ class Walk:
 
     def _unconditioned(self, addr: int) -> Insn:
         """The instruction at an address; it may fall through where what stands before it may make it conditional."""
-        insn, conditioned, offset = self.decode(addr), self._source.arch.conditioned, max(addr - self.start, 0)
+        insn, conditioned, offset = self.decode(addr), self._source.arch.walking.conditioned, max(addr - self.start, 0)
         if insn.falls_through or conditioned is None or not conditioned(insn, bytes(self.code[max(offset - 16, 0) : offset])):
             return insn
         return evolve(insn, falls_through=True)
@@ -225,14 +225,14 @@ class Walk:
             self._addresses(insn.operand, insn)
         elif self.pos in self.pointers and not insn.falls_through:
             self._addresses(self.pos, insn)
-        leaves = self._source.arch.leaves
+        leaves = self._source.arch.walking.leaves
         proof = leaves(insn, self._run) if leaves is not None else None
         if proof is not None:
             self.leaving[insn.addr] = proof.addr
 
     def _remember(self, insn: Insn) -> None:
         """What always precedes the next instruction, if nothing jumps between; a branch that was not taken comes first."""
-        if self._source.arch.leaves is None:
+        if self._source.arch.walking.leaves is None:
             return
         moves = insn.links or insn.indirect or insn.target is not None or not insn.falls_through
         if moves:

@@ -47,7 +47,7 @@ class Listener:
         self.registry.safe_point()
         self.finish()
         if self.rooms.displaced:
-            self._driver.handlers.make_room(target & ~self.rooms.arch.mode_bits)
+            self._driver.handlers.make_room(target & ~self.rooms.arch.pointers.mode_bits)
         self.rooms.text.warn()
 
     def ended(self) -> None:

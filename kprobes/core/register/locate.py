@@ -57,9 +57,9 @@ def split_offset(name: str, machine: Machine) -> tuple[str, int]:
 def _entry(machine: Machine, text: Text, value: int) -> Entry:
     """What a code address means; unmapped memory holds no marks of a function's entry."""
     try:
-        return machine.arch.code_address(value, text.read)
+        return machine.arch.pointers.code_address(value, text.read)
     except GuestFault:
-        mode = value & machine.arch.mode_bits
+        mode = value & machine.arch.pointers.mode_bits
         return Entry(addr=value - mode, mode=mode)
 
 

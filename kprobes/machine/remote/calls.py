@@ -23,7 +23,7 @@ class GuestCalls:
     def run(self, start: int | str | None, until: int | str | None, timeout: float | None, max_insns: int | None) -> None:
         """See RemoteMachine.run()."""
         regs = self._threads.regs[self._threads.current]
-        end = None if until is None else self._address(self._pointer(until)) & ~self._arch.mode_bits
+        end = None if until is None else self._address(self._pointer(until)) & ~self._arch.pointers.mode_bits
         first = regs.target if start is None else self._address(self._pointer(start))
         regs.at(None)
         with self._stopping_at(end):
@@ -80,5 +80,5 @@ class GuestCalls:
 
     def _address(self, pointer: int) -> int:
         """Where it starts, mode bits included."""
-        entry = self._arch.code_address(pointer, self._target.read)
+        entry = self._arch.pointers.code_address(pointer, self._target.read)
         return entry.addr | entry.mode

@@ -40,6 +40,7 @@ class RemoteMachine:
     """
 
     call_area = 0
+    delays_in_calls = True
     can_run, host_view, following = False, None, None
 
     def __init__(self, target: Target, arch: Arch, *, image: Image | None = None, symbols: str | os.PathLike[str] | Where | None = None,
@@ -47,7 +48,7 @@ class RemoteMachine:
                  interrupt: Callable[[], None] | None = None, console: Callable[[bytes], None] = lambda data: None) -> None:
         """Use connect(), or QemuMachine.user() and .system()."""
         self.arch, self.symbols, self.cpus, self.sysroot = arch, Symbols(), threads, sysroot
-        self.symbols.mode_bits = arch.mode_bits
+        self.symbols.mode_bits = arch.pointers.mode_bits
         self.cpu_task: Callable[[Regs], Any] | None = None
         self._target = target
         self._threads = Threads(target, self, arch, slots_of(target, arch), threads)
@@ -110,7 +111,7 @@ class RemoteMachine:
             return
         for name, where in (symbols or {}).items():
             addr, size = where if isinstance(where, tuple) else (where, 0)
-            mode = addr & self.arch.mode_bits
+            mode = addr & self.arch.pointers.mode_bits
             self.symbols.add(name, addr - mode, size, mode=mode)
 
     def to_entry(self) -> None:

@@ -54,7 +54,7 @@ class Threads:
 
     def move(self, target: int) -> None:
         """Set the current thread's pc; mode bits go where the CPU keeps them."""
-        file, bits = self._files[self.current], self._arch.mode_bits
+        file, bits = self._files[self.current], self._arch.pointers.mode_bits
         if bits and "cpsr" in self._slots:  # Arm: T is bit 5
             file.write("cpsr", file.read("cpsr") & ~0x20 | (target & 1) << 5)
         file.write(self._pc, target & ~bits)

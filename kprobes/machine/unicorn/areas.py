@@ -27,6 +27,11 @@ class Areas(Processor):
 
     call_area = 1 << 16
 
+    @property
+    def delays_in_calls(self) -> bool:
+        """True if in a call area an instruction may have a delay slot: all there is under a hook."""
+        return self.guest.blocks.hooked_delay_slots
+
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest) -> None:
         super().__init__(uc, arch, guest)
         self.failed_at: int | None = None  # where a service that raised sent the guest, if the engine may not have noticed
@@ -235,7 +240,7 @@ class Areas(Processor):
         if self.why_stopped and self.depth:
             self.engine.stop()  # now: whoever asked for it may not have told the engine yet
         else:
-            self.write_pc(self.arch.same_mode(self._regs, address))  # the nested run has left the engine elsewhere
+            self.write_pc(self.arch.pointers.same_mode(self._regs, address))  # the nested run has left the engine elsewhere
 
     def _send(self, target: int) -> None:
         """Write pc in a CODE hook, and remember it where the engine may lose that: see Pc.written_again."""

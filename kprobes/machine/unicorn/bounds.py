@@ -57,7 +57,7 @@ class Bounds:
     @contextmanager
     def _within(self, timeout: float | None, max_insns: int | None) -> Iterator[None]:
         m = self._cpu
-        if max_insns is not None and max_insns > SINGLE_STEP and not m.guest.blocks.counts_insns:
+        if max_insns is not None and max_insns > SINGLE_STEP and not m.guest.blocks.hooked_delay_slots:
             raise Unsupported(f"this engine cannot count {m.arch.name} instructions beyond a jump", hint="bound the run by a timeout")
         with self._count(max_insns), self._time(timeout):
             yield
@@ -148,9 +148,9 @@ class Bounds:
             self._retranslate()
 
     def _hooked(self) -> list[tuple[int, int]]:
-        """Where the hook is: everywhere, unless it does harm (Blocks.counts_insns). Then not in the sink's pages."""
+        """Where the hook is: everywhere, unless it does harm (Blocks.hooked_delay_slots). Then not in the sink's pages."""
         m = self._cpu
-        if m.guest.blocks.counts_insns:
+        if m.guest.blocks.hooked_delay_slots:
             return [(1, 0)]
         return [(start, end) for start, end in self._code() if m.sink is None or not m.sink.ours(start)]
 

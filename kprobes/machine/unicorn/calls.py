@@ -89,10 +89,10 @@ class Calls:
         cpu = self._cpu
         end = cpu.exit if until is None else self._functions.target(self._pointer(until))
         if until is not None:  # code translated before does not stop there
-            stop = end & ~cpu.arch.mode_bits
+            stop = end & ~cpu.arch.pointers.mode_bits
             cpu.engine.drop_translations(stop, stop + cpu.arch.insn_align)
         if start is None:
-            target = cpu.regs.target if cpu.regs.target is not None else cpu.arch.same_mode(cpu.regs, cpu.regs.pc)
+            target = cpu.regs.target if cpu.regs.target is not None else cpu.arch.pointers.same_mode(cpu.regs, cpu.regs.pc)
         else:
             target = self._functions.target(self._pointer(start))
             if isinstance(start, str):
@@ -104,7 +104,7 @@ class Calls:
         cpu.regs.at(None)
         if max_insns == 0:
             cpu.write_pc(target)
-            raise GuestTimeout("max_insns is 0", pc=target & ~cpu.arch.mode_bits)
+            raise GuestTimeout("max_insns is 0", pc=target & ~cpu.arch.pointers.mode_bits)
         self.runs_in.run(target, end, timeout, max_insns)
 
     def invoke(self, target: int) -> None:

@@ -45,12 +45,12 @@ class Faults:
         if on is not None:
             return on
         if home is not None and moved is not None:  # as without the probe: a branch was executed before what is in its delay slot
-            m.write_pc(m.arch.same_mode(m.regs, home))
+            m.write_pc(m.arch.pointers.same_mode(m.regs, home))
         if fault.lost:
             self._delay_slots.pending = True
             text = f"{fault.text}, here or later: the engine does not say where" if moved is None else fault.text
             fault = Fault(access=fault.access, trapnr=fault.trapnr, number=fault.number, text=text)
-        self.fail(home if home is not None else pc if moved is None else moved & ~m.arch.mode_bits, fault)
+        self.fail(home if home is not None else pc if moved is None else moved & ~m.arch.pointers.mode_bits, fault)
 
     def ask(self, pc: int, fault: Fault) -> tuple[int | None, int | None]:
         """Ask the sink about a fault at `pc`: where to go on, None if nobody has handled it; and where the guest was moved to, or None.
@@ -66,7 +66,7 @@ class Faults:
             regs.at(None)
             if moved is not None:
                 m.write_pc(moved)
-        on = moved if moved is not None else m.arch.same_mode(regs, pc)
+        on = moved if moved is not None else m.arch.pointers.same_mode(regs, pc)
         return on if handled else None, moved
 
     def _undo_trap(self, pc: int, fault: Fault) -> tuple[int, Fault]:
@@ -150,7 +150,7 @@ class Faults:
         m = self._cpu
         if not m.guest.runs.settle:
             seen = self._execute_again(pc)
-            m.write_pc(m.arch.same_mode(m.regs, pc))
+            m.write_pc(m.arch.pointers.same_mode(m.regs, pc))
             return m.windows.shown(seen[0][1], m.regs) if seen else None
         # With delay slots: under the hook nothing may execute in one, and after a store in one pc is the branch's target,
         # where an innocent instruction stands (a probe's trap or jump, for instance).
@@ -196,7 +196,7 @@ class Faults:
         try:
             insn = m.arch.decode(m.engine.read(pc, m.arch.max_insn) or b"", pc)
             with self._bounds.paused():  # max_insns has counted this instruction already
-                self._starts.start(m.arch.same_mode(m.regs, pc), insn.next)
+                self._starts.start(m.arch.pointers.same_mode(m.regs, pc), insn.next)
         finally:
             self._starts.interrupt = None  # where the failure is noticed late, this executed an innocent instruction
             m.engine.unhook(hook)

@@ -14,7 +14,7 @@ class Functions:
 
     def target(self, pointer: int) -> int:
         """Where the function of a pointer starts, mode bits included."""
-        entry = self._cpu.arch.code_address(pointer, self._cpu.read)
+        entry = self._cpu.arch.pointers.code_address(pointer, self._cpu.read)
         return entry.addr | entry.mode
 
     def introduce(self, pointer: int) -> None:

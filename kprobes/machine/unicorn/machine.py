@@ -61,7 +61,7 @@ class UnicornMachine(Reports):
         super().__init__(uc, arch, guest)
         self.stdin = io.BytesIO()
         self.symbols = Symbols()
-        self.symbols.mode_bits = arch.mode_bits
+        self.symbols.mode_bits = arch.pointers.mode_bits
         functions = Functions(self, self.symbols)
         furniture = Furniture(self)
         self.starts = Starts(self)
@@ -136,8 +136,8 @@ class UnicornMachine(Reports):
         try:
             if listed:
                 machine.symbols.load(symbols)  # type: ignore[arg-type]
-            if entry is None and machine.arch.vectors is not None and len(code) >= 8:
-                machine.regs.sp, entry = machine.arch.vectors(code)
+            if entry is None and machine.arch.files.vectors is not None and len(code) >= 8:
+                machine.regs.sp, entry = machine.arch.files.vectors(code)
             machine.regs.go(base if entry is None else entry)
         except BaseException:
             machine.close()
@@ -165,7 +165,7 @@ class UnicornMachine(Reports):
     def _add_symbols(self, symbols: Mapping[str, int | tuple[int, int]] | None) -> None:
         for name, where in (symbols or {}).items():
             addr, size = where if isinstance(where, tuple) else (where, 0)
-            mode = addr & self.arch.mode_bits
+            mode = addr & self.arch.pointers.mode_bits
             self.symbols.add(name, addr - mode, size, mode=mode)
 
     # --- running it

@@ -86,7 +86,7 @@ class Owner:
         if reason == "signal":
             self._runner.signals.deliver()
         if m.engine.stopped and reason in ("", "signal"):  # by the end of an inner run, or for that alone
-            return m.arch.same_mode(m.regs, m.read_pc())
+            return m.arch.pointers.same_mode(m.regs, m.read_pc())
         return None
 
     def _report(self, error: unicorn.UcError) -> int | None:

@@ -70,7 +70,7 @@ class HostView:
         if not bits:
             return Where("none")
         if name == table.pc:
-            return Where("pc", cpu.arch.mode_bits)
+            return Where("pc", cpu.arch.pointers.mode_bits)
         if name in cpu.cells:
             return Where("cell", cpu.cells[name].address - self.base, 0, bits)
         if name in cpu.windowed:

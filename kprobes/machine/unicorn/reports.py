@@ -225,7 +225,7 @@ class Reports(Areas):
         stub = pc - self.guest.breakpoint.bias
         if number == self.guest.breakpoint.number and ((stub in self.services and self.send_again()) or self.stubs.serve(stub)):
             return
-        biases = self.guest.interrupts.mode_bias.get(self.arch.same_mode(self._regs, 0), self.guest.interrupts.bias)
+        biases = self.guest.interrupts.mode_bias.get(self.arch.pointers.same_mode(self._regs, 0), self.guest.interrupts.bias)
         home = stub if number == self.guest.breakpoint.number else pc - biases.get(number, 0)
         if self.guest.interrupts.lost_pc and number != self.guest.breakpoint.number:
             before, last = self.starts.seen
@@ -237,11 +237,11 @@ class Reports(Areas):
             ahead = pc + self.guest.calls.skip.get(number, -biases.get(number, 0))
             self._regs.at(ahead)
             if self.interrupt_handler(self._regs, number):
-                self.write_pc(self._regs.target if self._regs.target is not None else self.arch.same_mode(self._regs, ahead))
+                self.write_pc(self._regs.target if self._regs.target is not None else self.arch.pointers.same_mode(self._regs, ahead))
                 return
         if self.owner is None:
             if home != pc:
-                self.write_pc(self.arch.same_mode(self._regs, home))
+                self.write_pc(self.arch.pointers.same_mode(self._regs, home))
             self.starts.interrupt = number, home
             self.engine.stop()
         elif not self.owner.hooks_interrupts:

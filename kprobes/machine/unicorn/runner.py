@@ -59,7 +59,7 @@ class Runner:
             raise ReentryError(f"{MAX_DEPTH} guest runs are nested", hint="a handler's guest call leads back to that handler")
         if cpu.depth == 0:
             cpu.take_stop()
-            if target & ~cpu.arch.mode_bits != cpu.skip:
+            if target & ~cpu.arch.pointers.mode_bits != cpu.skip:
                 cpu.skip = -1  # a run that was to execute that call site again has failed
             if self.signals.waiting:
                 cpu.why_stopped = "signal"
@@ -104,7 +104,7 @@ class Runner:
     def _stretch(self, target: int, until: int) -> int | bool:
         """One stretch of a run; returns where to go on, or whether it was stopped."""
         cpu = self._cpu
-        end = until & ~cpu.arch.mode_bits
+        end = until & ~cpu.arch.pointers.mode_bits
         if self.signals.waiting:
             cpu.note_stop("signal")
         if cpu.why_stopped:  # before it has begun
@@ -128,7 +128,7 @@ class Runner:
             cpu.regs.at(None)
             return moved
         if stopped and cpu.read_pc() != end:
-            return cpu.arch.same_mode(cpu.regs, cpu.read_pc())
+            return cpu.arch.pointers.same_mode(cpu.regs, cpu.read_pc())
         self._arrived(until)
         return False
 
@@ -145,9 +145,9 @@ class Runner:
     def _arrived(self, until: int) -> None:
         cpu = self._cpu
         pc = cpu.read_pc()
-        if pc == until & ~cpu.arch.mode_bits:
+        if pc == until & ~cpu.arch.pointers.mode_bits:
             return
-        if cpu.guest.runs.until_pc or cpu.exit in (pc, until & ~cpu.arch.mode_bits):  # a jump leads to the exit: pc is right there
+        if cpu.guest.runs.until_pc or cpu.exit in (pc, until & ~cpu.arch.pointers.mode_bits):  # a jump leads to the exit: pc is right there
             self.faults.fail(pc, Fault(access="engine", trapnr=5, text="the guest halted"))
         cpu.write_pc(until)
 
@@ -174,7 +174,7 @@ class Runner:
             if cpu.sink is None or not cpu.sink.ours(cpu.read_pc()):
                 return
             with self.bounds.none_but_ours():
-                error = self._starts.start(cpu.arch.same_mode(cpu.regs, cpu.read_pc()), 0)
+                error = self._starts.start(cpu.arch.pointers.same_mode(cpu.regs, cpu.read_pc()), 0)
             cpu.take_stop()
             if cpu.parked is not None:
                 self.raise_parked()

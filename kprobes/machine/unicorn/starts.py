@@ -71,7 +71,7 @@ class Starts:
         while cpu.engine.ended(error := cpu.engine.start(begin, until)):
             if cpu.parked is not None or cpu.why_stopped:
                 return 0
-            begin = cpu.arch.same_mode(cpu.regs, cpu.read_pc())
+            begin = cpu.arch.pointers.same_mode(cpu.regs, cpu.read_pc())
         return error
 
     def check_alive(self) -> None:

@@ -15,7 +15,7 @@ def _arm(mode: int) -> Guest:
     A32 one whose first half is a T32 one). Writing an even pc leaves T32. YIELD and WFE end the run with an error."""
     a32, t32 = bytes.fromhex("78be20e1"), bytes.fromhex("78be")
     profile_m = bool(mode & unicorn.UC_MODE_MCLASS)
-    traps = Traps(probe={2: t32, 4: t32}, end={1: t32}) if profile_m else Traps(probe={2: t32, 4: a32}, end={0: a32, 1: t32})
+    traps = Traps(probe={2: t32}, end={1: t32}) if profile_m else Traps(probe={4: a32}, end={0: a32, 1: t32}, modes={1: {2: t32}})
 
     def enable_fpu(engine: Engine) -> None:
         access = arm_const.UC_ARM_REG_C1_C0_2

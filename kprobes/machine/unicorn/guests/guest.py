@@ -105,7 +105,7 @@ class Runs:
 class Blocks:
     """What the engine translates code to, and does not."""
 
-    counts_insns: bool = True  #: a CODE hook on every instruction is harmless (on SPARC it destroys a jump whose delay slot it is on)
+    hooked_delay_slots: bool = True  #: a CODE hook may be on a delay slot (on SPARC it destroys the jump): all instructions can be counted
     #: first two bytes of an instruction -> True where a CODE hook sees it twice in a row
     reported_twice: Callable[[bytes], bool] | None = None
     #: whether an instruction of 4 bytes, as a word of the host's, ends a block: where the engine dies of long ones (longblocks.py)

@@ -62,7 +62,7 @@ def _sparc(bits: int) -> Guest:
         breakpoint=Breakpoint(channel=INVALID),
         pc=Pc(next=bytes.fromhex("01000000")),
         runs=Runs(until_stops=False),
-        blocks=Blocks(counts_insns=False),
+        blocks=Blocks(hooked_delay_slots=False),
         interrupts=Interrupts(bias=dict.fromkeys(range(0x200), 4)),
         faults=Faults(arithmetic=frozenset({division}), unaligned={unaligned: "read"}),
         calls=SystemCalls(skip=dict.fromkeys(range(calls, calls + 0x80), 0)),

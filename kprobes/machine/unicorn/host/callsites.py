@@ -96,7 +96,7 @@ class FollowedCalls:
         self._set(top=base, base=base, limit=base + ctypes.sizeof(self._calls))
         cpu.blocks.on_remove(self._forget_stack)
         self._sp: Callable[[], int] | None = None
-        #: where the function returns to by itself -> where its caller wants it to; None: there is no difference. See Linkage.skips
+        #: where the function returns to by itself -> where its caller wants it to; None: there is no difference. See Returning.skips
         self.skip: Callable[[int], int] | None = None
         self.possible = hostcode.available() and self._learn(cpu)
 
@@ -108,7 +108,7 @@ class FollowedCalls:
         """Where the guest's calls leave the return address. False: not where host code finds it."""
         linkage, table = cpu.arch.linkage, cpu.arch.regs
         cells: Mapping[str, Cell | Windowed] = cpu.windowed or cpu.cells
-        if linkage is None or not linkage.back or (linkage.restore and not linkage.reloaded) or table.sp not in cells:
+        if linkage is None or not linkage.back or (linkage.returning.restore and not linkage.returning.reloaded) or table.sp not in cells:
             return False
         if (not linkage.pushed and linkage.register not in cells) or (table.sp_bias and not cpu.windowed):
             return False
@@ -118,8 +118,8 @@ class FollowedCalls:
             self._sp = cells[table.sp].reader()
         else:
             self._set(link=cells[linkage.register].address)
-        if linkage.skips is not None:
-            self.skip = linkage.skips(cpu._regs)[0]
+        if linkage.returning.skips is not None:
+            self.skip = linkage.returning.skips(cpu._regs)[0]
         convention = self._convention(cpu, linkage)
         self._set(**convention.words)
         self.enter, self.ask, self.leave = (hostcode.address(convention.function(kind)) for kind in ("enter", "ask", "leave"))
@@ -127,7 +127,7 @@ class FollowedCalls:
 
     def _convention(self, cpu: Processor, linkage: Linkage) -> hostcode.Convention:
         """How the guest's calls leave the return address."""
-        table, bits, reloaded, words = cpu.arch.regs, cpu.arch.bits, linkage.reloaded, {"bias": linkage.bias}
+        table, bits, reloaded, words = cpu.arch.regs, cpu.arch.bits, linkage.returning.reloaded, {"bias": linkage.bias}
         if linkage.pushed:
             return hostcode.Convention(bits, "stack" if cpu.arch.order.value == sys.byteorder else "swapped")
         if not cpu.windowed:
