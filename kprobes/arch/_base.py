@@ -10,13 +10,13 @@ import difflib
 import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
 
 from attrs import field, frozen
 from attrs.validators import in_
 
 from ..errors import OutOfReach, UnknownRegister
 from ..regs import Regs
+from ._calls import Abi, Frame, Linkage, Returning, Skips
 from ._insn import COMPUTED, Annul, Atomic, Decoded, Insn, Simulate
 
 __all__ = ["COMPUTED", "Abi", "Annul", "Arch", "Atomic", "Decoded", "Entry", "Executing", "Files", "Frame", "Insn", "Jump", "Linkage", "Order",
@@ -67,96 +67,6 @@ class Traps:
     def every(self) -> set[bytes]:
         """All of them."""
         return {*self.end.values(), *self.probe.values(), *(code for probe in self.modes.values() for code in probe.values())}
-
-
-@frozen(kw_only=True)
-class Abi:
-    """Integer calling convention of ordinary C functions."""
-
-    args: tuple[str, ...]  #: argument registers in order
-    returns: tuple[str, ...]  #: return register, then the one with the high half
-    pointers: tuple[str, ...] = ()  #: registers of pointers, where these are counted apart; args and argument() are integers then
-    stack_args: int = 0  #: bytes from sp, at function entry, to the first argument on the stack
-    stack_align: int = 16  #: alignment of sp at a call, in bytes
-    reserve: int = 0  #: bytes above sp that the callee may use (home area, back chain), included in stack_args
-    thread: str = ""  #: thread pointer register where ordinary code reads what it points at (x86-64: the stack protector's canary)
-    #: (regs, function pointer): set the registers besides the arguments that a function finds its data by (t9, r12, TOC)
-    enter: Callable[[Regs, int], None] | None = None
-
-    def argument(self, regs: Regs, n: int) -> int:
-        """The n-th integer argument at function entry."""
-        if n < 0:
-            raise ValueError("arguments are counted from 0")
-        if n < len(self.args):
-            return regs[self.args[n]]
-        return regs.word(self._slot(regs, n))
-
-    def set_argument(self, regs: Regs, n: int, value: int) -> None:
-        """Replace the n-th integer argument at function entry."""
-        if n < len(self.args):
-            regs[self.args[n]] = value
-        else:
-            regs.set_word(self._slot(regs, n), value)
-
-    def _slot(self, regs: Regs, n: int) -> int:
-        return regs.sp + self.stack_args + (n - len(self.args)) * int(regs.arch.bits // 8)
-
-
-@frozen(kw_only=True)
-class Frame:
-    """Where code that keeps frame pointers has the return address: byte offsets from the frame pointer register."""
-
-    register: str
-    address: int  #: of the return address
-    next: int  #: of the caller's frame pointer
-    above: bool = False  #: `address` counts from the caller's frame pointer: functions save it in their caller's frame
-
-
-#: (regs) -> (where a function returns to by itself -> where its caller wants it to, and the other way round)
-Skips = Callable[[Regs], tuple[Callable[[int], int], Callable[[int], int]]]
-
-
-@frozen(kw_only=True)
-class Returning:
-    """What a return does besides going where Linkage.get() says."""
-
-    #: (regs, sp at entry, target): at the return trampoline, put the true target wherever the ISA still shows the trampoline
-    restore: Callable[[Regs, int, int], None] | None = None
-    reloaded: bool = False  #: the link register is then what it was before the call: restore() need look only where it shows the trampoline
-    skips: Skips | None = None  #: it skips something that the caller has there
-    shares_frames: bool = False  #: a call needs no stack: sp may be the caller's all along
-    may_pop: tuple[int, ...] = ()  #: bytes that some return instructions pop besides Linkage.pushed
-
-    @property
-    def plain(self) -> bool:
-        """True where it leads by itself where the caller wants it, and leaves the link register alone."""
-        return self.skips is None and not self.reloaded
-
-
-@frozen(kw_only=True)
-class Linkage:
-    """Where a call leaves the return address: in_register(), on_stack(), or something else."""
-
-    get: Callable[[Regs], int]  #: at function entry: the target this function returns to
-    set: Callable[[Regs, int], None]  #: at function entry: make it return to this target instead
-    register: str = ""  #: the link register, where get() and set() are reads and writes of one
-    bias: int = 0  #: where the function returns to, minus what is in that register
-    pushed: int = 0  #: bytes of return address that the return instruction pops (0: a link register)
-    mode: int = 0  #: mode bits of the trampoline's address
-    #: code that goes where get() says (else pc is written), and changes nothing but pc: the trampoline is served in place; b"": it is a trap
-    back: bytes = b""
-    returning: Returning = Returning()
-    frame: Frame | None = None  #: where older return addresses are
-
-    @classmethod
-    def in_register(cls, name: str, **rest: Any) -> Linkage:
-        """A link register. At the trampoline the core puts it right where it still shows that: a function may return by another."""
-        return cls(get=lambda regs: regs[name], set=lambda regs, target: regs.__setitem__(name, target), register=name, **rest)
-
-    @classmethod
-    def on_stack(cls, size: int, **rest: Any) -> Linkage:
-        """Pushed: a word of `size` bytes, which still stands below the stack pointer at the trampoline."""
-        return cls(get=lambda regs: regs.stack(0), set=lambda regs, target: regs.set_word(regs.sp, target), pushed=size, **rest)
 
 
 @frozen(kw_only=True)
