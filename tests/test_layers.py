@@ -44,7 +44,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "programs.": ("errors", "regs", "arch._base", "programs."),
     "programs.attach": ("errors", "regs", "core.probe", "machine._base", "programs."),
     "core.kprobes": ("errors", "regs", "symbols", "arch._base", "machine._base", "core.", "programs.attach", "programs.program",
-                     "tracing.recorder"),
+                     "events._armed", "events._table", "tracing.recorder"),
     "programs.header": ("arch", "programs."),
     "testing": EVERYTHING,
 }
@@ -54,7 +54,7 @@ KEEPERS = {
     "pytest": ("conformance",), "llvmlite": ("programs.native",), "click": ("cli",), "pyarrow": ("tracing.columns", "tracing.recorder", "tracing.trace"), "perfetto": ("tracing.perfetto",), "rich": ("cli",),
 }
 #: path (prefix; the longest that fits counts) -> most lines of a file
-BUDGETS = {"core/": 300, "machine/": 300, "machine/paper.py": 480, "testing/": 300, "arch/": 300, "events/": 300, "tracing/": 300, "programs/": 300, "cli/": 300,
+BUDGETS = {"core/": 300, "core/kprobes.py": 350, "machine/": 300, "machine/paper.py": 480, "testing/": 300, "arch/": 300, "events/": 300, "tracing/": 300, "programs/": 300, "cli/": 300,
            "arch/arm/thumb.py": 340, "arch/s390x/isa.py": 340}
 CORE_TOTAL = 4900  # the plan said 1,800; docs/design.md says what the rest is. Of it 60 are doors: k.attach, k.trace ...
 WINGS = ("settings", "probe", "patch", "hit", "register", "kprobes")

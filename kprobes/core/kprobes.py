@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..errors import (
@@ -24,6 +25,8 @@ from .register.verdict import Verdict, verdict
 from .settings import switch
 
 if TYPE_CHECKING:
+    from ..events._armed import TraceEvent
+    from ..events._table import Events
     from ..programs.attach import Attachment
     from ..programs.program import Program
     from ..tracing.recorder import Recording
@@ -210,14 +213,29 @@ class Kprobes:
 
         Without `where`, each program of an object runs where its section says: kprobe/SYMBOL[+OFFSET], kretprobe/SYMBOL. With it (a
         symbol or an address, `offset` bytes behind it), one program runs there; with `retprobe` when the function returns.
-        cookie: what get_attach_cookie gives (0). clock: what ktime_get_ns gives, in ns (time.monotonic_ns). engine: "interpreter",
-        "host"; None: the best there is.
+        maxactive: of the return probe. cookie: what get_attach_cookie gives (0). clock: what ktime_get_ns gives, in ns
+        (time.monotonic_ns). engine: "interpreter", "host"; None: the best there is.
 
         Raises ProgramError: it is not safe, not for this machine, or says nowhere where it belongs; and what register() raises.
         """
         from ..programs.attach import attach
 
         return attach(self, program, where, offset, retprobe, **more)
+
+    def event(self, text: str, filter: str = "", stack: bool = False) -> TraceEvent:
+        """Arm a kprobe event, as Linux writes them: "p:crc crc32 len=$arg3:u32"; its hits become records. The place may be a glob, or a
+        /regular expression/.
+
+        filter: which hits are recorded, in ftrace's language. stack: records have stacks. Raises EventError, and nothing is armed.
+        """
+        return self.events.add(text, filter, stack)
+
+    @cached_property
+    def events(self) -> Events:
+        """All events, by name."""
+        from ..events._table import Events
+
+        return Events(self)
 
     def trace(self, *events: str, **options: Any) -> Recording:
         """Record the hits of events while it is entered: `with k.trace("p crc32 len=$arg3", "r crc32 $retval") as t: ...`.

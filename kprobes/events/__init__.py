@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from ..machine._base import Machine
 from ._event import Argument, Event, Scalar, Type, Value, locate
-from ._messages import make_error
 from ._parser import Parser
+from ._siblings import check_sibling
 
 if TYPE_CHECKING:
     from ._program import EventProgram
@@ -36,7 +36,7 @@ def parse_events(texts: Iterable[str], machine: Machine) -> list[Event]:
         event = parse_event(text, machine)
         for other in events:
             if (event.group, event.name) == (other.group, other.name):
-                _check_sibling(event, other)
+                check_sibling(event, other)
         events.append(event)
     return events
 
@@ -46,9 +46,10 @@ def program_of(event: Event, machine: Machine) -> EventProgram:
 
     Strings are cut to 511 bytes. ProgramError: only Python can do it, see why_python().
     """
+    from ._buffer import Buffer
     from ._program import compiled
 
-    return compiled(event, machine.arch, machine.symbols)
+    return compiled(event, machine.arch, machine.symbols, Buffer(size=1 << 20))
 
 
 def why_python(event: Event) -> str:
@@ -56,14 +57,3 @@ def why_python(event: Event) -> str:
     from ._program import why_not
 
     return why_not(event)
-
-
-def _check_sibling(event: Event, other: Event) -> None:
-    mine, theirs = ([(arg.name, arg.type) for arg in each.args] for each in (event, other))
-    if event.kind != other.kind:
-        raise make_error("DIFF_PROBE_TYPE", 0, event.text, other)
-    if mine != theirs:
-        differing = (arg.position for i, arg in enumerate(event.args) if mine[i : i + 1] != theirs[i : i + 1])
-        raise make_error("DIFF_ARG_TYPE", next(differing, len(event.text)), event.text, other)
-    if (event.address, [arg.text for arg in event.args]) == (other.address, [arg.text for arg in other.args]):
-        raise make_error("SAME_PROBE", 0, event.text, other)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 
 from attrs import frozen
@@ -38,6 +39,18 @@ class Source:
     where: Read | None = None
     literal: str | None = None
     steps: int = 1
+
+
+def comm(regs: Regs) -> str:
+    """The name of the guest task, at most 15 bytes: what machine.cpu_task gives where that is text."""
+    task = regs.task
+    return task.encode()[:15].decode(errors="ignore") if isinstance(task, str) else "guest"
+
+
+def pid(regs: Regs) -> int:
+    """The number of the guest task, 32 bits; made of its identity where that is no number."""
+    task = regs.task
+    return (task if isinstance(task, int) else zlib.crc32(repr(task).encode())) & 0xFFFF_FFFF
 
 
 def saved_argument(slot: int) -> Read:

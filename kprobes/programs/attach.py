@@ -47,6 +47,7 @@ class Where:
     symbol: str | int
     offset: int = 0
     retprobe: bool = False
+    maxactive: int = 0
 
 
 class Attachment:
@@ -98,7 +99,7 @@ class Attachment:
 
 
 def attach(owner: Owner, program: Program, where: str | int | None = None, offset: int = 0, retprobe: bool = False, *,
-           cookie: int = 0, clock: Callable[[], int] = time.monotonic_ns, engine: str | None = None) -> Attachment:
+           cookie: int = 0, clock: Callable[[], int] = time.monotonic_ns, engine: str | None = None, maxactive: int = 0) -> Attachment:
     """See Kprobes.attach()."""
     if not isinstance(program, Program):
         raise ProgramError(f"a {type(program).__name__} is no Program",
@@ -110,7 +111,7 @@ def attach(owner: Owner, program: Program, where: str | int | None = None, offse
             raise ProgramError("says nowhere where it belongs", program=program.name,
                                hint="say where: k.attach(prog, 'function')")
     else:
-        places = {program.code.name: Where(where, offset, retprobe)}
+        places = {program.code.name: Where(where, offset, retprobe, maxactive)}
     sites = {name: _Site(owner, program[name], place, attachment, cookie, clock, engine)
              for name, place in places.items()}
     try:
@@ -170,7 +171,7 @@ class _Site:
         named = isinstance(where.symbol, str)
         place: dict[str, Any] = {"symbol_name" if named else "addr": where.symbol, "offset": where.offset}
         if where.retprobe:
-            return Kretprobe(**place, handler=self._compiled_hit if self._host else self._returned)
+            return Kretprobe(**place, handler=self._compiled_hit if self._host else self._returned, maxactive=where.maxactive)
         return Kprobe(**place, pre_handler=self._compiled_hit if self._host else self._hit)
 
     def _compiled(self, program: Program, clock: Callable[[], int]) -> SiteProgram | None:

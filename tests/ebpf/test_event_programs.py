@@ -8,7 +8,7 @@ from guests import Guest
 
 from kprobes import Kprobe, Kprobes, Kretprobe, ProgramError
 from kprobes.events import parse_event, program_of, why_python
-from kprobes.events._program import STRING
+from kprobes.events._layout import STRING
 
 #: arguments of events; {data} is the address of DATA, {pointers} of two pointers into it, {bad} is not mapped
 ENTRY = [

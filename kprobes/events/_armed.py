@@ -1,0 +1,259 @@
+"""Events that are armed: probes whose hits become records, by a program where that can be, else by Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ..core.probe import Kprobe, Kretprobe, Probe
+from ..errors import BadLocation, EventError, KprobeError, ProgramError, Unsupported
+from ..regs import Regs
+from ..tracing.record import Record
+from ._buffer import ON, Buffer
+from ._event import Event, Saved, Value
+from ._filter import Filter, parse_filter
+from ._place import Owner, Place
+from ._program import EventProgram, compiled, why_not
+
+Take = Callable[[Regs, Saved, int], None]
+
+
+class TraceEvent:
+    """An event: one name, one kind, and the same arguments at one place or many. Iterating gives its records, oldest first.
+
+    Attributes:
+        name, group: as defined. kind: "p" or "r". places: its probes. buffer: where its records are; other events' are there, too.
+        skipped: functions that its pattern names and that cannot be probed, with the reason. why_python: why its hits go through
+        Python, as one clause; "" where a program records them.
+    """
+
+    def __init__(self, owner: Owner, buffer: Buffer, definitions: Sequence[Event], *, enabled: bool = True, filter: str = "",
+                 stack: bool = False, lenient: bool = False, gone: Callable[[TraceEvent], None] = lambda event: None) -> None:
+        """Arm it; EventError where the filter is wrong, or a place is refused, and then nothing is armed."""
+        first = definitions[0]
+        self.name, self.group, self.kind = first.name, first.group, first.kind
+        self._owner, self.buffer, self._stack = owner, buffer, stack
+        self._recording, self._triggers = enabled, list[Any]()
+        self._filter: Filter | None = parse_filter(filter, first, owner.machine.symbols)
+        self.places: list[Place] = []
+        self.skipped: list[tuple[str, str]] = []
+        self.why_python = ""
+        self._made: dict[tuple[str, ...], EventProgram] = {}
+        self._removed, self._gone = False, gone
+        self.add(definitions, lenient)
+
+    # --- what it is
+
+    @property
+    def definition(self) -> Event:
+        """Of its first place."""
+        return self.places[0].definition
+
+    @property
+    def hits(self) -> int:
+        """Hits at its places, whatever the filter made of them."""
+        return sum(place.counts()[0] for place in self.places)
+
+    @property
+    def missed(self) -> int:
+        """Hits that nothing was made of: another probe was running, or too many calls were being followed."""
+        return sum(place.counts()[1] for place in self.places)
+
+    @property
+    def enabled(self) -> bool:
+        """Whether hits are recorded. Triggers act all the same."""
+        return self._recording and not self._removed
+
+    @enabled.setter
+    def enabled(self, on: bool) -> None:
+        self._check()
+        self._recording = bool(on)
+        if on and not self._triggers and self.why_python == "" and not all(place.compiled for place in self.places):
+            self._rearm()
+        self._switch()
+
+    @property
+    def filter(self) -> str:
+        """Which hits are recorded, in ftrace's language; "" or "0" for all. EventError where it is wrong: then it stays as it was."""
+        return "" if self._filter is None else self._filter.text
+
+    @filter.setter
+    def filter(self, text: str) -> None:
+        self._check()
+        before, self._filter = self._filter, parse_filter(text, self.definition, self._owner.machine.symbols)
+        if before is not self._filter:
+            self._rearm()
+
+    def remove(self) -> None:
+        """Its probes go; its records and counters stay. No effect on one that is gone."""
+        for place in self.places:
+            self._drop(place)
+        if not self._removed:
+            self._removed = True
+            self._gone(self)
+
+    def __iter__(self) -> Iterator[Record]:
+        for seq, member, raw in list(self.buffer.pull()):
+            if isinstance(member, Place) and member.event is self:
+                yield member.record(seq, raw)
+
+    def __enter__(self) -> TraceEvent:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+    def __str__(self) -> str:
+        return "\n".join(str(place.definition) for place in self.places)
+
+    def __repr__(self) -> str:
+        where = self.definition if len(self.places) == 1 else f"{self.kind}:{self.group}/{self.name} at {len(self.places)} places"
+        state = "" if self.enabled else ", removed" if self._removed else ", disabled"
+        return f"<TraceEvent {where}: {self.hits} hits, {self.missed} missed{state}>"
+
+    # --- its places
+
+    def add(self, definitions: Sequence[Event], lenient: bool = False) -> None:
+        """Arm more places, all or none; with `lenient` all that can be, one at least. EventError: what was refused."""
+        mode, done = self._mode(definitions[0]), list[Place]()
+        self.why_python = self.why_python or mode
+        try:
+            for definition in definitions:
+                place = Place(self, definition)
+                try:
+                    self._arm(place)
+                except EventError as error:
+                    if not lenient or (definition is definitions[-1] and not done):
+                        raise
+                    self.skipped.append((definition.symbol or hex(definition.target), error.reason))
+                    continue
+                done.append(place)
+        except BaseException:
+            for place in done:
+                self._drop(place)
+            raise
+        self.places += done
+
+    def leave(self, places: Sequence[Place]) -> None:
+        """Some of its places go."""
+        for place in places:
+            self._drop(place)
+            self.places.remove(place)
+
+    def _mode(self, definition: Event) -> str:
+        """Why hits go through Python, or ""."""
+        machine = self._owner.machine
+        if self._stack:
+            return "records have stacks"
+        if self._triggers:
+            return "triggers are Python's"
+        if machine.cpu_task is not None:
+            return "Python knows which task runs"
+        if not machine.can_run:
+            return "this machine runs no code of the host's at its call sites"
+        why = why_not(definition, self._filter)
+        if not why:
+            try:
+                self._program(definition).program.at_sites(machine.host_view, True)  # type: ignore[attr-defined]  # who can run programs has one
+            except (Unsupported, ProgramError) as error:
+                why = error.reason
+        return why
+
+    def _program(self, definition: Event) -> EventProgram:
+        key = tuple(arg.text for arg in definition.args)
+        made = self._made.get(key)
+        if made is None:
+            machine = self._owner.machine
+            made = self._made[key] = compiled(definition, machine.arch, machine.symbols, self.buffer, self._filter)
+        return made
+
+    def _arm(self, place: Place) -> None:
+        """Register its probe."""
+        definition = place.definition
+        place.compiled = self._recording and not self.why_python
+        try:
+            if place.compiled:
+                place.program = self._program(definition)
+                attached = self._owner.attach(place.program.program, definition.symbol or definition.target, definition.offset, self.kind == "r",
+                                              cookie=self._cookie(place), maxactive=definition.maxactive)
+                place.probe = next(iter(attached.probes.values()))
+            else:
+                probe = self._probe(place)
+                self._owner.register(probe)
+                place.probe = probe
+        except KprobeError as error:
+            raise definition.refused(error) from error
+
+    def _cookie(self, place: Place) -> int:
+        self.buffer.members.append(place)
+        return len(self.buffer.members) - 1
+
+    def _drop(self, place: Place) -> None:
+        place.hits, place.missed = place.counts()
+        probe, place.probe = place.probe, None
+        if probe is not None and probe.registered:
+            self._owner.unregister(probe)
+
+    def _rearm(self) -> None:
+        """The same places again, after a change that their probes cannot follow. What cannot be armed now is disabled."""
+        self._made.clear()
+        self.why_python = self._mode(self.definition)
+        for place in self.places:
+            self._drop(place)
+        for place in self.places:
+            self._arm(place)
+
+    def _switch(self) -> None:
+        """Probes stand where there is something to be done."""
+        wanted = self._recording or bool(self._triggers)
+        for place in self.places:
+            probe = place.probe
+            if probe is not None and probe.registered and probe.enabled != wanted:
+                (self._owner.enable if wanted else self._owner.disable)(probe)
+
+    def _check(self) -> None:
+        if self._removed:
+            raise BadLocation(f"event {self.name} is removed", hint="define it again")
+
+    # --- hits in Python
+
+    def _probe(self, place: Place) -> Probe:
+        take, definition = self._take(place), place.definition
+        disabled = not (self._recording or self._triggers)
+        if self.kind == "p":
+            return Kprobe(pre_handler=lambda p, regs: take(regs, (), 0), disabled=disabled, **place.fields())
+        if definition.saves:
+            def entered(ri: Any, regs: Regs) -> None:
+                ri.data["saved"] = definition.enter(regs)
+
+            def returned(ri: Any, regs: Regs) -> None:
+                take(regs, ri.data.get("saved", ()), regs.pc)
+        else:
+            entered = None  # type: ignore[assignment]
+
+            def returned(ri: Any, regs: Regs) -> None:
+                take(regs, (), regs.pc)
+        return Kretprobe(handler=returned, entry_handler=entered, maxactive=definition.maxactive, disabled=disabled, **place.fields())
+
+    def _take(self, place: Place) -> Take:
+        """What a hit does."""
+        reads = tuple(arg.read for arg in place.definition.args)
+        func, put, words = place.definition.address, self.buffer.put, self.buffer.words
+
+        def take(regs: Regs, saved: Saved, caller: int) -> None:
+            values: tuple[Value, ...] = tuple([read(regs, saved) for read in reads])
+            stacked = self._stack
+            for trigger in self._triggers:
+                stacked |= trigger.hit(values, regs, caller, func)
+            if self._recording and words[ON]:
+                keep = self._filter
+                if keep is None or keep.keep(values, regs, caller, func):
+                    put(place, (values, caller, regs.cpu, regs.task, self._trace(regs) if stacked else ()))
+
+        return take
+
+    def _trace(self, regs: Regs) -> tuple[int, ...]:
+        try:
+            return tuple(self._owner.stack_trace(regs))
+        except Unsupported:
+            return (regs.pc,)

@@ -1,0 +1,99 @@
+"""Definitions whose place names many functions: globs, and /regular expressions/."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Callable, Iterator
+
+from attrs import frozen
+
+from ..errors import EventError
+from ..machine._base import Machine
+from ..symbols import Symbols
+from ._messages import make_error
+
+_HEAD = re.compile(r"([pr])([^:]*)(?::(.*))?", re.ASCII | re.DOTALL)
+
+
+@frozen
+class Many:
+    """A definition for each function that a pattern names.
+
+    Attributes:
+        pattern: as written. texts: the definitions, all with the same event's name. shift: columns that their arguments stand further
+        left than in what was written.
+    """
+
+    text: str
+    pattern: str
+    texts: tuple[tuple[str, str], ...]  # (place, definition)
+
+    def original(self, error: EventError, definition: str) -> EventError:
+        """An error in one of them, in terms of what was written."""
+        words, ours = self.text.split(" ", 2), definition.split(" ", 2)
+        argument, theirs = (len(w[0]) + len(w[1]) + 2 for w in (words, ours))
+        place = len(words[0]) + 1
+        at = error.position - theirs + argument if error.position >= theirs else place if error.position > len(ours[0]) else error.position
+        raised = EventError(error.kind, error.reason, self.text, at)
+        raised.errno = error.errno
+        return raised
+
+
+def many(text: str, machine: Machine) -> Many | None:
+    """The functions that a definition's place names; None where it names one place only. EventError: it names none, or is no pattern."""
+    words = text.split()
+    if len(words) < 2 or not _is_pattern(words[1]):
+        return None
+    joined = " ".join(words)
+    pattern = words[1].removesuffix("%return")
+    head, at = _head(words[0], pattern, words[1] != pattern), len(words[0]) + 1
+    matches = _matcher(pattern, joined, at)
+    places = sorted(set(_places(machine.symbols, pattern, matches)))
+    if not places:
+        raise make_error("BAD_PROBE_ADDR", at, joined, f"no function is called {pattern}; `kprobes symbols FILE` lists what there is")
+    rest = "".join(f" {word}" for word in words[2:])
+    return Many(joined, words[1], tuple((place, f"{head} {place}{rest}") for place in places))
+
+
+def _is_pattern(place: str) -> bool:
+    body = place.removesuffix("%return")
+    return (len(body) > 2 and body[0] == body[-1] == "/") or bool(re.search(r"[*?\[]", body) and body[0] not in "@/")
+
+
+def _head(word: str, pattern: str, returns: bool) -> str:
+    """The first word with a name in it, made of the pattern where there was none."""
+    found = _HEAD.fullmatch(word)
+    if found is None:
+        return word
+    kind, count, name = found.groups()
+    if name is None or name.endswith(("/", ".")):
+        default = re.sub(r"\W", "_", pattern, flags=re.ASCII).strip("_")[:50]
+        name = f"{name or ''}{'r' if returns else kind}_{default or 'all'}"
+    return f"{'r' if returns else kind}{count}:{name}"
+
+
+def _matcher(pattern: str, text: str, at: int) -> Callable[[str], object]:
+    if pattern[0] != "/":
+        return re.compile(fnmatch.translate(pattern.rpartition(":")[2])).match
+    try:
+        return re.compile(pattern[1:-1]).search
+    except (re.error, OverflowError, RecursionError) as error:
+        raise make_error("BAD_PROBE_ADDR", at, text, f"{pattern} is no regular expression: {error}") from None
+
+
+def _places(symbols: Symbols, pattern: str, matches: Callable[[str], object]) -> Iterator[str]:
+    """Functions by name, or by address where several have the name; one name for each address."""
+    module, colon, _ = pattern.rpartition(":") if pattern[0] != "/" else ("", "", "")
+    wanted = "" if module == symbols.main else module
+    known: dict[str, set[int]] = {}
+    for symbol in symbols:
+        if symbol.kind == "func":
+            known.setdefault(symbol.name, set()).add(symbol.address)
+    seen: set[int] = set()
+    for symbol in symbols:
+        if symbol.kind != "func" or symbol.address in seen or (colon and symbol.module != wanted) or not matches(symbol.name):
+            continue
+        seen.add(symbol.address)
+        plain = len(known[symbol.name]) == 1 and not re.search(r"[\s%+:]", symbol.name)
+        yield symbol.name if plain else hex(symbol.address | symbol.mode)

@@ -1,0 +1,36 @@
+"""Records of programs, byte by byte: see _program.py for what is in them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ._event import Argument, Event
+
+#: bytes of a record before what its event fetches
+HEAD: Final = 16
+#: bytes of a string in a record, its NUL included
+STRING: Final = 512
+
+
+class Layout:
+    """Where things are in a record. places: for each argument (its first fault bit, its first byte)."""
+
+    def __init__(self, event: Event) -> None:
+        self.returns = 8 * (event.kind == "r")
+        self.faults = HEAD + self.returns
+        bits = sum(1 + elements(arg) for arg in event.args)
+        self.words = (bits + 63) // 64
+        self.places: list[tuple[int, int]] = []
+        bit, at = 0, self.faults + 8 * self.words
+        for arg in event.args:
+            self.places.append((bit, at))
+            bit, at = bit + 1 + elements(arg), at + elements(arg) * width(arg)
+        self.size = at
+
+
+def elements(arg: Argument) -> int:
+    return 0 if arg.source.literal is not None else max(arg.type.count, 1)
+
+
+def width(arg: Argument) -> int:
+    return STRING if arg.type.style == "string" else 8

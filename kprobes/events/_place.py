@@ -1,0 +1,78 @@
+"""One place of an event: its probe, and what a hit there left."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ..core.probe import Probe
+from ..machine._base import Machine
+from ..regs import Regs
+from ..tracing.record import Record
+from ._event import Event
+from ._program import EventProgram
+
+if TYPE_CHECKING:
+    from ..programs.program import Program
+
+
+class Attached(Protocol):
+    """What attach() gives."""
+
+    probes: dict[str, Probe]
+
+
+class Owner(Protocol):
+    """The Kprobes."""
+
+    machine: Machine
+
+    def register(self, probe: Probe) -> None: ...
+    def unregister(self, probe: Probe) -> None: ...
+    def enable(self, probe: Probe) -> None: ...
+    def disable(self, probe: Probe) -> None: ...
+    def stack_trace(self, regs: Regs, limit: int = 64) -> list[int]: ...
+    def attach(self, program: Program, where: str | int | None = None, offset: int = 0, retprobe: bool = False, **more: Any) -> Attached: ...
+
+
+class Place:
+    """One probe of an event, and what its hits leave (a buffer's Member).
+
+    Attributes:
+        event: whose place it is. definition: of this place. probe: what is registered; None: nothing now.
+        compiled: it runs a program. program: what its records are read with. hits, missed: of probes that are gone.
+    """
+
+    def __init__(self, event: object, definition: Event) -> None:
+        self.event, self.definition = event, definition
+        self.probe: Probe | None = None
+        self.program: EventProgram | None = None
+        self.compiled = False
+        self.hits = self.missed = 0
+
+    def counts(self) -> tuple[int, int]:
+        """(hits, missed), of all its probes."""
+        hits, missed = _counts(self.probe)
+        return self.hits + hits, self.missed + missed
+
+    def record(self, seq: int, raw: Any) -> Record:
+        """What put() or a program has left."""
+        if isinstance(raw, bytes):
+            assert self.program is not None
+            values, caller = self.program.decode(raw)
+            cpu, task, stack = 0, 0, ()
+        else:
+            values, caller, cpu, task, stack = raw
+        args = {arg.name: value for arg, value in zip(self.definition.args, values, strict=True)}
+        return Record(self.definition.name, seq, cpu, task, args, stack, self.definition.address, caller)
+
+    def fields(self) -> dict[str, Any]:
+        """Where its probe belongs."""
+        d = self.definition
+        return {"symbol_name": d.symbol, "offset": d.offset} if d.symbol else {"addr": d.target}
+
+
+def _counts(probe: Any) -> tuple[int, int]:
+    """(hits, missed) of a probe; a return probe's hits are its returns."""
+    if probe is None:
+        return 0, 0
+    return (probe.nreturned, probe.nmissed + probe.entry_nmissed) if probe.family == "r" else (probe.nhit, probe.nmissed)

@@ -1,0 +1,136 @@
+"""All events of a Kprobes: what the files kprobe_events and kprobe_profile are in Linux."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ..errors import EventError, NotRegistered
+from ._armed import TraceEvent
+from ._buffer import Buffer
+from ._event import Event
+from ._globs import many
+from ._parser import Parser
+from ._place import Owner, Place
+from ._siblings import check_sibling
+
+
+class Events(Mapping[str, TraceEvent]):
+    """The events by name, those of another group than "kprobes" by group/name.
+
+    Attributes:
+        buffer: their records, in order; iterating it gives them all.
+    """
+
+    def __init__(self, owner: Owner, buffer: Buffer | None = None) -> None:
+        self._owner = owner
+        self.buffer = Buffer() if buffer is None else buffer
+        self._events: dict[tuple[str, str], TraceEvent] = {}
+
+    # --- a mapping
+
+    def __getitem__(self, name: str) -> TraceEvent:
+        group, slash, event = name.rpartition("/")
+        found = self._events.get((group if slash else "kprobes", event))
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([name if group == "kprobes" else f"{group}/{name}" for group, name in self._events])
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def __repr__(self) -> str:
+        return f"<Events {', '.join(self) or 'none'}>"
+
+    # --- adding
+
+    def add(self, text: str, filter: str = "", stack: bool = False, enabled: bool = True) -> TraceEvent:
+        """Arm an event; where there is one of this name, at one more place. EventError: what is wrong, and then nothing has changed."""
+        definitions, lenient = self._parse(text)
+        first = definitions[0]
+        known = self._events.get((first.group, first.name))
+        if known is not None:
+            for definition in definitions:
+                for place in known.places:
+                    check_sibling(definition, place.definition)
+            known.add(definitions, lenient)
+            if filter:
+                known.filter = filter
+            return known
+        event = TraceEvent(self._owner, self.buffer, definitions, enabled=enabled, filter=filter, stack=stack, lenient=lenient,
+                           gone=self._forget)
+        self._events[first.group, first.name] = event
+        return event
+
+    def _parse(self, text: str) -> tuple[list[Event], bool]:
+        machine = self._owner.machine
+        found = many(text, machine)
+        if found is None:
+            return [Parser(text, machine).event()], False
+        definitions, first = list[Event](), None
+        for _, definition in found.texts:
+            try:
+                definitions.append(Parser(definition, machine).event())
+            except EventError as error:
+                first = first or found.original(error, definition)
+        if not definitions:
+            assert first is not None
+            raise first
+        return definitions, True
+
+    # --- Linux's files
+
+    def write(self, text: str) -> None:
+        """Lines as for Linux's kprobe_events: definitions, `-:[GROUP/]NAME [PLACE [ARG ...]]`, `#` and what follows is a comment.
+
+        Definitions are disabled until somebody enables them. EventError, or NotRegistered (ENOENT) for what is not there to be deleted;
+        lines before stay done.
+        """
+        for line in text.splitlines():
+            command = line.partition("#")[0].strip()
+            if command.startswith("-:"):
+                self._delete(command)
+            elif command:
+                self.add(command, enabled=False)
+
+    def _delete(self, line: str) -> None:
+        words = line.split()
+        name = words[0][2:]
+        group, slash, event = name.partition("/" if "/" in name else ".")
+        group, event = (group, event) if slash else ("kprobes", group)
+        found = [e for (g, n), e in self._events.items() if g == group and (not event or n == event)]
+        done = [(e, places) for e in found if (places := self._matching(e, words[1:]))]
+        if not done:
+            error = NotRegistered(f"there is no event {name} to delete", hint=f"there is {', '.join(self) or 'none'}")
+            error.errno = 2
+            raise error
+        for each, places in done:
+            each.leave(places)
+            if not each.places:
+                each.remove()
+
+    @staticmethod
+    def _matching(event: TraceEvent, words: list[str]) -> list[Place]:
+        """Its places, or those that words as in a definition mean."""
+        if not words:
+            return list(event.places)
+        wanted = [str(place.definition).split(" ", 1)[1].split() for place in event.places]
+        return [place for place, have in zip(event.places, wanted, strict=True) if have[:len(words)] == words]
+
+    def _forget(self, event: TraceEvent) -> None:
+        self._events.pop((event.group, event.name), None)
+
+    def clear(self) -> None:
+        """Remove all events."""
+        for event in list(self._events.values()):
+            event.remove()
+
+    def text(self) -> str:
+        """The definitions, normalized, a line each: the file kprobe_events."""
+        return "".join(f"{event}\n" for event in self._events.values())
+
+    def profile(self) -> str:
+        """Hits and misses of each event: the file kprobe_profile."""
+        return "".join(f"  {event.name:<44} {event.hits:>15} {event.missed:>15}\n" for event in self._events.values())

@@ -1,0 +1,228 @@
+"""Writes the programs of events."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..arch._base import Arch, Order
+from ..programs import isa
+from ..programs.context import ARGUMENT, PC, RESULT, SP, WORDS
+from ..programs.isa import Instruction, lddw
+from ._buffer import ON, SEQ, STATE
+from ._event import Argument, Event
+from ._filter import Filter, Node, Not, Test
+from ._layout import HEAD, STRING, Layout, elements, width
+from ._plans import Word
+
+_READ, _READ_STRING, _RESERVE, _SUBMIT, _COOKIE = 113, 115, 131, 132, 174
+_UNSIGNED: Final = {"==": isa.JEQ, "!=": isa.JNE, "<": isa.JLT, "<=": isa.JLE, ">": isa.JGT, ">=": isa.JGE, "&": isa.JSET}
+_SIGNED: Final = _UNSIGNED | {"<": isa.JSLT, "<=": isa.JSLE, ">": isa.JSGT, ">=": isa.JSGE}
+_SIZES: Final = {1: isa.B, 2: isa.H, 4: isa.W, 8: isa.DW}
+
+
+class Writer:
+    """Writes one program. r6: context, r7: record, r8: the buffer's state, r9: address of an argument."""
+
+    def __init__(self, arch: Arch, layout: Layout) -> None:
+        self._arch, self._layout, self._word = arch, layout, arch.bits // 8
+        self._code: list[Instruction] = []
+        self._jumps: list[tuple[int, str]] = []
+        self._labels: dict[str, int] = {}
+        self._tests = 0
+
+    def write(self, event: Event, filter: Filter | None) -> list[Instruction]:
+        op = self._op
+        op(isa.MOV | isa.X | isa.ALU64, 6, 1)
+        self._code += lddw(8, STATE, isa.MAP_VALUE, 0)
+        op(isa.MEM | isa.DW | isa.LDX, 1, 8, 8 * ON)
+        self._jump(isa.JEQ | isa.JMP, "end", 1)
+        if filter is not None:
+            self._filter(event, filter.tree, "pass", "end")
+            self._labels["pass"] = len(self._code)
+        self._reserve()
+        for number, (arg, (bit, at)) in enumerate(zip(event.args, self._layout.places, strict=True)):
+            if arg.source.literal is None:
+                self._argument(arg, number, bit, at)
+        op(isa.MOV | isa.X | isa.ALU64, 1, 7)
+        op(isa.MOV | isa.ALU64, 2)
+        op(isa.CALL | isa.JMP, imm=_SUBMIT)
+        self._labels["end"] = len(self._code)
+        op(isa.MOV | isa.ALU64, 0)
+        op(isa.EXIT | isa.JMP)
+        return self._linked()
+
+    def _linked(self) -> list[Instruction]:
+        """The code, its jumps to where their labels are."""
+        for pc, label in self._jumps:
+            i = self._code[pc]
+            self._code[pc] = Instruction(i.opcode, i.dst, i.src, self._labels[label] - pc - 1, i.imm)
+        return self._code
+
+    def _reserve(self) -> None:
+        """A new record, and its head."""
+        op, layout = self._op, self._layout
+        op(isa.MOV | isa.ALU64, 9, imm=1)
+        op(isa.ATOMIC | isa.DW | isa.STX, 8, 9, 8 * SEQ, isa.ADD | isa.FETCH)
+        op(isa.ADD | isa.ALU64, 9, imm=1)
+        self._code += lddw(1, 0, isa.MAP, 0)
+        op(isa.MOV | isa.ALU64, 2, imm=layout.size)
+        op(isa.MOV | isa.ALU64, 3)
+        op(isa.CALL | isa.JMP, imm=_RESERVE)
+        self._jump(isa.JEQ | isa.JMP, "end", 0)
+        op(isa.MOV | isa.X | isa.ALU64, 7, 0)
+        op(isa.MEM | isa.DW | isa.STX, 7, 9, 0)
+        op(isa.MOV | isa.X | isa.ALU64, 1, 6)
+        op(isa.CALL | isa.JMP, imm=_COOKIE)
+        op(isa.MEM | isa.DW | isa.STX, 7, 0, 8)
+        if layout.returns:
+            self._context(3, PC)
+            op(isa.MEM | isa.DW | isa.STX, 7, 3, HEAD)
+        for word in range(layout.words):
+            op(isa.MEM | isa.DW | isa.ST, 7, 0, layout.faults + 8 * word)
+
+    def _filter(self, event: Event, node: Node, yes: str, no: str) -> None:
+        """Code that goes to one of two labels."""
+        if isinstance(node, Test):
+            self._tested(event.args[node.field.number], node, yes, no)
+        elif isinstance(node, Not):
+            self._filter(event, node.of, no, yes)
+        else:
+            for part in node.parts[:-1]:
+                self._tests += 1
+                after = f"after {self._tests}"
+                self._filter(event, part, *((yes, after) if node.either else (after, no)))
+                self._labels[after] = len(self._code)
+            self._filter(event, node.parts[-1], yes, no)
+
+    def _tested(self, arg: Argument, test: Test, yes: str, no: str) -> None:
+        kind, op = arg.type, test.op
+        if arg.source.where is None:
+            self._fetch(arg.source.tree, no)
+        else:
+            self._address(arg.source.tree, no)
+            self._load(kind.size, no)
+        self._op(isa.LSH | isa.ALU64, 3, imm=64 - kind.shift - kind.bits)
+        self._op((isa.ARSH if test.field.signed else isa.RSH) | isa.ALU64, 3, imm=64 - kind.bits)
+        self._code += lddw(4, int(test.value) & isa.U64)
+        self._jump((_SIGNED if test.field.signed else _UNSIGNED)[op] | isa.X | isa.JMP, yes, 3, 4)
+        self._jump(isa.JA | isa.JMP, no)
+
+    def _op(self, opcode: int, dst: int = 0, src: int = 0, offset: int = 0, imm: int = 0) -> None:
+        self._code.append(Instruction(opcode, dst, src, offset, imm))
+
+    def _jump(self, opcode: int, label: str, dst: int = 0, src: int = 0) -> None:
+        self._jumps.append((len(self._code), label))
+        self._op(opcode, dst, src)
+
+    def _argument(self, arg: Argument, number: int, bit: int, at: int) -> None:
+        """One argument into the record, or its fault bits."""
+        failed = f"argument {number}"
+        if arg.source.where is None:
+            self._fetch(arg.source.tree, failed)
+            self._op(isa.MEM | isa.DW | isa.STX, 7, 3, at)
+        else:
+            self._address(arg.source.tree, failed)
+            self._op(isa.MOV | isa.X | isa.ALU64, 9, 3)
+            for n in range(elements(arg)):
+                self._element(arg, f"{number} {n}", n, bit + 1 + n, at + n * width(arg))
+        self._failing(failed, bit)
+
+    def _element(self, arg: Argument, name: str, n: int, bit: int, at: int) -> None:
+        """One element at r9, or its fault bit."""
+        failed = f"element {name}"
+        self._op(isa.MOV | isa.X | isa.ALU64, 3, 9)
+        self._add(n * arg.type.size)
+        if arg.type.style == "string":
+            if arg.type.count:  # an array of strings is an array of pointers
+                self._load(self._word, failed)
+            self._into_record(at, STRING, _READ_STRING)
+            self._jump(isa.JSLT | isa.JMP, failed, 0)
+        else:
+            self._load(arg.type.size, failed)
+            self._op(isa.MEM | isa.DW | isa.STX, 7, 3, at)
+        self._failing(failed, bit)
+
+    def _failing(self, failed: str, bit: int) -> None:
+        """What is done where something jumps to `failed`, and not otherwise: a fault bit."""
+        if any(label == failed for _, label in self._jumps):
+            self._jump(isa.JA | isa.JMP, f"{failed} done")
+            self._labels[failed] = len(self._code)
+            self._fault(bit)
+            self._labels[f"{failed} done"] = len(self._code)
+
+    def _fault(self, bit: int) -> None:
+        where = self._layout.faults + bit // 64 * 8
+        self._op(isa.MEM | isa.DW | isa.LDX, 1, 7, where)
+        self._code += lddw(2, 1 << (bit % 64))
+        self._op(isa.OR | isa.X | isa.ALU64, 1, 2)
+        self._op(isa.MEM | isa.DW | isa.STX, 7, 1, where)
+
+    # --- words: all into r3
+
+    def _fetch(self, tree: Word, failed: str) -> None:
+        names, aliases = self._arch.regs.names, self._arch.regs.aliases
+        if tree.kind == "memory":
+            self._address(tree, failed)
+            self._load(self._word, failed)
+        elif tree.kind == "value":
+            self._code += lddw(3, tree.number)
+        elif tree.kind == "register":
+            self._context(3, names.index(aliases.get(tree.name, tree.name)))
+        elif tree.kind == "argument":
+            self._call_argument(tree.number, failed)
+        elif tree.kind == "stack":
+            self._on_stack(tree.number * self._word, failed)
+        else:
+            self._context(3, {"result": RESULT, "sp": SP}[tree.kind])
+
+    def _call_argument(self, n: int, failed: str) -> None:
+        abi = self._arch.abi
+        assert abi is not None
+        if n < len(abi.args):
+            self._context(3, ARGUMENT + n)
+        else:
+            self._on_stack(abi.stack_args + (n - len(abi.args)) * self._word, failed)
+
+    def _on_stack(self, offset: int, failed: str) -> None:
+        self._context(3, SP)
+        self._add(offset)
+        self._load(self._word, failed)
+
+    def _context(self, register: int, word: int) -> None:
+        assert word < WORDS
+        self._op(isa.MEM | isa.DW | isa.LDX, register, 6, 8 * word)
+
+    def _address(self, tree: Word, failed: str) -> None:
+        """The address that a word in memory is at."""
+        assert tree.base is not None
+        self._fetch(tree.base, failed)
+        self._add(tree.number)
+
+    def _add(self, offset: int) -> None:
+        """Add to r3, as wide as the guest's addresses."""
+        if -(1 << 31) <= offset < 1 << 31:
+            self._op(isa.ADD | isa.ALU64, 3, imm=offset)
+        else:
+            self._code += lddw(2, offset & isa.U64)
+            self._op(isa.ADD | isa.X | isa.ALU64, 3, 2)
+        if self._arch.bits == 32:
+            self._op(isa.MOV | isa.X | isa.ALU, 3, 3)
+
+    def _load(self, size: int, failed: str) -> None:
+        """r3: the number of `size` bytes at the guest address r3."""
+        self._op(isa.MOV | isa.X | isa.ALU64, 1, 10)
+        self._op(isa.ADD | isa.ALU64, 1, imm=-8)
+        self._op(isa.MOV | isa.ALU64, 2, imm=size)
+        self._op(isa.CALL | isa.JMP, imm=_READ)
+        self._jump(isa.JNE | isa.JMP, failed, 0)
+        self._op(isa.MEM | _SIZES[size] | isa.LDX, 3, 10, -8)
+        if size > 1:
+            self._op(isa.END | (isa.X if self._arch.order is Order.BIG else isa.K) | isa.ALU, 3, imm=8 * size)
+
+    def _into_record(self, at: int, size: int, helper: int) -> None:
+        self._op(isa.MOV | isa.X | isa.ALU64, 1, 7)
+        self._op(isa.ADD | isa.ALU64, 1, imm=at)
+        self._op(isa.MOV | isa.ALU64, 2, imm=size)
+        self._op(isa.CALL | isa.JMP, imm=helper)
+
+
