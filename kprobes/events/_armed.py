@@ -154,7 +154,7 @@ class TraceEvent:
         why = why_not(definition, self._filter)
         if not why:
             try:
-                self._program(definition).program.at_sites(machine.host_view, True)  # type: ignore[attr-defined]  # who can run programs has one
+                self._program(definition).program.at_sites(machine.host_view, True)
             except (Unsupported, ProgramError) as error:
                 why = error.reason
         return why
