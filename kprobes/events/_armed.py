@@ -9,13 +9,12 @@ from ..core.probe import Kprobe, Kretprobe, Probe
 from ..errors import BadLocation, EventError, KprobeError, ProgramError, Unsupported
 from ..regs import Regs
 from ..tracing.record import Record
-from ._buffer import ON, Buffer
-from ._event import Event, Saved, Value
+from ._buffer import Buffer
+from ._event import Event
 from ._filter import Filter, parse_filter
+from ._handler import handler
 from ._place import Owner, Place
 from ._program import EventProgram, compiled, why_not
-
-Take = Callable[[Regs, Saved, int], None]
 
 
 class TraceEvent:
@@ -35,7 +34,7 @@ class TraceEvent:
         self._owner, self.buffer, self._stack = owner, buffer, stack
         self._recording, self._triggers = enabled, list[Any]()
         self._filter: Filter | None = parse_filter(filter, first, owner.machine.symbols)
-        self.places: list[Place] = []
+        self.places, self._all = list[Place](), list[Place]()
         self.skipped: list[tuple[str, str]] = []
         self.why_python = ""
         self._made: dict[tuple[str, ...], EventProgram] = {}
@@ -67,10 +66,12 @@ class TraceEvent:
     @enabled.setter
     def enabled(self, on: bool) -> None:
         self._check()
-        self._recording = bool(on)
-        if on and not self._triggers and self.why_python == "" and not all(place.compiled for place in self.places):
+        changed, self._recording = self._recording != bool(on), bool(on)
+        slower = self._recording and not self.why_python and not all(place.compiled for place in self.places)
+        if slower or (changed and self._triggers):
             self._rearm()
-        self._switch()
+        else:
+            self._switch()
 
     @property
     def filter(self) -> str:
@@ -93,9 +94,10 @@ class TraceEvent:
             self._gone(self)
 
     def __iter__(self) -> Iterator[Record]:
-        for seq, member, raw in list(self.buffer.pull()):
-            if isinstance(member, Place) and member.event is self:
-                yield member.record(seq, raw)
+        mine = {place.cookie: place for place in self._all}
+        for row in list(self.buffer.pull()):
+            if row[1] in mine:
+                yield mine[row[1]].record(row)
 
     def __enter__(self) -> TraceEvent:
         return self
@@ -119,7 +121,7 @@ class TraceEvent:
         self.why_python = self.why_python or mode
         try:
             for definition in definitions:
-                place = Place(self, definition)
+                place = Place(definition, self.buffer)
                 try:
                     self._arm(place)
                 except EventError as error:
@@ -133,6 +135,7 @@ class TraceEvent:
                 self._drop(place)
             raise
         self.places += done
+        self._all += done
 
     def leave(self, places: Sequence[Place]) -> None:
         """Some of its places go."""
@@ -175,7 +178,7 @@ class TraceEvent:
             if place.compiled:
                 place.program = self._program(definition)
                 attached = self._owner.attach(place.program.program, definition.symbol or definition.target, definition.offset, self.kind == "r",
-                                              cookie=self._cookie(place), maxactive=definition.maxactive)
+                                              cookie=place.cookie, maxactive=definition.maxactive)
                 place.probe = next(iter(attached.probes.values()))
             else:
                 probe = self._probe(place)
@@ -183,10 +186,6 @@ class TraceEvent:
                 place.probe = probe
         except KprobeError as error:
             raise definition.refused(error) from error
-
-    def _cookie(self, place: Place) -> int:
-        self.buffer.members.append(place)
-        return len(self.buffer.members) - 1
 
     def _drop(self, place: Place) -> None:
         place.hits, place.missed = place.counts()
@@ -218,39 +217,18 @@ class TraceEvent:
     # --- hits in Python
 
     def _probe(self, place: Place) -> Probe:
-        take, definition = self._take(place), place.definition
-        disabled = not (self._recording or self._triggers)
+        definition, fields = place.definition, place.fields()
+        hit = handler(definition, self._owner.machine, self.buffer, place.cookie, self._filter, self._triggers,
+                      self._recording or not self._triggers, self._trace,
+                      self._stack)
+        fields["disabled"] = not (self._recording or self._triggers)
         if self.kind == "p":
-            return Kprobe(pre_handler=lambda p, regs: take(regs, (), 0), disabled=disabled, **place.fields())
-        if definition.saves:
-            def entered(ri: Any, regs: Regs) -> None:
-                ri.data["saved"] = definition.enter(regs)
+            return Kprobe(pre_handler=hit, **fields)
 
-            def returned(ri: Any, regs: Regs) -> None:
-                take(regs, ri.data.get("saved", ()), regs.pc)
-        else:
-            entered = None  # type: ignore[assignment]
+        def entered(ri: Any, regs: Regs) -> None:
+            ri.data["saved"] = definition.enter(regs)
 
-            def returned(ri: Any, regs: Regs) -> None:
-                take(regs, (), regs.pc)
-        return Kretprobe(handler=returned, entry_handler=entered, maxactive=definition.maxactive, disabled=disabled, **place.fields())
-
-    def _take(self, place: Place) -> Take:
-        """What a hit does."""
-        reads = tuple(arg.read for arg in place.definition.args)
-        func, put, words = place.definition.address, self.buffer.put, self.buffer.words
-
-        def take(regs: Regs, saved: Saved, caller: int) -> None:
-            values: tuple[Value, ...] = tuple([read(regs, saved) for read in reads])
-            stacked = self._stack
-            for trigger in self._triggers:
-                stacked |= trigger.hit(values, regs, caller, func)
-            if self._recording and words[ON]:
-                keep = self._filter
-                if keep is None or keep.keep(values, regs, caller, func):
-                    put(place, (values, caller, regs.cpu, regs.task, self._trace(regs) if stacked else ()))
-
-        return take
+        return Kretprobe(handler=hit, entry_handler=entered if definition.saves else None, maxactive=definition.maxactive, **fields)
 
     def _trace(self, regs: Regs) -> tuple[int, ...]:
         try:

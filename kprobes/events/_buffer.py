@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 SEQ, ON = 0, 1
 STATE: Final = 1  #: the state's number among a program's maps
 #: bytes for records of programs; how many records are kept
-BYTES: Final = 1 << 24
+BYTES: Final = 1 << 23
 RECORDS: Final = 1 << 20
 _HEAD: Final = struct.Struct("=QQ")
-Row = tuple[int, Any, Any]  # number of the record; the member whose it is; what its record() wants
+Row = tuple[Any, ...]  # number of the record; cookie of the member whose it is; what its record() wants: bytes of a program, or values
 
 
 class Member(Protocol):
     """One place of an event."""
 
-    def record(self, seq: int, raw: Any) -> Record: ...
+    def record(self, row: Row) -> Record: ...
 
 
 class Buffer:
@@ -43,7 +43,7 @@ class Buffer:
         self.members: list[Member] = []
         self.limit, self.rows = records, list[Row]()
         self.shot: list[Row] = []
-        self.dropped = self._sorted = self._read = 0
+        self.dropped = 0
 
     @property
     def on(self) -> bool:
@@ -59,25 +59,13 @@ class Buffer:
         """Records for which there was no room."""
         return self.dropped + self.ring.lost
 
-    def put(self, member: Member, raw: Any) -> None:
-        """A record of a hit in Python."""
-        words = self.words
-        number = words[SEQ] + 1
-        words[SEQ] = number
-        rows = self.rows
-        if len(rows) < self.limit:
-            rows.append((number, member, raw))
-        else:
-            self.dropped += 1
-
     def pull(self) -> list[Row]:
         """All rows, in order, what programs have written included."""
-        rows, members = self.rows, self.members
+        rows = self.rows
         before = len(rows)
         for data in self.ring:
             if len(rows) < self.limit:
-                number, cookie = _HEAD.unpack_from(data)
-                rows.append((number, members[cookie], data))
+                rows.append((*_HEAD.unpack_from(data), data))
             else:
                 self.dropped += 1
         if before != len(rows):
@@ -85,8 +73,13 @@ class Buffer:
         return rows
 
     def __iter__(self) -> Iterator[Record]:
-        for seq, member, raw in list(self.pull()):
-            yield member.record(seq, raw)
+        for row in list(self.pull()):
+            yield self.members[row[1]].record(row)
+
+    def admit(self, member: Member) -> int:
+        """A cookie for another member."""
+        self.members.append(member)
+        return len(self.members) - 1
 
     def clear(self) -> None:
         """Forget all records; numbers go on."""
@@ -95,8 +88,9 @@ class Buffer:
 
     def snapshot(self) -> None:
         """Put what there is aside, as `shot`, and begin anew."""
-        self.shot, self.rows = self.pull(), []
+        self.shot = list(self.pull())
+        self.rows.clear()
 
 
 def _number(row: Row) -> int:
-    return row[0]
+    return int(row[0])

@@ -83,10 +83,17 @@ Node = Test | Not | Join
 
 @frozen
 class Filter:
-    """A parsed filter. text: as written. tree: what it says. keep: whether a hit passes."""
+    """A parsed filter.
+
+    Attributes:
+        text: as written. tree: what it says. python: the same, as an expression of ours in v, regs, back and func (see Predicate), and
+        constants, which has what was written. keep: whether a hit passes.
+    """
 
     text: str
     tree: Node
+    python: str
+    constants: dict[str, Any]
     keep: Predicate
 
     @property
@@ -102,8 +109,7 @@ def parse_filter(text: str, event: Event, symbols: Symbols) -> Filter | None:
     tree = _Parser(text, fields(event), symbols).whole()
     constants: dict[str, Any] = {"comm": comm, "pid": pid}
     code = _python(tree, constants)
-    keep = eval(f"lambda v, regs, back, func: {code}", constants)  # our own text; what users wrote is in the constants
-    return Filter(text.strip(), tree, keep)
+    return Filter(text.strip(), tree, code, constants, eval(f"lambda v, regs, back, func: {code}", dict(constants)))
 
 
 def tests(tree: Node) -> Iterator[Test]:

@@ -8,6 +8,7 @@ from ..core.probe import Probe
 from ..machine._base import Machine
 from ..regs import Regs
 from ..tracing.record import Record
+from ._buffer import Buffer, Row
 from ._event import Event
 from ._program import EventProgram
 
@@ -38,12 +39,12 @@ class Place:
     """One probe of an event, and what its hits leave (a buffer's Member).
 
     Attributes:
-        event: whose place it is. definition: of this place. probe: what is registered; None: nothing now.
+        definition: of this place. cookie: its number in the buffer. probe: what is registered; None: nothing now.
         compiled: it runs a program. program: what its records are read with. hits, missed: of probes that are gone.
     """
 
-    def __init__(self, event: object, definition: Event) -> None:
-        self.event, self.definition = event, definition
+    def __init__(self, definition: Event, buffer: Buffer) -> None:
+        self.definition, self.cookie = definition, buffer.admit(self)
         self.probe: Probe | None = None
         self.program: EventProgram | None = None
         self.compiled = False
@@ -54,16 +55,17 @@ class Place:
         hits, missed = _counts(self.probe)
         return self.hits + hits, self.missed + missed
 
-    def record(self, seq: int, raw: Any) -> Record:
-        """What put() or a program has left."""
-        if isinstance(raw, bytes):
-            assert self.program is not None
-            values, caller = self.program.decode(raw)
-            cpu, task, stack = 0, 0, ()
+    def record(self, row: Row) -> Record:
+        """What a handler or a program has left."""
+        number, _, values, *rest = row
+        if rest:
+            cpu, task, caller, stack = rest
         else:
-            values, caller, cpu, task, stack = raw
+            assert self.program is not None
+            values, caller = self.program.decode(values)
+            cpu, task, stack = 0, 0, ()
         args = {arg.name: value for arg, value in zip(self.definition.args, values, strict=True)}
-        return Record(self.definition.name, seq, cpu, task, args, stack, self.definition.address, caller)
+        return Record(self.definition.name, number, cpu, task, args, stack, self.definition.address, caller)
 
     def fields(self) -> dict[str, Any]:
         """Where its probe belongs."""

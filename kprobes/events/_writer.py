@@ -61,9 +61,9 @@ class Writer:
     def _reserve(self) -> None:
         """A new record, and its head."""
         op, layout = self._op, self._layout
-        op(isa.MOV | isa.ALU64, 9, imm=1)
-        op(isa.ATOMIC | isa.DW | isa.STX, 8, 9, 8 * SEQ, isa.ADD | isa.FETCH)
+        op(isa.MEM | isa.DW | isa.LDX, 9, 8, 8 * SEQ)  # nobody else counts meanwhile: the guest's thread is ours
         op(isa.ADD | isa.ALU64, 9, imm=1)
+        op(isa.MEM | isa.DW | isa.STX, 8, 9, 8 * SEQ)
         self._code += lddw(1, 0, isa.MAP, 0)
         op(isa.MOV | isa.ALU64, 2, imm=layout.size)
         op(isa.MOV | isa.ALU64, 3)
