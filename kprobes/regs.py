@@ -6,7 +6,8 @@ for its whole life, so a handler must not keep it for later; keep the values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .errors import Unsupported
@@ -224,23 +225,36 @@ class Regs:
         """(read, write) of one register: what regs[name] calls, for whoever uses it on every hit."""
         return self._read[name], self._write[name]
 
-    def words(self) -> tuple[Callable[[int], int], Callable[[int, int], None]]:
-        """(load, store) of one word of guest memory: what word() and set_word() call, for addresses and values of its width."""
-        return self._load_word or self.word, self._store_word or self.set_word
+    def words(self) -> tuple[Callable[[int], int], Callable[[int, int], None], Callable[[int, int], int]]:
+        """(load, store, swap) of one word of guest memory: what word() and set_word() call, for addresses and values of its width.
 
-    def copied(self) -> None:
-        """Until restored(): registers, and words of the stack, that are written by this object are only copies."""
-        if self._copies is None:
-            self._copies = _Copies(self._read, self._write, self._store_word or self.set_word, self.word)
-        self._write, self._store_word = self._copies, self._copies.store
+        swap: store, and what was there.
+        """
+        load, store = self._load_word or self.word, self._store_word or self.set_word
 
-    def restored(self) -> None:
-        """The end of copied(): what was written holds again what it held."""
+        def swap(addr: int, value: int) -> int:
+            old = load(addr)
+            store(addr, value)
+            return old
+
+        return load, store, getattr(self.machine, "swap_word", swap)
+
+    def argument(self, n: int) -> Callable[[], int]:
+        """A function that reads the n-th argument: what arg(n) does, for whoever does it on every hit."""
+        return self._args.get(n) or partial(self.arg, n)
+
+    def on_copies(self, function: Callable[..., Any], args: Iterable[Any]) -> None:
+        """Call a function. Registers, and words of the stack, that it writes by this object hold afterwards what they held."""
         copies = self._copies
-        assert copies is not None
-        self._write, self._store_word = copies.write, copies.store_word
-        if copies.old or copies.words:
-            copies.put_back()
+        if copies is None:
+            copies = self._copies = _Copies(self._read, self._write, self._store_word or self.set_word, self.word)
+        self._write, self._store_word = copies, copies.storing
+        try:
+            function(*args)
+        finally:
+            self._write, self._store_word = copies.write, copies.store_word
+            if copies.old or copies.words:
+                copies.put_back()
 
     def __repr__(self) -> str:
         return f"<Regs {self.arch.name} cpu {self.cpu} pc={self.pc:#x}>"
@@ -254,6 +268,7 @@ class _Copies(dict[str, "Writer"]):
         self.read, self.write, self.store_word, self.load = read, write, store_word, load
         self.old: dict[str, int] = {}
         self.words: dict[int, int] = {}
+        self.storing = self.store  # a method is bound anew whenever it is looked up
 
     def __getitem__(self, name: str) -> Writer:
         if name not in self.old:

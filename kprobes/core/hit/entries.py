@@ -35,10 +35,11 @@ class Entries:
 
         Made anew whenever the probes there change. begin() and step() are written out: this is the shortest hit there is.
         """
+        detour, blocks, address = point.detour, self._handlers.blocks, point.address
+        assert detour is not None
         simulated = point.insn.simulate is not None and not point.native
-        if len(point.active) == 1 and not simulated and len(self._handlers.blocks) == 1:
-            return self.service_of_one(point, point.active[0])
-        blocks, address, detour = self._handlers.blocks, point.address, point.detour
+        if len(point.active) == 1 and not simulated and len(blocks) == 1:
+            return self.service_of_one(point, detour, point.active[0])
 
         def serve(regs: Regs) -> None:
             cb = blocks[regs.cpu]
@@ -58,27 +59,24 @@ class Entries:
             else:
                 point.missed()
             regs.target = None  # only DIVERTED moves the guest
-            if point.detour is not detour and self._taken_apart(cb, cb.probes, point, regs, detour):
+            if detour.left and self._taken_apart(cb, cb.probes, point, regs, detour):
                 return
             if simulated:
                 self._simulate_in_place(cb, point, regs)
 
         return serve
 
-    def service_of_one(self, point: Probepoint, p: Probe) -> Callable[[Regs], None]:
-        cb, address, handler, detour = self._handlers.blocks[0], point.address, p._pre, point.detour
-        follows = isinstance(p, Kretprobe)
+    def service_of_one(self, point: Probepoint, detour: Detour, p: Probe) -> Callable[[Regs], None]:
+        """The same for one probe, on the only CPU."""
+        cb, address, handler = self._handlers.blocks[0], point.address, p._pre
+        if handler is None or (isinstance(p, Kretprobe) and p._entry_handler is None):
+            return self._service_without_handler(point, p)
 
         def serve(regs: Regs) -> None:
             if cb.state is not IDLE:
                 point.missed()
                 return
             p._nhit += 1
-            if handler is None:
-                return
-            if follows and p._entry_handler is None:  # type: ignore[attr-defined]  # no handler of the user's runs here
-                handler(p, regs)
-                return
             regs.reported = address
             cb.state = HIT_ACTIVE
             try:
@@ -94,14 +92,28 @@ class Entries:
                 self._divert_in_place(point, regs)
                 return
             regs.target = None  # only DIVERTED moves the guest
-            if point.detour is not detour:
+            if detour.left:
                 self._taken_apart(cb, (p,), point, regs, detour)
 
         return serve
 
-    def _taken_apart(self, cb: ControlBlock, probes: tuple[Probe, ...], point: Probepoint, regs: Regs, detour: Detour | None) -> bool:
+    def _service_without_handler(self, point: Probepoint, p: Probe) -> Callable[[Regs], None]:
+        """The same where no handler of the user's runs: the hit is counted, the call followed."""
+        cb, hook = self._handlers.blocks[0], p._pre
+
+        def serve(regs: Regs) -> None:
+            if cb.state is not IDLE:
+                point.missed()
+                return
+            p._nhit += 1
+            if hook is not None:
+                hook(p, regs)
+
+        return serve
+
+    def _taken_apart(self, cb: ControlBlock, probes: tuple[Probe, ...], point: Probepoint, regs: Regs, detour: Detour) -> bool:
         """A handler has had the jump taken out. Where a probe stands in what it covered, the hit goes on as a breakpoint's: True."""
-        inside = self._rooms.sites.between(point.address + 1, point.address + (0 if detour is None else detour.size))
+        inside = self._rooms.sites.between(point.address + 1, point.address + detour.size)
         if cb.state is not IDLE or not any(other.state in BREAKPOINTS for other in inside):
             return False
         cb.state, cb.point, cb.probes = HIT_ACTIVE, point, probes
@@ -143,13 +155,13 @@ class Entries:
         cb, address, pool, held, handler = self._handlers.blocks[0], point.address, rp._pool, rp._held, rp._entry_handler
         detour = point.detour
         link_now, trampoline = self._returns.link(), self._calls.trampoline
-        get, put, load, store = link_now.get, link_now.put, link_now.load, link_now.store
-        assert handler is not None
+        get, put, swap, skip = link_now.get, link_now.put, link_now.swap, link_now.skip
+        assert handler is not None and detour is not None
 
         def entered(regs: Regs, frame: int, link: int) -> bool:
             ri = pool.pop()
             ri.task, ri.frame = 0, frame  # begin(), written out
-            ri.link = ri.ret_addr = link
+            ri.link = ri.ret_addr = link if skip is None else skip(link)
             regs.reported = address
             cb.state = HIT_ACTIVE
             declined, diverted, follow = True, False, rp._follow
@@ -170,18 +182,18 @@ class Entries:
                 return False
             regs.target = None
             if declined:
-                if point.detour is not detour:
+                if detour.left:
                     self._taken_apart(cb, (rp,), point, regs, detour)
                 return False
-            now = load(frame) if load is not None else get()
-            if store is not None:
-                store(frame, trampoline)
+            if swap is not None:
+                now = swap(frame, trampoline)
             else:
+                now = get()
                 put(trampoline)
             if rp._follow is not follow or now != link:  # the handler has changed who serves this, or where it returns to
-                ri.begin(frame, now)
+                ri.begin(frame, now if skip is None else skip(now))
                 self._calls.add(ri)
-                if point.detour is not detour:
+                if detour.left:
                     self._taken_apart(cb, (rp,), point, regs, detour)
                 return False
             held.append(ri)
@@ -191,7 +203,8 @@ class Entries:
 
     def service_after_programs(self, point: Probepoint, rp: Kretprobe, call: int) -> Callable[[Regs], None]:
         """service() where the programs of a hit may have run already, and only its call was not to be followed."""
-        whole, rest, ran = self.service(point), self.service_of_one(point, rp), self._rooms.machine.ran
+        assert point.detour is not None
+        whole, rest, ran = self.service(point), self.service_of_one(point, point.detour, rp), self._rooms.machine.ran
 
         def serve(regs: Regs) -> None:
             if not ran(call):

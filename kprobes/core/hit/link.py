@@ -16,8 +16,9 @@ class Link:
     """How one CPU reaches the stack pointer and the return address, looked up beforehand.
 
     Attributes:
-        get, put: of the return address at function entry; at the trampoline: of where Linkage.back goes to. load, store: of a word of
-            memory, where calls push it; else None.
+        get, put: of the return address at function entry; at the trampoline: of where Linkage.back goes to. load, store, swap: of a
+            word of memory, where calls push it; else None. swap: store, and what was there. skip: what get() finds at function entry
+            -> where the function returns to; None: there is no difference. See Returning.skips.
     """
 
     get_sp: Callable[[], int]
@@ -25,6 +26,8 @@ class Link:
     put: Callable[[int], Any]
     load: Callable[[int], int] | None = None
     store: Callable[[int, int], None] | None = None
+    swap: Callable[[int, int], int] | None = None
+    skip: Callable[[int], int] | None = None
 
     @classmethod
     def of(cls, regs: Regs, linkage: Linkage, *, returning: bool = False) -> Link:
@@ -32,8 +35,8 @@ class Link:
         read_sp, above, mask = regs.accessors(regs.arch.regs.sp)[0], regs.arch.regs.sp_bias, regs.arch.mask
         get_sp = (lambda: read_sp() + above & mask) if above else read_sp
         if linkage.pushed:
-            load, store = regs.words()
-            return cls(get_sp, lambda: load(get_sp()), lambda target: store(get_sp(), target), load, store)
+            load, store, swap = regs.words()
+            return cls(get_sp, lambda: load(get_sp()), lambda target: store(get_sp(), target), load, store, swap)
         if not linkage.register:
             return cls(get_sp, lambda: linkage.get(regs), lambda target: linkage.set(regs, target))
         get, put = regs.accessors(linkage.register)
@@ -43,4 +46,4 @@ class Link:
         if linkage.returning.skips is None:
             return cls(get_sp, get, put)
         skip, unskip = linkage.returning.skips(regs)
-        return cls(get_sp, get, lambda target: put(unskip(target))) if returning else cls(get_sp, lambda: skip(get()), put)
+        return cls(get_sp, get, lambda target: put(unskip(target))) if returning else cls(get_sp, get, put, skip=skip)

@@ -112,7 +112,7 @@ class Returns:
         """hook() of one CPU, with what never changes looked up beforehand."""
         followed, machine, pool = self.calls, self._machine, rp._pool
         trampoline, following, own, recycle = followed.trampoline, followed.following, followed.own, followed.recycle
-        get_sp, get, put, load, store = link.get_sp, link.get, link.put, link.load, link.store
+        get_sp, get, put, load, swap, skip = link.get_sp, link.get, link.put, link.load, link.swap, link.skip
         many, tasks = machine.cpus > 1, followed.tasks
 
         def enter(rp: Kretprobe, regs: Regs) -> int:
@@ -132,11 +132,13 @@ class Returns:
                     return 0
             ri = pool.pop()
             ri.task = task
-            frame = ri.frame = get_sp()
-            found = ri.link = ri.ret_addr = load(frame) if load is not None else get()
-            if found == trampoline:
-                ri.ret_addr = followed.true(calls, found, frame)
+            frame, shown = get_sp(), -1
+            ri.frame = frame
             if rp._entry_handler is not None:
+                shown = load(frame) if load is not None else get()
+                ri.link = ri.ret_addr = shown if skip is None else skip(shown)
+                if shown == trampoline:
+                    ri.ret_addr = followed.true(calls, shown, frame)
                 try:
                     declined = rp._entry_handler(ri, regs)
                 except BaseException:
@@ -145,13 +147,15 @@ class Returns:
                 if declined:
                     recycle((ri,))
                     return 0
-                link = load(frame) if load is not None else get()
-                if link != found:  # the handler's: Linux, too, reads it after the handler
-                    ri.link = ri.ret_addr = link
-            if store is not None:
-                store(frame, trampoline)
+            if swap is not None:  # what is there by now: Linux, too, reads it after the handler
+                link = swap(frame, trampoline)
             else:
+                link = get()
                 put(trampoline)
+            if link != shown:
+                ri.link = ri.ret_addr = link if skip is None else skip(link)
+                if link == trampoline:
+                    ri.ret_addr = followed.true(calls, link, frame)
             calls.append(ri)
             if rp._follow is not None:
                 rp._follow.room(len(pool))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from attrs import frozen
+from attrs import define
 
 
-@frozen(kw_only=True)
+@define(eq=False, kw_only=True)
 class Detour:
     """A call site, then the displaced instructions. `buffer` holds these; None: the slot does, or nothing."""
 
@@ -13,4 +13,5 @@ class Detour:
     buffer: int | None
     jump: bytes
     size: int
+    left: bool = False  #: it was taken out: nothing leads there any more, though a hit that came by it may still run
     demanded: bool = False  #: flush() made it, not a first hit: a diverting handler is an error, not a reason to undo it

@@ -253,7 +253,7 @@ class Optimizer:
         detour, point.detour = point.detour, None
         if detour is None:
             return
-        rooms = self._rooms
+        rooms, detour.left = self._rooms, True
         self._left.append(detour.call)
 
         def finish() -> None:

@@ -6,6 +6,7 @@ import ctypes
 import inspect
 from collections.abc import Callable
 from itertools import count
+from operator import methodcaller
 from typing import Any
 
 from ...arch._base import Arch
@@ -17,6 +18,7 @@ from ..probe import Jprobe
 from .locate import Location, locate
 
 Convert = Callable[[Regs, int], Any]
+Argument = Callable[[Regs], Callable[[], Any]]  #: what reads it on a CPU
 STRINGS = (ctypes.c_char_p, bytes, str)
 INTEGERS, FLOATING = "bBhHiIlLqQ", "fdg"  # ctypes' letters
 #: Bytes above the stack pointer that a guest mirror may overwrite: stack arguments are private copies (Linux: 64).
@@ -76,43 +78,45 @@ def _python_mirror(entry: Callable[..., Any], machine: Machine) -> Callable[[Jpr
     except (NameError, SyntaxError, TypeError, ValueError):
         parameters = inspect.signature(entry).parameters.values()
     arguments = _arguments([p.annotation for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)], machine.arch)
+    hooks = [_hook(entry, [argument(regs) for argument in arguments]) for regs in machine.cpu_regs]
+    return hooks[0] if len(hooks) == 1 else lambda jp, regs: hooks[regs.cpu](jp, regs)
+
+
+def _hook(entry: Callable[..., Any], arguments: list[Callable[[], Any]]) -> Callable[[Jprobe, Regs], int]:
+    """The hook of one CPU, with what never changes looked up beforehand."""
 
     def hook(jp: Jprobe, regs: Regs) -> int:
-        given = [argument(regs) for argument in arguments]
-        regs.copied()
-        try:
-            entry(*given)
-        finally:
-            regs.restored()
+        regs.on_copies(entry, [read() for read in arguments] if arguments else ())
         return 0
 
     return hook
 
 
-def _arguments(annotations: list[Any], arch: Arch) -> list[Callable[[Regs], Any]]:
+def _arguments(annotations: list[Any], arch: Arch) -> list[Argument]:
     """How each argument is read. Pointers may be counted apart from integers (Abi.pointers)."""
     apart = arch.abi.pointers if arch.abi is not None else ()
     out, integers, pointers = [], count(), iter(apart)
     for annotation in annotations:
         convert = _converter(annotation, arch)
         if not apart or not _is_pointer(annotation):
-            out.append(_converted(convert, next(integers)))
+            out.append(_converted(convert, methodcaller("argument", next(integers))))
             continue
         register = next(pointers, None)
         if register is None:
             raise Unsupported(f"the mirror takes more pointers than {arch.name} passes in registers", hint="leave the last of them out")
-        out.append(_pointed(convert, register))
+        out.append(_converted(convert, lambda regs, register=register: regs.accessors(register)[0]))  # type: ignore[misc]
     return out
 
 
-def _converted(convert: Convert | None, n: int) -> Callable[[Regs], Any]:
+def _converted(convert: Convert | None, argument: Argument) -> Argument:
     if convert is None:
-        return lambda regs: regs.arg(n)
-    return lambda regs: convert(regs, regs.arg(n))
+        return argument
 
+    def converted(regs: Regs) -> Callable[[], Any]:
+        read = argument(regs)
+        return lambda: convert(regs, read())
 
-def _pointed(convert: Convert | None, register: str) -> Callable[[Regs], Any]:
-    return lambda regs: regs[register] if convert is None else convert(regs, regs[register])
+    return converted
 
 
 def _is_pointer(annotation: Any) -> bool:

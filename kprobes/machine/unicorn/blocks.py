@@ -124,8 +124,8 @@ class Blocks:
         block = self.last = held[at]
         return block
 
-    def words(self, read: Read, write: Write) -> tuple[Callable[[int], int], Callable[[int, int], None]]:
-        """(load, store) of one word: what handlers read most, and return probes write most, is the stack.
+    def words(self, read: Read, write: Write) -> tuple[Callable[[int], int], Callable[[int, int], None], Callable[[int, int], int]]:
+        """(load, store, swap) of one word: what handlers read most, and return probes write most, is the stack. swap: store, and what was there.
 
         Aligned words of the block used last take no call; `read` and `write` do the rest.
         """
@@ -137,7 +137,7 @@ class Blocks:
             at = addr - block.start
             if at & low or not 0 <= at < block.size:
                 return int.from_bytes(read(addr, width), order)
-            return int(block.words[at >> shift])
+            return block.words[at >> shift]  # type: ignore[no-any-return]
 
         def store(addr: int, value: int) -> None:
             block = self.last
@@ -147,7 +147,18 @@ class Blocks:
             else:
                 block.words[at >> shift] = value
 
-        return load, store
+        def swap(addr: int, value: int) -> int:
+            block = self.last
+            at = addr - block.start
+            if at & low or not 0 <= at < block.room:
+                old = load(addr)
+                store(addr, value)
+            else:
+                words, at = block.words, at >> shift
+                old, words[at] = words[at], value
+            return old
+
+        return load, store, swap
 
     def window(self, addr: int) -> tuple[Any, int, int] | None:
         """(words, start, outside): words around `addr` from `start` on, as many as make a power of two; None where no block has `addr`.

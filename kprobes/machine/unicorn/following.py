@@ -63,7 +63,7 @@ class Enter:
             site.callback("returned", DIRECT(self._areas.returned_callback(site)))
         site.returned = returned if skip is None else lambda regs, frame, link: returned(regs, frame, skip(link))
         if entered is not None:
-            site.entered = entered if skip is None else lambda regs, frame, link: entered(regs, frame, skip(link))
+            site.entered = entered
 
     @property
     def held(self) -> tuple[HostProgram, ...]:

@@ -47,7 +47,7 @@ class Memory:
         self.hooked: set[int] = set()  # where mappings begin that have a hook on every instruction anyway
         self._own: dict[int, int] = {}  # start -> end of what only the library may unmap
         #: (addr) -> word, and (addr, word), already cut to its width: read() and write() for the stack
-        self.load_word, self.store_word = self.blocks.words(self.read, self.store)
+        self.load_word, self.store_word, self.swap_word = self.blocks.words(self.read, self.store)
         self.windows = Windows(guest.memory.segments, self.blocks)
         if guest.memory.segments:
             self.engine.place = self.windows.place
