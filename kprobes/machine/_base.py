@@ -111,7 +111,7 @@ class Following(Protocol):
 
         At the return `returned` is called, or these programs are run; the return address is back where it was. `entered` is asked
         first: it makes the call return there itself and answers True, or answers False. Both get the stack pointer at function entry,
-        and the return address, `entered` as it is found there (see Linkage.skips). What is out of the ordinary is left to the service.
+        and the return address, `entered` as it is found there (see Returning.skips). What is out of the ordinary is left to the service.
         """
 
     def leave(self, target: int) -> BuiltIn:
