@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 
 from .errors import AmbiguousSymbol, UnknownSymbol
-from .image import Symbol, read_names
+from .image import LoadedFile, Symbol, read_names
 
 __all__ = ["CONTROLS", "Symbol", "Symbols"]
 
@@ -25,6 +25,7 @@ class Symbols:
         self._at: dict[int, list[Symbol]] = {}
         self._sorted = True
         self._data: list[tuple[int, int, str]] = []  # sorted (start, end, module)
+        self.files: tuple[LoadedFile, ...] = ()  #: loaded ones that say more than names: call frames, types, lines
         self.main = ""  #: name under which `module:name` finds the main image's symbols (their module is "")
         self.mode_bits = 0  #: bits of a function's address that select the mode of its code, where lists do not say which they are
         self.changes = 0  #: counts additions and removals; whoever caches lookups compares it
@@ -48,11 +49,18 @@ class Symbols:
         None: as it looks. module: that they are to belong to. Raises ImageError: unreadable, damaged, nothing in it.
         """
         before = len(self)
-        for s in read_names(path, format):
+        names, data = read_names(path, format)
+        self.add_file(data, bias, module)
+        for s in names:
             mode = s.mode or (s.address & self.mode_bits if s.kind != "object" else 0)
             address = s.address - (0 if s.mode else mode) + bias
             self.add(s.name, address, s.size, module or s.module, mode, s.kind)
         return len(self) - before
+
+    def add_file(self, data: bytes, bias: int, module: str = "") -> None:
+        """An ELF file whose code is in guest memory `bias` bytes above its link addresses: for stacks, types and lines."""
+        if data:
+            self.files = (*self.files, LoadedFile(data, bias, module))
 
     def add_data(self, start: int, end: int, module: str = "") -> None:
         """[start, end) is data amid code (a literal pool, a jump table): nothing there is an instruction."""
@@ -67,6 +75,7 @@ class Symbols:
     def remove_module(self, module: str) -> None:
         """Forget every symbol of a module."""
         self._data = [data for data in self._data if data[2] != module]
+        self.files = tuple(file for file in self.files if file.module != module)
         for symbol in [s for s in self if s.module == module]:
             self._by_name[symbol.name].remove(symbol)
             if not self._by_name[symbol.name]:

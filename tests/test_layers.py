@@ -34,6 +34,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "machine.": ("errors", "regs", "symbols", "image", "machine", "arch", "arch._base"),
     "core": (),
     "core.": ("errors", "regs", "symbols", "arch._base", "machine._base", "core."),
+    "debug.": ("errors", "regs", "symbols", "arch._base", "image", "debug."),
+    "core.hit.trace": ("errors", "regs", "arch._base", "core.hit.calls", "debug.unwind"),
     "conformance": (),
     "__init__": EVERYTHING,
     "__main__": EVERYTHING,
@@ -43,14 +45,14 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "programs": (),
     "programs.": ("errors", "regs", "arch._base", "programs."),
     "programs.attach": ("errors", "regs", "core.probe", "machine._base", "programs."),
-    "core.kprobes": ("errors", "regs", "symbols", "arch._base", "machine._base", "core.", "programs.attach", "programs.program",
+    "core.kprobes": ("errors", "regs", "symbols", "arch._base", "machine._base", "core.", "programs.attach", "programs.program", "debug.unwind",
                      "events._armed", "events._table", "tracing.recorder"),
     "programs.header": ("arch", "programs."),
     "testing": EVERYTHING,
 }
 #: foreign package -> prefixes of the only modules that may import it
 KEEPERS = {
-    "unicorn": ("machine.",), "keystone": ("machine.unicorn",), "capstone": ("cli", "machine.unicorn"), "elftools": ("image", "programs.object.elf"),
+    "unicorn": ("machine.",), "keystone": ("machine.unicorn",), "capstone": ("cli", "machine.unicorn"), "elftools": ("debug.", "image", "programs.object.elf"),
     "pytest": ("conformance",), "llvmlite": ("programs.native",), "click": ("cli",), "pyarrow": ("tracing.columns", "tracing.recorder", "tracing.trace"), "perfetto": ("tracing.perfetto",), "rich": ("cli",),
 }
 #: path (prefix; the longest that fits counts) -> most lines of a file

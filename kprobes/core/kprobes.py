@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ..debug.unwind import Unwinder
 from ..errors import (
     BadLocation,
     KprobeError,
@@ -51,6 +52,7 @@ class Kprobes:
         self._sites, self._text, self._survey = self._rooms.sites, self._rooms.text, self._rooms.survey
         self._points, self._driver = registry.points, registry.driver
         self.optimizer, self.blacklist = registry.optimizer, registry.admission.blacklist
+        self._unwinder = Unwinder(machine.arch, machine.symbols)
 
     # --- registration
 
@@ -256,14 +258,14 @@ class Kprobes:
         return locate(self.machine, self._text, None, addr, 0).entry
 
     def stack_trace(self, regs: Regs, limit: int = 64) -> Addresses:
-        """pc and the return addresses above it, innermost first, by frame pointers; return probes are seen through.
+        """pc and the return addresses above it, innermost first, at most `limit`; return probes are seen through.
 
-        Right at a function entry and in return handlers, and elsewhere in code that keeps frame pointers. At most `limit`
-        addresses. Unsupported where the architecture has no frame-pointer convention.
+        By call frame information (.eh_frame, .debug_frame) where the code at pc has it. Else by frame pointers: right at a function entry
+        and in return handlers, and elsewhere in code that keeps them. Unsupported where the architecture has no such convention either.
         """
         entry = self._points.get(regs.pc)
         at_entry = entry is not None and self.is_entry(regs.pc)
-        return stack_trace(self._calls, self.machine.arch, regs, limit, at_entry)
+        return stack_trace(self._calls, self._unwinder, self.machine.arch, regs, limit, at_entry)
 
     # --- guest tasks and modules
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 from ..errors import ImageError
 from ._elf import Elf, damage_is_error
@@ -11,7 +11,7 @@ from ._loadable import loadable
 from ._names import FORMATS, names_in
 from ._placing import Image
 from ._relocatable import relocatable
-from ._symbol import Symbol
+from ._symbol import LoadedFile, Symbol
 from ._values import TLSDESC, Copy, Import, Placed, Resolve, ResolveIfunc, Segment, TlsBlock, page_size
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Copy",
     "Image",
     "Import",
+    "LoadedFile",
     "Placed",
     "Resolve",
     "ResolveIfunc",
@@ -59,8 +60,8 @@ def _contents(source: str | os.PathLike[str] | bytes, name: str | None) -> tuple
         raise ImageError(f"{path}: {reason}", hint="give the path of an ELF file") from error
 
 
-def read_names(source: str | os.PathLike[str], format: str | None = None) -> Iterator[Symbol]:
-    """What a file says of names and addresses: see Symbols.load(). Addresses of text files keep their mode bits.
+def read_names(source: str | os.PathLike[str], format: str | None = None) -> tuple[Iterable[Symbol], bytes]:
+    """(what a file says of names and addresses: see Symbols.load(); the file, where it says more). Addresses of text files keep their mode bits.
 
     Raises ImageError.
     """
@@ -68,12 +69,12 @@ def read_names(source: str | os.PathLike[str], format: str | None = None) -> Ite
         raise ImageError(f"no format {format!r}", hint=f"there are: {', '.join(FORMATS)}")
     data, name = _contents(source, None)
     if format == "elf" or (format is None and data[:4] == b"\x7fELF"):
-        yield from read_elf(data, name).symbols
-        return
+        image = read_elf(data, name)
+        return image.symbols, image.file
     found = list(names_in(data.decode("utf-8", "replace"), format))
     if not found:
         raise ImageError(f"{name}: names no address", hint=f"give format=, one of {', '.join(FORMATS)}")
-    yield from found
+    return found, b""
 
 
 def raw_bytes(source: str | os.PathLike[str] | bytes) -> bytes:

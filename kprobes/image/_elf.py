@@ -252,6 +252,11 @@ class Elf:
 
     # sections
 
+    @property
+    def has_debug(self) -> bool:
+        """True where there is call frame information or more."""
+        return any(s.name in (".eh_frame", ".debug_frame", ".debug_info", ".zdebug_info") for s in self.sections)
+
     @cached_property
     def sections(self) -> list[Section]:
         """All sections; none where a file that runs without them has a damaged table (`sections_damaged`)."""

@@ -34,7 +34,7 @@ def loadable(elf: Elf) -> Image:
         relocations=relocations, entries=tuple(entries), imports=imports_of(entries), entry=elf.entry or None,
         init=_init(elf), tls=elf.has("PT_TLS"), tls_block=elf.tls_block(), headers=elf.header_table(),
         relocates_itself=_relocates_itself(elf), local_entries=local_entries(elf, everything),
-        data=data_of(elf, everything, segments),
+        data=data_of(elf, everything, segments), file=elf.data if elf.has_debug else b"",
         warnings=("the section headers are damaged: only dynamic symbols are known",) if elf.sections_damaged else ())
 
 

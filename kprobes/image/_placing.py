@@ -63,6 +63,7 @@ class Image:
     got: int = 0  #: relocatable files: where the slots are that relocations ask for
     veneers: int = 0  #: relocatable files: where the code stands that calls of other images go through
     warnings: tuple[str, ...] = ()
+    file: bytes = field(default=b"", repr=False)  #: all of it, where it says anything of its source; b"": it does not
 
     @property
     def lowest(self) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from attrs import frozen
+from typing import Any
+
+from attrs import field, frozen
 
 
 @frozen
@@ -21,3 +23,17 @@ class Symbol:
     module: str = ""
     mode: int = 0
     kind: str = "func"
+
+
+@frozen(eq=False)
+class LoadedFile:
+    """A file that is in guest memory, for what it says beyond symbols.
+
+    Attributes:
+        data: the file. bias: guest address less link address. module: as of its symbols. cache: what readers made of it.
+    """
+
+    data: bytes = field(repr=False)
+    bias: int
+    module: str
+    cache: dict[str, Any] = field(factory=dict, repr=False)

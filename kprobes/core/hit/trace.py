@@ -1,20 +1,31 @@
-"""A walk along the guest's frame pointers, seen through return probes."""
+"""The stack of a hit, seen through return probes: by call frame information, else along the guest's frame pointers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from ...arch._base import Arch
+from ...debug.unwind import Unwinder
 from ...errors import GuestFault, Unsupported
 from ...regs import Regs
 from .calls import Calls
 
 
-def stack_trace(calls: Calls, arch: Arch, regs: Regs, limit: int, at_entry: bool) -> list[int]:
+def stack_trace(calls: Calls, unwinder: Unwinder, arch: Arch, regs: Regs, limit: int, at_entry: bool) -> list[int]:
     """See Kprobes.stack_trace(). at_entry: pc is at a function's entry."""
+    if unwinder.row(regs.pc) is not None:
+        links = iter(calls.above(regs))
+        above = unwinder.walk(regs, lambda address: _seen_through(address, calls.trampoline, links))
+        return [regs.pc, *islice(above, max(limit - 1, 0))]
+    return _by_pointers(calls, arch, regs, limit, at_entry)
+
+
+def _by_pointers(calls: Calls, arch: Arch, regs: Regs, limit: int, at_entry: bool) -> list[int]:
     frame = arch.linkage.frame if arch.linkage is not None else None
     if frame is None:
-        raise Unsupported(f"{arch.name} has no frame-pointer convention", hint="walk the stack by the guest's own means")
+        raise Unsupported(f"{arch.name} has no frame-pointer convention, and the code at pc no call frame information", address=regs.pc,
+                          hint="build the guest with -fasynchronous-unwind-tables or -g")
     links = iter(calls.above(regs))
     trace = [regs.pc]
     if at_entry and arch.linkage is not None:

@@ -47,6 +47,7 @@ class Loaded:
         placed = self.image.place(self.bias, lambda name: 0, module=self.module, relocate=False)
         for s in placed.symbols:
             symbols.add(s.name, s.address, s.size, s.module, s.mode, s.kind)
+        symbols.add_file(self.image.file, self.bias, self.module)
         for start, end in placed.data:
             symbols.add_data(start, end, self.module)
 

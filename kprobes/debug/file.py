@@ -1,0 +1,37 @@
+"""A file's DWARF, as pyelftools reads it, with damage turned into nothing: whoever asks is told that there is none."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from elftools.common.exceptions import DWARFError, ELFError
+from elftools.construct.core import ConstructError
+from elftools.elf.elffile import ELFFile
+
+from ..image import LoadedFile
+
+DAMAGE = (DWARFError, ELFError, ConstructError, ArithmeticError, LookupError, ValueError, TypeError, AttributeError, AssertionError,
+          NotImplementedError, EOFError, RecursionError, struct.error, zlib.error, MemoryError)
+T = TypeVar("T")
+
+
+def dwarf(file: LoadedFile) -> Any:
+    """pyelftools' DWARFInfo of a file, or None. Raises what is in DAMAGE."""
+    return cached(file, "dwarf", lambda: ELFFile(io.BytesIO(file.data)).get_dwarf_info(relocate_dwarf_sections=False, follow_links=False))
+
+
+def cached(file: LoadedFile, key: str, make: Callable[[], T]) -> T:
+    """What was made of a file before, or now. A failure is remembered as well."""
+    if key not in file.cache:
+        try:
+            file.cache[key] = make()
+        except DAMAGE as error:
+            file.cache[key] = error
+    found: Any = file.cache[key]
+    if isinstance(found, Exception):
+        raise ValueError("the debug information is damaged") from found
+    return found  # type: ignore[no-any-return]
