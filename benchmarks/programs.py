@@ -186,7 +186,7 @@ def compiling() -> None:
                         file.unlink()
                 host.load.cache_clear()
                 start = time.thread_time()
-                SiteProgram(program.code, machine.host_view, Call(), False, time.monotonic_ns)
+                SiteProgram(program.code, machine.host_view, Call(), False, "host")
                 times.append(time.thread_time() - start)
             print(f"{name:38} {statistics.median(times) * 1e3:8.2f} ms")
 

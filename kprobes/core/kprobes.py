@@ -215,10 +215,12 @@ class Kprobes:
 
         Without `where`, each program of an object runs where its section says: kprobe/SYMBOL[+OFFSET], kretprobe/SYMBOL. With it (a
         symbol or an address, `offset` bytes behind it), one program runs there; with `retprobe` when the function returns.
-        maxactive: of the return probe. cookie: what get_attach_cookie gives (0). clock: what ktime_get_ns gives, in ns
-        (time.monotonic_ns). engine: "interpreter", "host"; None: the best there is.
+        maxactive: of the return probe. cookie: what get_attach_cookie gives (0). clock: what ktime_get_ns gives: "host" (its monotonic
+        clock), "instructions" (as many ns as the guest has executed instructions; counting makes it slow), or a function.
+        engine: "interpreter", "host"; None: the best.
 
-        Raises ProgramError: it is not safe, not for this machine, or says nowhere where it belongs; and what register() raises.
+        Raises ProgramError: it is not safe, not for this machine, or says nowhere where it belongs; Unsupported: no instructions are counted here;
+        BadArgument; and what register() raises.
         """
         from ..programs.attach import attach
 

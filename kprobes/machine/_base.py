@@ -124,6 +124,20 @@ class Following(Protocol):
         """The calls being followed, oldest first: (call site, stack pointer at entry, return address). From now on they are nobody's."""
 
 
+class Clock(Protocol):
+    """A number that grows by one with each instruction of the guest's own, from a start() to as many stop()."""
+
+    @property
+    def address(self) -> int:
+        """Where the number is, for HostPrograms."""
+
+    def __call__(self) -> int: ...
+    def start(self) -> None:
+        """Raises Unsupported."""
+
+    def stop(self) -> None: ...
+
+
 class Machine(Protocol):
     """Guest memory, and where to stop in it."""
 
@@ -173,6 +187,10 @@ class Machine(Protocol):
     @property
     def host_view(self) -> Any:
         """The guest, for who compiles HostPrograms: a programs.site.View. None: only built-in programs run here."""
+
+    @property
+    def clock(self) -> Clock | None:
+        """Counts the guest's instructions; None: nobody does."""
 
     @property
     def following(self) -> Following | None:

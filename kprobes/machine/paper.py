@@ -244,7 +244,7 @@ class PaperMachine:
         self._counting.difference_update(range(area, area + PAGE))
         self.unmap_code(area)
 
-    can_run, host_view, following = True, None, None
+    can_run, host_view, clock, following = True, None, None, None
 
     def program_at(self, addr: int, programs: Sequence[HostProgram], last: BuiltIn | None = None) -> None:
         """Only count a call site's executions: there is nothing that a program of the host's could see here."""

@@ -12,13 +12,14 @@ from typing import Any, Final, Protocol
 from attrs import frozen
 
 from ..core.probe import DIVERTED, Kprobe, Kretprobe, Probe
-from ..errors import ProgramError, Unsupported
-from ..machine._base import Machine
+from ..errors import BadArgument, ProgramError, Unsupported
+from ..machine._base import Clock, Machine
 from ..regs import Regs
 from .atprobe import AtProbe, Contexts
 from .code import Code
 from .context import WORDS, absent
 from .host import HostCall
+from .inline import HOST, INSTRUCTIONS
 from .maps import PER_CPU, Map
 from .program import Program
 from .site import SiteProgram
@@ -65,6 +66,7 @@ class Attachment:
         self.probes: dict[str, Probe] = {}
         self.why_python: dict[str, str] = {}
         self.printed: deque[str] = deque(maxlen=LINES)
+        self._counts: Clock | None = None
 
     @property
     def runs(self) -> int:
@@ -76,11 +78,21 @@ class Attachment:
         """How often one did not run: another probe was running, or too many calls were being followed."""
         return sum(p.nmissed + p.entry_nmissed if isinstance(p, Kretprobe) else p._missed for p in self.probes.values())
 
+    def count(self, ticks: Ticks) -> None:
+        """Have the guest's instructions counted until detach(), if the clock goes by them."""
+        clock = self._owner.machine.clock
+        if ticks.name == INSTRUCTIONS and clock is not None:
+            clock.start()
+            self._counts = clock
+
     def detach(self) -> None:
         """The programs run no more; maps and counters stay. No effect on what is detached already."""
         for probe in self.probes.values():
             if probe.registered:
                 self._owner.unregister(probe)
+        counts, self._counts = self._counts, None
+        if counts is not None:
+            counts.stop()
 
     def __enter__(self) -> Attachment:
         return self
@@ -99,11 +111,12 @@ class Attachment:
 
 
 def attach(owner: Owner, program: Program, where: str | int | None = None, offset: int = 0, retprobe: bool = False, *,
-           cookie: int = 0, clock: Callable[[], int] = time.monotonic_ns, engine: str | None = None, maxactive: int = 0) -> Attachment:
+           cookie: int = 0, clock: Callable[[], int] | str = HOST, engine: str | None = None, maxactive: int = 0) -> Attachment:
     """See Kprobes.attach()."""
     if not isinstance(program, Program):
         raise ProgramError(f"a {type(program).__name__} is no Program",
                            hint="make one with Program.from_c(), from_elf() or from_instructions()")
+    ticks = _clock(owner.machine, clock)
     attachment = Attachment(owner, program)
     if where is None:
         places = {name: found for name, code in program.codes.items() if (found := by_section(code)) is not None}
@@ -112,9 +125,10 @@ def attach(owner: Owner, program: Program, where: str | int | None = None, offse
                                hint="say where: k.attach(prog, 'function')")
     else:
         places = {program.code.name: Where(where, offset, retprobe, maxactive)}
-    sites = {name: _Site(owner, program[name], place, attachment, cookie, clock, engine)
+    sites = {name: _Site(owner, program[name], place, attachment, cookie, ticks, engine)
              for name, place in places.items()}
     try:
+        attachment.count(ticks)
         for name, site in sites.items():
             owner.register(site.probe)
             attachment.probes[name] = site.probe
@@ -124,6 +138,27 @@ def attach(owner: Owner, program: Program, where: str | int | None = None, offse
         attachment.detach()
         raise
     return attachment
+
+
+@frozen
+class Ticks:
+    """What ktime_get_ns is. name: as Inlined has it."""
+
+    name: str
+    now: Callable[[], int]
+
+
+def _clock(machine: Machine, clock: Callable[[], int] | str) -> Ticks:
+    """What attach() was given as a clock."""
+    if clock == HOST or clock is time.monotonic_ns:
+        return Ticks(HOST, time.monotonic_ns)
+    if clock == INSTRUCTIONS:
+        if machine.clock is None:
+            raise Unsupported("this machine does not count instructions", hint='use clock="host", or a function that gives ns')
+        return Ticks(INSTRUCTIONS, machine.clock)
+    if callable(clock):
+        return Ticks("", clock)
+    raise BadArgument(f"{clock!r} is no clock", hint=f'use "{HOST}", "{INSTRUCTIONS}", or a function that gives ns')
 
 
 def by_section(code: Code) -> Where | None:
@@ -153,15 +188,15 @@ class _Site:
     """
 
     def __init__(self, owner: Owner, program: Program, where: Where, attachment: Attachment, cookie: int,
-                 clock: Callable[[], int], engine: str | None) -> None:
+                 ticks: Ticks, engine: str | None) -> None:
         machine = owner.machine
         _fits(program.code, machine)
         self._owner = owner
-        self._place = AtProbe(owner, where.retprobe, cookie, clock)
+        self._place = AtProbe(owner, where.retprobe, cookie, ticks.now)
         self._contexts = Contexts(machine.arch, _words(program, machine))
         self._print = attachment.printed.append
         self.why_python = "" if engine != "interpreter" else "the interpreter was asked for"
-        self._host = self._compiled(program, clock) if not self.why_python else None
+        self._host = self._compiled(program, ticks.name) if not self.why_python else None
         if self._host is None:
             self._engine = program.engine(engine)
         self.probe = self._probe(where)
@@ -174,7 +209,7 @@ class _Site:
             return Kretprobe(**place, handler=self._compiled_hit if self._host else self._returned, maxactive=where.maxactive)
         return Kprobe(**place, pre_handler=self._compiled_hit if self._host else self._hit)
 
-    def _compiled(self, program: Program, clock: Callable[[], int]) -> SiteProgram | None:
+    def _compiled(self, program: Program, clock: str) -> SiteProgram | None:
         """The program for a machine that runs it without asking Python; None: the handler runs it."""
         machine, code, place = self._owner.machine, program.code, self._place
         view = machine.host_view
@@ -183,7 +218,7 @@ class _Site:
             return None
         place.regs = view.regs
         try:
-            made = program.at_sites(view, clock is time.monotonic_ns)
+            made = program.at_sites(view, clock)
         except Unsupported as error:
             self.why_python = error.reason
             return None

@@ -24,6 +24,7 @@ _WORDS: Final[Mapping[int, str]] = {8: "cpu", 173: "func_ip", 174: "cookie"}
 #: helpers that read the guest's memory: number -> support function
 _READS: Final[Mapping[int, str]] = {4: "read", 112: "read", 113: "read", 45: "read_string", 114: "read_string", 115: "read_string"}
 _CLOCKS: Final = (5, 125)
+HOST, INSTRUCTIONS = "host", "instructions"  # clocks, as users name them
 #: of records: number -> the bit that the record's length gets
 _COMMITS: Final[Mapping[int, int]] = {132: 0, 133: 1 << 30}
 
@@ -31,10 +32,11 @@ _COMMITS: Final[Mapping[int, int]] = {132: 0, 133: 1 << 30}
 class Inlined:
     """The helpers of a program with these maps.
 
-    guest: the environment tells where the guest's memory is. clock: and the host's function that reads its clock, which is to be read.
+    guest: the environment tells where the guest's memory is. clock: what ktime_get_ns is. HOST: the environment tells the host's
+    function that reads its clock; INSTRUCTIONS: and where their number is; "": Python tells.
     """
 
-    def __init__(self, maps: Sequence[Map], guest: bool = False, clock: bool = False) -> None:
+    def __init__(self, maps: Sequence[Map], guest: bool = False, clock: str = "") -> None:
         self._maps, self._guest, self._clock = maps, guest, clock
 
     def __call__(self, w: Writer, pc: int, number: int, /) -> str | None:
@@ -42,7 +44,9 @@ class Inlined:
             return w.word((_WORDS[number], 0))
         if number in _READS and self._guest:
             return _read(w, pc, _READS[number])
-        if number in _CLOCKS and self._clock:
+        if number in _CLOCKS and self._clock == INSTRUCTIONS:
+            return w.emit(f"load i64, ptr {w.pointer(w.word((INSTRUCTIONS, 0)))}")
+        if number in _CLOCKS and self._clock == HOST:
             support.need(w.module, "clock")
             function = w.word(("clock_gettime", 0))
             return w.emit(f"call i64 @clock(i64 {function})")

@@ -46,7 +46,7 @@ class Program:
         self.printed: list[str] = []
         self._engines: dict[str | None, Engine] = {}
         self._facts: Facts | None = None
-        self._sites: WeakKeyDictionary[View, dict[bool, HostCode]] = WeakKeyDictionary()  # machines may go
+        self._sites: WeakKeyDictionary[View, dict[str, HostCode]] = WeakKeyDictionary()  # machines may go
         self._parts: dict[str, Program] = {}
 
     @classmethod
@@ -158,10 +158,10 @@ class Program:
             made = self._engines[name] = self._make(name)
         return made
 
-    def at_sites(self, view: View, clock: bool) -> HostCode:
+    def at_sites(self, view: View, clock: str) -> HostCode:
         """Code for call sites of one machine.
 
-        Made once. clock: ktime_get_ns is the host's clock. Unsupported: not this program, or not here.
+        Made once. clock: what ktime_get_ns is, see Inlined. Unsupported: not this program, or not here.
         """
         made = self._sites.setdefault(view, {})
         if clock not in made:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import sys
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
@@ -135,7 +134,7 @@ class ProbeContext:
         return value if where.bits == 64 else w.emit(f"zext i{where.bits} {value} to i64")
 
 
-def compiled(code: Code, view: View, clock: bool, cleared: Mapping[int, int]) -> HostCode:
+def compiled(code: Code, view: View, clock: str, cleared: Mapping[int, int]) -> HostCode:
     """The program as host code that runs at probes of such machines. Unsupported where it cannot be compiled, or not here."""
     if any(i.is_helper_call and i.imm == _OVERRIDE for i in code.instructions):
         raise Unsupported("a program that moves the guest is left to the core")
@@ -147,15 +146,15 @@ def compiled(code: Code, view: View, clock: bool, cleared: Mapping[int, int]) ->
 class SiteProgram:
     """A program at one probe, as a machine runs it at a call site. See machine._base.HostProgram.
 
-    view: the machine's. call: a run, as helpers see it. returns: it runs when a function has returned. clock: its ktime_get_ns.
+    view: the machine's. call: a run, as helpers see it. returns: it runs when a function has returned. clock: its ktime_get_ns, see Inlined.
     made: what compiled() gave for the same program, view and clock. called: told True and False around each call of Python.
     """
 
-    def __init__(self, code: Code, view: View, call: Any, returns: bool = False, clock: Callable[[], int] | None = None,
+    def __init__(self, code: Code, view: View, call: Any, returns: bool = False, clock: str = "",
                  cleared: Mapping[int, int] | None = None, made: HostCode | None = None,
                  called: Callable[[bool], None] = lambda begins: None) -> None:
         self._view, self._returns, self._called, self._handled = view, returns, called, False
-        made = made or compiled(code, view, clock is time.monotonic_ns, cleared or {})
+        made = made or compiled(code, view, clock, cleared or {})
         self._pc = ctypes.c_uint64.from_address(view.words["returned_to"]) if returns else ctypes.c_uint64()
         known: dict[Slot, int] = {("base", 0): view.base, _PC: ctypes.addressof(self._pc),
                                   **{(name, 0): value for name, value in view.words.items()}}

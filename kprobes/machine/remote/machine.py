@@ -41,7 +41,7 @@ class RemoteMachine:
 
     call_area = 0
     delays_in_calls = True
-    can_run, host_view, following = False, None, None
+    can_run, host_view, clock, following = False, None, None, None
 
     def __init__(self, target: Target, arch: Arch, *, image: Image | None = None, symbols: str | os.PathLike[str] | Where | None = None,
                  scratch: tuple[int, int] | None = None, threads: int = 16, sysroot: str | None = None,

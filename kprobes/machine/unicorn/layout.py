@@ -95,3 +95,32 @@ class Heap:
             self._unmap(block, size)
         else:
             self._free.setdefault(size, []).append(block)
+
+
+class OwnCode:
+    """Where code of the library's is in guest memory. told: called whenever that changes."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[int, int] = {}
+        self.told: Callable[[], None] | None = None
+
+    def add(self, addr: int, size: int) -> None:
+        """Code is at [addr, addr + size)."""
+        self._sizes[addr] = size
+        if self.told is not None:
+            self.told()
+
+    def remove(self, addr: int) -> None:
+        """None is there any more."""
+        if self._sizes.pop(addr, 0) and self.told is not None:
+            self.told()
+
+    def ranges(self) -> list[tuple[int, int]]:
+        """(start, end), neighbours put into one."""
+        out: list[tuple[int, int]] = []
+        for start, size in sorted(self._sizes.items()):
+            if out and out[-1][1] == start:
+                out[-1] = out[-1][0], start + size
+            else:
+                out.append((start, start + size))
+        return out

@@ -21,6 +21,7 @@ from ...errors import AlreadyRegistered, Unsupported
 from ...image import raw_bytes
 from ...regs import Regs
 from ...symbols import Symbols
+from .._base import Sink
 from .._passing import Argument
 from .bounds import Bounds
 from .calls import Calls
@@ -80,6 +81,12 @@ class UnicornMachine(Reports):
         if owned:
             guest.cpu.start(self.engine)
             self._add_hooks()
+
+    def report_to(self, sink: Sink | None) -> None:
+        """Deliver reports to `sink`; None: to nobody. AlreadyRegistered where another one listens."""
+        if sink is None:
+            self.clock.reset()  # the sink was asked to have each instruction executed at its own address
+        super().report_to(sink)
 
     # --- making one
 

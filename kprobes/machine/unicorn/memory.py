@@ -15,9 +15,10 @@ from ...errors import BadArgument, GuestFault, NoMemory
 from ...regs import Regs, read_cstr
 from .._base import Sink
 from .blocks import Block, Blocks
+from .clock import InstructionClock
 from .engine import Engine
 from .guests.guest import Guest
-from .layout import Heap, find_gap, pages_end, permissions, whole
+from .layout import Heap, OwnCode, find_gap, pages_end, permissions, whole
 from .longblocks import LongBlocks
 from .windows import SEGMENT, Windows
 
@@ -45,6 +46,8 @@ class Memory:
         starts = [start for start, _ in guest.memory.segments]
         self.long_blocks = None if guest.blocks.ends is None else LongBlocks(self.engine, guest.blocks.ends, starts)
         self.hooked: set[int] = set()  # where mappings begin that have a hook on every instruction anyway
+        self.own_code = OwnCode()
+        self.clock = InstructionClock(self)
         self._own: dict[int, int] = {}  # start -> end of what only the library may unmap
         #: (addr) -> word, and (addr, word), already cut to its width: read() and write() for the stack
         self.load_word, self.store_word, self.swap_word = self.blocks.words(self.read, self.store)
@@ -236,6 +239,7 @@ class Memory:
         """Map code that only the library may unmap, and the guest may not write. hooked: every instruction there will have a hook."""
         self._map(addr, size, const.UC_PROT_READ | const.UC_PROT_EXEC)
         self._own[self.windows.place(addr)] = self.windows.place(addr) + self._whole(size)
+        self.own_code.add(addr, self._whole(size))
         if hooked:
             self.hooked.add(addr)
 
@@ -280,6 +284,7 @@ class Memory:
         size = self._whole(size)
         place = self.windows.place(addr)
         self._own.pop(place, None)
+        self.own_code.remove(addr)
         self.hooked.discard(addr)
         self._forget_code(addr, size)
         if self.long_blocks is not None:

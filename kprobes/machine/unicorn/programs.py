@@ -59,7 +59,8 @@ class HostView:
         self._header = (ctypes.c_uint64 * 2)()
         self._tables: list[object] = []
         self.words = {"uc": cpu.engine.handle.value or 0, "uc_reg_read": READ, "uc_mem_read": MEM_READ,
-                      "blocks": ctypes.addressof(self._header), "returned_to": cpu.followed.address + CALLS["target"]}
+                      "blocks": ctypes.addressof(self._header), "instructions": cpu.clock.address,
+                      "returned_to": cpu.followed.address + CALLS["target"]}
         self._look()
         self._blocks.on_change(self._look)
 

@@ -1,0 +1,102 @@
+"""A clock that goes by the guest's instructions: it shows the same in every run, whatever the host does meanwhile."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING
+
+from unicorn import unicorn_const as const
+
+from ...errors import Unsupported
+from .engine import CODE
+from .host import hostcode
+
+if TYPE_CHECKING:
+    from .memory import Memory
+
+_COUNT, _RANGES, _TABLE = range(3)  # words for host code: instructions so far, own ranges, and where (first address, bytes) of each are
+
+
+class InstructionClock:
+    """Counts instructions that are executed outside of the library's own code, while somebody wants it to.
+
+    A hook on every instruction makes the guest about ten times as slow. Calling the clock gives the number, for ns: a CPU of 1 GHz.
+    """
+
+    def __init__(self, machine: Memory) -> None:
+        self._machine = machine
+        self._users = 0
+        self._words = (ctypes.c_uint64 * 3)()
+        machine.engine.keep(self._words)  # which may call a deleted hook once more
+        self._own: list[tuple[int, int]] = []
+        self._tables: list[object] = []
+        self._hooks: list[int] = []
+
+    def __call__(self) -> int:
+        """Instructions so far."""
+        return int(self._words[_COUNT])
+
+    @property
+    def address(self) -> int:
+        """Of the number, for host code."""
+        return ctypes.addressof(self._words)
+
+    def start(self) -> None:
+        """Somebody wants it: it goes on until as many stop() have come. Unsupported where the engine cannot count."""
+        machine = self._machine
+        if not machine.guest.blocks.counts_insns:
+            raise Unsupported(f"this engine cannot count {machine.arch.name} instructions", hint="use another clock")
+        self._users += 1
+        if self._users == 1:
+            machine.own_code.told = self._look
+            self._look()
+            self._hook()
+            if machine.sink is not None:
+                machine.sink.exact(True)
+
+    def stop(self) -> None:
+        """One wants it no more."""
+        if self._users:
+            self._users -= 1
+            if not self._users:
+                self.reset()
+                if self._machine.sink is not None:
+                    self._machine.sink.exact(False)
+
+    def reset(self) -> None:
+        """Nobody wants it any more."""
+        self._users, self._machine.own_code.told = 0, None
+        self._unhook()
+
+    def _look(self) -> None:
+        """Know the library's own code as it is now. The table before stays, for host code that is looking at it."""
+        self._own = self._machine.own_code.ranges()
+        table = (ctypes.c_uint64 * (2 * len(self._own) + 1))(*(n for low, high in self._own for n in (low, high - low)))
+        self._tables = [*self._tables[-1:], table]
+        self._words[_RANGES] = 0
+        self._words[_TABLE] = ctypes.addressof(table)
+        self._words[_RANGES] = len(self._own)
+
+    def _hook(self) -> None:
+        engine = self._machine.engine
+        if hostcode.available():
+            self._hooks = [engine.hook(const.UC_HOOK_CODE, hostcode.address("tick"), data=self.address)]
+        else:
+            self._hooks = [engine.hook(const.UC_HOOK_CODE, CODE(self._tick))]
+        self._retranslate()
+
+    def _unhook(self) -> None:
+        for hook in self._hooks:
+            self._machine.engine.unhook(hook)
+        if self._hooks:
+            self._hooks = []
+            self._retranslate()
+
+    def _retranslate(self) -> None:
+        for start, end, perms in self._machine.uc.mem_regions():
+            if perms & const.UC_PROT_EXEC:
+                self._machine.engine.drop_translations(start, end + 1)
+
+    def _tick(self, _uc: int, address: int, _size: int, _user: int) -> None:
+        if not any(low <= address < high for low, high in self._own):
+            self._words[_COUNT] += 1
