@@ -157,7 +157,7 @@ class TraceEvent:
         why = why_not(definition, self._filter)
         if not why:
             try:
-                self._program(definition).program.at_sites(machine.host_view, True)
+                self._program(definition).program.at_sites(machine.host_view, "host")
             except (Unsupported, ProgramError) as error:
                 why = error.reason
         return why

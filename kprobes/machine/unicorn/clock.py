@@ -44,7 +44,7 @@ class InstructionClock:
     def start(self) -> None:
         """Somebody wants it: it goes on until as many stop() have come. Unsupported where the engine cannot count."""
         machine = self._machine
-        if not machine.guest.blocks.counts_insns:
+        if not machine.guest.blocks.hooked_delay_slots:
             raise Unsupported(f"this engine cannot count {machine.arch.name} instructions", hint="use another clock")
         self._users += 1
         if self._users == 1:
