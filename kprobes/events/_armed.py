@@ -8,13 +8,16 @@ from typing import Any
 from ..core.probe import Kprobe, Kretprobe, Probe
 from ..errors import BadLocation, EventError, KprobeError, ProgramError, Unsupported
 from ..regs import Regs
+from ..symbols import Symbols
 from ..tracing.record import Record
 from ._buffer import Buffer
 from ._event import Event
 from ._filter import Filter, parse_filter
 from ._handler import handler
+from ._hist import Histogram
 from ._place import Owner, Place
 from ._program import EventProgram, compiled, why_not
+from ._triggers import Triggers
 
 
 class TraceEvent:
@@ -27,12 +30,15 @@ class TraceEvent:
     """
 
     def __init__(self, owner: Owner, buffer: Buffer, definitions: Sequence[Event], *, enabled: bool = True, filter: str = "",
-                 stack: bool = False, lenient: bool = False, gone: Callable[[TraceEvent], None] = lambda event: None) -> None:
+                 stack: bool = False, lenient: bool = False, gone: Callable[[TraceEvent], None] = lambda event: None,
+                 find: Callable[[str], TraceEvent | None] = lambda name: None) -> None:
         """Arm it; EventError where the filter is wrong, or a place is refused, and then nothing is armed."""
         first = definitions[0]
         self.name, self.group, self.kind = first.name, first.group, first.kind
         self._owner, self.buffer, self._stack = owner, buffer, stack
-        self._recording, self._triggers = enabled, list[Any]()
+        self._recording, self.find = enabled, find
+        self._written = Triggers(self)
+        self._triggers = self._written.all
         self._filter: Filter | None = parse_filter(filter, first, owner.machine.symbols)
         self.places, self._all = list[Place](), list[Place]()
         self.skipped: list[tuple[str, str]] = []
@@ -66,9 +72,8 @@ class TraceEvent:
     @enabled.setter
     def enabled(self, on: bool) -> None:
         self._check()
-        changed, self._recording = self._recording != bool(on), bool(on)
-        slower = self._recording and not self.why_python and not all(place.compiled for place in self.places)
-        if slower or (changed and self._triggers):
+        self._recording = bool(on)
+        if on and not self.why_python and not all(place.compiled for place in self.places):
             self._rearm()
         else:
             self._switch()
@@ -84,6 +89,39 @@ class TraceEvent:
         before, self._filter = self._filter, parse_filter(text, self.definition, self._owner.machine.symbols)
         if before is not self._filter:
             self._rearm()
+
+    def trigger(self, text: str) -> TraceEvent:
+        """Add a trigger, as ftrace writes them: "traceoff:1 if len > 3", "hist:keys=len.log2:sort=hitcount"; `!...` removes it.
+
+        EventError: it is wrong, there already (EEXIST), or not there (ENOENT). Returns the event.
+        """
+        self._check()
+        before = bool(self._triggers)
+        if self._written.write(text) and (not before or not self._triggers):
+            self._rearm()
+        return self
+
+    @property
+    def triggers(self) -> list[str]:
+        """The triggers, as ftrace prints them."""
+        return [trigger.text for trigger in self._triggers]
+
+    @property
+    def hists(self) -> list[Histogram]:
+        """The histograms of its hist triggers."""
+        return [trigger for trigger in self._triggers if isinstance(trigger, Histogram)]
+
+    @property
+    def hist(self) -> Histogram:
+        """The first of hists. BadLocation where there is none."""
+        if not self.hists:
+            raise BadLocation(f"event {self.name} has no histogram", hint='add one: .trigger("hist:keys=FIELD")')
+        return self.hists[0]
+
+    @property
+    def symbols(self) -> Symbols:
+        """Of its machine."""
+        return self._owner.machine.symbols
 
     def remove(self) -> None:
         """Its probes go; its records and counters stay. No effect on one that is gone."""
@@ -218,9 +256,7 @@ class TraceEvent:
 
     def _probe(self, place: Place) -> Probe:
         definition, fields = place.definition, place.fields()
-        hit = handler(definition, self._owner.machine, self.buffer, place.cookie, self._filter, self._triggers,
-                      self._recording or not self._triggers, self._trace,
-                      self._stack)
+        hit = handler(definition, self._owner.machine, self.buffer, place.cookie, self._filter, self._triggers, self, self._stack)
         fields["disabled"] = not (self._recording or self._triggers)
         if self.kind == "p":
             return Kprobe(pre_handler=hit, **fields)
@@ -230,7 +266,8 @@ class TraceEvent:
 
         return Kretprobe(handler=hit, entry_handler=entered if definition.saves else None, maxactive=definition.maxactive, **fields)
 
-    def _trace(self, regs: Regs) -> tuple[int, ...]:
+    def stack_of(self, regs: Regs) -> tuple[int, ...]:
+        """The stack of a hit: pc and return addresses, innermost first."""
         try:
             return tuple(self._owner.stack_trace(regs))
         except Unsupported:

@@ -24,26 +24,35 @@ class Trigger(Protocol):
     def hit(self, values: tuple[Any, ...], regs: Regs, caller: int, func: int) -> bool: ...
 
 
+class Switch(Protocol):
+    """The event."""
+
+    @property
+    def enabled(self) -> bool: ...
+    def stack_of(self, regs: Regs) -> tuple[int, ...]: ...
+
+
 def handler(event: Event, machine: Machine, buffer: Buffer, cookie: int, filter: Filter | None, triggers: Sequence[Trigger],
-            record: bool, stack: Callable[[Regs], tuple[int, ...]], stacked: bool) -> Handler:
-    """handler(probe or instance, regs) for one place. stack: gives the stack for records, asked always where `stacked`."""
-    names: dict[str, Any] = {"words": buffer.words, "rows": buffer.rows, "buffer": buffer, "machine": machine, "stack": stack, "triggers": triggers}
+            switch: Switch, stacked: bool) -> Handler:
+    """handler(probe or instance, regs) for one place. switch: asked whether hits are recorded, where triggers may change that; it gives
+    the stacks for records, always where `stacked`."""
+    names: dict[str, Any] = {"words": buffer.words, "rows": buffer.rows, "buffer": buffer, "machine": machine, "stack": switch.stack_of,
+                             "triggers": triggers, "switch": switch}
     fetches = [_fetch(arg, n, machine, names) for n, arg in enumerate(event.args)]
     returns = event.kind == "r"
     lines = [f"saved = {'p.data.get(' + repr('saved') + ', ())' if event.saves else '()'}"]
     lines += ["back = regs.pc"] if returns else ["back = 0"]
     lines += [f"v = ({''.join(f'{fetch}, ' for fetch in fetches)})", f"func = {event.address}", f"stacked = {stacked}"]
     if triggers:
-        lines += ["for trigger in triggers:", "    stacked |= trigger.hit(v, regs, back, func)"]
-    if record:
-        lines += [f"if not words[{ON}]: return"]
-        if filter is not None:
-            names |= filter.constants
-            lines.append(f"if not {filter.python}: return")
-        lines += [f"number = words[{SEQ}] + 1", f"words[{SEQ}] = number",
-                  "if len(rows) >= buffer.limit:", "    buffer.dropped += 1", "    return", "task = machine.cpu_task",
-                  f"rows.append((number, {cookie}, v, regs.cpu, regs.cpu if task is None else {'p.task' if returns else 'task(regs)'}, back, "
-                  "stack(regs) if stacked else ()))"]
+        lines += ["for trigger in triggers:", "    stacked |= trigger.hit(v, regs, back, func)", "if not switch.enabled: return"]
+    lines += [f"if not words[{ON}]: return"]
+    if filter is not None:
+        names |= filter.constants
+        lines.append(f"if not {filter.python}: return")
+    lines += [f"number = words[{SEQ}] + 1", f"words[{SEQ}] = number",
+              "if len(rows) >= buffer.limit:", "    buffer.dropped += 1", "    return", "task = machine.cpu_task",
+              f"rows.append((number, {cookie}, v, regs.cpu, regs.cpu if task is None else {'p.task' if returns else 'task(regs)'}, back, "
+              "stack(regs) if stacked else ()))"]
     exec("def take(p, regs):\n" + "\n".join(f"    {line}" for line in lines), names)
     return names["take"]  # type: ignore[no-any-return]
 

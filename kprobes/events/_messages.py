@@ -8,7 +8,7 @@ from ..errors import EventError
 
 _TYPES = "u8..u64 s8..s64 x8..x64 char string symbol symstr b<width>@<offset>/<size>, [count] behind it for an array"
 _ERRNO = {"ARG_TOO_LONG": errno.E2BIG, "TOO_MANY_ARGS": errno.E2BIG, "EVENT_TOO_BIG": errno.E2BIG,
-          "NOSUP_BTFARG": errno.EOPNOTSUPP, "NON_UNIQ_SYMBOL": errno.EADDRNOTAVAIL}
+          "NOSUP_BTFARG": errno.EOPNOTSUPP, "TRIGGER_EXISTS": errno.EEXIST, "NO_SUCH_TRIGGER": errno.ENOENT, "NON_UNIQ_SYMBOL": errno.EADDRNOTAVAIL}
 
 #: What is wrong, and what to do. BAD_PROBE_TYPE is ours: Linux has no name for an unknown first letter.
 MESSAGES = {
@@ -78,6 +78,21 @@ MESSAGES = {
     "NO_FILTER": "a test is missing here; write FIELD OPERATOR VALUE",
     "IP_FIELD_ONLY": "functions are compared with == and != to addresses; write __probe_ip.function == NAME",
     "NO_FUNCTION": "there is no function {!r}; write a symbol, or an address in one",
+    "BAD_TRIGGER": "there is no trigger {!r}; there are traceon, traceoff, snapshot, stacktrace, enable_event, disable_event and hist",
+    "BAD_TRIGGER_COUNT": "{!r} is no count; write how often it may act, or nothing",
+    "NO_SUCH_EVENT": "there is no event {!r}; define it first",
+    "NO_SUCH_TRIGGER": "there is no trigger {!r} to remove; see what there is in .triggers",
+    "TRIGGER_EXISTS": "there is {!r} already; remove it first",
+    "BAD_HIST_PARAMETER": "{!r} is nothing for hist; write keys=, vals=, sort=, size=, pause, continue, clear or nohitcount",
+    "NO_HIST_KEYS": "a histogram needs keys; write hist:keys=FIELD",
+    "BAD_HIST_SIZE": "{!r} is no number of entries; write 1 to 131072",
+    "BAD_FIELD_MODIFIER": "{!r} has a modifier that does not go there; there are {}",
+    "TEXT_AS_VALUE": "{!r} is text, which cannot be summed up; make it a key",
+    "NEED_NOHC_VAL": "without the hit count there must be another value; write vals=FIELD",
+    "EMPTY_SORT_FIELD": "there is nothing behind sort=; write a key, a value or hitcount",
+    "TOO_MANY_SORT_FIELDS": "rows are sorted by two fields at most; leave some out",
+    "INVALID_SORT_FIELD": "{!r} is neither a key nor a value; write one of these, or hitcount",
+    "INVALID_SORT_MODIFIER": "{!r} has a modifier that does not go there; write .descending or .ascending",
     "SAME_PROBE": "the same probe is defined already ({}); leave one out",
 }
 

@@ -60,7 +60,7 @@ class Events(Mapping[str, TraceEvent]):
                 known.filter = filter
             return known
         event = TraceEvent(self._owner, self.buffer, definitions, enabled=enabled, filter=filter, stack=stack, lenient=lenient,
-                           gone=self._forget)
+                           gone=self._forget, find=self.get)
         self._events[first.group, first.name] = event
         return event
 

@@ -1,0 +1,206 @@
+"""Histograms: hits counted by the values of fields, printed as ftrace's `hist` files are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from attrs import field, frozen
+
+from ..regs import Regs
+from ..symbols import Symbols
+from ._event import locate
+from ._filter import Field, Filter
+from ._plans import comm, pid
+
+U64: Final = (1 << 64) - 1
+SIZE: Final = 2048  #: entries, where nobody says
+KEY_MODIFIERS: Final = ("hex", "sym", "sym-offset", "execname", "log2", "buckets", "stacktrace")
+VALUE_MODIFIERS: Final = ("hex", "percent", "graph")
+Get = Callable[[tuple[Any, ...], Regs, int, int], Any]
+
+
+@frozen
+class Column:
+    """A key or a value of a histogram.
+
+    Attributes:
+        field: what it is made of; None: the hit count, or a stack. modifier: as written, without the dot. buckets: their width.
+    """
+
+    name: str
+    field: Field | None
+    modifier: str = ""
+    buckets: int = 0
+
+    def __str__(self) -> str:
+        width = f"={self.buckets}" if self.buckets else ""
+        return f"{self.name}{'.' if self.modifier else ''}{self.modifier}{width}"
+
+    @property
+    def text(self) -> bool:
+        return self.field is not None and self.field.text
+
+
+@frozen
+class Sort:
+    """One of the keys that rows are sorted by; None: the hit count."""
+
+    column: Column | None
+    descending: bool = False
+
+    def __str__(self) -> str:
+        return f"{'hitcount' if self.column is None else self.column}{'.descending' * self.descending}"
+
+
+@frozen
+class Row:
+    """An entry. keys, values: by name; a key with .log2 is the exponent, one with .buckets where its bucket begins."""
+
+    keys: Mapping[str, Any]
+    hitcount: int
+    values: Mapping[str, int]
+    _raw: tuple[tuple[Any, ...], list[int]] = field(repr=False, eq=False)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.hitcount if name == "hitcount" else self.keys[name] if name in self.keys else self.values[name]
+
+
+class Histogram:
+    """A hist trigger. Iterating gives its rows, sorted; str() is what ftrace prints.
+
+    Attributes:
+        hits: counted. dropped: not counted, as there were too many entries. paused: counts nothing now.
+    """
+
+    def __init__(self, keys: Sequence[Column], values: Sequence[Column], sort: Sequence[Sort], size: int, filter: Filter | None,
+                 symbols: Symbols, stack: Callable[[Regs], tuple[int, ...]], *, shows_count: bool = True, paused: bool = False) -> None:
+        self.keys, self.values, self.sort, self.size, self.filter = tuple(keys), tuple(values), tuple(sort), size, filter
+        self._symbols, self._shows_count, self.paused = symbols, shows_count, paused
+        self._entries: dict[tuple[Any, ...], list[int]] = {}
+        self.hits = self.dropped = 0
+        self._keys = [_getter(key, stack) for key in keys]
+        self._values = [_getter(value, stack) for value in values]
+
+    def hit(self, values: tuple[Any, ...], regs: Regs, caller: int, func: int) -> bool:
+        """Count a hit (a handler's Trigger)."""
+        if self.paused or (self.filter is not None and not self.filter.keep(values, regs, caller, func)):
+            return False
+        key = tuple([get(values, regs, caller, func) for get in self._keys])
+        entry = self._entries.get(key)
+        if entry is None:
+            if len(self._entries) >= self.size:
+                self.dropped += 1
+                return False
+            entry = self._entries[key] = [0] * (1 + len(self._values))
+        self.hits += 1
+        entry[0] += 1
+        for n, get in enumerate(self._values, 1):
+            entry[n] += get(values, regs, caller, func) or 0
+        return False
+
+    def clear(self) -> None:
+        """Forget all that was counted."""
+        self._entries.clear()
+        self.hits = self.dropped = 0
+
+    def __iter__(self) -> Iterator[Row]:
+        rows = [Row({c.name: _shown(c, v) for c, v in zip(self.keys, key, strict=True)}, entry[0],
+                    {str(c): n for c, n in zip(self.values, entry[1:], strict=True)}, (key, entry)) for key, entry in self._entries.items()]
+        for sort in reversed(self.sort):
+            rows.sort(key=self._order(sort), reverse=sort.descending)
+        return iter(rows)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def _order(self, sort: Sort) -> Callable[[Row], Any]:
+        column = sort.column
+        if column in self.keys:
+            at = self.keys.index(column)
+            return lambda row: row._raw[0][at] or ("" if column.text else 0)
+        at = 0 if column is None or column not in self.values else 1 + self.values.index(column)
+        return lambda row: row._raw[1][at]
+
+    # --- as text
+
+    @property
+    def text(self) -> str:
+        """The trigger as ftrace prints it."""
+        values = [*(["hitcount"] if self._shows_count else []), *map(str, self.values)]
+        return (f"hist:keys={','.join(map(str, self.keys))}:vals={','.join(values)}:sort={','.join(map(str, self.sort))}:size={self.size}"
+                f"{'' if self._shows_count else ':nohitcount'}{f' if {self.filter.text}' if self.filter else ''}"
+                f" [{'paused' if self.paused else 'active'}]")
+
+    def __str__(self) -> str:
+        sums = [(sum(column), max(column)) for column in zip(*self._entries.values(), strict=True)]
+        rows = "".join(self._line(row, sums) for row in self)
+        return (f"# event histogram\n#\n# trigger info: {self.text}\n#\n\n{rows}\n"
+                f"Totals:\n    Hits: {self.hits}\n    Entries: {len(self)}\n    Dropped: {self.dropped}\n")
+
+    def __repr__(self) -> str:
+        return f"<Histogram {self.text}: {len(self)} entries, {self.hits} hits>"
+
+    def _line(self, row: Row, sums: Sequence[tuple[int, int]]) -> str:
+        key, entry = row._raw
+        keys = ", ".join(self._key(column, value) for column, value in zip(self.keys, key, strict=True))
+        count = [f" hitcount: {entry[0]:10}"] if self._shows_count else []
+        values = [f" {_value(column, entry[n] & U64, *sums[n])}" for n, column in enumerate(self.values, 1)]
+        return f"{{ {keys}{'' if keys.endswith(chr(10)) else ' '}}}{''.join([*count, *values])}\n"
+
+    def _key(self, column: Column, value: Any) -> str:
+        name = f"{column.name}: "
+        if column.field is None or column.modifier == "stacktrace":
+            return f"{column.name}:\n{''.join(f'         {locate(self._symbols, address)}{chr(10)}' for address in value)}"
+        if column.text:
+            return f"{name}{'(fault)' if value is None else value:<50}"
+        if column.modifier == "execname":
+            return f"{name}{value[1]:<16}[{value[0]:10}]"
+        return name + self._number(column, int(value or 0) & U64)
+
+    def _number(self, column: Column, number: int) -> str:
+        found = self._symbols.covering(number)
+        plain = hex(number) if found is None else found.name
+        return {"hex": f"{number:x}", "sym": f"[{number:x}] {plain:<45}", "sym-offset": f"[{number:x}] {locate(self._symbols, number):<55}",
+                "log2": f"~ 2^{number:<2}", "buckets": f"~ {number}-{number + column.buckets - 1}"}.get(column.modifier, f"{number:10}")
+
+
+def _value(column: Column, value: int, total: int, most: int) -> str:
+    if column.modifier == "percent":
+        part = _percentage(value, total)
+        return f" {column.name} (%):[ERROR]" if part is None else f" {column.name} (%): {part // 100:3}.{part % 100:02}"
+    if column.modifier == "graph":
+        part = _percentage(value, most)
+        return f" {column.name}: {'[ERROR]':>20}" if part is None else f" {column.name}: {'#' * (part * 20 // 10000):<20}"
+    return f" {column.name}: {value:10x}" if column.modifier == "hex" else f" {column.name}: {value:10}"
+
+
+def _percentage(value: int, total: int) -> int | None:
+    """Hundredths of a percent; None: of nothing."""
+    return value * 10000 // total if total > 0 else None if value else 0
+
+
+def _getter(column: Column, stack: Callable[[Regs], tuple[int, ...]]) -> Get:
+    """What gives a column's value at a hit; of keys already the bucket."""
+    if column.field is None:
+        return (lambda v, regs, back, func: 1) if column.name == "hitcount" else (lambda v, regs, back, func: stack(regs))
+    python = column.field.python
+    if column.modifier == "log2":
+        python = f"max({python} - 1, 0).bit_length()"
+    elif column.modifier == "buckets":
+        python = f"({python} - {python} % {column.buckets})"
+    elif column.modifier == "execname":
+        python = f"({python}, comm(regs))"
+    guarded = f"None if v[{column.field.number}] is None else {python}" if column.field.number >= 0 else python
+    return eval(f"lambda v, regs, back, func: {guarded}", {"comm": comm, "pid": pid})  # type: ignore[no-any-return]  # our own text: numbers, and names of ours
+
+
+def _shown(column: Column, value: Any) -> Any:
+    return value[0] if column.modifier == "execname" else value
+
+
+def power_of_two(text: str) -> int:
+    """A size, rounded up to a power of two as ftrace does; 0 where it is none from 1 to 131072."""
+    number = int(text) if re.fullmatch("[0-9]{1,6}", text) else 0
+    return 1 << max(number - 1, 0).bit_length() if 0 < number <= 131072 else 0
