@@ -2,35 +2,57 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
 import pytest
-from arches import ARCHES, RUNNABLE, cases_of
+from arches import ARCHES, HERE, RUNNABLE, cases_of, programs_of
 
 from kprobes import Kprobe, Kprobes, UnicornMachine
 from kprobes import arch as architectures
+from kprobes.machine.unicorn import memory
+from kprobes.machine.unicorn.host.translator import bounded
 
 MIPS = [arch for arch in RUNNABLE if arch.startswith("mips")]
 LENGTHS = (341, 378, 400, 5000)
-#: The engine's translator runs out of temporaries (docs/engine.md): longer lines of x87 instructions, of some of SSE's, of m68k's NOT and of what
-#: touches its CCR still kill the process.
-LIMITS = {"i386": (100, 231), "x86_64": (100, 231), "m68k": (341, 400, 473)}
+#: Without host code the engine's translator runs out of temporaries (docs/engine.md): longer lines of x87 instructions, of some of SSE's,
+#: of m68k's NOT and of what touches its CCR still kill the process.
+LIMITS = {} if bounded() else {"i386": (100, 231), "x86_64": (100, 231), "m68k": (341, 400, 473)}
+#: What takes most of a translator's temporaries.
+WORST = {"i386": ["d8c0", "660f70c000", "d50a"], "x86_64": ["d8c0", "660f70c000"], "m68k": ["4680", "44c0"],
+         **{arch: ["46000000" if not arch.endswith("el") else "00000046"] for arch in MIPS if "64" in arch}}
 
 #: Runs lines of code, each in a machine of its own, in a process of its own: [arch, mode, how, codes ...].
 CHILD = """
 import sys
+import unicorn
 from kprobes import KprobeError, UnicornMachine
+from kprobes.machine.unicorn.engine import Engine
+from kprobes.machine.unicorn.guests.rows import GUESTS
 arch, mode, how, lengths, *codes = sys.argv[1:]
 mode = int(mode)
 for code in map(bytes.fromhex, codes):
     for length in map(int, lengths.split(",")):
         text = code * length
+        size = -(-len(text) // 0x4000) * 0x4000
+        if how in ("attached", "another"):
+            guest = GUESTS[arch]
+            uc = unicorn.Uc(guest.cpu.arch, guest.cpu.mode, guest.cpu.model)
+            m = UnicornMachine.attach(uc if how == "attached" else unicorn.Uc(guest.cpu.arch, guest.cpu.mode, guest.cpu.model), arch=arch)
+            if guest.cpu.setup is not None:
+                guest.cpu.setup(Engine(uc))
+            uc.mem_map(0x10000, size)
+            uc.mem_write(0x10000, text)
+            try:
+                uc.emu_start(0x10000 | mode, 0x10000 + len(text), timeout=1_000_000)
+            except unicorn.UcError:
+                pass
+            continue
         if how == "from_code":
             m = UnicornMachine.from_code(text, arch=arch, base=0x10000)
         else:
             m = UnicornMachine.from_code(b"", arch=arch, base=0x8000000)
-            size = -(-len(text) // m.page_size) * m.page_size
             if how == "r-x":
                 m.map(0x10000, size, "rx")
                 m.write(0x10000, text)
@@ -51,9 +73,10 @@ for code in map(bytes.fromhex, codes):
 """
 
 
-def run(arch: str, mode: int, how: str, codes: list[str], lengths: tuple[int, ...] = LENGTHS) -> None:
+def run(arch: str, mode: int, how: str, codes: list[str], lengths: tuple[int, ...] = LENGTHS, host_code: bool = True) -> None:
     arguments = [arch, str(mode), how, ",".join(map(str, lengths)), *codes]
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", CHILD, *arguments], capture_output=True, text=True, timeout=300, check=False)
+    environment = {**os.environ, **({} if host_code else {"KPROBES_HOST_CODE": "0"})}
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", CHILD, *arguments], capture_output=True, text=True, timeout=300, check=False, env=environment)
     last = done.stdout.split()[-1:]
     assert done.returncode == 0, f"exit status {done.returncode}: it died of what comes after {last}: {done.stderr[-500:]}"
 
@@ -77,13 +100,52 @@ def test_lines_of_every_kind(arch: str) -> None:
 
 @pytest.mark.parametrize("how", ["r-x", "protect", "guest"])
 @pytest.mark.parametrize("arch", MIPS)
-def test_lines_however_they_came(arch: str, how: str) -> None:
+def test_lines_however_they_came_without_host_code(arch: str, how: str) -> None:
     addiu, nop = ("01004224" if arch.endswith("el") else "24420001"), "00000000"
-    run(arch, 0, how, [addiu, nop])
+    run(arch, 0, how, [addiu, nop], host_code=False)
+
+
+@pytest.mark.skipif(not bounded(), reason="blocks are bounded by host code")
+@pytest.mark.parametrize("how", ["r-x", "protect", "guest", "attached", "another"])
+@pytest.mark.parametrize("arch", RUNNABLE)
+def test_lines_however_they_came(arch: str, how: str) -> None:
+    """guest: as if the guest had made the code. attached: the owner runs his engine. another: no machine of ours is on that one."""
+    for mode, codes in lines_of(arch, 2).items():
+        run(arch, mode, how, codes if mode else [*codes, *WORST.get(arch, [])], (400,))
+
+
+#: Runs programs in blocks of so many instructions at most, and compares: [tests' folder, most, names ...].
+CUT = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from kprobes.machine.unicorn.host import translator
+assert translator.bounded(int(sys.argv[2]))
+from arches import PROGRAMS, UnicornMachine, expected, integer, results
+for name in sys.argv[3:]:
+    m = UnicornMachine.load(PROGRAMS / "bin" / name)
+    for function, values in results(name.removesuffix(".elf"), m).items():
+        if function != "run_all":
+            for seed, value in list(zip(expected()["seeds"], values))[:2]:
+                assert m.call(function, integer(m.arch, seed)) & 0xFFFFFFFF == value, (name, function)
+"""
+
+
+@pytest.mark.skipif(not bounded(), reason="blocks are bounded by host code")
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_wherever_blocks_are_cut(most: int) -> None:
+    """Between a branch and its delay slot, behind IT, in front of what a prefix belongs to: programs run as ever."""
+    names = [path.name for arch in RUNNABLE for path in programs_of(arch)]
+    subprocess.run([sys.executable, "-c", CUT, str(HERE), str(most), *names], check=True, timeout=200)
+
+
+@pytest.fixture
+def hooks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where blocks cannot be bounded."""
+    monkeypatch.setattr(memory, "bounded", lambda: False)
 
 
 @pytest.mark.parametrize("arch", MIPS)
-def test_a_line_that_grows_together(arch: str) -> None:
+def test_a_line_that_grows_together(arch: str, hooks: None) -> None:
     """Probes in it, writes around them, branches that go: what is left is one line again."""
     little = arch.endswith("el")
     addiu, branch = (bytes.fromhex(code)[:: -1 if little else 1] for code in ("24420001", "10000001"))
@@ -112,7 +174,7 @@ def test_a_line_that_grows_together(arch: str) -> None:
 
 
 @pytest.mark.parametrize("arch", MIPS)
-def test_ordinary_code_has_no_hooks(arch: str) -> None:
+def test_ordinary_code_has_no_hooks(arch: str, hooks: None) -> None:
     """A branch every two hundred instructions is enough."""
     nop, jr = bytes(4), bytes.fromhex("03e00008")[:: -1 if arch.endswith("el") else 1]
     m = UnicornMachine.from_code((nop * 200 + jr + nop) * 20, arch=arch, base=0x10000)

@@ -1,4 +1,5 @@
 """Short blocks where the engine dies of long ones (Blocks.ends): the translator of a block reserves too little room for them.
+Used only where blocks cannot be bounded as they are translated (host/translator.py).
 
 A hook on an instruction takes room of another kind in its block, so that the block ends in time. It makes the instruction ten times
 as slow, so hooks are only on stretches that are long: found where code enters the machine, or nothing but zeros so far.

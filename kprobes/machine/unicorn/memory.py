@@ -18,6 +18,7 @@ from .blocks import Block, Blocks
 from .clock import InstructionClock
 from .engine import Engine
 from .guests.guest import Guest
+from .host.translator import bounded
 from .layout import Heap, OwnCode, find_gap, pages_end, permissions, whole
 from .longblocks import LongBlocks
 from .windows import SEGMENT, Windows
@@ -43,8 +44,9 @@ class Memory:
         self.executable_pages: dict[int, bool] = {}  # page -> may execute; forgotten whenever mappings may have changed
         self.blocks = Blocks(arch.bits // 8, arch.order.value)
         self.engine.keep(self.blocks.held)
-        starts = [start for start, _ in guest.memory.segments]
-        self.long_blocks = None if guest.blocks.ends is None else LongBlocks(self.engine, guest.blocks.ends, starts)
+        self.long_blocks: LongBlocks | None = None
+        if not bounded() and guest.blocks.ends is not None:
+            self.long_blocks = LongBlocks(self.engine, guest.blocks.ends, [start for start, _ in guest.memory.segments])
         self.hooked: set[int] = set()  # where mappings begin that have a hook on every instruction anyway
         self.own_code = OwnCode()
         self.clock = InstructionClock(self)

@@ -93,11 +93,11 @@ def _functions() -> dict[str, int]:
         places[name] = len(text)
         text += bytes.fromhex(code)
         text += bytes(-len(text) % _ALIGN)
-    start = _executable(bytes(text))
+    start = executable(bytes(text))
     return {name: start + place for name, place in places.items()} if start else {}
 
 
-def _executable(text: bytes) -> int:
+def executable(text: bytes) -> int:
     """Address of these bytes in memory that can be executed, for as long as the process lives; 0 where there is none."""
     try:
         memory = mmap.mmap(-1, len(text))
