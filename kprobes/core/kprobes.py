@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ..events._table import Events
     from ..programs.attach import Attachment
     from ..programs.program import Program
+    from ..tracing.graph import Graph
     from ..tracing.recorder import Recording
 
 Records = list[listing.Listed]  # named here: inside the class, `list` is the method
@@ -244,12 +245,23 @@ class Kprobes:
     def trace(self, *events: str, **options: Any) -> Recording:
         """Record the hits of events while it is entered: `with k.trace("p crc32 len=$arg3", "r crc32 $retval") as t: ...`.
 
-        stack: with each hit the return addresses above it (False). records: that there is room for, then the oldest go (1 << 20).
+        An event's place may be a glob or a /regular expression/. filter: which hits are recorded, in ftrace's language. stack: with each
+        hit the return addresses above it (False). records: that there is room for, then the oldest go (1 << 20).
         clock: "counter" (no time), "host" (ns of the host's), or a function that gives ns. Raises EventError, BadArgument.
         """
         from ..tracing.recorder import Recording
 
         return Recording(self, events, **options)
+
+    def graph(self, function: str, **options: Any) -> Graph:
+        """Record a function's call tree while it is entered: `with k.graph("parse_settings") as tree: ...; print(tree)`.
+
+        functions: a glob: which functions of its image are in the tree ("*"). args: how many arguments of each are kept (0). depth: how
+        far down (None: all). Raises UnknownSymbol, BadArgument, and what register() does where the function cannot be probed.
+        """
+        from ..tracing.graph import Graph
+
+        return Graph(self, function, **options)
 
     def program_calls(self, begins: bool) -> None:
         """For programs that a machine runs at a call site: one calls Python, or that is done. Meanwhile a hit is going on."""

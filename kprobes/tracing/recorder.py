@@ -7,9 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..core.probe import Kprobe, Kretprobe, Probe
-from ..errors import BadArgument, KprobeError, Unsupported
+from ..errors import BadArgument, EventError, KprobeError, Unsupported
 from ..events import parse_events
 from ..events._event import Event, locate
+from ..events._filter import parse_filter
+from ..events._globs import many
+from ..events._siblings import check_sibling
 from ..machine._base import Machine
 from ..regs import Regs
 from .info import EventInfo
@@ -63,11 +66,12 @@ class Recording:
     """Events that are recorded while it is entered: `with k.trace("p crc32 len=$arg3") as t`.
 
     Attributes:
-        trace: what is recorded. events: the parsed definitions. probes: of them, while they are armed.
+        trace: what is recorded. events: the parsed definitions. probes: of them, while they are armed. skipped: (function, why) of
+        those that a pattern names and that cannot be probed.
     """
 
     def __init__(self, k: Owner, definitions: Sequence[str], *, stack: bool = False, records: int = RECORDS,
-                 clock: str | Callable[[], int] = "counter") -> None:
+                 clock: str | Callable[[], int] = "counter", filter: str = "") -> None:
         if not definitions:
             raise BadArgument("no event is given", hint='write one, as in k.trace("p crc32 len=$arg3")')
         if isinstance(records, bool) or not isinstance(records, int) or not 0 < records <= 1 << 32:
@@ -76,18 +80,47 @@ class Recording:
             raise BadArgument(f"no clock {clock!r}", hint=f"there are: {', '.join(CLOCKS)}; or give a function")
         machine = k.machine
         self._k, self._stack, symbols = k, stack, machine.symbols
-        self.events: list[Event] = parse_events(definitions, machine)
+        self.skipped: list[tuple[str, str]] = []
+        self.events = self._parse(definitions)
+        self._filters = [parse_filter(filter, event, symbols) for event in self.events]
         infos = [EventInfo.of(event) for event in self.events]
         self._ring = Ring(infos, records, CLOCKS[clock] if isinstance(clock, str) else clock, stack)
         self.probes: list[Probe] = []
         self._before = 0
         self.trace = Trace(Live(infos, self._ring), lambda address: locate(symbols, address), self._missed)
 
+    def _parse(self, definitions: Sequence[str]) -> list[Event]:
+        """The events, one for each function that a pattern names; of these, those that cannot be probed are left out."""
+        machine, found = self._k.machine, list[Event]()
+        self._many: list[Event] = []
+        for text in definitions:
+            pattern = many(text, machine)
+            if pattern is None:
+                found += parse_events([text], machine)
+                continue
+            for place, definition in pattern.texts:
+                try:
+                    self._many += parse_events([definition], machine)
+                except EventError as error:
+                    self.skipped.append((place, error.reason))
+            if not self._many:
+                raise EventError("BAD_PROBE_ADDR", f"nothing that {pattern.pattern} names can be probed", pattern.text, pattern.text.index(" ") + 1)
+        for n, event in enumerate(found):
+            for other in found[:n]:
+                if (event.group, event.name) == (other.group, other.name):
+                    check_sibling(event, other)
+        return [*found, *self._many]
+
     def __enter__(self) -> Trace:
         """Arm the events: all or none. Raises EventError (the place is refused)."""
         try:
             for number, event in enumerate(self.events):
-                self.probes.append(self._arm(event, number))
+                try:
+                    self.probes.append(self._arm(event, number))
+                except EventError as error:
+                    if event not in self._many:
+                        raise
+                    self.skipped.append((event.symbol or f"{event.target:#x}", error.reason))
         except BaseException:
             self.__exit__()
             raise
@@ -105,16 +138,21 @@ class Recording:
 
     def _arm(self, event: Event, number: int) -> Probe:
         put, stack = self._ring.writer(number), self._walker()
-        fetch, tasks = event.fetch, self._k.machine
+        fetch, tasks, filter, address = event.fetch, self._k.machine, self._filters[number], event.address
+        keep = filter.keep if filter is not None else None
 
         def hit(p: Any, regs: Regs) -> None:
-            put(regs.cpu, regs.cpu if tasks.cpu_task is None else regs.task, fetch(regs), 0, stack(regs) if stack else ())
+            values = fetch(regs)
+            if keep is None or keep(values, regs, 0, address):
+                put(regs.cpu, regs.cpu if tasks.cpu_task is None else regs.task, values, 0, stack(regs) if stack else ())
 
         def enter(ri: Any, regs: Regs) -> None:
             ri.data["saved"] = event.enter(regs)
 
         def returned(ri: Any, regs: Regs) -> None:
-            put(regs.cpu, ri.task, fetch(regs, ri.data.get("saved", ()) if event.saves else ()), regs.pc, stack(regs) if stack else ())
+            values = fetch(regs, ri.data.get("saved", ()) if event.saves else ())
+            if keep is None or keep(values, regs, regs.pc, address):
+                put(regs.cpu, ri.task, values, regs.pc, stack(regs) if stack else ())
 
         place: dict[str, Any] = {"symbol_name": event.symbol, "offset": event.offset} if event.symbol else {"addr": event.target}
         probe = Kprobe(pre_handler=hit, **place) if event.kind == "p" else Kretprobe(

@@ -256,3 +256,16 @@ def test_the_run_is_the_same(arch: str, tmp_path: Path) -> None:
         assert t[0].args["a"] == 1 and t[1].args["out"] == want and len(t) == 2
         t.save(tmp_path / "x.arrow")
     assert [*Trace.load(tmp_path / "x.arrow")] == [*t]
+
+
+def test_patterns_and_filters(k: Kprobes) -> None:
+    with k.trace("p string_*", "p:all /^fib$/ n=$arg1:u32") as t:
+        work(k)
+    assert {r.event for r in t} == {"p_string", "all"} and len({r.address for r in t}) == 3
+    with k.trace("p fib n=$arg1:u32", filter="n > 2") as t:
+        work(k)
+    assert [r.args["n"] for r in t] == [4, 3]
+    with pytest.raises(EventError):
+        k.trace("p fib n=$arg1:u32", filter="m > 2")
+    with pytest.raises(EventError, match="nothing_like"):
+        k.trace("p nothing_like*")

@@ -1,0 +1,247 @@
+"""Call trees: who called whom with what, and what came back, from a function down."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import IO, Any, Protocol
+
+from attrs import Factory, define
+
+from ..core.probe import Kretprobe, Probe
+from ..errors import BadArgument, GuestFault, KprobeError
+from ..machine._base import Machine
+from ..regs import Regs
+from ..symbols import CONTROLS, Symbol
+from .profile import write_folded
+
+MOST_CALLS, ACTIVE = 1_000_000, 4096
+FORMATS = ("text", "jsonl", "folded", "speedscope", "svg")
+
+
+class Owner(Protocol):
+    """The Kprobes."""
+
+    machine: Machine
+
+    def register(self, probe: Probe) -> None: ...
+    def unregister(self, probe: Probe) -> None: ...
+
+
+@define
+class Call:
+    """One call.
+
+    Attributes:
+        name: the function's. depth: 0 for a call of the function that the tree begins with. args: as many as were asked for. result: the
+        return value; None: it has not returned (a longjmp, the end of the run). calls: made by it, in order.
+    """
+
+    name: str
+    address: int
+    depth: int
+    args: tuple[int | None, ...] = ()
+    result: int | None = None
+    calls: list[Call] = Factory(list)
+
+    def __iter__(self) -> Iterator[Call]:
+        """This call and all below it, in the order in which they began."""
+        todo = [self]
+        while todo:
+            call = todo.pop()
+            yield call
+            todo += reversed(call.calls)
+
+
+class CallTree:
+    """What was called below a function; str() shows it as ftrace's function graph does.
+
+    Attributes:
+        calls: of the function itself. skipped: function -> why it is not in the tree. missed: calls that could not be recorded.
+    """
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self.skipped: dict[str, str] = {}
+        self.count = self.dropped = 0
+        self.probes: list[Any] = []
+        self._before = 0
+
+    @property
+    def missed(self) -> int:
+        return self.dropped + self._before + sum(int(probe.nmissed + probe.entry_nmissed) for probe in self.probes)
+
+    def disarm(self) -> list[Any]:
+        """The probes go, their counters stay."""
+        self._before = self.missed - self.dropped
+        probes, self.probes = self.probes, []
+        return probes
+
+    def __iter__(self) -> Iterator[Call]:
+        for call in self.calls:
+            yield from call
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __str__(self) -> str:
+        return "".join(_lines(self.calls))
+
+    def __repr__(self) -> str:
+        return f"<CallTree of {self.count} calls, {self.missed} missed>"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(str(self))}</pre>"
+
+    def folded(self) -> dict[tuple[str, ...], int]:
+        """Stacks of functions, outermost first -> calls."""
+        found: Counter[tuple[str, ...]] = Counter()
+        todo: list[tuple[Call, tuple[str, ...]]] = [(call, ()) for call in self.calls]
+        while todo:
+            call, above = todo.pop()
+            here = (*above, call.name)
+            found[here] += 1
+            todo += [(inner, here) for inner in call.calls]
+        return dict(found)
+
+    def export(self, path: str | os.PathLike[str] | IO[Any], format: str) -> None:
+        """Write a file, or to an open one: text, jsonl (a line for each call), folded, speedscope, svg. BadArgument, OSError."""
+        if format not in FORMATS:
+            raise BadArgument(f"no format {format!r}", hint=f"there are: {', '.join(FORMATS)}")
+        if not isinstance(path, str | os.PathLike):
+            self._write(path, format)
+            return
+        with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
+            self._write(file, format)
+
+    def _write(self, file: IO[str], format: str) -> None:
+        if format == "text":
+            file.writelines(_lines(self.calls))
+        elif format == "jsonl":
+            for c in self:
+                facts = {"name": c.name, "address": c.address, "depth": c.depth, "args": c.args, "result": c.result}
+                file.write(json.dumps(facts) + "\n")
+        else:
+            write_folded(self.folded(), file, format, "calls")
+
+
+def _lines(calls: Sequence[Call]) -> Iterator[str]:
+    todo: list[Call | str] = [*reversed(calls)]
+    while todo:
+        call = todo.pop()
+        if isinstance(call, str):
+            yield call
+            continue
+        indent = "  " * call.depth
+        shown = ", ".join("(fault)" if arg is None else f"{arg:#x}" for arg in call.args)
+        result = "" if call.result is None else f" = {call.result:#x}"
+        head = f"{indent}{call.name.translate(CONTROLS)}({shown})"
+        if call.calls:
+            yield f"{head} {{\n"
+            todo += [f"{indent}}}{result}\n", *reversed(call.calls)]
+        else:
+            yield f"{head}{result};\n"
+
+
+class Graph:
+    """Records a call tree while it is entered: `with k.graph("parse_settings") as tree`."""
+
+    def __init__(self, k: Owner, function: str, functions: str = "*", args: int = 0, depth: int | None = None) -> None:
+        if isinstance(args, bool) or not isinstance(args, int) or not 0 <= args <= 16:
+            raise BadArgument(f"args={args!r} is no number of arguments", hint="give 0 to 16")
+        self._k, self._root, self._args, self._depth = k, k.machine.symbols[function], args, depth
+        self._tree = CallTree()
+        self._open: dict[Any, list[Call]] = {}  # of each task, those that have not returned
+        self._frames: dict[int, int] = {}  # id of such a call -> the stack pointer at its entry
+        self._symbols = [self._root, *_functions(k.machine, self._root, functions)]
+
+    def __enter__(self) -> CallTree:
+        """Arm what can be armed. Raises what register() does where the function itself cannot be."""
+        try:
+            for symbol in self._symbols:
+                self._arm(symbol)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self._tree
+
+    def __exit__(self, *exc: object) -> None:
+        for probe in self._tree.disarm():
+            if probe.registered:
+                self._k.unregister(probe)
+
+    def _arm(self, symbol: Symbol) -> None:
+        start = self._k.machine.arch.pointers.code_address(symbol.address | symbol.mode, self._k.machine.read)
+        probe = Kretprobe(addr=start.place(0) | start.mode, entry_handler=self._entry(symbol), handler=self._returned, maxactive=ACTIVE)
+        try:
+            self._k.register(probe)
+        except KprobeError as error:
+            if symbol is self._root:
+                raise
+            self._tree.skipped[symbol.name] = error.reason
+            return
+        self._tree.probes.append(probe)
+
+    def _entry(self, symbol: Symbol) -> Callable[[Any, Regs], int]:
+        root, name, address = symbol is self._root, symbol.name, symbol.address
+
+        def entered(ri: Any, regs: Regs) -> int:
+            calls = self._open.setdefault(ri.task, [])
+            while calls and self._left(ri, self._frames[id(calls[-1])]):
+                self._frames.pop(id(calls.pop()))
+            depth = len(calls)
+            if (not calls and not root) or (self._depth is not None and depth > self._depth):
+                return 1
+            if self._tree.count >= MOST_CALLS:
+                self._tree.dropped += 1
+                return 1
+            call = Call(name, address, depth, tuple([_argument(regs, n) for n in range(self._args)]))
+            (calls[-1].calls if calls else self._tree.calls).append(call)
+            calls.append(call)
+            self._frames[id(call)] = ri.frame
+            self._tree.count += 1
+            ri.data = call
+            return 0
+        return entered
+
+    def _left(self, ri: Any, frame: int) -> bool:
+        """True where a call with this frame cannot have made the call that begins: a longjmp has left it, or the run has ended.
+
+        Who has the same frame has jumped here, and then the trampoline is where this one returns to.
+        """
+        linkage = self._k.machine.arch.linkage
+        alone = linkage is None or not linkage.returning.shares_frames
+        return bool(ri.frame > frame or (ri.frame == frame and ri.link == ri.ret_addr and alone))
+
+    def _returned(self, ri: Any, regs: Regs) -> None:
+        call, calls = ri.data, self._open[ri.task]
+        call.result = regs.return_value
+        if any(each is call for each in calls):
+            while True:
+                last = calls.pop()
+                self._frames.pop(id(last), None)
+                if last is call:
+                    break
+
+
+def _functions(machine: Machine, root: Symbol, pattern: str) -> list[Symbol]:
+    """The functions of the same image that a glob names, one name for each address."""
+    known = {root.address}
+    found = []
+    for symbol in sorted(machine.symbols, key=lambda s: (s.address, s.name)):
+        if symbol.kind == "func" and symbol.module == root.module and fnmatch.fnmatchcase(symbol.name, pattern) and symbol.address not in known:
+            known.add(symbol.address)
+            found.append(symbol)
+    return found
+
+
+def _argument(regs: Regs, n: int) -> int | None:
+    try:
+        return regs.arg(n)
+    except GuestFault:
+        return None

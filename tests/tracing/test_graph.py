@@ -1,0 +1,72 @@
+"""Call trees."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+from tracing.guests import FILES, load
+
+from kprobes import BadArgument, KprobeError, Kprobes, UnknownSymbol
+
+pytestmark = pytest.mark.quick
+TREE = "outer {\n  table_insert;\n  walk {\n    walk {\n      leaf;\n    }\n  }\n}\n"
+
+
+def shape(text: str) -> str:
+    """A tree without arguments and results."""
+    return "".join(line.split("(")[0] + (" {" if line.endswith("{") else ";") + "\n" if "(" in line else line.split("}")[0] + "}\n" for line in text.splitlines())
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name.endswith("-eh")])
+def test_the_tree(name: str) -> None:
+    with load(name) as m, Kprobes(m) as k:
+        with k.graph("outer", args=2) as tree:
+            m.call("walk", m.symbols["the_table"].address, 1)  # not below outer
+            result = m.call("outer", 1)
+        assert shape(str(tree)) == TREE and len(tree) == 5 and tree.missed == 0 and tree.skipped == {}
+        root = tree.calls[0]
+        assert root.result == result and root.args[0] == 1 and [c.depth for c in tree] == [0, 1, 1, 2, 3]
+        assert root.calls[0].result == 5 and root.calls[1].args == (m.symbols["the_table"].address, 1)
+        assert k.list() == []
+
+
+def test_files() -> None:
+    with load("mips-eh") as m, Kprobes(m) as k, k.graph("walk", args=2) as tree:
+        m.call("outer", 2)
+    assert tree.folded() == {("walk",): 1, ("walk", "walk"): 1, ("walk",) * 3: 1, ("walk", "walk", "walk", "leaf"): 1}
+    made: dict[str, Any] = {}
+    for format in ("text", "jsonl", "folded", "speedscope", "svg"):
+        file = io.StringIO()
+        tree.export(file, format)
+        made[format] = file.getvalue()
+    assert made["text"] == str(tree) and "walk;walk;walk;leaf 1" in made["folded"] and "<svg" in made["svg"]
+    assert [json.loads(line)["name"] for line in made["jsonl"].splitlines()] == ["walk", "walk", "walk", "leaf"]
+    with pytest.raises(BadArgument, match="speedscope"):
+        tree.export("/dev/null", "pdf")
+
+
+def test_what_limits_it() -> None:
+    with load("x86_64-eh") as m, Kprobes(m) as k:
+        with k.graph("outer", depth=1) as tree:
+            m.call("outer", 2)
+        assert [c.name for c in tree] == ["outer", "table_insert", "walk"]
+        with k.graph("outer", functions="wa*") as tree:
+            m.call("outer", 1)
+        assert [c.name for c in tree] == ["outer", "walk", "walk"]
+
+
+def test_what_is_left_has_no_result() -> None:
+    with load("x86_64-eh") as m, Kprobes(m) as k, k.graph("outer") as tree:
+        with pytest.raises(KprobeError):
+            m.call("outer", 2, max_insns=80)
+        m.call("outer", 0)
+        assert [call.result is None for call in tree.calls] == [True, False]
+
+
+@pytest.mark.parametrize("wrong", [{"args": -1}, {"args": True}, {"function": "nobody"}])
+def test_wrong_options(wrong: Any) -> None:
+    with load("x86_64-eh") as m, Kprobes(m) as k, pytest.raises((BadArgument, UnknownSymbol)):
+        k.graph(**{"function": "outer", **wrong})
