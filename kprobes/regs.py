@@ -18,13 +18,17 @@ if TYPE_CHECKING:
 
 
 class Memory(Protocol):
-    """What Regs needs of a machine."""
-
-    arch: Any
-    cpu_task: Callable[[Regs], Any] | None
+    """What Regs needs of memory. With store(addr, data), load_word(addr), store_word and swap_word(addr, word), those serve the stack."""
 
     def read(self, addr: int, size: int) -> bytes: ...
     def write(self, addr: int, data: bytes) -> None: ...
+
+
+class Machine(Memory, Protocol):
+    """What it needs of a machine."""
+
+    arch: Any
+    cpu_task: Callable[[Regs], Any] | None
 
 
 class Regs:
@@ -45,22 +49,26 @@ class Regs:
             as at() and go() do.
     """
 
-    __slots__ = ("_args", "_bias", "_copies", "_live_pc", "_load", "_load_word", "_mask", "_order", "_read", "_read_sp", "_result", "_store",
-                 "_store_word", "_strip", "_word", "_write", "arch", "cpu", "exception", "fault", "machine", "reported", "target", "true_return")
+    __slots__ = ("_args", "_bias", "_copies", "_live_pc", "_load", "_load_word", "_mask", "_memory", "_order", "_read", "_read_sp", "_result",
+                 "_store", "_store_word", "_strip", "_word", "_write", "arch", "cpu", "exception", "fault", "machine", "reported", "target",
+                 "true_return")
 
-    def __init__(self, machine: Memory, readers: Mapping[str, Reader], writers: Mapping[str, Writer], cpu: int = 0) -> None:
+    def __init__(self, machine: Machine, readers: Mapping[str, Reader], writers: Mapping[str, Writer], cpu: int = 0,
+                 memory: Memory | None = None) -> None:
+        """memory: the machine's, where that is a part of it; None: the machine itself."""
         self.machine = machine
+        self._memory = memory = machine if memory is None else memory
         self.arch = arch = machine.arch
         self.cpu = cpu
         self.fault: Any = None
         self.exception: BaseException | None = None
         #: (regs, address) -> the return address behind a trampoline; the return probes install theirs here.
         self.true_return: Callable[[Regs, int], int] | None = None
-        self._load, self._mask = machine.read, arch.mask
+        self._load, self._mask = memory.read, arch.mask
         #: of words: what the guest could not write itself, a simulated instruction may not either
-        self._store: Callable[[int, bytes], None] = getattr(machine, "store", machine.write)
-        self._load_word: Callable[[int], int] | None = getattr(machine, "load_word", None)
-        self._store_word: Callable[[int, int], None] | None = getattr(machine, "store_word", None)
+        self._store: Callable[[int, bytes], None] = getattr(memory, "store", memory.write)
+        self._load_word: Callable[[int], int] | None = getattr(memory, "load_word", None)
+        self._store_word: Callable[[int, int], None] | None = getattr(memory, "store_word", None)
         self._order = arch.order.value
         self._word = arch.bits // 8
         self.reported: int | None = None
@@ -205,15 +213,15 @@ class Regs:
 
     def read(self, addr: int, size: int) -> bytes:
         """`size` bytes of guest memory; GuestFault where it is not mapped."""
-        return self.machine.read(addr, size)
+        return self._memory.read(addr, size)
 
     def write(self, addr: int, data: bytes) -> None:
         """Write guest memory; GuestFault where it is not mapped."""
-        self.machine.write(addr, data)
+        self._memory.write(addr, data)
 
     def read_cstr(self, addr: int, limit: int = 4096) -> bytes:
         """Bytes up to (not including) the first NUL, at most `limit`; GuestFault where memory ends before either."""
-        return read_cstr(self.machine, addr, limit)
+        return read_cstr(self._memory, addr, limit)
 
     @property
     def task(self) -> Any:
@@ -237,7 +245,7 @@ class Regs:
             store(addr, value)
             return old
 
-        return load, store, getattr(self.machine, "swap_word", swap)
+        return load, store, getattr(self._memory, "swap_word", swap)
 
     def argument(self, n: int) -> Callable[[], int]:
         """A function that reads the n-th argument: what arg(n) does, for whoever does it on every hit."""

@@ -42,7 +42,7 @@ class Bench:
         self.tally = Tally()
         self._seed = seed
         self._arch = self.machine.arch
-        self.data = self.machine.map_anywhere(DATA, self.machine.guest.contexts.near)
+        self.data = self.machine.parts.memory.map_anywhere(DATA, self.machine.guest.contexts.near)
         self.machine.write(self.data, random.Random(seed + 1).randbytes(DATA))
         self._furnish()
         self._contents = self.machine.read(self.data, DATA)
@@ -76,7 +76,7 @@ class Bench:
     @property
     def usable(self) -> bool:
         """False when the engine has died of a failed instruction fetch; make another bench then."""
-        return not self.machine.starts.dead
+        return not self.machine.parts.starts.dead
 
     # --- one instruction
 
@@ -173,15 +173,15 @@ class Bench:
         """Memory for the CPU's tables, or for the contexts that it saves, and one saved there to return to."""
         regs, guest, abi = self.machine.regs, self.machine.guest, self._arch.abi
         if guest.contexts.furnish is not None:
-            guest.contexts.furnish(self.machine.engine, regs, self.data, CONTEXTS)
+            guest.contexts.furnish(self.machine.parts.memory.engine, regs, self.data, CONTEXTS)
             if abi is not None and abi.enter is not None:
-                abi.enter(regs, self.machine.exit)
+                abi.enter(regs, self.machine.parts.state.exit)
 
     def _unmap_rest(self) -> None:
         """Nothing else is mapped, so nothing else can change: the stack is in `data`, calls end at the exit page only."""
         for start, end, _ in list(self.machine.uc.mem_regions()):
-            if not any(start <= a <= end for a in (BASE, self.data, self.machine.exit)):
-                self.machine.unmap_pages(start, end + 1 - start)
+            if not any(start <= a <= end for a in (BASE, self.data, self.machine.parts.state.exit)):
+                self.machine.parts.memory.unmap_pages(start, end + 1 - start)
 
     def _map_own_pages(self) -> None:
         """The library's pages are there from the start, so that they make no difference later."""
@@ -207,7 +207,7 @@ class Bench:
             self._usual()
             self._states.randomize(rng, values, landing=insn.simulate is not None)
             if self._arch.pointers.mode_bits:
-                self.machine.write_pc(self.home | self._scenery.mode)  # the flags show the mode as well
+                self.machine.parts.cpu.write_pc(self.home | self._scenery.mode)  # the flags show the mode as well
             before = registers(self.machine.regs)
             thaw = self._freezer.freeze()
             target, spy = self._rehearse(insn)

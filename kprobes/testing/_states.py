@@ -88,7 +88,7 @@ class Freezer:
 
     def __init__(self, machine: Any) -> None:
         self._regs: Regs = machine.regs
-        self._engine = machine.engine if isinstance(machine, UnicornMachine) else None
+        self._engine = machine.parts.memory.engine if isinstance(machine, UnicornMachine) else None
         self._contexts: list[Any] = []
         if self._engine is not None and not self._complete():
             self._engine = None

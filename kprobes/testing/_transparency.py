@@ -39,7 +39,7 @@ def snapshot(machine: Any) -> Snapshot:
 def regions(machine: Any) -> list[tuple[int, int]]:
     """What is mapped, as sorted (start, end), from `machine.uc` or, where there is none, `machine.snapshot()`."""
     if isinstance(machine, UnicornMachine):
-        return machine._mapped()
+        return machine.parts.memory.mapped()
     if hasattr(machine, "uc"):
         return sorted((start, end + 1) for start, end, _ in machine.uc.mem_regions())
     return sorted((page, page + len(data)) for page, data in machine.snapshot().items())

@@ -21,7 +21,7 @@ def follow(scene: Scene, name: str, where: str = "inc", **fields: Any) -> Kretpr
 
 def caller(scene: Scene) -> int:
     """Where a call made by the test itself returns to."""
-    return int(scene.m.exit) if scene.name != "paper" else 0xE000
+    return int(scene.m.parts.state.exit) if scene.name != "paper" else 0xE000
 
 
 # --- one call

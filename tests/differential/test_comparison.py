@@ -54,7 +54,7 @@ def test_two_plain_runs_of_every_instruction(arch: str) -> None:
             try:
                 m.run(0x10000 | mode, until=0x10000 + len(code), max_insns=2)
             except KprobeError as error:
-                if m.starts.dead:
+                if m.parts.starts.dead:
                     pytest.skip(f"the engine has died: {error}")
 
         comparison = Comparison(m, run)

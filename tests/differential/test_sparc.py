@@ -49,9 +49,9 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.mark.parametrize("arch", ["sparc", "sparc64"])
 def test_windows_are_found(arch: str) -> None:
     m = machine(arch, PLAIN)
-    assert set(m.windowed) == WINDOWED
-    for n, (name, place) in enumerate(m.windowed.items()):
-        read, write = m.access(name)
+    assert set(m.parts.cpu.windowed) == WINDOWED
+    for n, (name, place) in enumerate(m.parts.cpu.windowed.items()):
+        read, write = m.parts.cpu.access(name)
         m.regs[name] = 0x1000 + n
         assert read() == 0x1000 + n
         write(0x2000 + n)
@@ -63,12 +63,12 @@ def test_windows_are_found(arch: str) -> None:
 def test_windows_that_do_not_move_are_left_to_the_api(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(windows, "_layouts", {})
     m = machine("sparc", PLAIN)
-    numbers = {name: m.register(name) for name in m.arch.regs.names if name in WINDOWED}
-    general = {name: m.register(name) for name in m.arch.regs.names if name in m.cells}
+    numbers = {name: m.parts.cpu.register(name) for name in m.arch.regs.names if name in WINDOWED}
+    general = {name: m.parts.cpu.register(name) for name in m.arch.regs.names if name in m.parts.cpu.cells}
     for moves, found in ((GUESTS["sparc"].checks.moves, WINDOWED), (("01000000",), set())):  # NOP
         windows._layouts.clear()
         guest = evolve(GUESTS["sparc"], checks=Checks(moves=moves))
-        assert set(find_windowed(m.engine, guest, "sparc", m.cells, general, numbers, 32)) == found
+        assert set(find_windowed(m.parts.memory.engine, guest, "sparc", m.parts.cpu.cells, general, numbers, 32)) == found
 
 
 def test_windows_move_with_the_guest() -> None:
@@ -77,12 +77,12 @@ def test_windows_move_with_the_guest() -> None:
     seen = []
 
     def deeper(p: Any, regs: Regs) -> None:
-        assert [regs[name] for name in sorted(WINDOWED)] == [m.access(name)[0]() for name in sorted(WINDOWED)]
+        assert [regs[name] for name in sorted(WINDOWED)] == [m.parts.cpu.access(name)[0]() for name in sorted(WINDOWED)]
         seen.append(regs["i0"])
         regs["l3"] = 100 + regs["i0"]
 
     def back(p: Any, regs: Regs) -> None:
-        assert regs["l3"] == m.access("l3")[0]() == 100 + seen.pop()
+        assert regs["l3"] == m.parts.cpu.access("l3")[0]() == 100 + seen.pop()
 
     assert m.call("f", 5) == 15
     with Kprobes(m) as k:

@@ -414,10 +414,10 @@ def test_many_breakpoints_need_few_hooks() -> None:
         with Kprobes(guest) as k:
             probes = [Kprobe(symbol_name=name, optimize=False, pre_handler=lambda p, regs: None) for name in places]
             k.register_kprobes(probes)
-            assert len(guest.stops._hooks) <= FEW
+            assert len(guest.parts.stops._hooks) <= FEW
             assert [guest.call(name) for name in places] == [1] * functions
             assert [p.nhit for p in probes] == [1] * functions
             k.unregister_kprobes(probes[1:])
             assert [guest.call(name) for name in places] == [1] * functions
             assert [p.nhit for p in probes] == [2] + [1] * (functions - 1)
-        assert not guest.stops._hooks
+        assert not guest.parts.stops._hooks

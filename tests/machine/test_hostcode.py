@@ -458,7 +458,7 @@ def test_an_interrupt_leads_from_a_slot_to_a_followed_function(arch: str, way: s
     def timer(uc: unicorn.Uc, address: int, size: int, data: Any) -> None:
         if waiting and address in k._rooms.slots:
             waiting.clear()
-            uc.reg_write(m.register(m.arch.regs.pc), inc)
+            uc.reg_write(m.parts.cpu.register(m.arch.regs.pc), inc)
 
     m.uc.hook_add(unicorn_const.UC_HOOK_CODE, timer)
     with m, Kprobes(m) as k:
@@ -498,7 +498,7 @@ def test_tables_are_used_again() -> None:
         with Kprobes(m) as k, k.kretprobe("inc", handler=lambda ri, regs: None) as r:
             assert [m.call("inc", n) for n in range(3)] == [1, 2, 3]
             assert (r.nhit, r.nreturned) == (3, 3)
-    assert sum(isinstance(kept, SiteTable) for kept in m.engine._kept) < 10
+    assert sum(isinstance(kept, SiteTable) for kept in m.parts.memory.engine._kept) < 10
 
 
 LOOPS = {
@@ -538,7 +538,7 @@ def test_stops_by_another_thread_serve_nothing_twice(arch: str, way: str, kind: 
                 m.regs[m.arch.abi.args[1]] = calls  # type: ignore[union-attr]
                 total += calls
                 m.run("loop")
-                while m.regs.pc != m.exit:
+                while m.regs.pc != m.parts.state.exit:
                     stops += 1
                     m.run()
         finally:
@@ -584,7 +584,7 @@ def test_an_attached_engine_with_a_stack_of_its_owners(arch: str, entry: Any) ->
     def again(p: Any, regs: Any) -> None:
         if regs[m.arch.abi.args[1]] == 2:  # type: ignore[union-attr]
             context = uc.context_save()
-            uc.reg_write(m.register(m.arch.regs.sp), 0x19000)
+            uc.reg_write(m.parts.cpu.register(m.arch.regs.sp), 0x19000)
             run(1)
             uc.context_restore(context)
 

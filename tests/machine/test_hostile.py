@@ -37,12 +37,12 @@ class Victim:
         self.k.register(Kretprobe(symbol_name="memset", handler=lambda ri, regs: None, entry_handler=lambda ri, regs: 0))
         self.k.register(Jprobe(symbol_name="memcpy", entry=lambda: None))
         self.data = self.m.alloc(256)
-        self.usual = self.m.engine.save()
+        self.usual = self.m.parts.memory.engine.save()
         for _ in range(3):
             self.works()
 
     def works(self) -> None:
-        self.m.engine.restore(self.usual)
+        self.m.parts.memory.engine.restore(self.usual)
         assert self.m.call("sum_of_12", *ARGS, timeout=LONG) & 0xFFFFFFFF == SUM
         self.m.call("memset", self.data, 5, 16, timeout=LONG)
         assert self.m.read(self.data, 16) == bytes([5] * 16)
@@ -54,7 +54,7 @@ class Victim:
         """The library's, each with the bytes of it that are in use."""
         filler = self.m.arch.end_bytes(min(self.m.arch.traps.end))
         out = []
-        for start, end in [*self.k._rooms.ranges(), (self.m.exit, self.m.exit + 64)]:
+        for start, end in [*self.k._rooms.ranges(), (self.m.parts.state.exit, self.m.parts.state.exit + 64)]:
             code = self.m.read(start, end - start)
             used = len(code.rstrip(filler).rstrip(b"\0"))
             out.append((start, min(used + 32, end - start)))
@@ -94,15 +94,15 @@ def test_anywhere_in_the_librarys_pages(victim: Victim, path: Path) -> None:
             kind = type(error).__name__
         assert time.monotonic() - began < LONG, hex(target)
         ended[kind] = ended.get(kind, 0) + 1
-        if m.starts.dead:
+        if m.parts.starts.dead:
             victim = Victim(path)
             where = places(victim, rng)
         elif n % 10 == 0:
             victim.works()
-    if not victim.m.starts.dead:
+    if not victim.m.parts.starts.dead:
         victim.works()
         victim.k.close()
-        victim.m.engine.restore(victim.usual)
+        victim.m.parts.memory.engine.restore(victim.usual)
         assert victim.m.call("sum_of_12", *ARGS, timeout=LONG) & 0xFFFFFFFF == SUM
     assert ended.get("GuestFault", 0) + ended.get("ReentryError", 0) > 0
 

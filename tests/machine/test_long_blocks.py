@@ -62,7 +62,7 @@ for code in map(bytes.fromhex, codes):
                 m.protect(0x10000, size, "rx")
             elif how == "guest":  # as if the guest had written it
                 m.map(0x10000, size, "rwx")
-                m.engine.write(0x10000, text)
+                m.parts.memory.engine.write(0x10000, text)
         for name in m.arch.abi.args or m.arch.regs.names[:4]:
             m.regs[name] = m.regs.sp
         try:
@@ -167,7 +167,7 @@ def test_a_line_that_grows_together(arch: str, hooks: None) -> None:
     for at in range(800, 4000, 800):  # to the next but one, and what is between is in the delay slot
         m.write(start + at, branch)
     assert result() == 1000 - 4
-    assert all(low <= start or high <= end for low, high in m.long_blocks._hooks)  # type: ignore[union-attr]
+    assert all(low <= start or high <= end for low, high in m.parts.memory.long_blocks._hooks)  # type: ignore[union-attr]
     for at in range(800, 4000, 800):
         m.write(start + at, addiu)
     assert result() == 1000
@@ -178,5 +178,5 @@ def test_ordinary_code_has_no_hooks(arch: str, hooks: None) -> None:
     """A branch every two hundred instructions is enough."""
     nop, jr = bytes(4), bytes.fromhex("03e00008")[:: -1 if arch.endswith("el") else 1]
     m = UnicornMachine.from_code((nop * 200 + jr + nop) * 20, arch=arch, base=0x10000)
-    assert m.long_blocks is not None
-    assert [place for place in m.long_blocks._hooks if place[0] < 0x10000 + 20 * 808 and place[1] > 0x10000] == []
+    assert m.parts.memory.long_blocks is not None
+    assert [place for place in m.parts.memory.long_blocks._hooks if place[0] < 0x10000 + 20 * 808 and place[1] > 0x10000] == []

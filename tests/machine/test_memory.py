@@ -35,9 +35,9 @@ def test_a_hole_in_a_mapping(arch: str) -> None:
     m.unmap(base + 2 * page, page)
     gc.collect()
     for n in (0, 1, 3, 4):
-        assert m.read(base + n * page, 5) == bytes([n + 1] * 5) == m.engine.read(base + n * page, 5)
+        assert m.read(base + n * page, 5) == bytes([n + 1] * 5) == m.parts.memory.engine.read(base + n * page, 5)
     m.write(base + 3 * page, b"later")
-    assert m.engine.read(base + 3 * page, 5) == b"later"
+    assert m.parts.memory.engine.read(base + 3 * page, 5) == b"later"
     with pytest.raises(GuestFault) as fault:
         m.read(base + 2 * page - 1, 3)
     assert fault.value.address == base + 2 * page
@@ -108,7 +108,7 @@ def test_random_changes(arch: str) -> None:
             at = start - base - touched[0] * page
             image = bytearray().join(model[n] for n in touched)
             if kind == "read":
-                assert act() == image[at : at + size] == m.engine.read(start, size)
+                assert act() == image[at : at + size] == m.parts.memory.engine.read(start, size)
             else:
                 act()
                 image[at : at + size] = data
@@ -117,7 +117,7 @@ def test_random_changes(arch: str) -> None:
         if rng.random() < 0.1:
             gc.collect(0)
     for n, contents in model.items():
-        assert m.read(base + n * page, page) == contents == m.engine.read(base + n * page, page)
+        assert m.read(base + n * page, page) == contents == m.parts.memory.engine.read(base + n * page, page)
 
 
 def test_host_memory_goes_with_the_last_piece() -> None:
@@ -127,7 +127,7 @@ def test_host_memory_goes_with_the_last_piece() -> None:
         m.map(BASE, size)
         for at in range(BASE, BASE + size, 1 << 20):
             m.write(at, b"x" * 0x1000)
-        block = next(b for b in m.blocks.held if b.start == BASE)
+        block = next(b for b in m.parts.memory.blocks.held if b.start == BASE)
         host = block.host
         del block
         m.unmap(BASE + 0x1000, size - 0x2000)
@@ -187,7 +187,7 @@ def test_pages_of_ours_stay(arch: str) -> None:
         k.register_kprobe(Kprobe(symbol_name="f", pre_handler=lambda p, regs: hits.append(1)))
         k.flush_optimizer()
         block = m.alloc(100)
-        for start, end in {*m._own.items(), (m.exit, m.exit + m.page_size), (block & -m.page_size, (block & -m.page_size) + m.page_size)}:
+        for start, end in {*m.parts.memory.own.items(), (m.parts.state.exit, m.parts.state.exit + m.page_size), (block & -m.page_size, (block & -m.page_size) + m.page_size)}:
             for at in (start, end - m.page_size):
                 with pytest.raises(BadArgument, match="library"):
                     m.unmap(at, m.page_size)
@@ -207,7 +207,7 @@ def test_a_write_from_data_into_code(arch: str) -> None:
     m.map(base, page, "rw")
     m.map(base + page, page, "rwx")
     dropped: list[tuple[int, int]] = []
-    m.engine.drop_translations = lambda start, end: dropped.append((start, end))  # type: ignore[method-assign]
+    m.parts.memory.engine.drop_translations = lambda start, end: dropped.append((start, end))  # type: ignore[method-assign]
     m.write(base + page - 4, bytes(8))
     assert any(start <= base + page < end for start, end in dropped)
 
@@ -218,10 +218,10 @@ def test_a_word_that_is_stored_into_what_became_code() -> None:
     m.map(BASE, 0x3000, "rw")
     m.write(BASE + 0x1000, bytes.fromhex("48b80100000000000000c3").rjust(17, b"\x90"))  # the number is an aligned word
     m.protect(BASE + 0x1000, 0x1000, "rx")
-    m.load_word(BASE)
+    m.parts.memory.load_word(BASE)
     assert m.call(BASE + 0x1000) == 1
-    m.load_word(BASE + 0x1008)
-    m.store_word(BASE + 0x1008, 2)
+    m.parts.memory.load_word(BASE + 0x1008)
+    m.parts.memory.store_word(BASE + 0x1008, 2)
     assert m.call(BASE + 0x1000) == 2
     m.protect(BASE + 0x1000, 0x1000, "rw")
     with pytest.raises(GuestFault, match="non-executable"):
@@ -241,5 +241,5 @@ def test_a_forked_process_has_memory_of_its_own() -> None:
         m.write(0x10000, b"\xcc" * 8)
         os._exit(0 if m.read(BASE, 6) == b"child!" else 1)
     assert os.waitpid(child, 0)[1] == 0
-    assert m.read(BASE, 6) == b"parent" == m.engine.read(BASE, 6)
+    assert m.read(BASE, 6) == b"parent" == m.parts.memory.engine.read(BASE, 6)
     assert m.read(0x10000, 8) == bytes(8)

@@ -41,7 +41,7 @@ def no_proc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_registers_are_found_without_proc(arch: str, no_proc: None) -> None:
     path = next(iter(programs_of(arch)))
     with UnicornMachine.load(path) as m, Kprobes(m) as k:
-        assert m.cells or m.windowed
+        assert m.parts.cpu.cells or m.parts.cpu.windowed
         with k.kretprobe("test_structs", handler=lambda ri, regs: None) as r:
             assert m.call("test_structs", integer(m.arch, 3)) is not None
         assert (r.nhit, r.nreturned) == (1, 1)
@@ -59,7 +59,7 @@ def test_the_api_serves_where_registers_are_not_found(arch: str, no_proc: None, 
     monkeypatch.setattr(cells, "_peek_by_pipe", lambda address, size: b"")
     path = next(iter(programs_of(arch)))
     with UnicornMachine.load(path) as m, Kprobes(m) as k:
-        assert not m.cells and m.following is None
+        assert not m.parts.cpu.cells and not m.following
         with k.kretprobe("test_structs", handler=lambda ri, regs: None) as r:
             assert m.call("test_structs", integer(m.arch, 3)) is not None
         assert (r.nhit, r.nreturned) == (1, 1)

@@ -37,12 +37,12 @@ def changed_by_a_write(arch: str) -> set[int]:
     """Offsets of bytes behind the first register that an API write of pc changes, besides pc."""
     m = engine(arch)
     mode = min(m.arch.traps.end)
-    pc, first = m.cells[m.arch.regs.pc], min(cell.address for cell in m.cells.values())
+    pc, first = m.parts.cpu.cells[m.arch.regs.pc], min(cell.address for cell in m.parts.cpu.cells.values())
     seen: list[tuple[bytes, bytes]] = []
 
     def hook(uc: unicorn.Uc, number: int, data: object) -> None:
         before = peek(first, BEHIND)
-        m.write_pc(TARGET | mode)
+        m.parts.cpu.write_pc(TARGET | mode)
         after = peek(first, BEHIND)
         at = pc.address - first
         seen.append((before[:at] + TARGET.to_bytes(m.arch.bits // 8, "little") + before[at + m.arch.bits // 8 :], after))
@@ -52,7 +52,7 @@ def changed_by_a_write(arch: str) -> set[int]:
     m.uc.emu_start(BASE + 0x100 | mode, 0)
     [(expected, after)] = seen
     assert len(after) == BEHIND
-    assert m.read_pc() == TARGET
+    assert m.parts.cpu.read_pc() == TARGET
     return {at for at in range(BEHIND) if expected[at] != after[at]} - UNUSED.get(arch, set())
 
 
@@ -60,7 +60,7 @@ def changed_by_a_write(arch: str) -> set[int]:
 def test_the_mode_follows_the_guest(arch: str) -> None:
     """The word that tells whether a target changes the mode is the one that BX writes, too."""
     m = engine(arch)
-    word, flags = m._mode_word(m.cells["pc"]), m.register("cpsr")
+    word, flags = m.parts.cpu.mode_word(m.parts.cpu.cells["pc"]), m.parts.cpu.register("cpsr")
     seen: list[tuple[int, int]] = []
 
     def hook(uc: unicorn.Uc, number: int, data: object) -> None:
@@ -86,14 +86,14 @@ def test_a_pending_branch_survives_either_way(arch: str, by_word: bool) -> None:
     m = engine(arch)
     for at, text in PLACES.items():
         m.write(at, assemble(text, "mips", at)[:4][:: 1 if m.arch.order.value == "big" else -1])
-    cell, seen = m.cells["pc"], []
+    cell, seen = m.parts.cpu.cells["pc"], []
 
     def hook(uc: unicorn.Uc, number: int, data: object) -> None:
         seen.append(cell.reader()())
         if len(seen) > 1:
             uc.emu_stop()
         else:
-            (cell.writer() if by_word else m.write_pc)(BASE + 0x40)
+            (cell.writer() if by_word else m.parts.cpu.write_pc)(BASE + 0x40)
 
     m.regs["v0"] = 0
     m.uc.hook_add(unicorn.UC_HOOK_INTR, hook)

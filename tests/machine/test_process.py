@@ -54,7 +54,7 @@ class System:
         self.m, self.out, self.status = m, bytearray(), -1
         self.number, arguments, self.result, self.names = CALLS[m.arch.name]
         self.arguments = arguments.split()
-        self.free = m.map_anywhere(1 << 20)
+        self.free = m.parts.memory.map_anywhere(1 << 20)
         m.interrupt_handler = self.serve
 
     def serve(self, regs: Regs, number: int) -> bool:
@@ -178,8 +178,8 @@ def test_the_stack_and_the_thread_pointer(arch: str) -> None:
         assert m.read_cstr(vector[31]) == b"a" and len(m.read(vector[25], 16)) == 16 and vector[6] == m.page_size and vector[23] == 0
         assert regs.sp % 16 == 0
         if threads.register not in ("", "gs", "a0"):
-            assert regs[threads.register] == m._process.pointer
-        assert m.read(m._process.pointer - 0x8000, 0x10000).count(0) > 0xFFF0
+            assert regs[threads.register] == m.parts.process.pointer
+        assert m.read(m.parts.process.pointer - 0x8000, 0x10000).count(0) > 0xFFF0
 
 
 def test_where_there_is_no_such_process() -> None:

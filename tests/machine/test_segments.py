@@ -74,7 +74,7 @@ def test_memory(arch: str, start: int) -> None:
     """The same memory by all its addresses; holes, faults and probes that go with it."""
     m, base = machine_of(arch, start)
     data = start + 0x100000
-    place = m.windows.place(data)
+    place = m.parts.memory.windows.place(data)
     m.map(data, 0x3000)
     m.write(data + 0xFFE, b"abcd")
     for alias in (data, place):
@@ -96,7 +96,7 @@ def test_memory(arch: str, start: int) -> None:
         assert (fault.value.access, fault.value.address, fault.value.pc) == (access, data + 0x1000, base + G)
     with Kprobes(m) as k:
         k.register_kprobe(p := Kprobe(symbol_name="f"))
-        m.unmap(m.windows.place(base), 0x1000)
+        m.unmap(m.parts.memory.windows.place(base), 0x1000)
         assert p.gone
 
 
@@ -114,8 +114,8 @@ def test_a_long_line(arch: str, start: int) -> None:
     """It is written by one address and executed by another one."""
     m, _ = machine_of(arch, start)
     text = start + 0x200000
-    m.map(m.windows.place(text), 0x4000, "rx")
-    m.write(m.windows.place(text), words(arch, "24420001") * 2000)
+    m.map(m.parts.memory.windows.place(text), 0x4000, "rx")
+    m.write(m.parts.memory.windows.place(text), words(arch, "24420001") * 2000)
     m.regs["v0"] = 0
     m.run(text, until=text + 8000)
     assert m.regs["v0"] == 2000

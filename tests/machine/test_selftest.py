@@ -73,7 +73,7 @@ def test_a_context_that_lacks_registers(arch: str) -> None:
 
 def test_a_machine_says_what_differs(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong: dict[str, Guest] = {**GUESTS, "m68k": evolve(GUESTS["m68k"], breakpoint=evolve(GUESTS["m68k"].breakpoint, number=5))}
-    monkeypatch.setattr("kprobes.machine.unicorn.machine.GUESTS", wrong)
+    monkeypatch.setattr("kprobes.machine.unicorn.guests.rows.GUESTS", wrong)
     monkeypatch.setattr("kprobes.machine.unicorn.selftest._seen", {})
     with pytest.raises(Unsupported, match="differs from what is known for m68k: a breakpoint arrives as"):
         UnicornMachine.from_code(b"Nu", arch="m68k")

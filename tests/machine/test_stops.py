@@ -40,19 +40,19 @@ def test_lines_grow_and_shrink(guest: UnicornMachine) -> None:
     with Kprobes(guest) as k:
         few = [probe(n) for n in range(3)]
         k.register_kprobes(few)
-        assert guest.stops._line == 2
+        assert guest.parts.stops._line == 2
         many = [probe(n) for n in range(3, COUNT)]
         k.register_kprobes(many)
-        assert len(guest.stops._hooks) <= FEW
-        assert 2 < guest.stops._line <= LONGEST
+        assert len(guest.parts.stops._hooks) <= FEW
+        assert 2 < guest.parts.stops._line <= LONGEST
         assert all(guest.call(f"f{n}") == 1 for n in range(0, COUNT, 37))
         assert [p.nhit for p in (few + many)] == [int(n % 37 == 0) for n in range(COUNT)]
         k.unregister_kprobes(many)
-        assert guest.stops._line == 2
-        assert len(guest.stops._hooks) <= 6
+        assert guest.parts.stops._line == 2
+        assert len(guest.parts.stops._hooks) <= 6
         assert guest.call("f1") == 1
         assert few[1].nhit == 1
-    assert not guest.stops._hooks
+    assert not guest.parts.stops._hooks
 
 
 def test_lines_of_pages_that_are_not_all_mapped(guest: UnicornMachine) -> None:
@@ -65,7 +65,7 @@ def test_lines_of_pages_that_are_not_all_mapped(guest: UnicornMachine) -> None:
     with Kprobes(guest) as k:
         probes = [Kprobe(symbol_name=f"g{n}", optimize=False, pre_handler=lambda p, regs: None) for n in range(3 * MOST)]
         k.register_kprobes(probes)
-        assert guest.stops._line > size
+        assert guest.parts.stops._line > size
         assert [guest.call(f"g{n}") for n in range(3 * MOST)] == [1] * 3 * MOST
         assert all(p.nhit == 1 for p in probes)
     assert [guest.call(f"g{n}") for n in range(3 * MOST)] == [1] * 3 * MOST
@@ -111,10 +111,10 @@ def test_a_handler_registers_many(guest: UnicornMachine) -> None:
         assert guest.call("f7") == 1
         assert others[6].nhit == 1
         k.register(extra := probe(7))
-        assert len(guest.stops._hooks) <= MOST
+        assert len(guest.parts.stops._hooks) <= MOST
         assert guest.call("f7") == 1
         assert extra.nhit == 1
-    assert not guest.stops._hooks
+    assert not guest.parts.stops._hooks
 
 
 def test_a_stop_that_is_younger_than_the_bound(guest: UnicornMachine) -> None:

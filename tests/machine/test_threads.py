@@ -71,7 +71,7 @@ def test_a_thread_looks_on_and_stops_it(scene: Scene, by: str) -> None:
     said: list[Any] = []
 
     def look() -> None:
-        while scene.m.depth == 0:
+        while scene.m.parts.state.depth == 0:
             time.sleep(0.001)
         for n in range(200):
             scene.m.write(data, n.to_bytes(4, "little"))

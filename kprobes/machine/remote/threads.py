@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...arch._base import Arch
 from ...errors import RemoteError
-from ...regs import Memory, Regs
+from ...regs import Machine, Regs
 from .layouts import Slot, parts_of
 from .registers import RegisterFile, accessors
 from .target import Target
@@ -23,7 +23,7 @@ class Threads:
         regs: of each CPU. current: index of the one that stopped last.
     """
 
-    def __init__(self, target: Target, machine: Memory, arch: Arch, slots: Mapping[str, Slot], most: int) -> None:
+    def __init__(self, target: Target, machine: Machine, arch: Arch, slots: Mapping[str, Slot], most: int) -> None:
         size = len(target.all_registers())
         self._target, self._arch, self._slots = target, arch, slots
         self._files = [RegisterFile(target, arch, slots, size) for _ in range(most)]

@@ -11,9 +11,10 @@ from typing import Any
 from unicorn import unicorn_const as const
 
 from ...errors import BadArgument, Unsupported
-from .cpu import Processor
+from .cpu import Cpu
 from .delayslots import DelaySlots
 from .engine import CODE
+from .runstate import RunState
 
 SINGLE_STEP = 2  # instructions: one, or a branch and its delay slot
 PASSING = 1 << 12  # instructions in a row in the sink's pages: displaced ones; more are the guest's own doing
@@ -40,8 +41,8 @@ class Bounds:
         timed_out: depth of the run whose time is up. installed: how often the hook that counts was added.
     """
 
-    def __init__(self, cpu: Processor, delay_slots: DelaySlots) -> None:
-        self._cpu, self._delay_slots = cpu, delay_slots
+    def __init__(self, cpu: Cpu, state: RunState, delay_slots: DelaySlots) -> None:
+        self._cpu, self._state, self._delay_slots = cpu, state, delay_slots
         self.timed_out = self.installed = 0
         self._left: list[int] = []  # instructions, of every run that counts them
         self._hooks: list[int] = []
@@ -68,8 +69,7 @@ class Bounds:
 
     def _passes(self, address: int) -> bool:
         """True for an instruction of the core's own, which does not count."""
-        sink = self._cpu.sink
-        return sink is not None and sink.ours(address) and self._inside < PASSING
+        return self._state.ours(address) and self._inside < PASSING
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -106,38 +106,38 @@ class Bounds:
             return
         seconds = min(seconds, threading.TIMEOUT_MAX)
         done = threading.Event()
-        timer = threading.Thread(target=self._expire, args=(done, seconds, self._cpu.depth), daemon=True, name="kprobes-timeout")
+        timer = threading.Thread(target=self._expire, args=(done, seconds, self._state.depth), daemon=True, name="kprobes-timeout")
         timer.start()
         try:
             yield
         finally:
             done.set()
             timer.join()  # or its stop would reach the next run
-            if self.timed_out == self._cpu.depth and self._cpu.why_stopped == "timeout":
-                self._cpu.take_stop()  # it was repeated when this run had ended already
+            if self.timed_out == self._state.depth and self._state.why_stopped == "timeout":
+                self._state.take_stop()  # it was repeated when this run had ended already
 
     def _expire(self, done: threading.Event, seconds: float, depth: int) -> None:
         if done.wait(min(seconds, threading.TIMEOUT_MAX)):
             return
         self.timed_out = depth
         while not done.wait(0.005):  # a stop before the engine has started is lost, so repeat it
-            self._cpu.stop_for("timeout")
+            self._state.stop_for("timeout")
 
     @contextmanager
     def _count(self, instructions: int | None) -> Iterator[None]:
         if instructions is None:
             yield
             return
-        m = self._cpu
+        state = self._state
         self._left.append(instructions)
         self._install_hook()
-        if m.sink is not None:
-            m.sink.exact(True)
+        if state.sink is not None:
+            state.sink.exact(True)
         try:
             yield
         finally:
-            if m.sink is not None:
-                m.sink.exact(False)
+            if state.sink is not None:
+                state.sink.exact(False)
             self._left.pop()
 
     def _install_hook(self) -> None:
@@ -149,22 +149,22 @@ class Bounds:
 
     def _hooked(self) -> list[tuple[int, int]]:
         """Where the hook is: everywhere, unless it does harm (Blocks.hooked_delay_slots). Then not in the sink's pages."""
-        m = self._cpu
+        m, state = self._cpu, self._state
         if m.guest.blocks.hooked_delay_slots:
             return [(1, 0)]
-        return [(start, end) for start, end in self._code() if m.sink is None or not m.sink.ours(start)]
+        return [(start, end) for start, end in self._code() if state.sink is None or not state.sink.ours(start)]
 
     def _retranslate(self) -> None:
         for start, end in self._code():
             self._cpu.engine.drop_translations(start, end + 1)
 
     def _code(self) -> list[tuple[int, int]]:
-        return [(start, end) for start, end, perms in self._cpu.uc.mem_regions() if perms & const.UC_PROT_EXEC]
+        return [(start, end) for start, end, perms in self._cpu.engine.uc.mem_regions() if perms & const.UC_PROT_EXEC]
 
     def _callback(self) -> Callable[[int, int, int, int], None]:
         """Counts the guest's own instructions, not those in slots; never stops inside a slot. Where no stop is possible in delay
         slots (Runs.settle), a branch and what stands behind it count as one."""
-        m = self._cpu
+        m, state = self._cpu, self._state
         twice, last = m.guest.blocks.reported_twice, -1
         delayed: dict[int, bool] | None = {} if m.guest.runs.settle else None
 
@@ -172,7 +172,7 @@ class Bounds:
             nonlocal last
             if not self._left:
                 return
-            if m.sink is not None and m.sink.ours(address):
+            if state.sink is not None and state.sink.ours(address):
                 self._inside += 1
                 if self._inside < PASSING:
                     return
@@ -189,7 +189,7 @@ class Bounds:
                 if delayed[address]:
                     return
             if self._left[-1] <= 0:
-                m.note_stop("max_insns")
+                state.note_stop("max_insns")
                 m.engine.stop()
             else:
                 self._left[-1] -= 1

@@ -7,27 +7,29 @@ from typing import Any
 
 from ...errors import GuestStopped, GuestTimeout, Unsupported
 from .._passing import Argument, Passing
-from .areas import Areas
 from .bounds import check_bounds
+from .cpu import Cpu
 from .delayslots import DelaySlots
 from .functions import Functions
 from .furniture import Furniture
 from .runner import Runner
+from .runstate import RunState
 from .stubs import Stubs
 
 
 class Calls:
     """Calls functions, by name or address."""
 
-    def __init__(self, cpu: Areas, runner: Runner, functions: Functions, stubs: Stubs, delay_slots: DelaySlots, furniture: Furniture) -> None:
-        self._cpu, self.runs_in, self._functions, self.stubs = cpu, runner, functions, stubs
+    def __init__(self, cpu: Cpu, state: RunState, runner: Runner, functions: Functions, stubs: Stubs, delay_slots: DelaySlots,
+                 furniture: Furniture) -> None:
+        self._cpu, self._state, self.runs_in, self._functions, self.stubs = cpu, state, runner, functions, stubs
         self.delay_slots, self._furniture = delay_slots, furniture
         self._abandoned: Any = None  # the state before a call that failed
 
     def call(self, function: str | int, args: Sequence[Argument], timeout: float | None, max_insns: int | None) -> int:
         """See UnicornMachine.call()."""
         check_bounds(timeout, max_insns)
-        passing = Passing(self._cpu, args)
+        passing = Passing(self._cpu.memory, args)
         if not self.runs_in.begin():
             return self._call(function, passing, timeout, max_insns)
         try:
@@ -36,12 +38,12 @@ class Calls:
             self.runs_in.finish()
 
     def _call(self, function: str | int, passing: Passing, timeout: float | None, max_insns: int | None) -> int:
-        cpu = self._cpu
+        cpu, state = self._cpu, self._state
         pointer = self._pointer(function)
         target = self._functions.target(pointer)
         if cpu.arch.abi is None or cpu.arch.linkage is None:
             raise Unsupported(f"{cpu.arch.name} has no calling convention", python="set registers and use run()")
-        if not cpu.exit:
+        if not state.exit:
             self._furniture.make_exit()
         self.forget_failure()
         outer = cpu.regs.reported, cpu.regs.target
@@ -53,14 +55,14 @@ class Calls:
             passing.set_up(cpu.regs)
             self._functions.return_to_exit()
             self._functions.introduce(pointer)
-            if self.runs_in.run(target, cpu.exit, timeout, max_insns):
+            if self.runs_in.run(target, state.exit, timeout, max_insns):
                 raise GuestStopped(pc=cpu.read_pc())
             result = cpu.regs.return_value
             failed = False
             return result
         finally:
             passing.finish()
-            if failed and cpu.depth == 0:
+            if failed and state.depth == 0:
                 self._abandoned = saved
             else:
                 cpu.engine.restore(saved)
@@ -69,8 +71,8 @@ class Calls:
 
     def forget_failure(self) -> None:
         """The registers of before a call that failed, which have been the guest's as it stopped."""
-        cpu = self._cpu
-        if cpu.depth == 0 and self._abandoned is not None:
+        cpu, state = self._cpu, self._state
+        if state.depth == 0 and self._abandoned is not None:
             cpu.engine.restore(self._abandoned)
             cpu.engine.discard(self._abandoned)
             self._abandoned = None
@@ -86,8 +88,8 @@ class Calls:
                 self.runs_in.finish()
 
     def _run_from(self, start: int | str | None, until: int | str | None, timeout: float | None, max_insns: int | None) -> None:
-        cpu = self._cpu
-        end = cpu.exit if until is None else self._functions.target(self._pointer(until))
+        cpu, state = self._cpu, self._state
+        end = state.exit if until is None else self._functions.target(self._pointer(until))
         if until is not None:  # code translated before does not stop there
             stop = end & ~cpu.arch.pointers.mode_bits
             cpu.engine.drop_translations(stop, stop + cpu.arch.insn_align)
@@ -97,7 +99,7 @@ class Calls:
             target = self._functions.target(self._pointer(start))
             if isinstance(start, str):
                 self._functions.introduce(self._pointer(start))
-            if cpu.arch.linkage is not None and cpu.exit:
+            if cpu.arch.linkage is not None and state.exit:
                 self._functions.return_to_exit()
         if start is not None or cpu.regs.target is not None:
             self.delay_slots.settle()
@@ -117,7 +119,7 @@ class Calls:
                 self.runs_in.finish()
 
     def _invoke(self, target: int) -> None:
-        cpu = self._cpu
+        cpu, state = self._cpu, self._state
         assert cpu.arch.linkage is not None
         start = self._functions.target(target)
         outer = cpu.regs.reported, cpu.regs.target
@@ -126,7 +128,7 @@ class Calls:
         try:
             self._functions.return_to_exit()
             self._functions.introduce(target)
-            if self.runs_in.run(start, cpu.exit, None, None):
+            if self.runs_in.run(start, state.exit, None, None):
                 raise GuestStopped(pc=cpu.read_pc())
         finally:
             cpu.engine.restore(saved)

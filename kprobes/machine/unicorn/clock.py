@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING
 
 from unicorn import unicorn_const as const
 
 from ...errors import Unsupported
 from .engine import CODE
 from .host import hostcode
-
-if TYPE_CHECKING:
-    from .memory import Memory
+from .memory import Memory
+from .runstate import RunState
 
 _COUNT, _RANGES, _TABLE = range(3)  # words for host code: instructions so far, own ranges, and where (first address, bytes) of each are
 
@@ -23,11 +21,11 @@ class InstructionClock:
     A hook on every instruction makes the guest about ten times as slow. Calling the clock gives the number, for ns: a CPU of 1 GHz.
     """
 
-    def __init__(self, machine: Memory) -> None:
-        self._machine = machine
+    def __init__(self, memory: Memory, state: RunState) -> None:
+        self._memory, self._state = memory, state
         self._users = 0
         self._words = (ctypes.c_uint64 * 3)()
-        machine.engine.keep(self._words)  # which may call a deleted hook once more
+        memory.engine.keep(self._words)  # which may call a deleted hook once more
         self._own: list[tuple[int, int]] = []
         self._tables: list[object] = []
         self._hooks: list[int] = []
@@ -43,16 +41,15 @@ class InstructionClock:
 
     def start(self) -> None:
         """Somebody wants it: it goes on until as many stop() have come. Unsupported where the engine cannot count."""
-        machine = self._machine
-        if not machine.guest.blocks.hooked_delay_slots:
-            raise Unsupported(f"this engine cannot count {machine.arch.name} instructions", hint="use another clock")
+        if not self._memory.guest.blocks.hooked_delay_slots:
+            raise Unsupported(f"this engine cannot count {self._memory.arch.name} instructions", hint="use another clock")
         self._users += 1
         if self._users == 1:
-            machine.own_code.told = self._look
+            self._memory.own_code.told = self._look
             self._look()
             self._hook()
-            if machine.sink is not None:
-                machine.sink.exact(True)
+            if self._state.sink is not None:
+                self._state.sink.exact(True)
 
     def stop(self) -> None:
         """One wants it no more."""
@@ -60,17 +57,17 @@ class InstructionClock:
             self._users -= 1
             if not self._users:
                 self.reset()
-                if self._machine.sink is not None:
-                    self._machine.sink.exact(False)
+                if self._state.sink is not None:
+                    self._state.sink.exact(False)
 
     def reset(self) -> None:
         """Nobody wants it any more."""
-        self._users, self._machine.own_code.told = 0, None
+        self._users, self._memory.own_code.told = 0, None
         self._unhook()
 
     def _look(self) -> None:
         """Know the library's own code as it is now. The table before stays, for host code that is looking at it."""
-        self._own = self._machine.own_code.ranges()
+        self._own = self._memory.own_code.ranges()
         table = (ctypes.c_uint64 * (2 * len(self._own) + 1))(*(n for low, high in self._own for n in (low, high - low)))
         self._tables = [*self._tables[-1:], table]
         self._words[_RANGES] = 0
@@ -78,7 +75,7 @@ class InstructionClock:
         self._words[_RANGES] = len(self._own)
 
     def _hook(self) -> None:
-        engine = self._machine.engine
+        engine = self._memory.engine
         if hostcode.available():
             self._hooks = [engine.hook(const.UC_HOOK_CODE, hostcode.address("tick"), data=self.address)]
         else:
@@ -87,15 +84,15 @@ class InstructionClock:
 
     def _unhook(self) -> None:
         for hook in self._hooks:
-            self._machine.engine.unhook(hook)
+            self._memory.engine.unhook(hook)
         if self._hooks:
             self._hooks = []
             self._retranslate()
 
     def _retranslate(self) -> None:
-        for start, end, perms in self._machine.uc.mem_regions():
+        for start, end, perms in self._memory.uc.mem_regions():
             if perms & const.UC_PROT_EXEC:
-                self._machine.engine.drop_translations(start, end + 1)
+                self._memory.engine.drop_translations(start, end + 1)
 
     def _tick(self, _uc: int, address: int, _size: int, _user: int) -> None:
         if not any(low <= address < high for low, high in self._own):

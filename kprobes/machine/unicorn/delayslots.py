@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from unicorn import unicorn_const as const
 
-from .cpu import Processor
+from .cpu import Cpu
 from .engine import CODE
+from .runstate import RunState
 from .starts import Starts
 
 
@@ -16,30 +17,30 @@ class DelaySlots:
         pending: the guest may have stopped in one.
     """
 
-    def __init__(self, cpu: Processor, starts: Starts) -> None:
-        self._cpu, self._starts = cpu, starts
+    def __init__(self, cpu: Cpu, state: RunState, starts: Starts) -> None:
+        self._cpu, self._state, self._starts = cpu, state, starts
         self.pending = False
         self._stopping = CODE(lambda *_: cpu.engine.stop())
 
     def settle(self) -> None:
         """The guest is sent elsewhere: let go of a branch that waits."""
-        m = self._cpu
-        if m.guest.runs.settle and m.depth == 0 and m.exit and (self.pending or self.holds(m.read_pc())):
+        m, state = self._cpu, self._state
+        if m.guest.runs.settle and state.depth == 0 and state.exit and (self.pending or self.holds(m.read_pc())):
             self.pending = False
             self.leave()
 
     def leave(self) -> None:
         """Execute a NOP in the delay slot's stead, which takes the branch, and stop: before its target is fetched."""
-        m, nop = self._cpu, self._cpu.guest.runs.settle
-        place = m.exit + m.page_size - 2 * len(nop)
+        m, state, nop = self._cpu, self._state, self._cpu.guest.runs.settle
+        place = state.exit + m.memory.page_size - 2 * len(nop)
         trap = m.engine.read(place, len(nop)) or b""
-        m.patch(place, nop)
+        m.memory.patch(place, nop)
         hook = m.engine.hook(const.UC_HOOK_CODE, self._stopping, place, place)
         try:
             self._starts.start(place, 0)
         finally:
             m.engine.unhook(hook)
-            m.patch(place, trap)
+            m.memory.patch(place, trap)
 
     def holds(self, pc: int) -> bool:
         """True where the instruction at `pc` is in one."""

@@ -13,11 +13,12 @@ from ...errors import GuestFault
 from ...symbols import Symbols
 from .._base import Fault
 from .bounds import Bounds
-from .cpu import Processor
+from .cpu import Cpu
 from .delayslots import DelaySlots
 from .engine import ERRORS, MEM
 from .furniture import Furniture
 from .process import Process
+from .runstate import RunState
 from .starts import Starts
 from .stubs import Stubs
 
@@ -28,19 +29,19 @@ _FETCHES = (const.UC_MEM_FETCH_UNMAPPED, const.UC_MEM_FETCH_PROT)
 class Faults:
     """Finds out about faults, and reports them."""
 
-    def __init__(self, cpu: Processor, starts: Starts, bounds: Bounds, delay_slots: DelaySlots, stubs: Stubs, symbols: Symbols,
+    def __init__(self, cpu: Cpu, state: RunState, starts: Starts, bounds: Bounds, delay_slots: DelaySlots, stubs: Stubs, symbols: Symbols,
                  furniture: Furniture, process: Process) -> None:
-        self._cpu, self._starts, self._bounds, self._delay_slots = cpu, starts, bounds, delay_slots
+        self._cpu, self._state, self._starts, self._bounds, self._delay_slots = cpu, state, starts, bounds, delay_slots
         self._stubs, self._symbols, self._furniture, self._process = stubs, symbols, furniture, process
         self._seen: list[tuple[str, int]] = []  # failed accesses of an instruction that is executed again
         self._telling = MEM(self._tell)
 
     def report(self, pc: int, fault: Fault) -> int:
         """Report a fault at `pc`. Returns where to go on if a handler has handled it, else raises GuestFault."""
-        m = self._cpu
+        m, state = self._cpu, self._state
         if m.guest.interrupts.taken is not None:
             pc, fault = self._undo_trap(pc, fault)
-        home = None if m.sink is None or fault.lost else m.sink.home(pc)
+        home = None if state.sink is None or fault.lost else state.sink.home(pc)
         on, moved = self.ask(pc, fault)
         if on is not None:
             return on
@@ -57,10 +58,10 @@ class Faults:
 
         Whatever a handler raises, the guest is where it was moved to: at home.
         """
-        m, regs = self._cpu, self._cpu.regs
+        m, state, regs = self._cpu, self._state, self._cpu.regs
         regs.at(pc)
         try:
-            handled = m.sink is not None and m.sink.fault(regs, fault)
+            handled = state.sink is not None and state.sink.fault(regs, fault)
         finally:
             moved = regs.target
             regs.at(None)
@@ -71,18 +72,18 @@ class Faults:
 
     def _undo_trap(self, pc: int, fault: Fault) -> tuple[int, Fault]:
         """The guest's CPU may have taken a trap: then put it back before the instruction."""
-        m = self._cpu
+        m, state = self._cpu, self._state
         taken = m.guest.interrupts.taken(m.regs, pc) if m.guest.interrupts.taken is not None else None
         if taken is None:
             return pc, fault
         number, home, undo = taken
         if undo:
             with self._bounds.paused():
-                m.patch(m.exit, undo)
+                m.memory.patch(state.exit, undo)
                 m.engine.drop_translations(home, home + m.arch.insn_align)  # code translated before does not stop there
-                self._starts.start(m.exit, home)
+                self._starts.start(state.exit, home)
                 m.engine.drop_translations(home, home + m.arch.insn_align)  # and translated now, stops for ever
-                m.fill(m.exit, len(undo))
+                m.memory.fill(state.exit, len(undo))
         m.write_pc(home)
         if fault.access != "fetch":  # the engine notices some failed accesses only instructions later
             return home, Fault(access=fault.access, trapnr=fault.trapnr, text=f"{fault.text}, here or shortly before")
@@ -90,13 +91,13 @@ class Faults:
 
     def fail(self, pc: int, fault: Fault) -> NoReturn:
         """Raise the GuestFault of a fault at `pc`."""
-        m = self._cpu
+        m, state = self._cpu, self._state
         if pc in self._stubs.imports:
             name = self._stubs.imports[pc]
             serve = ("m.process() sets up thread-local storage" if self._process.missing(name) else
                      f"m.bind({name!r}, function) serves it, m.load_module() brings a library that has it")
             raise GuestFault(f"call of the unresolved import {name}", address=pc, pc=pc, access="fetch", symbol=name, serve=serve)
-        if fault.access == "fetch" and pc & -m.page_size == m.exit:
+        if fault.access == "fetch" and pc & -m.memory.page_size == state.exit:
             raise GuestFault("the guest ran into the library's exit page", address=pc, pc=pc, access="fetch")
         where = self._symbols.describe(pc)
         at = f" at {fault.address:#x}" if fault.address is not None and fault.address != pc else ""
@@ -140,23 +141,23 @@ class Faults:
         """What the engine's error stands for."""
         m = self._cpu
         access, signal = ERRORS.get(error, ("engine", 11))
-        itself = access == "fetch" and (m.guest.blocks.fetch_fault_kills or not m.executable(pc))  # else a part of it, or EXECUTE's target
+        itself = access == "fetch" and (m.guest.blocks.fetch_fault_kills or not m.memory.executable(pc))  # else a part of it, or EXECUTE's target
         address = pc if itself else self._fault_address(pc, access) if access in ("read", "write", "fetch") else None
         where = ", in the delay slot of a branch to here, or shortly before" if m.guest.runs.settle and access == "write" and address is None else ""
         return Fault(access=access, address=address, trapnr=signal, text=f"{unicorn.UcError(error)}{where}")
 
     def _fault_address(self, pc: int, access: str) -> int | None:
         """The engine does not say which address failed: execute the instruction once more under a hook that does."""
-        m = self._cpu
+        m, state = self._cpu, self._state
         if not m.guest.runs.settle:
             seen = self._execute_again(pc)
             m.write_pc(m.arch.pointers.same_mode(m.regs, pc))
-            return m.windows.shown(seen[0][1], m.regs) if seen else None
+            return m.memory.windows.shown(seen[0][1], m.regs) if seen else None
         # With delay slots: under the hook nothing may execute in one, and after a store in one pc is the branch's target,
         # where an innocent instruction stands (a probe's trap or jump, for instance).
         in_slot = self._delay_slots.holds(pc)
         insn = m.arch.decode(m.engine.read(pc, m.arch.max_insn) or b"", pc)
-        if insn.reject or insn.simulate is not None or (in_slot and (m.depth > 1 or not m.exit)):
+        if insn.reject or insn.simulate is not None or (in_slot and (state.depth > 1 or not state.exit)):
             return None
         saved = m.engine.save()
         try:
@@ -168,21 +169,21 @@ class Faults:
             m.engine.restore(saved)
             m.engine.discard(saved)
         failed = next((a for _, a in seen if not any(start <= a < start + size for start, size, _ in sealed)), None)
-        return None if failed is None else m.windows.shown(failed, m.regs)
+        return None if failed is None else m.memory.windows.shown(failed, m.regs)
 
     def _failed_access(self, pc: int) -> tuple[str, int] | None:
         """The access that an ambiguous interrupt stands for, by executing the instruction once more under the virtual TLB; None: it
         stands for something else."""
-        m = self._cpu
-        saved, trap, services = m.engine.save(), m.trap, m.services
-        self._starts.again, m.trap, m.services = True, None, {}  # what comes after a store that fails is executed, too
-        m.uc.ctl_set_tlb_mode(const.UC_TLB_VIRTUAL)
+        m, state = self._cpu, self._state
+        saved, trap, services = m.engine.save(), state.trap, state.services
+        self._starts.again, state.trap, state.services = True, None, {}  # what comes after a store that fails is executed, too
+        m.engine.uc.ctl_set_tlb_mode(const.UC_TLB_VIRTUAL)
         try:
             with self._sealed(True) as sealed:
                 seen = self._execute_again(pc)
         finally:
-            m.uc.ctl_set_tlb_mode(const.UC_TLB_CPU)
-            self._starts.again, m.trap, m.services = False, trap, services
+            m.engine.uc.ctl_set_tlb_mode(const.UC_TLB_CPU)
+            self._starts.again, state.trap, state.services = False, trap, services
             m.engine.restore(saved)
             m.engine.discard(saved)
         return next((s for s in seen if not (s[0] == "write" and any(start <= s[1] < start + size for start, size, _ in sealed))), None)
@@ -211,11 +212,11 @@ class Faults:
         """If needed, nothing can be written in guest memory meanwhile. The ranges that could: (start, size, permissions)."""
         m = self._cpu
         write = const.UC_PROT_WRITE
-        ranges = [(start, end + 1 - start, perms) for start, end, perms in m.uc.mem_regions() if needed and perms & write]
+        ranges = [(start, end + 1 - start, perms) for start, end, perms in m.engine.uc.mem_regions() if needed and perms & write]
         for start, size, perms in ranges:
-            m.uc.mem_protect(start, size, perms & ~write)
+            m.engine.uc.mem_protect(start, size, perms & ~write)
         try:
             yield ranges
         finally:
             for start, size, perms in ranges:
-                m.uc.mem_protect(start, size, perms)
+                m.engine.uc.mem_protect(start, size, perms)

@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 from .._base import Entered, HostProgram, Returned
+from .blocks import Blocks
 from .engine import ASKED, DIRECT
 from .host import hostcode
-from .host.callsites import CallSite
+from .host.callsites import CallSite, Followed, FollowedCalls
 from .host.hostcode import HIT
 from .programs import chain
-
-if TYPE_CHECKING:
-    from .areas import Areas
+from .services import Services
 
 
 class Following:
     """Makes them for one machine. What they share is in FollowedCalls."""
 
-    def __init__(self, areas: Areas) -> None:
-        self._areas, self._calls = areas, areas.followed
+    def __init__(self, calls: FollowedCalls, services: Services, blocks: Blocks) -> None:
+        self._calls, self._services, self._blocks = calls, services, blocks
 
     def enter(self, returned: Returned | Sequence[HostProgram], entered: Entered | None = None) -> Enter:
         """For a function's entry."""
-        return Enter(self._areas, returned, entered)
+        return Enter(self._calls, self._services, self._blocks, returned, entered)
 
     def leave(self, target: int) -> Leave:
         """For where followed calls return."""
-        return Leave(self._areas, target)
+        return Leave(self._calls, self._services, target)
 
     def pause(self, now: bool) -> None:
         """Leave every call to the services, until told otherwise."""
@@ -36,14 +34,15 @@ class Following:
 
     def take(self) -> list[tuple[int, int, int]]:
         """The calls that are followed, oldest first: (call site, frame, return address). They are followed no more."""
-        return [(self._areas.place_of(site), frame, link) for site, frame, link in self._calls.take()]
+        return [(self._calls.places[site], frame, link) for site, frame, link in self._calls.take()]
 
 
 class Enter:
     """At a function's entry: see Following.enter()."""
 
-    def __init__(self, areas: Areas, returned: Returned | Sequence[HostProgram], entered: Entered | None) -> None:
-        self._areas, self._calls, self._returned, self._entered = areas, areas.followed, returned, entered
+    def __init__(self, calls: FollowedCalls, services: Services, blocks: Blocks, returned: Returned | Sequence[HostProgram],
+                 entered: Entered | None) -> None:
+        self._calls, self._services, self._blocks, self._returned, self._entered = calls, services, blocks, returned, entered
         self._site: CallSite
 
     def at(self, site: CallSite, address: int) -> int:
@@ -56,14 +55,13 @@ class Enter:
         return self._calls.enter if self._entered is None else self._calls.ask
 
     def _ask_python(self, site: CallSite, address: int, returned: Returned) -> None:
-        entered, skip = self._entered, self._calls.skip
+        handlers: dict[str, Followed] = {"returned": returned} if self._entered is None else {"returned": returned, "entered": self._entered}
+        skip = self._calls.skip
         if not site["entered"] or site["back"]:
             site["back"] = 0
-            site.callback("entered", ASKED(self._areas.entered_callback(site, address)))
-            site.callback("returned", DIRECT(self._areas.returned_callback(site)))
-        site.returned = returned if skip is None else lambda regs, frame, link: returned(regs, frame, skip(link))
-        if entered is not None:
-            site.entered = entered
+            site.callback("entered", ASKED(self._services.followed(site, "entered", address)))
+            site.callback("returned", DIRECT(self._services.followed(site, "returned", None)))
+        site.handlers = handlers if skip is None else {which: _skipping(handler, skip) for which, handler in handlers.items()}
 
     @property
     def held(self) -> tuple[HostProgram, ...]:
@@ -74,7 +72,7 @@ class Enter:
         """So many more calls that begin there may be followed."""
         self._calls.close(HIT, False)
         self._site["spare"] = calls
-        if not self._calls.find_stack(self._areas.blocks.find):
+        if not self._calls.find_stack(self._blocks.find):
             self._site["function"] = self._site["python"]
 
     @property
@@ -88,16 +86,21 @@ class Leave:
 
     held = ()
 
-    def __init__(self, areas: Areas, target: int) -> None:
-        self._areas, self._target = areas, target
+    def __init__(self, calls: FollowedCalls, services: Services, target: int) -> None:
+        self._calls, self._services, self._target = calls, services, target
 
     def at(self, site: CallSite, address: int) -> int:
         """It is at a call site from now on; the host function that does it."""
-        self._areas.followed.returns_to(self._target)
-        self._areas.trampoline = address
-        return self._areas.followed.leave
+        self._calls.returns_to(self._target)
+        self._services.trampoline = address
+        return self._calls.leave
 
     def room(self, calls: int) -> None:
         """No call begins there."""
 
     returns = 0
+
+
+def _skipping(handler: Followed, skip: Callable[[int], int]) -> Followed:
+    """A handler that is told where its caller wants the function to return to. See Linkage.skips."""
+    return lambda regs, frame, link: handler(regs, frame, skip(link))

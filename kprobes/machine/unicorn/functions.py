@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from ...symbols import Symbols
-from .cpu import Processor
+from .cpu import Cpu
+from .runstate import RunState
 
 
 class Functions:
-    """The guest's functions, by their pointers."""
+    """The guest's functions, by their pointers.
 
-    def __init__(self, cpu: Processor, symbols: Symbols) -> None:
-        self._cpu, self.symbols = cpu, symbols
+    Attributes:
+        symbols: of the machine. regs: of its CPU.
+    """
+
+    def __init__(self, cpu: Cpu, state: RunState, symbols: Symbols) -> None:
+        self._cpu, self._state, self.symbols = cpu, state, symbols
+        self.regs = cpu.regs
 
     def target(self, pointer: int) -> int:
         """Where the function of a pointer starts, mode bits included."""
-        entry = self._cpu.arch.pointers.code_address(pointer, self._cpu.read)
+        entry = self._cpu.arch.pointers.code_address(pointer, self._cpu.memory.read)
         return entry.addr | entry.mode
 
     def introduce(self, pointer: int) -> None:
@@ -27,7 +33,7 @@ class Functions:
         """The function entered next returns to the page where runs end."""
         linkage = self._cpu.arch.linkage
         assert linkage is not None
-        linkage.set(self._cpu.regs, self._cpu.exit | linkage.mode)
+        linkage.set(self._cpu.regs, self._state.exit | linkage.mode)
 
     def stand_at(self, entry: int) -> None:
         """Stand at a program's entry, which returns to the place where runs end."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .cpu import Processor
+from .cpu import Cpu
+from .runstate import RunState
 
 STACK_SIZE = 1 << 20
 SAVED_CONTEXTS = 1 << 16  # bytes
@@ -16,8 +17,8 @@ class Furniture:
         thread_local: an image uses thread-local storage, which nobody has set up. stack_top: where the stack ends.
     """
 
-    def __init__(self, cpu: Processor) -> None:
-        self._cpu = cpu
+    def __init__(self, cpu: Cpu, state: RunState) -> None:
+        self._cpu, self._state = cpu, state
         self._thread_pointer = 0
         self.thread_local = False
         self.stack_top = 0
@@ -25,22 +26,22 @@ class Furniture:
     def bring(self) -> None:
         """Map it."""
         cpu = self._cpu
-        self.stack_top = cpu.map_anywhere(STACK_SIZE) + STACK_SIZE
+        self.stack_top = cpu.memory.map_anywhere(STACK_SIZE) + STACK_SIZE
         cpu.regs.sp = self.stack_top - 4096
         self.make_exit()
         if cpu.guest.contexts.furnish is not None:
-            cpu.guest.contexts.furnish(cpu.engine, cpu.regs, cpu.map_anywhere(SAVED_CONTEXTS, cpu.guest.contexts.near), SAVED_CONTEXTS)
+            cpu.guest.contexts.furnish(cpu.engine, cpu.regs, cpu.memory.map_anywhere(SAVED_CONTEXTS, cpu.guest.contexts.near), SAVED_CONTEXTS)
         if cpu.arch.abi is not None and cpu.arch.abi.thread:
             # One page with its own address first (the psABI's tcbhead) serves stack protectors. Variables lie below it, where
             # nothing is mapped: using them is a fault that says so.
-            self._thread_pointer = cpu.map_anywhere(cpu.page_size)
+            self._thread_pointer = cpu.memory.map_anywhere(cpu.memory.page_size)
             cpu.regs[cpu.arch.abi.thread] = self._thread_pointer
             cpu.regs.set_word(self._thread_pointer, self._thread_pointer)
 
     def make_exit(self) -> None:
         """There is a page where runs end."""
-        self._cpu.exit = self._cpu.map_code()
-        self._cpu.fill(self._cpu.exit, self._cpu.page_size)
+        self._state.exit = self._cpu.memory.map_code()
+        self._cpu.memory.fill(self._state.exit, self._cpu.memory.page_size)
 
     def near_thread_pointer(self, addr: int) -> bool:
         """True for addresses where thread-local storage may be."""

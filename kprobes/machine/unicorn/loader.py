@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import glob
 import os
+from collections.abc import Mapping
 
-from ...errors import GuestFault, ImageError
+from unicorn import unicorn_const as const
+
+from ...errors import AlreadyRegistered, GuestFault, ImageError, Unsupported
 from ...image import TLSDESC, Image, Placed, page_size, read_elf
 from ...symbols import Symbols
 from .functions import Functions
 from .furniture import Furniture
-from .layout import PAGE
+from .layout import PAGE, whole
 from .memory import IMAGE_BASE, Memory
 from .process import Process
 from .stubs import Stubs
 
+#: name -> address or (address, size in bytes); or a file of symbols
+SymbolList = Mapping[str, int | tuple[int, int]] | str | os.PathLike[str]
 STUB = 16  # bytes per imported function
 DESCRIPTOR = 32  # bytes of a function descriptor (24), rounded up
 
@@ -79,6 +84,45 @@ class Loader:
             if placed.entry is not None:
                 self._functions.stand_at(placed.entry)
         return placed
+
+    def add(self, image: Image, base: int | None) -> str:
+        """Load a module, see UnicornMachine.load_module(); its name."""
+        if image.name in self.modules:
+            raise AlreadyRegistered(f"module {image.name} is loaded", hint="unload it first, or pass name=")
+        self.place(image, base, main=False)
+        return image.name
+
+    def unload(self, name: str) -> None:
+        """See UnicornMachine.unload_module()."""
+        if name not in self.modules:
+            raise Unsupported(f"no module {name!r}", hint=f"loaded: {', '.join(self.modules) or 'none'}")
+        for start, size in self.modules.pop(name):
+            self._memory.unmap(start, size)
+        self._functions.symbols.remove_module(name)
+
+    def place_code(self, code: bytes, base: int) -> None:
+        """Map raw code; pc is there."""
+        memory = self._memory
+        first = base & -memory.page_size
+        size = whole(base + max(len(code), 1), memory.page_size) - first
+        memory.settle_in(base)
+        memory.map_plain(first, size, const.UC_PROT_ALL)
+        if memory.guest.blocks.ends is not None:
+            memory.fill(first, size)
+        memory.write(base, code)
+        self._furniture.bring()
+        self._functions.regs.pc = base
+
+    def add_symbols(self, symbols: SymbolList | None) -> None:
+        """Add symbols that are listed."""
+        known = self._functions.symbols
+        if isinstance(symbols, (str, os.PathLike)):
+            known.load(symbols)
+            return
+        for name, where in (symbols or {}).items():
+            addr, size = where if isinstance(where, tuple) else (where, 0)
+            mode = addr & self._memory.arch.pointers.mode_bits
+            known.add(name, addr - mode, size, mode=mode)
 
     def _bias(self, image: Image, base: int | None) -> int:
         if image.kind == "exec":

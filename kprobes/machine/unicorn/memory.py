@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Any
+from itertools import product
 
 import unicorn
-from attrs import evolve
 from unicorn import unicorn_const as const
 
 from ...arch._base import Arch
 from ...errors import BadArgument, GuestFault, NoMemory
-from ...regs import Regs, read_cstr
-from .._base import Sink
+from ...regs import Regs
 from .blocks import Block, Blocks
-from .clock import InstructionClock
 from .engine import Engine
 from .guests.guest import Guest
 from .host.translator import bounded
@@ -27,34 +24,35 @@ IMAGE_BASE = 0x400000
 
 
 class Memory:
-    """The memory of a guest. Everything else of the machine stands on it."""
+    """The memory of a guest. Everything else of the machine stands on it.
 
-    # the CPU's, see Processor
-    _regs: Regs
-    cpu_task: Callable[[Regs], Any] | None
+    Attributes:
+        regs: the CPU's, which a fault says pc of; the CPU puts them here. executable_pages: page -> may execute; forgotten whenever
+            mappings may have changed. hooked: where mappings begin that have a hook on every instruction anyway. own: start -> end
+            of what only the library may unmap. load_word, store_word, swap_word: (addr) -> word, and (addr, word), cut to its width:
+            read() and store() for the stack, see Blocks.words.
+    """
 
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest) -> None:
         self.uc = uc
-        self.arch = arch if guest.breakpoint.traps is None else evolve(arch, traps=guest.breakpoint.traps)
+        self.arch = arch
         self.page_size = guest.memory.page_size
         self.guest = guest
         self.engine = Engine(uc)
         self.engine.undefined_unrecorded = guest.blocks.undefined_unrecorded
-        self.sink: Sink | None = None
-        self.executable_pages: dict[int, bool] = {}  # page -> may execute; forgotten whenever mappings may have changed
+        self.regs: Regs | None = None
+        self.executable_pages: dict[int, bool] = {}
+        self._unmapping: list[Callable[[int, int], None]] = []
         self.blocks = Blocks(arch.bits // 8, arch.order.value)
         self.engine.keep(self.blocks.held)
-        self.long_blocks: LongBlocks | None = None
-        if not bounded() and guest.blocks.ends is not None:
-            self.long_blocks = LongBlocks(self.engine, guest.blocks.ends, [start for start, _ in guest.memory.segments])
-        self.hooked: set[int] = set()  # where mappings begin that have a hook on every instruction anyway
+        segments, ends = guest.memory.segments, guest.blocks.ends
+        self.long_blocks = None if bounded() or ends is None else LongBlocks(self.engine, ends, [start for start, _ in segments])
+        self.hooked: set[int] = set()
+        self.own: dict[int, int] = {}
         self.own_code = OwnCode()
-        self.clock = InstructionClock(self)
-        self._own: dict[int, int] = {}  # start -> end of what only the library may unmap
-        #: (addr) -> word, and (addr, word), already cut to its width: read() and write() for the stack
         self.load_word, self.store_word, self.swap_word = self.blocks.words(self.read, self.store)
-        self.windows = Windows(guest.memory.segments, self.blocks)
-        if guest.memory.segments:
+        self.windows = Windows(segments, self.blocks)
+        if segments:
             self.engine.place = self.windows.place
         self._heap = Heap(self._map_heap, self.unmap_pages)
         self._beyond = 1 << arch.bits  # the first number that is no address
@@ -93,8 +91,8 @@ class Memory:
     def store(self, addr: int, word: bytes) -> None:
         """Write a word on behalf of the guest, whose stack may be anywhere: not into the library's own code."""
         block = self.blocks.find(addr, len(word))
-        if block is not None and not block.room and self.windows.place(block.start) in self._own:
-            raise GuestFault("the library's own code", address=addr, pc=self._regs.pc, access="write")
+        if block is not None and not block.room and self.windows.place(block.start) in self.own:
+            raise GuestFault("the library's own code", address=addr, pc=self._pc, access="write")
         self.write(addr, word)
 
     def patch(self, addr: int, code: bytes) -> None:
@@ -104,10 +102,6 @@ class Memory:
         elif not 0 <= addr < self._beyond or not self.engine.write(addr, code):
             self._check_mapped(addr, len(code), "write")
         self._code_changed(addr, len(code))
-
-    def read_cstr(self, addr: int, limit: int = 4096) -> bytes:
-        """Bytes up to the first NUL, at most `limit`."""
-        return read_cstr(self, addr, limit)
 
     def alloc(self, size: int) -> int:
         """Guest memory, zeroed, 16-byte aligned; its address. NoMemory where there is no room."""
@@ -135,10 +129,10 @@ class Memory:
         """Map zeroed guest memory; addr and size (rounded up) in whole pages, perms of "r", "w", "x". NoMemory where it cannot be mapped."""
         bits = permissions(perms)
         pages_end(addr, size, self.page_size, NoMemory)
-        self._map(addr, size, bits)
+        self.map_plain(addr, size, bits)
         if self.long_blocks is not None and bits & const.UC_PROT_EXEC:
             start = self.windows.place(addr)
-            self.long_blocks.new(start, start + self._whole(size))
+            self.long_blocks.new(start, start + whole(size, self.page_size))
 
     def protect(self, addr: int, size: int, perms: str) -> None:
         """Change what the guest may do in mapped memory; the library itself reads and writes it all the same. Raises as unmap() does."""
@@ -161,10 +155,13 @@ class Memory:
         end = pages_end(addr, size, self.page_size)
         self._check_not_own(addr, end)
         self._check_mapped(addr, end - addr, "unmap")
-        if self.sink is not None:
-            for alias in self.windows.aliases(addr):
-                self.sink.unloading(alias, alias + end - addr)
+        for told, alias in product(self._unmapping, self.windows.aliases(addr)):
+            told(alias, alias + end - addr)
         self.unmap_pages(addr, size)
+
+    def on_unmap(self, told: Callable[[int, int], None]) -> None:
+        """Have a function called with (start, end) before unmap() unmaps guest memory, once for each address that it is known by."""
+        self._unmapping.append(told)
 
     def map_code(self, near: int | None = None) -> int:
         """Map an executable page as close to `near` as there is room; NoMemory where there is none."""
@@ -179,13 +176,17 @@ class Memory:
         """Unmap a page from map_code()."""
         self.unmap_pages(page, self.page_size)
 
+    @property
+    def _pc(self) -> int:
+        return 0 if self.regs is None else self.regs.pc
+
     def _granted(self, perms: int) -> int:
         """Permissions that this engine needs for these."""
         return perms | const.UC_PROT_WRITE if self.guest.memory.text_writable and perms & const.UC_PROT_EXEC else perms
 
     def _check_not_own(self, addr: int, end: int) -> None:
         place = self.windows.place(addr)
-        for start, stop in self._own.items():
+        for start, stop in self.own.items():
             if start < place + end - addr and place < stop:
                 raise BadArgument(f"[{start:#x}, {stop:#x}) is the library's own memory", hint="leave it out; it goes with the probes that need it")
 
@@ -198,7 +199,7 @@ class Memory:
             if start <= at < end:
                 at = end
         if at < first + size:
-            raise GuestFault("memory is not mapped", address=addr + at - first, pc=self._regs.pc, access=access)
+            raise GuestFault("memory is not mapped", address=addr + at - first, pc=self._pc, access=access)
 
     def is_code(self, addr: int) -> bool:
         page = addr & -self.page_size
@@ -226,7 +227,7 @@ class Memory:
         """The guest's code is at `addr`: what goes with it, be in the same segment."""
         self.windows.home = addr - self.windows.place(addr)
 
-    def _mapped(self) -> list[tuple[int, int]]:
+    def mapped(self) -> list[tuple[int, int]]:
         """(start, end) of what is mapped, by the addresses of the segment that the guest's code is in."""
         home = self.windows.home
         return [(home + start, home + end) if self.windows.place(home + start) == start else (start, end) for start, end in self.regions()]
@@ -234,19 +235,17 @@ class Memory:
     def regions(self) -> list[tuple[int, int]]:
         return sorted((start, end + 1) for start, end, _ in self.uc.mem_regions())
 
-    def _whole(self, size: int) -> int:
-        return whole(size, self.page_size)
-
     def map_own(self, addr: int, size: int, *, hooked: bool = False) -> None:
         """Map code that only the library may unmap, and the guest may not write. hooked: every instruction there will have a hook."""
-        self._map(addr, size, const.UC_PROT_READ | const.UC_PROT_EXEC)
-        self._own[self.windows.place(addr)] = self.windows.place(addr) + self._whole(size)
-        self.own_code.add(addr, self._whole(size))
+        self.map_plain(addr, size, const.UC_PROT_READ | const.UC_PROT_EXEC)
+        self.own[self.windows.place(addr)] = self.windows.place(addr) + whole(size, self.page_size)
+        self.own_code.add(addr, whole(size, self.page_size))
         if hooked:
             self.hooked.add(addr)
 
-    def _map(self, addr: int, size: int, perms: int) -> None:
-        size = self._whole(size)
+    def map_plain(self, addr: int, size: int, perms: int) -> None:
+        """Map zeroed memory without a look at what code will be there. perms: the engine's bits."""
+        size = whole(size, self.page_size)
         self._forget_code(addr, size)
         if not 0 <= addr <= self._beyond - size:
             raise NoMemory(f"cannot map {size:#x} bytes: addresses have {self.arch.bits} bits", address=addr, hint="choose another base")
@@ -273,19 +272,19 @@ class Memory:
                 self.long_blocks.changed(block.start - addr + start, block.view.cast("I"), start, start + size)
 
     def map_anywhere(self, size: int, near: int = 0x10000000) -> int:
-        addr = self.gap(self._whole(size), near + (self.windows.home if self.windows.home + near < self._beyond else 0), self.page_size)
-        self._map(addr, size, const.UC_PROT_READ | const.UC_PROT_WRITE)
+        addr = self.gap(whole(size, self.page_size), near + (self.windows.home if self.windows.home + near < self._beyond else 0), self.page_size)
+        self.map_plain(addr, size, const.UC_PROT_READ | const.UC_PROT_WRITE)
         return addr
 
     def _map_heap(self, size: int) -> int:
         addr = self.map_anywhere(size)
-        self._own[self.windows.place(addr)] = self.windows.place(addr) + self._whole(size)
+        self.own[self.windows.place(addr)] = self.windows.place(addr) + whole(size, self.page_size)
         return addr
 
     def unmap_pages(self, addr: int, size: int) -> None:
-        size = self._whole(size)
+        size = whole(size, self.page_size)
         place = self.windows.place(addr)
-        self._own.pop(place, None)
+        self.own.pop(place, None)
         self.own_code.remove(addr)
         self.hooked.discard(addr)
         self._forget_code(addr, size)

@@ -9,10 +9,11 @@ from time import monotonic
 import unicorn
 
 from .._base import Fault
-from .cpu import Processor
+from .cpu import Cpu
 from .engine import ERRORS, INTR
 from .faults import Faults
 from .runner import Runner
+from .runstate import RunState
 from .starts import Starts
 
 _INTERRUPT_CALLBACK = getattr(sys.modules.get("unicorn.unicorn_py3.unicorn"), "HOOK_INTR_CFUNC", INTR)
@@ -21,25 +22,25 @@ _INTERRUPT_CALLBACK = getattr(sys.modules.get("unicorn.unicorn_py3.unicorn"), "H
 class Owner:
     """Who made the engine."""
 
-    def __init__(self, cpu: Processor, starts: Starts, runner: Runner, faults: Faults) -> None:
-        self._cpu, self._starts, self._runner, self._faults = cpu, starts, runner, faults
+    def __init__(self, cpu: Cpu, state: RunState, starts: Starts, runner: Runner, faults: Faults) -> None:
+        self._cpu, self._state, self._starts, self._runner, self._faults = cpu, state, starts, runner, faults
 
     @property
     def hooks_interrupts(self) -> bool:
         """True where an interrupt of the guest's is the owner's business."""
-        callbacks = self._cpu.uc._callbacks.values()
+        callbacks = self._cpu.engine.uc._callbacks.values()
         return any(type(c).__name__ == "HOOK_INTR_CFUNC" or isinstance(c, _INTERRUPT_CALLBACK) for c in callbacks)
 
     def shadow(self) -> None:
         """The owner's uc.emu_start() raises what handlers raise, and reports faults of displaced instructions at home."""
-        m, start = self._cpu, self._cpu.uc.emu_start
+        m, start = self._cpu, self._cpu.engine.uc.emu_start
 
         def emu_start(begin: int, until: int, timeout: int = 0, count: int = 0) -> None:
             outermost = self._runner.begin()
             outer = m.regs.reported, m.regs.target
             try:
                 m.regs.at(None)
-                m.executable_pages.clear()  # the owner maps memory as he likes
+                m.memory.executable_pages.clear()  # the owner maps memory as he likes
                 self._runner.signals.hasty = not count  # nobody knows how many instructions are left when a run goes on
                 self._run(start, begin, until, timeout, count)
             finally:
@@ -48,11 +49,11 @@ class Owner:
                 if outermost:
                     self._runner.finish()
 
-        m.uc.__dict__["emu_start"] = emu_start
+        m.engine.uc.__dict__["emu_start"] = emu_start
 
     def unshadow(self) -> None:
         """The owner has his own emu_start() again."""
-        self._cpu.uc.__dict__.pop("emu_start", None)
+        self._cpu.engine.uc.__dict__.pop("emu_start", None)
 
     def _run(self, start: Callable[..., None], begin: int, until: int, timeout: int, count: int) -> None:
         deadline = monotonic() + timeout / 1e6
@@ -66,7 +67,7 @@ class Owner:
 
     def _stretch(self, start: Callable[..., None], begin: int, until: int, timeout: int, count: int) -> int | None:
         """One stretch of the owner's run; returns where to go on, or None."""
-        m = self._cpu
+        m, state = self._cpu, self._state
         self._starts.check_alive()
         m.engine.starts()
         try:
@@ -75,14 +76,14 @@ class Owner:
         except unicorn.UcError as error:
             if m.engine.ended(error.errno):
                 m.engine.stopped = True  # it ended somewhere on its way
-            elif m.parked is None:
+            elif state.parked is None:
                 on = self._report(error)
                 if on is None:
                     raise
                 return on
-        if m.parked is not None:
+        if state.parked is not None:
             self._runner.raise_parked()
-        reason = m.take_stop()
+        reason = state.take_stop()
         if reason == "signal":
             self._runner.signals.deliver()
         if m.engine.stopped and reason in ("", "signal"):  # by the end of an inner run, or for that alone

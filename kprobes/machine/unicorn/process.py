@@ -15,10 +15,11 @@ from unicorn import x86_const
 from ...errors import BadArgument, GuestFault, Unsupported
 from ...image import TLSDESC, Image, Placed, TlsBlock
 from ...regs import Regs
-from .cpu import Processor
+from .cpu import Cpu
 from .functions import Functions
 from .furniture import STACK_SIZE, Furniture
 from .layout import PAGE
+from .runstate import RunState
 from .stubs import Stubs
 
 Text = str | bytes
@@ -74,8 +75,8 @@ class Process:
         pointer: the thread pointer; 0: nothing is set up.
     """
 
-    def __init__(self, cpu: Processor, functions: Functions, stubs: Stubs, furniture: Furniture) -> None:
-        self._cpu, self._functions, self._stubs, self._furniture = cpu, functions, stubs, furniture
+    def __init__(self, cpu: Cpu, state: RunState, functions: Functions, stubs: Stubs, furniture: Furniture) -> None:
+        self._cpu, self._state, self._functions, self._stubs, self._furniture = cpu, state, functions, stubs, furniture
         self._threads = THREADS.get(cpu.arch.name)
         self._main: tuple[Image, Placed] | None = None
         self._blocks: list[tuple[TlsBlock, int, int]] = []  # (template, from the thread pointer, what its image was moved by)
@@ -120,10 +121,10 @@ class Process:
             self._enter(self._main[1].entry)
 
     def _enter(self, entry: int) -> None:
-        m = self._cpu
+        m, state = self._cpu, self._state
         linkage = m.arch.linkage
         if linkage is not None and not linkage.pushed:
-            linkage.set(m.regs, m.exit | linkage.mode)  # nobody returns from here, and who does all the same ends the run
+            linkage.set(m.regs, state.exit | linkage.mode)  # nobody returns from here, and who does all the same ends the run
         self._functions.introduce(entry)
         m.regs.pc = self._functions.target(entry)
 
@@ -138,19 +139,19 @@ class Process:
         def put(text: bytes) -> int:
             nonlocal top
             top -= len(text)
-            m.write(top, text)
+            m.memory.write(top, text)
             return top
 
         pointers = {name: put(text) for name, text in ((_EXECFN, path + b"\0"), (_PLATFORM, threads.platform + b"\0"), (_RANDOM, RANDOM))}
         starts = [[put(text + b"\0") for text in texts] for texts in (argv, env)]
         words = [len(argv), *starts[0], 0, *starts[1], 0, *self._auxiliary(threads, pointers)]
         sp = (top - (len(words) + threads.frame) * word) // 16 * 16
-        m.write(sp, b"".join((value & m.arch.mask).to_bytes(word, m.arch.order.value) for value in [0] * threads.frame + words))
+        m.memory.write(sp, b"".join((value & m.arch.mask).to_bytes(word, m.arch.order.value) for value in [0] * threads.frame + words))
         return sp
 
     def _auxiliary(self, threads: Threads, pointers: dict[int, int]) -> Iterable[int]:
         """The auxiliary vector, in pairs."""
-        vector = {_PAGESZ: self._cpu.page_size, _BASE: 0, _FLAGS: 0, _CLKTCK: 100, _HWCAP: threads.hwcap, _SECURE: 0, **dict.fromkeys(_IDS, 0)}
+        vector = {_PAGESZ: self._cpu.memory.page_size, _BASE: 0, _FLAGS: 0, _CLKTCK: 100, _HWCAP: threads.hwcap, _SECURE: 0, **dict.fromkeys(_IDS, 0)}
         if self._main is not None:
             image, placed = self._main
             vector |= {_ENTRY: placed.entry or 0}
@@ -167,7 +168,7 @@ class Process:
         m = self._cpu
         if not self.pointer:
             around = -(-(abs(self._end) + AROUND) // PAGE) * PAGE
-            self.pointer = m.map_anywhere(2 * around) + around
+            self.pointer = m.memory.map_anywhere(2 * around) + around
             self._room = around
         for number in range(len(self._blocks)):
             self._fill(number)
@@ -183,7 +184,7 @@ class Process:
         block, at, bias = self._blocks[number]
         if not -self._room <= at <= self._room - block.memsz:
             raise Unsupported("no room for the thread-local storage of one more image", hint="load it before process()")
-        m.write(self.pointer + at, m.read(block.addr + bias, block.filesz).ljust(block.memsz, b"\0"))
+        m.memory.write(self.pointer + at, m.memory.read(block.addr + bias, block.filesz).ljust(block.memsz, b"\0"))
 
     def set_pointer(self, value: int) -> None:
         """Set the thread pointer, wherever the architecture has it."""
@@ -193,19 +194,19 @@ class Process:
         if threads.register == "gs":
             self._set_segment(value)
         elif m.arch.name == "s390x":
-            m.uc.reg_write(m.register("a0"), value >> 32)
-            m.uc.reg_write(m.register("a1"), value & 0xFFFFFFFF)
+            m.engine.uc.reg_write(m.register("a0"), value >> 32)
+            m.engine.uc.reg_write(m.register("a1"), value & 0xFFFFFFFF)
         elif threads.register:
             m.regs[threads.register] = value
 
     def _set_segment(self, base: int) -> None:
         """i386: a descriptor of 4 GiB from there, and its selector in GS."""
         m = self._cpu
-        table = m.uc.reg_read(x86_const.UC_X86_REG_GDTR)[1]
+        table = m.engine.uc.reg_read(x86_const.UC_X86_REG_GDTR)[1]
         low, high = base & 0xFFFFFF, base >> 24
-        m.write(table + (_TLS_SELECTOR & ~7), (0xCF_F3_000000_FFFF | low << 16 | high << 56).to_bytes(8, "little"))
-        m.uc.reg_write(x86_const.UC_X86_REG_GS, 0)
-        m.uc.reg_write(x86_const.UC_X86_REG_GS, _TLS_SELECTOR)
+        m.memory.write(table + (_TLS_SELECTOR & ~7), (0xCF_F3_000000_FFFF | low << 16 | high << 56).to_bytes(8, "little"))
+        m.engine.uc.reg_write(x86_const.UC_X86_REG_GS, 0)
+        m.engine.uc.reg_write(x86_const.UC_X86_REG_GS, _TLS_SELECTOR)
 
     def missing(self, name: str) -> bool:
         """True if this import is one that start() serves."""

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from attrs import frozen
 
 from .._base import HostProgram
-from .blocks import Blocks
+from .clock import InstructionClock
+from .cpu import Cpu
 from .engine import MEM_READ, READ
+from .host.callsites import FollowedCalls
 from .host.hostcode import CALLS
-
-if TYPE_CHECKING:
-    from .cpu import Processor
 
 MOST = 64  # blocks in the table, the largest: the engine answers for the others
 
@@ -50,17 +48,16 @@ class HostView:
         fail: what a program's helper has raised goes there; the run raises it.
     """
 
-    def __init__(self, cpu: Processor) -> None:
+    def __init__(self, cpu: Cpu, followed: FollowedCalls, clock: InstructionClock, fail: Callable[[BaseException], None]) -> None:
         self._cpu, self.arch, self.regs = cpu, cpu.arch, cpu.regs
-        self._blocks: Blocks = cpu.blocks
-        self.fail: Callable[[BaseException], None] = cpu.park
+        self._blocks, self.fail = cpu.memory.blocks, fail
         places = [cell.address for cell in (cpu.cells | cpu.windowed).values()]
         self.base = min(places, default=0)
         self._header = (ctypes.c_uint64 * 2)()
         self._tables: list[object] = []
         self.words = {"uc": cpu.engine.handle.value or 0, "uc_reg_read": READ, "uc_mem_read": MEM_READ,
-                      "blocks": ctypes.addressof(self._header), "instructions": cpu.clock.address,
-                      "returned_to": cpu.followed.address + CALLS["target"]}
+                      "blocks": ctypes.addressof(self._header), "instructions": clock.address,
+                      "returned_to": followed.address + CALLS["target"]}
         self._look()
         self._blocks.on_change(self._look)
 

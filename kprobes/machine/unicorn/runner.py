@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from threading import Lock, get_ident
 from typing import NoReturn
 
 from ...errors import GuestTimeout, MachineBusy, ReentryError
 from .._base import Fault
-from .areas import Areas
 from .bounds import Bounds
+from .cpu import Cpu
 from .engine import ERRORS
 from .faults import Faults
-from .host.hostcode import NESTED
+from .runstate import RunState
+from .services import Services
 from .signals import HeldSignals
 from .starts import Starts
 
@@ -25,66 +27,65 @@ class Runner:
     """Runs the guest. Nested runs end at their own `until`, never by a stop.
 
     Attributes:
-        signals: Python's signal handlers, held meanwhile.
+        signals: Python's signal handlers, held meanwhile. before_run: see machine._base.Machine.
     """
 
-    def __init__(self, cpu: Areas, starts: Starts, bounds: Bounds, faults: Faults) -> None:
-        self._cpu, self._starts, self.bounds, self.faults = cpu, starts, bounds, faults
+    def __init__(self, cpu: Cpu, state: RunState, services: Services, starts: Starts, bounds: Bounds, faults: Faults) -> None:
+        self._cpu, self._state, self._services, self._starts, self.bounds, self.faults = cpu, state, services, starts, bounds, faults
+        self.before_run: Callable[[], object] | None = None
         self._busy = Lock()  # held while somebody uses the CPU
-        self.signals = HeldSignals(partial(cpu.stop_for, "signal"))
+        self.signals = HeldSignals(partial(state.stop_for, "signal"))
 
     def begin(self) -> bool:
         """Somebody is about to use the CPU, and says finish() when that is over. False: within a run, there is nothing to finish."""
-        cpu = self._cpu
-        if cpu.runs_in == get_ident():
+        state = self._state
+        if state.runs_in == get_ident():
             return False
         self.signals.begin()
         if not self._busy.acquire(False):
             self.signals.end()
             raise MachineBusy("another thread runs this machine", hint="wait until it has finished, or make a machine for each thread")
-        cpu.runs_in = get_ident()
+        state.runs_in = get_ident()
         return True
 
     def finish(self) -> None:
         """Undo begin(). Raises what signal handlers raise."""
-        cpu = self._cpu
-        cpu.runs_in = 0
+        state = self._state
+        state.runs_in = 0
         self._busy.release()
         self.signals.end()
 
     def enter(self, target: int) -> tuple[int, ...]:
         """A run begins. For leave()."""
-        cpu = self._cpu
-        if cpu.depth >= MAX_DEPTH:
+        cpu, state = self._cpu, self._state
+        if state.depth >= MAX_DEPTH:
             raise ReentryError(f"{MAX_DEPTH} guest runs are nested", hint="a handler's guest call leads back to that handler")
-        if cpu.depth == 0:
-            cpu.take_stop()
-            if target & ~cpu.arch.pointers.mode_bits != cpu.skip:
-                cpu.skip = -1  # a run that was to execute that call site again has failed
+        if state.depth == 0:
+            state.take_stop()
+            if target & ~cpu.arch.pointers.mode_bits != self._services.skip:
+                self._services.skip = -1  # a run that was to execute that call site again has failed
             if self.signals.waiting:
-                cpu.why_stopped = "signal"
-            if cpu.sink is not None:
-                cpu.sink.starting(target)
-            elif cpu.before_run is not None:
-                cpu.before_run()
-        cpu.depth += 1
-        cpu.followed.close(NESTED, cpu.depth > 1)
+                state.why_stopped = "signal"
+            if state.sink is not None:
+                state.sink.starting(target)
+            elif self.before_run is not None:
+                self.before_run()
+        state.nest(1)
         return tuple(self._starts.seen)
 
     def leave(self, seen: tuple[int, ...]) -> None:
         """It has ended, whatever by."""
-        cpu = self._cpu
+        cpu, state = self._cpu, self._state
         self._starts.seen.extend(seen)
-        cpu.depth -= 1
-        cpu.followed.close(NESTED, cpu.depth > 1)
-        cpu.disturb(cpu.depth > 0)
-        if cpu.depth:
-            if cpu.why_stopped or cpu.engine.stopped:
+        state.nest(-1)
+        state.disturb(state.depth > 0)
+        if state.depth:
+            if state.why_stopped or cpu.engine.stopped:
                 cpu.engine.stop()  # the outer run, too: it is not told twice, or this one's last start has made the engine forget
             return
         self.bounds.close()
-        if cpu.sink is not None:
-            cpu.sink.ended()
+        if state.sink is not None:
+            state.sink.ended()
 
     def run(self, target: int, until: int, timeout: float | None, max_insns: int | None) -> bool:
         """Run until `until`. True: or until somebody stopped it. Between begin() and finish()."""
@@ -103,14 +104,14 @@ class Runner:
 
     def _stretch(self, target: int, until: int) -> int | bool:
         """One stretch of a run; returns where to go on, or whether it was stopped."""
-        cpu = self._cpu
+        cpu, state = self._cpu, self._state
         end = until & ~cpu.arch.pointers.mode_bits
         if self.signals.waiting:
-            cpu.note_stop("signal")
-        if cpu.why_stopped:  # before it has begun
+            state.note_stop("signal")
+        if state.why_stopped:  # before it has begun
             cpu.write_pc(target)
-        error = 0 if cpu.why_stopped else self._starts.start(target, end)
-        if cpu.parked is not None:
+        error = 0 if state.why_stopped else self._starts.start(target, end)
+        if state.parked is not None:
             self.raise_parked()
         interrupt, self._starts.interrupt = self._starts.interrupt, None
         if interrupt is not None and ERRORS.get(error, ("",))[0] in ("read", "write") and interrupt[0] not in cpu.guest.faults.unaligned:
@@ -121,8 +122,8 @@ class Runner:
         if error:
             pc = cpu.read_pc()
             return self.faults.report(pc, self.faults.error(error, pc))
-        stopped = cpu.engine.stopped or bool(cpu.why_stopped)
-        if cpu.why_stopped and self._come_to_rest():
+        stopped = cpu.engine.stopped or bool(state.why_stopped)
+        if state.why_stopped and self._come_to_rest():
             return True
         if (moved := cpu.regs.target) is not None:  # by a signal's handler
             cpu.regs.at(None)
@@ -134,34 +135,34 @@ class Runner:
 
     def raise_parked(self) -> NoReturn:
         """Raise what was raised inside the engine."""
-        cpu = self._cpu
-        if cpu.failed_at is not None:
-            cpu.write_pc(cpu.failed_at)
-            cpu.failed_at = None
-        parked, cpu.parked = cpu.parked, None
+        cpu, state = self._cpu, self._state
+        if self._services.failed_at is not None:
+            cpu.write_pc(self._services.failed_at)
+            self._services.failed_at = None
+        parked, state.parked = state.parked, None
         assert parked is not None
         raise parked
 
     def _arrived(self, until: int) -> None:
-        cpu = self._cpu
+        cpu, state = self._cpu, self._state
         pc = cpu.read_pc()
         if pc == until & ~cpu.arch.pointers.mode_bits:
             return
-        if cpu.guest.runs.until_pc or cpu.exit in (pc, until & ~cpu.arch.pointers.mode_bits):  # a jump leads to the exit: pc is right there
+        if cpu.guest.runs.until_pc or state.exit in (pc, until & ~cpu.arch.pointers.mode_bits):  # a jump leads to the exit: pc is right there
             self.faults.fail(pc, Fault(access="engine", trapnr=5, text="the guest halted"))
         cpu.write_pc(until)
 
     def _come_to_rest(self) -> bool:
         """After a stop: let a displaced instruction finish, then say why. False: for the sake of signals; the run goes on."""
-        cpu = self._cpu
-        reason = cpu.take_stop()
+        cpu, state = self._cpu, self._state
+        reason = state.take_stop()
         self._finish_displaced()
-        if cpu.depth > 1 and reason == "timeout" and self.bounds.timed_out < cpu.depth:
-            cpu.why_stopped = reason  # the outer run is to end as well
+        if state.depth > 1 and reason == "timeout" and self.bounds.timed_out < state.depth:
+            state.why_stopped = reason  # the outer run is to end as well
         try:
             self.signals.deliver()
         except BaseException:
-            cpu.why_stopped = "signal" if cpu.depth > 1 else ""
+            state.why_stopped = "signal" if state.depth > 1 else ""
             raise
         if reason in _REASONS:
             raise GuestTimeout(_REASONS[reason], pc=cpu.read_pc())
@@ -169,14 +170,14 @@ class Runner:
 
     def _finish_displaced(self) -> None:
         """The guest rests in the sink's pages only if it does not leave them: it has no business there but displaced instructions."""
-        cpu = self._cpu
+        cpu, state = self._cpu, self._state
         for _ in range(ROUNDS):
-            if cpu.sink is None or not cpu.sink.ours(cpu.read_pc()):
+            if not state.ours(cpu.read_pc()):
                 return
             with self.bounds.none_but_ours():
                 error = self._starts.start(cpu.arch.pointers.same_mode(cpu.regs, cpu.read_pc()), 0)
-            cpu.take_stop()
-            if cpu.parked is not None:
+            state.take_stop()
+            if state.parked is not None:
                 self.raise_parked()
             if error:
                 self.faults.report(cpu.read_pc(), self.faults.error(error, cpu.read_pc()))

@@ -79,7 +79,8 @@ class HeldSignals:
     """The signal handlers that wait while one machine runs. Elsewhere than in the main thread: none, Python calls them there only.
 
     Attributes:
-        waiting: signals that came, the oldest first. hasty: they stop the run; else they wait until it ends by itself.
+        held: signals whose handlers wait now. waiting: those that came, the oldest first. hasty: they stop the run; else they wait until
+            it ends by itself.
     """
 
     def __init__(self, stop: Callable[[], None]) -> None:
@@ -87,7 +88,7 @@ class HeldSignals:
         self._seen: list[Any] = []  # the handlers of all signals as the last run found them
         self._to_hold: dict[int, Handler] = {}  # those of them that can be called
         self._usual: dict[int, Handler] = {}  # and of runs before, for whoever has kept ours
-        self._held: list[int] = []  # now
+        self.held: list[int] = []
         self._raised: BaseException | None = None
         self._fd = -1
         self.waiting: list[int] = []
@@ -105,9 +106,9 @@ class HeldSignals:
             self._seen = handlers
         try:
             for number in self._to_hold:
-                self._held.append(number)
+                self.held.append(number)
                 _plain.signal(number, self._hold)
-            if self._held:
+            if self.held:
                 self._watch()
         except BaseException:  # one that was not held yet
             self._let_go()
@@ -124,7 +125,7 @@ class HeldSignals:
 
     def end(self) -> None:
         """No more. Raises what a handler has raised in this run, or raises now."""
-        if not self._held or _elsewhere():
+        if not self.held or _elsewhere():
             return
         try:
             self._let_go()
@@ -144,11 +145,11 @@ class HeldSignals:
                 _plain.set_wakeup_fd(self._fd, warn_on_full_buffer=False)
                 with _watcher.lock:
                     _watcher.runs.remove(self)
-            while self._held:
-                number = self._held[-1]
+            while self.held:
+                number = self.held[-1]
                 if _plain.getsignal(number) == self._hold:  # nobody has set another one meanwhile
                     _plain.signal(number, self._usual[number])
-                self._held.pop()
+                self.held.pop()
         except BaseException:
             self._let_go()
             raise
@@ -163,7 +164,7 @@ class HeldSignals:
 
     def _call_all(self) -> None:
         while self.waiting:
-            self._call(self.waiting.pop(0), sys._getframe(1))
+            self.call(self.waiting.pop(0), sys._getframe(1))
 
     def _call_rest(self) -> None:
         try:
@@ -172,12 +173,13 @@ class HeldSignals:
             self._call_rest()  # the other signals' handlers are called all the same
             raise
 
-    def _call(self, number: int, frame: FrameType | None) -> None:
+    def call(self, number: int, frame: FrameType | None) -> None:
+        """Call a signal's handler; what it raises, the run that is under way raises."""
         usual = self._usual[number]
         outer = getattr(usual, "__self__", None)  # the run of another machine, in a handler of which this one runs: it ends as well
         try:
-            if isinstance(outer, HeldSignals) and number in outer._held:
-                outer._call(number, frame)
+            if isinstance(outer, HeldSignals) and number in outer.held:
+                outer.call(number, frame)
             else:
                 usual(number, frame)
         except BaseException as error:
@@ -187,13 +189,13 @@ class HeldSignals:
 
     def _hold(self, number: int, frame: FrameType | None) -> None:
         """What Python calls meanwhile, and later if somebody has kept it."""
-        if number not in self._held:
+        if number not in self.held:
             self._usual[number](number, frame)
         elif number not in self.waiting:
             self.waiting.append(number)  # the watcher stops the run: it lets a call site that is being served pass first
         elif _is_users(frame):
             self.waiting.remove(number)
-            self._call(number, frame)
+            self.call(number, frame)
 
     def _stop(self) -> None:
         if self.hasty:

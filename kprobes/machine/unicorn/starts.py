@@ -7,8 +7,9 @@ from collections import deque
 from unicorn import unicorn_const as const
 
 from ...errors import Unsupported
-from .cpu import Processor
+from .cpu import Cpu
 from .engine import ERRORS
+from .runstate import RunState
 
 
 class Starts:
@@ -21,8 +22,8 @@ class Starts:
         dead: the next translation would kill the process, see Blocks.fetch_fault_kills.
     """
 
-    def __init__(self, cpu: Processor) -> None:
-        self._cpu = cpu
+    def __init__(self, cpu: Cpu, state: RunState) -> None:
+        self._cpu, self._state = cpu, state
         self.dead = False
         self.end = -1
         self.interrupt: tuple[int, int] | None = None
@@ -31,13 +32,13 @@ class Starts:
 
     def start(self, begin: int, until: int) -> int:
         """Run the engine from `begin` until `until` (0: until something ends it); its error number, 0 for none."""
-        cpu = self._cpu
+        cpu, state = self._cpu, self._state
         self.check_alive()
         self.seen.extend((begin, begin))
         error = self._start_until(begin, until) if cpu.guest.runs.until_stops else self._start_to_trap(begin, until)
         if cpu.guest.blocks.fetch_fault_kills and ERRORS.get(error, ("",))[0] == "fetch":
             self.dead = True
-            if cpu.depth > 1:  # outer runs must not go on either
+            if state.depth > 1:  # outer runs must not go on either
                 cpu.engine.stop()
         return error
 
@@ -57,19 +58,19 @@ class Starts:
         trap = cpu.arch.end_bytes(min(cpu.arch.traps.end))
         old = cpu.engine.read(until, len(trap)) if until else None
         if old is not None and old != trap:
-            cpu.patch(until, trap)
+            cpu.memory.patch(until, trap)
         try:
             error = self._run_engine(begin, 0)
             return 0 if error == const.UC_ERR_INSN_INVALID and until and cpu.read_pc() == until else error
         finally:
             self.end = outer
             if old is not None and old != trap:
-                cpu.patch(until, old)
+                cpu.memory.patch(until, old)
 
     def _run_engine(self, begin: int, until: int) -> int:
-        cpu = self._cpu
+        cpu, state = self._cpu, self._state
         while cpu.engine.ended(error := cpu.engine.start(begin, until)):
-            if cpu.parked is not None or cpu.why_stopped:
+            if state.parked is not None or state.why_stopped:
                 return 0
             begin = cpu.arch.pointers.same_mode(cpu.regs, cpu.read_pc())
         return error

@@ -8,9 +8,10 @@ from typing import Any
 from unicorn import unicorn_const as const
 
 from .bounds import Bounds
-from .cpu import Processor
+from .cpu import Cpu
 from .engine import CALL, WRITE, address_of
 from .host.marks import MARKED, STAY, Marks, host_function
+from .runstate import RunState
 
 MOST = 16  # hooks on single instructions
 FEW = 4  # hooks on longer lines
@@ -25,8 +26,8 @@ class Stops:
     when there are more. Of the instructions in a line host code passes on those that are marked (_marks.py).
     """
 
-    def __init__(self, cpu: Processor, bounds: Bounds) -> None:
-        self._cpu, self._bounds = cpu, bounds
+    def __init__(self, cpu: Cpu, state: RunState, bounds: Bounds) -> None:
+        self._cpu, self._state, self._bounds = cpu, state, bounds
         self._stops: set[int] = set()
         self._callback = MARKED(self._on_stop())
         self._hook: Any = host_function() or CALL(self._on_instruction())
@@ -84,8 +85,8 @@ class Stops:
     def _unhook(self, start: int) -> None:
         m = self._cpu
         m.engine.unhook(self._hooks.pop(start))
-        for place in range(start, start + self._line, m.page_size):  # where nothing is mapped, the engine drops nothing behind it either
-            m.engine.drop_translations(place, place + min(self._line, m.page_size))
+        for place in range(start, start + self._line, m.memory.page_size):  # where nothing is mapped, the engine drops nothing behind it either
+            m.engine.drop_translations(place, place + min(self._line, m.memory.page_size))
 
     def _cut(self, line: int) -> None:
         """Change the length of lines."""
@@ -97,7 +98,7 @@ class Stops:
 
     def _on_stop(self) -> Callable[[int, int], int]:
         """What marked instructions call."""
-        m, regs = self._cpu, self._cpu.regs
+        state, regs = self._state, self._cpu.regs
 
         def on_stop(_uc: int, address: int) -> int:
             if self._bounds.stops(address) and self._since[address & -self._line] != self._bounds.installed:
@@ -105,12 +106,12 @@ class Stops:
             self._serving += 1
             regs.reported, to = address, STAY
             try:
-                if m.trap is not None and m.trap(regs):
+                if state.trap is not None and state.trap(regs):
                     to = address if regs.target is None else regs.target
             except BaseException as error:
                 if regs.target is not None:
                     to = regs.target
-                m.park(error)
+                state.park(error)
             regs.reported = regs.target = None
             self._serving -= 1
             if self._empty and not self._serving:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ...regs import Regs
 from ...symbols import Symbol
-from .cpu import Processor
+from .cpu import Cpu
 from .functions import Functions
 
 LEAD = 8  # bytes before an import's trap
@@ -21,7 +21,7 @@ class Stubs:
         bound: import -> Python function in its place.
     """
 
-    def __init__(self, cpu: Processor, functions: Functions, call: Callable[[int], int]) -> None:
+    def __init__(self, cpu: Cpu, functions: Functions, call: Callable[[int], int]) -> None:
         """call: of guest code, for resolvers."""
         self._cpu, self._functions, self._call = cpu, functions, call
         self.imports: dict[int, str] = {}
@@ -36,8 +36,8 @@ class Stubs:
         jump = arch.jump_in(mode)
         if jump is not None and jump.size <= LEAD:
             trap = stub + LEAD
-            self._cpu.patch(stub, jump.encode(stub, trap))
-        self._cpu.patch(trap, arch.end_bytes(mode))
+            self._cpu.memory.patch(stub, jump.encode(stub, trap))
+        self._cpu.memory.patch(trap, arch.end_bytes(mode))
         self.imports[trap] = name
 
     def serve(self, stub: int) -> bool:

@@ -2,8 +2,36 @@
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
+
+import unicorn
+from unicorn import unicorn_const as const
+
+from ....errors import Unsupported
 from . import arm, m68k, mips, ppc, riscv, s390x, sparc, tricore, x86
 from .guest import Guest
 
 FAMILIES = (m68k, sparc, x86, arm, riscv, mips, ppc, s390x, tricore)
 GUESTS: dict[str, Guest] = {name: guest for family in FAMILIES for name, guest in family.GUESTS.items()}
+
+
+def guest_of(arch: str) -> Guest:
+    """The row of an architecture: ours, or of the entry-point group `kprobes.unicorn` (its name: the architecture's; its value: a Guest)."""
+    if arch in GUESTS:
+        return GUESTS[arch]
+    for entry in entry_points(group="kprobes.unicorn", name=arch):
+        guest = entry.load()
+        if not isinstance(guest, Guest):
+            raise Unsupported(f"the entry point {entry.value!r} is no Guest", hint="see docs/adding-an-architecture.md")
+        return guest
+    raise Unsupported(f"Unicorn does not run {arch}, as far as anybody has told", hint="use another machine, or add an entry point kprobes.unicorn")
+
+
+def arch_of(uc: unicorn.Uc) -> str:
+    """The architecture of an engine, by its kind and mode."""
+    kind, mode = uc.query(const.UC_QUERY_ARCH), uc.query(const.UC_QUERY_MODE)
+    for name, guest in GUESTS.items():
+        cpu = guest.cpu
+        if cpu.arch == kind and not (cpu.mode ^ mode) & ~cpu.state_mode and (cpu.recognise is None or cpu.recognise(uc)):
+            return name
+    raise Unsupported(f"no architecture for Unicorn's arch {kind} in mode {mode:#x}", hint=f"pass arch=, one of {', '.join(GUESTS)}")

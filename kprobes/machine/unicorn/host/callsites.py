@@ -5,20 +5,20 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..._base import Entered, Returned
+from ....arch._base import Linkage
+from ....regs import Regs
 from ..blocks import Block
+from ..cpu import Cpu
 from ..engine import address_of
+from ..registers.cells import Cell
+from ..registers.windows import Windowed
 from . import hostcode
 
-if TYPE_CHECKING:
-    from ....arch._base import Linkage
-    from ..cpu import Processor
-    from ..registers.cells import Cell
-    from ..registers.windows import Windowed
-
 _TOP, _BASE, _INSIDE = (hostcode.CALLS[name] // 8 for name in ("top", "base", "inside"))
+
+Followed = Callable[[Regs, int, int], bool | None]
 
 FOLLOWED = 1024  # calls that host code may follow at a time, before Python is to look after them
 UNIT = 8  # bytes of guest code that a call site takes at least
@@ -28,17 +28,16 @@ class CallSite:
     """One call site.
 
     Attributes:
-        words: for host code, see hostcode.SITE. entered, returned: (regs, frame, return address): a call begins that may be followed,
-            and one that was followed from here returns.
+        words: for host code, see hostcode.SITE. handlers: (regs, frame, return address) of calls: "entered", of one that may be followed
+            and is if it says True, and "returned", of one that was followed from here.
     """
 
-    __slots__ = ("address", "callbacks", "entered", "programs", "returned", "words")
+    __slots__ = ("address", "callbacks", "handlers", "programs", "words")
 
     def __init__(self, calls: int) -> None:
         self.words = (ctypes.c_uint64 * len(hostcode.SITE))()
         self.address = ctypes.addressof(self.words)
-        self.entered: Entered
-        self.returned: Returned
+        self.handlers: dict[str, Followed] = {}
         self.callbacks: list[object] = []
         self.programs: tuple[object, ...] = ()  # what host code runs here
         self["calls"] = calls
@@ -84,9 +83,12 @@ class FollowedCalls:
     """Calls that host code follows from a function's entry to its return: the young ones, which Python does not know of yet.
 
     They are followed while the gate is open; what is out of the ordinary closes it, or is left to Python.
+
+    Attributes:
+        places: address of a call site's words -> where it is, of all there are.
     """
 
-    def __init__(self, cpu: Processor) -> None:
+    def __init__(self, cpu: Cpu) -> None:
         self._words = (ctypes.c_uint64 * len(hostcode.CALLS))()
         self._calls = (ctypes.c_uint64 * (FOLLOWED * hostcode.CALL // 8))()
         self.address = ctypes.addressof(self._words)
@@ -94,7 +96,8 @@ class FollowedCalls:
         self._gate = memoryview(self._words).cast("B")  # its first word
         base = ctypes.addressof(self._calls)
         self._set(top=base, base=base, limit=base + ctypes.sizeof(self._calls))
-        cpu.blocks.on_remove(self._forget_stack)
+        cpu.memory.blocks.on_remove(self._forget_stack)
+        self.places: dict[int, int] = {}
         self._sp: Callable[[], int] | None = None
         #: where the function returns to by itself -> where its caller wants it to; None: there is no difference. See Returning.skips
         self.skip: Callable[[int], int] | None = None
@@ -104,7 +107,7 @@ class FollowedCalls:
         for name, value in words.items():
             self.view[hostcode.CALLS[name] // 8] = value & (1 << 64) - 1
 
-    def _learn(self, cpu: Processor) -> bool:
+    def _learn(self, cpu: Cpu) -> bool:
         """Where the guest's calls leave the return address. False: not where host code finds it."""
         linkage, table = cpu.arch.linkage, cpu.arch.regs
         cells: Mapping[str, Cell | Windowed] = cpu.windowed or cpu.cells
@@ -119,13 +122,13 @@ class FollowedCalls:
         else:
             self._set(link=cells[linkage.register].address)
         if linkage.returning.skips is not None:
-            self.skip = linkage.returning.skips(cpu._regs)[0]
+            self.skip = linkage.returning.skips(cpu.regs)[0]
         convention = self._convention(cpu, linkage)
         self._set(**convention.words)
         self.enter, self.ask, self.leave = (hostcode.address(convention.function(kind)) for kind in ("enter", "ask", "leave"))
         return True
 
-    def _convention(self, cpu: Processor, linkage: Linkage) -> hostcode.Convention:
+    def _convention(self, cpu: Cpu, linkage: Linkage) -> hostcode.Convention:
         """How the guest's calls leave the return address."""
         table, bits, reloaded, words = cpu.arch.regs, cpu.arch.bits, linkage.returning.reloaded, {"bias": linkage.bias}
         if linkage.pushed:

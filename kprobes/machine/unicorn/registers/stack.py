@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ....regs import Memory, Regs
+from ....regs import Machine, Memory, Regs
 from ..blocks import Blocks
 from .cells import Cell
 
@@ -23,8 +23,9 @@ class StackRegs(Regs):
 
     _words: Any
 
-    def __init__(self, machine: Memory, readers: Mapping[str, Reader], writers: Mapping[str, Writer], sp: Cell, blocks: Blocks) -> None:
-        super().__init__(machine, readers, writers)
+    def __init__(self, machine: Machine, readers: Mapping[str, Reader], writers: Mapping[str, Writer], memory: Memory, blocks: Blocks,
+                 sp: Cell) -> None:
+        super().__init__(machine, readers, writers, memory=memory)
         self._sp, self._sp_at, self._blocks, self._shift = sp.view, sp.index, blocks, self._word.bit_length() - 1
         self._distances: dict[int, int] = {}  # number -> what to add to the stack pointer, for the place among the words
         self._outside = 0

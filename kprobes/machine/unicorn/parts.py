@@ -1,0 +1,69 @@
+"""What a machine is made of, and who needs whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import unicorn
+
+from ...arch._base import Arch
+from ...regs import Machine
+from ...symbols import Symbols
+from .areas import Areas
+from .bounds import Bounds
+from .calls import Calls
+from .clock import InstructionClock
+from .cpu import Cpu
+from .delayslots import DelaySlots
+from .faults import Faults
+from .functions import Functions
+from .furniture import Furniture
+from .guests.guest import Guest
+from .host.callsites import FollowedCalls
+from .loader import Loader
+from .memory import Memory
+from .owner import Owner
+from .process import Process
+from .programs import HostView
+from .reports import Reports
+from .runner import Runner
+from .runstate import RunState
+from .services import Services
+from .starts import Starts
+from .stops import Stops
+from .stubs import Stubs
+
+
+class Parts:
+    """The parts of one machine, which owns them. Each is made with those that it needs, and knows no others."""
+
+    def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest, machine: Machine, symbols: Symbols, call: Callable[[int], int],
+                 owned: bool) -> None:
+        """machine: whose CPU it is. call: of guest code. owned: the engine is ours."""
+        self.memory = Memory(uc, arch, guest)
+        self.cpu = cpu = Cpu(self.memory, machine)
+        self.followed = FollowedCalls(cpu)
+        self.state = state = RunState(self.memory.engine, self.followed)
+        self.clock = InstructionClock(self.memory, state)
+        services = Services(cpu, state, self.followed)
+        functions = Functions(cpu, state, symbols)
+        self.furniture = Furniture(cpu, state)
+        self.starts = Starts(cpu, state)
+        self.stubs = Stubs(cpu, functions, call)
+        delay_slots = DelaySlots(cpu, state, self.starts)
+        self.bounds = Bounds(cpu, state, delay_slots)
+        self.process = Process(cpu, state, functions, self.stubs, self.furniture)
+        self.areas = Areas(cpu, services, self.followed)
+        faults = Faults(cpu, state, self.starts, self.bounds, delay_slots, self.stubs, symbols, self.furniture, self.process)
+        self.runner = Runner(cpu, state, services, self.starts, self.bounds, faults)
+        self.calls = Calls(cpu, state, self.runner, functions, self.stubs, delay_slots, self.furniture)
+        self.loader = Loader(self.memory, functions, self.stubs, self.furniture, self.process)
+        owner = None if owned else Owner(cpu, state, self.starts, self.runner, faults)
+        self.stops = Stops(cpu, state, self.bounds)
+        self.reports = Reports(cpu, state, services, self.starts, self.stubs, self.stops, owner, self.clock)
+
+    @cached_property
+    def host_view(self) -> HostView | None:
+        """The guest, for who compiles programs for the host."""
+        return HostView(self.cpu, self.followed, self.clock, self.state.park) if self.areas.can_run else None

@@ -1,0 +1,129 @@
+"""Services of the core, called where the guest executes a call site: in place, without a trap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .cpu import Cpu
+from .host import hostcode
+from .host.callsites import CallSite, FollowedCalls
+from .runstate import RunState
+
+
+class Services:
+    """Calls them. The two hottest callbacks are written out, as short as they can be; what is out of the ordinary is settled in one place.
+
+    Attributes:
+        skip: call site that was served already, and will be executed again. failed_at: where a service that raised sent the guest, if
+            the engine may not have noticed. trampoline: call site where followed calls return.
+    """
+
+    def __init__(self, cpu: Cpu, state: RunState, followed: FollowedCalls) -> None:
+        self._cpu, self._state, self._followed = cpu, state, followed
+        self._engine, self._regs = cpu.engine, cpu.regs
+        self.skip = -1
+        self.failed_at: int | None = None
+        self.trampoline = 0
+        self._sent: int | None = None  # where the last service sent the guest that did not raise, if the engine may not have noticed
+
+    def direct(self, address: int) -> tuple[Callable[[], None], Callable[[], None]]:
+        """The callback of one call site: the engine need not say which. And what makes it the next sink's."""
+        regs, state, services = self._regs, self._state, self._state.services
+
+        def on_direct() -> None:
+            if state.disturbed or services is not state.services:
+                self.serve(address)
+                return
+            try:
+                service = services[address]
+            except KeyError:
+                return  # it has taken itself away
+            try:
+                service(regs)
+                if regs.target is not None or state.disturbed:
+                    self._settle(address)
+            except BaseException as error:
+                self._failed(error)
+            regs.reported = None
+
+        def renew() -> None:
+            nonlocal services
+            services = state.services
+
+        return on_direct, renew
+
+    def followed(self, site: CallSite, which: str, address: int | None) -> Callable[[], int]:
+        """What host code asks at a function entry, whether the call is followed; or calls at the trampoline (address: None) when it has
+        put the return address right. which: of the site's handlers."""
+        regs, state = self._regs, self._state
+        view, frame, target = self._followed.view, hostcode.CALLS["frame"] // 8, hostcode.CALLS["target"] // 8
+
+        def on_followed() -> int:
+            follows: bool | None = False
+            try:
+                follows = site.handlers[which](regs, view[frame], view[target])
+                if regs.target is not None or state.disturbed:
+                    self._settle(self.trampoline if address is None else address)
+            except BaseException as error:
+                self._failed(error)
+            regs.reported = None
+            return follows is True
+
+        return on_followed
+
+    def serve(self, address: int) -> None:
+        """The same without haste: in the hook of a whole area, and where the run was disturbed."""
+        state = self._state
+        try:
+            state.disturb(False)
+            if state.why_stopped and state.depth:  # meanwhile, by another thread: here, as the call site is executed again
+                state.disturb(True)
+                self._engine.stop()
+                return
+            if self.skip == address:  # it was served when its own service stopped the guest, and is now resumed
+                self.skip = -1
+                return
+            service = state.services.get(address)
+            if service is None:
+                return  # not the first instruction of a call site
+            service(self._regs)
+            if self._regs.target is not None or state.disturbed:
+                self._settle(address)
+        except BaseException as error:
+            self._failed(error)
+        self._regs.reported = None
+
+    def _settle(self, address: int) -> None:
+        """The service has moved the guest; or it has stopped the run, or run other guest code: the engine executes the call site again."""
+        regs = self._regs
+        if regs.target is not None:
+            self._send(regs.target)
+            regs.target = None
+            return
+        self.skip = address
+        if self._state.why_stopped and self._state.depth:
+            self._engine.stop()  # now: whoever asked for it may not have told the engine yet
+        else:
+            self._cpu.write_pc(self._cpu.arch.pointers.same_mode(regs, address))  # the nested run has left the engine elsewhere
+
+    def _failed(self, error: BaseException) -> None:
+        """A service has raised: the guest goes where it was sent all the same, and the run raises."""
+        if self._regs.target is not None:
+            self._send(self._regs.target)
+            self.failed_at, self._sent = self._sent, None
+            self._regs.target = None
+        self._state.park(error)
+
+    def _send(self, target: int) -> None:
+        """Write pc in a CODE hook, and remember it where the engine may lose that: see Pc.written_again."""
+        self._cpu.write_pc(target)
+        if self._cpu.guest.pc.written_again:
+            self._sent = target
+
+    def send_again(self) -> bool:
+        """True, and the guest sent on, where it is only here because the last pc write was lost."""
+        target, self._sent = self._sent, None
+        if target is None:
+            return False
+        self._cpu.write_pc(target)
+        return True
