@@ -40,6 +40,7 @@ class Code:
         maps: what LDDW's MAP and MAP_VALUE count.
         functions: first slot -> name, of each function; 0 is the entry. A function ends where the next begins.
         lines: slot -> source line from there on, where the object has them.
+        names: registers that it names, as "arm64_x19"; the context's words are others on other guests.
         license: as the object says. order: byte order of the memory that its instructions access.
     """
 
@@ -49,6 +50,7 @@ class Code:
     section: str = ""
     functions: Mapping[int, str] = field(factory=lambda: {0: "main"})
     lines: Mapping[int, Line] = field(factory=dict)
+    names: frozenset[str] = frozenset()
     license: str = "GPL"
     order: Order = "little"
 

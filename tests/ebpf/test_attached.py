@@ -175,6 +175,49 @@ def test_a_big_endian_object_is_refused(demo, tmp_path):
     assert not k.list()
 
 
+HEADER = "#include <kprobes/bpf.h>\n"
+WRONG = {
+    "an unknown helper": ('static long (*unknown)(int) = (void *)999;\nSEC("kprobe/crc32") int p(void *c) { return unknown(4); }',
+                          r"helper 999, which there is not.*section kprobe/crc32, instruction 1 \(call 999\)\); docs/programs.md.*program.c:3: SEC"),
+    "registers of another guest": ('SEC("kprobe/crc32") int p(struct pt_regs *c) { return KPROBES_REG(c, arm64_x19); }',
+                                   r"names register arm64_x19, and the guest is x86_64.*section kprobe/crc32.*PT_REGS_\* are there on all"),
+    "a register there is not": ('SEC("kprobe/crc32") int p(struct pt_regs *c) { return c->r[90]; }',
+                                r"word 90 of the context, which x86_64 has not.*section kprobe/crc32, instruction 0 .*program.c:2: SEC"),
+    "another kind of context": ('struct xdp { u32 data, end; };\nSEC("xdp") int p(struct xdp *c) { return c->end; }',
+                                r"something else than a probe.*section xdp.*use SEC"),
+    "a larger context": ('SEC("kprobe/crc32") int p(u64 *c) { return c[400]; }',
+                         r"8 bytes at offset 3200 of the context, which has 1024.*section kprobe/crc32, instruction 0.*program.c:2: SEC"),
+    "a map too large": ('struct { __uint(type, 1); __uint(max_entries, 1 << 28); __type(key, u32); __type(value, u64); } m SEC(".maps");\n'
+                        'SEC("kprobe/crc32") int p(u64 *c) { return 0; }', r"map m: takes 8,589,934,656 bytes.*section .maps.*make max_entries smaller"),
+    "an unknown map": ('struct { __uint(type, 99); __uint(max_entries, 1); __type(key, u32); __type(value, u64); } m SEC(".maps");\n'
+                       'SEC("kprobe/crc32") int p(u64 *c) { return 0; }', r"map m: there are no maps of type 99 here.*section .maps.*use one of"),
+}
+
+
+@pytest.mark.parametrize("text, told", WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_told_with_its_place(demo, text, told):
+    """Section, instruction, source line, what to do; nothing is attached. Truncated objects: test_objects.py."""
+    _, k = demo
+    with pytest.raises(ProgramError, match=f"(?s){told}"):
+        k.attach(Program.from_c(HEADER + text))
+    assert not k.list()
+
+
+def test_named_registers_are_those_of_the_guests_that_have_them(demo):
+    m, k = demo
+    prog = Program.from_c(HEADER + """
+u64 rdx;
+static __noinline u64 length(struct pt_regs *c) { return KPROBES_REG(c, x86_64_rdx); }
+SEC("kprobe/crc32") int mine(struct pt_regs *c) { rdx = length(c); return 0; }
+SEC("?kprobe/crc32") int other(struct pt_regs *c) { return KPROBES_REG(c, mips_a0); }
+""")
+    with k.attach(prog["mine"]):
+        m.call("crc32", 0, b"hello", 5)
+    assert prog.variables["rdx"] == 5
+    with pytest.raises(ProgramError, match="names register mips_a0, and the guest is x86_64"):
+        k.attach(prog["other"], "crc32")
+
+
 def test_a_machine_with_two_cpus():
     text = """
 #include <kprobes/bpf.h>

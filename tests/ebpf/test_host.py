@@ -179,6 +179,29 @@ def test_every_instruction(cases: list[Code]) -> None:
 
     both(make, pairs(20))
 
+def kind_of(one: Instruction) -> tuple[int, ...]:
+    """What makes it another instruction than others: its opcode, and where RFC 9669 looks further."""
+    cls, op = one.cls, one.op
+    if (one.mode == ATOMIC and cls == STX) or (cls in (ALU, ALU64) and op == END):
+        return one.opcode, one.imm
+    if cls in (ALU, ALU64) and op in (DIV, MOD, MOV):
+        return one.opcode, one.offset
+    if one.wide or one.opcode == CALL | JMP:
+        return one.opcode, one.src
+    return (one.opcode,)
+
+
+def test_no_instruction_of_the_standard_is_missing() -> None:
+    """Every legal kind is among the cases, which all engines run; what cannot stand alone is in all programs, or in other tests."""
+    imms = [number | low for number in range(0, 256, 16) for low in (0, 1)]
+    legal = {kind_of(one) for opcode in isa.USES for dst in (0, 1) for src in range(3) for offset in (0, 1, 8, 16, 32) for imm in imms
+             if not (one := i(opcode, dst, src, offset, imm)).why_illegal()}
+    sets = (arithmetic(ALU64), arithmetic(ALU), swaps(), jumps(JMP), jumps(JMP32), memory(), atomics())
+    tested = {kind_of(one) for cases in sets for case in cases for one in flat(case)}
+    elsewhere = {(EXIT | JMP,), *((CALL | JMP, src) for src in range(3)), *((isa.LDDW, src) for src in range(7))}
+    assert legal - elsewhere == tested
+    assert len(tested) == 153
+
 
 def wild(r: random.Random, depth: int = 0) -> Code:
     """Straight and branching code on r0 to r8, and eight words of the stack."""

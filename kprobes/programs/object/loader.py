@@ -15,6 +15,7 @@ from ..maps import Map
 from .btf import Btf, Ext
 from .elf import ObjectFile, Relocation, Symbol, damage_is_error
 from .maps import data_map, defined, is_data
+from .named import named
 from .values import Types, Values
 from .variables import Variable, Variables
 
@@ -49,6 +50,7 @@ class _Object:
     index: Mapping[tuple[int, int], int]
     functions: Mapping[tuple[int, int], Symbol]  #: (section, offset) -> function
     license: str = ""
+    named: Mapping[tuple[int, int], str] = field(factory=dict)  #: (section, offset) -> register
 
 
 def load(data: bytes, name: str, cpus: int = 1) -> Loaded:
@@ -61,7 +63,7 @@ def load(data: bytes, name: str, cpus: int = 1) -> Loaded:
         maps.update({(s.index, -1): data_map(s, file, btf) for s in file.sections if is_data(s)})
         index = {where: number for number, where in enumerate(maps)}
         functions = {(s.section, s.value): s for s in file.symbols if s.type == "FUNC" and s.section}
-        obj = _Object(file, ext, tuple(maps.values()), index, functions, _license(file))
+        obj = _Object(file, ext, tuple(maps.values()), index, functions, _license(file), named(file))
         codes = {s.name: _Linker(obj, s).link() for s in _entries(obj)}
         return Loaded(codes, {m.name: m for m in obj.maps}, _variables(obj, btf, values), Types(values))
 
@@ -128,13 +130,14 @@ class _Linker:
         while done < len(self.code):
             done = self._resolve(done)
         functions = {slot: self.obj.functions[where].name for where, slot in self.starts.items()}
-        return evolve(self._so_far(), functions=functions)
+        names = frozenset(self.obj.named[where] for where in self.origins if where in self.obj.named)
+        return evolve(self._so_far(), functions=functions, names=names)
 
     def _so_far(self) -> Code:
         obj = self.obj
         section = obj.file.sections[self.entry.section].name
-        return Code(self.entry.name, tuple(self.code), obj.maps, section, {0: self.entry.name}, self.lines, obj.license,
-                    obj.file.order)
+        return Code(self.entry.name, tuple(self.code), obj.maps, section, {0: self.entry.name}, self.lines, license=obj.license,
+                    order=obj.file.order)
 
     def _append(self, function: Symbol) -> int:
         """Put a function behind what is there; its first slot."""

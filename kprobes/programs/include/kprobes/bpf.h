@@ -64,7 +64,10 @@ struct pt_regs {
 #define PT_REGS_PARM8(ctx) PT_REGS_PARM(ctx, 8)
 #define PT_REGS_WORD_SIZE(ctx) ((__u32)(ctx)->bits / 8) /* bytes of a word and of a pointer of the guest: 4 or 8 */
 #define PT_REGS_BIG_ENDIAN(ctx) ((ctx)->big_endian)     /* 1 or 0 */
-#define KPROBES_REG(ctx, name) ((ctx)->r[KPROBES_REG_##name]) /* KPROBES_REG(ctx, x86_64_rdi) */
+/* KPROBES_REG(ctx, x86_64_rdi). The object says whose register it is, so that the program is refused for other guests. */
+#define KPROBES_REG(ctx, name) ({                                                                               \
+    __asm__ volatile("1: .pushsection .kprobes.registers,\"\",@progbits; .quad 1b; .asciz \"" #name "\"; .popsection"); \
+    (ctx)->r[KPROBES_REG_##name]; })
 
 enum {
     BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PERF_EVENT_ARRAY = 4, BPF_MAP_TYPE_PERCPU_HASH = 5,

@@ -1,0 +1,26 @@
+"""Whose registers a program names: KPROBES_REG() leaves a row in a section of its own, the place of its code and the register's name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from .elf import ObjectFile
+
+SECTION: Final = ".kprobes.registers"
+_ADDRESS: Final = 8  # bytes of a row before the name
+
+
+def named(file: ObjectFile) -> Mapping[tuple[int, int], str]:
+    """(section, offset) of code -> what it names: architecture, underscore, register."""
+    section = file.section(SECTION)
+    if section is None:
+        return {}
+    out, at, data = {}, 0, section.data
+    places = file.relocations.get(section.index, {})
+    while at < len(data):
+        end = data.index(b"\0", at + _ADDRESS)
+        symbol = places[at].symbol
+        out[symbol.section, symbol.value + int.from_bytes(data[at : at + _ADDRESS], file.order)] = data[at + _ADDRESS : end].decode()
+        at = end + 1
+    return out
