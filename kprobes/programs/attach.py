@@ -11,12 +11,11 @@ from typing import Any, Final, Protocol
 
 from attrs import frozen
 
-from ..arch import get, names
-from ..arch._base import Arch
 from ..core.probe import DIVERTED, Kprobe, Kretprobe, Probe
 from ..errors import BadArgument, ProgramError, Unsupported
 from ..machine._base import Clock, Machine
 from ..regs import Regs
+from . import header
 from .atprobe import AtProbe, Contexts
 from .code import Code
 from .context import WORDS, absent
@@ -255,7 +254,7 @@ def _fits(code: Code, machine: Machine) -> None:
         mine = "el" if sys.byteorder == "little" else "eb"
         raise code.error(f"is a {code.order}-endian object, and contexts are {sys.byteorder}-endian here",
                          hint=f"compile it with -target bpf{mine}; the guest's byte order does not matter")
-    other = min((name for name in code.names if not _has(machine.arch, name)), default=None)
+    other = min((name for name in code.names if not header.has(machine.arch.regs.names, name)), default=None)
     if other is not None:
         raise code.error(f"names register {other}, and the guest is {machine.arch.name}",
                          hint="attach it to that architecture's guests; PT_REGS_* are there on all")
@@ -263,12 +262,6 @@ def _fits(code: Code, machine: Machine) -> None:
     if few is not None:
         raise code.error(f"map {few.name} has values for {few.cpus} CPUs, and the machine has {machine.cpus}",
                          hint=f"load the program with cpus={machine.cpus}")
-
-
-def _has(arch: Arch, name: str) -> bool:
-    """True where a register, as KPROBES_REG() names it, stands at the same place of the context: on all guests with such registers."""
-    owner = max((one for one in names() if name.startswith(f"{one}_")), key=len, default=arch.name)
-    return get(owner).regs.names == arch.regs.names
 
 
 def _words(program: Program, machine: Machine) -> list[int]:

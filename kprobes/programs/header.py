@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from .. import arch
@@ -23,3 +24,9 @@ def registers() -> str:
         numbers = (f"KPROBES_REG_{name}_{register} = {n}" for n, register in enumerate(arch.get(name).regs.names))
         out.append(f"    {', '.join(numbers)},")
     return "\n".join([*out, "};", ""])
+
+
+def has(names: Sequence[str], register: str) -> bool:
+    """True where a register, as KPROBES_REG() names it, is what it is on the guest with these registers: one of the same."""
+    owner = max((name for name in arch.names() if register.startswith(f"{name}_")), key=len, default=None)
+    return owner is not None and arch.get(owner).regs.names == tuple(names)
