@@ -23,6 +23,7 @@ from .register.listener import Listener
 from .register.locate import locate
 from .register.shorthand import Shorthand
 from .register.verdict import Verdict, verdict
+from .register.watchpoint import WatchHandler, Watchpoint
 from .settings import switch
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class Kprobes:
         self._rooms, self._calls = self._listener.rooms, self._listener.returns.calls
         self._sites, self._text, self._survey = self._rooms.sites, self._rooms.text, self._rooms.survey
         self._points, self._driver = registry.points, registry.driver
+        self._watchpoints: list[Watchpoint] = []
         self.optimizer, self.blacklist = registry.optimizer, registry.admission.blacklist
         self._unwinder = Unwinder(machine.arch, machine.symbols)
 
@@ -281,6 +283,16 @@ class Kprobes:
         at_entry = entry is not None and self.is_entry(regs.pc)
         return stack_trace(self._calls, self._unwinder, self.machine.arch, regs, limit, at_entry)
 
+    def watchpoint(self, where: str | int, size: int, access: str = "w", handler: WatchHandler | None = None) -> Watchpoint:
+        """Call handler(w, regs) at each access of the guest's to `size` bytes (1 to 64) at an address or symbol: "r", "w" or "rw".
+
+        Raises BadLocation, BadArgument, UnknownSymbol, AmbiguousSymbol; GuestFault where nothing is mapped; Unsupported where the
+        engine cannot report accesses without changing what the guest does.
+        """
+        self._watchpoints = [w for w in self._watchpoints if w.registered]
+        self._watchpoints.append(Watchpoint(self.machine, where, size, access, handler))
+        return self._watchpoints[-1]
+
     # --- guest tasks and modules
 
     def flush_task(self, task: Any) -> None:
@@ -309,6 +321,8 @@ class Kprobes:
         are followed the memory that they return through stays until they have returned, or are left: another Kprobes of the
         machine takes it over.
         """
+        for watchpoint in self._watchpoints:
+            watchpoint.remove()
         self._listener.close()
 
     def __enter__(self) -> Kprobes:

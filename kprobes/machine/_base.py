@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from attrs import frozen
 
 from ..arch._base import Arch
+from ..errors import Unsupported
 from ..regs import Regs
 from ..symbols import Symbols
 
@@ -138,6 +139,15 @@ class Clock(Protocol):
     def stop(self) -> None: ...
 
 
+def watches_nothing(start: int, size: int, access: str, report: Watched) -> Callable[[], None]:
+    """watch_at() of a machine that cannot."""
+    raise Unsupported("this machine does not report accesses to memory", hint="put a probe where it is written, or use a UnicornMachine")
+
+
+#: (registers, address, bytes, what is written; None: a read). Memory is still as it was before.
+Watched = Callable[[Regs, int, int, bytes | None], None]
+
+
 class Machine(Protocol):
     """Guest memory, and where to stop in it."""
 
@@ -214,6 +224,12 @@ class Machine(Protocol):
 
     def release(self, addr: int) -> None:
         """Undo stop_at."""
+
+    def watch_at(self, start: int, size: int, access: str, report: Watched) -> Callable[[], None]:
+        """Report each access of the guest's to these bytes, before it happens: reads ("r"), writes ("w") or both ("rw").
+
+        Returns what ends it. Unsupported where the engine cannot.
+        """
 
     def report_to(self, sink: Any) -> None:
         """Deliver reports to `sink` from now on; None: to nobody."""

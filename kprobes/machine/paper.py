@@ -20,7 +20,7 @@ from ..arch._base import Abi, Annul, Arch, Atomic, Decoded, Insn, Jump, Linkage,
 from ..errors import AlreadyRegistered, GuestFault, GuestTimeout, NoMemory, OutOfReach, ReentryError
 from ..regs import Regs
 from ..symbols import Symbols
-from ._base import BuiltIn, Fault, HostProgram, Sink
+from ._base import BuiltIn, Fault, HostProgram, Sink, watches_nothing
 
 NAMES = (*(f"r{n}" for n in range(8)), "sp", "lr", "pc", "flags")
 PAGE = 0x1000
@@ -245,6 +245,7 @@ class PaperMachine:
         self.unmap_code(area)
 
     can_run, host_view, clock, following = True, None, None, None
+    watch_at = staticmethod(watches_nothing)
 
     def program_at(self, addr: int, programs: Sequence[HostProgram], last: BuiltIn | None = None) -> None:
         """Only count a call site's executions: there is nothing that a program of the host's could see here."""

@@ -16,7 +16,7 @@ from ...errors import AlreadyRegistered, GuestFault, ImageError, RemoteError, Un
 from ...image import Image, read_elf
 from ...regs import Regs, read_cstr
 from ...symbols import Symbols
-from .._base import Sink
+from .._base import Sink, watches_nothing
 from .._passing import Argument, Passing
 from .calls import GuestCalls
 from .control import Control
@@ -42,6 +42,7 @@ class RemoteMachine:
     call_area = 0
     delays_in_calls = True
     can_run, host_view, clock, following = False, None, None, None
+    watch_at = staticmethod(watches_nothing)
 
     def __init__(self, target: Target, arch: Arch, *, image: Image | None = None, symbols: str | os.PathLike[str] | Where | None = None,
                  scratch: tuple[int, int] | None = None, threads: int = 16, sysroot: str | None = None,

@@ -70,6 +70,7 @@ class UnicornMachine:
         self.clock: Clock | None = self.parts.clock
         self.can_run, self.following, self.delays_in_calls = areas.can_run, areas.following, self.guest.blocks.hooked_delay_slots
         self.program_at, self.count, self.ran = areas.program_at, areas.count, areas.ran
+        self.watch_at = self.parts.watches.add
         self.stop_at, self.release, self.report_to = reports.stop_at, reports.release, reports.report_to
 
     # --- making one

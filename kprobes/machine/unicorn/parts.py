@@ -33,6 +33,7 @@ from .services import Services
 from .starts import Starts
 from .stops import Stops
 from .stubs import Stubs
+from .watches import Watches
 
 
 class Parts:
@@ -60,6 +61,7 @@ class Parts:
         self.calls = Calls(cpu, state, self.runner, functions, self.stubs, delay_slots, self.furniture)
         self.loader = Loader(self.memory, functions, self.stubs, self.furniture, self.process)
         owner = None if owned else Owner(cpu, state, self.starts, self.runner, faults)
+        self.watches = Watches(cpu, state, owned)
         self.stops = Stops(cpu, state, self.bounds)
         self.reports = Reports(cpu, state, services, self.starts, self.stubs, self.stops, owner, self.clock)
 

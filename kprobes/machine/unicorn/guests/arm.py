@@ -7,7 +7,7 @@ from unicorn import arm64_const, arm_const
 
 from ....arch._base import Traps
 from ..engine import Engine
-from .guest import INTR, Breakpoint, Cpu, Faults, Guest, Interrupts, Pc, RegisterFile, SystemCalls
+from .guest import INTR, Breakpoint, Cpu, Faults, Guest, Interrupts, Mapped, Pc, RegisterFile, SystemCalls
 
 
 def _arm(mode: int) -> Guest:
@@ -34,6 +34,7 @@ def _arm(mode: int) -> Guest:
         interrupts=Interrupts(bias={2: 4, 13: 4}, mode_bias={1: {2: 2, 13: 4}}, renumber=exception_return if profile_m else None),
         faults=Faults(undefined=frozenset({1, 17, 18}), breakpoints=frozenset({7}), fetches=frozenset({3, 8})),
         calls=SystemCalls(skip={2: 0, 13: 0}),
+        memory=Mapped(unwatchable="one in an IT block has instructions behind it skipped"),
     )
 
 

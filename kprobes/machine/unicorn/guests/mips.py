@@ -62,7 +62,8 @@ def _mips(mode: int, model: int, status: int, *, r6: bool = False) -> Guest:
         interrupts=Interrupts(lost_pc=True),
         faults=Faults(arithmetic=frozenset({21, 22, 23}), undefined=frozenset({19, 20, 33, 34}), breakpoints=frozenset({16, 18}),
                       unaligned={12: "read", 13: "write"}),
-        memory=Mapped(segments=SEGMENTS if mode & unicorn.UC_MODE_MIPS32 else SEGMENTS_64, reach=1 << 31),
+        memory=Mapped(segments=SEGMENTS if mode & unicorn.UC_MODE_MIPS32 else SEGMENTS_64, reach=1 << 31,
+                      unwatchable="one in a delay slot has the branch's target executed twice"),
     )
 
 

@@ -1,0 +1,77 @@
+"""Accesses to guest memory, reported before they happen."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+
+from unicorn import unicorn_const as const
+
+from ...errors import Unsupported
+from .._base import Watched
+from .cpu import Cpu
+from .runstate import RunState
+
+MEMORY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64, ctypes.c_int, ctypes.c_int64, ctypes.c_void_p)
+WIDEST = 16  #: bytes that one access may have
+KINDS = {"r": const.UC_HOOK_MEM_READ, "w": const.UC_HOOK_MEM_WRITE}
+
+
+class Watches:
+    """The engine's memory hooks. They never raise: what is raised inside is parked, and the run raises it.
+
+    A hook that is deleted while the engine runs is used after it was freed: those are deleted when the next one comes or goes between runs, and an
+    engine whose runs are its owner's keeps them.
+    """
+
+    def __init__(self, cpu: Cpu, state: RunState, owned: bool) -> None:
+        """owned: the engine is ours."""
+        self._cpu, self._state, self._owned = cpu, state, owned
+        self._left: list[int] = []
+
+    def add(self, start: int, size: int, access: str, report: Watched) -> Callable[[], None]:
+        """See Machine.watch_at()."""
+        m, why = self._cpu, self._cpu.guest.memory.unwatchable
+        if why:
+            raise Unsupported(f"Unicorn reports no accesses of {m.arch.name} that leave the guest as it was: {why}",
+                              hint="put a probe where the memory is written")
+        self._tidy()
+        live = [True]
+        hook = m.engine.hook(sum(KINDS[kind] for kind in access), MEMORY(self._callback(start, report, live)),
+                             max(start - WIDEST + 1, 0), start + size - 1)  # the engine goes by an access's first byte
+
+        def remove() -> None:
+            if live[0]:
+                live[0] = False
+                self._left.append(hook)
+                self._tidy()
+
+        return remove
+
+    def _tidy(self) -> None:
+        if self._owned and not self._state.depth:
+            for hook in self._left:
+                self._cpu.engine.unhook(hook)
+            self._left.clear()
+
+    def _callback(self, start: int, report: Watched, live: list[bool]) -> Callable[..., None]:
+        cpu, state, regs, order = self._cpu, self._state, self._cpu.regs, self._cpu.arch.order
+
+        def on_access(_uc: int, kind: int, address: int, size: int, value: int, _user: int) -> None:
+            if not live[0] or state.parked is not None or address + size <= start:
+                return
+            before = regs.reported, regs.target
+            try:
+                regs.at(self._home(cpu.read_pc()))
+                data = (value & (1 << 8 * size) - 1).to_bytes(size, order.value) if kind == const.UC_MEM_WRITE else None
+                report(regs, address, size, data)
+            except BaseException as error:
+                state.park(error)
+            regs.reported, regs.target = before
+
+        return on_access
+
+    def _home(self, pc: int) -> int:
+        """Where the instruction stands that runs at pc: at home, even if a copy of it runs elsewhere."""
+        home = self._state.sink.home(pc) if self._state.sink is not None else None
+        return pc if home is None else home
