@@ -46,7 +46,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "programs.": ("errors", "regs", "arch._base", "programs."),
     "programs.attach": ("errors", "regs", "core.probe", "machine._base", "programs."),
     "core.kprobes": ("errors", "regs", "symbols", "arch._base", "machine._base", "core.", "programs.attach", "programs.program", "debug.unwind",
-                     "events._armed", "events._table", "tracing.graph", "tracing.recorder"),
+                     "events._armed", "events._table", "events._watchpoint", "tracing.graph", "tracing.recorder"),
     "programs.header": ("arch", "programs."),
     "testing": EVERYTHING,
 }

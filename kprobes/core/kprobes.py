@@ -23,12 +23,12 @@ from .register.listener import Listener
 from .register.locate import locate
 from .register.shorthand import Shorthand
 from .register.verdict import Verdict, verdict
-from .register.watchpoint import WatchHandler, Watchpoint
 from .settings import switch
 
 if TYPE_CHECKING:
     from ..events._armed import TraceEvent
     from ..events._table import Events
+    from ..events._watchpoint import WatchHandler, Watchpoint
     from ..programs.attach import Attachment
     from ..programs.program import Program
     from ..tracing.graph import Graph
@@ -289,6 +289,8 @@ class Kprobes:
         Raises BadLocation, BadArgument, UnknownSymbol, AmbiguousSymbol; GuestFault where nothing is mapped; Unsupported where the
         engine cannot report accesses without changing what the guest does.
         """
+        from ..events._watchpoint import Watchpoint
+
         self._watchpoints = [w for w in self._watchpoints if w.registered]
         self._watchpoints.append(Watchpoint(self.machine, where, size, access, handler))
         return self._watchpoints[-1]

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from operator import index
 from typing import Any
 
-from ...errors import BadArgument, BadLocation, GuestFault
-from ...machine._base import Machine
-from ...regs import Regs
+from ..errors import BadArgument, BadLocation, GuestFault
+from ..machine._base import Machine
+from ..regs import Regs
 
 WatchHandler = Callable[["Watchpoint", Regs], Any]
 MOST = 64  #: bytes that one can watch
