@@ -6,7 +6,7 @@ site, whatever the engine's own idea of pc was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from attrs import frozen
@@ -36,6 +36,15 @@ class Fault:
     number: int | None = None
     text: str = ""
     lost: bool = False
+
+
+class Patched(Protocol):
+    """Bytes of the core's in guest text, and what they cover."""
+
+    @property
+    def new(self) -> bytes: ...
+    @property
+    def old(self) -> bytes: ...
 
 
 class Sink(Protocol):
@@ -74,6 +83,24 @@ class Sink(Protocol):
 
     def unloading(self, start: int, end: int) -> None:
         """Guest memory [start, end) is about to be unmapped."""
+
+    # For who puts the guest back to what it was once, between runs:
+
+    @property
+    def patched(self) -> int:
+        """A number that is never the same for other patches(); not 0."""
+
+    def patches(self) -> Mapping[int, Patched]:
+        """What of the core's stands in guest text now, by address."""
+
+    def under_way(self) -> object | None:
+        """The calls being followed now, for resume(); None: there are none."""
+
+    def cannot_resume(self, calls: object | None) -> str:
+        """Why resume() cannot be; "" where it can."""
+
+    def resume(self, calls: object | None) -> None:
+        """The guest is again what it was when under_way() said so: these calls, and no others, are being followed."""
 
 
 class HostProgram(Protocol):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..machine._base import Fault, Sink
+from ..machine._base import Fault, Patched, Sink
 from ..regs import Regs
 
 
@@ -55,6 +55,18 @@ class Listener:
         return pc in self.at
 
     def unloading(self, start: int, end: int) -> None: ...
+
+    patched = 1
+
+    def patches(self) -> Mapping[int, Patched]:
+        return {}
+
+    def under_way(self) -> None: ...
+
+    def cannot_resume(self, calls: object | None) -> str:
+        return ""
+
+    def resume(self, calls: object | None) -> None: ...
 
 
 class Scene:

@@ -39,7 +39,9 @@ def snapshot(machine: Any) -> Snapshot:
 def regions(machine: Any) -> list[tuple[int, int]]:
     """What is mapped, as sorted (start, end), from `machine.uc` or, where there is none, `machine.snapshot()`."""
     if isinstance(machine, UnicornMachine):
-        return machine.parts.memory.mapped()
+        memory = machine.parts.memory
+        home, place = memory.windows.home, memory.windows.place
+        return [(home + start, home + end) if place(home + start) == start else (start, end) for start, end in memory.regions()]
     if hasattr(machine, "uc"):
         return sorted((start, end + 1) for start, end, _ in machine.uc.mem_regions())
     return sorted((page, page + len(data)) for page, data in machine.snapshot().items())

@@ -7,8 +7,9 @@ what they were: a patch in whose place the original stands is put back, and a pa
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import count
 from weakref import WeakKeyDictionary
 
 from attrs import frozen
@@ -33,6 +34,7 @@ class Patch:
 
 AT_A_TIME = 32  # pages compared before a run, unless one of them has changed: then all are
 FORMER = 1 << 16  # patches remembered after they were taken away
+_VERSIONS = count(1)  # of all texts, so that no two states of them have the same
 
 
 Former = dict[int, dict[bytes, bytes]]  # address -> patches that stood there -> what they covered
@@ -53,6 +55,7 @@ class Text:
         self._on: dict[int, set[int]] = {}  # page -> addresses where something of ours stands, or stood
         self._pages: dict[int, bytes] = {}  # what the page was
         self._turn = 0
+        self.version = next(_VERSIONS)  #: another one whenever patches come or go
         for addr in self._former:
             self._on.setdefault(addr & -machine.page_size, set()).add(addr)
 
@@ -104,6 +107,7 @@ class Text:
     def revert(self, patch: Patch) -> None:
         """Put the covered bytes back, unless somebody has overwritten the patch meanwhile: they are left, and warn() will say so."""
         del self._patches[patch.addr]
+        self.version = next(_VERSIONS)
         now = self._machine.read(patch.addr, len(patch.new))
         if now == patch.new:
             self._machine.patch(patch.addr, patch.old)
@@ -119,6 +123,7 @@ class Text:
 
     def _keep(self, patch: Patch) -> None:
         self._patches[patch.addr] = patch
+        self.version = next(_VERSIONS)
         self._longest = max(self._longest, len(patch.new))
         self._note(patch)
 
@@ -209,7 +214,12 @@ class Text:
     def forget(self, patch: Patch) -> None:
         """Drop a patch without touching memory (the text is gone)."""
         del self._patches[patch.addr]
+        self.version = next(_VERSIONS)
         self._former.pop(patch.addr, None)
+
+    def standing(self) -> Mapping[int, Patch]:
+        """Every patch in memory now, by address: a copy."""
+        return self._patches.copy()
 
     @property
     def patches(self) -> list[Patch]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from weakref import WeakValueDictionary
 
 from ...errors import AlreadyRegistered
-from ...machine._base import Machine
+from ...machine._base import Machine, Patched
 from ..hit.returns import Returns
+from ..hit.underway import UnderWay, cannot_resume, resume, under_way
 from ..patch.rooms import Rooms
 from .registry import Registry
 
@@ -62,6 +64,29 @@ class Listener:
     def unloading(self, start: int, end: int) -> None:
         """See machine._base.Sink."""
         self.registry.unload(start, end)
+
+    # --- going back
+
+    @property
+    def patched(self) -> int:
+        """See machine._base.Sink."""
+        return self.rooms.text.version
+
+    def patches(self) -> Mapping[int, Patched]:
+        """See machine._base.Sink."""
+        return self.rooms.text.standing()
+
+    def under_way(self) -> UnderWay | None:
+        """See machine._base.Sink."""
+        return under_way(self.returns.calls)
+
+    def cannot_resume(self, calls: object | None) -> str:
+        """See machine._base.Sink."""
+        return cannot_resume(self.returns.calls, calls)
+
+    def resume(self, calls: object | None) -> None:
+        """See machine._base.Sink."""
+        resume(self.returns.calls, calls)
 
     # --- the end
 

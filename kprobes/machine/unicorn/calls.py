@@ -77,6 +77,12 @@ class Calls:
             cpu.engine.discard(self._abandoned)
             self._abandoned = None
 
+    def drop_failure(self) -> None:
+        """The same, but nobody wants them back."""
+        if self._abandoned is not None:
+            self._cpu.engine.discard(self._abandoned)
+            self._abandoned = None
+
     def run(self, start: int | str | None, until: int | str | None, timeout: float | None, max_insns: int | None) -> None:
         """See UnicornMachine.run()."""
         check_bounds(timeout, max_insns)

@@ -22,6 +22,15 @@ class DelaySlots:
         self.pending = False
         self._stopping = CODE(lambda *_: cpu.engine.stop())
 
+    @property
+    def books(self) -> bool:
+        """For a guest that goes back: `pending`."""
+        return self.pending
+
+    @books.setter
+    def books(self, then: bool) -> None:
+        self.pending = then
+
     def settle(self) -> None:
         """The guest is sent elsewhere: let go of a branch that waits."""
         m, state = self._cpu, self._state

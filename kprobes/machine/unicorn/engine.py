@@ -30,6 +30,7 @@ _held.uc_context_free.argtypes = (_void,)
 _held.uc_hook_add.argtypes = (_void, ctypes.POINTER(_size), ctypes.c_int, _void, _void, _u64, _u64)
 _held.uc_hook_del.argtypes = (_void, _size)
 _held.uc_emu_stop.argtypes = (_void,)
+_held.uc_mmio_map.argtypes = (_void, _u64, _size, _void, _void, _void, _void)
 _free.uc_emu_start.argtypes = (_void, _u64, _u64, _u64, _size)
 # Two functions with prebuilt arguments only: no argtypes, no result conversion.
 _held.uc_reg_read.restype = _held.uc_reg_write.restype = None
@@ -239,6 +240,11 @@ class Engine:
         for context in self._contexts:
             _held.uc_context_free(context)
         self._contexts.clear()
+
+
+def map_device(engine: Engine, place: int, size: int, read: Any, write: Any) -> None:
+    """Have accesses served by ctypes callbacks, which the caller keeps."""
+    check(_held.uc_mmio_map(engine.handle, place, size, ctypes.cast(read, _void), None, ctypes.cast(write, _void), None))
 
 
 def address_of(function: Any) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from unicorn import unicorn_const as const
 
@@ -58,6 +58,31 @@ def permissions(perms: str) -> int:
     return sum(bits[c] for c in set(perms))
 
 
+class Own(dict[int, int]):
+    """What only the library may unmap: of its own, or that alloc() hands out; start -> end, by places."""
+
+    def add(self, place: int, size: int) -> None:
+        """It is from now on."""
+        self[place] = place + size
+
+    def has(self, place: int) -> bool:
+        """True for a place of those."""
+        return any(start <= place < end for start, end in self.items())
+
+    def check(self, place: int, size: int) -> None:
+        """BadArgument where any of that is."""
+        for start, end in self.items():
+            if start < place + size and place < end:
+                raise BadArgument(f"[{start:#x}, {end:#x}) is the library's own memory", hint="leave it out; it goes with the probes that need it")
+
+    def only(self, ranges: Iterable[tuple[int, int]], code: Callable[[int], bool]) -> None:
+        """Besides code, nothing but these."""
+        left = {start: end for start, end in self.items() if code(start)}
+        self.clear()
+        self.update(left)
+        self.update(ranges)
+
+
 class Heap:
     """16-byte aligned blocks for arguments and scratch; arenas of 64 KiB, larger blocks mapped on their own."""
 
@@ -66,6 +91,16 @@ class Heap:
         self._free: dict[int, list[int]] = {}  # rounded size -> blocks
         self._used: dict[int, int] = {}
         self._next = self._end = 0
+
+    @property
+    def books(self) -> tuple[dict[int, list[int]], dict[int, int], int, int]:
+        """What is used and free: a copy, or to be so again."""
+        return {size: blocks.copy() for size, blocks in self._free.items()}, self._used.copy(), self._next, self._end
+
+    @books.setter
+    def books(self, then: tuple[dict[int, list[int]], dict[int, int], int, int]) -> None:
+        self._free = {size: blocks.copy() for size, blocks in then[0].items()}
+        self._used, self._next, self._end = then[1].copy(), then[2], then[3]
 
     def alloc(self, size: int) -> int:
         """Address of a new block of `size` bytes."""

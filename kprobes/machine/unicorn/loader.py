@@ -52,6 +52,18 @@ class Loader:
         self._memory, self._functions, self._stubs, self._furniture, self._process = memory, functions, stubs, furniture, process
         self.modules: dict[str, list[tuple[int, int]]] = {}
 
+    @property
+    def books(self) -> dict[str, list[tuple[int, int]]]:
+        """The modules: a copy, or to be so again. Those loaded since lose their symbols; those unloaded since do not get them back."""
+        return self.modules.copy()
+
+    @books.setter
+    def books(self, then: dict[str, list[tuple[int, int]]]) -> None:
+        if then != self.modules:
+            for name in self.modules.keys() - then.keys():
+                self._functions.symbols.remove_module(name)
+            self.modules = then.copy()
+
     def place(self, image: Image, base: int | None, *, main: bool) -> Placed:
         """Map `image` and bind its imports; the main image also gets a stack, and pc at its entry."""
         memory, symbols = self._memory, self._functions.symbols

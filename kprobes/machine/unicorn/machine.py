@@ -24,11 +24,13 @@ from .guests.rows import GUESTS, arch_of, guest_of
 from .host.hostcode import TASKS
 from .loader import SymbolList, read
 from .memory import Memory
+from .mmio import Read, Write
 from .parts import Parts
 from .process import Text
 from .programs import HostView
 from .reports import Reports
 from .selftest import self_test
+from .snapshot import Snapshot
 from .version import check_version
 
 __all__ = ["GUESTS", "Guest", "UnicornMachine"]
@@ -248,6 +250,33 @@ class UnicornMachine:
         BadArgument, MachineBusy.
         """
         self.parts.calls.run(start, until, timeout, max_insns)
+
+    # --- going back, and devices
+
+    def snapshot(self) -> Snapshot:
+        """Registers, memory, mappings and devices as they are now, for restore(). Raises MachineBusy in a run, NoMemory."""
+        return self.parts.snapshots.take()
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Put back what there was, as often as one likes: registers, memory, mappings, devices, what alloc() had handed out, how far stdin
+        was read. Probes stay as they are now, with their counters; calls that return probes followed at the time are followed again.
+
+        Refused, it changes nothing: BadArgument for another machine's snapshot; MachineBusy in a run; Unsupported where calls were under way
+        and their Kprobes is closed; NoMemory where the library's own pages lie in the way.
+        """
+        self.parts.snapshots.restore(snapshot)
+
+    def mmio(self, start: int, size: int, read: Read | None = None, write: Write | None = None) -> None:
+        """A device: whole pages where each access of the guest's calls read(offset, size) -> value, or write(offset, size, value).
+
+        size: bytes of the access; values are integers, as the guest's register has them. Without a function reads give 0, and writes
+        are lost. What a function raises comes out of call() or run(), after the rest of the engine's block of code. A function sees registers,
+        but no exact pc; it may stop() the run, and not run guest code (MachineBusy). read() and write() of the machine, and simulated
+        instructions, access it, too; unmap() takes it away. Raises NoMemory, BadArgument.
+        """
+        if self.parts.owner is not None:
+            self.parts.owner.shadow_for_good()
+        self.parts.memory.devices.add(start, size, read, write)
 
     # --- images
 

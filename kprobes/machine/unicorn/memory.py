@@ -16,8 +16,9 @@ from .blocks import Block, Blocks
 from .engine import Engine
 from .guests.guest import Guest
 from .host.translator import bounded
-from .layout import Heap, OwnCode, find_gap, pages_end, permissions, whole
+from .layout import Heap, Own, OwnCode, find_gap, pages_end, permissions, whole
 from .longblocks import LongBlocks
+from .mmio import Devices
 from .windows import SEGMENT, Windows
 
 IMAGE_BASE = 0x400000
@@ -28,9 +29,9 @@ class Memory:
 
     Attributes:
         regs: the CPU's, which a fault says pc of; the CPU puts them here. executable_pages: page -> may execute; forgotten whenever
-            mappings may have changed. hooked: where mappings begin that have a hook on every instruction anyway. own: start -> end
-            of what only the library may unmap. load_word, store_word, swap_word: (addr) -> word, and (addr, word), cut to its width:
-            read() and store() for the stack, see Blocks.words.
+            mappings may have changed. hooked: where mappings begin that have a hook on every instruction anyway. own: what only the
+            library may unmap. written: how often code was, by the library or its user. load_word, store_word, swap_word: (addr) -> word,
+            and (addr, word), cut to its width: read() and store() for the stack, see Blocks.words.
     """
 
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest) -> None:
@@ -48,13 +49,15 @@ class Memory:
         segments, ends = guest.memory.segments, guest.blocks.ends
         self.long_blocks = None if bounded() or ends is None else LongBlocks(self.engine, ends, [start for start, _ in segments])
         self.hooked: set[int] = set()
-        self.own: dict[int, int] = {}
+        self.own = Own()
         self.own_code = OwnCode()
         self.load_word, self.store_word, self.swap_word = self.blocks.words(self.read, self.store)
         self.windows = Windows(segments, self.blocks)
         if segments:
             self.engine.place = self.windows.place
-        self._heap = Heap(self._map_heap, self.unmap_pages)
+        self.devices = Devices(self.engine, self.windows, self.page_size, arch.order.value, guest.memory.devices_swapped)
+        self.written = 0
+        self.heap = Heap(self._map_heap, self.unmap_pages)
         self._beyond = 1 << arch.bits  # the first number that is no address
 
     def read(self, addr: int, size: int) -> bytes:
@@ -68,8 +71,10 @@ class Memory:
                 return block.view[at : at + size].tobytes()
         except TypeError:
             raise BadArgument(f"cannot read {size!r} bytes at {addr!r}", hint="pass integers") from None
-        self._check_mapped(addr, size, "read")
-        data = self.engine.read(addr, size) if size else b""
+        data = self.devices.read(addr, size)
+        if data is None:
+            self._check_mapped(addr, size, "read")
+            data = self.engine.read(addr, size) if size else b""
         assert data is not None
         return data
 
@@ -82,11 +87,11 @@ class Memory:
                 block.view[addr - block.start : addr - block.start + size] = data
         except (TypeError, ValueError):
             raise BadArgument(f"cannot write a {type(data).__name__} at {addr!r}", hint="pass an integer and bytes") from None
-        if block is None:
+        if block is None and not self.devices.write(addr, data):
             self._check_mapped(addr, size, "write")
             self.engine.write(addr, bytes(data))
         if any(map(self.is_code, range(addr & -self.page_size, addr + size, self.page_size)) if size else ()):
-            self._code_changed(addr, size)
+            self.code_changed(addr, size)
 
     def store(self, addr: int, word: bytes) -> None:
         """Write a word on behalf of the guest, whose stack may be anywhere: not into the library's own code."""
@@ -101,21 +106,21 @@ class Memory:
             block.view[addr - block.start : addr - block.start + len(code)] = code
         elif not 0 <= addr < self._beyond or not self.engine.write(addr, code):
             self._check_mapped(addr, len(code), "write")
-        self._code_changed(addr, len(code))
+        self.code_changed(addr, len(code))
 
     def alloc(self, size: int) -> int:
         """Guest memory, zeroed, 16-byte aligned; its address. NoMemory where there is no room."""
-        block = self._heap.alloc(size)
+        block = self.heap.alloc(size)
         try:
             self.write(block, bytes(size))  # it may have been used before
         except MemoryError:
-            self._heap.free(block)
+            self.heap.free(block)
             raise NoMemory(f"cannot clear {size:#x} bytes", hint="ask for less") from None
         return block
 
     def free(self, addr: int) -> None:
         """Give alloc()ed memory back; GuestFault for any other address."""
-        self._heap.free(addr)
+        self.heap.free(addr)
 
     def executable(self, addr: int) -> bool:
         """True where the guest may execute."""
@@ -138,25 +143,31 @@ class Memory:
         """Change what the guest may do in mapped memory; the library itself reads and writes it all the same. Raises as unmap() does."""
         bits = permissions(perms)
         end = pages_end(addr, size, self.page_size)
-        self._check_not_own(addr, end)
+        self.own.check(self.windows.place(addr), end - addr)
         self._check_mapped(addr, end - addr, "protect")
+        self.devices.check_free(self.windows.place(addr), end - addr)
         self._forget_code(addr, end - addr)
         self.engine.drop_translations(addr, end)
         start = self.windows.place(addr)
         self.uc.mem_protect(start, end - addr, self._granted(bits))
         self.windows.mark(start, start + end - addr, bool(bits & const.UC_PROT_EXEC))
         if self.long_blocks is not None and bits & const.UC_PROT_EXEC:
-            self._code_changed(addr, end - addr)
+            self.code_changed(addr, end - addr)
 
     def unmap(self, addr: int, size: int) -> None:
         """Unmap guest memory, in whole pages; probes in it are GONE. GuestFault where it is not mapped, BadArgument for what is no address
         or size, and for memory of the library's own (slots, call areas, what alloc() hands out).
         """
         end = pages_end(addr, size, self.page_size)
-        self._check_not_own(addr, end)
+        self.own.check(self.windows.place(addr), end - addr)
         self._check_mapped(addr, end - addr, "unmap")
+        self.devices.remove(self.windows.place(addr), self.windows.place(addr) + end - addr)
+        self.unmap_told(addr, size)
+
+    def unmap_told(self, addr: int, size: int) -> None:
+        """The same for what may be the library's own."""
         for told, alias in product(self._unmapping, self.windows.aliases(addr)):
-            told(alias, alias + end - addr)
+            told(alias, alias + whole(size, self.page_size))
         self.unmap_pages(addr, size)
 
     def on_unmap(self, told: Callable[[int, int], None]) -> None:
@@ -183,12 +194,6 @@ class Memory:
     def _granted(self, perms: int) -> int:
         """Permissions that this engine needs for these."""
         return perms | const.UC_PROT_WRITE if self.guest.memory.text_writable and perms & const.UC_PROT_EXEC else perms
-
-    def _check_not_own(self, addr: int, end: int) -> None:
-        place = self.windows.place(addr)
-        for start, stop in self.own.items():
-            if start < place + end - addr and place < stop:
-                raise BadArgument(f"[{start:#x}, {stop:#x}) is the library's own memory", hint="leave it out; it goes with the probes that need it")
 
     def _check_mapped(self, addr: int, size: int, access: str) -> None:
         """GuestFault at the first byte that is not mapped, which is what a guest's instruction fails at."""
@@ -227,18 +232,13 @@ class Memory:
         """The guest's code is at `addr`: what goes with it, be in the same segment."""
         self.windows.home = addr - self.windows.place(addr)
 
-    def mapped(self) -> list[tuple[int, int]]:
-        """(start, end) of what is mapped, by the addresses of the segment that the guest's code is in."""
-        home = self.windows.home
-        return [(home + start, home + end) if self.windows.place(home + start) == start else (start, end) for start, end in self.regions()]
-
     def regions(self) -> list[tuple[int, int]]:
         return sorted((start, end + 1) for start, end, _ in self.uc.mem_regions())
 
     def map_own(self, addr: int, size: int, *, hooked: bool = False) -> None:
         """Map code that only the library may unmap, and the guest may not write. hooked: every instruction there will have a hook."""
         self.map_plain(addr, size, const.UC_PROT_READ | const.UC_PROT_EXEC)
-        self.own[self.windows.place(addr)] = self.windows.place(addr) + whole(size, self.page_size)
+        self.own.add(self.windows.place(addr), whole(size, self.page_size))
         self.own_code.add(addr, whole(size, self.page_size))
         if hooked:
             self.hooked.add(addr)
@@ -263,8 +263,9 @@ class Memory:
         except (unicorn.UcError, ctypes.ArgumentError, OSError, ValueError, OverflowError) as error:
             raise NoMemory(f"cannot map {size:#x} bytes ({error})", address=addr, hint="choose another base") from None
 
-    def _code_changed(self, addr: int, size: int) -> None:
+    def code_changed(self, addr: int, size: int) -> None:
         """Code was written: what was translated of it is void."""
+        self.written += 1
         self.engine.drop_translations(addr, addr + size)
         if self.long_blocks is not None:
             block, start = self.blocks.find(addr, size), self.windows.place(addr)
@@ -278,7 +279,7 @@ class Memory:
 
     def _map_heap(self, size: int) -> int:
         addr = self.map_anywhere(size)
-        self.own[self.windows.place(addr)] = self.windows.place(addr) + whole(size, self.page_size)
+        self.own.add(self.windows.place(addr), whole(size, self.page_size))
         return addr
 
     def unmap_pages(self, addr: int, size: int) -> None:

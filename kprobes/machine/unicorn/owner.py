@@ -24,6 +24,7 @@ class Owner:
 
     def __init__(self, cpu: Cpu, state: RunState, starts: Starts, runner: Runner, faults: Faults) -> None:
         self._cpu, self._state, self._starts, self._runner, self._faults = cpu, state, starts, runner, faults
+        self._stays = False
 
     @property
     def hooks_interrupts(self) -> bool:
@@ -33,6 +34,8 @@ class Owner:
 
     def shadow(self) -> None:
         """The owner's uc.emu_start() raises what handlers raise, and reports faults of displaced instructions at home."""
+        if "emu_start" in self._cpu.engine.uc.__dict__:
+            return
         m, start = self._cpu, self._cpu.engine.uc.emu_start
 
         def emu_start(begin: int, until: int, timeout: int = 0, count: int = 0) -> None:
@@ -53,7 +56,13 @@ class Owner:
 
     def unshadow(self) -> None:
         """The owner has his own emu_start() again."""
-        self._cpu.engine.uc.__dict__.pop("emu_start", None)
+        if not self._stays:
+            self._cpu.engine.uc.__dict__.pop("emu_start", None)
+
+    def shadow_for_good(self) -> None:
+        """As long as the engine lives: there are others than handlers who raise."""
+        self._stays = True
+        self.shadow()
 
     def _run(self, start: Callable[..., None], begin: int, until: int, timeout: int, count: int) -> None:
         deadline = monotonic() + timeout / 1e6

@@ -30,6 +30,7 @@ from .reports import Reports
 from .runner import Runner
 from .runstate import RunState
 from .services import Services
+from .snapshot import Input, Snapshots
 from .starts import Starts
 from .stops import Stops
 from .stubs import Stubs
@@ -60,10 +61,13 @@ class Parts:
         self.runner = Runner(cpu, state, services, self.starts, self.bounds, faults)
         self.calls = Calls(cpu, state, self.runner, functions, self.stubs, delay_slots, self.furniture)
         self.loader = Loader(self.memory, functions, self.stubs, self.furniture, self.process)
-        owner = None if owned else Owner(cpu, state, self.starts, self.runner, faults)
         self.watches = Watches(cpu, state, owned)
+        self.owner = None if owned else Owner(cpu, state, self.starts, self.runner, faults)
+        self.memory.devices.park, self.memory.devices.silent = state.park, lambda: state.parked is not None
+        books = (self.memory.heap, self.starts, delay_slots, self.process, self.loader, Input(machine))
+        self.snapshots = Snapshots(cpu, state, services, self.runner, self.calls, owned, books)
         self.stops = Stops(cpu, state, self.bounds)
-        self.reports = Reports(cpu, state, services, self.starts, self.stubs, self.stops, owner, self.clock)
+        self.reports = Reports(cpu, state, services, self.starts, self.stubs, self.stops, self.owner, self.clock)
 
     @cached_property
     def host_view(self) -> HostView | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from attrs import frozen
 from unicorn import x86_const
@@ -81,7 +82,17 @@ class Process:
         self._main: tuple[Image, Placed] | None = None
         self._blocks: list[tuple[TlsBlock, int, int]] = []  # (template, from the thread pointer, what its image was moved by)
         self._end = 0  # of the blocks, from the thread pointer, whichever way they grow
-        self.pointer = 0
+        self.pointer = self._room = 0
+
+    @property
+    def books(self) -> tuple[Any, ...]:
+        """What is set up: a copy, or to be so again."""
+        return self._main, self._blocks.copy(), self._end, self.pointer, self._room
+
+    @books.setter
+    def books(self, then: tuple[Any, ...]) -> None:
+        self._main, blocks, self._end, self.pointer, self._room = then
+        self._blocks = blocks.copy()
 
     # --- images
 

@@ -39,6 +39,9 @@ class Runner:
     def begin(self) -> bool:
         """Somebody is about to use the CPU, and says finish() when that is over. False: within a run, there is nothing to finish."""
         state = self._state
+        if self._cpu.memory.devices.accessed:
+            raise MachineBusy("a device serves an access: the engine is in the middle of an instruction",
+                              hint="note what is to be done, and do it when the run has ended, or in a probe's handler")
         if state.runs_in == get_ident():
             return False
         self.signals.begin()

@@ -30,6 +30,15 @@ class Starts:
         self.seen: deque[int] = deque((0, 0), maxlen=2)
         self.again = False
 
+    @property
+    def books(self) -> tuple[int, ...]:
+        """For a guest that goes back: `seen`."""
+        return tuple(self.seen)
+
+    @books.setter
+    def books(self, then: tuple[int, ...]) -> None:
+        self.seen.extend(then)
+
     def start(self, begin: int, until: int) -> int:
         """Run the engine from `begin` until `until` (0: until something ends it); its error number, 0 for none."""
         cpu, state = self._cpu, self._state

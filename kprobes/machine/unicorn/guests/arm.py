@@ -34,7 +34,7 @@ def _arm(mode: int) -> Guest:
         interrupts=Interrupts(bias={2: 4, 13: 4}, mode_bias={1: {2: 2, 13: 4}}, renumber=exception_return if profile_m else None),
         faults=Faults(undefined=frozenset({1, 17, 18}), breakpoints=frozenset({7}), fetches=frozenset({3, 8})),
         calls=SystemCalls(skip={2: 0, 13: 0}),
-        memory=Mapped(unwatchable="one in an IT block has instructions behind it skipped"),
+        memory=Mapped(unwatchable="one in an IT block has instructions behind it skipped", devices_swapped=bool(mode & unicorn.UC_MODE_ARMBE8)),
     )
 
 
@@ -47,6 +47,7 @@ def _arm64(mode: int) -> Guest:
         interrupts=Interrupts(bias={2: 4, 13: 4}),
         faults=Faults(undefined=frozenset({1}), breakpoints=frozenset({7})),
         calls=SystemCalls(skip={2: 0, 13: 0}),
+        memory=Mapped(devices_swapped=bool(mode)),
     )
 
 

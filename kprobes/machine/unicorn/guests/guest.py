@@ -180,6 +180,7 @@ class Mapped:
     reach: int = 0  #: addresses from here on cannot be used, although memory can be mapped there; 0: all can
     text_writable: bool = False  #: code executes only in pages that can be written
     unwatchable: str = ""  #: why accesses cannot be reported: what a report destroys
+    devices_swapped: bool = False  #: the engine hands values to and from devices in the other byte order
     virtual_tlb: bool = False  #: runs under the virtual TLB (Cpu.setup switches it on): the machine fills it
 
 

@@ -33,7 +33,7 @@ def _ppc(wide: bool, msr: int) -> Guest:
         interrupts=Interrupts(bias=dict.fromkeys(range(128), 4)),
         faults=Faults(undefined=frozenset({96}), breakpoints=frozenset({6})),
         calls=SystemCalls(skip={8: 0}),
-        memory=Mapped(virtual_tlb=wide),
+        memory=Mapped(virtual_tlb=wide, devices_swapped=bool(msr & 1)),
     )
 
 

@@ -1,0 +1,61 @@
+"""The calls that were being followed at some time, for a guest that goes back there.
+
+A guest that goes back to the middle of a call will return through the trampoline that its stack, or a register, shows: the call has to be
+followed again. Those that begin after that time have never been.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+from attrs import evolve, frozen
+
+from ..probe import KretprobeInstance
+from .calls import Calls
+
+
+@frozen
+class UnderWay:
+    """Calls by task, oldest first, and through where they return."""
+
+    calls: Calls
+    trampoline: int
+    tasks: dict[Any, list[KretprobeInstance]]
+
+
+def _copies(instances: list[KretprobeInstance]) -> list[KretprobeInstance]:
+    return [evolve(ri, data=copy(ri._data)) for ri in instances]
+
+
+def under_way(calls: Calls) -> UnderWay | None:
+    """Those being followed now; None: there are none."""
+    calls.catch_up()
+    tasks = {task: _copies(instances) for task, instances in calls.tasks.items() if instances}
+    return UnderWay(calls, calls.trampoline, tasks) if tasks else None
+
+
+def cannot_resume(calls: Calls, then: object | None) -> str:
+    """Why these cannot be followed again; "" where they can."""
+    if not isinstance(then, UnderWay) or (then.calls is calls and then.trampoline == calls.trampoline):
+        return ""
+    return "calls were under way, and they return through the memory of a Kprobes that is gone"
+
+
+def resume(calls: Calls, then: object | None) -> None:
+    """They are followed again, and no others are."""
+    calls.catch_up()
+    for instances in calls.tasks.values():
+        if instances:
+            calls.recycle(instances)
+            instances.clear()
+    if not isinstance(then, UnderWay):
+        return
+    for task, instances in then.tasks.items():
+        for ri in instances:
+            if ri.pool and not ri.aside:
+                ri.pool.pop()  # the copy takes its place
+        calls.of(task).extend(_copies(instances))
+    for rp in calls.following.values():
+        if rp._follow is not None:
+            rp._follow.room(len(rp._pool))

@@ -1,0 +1,241 @@
+"""Host memory whose changes are found and undone at the price of what has changed: private mappings of a file without a name.
+
+What is kept of a block of guest memory is an image in that file, and the block becomes a private mapping of it, at its own address: the
+operating system copies a page when it is written, says which ones it has copied, and drops the copies when it is asked to.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import re
+import sys
+import weakref
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from attrs import frozen
+
+from .blocks import Block
+
+Range = tuple[int, int]
+PAGE = mmap.PAGESIZE
+_DONTNEED, _READ_WRITE, _PRIVATE_FIXED = 4, 3, 0x12  # of Linux: madvise(), mmap()
+_PUNCH = 3  # fallocate(): a hole, of the same size
+#: The highest byte of a page's word in /proc/self/pagemap: bit 7, it is present; 6, swapped out; 5, the file's own, or nobody's copy
+_IN_USE = bytes(bool(flags & 0xC0) for flags in range(256))
+_COPIED = bytes(bool(flags & 0xC0) and not flags & 0x20 for flags in range(256))
+_RUN = re.compile(b"\1+")
+
+
+@frozen(eq=False)
+class Image:
+    """What a block held once, in the file. data: for each page 1 if it may be other than zeros."""
+
+    file: _File
+    at: int
+    data: bytes
+
+    def read(self, start: int, end: int) -> bytes:
+        """Some of it, by distances from its start."""
+        return os.pread(self.file.fd, end - start, self.at + start).ljust(end - start, b"\0")
+
+
+class _File:
+    """The file of one process: after a fork the other one has its own, and only reads this."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.fd = os.memfd_create("guest memory", os.MFD_CLOEXEC)
+        self.pagemap = os.open("/proc/self/pagemap", os.O_RDONLY | os.O_CLOEXEC)
+        self._end = 0
+        weakref.finalize(self, _close, self.fd, self.pagemap)
+
+    def image(self, data: bytes) -> Image:
+        """Room for one."""
+        image = Image(self, self._end, data)
+        self._end += len(data) * PAGE
+        os.ftruncate(self.fd, self._end)
+        weakref.finalize(image, self._punch, image.at, len(data) * PAGE).atexit = False
+        return image
+
+    def _punch(self, at: int, size: int) -> None:
+        if os.getpid() == self.pid:
+            _libc().fallocate(self.fd, _PUNCH, at, size)
+
+    def pages(self, host: int, size: int, table: bytes) -> Iterator[Range]:
+        """Runs of pages that have flags of this table: (start, end) as distances."""
+        flags = os.pread(self.pagemap, size // PAGE * 8, host // PAGE * 8)[7::8].translate(table)
+        return ((run.start() * PAGE, run.end() * PAGE) for run in _RUN.finditer(flags))
+
+
+def _close(*files: int) -> None:
+    for fd in files:
+        os.close(fd)
+
+
+@cache
+def _libc() -> Any:
+    libc = ctypes.PyDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int64)
+    libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    libc.fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+    return libc
+
+
+class HostPages:
+    """Keeps images of blocks, and puts them back. See Copies for the plain way.
+
+    Attributes:
+        file: where they are.
+    """
+
+    def __init__(self) -> None:
+        self.file = _File()
+        #: host memory -> address -> the image that is mapped there
+        self._mapped: weakref.WeakKeyDictionary[Any, dict[int, Image]] = weakref.WeakKeyDictionary()
+
+    def keep(self, block: Block) -> Kept:
+        """What the block holds now."""
+        host, size, file = block.host, block.end - block.start, self._own_file()
+        known = self._mapped.setdefault(block.view.obj, {})
+        base, data = known.get(host), bytearray(size // PAGE)
+        if not known:
+            runs = [*file.pages(host, size, _IN_USE)]
+        elif base is None or len(base.data) != len(data):
+            runs = [(0, size)]
+        else:
+            runs = [*file.pages(host, size, _COPIED)]
+            if not runs:
+                return Kept(block, host, size, base)
+            data[:] = base.data
+        for start, end in runs:
+            data[start // PAGE : end // PAGE] = b"\1" * ((end - start) // PAGE)
+        image = file.image(bytes(data))
+        for run in _RUN.finditer(data):
+            _write(file.fd, block.view[run.start() * PAGE : run.end() * PAGE], image.at + run.start() * PAGE)
+        kept = Kept(block, host, size, image)
+        self._map(kept)
+        return kept
+
+    def stands(self, kept: Kept) -> bool:
+        """True where the block is what was kept, but for what has been written since."""
+        return self._mapped[kept.block.view.obj].get(kept.host) is kept.image
+
+    def put_back(self, kept: Kept) -> list[Range]:
+        """The block holds that again. Of code: what has changed, as distances."""
+        block, host, size, code = kept.block, kept.host, kept.size, not kept.block.room
+        if not self.stands(kept):
+            before = block.view.tobytes() if code else b""
+            self._map(kept)
+            return differing(before, block.view.tobytes()) if code else []
+        if not code:
+            _libc().madvise(host, size, _DONTNEED)
+            return []
+        out = []
+        for start, end in self._own_file().pages(host, size, _COPIED):
+            now = block.view[start:end].tobytes()
+            _libc().madvise(host + start, end - start, _DONTNEED)
+            out += [(start + a, start + b) for a, b in differing(now, block.view[start:end].tobytes())]
+        return out
+
+    def _own_file(self) -> _File:
+        if self.file.pid != os.getpid():
+            self.file = _File()
+        return self.file
+
+    def _map(self, kept: Kept) -> None:
+        host, size, image = kept.host, kept.size, kept.image
+        if _libc().mmap(host, size, _READ_WRITE, _PRIVATE_FIXED, image.file.fd, image.at) != host:
+            raise OSError(ctypes.get_errno(), "cannot map an image of guest memory")
+        known = self._mapped.setdefault(kept.block.view.obj, {})
+        for at in [at for at, other in known.items() if at < host + size and host < at + len(other.data) * PAGE]:
+            del known[at]
+        known[host] = image
+
+
+@frozen(eq=False)
+class Copy:
+    """What a block held once, in memory."""
+
+    held: bytes
+
+    def read(self, start: int, end: int) -> bytes:
+        """Some of it, by distances from its start."""
+        return self.held[start:end]
+
+
+@frozen(eq=False)
+class Kept:
+    """A block, where its memory is, and what it held."""
+
+    block: Block
+    host: int
+    size: int
+    image: Any  # an Image, or a Copy
+
+
+class Copies:
+    """The same where the operating system does not tell, by comparing everything."""
+
+    def keep(self, block: Block) -> Kept:
+        """What the block holds now."""
+        return Kept(block, block.host, block.end - block.start, Copy(block.view.tobytes()))
+
+    def stands(self, kept: Kept) -> bool:
+        """True where the block is what was kept, but for what has been written since: nobody knows."""
+        return False
+
+    def put_back(self, kept: Kept) -> list[Range]:
+        """The block holds that again. What has changed, as distances."""
+        view, held = kept.block.view, kept.image.held
+        ranges = differing(view.tobytes(), held)
+        for start, end in ranges:
+            view[start:end] = held[start:end]
+        return ranges
+
+
+def differing(before: bytes, now: bytes) -> list[Range]:
+    """(start, end) of what differs, one range for each page."""
+    if before == now:
+        return []
+    out = []
+    for at in range(0, len(now), PAGE):
+        one, other = before[at : at + PAGE], now[at : at + PAGE]
+        if one != other:
+            bits = int.from_bytes(one, "little") ^ int.from_bytes(other, "little")
+            out.append((at + ((bits & -bits).bit_length() - 1) // 8, at + (bits.bit_length() + 7) // 8))
+    return out
+
+
+def _write(fd: int, data: memoryview, at: int) -> None:
+    while data:
+        written = os.pwrite(fd, data, at)
+        data, at = data[written:], at + written
+
+
+def best(page_size: int) -> HostPages | Copies:
+    """The better way that works here, for guests with pages of that size."""
+    return HostPages() if page_size % PAGE == 0 and _tells() else Copies()
+
+
+@cache
+def _tells() -> bool:
+    """True if this system copies pages as said above, and says which: tried on three."""
+    if sys.platform != "linux" or not hasattr(os, "memfd_create"):
+        return False
+    try:
+        pages, memory = HostPages(), mmap.mmap(-1, 3 * PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        block = Block(0, 3 * PAGE, memoryview(memory), None, 3 * PAGE, 0)
+        memory[PAGE] = memory[2 * PAGE] = 1
+        kept = pages.keep(block)
+        memory[0], memory[PAGE] = 2, memory[2 * PAGE]
+        memory[2 * PAGE] = 3
+        copied = [*pages.file.pages(block.host, 3 * PAGE, _COPIED)]
+        return copied == [(0, 3 * PAGE)] and pages.put_back(kept) == [(0, 1), (2 * PAGE, 2 * PAGE + 1)] \
+            and (memory[0], memory[PAGE], memory[2 * PAGE]) == (0, 1, 1) and not [*pages.file.pages(block.host, 3 * PAGE, _COPIED)]
+    except (OSError, AttributeError):
+        return False

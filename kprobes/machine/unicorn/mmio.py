@@ -1,0 +1,187 @@
+"""Devices: ranges of guest memory that Python functions stand for.
+
+The engine calls them in the middle of a translated block: it goes on behind the access whatever happens there, does not say where the guest
+is, and must not be started. What a function raises is parked; the run stops at the end of that block, and raises it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import unicorn
+from attrs import field, frozen
+
+from ...errors import BadArgument, NoMemory
+from .engine import Engine, map_device
+from .layout import pages_end
+from .windows import Windows
+
+Read = Callable[[int, int], int]  # (offset, bytes) -> value
+Write = Callable[[int, int, int], object]  # (offset, bytes, value)
+_READ = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint, ctypes.c_void_p)
+_WRITE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint, ctypes.c_uint64, ctypes.c_void_p)
+SIZES = 8, 4, 2, 1
+
+
+@frozen(eq=False)
+class Device:
+    """One of them. place: where the engine has it."""
+
+    place: int
+    size: int
+    read: Read
+    write: Write
+    callbacks: Any = field(repr=False)
+
+
+class Devices:
+    """The devices of a machine.
+
+    Attributes:
+        park: what takes what a function has raised. silent: says whether accesses go nowhere meanwhile.
+        accessed: a function is at work.
+    """
+
+    def __init__(self, engine: Engine, windows: Windows, page_size: int, order: Literal["little", "big"], swapped: bool) -> None:
+        self._engine, self._windows, self._page_size, self._order, self._swapped = engine, windows, page_size, order, swapped
+        self._at: dict[int, Device] = {}
+        self.park: Callable[[BaseException], None] = lambda error: None
+        self.silent: Callable[[], bool] = lambda: False
+        self.accessed = False
+
+    # --- which there are
+
+    def add(self, start: int, size: int, read: Read | None, write: Write | None) -> None:
+        """See UnicornMachine.mmio()."""
+        end = pages_end(start, size, self._page_size, NoMemory)
+        for function in read, write:
+            if function is not None and not callable(function):
+                raise BadArgument(f"{function!r} is no function", hint="pass read=lambda offset, size: 0, write=lambda offset, size, value: None")
+        self._map(self._make(self._windows.place(start), end - start, read or (lambda offset, size: 0), write or (lambda offset, size, value: None)))
+
+    def _map(self, device: Device) -> None:
+        try:
+            self._engine.keep(device.callbacks)
+            map_device(self._engine, device.place, device.size, *device.callbacks)
+        except (unicorn.UcError, ctypes.ArgumentError) as error:
+            raise NoMemory(f"cannot map a device of {device.size:#x} bytes ({error})", address=device.place, hint="choose another place") from None
+        self._at[device.place] = device
+
+    def remove(self, place: int, end: int) -> None:
+        """[place, end) is unmapped. BadArgument for a part of a device."""
+        for device in [d for d in self._at.values() if d.place < end and place < d.place + d.size]:
+            if device.place < place or end < device.place + device.size:
+                raise BadArgument("that is a part of a device", hint=f"unmap all of its {device.size:#x} bytes at {device.place:#x}")
+            del self._at[device.place]
+
+    def check_free(self, place: int, size: int) -> None:
+        """BadArgument where any of that is a device."""
+        if any(d.place < place + size and place < d.place + d.size for d in self._at.values()):
+            raise BadArgument("a device has no permissions", hint="leave it out")
+
+    def places(self) -> set[int]:
+        """Where they begin, an owner's own included."""
+        return {*self._at, *(start for start, _ in getattr(self._engine.uc, "_mmio_callbacks", ()))}
+
+    @property
+    def there(self) -> tuple[Device, ...]:
+        """All of them, but for an owner's."""
+        return tuple(self._at.values())
+
+    def remove_all_but(self, these: tuple[Device, ...]) -> None:
+        """These are to be there: no others are."""
+        for device in [d for d in self._at.values() if d not in these]:
+            self._engine.uc.mem_unmap(device.place, device.size)
+            del self._at[device.place]
+
+    def add_again(self, these: tuple[Device, ...]) -> None:
+        """These are there."""
+        for device in [d for d in these if d.place not in self._at]:
+            self._map(device)
+
+    # --- accesses
+
+    @contextmanager
+    def _access(self) -> Iterator[None]:
+        outer, self.accessed = self.accessed, True
+        try:
+            yield
+        finally:
+            self.accessed = outer
+
+    def _find(self, place: int, size: int) -> Device | None:
+        return next((d for d in self._at.values() if d.place <= place and place + size <= d.place + d.size), None) if self._at else None
+
+    def read(self, addr: int, size: int) -> bytes | None:
+        """What the library, or a simulated instruction, reads: by one access, or some that are aligned. None where all of it is no device's."""
+        place, out = self._windows.place(addr), b""
+        device = self._find(place, size)
+        if device is None:
+            return None
+        with self._access():
+            for offset, part in _parts(place - device.place, size):
+                out += _value(device.read(offset, part), part).to_bytes(part, self._order)
+        return out
+
+    def write(self, addr: int, data: bytes) -> bool:
+        """The same for writes; False where all of it is no device's."""
+        place = self._windows.place(addr)
+        device = self._find(place, len(data))
+        if device is None:
+            return False
+        at = place - device.place
+        with self._access():
+            for offset, part in _parts(at, len(data)):
+                device.write(offset, part, int.from_bytes(data[offset - at : offset - at + part], self._order))
+        return True
+
+    def _make(self, place: int, size: int, read: Read, write: Write) -> Device:
+        swapped = self._swapped
+
+        def on_read(_uc: int, offset: int, part: int, _user: int) -> int:
+            try:
+                if self.silent():
+                    return 0
+                with self._access():
+                    value = _value(read(offset, part), part)
+                return _swap(value, part) if swapped else value
+            except BaseException as error:
+                self.park(error)
+                return 0
+
+        def on_write(_uc: int, offset: int, part: int, value: int, _user: int) -> None:
+            try:
+                if not self.silent():
+                    value &= (1 << 8 * part) - 1
+                    with self._access():
+                        write(offset, part, _swap(value, part) if swapped else value)
+            except BaseException as error:
+                self.park(error)
+
+        return Device(place, size, read, write, (_READ(on_read), _WRITE(on_write)))
+
+
+def _value(value: Any, size: int) -> int:
+    """What a device's read() gave, cut to its width."""
+    if not isinstance(value, int):
+        raise BadArgument(f"a device's read() returned {value!r}", hint="return an integer")
+    return value & (1 << 8 * size) - 1
+
+
+def _swap(value: int, size: int) -> int:
+    return int.from_bytes(value.to_bytes(size, "little"), "big")
+
+
+def _parts(offset: int, size: int) -> list[tuple[int, int]]:
+    """(offset, bytes) of the accesses that make up one: itself, if it has the size of one; else aligned ones."""
+    if size in SIZES:
+        return [(offset, size)]
+    out, end = [], offset + size
+    while offset < end:
+        part = next(part for part in SIZES if not offset % part and offset + part <= end)
+        out.append((offset, part))
+        offset += part
+    return out
