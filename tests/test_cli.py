@@ -218,6 +218,18 @@ def test_check_one_instruction_and_all() -> None:
     assert "refused: falls into the" in run("check", X86, "crc32+1").stdout
 
 
+def test_check_says_what_makes_records_of_events() -> None:
+    result = run("check", ARM, "-e", "p:crc crc32 len=$arg3:u32 head=+0($arg2):string", "-e", "r:back crc32 $arg1", "-e", "p crc32+4")
+    assert result.exit_code == 0
+    crc, back, inner = result.stdout.splitlines()
+    assert crc == "p:kprobes/crc crc32 len=$arg3:u32 head=+0($arg2):string: a program"
+    assert back.startswith("r:kprobes/back crc32 ") and back.endswith(": Python: arguments of a return event are kept from the entry on")
+    assert inner.startswith("p:kprobes/p_crc32_4 crc32+4: ")
+    wrong = run("check", ARM, "-e", "p nowhere")
+    assert wrong.exit_code == 2 and "nowhere" in wrong.stderr and not wrong.stdout
+    assert "either SYMBOL or events" in run("check", ARM, "crc32", "-e", "p crc32").stderr
+
+
 def test_check_says_that_a_symbol_is_an_ifunc(tmp_path: Path) -> None:
     """Its address is the resolver's, which a call does not reach. crc32 is made one: the type is in the low half of st_info."""
     with open(X86, "rb") as stream:

@@ -22,14 +22,22 @@ if TYPE_CHECKING:
 @click.command()
 @on_file
 @click.argument("place", required=False, metavar="[SYMBOL[+OFF]]")
-def check(file: str, arch: str | None, place: str | None) -> None:
+@click.option("-e", "--event", "texts", multiple=True, metavar="EVENT",
+              help="Say of an event (see `kprobes trace`) whether a program records its hits, or why Python has to; may be given again.")
+def check(file: str, arch: str | None, place: str | None, texts: tuple[str, ...]) -> None:
     """Say for each instruction of a function (of all, without SYMBOL; of one instruction, with +OFF) what a probe there would do.
 
     boosted: one trap a hit; stepped: two; simulated: in Python; refused: no probe, and why.
     """
     from ..core.kprobes import Kprobes
 
+    if texts and place is not None:
+        raise click.UsageError("give either SYMBOL or events")
     with load(file, arch) as machine, Kprobes(machine) as k:
+        for text in texts:
+            _event(k, text)
+        if texts:
+            return
         disassemble = disassembler(machine.arch)
         for symbol, addresses in _places(machine, k, place):
             note = " (IFUNC: its resolver, which chooses the function that is called)" if symbol.kind == "ifunc" else ""
@@ -39,6 +47,15 @@ def check(file: str, arch: str | None, place: str | None) -> None:
                 text = disassemble(verdict.raw, address, symbol.mode) or verdict.name
                 raw = f"{verdict.raw.hex(' '):<{3 * min(machine.arch.max_insn, 8)}}"
                 click.echo(f"  {address:#x} +{address - symbol.address:#05x}  {raw} {text:<36} {describe(verdict)}")
+
+
+def _event(k: Kprobes, text: str) -> None:
+    """A line for each of an event's places: what makes a record of a hit there."""
+    event = k.event(text)
+    for place in event.places:
+        why = event.why_python or k.check(place.definition.target).why_not_optimized
+        click.echo(f"{place.definition}: {f'Python: {why}' if why else 'a program'}")
+    event.remove()
 
 
 def _places(machine: UnicornMachine, k: Kprobes, place: str | None) -> Iterator[tuple[Symbol, Iterator[int]]]:

@@ -223,6 +223,11 @@ class _Site:
         except Unsupported as error:
             self.why_python = error.reason
             return None
+        linkage = machine.arch.linkage
+        if place.returns and linkage is not None and not linkage.returning.plain:
+            self.why_python = f"a return on {machine.arch.name} does not always lead by itself where the caller wants it"
+        elif place.returns and machine.following is None:
+            self.why_python = "this machine does not follow calls by itself"
         return SiteProgram(code, view, HostCall(code, place, self._print), place.returns, clock, made=made, called=self._owner.program_calls)
 
     def placed(self) -> None:

@@ -127,3 +127,17 @@ def test_reading_registers_that_an_architecture_has_not(arch):
         with pytest.raises(ProgramError, match=rf"reads word {count} of the context, which {arch} has not.*instruction 0 \(ldxdw r0"):
             k.attach(prog, g.name)
         assert not k.list()
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("arch", ["sparc", "tricore", "sparc64", "arm64"])
+def test_returns_that_need_python_say_so(arch):
+    prog = Program.from_instructions(insns(I(isa.MOV | isa.ALU64)))
+    with guest(arch) as (g, k), k.attach(prog, g.name, retprobe=True) as a:
+        if not g.machine.can_run:
+            pytest.skip("this host runs no code of its own in a guest")
+        for _ in range(3):
+            assert g.call() == g.want
+        assert a.runs == 3
+        why = a.why_python["main"]
+        assert ("return on " + arch in why) if arch in ("sparc", "tricore") else not why
