@@ -84,8 +84,9 @@ class Calls:
 
     # --- entry
 
-    def add(self, ri: KretprobeInstance) -> None:
-        """A call of the only task, which the machine does not follow."""
+    def add(self, ri: KretprobeInstance, frame: int, link: int) -> None:
+        """A call of the only task begins, which the machine does not follow."""
+        ri.begin(frame, link)
         self.catch_up()
         self.own.append(ri)
 
@@ -123,14 +124,18 @@ class Calls:
         """At the trampoline: the instances of the frame that returns, youngest first; the guest goes to its true target."""
         if self.following:
             self.catch_up()
-        calls, frame = self.of(regs.task), sp - self._linkage.pushed
-        instances = self.sharing(calls, frame) or self._search(calls, frame)
+        return self.pop_of(self.of(regs.task), regs, sp)
+
+    def pop_of(self, calls: Instances, regs: Regs, sp: int) -> Instances:
+        """The same where they are known to be of these calls."""
+        frame = sp - self._linkage.pushed
+        instances = self._sharing(calls, frame) or self._search(calls, frame)
         frame, target = instances[-1].frame, instances[-1].link
         self._put_back(regs, frame, target)
         regs.go(target)
         return instances
 
-    def sharing(self, calls: Instances, frame: int) -> Instances | None:
+    def _sharing(self, calls: Instances, frame: int) -> Instances | None:
         """The youngest calls, taken away, where these are all of one frame, up to the one that knows where it returns to; else None."""
         trampoline, instances = self.trampoline, []
         while calls and calls[-1].frame == frame and not calls[-1].aside:
@@ -159,18 +164,18 @@ class Calls:
 
     def _put_back(self, regs: Regs, frame: int, target: int) -> None:
         """The true target wherever the trampoline still shows."""
-        linkage, link = self._linkage, self._links[regs.cpu]
-        if linkage.returning.restore is not None:
-            linkage.returning.restore(regs, frame, target)
-        elif linkage.pushed:
-            regs.set_word(frame, target)
+        restore, link = self._linkage.returning.restore, self._links[regs.cpu]
+        if restore is not None:
+            restore(regs, frame, target)
+        elif link.store is not None:
+            link.store(frame, target)
         elif link.get() == self.trampoline:
             link.put(target)
 
     def goes_back(self, regs: Regs, sp: int, frame: int, target: int) -> bool:
         """True if the trampoline's own code returns to `target`: nothing that it goes by has been changed."""
-        linkage = self._linkage
-        return regs.sp == sp == frame + linkage.pushed if linkage.pushed else self._links[regs.cpu].get() == target
+        link, pushed = self._links[regs.cpu], self._linkage.pushed
+        return link.get_sp() == sp == frame + pushed if pushed else link.get() == target
 
     def _returning(self, calls: Instances, sp: int) -> int:
         """Index of the youngest instance of the frame that returns with stack pointer `sp`."""

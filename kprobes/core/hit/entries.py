@@ -14,7 +14,7 @@ from ..patch.arming import Arming
 from ..patch.detour import Detour
 from ..patch.probepoint import Probepoint
 from ..patch.rooms import Rooms
-from ..probe import Kretprobe, Probe
+from ..probe import Kretprobe, Probe, ReturnHandler
 from .ctlblk import ControlBlock, Event, State
 from .handlers import Handlers
 from .returns import Returns
@@ -81,11 +81,8 @@ class Entries:
             cb.state = HIT_ACTIVE
             try:
                 diverted = handler(p, regs)
-            except Exception as error:
+            except BaseException as error:
                 diverted = self._failed_in_place(p, point, regs, error)
-            except BaseException:
-                regs.go(address | point.insn.mode)
-                raise
             finally:
                 cb.state = IDLE
             if diverted:
@@ -120,9 +117,11 @@ class Entries:
         self._handlers.execute(cb, point, regs)
         return True
 
-    def _failed_in_place(self, p: Probe, point: Probepoint, regs: Regs, error: Exception) -> bool:
-        """An exception of the handler's: True if its fault_handler has handled it by setting pc; raises it if it has not."""
+    def _failed_in_place(self, p: Probe, point: Probepoint, regs: Regs, error: BaseException) -> bool:
+        """What the handler raised: True if its fault_handler has handled the exception by setting pc; raises it if it has not."""
         try:
+            if not isinstance(error, Exception):
+                raise error
             self._handlers.ask_about_exception(p, regs, error)
         except BaseException:
             regs.go(point.address | point.insn.mode)
@@ -150,13 +149,10 @@ class Entries:
                 regs.go(target)
                 cb.step(DONE)
 
-    def entered(self, point: Probepoint, rp: Kretprobe) -> Callable[[Regs, int, int], bool]:
+    def entered(self, point: Probepoint, detour: Detour, rp: Kretprobe, handler: ReturnHandler) -> Callable[[Regs, int, int], bool]:
         """Asks the entry handler about a call that the machine may follow; what service() does, for this case."""
-        cb, address, pool, held, handler = self._handlers.blocks[0], point.address, rp._pool, rp._held, rp._entry_handler
-        detour = point.detour
-        link_now, trampoline = self._returns.link(), self._calls.trampoline
-        get, put, swap, skip = link_now.get, link_now.put, link_now.swap, link_now.skip
-        assert handler is not None and detour is not None
+        cb, address, pool, held, to = self._handlers.blocks[0], point.address, rp._pool, rp._held, self._returns.link()
+        get, put, swap, skip, trampoline = to.get, to.put, to.swap, to.skip, self._calls.trampoline
 
         def entered(regs: Regs, frame: int, link: int) -> bool:
             ri = pool.pop()
@@ -167,37 +163,29 @@ class Entries:
             declined, diverted, follow = True, False, rp._follow
             try:
                 declined = handler(ri, regs)
-            except Exception as error:
+            except BaseException as error:
                 diverted = self._failed_in_place(rp, point, regs, error)
-            except BaseException:
-                regs.go(address | point.insn.mode)
-                raise
             finally:
                 cb.state = IDLE
                 if declined:
-                    ri._data = None
-                    ri.pool.append(ri)
+                    self._calls.recycle((ri,))
             if diverted:
                 self._divert_in_place(point, regs)
                 return False
             regs.target = None
-            if declined:
-                if detour.left:
-                    self._taken_apart(cb, (rp,), point, regs, detour)
-                return False
-            if swap is not None:
-                now = swap(frame, trampoline)
-            else:
-                now = get()
-                put(trampoline)
-            if rp._follow is not follow or now != link:  # the handler has changed who serves this, or where it returns to
-                ri.begin(frame, now if skip is None else skip(now))
-                self._calls.add(ri)
-                if detour.left:
-                    self._taken_apart(cb, (rp,), point, regs, detour)
-                return False
-            held.append(ri)
-            return True
+            if not declined:
+                if swap is not None:
+                    now = swap(frame, trampoline)
+                else:
+                    now = get()
+                    put(trampoline)
+                if rp._follow is follow and now == link:
+                    held.append(ri)
+                    return True
+                self._calls.add(ri, frame, now if skip is None else skip(now))  # the handler has changed who serves this, or where it goes
+            if detour.left:
+                self._taken_apart(cb, (rp,), point, regs, detour)
+            return False
 
         return entered
 

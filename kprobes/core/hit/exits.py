@@ -24,12 +24,11 @@ class Exits:
     def service(self) -> Callable[[Regs], None]:
         """What the trampoline in a call area calls; its code then returns as the function did, unless a handler has other ideas.
 
-        The usual return is written out: one CPU, and the youngest calls.
+        The usual return is written out: one CPU, the youngest call, which shares its frame with no other.
         """
         if len(self._handlers.blocks) > 1:
             return self._serve_rare
-        machine, cb, rare, followed = self._rooms.machine, self._handlers.blocks[0], self._serve_rare, self._calls
-        bits = self._rooms.arch.pointers.mode_bits
+        machine, cb, rare, finish, followed = self._rooms.machine, self._handlers.blocks[0], self._serve_rare, self._finish, self._calls
         own, following, trampoline, link, pushed, restore = self._returns.usual()
         get_sp, get, put, store, tasks = link.get_sp, link.get, link.put, link.store, followed.tasks
 
@@ -42,52 +41,66 @@ class Exits:
                 rare(regs)
                 return
             ri = calls[-1]
-            target, rp, sp, instances = ri.link, ri.rp, get_sp(), None
-            if ri.frame != sp - pushed or ri.aside:
-                rare(regs)
+            target, sp, rp = ri.link, get_sp(), ri.rp
+            if target == trampoline or ri.frame != sp - pushed or ri.aside or ri.pool is not rp._pool:
+                finish(regs, sp, followed.pop_of(calls, regs, sp))
                 return
-            if target != trampoline:
-                del calls[-1]
-            else:
-                instances = followed.sharing(calls, ri.frame)
-                if instances is None:
-                    rare(regs)
-                    return
-                target = instances[-1].link
+            del calls[-1]
             if store is not None:
                 store(ri.frame, target)
             elif restore is not None:
                 restore(regs, sp, target)
             elif get() == trampoline:
                 put(target)
+            leave = rp._leave
+            if leave is None:
+                leave = rp._leave = self.returned(rp)
+            rp._held.append(ri)
+            leave(regs, ri.frame, target)
+
+        return serve
+
+    def returned(self, rp: Kretprobe) -> Callable[[Regs, int, int], None]:
+        """The end of a return, of the call that is held last, or of one that the machine has followed alone: it goes to the right place
+        already. The handler runs, and the guest goes on by itself, unless it was moved."""
+        cb, bits, pool, held = self._handlers.blocks[0], self._rooms.arch.pointers.mode_bits, rp._pool, rp._held
+        _, _, _, link, pushed, _ = self._returns.usual()
+        get_sp, get = link.get_sp, link.get
+
+        def returned(regs: Regs, frame: int, target: int) -> None:
+            if held:
+                ri = held.pop()
+            else:
+                ri = pool.pop()
+                ri.task, ri.frame = 0, frame  # begin(), written out
+                ri.link = ri.ret_addr = target
             regs.target = target
             regs.reported = target & ~bits if bits else target
-            if instances is not None:
-                self._run_handlers(cb, instances, regs)
-            else:
-                try:
-                    if ri.pool is rp._pool:  # it is still registered
-                        rp._nreturned += 1
-                        if rp._handler is not None:
-                            cb.state, cb.child = HIT_ACTIVE, rp
-                            rp._handler(ri, regs)
-                except Exception as error:
-                    self._handlers.ask_about_exception(rp, regs, error)
-                finally:
-                    cb.state = IDLE
-                    ri._data = None
-                    ri.pool.append(ri)
-            if regs.target is target and (get_sp() == sp if store is not None else get() == target):
+            rp._nreturned += 1
+            try:
+                if rp._handler is not None:
+                    cb.state, cb.child = HIT_ACTIVE, rp
+                    rp._handler(ri, regs)
+            except Exception as error:
+                self._handlers.ask_about_exception(rp, regs, error)
+            finally:
+                cb.state = IDLE
+                ri._data = None
+                ri.pool.append(ri)
+            if regs.target is target and (get_sp() == frame + pushed if pushed else get() == target):
                 regs.target = None
             else:
                 self._handlers.land(regs)
 
-        return serve
+        return returned
 
     def _serve_rare(self, regs: Regs) -> None:
         """service() for every other case."""
         sp = regs.sp
-        instances = self._calls.pop(regs, sp)
+        self._finish(regs, sp, self._calls.pop(regs, sp))
+
+    def _finish(self, regs: Regs, sp: int, instances: list[KretprobeInstance]) -> None:
+        """The end of any return in place, whose true target regs knows."""
         frame, target = instances[0].frame, regs.target
         self._run_handlers(self._handlers.blocks[regs.cpu], instances, regs)
         if target is not None and regs.target == target and self._calls.goes_back(regs, sp, frame, target):
@@ -120,36 +133,3 @@ class Exits:
         finally:
             self._calls.recycle(instances)
             cb.state = IDLE
-
-    def returned(self, rp: Kretprobe) -> Callable[[Regs, int, int], None]:
-        """What is left to do when a call returns that the machine has followed: it goes to the right place already."""
-        cb, bits, pool, held = self._handlers.blocks[0], self._rooms.arch.pointers.mode_bits, rp._pool, rp._held
-        _, _, _, link, pushed, _ = self._returns.usual()
-        get_sp, get = link.get_sp, link.get
-
-        def returned(regs: Regs, frame: int, target: int) -> None:
-            if held:
-                ri = held.pop()
-            else:
-                ri = pool.pop()
-                ri.task, ri.frame = 0, frame  # begin(), written out
-                ri.link = ri.ret_addr = target
-            regs.target = target
-            regs.reported = target & ~bits if bits else target
-            rp._nreturned += 1
-            try:
-                if rp._handler is not None:
-                    cb.state, cb.child = HIT_ACTIVE, rp
-                    rp._handler(ri, regs)
-            except Exception as error:
-                self._handlers.ask_about_exception(rp, regs, error)
-            finally:
-                cb.state = IDLE
-                ri._data = None
-                ri.pool.append(ri)
-            if regs.target is target and (get_sp() == frame + pushed if pushed else get() == target):
-                regs.target = None
-            else:
-                self._handlers.land(regs)
-
-        return returned

@@ -15,7 +15,7 @@ from ...errors import Unsupported
 from ...regs import Regs
 from ..patch.rooms import Rooms
 from ..patch.sites import Kind, Site
-from ..probe import Kretprobe, KretprobeInstance
+from ..probe import Kretprobe, KretprobeInstance, ReturnHandler
 from .calls import Calls, Instances
 from .link import Link
 
@@ -43,7 +43,7 @@ class Returns:
         if not self.calls.trampoline:
             self._make_trampoline(arch.linkage, near)
         rp._most = rp._maxactive if rp._maxactive > 0 else max(10, 2 * self._machine.cpus)
-        rp._made, rp._pool = 0, []
+        rp._made, rp._pool, rp._leave = 0, [], None
         self._grow(rp)
 
     def _grow(self, rp: Kretprobe) -> bool:
@@ -110,58 +110,68 @@ class Returns:
 
     def _hook(self, rp: Kretprobe, link: Link) -> Callable[[Kretprobe, Regs], int]:
         """hook() of one CPU, with what never changes looked up beforehand."""
-        followed, machine, pool = self.calls, self._machine, rp._pool
-        trampoline, following, own, recycle = followed.trampoline, followed.following, followed.own, followed.recycle
-        get_sp, get, put, load, swap, skip = link.get_sp, link.get, link.put, link.load, link.swap, link.skip
-        many, tasks = machine.cpus > 1, followed.tasks
+        followed, machine, pool, many = self.calls, self._machine, rp._pool, self._machine.cpus > 1
+        trampoline, following, own = followed.trampoline, followed.following, followed.own
+        get_sp, get, put, swap, skip, ask = link.get_sp, link.get, link.put, link.swap, link.skip, self._asking(link)
 
         def enter(rp: Kretprobe, regs: Regs) -> int:
             task, calls = 0, own
             if following:
                 followed.catch_up()
-            chooser = machine.cpu_task
-            if chooser is not None:
-                task = chooser(regs)
-                calls = tasks.get(task) or followed.of(task)
-            elif many:
-                calls = followed.of(task := regs.cpu)
-            if not pool:
-                followed.reap(calls, regs)
-                if not pool and not self._grow(rp):
-                    rp.nmissed += 1
-                    return 0
+            if many or machine.cpu_task is not None:
+                calls = followed.of(task := regs.task)
+            if not pool and not self._room(rp, calls, regs):
+                return 0
             ri = pool.pop()
             ri.task = task
             frame, shown = get_sp(), -1
             ri.frame = frame
             if rp._entry_handler is not None:
-                shown = load(frame) if load is not None else get()
-                ri.link = ri.ret_addr = shown if skip is None else skip(shown)
-                if shown == trampoline:
-                    ri.ret_addr = followed.true(calls, shown, frame)
-                try:
-                    declined = rp._entry_handler(ri, regs)
-                except BaseException:
-                    recycle((ri,))
-                    raise
-                if declined:
-                    recycle((ri,))
+                shown = ask(rp._entry_handler, ri, regs, calls)
+                if shown < 0:
                     return 0
             if swap is not None:  # what is there by now: Linux, too, reads it after the handler
-                link = swap(frame, trampoline)
+                found = swap(frame, trampoline)
             else:
-                link = get()
+                found = get()
                 put(trampoline)
-            if link != shown:
-                ri.link = ri.ret_addr = link if skip is None else skip(link)
-                if link == trampoline:
-                    ri.ret_addr = followed.true(calls, link, frame)
+            if found != shown:
+                ri.link = ri.ret_addr = found if skip is None else skip(found)
+                if found == trampoline:
+                    ri.ret_addr = followed.true(calls, found, frame)
             calls.append(ri)
             if rp._follow is not None:
                 rp._follow.room(len(pool))
             return 0
 
         return enter
+
+    def _asking(self, link: Link) -> Callable[[ReturnHandler, KretprobeInstance, Regs, Instances], int]:
+        """Asks an entry handler, which knows where the function returns to: what it was shown there; -1: it has declined the call."""
+        true, trampoline, recycle, get, load, skip = self.calls.true, self.calls.trampoline, self.calls.recycle, link.get, link.load, link.skip
+
+        def ask(handler: ReturnHandler, ri: KretprobeInstance, regs: Regs, calls: Instances) -> int:
+            shown = load(ri.frame) if load is not None else get()
+            ri.link = ri.ret_addr = shown if skip is None else skip(shown)
+            if shown == trampoline:
+                ri.ret_addr = true(calls, shown, ri.frame)
+            declined = True
+            try:
+                declined = handler(ri, regs)
+            finally:
+                if declined:
+                    recycle((ri,))
+            return -1 if declined else shown
+
+        return ask
+
+    def _room(self, rp: Kretprobe, calls: Instances, regs: Regs) -> bool:
+        """A call begins and no instance is free: True if one is now; else it is missed."""
+        self.calls.reap(calls, regs)
+        if rp._pool or self._grow(rp):
+            return True
+        rp.nmissed += 1
+        return False
 
     def link(self) -> Link:
         """The return address at function entry, as the only CPU reaches it."""

@@ -29,7 +29,8 @@ class Serving:
             return
         first = point.active[0]
         if len(point.active) == 1 and isinstance(first, Kretprobe) and self._calls.programs is not None:
-            entered = None if first._entry_handler is None else self._entries.entered(point, first)
+            handler = first._entry_handler
+            entered = None if handler is None else self._entries.entered(point, point.detour, first, handler)
             self._calls.follow(first, call, self._exits.returned(first), entered)
 
     def _run(self, point: Probepoint, call: int) -> bool:
