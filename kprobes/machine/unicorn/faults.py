@@ -17,6 +17,7 @@ from .cpu import Cpu
 from .delayslots import DelaySlots
 from .engine import ERRORS, MEM
 from .furniture import Furniture
+from .guests.guest import FETCHED
 from .process import Process
 from .runstate import RunState
 from .starts import Starts
@@ -130,7 +131,8 @@ class Faults:
         if number in meanings.breakpoints:
             return Fault(access="trap", trapnr=5, number=number, text="breakpoint instruction of the guest's own", lost=lost)
         if number in meanings.fetches:
-            return Fault(access="fetch", address=pc, number=number, text="instruction fetch refused", lost=lost)
+            text = "unaligned instruction fetch" if number >= FETCHED else "instruction fetch refused"
+            return Fault(access="fetch", address=pc, number=number, text=text)
         if number in meanings.unaligned:
             where = ", here or in the delay slot of a branch to behind it" if guest.pc.next else ""
             return Fault(access=meanings.unaligned[number], trapnr=7, number=number, text=f"unaligned access{where}", lost=lost)

@@ -103,5 +103,5 @@ class Owner:
         """Ask the sink about a fault; where to go on, if that has handled it."""
         m = self._cpu
         access, signal = ERRORS.get(error.errno, ("engine", 11))
-        self._starts.dead = m.guest.blocks.fetch_fault_kills and access == "fetch"
+        self._starts.settle(access)
         return self._faults.ask(m.read_pc(), Fault(access=access, trapnr=signal, text=str(error)))[0]

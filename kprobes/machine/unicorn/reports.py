@@ -19,9 +19,9 @@ from .._base import Sink
 from .clock import InstructionClock
 from .cpu import Cpu
 from .engine import INSN, INTR, INVALID, TLB
+from .guests.guest import FETCHED, SystemCall
 from .guests.guest import HOOK as BY_HOOK
 from .guests.guest import INTR as BY_INTERRUPT
-from .guests.guest import SystemCall
 from .owner import Owner
 from .runstate import RunState
 from .services import Services
@@ -50,6 +50,9 @@ class Reports:
         self._served: Callable[[int], None] | None = None  # see Interrupts.served
         with suppress(Unsupported):  # where registers are not found a second exception is a double fault: nothing else is lost
             self._served = None if self._guest.interrupts.served is None else self._guest.interrupts.served.find(self._engine)[1]
+        self._refused: Callable[[], int] | None = None  # see Interrupts.refused
+        with suppress(Unsupported):
+            self._refused = None if self._guest.interrupts.refused is None else self._guest.interrupts.refused(self._engine)[0]
         cpu.memory.on_unmap(self._unloading)
 
     def report_to(self, sink: Sink | None) -> None:
@@ -215,6 +218,7 @@ class Reports:
     def _unclaimed(self, number: int, pc: int) -> None:
         """An interrupt that is not ours: the guest's own."""
         cpu, state, guest, regs = self._cpu, self._state, self._guest, self._regs
+        fetched = number in guest.faults.unaligned and self._starts.aborted.forget()
         # with a next pc that is what pc shows: of the guest's end, for a fault in the delay slot of the jump there
         if self._starts.again or (pc - guest.breakpoint.bias == self._starts.end and not guest.pc.next):
             self._engine.stop()
@@ -231,8 +235,11 @@ class Reports:
         if guest.interrupts.lost_pc and number != guest.breakpoint.number:
             before, last = self._starts.seen
             home = pc = before if state.ours(last) else last
+            if fetched and self._refused is not None:
+                number, home = number + FETCHED, self._refused()
+                pc = home
             if self._owner is None:
-                cpu.write_pc(home)
+                cpu.write_pc(home & -2 if fetched else home)  # an odd one selects MIPS16
         strayed = state.ours(stub) or stub & -cpu.memory.page_size == state.exit  # no system call of the guest's
         if self.interrupt_handler is not None and not strayed:
             ahead = pc + guest.calls.skip.get(number, -biases.get(number, 0))

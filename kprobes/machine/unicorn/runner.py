@@ -117,7 +117,8 @@ class Runner:
         if state.parked is not None:
             self.raise_parked()
         interrupt, self._starts.interrupt = self._starts.interrupt, None
-        if interrupt is not None and ERRORS.get(error, ("",))[0] in ("read", "write") and interrupt[0] not in cpu.guest.faults.unaligned:
+        told = {*cpu.guest.faults.unaligned, *cpu.guest.faults.fetches}  # by an interrupt, whatever the error says
+        if interrupt is not None and ERRORS.get(error, ("",))[0] in ("read", "write") and interrupt[0] not in told:
             interrupt = None  # the access failed first: the engine notices some only instructions later
         if interrupt is not None:
             number, pc = interrupt

@@ -7,6 +7,7 @@ from collections import deque
 from unicorn import unicorn_const as const
 
 from ...errors import Unsupported
+from .aborted import Aborted
 from .cpu import Cpu
 from .engine import ERRORS
 from .runstate import RunState
@@ -19,11 +20,12 @@ class Starts:
         end: where the innermost run ends, see Runs.until_stops. interrupt: (number, pc) of the one of the guest's own that ended it.
         seen: the last places known in this run, the later last: see Interrupts.lost_pc.
         again: an instruction that failed is executed once more, only to learn why.
-        dead: the next translation would kill the process, see Blocks.fetch_fault_kills.
+        aborted: translations that a failed fetch has ended. dead: the next translation would kill the process, see Blocks.fetch_fault_kills.
     """
 
     def __init__(self, cpu: Cpu, state: RunState) -> None:
         self._cpu, self._state = cpu, state
+        self.aborted = Aborted(cpu.engine, cpu.guest)
         self.dead = False
         self.end = -1
         self.interrupt: tuple[int, int] | None = None
@@ -45,11 +47,16 @@ class Starts:
         self.check_alive()
         self.seen.extend((begin, begin))
         error = self._start_until(begin, until) if cpu.guest.runs.until_stops else self._start_to_trap(begin, until)
-        if cpu.guest.blocks.fetch_fault_kills and ERRORS.get(error, ("",))[0] == "fetch":
-            self.dead = True
-            if state.depth > 1:  # outer runs must not go on either
-                cpu.engine.stop()
+        self.settle(ERRORS.get(error, ("",))[0])
+        if self.dead and state.depth > 1:  # outer runs must not go on either
+            cpu.engine.stop()
         return error
+
+    def settle(self, access: str) -> None:
+        """A run has ended by such an error: see to it that the next one can translate, or say that it cannot."""
+        if access == "fetch" and self._cpu.guest.blocks.fetch_fault_kills:
+            self.aborted.forget()
+            self.dead = not self.aborted.forgotten
 
     def _start_until(self, begin: int, until: int) -> int:
         """Run the engine until `until`, or until an interrupt there: the first address of a page has one on s390x where the page

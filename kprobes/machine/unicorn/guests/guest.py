@@ -101,6 +101,9 @@ class Runs:
     settle: bytes = b""
 
 
+FETCHED = 0x100  #: how much more an unaligned access's number is where it is an instruction's fetch
+
+
 @frozen(kw_only=True)
 class Blocks:
     """What the engine translates code to, and does not."""
@@ -111,7 +114,7 @@ class Blocks:
     #: whether an instruction of 4 bytes, as a word of the host's, ends a block: where the engine dies of long ones (longblocks.py)
     ends: Callable[[int], bool] | None = None
     undefined_unrecorded: bool = False  #: a translation that ends in an undefined instruction is recorded without it
-    #: after a failed instruction fetch the next translation kills the process: nothing may run any more
+    #: after a failed instruction fetch the next translation kills the process, unless the one that failed is forgotten (aborted.py)
     fetch_fault_kills: bool = False
 
 
@@ -136,6 +139,7 @@ class Interrupts:
     #: (interrupt number, pc) -> the number to report, where the engine's depends on how the guest came to pc
     renumber: Callable[[int, int], int] | None = None
     served: Served | None = None  #: the CPU remembers the exception that it serves
+    refused: Callable[[Engine], Access] | None = None  #: finds where it keeps the address of an unaligned access
     #: (registers, pc) -> where the guest's CPU has taken a trap itself and stands at its vector: the trap's number, the address of
     #: the instruction, and an instruction that undoes it (b"": nothing can); None: it stands elsewhere
     taken: Callable[[Regs, int], tuple[int, int, bytes] | None] | None = None
@@ -148,7 +152,7 @@ class Faults:
     arithmetic: frozenset[int] = frozenset()  #: division and other arithmetic errors
     undefined: frozenset[int] = frozenset()  #: undefined instructions
     breakpoints: frozenset[int] = frozenset()  #: the guest's own breakpoints
-    fetches: frozenset[int] = frozenset()  #: refused instruction fetches
+    fetches: frozenset[int] = frozenset()  #: refused instruction fetches, unaligned ones by FETCHED more than the engine's number
     unaligned: Mapping[int, str] = field(factory=dict)  #: an unaligned access -> "read" or "write"
     ambiguous: frozenset[int] = frozenset()  #: maybe failed accesses: the virtual TLB would tell
 

@@ -11,7 +11,8 @@ from unicorn import mips_const
 
 from ....arch._base import Traps
 from ..engine import Engine
-from .guest import INTR, Blocks, Breakpoint, Cpu, Faults, Guest, Interrupts, Mapped, Pc, RegisterFile, Runs
+from ..registers.conditions import word
+from .guest import FETCHED, INTR, Blocks, Breakpoint, Cpu, Faults, Guest, Interrupts, Mapped, Pc, RegisterFile, Runs
 
 #: KSEG0 and KSEG1; the same for 64 bits, and XKPHYS with its eight ways of caching
 SEGMENTS = ((0x80000000, 1 << 29), (0xA0000000, 1 << 29))
@@ -42,7 +43,8 @@ def _mips(mode: int, model: int, status: int, *, r6: bool = False) -> Guest:
     """
     order: Literal["big", "little"] = "big" if mode & unicorn.UC_MODE_BIG_ENDIAN else "little"
     probe, end = ((code << 6 | 0b001100).to_bytes(4, order) for code in (0xB03F5, 0xB03F6))
-    n64 = {**{f"a{n}": str(4 + n) for n in range(8)}, **{f"t{n}": str(12 + n) for n in range(4)}} if mode & unicorn.UC_MODE_MIPS64 else {}
+    bits = 64 if mode & unicorn.UC_MODE_MIPS64 else 32
+    n64 = {**{f"a{n}": str(4 + n) for n in range(8)}, **{f"t{n}": str(12 + n) for n in range(4)}} if bits == 64 else {}
 
     def set_up(engine: Engine) -> None:
         register = mips_const.UC_MIPS_REG_CP0_STATUS
@@ -59,9 +61,9 @@ def _mips(mode: int, model: int, status: int, *, r6: bool = False) -> Guest:
         pc=Pc(plain=True, modes=1),
         runs=Runs(until_pc=False, settle=bytes(4)),
         blocks=Blocks(ends=partial(_ends_block, sys.byteorder != order, r6), fetch_fault_kills=True),
-        interrupts=Interrupts(lost_pc=True),
+        interrupts=Interrupts(lost_pc=True, refused=word(mips_const.UC_MIPS_REG_1, bits, 1280 if bits == 32 else 1600, bits)),
         faults=Faults(arithmetic=frozenset({21, 22, 23}), undefined=frozenset({19, 20, 33, 34}), breakpoints=frozenset({16, 18}),
-                      unaligned={12: "read", 13: "write"}),
+                      unaligned={12: "read", 13: "write"}, fetches=frozenset({12 + FETCHED})),
         memory=Mapped(segments=SEGMENTS if mode & unicorn.UC_MODE_MIPS32 else SEGMENTS_64, reach=1 << 31,
                       unwatchable="one in a delay slot has the branch's target executed twice"),
     )
