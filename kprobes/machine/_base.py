@@ -202,10 +202,12 @@ class Machine(Protocol):
     def executable(self, addr: int) -> bool:
         """True where the guest may execute."""
 
-    def map_code(self, near: int | None = None) -> int:
-        """Map one executable page, as close to `near` as there is room, and return its address."""
+    maps_runs: bool  #: map_code() gives more than one page at a time
 
-    def unmap_code(self, page: int) -> None: ...
+    def map_code(self, near: int | None = None, pages: int = 1) -> int:
+        """Map executable pages, one behind the other, as close to `near` as there is room, and return their address."""
+
+    def unmap_code(self, page: int, pages: int = 1) -> None: ...
     def map_calls(self, near: int) -> int:
         """Map an executable area of `call_area` bytes, aligned to that, and return its address.
 

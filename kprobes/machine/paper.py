@@ -197,15 +197,18 @@ class PaperMachine:
         """True where the guest may execute."""
         return addr & -PAGE in self._code
 
-    def map_code(self, near: int | None = None) -> int:
+    maps_runs = False
+
+    def map_code(self, near: int | None = None, pages: int = 1) -> int:
         """An executable page."""
+        assert pages == 1
         for page in range(0x4000, 0xC000, PAGE):
             if page not in self._pages:
                 self._map(page, executable=True)
                 return page
         raise NoMemory("no free page", hint="unmap one")
 
-    def unmap_code(self, page: int) -> None:
+    def unmap_code(self, page: int, pages: int = 1) -> None:
         """Take an executable page away."""
         del self._pages[page]
         self._code.discard(page)

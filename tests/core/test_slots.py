@@ -23,9 +23,9 @@ class Kit:
         self.near: list[int] = []
         self.slots = SlotCache(self.m, Areas(self.m.page_size, self._take, self.m.unmap_code), SIZE, b"\xcc")
 
-    def _take(self, near: int) -> int:
+    def _take(self, near: int, count: int) -> int:
         self.near.append(near)
-        return self.m.map_code(near)
+        return self.m.map_code(near, count)
 
     def take(self, near: int = 0x1000, fill: Callable[[int], int] = lambda slot: slot) -> int:
         slot, made = self.slots.take(near, fill)
@@ -152,6 +152,70 @@ def test_no_memory(kit: Kit) -> None:
         for _ in range(100):
             kit.take()
     assert len(kit.areas) == 8, "0x4000 to 0xC000"
+
+
+class Runs:
+    """A cache whose areas may have several units, and which of them are there."""
+
+    def __init__(self, room: int = 1000) -> None:
+        self.there: dict[int, int] = {}
+        self.room = room  # units that may be in a row
+        self.next = 0x4000
+        self.slots = SlotCache(self, Areas(0x1000, self._take, self._give_back, several=True), SIZE, b"\xcc")  # type: ignore[arg-type]
+
+    def _take(self, near: int, count: int) -> int:
+        if count > self.room:
+            raise NoMemory("no row as long", hint="ask for less")
+        start, self.next = self.next, self.next + (count + 1) * 0x1000
+        self.there[start] = count
+        return start
+
+    def _give_back(self, start: int, count: int) -> None:
+        assert self.there.pop(start) == count
+
+    def patch(self, addr: int, code: bytes) -> None:
+        assert any(start <= addr and addr + len(code) <= start + count * 0x1000 for start, count in self.there.items())
+
+
+def test_areas_grow_with_their_number() -> None:
+    """Machines are slow at many mappings: four thousand units are some forty areas, and every slot is found in its own."""
+    runs = Runs()
+    slots = [runs.slots.take(0, lambda slot: slot)[0] for _ in range(16000)]
+    assert len(set(slots)) == len(slots)
+    assert len(runs.there) < 60
+    assert sum(runs.there.values()) < 4000 * 1.3
+    for slot in slots[::7]:
+        assert slot + 5 in runs.slots
+        assert runs.slots.slot_of(slot + SIZE - 1) == slot
+    for start, count in runs.there.items():
+        assert start - 1 not in runs.slots
+        assert start + count * 0x1000 not in runs.slots
+        assert runs.slots.slot_of(start + count * 0x1000) is None
+    for slot in slots:
+        runs.slots.give_back(slot, lambda: None)
+    runs.slots.collect(lambda slot: False)
+    assert len(runs.there) == 1
+    runs.slots.close()
+    assert not runs.there
+
+
+def test_where_no_long_area_has_room_or_is_in_reach_a_short_one_serves() -> None:
+    tight = Runs(room=1)
+    for _ in range(100):
+        tight.slots.take(0, lambda slot: slot)
+    assert set(tight.there.values()) == {1}
+    runs = Runs()
+    for _ in range(64):
+        runs.slots.take(0, lambda slot: slot)
+    before = dict(runs.there)
+
+    def fill(slot: int) -> int:
+        if runs.there.get(slot) != 1:
+            raise OutOfReach("too far", address=slot)
+        return slot
+
+    slot, _ = runs.slots.take(0, fill)
+    assert runs.there == {**before, slot: 1}
 
 
 # --- as the probes use it

@@ -33,15 +33,16 @@ class Rooms:
         self.text = Text(machine)
         self.survey = Survey(arch, self.text, machine.symbols, machine.executable)
         pad = arch.end_bytes(min(arch.traps.end))
-        pages = Areas(machine.page_size, machine.map_code, machine.unmap_code)
+        pages = Areas(machine.page_size, machine.map_code, machine.unmap_code, several=machine.maps_runs)
         self.slots = SlotCache(machine, pages, _slot_size(arch), pad)
-        self.calls = SlotCache(machine, Areas(machine.call_area, self._map_calls, machine.unmap_calls), _call_size(machine), pad)
+        calls = Areas(machine.call_area, self._map_calls, lambda area, _: machine.unmap_calls(area))
+        self.calls = SlotCache(machine, calls, _call_size(machine), pad)
         self.buffers = SlotCache(machine, pages, _buffer_size(arch), pad)
         self.displaced: dict[int, tuple[Point, list[tuple[int, Insn]]]] = {}
         self.called: dict[int, Point] = {}
         self.caches = (self.slots, self.calls, self.buffers)
 
-    def _map_calls(self, near: int) -> int:
+    def _map_calls(self, near: int, _count: int) -> int:
         if not self.machine.call_area:
             raise Unsupported("this machine services nothing in place", hint="probes work by breakpoints")
         return self.machine.map_calls(near)

@@ -6,6 +6,7 @@ garbage first and is reused only when the caller says that no CPU can be inside.
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -15,19 +16,26 @@ from ...machine._base import Machine
 T = TypeVar("T")
 
 
-class Areas:
-    """Where a SlotCache gets its memory: `take(near)` gives an aligned area of `size` bytes, `give_back(area)` takes it."""
+MOST, EACH = 256, 4  # units of an area; a new one has a unit for so many that there are: few areas, none much too large
 
-    def __init__(self, size: int, take: Callable[[int], int], give_back: Callable[[int], None]) -> None:
-        self.size, self.take, self.give_back = size, take, give_back
+
+class Areas:
+    """Where a SlotCache gets its memory: `take(near, count)` gives an area of `count` units, `give_back(area, count)` takes it.
+
+    size: bytes of a unit. several: areas may have more than one.
+    """
+
+    def __init__(self, size: int, take: Callable[[int, int], int], give_back: Callable[[int, int], None], *, several: bool = False) -> None:
+        self.size, self.take, self.give_back, self.several = size, take, give_back, several
 
 
 class _Area:
     """Slots of one area: those given back, and those never used, from `fresh` on."""
 
-    __slots__ = ("free", "fresh", "used")
+    __slots__ = ("count", "end", "free", "fresh", "used")
 
-    def __init__(self, start: int) -> None:
+    def __init__(self, start: int, count: int, size: int) -> None:
+        self.count, self.end = count, start + count * size
         self.free: list[int] = []
         self.fresh = start
         self.used = 0
@@ -41,6 +49,8 @@ class SlotCache:
         self.size = size
         self._padding = (pad * (size // len(pad) + 1))[:size]
         self._areas: dict[int, _Area] = {}
+        self._open: dict[int, _Area] = {}  # those with room
+        self._starts: list[int] = []  # sorted
         self._garbage: list[tuple[int, Callable[[], None]]] = []
 
     def take(self, near: int, fill: Callable[[int], T]) -> tuple[int, T]:
@@ -48,32 +58,40 @@ class SlotCache:
 
         fill raises OutOfReach for an address that is too far away; then another area is tried, at last a new one.
         """
-        for start, area in reversed(self._areas.items()):
-            slot = self._next(start, area)
-            if slot is not None:
-                try:
-                    return self._taken(area, slot, fill(slot))
-                except OutOfReach:
-                    continue
-        start = self._new_area(near)
-        area = self._areas[start]
+        for start, area in reversed(self._open.items()):
+            slot = area.free[-1] if area.free else area.fresh
+            try:
+                made = fill(slot)
+            except OutOfReach:
+                continue
+            return self._taken(start, area, slot, made)
+        return self._take_new(near, fill)
+
+    def _take_new(self, near: int, fill: Callable[[int], T]) -> tuple[int, T]:
+        """A slot of a new area; of one unit, where a larger one finds no room or is out of reach."""
+        count = min(sum(area.count for area in self._areas.values()) // EACH, MOST) if self._source.several else 1
+        if count > 1:
+            try:
+                return self._take_at(self._new_area(near, count), fill)
+            except (NoMemory, OutOfReach):
+                pass
+        return self._take_at(self._new_area(near, 1), fill)
+
+    def _take_at(self, start: int, fill: Callable[[int], T]) -> tuple[int, T]:
         try:
-            return self._taken(area, start, fill(start))
+            return self._taken(start, self._areas[start], start, fill(start))
         except OutOfReach:
             self._drop(start)
             raise
 
-    def _next(self, start: int, area: _Area) -> int | None:
-        if area.free:
-            return area.free[-1]
-        return area.fresh if area.fresh + self.size <= start + self._source.size else None
-
-    def _taken(self, area: _Area, slot: int, made: T) -> tuple[int, T]:
+    def _taken(self, start: int, area: _Area, slot: int, made: T) -> tuple[int, T]:
         if area.free:
             area.free.pop()
         else:
             area.fresh += self.size
         area.used += 1
+        if not area.free and area.fresh + self.size > area.end:
+            del self._open[start]
         return slot, made
 
     def give_back(self, slot: int, finish: Callable[[], None]) -> None:
@@ -90,7 +108,8 @@ class SlotCache:
                 keep.append((slot, finish))
                 continue
             finish()
-            area = self._areas[slot & -self._source.size]
+            start = self._area_of(slot)
+            area = self._open[start] = self._areas[start]
             self._machine.patch(slot, self._padding)
             area.free.append(slot)
             area.used -= 1
@@ -106,28 +125,36 @@ class SlotCache:
         for start in list(self._areas):
             self._drop(start)
 
+    def _area_of(self, addr: int) -> int:
+        """Where the area begins that an address lies in; -1 outside of all."""
+        at = bisect_right(self._starts, addr) - 1
+        return self._starts[at] if at >= 0 and addr < self._areas[self._starts[at]].end else -1
+
     def __contains__(self, addr: int) -> bool:
-        return addr & -self._source.size in self._areas
+        return self._area_of(addr) >= 0
 
     def slot_of(self, addr: int) -> int | None:
         """The slot that an address lies in; None outside our areas."""
-        start = addr & -self._source.size
-        return start + (addr - start) // self.size * self.size if start in self._areas else None
+        start = self._area_of(addr)
+        return start + (addr - start) // self.size * self.size if start >= 0 else None
 
     @property
     def ranges(self) -> list[tuple[int, int]]:
         """(start, end) of the areas, sorted."""
-        return sorted((start, start + self._source.size) for start in self._areas)
+        return [(start, self._areas[start].end) for start in self._starts]
 
-    def _new_area(self, near: int) -> int:
+    def _new_area(self, near: int, count: int) -> int:
         try:
-            start = self._source.take(near)
+            start = self._source.take(near, count)
         except NoMemory as error:
             raise NoMemory("no room for slots", address=near, hint="unmap something or probe less") from error
-        self._machine.patch(start, self._padding * (self._source.size // self.size))
-        self._areas[start] = _Area(start)
+        self._machine.patch(start, self._padding * (count * self._source.size // self.size))
+        self._areas[start] = self._open[start] = _Area(start, count, self._source.size)
+        insort(self._starts, start)
         return start
 
     def _drop(self, start: int) -> None:
-        del self._areas[start]
-        self._source.give_back(start)
+        count = self._areas.pop(start).count
+        self._open.pop(start, None)
+        self._starts.remove(start)
+        self._source.give_back(start, count)

@@ -177,8 +177,11 @@ class RemoteMachine:
         except GuestFault:
             return False
 
-    def map_code(self, near: int | None = None) -> int:
+    maps_runs = False
+
+    def map_code(self, near: int | None = None, pages: int = 1) -> int:
         """A page of executable guest memory, as near as there is room. Raises NoMemory."""
+        assert pages == 1
         self._exit_address()  # first: what is unmapped later is nobody's
         return self._map_near(self.regs.pc if near is None else near)
 
@@ -186,7 +189,7 @@ class RemoteMachine:
         ends = [loaded.end for loaded in self._loaded if loaded.executable(near)]
         return self._pages.map_near(near, max([near, *ends]))
 
-    def unmap_code(self, page: int) -> None:
+    def unmap_code(self, page: int, pages: int = 1) -> None:
         """Give it back."""
         self._pages.unmap(page, there=self._there)
 

@@ -31,6 +31,7 @@ _held.uc_hook_add.argtypes = (_void, ctypes.POINTER(_size), ctypes.c_int, _void,
 _held.uc_hook_del.argtypes = (_void, _size)
 _held.uc_emu_stop.argtypes = (_void,)
 _held.uc_mmio_map.argtypes = (_void, _u64, _size, _void, _void, _void, _void)
+_held.uc_ctl.argtypes = (_void, ctypes.c_int)  # and more
 _free.uc_emu_start.argtypes = (_void, _u64, _u64, _u64, _size)
 # Two functions with prebuilt arguments only: no argtypes, no result conversion.
 _held.uc_reg_read.restype = _held.uc_reg_write.restype = None
@@ -61,6 +62,7 @@ class TlbEntry(ctypes.Structure):
 TLB = ctypes.CFUNCTYPE(ctypes.c_bool, _void, _u64, ctypes.c_int, ctypes.POINTER(TlbEntry), _void)
 
 PAGE = 4096
+REMOVE_CACHE = const.UC_CTL_TB_REMOVE_CACHE | 2 << 26 | const.UC_CTL_IO_WRITE << 30  # for uc_ctl; it takes two more
 
 
 class Engine:
@@ -158,8 +160,11 @@ class Engine:
         if self.undefined_unrecorded and start % PAGE:
             start -= 1
         elif self.undefined_unrecorded and self.read(start - 1, 1):  # where a page is not mapped the engine drops nothing, or worse
-            self.uc.ctl_remove_cache(start - 1, start)
-        self.uc.ctl_remove_cache(start, min(end, (1 << 64) - 1))
+            self._remove(start - 1, start)
+        self._remove(start, min(end, (1 << 64) - 1))
+
+    def _remove(self, start: int, end: int) -> None:
+        check(_held.uc_ctl(self.handle, REMOVE_CACHE, _u64(start), _u64(end)))
 
     # --- running
 

@@ -47,6 +47,8 @@ class UnicornMachine:
         uc: the unicorn.Uc beneath, for what this class does not offer. guest: how that is used. parts: what does the work.
     """
 
+    maps_runs = True
+
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest, *, owned: bool = True) -> None:
         """Use load(), from_code() or attach()."""
         self.uc, self.guest = uc, guest

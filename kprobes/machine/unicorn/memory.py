@@ -174,18 +174,18 @@ class Memory:
         """Have a function called with (start, end) before unmap() unmaps guest memory, once for each address that it is known by."""
         self._unmapping.append(told)
 
-    def map_code(self, near: int | None = None) -> int:
-        """Map an executable page as close to `near` as there is room; NoMemory where there is none."""
-        page = self.gap(self.page_size, IMAGE_BASE + self.windows.home if near is None else near, self.page_size)
-        self.map_own(page, self.page_size)
+    def map_code(self, near: int | None = None, pages: int = 1) -> int:
+        """Map executable pages as close to `near` as there is room; NoMemory where there is none."""
+        size = pages * self.page_size
+        page = self.gap(size, IMAGE_BASE + self.windows.home if near is None else near, self.page_size)
+        self.map_own(page, size)
         if self.long_blocks is not None:
-            start = self.windows.place(page)
-            self.long_blocks.new(start, start + self.page_size)
+            self.long_blocks.new(self.windows.place(page), self.windows.place(page) + size)
         return page
 
-    def unmap_code(self, page: int) -> None:
-        """Unmap a page from map_code()."""
-        self.unmap_pages(page, self.page_size)
+    def unmap_code(self, page: int, pages: int = 1) -> None:
+        """Unmap pages from map_code()."""
+        self.unmap_pages(page, pages * self.page_size)
 
     @property
     def _pc(self) -> int:
