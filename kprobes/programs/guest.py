@@ -8,7 +8,7 @@ guest memory is read where `readable` says that there is some, since a fault the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 from ..arch._base import Arch
@@ -27,6 +27,8 @@ def _mips(name: str, cpu: str) -> Triple:
     return Triple(f"{name}-unknown-elf", cpu, "", "pic")  # else jumps are to absolute addresses
 
 
+#: SPARC code that keeps to its caller's window: LLVM makes such of functions that call nothing and use neither locals nor outs; see _flat()
+_FLAT: Final = ",".join(["+reserve-g5", *(f"+reserve-{name}{n}" for name, count in (("l", 8), ("o", 6)) for n in range(count))])
 #: architecture -> what LLVM compiles for
 TRIPLES: Final[Mapping[str, Triple]] = {
     "x86_64": Triple("x86_64-unknown-none-elf"), "i386": Triple("i686-unknown-none-elf"),
@@ -39,7 +41,7 @@ TRIPLES: Final[Mapping[str, Triple]] = {
     "ppc": Triple("powerpc-unknown-elf"), "ppc64": Triple("powerpc64-unknown-elf"),
     "ppc64le": Triple("powerpc64le-unknown-elf", unused=frozenset({250, 252})),  # REL16_LO, _HA: a TOC pointer
     "riscv32": Triple("riscv32-unknown-elf", "", "+m,-relax"), "riscv64": Triple("riscv64-unknown-elf", "", "+m,-relax"),
-    "s390x": Triple("s390x-unknown-linux"), "sparc": Triple("sparc-unknown-elf", "v8"), "sparc64": Triple("sparcv9-unknown-elf"),
+    "s390x": Triple("s390x-unknown-linux"), "sparc": Triple("sparc-unknown-elf", "v8"), "sparc64": Triple("sparcv9-unknown-elf", "", _FLAT),
 }
 #: architecture -> bits of the widest numbers that its CPUs divide, where that is not a word
 _DIVIDES: Final[Mapping[str, int]] = {"arm": 0, "armeb": 0}
@@ -80,12 +82,22 @@ def compiled(code: Code, arch: Arch, facts: Facts | None = None) -> tuple[bytes,
     if outside:
         raise Unsupported(f"helper {outside[0]} is not there in the guest", hint="programs with it run on the host")
     made = native.compiled(text, triple)
-    return (_reversed(made) if arch.name == "armeb" else made), slots
+    return _AFTERWARDS.get(arch.name, bytes)(made), slots
 
 
 def _reversed(code: bytes) -> bytes:
     """Objects for big-endian ARM have big-endian instructions, which linkers turn round: the CPU's are little-endian."""
     return b"".join(code[at : at + 4][::-1] for at in range(0, len(code), 4))
+
+
+def _flat(code: bytes) -> bytes:
+    """LLVM takes %o7 for a register like others in such functions: they return by %g5, which it leaves alone."""
+    words = [code[at : at + 4] for at in range(0, len(code), 4)]
+    return _MOV_O7_G5 + b"".join(_JMP_G5 if word == _RETL else word for word in words)
+
+
+_MOV_O7_G5, _RETL, _JMP_G5 = (bytes.fromhex(word) for word in ("8a10000f", "81c3e008", "81c16008"))
+_AFTERWARDS: Final[Mapping[str, Callable[[bytes], bytes]]] = {"armeb": _reversed, "sparc64": _flat}
 
 
 class GuestProgram:

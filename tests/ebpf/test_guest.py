@@ -24,9 +24,7 @@ from kprobes.programs.verifier import Facts
 pytest.importorskip("llvmlite")
 #: no backend: these run programs on the host
 NO_BACKEND = {"m68k", "tricore"}
-#: the code is made, but this engine traps at SAVE
-NO_WINDOWS = {"sparc64"}
-GUESTS = [name for name in RUNNABLE if name not in NO_BACKEND | NO_WINDOWS]
+GUESTS = [name for name in RUNNABLE if name not in NO_BACKEND]
 TRUSTED = Facts({}, {}, {}, {}, 0, 1, 0)
 SETS = {"alu64": same.arithmetic(ALU64), "alu32": same.arithmetic(same.ALU), "swaps": same.swaps(), "jumps": same.jumps(JMP),
         "jumps32": same.jumps(same.JMP32), "memory": same.memory(), "atomics": same.atomics()}
@@ -123,7 +121,7 @@ def test_guests_that_llvm_does_not_know_are_refused(arch: str) -> None:
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("arch", [*GUESTS, *NO_WINDOWS])
+@pytest.mark.parametrize("arch", GUESTS)
 def test_code_is_made_for_it(arch: str) -> None:
     made = Program.from_instructions([Instruction(MOV | K | ALU64, 0), Instruction(EXIT | JMP)]).code
     code, _ = guest.compiled(made, architectures.get(arch))
