@@ -7,6 +7,7 @@ what to do. A refused call has changed nothing: not the guest, not the probe, no
 from __future__ import annotations
 
 import errno as E
+from typing import Any
 
 
 class KprobeError(OSError):
@@ -36,6 +37,18 @@ class KprobeError(OSError):
 
     def __str__(self) -> str:
         return str(self.strerror)
+
+    def __reduce__(self) -> Any:
+        """Copies and pickles of every class, whatever its constructor takes: errors come out of other processes (`kprobes.campaign`)."""
+        return _again, (type(self), self.args, self.strerror, self.__dict__)
+
+
+def _again(cls: type[KprobeError], args: tuple[Any, ...], said: str, state: dict[str, Any]) -> KprobeError:
+    error = cls.__new__(cls)
+    OSError.__init__(error, *args)
+    error.strerror = said
+    error.__dict__.update(state)
+    return error
 
 
 class BadLocation(KprobeError):

@@ -1,4 +1,4 @@
-"""The `kprobes` command: trace, check, symbols, archs.
+"""The `kprobes` command: trace, check, symbols, archs, campaign.
 
 Exit status: 0 done, 1 the guest failed, 2 the command line or an event is wrong, 130 interrupted, 141 nobody reads the
 output. Results go to stdout; the guest's answer, the table of hits and every message go to stderr.
@@ -6,12 +6,13 @@ output. Results go to stdout; the guest's answer, the table of hits and every me
 
 from __future__ import annotations
 
-from ._call import parse_call
+from ..calltext import parse_call
+from ._campaign import campaign
 from ._look import archs, check, symbols
 from ._main import main
 from ._trace import trace
 
 __all__ = ["main", "parse_call"]
 
-for command in (trace, check, symbols, archs):
+for command in (trace, check, symbols, archs, campaign):
     main.add_command(command)

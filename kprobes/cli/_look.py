@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
 from ..errors import ImageError, UnknownSymbol
+from ..inventory import functions, instructions
 from ..symbols import CONTROLS
 from ._main import load, on_file
 from ._render import describe, disassembler, table
@@ -60,28 +60,13 @@ def _event(k: Kprobes, text: str) -> None:
 
 def _places(machine: UnicornMachine, k: Kprobes, place: str | None) -> Iterator[tuple[Symbol, Iterator[int]]]:
     if place is None:
-        for symbol in _functions(machine, "*"):
-            yield symbol, _instructions(machine, k, symbol)
+        for symbol in functions(machine, "*"):
+            yield symbol, instructions(machine, k, symbol)
         return
     first = k.check(place)  # refuses what is no place at all
     symbol, offset = machine.symbols.at(first.addr)
     start = machine.arch.pointers.code_address(symbol.address | symbol.mode, machine.read)
-    yield symbol, iter([first.addr]) if offset not in (0, start.local) or "+" in place else _instructions(machine, k, symbol)
-
-
-def _instructions(machine: UnicornMachine, k: Kprobes, symbol: Symbol) -> Iterator[int]:
-    from ..core.register.locate import code_of
-
-    entry = machine.arch.pointers.code_address(symbol.address | symbol.mode, machine.read)
-    address, end = entry.addr, machine.symbols.extent(code_of(machine, symbol, entry))
-    while address < end:
-        yield address
-        address += k.check(address).size or machine.arch.insn_align
-
-
-def _functions(machine: UnicornMachine, pattern: str) -> list[Symbol]:
-    named = [symbol for symbol in machine.symbols if symbol.kind in ("func", "ifunc")]
-    return sorted((s for s in named if fnmatch.fnmatchcase(s.name, pattern)), key=lambda s: (s.address, s.name))
+    yield symbol, iter([first.addr]) if offset not in (0, start.local) or "+" in place else instructions(machine, k, symbol)
 
 
 @click.command()
@@ -92,9 +77,9 @@ def symbols(file: str, arch: str | None, pattern: str) -> None:
     from ..core.kprobes import Kprobes
 
     with load(file, arch) as machine, Kprobes(machine) as k:
-        found = [s for s in _functions(machine, pattern) if k.check(s.address | s.mode).probeable]
+        found = [s for s in functions(machine, pattern) if k.check(s.address | s.mode).probeable]
         if not found:
-            if not _functions(machine, "*"):
+            if not functions(machine, "*"):
                 at = f" (its entry point is {machine.regs.pc:#x})" if machine.executable(machine.regs.pc) else ""
                 raise ImageError(f"{file}: no names of functions are in it; it is stripped{at}",
                                  hint="probe addresses, as in `kprobes trace FILE -e 'p 0x1234'`")

@@ -9,9 +9,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from ..calltext import parse_call
 from ..errors import KprobeError
 from ..symbols import CONTROLS
-from ._call import parse_call
 from ._main import load, on_file
 from ._render import number, table
 
@@ -59,7 +59,7 @@ def trace(file: str, arch: str | None, texts: tuple[str, ...], call: str | None,
             if wanted is None:
                 machine.run(timeout=timeout, max_insns=max_insns)
             else:
-                result = machine.call(wanted.function, *wanted.args, timeout=timeout, max_insns=max_insns)
+                result = machine.call(wanted.function, *wanted.with_input(), timeout=timeout, max_insns=max_insns)
                 click.echo(f"{wanted.text.strip().translate(CONTROLS)} = {number(result, machine.arch.bits)}", err=True)
         finally:
             if not isinstance(sys.exc_info()[1], BrokenPipeError):

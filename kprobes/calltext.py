@@ -1,7 +1,8 @@
-"""The expression of `trace --call`."""
+"""A call as one types it: `--call` of the command, and of campaigns."""
 
 from __future__ import annotations
 
+import enum
 import os
 import re
 from collections.abc import Callable
@@ -9,15 +10,22 @@ from typing import TYPE_CHECKING, NoReturn
 
 from attrs import frozen
 
-from ..errors import EventError, KprobeError
+from .errors import EventError, KprobeError
 
 if TYPE_CHECKING:
-    from ..machine.unicorn.machine import UnicornMachine
+    from .machine.unicorn.machine import UnicornMachine
 
 _HEAD = re.compile(r"\s*([^\s()'\",]+)\s*\(\s*")
-_LITERAL = re.compile(r"""(?P<number>[+-]?\d\w*)|(?P<char>'(?:\\.|[^'\\])+')|b?"(?P<text>(?:\\.|[^"\\])*)\"""", re.A | re.S)
+_LITERAL = re.compile(r"""(?P<input>@input\b|len\b)|(?P<number>[+-]?\d\w*)|(?P<char>'(?:\\.|[^'\\])+')|b?"(?P<text>(?:\\.|[^"\\])*)\"""", re.A | re.S)
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|([0-3]?[0-7]{1,2})|(.?))|[^\\]+", re.DOTALL)
 _ESCAPES = dict(zip("abtnvfre\\'\"?", b"\a\b\t\n\v\f\r\x1b\\'\"?", strict=True))
+
+
+class Input(enum.Enum):
+    """Arguments that a campaign fills in for each input."""
+
+    BYTES = "@input"
+    LENGTH = "len"
 
 
 @frozen
@@ -27,8 +35,13 @@ class Call:
 
     text: str
     function: str | int
-    args: tuple[int | bytes, ...]
+    args: tuple[int | bytes | Input, ...]
     columns: tuple[int, ...]
+
+    def with_input(self, content: bytes = b"") -> list[int | bytes]:
+        """The arguments, with the input's bytes and their number where they belong."""
+        given: dict[Input, int | bytes] = {Input.BYTES: content, Input.LENGTH: len(content)}
+        return [given[arg] if isinstance(arg, Input) else arg for arg in self.args]
 
     def check(self, machine: UnicornMachine) -> None:
         """EventError where the machine has no such function (with near names), or an integer does not fit its words."""
@@ -43,22 +56,22 @@ class Call:
                 raise EventError("BAD_CALL", f"{arg} does not fit into {bits} bits; write a smaller one", self.text, at)
 
 
-def parse_call(text: str) -> Call:
-    """Parse `NAME(ARG, ...)`; EventError (kind BAD_CALL) with the column of what is wrong."""
+def parse_call(text: str, inputs: bool = False) -> Call:
+    """Parse `NAME(ARG, ...)`; EventError (kind BAD_CALL) with the column of what is wrong. inputs: it may take @input and len."""
     def fail(at: int, message: str) -> NoReturn:
         raise EventError("BAD_CALL", message, text, at)
 
     head = _HEAD.match(text)
     if head is None:
         fail(len(text) - len(text.lstrip()), "this is no call; write NAME(ARG, ...)")
-    args: list[int | bytes] = []
+    args: list[int | bytes | Input] = []
     columns = [head.start(1)]
     at = head.end()
     while not text.startswith(")", at) or args:
         found = _LITERAL.match(text, at)
-        if found is None:
+        if found is None or (found["input"] and not inputs):
             fail(at, 'no argument here; write an integer, a character or a closed string: 5 0x1f \'a\' "text" b"bytes"')
-        args.append(_value(found, fail))
+        args.append(Input(found[0]) if found["input"] else _value(found, fail))
         columns.append(found.start())
         separator = re.compile(r"\s*([,)]?)\s*").match(text, found.end())
         assert separator is not None

@@ -1,0 +1,114 @@
+"""Jobs that campaigns are made for: a call with each input, a check of each file."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+from ..errors import BadArgument
+
+_MACHINES = 4  # that a process keeps
+
+
+@frozen
+class Calls:
+    """Call one function of an image with each item, from the same state every time.
+
+    The item is bytes, or the path of a file with them. The machine is loaded once in each process, and restored before each item.
+
+    Attributes:
+        image: an ELF file. call: as the command's --call; `@input` is the address of the item's bytes (a NUL follows), `len` their number.
+        events: definitions of events that are counted. arch: where the file does not tell.
+        timeout, max_insns: bounds of the guest's run. coverage: note which blocks are executed.
+
+    Called: {"result": int, "hits": {event: n}, "missed": {event: n}}, and with `coverage` {"blocks": the addresses that this process
+    has seen for the first time}.
+
+    Raises, called: GuestFault, GuestTimeout as `UnicornMachine.call`; EventError for the call or an event; ImageError.
+    """
+
+    image: str
+    call: str
+    events: tuple[str, ...] = ()
+    arch: str | None = None
+    timeout: float | None = None
+    max_insns: int | None = None
+    coverage: bool = False
+
+    def __call__(self, item: bytes | str | os.PathLike[str]) -> dict[str, Any]:
+        if not isinstance(item, (bytes, bytearray, memoryview, str, os.PathLike)):
+            raise BadArgument(f"an input is bytes or a file's path, not {type(item).__name__}")
+        content = Path(item).read_bytes() if isinstance(item, (str, os.PathLike)) else bytes(item)
+        return _bench(self).run(content)
+
+
+class _Bench:
+    """A process's machine for one Calls: loaded, probed, ready to be called again."""
+
+    def __init__(self, job: Calls) -> None:
+        from ..calltext import parse_call
+        from ..core.kprobes import Kprobes
+        from ..machine.unicorn.machine import UnicornMachine
+
+        self._job = job
+        self._call = parse_call(job.call, inputs=True)
+        self._machine = UnicornMachine.load(job.image, arch=job.arch)
+        self._call.check(self._machine)
+        self._kprobes = Kprobes(self._machine)
+        self._events = [self._kprobes.event(text) for text in job.events]
+        self._coverage = self._kprobes.coverage() if job.coverage else None
+        self._start = self._machine.snapshot()
+
+    def run(self, content: bytes) -> dict[str, Any]:
+        before = [(event.hits, event.missed) for event in self._events]
+        self._machine.restore(self._start)
+        job = self._job
+        result = self._machine.call(self._call.function, *self._call.with_input(content), timeout=job.timeout, max_insns=job.max_insns)
+        counted = {event.name: (event.hits - hits, event.missed - missed) for event, (hits, missed) in zip(self._events, before, strict=True)}
+        found: dict[str, Any] = {"result": result, "hits": {name: hits for name, (hits, _) in counted.items()},
+                                 "missed": {name: missed for name, (_, missed) in counted.items()}}
+        if self._coverage is not None:
+            found["blocks"] = sorted(self._coverage.new())
+        return found
+
+
+@lru_cache(_MACHINES)
+def _bench(job: Calls) -> _Bench:
+    return _Bench(job)
+
+
+@frozen
+class Checks:
+    """Check every instruction of every function of a file, as `kprobes check` does; nothing runs.
+
+    Called with a path: numbers by "files", "functions", "instructions", how these execute ("step", "simulate", "step+simulate", "refuse"; see
+    Verdict), "boostable", "optimizable".
+
+    Attributes:
+        arch: where files do not tell.
+
+    Raises, called: ImageError.
+    """
+
+    arch: str | None = None
+
+    def __call__(self, item: str | os.PathLike[str]) -> dict[str, int]:
+        from ..core.kprobes import Kprobes
+        from ..inventory import functions, instructions
+        from ..machine.unicorn.machine import UnicornMachine
+
+        counts = dict.fromkeys(("functions", "instructions", "step", "simulate", "step+simulate", "refuse", "boostable", "optimizable"), 0)
+        with UnicornMachine.load(os.fspath(item), arch=self.arch) as machine, Kprobes(machine) as k:
+            for function in functions(machine):
+                counts["functions"] += 1
+                for address in instructions(machine, k, function):
+                    verdict = k.check(address)
+                    counts["instructions"] += 1
+                    counts[verdict.how] += 1
+                    counts["boostable"] += verdict.boostable
+                    counts["optimizable"] += verdict.optimizable
+        return {"files": 1, **counts}

@@ -1,0 +1,135 @@
+"""What has been done, kept on disk so that a campaign goes on after it was killed; and results put together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from attrs import frozen
+
+from ..errors import KprobeError
+from ._run import Outcome
+
+
+class JournalError(KprobeError):
+    """A file that is no journal, or another campaign's."""
+
+
+@frozen
+class Entry:
+    """A line of the journal. item: its name. result: as JSON gives it back, or None. error: a sentence, or empty."""
+
+    item: str
+    result: Any
+    error: str
+    seconds: float
+
+
+def _line(content: dict[str, Any]) -> bytes:
+    return json.dumps(content).encode() + b"\n"
+
+
+def entry_of(outcome: Outcome[Any, Any]) -> Entry:
+    """An outcome in words."""
+    said = "" if outcome.error is None else f"{type(outcome.error).__name__}: {outcome.error}"
+    return Entry(str(outcome.item), outcome.result, said, round(outcome.seconds, 6))
+
+
+class Journal:
+    """A file of JSON lines: which campaign it is, then an outcome a line. What stands in it is not done again.
+
+    A line that a kill has cut is dropped. For use as a context manager.
+
+    Attributes:
+        entries: by item, those that were there and those noted since.
+
+    Raises:
+        JournalError: the file is something else, or another campaign's.
+    """
+
+    def __init__(self, path: str | Path, campaign: str) -> None:
+        """path: made where it is not there. campaign: what is done, in words; a journal goes on with the same only."""
+        self._path, self._campaign = Path(path), campaign
+        self.entries: dict[str, Entry] = {}
+        whole = self._read()
+        self._file = self._path.open("r+b" if whole else "wb")
+        self._file.truncate(whole)
+        self._file.seek(whole)
+        if not whole:
+            self._write({"campaign": campaign})
+
+    def _read(self) -> int:
+        """Take the entries; the length of what is whole."""
+        try:
+            raw = self._path.read_bytes()
+        except FileNotFoundError:
+            return 0
+        if _line({"campaign": self._campaign}).startswith(raw):
+            return 0  # the kill came very early
+        whole = raw.rfind(b"\n") + 1
+        lines = raw[:whole].splitlines()
+        try:
+            first, *others = map(json.loads, lines)
+            known = first["campaign"]
+            entries = [Entry(**other) for other in others]
+        except (ValueError, TypeError, KeyError):
+            raise JournalError(f"{self._path} is no journal of a campaign", hint="give another file") from None
+        if known != self._campaign:
+            raise JournalError(f"{self._path} is the journal of another campaign ({known!r})", hint="give another file, or the same words as then")
+        self.entries = {entry.item: entry for entry in entries}
+        return whole
+
+    def _write(self, line: dict[str, Any]) -> None:
+        self._file.write(_line(line))
+        self._file.flush()
+
+    def left(self, items: Iterable[Any]) -> Iterator[Any]:
+        """Those of `items` that are not in it, by `str(item)`."""
+        return (item for item in items if str(item) not in self.entries)
+
+    def note(self, outcome: Outcome[Any, Any]) -> Entry:
+        """Write an outcome down, before anything is made of it. Its result must be what JSON can say."""
+        entry = entry_of(outcome)
+        self._write({"item": entry.item, "result": entry.result, "error": entry.error, "seconds": entry.seconds})
+        self.entries[entry.item] = entry
+        return entry
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+def merged(results: Iterable[Any]) -> Any:
+    """Results of many items as one: numbers are added, mappings merged key by key, sets united, sequences joined; None counts for nothing.
+
+    What has a method `merged(other)` says itself. None: of nothing.
+
+    Raises:
+        TypeError: two kinds that do not go together.
+    """
+    total: Any = None
+    for result in results:
+        total = _plus(total, result)
+    return total
+
+
+def _plus(one: Any, other: Any) -> Any:
+    if one is None or other is None:
+        return other if one is None else one
+    if hasattr(one, "merged"):
+        return one.merged(other)
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return {key: _plus(one.get(key), other.get(key)) for key in {**one, **other}}
+    if isinstance(one, (set, frozenset)):
+        return one | other
+    if isinstance(one, (list, tuple, int, float)) and not isinstance(other, (str, bytes)):
+        return one + other
+    raise TypeError(f"{type(one).__name__} and {type(other).__name__} do not go together")

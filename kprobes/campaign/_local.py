@@ -1,0 +1,49 @@
+"""Processes of this machine, by pebble."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from typing import Any
+
+from ..errors import Unsupported
+
+
+class Local(Executor):
+    """An Executor over processes that die alone: what crashes or exceeds its time costs one task.
+
+    Attributes:
+        workers: how many. timeout: seconds a task may take, or None; its process is killed then.
+    """
+
+    def __init__(self, workers: int, timeout: float | None) -> None:
+        try:
+            from pebble import ProcessPool
+        except ImportError:
+            raise Unsupported("processes of this machine need the package pebble",
+                              hint="pip install 'kprobes[campaign]', or give an executor") from None
+        self.workers, self.timeout = workers, timeout
+        self._pool = ProcessPool(max_workers=workers)
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = self._pool.schedule(fn, args=args, kwargs=kwargs, timeout=self.timeout)
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """With `cancel_futures` processes that work are killed."""
+        if cancel_futures:
+            self._pool.stop()
+        else:
+            self._pool.close()
+        if wait:
+            self._pool.join()
+
+
+def local(jobs: int | None = None, timeout: float | None = None) -> Local:
+    """Processes of this machine, as many as it has processors unless `jobs` says; `timeout` seconds a task. For several run()s in a row.
+
+    Raises:
+        Unsupported: without pebble.
+    """
+    return Local(jobs or os.cpu_count() or 1, timeout)

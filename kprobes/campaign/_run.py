@@ -1,0 +1,191 @@
+"""Items through an executor: a few at a time, in whatever order they finish, each with its own fate."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
+from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import ExitStack
+from itertools import islice
+from typing import Any, Generic, TypeVar
+
+from attrs import define, field, frozen
+
+from ..errors import BadArgument
+from ._local import Local, local
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+BATCH_SECONDS = 0.05  # what a batch is to take: far more than handing it over does
+LARGEST_BATCH = 256
+WINDOW = 3  # batches under way for each worker: one that runs, and some that wait for it
+_TICK = 0.2  # seconds between looks at what is overdue
+
+
+@frozen
+class Outcome(Generic[Item, Result]):
+    """What became of an item.
+
+    Attributes:
+        item: as given. result: what the job returned, or None. error: what it raised, or what ended its process, or None.
+        seconds: how long it took; of an item that never came back, how long it was waited for.
+    """
+
+    item: Item
+    result: Result | None
+    error: BaseException | None
+    seconds: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether the job returned."""
+        return self.error is None
+
+
+def run(job: Callable[[Item], Result], items: Iterable[Item], executor: Executor | None = None, timeout: float | None = None, *,
+        jobs: int | None = None) -> Iterator[Outcome[Item, Result]]:
+    """Do `job(item)` for every item; outcomes come as they are ready, one for each item, in no order.
+
+    Items are taken from the iterable as workers become free: it may be endless. Short ones travel in batches; where a batch dies, each of
+    its items is tried alone, so that a crash or a hang of the engine costs the item that caused it.
+
+    Args:
+        job: a function or object that can be pickled; so must its results. What it raises is that item's `error`.
+        items: what can be pickled.
+        executor: any `concurrent.futures.Executor`, for instance dask's `Client.get_executor()`; it is not shut down. None: processes of
+            this machine, by pebble.
+        timeout: seconds that an item may take. On this machine its process is killed then; another executor's worker is left to itself,
+            as it cannot be stopped from here, and the item is given up.
+        jobs: processes, or the executor's workers as far as they are known; None: one for each processor.
+
+    Raises:
+        BadArgument: a `timeout` or number of `jobs` that is not positive. Unsupported: neither an executor nor pebble.
+    """
+    if timeout is not None and not timeout > 0:
+        raise BadArgument(f"a timeout of {timeout} seconds leaves no time", hint="give a positive number, or None")
+    if jobs is not None and jobs < 1:
+        raise BadArgument(f"{jobs} processes do no work", hint="give 1 or more")
+    return _outcomes(job, iter(items), executor, timeout, jobs)
+
+
+def _outcomes(job: Callable[[Any], Any], items: Iterator[Any], executor: Executor | None, timeout: float | None,
+              jobs: int | None) -> Iterator[Outcome[Any, Any]]:
+    with ExitStack() as stack:
+        if executor is None:
+            executor = own = local(jobs, timeout)
+            stack.callback(own.shutdown, cancel_futures=True)
+        yield from _Run(job, items, executor, timeout, jobs or os.cpu_count() or 1).outcomes()
+
+
+@define(eq=False)
+class _Batch:
+    """Items that travel together. since: when they began to run, as far as one can tell."""
+
+    items: list[Any]
+    since: float | None = None
+
+
+@define
+class _Run:
+    """The loop. size: items in the next batch. singly: items whose batch died."""
+
+    job: Callable[[Any], Any]
+    items: Iterator[Any]
+    executor: Executor
+    timeout: float | None
+    workers: int
+    size: int = 1
+    singly: list[Any] = field(factory=list)
+    under_way: dict[Future[Any], _Batch] = field(factory=dict)
+    killed_in_time: bool = field(init=False)  # the executor sees to the timeout
+
+    def __attrs_post_init__(self) -> None:
+        self.killed_in_time = isinstance(self.executor, Local)
+
+    def outcomes(self) -> Iterator[Outcome[Any, Any]]:
+        while True:
+            while len(self.under_way) < WINDOW * self.workers and (batch := self._next()):
+                self.under_way[self.executor.submit(attempt, self.job, batch)] = _Batch(batch)
+            if not self.under_way:
+                return
+            done, _ = wait(self.under_way, timeout=_TICK if self.timeout and not self.killed_in_time else None, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield from self._finished(future, self.under_way.pop(future))
+            yield from self._overdue()
+
+    def _next(self) -> list[Any]:
+        if self.singly:
+            return [self.singly.pop(0)]
+        return [*islice(self.items, self.size)]
+
+    def _finished(self, future: Future[Any], batch: _Batch) -> Iterator[Outcome[Any, Any]]:
+        try:
+            fates = future.result()
+        except (Exception, CancelledError) as error:
+            if len(batch.items) > 1:
+                self.size = 1
+                self.singly += batch.items
+            else:
+                yield Outcome(batch.items[0], None, _said(error, self.timeout), self.timeout or 0.0)
+            return
+        spent = sum(seconds for _, _, seconds in fates)
+        self.size = max(1, min(LARGEST_BATCH, 2 * self.size, int(BATCH_SECONDS * len(fates) / max(spent, 1e-9))))
+        for item, fate in zip(batch.items, fates, strict=True):
+            yield Outcome(item, *fate)
+
+    def _overdue(self) -> Iterator[Outcome[Any, Any]]:
+        """Give up what another executor has not brought back in time."""
+        if self.timeout is None or self.killed_in_time:
+            return
+        now = time.monotonic()
+        for future, batch in [*self.under_way.items()]:
+            if batch.since is None and (future.running() or future.done()):
+                batch.since = now
+            if batch.since is not None and now - batch.since > self.timeout * len(batch.items) and not future.done():
+                del self.under_way[future]
+                future.cancel()
+                if len(batch.items) > 1:
+                    self.singly += batch.items
+                else:
+                    yield Outcome(batch.items[0], None, TimeoutError(f"no result within {self.timeout:g} seconds"), now - batch.since)
+
+
+def attempt(job: Callable[[Any], Any], items: list[Any]) -> list[tuple[Any, BaseException | None, float]]:
+    """In a worker: (result, error, seconds) of each."""
+    fates: list[tuple[Any, BaseException | None, float]] = []
+    for item in items:
+        start = time.perf_counter()
+        try:
+            result, error = job(item), None
+        except Exception as raised:
+            result, error = None, _portable(raised)
+        fates.append((result, error, time.perf_counter() - start))
+    return fates
+
+
+def _portable(error: Exception) -> Exception:
+    """What survives the way back, without the frames it came through."""
+    import pickle
+
+    error.__traceback__ = error.__cause__ = error.__context__ = None
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
+
+
+def _said(error: BaseException, timeout: float | None) -> BaseException:
+    """Why a process or a worker has not answered, in words."""
+    if isinstance(error, (FutureTimeout, TimeoutError)):
+        return TimeoutError(f"no result within {timeout:g} seconds" if timeout else str(error) or "no result in time")
+    if type(error).__name__ == "ProcessExpired":
+        import signal
+
+        code = getattr(error, "exitcode", 0)
+        died = f"of {signal.Signals(-code).name}" if code < 0 else f"with status {code}"
+        return ChildProcessError(f"its process died {died}")
+    return error

@@ -1,0 +1,143 @@
+"""`kprobes campaign`."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import json
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..errors import BadArgument, Unsupported
+from ._main import GUEST_FAILED
+from ._render import table
+
+if TYPE_CHECKING:
+    from ..campaign._journal import Entry, Journal
+
+
+@click.command()
+@click.argument("what", metavar="IMAGE|check")
+@click.option("--call", metavar="'NAME(@input, len)'", help="The function to call for each input: @input is its bytes' address, len their number.")
+@click.option("--inputs", type=click.Path(exists=True, path_type=Path), multiple=True, help="A directory of inputs, or one; may be given again.")
+@click.option("--files", multiple=True, metavar="GLOB", help="With `check`: the files; may be given again.")
+@click.option("-e", "--event", "events", multiple=True, metavar="EVENT", help="Count an event, as for `trace`; may be given again.")
+@click.option("--arch", metavar="NAME", help="The architecture, where files do not tell.")
+@click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Processes; one for each processor unless given.")
+@click.option("--dask", metavar="ADDRESS", help="A dask scheduler, whose workers do it instead.")
+@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Give an item up after this time.")
+@click.option("--max-insns", type=click.IntRange(1), metavar="N", help="Stop the guest after this many instructions.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="Journal: an outcome a line. What it holds already is not done again, so that a killed campaign goes on.")
+@click.option("--json", "as_json", is_flag=True, help="The sum as one JSON object.")
+def campaign(what: str, call: str | None, inputs: tuple[Path, ...], files: tuple[str, ...], events: tuple[str, ...], arch: str | None,
+             jobs: int | None, dask: str | None, timeout: float | None, max_insns: int | None, output: Path | None, as_json: bool) -> None:
+    """Do one thing for many inputs or files, on all processors or on a cluster, and sum up.
+
+    \b
+    kprobes campaign parser --call 'parse(@input, len)' --inputs corpus/ --jobs 2
+    kprobes campaign check --files 'lib/*.so'
+    """
+    job, items, again = _check_job(files, arch) if files else _call_job(what, call, inputs, events, arch, max_insns)
+    if files and what != "check":
+        raise click.UsageError(f"with --files, what to do is `check`, not {what!r}")
+    from ..campaign import Journal, merged, run
+    from ..campaign._journal import entry_of
+
+    with contextlib.ExitStack() as stack:
+        executor = stack.enter_context(_cluster(dask)) if dask else None
+        journal = stack.enter_context(Journal(output, repr(job))) if output else None
+        entries = _kept(journal, items)
+        left = [*journal.left(items)] if journal else items
+        for outcome in stack.enter_context(_progress(len(left)))(run(job, map(str, left), executor, timeout, jobs=jobs)):
+            entries.append(journal.note(outcome) if journal else entry_of(outcome))
+    total = merged(_countable(entry.result) for entry in entries) or {}
+    failed = [entry for entry in entries if entry.error]
+    _show(total, len(entries), failed, again, as_json)
+    if failed:
+        click.get_current_context().exit(GUEST_FAILED)
+
+
+def _call_job(image: str, call: str | None, inputs: Sequence[Path], events: tuple[str, ...], arch: str | None,
+              max_insns: int | None) -> tuple[Callable[[Any], Any], list[Path], str]:
+    if call is None or not inputs:
+        raise click.UsageError("give --call 'NAME(@input, len)' and --inputs DIRECTORY; or `check` and --files 'GLOB'")
+    from ..calltext import parse_call
+    from ..campaign import Calls
+
+    parse_call(call, inputs=True)
+    items = [item for path in inputs for item in ([path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file()))]
+    if not items:
+        raise BadArgument(f"no files are in {', '.join(map(str, inputs))}", hint="--inputs takes a directory of inputs, one file each")
+    words = ["kprobes", "campaign", image, "--call", call, *(word for event in events for word in ("-e", event)), "--inputs"]
+    return Calls(image, call, events, arch, max_insns=max_insns), items, shlex.join(words)
+
+
+def _check_job(files: tuple[str, ...], arch: str | None) -> tuple[Callable[[Any], Any], list[Path], str]:
+    from ..campaign import Checks
+
+    items = [Path(name) for pattern in files for name in sorted(glob.glob(pattern, recursive=True)) if Path(name).is_file()]
+    if not items:
+        raise BadArgument(f"no file matches {', '.join(files)}", hint="quote the pattern, as in --files 'lib/*.so'; ** stands for directories")
+    return Checks(arch), items, "kprobes check"
+
+
+def _cluster(address: str) -> contextlib.AbstractContextManager[Executor]:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise Unsupported("--dask needs the package distributed", hint="pip install 'kprobes[campaign]'") from None
+
+    @contextlib.contextmanager
+    def connected() -> Iterator[Executor]:
+        client: Any = Client
+        with client(address, timeout="10s") as connection:
+            yield connection.get_executor()
+
+    return connected()
+
+
+def _kept(journal: Journal | None, items: Sequence[Path]) -> list[Entry]:
+    return [journal.entries[str(item)] for item in items if str(item) in journal.entries] if journal else []
+
+
+@contextlib.contextmanager
+def _progress(count: int) -> Iterator[Callable[[Iterable[Any]], Iterable[Any]]]:
+    if not sys.stderr.isatty():
+        yield lambda outcomes: outcomes
+        return
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = MofNCompleteColumn(), TextColumn("done"), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        yield lambda outcomes: progress.track(outcomes, total=count)
+
+
+def _countable(result: Any) -> Any:
+    """Of a call's outcome what can be added up."""
+    if not isinstance(result, dict):
+        return None
+    total = {key: value for key, value in result.items() if key not in ("result", "blocks")}
+    return total | {"blocks": {*result["blocks"]}} if "blocks" in result else total
+
+
+def _show(total: dict[str, Any], count: int, failed: Sequence[Entry], again: str, as_json: bool) -> None:
+    if as_json:
+        sums = {**total, **({"blocks": len(total["blocks"])} if "blocks" in total else {})}
+        click.echo(json.dumps({"items": count, "failed": {entry.item: entry.error for entry in failed}, **sums}))
+        return
+    if "hits" in total:
+        table(("event", "hits", "missed"), [(name, hits, total["missed"][name]) for name, hits in total["hits"].items()])
+    else:
+        table(("", "number"), [*total.items()])
+    click.echo(f"{count} items, {len(failed)} failed", err=True)
+    if failed:
+        rows = [(entry.item, entry.error.splitlines()[0], f"{again} {shlex.quote(entry.item)}") for entry in failed]
+        table(("failed", "why", "again"), rows, to_stderr=True)

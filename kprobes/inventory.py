@@ -1,0 +1,29 @@
+"""What there is to probe in a machine: its functions, and their instructions."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .core.kprobes import Kprobes
+    from .machine.unicorn.machine import UnicornMachine
+    from .symbols import Symbol
+
+
+def functions(machine: UnicornMachine, pattern: str = "*") -> list[Symbol]:
+    """Named functions, by address; `pattern`: a shell glob of their names."""
+    named = [symbol for symbol in machine.symbols if symbol.kind in ("func", "ifunc")]
+    return sorted((s for s in named if fnmatch.fnmatchcase(s.name, pattern)), key=lambda s: (s.address, s.name))
+
+
+def instructions(machine: UnicornMachine, k: Kprobes, symbol: Symbol) -> Iterator[int]:
+    """Addresses of a function's instructions, one after the other, data amid them as far as it is known left out."""
+    from .core.register.locate import code_of
+
+    entry = machine.arch.pointers.code_address(symbol.address | symbol.mode, machine.read)
+    address, end = entry.addr, machine.symbols.extent(code_of(machine, symbol, entry))
+    while address < end:
+        yield address
+        address += k.check(address).size or machine.arch.insn_align

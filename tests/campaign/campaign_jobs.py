@@ -1,0 +1,47 @@
+"""Jobs for the tests: their processes import them from here."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import time
+
+
+class Picky(Exception):
+    """Cannot be pickled as it is."""
+
+    def __init__(self, one: int, two: int) -> None:
+        super().__init__("picky")
+        self.lock = open(os.devnull)  # noqa: SIM115
+
+
+def square(n: int) -> int:
+    return n * n
+
+
+def mixed(n: int) -> int:
+    """Most items return; some raise, crash, hang or leave."""
+    if n == 3:
+        raise ValueError("three")
+    if n == 7:
+        ctypes.string_at(0)
+    if n == 11:
+        while True:
+            time.sleep(1)
+    if n == 13:
+        os._exit(5)
+    if n == 17:
+        raise Picky(1, 2)
+    if n == 19:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return -n
+
+
+def slow(n: int) -> int:
+    time.sleep(3 if n == 2 else 0.01)
+    return n
+
+
+def unpicklable(n: int) -> object:
+    return (lambda: n) if n == 4 else n

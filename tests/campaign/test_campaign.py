@@ -1,0 +1,161 @@
+"""Campaigns: every item has its outcome, whatever becomes of the others."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import time
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from itertools import count, islice
+from pathlib import Path
+
+import campaign_jobs as jobs
+import pytest
+
+from kprobes import BadArgument, GuestFault, KprobeError, UnknownSymbol
+from kprobes.campaign import Journal, Outcome, local, merged, run
+from kprobes.campaign._journal import JournalError
+from kprobes.campaign._run import WINDOW, attempt
+from kprobes.errors import AmbiguousSymbol, EventError, GuestTimeout, ProgramError
+
+
+def test_every_item_has_an_outcome() -> None:
+    outcomes = {o.item: o for o in run(jobs.square, range(2000), jobs=2)}
+    assert {n: o.result for n, o in outcomes.items()} == {n: n * n for n in range(2000)}
+    assert all(o.ok and o.seconds >= 0 for o in outcomes.values())
+
+
+def test_what_crashes_and_hangs_costs_itself_only() -> None:
+    start = time.monotonic()
+    outcomes = {o.item: o for o in run(jobs.mixed, range(500), timeout=2, jobs=2)}
+    assert time.monotonic() - start < 60
+    assert sorted(outcomes) == [*range(500)]
+    failed = {n: str(o.error) for n, o in outcomes.items() if not o.ok}
+    assert failed.keys() == {3, 7, 11, 13, 17, 19}
+    assert isinstance(outcomes[3].error, ValueError)
+    assert isinstance(outcomes[11].error, TimeoutError)
+    assert "SIGSEGV" in failed[7]
+    assert "2 seconds" in failed[11]
+    assert "status 5" in failed[13]
+    assert failed[17] == "Picky: picky"
+    assert "SIGKILL" in failed[19]
+    assert all(o.result == -n for n, o in outcomes.items() if o.ok)
+
+
+def test_items_are_taken_as_workers_become_free() -> None:
+    taken = 0
+
+    def endless() -> object:
+        nonlocal taken
+        for n in count():
+            taken += 1
+            yield n
+
+    with ThreadPoolExecutor(2) as pool:
+        assert {o.result for o in islice(run(jobs.slow, endless(), pool, jobs=2), 2)} <= {0, 1, 2, 3}  # type: ignore[arg-type]
+    assert taken <= 64 * 2 * WINDOW
+
+
+def test_other_executors() -> None:
+    with ThreadPoolExecutor(2) as threads, ProcessPoolExecutor(2) as processes:
+        for pool in (threads, processes):
+            assert sum(o.result or 0 for o in run(jobs.square, range(100), pool)) == sum(n * n for n in range(100))
+
+
+def test_another_executors_item_is_given_up_in_time() -> None:
+    with ThreadPoolExecutor(2) as pool:
+        outcomes = {o.item: o for o in run(jobs.slow, range(6), pool, timeout=0.5)}
+    assert isinstance(outcomes[2].error, TimeoutError)
+    assert [n for n, o in outcomes.items() if o.ok and o.result != n] == []
+    assert sum(not o.ok for o in outcomes.values()) == 1
+
+
+def test_dask_gives_the_same() -> None:
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster, \
+            distributed.Client(cluster) as client:
+        there = {o.item: o.result for o in run(jobs.square, range(300), client.get_executor())}
+    assert there == {o.item: o.result for o in run(jobs.square, range(300), jobs=1)}
+
+
+def test_results_that_do_not_travel() -> None:
+    outcomes = [*run(jobs.unpicklable, range(5), jobs=1)]
+    assert len(outcomes) == 5
+    assert [o.item for o in outcomes if not o.ok] == [4]
+
+
+@pytest.mark.quick
+def test_wrong_arguments() -> None:
+    for bad in ({"timeout": 0}, {"timeout": -1}, {"jobs": 0}):
+        with pytest.raises(BadArgument):
+            run(jobs.square, [1], **bad)  # type: ignore[arg-type]
+
+
+@pytest.mark.quick
+def test_without_pebble(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "pebble", None)
+    with pytest.raises(KprobeError, match=r"kprobes\[campaign\]"):
+        local()
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("error", [
+    GuestFault("reads nothing", address=4, pc=8, access="read", symbol="f+0x4", number=3), UnknownSymbol("no such", symbol="f", hint="look"),
+    AmbiguousSymbol("f", (1, 2)), EventError("BAD", "wrong", "p f", 2), GuestTimeout("up", pc=5), ProgramError("bad", section="kprobe/f", line="a.c:1")])
+def test_errors_travel(error: KprobeError) -> None:
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error)
+    assert (str(again), again.args, again.errno, vars(again)) == (str(error), error.args, error.errno, vars(error))
+
+
+@pytest.mark.quick
+def test_a_job_that_raises() -> None:
+    assert [(r, type(e)) for r, e, _ in attempt(jobs.mixed, [1, 3, 17])] == [(-1, type(None)), (None, ValueError), (None, RuntimeError)]
+
+
+# --- the journal
+
+
+@pytest.mark.quick
+def test_a_journal_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    with Journal(path, "squares") as journal:
+        assert [*journal.left([1, 2, 3])] == [1, 2, 3]
+        journal.note(Outcome(1, {"n": 1}, None, 0.5))
+        journal.note(Outcome(2, None, ValueError("no"), 0.5))
+    whole = path.read_bytes()
+    for cut in range(len(whole)):  # a kill may come anywhere
+        path.write_bytes(whole[:cut])
+        with Journal(path, "squares") as journal:
+            assert len(journal.entries) == max(0, whole[:cut].count(b"\n") - 1)
+            for item in journal.left([1, 2, 3]):
+                journal.note(Outcome(item, {"n": item}, None, 0))
+        with Journal(path, "squares") as journal:
+            assert {item: entry.result or entry.error for item, entry in journal.entries.items()}.keys() == {"1", "2", "3"}
+    path.write_bytes(whole)
+    with Journal(path, "squares") as journal:
+        assert journal.entries["2"].error == "ValueError: no"
+    with pytest.raises(JournalError, match="another campaign"):
+        Journal(path, "cubes")
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("content", [b"\x7fELF\n", b"[]\n", b"{}\n", b'{"campaign": "c"}\n5\n', b'{"campaign": "c"}\n{"item": 1}\n', b"\xff\n", b"x"])
+def test_what_is_no_journal(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "journal"
+    path.write_bytes(content)
+    with pytest.raises(JournalError, match="no journal"):
+        Journal(path, "c")
+    assert path.read_bytes() == content
+
+
+@pytest.mark.quick
+def test_results_merge() -> None:
+    assert merged([]) is None
+    assert merged([{"a": 1, "s": {1}}, None, {"a": 2, "b": 0.5, "s": {2}}]) == {"a": 3, "b": 0.5, "s": {1, 2}}
+    assert merged([[1], [2, 3]]) == [1, 2, 3]
+    assert merged([Counter("ab"), Counter("b")]) == {"a": 1, "b": 2}
+    with pytest.raises(TypeError):
+        merged([{1}, 2])
+    assert json.dumps(merged([{"a": {"x": 1}}, {"a": {"x": 2}}])) == '{"a": {"x": 3}}'
