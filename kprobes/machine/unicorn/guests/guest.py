@@ -23,8 +23,8 @@ INTR, INVALID, HOOK = "interrupt", "invalid instruction", "hook"
 class Cpu:
     """How the engine is opened, and told from others."""
 
-    arch: int  #: unicorn.UC_ARCH_...
-    mode: int  #: unicorn.UC_MODE_... of all that it consists of
+    arch: int  #: one of unicorn's UC_ARCH constants
+    mode: int  #: of its UC_MODE constants, all that it consists of
     model: int | None = None  #: of the CPU; None: the engine's choice
     state_mode: int = 0  #: bits of the mode that follow the CPU's state
     recognise: Callable[[unicorn.Uc], bool] | None = None  #: tells engines of the same kind and mode apart
