@@ -215,7 +215,27 @@ def cost(what: str) -> str:
 
 def pictures() -> dict[Path, str]:
     """Path -> what is to be there."""
-    return {DOCS / "cost.svg": str(benchmark("plot").svg(measured()))}
+    return {DOCS / "cost.svg": str(benchmark("plot").svg(measured())), DOCS / "terminal.svg": terminal()}
+
+
+def terminal() -> str:
+    """The README's first command and what it prints, as a picture of a terminal."""
+    import io
+
+    from rich.console import Console
+    from rich.text import Text
+
+    shown = re.search(r"^```console\n\$ .*?&& (.*?)^```", (DOCS.parent / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+    assert shown is not None
+    console = Console(record=True, width=112, file=io.StringIO(), force_terminal=True, color_system="truecolor")
+    command, *lines = shown[1].splitlines()
+    console.print(Text.assemble(("$ ", "bold green"), (command, "bold")))
+    for line in lines:
+        text = Text(line)
+        text.highlight_regex(r"^\w+(?=:)", "cyan")
+        text.highlight_regex(r"\b\w+(?==)", "yellow")
+        console.print(text)
+    return "".join(line.rstrip() + "\n" for line in re.sub(r" *@font-face \{.*?\}\n", "", console.export_svg(title="kprobes"), flags=re.DOTALL).splitlines())
 
 
 # --- the support matrix
