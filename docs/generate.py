@@ -235,7 +235,8 @@ def terminal() -> str:
         text.highlight_regex(r"^\w+(?=:)", "cyan")
         text.highlight_regex(r"\b\w+(?==)", "yellow")
         console.print(text)
-    return "".join(line.rstrip() + "\n" for line in re.sub(r" *@font-face \{.*?\}\n", "", console.export_svg(title="kprobes"), flags=re.DOTALL).splitlines())
+    svg = re.sub(r" *@font-face \{.*?\}\n", "", console.export_svg(title="kprobes"), flags=re.DOTALL)  # its fonts lie elsewhere
+    return "".join(line.rstrip() + "\n" for line in svg.splitlines())
 
 
 # --- the support matrix

@@ -22,11 +22,11 @@ class Calls:
 
     Attributes:
         image: an ELF file. call: as the command's --call; `@input` is the address of the item's bytes (a NUL follows), `len` their number.
-        events: definitions of events that are counted. arch: where the file does not tell.
-        timeout, max_insns: bounds of the guest's run. coverage: note which blocks are executed.
+        events: definitions of events that are counted. before: calls that make the state which every item starts from.
+        arch: where the file does not tell.
+        timeout, max_insns: bounds of the guest's run.
 
-    Called: {"result": int, "hits": {event: n}, "missed": {event: n}}, and with `coverage` {"blocks": the addresses that this process
-    has seen for the first time}.
+    Called: {"result": int, "hits": {event: n}, "missed": {event: n}}.
 
     Raises, called: GuestFault, GuestTimeout as `UnicornMachine.call`; EventError for the call or an event; ImageError.
     """
@@ -34,10 +34,10 @@ class Calls:
     image: str
     call: str
     events: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
     arch: str | None = None
     timeout: float | None = None
     max_insns: int | None = None
-    coverage: bool = False
 
     def __call__(self, item: bytes | str | os.PathLike[str]) -> dict[str, Any]:
         if not isinstance(item, (bytes, bytearray, memoryview, str, os.PathLike)):
@@ -58,9 +58,12 @@ class _Bench:
         self._call = parse_call(job.call, inputs=True)
         self._machine = UnicornMachine.load(job.image, arch=job.arch)
         self._call.check(self._machine)
+        for text in job.before:
+            first = parse_call(text)
+            first.check(self._machine)
+            self._machine.call(first.function, *first.with_input(), timeout=job.timeout, max_insns=job.max_insns)
         self._kprobes = Kprobes(self._machine)
         self._events = [self._kprobes.event(text) for text in job.events]
-        self._coverage = self._kprobes.coverage() if job.coverage else None
         self._start = self._machine.snapshot()
 
     def run(self, content: bytes) -> dict[str, Any]:
@@ -69,11 +72,8 @@ class _Bench:
         job = self._job
         result = self._machine.call(self._call.function, *self._call.with_input(content), timeout=job.timeout, max_insns=job.max_insns)
         counted = {event.name: (event.hits - hits, event.missed - missed) for event, (hits, missed) in zip(self._events, before, strict=True)}
-        found: dict[str, Any] = {"result": result, "hits": {name: hits for name, (hits, _) in counted.items()},
-                                 "missed": {name: missed for name, (_, missed) in counted.items()}}
-        if self._coverage is not None:
-            found["blocks"] = sorted(self._coverage.new())
-        return found
+        return {"result": result, "hits": {name: hits for name, (hits, _) in counted.items()},
+                "missed": {name: missed for name, (_, missed) in counted.items()}}
 
 
 @lru_cache(_MACHINES)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("what", metavar="IMAGE|check")
 @click.option("--call", metavar="'NAME(@input, len)'", help="The function to call for each input: @input is its bytes' address, len their number.")
+@click.option("--before", multiple=True, metavar="'NAME(ARG, ...)'", help="Call this first, once; may be given again.")
 @click.option("--inputs", type=click.Path(exists=True, path_type=Path), multiple=True, help="A directory of inputs, or one; may be given again.")
 @click.option("--files", multiple=True, metavar="GLOB", help="With `check`: the files; may be given again.")
 @click.option("-e", "--event", "events", multiple=True, metavar="EVENT", help="Count an event, as for `trace`; may be given again.")
@@ -36,15 +37,15 @@ if TYPE_CHECKING:
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="Journal: an outcome a line. What it holds already is not done again, so that a killed campaign goes on.")
 @click.option("--json", "as_json", is_flag=True, help="The sum as one JSON object.")
-def campaign(what: str, call: str | None, inputs: tuple[Path, ...], files: tuple[str, ...], events: tuple[str, ...], arch: str | None,
-             jobs: int | None, dask: str | None, timeout: float | None, max_insns: int | None, output: Path | None, as_json: bool) -> None:
+def campaign(what: str, call: str | None, before: tuple[str, ...], inputs: tuple[Path, ...], files: tuple[str, ...],
+             events: tuple[str, ...], arch: str | None, jobs: int | None, dask: str | None, timeout: float | None, max_insns: int | None, output: Path | None, as_json: bool) -> None:
     """Do one thing for many inputs or files, on all processors or on a cluster, and sum up.
 
     \b
     kprobes campaign parser --call 'parse(@input, len)' --inputs corpus/ --jobs 2
     kprobes campaign check --files 'lib/*.so'
     """
-    job, items, again = _check_job(files, arch) if files else _call_job(what, call, inputs, events, arch, max_insns)
+    job, items, again = _check_job(files, arch) if files else _call_job(what, call, before, inputs, events, arch, max_insns)
     if files and what != "check":
         raise click.UsageError(f"with --files, what to do is `check`, not {what!r}")
     from ..campaign import Journal, merged, run
@@ -64,7 +65,7 @@ def campaign(what: str, call: str | None, inputs: tuple[Path, ...], files: tuple
         click.get_current_context().exit(GUEST_FAILED)
 
 
-def _call_job(image: str, call: str | None, inputs: Sequence[Path], events: tuple[str, ...], arch: str | None,
+def _call_job(image: str, call: str | None, before: tuple[str, ...], inputs: Sequence[Path], events: tuple[str, ...], arch: str | None,
               max_insns: int | None) -> tuple[Callable[[Any], Any], list[Path], str]:
     if call is None or not inputs:
         raise click.UsageError("give --call 'NAME(@input, len)' and --inputs DIRECTORY; or `check` and --files 'GLOB'")
@@ -72,11 +73,14 @@ def _call_job(image: str, call: str | None, inputs: Sequence[Path], events: tupl
     from ..campaign import Calls
 
     parse_call(call, inputs=True)
+    for text in before:
+        parse_call(text)
     items = [item for path in inputs for item in ([path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file()))]
     if not items:
         raise BadArgument(f"no files are in {', '.join(map(str, inputs))}", hint="--inputs takes a directory of inputs, one file each")
-    words = ["kprobes", "campaign", image, "--call", call, *(word for event in events for word in ("-e", event)), "--inputs"]
-    return Calls(image, call, events, arch, max_insns=max_insns), items, shlex.join(words)
+    words = ["kprobes", "campaign", image, "--call", call, *(word for text in before for word in ("--before", text)),
+             *(word for event in events for word in ("-e", event)), "--inputs"]
+    return Calls(image, call, events, before, arch, max_insns=max_insns), items, shlex.join(words)
 
 
 def _check_job(files: tuple[str, ...], arch: str | None) -> tuple[Callable[[Any], Any], list[Path], str]:
@@ -124,14 +128,12 @@ def _countable(result: Any) -> Any:
     """Of a call's outcome what can be added up."""
     if not isinstance(result, dict):
         return None
-    total = {key: value for key, value in result.items() if key not in ("result", "blocks")}
-    return total | {"blocks": {*result["blocks"]}} if "blocks" in result else total
+    return {key: value for key, value in result.items() if key != "result"}
 
 
 def _show(total: dict[str, Any], count: int, failed: Sequence[Entry], again: str, as_json: bool) -> None:
     if as_json:
-        sums = {**total, **({"blocks": len(total["blocks"])} if "blocks" in total else {})}
-        click.echo(json.dumps({"items": count, "failed": {entry.item: entry.error for entry in failed}, **sums}))
+        click.echo(json.dumps({"items": count, "failed": {entry.item: entry.error for entry in failed}, **total}))
         return
     if "hits" in total:
         table(("event", "hits", "missed"), [(name, hits, total["missed"][name]) for name, hits in total["hits"].items()])

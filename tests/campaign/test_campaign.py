@@ -12,11 +12,13 @@ from pathlib import Path
 
 import campaign_jobs as jobs
 import pytest
+from click.testing import CliRunner, Result
 
 from kprobes import BadArgument, GuestFault, KprobeError, UnknownSymbol
-from kprobes.campaign import Journal, Outcome, local, merged, run
+from kprobes.campaign import Calls, Journal, Outcome, local, merged, run
 from kprobes.campaign._journal import JournalError
 from kprobes.campaign._run import WINDOW, attempt
+from kprobes.cli import main
 from kprobes.errors import AmbiguousSymbol, EventError, GuestTimeout, ProgramError
 
 
@@ -159,3 +161,77 @@ def test_results_merge() -> None:
     with pytest.raises(TypeError):
         merged([{1}, 2])
     assert json.dumps(merged([{"a": {"x": 1}}, {"a": {"x": 2}}])) == '{"a": {"x": 3}}'
+
+
+# --- calls and checks, and the command
+
+DEMO = str(Path(__file__).resolve().parents[2] / "examples" / "demo.x86_64")
+
+
+def test_calls_start_from_the_same_state() -> None:
+    """Whatever came before, in whatever process: a fresh machine gives the same."""
+    job = Calls(DEMO, "parse_settings(@input)", ("p table_insert",), ("table_init()",))
+    inputs = [b"width=640, height=480", b"=?", b"a=1, b=2, c=3", b"", b"x" * 40] * 20
+    together = [job(item) for item in inputs]
+    from kprobes.campaign import _jobs
+
+    for item, result in [*zip(inputs, together, strict=True)][:5]:
+        _jobs._bench.cache_clear()
+        assert job(item) == result
+    spread: dict[bytes, set[str]] = {}
+    for outcome in run(job, inputs, jobs=2, timeout=60):
+        spread.setdefault(outcome.item, set()).add(json.dumps(outcome.result))
+    assert all(len(found) == 1 for found in spread.values())
+
+
+def test_a_call_that_faults_is_that_items_error(tmp_path: Path) -> None:
+    job = Calls(DEMO, "string_length(@input)", max_insns=200)
+    outcomes = {o.item: o for o in run(job, [b"ok", b"x" * 500], jobs=1)}
+    assert outcomes[b"ok"].result["result"] == 2
+    assert isinstance(outcomes[b"x" * 500].error, GuestTimeout)
+
+
+def cli(*words: str) -> Result:
+    return CliRunner().invoke(main, ["campaign", *words], prog_name="kprobes")
+
+
+def test_the_command_goes_on_after_a_kill(tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    for n in range(30):
+        (corpus / f"{n:02}").write_text(f"a={n}, b={n}" if n != 4 else "x" * 9000)
+    words = (DEMO, "--call", "string_length(@input)", "--inputs", str(corpus), "--max-insns", "20000", "-e", "p string_length", "--jobs", "2",
+             "-o", str(tmp_path / "journal"), "--json")
+    first = cli(*words)
+    assert first.exit_code == 1
+    said = json.loads(first.stdout)
+    assert (said["items"], [*said["failed"]], said["hits"]) == (30, [str(corpus / "04")], {"p_string_length_0": 29})
+    assert "GuestTimeout" in said["failed"][str(corpus / "04")]
+    journal = (tmp_path / "journal").read_bytes()
+    (tmp_path / "journal").write_bytes(journal[: len(journal) // 2])
+    assert json.loads(cli(*words).stdout) == said
+    assert (tmp_path / "journal").read_bytes().count(b"\n") == 31
+
+
+@pytest.mark.parametrize(("words", "says"), [
+    ((DEMO,), "--inputs"), ((DEMO, "--call", "f(@input)"), "--inputs"), ((DEMO, "--call", "f(@in", "--inputs", DEMO), "no argument here"),
+    (("check", "--files", "/nowhere/*.so"), "no file matches"), (("chekc", "--files", DEMO), "`check`"),
+    ((DEMO, "--call", "f(@input)", "--inputs", DEMO, "--dask", "nowhere:1"), "nowhere")])
+def test_wrong_command_lines(words: tuple[str, ...], says: str) -> None:
+    result = cli(*words)
+    assert result.exit_code == 2, result.output
+    assert says in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_failures_are_listed_with_how_to_repeat_them() -> None:
+    result = cli(DEMO, "--call", "no_such_function(@input)", "--inputs", DEMO, "--jobs", "1")
+    assert result.exit_code == 1
+    assert f"kprobes campaign {DEMO} --call 'no_such_function(@input)' --inputs {DEMO}" in result.stderr
+
+
+def test_files_are_checked() -> None:
+    result = cli("check", "--files", f"{Path(DEMO).parent}/demo.*64", "--json")
+    counted = json.loads(result.stdout)
+    assert counted["files"] == counted["items"] == 2
+    assert counted["instructions"] == sum(counted[how] for how in ("step", "simulate", "step+simulate", "refuse")) > 1000
