@@ -38,7 +38,8 @@ if TYPE_CHECKING:
               help="Journal: an outcome a line. What it holds already is not done again, so that a killed campaign goes on.")
 @click.option("--json", "as_json", is_flag=True, help="The sum as one JSON object.")
 def campaign(what: str, call: str | None, before: tuple[str, ...], inputs: tuple[Path, ...], files: tuple[str, ...],
-             events: tuple[str, ...], arch: str | None, jobs: int | None, dask: str | None, timeout: float | None, max_insns: int | None, output: Path | None, as_json: bool) -> None:
+             events: tuple[str, ...], arch: str | None, jobs: int | None, dask: str | None, timeout: float | None,
+             max_insns: int | None, output: Path | None, as_json: bool) -> None:
     """Do one thing for many inputs or files, on all processors or on a cluster, and sum up.
 
     \b
