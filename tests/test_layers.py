@@ -6,6 +6,7 @@ Imports under TYPE_CHECKING count: readers follow them, too.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -17,6 +18,7 @@ import kprobes
 
 pytestmark = pytest.mark.quick
 ROOT = Path(kprobes.__file__).resolve().parent
+DOCS = Path(__file__).resolve().parent.parent / "docs"
 EVERYTHING = ("",)
 FAMILIES = sorted(p.name for p in (ROOT / "arch").iterdir() if (p / "__init__.py").exists())
 
@@ -68,7 +70,6 @@ WINGS = ("settings", "probe", "patch", "hit", "register", "kprobes")
 #: what was there before chains were counted; it may only shrink
 OLD_CHAINS = {"PaperMachine": 450, "QemuMachine": 400}
 #: written out for speed: benchmarks/hit_cost.py shows it
-HOT = {"core.hit.exits": {"service", "serve"}, "core.hit.entries": {"entered"}, "core.hit.returns": {"_hook", "enter"}}
 
 
 @cache
@@ -229,11 +230,23 @@ def test_core_binds_nothing_late(module: str) -> None:
     assert late == []
 
 
-@pytest.mark.parametrize("module", CORE)
-def test_functions_of_the_core_are_short(module: str) -> None:
-    long = {node.name: lines for node in ast.walk(sources()[module]) if isinstance(node, ast.FunctionDef)
+def test_functions_are_short() -> None:
+    long = {f"{module}.{node.name}": lines for module, tree in sources().items() for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)
             if (lines := (node.end_lineno or 0) - node.lineno + 1) > 40}
-    assert long.keys() <= HOT.get(module, set())
+    assert long == {}
+
+
+def test_what_is_cited_is_here() -> None:
+    """Pages that sources and tests name are in the repository, and the labels of docs/linux.md are there."""
+    wrong, labels = [], set(re.findall(r"^- \*\*([A-Z]\d+)", (DOCS / "linux.md").read_text(), re.MULTILINE)) | set("ABCDE")
+    for path in [*ROOT.rglob("*.py"), *Path(__file__).parent.rglob("*.py")]:
+        text = path.read_text()
+        for name in re.findall(r"(?<![\w/*.-])((?:docs/)?[\w/-]+\.md)\b", text):
+            if name != "matrix.md" and not any((place / name).is_file() for place in (DOCS.parent, DOCS, path.parent)):
+                wrong.append(f"{path}: {name}")
+        for cited in re.findall(r"docs/linux\.md ([A-Z]\d*(?:(?:-|, | and )[A-Z]\d*)*)", text):
+            wrong += [f"{path}: {label}" for label in re.findall(r"[A-Z]\d*", cited) if label not in labels]
+    assert wrong == []
 
 
 @pytest.mark.parametrize("module", [m for m in sources() if m.startswith("core.")])

@@ -1,4 +1,4 @@
-"""Everything at one address: order, diversion, disabled siblings, missed hits, counters. linux-core.md C1-C3."""
+"""Everything at one address: order, diversion, disabled siblings, missed hits, counters. docs/linux.md C1-C3."""
 
 from __future__ import annotations
 

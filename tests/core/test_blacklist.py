@@ -1,4 +1,4 @@
-"""Where no probe may go. linux-core.md A10, B1 row 9, E."""
+"""Where no probe may go. docs/linux.md A10, B1 row 9, E."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_suffix_is_forbidden_with_its_base(suffixed: Kprobes) -> None:
 
 
 def test_the_base_need_not_be_named(suffixed: Kprobes) -> None:
-    """What counts is that the base function lies in a forbidden range (linux-core.md B1: "via base name")."""
+    """What counts is that the base function lies in a forbidden range (docs/linux.md B1: "via base name")."""
     symbols = suffixed.machine.symbols
     suffixed.blacklist.add((symbols["inc.part.0"].address, symbols["twice.cold"].address))
     assert probeable(suffixed) == ["inc", "inc.cold", "increment.cold"]
@@ -148,7 +148,7 @@ def test_probes_that_are_there_already_stay(scene: Scene) -> None:
 
 
 def test_the_file_byte_for_byte(paper: Scene) -> None:
-    """linux-core.md E: 0x<16-hex start>-0x<16-hex end>, a tab, the symbol."""
+    """docs/linux.md E: 0x<16-hex start>-0x<16-hex end>, a tab, the symbol."""
     paper.k.blacklist.add("twice")
     paper.k.blacklist.add((0x100, 0x200))
     start, end = extent(paper, "twice")

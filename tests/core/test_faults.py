@@ -1,4 +1,4 @@
-"""Guest faults in displaced instructions, and exceptions in handlers. linux-core.md C4; issue: "Faults"; api.md: fault_handler."""
+"""Guest faults in displaced instructions, and exceptions in handlers. docs/linux.md C4; docs/faults.md."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_the_guest_goes_on_after_an_unhandled_fault(scene: Scene, mode: str) -> 
 
 
 def test_a_missed_hits_fault_asks_nobody(scene: Scene) -> None:
-    """architecture.md section 6: REENTER, FAULT: pc := probepoint, pop."""
+    """docs/how-a-hit-works.md: REENTER, FAULT: pc := probepoint, pop."""
     asked: list[str] = []
     inner = Kprobe(symbol_name="fetch", fault_handler=lambda *_: asked.append("inner") or 0, optimize=False)
     scene.k.register_kprobe(inner)
@@ -422,7 +422,7 @@ def test_a_handled_exception_may_divert(scene: Scene) -> None:
 
 
 def test_an_exception_asks_only_the_dispatched_child(scene: Scene) -> None:
-    """linux-core.md C4: in aggregates the fault_handler called is that of the child currently dispatched."""
+    """docs/linux.md C4: in aggregates the fault_handler called is that of the child currently dispatched."""
     for name in ("old", "bad", "new"):
         p = scene.r.both(name, symbol_name="inc", fault_handler=scene.r.fault(name, 0))
         if name == "bad":

@@ -115,7 +115,7 @@ def test_unregistering_itself_and_diverting(scene: Scene, divert: bool) -> None:
 
 
 def test_removing_itself_does_not_skip_a_sibling(scene: Scene) -> None:
-    """peers.md 3b: in today's tools the second hook misses that hit."""
+    """In tools that keep their hooks in a list the second one misses that hit."""
     scene.probe("old")
     doing(scene, "pre_handler", "self", lambda p: p.unregister())
     scene.probe("new")

@@ -1,4 +1,4 @@
-"""A guest interrupt or signal-like redirection while a slot executes. issue: "Reentrancy"; architecture.md section 6.
+"""A guest interrupt or signal-like redirection while a slot executes. docs/reentrancy.md.
 
 PaperMachine.before plays the interrupt: before one chosen instruction it saves the CPU's registers and sends it elsewhere.
 """

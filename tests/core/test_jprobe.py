@@ -1,4 +1,4 @@
-"""Mirrored-argument probes. linux-core.md A5, B4, C5; api.md."""
+"""Mirrored-argument probes. docs/linux.md A5, B4, C5; docs/jprobe.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Return probes. linux-core.md A4, C6, C7; architecture.md section 6."""
+"""Return probes. docs/linux.md A4, C6, C7; docs/how-a-hit-works.md (returns)."""
 
 from __future__ import annotations
 
@@ -313,7 +313,7 @@ def test_an_entry_handler_comes_or_goes_while_calls_are_pending(scene: Scene, be
 
 
 def test_reregistered_while_pending_starts_with_a_new_pool(scene: Scene) -> None:
-    """linux-core.md C7: pendings drain to the old one, silently; later calls are followed."""
+    """docs/linux.md C7: pendings drain to the old one, silently; later calls are followed."""
     def entry(ri: Any, regs: Any) -> None:
         scene.lines.append(f"entry {regs.arg(0)}")
         if regs.arg(0) == 2:
@@ -328,7 +328,7 @@ def test_reregistered_while_pending_starts_with_a_new_pool(scene: Scene) -> None
 
 
 def test_disabled_while_pending_still_handles(scene: Scene) -> None:
-    """linux-core.md C7: pending handlers still run; no new hooks."""
+    """docs/linux.md C7: pending handlers still run; no new hooks."""
     r = follow(scene, "r", "twice")
     during(scene, lambda: scene.k.disable_kretprobe(r))
     assert scene.play("deep", 4) == ["entry r", "return r", "= 6"]

@@ -1,4 +1,4 @@
-"""The debugfs files, byte for byte. linux-core.md E and D6."""
+"""The debugfs files, byte for byte. docs/linux.md E and D6."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_gone_hides_disabled() -> None:
 
 
 def test_nothing_shows_the_global_switch(scene: Scene) -> None:
-    """linux-core.md D6: the list shows no marker for "globally disarmed"."""
+    """docs/linux.md D6: the list shows no marker for "globally disarmed"."""
     scene.k.optimization = False
     scene.probe("a")
     before = scene.k.format_list()

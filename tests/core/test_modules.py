@@ -1,4 +1,4 @@
-"""Text that goes away: probes are [GONE], and what may be done with them. linux-core.md B5."""
+"""Text that goes away: probes are [GONE], and what may be done with them. docs/linux.md B5."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_unloading_turns_probes_gone(guest: Guest) -> None:
 
 
 def test_what_may_be_done_with_a_gone_probe(guest: Guest) -> None:
-    """linux-core.md B2: disabling it is 0 and no change, enabling it is -EINVAL."""
+    """docs/linux.md B2: disabling it is 0 and no change, enabling it is -EINVAL."""
     p = Kprobe(symbol_name="f")
     guest.k.register_kprobe(p)
     guest.unload()

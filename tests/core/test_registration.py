@@ -1,4 +1,4 @@
-"""Registration: every refusal, with its class, errno and facts; a refusal changes nothing. linux-core.md B1-B4, api.md."""
+"""Registration: every refusal, with its class, errno and facts; a refusal changes nothing. docs/linux.md B1-B4; docs/errors.md."""
 
 from __future__ import annotations
 
@@ -401,7 +401,7 @@ def test_a_jprobe_with_an_unknown_guest_mirror(scene: Scene) -> None:
 
 
 def test_a_jprobe_with_a_guest_mirror_that_is_no_function(scene: Scene) -> None:
-    """linux-core.md B4: the entry must itself resolve to the start of a function."""
+    """docs/linux.md B4: the entry must itself resolve to the start of a function."""
     refused(scene, Jprobe(symbol_name="inc", entry=scene.at("mirror", 1)), E.NotFunctionEntry, errno.EINVAL, "register_jprobe")
     refused(scene, Jprobe(symbol_name="inc", entry=scene.unmapped), E.NotText, errno.EINVAL, "register_jprobe")
 
@@ -528,7 +528,7 @@ def test_a_batch_with_the_same_probe_twice(scene: Scene) -> None:
 
 @pytest.mark.parametrize("call", ["register_kprobes", "register_kretprobes", "register_jprobes"])
 def test_an_empty_batch(paper: Scene, call: str) -> None:
-    """linux-core.md B2: num <= 0 is -EINVAL."""
+    """docs/linux.md B2: num <= 0 is -EINVAL."""
     with pytest.raises(E.BadLocation) as raised:
         getattr(paper.k, call)([])
     assert raised.value.errno == errno.EINVAL
@@ -573,7 +573,7 @@ def test_registered_again_after_a_refusal(scene: Scene) -> None:
 
 
 def test_maxactive_is_written_back_while_registered(scene: Scene) -> None:
-    """linux-core.md A4: <= 0 -> max(10, 2 * CPUs), written back; here it is as the user made it afterwards."""
+    """docs/linux.md A4: <= 0 -> max(10, 2 * CPUs), written back; here it is as the user made it afterwards."""
     for asked, got in ((0, 10), (-5, 10), (3, 3), (20, 20)):
         r = Kretprobe(symbol_name="inc", maxactive=asked)
         scene.k.register_kretprobe(r)

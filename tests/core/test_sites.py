@@ -58,7 +58,7 @@ def test_between(scene: Scene) -> None:
 
 
 def test_arming_follows_what_is_wanted(scene: Scene) -> None:
-    """Armed where somebody enabled is there and the switch is on. linux-core.md C3, D6."""
+    """Armed where somebody enabled is there and the switch is on. docs/linux.md C3, D6."""
     k = scene.k
     k.optimization = False
     a = Kprobe(symbol_name="inc", disabled=True)
@@ -83,7 +83,7 @@ def test_arming_follows_what_is_wanted(scene: Scene) -> None:
 
 
 def test_enabling_while_globally_disarmed_is_not_lost(scene: Scene) -> None:
-    """linux-core.md quirk Q1, fixed here: when the switch is turned on again the probe is hit."""
+    """docs/linux.md Q1, fixed here: when the switch is turned on again the probe is hit."""
     a = scene.probe("a", disabled=True)
     scene.k.enabled = False
     scene.k.enable_kprobe(a)

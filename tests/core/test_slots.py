@@ -1,4 +1,4 @@
-"""SlotCache: executable memory in slots; reuse, garbage, nearness, areas given back. linux-core.md A8."""
+"""SlotCache: executable memory in slots; reuse, garbage, nearness, areas given back. docs/linux.md A8."""
 
 from __future__ import annotations
 

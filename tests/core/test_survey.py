@@ -1,4 +1,4 @@
-"""Where instructions start, and what their neighbours forbid. architecture.md section 4."""
+"""Where instructions start, and what their neighbours forbid. docs/optimizer.md, docs/kprobe.md."""
 
 from __future__ import annotations
 

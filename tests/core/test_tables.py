@@ -17,7 +17,7 @@ from kprobes.errors import ReentryError
 S, E, A, C = State, Event, Arming, Change
 POP = Pop.POP
 
-#: architecture.md section 6. A hit that arrives in any phase but REENTER is missed; nothing else may happen in IDLE.
+#: docs/how-a-hit-works.md (the control block). A hit that arrives in any phase but REENTER is missed; nothing else may happen in IDLE.
 CONTROL_BLOCK: dict[tuple[State, Event], State | Pop] = {
     (S.IDLE, E.PROBEPOINT): S.HIT_ACTIVE,
     (S.HIT_ACTIVE, E.PROBEPOINT): S.REENTER,
@@ -33,7 +33,7 @@ CONTROL_BLOCK: dict[tuple[State, Event], State | Pop] = {
     (S.REENTER, E.DONE): POP,
 }
 
-#: architecture.md section 6 and linux-core.md D1, D2, B5.
+#: docs/how-a-hit-works.md (what is in memory), and docs/linux.md D1, D2, B5.
 PATCHES: dict[tuple[Arming, Change], Arming] = {
     (A.DISARMED, C.ARM): A.ARMED,
     (A.DISARMED, C.UNLOAD): A.GONE,
@@ -133,6 +133,6 @@ def test_arming(state: Arming, change: Change) -> None:
 
 
 def test_each_state_names_its_patch() -> None:
-    """architecture.md section 6: none, breakpoint, breakpoint, jump, jump."""
+    """docs/how-a-hit-works.md: none, breakpoint, breakpoint, jump, jump."""
     patch = [state.value.split(",")[0] for state in (A.DISARMED, A.ARMED, A.OPTIMIZING, A.OPTIMIZED, A.UNOPTIMIZING, A.GONE)]
     assert patch == ["none", "breakpoint", "breakpoint", "jump", "jump", "none"]

@@ -1,4 +1,4 @@
-"""What goes wrong in today's tools cannot go wrong here. shared/reference/peers.md 3b, each row a test."""
+"""What goes wrong in today's tools cannot go wrong here. What was seen to go wrong in them is told at each test."""
 
 from __future__ import annotations
 

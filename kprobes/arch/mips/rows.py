@@ -20,6 +20,7 @@ from ...regs import Regs
 from .._base import Abi, Annul, Arch, Atomic, Files, Insn, Jump, Linkage, Order, OutOfLine, Registers, Traps, Walking, signed
 from .._decode import DecodeTable, Row, fixed_width
 from .._words import EXCEPTION, PRIVILEGED, RESERVED
+from .._zero import zero_first
 from .displace import Elsewhere, word
 from .leaves import leaves
 
@@ -42,16 +43,7 @@ def registers(bits: int) -> Registers:
 
 # --- operands
 
-
-def r(regs: Regs, n: int) -> int:
-    """Register 0 reads as zero."""
-    return regs[R[n]] if n else 0
-
-
-def set_r(regs: Regs, n: int, value: int) -> None:
-    """A write to register 0 is dropped."""
-    if n:
-        regs[R[n]] = value
+r, set_r = zero_first(R)
 
 
 def sr(regs: Regs, n: int) -> int:

@@ -122,6 +122,49 @@ OVERWRITTEN = "accesses a register that a trap overwrites"
 PLAIN_SPRS = {17, 22, 29, 152, 157, *range(272, 280), 284, 285}
 
 
+#: What no slot can execute, in both widths.
+REFUSED = (
+    # "System Linkage Instructions", "Fixed-Point Trap Instructions"
+    Row("000000 --------------------------", "undefined", reject="no instruction: 64-bit functions end with such words",
+        extra=lambda insn: evolve(insn, decoded=Decoded.UNDEFINED)),
+    Row("000000 --------------- 0100000000 -", "attn", reject="stops the processor"),
+    Row("010001 --------------------------", "sc", reject=EXCEPTION),  # scv
+    Row("000010 ----- ----- ----------------", "tdi", reject=EXCEPTION),
+    Row("000011 ----- ----- ----------------", "twi", reject=EXCEPTION),
+    Row("011111 ----- ----- ----- 0000000100 -", "tw", reject=EXCEPTION),
+    Row("011111 ----- ----- ----- 0001000100 -", "td", reject=EXCEPTION),
+    Row("010011 ----- ----- ----- 0000010010 -", "rfid", reject="exception return"),
+    Row("010011 ----- ----- ----- 0001010010 -", "rfscv", reject="exception return"),
+    Row("010011 ----- ----- ----- 0100010010 -", "hrfid", reject="exception return"),
+    Row("010011 ----- ----- ----- 0100110010 -", "urfid", reject="exception return"),
+    Row("010011 ----- ----- ----- 0010010010 -", "rfebb", reject="exception return"),
+    Row("010011 ----- ----- ----- 000011001- -", "rfi, rfci", reject="exception return"),
+    Row("010011 ----- ----- ----- 000010011- -", "rfdi, rfmci", reject="exception return"),
+    Row("010011 ----- ----- ----- 0001100110 -", "rfgi", reject="exception return"),
+    Row("010011 ----- ----- ----- 0011000110 -", "dnh", reject=EXCEPTION),
+    Row("011111 ----- ----- ----- 0100001110 -", "ehpriv", reject=EXCEPTION),
+    # "Power-Saving Mode"; "Wait Instruction", in its two encodings
+    Row("010011 ----- ----- ----- 0101110010 -", "stop", reject=WAITS),
+    Row("010011 ----- ----- ----- 011--10010 -", "doze, nap, sleep", reject=WAITS),  # rvwinkle
+    Row("011111 ----- ----- ----- 0000-11110 -", "wait", reject=WAITS),
+    # MSR, segments, special purpose registers: the first bit printed of an SPR's number says privileged
+    Row("011111 ----- ----- ----- 0010-10010 -", "mtmsr, mtmsrd", reject=PRIVILEGED),
+    Row("011111 ----- ----- ----- 0010-00011 -", "wrtee, wrteei", reject=PRIVILEGED),
+    Row("011111 ----- ----- ----- 00-1-10010 -", "mtsr, mtsrin", reject=PRIVILEGED),
+    Row("011111 ----- ----- ----- 011--10010 -", "slbmte, slbie, slbia", reject=PRIVILEGED),
+    Row("011111 ----- 1nnnn hhhhh 0111010011 -", "mtspr privileged", reject=PRIVILEGED, when=lambda n, h: h << 5 | 16 | n not in PLAIN_SPRS),
+    *(Row(f"011111 ----- 1101- 00000 {move}010011 -", f"{name} SRR0, SRR1", reject=OVERWRITTEN)
+      for move, name in (("0101", "mfspr"), ("0111", "mtspr"))),
+    # "Load and Reserve and Store Conditional Instructions"
+    Row("011111 ----- ----- ----- 000--10100 -", "lbarx, lharx, lwarx, ldarx", atomic=Atomic.OPENS, reject=MONITOR),
+    Row("011111 ----- ----- ----- 0100010100 -", "lqarx", atomic=Atomic.OPENS, reject=MONITOR),
+    Row("011111 ----- ----- ----- 0010-10110 -", "stwcx., stqcx.", atomic=Atomic.CLOSES, reject=MONITOR),
+    Row("011111 ----- ----- ----- 0011010110 -", "stdcx.", atomic=Atomic.CLOSES, reject=MONITOR),
+    Row("011111 ----- ----- ----- 1010110110 -", "stbcx.", atomic=Atomic.CLOSES, reject=MONITOR),
+    Row("011111 ----- ----- ----- 1011010110 -", "sthcx.", atomic=Atomic.CLOSES, reject=MONITOR),
+)
+
+
 def rows(mask: int, order: Order) -> tuple[Row, ...]:
     """What both widths have. mask: all address bits."""
     to_label, on_condition = partial(b_elsewhere, order, mask), partial(bc_elsewhere, order, mask)
@@ -136,44 +179,7 @@ def rows(mask: int, order: Order) -> tuple[Row, ...]:
         Row("010011 ooooo iiiii --- -- 1000010000 k", "bcctrl", bcctr, links=True),
         *(Row(f"010011 --0-- ----- --- -- 1000010000 {link}", "bcctr, decrementing", reject="invalid form: CTR is target and counter")
           for link in "01"),
-        # "System Linkage Instructions", "Fixed-Point Trap Instructions"
-        Row("000000 --------------------------", "undefined", reject="no instruction: 64-bit functions end with such words",
-            extra=lambda insn: evolve(insn, decoded=Decoded.UNDEFINED)),
-        Row("000000 --------------- 0100000000 -", "attn", reject="stops the processor"),
-        Row("010001 --------------------------", "sc", reject=EXCEPTION),  # scv
-        Row("000010 ----- ----- ----------------", "tdi", reject=EXCEPTION),
-        Row("000011 ----- ----- ----------------", "twi", reject=EXCEPTION),
-        Row("011111 ----- ----- ----- 0000000100 -", "tw", reject=EXCEPTION),
-        Row("011111 ----- ----- ----- 0001000100 -", "td", reject=EXCEPTION),
-        Row("010011 ----- ----- ----- 0000010010 -", "rfid", reject="exception return"),
-        Row("010011 ----- ----- ----- 0001010010 -", "rfscv", reject="exception return"),
-        Row("010011 ----- ----- ----- 0100010010 -", "hrfid", reject="exception return"),
-        Row("010011 ----- ----- ----- 0100110010 -", "urfid", reject="exception return"),
-        Row("010011 ----- ----- ----- 0010010010 -", "rfebb", reject="exception return"),
-        Row("010011 ----- ----- ----- 000011001- -", "rfi, rfci", reject="exception return"),
-        Row("010011 ----- ----- ----- 000010011- -", "rfdi, rfmci", reject="exception return"),
-        Row("010011 ----- ----- ----- 0001100110 -", "rfgi", reject="exception return"),
-        Row("010011 ----- ----- ----- 0011000110 -", "dnh", reject=EXCEPTION),
-        Row("011111 ----- ----- ----- 0100001110 -", "ehpriv", reject=EXCEPTION),
-        # "Power-Saving Mode"; "Wait Instruction", in its two encodings
-        Row("010011 ----- ----- ----- 0101110010 -", "stop", reject=WAITS),
-        Row("010011 ----- ----- ----- 011--10010 -", "doze, nap, sleep", reject=WAITS),  # rvwinkle
-        Row("011111 ----- ----- ----- 0000-11110 -", "wait", reject=WAITS),
-        # MSR, segments, special purpose registers: the first bit printed of an SPR's number says privileged
-        Row("011111 ----- ----- ----- 0010-10010 -", "mtmsr, mtmsrd", reject=PRIVILEGED),
-        Row("011111 ----- ----- ----- 0010-00011 -", "wrtee, wrteei", reject=PRIVILEGED),
-        Row("011111 ----- ----- ----- 00-1-10010 -", "mtsr, mtsrin", reject=PRIVILEGED),
-        Row("011111 ----- ----- ----- 011--10010 -", "slbmte, slbie, slbia", reject=PRIVILEGED),
-        Row("011111 ----- 1nnnn hhhhh 0111010011 -", "mtspr privileged", reject=PRIVILEGED, when=lambda n, h: h << 5 | 16 | n not in PLAIN_SPRS),
-        *(Row(f"011111 ----- 1101- 00000 {move}010011 -", f"{name} SRR0, SRR1", reject=OVERWRITTEN)
-          for move, name in (("0101", "mfspr"), ("0111", "mtspr"))),
-        # "Load and Reserve and Store Conditional Instructions"
-        Row("011111 ----- ----- ----- 000--10100 -", "lbarx, lharx, lwarx, ldarx", atomic=Atomic.OPENS, reject=MONITOR),
-        Row("011111 ----- ----- ----- 0100010100 -", "lqarx", atomic=Atomic.OPENS, reject=MONITOR),
-        Row("011111 ----- ----- ----- 0010-10110 -", "stwcx., stqcx.", atomic=Atomic.CLOSES, reject=MONITOR),
-        Row("011111 ----- ----- ----- 0011010110 -", "stdcx.", atomic=Atomic.CLOSES, reject=MONITOR),
-        Row("011111 ----- ----- ----- 1010110110 -", "stbcx.", atomic=Atomic.CLOSES, reject=MONITOR),
-        Row("011111 ----- ----- ----- 1011010110 -", "sthcx.", atomic=Atomic.CLOSES, reject=MONITOR),
+        *REFUSED,
     )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from ...regs import Regs
 from .._base import Abi, Arch, Atomic, Files, Frame, Insn, Jump, Linkage, Order, OutOfLine, Registers, Traps, Walking, signed
 from .._decode import DecodeTable, Row, as_it_is
 from .._words import EXCEPTION, PRIVILEGED, RESERVED, TRAP_RETURN, WAITS
+from .._zero import zero_first
 from . import displace as away
 
 #: General registers by number, with the ABI's names: Linux's event names.
@@ -36,16 +37,7 @@ REGISTERS = Registers(
 
 # --- operands
 
-
-def x(regs: Regs, n: int) -> int:
-    """Register 0 reads as zero."""
-    return regs[X[n]] if n else 0
-
-
-def set_x(regs: Regs, n: int, value: int) -> None:
-    """A write to register 0 is dropped."""
-    if n:
-        regs[X[n]] = value
+x, set_x = zero_first(X)
 
 
 def signed_x(regs: Regs, n: int) -> int:

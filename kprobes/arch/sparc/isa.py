@@ -17,6 +17,7 @@ from ...regs import Regs
 from .._base import Abi, Annul, Arch, Files, Insn, Jump, Linkage, Order, OutOfLine, Registers, Returning, Traps, signed
 from .._decode import DecodeTable, Row, fixed_width
 from .._words import EXCEPTION, RESERVED, TRAP_RETURN
+from .._zero import zero_first
 from . import displace as away
 from .displace import NOP, Elsewhere
 
@@ -33,16 +34,7 @@ def registers(bits: int) -> Registers:
                      widths={"g0": 0, flags[0]: 8 if bits == 64 else 4}, sp_bias=2047 if bits == 64 else 0)
 
 
-def r(regs: Regs, n: int) -> int:
-    """Register 0 reads as zero."""
-    return regs[R[n]] if n else 0
-
-
-def set_r(regs: Regs, n: int, value: int) -> None:
-    """A write to register 0 is dropped."""
-    if n:
-        regs[R[n]] = value
-
+r, set_r = zero_first(R)
 
 # --- conditions
 

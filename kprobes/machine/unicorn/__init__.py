@@ -1,22 +1,7 @@
-"""Guest code in the Unicorn engine."""
+"""Guest code in the Unicorn engine. What a row of it consists of is in guests/guest.py."""
 
-from .guests.guest import (
-    Blocks,
-    Breakpoint,
-    Checks,
-    Contexts,
-    Cpu,
-    Faults,
-    Guest,
-    Interrupts,
-    Mapped,
-    Pc,
-    RegisterFile,
-    Runs,
-    SystemCalls,
-)
+from .guests.guest import Guest
 from .guests.rows import GUESTS
 from .machine import UnicornMachine
 
-__all__ = ["GUESTS", "Blocks", "Breakpoint", "Checks", "Contexts", "Cpu", "Faults", "Guest", "Interrupts", "Mapped", "Pc", "RegisterFile",
-           "Runs", "SystemCalls", "UnicornMachine"]
+__all__ = ["GUESTS", "Guest", "UnicornMachine"]

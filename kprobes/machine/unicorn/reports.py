@@ -122,8 +122,7 @@ class Reports:
     def _interrupt_callback(self) -> Callable[[int, int, int], None]:
         """The engine's interrupt hook. It never raises: what is raised inside is parked.
 
-        The hottest code of the library: registers are moved by the engine's own calls with prebuilt arguments, and the
-        report's pc is put into Regs directly.
+        The hottest code of the library: what it needs is looked up beforehand, and the report's pc is put into Regs directly.
         """
         regs, state, bias = self._regs, self._state, self._guest.breakpoint.bias
         ours = self._guest.breakpoint.number if self._guest.breakpoint.channel == BY_INTERRUPT else -1
