@@ -79,7 +79,7 @@ class Attachment:
         """How often one did not run: another probe was running, or too many calls were being followed."""
         return sum(p.nmissed + p.entry_nmissed if isinstance(p, Kretprobe) else p._missed for p in self.probes.values())
 
-    def count(self, ticks: Ticks) -> None:
+    def _start(self, ticks: Ticks) -> None:
         """Have the guest's instructions counted until detach(), if the clock goes by them."""
         clock = self._owner.machine.clock
         if ticks.name == INSTRUCTIONS and clock is not None:
@@ -129,7 +129,7 @@ def attach(owner: Owner, program: Program, where: str | int | None = None, offse
     sites = {name: _Site(owner, program[name], place, attachment, cookie, ticks, engine)
              for name, place in places.items()}
     try:
-        attachment.count(ticks)
+        attachment._start(ticks)
         for name, site in sites.items():
             owner.register(site.probe)
             attachment.probes[name] = site.probe

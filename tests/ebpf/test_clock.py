@@ -61,7 +61,6 @@ def test_it_counts_the_guests_own_instructions(arch: str, host: bool, python_onl
         if not m.guest.runs.settle:  # there a branch and its delay slot are one for a bound
             assert enough(m, alone) and not enough(m, alone - 1)
         with Kprobes(m) as k:
-            m.clock.start()
             k.register(Kretprobe(symbol_name=NAME, handler=lambda ri, regs: None))
             start = m.symbols[NAME].address
             k.register(Kprobe(addr=k.check(start | m.symbols[NAME].mode).addr, optimize=False, post_handler=lambda p, regs, flags: None))
@@ -108,3 +107,26 @@ def test_what_is_no_clock() -> None:
         with pytest.raises(BadArgument, match="'sundial' is no clock"):
             k.attach(prog["on_entry"], "inc", clock="sundial")
         assert not k.list()
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
+def test_jumps_cover_one_instruction_while_it_counts(late: bool) -> None:
+    """Whether it began before there were probes, or when there is a jump already."""
+    code = bytes.fromhex("50" * 4 + "58" * 4 + "c3")  # push rax; ...; pop rax; ...; ret
+    with UnicornMachine.from_code(code, arch="x86_64", symbols={"f": (0x10000, len(code))}) as m:
+        if not late:
+            m.clock.start()
+        with Kprobes(m) as k:
+            k.register(Kprobe(symbol_name="f"))
+            m.call("f")
+            if late:
+                assert k.list()[0].flags == ("OPTIMIZED",)
+                m.clock.start()
+            for _ in range(3):
+                before = m.clock()
+                m.call("f")
+                assert m.clock() - before == 9
+            m.clock.stop()
+            m.call("f")
+            assert k.list()[0].flags == ("OPTIMIZED",)

@@ -35,6 +35,11 @@ class InstructionClock:
         return int(self._words[_COUNT])
 
     @property
+    def runs(self) -> bool:
+        """Somebody wants it."""
+        return self._users > 0
+
+    @property
     def address(self) -> int:
         """Of the number, for host code."""
         return ctypes.addressof(self._words)

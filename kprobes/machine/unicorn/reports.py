@@ -60,6 +60,8 @@ class Reports:
         if sink is None:
             self._clock.reset()  # the sink was asked to have each instruction executed at its own address
         self._state.listen(sink)
+        if sink is not None and self._clock.runs:
+            sink.exact(True)
         if self._owner is not None and sink is not None:
             self.add_hooks()
             self._owner.shadow()
