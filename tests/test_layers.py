@@ -32,7 +32,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     **{f"arch.{family}": ("errors", "regs", "arch._", f"arch.{family}") for family in FAMILIES},
     "image": ("errors", "image"),
     "machine": (),
-    "machine._base": ("errors", "regs", "symbols", "arch._base"),
+    "machine._base": ("errors", "regs", "symbols", "arch._base", "machine._blocks"),
     "machine.": ("errors", "regs", "symbols", "image", "machine", "arch", "arch._base"),
     "core": (),
     "core.": ("errors", "regs", "symbols", "arch._base", "machine._base", "core."),
@@ -51,7 +51,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "programs.": ("errors", "regs", "arch._base", "programs."),
     "programs.attach": ("errors", "regs", "core.probe", "machine._base", "programs."),
     "core.kprobes": ("errors", "regs", "symbols", "arch._base", "machine._base", "core.", "programs.attach", "programs.program", "debug.unwind",
-                     "events._armed", "events._table", "events._watchpoint", "tracing.graph", "tracing.recorder"),
+                     "events._armed", "events._table", "events._watchpoint", "tracing.coverage", "tracing.graph", "tracing.recorder"),
     "programs.header": ("arch", "programs."),
     "testing": EVERYTHING,
 }

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..events._watchpoint import WatchHandler, Watchpoint
     from ..programs.attach import Attachment
     from ..programs.program import Program
+    from ..tracing.coverage import Coverage
     from ..tracing.graph import Graph
     from ..tracing.recorder import Recording
 
@@ -254,6 +255,12 @@ class Kprobes:
         from ..tracing.recorder import Recording
 
         return Recording(self, events, **options)
+
+    def coverage(self) -> Coverage:
+        """Count every block that the guest executes from now on, until its close(). Raises Unsupported where the engine tells of none."""
+        from ..tracing.coverage import Coverage
+
+        return Coverage(self.machine)
 
     def graph(self, function: str, **options: Any) -> Graph:
         """Record a function's call tree while it is entered: `with k.graph("parse_settings") as tree: ...; print(tree)`.

@@ -15,6 +15,7 @@ from ..arch._base import Arch
 from ..errors import Unsupported
 from ..regs import Regs
 from ..symbols import Symbols
+from ._blocks import BlockCounts
 
 
 @frozen(kw_only=True)
@@ -253,6 +254,13 @@ class Machine(Protocol):
 
     def release(self, addr: int) -> None:
         """Undo stop_at."""
+
+    @property
+    def modules(self) -> Mapping[str, tuple[int, int]]:
+        """Where images are: name -> (start, end)."""
+
+    def count_blocks(self) -> BlockCounts:
+        """Count the blocks of guest code that are executed from now on. Unsupported where the engine does not tell of any."""
 
     def watch_at(self, start: int, size: int, access: str, report: Watched) -> Callable[[], None]:
         """Report each access of the guest's to these bytes, before it happens: reads ("r"), writes ("w") or both ("rw").

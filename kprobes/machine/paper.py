@@ -21,6 +21,7 @@ from ..errors import AlreadyRegistered, GuestFault, GuestTimeout, NoMemory, OutO
 from ..regs import Regs
 from ..symbols import Symbols
 from ._base import BuiltIn, Fault, HostProgram, Sink, watches_nothing
+from ._blocks import counts_no_blocks
 
 NAMES = (*(f"r{n}" for n in range(8)), "sp", "lr", "pc", "flags")
 PAGE = 0x1000
@@ -248,7 +249,7 @@ class PaperMachine:
         self.unmap_code(area)
 
     can_run, host_view, clock, following = True, None, None, None
-    watch_at = staticmethod(watches_nothing)
+    watch_at, count_blocks, modules = staticmethod(watches_nothing), staticmethod(counts_no_blocks), dict[str, tuple[int, int]]()
 
     def program_at(self, addr: int, programs: Sequence[HostProgram], last: BuiltIn | None = None) -> None:
         """Only count a call site's executions: there is nothing that a program of the host's could see here."""

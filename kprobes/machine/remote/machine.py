@@ -17,6 +17,7 @@ from ...image import Image, read_elf
 from ...regs import Regs, read_cstr
 from ...symbols import Symbols
 from .._base import Sink, watches_nothing
+from .._blocks import counts_no_blocks, refuses
 from .._passing import Argument, Passing
 from .calls import GuestCalls
 from .control import Control
@@ -42,7 +43,9 @@ class RemoteMachine:
     call_area = 0
     delays_in_calls = True
     can_run, host_view, clock, following = False, None, None, None
-    watch_at = staticmethod(watches_nothing)
+    snapshot = restore = staticmethod(refuses("a remote guest's state cannot all be read and put back", "start it anew, or use a UnicornMachine"))
+    mmio = staticmethod(refuses("a remote guest's accesses to memory are not reported", "use a UnicornMachine"))
+    watch_at, count_blocks, modules = staticmethod(watches_nothing), staticmethod(counts_no_blocks), dict[str, tuple[int, int]]()
 
     def __init__(self, target: Target, arch: Arch, *, image: Image | None = None, symbols: str | os.PathLike[str] | Where | None = None,
                  scratch: tuple[int, int] | None = None, threads: int = 16, sysroot: str | None = None,

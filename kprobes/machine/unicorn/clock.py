@@ -85,19 +85,14 @@ class InstructionClock:
             self._hooks = [engine.hook(const.UC_HOOK_CODE, hostcode.address("tick"), data=self.address)]
         else:
             self._hooks = [engine.hook(const.UC_HOOK_CODE, CODE(self._tick))]
-        self._retranslate()
+        self._memory.engine.retranslate()
 
     def _unhook(self) -> None:
         for hook in self._hooks:
             self._memory.engine.unhook(hook)
         if self._hooks:
             self._hooks = []
-            self._retranslate()
-
-    def _retranslate(self) -> None:
-        for start, end, perms in self._memory.uc.mem_regions():
-            if perms & const.UC_PROT_EXEC:
-                self._memory.engine.drop_translations(start, end + 1)
+            self._memory.engine.retranslate()
 
     def _tick(self, _uc: int, address: int, _size: int, _user: int) -> None:
         if not any(low <= address < high for low, high in self._own):

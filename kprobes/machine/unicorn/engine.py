@@ -166,6 +166,12 @@ class Engine:
     def _remove(self, start: int, end: int) -> None:
         check(_held.uc_ctl(self.handle, REMOVE_CACHE, _u64(start), _u64(end)))
 
+    def retranslate(self) -> None:
+        """Forget all translated code: hooks have come or gone."""
+        for start, end, perms in self.uc.mem_regions():
+            if perms & const.UC_PROT_EXEC:
+                self.drop_translations(start, end + 1)
+
     # --- running
 
     def start(self, begin: int, until: int, count: int = 0) -> int:

@@ -19,6 +19,7 @@ from .._base import Clock, Sink
 from .._passing import Argument
 from .areas import CALL_AREA, Areas
 from .assembler import assemble
+from .blockcounts import BlockCounts
 from .guests.guest import Guest
 from .guests.rows import GUESTS, arch_of, guest_of
 from .host.hostcode import TASKS
@@ -226,6 +227,16 @@ class UnicornMachine:
         pc is still at the breakpoint.
         """
         return self.parts.reports.is_breakpoint(number)
+
+    def count_blocks(self) -> BlockCounts:
+        """See machine._base.Machine."""
+        return self.parts.count_blocks()
+
+    @property
+    def modules(self) -> dict[str, tuple[int, int]]:
+        """Where images are: name -> (start, end)."""
+        return {name: (min(start for start, _ in parts), max(start + size for start, size in parts))
+                for name, parts in self.parts.loader.modules.items() if parts}
 
     # --- running it
 

@@ -11,6 +11,7 @@ from ...arch._base import Arch
 from ...regs import Machine
 from ...symbols import Symbols
 from .areas import Areas
+from .blockcounts import BlockCounts
 from .bounds import Bounds
 from .calls import Calls
 from .clock import InstructionClock
@@ -68,6 +69,10 @@ class Parts:
         self.snapshots = Snapshots(cpu, state, services, self.runner, self.calls, owned, books)
         self.stops = Stops(cpu, state, self.bounds)
         self.reports = Reports(cpu, state, services, self.starts, self.stubs, self.stops, self.owner, self.clock)
+
+    def count_blocks(self) -> BlockCounts:
+        """Count blocks from now on."""
+        return BlockCounts(self.memory, self.state)
 
     @cached_property
     def host_view(self) -> HostView | None:

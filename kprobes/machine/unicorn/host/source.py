@@ -12,6 +12,7 @@ from itertools import product
 from pathlib import Path
 
 from ..assembler import assemble
+from .counting import BLOCK, TICK
 from .hostcode import CALLS, SITE, WHERE
 from .running import BACK, PROGRAM
 
@@ -216,30 +217,13 @@ _MARKED = {
         ldp x0, x3, [sp, #16]; ldr w1, [x3, #24]; add x2, sp, #32; ldr x4, [x3, #16]; blr x4
         stay: ldp x29, x30, [sp], #48; ret""",
 }
-#: A hook on every instruction: its data is the count, then how many ranges do not count, and where they are. See ../clock.py.
-_TICK = {
-    "x86_64": """
-        mov r8, [rcx + 8]; mov r9, [rcx + 16]
-        next: test r8, r8; je count
-        mov rax, rsi; sub rax, [r9]; cmp rax, [r9 + 8]; jb none
-        add r9, 16; dec r8; jmp next
-        count: inc qword ptr [rcx]
-        none: ret""",
-    "aarch64": """
-        ldr x4, [x3, #8]; ldr x5, [x3, #16]
-        next: cbz x4, count
-        ldp x6, x7, [x5]; sub x6, x1, x6; cmp x6, x7; b.lo none
-        add x5, x5, #16; sub x4, x4, #1; b next
-        count: ldr x4, [x3]; add x4, x4, #1; str x4, [x3]
-        none: ret""",
-}
 #: In front of a function of the engine's with three arguments: the third is lowered to what it may be at most. Its two words stand behind it,
 #: from byte 24 on: the function's address, and that number. See translator.py.
 _AT_MOST = {
     "x86_64": "cmp edx, dword ptr [rip + 26]; cmovg edx, dword ptr [rip + 19]; jmp qword ptr [rip + 5]; nop; nop; nop; nop; nop",
     "aarch64": "ldr w3, #32; cmp w2, w3; csel w2, w3, w2, gt; ldr x16, #12; br x16; nop",
 }
-_ALWAYS = {"serve": _SERVE, "count": _COUNT, "program": PROGRAM, "back": BACK, "marked": _MARKED, "tick": _TICK, "at-most": _AT_MOST}
+_ALWAYS = {"serve": _SERVE, "count": _COUNT, "program": PROGRAM, "back": BACK, "marked": _MARKED, "tick": TICK, "block": BLOCK, "at-most": _AT_MOST}
 _FOLLOWING = {"enter": _ENTER, "ask": _ASK, "leave": _LEAVE, "leave-reloaded": _LEAVE}
 
 

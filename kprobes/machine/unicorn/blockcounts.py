@@ -1,0 +1,146 @@
+"""How often each block of guest code is executed, and each edge between two: counted by host code, in a table of its own.
+
+A block is what the engine translates at a time: it ends where code branches, at the end of a page, and where something of the library's
+stands. Python is called once for each, when it is seen first.
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+from unicorn import unicorn_const as const
+
+from .engine import CODE, address_of
+from .host import hostcode
+from .memory import Memory
+from .runstate import RunState
+
+EDGES = 1 << 16  # bytes of the map of edges, as AFL has it
+_TABLE, _FACTOR, _MASK, _BEFORE, _EDGES, _END, _NEW = range(7)  # words for host code
+_ADDRESS, _COUNT, _PLACE, _SIZE = range(4)  # words of a row
+_EMPTY = _NOT_COUNTED = (1 << 64) - 1
+_GOLDEN = 0x9E3779B97F4A7C15  # 2**64 by the golden ratio: what it is multiplied by is spread over the higher half
+
+
+class BlockCounts:
+    """Counts the blocks outside of the library's own code until close().
+
+    Attributes:
+        found: their addresses, in the order in which they were seen first. edges: a byte for each edge's number, which counts to 255 and
+            starts again.
+    """
+
+    def __init__(self, memory: Memory, state: RunState) -> None:
+        self._memory, self._state = memory, state
+        self.found: list[int] = []
+        self._rows: dict[int, int] = {}  # address -> first word of its row
+        self._table = memoryview(b"").cast("B").cast("Q")
+        self._own: list[int] = []  # blocks of the library's
+        edges = (ctypes.c_uint8 * EDGES)()
+        self.edges = memoryview(edges).cast("B")
+        self._words = (ctypes.c_uint64 * 7)()
+        self._words[_FACTOR], self._words[_EDGES] = _GOLDEN, ctypes.addressof(edges)
+        self._new = CODE(self._seen)
+        self._words[_NEW] = address_of(self._new)
+        for kept in (self._words, edges, self._new):
+            memory.engine.keep(kept)
+        self._room(1 << 12)
+        memory.blocks.on_change(self._look)
+        function = hostcode.address("block") if hostcode.available() else CODE(self._count)
+        self._hook: int | None = memory.engine.hook(const.UC_HOOK_BLOCK, function, data=ctypes.addressof(self._words))
+        memory.engine.retranslate()
+
+    def close(self) -> None:
+        """Count no more; what was counted stays."""
+        if self._hook is not None:
+            self._memory.engine.unhook(self._hook)
+            self._memory.engine.retranslate()
+            self._hook = None
+
+    def rows(self, addresses: list[int]) -> list[tuple[int, int, int]]:
+        """(address, bytes, how often) of blocks."""
+        rows, words = self._rows, self._table
+        return [(addr, words[rows[addr] + _SIZE], words[rows[addr] + _COUNT]) for addr in addresses]
+
+    def reset(self) -> None:
+        """All counts are 0, of blocks and edges; what was found stays found."""
+        for row in self._rows.values():
+            self._table[row + _COUNT] = 0
+        self.forget_edges()
+
+    def forget_edges(self) -> None:
+        """The counts of edges are 0."""
+        ctypes.memset(self._words[_EDGES], 0, EDGES)
+        self._words[_BEFORE] = 0
+
+    # --- the table
+
+    def _room(self, rows: int) -> None:
+        """A table with so many rows. The one before stays, for a hook that is looking at it."""
+        old, addresses = (self._table, list(self._rows)) if self._rows else (None, [])
+        table = (ctypes.c_uint64 * (4 * rows))()
+        ctypes.memset(table, 0xFF, ctypes.sizeof(table))
+        self._memory.engine.keep(table)
+        self._table, self._size, self._mask = memoryview(table).cast("B").cast("Q"), rows, rows - 1
+        moved: dict[int, int] = {}
+        for addr in addresses:
+            before, row = self._rows[addr], self._free(addr)
+            assert old is not None
+            self._table[row : row + 4] = old[before : before + 4]
+            moved[addr] = row
+        self._rows = moved
+        self._words[_TABLE], self._words[_MASK] = ctypes.addressof(table), self._mask
+        self._words[_END] = ctypes.addressof(table) + ctypes.sizeof(table)
+
+    def _free(self, addr: int) -> int:
+        """The first word of the row that host code looks for first, of those that are free."""
+        at = (addr * _GOLDEN & _EMPTY) >> 32 & self._mask
+        while self._table[4 * at + _ADDRESS] != _EMPTY:
+            at = (at + 1) % self._size
+        return 4 * at
+
+    def _seen(self, _uc: int, addr: int, size: int, _user: int) -> None:
+        """A block is about to be executed for the first time. It never raises."""
+        try:
+            if 2 * len(self._rows) >= self._size:
+                self._room(4 * self._size)
+            row = self._rows[addr] = self._free(addr)
+            own = self._memory.own.has(self._memory.windows.place(addr))
+            for n, word in enumerate((addr, 1, _NOT_COUNTED if own else _place(addr), size)):
+                self._table[row + n] = word
+            (self._own if own else self.found).append(addr)
+            if not own:
+                self._edge(_place(addr))
+        except BaseException as error:
+            self._state.park(error)
+
+    def _count(self, uc: int, addr: int, size: int, user: int) -> None:
+        """What host code does, where there is none."""
+        row = self._rows.get(addr)
+        if row is None:
+            self._seen(uc, addr, size, user)
+            return
+        self._table[row + _COUNT] += 1
+        if self._table[row + _PLACE] != _NOT_COUNTED:
+            self._edge(self._table[row + _PLACE])
+
+    def _edge(self, place: int) -> None:
+        number = self._words[_BEFORE] ^ place
+        self.edges[number] = self.edges[number] + 1 & 0xFF
+        self._words[_BEFORE] = place >> 1
+
+    def _look(self) -> None:
+        """Mappings have changed: guest code may be where code of the library's was."""
+        if self._hook is None:
+            return
+        own, place = self._memory.own, self._memory.windows.place
+        for addr in [addr for addr in self._own if not own.has(place(addr))]:
+            self._own.remove(addr)
+            self.found.append(addr)
+            row = self._rows[addr]
+            self._table[row + _COUNT], self._table[row + _PLACE] = 0, _place(addr)
+
+
+def _place(addr: int) -> int:
+    """A block's number for edges: as AFL's QEMU has it, so that neighbours are far from each other."""
+    return (addr >> 4 ^ addr << 8) & EDGES - 1

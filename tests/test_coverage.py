@@ -1,0 +1,182 @@
+"""Coverage: blocks and edges on every guest, by host code and by Python alike; probes, snapshots and other memory in between; files."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from arches import RUNNABLE, programs_of, results
+
+from kprobes import BadArgument, Kprobe, Kprobes, UnicornMachine, Unsupported
+from kprobes.machine.paper import PaperMachine
+from kprobes.machine.unicorn.host import hostcode
+from kprobes.tracing.coverage import Coverage
+
+LOOP = bytes.fromhex("31c0 01f8 ffcf 75fa c3")  # xor eax, eax; add eax, edi; dec edi; jne to the second; ret
+
+
+@pytest.fixture(params=("host code", "python"))
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "python":
+        monkeypatch.setattr(hostcode, "available", lambda: False)
+    elif not hostcode.available():
+        pytest.skip("no host code here")
+    return str(request.param)
+
+
+def loop() -> UnicornMachine:
+    return UnicornMachine.from_code(LOOP, arch="x86_64", symbols={"sum": (0x10000, len(LOOP))})
+
+
+@pytest.mark.quick
+def test_counts(way: str) -> None:
+    with loop() as m, Kprobes(m) as k, k.coverage() as c:
+        assert m.call("sum", 10) == 55
+        assert [(b.address, b.size, b.count) for b in c.blocks] == [(0x10000, 8, 1), (0x10002, 6, 9), (0x10008, 1, 1)]
+        assert [b.address for b in c.new()] == [0x10000, 0x10002, 0x10008] and c.new() == []
+        assert sorted(n for n in c.bitmap if n) == [1, 1, 1, 8] and len(c.bitmap) == 1 << 16
+        c.clear()
+        assert not any(c.bitmap) and c.blocks[1].count == 9
+        m.call("sum", 300)
+        assert c.blocks[1].count == 9 + 299 and max(c.bitmap) == 298 % 256
+        c.reset()
+        assert [b.count for b in c.blocks] == [0, 0, 0] and not any(c.bitmap) and len(c) == 3 and "3 blocks" in repr(c)
+        c.close()
+        m.call("sum", 3)
+        assert [b.count for b in c.blocks] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("arch", [a for a in RUNNABLE if programs_of(a)])
+def test_programs(arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results and counts with coverage are those without; host code and Python count the same; so does a run with every entry probed,
+    but for the blocks that breakpoints split."""
+    path = programs_of(arch)[-1]
+    seen = []
+    for available in (hostcode.available(), False):
+        with monkeypatch.context() as patch:
+            patch.setattr(hostcode, "available", lambda available=available: available)
+            m = UnicornMachine.load(path)
+            table = results(path.stem, m)
+            with Kprobes(m) as k, k.coverage() as c:
+                for name, values in table.items():
+                    if name != "run_all":
+                        assert m.call(name, 1) & 0xFFFFFFFF == values[0] & 0xFFFFFFFF, name
+                seen.append((c.blocks, bytes(c.bitmap)))
+    assert seen[0] == seen[1] and len(seen[0][0]) > 100
+    covered = addresses(seen[0][0])
+    m = UnicornMachine.load(path)
+    with Kprobes(m) as k, k.coverage() as c:
+        names = [name for name in table if name != "run_all"]
+        probes = [Kprobe(symbol_name=name, pre_handler=lambda p, regs: None) for name in names]
+        k.register_all(probes)
+        for name in names:
+            assert m.call(name, 1) & 0xFFFFFFFF == table[name][0] & 0xFFFFFFFF
+        assert {p.address for p in probes} <= {b.address for b in c.blocks}
+        assert not [hex(b.address) for b in c.blocks if b.address not in covered]
+        assert all(m.parts.memory.own.has(m.parts.memory.windows.place(b.address)) is False for b in c.blocks)
+
+
+def addresses(blocks: Any) -> set[int]:
+    return {addr for block in blocks for addr in range(block.address, block.address + block.size)}
+
+
+@pytest.mark.quick
+def test_a_table_that_grows(way: str) -> None:
+    """Thousands of blocks: jumps over a byte each."""
+    count = 9000
+    m = UnicornMachine.from_code(b"\xeb\x01\xcc" * count + b"\xc3", arch="x86_64", base=0x10000, symbols={"f": 0x10000})
+    with Kprobes(m) as k, k.coverage() as c:
+        for n in range(1, 4):
+            m.call("f")
+            blocks = c.blocks
+            assert len(blocks) >= count and {b.count for b in blocks} == {n} and addresses(blocks) >= set(range(0x10000, 0x10000 + 3 * count, 3))
+
+
+@pytest.mark.quick
+def test_snapshots_and_other_code(way: str) -> None:
+    """Restores count on; a block of other code at the same place is the same block."""
+    with loop() as m, Kprobes(m) as k, k.coverage() as c:
+        s = m.snapshot()
+        for _ in range(3):
+            m.restore(s)
+            m.call("sum", 5)
+        assert [b.count for b in c.blocks] == [3, 12, 3]
+        m.write(0x10000, bytes.fromhex("31c0 c3"))
+        m.call("sum", 5)
+        assert c.blocks[0].count == 4
+        other = k.coverage()
+        m.restore(s)
+        m.call("sum", 5)
+        assert [b.count for b in other.blocks] == [1, 4, 1] and [b.count for b in c.blocks] == [5, 16, 4]
+
+
+def drcov(data: bytes) -> tuple[list[list[str]], list[tuple[int, int, int]]]:
+    """A reader made from the format's description: header lines, a table of modules, then blocks of 8 bytes (offset, size, module)."""
+    head, mark, rest = data.partition(b"BB Table: ")
+    lines = head.decode().splitlines()
+    assert mark and lines[:2] == ["DRCOV VERSION: 2", "DRCOV FLAVOR: drcov"]
+    words = lines[2].removeprefix("Module Table: version 2, count ")
+    assert lines[3] == "Columns: id, base, end, entry, path" and len(lines) == 4 + int(words)
+    count, _, blocks = rest.partition(b" bbs\n")
+    assert len(blocks) == 8 * int(count)
+    return [line.split(", ", 4) for line in lines[4:]], list(struct.iter_unpack("<IHH", blocks))
+
+
+@pytest.mark.quick
+def test_drcov(tmp_path: Path) -> None:
+    m = UnicornMachine.load("examples/demo.x86_64")
+    m.map(0x7000000000, 0x1000)
+    m.write(0x7000000000, LOOP)
+    with Kprobes(m) as k, k.coverage() as c:
+        m.call("crc32", 0, b"hello", 5)
+        m.call(0x7000000000, 3)
+        c.save(tmp_path / "x.drcov")
+        modules, rows = drcov((tmp_path / "x.drcov").read_bytes())
+        assert [row[0].strip() for row in modules] == ["0", "1"] and modules[0][4].startswith("demo") and "memory" in modules[1][4]
+        assert sorted((int(modules[n][1], 16) + start, size) for start, size, n in rows) == [(b.address, b.size) for b in c.blocks]
+        c.save(tmp_path / "edges", format="afl")
+        assert (tmp_path / "edges").read_bytes() == bytes(c.bitmap)
+        with pytest.raises(BadArgument, match="format"):
+            c.save(tmp_path / "x.txt")
+        with pytest.raises(Unsupported, match="line tables"):
+            c.save(tmp_path / "x.info")
+
+
+SOURCE = """int classify(int n) {
+    if (n < 0)
+        return -1;
+    int total = 0;
+    for (int i = 0; i < n; i++)
+        total += i;
+    return total;
+}
+"""
+
+
+@pytest.mark.parametrize("target", ("x86_64-freestanding-none", "riscv64-freestanding-none", "mips-freestanding-eabihf"))
+def test_lcov(target: str, tmp_path: Path) -> None:
+    """Of a program compiled with line tables: what ran, how often, and what did not."""
+    pytest.importorskip("ziglang")
+    (tmp_path / "f.c").write_text(SOURCE)
+    subprocess.run([sys.executable, "-m", "ziglang", "cc", "-target", target, "-g", "-O1", "-fno-vectorize", "-fno-unroll-loops", "-nostdlib", "-static",
+                    "-Wl,-e,classify", "-o", "f.elf", "f.c"], cwd=tmp_path, check=True, capture_output=True)
+    m = UnicornMachine.load(tmp_path / "f.elf")
+    with Kprobes(m) as k, k.coverage() as c:
+        for _ in range(3):
+            m.call("classify", -5 & m.arch.mask)
+        c.save(tmp_path / "f.info")
+        lines = dict(line[3:].split(",") for line in (tmp_path / "f.info").read_text().splitlines() if line.startswith("DA:"))
+        assert {"2", "5", "6"} & lines.keys() and max(lines.values(), key=int) == "3" and lines.get("6", "0") == "0"
+        text = (tmp_path / "f.info").read_text()
+        assert text.startswith("TN:\nSF:") and f"SF:{tmp_path}/f.c\n" in text and text.endswith("end_of_record\n")
+        assert f"LF:{len(lines)}\n" in text and f"LH:{sum(n != '0' for n in lines.values())}\n" in text
+
+
+@pytest.mark.quick
+def test_machines_that_do_not_tell() -> None:
+    with pytest.raises(Unsupported, match="which blocks"):
+        Coverage(PaperMachine(b"\x02\x05"))
