@@ -56,8 +56,7 @@ def region_of(first: Insn, rooms: Rooms) -> Region:
         insns.append(insn)
         end, block = insn.next, max(block - 1, insn.together)
     region = Region(tuple(insns), end - first.addr, len(insns) > 1 or first.displace is not None)
-    if arch.executing is not None:
-        _check_executed(first.addr, rooms)
+    _check_executed(first.addr, region, rooms)
     if jump.size > first.size:
         _check_surroundings(first, region, rooms)
     return region
@@ -71,10 +70,12 @@ def _check_follower(insn: Insn) -> None:
         raise NotOptimizable(f"the jump would cover {insn.name} at {insn.addr:#x}: {what}")
 
 
-def _check_executed(start: int, rooms: Rooms) -> None:
-    """Nothing executes the probed instruction out of its place: the jump would be executed there, and no trap tells."""
+def _check_executed(start: int, region: Region, rooms: Rooms) -> None:
+    """Nothing there is executed out of its place."""
+    if rooms.arch.executing is None:
+        return
     symbol = rooms.machine.symbols.covering(start)
-    why = "without a symbol nobody knows what executes it from elsewhere" if symbol is None else rooms.survey.flow(symbol).executed
+    why = rooms.survey.executed.why_no_jump(start, start + region.size, None if symbol is None else rooms.survey.flow(symbol).executed)
     if why:
         raise NotOptimizable(why)
 
@@ -102,7 +103,3 @@ def _check_surroundings(first: Insn, region: Region, rooms: Rooms) -> None:
     inward = [t for t in range(start + 1, end) if t in flow.targets]
     if inward:
         raise NotOptimizable(f"a branch of {symbol.name} leads to {inward[0]:#x}, inside the region")
-    for addr in range(start + 1, end):
-        by = rooms.survey.executed.by(addr)
-        if by is not None:
-            raise NotOptimizable(f"the instruction at {by:#x} executes the one at {addr:#x}, inside the region")

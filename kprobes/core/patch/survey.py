@@ -11,7 +11,7 @@ from itertools import chain
 
 from attrs import evolve, frozen
 
-from ...arch._base import COMPUTED, Arch, Decoded, Insn
+from ...arch._base import Arch, Decoded, Insn
 from ...errors import GuestFault, NotAnInstruction, Unprobeable
 from ...symbols import Symbol, Symbols
 from .exclusive import LONGEST
@@ -30,13 +30,13 @@ _KEPT = 1 << 23  # bytes of text whose walks are remembered
 class Flow:
     """Where a function's branches lead, and what it executes out of its place, up to `end`.
 
-    unknown, executed: why that cannot be told ("": it can).
+    unknown: why that cannot be told ("": it can). executed: address, or COMPUTED -> who executes what is there.
     """
 
     targets: frozenset[int]
     end: int
-    unknown: str = ""
-    executed: str = ""
+    unknown: str
+    executed: dict[int, Insn]
 
 
 class Survey:
@@ -75,17 +75,12 @@ class Survey:
         """No instruction reads, writes or executes these bytes as data or out of their place: it would get the breakpoint."""
         addr, end = insn.addr, insn.addr + insn.size
         reader = walk.reader(addr, end)
-        if reader == addr or (insn.executes is not None and self._executes_itself(insn)):
+        if reader == addr:
             raise Unprobeable("reads or writes its own bytes, where the breakpoint would be", address=addr, hint="probe a neighbour")
         if reader is not None:
             raise NotAnInstruction(f"is data: {self.decode(reader, insn.mode).name} at {reader:#x} reads or writes it", address=addr,
                                    hint="probe code")
-        inside = walk.executed.get(addr) or (walk.executed.get(COMPUTED) if addr in walk.pointers else None)
-        by = self.executed.by(addr) if inside is None else inside.addr
-        if by is not None:
-            name = self.decode(by, insn.mode).name
-            raise Unprobeable(f"{insn.name} is executed by the {name} at {by:#x}, which would execute the breakpoint", address=addr,
-                              hint=f"probe the {name}")
+        self.executed.check_probe(insn, walk.executed, walk.pointers, self.decode)
 
     def _check_place(self, walk: Walk, insn: Insn) -> None:
         if walk.mark(insn.addr) == DELAY_SLOT:
@@ -93,11 +88,6 @@ class Survey:
         if insn.addr in walk.exclusive:
             raise Unprobeable(f"{insn.name} is inside an exclusive sequence, which a trap would break", address=insn.addr,
                               hint="probe before the load-exclusive or after the store-exclusive")
-
-    def _executes_itself(self, insn: Insn) -> bool:
-        """True where an instruction executes bytes of its own as another one."""
-        at = insn.executes
-        return at is not None and at != COMPUTED and at < insn.addr + insn.size and insn.addr < at + self.decode(at, insn.mode).size
 
     def _no_instruction(self, walk: Walk, addr: int) -> NotAnInstruction:
         """Why no instruction begins at an address that a walk has passed, or has not come to."""
@@ -158,9 +148,7 @@ class Survey:
         unknown = walk.stopped if walk.pos < end else ""
         if computed is not None and not unknown:
             unknown = f"{walk.jumps[computed]} at {computed:#x} may jump into the region"
-        executing = walk.executed.get(COMPUTED)
-        executed = f"{executing.name} at {executing.addr:#x} may execute what the jump replaces" if executing is not None else ""
-        return Flow(targets, end, unknown, executed)
+        return Flow(targets, end, unknown, walk.executed)
 
     def _leaves(self, walk: Walk, jump: int, targets: frozenset[int]) -> bool:
         """True for a computed jump that returns or calls at the function's tail: what proves it always precedes it."""
