@@ -9,6 +9,7 @@ import math
 import os
 from collections.abc import Iterator
 
+from .debug.names import demangle, plain
 from .errors import AmbiguousSymbol, UnknownSymbol
 from .image import LoadedFile, Symbol, read_names
 
@@ -28,6 +29,8 @@ class Symbols:
         self.files: tuple[LoadedFile, ...] = ()  #: loaded ones that say more than names: call frames, types, lines
         self.main = ""  #: name under which `module:name` finds the main image's symbols (their module is "")
         self.mode_bits = 0  #: bits of a function's address that select the mode of its code, where lists do not say which they are
+        self._read: dict[str, list[Symbol]] = {}
+        self._read_at = -1
         self.changes = 0  #: counts additions and removals; whoever caches lookups compares it
 
     def add(self, name: str, address: int, size: int = 0, module: str = "", mode: int = 0, kind: str = "func") -> Symbol:
@@ -97,11 +100,25 @@ class Symbols:
             wanted = "" if module == self.main else module
             found = [s for s in self._by_name.get(base, ()) if s.module == wanted]
         if not found:
+            found = self._demangled.get(name, [])
+        if not found:
             raise UnknownSymbol("no such symbol", symbol=name, hint=self._hint(name))
         addresses = tuple(sorted({s.address for s in found}))
         if len(addresses) > 1:
             raise AmbiguousSymbol(name, addresses)
         return found[0]
+
+    @property
+    def _demangled(self) -> dict[str, list[Symbol]]:
+        """C++ and Rust names as people write them, with and without parameters."""
+        if self._read_at != self.changes:
+            self._read.clear()
+            for symbol in [s for s in self if s.name.startswith(("_Z", "_R", "__Z"))]:
+                shown = demangle(symbol.name)
+                for name in {shown, plain(shown)}:
+                    self._read.setdefault(name, []).append(symbol)
+            self._read_at = self.changes
+        return self._read
 
     def find(self, name: str) -> Symbol | None:
         """One of the symbols of this name, or None."""

@@ -25,7 +25,7 @@ FAMILIES = sorted(p.name for p in (ROOT / "arch").iterdir() if (p / "__init__.py
 #: module (prefix; the longest that fits counts) -> prefixes of our modules that it may import
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "errors": (),
-    "symbols": ("errors", "image"),
+    "symbols": ("errors", "image", "debug.names"),
     "regs": ("errors",),
     "arch": ("errors", "arch._base"),  # the registry; it finds the architectures by name
     "arch.": ("errors", "regs", "arch._"),
@@ -33,7 +33,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "image": ("errors", "image"),
     "machine": (),
     "machine._base": ("errors", "regs", "symbols", "arch._base", "machine._blocks"),
-    "machine.": ("errors", "regs", "symbols", "image", "machine", "arch", "arch._base"),
+    "machine.": ("errors", "regs", "symbols", "image", "debug.described", "machine", "arch", "arch._base"),
     "core": (),
     "core.": ("errors", "regs", "symbols", "arch._base", "machine._base", "core."),
     "debug.": ("errors", "regs", "symbols", "arch._base", "image", "debug."),
@@ -61,9 +61,10 @@ KEEPERS = {
     "pytest": ("conformance",), "llvmlite": ("programs.native",), "click": ("cli",),
     "pyarrow": ("tracing.columns", "tracing.recorder", "tracing.trace"), "perfetto": ("tracing.perfetto",), "rich": ("cli",),
     "pebble": ("campaign",), "distributed": ("cli",),
+    "itanium_demangler": ("debug.names",), "rust_demangler": ("debug.names",),
 }
 #: path (prefix; the longest that fits counts) -> most lines of a file
-BUDGETS = {"core/": 300, "core/kprobes.py": 350, "machine/": 300, "machine/paper.py": 480, "machine/unicorn/machine.py": 350, "testing/": 300, "arch/": 300, "events/": 300, "tracing/": 300, "programs/": 300, "cli/": 300,
+BUDGETS = {"core/": 300, "core/kprobes.py": 350, "machine/": 300, "machine/paper.py": 480, "machine/unicorn/machine.py": 350, "testing/": 300, "arch/": 300, "events/": 300, "tracing/": 300, "debug/": 300, "programs/": 300, "cli/": 300,
            "arch/arm/thumb.py": 340, "arch/s390x/isa.py": 340}
 CORE_TOTAL = 5100  # the plan said 1,800; docs/design.md says what the rest is. Of it 60 are doors: k.attach, k.trace ...
 WINGS = ("settings", "probe", "patch", "hit", "register", "kprobes")

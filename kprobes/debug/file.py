@@ -24,6 +24,14 @@ def dwarf(file: LoadedFile) -> Any:
     return cached(file, "dwarf", lambda: ELFFile(io.BytesIO(file.data)).get_dwarf_info(relocate_dwarf_sections=False, follow_links=False))
 
 
+def children(die: Any) -> list[Any]:
+    """What an entry has in it; nothing where that is damaged."""
+    try:
+        return [*die.iter_children()]
+    except DAMAGE:
+        return []
+
+
 def cached(file: LoadedFile, key: str, make: Callable[[], T]) -> T:
     """What was made of a file before, or now. A failure is remembered as well."""
     if key not in file.cache:

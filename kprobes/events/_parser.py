@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from itertools import accumulate
 from typing import NoReturn
 
@@ -12,6 +13,7 @@ from ..machine._base import Machine
 from ..symbols import Symbol
 from ._event import Argument, Event, Type, located
 from ._messages import make_error
+from ._named import NAMED, Named
 from ._plans import Source, Word, memory, plan, saved_argument
 
 MAX_NAME, MAX_ARG_NAME, MAX_EXPRESSION = 63, 32, 63  # characters
@@ -38,6 +40,12 @@ class Parser:
         self.machine, self.arch, self.symbols = machine, machine.arch, machine.symbols
         self.kind, self.entry = "p", False
         self.saves: list[int] = []
+        self.target = 0
+
+    @cached_property
+    def typed(self) -> Named:
+        """What names mean at this place."""
+        return Named(self, self.target & ~self.arch.pointers.mode_bits)
 
     def fail(self, kind: str, at: int, *facts: object) -> NoReturn:
         raise make_error(kind, at, self.text, *facts)
@@ -67,6 +75,7 @@ class Parser:
         self.need(len(self.words) > 1, "BAD_PROBE_ADDR", len(self.text), "the place is missing; write SYMBOL[+OFFSET]")
         word, at = self.words[1]
         symbol, offset, target = self.place(word, at)
+        self.target = target
         address = target & ~self.arch.pointers.mode_bits
         default = f"{self.kind}_{target:#x}" if symbol is None else f"{self.kind}_{symbol}_{offset}"
         found = self.symbols[symbol] if symbol is not None else self.symbols.covering(address)
@@ -134,6 +143,7 @@ class Parser:
     # --- arguments
 
     def arguments(self) -> tuple[Argument, ...]:
+        self.expand()
         alls = [at for word, at in self.words[2:] if word == "$arg*"]
         if alls:
             self.need(len(alls) == 1, "DOUBLE_ARGS", alls[-1])
@@ -146,10 +156,20 @@ class Parser:
         self.need(size <= MAX_RECORD, "EVENT_TOO_BIG", 0, size)
         return tuple(args)
 
+    def expand(self) -> None:
+        """Parameters by name instead of one `$arg*`, where they are known."""
+        alls = [n for n, (word, _) in enumerate(self.words) if word == "$arg*" and n > 1]
+        if len(alls) == 1 and self.entry and self.typed.known:
+            at = self.words[alls[0]][1]
+            self.words[alls[0]:alls[0] + 1] = [(name, at) for name in self.typed.parameters]
+
     def argument(self, word: str, at: int, before: list[Argument]) -> Argument:
         name, equals, body = word.partition("=") if word[0] != "\\" else ("", "", word)
         if not equals:
             name, body = f"arg{len(before) + 1}", word
+            found = NAMED.fullmatch(word.partition(":")[0])
+            last = re.split(r"->|\.", found[0])[-1] if found else name
+            name = last if self.typed.known and last not in _TAKEN and last not in [arg.name for arg in before] else name
         self.need(name, "NO_ARG_NAME", at)
         self.need(len(name) <= MAX_ARG_NAME, "ARG_NAME_TOO_LONG", at, name)
         self.need(_NAME.fullmatch(name), "BAD_ARG_NAME", at, name)
@@ -165,8 +185,11 @@ class Parser:
         fetch, suffix = found.groups() if found else (body, None)
         literal = fetch[:2] == '\\"'
         type_at = at + len(fetch) + 1
-        type = self.type(("string" if literal else f"x{self.arch.bits}") if suffix is None else suffix, type_at)
-        source = self.fetch(fetch, at)
+        usual, source = "string" if literal else f"x{self.arch.bits}", None
+        if NAMED.fullmatch(fetch) and self.typed.known:
+            source, usual = self.typed.fetch(fetch, at, (suffix or "").startswith(("string", "ustring")))
+        type = self.type(usual if suffix is None else suffix, type_at)
+        source = source or self.fetch(fetch, at)
         self.need(not literal or (type.name == "string" and not type.count), "NEED_STRING_TYPE", type_at, suffix)
         self.need(literal or source.where or not (type.count or type.style == "string"), "BAD_STRING", type_at, suffix, suffix)
         steps = source.steps + (source.where is None) + (type.name[0] == "b") + (type.count > 0)

@@ -37,6 +37,7 @@ class Source:
     word: Read
     tree: Word
     where: Read | None = None
+    base: tuple[Read, Word, int] | None = None  #: of memory: the word that its address counts from, and how far it is behind that
     literal: str | None = None
     steps: int = 1
 
@@ -65,7 +66,8 @@ def saved_argument(slot: int) -> Read:
 def memory(base: Read, tree: Word, offset: int, mask: int, steps: int) -> Source:
     def where(regs: Regs, saved: Saved) -> int:
         return base(regs, saved) + offset & mask
-    return Source(word=lambda regs, saved: regs.word(where(regs, saved)), tree=Word("memory", offset, base=tree), where=where, steps=steps)
+    return Source(word=lambda regs, saved: regs.word(where(regs, saved)),
+                  tree=Word("memory", offset, base=tree), where=where, base=(base, tree, offset), steps=steps)
 
 
 def converter(type: Type, symbols: Symbols) -> Callable[[int], Scalar]:

@@ -38,6 +38,8 @@ def why_not(event: Event, filter: Filter | None = None) -> str:
     if any(arg.source.tree.kind == "comm" for arg in event.args):
         return "Python knows the task's name"
     trees = [tree for arg in event.args for tree in _walk(arg.source.tree)]
+    if any(tree.kind == "variable" for tree in trees):
+        return "Python knows where variables are"
     if any(tree.kind == "saved" for tree in trees):
         return "arguments of a return event are kept from the entry on"
     if Layout(event).size > LARGEST:

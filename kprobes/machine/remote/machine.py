@@ -12,6 +12,7 @@ from typing import Any
 
 from ...arch import get, of_elf
 from ...arch._base import Arch
+from ...debug.described import Described
 from ...errors import AlreadyRegistered, GuestFault, ImageError, RemoteError, Unsupported
 from ...image import Image, read_elf
 from ...regs import Regs, read_cstr
@@ -32,7 +33,7 @@ PAGE = 4096
 Where = Mapping[str, int | tuple[int, int]]
 
 
-class RemoteMachine:
+class RemoteMachine(Described):
     """A guest behind a stub: QEMU's, gdbserver's, OpenOCD's, a simulator's. Make one with connect(); a context manager.
 
     Attributes:

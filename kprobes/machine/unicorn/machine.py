@@ -12,6 +12,7 @@ from attrs import evolve
 
 from ... import arch as architectures
 from ...arch._base import Arch
+from ...debug.described import Described
 from ...image import raw_bytes
 from ...regs import Regs, read_cstr
 from ...symbols import Symbols
@@ -37,7 +38,7 @@ from .version import check_version
 __all__ = ["GUESTS", "Guest", "UnicornMachine"]
 
 
-class UnicornMachine:
+class UnicornMachine(Described):
     """A CPU, its memory and its symbols. Make one with load(), from_code() or attach(); a context manager.
 
     It owns its parts, which do the work and do not know it. What is left here is what users call.

@@ -1,0 +1,28 @@
+"""What machines know of their guests' source."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from .info import DebugInfo
+from .types import CType
+from .view import View
+
+
+class Described:
+    """A machine whose files may have debug information."""
+
+    @cached_property
+    def debug(self) -> DebugInfo:
+        """What the guest's files say of its source: types, variables, lines."""
+        machine: Any = self
+        return DebugInfo(machine)
+
+    def type(self, name: str) -> CType:
+        """A type of the guest's, as C writes it: "struct table". Raises UnknownSymbol: no file with debug information has it."""
+        return self.debug.type(name)
+
+    def view(self, type: str | CType, address: int) -> View:
+        """Guest memory as C sees it: `m.view("struct table *", address).count`. Raises UnknownSymbol."""
+        return self.debug.view(type, address)

@@ -1,0 +1,176 @@
+"""Guest memory as C sees it: `m.view("struct table *", address).first.value`."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+from ..errors import BadArgument, GuestFault
+from ..symbols import CONTROLS
+from .types import CType, Member
+
+LARGEST = 64  #: bytes of a number
+SHOWN = 16  #: elements and characters that a repr shows
+
+
+class Memory(Protocol):
+    """A machine."""
+
+    arch: Any
+
+    def read(self, addr: int, size: int) -> bytes: ...
+    def write(self, addr: int, data: bytes) -> None: ...
+
+
+class View:
+    """Something of a type in guest memory. Everything is read when it is asked for; numbers are written by assigning them.
+
+    Members are attributes, of what a pointer points at, too; those whose names Python has use for are had by `view["name"]`. Pointers and
+    arrays take indices. Numbers and enumerations come as int, float and bool. int() is the address: of a pointer, what it points at.
+    """
+
+    __slots__ = ("_address", "_machine", "_type")
+
+    def __init__(self, machine: Memory, type: CType, address: int) -> None:
+        for name, value in (("_machine", machine), ("_type", type), ("_address", address & machine.arch.mask)):
+            object.__setattr__(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        member = _struct(self._type).members.get(name)
+        if member is None:
+            raise AttributeError(f"{self._type.name} has no member {name!r}; it has {', '.join(_struct(self._type).members) or 'none'}")
+        return self._read(member)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        member = _struct(self._type).members.get(name)
+        if member is None:
+            raise AttributeError(f"{self._type.name} has no member {name!r}")
+        address, type = self._address + member.offset, member.type
+        if member.bits:
+            mask = (1 << member.bits) - 1 << member.shift
+            store(self._machine, type, address, _raw(self._machine, type, address) & ~mask | value << member.shift & mask)
+        else:
+            store(self._machine, type, address, value)
+
+    def __getitem__(self, key: int | str) -> Any:
+        if isinstance(key, str):
+            return View.__getattr__(self, key)
+        target, count = self._type.target, self._type.count
+        if target is None or not target.size:
+            raise BadArgument(f"{self._type.name} has no elements", hint="index arrays and pointers")
+        if self._type.kind == "array" and not 0 <= key < count:
+            raise IndexError(f"{self._type.name} has elements 0 to {count - 1}")
+        return load(self._machine, target, self._address + key * target.size)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[n] for n in range(len(self)))
+
+    def __len__(self) -> int:
+        return int(self._type.count) if self._type.kind == "array" else 0
+
+    def __bool__(self) -> bool:
+        return bool(self._type.kind != "pointer" or self._address != 0)
+
+    def __int__(self) -> int:
+        return int(self._address)
+
+    __index__ = __int__
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self._address == (int(other) if isinstance(other, View | int) else None))
+
+    def __hash__(self) -> int:
+        return hash(self._address)
+
+    def __dir__(self) -> list[str]:
+        return [*_struct(self._type).members]
+
+    def __bytes__(self) -> bytes:
+        """The text of a char array or pointer, up to its NUL; of everything else its memory."""
+        target = self._type.target
+        if target is not None and target.kind == "char":
+            return self._text(self._type.count if self._type.kind == "array" else 4096)
+        return bytes(self._machine.read(self._address, self._type.size if self._type.kind != "pointer" or target is None else target.size))
+
+    def _text(self, limit: int) -> bytes:
+        out = b""
+        while len(out) < limit and b"\0" not in out:
+            at = self._address + len(out)
+            out += self._machine.read(at, min(64 - at % 64, limit - len(out)))
+        return out.partition(b"\0")[0]
+
+    def __str__(self) -> str:
+        target = self._type.target
+        return bytes(self).decode("utf-8", "backslashreplace") if target is not None and target.kind == "char" else repr(self)
+
+    def __repr__(self) -> str:
+        return f"({self._type.name}) {self._address:#x}{self._shown()}"
+
+    def _shown(self) -> str:
+        try:
+            target = self._type.target
+            if target is not None and target.kind == "char":
+                return f' "{self._text(min(self._type.count or SHOWN, 4 * SHOWN)).decode("latin-1").translate(CONTROLS)}"'
+            if self._type.kind == "array":
+                return f" {{{', '.join(_brief(self[n]) for n in range(min(len(self), SHOWN)))}{', ...' * (len(self) > SHOWN)}}}"
+            members = list(_struct(self._type).members) if self else []
+            return f" {{{', '.join(f'{name} = {_brief(self[name])}' for name in members)}}}" if members else ""
+        except GuestFault:
+            return " (fault)"
+
+    def _read(self, member: Member) -> Any:
+        if not member.bits:
+            return load(self._machine, member.type, self._address + member.offset)
+        value = _raw(self._machine, member.type, self._address + member.offset) >> member.shift & (1 << member.bits) - 1
+        return value - (value >> member.bits - 1 << member.bits) if member.type.signed else value
+
+
+def _struct(type: CType) -> CType:
+    """The structure that a view of a type shows members of."""
+    return type.target if type.kind == "pointer" and type.target is not None else type
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, View):
+        target = value._type.target
+        text = value._shown() if target is not None and target.kind == "char" else ""
+        return text.strip() or f"{int(value):#x}"
+    return str(value)
+
+
+def _raw(machine: Memory, type: CType, address: int) -> int:
+    if type.size > LARGEST:
+        raise BadArgument(f"{type.name} has {type.size} bytes", hint="its debug information is damaged")
+    return int.from_bytes(machine.read(address & machine.arch.mask, type.size), machine.arch.order.value)
+
+
+def load(machine: Memory, type: CType, address: int) -> Any:
+    """What lies at an address: a number, or a view of it. Raises GuestFault."""
+    if type.kind in ("struct", "union", "array", "function", "void"):
+        return View(machine, type, address)
+    raw = _raw(machine, type, address)
+    if type.kind == "pointer":
+        return View(machine, type, raw)
+    return number(type, raw, machine.arch.order.value)
+
+
+def number(type: CType, raw: int, order: str = "little") -> int | float | bool:
+    """The number that bytes of a type stand for."""
+    if type.kind == "float" and type.size in (4, 8):
+        return float(struct.unpack("<f" if type.size == 4 else "<d", raw.to_bytes(type.size, "little"))[0])
+    if type.kind == "bool":
+        return bool(raw)
+    bits = 8 * type.size
+    return raw - (raw >> bits - 1 << bits) if type.signed and bits else raw
+
+
+def store(machine: Memory, type: CType, address: int, value: Any) -> None:
+    """Write a number, or an address. Raises GuestFault, BadArgument."""
+    if type.kind == "float" and type.size in (4, 8):
+        raw = int.from_bytes(struct.pack("<f" if type.size == 4 else "<d", value), "little")
+    elif type.kind in ("int", "char", "bool", "enum", "pointer") and isinstance(value, int | View):
+        raw = int(value) & (1 << 8 * type.size) - 1
+    else:
+        raise BadArgument(f"{value!r} cannot be written as {type.name}", hint="write numbers, member by member")
+    machine.write(address & machine.arch.mask, raw.to_bytes(type.size, machine.arch.order.value))

@@ -1,0 +1,173 @@
+"""Debug information: types, variables, lines and names, on every architecture that the compiler writes them for."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from tracing.guests import FILES, load
+
+from kprobes import BadArgument, EventError, GuestFault, Kprobe, KprobeError, Kprobes, UnicornMachine, UnknownSymbol
+from kprobes.debug.names import demangle, plain
+from kprobes.debug.units import spelling
+from kprobes.image import LoadedFile
+
+pytestmark = pytest.mark.quick
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_memory_as_c_sees_it(name: str) -> None:
+    with load(name) as m:
+        m.call("outer", 1)
+        table = m.view("struct table *", m.symbols["the_table"].address)
+        assert (table.count, table.kind, table.wide, [*table.u.bytes]) == (1, 7, -5, [1, 2, 3, 4])
+        first = table.first
+        assert (first.value, str(first.key), bytes(first.key), first.flag, first.rest) == (640, "width", b"width", 5, 0)
+        assert not first.next and first.next == 0 and int(first) == first and first.key[1] == ord("i") and len(first.key) == 16
+        table.count, first.rest, first.value = 70, 9, -3
+        assert (table.count, first.rest, first.flag, first.value) == (70, 9, 5, -3)
+        assert m.view("table_t", int(table)).count == 70 and "count = 70" in repr(table) and '"width"' in repr(first)
+
+
+def test_types() -> None:
+    with load("x86_64-eh") as m:
+        table = m.type("struct table")
+        assert [*table.members] == ["count", "first", "kind", "u", "wide"] and table.size == 32 and "+8" in str(table)
+        assert m.type("enum kind").values == {"PLAIN": 0, "HASHED": 7} and m.type("table_t * *").name == "table_t **"
+        assert m.type("unsigned int").size == 4 and m.type("long long int").signed and m.type("char [16]").count == 16
+        with pytest.raises(UnknownSymbol, match="struct table"):
+            m.type("struct tabel")
+        m.symbols.files = ()
+        with pytest.raises(UnknownSymbol, match="build the guest with -g"):
+            m.view("struct table", 0)
+
+
+@pytest.mark.parametrize(("one", "other"), [("unsigned long", "long unsigned int"), ("short", "short int"), ("signed", "int"), ("const char", "char"),
+                                            ("struct  table", "struct table"), ("unsigned", "unsigned int")])
+def test_spellings(one: str, other: str) -> None:
+    assert spelling(one) == spelling(other)
+
+
+def test_what_views_refuse() -> None:
+    with load("arm-eh") as m:
+        table = m.view("struct table *", m.symbols["the_table"].address)
+        with pytest.raises(AttributeError, match="count"):
+            _ = table.cuont
+        with pytest.raises(AttributeError):
+            table.cuont = 1
+        with pytest.raises(BadArgument):
+            table.u = 5
+        with pytest.raises(IndexError):
+            table.u.bytes[4]
+        with pytest.raises(GuestFault):
+            _ = m.view("struct table *", 0x10).count
+        assert "(fault)" in repr(m.view("struct table *", 0x10))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_variables_at_a_hit(name: str) -> None:
+    with load(name) as m, Kprobes(m) as k:
+        seen: list[Any] = []
+        k.register(Kprobe(symbol_name="table_insert", pre_handler=lambda p, regs: seen.append(
+            (str(m.debug.local(regs, "key")), m.debug.local(regs, "value"), m.debug.local(regs, "table").count))))
+        m.call("outer", 1)
+        assert seen == [("width", 640, 0)]
+        assert [v.name for v in m.debug.parameters(k.check("table_insert").addr) or []] == ["table", "key", "value"]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_locals_inside_a_function(name: str) -> None:
+    """Wherever the compiler says that it keeps `n`, it counts the letters that have been copied."""
+    with load(name) as m, Kprobes(m) as k:
+        symbol, seen = m.symbols["table_insert"], set()
+        address = k.check("table_insert").addr
+        end = address + symbol.size
+        while address < end:
+            verdict = k.check(address | symbol.mode)
+            if verdict.probeable:
+                k.register(Kprobe(addr=address | symbol.mode, pre_handler=lambda p, regs: seen.add(m.debug.locals(regs).get("n"))))
+            address += verdict.size or m.arch.insn_align
+        m.call("outer", 1)
+        assert {1, 2, 3, 4} <= seen
+        if not name.startswith("mips"):  # that compiler moves instructions into delay slots, and says of variables what was true before
+            assert seen <= {None, 0, 1, 2, 3, 4, 5}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_names_in_events(name: str) -> None:
+    events = ("p table_insert key:string value", "p:w walk $arg*", "p:l leaf table->count f=table->first->flag k=table->first->key u=table->u.bytes "
+              "w=table->wide kind=table->kind", "r:done table_insert n=table->count value $retval:s32")
+    with load(name) as m, Kprobes(m) as k, k.trace(*events) as t:
+        m.call("outer", 0)
+    assert [dict(r.args) for r in t] == [
+        {"key": "width", "value": 640}, {"n": 1, "value": 640, "arg3": 5}, {"table": m.symbols["the_table"].address, "depth": 0},
+        {"count": 1, "f": 5, "k": "width", "u": (1, 2, 3, 4), "w": -5, "kind": 7}]
+
+
+def test_events_are_compiled_with_names() -> None:
+    with load("x86_64-eh") as m, Kprobes(m) as k:
+        event = k.event("p table_insert value n=table->count", filter="value > 600")
+        m.call("outer", 1)
+        assert event.why_python == "" and [dict(r.args) for r in event] == [{"value": 640, "n": 0}]
+
+
+@pytest.mark.parametrize(("text", "kind"), [
+    ("p table_insert nobody", "NO_BTFARG"), ("p table_insert table->nobody", "NO_BTF_FIELD"), ("p table_insert value->count", "NO_PTR_STRCT"),
+    ("p table_insert table.count", "NO_PTR_STRCT"), ("p table_insert $arg* $arg*", "DOUBLE_ARGS"), ("p _start+4 x", "NO_BTFARG")])
+def test_names_that_are_none(text: str, kind: str) -> None:
+    with load("x86_64-eh") as m, Kprobes(m) as k, pytest.raises(EventError) as error:
+        k.event(text)
+    assert error.value.kind == kind
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_lines(name: str) -> None:
+    with load(name) as m, Kprobes(m) as k:
+        start = k.check("leaf").addr
+        lines = m.debug.lines(start, start + m.symbols["leaf"].size)
+        assert {line.path.rpartition("/")[2] for line in lines} == {"debug.c"} and {28, 29} <= {line.line for line in lines}
+        assert m.debug.line(lines[0].address) == lines[0] and m.debug.line(0x10) is None
+        assert all(m.symbols.describe(address).split("+")[0] in ("leaf", "table_insert") for address in m.debug.inlined("squared"))
+        assert m.debug.inlined("squared")
+
+
+@pytest.mark.parametrize(("mangled", "shown"), [
+    ("_ZN5Table6insertEPKci", "Table::insert(char const*, int)"), ("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE", "core::fmt::Formatter::pad"),
+    ("_RNvC6_123foo3bar", "123foo::bar"), ("main", "main"), ("_Z", "_Z"), ("_ZN", "_ZN"), ("_Z" + "9" * 5000, "_Z" + "9" * 5000)])
+def test_names(mangled: str, shown: str) -> None:
+    assert demangle(mangled) == shown
+
+
+def test_symbols_by_either_name() -> None:
+    with UnicornMachine.from_code(b"\x90\xc3" * 8, arch="x86_64", symbols={"_ZN5Table6insertEPKci": 0x10000, "_ZN5Table6insertEi": 0x10002,
+                                                                          "_ZN5Table5clearEv": 0x10004}) as m:
+        assert m.symbols["Table::insert(int)"].address == 0x10002 and m.symbols["Table::clear"].name == "_ZN5Table5clearEv"
+        assert "Table::clear" in m.symbols and plain("a::b<(c)>(d)") == "a::b<(c)>"
+        with pytest.raises(KprobeError, match="2 addresses"):
+            m.symbols["Table::insert"]
+
+
+@pytest.mark.parametrize("name", ["x86_64-eh", "arm-df", "mips64-eh", "s390x-df"])
+def test_damage(name: str) -> None:
+    """A refusal, or something else than there was: never anything that is not an exception of ours."""
+    import io
+
+    from elftools.elf.elffile import ELFFile
+
+    sections = [s for s in ELFFile(io.BytesIO(FILES[name])).iter_sections() if s.name.startswith(".debug")]
+    rng = random.Random(name)
+    with load(name) as m, Kprobes(m) as k:
+        for _ in range(30):
+            data = bytearray(FILES[name])
+            for _ in range(rng.choice([1, 3, 30])):
+                section = rng.choice(sections)
+                data[section["sh_offset"] + rng.randrange(section["sh_size"])] = rng.randrange(256)
+            m.symbols.files = (LoadedFile(bytes(data), 0, ""),)
+            for ask in (lambda: repr(m.view("struct table *", m.symbols["the_table"].address)), lambda: m.debug.line(m.symbols["leaf"].address),
+                        lambda: m.debug.inlined("squared"), lambda: k.event("p table_insert key:string table->count").remove(),
+                        lambda: str(m.type("struct entry")), lambda: m.debug.locals(m.regs)):
+                try:
+                    ask()
+                except (KprobeError, AttributeError):
+                    pass
