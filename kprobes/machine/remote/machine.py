@@ -1,7 +1,6 @@
 """RemoteMachine: a guest behind a stub that speaks the GDB remote protocol.
 
-A stop is a trap: the stub stops at a breakpoint of its own (Z0) at every place where one of the core's stands, so that neither
-what the guest's CPU or kernel does with breakpoint instructions nor where it then stands matters.
+A stop is a trap: the stub stops at a breakpoint of its own (Z0) wherever one of the core's stands, whatever the guest makes of those.
 """
 
 from __future__ import annotations
