@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from operator import index
 from typing import Protocol
 
-from ..arch._base import Arch
+from ..arch._base import Abi, Arch
 from ..errors import BadArgument, Unsupported
 from ..regs import Regs
 
@@ -39,11 +39,7 @@ class Passing:
         abi, linkage = self._arch.abi, self._arch.linkage
         if abi is None or linkage is None:
             raise Unsupported(f"{self._arch.name} has no calling convention", python="set registers and use run()")
-        apart = (bytes, bytearray) if abi.pointers else ()
-        pointers = [self._word(a) for a in self._arguments if isinstance(a, apart)]
-        if len(pointers) > len(abi.pointers):
-            raise Unsupported(f"{len(pointers)} pointer arguments", hint=f"only {len(abi.pointers)} go in registers: copy the others yourself")
-        words = [self._word(a) for a in self._arguments if not isinstance(a, apart)]
+        pointers, words = self._sorted(abi) if self._arguments else ([], [])
         spilled = max(len(words) - len(abi.args), 0) * (self._arch.bits // 8)
         regs.sp = (regs.sp - BELOW - abi.stack_args - spilled) // abi.stack_align * abi.stack_align - linkage.pushed
         if abi.reserve:
@@ -52,6 +48,14 @@ class Passing:
             abi.set_argument(regs, n, word)
         for name, pointer in zip(abi.pointers, pointers, strict=False):
             regs[name] = pointer
+
+    def _sorted(self, abi: Abi) -> tuple[list[int], list[int]]:
+        """Arguments for the registers that take pointers only, where there are such, and all others; copied where they are bytes."""
+        apart = (bytes, bytearray) if abi.pointers else ()
+        pointers = [self._word(a) for a in self._arguments if isinstance(a, apart)]
+        if len(pointers) > len(abi.pointers):
+            raise Unsupported(f"{len(pointers)} pointer arguments", hint=f"only {len(abi.pointers)} go in registers: copy the others yourself")
+        return pointers, [self._word(a) for a in self._arguments if not isinstance(a, apart)]
 
     def finish(self) -> None:
         """Copy bytearrays back, and free the copies."""

@@ -45,7 +45,8 @@ def test_a_handlers_call_is_bounded(scene: Scene, bound: dict[str, Any], role: s
     for n in range(1, 5):
         assert scene.m.call("deep", 4, max_insns=100 if n > 2 and "max_insns" in bound else None) == 6
         assert (len(caught), len(returns)) == (2 * n, n)
-    assert not scene.m.parts.bounds._hooks
+    scene.m.call("probed", 3)
+    assert not scene.m.parts.bounds._hooks, "an unbounded run does without"
 
 
 def test_nested_stops(scene: Scene) -> None:

@@ -143,9 +143,12 @@ class Blocks:
             block = self.last
             at = addr - block.start
             if at & low or not 0 <= at < block.room:
-                write(addr, value.to_bytes(width, order))
-            else:
-                block.words[at >> shift] = value
+                block = self.find(addr, width) or _NOWHERE
+                at = addr - block.start
+                if at & low or not block.room:
+                    write(addr, value.to_bytes(width, order))
+                    return
+            block.words[at >> shift] = value
 
         def swap(addr: int, value: int) -> int:
             block = self.last

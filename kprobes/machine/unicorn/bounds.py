@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
+from functools import partial
 from operator import index
 from typing import Any
 
@@ -15,10 +15,10 @@ from .cpu import Cpu
 from .delayslots import DelaySlots
 from .engine import CODE
 from .runstate import RunState
+from .watchdog import Deadline
 
 SINGLE_STEP = 2  # instructions: one, or a branch and its delay slot
 PASSING = 1 << 12  # instructions in a row in the sink's pages: displaced ones; more are the guest's own doing
-_WITHOUT = nullcontext()
 
 
 def check_bounds(timeout: float | None, max_insns: int | None) -> None:
@@ -41,7 +41,9 @@ class Bounds:
         timed_out: depth of the run whose time is up. installed: how often the hook that counts was added.
     """
 
-    def __init__(self, cpu: Cpu, state: RunState, delay_slots: DelaySlots) -> None:
+    def __init__(self, cpu: Cpu, state: RunState, delay_slots: DelaySlots, owned: bool) -> None:
+        """owned: nobody else runs the engine."""
+        self._keeps = owned and cpu.guest.blocks.hooked_delay_slots  # the hook, after a run: it is everywhere
         self._cpu, self._state, self._delay_slots = cpu, state, delay_slots
         self.timed_out = self.installed = 0
         self._left: list[int] = []  # instructions, of every run that counts them
@@ -49,19 +51,21 @@ class Bounds:
         self._counting: Any = None  # the hook's function
         self._inside = 0  # instructions in a row in the sink's pages
 
-    def within(self, timeout: float | None, max_insns: int | None) -> AbstractContextManager[None]:
-        """A run with these bounds, seconds and instructions. Unsupported where the engine cannot count."""
-        if timeout is not None and not (isinstance(timeout, (int, float)) and timeout >= 0):  # NaN is no number either
-            raise BadArgument(f"timeout is {timeout!r}", hint="pass seconds, 0 or more")
-        return _WITHOUT if timeout is None and max_insns is None else self._within(timeout, max_insns)
-
     @contextmanager
-    def _within(self, timeout: float | None, max_insns: int | None) -> Iterator[None]:
-        m = self._cpu
-        if max_insns is not None and max_insns > SINGLE_STEP and not m.guest.blocks.hooked_delay_slots:
-            raise Unsupported(f"this engine cannot count {m.arch.name} instructions beyond a jump", hint="bound the run by a timeout")
-        with self._count(max_insns), self._time(timeout):
-            yield
+    def within(self, timeout: float | None, max_insns: int | None) -> Iterator[None]:
+        """A run with these bounds, seconds and instructions. Unsupported where the engine cannot count."""
+        if max_insns is not None:
+            self._count(max_insns)
+        try:
+            deadline = None if timeout is None else Deadline(timeout, partial(self._expire, self._state.depth))
+            try:
+                yield
+            finally:
+                if deadline is not None:
+                    self._in_time(deadline)
+        finally:
+            if max_insns is not None:
+                self._counted()
 
     def stops(self, address: int) -> bool:
         """True where the run is over before the instruction at `address`."""
@@ -92,53 +96,45 @@ class Bounds:
             self._left.pop()
 
     def close(self) -> None:
-        """Nothing runs any more: do without the hook that counts. Within a run it stays, as hooks that come and go would pile up."""
+        """Nothing runs, or an unbounded run is about to: do without the hook that counts.
+
+        Within a run it stays, as hooks that come and go would pile up; and after a run on an engine of our own, as the next one is likely
+        to be bounded as well.
+        """
         if self._hooks:
             for hook in self._hooks:
                 self._cpu.engine.unhook(hook)
             self._hooks = []
             self._retranslate()
 
-    @contextmanager
-    def _time(self, seconds: float | None) -> Iterator[None]:
-        if seconds is None:
-            yield
-            return
-        seconds = min(seconds, threading.TIMEOUT_MAX)
-        done = threading.Event()
-        timer = threading.Thread(target=self._expire, args=(done, seconds, self._state.depth), daemon=True, name="kprobes-timeout")
-        timer.start()
-        try:
-            yield
-        finally:
-            done.set()
-            timer.join()  # or its stop would reach the next run
-            if self.timed_out == self._state.depth and self._state.why_stopped == "timeout":
-                self._state.take_stop()  # it was repeated when this run had ended already
+    def ended(self) -> None:
+        """The outermost run has ended."""
+        if not self._keeps:
+            self.close()
 
-    def _expire(self, done: threading.Event, seconds: float, depth: int) -> None:
-        if done.wait(min(seconds, threading.TIMEOUT_MAX)):
-            return
+    def _expire(self, depth: int) -> None:
+        """The time of the run at this depth is up. A stop before the engine has started is lost: this is called again."""
         self.timed_out = depth
-        while not done.wait(0.005):  # a stop before the engine has started is lost, so repeat it
-            self._state.stop_for("timeout")
+        self._state.stop_for("timeout")
 
-    @contextmanager
-    def _count(self, instructions: int | None) -> Iterator[None]:
-        if instructions is None:
-            yield
-            return
-        state = self._state
-        self._left.append(instructions)
+    def _in_time(self, deadline: Deadline) -> None:
+        deadline.cancel()
+        if self.timed_out == self._state.depth and self._state.why_stopped == "timeout":
+            self._state.take_stop()  # it was repeated when this run had ended already
+
+    def _count(self, instructions: int) -> None:
+        guest, sink = self._cpu.guest, self._state.sink
+        if instructions > SINGLE_STEP and not guest.blocks.hooked_delay_slots:
+            raise Unsupported(f"this engine cannot count {self._cpu.arch.name} instructions beyond a jump", hint="bound the run by a timeout")
         self._install_hook()
-        if state.sink is not None:
-            state.sink.exact(True)
-        try:
-            yield
-        finally:
-            if state.sink is not None:
-                state.sink.exact(False)
-            self._left.pop()
+        if sink is not None:
+            sink.exact(True)
+        self._left.append(instructions)
+
+    def _counted(self) -> None:
+        self._left.pop()
+        if self._state.sink is not None:
+            self._state.sink.exact(False)
 
     def _install_hook(self) -> None:
         if not self._hooks:

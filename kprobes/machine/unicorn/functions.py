@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...arch._base import plain_address
 from ...symbols import Symbols
 from .cpu import Cpu
 from .runstate import RunState
@@ -17,9 +18,12 @@ class Functions:
     def __init__(self, cpu: Cpu, state: RunState, symbols: Symbols) -> None:
         self._cpu, self._state, self.symbols = cpu, state, symbols
         self.regs = cpu.regs
+        self._plain = cpu.arch.pointers.code_address is plain_address
 
     def target(self, pointer: int) -> int:
         """Where the function of a pointer starts, mode bits included."""
+        if self._plain:
+            return pointer
         entry = self._cpu.arch.pointers.code_address(pointer, self._cpu.memory.read)
         return entry.addr | entry.mode
 

@@ -55,7 +55,7 @@ class Parts:
         self.starts = Starts(cpu, state)
         self.stubs = Stubs(cpu, functions, call)
         delay_slots = DelaySlots(cpu, state, self.starts)
-        self.bounds = Bounds(cpu, state, delay_slots)
+        self.bounds = Bounds(cpu, state, delay_slots, owned)
         self.process = Process(cpu, state, functions, self.stubs, self.furniture)
         self.areas = Areas(cpu, services, self.followed)
         faults = Faults(cpu, state, self.starts, self.bounds, delay_slots, self.stubs, symbols, self.furniture, self.process)

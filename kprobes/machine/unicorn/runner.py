@@ -64,7 +64,8 @@ class Runner:
         if state.depth >= MAX_DEPTH:
             raise ReentryError(f"{MAX_DEPTH} guest runs are nested", hint="a handler's guest call leads back to that handler")
         if state.depth == 0:
-            state.take_stop()
+            if state.why_stopped:
+                state.take_stop()
             if target & ~cpu.arch.pointers.mode_bits != self._services.skip:
                 self._services.skip = -1  # a run that was to execute that call site again has failed
             if self.signals.waiting:
@@ -86,7 +87,7 @@ class Runner:
             if state.why_stopped or cpu.engine.stopped:
                 cpu.engine.stop()  # the outer run, too: it is not told twice, or this one's last start has made the engine forget
             return
-        self.bounds.close()
+        self.bounds.ended()
         if state.sink is not None:
             state.sink.ended()
 
@@ -94,6 +95,10 @@ class Runner:
         """Run until `until`. True: or until somebody stopped it. Between begin() and finish()."""
         seen = self.enter(target)
         try:
+            if timeout is None and max_insns is None:
+                if self._state.depth == 1:
+                    self.bounds.close()
+                return self._loop(target, until)
             with self.bounds.within(timeout, max_insns):
                 return self._loop(target, until)
         finally:

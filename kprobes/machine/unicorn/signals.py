@@ -17,6 +17,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from threading import get_ident
 from types import FrameType
 from typing import Any
 
@@ -26,6 +27,7 @@ import unicorn
 Handler = Callable[[int, FrameType | None], Any]
 
 _plain: Any = sys.modules.get("_signal", signal)  # without the enumerations that signal's own functions make
+_getsignal, _signal, _set_wakeup_fd = _plain.getsignal, _plain.signal, _plain.set_wakeup_fd
 NUMBERS = sorted(map(int, signal.valid_signals()))
 PATIENCE = 1.0  # seconds that a signal waits in a handler of the user's before it comes again
 _OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
@@ -65,11 +67,13 @@ class _Watcher:
 
 
 _watcher: _Watcher | None = None
+_main = threading.main_thread().ident
 
 
 def _in_child() -> None:
-    global _watcher
+    global _watcher, _main
     _watcher = None  # the thread has stayed behind
+    _main = get_ident()
 
 
 os.register_at_fork(after_in_child=_in_child)
@@ -96,10 +100,9 @@ class HeldSignals:
 
     def begin(self) -> None:
         """From here on they are held, if this is the main thread."""
-        if _elsewhere():
+        if get_ident() != _main:
             return
-        handlers = [*map(_plain.getsignal, NUMBERS)]
-        if handlers != self._seen:
+        if (handlers := [*map(_getsignal, NUMBERS)]) != self._seen:
             there = zip(NUMBERS, handlers, strict=True)
             self._to_hold = {number: handler for number, handler in there if callable(handler) and handler != self._hold}
             self._usual |= self._to_hold
@@ -107,7 +110,7 @@ class HeldSignals:
         try:
             for number in self._to_hold:
                 self.held.append(number)
-                _plain.signal(number, self._hold)
+                _signal(number, self._hold)
             if self.held:
                 self._watch()
         except BaseException:  # one that was not held yet
@@ -119,36 +122,41 @@ class HeldSignals:
         if _watcher is None:
             _watcher = _Watcher()
         _watcher.runs.append(self)
-        self._fd = _plain.set_wakeup_fd(_watcher.write, warn_on_full_buffer=False)
+        self._fd = _set_wakeup_fd(_watcher.write, warn_on_full_buffer=False)
         if self._fd != _watcher.write:
             _watcher.others = self._fd
 
     def end(self) -> None:
         """No more. Raises what a handler has raised in this run, or raises now."""
-        if not self.held or _elsewhere():
+        if not self.held or get_ident() != _main:
             return
         try:
             self._let_go()
         finally:
-            error, self._raised = self._raised, None
-            try:
-                self._call_rest()
-            finally:
-                self._raised = None
-                if error is not None:
-                    raise error
+            if self.waiting or self._raised is not None:
+                self._finish()
+
+    def _finish(self) -> None:
+        """Call the handlers that wait; raise what any of them has raised."""
+        error, self._raised = self._raised, None
+        try:
+            self._call_rest()
+        finally:
+            self._raised = None
+            if error is not None:
+                raise error
 
     def _let_go(self) -> None:
         """Put the handlers back. One that was may raise at any moment: the others are put back all the same."""
         try:
             if _watcher is not None and self in _watcher.runs:
-                _plain.set_wakeup_fd(self._fd, warn_on_full_buffer=False)
+                _set_wakeup_fd(self._fd, warn_on_full_buffer=False)
                 with _watcher.lock:
                     _watcher.runs.remove(self)
             while self.held:
                 number = self.held[-1]
-                if _plain.getsignal(number) == self._hold:  # nobody has set another one meanwhile
-                    _plain.signal(number, self._usual[number])
+                if _getsignal(number) == self._hold:  # nobody has set another one meanwhile
+                    _signal(number, self._usual[number])
                 self.held.pop()
         except BaseException:
             self._let_go()
@@ -156,7 +164,7 @@ class HeldSignals:
 
     def deliver(self) -> None:
         """The guest is at rest: call the handlers of the signals that came. What one has raised, every run that is under way raises."""
-        if _elsewhere():
+        if get_ident() != _main:
             return
         if self._raised is not None:
             raise self._raised
@@ -207,11 +215,6 @@ class HeldSignals:
             self._stop()
             return []
         return [*self.waiting]
-
-
-def _elsewhere() -> bool:
-    """True but in the main thread."""
-    return threading.get_ident() != threading.main_thread().ident
 
 
 def _is_users(frame: FrameType | None) -> bool:

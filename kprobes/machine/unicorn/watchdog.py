@@ -1,0 +1,71 @@
+"""One thread for all deadlines of this process: runs that are bounded in time cost neither a thread nor a switch to one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from threading import TIMEOUT_MAX, Condition, Thread
+from time import monotonic
+
+AGAIN = 0.005  # seconds until who has not reacted is told again
+
+
+class Deadline:
+    """Somebody is told when so many seconds are over, and again until cancel()."""
+
+    __slots__ = ("_dog", "told", "when")
+
+    def __init__(self, seconds: float, told: Callable[[], object]) -> None:
+        self.when, self.told = monotonic() + min(seconds, TIMEOUT_MAX), told
+        self._dog = _dog
+        self._dog.add(self)
+
+    def cancel(self) -> None:
+        """Tell nobody any more. If somebody is being told now, this waits until he has been."""
+        if self._dog is _dog:  # else that thread is another process's
+            self._dog.remove(self)
+
+
+class _Watchdog:
+    """The thread. It sleeps until the deadline that was the earliest when it fell asleep, whether that still matters or not: a run that
+    is bounded like the one before need not wake it."""
+
+    def __init__(self) -> None:
+        self._condition = Condition()  # reentrant: who is told may be interrupted by a handler that runs another guest
+        self._deadlines: list[Deadline] = []
+        self._wakes = 0.0  # when; 0: it has not been started
+
+    def add(self, deadline: Deadline) -> None:
+        with self._condition:
+            if not self._wakes:
+                Thread(target=self._watch, daemon=True, name="kprobes-timeout").start()
+                self._wakes = deadline.when
+            elif deadline.when < self._wakes:
+                self._wakes = deadline.when
+                self._condition.notify()
+            self._deadlines.append(deadline)
+
+    def remove(self, deadline: Deadline) -> None:
+        with self._condition:
+            self._deadlines.remove(deadline)
+
+    def _watch(self) -> None:
+        with self._condition:
+            while True:
+                now = monotonic()
+                for deadline in [d for d in self._deadlines if d.when <= now]:
+                    deadline.when = now + AGAIN
+                    deadline.told()
+                self._wakes = min((d.when for d in self._deadlines), default=now + TIMEOUT_MAX)
+                self._condition.wait(max(0.0, self._wakes - monotonic()))
+
+
+_dog = _Watchdog()
+
+
+def _in_child() -> None:
+    global _dog
+    _dog = _Watchdog()  # the thread has stayed behind
+
+
+os.register_at_fork(after_in_child=_in_child)
