@@ -49,7 +49,7 @@ class BareEngine:
         self.uc.mem_write(EXIT, self.names.arch.end_bytes(self.subject.mode))
         self._until = EXIT if guest.runs.until_stops else 0
         if guest.contexts.furnish is not None:
-            guest.contexts.furnish(self.names.engine, self.names.regs, STACK, ROOM // 4)
+            guest.contexts.furnish(self.names.parts.memory.engine, self.names.regs, STACK, ROOM // 4)
 
     def call(self, function: str, *args: int) -> int:
         """Call a function by the calling convention."""
@@ -97,7 +97,7 @@ class BareEngine:
 
     def register_reader(self, *names: str) -> Callable[[], None]:
         """Reads registers as a raw hook does."""
-        uc, numbers = self.uc, [self.names.register(name) for name in names]
+        uc, numbers = self.uc, [self.names.parts.cpu.register(name) for name in names]
 
         def read() -> None:
             for number in numbers:
@@ -111,7 +111,7 @@ class BareEngine:
         assert arch.abi is not None
         if arch.abi.args:
             return self.register_reader(*arch.abi.args[:2])
-        sp, above = self.names.register(arch.regs.sp), arch.abi.stack_args
+        sp, above = self.names.parts.cpu.register(arch.regs.sp), arch.abi.stack_args
         words = struct.Struct("<II" if arch.order.value == "little" else ">II")
 
         def read() -> None:

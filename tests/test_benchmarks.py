@@ -15,6 +15,7 @@ from arches import RUNNABLE
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 
+import calls  # noqa: E402
 import plot  # noqa: E402
 import report  # noqa: E402
 import rows  # noqa: E402
@@ -92,3 +93,12 @@ def test_what_an_architecture_lacks_is_blank() -> None:
     line = next(line for line in report.ratios(results, "two arguments").splitlines() if "`x86_64`" in line)
     assert line.split(" | ")[3] == ""
     assert plot.svg(results).count("<title>") == plot.svg(RESULTS).count("<title>") - 1
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("arch", calls.RETURNS)
+def test_calls(arch: str) -> None:
+    """Each row of what calls cost runs."""
+    made, kept = calls.rows_of(arch)
+    found = calls.measured(made, rounds=2, calls=2)
+    assert kept and all(len(times) == 2 and min(times) >= 0 for times in found.values())
