@@ -105,7 +105,7 @@ class Bounds:
             for hook in self._hooks:
                 self._cpu.engine.unhook(hook)
             self._hooks = []
-            self._retranslate()
+            self._cpu.engine.retranslate()
 
     def ended(self) -> None:
         """The outermost run has ended."""
@@ -141,7 +141,7 @@ class Bounds:
             self.installed += 1
             self._counting = self._counting or CODE(self._callback())
             self._hooks = [self._cpu.engine.hook(const.UC_HOOK_CODE, self._counting, start, end) for start, end in self._hooked()]
-            self._retranslate()
+            self._cpu.engine.retranslate()
 
     def _hooked(self) -> list[tuple[int, int]]:
         """Where the hook is: everywhere, unless it does harm (Blocks.hooked_delay_slots). Then not in the sink's pages."""
@@ -149,10 +149,6 @@ class Bounds:
         if m.guest.blocks.hooked_delay_slots:
             return [(1, 0)]
         return [(start, end) for start, end in self._code() if state.sink is None or not state.sink.ours(start)]
-
-    def _retranslate(self) -> None:
-        for start, end in self._code():
-            self._cpu.engine.drop_translations(start, end + 1)
 
     def _code(self) -> list[tuple[int, int]]:
         return [(start, end) for start, end, perms in self._cpu.engine.uc.mem_regions() if perms & const.UC_PROT_EXEC]

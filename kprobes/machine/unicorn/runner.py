@@ -122,11 +122,12 @@ class Runner:
         if state.parked is not None:
             self.raise_parked()
         interrupt, self._starts.interrupt = self._starts.interrupt, None
-        told = {*cpu.guest.faults.unaligned, *cpu.guest.faults.fetches}  # by an interrupt, whatever the error says
-        if interrupt is not None and ERRORS.get(error, ("",))[0] in ("read", "write") and interrupt[0] not in told:
-            interrupt = None  # the access failed first: the engine notices some only instructions later
         if interrupt is not None:
             number, pc = interrupt
+            told = number in cpu.guest.faults.unaligned or number in cpu.guest.faults.fetches  # by an interrupt, whatever the error says
+            if not told and ERRORS.get(error, ("",))[0] in ("read", "write"):
+                interrupt = None  # the access failed first: the engine notices some only instructions later
+        if interrupt is not None:
             return self.faults.report(pc, self.faults.interrupt(number, pc))
         if error:
             pc = cpu.read_pc()
