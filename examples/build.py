@@ -1,4 +1,4 @@
-"""Rebuild the executables in this directory from demo.c: `python examples/build.py [--check]`.
+"""Rebuild the executables in this directory from demo.c and firmware.c: `python examples/build.py [--check]`.
 
 Needs `pip install ziglang==0.17.0` (a C compiler for every machine, as a Python package). The same version gives the same
 bytes on every computer; --check builds into a temporary directory and compares instead of writing.
@@ -16,12 +16,13 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ZIG = "0.17.0"
 TARGETS = {"x86_64": ["-target", "x86_64-freestanding-none"], "arm64": ["-target", "aarch64-freestanding-none"]}
-FLAGS = [
+COMMON = [
     "-std=c11", "-O1", "-ffreestanding", "-fno-builtin", "-nostdlib", "-static", "-fno-pic", "-fno-pie",
     "-fno-sanitize=all", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables",
-    "-fomit-frame-pointer", "-fno-unroll-loops", "-fno-ident", "-g0", "-Wall", "-Wextra", "-Werror",
-    "-Wl,--build-id=none", "-Wl,-e,_start", "-Wl,--image-base=0x400000", "-Wl,-z,noexecstack",
+    "-fomit-frame-pointer", "-fno-unroll-loops", "-fno-ident", "-g0", "-Wall", "-Wextra", "-Werror", "-Wl,--build-id=none",
 ]  # fmt: skip
+FLAGS = [*COMMON, "-Wl,-e,_start", "-Wl,--image-base=0x400000", "-Wl,-z,noexecstack"]
+FIRMWARE = ["-target", "thumb-freestanding-eabi", "-mcpu=cortex_m3", *COMMON, "-Wl,-e,reset", "-Wl,-T,firmware.ld"]
 
 
 def check_compiler() -> None:
@@ -40,6 +41,19 @@ def build(arch: str, output: Path) -> None:
     subprocess.run(command, cwd=HERE, check=True)
 
 
+def build_firmware(folder: Path) -> dict[str, bytes]:
+    """File name -> contents: the image as it is in flash memory, and its functions as `nm` lists them."""
+    from elftools.elf.elffile import ELFFile
+
+    program = folder / "firmware.elf"
+    subprocess.run([sys.executable, "-m", "ziglang", "cc", *FIRMWARE, "firmware.c", "-o", str(program)], cwd=HERE, check=True)
+    with program.open("rb") as file:
+        elf = ELFFile(file)
+        functions = [s for s in elf.get_section_by_name(".symtab").iter_symbols() if s["st_info"]["type"] == "STT_FUNC"]
+        listing = "".join(sorted(f"{s['st_value'] & ~1:08x} {s['st_size']:08x} T {s.name}\n" for s in functions))
+        return {"firmware.bin": elf.get_section_by_name(".text").data(), "firmware.symbols": listing.encode()}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="compare with the files here, change nothing")
@@ -47,14 +61,16 @@ def main() -> None:
     check_compiler()
     with tempfile.TemporaryDirectory() as directory:
         for arch in TARGETS:
-            fresh, kept = Path(directory, arch), HERE / f"demo.{arch}"
-            build(arch, fresh)
-            same = kept.exists() and kept.read_bytes() == fresh.read_bytes()
-            print(f"{kept.name}: {fresh.stat().st_size} bytes, {'unchanged' if same else 'different'}")
-            if options.check and not same:
-                sys.exit(f"{kept.name} is not what demo.c compiles to; run python examples/build.py")
-            if not same:
-                kept.write_bytes(fresh.read_bytes())
+            build(arch, Path(directory, arch))
+        fresh = {f"demo.{arch}": Path(directory, arch).read_bytes() for arch in TARGETS} | build_firmware(Path(directory))
+    for name, made in fresh.items():
+        kept = HERE / name
+        same = kept.exists() and kept.read_bytes() == made
+        print(f"{name}: {len(made)} bytes, {'unchanged' if same else 'different'}")
+        if options.check and not same:
+            sys.exit(f"{name} is not what its source compiles to; run python examples/build.py")
+        if not same:
+            kept.write_bytes(made)
 
 
 if __name__ == "__main__":

@@ -102,3 +102,12 @@ def test_calls(arch: str) -> None:
     made, kept = calls.rows_of(arch)
     found = calls.measured(made, rounds=2, calls=2)
     assert kept and all(len(times) == 2 and min(times) >= 0 for times in found.values())
+
+
+def test_fuzzing_measures_all_it_says() -> None:
+    """The rows of benchmarks/fuzzing.py, on a few rounds: no time is trusted here."""
+    import fuzzing
+
+    found = fuzzing.measure(str(fuzzing.HERE.parent / "examples" / "demo.x86_64"), rounds=2)
+    assert found.keys() == {"snapshot", "restore", "snapshot, comparing", "restore, comparing", "fuzz", "coverage"}
+    assert all(value > 0 for value in found.values()) and found["coverage"] < 3

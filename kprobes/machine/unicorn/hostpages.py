@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 
 from .blocks import Block
 
@@ -110,20 +110,20 @@ class HostPages:
         else:
             runs = [*file.pages(host, size, _COPIED)]
             if not runs:
-                return Kept(block, host, size, base)
+                return Kept(block, host, size, base, known)
             data[:] = base.data
         for start, end in runs:
             data[start // PAGE : end // PAGE] = b"\1" * ((end - start) // PAGE)
         image = file.image(bytes(data))
         for run in _RUN.finditer(data):
             _write(file.fd, block.view[run.start() * PAGE : run.end() * PAGE], image.at + run.start() * PAGE)
-        kept = Kept(block, host, size, image)
+        kept = Kept(block, host, size, image, known)
         self._map(kept)
         return kept
 
     def stands(self, kept: Kept) -> bool:
         """True where the block is what was kept, but for what has been written since."""
-        return self._mapped[kept.block.view.obj].get(kept.host) is kept.image
+        return kept.mapped.get(kept.host) is kept.image
 
     def put_back(self, kept: Kept) -> list[Range]:
         """The block holds that again. Of code: what has changed, as distances."""
@@ -148,12 +148,11 @@ class HostPages:
         return self.file
 
     def _map(self, kept: Kept) -> None:
-        host, size, image = kept.host, kept.size, kept.image
+        host, size, image, known = kept.host, kept.size, kept.image, kept.mapped
+        for at in [at for at, other in known.items() if at < host + size and host < at + len(other.data) * PAGE]:
+            del known[at]  # first: who interrupts this leaves memory of which nobody knows what it is mapped from
         if _libc().mmap(host, size, _READ_WRITE, _PRIVATE_FIXED, image.file.fd, image.at) != host:
             raise OSError(ctypes.get_errno(), "cannot map an image of guest memory")
-        known = self._mapped.setdefault(kept.block.view.obj, {})
-        for at in [at for at, other in known.items() if at < host + size and host < at + len(other.data) * PAGE]:
-            del known[at]
         known[host] = image
 
 
@@ -176,6 +175,7 @@ class Kept:
     host: int
     size: int
     image: Any  # an Image, or a Copy
+    mapped: dict[int, Image] = field(factory=dict)  # host address -> the image that is mapped there now
 
 
 class Copies:

@@ -38,24 +38,40 @@ class Runner:
 
     def begin(self) -> bool:
         """Somebody is about to use the CPU, and says finish() when that is over. False: within a run, there is nothing to finish."""
-        state = self._state
+        self._check_devices()
+        if self._state.runs_in == get_ident():
+            return False
+        self.signals.begin()
+        try:
+            self.hold()
+        except MachineBusy:
+            self.signals.end()
+            raise
+        self._state.runs_in = get_ident()
+        return True
+
+    def hold(self) -> None:
+        """Nobody runs the guest until let_go(): nor does who calls this."""
+        self._check_devices()
+        if self._state.runs_in == get_ident():
+            raise MachineBusy("the guest is in a run", hint="do it when that has ended: in a handler, call stop() first")
+        if not self._busy.acquire(False):
+            raise MachineBusy("another thread runs this machine", hint="wait until it has finished, or make a machine for each thread")
+
+    def _check_devices(self) -> None:
         if self._cpu.memory.devices.accessed:
             raise MachineBusy("a device serves an access: the engine is in the middle of an instruction",
                               hint="note what is to be done, and do it when the run has ended, or in a probe's handler")
-        if state.runs_in == get_ident():
-            return False
-        self.signals.begin()
-        if not self._busy.acquire(False):
-            self.signals.end()
-            raise MachineBusy("another thread runs this machine", hint="wait until it has finished, or make a machine for each thread")
-        state.runs_in = get_ident()
-        return True
+
+    def let_go(self) -> None:
+        """Undo hold()."""
+        self._busy.release()
 
     def finish(self) -> None:
         """Undo begin(). Raises what signal handlers raise."""
         state = self._state
         state.runs_in = 0
-        self._busy.release()
+        self.let_go()
         self.signals.end()
 
     def enter(self, target: int) -> tuple[int, ...]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from io import BytesIO
 from itertools import pairwise
 from typing import Any, Protocol
@@ -16,7 +15,7 @@ from typing import Any, Protocol
 from attrs import define
 from unicorn import unicorn_const as const
 
-from ...errors import BadArgument, GuestFault, MachineBusy, NoMemory, Unsupported
+from ...errors import BadArgument, GuestFault, NoMemory, Unsupported
 from .._base import Patched
 from .blocks import Block
 from .calls import Calls
@@ -97,15 +96,6 @@ class Snapshots:
     def _changed(self) -> None:
         self._version += 1
 
-    @contextmanager
-    def _at_rest(self) -> Iterator[None]:
-        if not self._runner.begin():
-            raise MachineBusy("the guest is in a run", hint="do it when that has ended: in a handler, call stop() first")
-        try:
-            yield
-        finally:
-            self._runner.finish()
-
     # --- what is there
 
     def _now(self) -> tuple[list[Region], list[Block]]:
@@ -123,23 +113,29 @@ class Snapshots:
 
     def take(self) -> Snapshot:
         """See UnicornMachine.snapshot()."""
-        with self._at_rest():
-            cpu, sink = self._cpu, self._state.sink
-            layout, blocks = self._now()
-            try:
-                held = [self.pages.keep(block) for block in blocks]
-                foreign = self._read_foreign(layout, blocks) if not self._owned else {}
-            except (OSError, MemoryError) as error:
-                raise NoMemory(f"no room for a snapshot ({error})", hint="drop older ones, or unmap something") from None
-            fixed = {start for start, _, perms in layout if perms & _WX == const.UC_PROT_EXEC}
-            heap = [(b.start, b.end) for b in blocks if self._memory.own.has(b.start)]
-            patched, patches, calls = (0, {}, None) if sink is None else (sink.patched, sink.patches(), sink.under_way())
-            context = cpu.engine.save()
-            sent = cpu.regs.reported, cpu.regs.target
-            snapshot = Snapshot(self, layout, heap, self._version, held, fixed, self._memory.written, foreign, patched, patches, calls, context, sent,
-                                [book.books for book in self._books], self._devices.there)
-            weakref.finalize(snapshot, cpu.engine.discard, context).atexit = False
-            return snapshot
+        self._runner.hold()
+        try:
+            return self._take()
+        finally:
+            self._runner.let_go()
+
+    def _take(self) -> Snapshot:
+        cpu, sink = self._cpu, self._state.sink
+        layout, blocks = self._now()
+        try:
+            held = [self.pages.keep(block) for block in blocks]
+            foreign = self._read_foreign(layout, blocks) if not self._owned else {}
+        except (OSError, MemoryError) as error:
+            raise NoMemory(f"no room for a snapshot ({error})", hint="drop older ones, or unmap something") from None
+        fixed = {start for start, _, perms in layout if perms & _WX == const.UC_PROT_EXEC}
+        heap = [(b.start, b.end) for b in blocks if self._memory.own.has(b.start)]
+        patched, patches, calls = (0, {}, None) if sink is None else (sink.patched, sink.patches(), sink.under_way())
+        context = cpu.engine.save()
+        sent = cpu.regs.reported, cpu.regs.target
+        snapshot = Snapshot(self, layout, heap, self._version, held, fixed, self._memory.written, foreign, patched, patches, calls, context, sent,
+                            [book.books for book in self._books], self._devices.there)
+        weakref.finalize(snapshot, cpu.engine.discard, context).atexit = False
+        return snapshot
 
     def _read_foreign(self, layout: list[Region], blocks: list[Block]) -> dict[int, bytes]:
         """Memory that an engine's owner has mapped."""
@@ -156,22 +152,28 @@ class Snapshots:
         """See UnicornMachine.restore()."""
         if not isinstance(snapshot, Snapshot) or snapshot._owner is not self:
             raise BadArgument(f"{snapshot!r} is no snapshot of this machine", hint="pass what its snapshot() gave")
-        with self._at_rest():
-            cpu, sink = self._cpu, self._state.sink
-            self._check_calls(snapshot)
-            if snapshot._version != self._version or snapshot._devices != self._devices.there or not self._owned:
-                self._map_again(snapshot)
-            cpu.engine.restore(snapshot._context)  # before memory: where the CPU saves state in memory this may write there
-            cpu.regs.reported, cpu.regs.target = snapshot._sent
-            self._put_back(snapshot)
-            self._dress(snapshot)
-            for book, then in zip(self._books, snapshot._books, strict=True):
-                book.books = then
-            self._calls.drop_failure()
-            self._services.skip = -1
-            snapshot._written = self._memory.written
-            if sink is not None:
-                sink.resume(snapshot._calls)
+        self._runner.hold()
+        try:
+            self._restore(snapshot)
+        finally:
+            self._runner.let_go()
+
+    def _restore(self, snapshot: Snapshot) -> None:
+        cpu, sink = self._cpu, self._state.sink
+        self._check_calls(snapshot)
+        if snapshot._version != self._version or snapshot._devices != self._devices.there or not self._owned:
+            self._map_again(snapshot)
+        cpu.engine.restore(snapshot._context)  # before memory: where the CPU saves state in memory this may write there
+        cpu.regs.reported, cpu.regs.target = snapshot._sent
+        self._put_back(snapshot)
+        self._dress(snapshot)
+        for book, then in zip(self._books, snapshot._books, strict=True):
+            book.books = then
+        self._calls.drop_failure()
+        self._services.skip = -1
+        snapshot._written = self._memory.written
+        if sink is not None:
+            sink.resume(snapshot._calls)
 
     def _check_calls(self, snapshot: Snapshot) -> None:
         sink = self._state.sink

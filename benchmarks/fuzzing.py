@@ -1,0 +1,107 @@
+"""What going back and coverage cost: `python benchmarks/fuzzing.py`. Processor time, medians of rounds in which all rows have their turn.
+
+    snapshot, restore   after four pages were written, with 1,000 probes armed (libz); and by comparing everything
+    fuzz                runs of examples/fuzz.py a second: restore, 64 bytes of input, call, coverage
+    coverage            the demo's time with every block counted, by its time bare
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import statistics
+import sys
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+from kprobes import Kprobe, KprobeError, Kprobes, UnicornMachine
+from kprobes.machine.unicorn.hostpages import Copies
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "examples"))
+DEMO = str(HERE.parent / "examples" / "demo.x86_64")
+PROBES, PAGES, IN_A_ROW = 1000, 4, 20
+
+
+def probed(file: str, plain: bool = False) -> tuple[UnicornMachine, Kprobes, int]:
+    """A machine with that many probes armed, and where four pages of its memory are."""
+    m = UnicornMachine.load(file)
+    if plain:
+        m.parts.snapshots.pages = Copies()
+    k = Kprobes(m)
+    left = count(1)
+    for symbol in sorted({s.address: s for s in m.symbols if s.kind == "func"}.values(), key=lambda s: s.address):
+        addr, end = symbol.address, symbol.address + symbol.size
+        while addr < end:
+            insn = m.arch.decode(m.read(addr, min(m.arch.max_insn, end - addr)), addr)
+            with contextlib.suppress(KprobeError):
+                k.register(Kprobe(addr=addr, optimize=False))
+                if next(left) == PROBES:
+                    return m, k, m.alloc((PAGES + 1) * m.page_size)
+            addr = max(insn.next, addr + 1)
+    return m, k, m.alloc((PAGES + 1) * m.page_size)
+
+
+def going_back(file: str, plain: bool) -> tuple[Callable[[], float], Callable[[], float]]:
+    """Two functions that give the seconds of a snapshot, and of a restore."""
+    def timed(m: UnicornMachine, block: int, act: Callable[[], Any]) -> float:
+        for n in range(PAGES):
+            m.write(block + n * m.page_size, b"written")
+        begin = process_time()
+        made = act()
+        seconds = process_time() - begin
+        del made
+        return seconds
+
+    (one, _k, block), (other, _l, place) = probed(file, plain), probed(file, plain)
+    last = other.snapshot()
+    return lambda: timed(one, block, one.snapshot), lambda: timed(other, place, lambda: other.restore(last))
+
+
+def fuzz() -> float:
+    """Seconds of a run."""
+    from fuzz import fuzz as run
+
+    said = io.StringIO()
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
+        run(DEMO, 2000)
+    return 1 / float(said.getvalue().rsplit("; ", 1)[1].split()[0].replace(",", ""))
+
+
+def demo() -> tuple[Callable[[], float], Callable[[], float]]:
+    """The demo bare, and with every block counted: seconds of its main, a recursion and a CRC."""
+    def timed(m: UnicornMachine, text: int) -> float:
+        begin = process_time()
+        m.call("fib", 18)
+        m.call("crc32", 0, text, 20_000)
+        for _ in range(10):
+            m.call("main")
+        return process_time() - begin
+
+    bare, counted = UnicornMachine.load(DEMO), UnicornMachine.load(DEMO)
+    Kprobes(counted).coverage()
+    texts = bare.alloc(20_000), counted.alloc(20_000)
+    return lambda: timed(bare, texts[0]), lambda: timed(counted, texts[1])
+
+
+def measure(file: str, rounds: int = 41) -> dict[str, float]:
+    """Row -> microseconds, runs a second, or a ratio."""
+    rows = dict(zip(("snapshot", "restore"), going_back(file, False), strict=True))
+    rows |= dict(zip(("snapshot, comparing", "restore, comparing"), going_back(file, True), strict=True))
+    bare, counted = demo()
+    samples: dict[str, list[float]] = {name: [] for name in (*rows, "fuzz", "coverage")}
+    for n in range(rounds):
+        for name, row in rows.items():
+            samples[name].append(1e6 * statistics.median(row() for _ in range(IN_A_ROW)))
+        samples["coverage"].append(1 / (bare() / counted()))
+        if not n % 8:
+            samples["fuzz"].append(1 / fuzz())
+    return {name: statistics.median(values) for name, values in samples.items()}
+
+
+if __name__ == "__main__":
+    for name, value in measure(sys.argv[1] if len(sys.argv) > 1 else "libz.so.1").items():
+        print(f"{name:20} {value:10,.2f} {'runs/s' if name == 'fuzz' else 'of bare' if name == 'coverage' else 'us'}")
