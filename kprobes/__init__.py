@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from .arch import get as get_arch
 from .arch import names as arch_names
 from .core.hit.executed import ExecutedElsewhere
+from .core.hit.returns import ReturnMissed
 from .core.kprobes import Kprobes
 from .core.patch.text import TextOverwritten
 from .core.probe import DIVERTED, Jprobe, Kprobe, Kretprobe, KretprobeInstance, Probe
@@ -115,6 +116,7 @@ __all__ = [
     "Regs",
     "RemoteError",
     "RemoteMachine",
+    "ReturnMissed",
     "Sink",
     "SlowHost",
     "Symbol",

@@ -23,7 +23,7 @@ from .register.listener import Listener
 from .register.locate import locate
 from .register.shorthand import Shorthand
 from .register.verdict import Verdict, verdict
-from .settings import switch
+from .settings import count, switch
 
 if TYPE_CHECKING:
     from ..events._armed import TraceEvent
@@ -167,6 +167,15 @@ class Kprobes:
         """Do all that is queued now. Inside a hit nothing can be done; it waits for the next safe point."""
         if self.idle:
             self._registry.flush()
+
+    @property
+    def instances(self) -> int:
+        """How many calls at a time a return probe follows whose maxactive is not set: instances are made when they are needed."""
+        return self._listener.returns.ceiling
+
+    @instances.setter
+    def instances(self, most: int) -> None:
+        self._listener.returns.ceiling = count("instances", most)
 
     # --- looking
 

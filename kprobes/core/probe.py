@@ -247,7 +247,7 @@ class Kretprobe(Probe):
 
     @property
     def maxactive(self) -> int:
-        """Calls followed at a time. While registered, the number in use; <= 0 at registration: max(10, 2 * CPUs)."""
+        """Calls followed at a time. While registered, the number in use; <= 0 at registration: Kprobes.instances."""
         return self._most or self._maxactive
 
     @maxactive.setter

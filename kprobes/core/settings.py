@@ -93,6 +93,13 @@ def number(name: str, value: Any, error: type[KprobeError] = BadArgument) -> int
         raise error(f"{name} is {value!r}, not an integer", hint="pass an int") from None
 
 
+def count(name: str, value: Any) -> int:
+    """A Check: an integer from 1 on."""
+    if number(name, value) < 1:
+        raise BadArgument(f"{name} is {value}", hint="give 1 or more")
+    return index(value)
+
+
 def place(name: str, value: Any) -> int | None:
     """A Check: an address or an offset; None is no address."""
     return None if value is None and name == "addr" else number(name, value, BadLocation)

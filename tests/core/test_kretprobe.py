@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from scenes import PROGRAMS, Scene, hook, paper_machine
 
-from kprobes import DIVERTED, GuestFault, GuestTimeout, Kprobe, Kprobes, Kretprobe
+from kprobes import DIVERTED, GuestFault, GuestTimeout, Kprobe, Kprobes, Kretprobe, ReturnMissed
 from kprobes.core.hit.calls import SET_ASIDE
 from kprobes.testing import Recorder
+
+pytestmark = pytest.mark.filterwarnings("ignore::kprobes.ReturnMissed")  # what is missed is counted here
 
 
 def follow(scene: Scene, name: str, where: str = "inc", **fields: Any) -> Kretprobe:
@@ -802,3 +804,30 @@ def test_two_stacks_that_nobody_told_of(stacks: tuple[int, int], first: int) -> 
             m.run(until=back)
             assert (values["pc"], values["r0"]) == (back, back + 2)
         assert sorted(seen) == [0x1004, 0x1008]
+
+
+# --- instances on demand
+
+
+@pytest.mark.filterwarnings("error::kprobes.ReturnMissed")
+@pytest.mark.parametrize("entry", [False, True])
+def test_instances_are_made_as_they_are_needed(scene: Scene, entry: bool) -> None:
+    """Linux would follow ten at a time, or two for each CPU."""
+    values: list[int] = []
+    r = Kretprobe(symbol_name="down", handler=lambda ri, regs: values.append(regs.return_value), entry_handler=(lambda ri, regs: None) if entry else None)
+    scene.k.register_kretprobe(r)
+    for _ in range(2):
+        assert scene.m.call("down", 200) == 200 and (r.nmissed, r.nreturned) == (0, len(values))
+    assert values == [*range(201)] * 2
+
+
+def test_a_miss_for_want_of_an_instance_is_said_once(scene: Scene) -> None:
+    for most, mends in ((0, "the ceiling, Kprobes.instances"), (3, "maxactive")):
+        scene.k.instances = 30
+        r = Kretprobe(symbol_name="down", maxactive=most, handler=lambda ri, regs: None)
+        scene.k.register_kretprobe(r)
+        with pytest.warns(ReturnMissed, match=f"down: {most or 30} calls are followed at a time, and more were active.*raise {mends}") as said:
+            scene.m.call("down", 40)
+        assert len(said) == 1 and r.nmissed == 41 - (most or 30)
+        scene.m.call("down", 40)
+        scene.k.unregister_kretprobe(r)

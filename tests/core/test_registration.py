@@ -384,6 +384,7 @@ def test_a_copy_is_registered_nowhere(scene: Scene, way: str, made: Any) -> None
     scene.k.register(one)
 
 
+@pytest.mark.filterwarnings("ignore::kprobes.ReturnMissed")
 def test_instances_grow_on_demand(scene: Scene) -> None:
     """maxactive is a bound, not an amount of memory."""
     r = scene.k.kretprobe("down", handler=lambda ri, regs: None, maxactive=10**9)
@@ -573,8 +574,9 @@ def test_registered_again_after_a_refusal(scene: Scene) -> None:
 
 
 def test_maxactive_is_written_back_while_registered(scene: Scene) -> None:
-    """docs/linux.md A4: <= 0 -> max(10, 2 * CPUs), written back; here it is as the user made it afterwards."""
-    for asked, got in ((0, 10), (-5, 10), (3, 3), (20, 20)):
+    """<= 0: as many as are needed, up to Kprobes.instances; shown while registered, and as the user made it afterwards."""
+    scene.k.instances = 500
+    for asked, got in ((0, 500), (-5, 500), (3, 3), (2000, 2000)):
         r = Kretprobe(symbol_name="inc", maxactive=asked)
         scene.k.register_kretprobe(r)
         assert r.maxactive == got
@@ -582,11 +584,11 @@ def test_maxactive_is_written_back_while_registered(scene: Scene) -> None:
         assert r.maxactive == asked
 
 
-def test_maxactive_counts_the_cpus() -> None:
-    with Kprobes(paper_machine(cpus=7)) as k:
-        r = Kretprobe(symbol_name="inc")
-        k.register_kretprobe(r)
-        assert r.maxactive == 14
+@pytest.mark.parametrize("bad", [0, -1, "many", None])
+def test_the_ceiling_of_instances_is_a_number(paper: Scene, bad: Any) -> None:
+    with pytest.raises(E.BadArgument):
+        paper.k.instances = bad
+    assert paper.k.instances == 1 << 16
 
 
 # --- other ways to write it

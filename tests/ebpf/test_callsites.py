@@ -17,7 +17,7 @@ from kprobes.programs import atprobe, native, site
 from kprobes.programs.isa import ADD, ALU64, ATOMIC, CALL, DW, EXIT, JEQ, JMP, LDX, MAP_VALUE, MEM, MOV, MUL, ST, STX, Instruction, K, X, lddw
 from kprobes.programs.maps import MapType, Spec, create
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.filterwarnings("ignore::kprobes.ReturnMissed")]
 pytest.importorskip("llvmlite")
 if not hostcode.available():
     pytest.skip("there is no host code here", allow_module_level=True)

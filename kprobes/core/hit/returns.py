@@ -7,6 +7,7 @@ frame (several return probes, or tail calls) are handled together, youngest firs
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 
@@ -19,19 +20,27 @@ from ..probe import Kretprobe, KretprobeInstance, ReturnHandler
 from .calls import Calls, Instances
 from .link import Link
 
-FIRST_INSTANCES = 64  # made at registration; more when they are needed, up to maxactive
+FIRST_INSTANCES = 16  # made at registration; more when they are needed, up to maxactive
+LOOPS = 256  # that share a frame, of a probe whose maxactive is not set
+CEILING = 1 << 16  # that there may be of a probe whose maxactive is not set
+
+
+class ReturnMissed(RuntimeWarning):
+    """A call was not followed to its return: as many as there may be were being followed already."""
 
 
 class Returns:
     """The entries of return probes, and where their calls return to.
 
     Attributes:
-        calls: those being followed.
+        calls: those being followed. ceiling: of instances of a probe whose maxactive is not set.
     """
 
     def __init__(self, rooms: Rooms) -> None:
         self._rooms, self._machine = rooms, rooms.machine
         self.calls = Calls(rooms.machine)
+        self.ceiling = CEILING
+        self._short: list[Kretprobe] = []  # that had no instance, and of which nothing was said yet
 
     # --- registration
 
@@ -42,7 +51,7 @@ class Returns:
             raise Unsupported(f"{arch.name} has no linkage, so no return probes", symbol=rp.place(), hint="probe the return instructions")
         if not self.calls.trampoline:
             self._make_trampoline(arch.linkage, near)
-        rp._most = rp._maxactive if rp._maxactive > 0 else max(10, 2 * self._machine.cpus)
+        rp._most = rp._maxactive if rp._maxactive > 0 else self.ceiling
         rp._made, rp._pool, rp._leave = 0, [], None
         self._grow(rp)
 
@@ -52,6 +61,15 @@ class Returns:
         pool.extend(KretprobeInstance(rp=rp, pool=pool) for _ in range(more))
         rp._made += more
         return more > 0
+
+    def warn(self) -> None:
+        """Say once of each probe that calls were missed; nothing runs."""
+        while self._short:
+            rp = self._short.pop()
+            most = rp._most or rp._maxactive
+            how = "maxactive (in an event: r10:NAME), or set 0 for as many as are needed" if rp._maxactive > 0 else "the ceiling, Kprobes.instances"
+            warnings.warn(f"{rp.place()}: {most} call{'s are' if most > 1 else ' is'} followed at a time, and more were active: "
+                          f"their returns are missed; raise {how}", ReturnMissed, stacklevel=2)
 
     def _make_trampoline(self, linkage: Linkage, near: int) -> None:
         rooms = self._rooms
@@ -168,8 +186,12 @@ class Returns:
     def _room(self, rp: Kretprobe, calls: Instances, regs: Regs) -> bool:
         """A call begins and no instance is free: True if one is now; else it is missed."""
         self.calls.reap(calls, regs)
-        if rp._pool or self._grow(rp):
+        # who jumps to the entry without end has one frame for all these calls, and gets no more than a few
+        loops = rp._maxactive <= 0 and rp._made >= LOOPS and self._linkage.get(regs) == self.calls.trampoline
+        if rp._pool or (not loops and self._grow(rp)):
             return True
+        if not rp.nmissed:
+            self._short.append(rp)
         rp.nmissed += 1
         return False
 

@@ -55,6 +55,7 @@ class Listener:
     def ended(self) -> None:
         """See machine._base.Sink."""
         self.finish()
+        self.returns.warn()
 
     def exact(self, on: bool) -> None:
         """See machine._base.Sink."""
