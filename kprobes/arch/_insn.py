@@ -43,9 +43,14 @@ Simulate = Callable[[Regs], int]
 class Insn:
     """What is at an address, and how it may be executed elsewhere."""
 
+    # what it is
     addr: int  #: address, mode bits stripped
     raw: bytes  #: original bytes; their length is the instruction's length
     name: str  #: row name (the manual's mnemonic), for messages and tests
+    mode: int = 0  #: bits or-ed into every target that stays in this instruction's mode (Thumb: 1)
+    decoded: Decoded = Decoded.WHOLE  #: whether there is an instruction at all; see truncated() and undefined()
+
+    # how it is executed, where a probe is
     reject: str = ""  #: why it must not be probed; empty = fine
     simulate: Simulate | None = None  #: effect at the original address; returns where to go next
     body: bytes = b""  #: what runs out of line: the instruction, its delay slot, or nothing
@@ -54,20 +59,22 @@ class Insn:
     #: falls through to `next`; where it faults, nothing is changed (its delay slot: but the link), and it can be executed again from
     #: its start. Raises OutOfReach
     displace: Callable[[int], bytes] | None = None
-    links: bool = False  #: it keeps `next` as a return address: what follows it at home must stay there
+
+    # where the guest goes on
+    target: int | None = None  #: a direct branch's absolute target, for region checks
+    indirect: bool = False  #: a computed jump within the function (not a call, not a return), for region checks
     falls_through: bool = True  #: False: it never goes on to `next`, where data may stand
+    links: bool = False  #: it keeps `next` as a return address: what follows it at home must stay there
+    table: int = 0  #: bytes of an entry, where the instruction jumps through a table that follows it: offsets from the table
+    table_unit: int = 0  #: bytes that an unsigned entry counts; 0: entries are signed and count bytes
+
+    # whom else it concerns
     delay_slot: bool = False  #: the next instruction is its delay slot
+    together: int = 0  #: so many instructions after it go where it goes, and as they are (Thumb: an IT block)
     atomic: Atomic | None = None  #: opens or closes an exclusive sequence
-    mode: int = 0  #: bits or-ed into every target that stays in this instruction's mode (Thumb: 1)
     operand: int | None = None  #: a pc-relative operand's absolute address
     data: int = 0  #: bytes that it reads or writes there, at most: no code; 0: the address alone counts
     executes: int | None = None  #: address of another instruction, which this one executes in its own place; or COMPUTED
-    target: int | None = None  #: a direct branch's absolute target, for region checks
-    table: int = 0  #: bytes of an entry, where the instruction jumps through a table that follows it: offsets from the table
-    table_unit: int = 0  #: bytes that an unsigned entry counts; 0: entries are signed and count bytes
-    together: int = 0  #: so many instructions after it go where it goes, and as they are (Thumb: an IT block)
-    indirect: bool = False  #: a computed jump within the function (not a call, not a return), for region checks
-    decoded: Decoded = Decoded.WHOLE  #: whether there is an instruction at all; see truncated() and undefined()
 
     @classmethod
     def truncated(cls, addr: int, raw: bytes, mode: int = 0) -> Insn:
