@@ -234,6 +234,7 @@ class Kretprobe(Probe):
     _made: int = field(default=0, init=False)  #: of them, those that were needed so far
     _held: list[KretprobeInstance] = field(factory=list, init=False)  #: of calls that the machine follows, and of one that ends
     _follow: BuiltIn | None = field(default=None, init=False)  #: the machine's program that follows its calls
+    _together: tuple[Kretprobe, ...] = field(default=(), init=False)  #: those whose calls that follows, in the order of their entries
     _leave: Callable[[Regs, int, int], None] | None = field(default=None, init=False)  #: what ends returns that the machine has not followed
     family: ClassVar[str] = "r"
 

@@ -8,6 +8,7 @@ import struct
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -417,6 +418,10 @@ def followed(m: UnicornMachine, way: str, tests: set[str]) -> Iterator[Any]:
             except KprobeError:
                 continue
             probes.append(r)
+            if n % 2 == 0:  # another one, of which most share their calls: other counts, and its turn at the return
+                again = partial(returned, name=f"{name}, again")
+                probes.append(Kretprobe(**fields, handler=again, maxactive=1 + n % 3))
+                k.register(probes[-1])
             if n % 5 == 2:
                 probes.append(Kprobe(**fields, pre_handler=lambda p, regs, name=name: log.append((name, "pre", regs.return_address))))
                 k.register(probes[-1])
@@ -433,19 +438,23 @@ def followed(m: UnicornMachine, way: str, tests: set[str]) -> Iterator[Any]:
                         p.entry_handler = None if p.entry_handler else lambda ri, regs: 0
 
 
-def test_host_code_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("together", [1, 2, 3])
+def test_host_code_follows(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the test above compares Python with Python."""
     if not hostcode.available():
         pytest.skip("no host code")
     path = next(p for p in programs_of("arm64") if p.stem.endswith("-O2"))
     with UnicornMachine.load(path) as m, Kprobes(m) as k:
         assert m.following is not None
-        r = Kretprobe(symbol_name="test_structs", handler=lambda ri, regs: 0)
-        k.register(r)
+        probes = [Kretprobe(symbol_name="test_structs", handler=lambda ri, regs: 0) for _ in range(together)]
+        for r in probes:
+            k.register(r)
         m.call("test_structs", 1)
-        monkeypatch.setattr(r, "_pre", None)  # what Python would do at entry
-        m.call("test_structs", 1)
-        assert (r.nhit, r.nreturned) == (2, 2)
+        with monkeypatch.context() as without:
+            for r in probes:
+                without.setattr(r, "_pre", None)  # what Python would do at entry
+            m.call("test_structs", 1)
+        assert [(r.nhit, r.nreturned) for r in probes] == [(2, 2)] * together
 
 
 @pytest.mark.parametrize("way", ["host", "python"])

@@ -40,7 +40,7 @@ class Calls:
         self.own: Instances = []
         self.tasks: dict[Any, Instances] = {0: self.own}
         self.trampoline = 0
-        self.following: dict[int, Kretprobe] = {}
+        self.following: dict[int, tuple[Kretprobe, ...]] = {}
         self.programs = machine.following if machine.cpus == 1 else None
 
     @cached_property
@@ -49,17 +49,24 @@ class Calls:
 
     # --- those of the machine's
 
-    def follow(self, rp: Kretprobe, call: int, returned: Returned | Sequence[HostProgram], entered: Entered | None = None,
+    def follow(self, probes: tuple[Kretprobe, ...], call: int, returned: Returned | Sequence[HostProgram], entered: Entered | None = None,
                programs: Sequence[HostProgram] = ()) -> None:
         """Have the calls of a function followed, whose entry is this call site, while instances are free.
 
-        returned, entered: see Following.enter(). programs: run at the entry before.
+        probes: in the order of their entries. returned, entered: see Following.enter(). programs: run at the entry before.
         """
         assert self.programs is not None
-        rp._follow = self.programs.enter(returned, entered)
-        self._machine.program_at(call, programs, rp._follow)
-        rp._follow.room(len(rp._pool))
-        self.following[call] = rp
+        follow = self.programs.enter(returned, entered)
+        self._machine.program_at(call, programs, follow)
+        for rp in probes:
+            rp._follow, rp._together = follow, probes
+        self.following[call] = probes
+        self.room(probes[0])
+
+    def room(self, rp: Kretprobe) -> None:
+        """The machine may follow as many more calls of the probe as there are instances."""
+        if rp._follow is not None:
+            rp._follow.room(min(len(one._pool) for one in rp._together))
 
     def pause(self, now: bool) -> None:
         """True: the machine follows no call by itself, until told otherwise. Only while it follows some."""
@@ -68,19 +75,26 @@ class Calls:
 
     def follow_no_more(self, call: int) -> None:
         """What is followed from there is looked after here from now on."""
-        rp = self.following.get(call)
-        if rp is not None:
+        probes = self.following.get(call)
+        if probes is not None:
             self.catch_up()
-            rp._nreturned, rp._follow = rp.nreturned, None
+            for rp in probes:
+                rp._nreturned, rp._follow, rp._together = rp.nreturned, None, ()
             del self.following[call]
 
     def catch_up(self) -> None:
         """Take over the calls that the machine follows: they are the youngest."""
         for call, frame, link in self.programs.take() if self.programs is not None and self.following else ():
-            rp = self.following[call]
-            ri = rp._held.pop(0) if rp._held else rp._pool.pop()
-            ri.begin(frame, link)
-            self.own.append(ri)
+            for rp in self.following[call]:
+                ri = rp._held.pop(0) if rp._held else rp._pool.pop()
+                self.own.append(self.began(ri, frame, link))
+
+    def began(self, ri: KretprobeInstance, frame: int, link: int) -> KretprobeInstance:
+        """An instance of a call that the machine has followed: of several that share it the first has seen where it returns to."""
+        ri.begin(frame, link)
+        if ri.rp._together[0] is not ri.rp:
+            ri.link = self.trampoline
+        return ri
 
     # --- entry
 

@@ -94,6 +94,23 @@ class Exits:
 
         return returned
 
+    def returned_together(self, probes: tuple[Kretprobe, ...]) -> Callable[[Regs, int, int], None]:
+        """returned() of several probes of a function, none of which has an entry handler: the machine has followed their calls alone."""
+        cb, bits, began = self._handlers.blocks[0], self._rooms.arch.pointers.mode_bits, self._calls.began
+        _, _, _, link, pushed, _ = self._returns.usual()
+        get_sp, get, pools = link.get_sp, link.get, [rp._pool for rp in reversed(probes)]
+
+        def returned(regs: Regs, frame: int, target: int) -> None:
+            regs.target = target
+            regs.reported = target & ~bits if bits else target
+            self._run_handlers(cb, [began(pool.pop(), frame, target) for pool in pools], regs)
+            if regs.target is target and (get_sp() == frame + pushed if pushed else get() == target):
+                regs.target = None
+            else:
+                self._handlers.land(regs)
+
+        return returned
+
     def _serve_rare(self, regs: Regs) -> None:
         """service() for every other case."""
         sp = regs.sp

@@ -136,8 +136,11 @@ class Returns:
             task, calls = 0, own
             if following:
                 followed.catch_up()
-            if many or machine.cpu_task is not None:
-                calls = followed.of(task := regs.task)
+            chooser = machine.cpu_task
+            if chooser is not None:
+                calls = followed.of(task := chooser(regs))
+            elif many:
+                calls = followed.of(task := regs.cpu)
             if not pool and not self._room(rp, calls, regs):
                 return 0
             ri = pool.pop()
@@ -158,8 +161,8 @@ class Returns:
                 if found == trampoline:
                     ri.ret_addr = followed.true(calls, found, frame)
             calls.append(ri)
-            if rp._follow is not None:
-                rp._follow.room(len(pool))
+            if rp._follow is not None and chooser is None:  # with tasks the machine leaves every call to us
+                followed.room(rp)
             return 0
 
         return enter
@@ -201,7 +204,7 @@ class Returns:
 
     # --- return
 
-    def usual(self) -> tuple[Instances, dict[int, Kretprobe], int, Link, int, Callable[[Regs, int, int], None] | None]:
+    def usual(self) -> tuple[Instances, dict[int, tuple[Kretprobe, ...]], int, Link, int, Callable[[Regs, int, int], None] | None]:
         """What the usual return goes by: calls of the only task, call sites of those that the machine follows, trampoline, link, bytes
         popped, Returning.restore()."""
         linkage = self._linkage

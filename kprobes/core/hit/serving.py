@@ -27,11 +27,15 @@ class Serving:
             return
         if machine.can_run and all(p._host is not None or p._pre is None for p in point.active) and self._run(point, call):
             return
-        first = point.active[0]
-        if len(point.active) == 1 and isinstance(first, Kretprobe) and self._calls.programs is not None:
-            handler = first._entry_handler
-            entered = None if handler is None else self._entries.entered(point, point.detour, first, handler)
-            self._calls.follow(first, call, self._exits.returned(first), entered)
+        probes = tuple(p for p in point.active if isinstance(p, Kretprobe))
+        if len(probes) < len(point.active) or self._calls.programs is None:
+            return
+        handler = probes[0]._entry_handler
+        if len(probes) == 1:
+            entered = None if handler is None else self._entries.entered(point, point.detour, probes[0], handler)
+            self._calls.follow(probes, call, self._exits.returned(probes[0]), entered)
+        elif all(p._entry_handler is None for p in probes):
+            self._calls.follow(probes, call, self._exits.returned_together(probes))
 
     def _run(self, point: Probepoint, call: int) -> bool:
         """Every probe there is a program, or only counts: the machine does it, and follows calls where a program is to run at the return.
@@ -41,7 +45,7 @@ class Serving:
         """
         machine, linkage = self._rooms.machine, self._rooms.arch.linkage
         programs = [p._host for p in point.active if p._host is not None and not isinstance(p, Kretprobe)]
-        probes = [p for p in point.active if isinstance(p, Kretprobe)]
+        probes = tuple(p for p in point.active if isinstance(p, Kretprobe))
         if not probes:
             machine.program_at(call, programs)
             return True
@@ -51,7 +55,7 @@ class Serving:
         if programs:
             self._rooms.services[call] = self._entries.service_after_programs(point, probes[0], call)
         assert probes[0]._host is not None
-        self._calls.follow(probes[0], call, [probes[0]._host], programs=programs)
+        self._calls.follow(probes, call, [probes[0]._host], programs=programs)
         return True
 
     def serve_returns(self) -> None:

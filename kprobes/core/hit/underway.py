@@ -56,6 +56,5 @@ def resume(calls: Calls, then: object | None) -> None:
             if ri.pool and not ri.aside:
                 ri.pool.pop()  # the copy takes its place
         calls.of(task).extend(_copies(instances))
-    for rp in calls.following.values():
-        if rp._follow is not None:
-            rp._follow.room(len(rp._pool))
+    for probes in calls.following.values():
+        calls.room(probes[0])

@@ -34,7 +34,8 @@ class Following:
 
     def take(self) -> list[tuple[int, int, int]]:
         """The calls that are followed, oldest first: (call site, frame, return address). They are followed no more."""
-        return [(self._calls.places[site], frame, link) for site, frame, link in self._calls.take()]
+        taken = self._calls.take()
+        return [(self._calls.places[site], frame, link) for site, frame, link in taken] if taken else taken
 
 
 class Enter:
@@ -61,7 +62,7 @@ class Enter:
             site["back"] = 0
             site.callback("entered", ASKED(self._services.followed(site, "entered", address)))
             site.callback("returned", DIRECT(self._services.followed(site, "returned", None)))
-        site.handlers = handlers if skip is None else {which: _skipping(handler, skip) for which, handler in handlers.items()}
+        site.handlers = handlers if skip is None else handlers | {"returned": _skipping(returned, skip)}
 
     @property
     def held(self) -> tuple[HostProgram, ...]:
@@ -102,5 +103,5 @@ class Leave:
 
 
 def _skipping(handler: Followed, skip: Callable[[int], int]) -> Followed:
-    """A handler that is told where its caller wants the function to return to. See Linkage.skips."""
+    """A handler that is told where its caller wants the function to return to. See Returning.skips."""
     return lambda regs, frame, link: handler(regs, frame, skip(link))
