@@ -96,6 +96,10 @@ def commands(file: str, rng: random.Random) -> list[str]:
         ["symbols", file, "test_s*"], ["check", file, place], ["check", file, "test_structs+0"],
         ["trace", file, "-e", f"p {place} a=$arg1", "--call", "test_structs(3)", "--timeout", "1"],
         ["trace", file, "-e", "r test_structs $retval:symbol", "--run", "--timeout", "1"],
+        ["trace", file, "p *struct* a=+0($arg1):string", "--stack", "--call", "test_structs(3)", "--timeout", "1"],
+        ["stat", file, "-i", "*", "--call", "test_structs(3)", "--timeout", "1"], ["graph", file, "test_structs", "--call", "test_structs(3)", "--timeout", "1"],
+        ["cover", file, "--call", "test_structs(3)", "--timeout", "1"], ["list", file, f"{place}:*"],
+        ["hist", file, "p test_structs a=$arg1", "a", "--call", "test_structs(3)", "--timeout", "1"],
     ])
 
 
@@ -143,7 +147,11 @@ def test_damaged_arguments(seed: int) -> None:
             lambda: ["check", DEMO, text()], lambda: ["symbols", DEMO, text()], lambda: ["check", text()], lambda: ["check", DEMO, f"fib+{text()}"],
             lambda: ["trace", DEMO, "-e", f"p {text()}", "--call", "fib(3)"], lambda: ["trace", DEMO, "-e", f"p fib {text()}={text()}", "--call", "fib(3)"],
             lambda: ["trace", DEMO, "-e", "p fib", "--call", f"fib({text()})", "--max-insns", "2000"], lambda: ["trace", DEMO, "-e", "p fib", "--call", text()],
-            lambda: ["trace", DEMO, "-e", "p fib", "--call", "fib(3)", "--timeout", text()], lambda: ["trace", DEMO, "-e", "p fib", "--arch", text(), "--run"],
+            lambda: ["graph", DEMO, text(), "--args", text(), "--run"], lambda: ["hist", DEMO, "p fib a=$arg1", text(), "--call", "fib(3)"],
+            lambda: ["trace", DEMO, text(), "--filter", text(), "--call", "fib(3)"], lambda: ["stat", DEMO, "-i", text(), "-x", text(), "--call", "fib(3)"],
+            lambda: ["list", DEMO, f"fib:{text()}"], lambda: ["report", text()], lambda: ["convert", text(), text()],
+            lambda: ["trace", DEMO, "p fib", "--base", text(), "--arch", "x86_64", "--run"], lambda: ["trace", DEMO, "p fib", "--symbols", text(), "--run"],
+            lambda: ["trace", DEMO, "p fib", "--call", "fib(3)", "--timeout", text()], lambda: ["trace", DEMO, "-e", "p fib", "--arch", text(), "--run"],
         ])())
 
 

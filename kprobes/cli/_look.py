@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import linecache
+import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -87,6 +90,49 @@ def symbols(file: str, arch: str | None, pattern: str) -> None:
                 machine.symbols[pattern]  # raises, with names that are near
             raise UnknownSymbol("is no function that can be probed", symbol=pattern, hint="`kprobes check FILE SYMBOL` says why")
         table(("address", "size", "name", "module"), [(f"{s.address:#x}", s.size, s.name, s.module or "-") for s in found])
+
+
+@click.command(name="list")
+@on_file
+@click.argument("pattern", default="*")
+def list_(file: str, arch: str | None, pattern: str) -> None:
+    """List functions, by a shell glob; or with FUNCTION:* the source lines of a function where a probe can be, with FUNCTION:N its N-th line.
+
+    Lines need a FILE that was built with -g; N counts from the function's first line, as perf does.
+    """
+    name, colon, line = pattern.rpartition(":")
+    if not colon or not (line == "*" or (line.isdecimal() and len(line) < 10)):
+        click.get_current_context().invoke(symbols, file=file, arch=arch, pattern=pattern)
+        return
+    from ..core.kprobes import Kprobes
+
+    with load(file, arch) as machine, Kprobes(machine) as k:
+        start = k.check(name).addr
+        found = machine.debug.function(start)
+        if found is None:
+            raise UnknownSymbol("nothing is known of its source", symbol=name, hint="build the file with -g")
+        lines = machine.debug.lines(start, found[1].end + found[0].bias)
+        first = _first_line(found[1].die, min((each.line for each in lines), default=0))
+        wanted = [each for each in lines if line == "*" or each.line == first + int(line)]
+        if not wanted:
+            raise UnknownSymbol(f"there is no code at its line {line}", symbol=name, hint="`FUNCTION:*` shows where there is")
+        mode = machine.symbols.at(start)[0].mode
+        table(("line", "n", "address", "probe", "source"), [
+            (each.line, each.line - first, f"{each.address:#x}", describe(k.check(each.address | mode)), _source(each.path, each.line))
+            for each in wanted])
+
+
+def _first_line(die: Any, lowest: int) -> int:
+    declared = die.attributes.get("DW_AT_decl_line")
+    return declared.value if declared is not None and isinstance(declared.value, int) else lowest
+
+
+def _source(path: str, line: int) -> str:
+    """A line's text where the file is here, else where it would be."""
+    with contextlib.suppress(OSError, ValueError):
+        if os.path.getsize(path) < 1 << 24:
+            return linecache.getline(path, line).rstrip() or f"{path}:{line}"
+    return f"{path}:{line}"
 
 
 @click.command()

@@ -76,8 +76,12 @@ def on_file(command: Callable[..., None]) -> Callable[..., None]:
     return click.argument("file")(arch(command))
 
 
-def load(file: str, arch: str | None) -> UnicornMachine:
-    """A machine with the command line's file in it."""
+def load(file: str, arch: str | None, base: int | None = None, symbols: str | None = None) -> UnicornMachine:
+    """A machine with the command line's file in it: an ELF file, or where there is a base a raw image."""
     from ..machine.unicorn.machine import UnicornMachine
 
+    if base is not None:
+        if arch is None:
+            raise click.UsageError("a raw image needs --arch NAME as well; `kprobes archs` lists them")
+        return UnicornMachine.load_raw(file, arch=arch, base=base, symbols=symbols)
     return UnicornMachine.load(file, arch=arch)

@@ -1,109 +1,176 @@
-"""`kprobes trace`."""
+"""`kprobes trace`, `record`, `stat` and `graph`: a guest is run, and what happened is told."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from ..calltext import parse_call
-from ..errors import KprobeError
-from ..symbols import CONTROLS
-from ._main import load, on_file
-from ._render import number, table
+from ._guest import Guest, GuestCommand, counted, on_events, on_guest, to_file
+from ._render import table
 
 if TYPE_CHECKING:
     from ..core.kprobes import Kprobes
-    from ..core.probe import Kretprobe, Probe
     from ..events import Event, Value
-    from ..machine.unicorn.machine import UnicornMachine
+    from ..tracing.trace import Trace
 
-    Emit = Callable[[tuple[Value, ...], int], None]  # (values, return address)
+    Emit = Callable[[tuple[Value, ...], int, Sequence[int]], None]  # (values, return address, stack)
+
+KINDS = {"arrow": "arrow", "json": "chrome", "pftrace": "perfetto", "perfetto-trace": "perfetto", "jsonl": "jsonl", "csv": "csv", "folded": "folded",
+         "svg": "svg", "txt": "ftrace", "ftrace": "ftrace", "speedscope": "speedscope"}
 
 
-@click.command()
-@on_file
-@click.option("-e", "--event", "texts", multiple=True, required=True, metavar="EVENT",
-              help="p[:[GRP/]NAME] SYMBOL[+OFF] [ARG=FETCH[:TYPE]]... or r[MAXACTIVE][:NAME] SYMBOL ...; may be given again.")
-@click.option("--call", metavar="'NAME(ARG, ...)'", help="Call a function; arguments are integers, 'c' and \"text\".")
-@click.option("--run", is_flag=True, help="Run from the entry point.")
+@click.command(cls=GuestCommand)
+@on_guest
+@on_events
+@click.option("--stack", is_flag=True, help="With each hit, the calls that led to it.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per hit.")
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop the guest after this time.")
-@click.option("--max-insns", type=click.IntRange(1), metavar="N", help="Stop the guest after this many instructions.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, allow_dash=True), default="-", help="File for the hits.")
-def trace(file: str, arch: str | None, texts: tuple[str, ...], call: str | None, run: bool, as_json: bool, timeout: float | None,
-          max_insns: int | None, output: str) -> None:
+def trace(guest: Guest, definitions: list[str], exclude: tuple[str, ...], condition: str, stack: bool, as_json: bool, output: str) -> None:
     """Probe FILE, run it, and print every hit.
 
     \b
     kprobes trace demo -e 'r:crc crc32 len=$arg3:u32 crc=$retval:x32' --call 'crc32(0, "hello", 5)'
+    kprobes trace demo 'p *insert* key=+0($arg1):string' --stack --run
     """
-    if run == (call is not None):
-        raise click.UsageError("give either --call 'NAME(ARG, ...)' or --run")
-    from ..core.kprobes import Kprobes
-    from ..events import parse_events
+    with guest.opened() as (machine, k), contextlib.ExitStack() as closing:
+        recording = _recording(k, definitions, exclude, condition, stack)
+        out = closing.enter_context(to_file(output))
+        recording.told = [_printer(k, event, out, as_json) for event in recording.events]
+        with _counting(recording, out):
+            guest.start(machine)
 
-    wanted = parse_call(call) if call is not None else None
-    with load(file, arch) as machine, Kprobes(machine) as k, contextlib.ExitStack() as stack:
-        events = parse_events(texts, machine)
-        if wanted is not None:
-            wanted.check(machine)
-        else:
-            _check_entry(file, machine)
-        out: IO[str] = sys.stdout if output == "-" else stack.enter_context(open(output, "w", encoding="utf-8", errors="backslashreplace"))
-        probes = [_arm(k, event, _printer(event, out, as_json)) for event in events]
+
+def _recording(k: Kprobes, definitions: list[str], exclude: tuple[str, ...], condition: str, stack: bool) -> Any:
+    from ..tracing.recorder import Recording
+
+    return Recording(k, definitions, stack=stack, filter=condition, exclude=exclude)
+
+
+@contextlib.contextmanager
+def _counting(recording: Any, out: IO[str] | None = None) -> Any:
+    """Record, and print the table of hits and misses, whatever happens but that nobody reads."""
+    with recording as trace:
         try:
-            if wanted is None:
-                machine.run(timeout=timeout, max_insns=max_insns)
-            else:
-                result = machine.call(wanted.function, *wanted.with_input(), timeout=timeout, max_insns=max_insns)
-                click.echo(f"{wanted.text.strip().translate(CONTROLS)} = {number(result, machine.arch.bits)}", err=True)
+            yield trace
         finally:
             if not isinstance(sys.exc_info()[1], BrokenPipeError):
-                out.flush()
-                counts = [(event.name, *_counts(probe)) for event, probe in zip(events, probes, strict=True)]
-                table(("event", "hits", "missed"), counts, to_stderr=True)
+                if out is not None:
+                    out.flush()
+                counted(recording.armed)
+                for place, why in recording.skipped[:5]:
+                    click.echo(f"left out: {place}: {why}", err=True)
+                if len(recording.skipped) > 5:
+                    click.echo(f"left out: {len(recording.skipped) - 5} more", err=True)
 
 
-def _check_entry(file: str, machine: UnicornMachine) -> None:
-    if not machine.executable(machine.regs.pc):
-        raise click.UsageError(f"{file} has no entry point; give --call 'NAME(ARG, ...)' instead of --run")
-
-
-def _printer(event: Event, out: IO[str], as_json: bool) -> Emit:
+def _printer(k: Kprobes, event: Event, out: IO[str], as_json: bool) -> Emit:
     import json
 
-    def emit(values: tuple[Value, ...], return_address: int) -> None:
-        out.write((json.dumps(event.as_dict(values, return_address)) if as_json else event.format(values, return_address)) + "\n")
+    from ..events import locate
+
+    symbols, write = k.machine.symbols, out.write
+
+    def emit(values: tuple[Value, ...], return_address: int, stack: Sequence[int]) -> None:
+        if as_json:
+            facts = event.as_dict(values, return_address)
+            write(json.dumps(facts | ({"stack": [locate(symbols, address) for address in stack]} if stack else {})) + "\n")
+        else:
+            write(event.format(values, return_address) + "\n" + "".join([f" => {locate(symbols, address)}\n" for address in stack]))
     return emit
 
 
-def _arm(k: Kprobes, event: Event, emit: Emit) -> Probe:
-    from ..core.probe import Kprobe, Kretprobe
+@click.command(cls=GuestCommand)
+@on_guest
+@on_events
+@click.option("--stack", is_flag=True, help="With each hit, the calls that led to it.")
+@click.option("--records", type=click.IntRange(1, 1 << 28), default=1 << 20, metavar="N", help="Hits that are kept: the last ones (1048576).")
+@click.option("-o", "--output", type=click.Path(dir_okay=False), default="trace.arrow", help="File to write (trace.arrow); `kprobes convert` "
+              "says which names stand for which formats.")
+def record(guest: Guest, definitions: list[str], exclude: tuple[str, ...], condition: str, stack: bool, records: int, output: str) -> None:
+    """Probe FILE, run it, and keep every hit in a file, for `kprobes report` and other tools."""
+    from ..tracing.recorder import Recording
 
-    def hit(p: Any, regs: Any) -> None:
-        emit(event.fetch(regs), 0)
-
-    def enter(ri: Any, regs: Any) -> None:
-        ri.data["saved"] = event.enter(regs)
-
-    def returned(ri: Any, regs: Any) -> None:
-        emit(event.fetch(regs, ri.data.get("saved", ())), regs.pc)
-
-    place: dict[str, Any] = {"symbol_name": event.symbol, "offset": event.offset} if event.symbol else {"addr": event.target}
-    probe = Kprobe(pre_handler=hit, **place) if event.kind == "p" else Kretprobe(
-        handler=returned, entry_handler=enter if event.saves else None, maxactive=event.maxactive, **place)
-    try:
-        k.register(probe)
-    except KprobeError as error:
-        raise event.refused(error) from error
-    return probe
+    with guest.opened() as (machine, k):
+        recording = Recording(k, definitions, stack=stack, filter=condition, exclude=exclude, records=records, clock="host")
+        try:
+            with _counting(recording):
+                guest.start(machine)
+        finally:
+            if len(recording.trace) and not isinstance(sys.exc_info()[1], BrokenPipeError):
+                save(recording.trace, output, None)
+                click.echo(f"{output}: {len(recording.trace)} records, {recording.trace.lost} lost, {recording.trace.missed} missed", err=True)
 
 
-def _counts(probe: Probe) -> tuple[int, int]:
-    """Hits printed, and hits missed; a return event misses entries and, without a free instance, returns."""
-    rp: Kretprobe | Any = probe
-    return (rp.nreturned, rp.nmissed + rp.entry_nmissed) if probe.family == "r" else (probe.nhit, rp.nmissed)
+def save(trace: Trace, output: str, format: str | None) -> None:
+    """Write a trace in a format, or in that which the file's name tells."""
+    kind = format or KINDS.get(output.rpartition(".")[2].lower())
+    if kind is None:
+        raise click.UsageError(f"{output}: the name tells no format; give --format, or end it in one of: {' '.join('.' + name for name in KINDS)}")
+    if kind == "arrow":
+        trace.save(output)
+    else:
+        trace.export(output, kind)
+
+
+@click.command(cls=GuestCommand)
+@on_guest
+@on_events
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per event.")
+def stat(guest: Guest, definitions: list[str], exclude: tuple[str, ...], condition: str, as_json: bool) -> None:
+    """Probe FILE, run it, and count the hits of each event, by function, with their rate."""
+    import json
+    import time
+
+    with guest.opened() as (machine, k):
+        recording = _recording(k, definitions, exclude, condition, False)
+        counts: dict[tuple[str, str], int] = {(event.name, _function(event)): 0 for event in recording.events}
+        recording.told = [_counter(counts, (event.name, _function(event))) for event in recording.events]
+        begun = time.perf_counter()
+        try:
+            with recording:
+                guest.start(machine)
+        finally:
+            spent = max(time.perf_counter() - begun, 1e-9)
+            rows = sorted(((event, function, hits, round(hits / spent)) for (event, function), hits in counts.items()), key=lambda row: -row[2])
+            if as_json:
+                for event, function, hits, rate in rows:
+                    click.echo(json.dumps({"event": event, "function": function, "hits": hits, "per_second": rate}))
+            else:
+                table(("event", "function", "hits", "per second"), rows)
+
+
+def _function(event: Event) -> str:
+    return event.symbol or f"{event.target:#x}"
+
+
+def _counter(counts: dict[tuple[str, str], int], key: tuple[str, str]) -> Emit:
+    def emit(values: tuple[Value, ...], return_address: int, stack: Sequence[int]) -> None:
+        counts[key] += 1
+    return emit
+
+
+@click.command(cls=GuestCommand)
+@on_guest
+@click.argument("function")
+@click.option("-i", "--include", default="*", metavar="GLOB", help="Which functions are shown.")
+@click.option("--args", type=click.IntRange(0, 16), default=0, metavar="N", help="How many arguments are shown.")
+@click.option("--depth", type=click.IntRange(0), metavar="N", help="How far down.")
+@click.option("--format", type=click.Choice(["text", "jsonl", "folded", "speedscope", "svg"]), default="text", help="What is written.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, allow_dash=True), default="-", help="File to write.")
+def graph(guest: Guest, function: str, include: str, args: int, depth: int | None, format: str, output: str) -> None:
+    """Run FILE and show the tree of calls below FUNCTION: arguments, results, depth."""
+    with guest.opened() as (machine, k), to_file(output) as out:
+        graph = k.graph(function, functions=include, args=args, depth=depth)
+        try:
+            with graph as tree:
+                guest.start(machine)
+        finally:
+            if not isinstance(sys.exc_info()[1], BrokenPipeError):
+                tree = graph.tree
+                tree.export(out, format)
+                out.flush()
+                click.echo(f"{len(tree)} calls, {tree.missed} missed, {len(tree.skipped)} functions left out", err=True)

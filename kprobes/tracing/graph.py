@@ -155,7 +155,7 @@ class Graph:
         if isinstance(args, bool) or not isinstance(args, int) or not 0 <= args <= 16:
             raise BadArgument(f"args={args!r} is no number of arguments", hint="give 0 to 16")
         self._k, self._root, self._args, self._depth = k, k.machine.symbols[function], args, depth
-        self._tree = CallTree()
+        self.tree = self._tree = CallTree()
         self._open: dict[Any, list[Call]] = {}  # of each task, those that have not returned
         self._frames: dict[int, int] = {}  # id of such a call -> the stack pointer at its entry
         self._symbols = [self._root, *_functions(k.machine, self._root, functions)]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..core.probe import Kprobe, Kretprobe, Probe
 from ..errors import BadArgument, EventError, KprobeError, Unsupported
 from ..events import parse_events
-from ..events._event import Event, locate
+from ..events._event import Event, Value, locate
 from ..events._filter import parse_filter
 from ..events._globs import many
 from ..events._siblings import check_sibling
@@ -67,11 +68,12 @@ class Recording:
 
     Attributes:
         trace: what is recorded. events: the parsed definitions. probes: of them, while they are armed. skipped: (function, why) of
-        those that a pattern names and that cannot be probed.
+        those that a pattern names and that cannot be probed. armed: (event's name, probe) of all that ever were. told: for each event who
+        is told of a hit's values, return address and stack at once, instead of recording it; empty: nobody.
     """
 
     def __init__(self, k: Owner, definitions: Sequence[str], *, stack: bool = False, records: int = RECORDS,
-                 clock: str | Callable[[], int] = "counter", filter: str = "") -> None:
+                 clock: str | Callable[[], int] = "counter", filter: str = "", exclude: Sequence[str] = ()) -> None:
         if not definitions:
             raise BadArgument("no event is given", hint='write one, as in k.trace("p crc32 len=$arg3")')
         if isinstance(records, bool) or not isinstance(records, int) or not 0 < records <= 1 << 32:
@@ -80,12 +82,15 @@ class Recording:
             raise BadArgument(f"no clock {clock!r}", hint=f"there are: {', '.join(CLOCKS)}; or give a function")
         machine = k.machine
         self._k, self._stack, symbols = k, stack, machine.symbols
+        self._exclude = list(exclude)
         self.skipped: list[tuple[str, str]] = []
         self.events = self._parse(definitions)
         self._filters = [parse_filter(filter, event, symbols) for event in self.events]
         infos = [EventInfo.of(event) for event in self.events]
         self._ring = Ring(infos, records, CLOCKS[clock] if isinstance(clock, str) else clock, stack)
         self.probes: list[Probe] = []
+        self.armed: list[tuple[str, Probe]] = []
+        self.told: list[Callable[[Any, int, Sequence[int]], None]] = []
         self._before = 0
         self.trace = Trace(Live(infos, self._ring), lambda address: locate(symbols, address), self._missed)
 
@@ -99,6 +104,8 @@ class Recording:
                 found += parse_events([text], machine)
                 continue
             for place, definition in pattern.texts:
+                if any(fnmatchcase(place, glob) for glob in self._exclude):
+                    continue
                 try:
                     self._many += parse_events([definition], machine)
                 except EventError as error:
@@ -117,6 +124,7 @@ class Recording:
             for number, event in enumerate(self.events):
                 try:
                     self.probes.append(self._arm(event, number))
+                    self.armed.append((event.name, self.probes[-1]))
                 except EventError as error:
                     if event not in self._many:
                         raise
@@ -137,7 +145,7 @@ class Recording:
         return self._before + sum(missed(probe) for probe in self.probes)
 
     def _arm(self, event: Event, number: int) -> Probe:
-        put, stack = self._ring.writer(number), self._walker()
+        put, stack = self._writer(number), self._walker()
         fetch, tasks, filter, address = event.fetch, self._k.machine, self._filters[number], event.address
         keep = filter.keep if filter is not None else None
 
@@ -162,6 +170,13 @@ class Recording:
         except KprobeError as error:
             raise event.refused(error) from error
         return probe
+
+    def _writer(self, number: int) -> Callable[[int, Any, Sequence[Value], int, Sequence[int]], None]:
+        """What a hit goes to: the ring, or whoever wants to be told at once."""
+        if not self.told:
+            return self._ring.writer(number)
+        tell = self.told[number]
+        return lambda cpu, task, values, caller, stack: tell(values, caller, stack)
 
     def _walker(self) -> Callable[[Regs], Sequence[int]] | None:
         return Walker(self._k) if self._stack else None

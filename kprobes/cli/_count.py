@@ -1,0 +1,117 @@
+"""`kprobes hist`, `top` and `cover`: a guest is run, and numbers are told."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from ._guest import Guest, GuestCommand, on_events, on_guest
+from ._render import table
+
+
+@click.command(cls=GuestCommand)
+@on_guest
+@click.argument("event")
+@click.argument("keys", metavar="KEYS")
+@click.option("--filter", "condition", default="", metavar="TEXT", help="Only hits for which this holds, as in ftrace: 'len > 3'.")
+def hist(guest: Guest, event: str, keys: str, condition: str) -> None:
+    """Probe FILE, run it, and show a histogram of an event's values, as ftrace's hist trigger does.
+
+    KEYS: `len.log2`, or all that ftrace takes: `keys=len.log2,caller:vals=hitcount:sort=hitcount.descending`.
+
+    \b
+    kprobes hist demo 'p crc32 len=$arg3:u32' len --run
+    """
+    with guest.opened() as (machine, k):
+        armed = k.event(event)
+        armed.trigger(f"hist:{keys if keys.startswith('keys=') else f'keys={keys}'}{f' if {condition}' if condition else ''}")
+        try:
+            guest.start(machine)
+        finally:
+            if not isinstance(sys.exc_info()[1], BrokenPipeError):
+                click.echo(str(armed.hist).rstrip("\n"))
+
+
+@click.command(cls=GuestCommand)
+@on_guest
+@on_events
+@click.option("--interval", type=click.FloatRange(0.05, 3600), default=1.0, metavar="SECONDS", help="How often the table is shown (1).")
+@click.option("-n", "--rows", type=click.IntRange(1, 1000), default=20, metavar="N", help="How many functions are shown (20).")
+def top(guest: Guest, definitions: list[str], exclude: tuple[str, ...], condition: str, interval: float, rows: int) -> None:
+    """Probe FILE, run it, and show the functions that are hit most, while it runs."""
+    from ..tracing.recorder import Recording
+
+    with guest.opened() as (machine, k):
+        recording = Recording(k, definitions, filter=condition, exclude=exclude)
+        shown = _Top(interval, rows)
+        recording.told = [shown.counter(event.symbol or f"{event.target:#x}") for event in recording.events]
+        with recording:
+            try:
+                guest.start(machine)
+            finally:
+                if not isinstance(sys.exc_info()[1], BrokenPipeError):
+                    shown.show()
+
+
+class _Top:
+    """Hits by function, shown now and then; on a terminal always in the same place."""
+
+    def __init__(self, interval: float, rows: int) -> None:
+        self._interval, self._rows, self._begun = interval, rows, time.perf_counter()
+        self._due, self._calls = self._begun + interval, 0
+        self._counts: dict[str, int] = {}
+
+    def counter(self, function: str) -> Callable[[Any, int, Sequence[int]], None]:
+        """Who is told of a function's hits."""
+        counts = self._counts
+        counts[function] = 0
+
+        def told(values: Any, return_address: int, stack: Sequence[int]) -> None:
+            counts[function] += 1
+            self._calls += 1
+            if not self._calls % 64 and time.perf_counter() > self._due:
+                self.show()
+        return told
+
+    def show(self) -> None:
+        """Show the table as it is now."""
+        now = time.perf_counter()
+        self._due, spent = now + self._interval, max(now - self._begun, 1e-9)
+        if sys.stdout.isatty():
+            click.clear()
+        found = sorted(self._counts.items(), key=lambda row: -row[1])[: self._rows]
+        table(("function", "hits", "per second"), [(name, hits, round(hits / spent)) for name, hits in found if hits])
+        sys.stdout.flush()
+
+
+@click.command(cls=GuestCommand)
+@on_guest
+@click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE", help="x.drcov (Lighthouse), x.info (lcov) or x.afl (the bitmap).")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per function.")
+def cover(guest: Guest, output: str | None, as_json: bool) -> None:
+    """Run FILE and say how much of each function was executed."""
+    import json
+
+    with guest.opened() as (machine, k), k.coverage() as coverage:
+        try:
+            guest.start(machine)
+        finally:
+            executed: set[int] = set()
+            for block in coverage.blocks:
+                executed.update(range(block.address, block.address + block.size))
+            rows = []
+            for symbol in sorted((s for s in machine.symbols if s.kind == "func" and 0 < s.size < 1 << 20), key=lambda s: s.address):
+                done = len(executed.intersection(range(symbol.address, symbol.address + symbol.size)))
+                if done:
+                    rows.append((symbol.name, done, symbol.size, f"{100 * done / symbol.size:.1f}"))
+            if as_json:
+                for name, done, size, _ in rows:
+                    click.echo(json.dumps({"function": name, "executed": done, "size": size}))
+            else:
+                table(("function", "executed", "size", "percent"), rows)
+            if output is not None:
+                coverage.save(output)

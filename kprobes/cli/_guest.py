@@ -1,0 +1,178 @@
+"""What every command that runs a guest shares: the file, how it is loaded, what is run of it."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+from attrs import field, frozen
+
+from ..calltext import Call, parse_call
+from ..symbols import CONTROLS
+from ._main import load
+from ._render import number, table
+
+if TYPE_CHECKING:
+    from ..core.kprobes import Kprobes
+    from ..core.probe import Probe
+
+PROGRAM = "kprobes.arguments"  #: where the words behind `--` are, in click's context
+
+
+class GuestCommand(click.Command):
+    """A command whose words behind `--` are the guest's."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own, found, rest = args, "--" in args, list[str]()
+        if found:
+            at = args.index("--")
+            own, rest = args[:at], args[at + 1:]
+        ctx.meta[PROGRAM] = rest if found else None
+        return super().parse_args(ctx, own)
+
+
+class Number(click.ParamType):  # type: ignore[type-arg]  # of some versions only
+    """An integer as C writes it."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        with contextlib.suppress(ValueError):
+            if len(value) < 40:
+                return int(value, 0)
+        self.fail(f"{value!r} is no number; write 4096 or 0x1000", param, ctx)
+
+
+@frozen(kw_only=True)
+class Guest:
+    """A guest as the command line wants it."""
+
+    file: str
+    arch: str | None
+    base: int | None
+    symbols: str | None
+    qemu: bool
+    call: str | None
+    run: bool
+    timeout: float | None
+    max_insns: int | None
+    arguments: Sequence[str] | None
+    wanted: Call | None = field(init=False)
+
+    @wanted.default
+    def _parsed(self) -> Call | None:
+        return parse_call(self.call) if self.call is not None else None
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[tuple[Any, Kprobes]]:
+        """(machine, Kprobes), ready to be run."""
+        from ..core.kprobes import Kprobes
+
+        process = self.qemu or self.arguments is not None
+        if (self.call is not None) + (self.run or process) != 1:
+            raise click.UsageError("give either --call 'NAME(ARG, ...)' or --run (-- ARGS ... and --qemu run it, too)")
+        with self._loaded() as machine, Kprobes(machine) as k:
+            if self.symbols is not None and self.base is None:
+                machine.symbols.load(self.symbols)
+            if self.wanted is not None:
+                self.wanted.check(machine)
+            elif not machine.executable(machine.regs.pc):
+                raise click.UsageError(f"{self.file} has no entry point; give --call 'NAME(ARG, ...)' instead of --run")
+            yield machine, k
+
+    def _loaded(self) -> Any:
+        if self.qemu:
+            from ..machine.remote import QemuMachine
+
+            return QemuMachine.user([self.file, *(self.arguments or ())], arch=self.arch)
+        machine = load(self.file, self.arch, self.base, self.symbols)
+        if self.arguments is not None:
+            machine.process([os.fsencode(word) for word in (self.file, *self.arguments)])
+        return machine
+
+    def start(self, machine: Any) -> None:
+        """Run it, and print what a call returns."""
+        bounds: dict[str, Any] = {"timeout": self.timeout}
+        if self.max_insns is not None:
+            bounds["max_insns"] = self.max_insns
+        if self.wanted is None:
+            machine.run(**bounds)
+            return
+        result = machine.call(self.wanted.function, *self.wanted.with_input(), **bounds)
+        click.echo(f"{self.wanted.text.strip().translate(CONTROLS)} = {number(result, machine.arch.bits)}", err=True)
+
+
+def on_guest(command: Callable[..., None]) -> Callable[..., None]:
+    """FILE and the options that make a Guest, which the command gets first."""
+    @functools.wraps(command)
+    def wrapped(**options: Any) -> None:
+        words = click.get_current_context().meta.get(PROGRAM)
+        guest = Guest(arguments=words, **{name: options.pop(name) for name in NAMES})
+        command(guest, **options)
+
+    for option in reversed(OPTIONS):
+        wrapped = option(wrapped)
+    return wrapped
+
+
+OPTIONS = (
+    click.argument("file"),
+    click.option("--arch", metavar="NAME", help="The architecture, where FILE's header does not tell (see `kprobes archs`)."),
+    click.option("--base", type=Number(), metavar="ADDRESS", help="FILE is a raw image, which belongs there; with --arch."),
+    click.option("--symbols", metavar="FILE2", help="Names: an ELF file, nm's or a linker's list, lines of address and name."),
+    click.option("--qemu", is_flag=True, help="Run it as a Linux process under qemu-user."),
+    click.option("--call", metavar="'NAME(ARG, ...)'", help="Call a function; arguments are integers, 'c' and \"text\"."),
+    click.option("--run", is_flag=True, help="Run from the entry point; `-- ARGS ...` gives arguments."),
+    click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop the guest after this time."),
+    click.option("--max-insns", type=click.IntRange(1), metavar="N", help="Stop the guest after this many instructions."),
+)
+NAMES = ("file", "arch", "base", "symbols", "qemu", "call", "run", "timeout", "max_insns")
+
+
+def on_events(command: Callable[..., None]) -> Callable[..., None]:
+    """Events, their filter and stacks."""
+    @functools.wraps(command)
+    def wrapped(*args: Any, words: tuple[str, ...], texts: tuple[str, ...], include: tuple[str, ...], **options: Any) -> None:
+        definitions = [*words, *texts, *(f"p {pattern}" for pattern in include)]
+        if not definitions:
+            raise click.UsageError("give an event, as in -e 'p crc32 len=$arg3', or -i 'GLOB'")
+        command(*args, definitions=definitions, **options)
+
+    for option in reversed((
+            click.argument("words", nargs=-1, metavar="[EVENT]..."),
+            click.option("-e", "--event", "texts", multiple=True, metavar="EVENT",
+                         help="p[:[GRP/]NAME] PLACE [ARG=FETCH[:TYPE]]... or r[MAXACTIVE][:NAME] PLACE ...; may be given again."),
+            click.option("-i", "--include", multiple=True, metavar="GLOB", help="Every function that it names; may be given again."),
+            click.option("-x", "--exclude", multiple=True, metavar="GLOB", help="No function that it names; may be given again."),
+            click.option("--filter", "condition", default="", metavar="TEXT", help="Only hits for which this holds, as in ftrace: 'len > 3'."))):
+        wrapped = option(wrapped)
+    return wrapped
+
+
+@contextlib.contextmanager
+def to_file(path: str, binary: bool = False) -> Iterator[IO[Any]]:
+    """A file to write, or stdout for "-"."""
+    if path == "-":
+        yield sys.stdout.buffer if binary else sys.stdout
+        return
+    mode: dict[str, Any] = {"mode": "wb"} if binary else {"mode": "w", "encoding": "utf-8", "errors": "backslashreplace", "newline": "\n"}
+    with open(path, **mode) as file:
+        yield file
+
+
+def counted(events: Sequence[tuple[str, Probe]]) -> None:
+    """The table of hits and misses, one row for each event's name."""
+    rows: dict[str, list[int]] = {}
+    for name, probe in events:
+        rp: Any = probe
+        hits, missed = (rp.nreturned, rp.nmissed + rp.entry_nmissed) if probe.family == "r" else (rp.nhit, rp.nmissed)
+        row = rows.setdefault(name, [0, 0])
+        row[0], row[1] = row[0] + hits, row[1] + missed
+    table(("event", "hits", "missed"), [(name, *row) for name, row in rows.items()], to_stderr=True)

@@ -1,0 +1,68 @@
+"""`kprobes report` and `convert`: what a recording says. Nothing runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ._guest import to_file
+from ._render import table
+from ._trace import KINDS, save
+
+if TYPE_CHECKING:
+    from ..tracing.trace import Trace
+
+FORMATS = ["arrow", "ftrace", "jsonl", "csv", "chrome", "perfetto", "folded", "speedscope", "svg"]
+
+
+def _read(path: str) -> Trace:
+    from ..tracing.trace import Trace
+
+    return Trace.load(path)
+
+
+@click.command()
+@click.argument("recording", default="trace.arrow")
+@click.option("--by", type=click.Choice(["event", "function", "caller", "task"]), default="event", help="What hits are counted by.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per row.")
+@click.option("--flame", type=click.Path(dir_okay=False), metavar="FILE.svg", help="Write a flame graph as well.")
+def report(recording: str, by: str, as_json: bool, flame: str | None) -> None:
+    """Summarize what `kprobes record` wrote: hits by event, function, caller or task."""
+    import json
+
+    trace = _read(recording)
+    rows: Counter[str] = Counter(_key(trace, by, info, task, row) for info, task, row in trace.rows())
+    total = max(len(trace), 1)
+    if as_json:
+        for name, hits in rows.most_common():
+            click.echo(json.dumps({by: name, "hits": hits}))
+    else:
+        table((by, "hits", "percent"), [(name, hits, f"{100 * hits / total:.1f}") for name, hits in rows.most_common()])
+        click.echo(f"{len(trace)} records, {trace.lost} lost", err=True)
+    if flame is not None:
+        trace.export(flame, "svg")
+
+
+def _key(trace: Trace, by: str, info: Any, task: Any, row: Any) -> str:
+    if by == "caller":
+        caller = row[5] or (row[7][1] if len(row[7]) > 1 else 0)
+        return trace.name(caller).partition("+")[0] if caller else "(unknown: record with --stack, or return events)"
+    return str({"event": info.name, "function": info.function, "task": task}[by])
+
+
+@click.command(epilog="Endings of names: " + ", ".join(f".{name} {kind}" for name, kind in KINDS.items()))
+@click.argument("recording")
+@click.argument("output")
+@click.option("--format", type=click.Choice(FORMATS), help="What to write; else OUTPUT's name tells.")
+def convert(recording: str, output: str, format: str | None) -> None:
+    """Write what `kprobes record` wrote in another format; OUTPUT - is stdout."""
+    trace = _read(recording)
+    if output != "-":
+        save(trace, output, format)
+        return
+    if format in (None, "arrow"):
+        raise click.UsageError("for stdout give --format, and not arrow")
+    with to_file("-", binary=format == "perfetto") as out:
+        trace.export(out, str(format))
