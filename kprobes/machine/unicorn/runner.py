@@ -47,7 +47,7 @@ class Runner:
         except MachineBusy:
             self.signals.end()
             raise
-        self._state.runs_in = get_ident()
+        self._state.begin()
         return True
 
     def hold(self) -> None:

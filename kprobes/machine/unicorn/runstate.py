@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from functools import partial
 from threading import RLock, get_ident
-from time import sleep
 
 from ...errors import AlreadyRegistered
 from ...regs import Regs
@@ -14,7 +15,9 @@ from .host.callsites import FollowedCalls
 from .host.hostcode import DISTURBED, NESTED
 
 REASONS = "", "signal", "stop", "max_insns", "timeout"  #: why a run stops; of several the last counts
-PASSING, AT_LEAST, AT_MOST = 50e-6, 1, 200  # seconds, and how many times these: see _let_pass()
+#: seconds, how many times these at most while a call site is served and while none is, and processor time that takes the run past one: see
+#: _let_pass()
+PASSING, AT_MOST, WAITING, PASSED = 50e-6, 200, 2000, 10e-6
 
 
 class RunState:
@@ -37,6 +40,9 @@ class RunState:
         self.why_stopped = ""
         self.disturbed = False
         self.parked: BaseException | None = None
+        self._clocked = 0  # the thread whose time the clock shows
+        self._clock: Callable[[], float] = time.monotonic
+        self._waits = False  # the run's thread, for the lock
         self._stopping = RLock()  # held from saying why until the engine knows; reentrant, for Ctrl-C
 
     def listen(self, sink: Sink | None) -> None:
@@ -51,6 +57,12 @@ class RunState:
         """True in the sink's own pages."""
         return self.sink is not None and self.sink.ours(addr)
 
+    def begin(self) -> None:
+        """This thread runs the guest from now on."""
+        self.runs_in = thread = get_ident()
+        if thread != self._clocked:
+            self._clocked, self._clock = thread, _processor_time()
+
     def nest(self, by: int) -> None:
         """So many more runs are nested."""
         self.depth += by
@@ -58,10 +70,13 @@ class RunState:
 
     def stop_for(self, reason: str) -> None:
         """Stop the run, from a hook or another thread."""
+        mine = get_ident() == self.runs_in
+        self._waits |= mine
         with self._stopping:
+            self._waits &= not mine
             self.note_stop(reason)
             self.disturb(True)
-            if get_ident() != self.runs_in:
+            if not mine:
                 self._let_pass()
             self._engine.stop()
 
@@ -71,7 +86,9 @@ class RunState:
 
     def take_stop(self) -> str:
         """Why the run is to stop. Whoever asked for it has told the engine: nothing stops the next run."""
+        self._waits = True
         with self._stopping:
+            self._waits = False
             reason, self.why_stopped = self.why_stopped, ""
         return reason
 
@@ -79,12 +96,16 @@ class RunState:
         """Between saying that the run is to stop, and telling the engine: let who has served a call site without knowing that pass.
 
         After a hook the engine looks whether it was stopped, and if so executes the instruction, hook and all, once more when it goes
-        on. A handler that takes long, and the next ones, know.
+        on. A handler that takes long, and the next ones, know. Between hook and look the run's thread may lose its processor for long: it has
+        passed when it has used some.
         """
-        for n in range(AT_MOST):
-            if n >= AT_LEAST and not self._followed.serving:
+        clock, served = self._clock, 0
+        begun = clock()
+        for _ in range(WAITING):
+            time.sleep(PASSING)
+            served += self._followed.serving
+            if served > AT_MOST or self._waits or (not self._followed.serving and clock() - begun > PASSED):
                 break
-            sleep(PASSING)
 
     def disturb(self, on: bool) -> None:
         """The run is disturbed, or no more: services look for themselves, and host code asks Python."""
@@ -96,3 +117,19 @@ class RunState:
         if self.parked is None:
             self.parked = error
         self._engine.stop()
+
+
+def _processor_time() -> Callable[[], float]:
+    """What this thread has used, in seconds; for other threads to ask. Where the system does not tell, time passes instead."""
+    try:
+        clock = time.pthread_getcpuclockid(get_ident())
+    except (AttributeError, OSError):
+        return time.monotonic
+    return partial(_read, clock)
+
+
+def _read(clock: int) -> float:
+    try:
+        return time.clock_gettime(clock)
+    except OSError:  # that thread has ended, and another one has its identity
+        return time.monotonic()
