@@ -13,7 +13,7 @@ from ..tracing.record import Record
 from ._buffer import Buffer
 from ._event import Event
 from ._filter import Filter, parse_filter
-from ._handler import handler
+from ._handler import Handler, handler
 from ._hist import Histogram
 from ._place import Owner, Place
 from ._program import EventProgram, compiled, why_not
@@ -73,9 +73,9 @@ class TraceEvent:
     def enabled(self, on: bool) -> None:
         self._check()
         self._recording = bool(on)
-        if on and not self.why_python and not all(place.compiled for place in self.places):
+        if self.kind == "w" or (on and not self.why_python and not all(place.compiled for place in self.places)):
             self._rearm()
-        else:
+        elif self.kind != "w":
             self._switch()
 
     @property
@@ -184,6 +184,8 @@ class TraceEvent:
     def _mode(self, definition: Event) -> str:
         """Why hits go through Python, or ""."""
         machine = self._owner.machine
+        if self.kind == "w":
+            return "accesses to memory are reported to Python"
         if self._stack:
             return "records have stacks"
         if self._triggers:
@@ -218,6 +220,8 @@ class TraceEvent:
                 attached = self._owner.attach(place.program.program, definition.symbol or definition.target, definition.offset, self.kind == "r",
                                               cookie=place.cookie, maxactive=definition.maxactive)
                 place.probe = next(iter(attached.probes.values()))
+            elif self.kind == "w":
+                self._watch(place)
             else:
                 probe = self._probe(place)
                 self._owner.register(probe)
@@ -228,8 +232,10 @@ class TraceEvent:
     def _drop(self, place: Place) -> None:
         place.hits, place.missed = place.counts()
         probe, place.probe = place.probe, None
-        if probe is not None and probe.registered:
+        if isinstance(probe, Probe) and probe.registered:
             self._owner.unregister(probe)
+        elif probe is not None and not isinstance(probe, Probe):
+            probe.remove()
 
     def _rearm(self) -> None:
         """The same places again, after a change that their probes cannot follow. What cannot be armed now is disabled."""
@@ -245,7 +251,7 @@ class TraceEvent:
         wanted = self._recording or bool(self._triggers)
         for place in self.places:
             probe = place.probe
-            if probe is not None and probe.registered and probe.enabled != wanted:
+            if isinstance(probe, Probe) and probe.registered and probe.enabled != wanted:
                 (self._owner.enable if wanted else self._owner.disable)(probe)
 
     def _check(self) -> None:
@@ -254,9 +260,16 @@ class TraceEvent:
 
     # --- hits in Python
 
+    def _handler(self, place: Place) -> Handler:
+        return handler(place.definition, self._owner.machine, self.buffer, place.cookie, self._filter, self._triggers, self, self._stack)
+
+    def _watch(self, place: Place) -> None:
+        d = place.definition
+        if self._recording or self._triggers:
+            place.probe = self._owner.watchpoint(d.address, d.size, d.access, self._handler(place))
+
     def _probe(self, place: Place) -> Probe:
-        definition, fields = place.definition, place.fields()
-        hit = handler(definition, self._owner.machine, self.buffer, place.cookie, self._filter, self._triggers, self, self._stack)
+        definition, fields, hit = place.definition, place.fields(), self._handler(place)
         fields["disabled"] = not (self._recording or self._triggers)
         if self.kind == "p":
             return Kprobe(pre_handler=hit, **fields)

@@ -65,7 +65,8 @@ class Event:
     """A parsed event; str() gives its normalized definition.
 
     Attributes:
-        kind: "p" or "r". symbol: as written (`module:name` too), None for a bare address. offset: bytes from symbol.
+        kind: "p", "r", or "w" for accesses to memory: there address is the memory's, size its bytes, access "r", "w" or "rw", and watched
+        how the place is written. symbol: as written (`module:name` too), None for a bare address. offset: bytes from symbol.
         address: of the place. target: the same with mode bits (ARM: bit 0), what a probe's addr= takes. maxactive: 0 where
         not given. saves: the arguments (from 0) that a return event wants from entry.
         text: the definition, its words joined by single blanks. position: column of the place in it.
@@ -83,11 +84,14 @@ class Event:
     saves: tuple[int, ...]
     text: str
     position: int
+    watched: str = ""
+    access: str = ""
+    size: int = 0
     _where: str = field(repr=False)
     _symbols: Symbols = field(eq=False, repr=False)
 
     def __str__(self) -> str:
-        place = f"{self.target:#x}" if self.symbol is None else f"{self.symbol}+{self.offset}".removesuffix("+0")
+        place = self.watched or (f"{self.target:#x}" if self.symbol is None else f"{self.symbol}+{self.offset}".removesuffix("+0"))
         head = f"{self.kind}{self.maxactive or ''}:{self.group}/{self.name} {place}"
         return " ".join([head, *(f"{arg.name}={arg.text}" for arg in self.args)])
 
@@ -100,8 +104,9 @@ class Event:
         return tuple([arg.read(regs, saved) for arg in self.args])
 
     def format(self, values: Sequence[Value], return_address: int = 0) -> str:
-        """A hit as a line of ftrace's: `name: (sym+0xOFF/0xSIZE) a=0x1`; a return event's wants where it returns to."""
-        where = self._where if self.kind == "p" else f"{locate(self._symbols, return_address)} <- {self._where}"
+        """A hit as a line of ftrace's: `name: (sym+0xOFF/0xSIZE) a=0x1`; a return event's wants where it returns to, a watch event's who accessed."""
+        back = "" if self.kind == "p" else locate(self._symbols, return_address)
+        where = {"p": self._where, "w": back}.get(self.kind, f"{back} <- {self._where}")
         shown = [f" {arg.name}={arg.type.show(value)}" for arg, value in zip(self.args, values, strict=True)]
         return f"{self.name}: ({where}){''.join(shown)}"
 

@@ -41,7 +41,9 @@ def handler(event: Event, machine: Machine, buffer: Buffer, cookie: int, filter:
     fetches = [_fetch(arg, n, machine, names) for n, arg in enumerate(event.args)]
     returns = event.kind == "r"
     lines = [f"saved = {'p.data.get(' + repr('saved') + ', ())' if event.saves else '()'}"]
-    lines += ["back = regs.pc"] if returns else ["back = 0"]
+    if event.kind == "w":
+        lines = ["saved = (p.before, p.value, p.accessed)"]
+    lines += ["back = 0"] if event.kind == "p" else ["back = regs.pc"]
     lines += [f"v = ({''.join(f'{fetch}, ' for fetch in fetches)})", f"func = {event.address}", f"stacked = {stacked}"]
     if triggers:
         lines += ["for trigger in triggers:", "    stacked |= trigger.hit(v, regs, back, func)", "if not switch.enabled: return"]

@@ -12,7 +12,7 @@ _ERRNO = {"ARG_TOO_LONG": errno.E2BIG, "TOO_MANY_ARGS": errno.E2BIG, "EVENT_TOO_
 
 #: What is wrong, and what to do. BAD_PROBE_TYPE is ours: Linux has no name for an unknown first letter.
 MESSAGES = {
-    "BAD_PROBE_TYPE": "an event starts with p (probe) or r (return probe), not {!r}; write p:NAME or r:NAME",
+    "BAD_PROBE_TYPE": "an event starts with p (probe), r (return probe) or w (watchpoint), not {!r}; write p:NAME, r:NAME or w:NAME",
     "BAD_MAXACT_TYPE": "only return probes take a count of instances; drop {!r}, or write r instead of p",
     "BAD_MAXACT": "{!r} is no count of instances; write 1 to 4096, or nothing",
     "MAXACT_TOO_BIG": "{} instances are too many; write 4096 at most",
@@ -23,6 +23,10 @@ MESSAGES = {
     "EVENT_TOO_LONG": "the event's name {!r} is too long; shorten it to 63 characters",
     "BAD_EVENT_NAME": "{!r} is no event name; use letters, digits and _, no digit first",
     "BAD_ADDR_SUFFIX": "a place cannot end in {!r}; write %return, or use r instead of p",
+    "BAD_ACCESS_FMT": "{!r} is no memory to watch; write [r|w|rw]@SYMBOL[+OFFSET][:BYTES]",
+    "BAD_ACCESS_TYPE": "{!r} is no access; write r, w or rw before the @",
+    "BAD_ACCESS_LEN": "{!r} is no number of bytes to watch; write 1 to 64",
+    "NO_WATCH": "watch events are not recorded that way; arm this one by k.event()",
     "BAD_PROBE_ADDR": "{}",
     "NON_UNIQ_SYMBOL": "{}",
     "BAD_RETPROBE": "{!r} is no function entry, and return probes sit on entries only; drop the offset, or use p",

@@ -14,11 +14,12 @@ from ..symbols import Symbol
 from ._event import Argument, Event, Type, located
 from ._messages import make_error
 from ._named import NAMED, Named
-from ._plans import Source, Word, memory, plan, saved_argument
+from ._plans import Source, Word, comm, memory, plan, saved_argument
 
 MAX_NAME, MAX_ARG_NAME, MAX_EXPRESSION = 63, 32, 63  # characters
 MAX_ARGS, MAX_STEPS, MAX_ARRAY, MAX_ACTIVE, MAX_STACK, MAX_RECORD = 128, 15, 64, 4096, 2048, 3072  # MAX_RECORD: bytes of a hit
 _TAKEN = {"common_type", "common_flags", "common_preempt_count", "common_pid", "__probe_ip", "__probe_ret_ip", "__probe_func"}
+WATCHED = ("$before", "$value", "$addr")  #: what an access to watched memory has
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
@@ -74,6 +75,8 @@ class Parser:
         maxactive, group, name = self.head(self.words[0][0])
         self.need(len(self.words) > 1, "BAD_PROBE_ADDR", len(self.text), "the place is missing; write SYMBOL[+OFFSET]")
         word, at = self.words[1]
+        if self.kind == "w":
+            return self.watch(group, name, word, at)
         symbol, offset, target = self.place(word, at)
         self.target = target
         address = target & ~self.arch.pointers.mode_bits
@@ -84,9 +87,36 @@ class Parser:
                      symbol=symbol, offset=offset, address=address, target=target, maxactive=maxactive, args=self.arguments(),
                      saves=tuple(self.saves), text=self.text, position=at, where=where, symbols=self.symbols)
 
+    def watch(self, group: str, name: str, word: str, at: int) -> Event:
+        """`[r|w|rw]@ADDRESS[:LENGTH]`: an access to memory. Without arguments it has the value before and after."""
+        access, sign, rest = word.partition("@")
+        self.need(sign and access in ("r", "w", "rw", ""), "BAD_ACCESS_TYPE" if sign else "BAD_ACCESS_FMT", at, access if sign else word)
+        body, colon, digits = rest.rpartition(":") if rest.rpartition(":")[2][:1].isdigit() else (rest, "", "")
+        size = self.count(digits, at + len(word) - len(digits), 64, "BAD_ACCESS_LEN", "BAD_ACCESS_LEN") if colon else 4
+        address, symbol, offset = self.data(body, word, at + len(access) + 1)
+        bits = f":x{8 * size}" if size in (1, 2, 4, 8) else ""
+        if len(self.words) == 2:
+            self.words += [(f"before=$before{bits}", at), (f"value=$value{bits}", at)]
+        default = f"w_{symbol or f'{address:#x}'}_{offset}"
+        return Event(kind="w", group=group, name=name or re.sub(r"\W", "_", default, flags=re.ASCII)[:MAX_NAME], symbol=symbol, offset=offset,
+                     address=address, target=address, maxactive=0, args=self.arguments(), saves=(), text=self.text, position=at, where="",
+                     symbols=self.symbols, watched=f"{access or 'rw'}@{body}:{size}", access=access or "rw", size=size)
+
+    def data(self, body: str, word: str, at: int) -> tuple[int, str | None, int]:
+        """(address, symbol, offset) of `SYMBOL[+-OFFSET]` or an address."""
+        name, sign, digits = re.fullmatch(r"([^+-]*)([+-]?)(.*)", body).groups()  # type: ignore[union-attr]  # always matches
+        number = _number(name)
+        self.need(name, "BAD_ACCESS_FMT", at, word)
+        offset = self.integer(sign + digits, "BAD_MEM_ADDR", at, body, "write SYMBOL+OFFSET") if sign else 0
+        try:
+            start = self.symbols[name].address if number is None else number
+        except KprobeError as error:
+            self.fail("BAD_MEM_ADDR", at, body, error.plain)
+        return start + offset & self.arch.mask, name if number is None else None, offset
+
     def head(self, word: str) -> tuple[int, str, str]:
         instances, colon, name = word[1:].partition(":")
-        self.need(word[:1] in ("p", "r"), "BAD_PROBE_TYPE", 0, word[:1])
+        self.need(word[:1] in ("p", "r", "w"), "BAD_PROBE_TYPE", 0, word[:1])
         self.kind = word[0]
         self.need(self.kind == "r" or not instances, "BAD_MAXACT_TYPE", 1, instances)
         maxactive = self.count(instances, 1, MAX_ACTIVE, "BAD_MAXACT", "MAXACT_TOO_BIG") if instances else 0
@@ -183,7 +213,7 @@ class Parser:
         self.need(len(body) <= MAX_EXPRESSION, "ARG_TOO_LONG", at, len(body))
         found = re.fullmatch(r'(\\"[^"]*"|[^:]*)(?::(.*))?', body)
         fetch, suffix = found.groups() if found else (body, None)
-        literal = fetch[:2] == '\\"'
+        literal = fetch[:2] == '\\"' or fetch in ("$comm", "$COMM")
         type_at = at + len(fetch) + 1
         usual, source = "string" if literal else f"x{self.arch.bits}", None
         if NAMED.fullmatch(fetch) and self.typed.known:
@@ -228,6 +258,10 @@ class Parser:
         return parse(text, at)
 
     def variable(self, text: str, at: int) -> Source:
+        if text in ("$comm", "$COMM"):
+            return Source(word=lambda regs, saved: 0, tree=Word("comm"), text=comm)
+        if self.kind == "w" and text in WATCHED:
+            return Source(word=saved_argument(WATCHED.index(text)), tree=Word("saved", WATCHED.index(text)))
         found = re.fullmatch(r"\$(?:(stack)(\d*)|(arg)(\d+)|(retval)([.-].*)?)", text, re.ASCII)
         if found is None:
             self.fail("BAD_VAR", at, text, "write $argN, $retval, $stack or $stackN")

@@ -11,6 +11,7 @@ from ..tracing.record import Record
 from ._buffer import Buffer, Row
 from ._event import Event
 from ._program import EventProgram
+from ._watchpoint import WatchHandler, Watchpoint
 
 if TYPE_CHECKING:
     from ..programs.program import Program
@@ -31,6 +32,7 @@ class Owner(Protocol):
     def unregister(self, probe: Probe) -> None: ...
     def enable(self, probe: Probe) -> None: ...
     def disable(self, probe: Probe) -> None: ...
+    def watchpoint(self, where: str | int, size: int, access: str = "w", handler: WatchHandler | None = None) -> Watchpoint: ...
     def stack_trace(self, regs: Regs, limit: int = 64) -> list[int]: ...
     def attach(self, program: Program, where: str | int | None = None, offset: int = 0, retprobe: bool = False, **more: Any) -> Attached: ...
 
@@ -45,7 +47,7 @@ class Place:
 
     def __init__(self, definition: Event, buffer: Buffer) -> None:
         self.definition, self.cookie = definition, buffer.admit(self)
-        self.probe: Probe | None = None
+        self.probe: Probe | Watchpoint | None = None
         self.program: EventProgram | None = None
         self.compiled = False
         self.hits = self.missed = 0
@@ -77,4 +79,6 @@ def _counts(probe: Any) -> tuple[int, int]:
     """(hits, missed) of a probe; a return probe's hits are its returns."""
     if probe is None:
         return 0, 0
+    if isinstance(probe, Watchpoint):
+        return probe.nhit, probe.nmissed
     return (probe.nreturned, probe.nmissed + probe.entry_nmissed) if probe.family == "r" else (probe.nhit, probe.nmissed)

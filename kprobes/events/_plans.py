@@ -31,7 +31,7 @@ class Word:
 class Source:
     """A parsed fetch: `word` reads its word, `where` gives its address when it lies in memory. steps: what Linux counts.
 
-    tree: the word, as data.
+    tree: the word, as data. literal, text: it is text, always the same or as a hit finds it.
     """
 
     word: Read
@@ -39,6 +39,7 @@ class Source:
     where: Read | None = None
     base: tuple[Read, Word, int] | None = None  #: of memory: the word that its address counts from, and how far it is behind that
     literal: str | None = None
+    text: Callable[[Regs], str] | None = None
     steps: int = 1
 
 
@@ -104,4 +105,7 @@ def plan(source: Source, type: Type, symbols: Symbols) -> Plan:
         return tuple([element(regs, start + offset) for offset in offsets]) if offsets else element(regs, start)
 
     offsets = range(0, type.count * size, size)
+    if source.text is not None:
+        text = source.text
+        return lambda regs, saved: text(regs)
     return read if source.literal is None else lambda regs, saved: source.literal
