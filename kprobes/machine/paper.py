@@ -12,7 +12,8 @@ PAPER has instructions of 1 to 3 bytes, a link register, one delayed branch, an 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -113,8 +114,7 @@ class PaperMachine:
         steps: instructions executed.
     """
 
-    page_size = PAGE
-    call_area = PAGE
+    page_size = call_area = PAGE
     delays_in_calls = True
 
     def __init__(self, code: bytes, *, base: int = 0x1000, symbols: dict[str, int | tuple[int, int]] | None = None, cpus: int = 1,
@@ -420,44 +420,37 @@ class PaperMachine:
             raise GuestFault(f"nobody says what {insn.name} does", address=pc, pc=pc, access="undefined")
         return int(target)
 
-    def _serve(self, cpu: int, pc: int) -> bool:
-        """Call the service of a call site; True if it moves the guest."""
-        regs, values = self._regs[cpu], self._values[cpu]
+    @contextmanager
+    def _reporting(self, cpu: int, pc: int) -> Iterator[Regs]:
+        """Something is reported at `pc`; then the CPU goes where it was sent."""
+        regs = self._regs[cpu]
         outer = regs.reported, regs.target
         regs.at(pc)
         try:
-            assert self.sink is not None
-            self.sink.services[pc](regs)
-            return regs.target is not None
+            yield regs
         finally:
             if regs.target is not None:
-                values[self._pc] = regs.target
+                self._values[cpu][self._pc] = regs.target
             regs.reported, regs.target = outer
 
+    def _serve(self, cpu: int, pc: int) -> bool:
+        """Call the service of a call site; True if it moves the guest."""
+        assert self.sink is not None
+        with self._reporting(cpu, pc) as regs:
+            self.sink.services[pc](regs)
+            return regs.target is not None
+
     def _report(self, cpu: int, pc: int) -> bool:
-        regs, values = self._regs[cpu], self._values[cpu]
-        outer = regs.reported, regs.target
-        regs.at(pc)
-        try:
+        with self._reporting(cpu, pc) as regs:
             return self.sink is not None and self.sink.trap(regs)
-        finally:
-            if regs.target is not None:
-                values[self._pc] = regs.target
-            regs.reported, regs.target = outer
 
     def _faulted(self, cpu: int, error: GuestFault) -> None:
         """Report a fault; raises it again, at home, unless it was handled."""
-        regs, values = self._regs[cpu], self._values[cpu]
-        outer = regs.reported, regs.target
-        regs.at(values[self._pc])
+        values = self._values[cpu]
         number = {"arithmetic": 8, "undefined": 4, "trap": 5, "interrupt": 5}.get(error.access, 11)
-        try:
-            fault = Fault(access=error.access, address=error.address, trapnr=number, text=error.reason)
+        fault = Fault(access=error.access, address=error.address, trapnr=number, text=error.reason)
+        with self._reporting(cpu, values[self._pc]) as regs:
             handled = self.sink is not None and self.sink.fault(regs, fault)
-        finally:
-            if regs.target is not None:
-                values[self._pc] = regs.target
-            regs.reported, regs.target = outer
         if not handled:
             raise GuestFault(error.reason, address=error.address, pc=values[self._pc], access=error.access,
                              symbol=self.symbols.describe(values[self._pc])) from None

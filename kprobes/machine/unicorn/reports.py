@@ -155,17 +155,14 @@ class Reports:
                     pc += bias
                 self._unclaimed(number, pc)
             except BaseException as error:
-                if regs.target is not None:
-                    self._cpu.write_pc(regs.target)
-                state.park(error)
+                self._failed(error)
             regs.reported = regs.target = None
 
         return on_interrupt
 
     def _system_call_callback(self, call: SystemCall) -> Callable[[int, int], None]:
         """The hook of a system call that the engine does not report as an interrupt. It adds the instruction's size to pc afterwards."""
-
-        cpu, state, regs = self._cpu, self._state, self._regs
+        cpu, regs = self._cpu, self._regs
 
         def on_system_call(_uc: int, _user: int) -> None:
             try:
@@ -174,9 +171,7 @@ class Reports:
                     call.effect(regs, behind)
                 self._unclaimed(call.number, behind)
             except BaseException as error:
-                if regs.target is not None:
-                    cpu.write_pc(regs.target)
-                state.park(error)
+                self._failed(error)
             regs.reported = regs.target = None
             cpu.write_pc(cpu.read_pc() - call.size)
 
@@ -206,15 +201,19 @@ class Reports:
                     regs.reported = regs.target = None
                     return True
             except BaseException as error:
-                if regs.target is not None:
-                    self._cpu.write_pc(regs.target)
-                state.park(error)
+                self._failed(error)
                 regs.reported = regs.target = None
                 return True
             regs.reported = regs.target = None
             return False
 
         return on_invalid
+
+    def _failed(self, error: BaseException) -> None:
+        """What was called has raised: the guest goes where it was sent all the same, and the run raises."""
+        if self._regs.target is not None:
+            self._cpu.write_pc(self._regs.target)
+        self._state.park(error)
 
     def _unclaimed(self, number: int, pc: int) -> None:
         """An interrupt that is not ours: the guest's own."""
