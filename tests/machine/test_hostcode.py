@@ -622,5 +622,5 @@ def test_an_entry_handler_that_fails_and_diverts() -> None:
     with unicorn_machine("x86_64") as m, Kprobes(m) as k:
         k.register(r := Kretprobe(symbol_name="inc", handler=lambda ri, regs: None, entry_handler=entry, fault_handler=handled))
         assert [m.call("inc", n) for n in (1, 2, 7, 3)] == [2, 3, 10, 4]
-        assert (r.nhit, r.nreturned, k._calls.pending, len(r._pool)) == (4, 3, 0, r.maxactive)
+        assert (r.nhit, r.nreturned, k._calls.pending, len(r._pool)) == (4, 3, 0, r._made)
         assert not r.optimized
