@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from attrs import evolve, field, frozen
 
@@ -153,5 +153,29 @@ def fixed_width(table: DecodeTable, order: Any) -> Callable[[bytes, int], Insn]:
             return Insn.truncated(addr, raw)
         insn = Insn(addr=addr, raw=raw, name="insn")
         return table.decode(int.from_bytes(raw, order), insn, code[size:])
+
+    return decode
+
+
+def with_delay_slots(table: DecodeTable, order: Literal["little", "big"], *, nop: bytes, may_stand: str = "") -> Callable[[bytes, int], Insn]:
+    """`Arch.decode` of words of 4 bytes: a branch is refused with what it has in its delay slot, unless that may run anywhere.
+
+    may_stand: the row of an instruction that may although it is refused: it faults, and at home.
+    """
+    alone = fixed_width(table, order)
+
+    def decode(code: bytes, addr: int) -> Insn:
+        insn = alone(code, addr)
+        if not insn.delay_slot or insn.reject:
+            return insn
+        slot = insn.body
+        if len(slot) < 4:
+            return evolve(insn, reject="its delay slot is missing: mapped memory ends here")
+        if slot == nop:
+            return evolve(insn, body=b"")  # it has nothing to run
+        row = table.find(int.from_bytes(slot, order))
+        if row is not None and (row.simulate is not None or row.reject) and row.name != may_stand:
+            return evolve(insn, reject=f"{row.name} in its delay slot: {row.reject or 'a branch, or it reads pc'}")
+        return insn if row is None or row.boostable else evolve(insn, displace=None)
 
     return decode

@@ -18,8 +18,8 @@ from attrs import evolve
 
 from ...regs import Regs
 from .._base import Abi, Annul, Arch, Atomic, Files, Insn, Jump, Linkage, Order, OutOfLine, Registers, Traps, Walking, signed
-from .._decode import DecodeTable, Row, fixed_width
-from .._words import EXCEPTION, PRIVILEGED, RESERVED
+from .._decode import DecodeTable, Row, with_delay_slots
+from .._words import EXCEPTION, PRIVILEGED, RESERVED, WAITS
 from .._zero import zero_first
 from .displace import Elsewhere, word
 from .leaves import leaves
@@ -107,9 +107,9 @@ def jalr(regs: Regs, insn: Insn, s: int, d: int) -> int:
 
 
 MONITOR = "part of an exclusive sequence: a trap inside clears the link"
-DSP_BRANCH = "branches on DSPControl, which the engine does not show"
-MSA_BRANCH = "branches on a vector register, which the engine does not show"
-COP_BRANCH = "branches on a coprocessor's condition, which the engine does not show"
+DSP_BRANCH = "branches on DSPControl, which is not among the registers"
+MSA_BRANCH = "branches on a vector register, which is not among the registers"
+COP_BRANCH = "branches on a coprocessor's condition, which is not among the registers"
 
 #: A row of an instruction with a delay slot.
 Delayed = partial(Row, body="slot", delay_slot=True)
@@ -180,7 +180,7 @@ def common_rows(to: Targets, away: Elsewhere) -> tuple[Row, ...]:
         Row("010000 01010 ----- ----- --------- --", "RDPGPR"),
         Row("010000 1 ------------------- 011000", "ERET", reject="returns from an exception"),  # ERETNC
         Row("010000 1 ------------------- 011111", "DERET", reject="returns from an exception"),
-        Row("010000 1 ------------------- 100000", "WAIT", reject="waits for an interrupt: the engine stops there"),
+        Row("010000 1 ------------------- 100000", "WAIT", reject=WAITS),
         # Exclusives of the extended (EVA) loads and stores
         Row("011111 ----- ----- --------- - 101110", "LLE", atomic=Atomic.OPENS, reject=MONITOR),
         Row("011111 ----- ----- --------- - 011110", "SCE", atomic=Atomic.CLOSES, reject=MONITOR),
@@ -188,27 +188,6 @@ def common_rows(to: Targets, away: Elsewhere) -> tuple[Row, ...]:
 
 
 # --- powers
-
-
-def decoder(table: DecodeTable, order: Order) -> Callable[[bytes, int], Insn]:
-    """`Arch.decode`: a branch is refused with what it has in its delay slot, unless that may run anywhere."""
-    alone = fixed_width(table, order.value)
-
-    def decode(code: bytes, addr: int) -> Insn:
-        insn = alone(code, addr)
-        if not insn.delay_slot or insn.reject:
-            return insn
-        slot = insn.body
-        if len(slot) < 4:
-            return evolve(insn, reject="its delay slot is missing: mapped memory ends here")
-        if slot == bytes(4):
-            return evolve(insn, body=b"")  # a nop has nothing to run
-        row = table.find(int.from_bytes(slot, order.value))
-        if row is not None and (row.simulate is not None or row.reject):
-            return evolve(insn, reject=f"{row.name} in its delay slot: {row.reject or 'a branch, or it reads pc'}")
-        return insn if row is None or row.boostable else evolve(insn, displace=None)
-
-    return decode
 
 
 def enter(regs: Regs, function: int) -> None:
@@ -230,7 +209,8 @@ def mips(name: str, bits: int, order: Order, rows: Callable[[Targets, Elsewhere]
     return Arch(
         name=name, bits=bits, order=order, insn_align=4, max_insn=4, regs=registers(bits),
         traps=Traps(probe={4: word(0x000080CD, order)}, end={0: word(0x0000810D, order)}),  # BREAK 515, BREAK 516
-        decode=decoder(table, order), abi=ABIS[bits], linkage=linkage, jump=jump, out_of_line=OutOfLine(max_displaced=away.longest),
+        decode=with_delay_slots(table, order.value, nop=bytes(4)), abi=ABIS[bits], linkage=linkage, jump=jump,
+        out_of_line=OutOfLine(max_displaced=away.longest),
         walking=Walking(conditioned=conditioned, leaves=partial(leaves, order)),
         files=Files(machines=((8, bits, order.value),), choose=choose),
     )  # fmt: skip

@@ -15,7 +15,7 @@ from attrs import evolve
 from ...errors import GuestFault
 from ...regs import Regs
 from .._base import Abi, Annul, Arch, Files, Insn, Jump, Linkage, Order, OutOfLine, Registers, Returning, Traps, signed
-from .._decode import DecodeTable, Row, fixed_width
+from .._decode import DecodeTable, Row, with_delay_slots
 from .._words import EXCEPTION, RESERVED, TRAP_RETURN
 from .._zero import zero_first
 from . import displace as away
@@ -161,7 +161,7 @@ def rows8(mask: int, to: Elsewhere) -> tuple[Row, ...]:
         Row("00 ----- 011 ----------------------", "reserved", reject=RESERVED),
         Row("00 ----- 101 ----------------------", "reserved", reject=RESERVED),
         Delayed("10 ----- 111001 -------------------", "RETT", reject=TRAP_RETURN),
-        Row("10 10011 110000 -------------------", "WR %asr19", reject="powers the processor down: the engine stops there"),
+        Row("10 10011 110000 -------------------", "WR %asr19", reject="powers the processor down in the slot"),
     )
 
 
@@ -185,27 +185,6 @@ def rows9(mask: int, to: Elsewhere) -> tuple[Row, ...]:
         Row("10 ----- 111110 -------------------", "DONE, RETRY", reject=TRAP_RETURN),
         Row("10 01111 110000 -------------------", "SIR", reject=PRIVILEGED),
     )
-
-
-def decoder(table: DecodeTable) -> Callable[[bytes, int], Insn]:
-    """`Arch.decode`: a branch is refused with what it has in its delay slot, unless that may run anywhere."""
-    alone = fixed_width(table, "big")
-
-    def decode(code: bytes, addr: int) -> Insn:
-        insn = alone(code, addr)
-        if not insn.delay_slot or insn.reject:
-            return insn
-        slot = insn.body
-        if len(slot) < 4:
-            return evolve(insn, reject="its delay slot is missing: mapped memory ends here")
-        if slot == NOP:
-            return evolve(insn, body=b"")
-        row = table.find(int.from_bytes(slot, "big"))
-        if row is not None and (row.simulate is not None or row.reject) and row.name != "UNIMP":  # that faults, and at home
-            return evolve(insn, reject=f"{row.name} in its delay slot: {row.reject or 'a branch, or it reads pc'}")
-        return insn
-
-    return decode
 
 
 # --- powers
@@ -249,7 +228,7 @@ def sparc(name: str, bits: int, machines: tuple[int, ...]) -> Arch:
     return Arch(
         name=name, bits=bits, order=Order.BIG, insn_align=4, max_insn=4, regs=registers(bits),
         traps=Traps(probe={4: bytes.fromhex("0010bad1")}, end={0: bytes.fromhex("0010bad2")}),  # UNIMP, ILLTRAP
-        decode=decoder(DecodeTable(rows9(mask, to) if bits == 64 else rows8(mask, to))),
+        decode=with_delay_slots(DecodeTable(rows9(mask, to) if bits == 64 else rows8(mask, to)), "big", nop=NOP, may_stand="UNIMP"),
         abi=Abi(args=R[8:14], returns=("o0", "o1"), stack_args=area, stack_align=16 if bits == 64 else 8, reserve=area),
         linkage=linkage(bits), jump=Jump(size=4, encode=to.jump),
         out_of_line=OutOfLine(max_displaced=to.longest), files=Files(machines=tuple((machine, bits, "big") for machine in machines)),
