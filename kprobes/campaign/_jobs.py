@@ -24,9 +24,10 @@ class Calls:
         image: an ELF file. call: as the command's --call; `@input` is the address of the item's bytes (a NUL follows), `len` their number.
         events: definitions of events that are counted. before: calls that make the state which every item starts from.
         arch: where the file does not tell.
-        timeout, max_insns: bounds of the guest's run.
+        timeout, max_insns: bounds of the guest's run. coverage: say which blocks are executed.
 
-    Called: {"result": int, "hits": {event: n}, "missed": {event: n}}.
+    Called: {"result": int, "hits": {event: n}, "missed": {event: n}}; with `coverage` also {"blocks": addresses, those that this process has
+    not seen before}.
 
     Raises, called: GuestFault, GuestTimeout as `UnicornMachine.call`; EventError for the call or an event; ImageError.
     """
@@ -38,6 +39,7 @@ class Calls:
     arch: str | None = None
     timeout: float | None = None
     max_insns: int | None = None
+    coverage: bool = False
 
     def __call__(self, item: bytes | str | os.PathLike[str]) -> dict[str, Any]:
         if not isinstance(item, (bytes, bytearray, memoryview, str, os.PathLike)):
@@ -64,6 +66,7 @@ class _Bench:
             self._machine.call(first.function, *first.with_input(), timeout=job.timeout, max_insns=job.max_insns)
         self._kprobes = Kprobes(self._machine)
         self._events = [self._kprobes.event(text) for text in job.events]
+        self._coverage = self._kprobes.coverage() if job.coverage else None
         self._start = self._machine.snapshot()
 
     def run(self, content: bytes) -> dict[str, Any]:
@@ -72,8 +75,9 @@ class _Bench:
         job = self._job
         result = self._machine.call(self._call.function, *self._call.with_input(content), timeout=job.timeout, max_insns=job.max_insns)
         counted = {event.name: (event.hits - hits, event.missed - missed) for event, (hits, missed) in zip(self._events, before, strict=True)}
-        return {"result": result, "hits": {name: hits for name, (hits, _) in counted.items()},
-                "missed": {name: missed for name, (_, missed) in counted.items()}}
+        said: dict[str, Any] = {"result": result, "hits": {name: hits for name, (hits, _) in counted.items()},
+                                "missed": {name: missed for name, (_, missed) in counted.items()}}
+        return said if self._coverage is None else {**said, "blocks": sorted(block.address for block in self._coverage.new())}
 
 
 @lru_cache(_MACHINES)

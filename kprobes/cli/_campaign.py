@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 @click.option("--inputs", type=click.Path(exists=True, path_type=Path), multiple=True, help="A directory of inputs, or one; may be given again.")
 @click.option("--files", multiple=True, metavar="GLOB", help="With `check`: the files; may be given again.")
 @click.option("-e", "--event", "events", multiple=True, metavar="EVENT", help="Count an event, as for `trace`; may be given again.")
+@click.option("--coverage", is_flag=True, help="Count the blocks that were executed.")
 @click.option("--arch", metavar="NAME", help="The architecture, where files do not tell.")
 @click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Processes; one for each processor unless given.")
 @click.option("--dask", metavar="ADDRESS", help="A dask scheduler, whose workers do it instead.")
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
               help="Journal: an outcome a line. What it holds already is not done again, so that a killed campaign goes on.")
 @click.option("--json", "as_json", is_flag=True, help="The sum as one JSON object.")
 def campaign(what: str, call: str | None, before: tuple[str, ...], inputs: tuple[Path, ...], files: tuple[str, ...],
-             events: tuple[str, ...], arch: str | None, jobs: int | None, dask: str | None, timeout: float | None,
+             events: tuple[str, ...], coverage: bool, arch: str | None, jobs: int | None, dask: str | None, timeout: float | None,
              max_insns: int | None, output: Path | None, as_json: bool) -> None:
     """Do one thing for many inputs or files, on all processors or on a cluster, and sum up.
 
@@ -46,7 +47,7 @@ def campaign(what: str, call: str | None, before: tuple[str, ...], inputs: tuple
     kprobes campaign parser --call 'parse(@input, len)' --inputs corpus/ --jobs 2
     kprobes campaign check --files 'lib/*.so'
     """
-    job, items, again = _check_job(files, arch) if files else _call_job(what, call, before, inputs, events, arch, max_insns)
+    job, items, again = _check_job(files, arch) if files else _call_job(what, call, before, inputs, events, coverage, arch, max_insns)
     if files and what != "check":
         raise click.UsageError(f"with --files, what to do is `check`, not {what!r}")
     from ..campaign import Journal, merged, run
@@ -66,8 +67,8 @@ def campaign(what: str, call: str | None, before: tuple[str, ...], inputs: tuple
         click.get_current_context().exit(GUEST_FAILED)
 
 
-def _call_job(image: str, call: str | None, before: tuple[str, ...], inputs: Sequence[Path], events: tuple[str, ...], arch: str | None,
-              max_insns: int | None) -> tuple[Callable[[Any], Any], list[Path], str]:
+def _call_job(image: str, call: str | None, before: tuple[str, ...], inputs: Sequence[Path], events: tuple[str, ...],
+              coverage: bool, arch: str | None, max_insns: int | None) -> tuple[Callable[[Any], Any], list[Path], str]:
     if call is None or not inputs:
         raise click.UsageError("give --call 'NAME(@input, len)' and --inputs DIRECTORY; or `check` and --files 'GLOB'")
     from ..calltext import parse_call
@@ -81,7 +82,7 @@ def _call_job(image: str, call: str | None, before: tuple[str, ...], inputs: Seq
         raise BadArgument(f"no files are in {', '.join(map(str, inputs))}", hint="--inputs takes a directory of inputs, one file each")
     words = ["kprobes", "campaign", image, "--call", call, *(word for text in before for word in ("--before", text)),
              *(word for event in events for word in ("-e", event)), "--inputs"]
-    return Calls(image, call, events, before, arch, max_insns=max_insns), items, shlex.join(words)
+    return Calls(image, call, events, before, arch, max_insns=max_insns, coverage=coverage), items, shlex.join(words)
 
 
 def _check_job(files: tuple[str, ...], arch: str | None) -> tuple[Callable[[Any], Any], list[Path], str]:
@@ -129,15 +130,19 @@ def _countable(result: Any) -> Any:
     """Of a call's outcome what can be added up."""
     if not isinstance(result, dict):
         return None
-    return {key: value for key, value in result.items() if key != "result"}
+    return {key: {*value} if key == "blocks" else value for key, value in result.items() if key != "result"}
 
 
 def _show(total: dict[str, Any], count: int, failed: Sequence[Entry], again: str, as_json: bool) -> None:
+    if "blocks" in total:
+        total["blocks"] = len(total["blocks"])
     if as_json:
         click.echo(json.dumps({"items": count, "failed": {entry.item: entry.error for entry in failed}, **total}))
         return
     if "hits" in total:
         table(("event", "hits", "missed"), [(name, hits, total["missed"][name]) for name, hits in total["hits"].items()])
+        if "blocks" in total:
+            click.echo(f"{total['blocks']} blocks were executed")
     else:
         table(("", "number"), [*total.items()])
     click.echo(f"{count} items, {len(failed)} failed", err=True)

@@ -224,6 +224,15 @@ def test_wrong_command_lines(words: tuple[str, ...], says: str) -> None:
     assert "Traceback" not in result.stderr
 
 
+def test_blocks_are_counted_once_whichever_process_saw_them(tmp_path: Path) -> None:
+    for n in range(20):
+        (tmp_path / str(n)).write_text("a=1, b=-2" if n % 2 else "")
+    words = (DEMO, "--call", "parse_settings(@input)", "--before", "table_init()", "--inputs", str(tmp_path), "--coverage", "--json")
+    blocks = {json.loads(cli(*words, "--jobs", jobs).stdout)["blocks"] for jobs in "12"}
+    assert len(blocks) == 1
+    assert blocks.pop() > 20
+
+
 def test_failures_are_listed_with_how_to_repeat_them() -> None:
     result = cli(DEMO, "--call", "no_such_function(@input)", "--inputs", DEMO, "--jobs", "1")
     assert result.exit_code == 1
