@@ -92,7 +92,7 @@ class System:
 
 
 #: What the engine does otherwise than QEMU, on which all of them say what they should.
-WRONG_IN_THE_ENGINE = {"s390x": "musl's strtol returns 0 for every text; the engine executes some instruction of it wrongly"}
+WRONG_IN_THE_ENGINE = {"s390x": "musl's strtol returns 0: it has RISBLG (see test_engine_limits.py)"}
 
 
 @pytest.fixture(params=[pytest.param(arch, marks=pytest.mark.xfail(strict=True, reason=WRONG_IN_THE_ENGINE[arch])) if arch in WRONG_IN_THE_ENGINE
