@@ -227,6 +227,12 @@ class MachineBusy(KprobeError):
     code = E.EBUSY
 
 
+class MachineClosed(KprobeError):
+    """The machine is closed (EBADF): neither it nor its registers can be used any more."""
+
+    code = E.EBADF
+
+
 class ProgramError(KprobeError):
     """A probe program that cannot be loaded, is not safe, or does not fit where it shall run (EINVAL).
 

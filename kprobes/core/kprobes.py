@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..debug.unwind import Unwinder
-from ..errors import (
-    BadLocation,
-    KprobeError,
-)
+from ..errors import BadLocation, KprobeError, MachineClosed
 from ..machine._base import Machine
 from ..regs import Regs
 from .hit.ctlblk import State
@@ -341,7 +339,8 @@ class Kprobes:
         """
         for watchpoint in self._watchpoints:
             watchpoint.remove()
-        self._listener.close()
+        with suppress(MachineClosed):  # that has unregistered everything
+            self._listener.close()
 
     def __enter__(self) -> Kprobes:
         return self

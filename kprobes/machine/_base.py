@@ -58,6 +58,9 @@ class Sink(Protocol):
 
     services: dict[int, Callable[[Regs], None]]
 
+    def close(self) -> None:
+        """The machine is about to be closed."""
+
     def trap(self, regs: Regs) -> bool:
         """The guest is about to execute a site at regs.pc. False: not ours, deliver it to the guest."""
 
@@ -176,6 +179,13 @@ def watches_nothing(start: int, size: int, access: str, report: Watched) -> Call
 Watched = Callable[[Regs, int, int, bytes | None], None]
 
 
+class Busy(Protocol):
+    """A reentrant lock."""
+
+    def acquire(self, blocking: bool = True) -> bool: ...
+    def release(self) -> None: ...
+
+
 class Machine(Protocol):
     """Guest memory, and where to stop in it."""
 
@@ -186,6 +196,10 @@ class Machine(Protocol):
     cpus: int
     cpu_task: Callable[[Regs], Any] | None
     before_run: Callable[[], object] | None  #: called before each run that is inside no other, while nobody listens
+
+    @property
+    def busy(self) -> Busy:
+        """Held by the thread that runs it, or changes its probes."""
 
     @property
     def delays_in_calls(self) -> bool:

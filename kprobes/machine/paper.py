@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from threading import RLock
 from typing import Any
 
 from ..arch._base import Abi, Annul, Arch, Atomic, Decoded, Insn, Jump, Linkage, Order, Registers, Returning, Traps, signed
@@ -132,6 +133,7 @@ class PaperMachine:
         self._counts: dict[int, int] = {}  # call site -> executions that were only counted
         self._counting: set[int] = set()  # where that is so now
         self.sink: Sink | None = None
+        self.busy = RLock()
         self.before_run: Callable[[], object] | None = None
         self._values = [dict.fromkeys(arch.regs.names, 0) for _ in range(cpus)]
         self._regs = [self._view(cpu) for cpu in range(cpus)]

@@ -24,6 +24,9 @@ class Listener:
         self.faults: list[tuple[int, Fault]] = []
         self.runs: list[str] = []
 
+    def close(self) -> None:
+        """The machine is closed."""
+
     def trap(self, regs: Regs) -> bool:
         self.traps.append(regs.pc)
         act = self.at.get(regs.pc)

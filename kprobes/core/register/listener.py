@@ -10,6 +10,7 @@ from ...machine._base import Machine, Patched
 from ..hit.returns import Returns
 from ..hit.underway import UnderWay, cannot_resume, resume, under_way
 from ..patch.rooms import Rooms
+from .alone import alone
 from .registry import Registry
 
 #: by the machine's id: the one that is closed, but for calls that have yet to return. It lives as long as the machine reports to it.
@@ -20,14 +21,14 @@ class Listener:
     """Implements the machine's Sink.
 
     Attributes:
-        rooms, returns, registry: what it looks after. closing: pages go back when nobody needs them.
+        rooms, returns, registry: what it looks after. closing: pages go back when nobody needs them. busy: the machine's.
     """
 
     def __init__(self, machine: Machine) -> None:
         before: Listener | None = _CLOSING.get(id(machine))
         if before is not None:
             before._hand_over()
-        self._machine = machine
+        self._machine, self.busy = machine, machine.busy
         self.rooms: Rooms = Rooms(machine) if before is None else before.rooms
         self.returns: Returns = Returns(self.rooms) if before is None else before.returns
         self.registry = Registry(self.rooms, self.returns)
@@ -91,6 +92,7 @@ class Listener:
 
     # --- the end
 
+    @alone
     def close(self) -> None:
         """See Kprobes.close()."""
         self.registry.clear()

@@ -17,6 +17,7 @@ from ..patch.sites import Kind, Site
 from ..probe import Jprobe, Kretprobe, Probe
 from . import jprobe
 from .admission import Admission, typed
+from .alone import alone
 from .locate import Location, locate
 
 
@@ -25,11 +26,11 @@ class Registry:
 
     Attributes:
         points: by address. optimizer: which of them are jumps. driver: what hits do. admission: who may register.
-        rearmed: see Kprobes.
+        rearmed: see Kprobes. busy: the machine's.
     """
 
     def __init__(self, rooms: Rooms, returns: Returns) -> None:
-        self._rooms, self._returns, self._machine = rooms, returns, rooms.machine
+        self._rooms, self._returns, self._machine, self.busy = rooms, returns, rooms.machine, rooms.machine.busy
         self.points: dict[int, Probepoint] = {}
         self.optimizer = Optimizer(rooms)
         self.driver = TrapDriver(rooms, self.optimizer, returns)
@@ -39,6 +40,7 @@ class Registry:
 
     # --- registration
 
+    @alone
     def register(self, probe: Probe) -> None:
         """See Kprobes.register()."""
         typed(probe, Probe)
@@ -89,6 +91,7 @@ class Registry:
         point.add(probe)
         self._changed(point)
 
+    @alone
     def unregister(self, probe: Probe) -> None:
         """See Kprobes.unregister()."""
         self.check_mine(probe)
@@ -100,6 +103,7 @@ class Registry:
         if typed(probe, Probe)._owner is not self or probe._point is None:
             raise probe.not_registered()
 
+    @alone
     def leave(self, probe: Probe) -> None:
         """Unregister; collect() is to follow."""
         point = probe._point
@@ -114,6 +118,7 @@ class Registry:
 
     # --- changes
 
+    @alone
     def disable(self, probe: Probe) -> None:
         """See Kprobes.disable()."""
         self.check_mine(probe)
@@ -122,6 +127,7 @@ class Registry:
             self.handlers_changed(probe)
             self.collect()
 
+    @alone
     def enable(self, probe: Probe) -> None:
         """See Kprobes.enable()."""
         self.check_mine(probe)
@@ -130,6 +136,7 @@ class Registry:
         probe._off, probe._active = False, True
         self.handlers_changed(probe)
 
+    @alone
     def handlers_changed(self, probe: Probe) -> None:
         """What a registered probe wants is another thing now: boost and optimization may have to change with it."""
         if probe._point is not None:
@@ -146,12 +153,14 @@ class Registry:
         return self._enabled
 
     @enabled.setter
+    @alone
     def enabled(self, on: bool) -> None:
         self._enabled = on
         for point in list(self.points.values()):
             self._sync(point)
         self.collect()
 
+    @alone
     def optimize(self, on: bool) -> None:
         """See Kprobes.optimization."""
         self.optimizer.allowed = on
@@ -160,6 +169,7 @@ class Registry:
                 self.optimizer.force(point)
             self._sync(point)
 
+    @alone
     def flush(self) -> None:
         """All five steps of the optimizer, on everything that is queued."""
         self._drain()
@@ -216,6 +226,7 @@ class Registry:
         if self.driver.idle:
             self._drain()
 
+    @alone
     def collect(self) -> None:
         """Outside of a hit, unregistering is a safe point: no jump stays, and slots of probes that are gone are freed."""
         if self.driver.idle:

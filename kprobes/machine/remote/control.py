@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from threading import RLock
 
 from ...arch._base import Arch
 from ...errors import GuestFault, GuestTimeout, ReentryError, RemoteError
@@ -36,6 +37,7 @@ class Control:
         self.breakpoints: set[int] = set()
         self.exit_status: int | None = None
         self.depth = 0
+        self.busy = RLock()  # held by the thread that changes probes
         self._stopping = self._alone = False
         self._late = 0  # interrupts of ours that have not arrived: something else stopped the guest first
         self._signals: list[tuple[str, int]] = []  # (thread, number) that came while a system call was injected

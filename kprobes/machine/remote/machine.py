@@ -51,12 +51,12 @@ class RemoteMachine(Described):
                  scratch: tuple[int, int] | None = None, threads: int = 16, sysroot: str | None = None,
                  interrupt: Callable[[], None] | None = None, console: Callable[[bytes], None] = lambda data: None) -> None:
         """Use connect(), or QemuMachine.user() and .system()."""
-        self.arch, self.symbols, self.cpus, self.sysroot = arch, Symbols(), threads, sysroot
+        self.arch, self.symbols, self.cpus, self.sysroot, self._target = arch, Symbols(), threads, sysroot, target
         self.symbols.mode_bits = arch.pointers.mode_bits
         self.cpu_task: Callable[[Regs], Any] | None = None
-        self._target = target
         self._threads = Threads(target, self, arch, slots_of(target, arch), threads)
         self._control = Control(target, self._threads, arch, self.symbols, interrupt or target.link.interrupt, console)
+        self.busy = self._control.busy
         self._threads.stopped(target.why().thread)
         self._vector = auxiliary(target.transfer("auxv"), arch.bits // 8, arch.order.value) if "qXfer:auxv:read" in target.features else {}
         self.page_size = self._vector.get(AT_PAGESZ) or PAGE

@@ -18,6 +18,7 @@ from ...regs import Regs, read_cstr
 from ...symbols import Symbols
 from .._base import Clock, Sink
 from .._passing import Argument
+from ..closed import close
 from .areas import CALL_AREA, Areas
 from .assembler import assemble
 from .blockcounts import BlockCounts
@@ -38,6 +39,10 @@ from .version import check_version
 __all__ = ["GUESTS", "Guest", "UnicornMachine"]
 
 
+#: What of a closed machine can be used: what it was, and its end.
+KNOWN = frozenset({"arch", "busy", "call_area", "close", "cpus", "guest", "page_size", "symbols"})
+
+
 class UnicornMachine(Described):
     """A CPU, its memory and its symbols. Make one with load(), from_code() or attach(); a context manager.
 
@@ -49,7 +54,7 @@ class UnicornMachine(Described):
         uc: the unicorn.Uc beneath, for what this class does not offer. guest: how that is used. parts: what does the work.
     """
 
-    maps_runs = True
+    maps_runs, _is_closed = True, False
 
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest, *, owned: bool = True) -> None:
         """Use load(), from_code() or attach()."""
@@ -74,6 +79,7 @@ class UnicornMachine(Described):
         self.map_calls, self.unmap_calls, self.call_at = areas.map_calls, areas.unmap_calls, areas.call_at
         self.invoke = self.parts.calls.invoke
         self.clock: Clock | None = self.parts.clock
+        self.busy = self.parts.runner.busy
         self.can_run, self.following, self.delays_in_calls = areas.can_run, areas.following, self.guest.blocks.hooked_delay_slots
         self.program_at, self.count, self.ran = areas.program_at, areas.count, areas.ran
         self.watch_at = self.parts.watches.add
@@ -326,11 +332,16 @@ class UnicornMachine(Described):
     # --- the end
 
     def close(self) -> None:
-        """Take the hooks away; an engine of our own is closed with its last reference."""
-        self.parts.reports.remove_hooks()
-        self.parts.bounds.close()
-        self.parts.memory.engine.close()
-        self.parts.state.listen(None)
+        """Unregister the probes, take the hooks away; an engine of our own is closed with its last reference.
+
+        From then on everything but what is known of the guest (`arch`, `symbols`) is MachineClosed, in registers that were kept as well.
+        Raises MachineBusy in a run.
+        """
+        if not self._is_closed:
+            self.parts.close()
+            self._is_closed = True
+            close(self.regs)
+            close(self, KNOWN)
 
     def __enter__(self) -> UnicornMachine:
         return self

@@ -8,6 +8,7 @@ from functools import cached_property
 import unicorn
 
 from ...arch._base import Arch
+from ...errors import MachineBusy
 from ...regs import Machine
 from ...symbols import Symbols
 from .areas import Areas
@@ -78,3 +79,14 @@ class Parts:
     def host_view(self) -> HostView | None:
         """The guest, for who compiles programs for the host."""
         return HostView(self.cpu, self.followed, self.clock, self.state.park) if self.areas.can_run else None
+
+    def close(self) -> None:
+        """See UnicornMachine.close()."""
+        if self.state.depth:
+            raise MachineBusy("the guest is in a run", hint="stop() it, and close the machine when the run has ended")
+        if self.state.sink is not None:
+            self.state.sink.close()
+        self.reports.remove_hooks()
+        self.bounds.close()
+        self.memory.engine.close()
+        self.state.listen(None)

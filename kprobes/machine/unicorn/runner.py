@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from threading import Lock, get_ident
+from threading import RLock, get_ident
 from typing import NoReturn
 
 from ...errors import GuestTimeout, MachineBusy, ReentryError
@@ -27,13 +27,13 @@ class Runner:
     """Runs the guest. Nested runs end at their own `until`, never by a stop.
 
     Attributes:
-        signals: Python's signal handlers, held meanwhile. before_run: see machine._base.Machine.
+        signals: Python's signal handlers, held meanwhile. before_run, busy: see machine._base.Machine.
     """
 
     def __init__(self, cpu: Cpu, state: RunState, services: Services, starts: Starts, bounds: Bounds, faults: Faults) -> None:
         self._cpu, self._state, self._services, self._starts, self.bounds, self.faults = cpu, state, services, starts, bounds, faults
         self.before_run: Callable[[], object] | None = None
-        self._busy = Lock()  # held while somebody uses the CPU
+        self.busy = RLock()  # held while somebody uses the CPU, or changes probes
         self.signals = HeldSignals(partial(state.stop_for, "signal"))
 
     def begin(self) -> bool:
@@ -55,8 +55,9 @@ class Runner:
         self._check_devices()
         if self._state.runs_in == get_ident():
             raise MachineBusy("the guest is in a run", hint="do it when that has ended: in a handler, call stop() first")
-        if not self._busy.acquire(False):
-            raise MachineBusy("another thread runs this machine", hint="wait until it has finished, or make a machine for each thread")
+        if not self.busy.acquire(False):
+            raise MachineBusy("another thread runs this machine, or changes its probes",
+                              hint="wait until it has finished, or make a machine for each thread")
 
     def _check_devices(self) -> None:
         if self._cpu.memory.devices.accessed:
@@ -65,7 +66,7 @@ class Runner:
 
     def let_go(self) -> None:
         """Undo hold()."""
-        self._busy.release()
+        self.busy.release()
 
     def finish(self) -> None:
         """Undo begin(). Raises what signal handlers raise."""

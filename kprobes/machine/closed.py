@@ -1,0 +1,35 @@
+"""Objects that are closed: whatever they were good for is an error that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NoReturn
+
+from ..errors import MachineClosed
+
+OPERATORS = ("__getitem__", "__setitem__", "__contains__", "__iter__", "__len__", "__call__", "__enter__")
+
+
+def close(thing: object, keeps: frozenset[str] = frozenset()) -> None:
+    """From now on every public attribute of `thing` but those in `keeps`, and every operator, raises MachineClosed."""
+    kind: Any = type(thing)  # hashable, as classes are
+    thing.__class__ = _closed(kind, keeps)
+
+
+@cache
+def _closed(kind: type, keeps: frozenset[str]) -> type:
+    def refuse(*_: Any) -> NoReturn:
+        raise MachineClosed("this machine is closed", hint="make another one")
+
+    def guarded(name: str, otherwise: Callable[..., Any]) -> Callable[..., Any]:
+        def access(self: object, attribute: str, *value: Any) -> Any:
+            return refuse() if attribute[0] != "_" and attribute not in keeps else otherwise(self, attribute, *value)
+
+        access.__name__ = name
+        return access
+
+    members: dict[str, Any] = {name: refuse for name in OPERATORS if hasattr(kind, name)}
+    for name in ("__getattribute__", "__setattr__", "__delattr__"):
+        members[name] = guarded(name, getattr(kind, name))
+    return type(kind.__name__, (kind,), {**members, "__slots__": (), "__module__": kind.__module__, "__doc__": kind.__doc__})
