@@ -133,9 +133,8 @@ class PaperMachine:
         self._counts: dict[int, int] = {}  # call site -> executions that were only counted
         self._counting: set[int] = set()  # where that is so now
         self.sink: Sink | None = None
-        self.busy = RLock()
         self.before_run: Callable[[], object] | None = None
-        self._values = [dict.fromkeys(arch.regs.names, 0) for _ in range(cpus)]
+        self.busy, self._values = RLock(), [dict.fromkeys(arch.regs.names, 0) for _ in range(cpus)]
         self._regs = [self._view(cpu) for cpu in range(cpus)]
         self._cpu = 0
         self._depth = 0
