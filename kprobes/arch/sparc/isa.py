@@ -14,16 +14,16 @@ from attrs import evolve
 
 from ...errors import GuestFault
 from ...regs import Regs
-from .._base import Abi, Annul, Arch, Files, Insn, Jump, Linkage, Order, OutOfLine, Registers, Returning, Traps, signed
+from .._base import Abi, Annul, Arch, Files, Insn, Jump, Order, OutOfLine, Registers, Traps, signed
 from .._decode import DecodeTable, Row, with_delay_slots
 from .._words import EXCEPTION, RESERVED, TRAP_RETURN
 from .._zero import zero_first
 from . import displace as away
 from .displace import NOP, Elsewhere
+from .returns import linkage
 
 R = tuple(f"{kind}{n}" for kind in "goli" for n in range(8))
 UNALIGNED = {32: 7, 64: 0x34}  # trap type of mem_address_not_aligned
-UNIMP_SIZE = 0xFFF  # a caller of a function that returns a structure has UNIMP with its size, modulo 4096, behind the delay slot
 
 
 def registers(bits: int) -> Registers:
@@ -188,36 +188,6 @@ def rows9(mask: int, to: Elsewhere) -> tuple[Row, ...]:
 
 
 # --- powers
-
-
-def structures(regs: Regs) -> tuple[Callable[[int], int], Callable[[int], int]]:
-    """Version 8: `skips` of a call that returns a structure. UNIMP is behind its delay slot, and the function returns behind that."""
-    load, mask = regs.words()[0], regs.arch.mask
-
-    def skip(back: int) -> int:
-        try:
-            return back + 4 if 0 < load(back) <= UNIMP_SIZE else back
-        except GuestFault:
-            return back
-
-    return skip, lambda target: target - 4 if skip(target - 4 & mask) == target else target
-
-
-def linkage(bits: int) -> Linkage:
-    """The address of the call is in o7.
-
-    A function that returns a structure comes to the instruction behind the trampoline's, and a pc write takes it behind the UNIMP.
-    """
-    skips = structures if bits == 32 else None
-
-    def get(regs: Regs) -> int:
-        back: int = regs["o7"] + 8 & regs.arch.mask
-        return skips(regs)[0](back) if skips else back
-
-    def put(regs: Regs, target: int) -> None:
-        regs["o7"] = target - 8 & regs.arch.mask
-
-    return Linkage(get=get, set=put, register="o7", bias=8, back=bytes.fromhex("81c3e008") + NOP, returning=Returning(skips=skips))  # RETL
 
 
 def sparc(name: str, bits: int, machines: tuple[int, ...]) -> Arch:
