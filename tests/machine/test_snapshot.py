@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import random
@@ -323,6 +324,22 @@ def test_modules_heap_and_input(way: Any) -> None:
     m.free(big)
     with pytest.raises(GuestFault):
         m.free(later)
+
+
+@pytest.mark.quick
+def test_files_are_few() -> None:
+    """Machines without snapshots have no file open for them, those with some have one, and dropped ones none."""
+    if not os.path.isdir("/proc/self/fd"):
+        pytest.skip("nobody tells which files are open here")
+    gc.collect()
+    before = len(os.listdir("/proc/self/fd"))
+    machines = [UnicornMachine.from_code(X86, arch="x86_64") for _ in range(10)]
+    assert len(os.listdir("/proc/self/fd")) == before
+    snapshots = [m.snapshot() for m in machines for _ in range(20)]
+    assert len(os.listdir("/proc/self/fd")) <= before + 11
+    del snapshots, machines
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) <= before + 1
 
 
 @pytest.mark.quick

@@ -49,9 +49,8 @@ class _File:
     def __init__(self) -> None:
         self.pid = os.getpid()
         self.fd = os.memfd_create("guest memory", os.MFD_CLOEXEC)
-        self.pagemap = os.open("/proc/self/pagemap", os.O_RDONLY | os.O_CLOEXEC)
         self._end = 0
-        weakref.finalize(self, _close, self.fd, self.pagemap)
+        weakref.finalize(self, os.close, self.fd)
 
     def image(self, data: bytes) -> Image:
         """Room for one."""
@@ -67,13 +66,14 @@ class _File:
 
     def pages(self, host: int, size: int, table: bytes) -> Iterator[Range]:
         """Runs of pages that have flags of this table: (start, end) as distances."""
-        flags = os.pread(self.pagemap, size // PAGE * 8, host // PAGE * 8)[7::8].translate(table)
+        flags = os.pread(_pagemap(self.pid), size // PAGE * 8, host // PAGE * 8)[7::8].translate(table)
         return ((run.start() * PAGE, run.end() * PAGE) for run in _RUN.finditer(flags))
 
 
-def _close(*files: int) -> None:
-    for fd in files:
-        os.close(fd)
+@cache
+def _pagemap(_pid: int) -> int:
+    """This process's file that tells of its pages. One that is forked has its own."""
+    return os.open("/proc/self/pagemap", os.O_RDONLY | os.O_CLOEXEC)
 
 
 @cache

@@ -81,14 +81,14 @@ class Snapshots:
     """Takes and restores the snapshots of one machine.
 
     Attributes:
-        pages: how memory is kept: see hostpages.
+        pages: how memory is kept, from the first snapshot on: see hostpages.
     """
 
     def __init__(self, cpu: Cpu, state: RunState, services: Services, runner: Runner, calls: Calls, owned: bool, books: Sequence[Books]) -> None:
         """owned: the engine is ours, and so is all of its memory."""
         self._cpu, self._state, self._services, self._runner, self._calls = cpu, state, services, runner, calls
         self._memory, self._devices, self._owned, self._books = cpu.memory, cpu.memory.devices, owned, books
-        self.pages: Any = best(cpu.memory.page_size)
+        self.pages: Any = None
         self._version = 0  # of the mappings
         self._known: tuple[int, list[Region], list[Block]] = -1, [], []
         cpu.memory.blocks.on_change(self._changed)
@@ -123,6 +123,7 @@ class Snapshots:
         cpu, sink = self._cpu, self._state.sink
         layout, blocks = self._now()
         try:
+            self.pages = self.pages or best(self._memory.page_size)
             held = [self.pages.keep(block) for block in blocks]
             foreign = self._read_foreign(layout, blocks) if not self._owned else {}
         except (OSError, MemoryError) as error:
