@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from arches import expected
+from arches import HERE, expected
 from qemu import RUN_HERE, qemu_for
 
 from kprobes import GuestFault, GuestTimeout, Kprobe, Kprobes, Kretprobe, QemuMachine, RemoteError, Unsupported
@@ -77,6 +77,27 @@ def test_a_fault_is_at_home(program: Path) -> None:
             m.call(nowhere | (m.arch.linkage.mode if m.arch.linkage else 0))
         assert caught.value.access == "fetch"
         assert m.call("test_arith32", 1) & 0xFFFFFFFF == expected()["tests"]["test_arith32"][0]
+
+
+#: Not called by a bare address (function descriptors), or not tried here (armeb: code in which order is QEMU's business).
+NOT_BARE = ("ppc64", "ppc64le", "ppc64v1", "armeb")
+
+
+def test_what_failed(program: Path) -> None:
+    """A write to what can be read only is one, and where; a read of what is not mapped, too. s390x tells pages only."""
+    if program.name.rpartition("-")[0] in NOT_BARE:
+        pytest.skip("this test's code cannot be called by its address alone")
+    with machine(program) as m, Kprobes(m):
+        code = dict(line.split() for line in (HERE / "data" / "device.txt").read_text().splitlines())[m.arch.name]
+        page, gone = m.map_code(), m.map_code()
+        m.unmap_code(gone)
+        m.patch(page, bytes.fromhex(code))
+        text = m.symbols["test_crc"].address & -8
+        for place, access, address in ((text, "write", text + 16), (gone, "read", gone)):
+            with pytest.raises(GuestFault) as caught:
+                m.call(page, place, timeout=10)
+            shown = address & -m.page_size if m.arch.name == "s390x" else address
+            assert (caught.value.access, caught.value.address) == (access, shown)
 
 
 # --- real programs: this machine's own, under an emulator of it

@@ -15,7 +15,7 @@ from .target import Stop, Target
 from .threads import Threads
 
 DEEPEST = 16  #: nested runs
-SIGTRAP, SIGINT, SIGSTOP = 5, 2, 19
+SIGTRAP, SIGINT, SIGSEGV, SIGSTOP = 5, 2, 11, 19
 FAULTS = {4: "undefined", 5: "trap", 7: "read", 8: "arithmetic", 10: "read", 11: "read"}  #: signal number -> Fault.access
 SIGINFO = 128  #: bytes of siginfo_t: QEMU refuses to be asked for more
 STEPS = 1 << 16  #: of an injected system call, before it is given up
@@ -182,9 +182,11 @@ class Control:
         """A signal that an instruction caused: the core's, else the program's own, else the end of a call."""
         pc = self._regs.pc
         address = self._accessed(stop.code)
-        access = FAULTS[stop.code]  # "read": or a write, the stub does not tell
+        access = FAULTS[stop.code]  # "read": or a write to what is not mapped, the stub does not tell
         if access == "read" and (address == pc or not self._readable(pc)):
             address, access = pc, "fetch"
+        elif stop.code == SIGSEGV and address and self._readable(address):
+            access = "write"  # to what may be read only
         fault = Fault(access=access, address=address, trapnr=stop.code, number=stop.code, text=f"signal {stop.code}")
         if self.sink is not None and self._report(pc, lambda regs: self.sink is not None and self.sink.fault(regs, fault)):
             return
