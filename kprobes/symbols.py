@@ -27,7 +27,7 @@ class Symbols:
         self._sorted = True
         self._data: list[tuple[int, int, str]] = []  # sorted (start, end, module)
         self.files: tuple[LoadedFile, ...] = ()  #: loaded ones that say more than names: call frames, types, lines
-        self.main = ""  #: name under which `module:name` finds the main image's symbols (their module is "")
+        self.main = ""  #: the main image's name, in places of the form module:name (its symbols' module is "")
         self.mode_bits = 0  #: bits of a function's address that select the mode of its code, where lists do not say which they are
         self._read: dict[str, list[Symbol]] = {}
         self._read_at = -1

@@ -61,6 +61,11 @@ def test_every_page_is_in_the_index() -> None:
     assert missing == []
 
 
+def test_every_page_is_in_the_book() -> None:
+    book = (DOCS / "contents.rst").read_text().split()
+    assert [page.name for page in DOCS.glob("*.md") if page.stem not in book] == []
+
+
 def test_every_example_script_is_shown_in_a_page() -> None:
     """Pages run what they show, so that no script is left untested."""
     pages = "".join(page.read_text() for page in [ROOT / "README.md", *DOCS.rglob("*.md")])
