@@ -7,7 +7,7 @@ import difflib
 import itertools
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from .debug.names import demangle, plain
 from .errors import AmbiguousSymbol, UnknownSymbol
@@ -26,6 +26,7 @@ class Symbols:
         self._at: dict[int, list[Symbol]] = {}
         self._sorted = True
         self._data: list[tuple[int, int, str]] = []  # sorted (start, end, module)
+        self._loaded: dict[str, list[tuple[int, int, int]]] = {}
         self.files: tuple[LoadedFile, ...] = ()  #: loaded ones that say more than names: call frames, types, lines
         self.main = ""  #: the main image's name, in places of the form module:name (its symbols' module is "")
         self.mode_bits = 0  #: bits of a function's address that select the mode of its code, where lists do not say which they are
@@ -65,6 +66,15 @@ class Symbols:
         if data:
             self.files = (*self.files, LoadedFile(data, bias, module))
 
+    def add_loaded(self, parts: Iterable[tuple[int, int, int]], bias: int, module: str = "") -> None:
+        """Where parts of a file were loaded to: (offset in it, link address, bytes), in the order in which they are asked."""
+        self._loaded[module] = [(offset, address + bias, size) for offset, address, size in parts]
+
+    def in_file(self, module: str, offset: int) -> int | None:
+        """The address of a byte of a loaded file; None where it is not loaded."""
+        parts = self._loaded.get("" if module == self.main else module, ())
+        return next((address + offset - start for start, address, size in parts if start <= offset < start + size), None)
+
     def add_data(self, start: int, end: int, module: str = "") -> None:
         """[start, end) is data amid code (a literal pool, a jump table): nothing there is an instruction."""
         bisect.insort(self._data, (start, end, module))
@@ -79,6 +89,7 @@ class Symbols:
         """Forget every symbol of a module."""
         self._data = [data for data in self._data if data[2] != module]
         self.files = tuple(file for file in self.files if file.module != module)
+        self._loaded.pop(module, None)
         for symbol in [s for s in self if s.module == module]:
             self._by_name[symbol.name].remove(symbol)
             if not self._by_name[symbol.name]:

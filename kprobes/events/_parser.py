@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from functools import cached_property
 from itertools import accumulate
@@ -140,7 +141,7 @@ class Parser:
         body, percent, suffix = word.partition("%")
         self.need(suffix == "return" or not percent, "BAD_ADDR_SUFFIX", at + len(body), percent + suffix)
         self.kind = "r" if percent else self.kind
-        number = _number(body)
+        number = self.in_file(body, at) if _number(body.rpartition(":")[2]) is not None and body not in self.symbols else None
         try:
             found = self.symbol(body, at) if number is None else self.address(number, at)
         except AmbiguousSymbol as error:
@@ -149,6 +150,18 @@ class Parser:
             self.fail("BAD_PROBE_ADDR", at, error.plain)
         self.need(self.entry or self.kind == "p", "BAD_RETPROBE", at, body)
         return found
+
+    def in_file(self, body: str, at: int) -> int:
+        """An address, or that of FILE:OFFSET, mode bits included."""
+        path, colon, digits = body.rpartition(":")
+        offset = _number(digits) or 0
+        if not colon:
+            return offset
+        address = self.symbols.in_file(os.path.basename(path), offset)
+        if address is None:
+            self.fail("BAD_PROBE_ADDR", at, f"no code of a loaded file {path!r} is at offset {offset:#x}; `readelf -lW FILE` lists what is loaded")
+        symbol = self.symbols.covering(address)
+        return address | (symbol.mode if symbol else 0)
 
     def symbol(self, body: str, at: int) -> tuple[str, int, int]:
         name, plus, digits = (body, "", "") if body in self.symbols else body.partition("+")

@@ -35,6 +35,7 @@ def loadable(elf: Elf) -> Image:
         init=_init(elf), tls=elf.has("PT_TLS"), tls_block=elf.tls_block(), headers=elf.header_table(),
         relocates_itself=_relocates_itself(elf), local_entries=local_entries(elf, everything),
         data=data_of(elf, everything, segments), file=elf.data if elf.has_debug else b"",
+        in_file=tuple((load.offset, load.vaddr, len(load.data)) for load in sorted(elf.loads, key=lambda load: "x" not in load.perms)),
         warnings=("the section headers are damaged: only dynamic symbols are known",) if elf.sections_damaged else ())
 
 

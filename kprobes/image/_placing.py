@@ -64,6 +64,7 @@ class Image:
     veneers: int = 0  #: relocatable files: where the code stands that calls of other images go through
     warnings: tuple[str, ...] = ()
     file: bytes = field(default=b"", repr=False)  #: all of it, where it says anything of its source; b"": it does not
+    in_file: tuple[tuple[int, int, int], ...] = ()  #: (offset in the file, link address, bytes) of what is loaded, code first
 
     @property
     def lowest(self) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from arches import programs_of
 from ebpf.guests import Guest
 
 from kprobes import EventError, Kprobes, NotRegistered, ReturnMissed
@@ -137,3 +138,21 @@ def test_errors(w: World, tail: str, kind: str) -> None:
     with pytest.raises(EventError) as caught:
         w.k.event(f"p {w.name}{tail}")
     assert caught.value.kind == kind and w.k.list() == [] and not w.k.events
+
+
+def test_places_in_files(w: World) -> None:
+    """FILE:OFFSET, as Linux's user probes have it: the offset of a function's code in the file that it was loaded from."""
+    symbol = w.m.symbols[w.name]
+    code, data = w.m.read(symbol.address, symbol.size), programs_of(w.g.arch)[0].read_bytes()
+    offset = data.index(code)
+    for name in (w.m.symbols.main, f"/some/where/{w.m.symbols.main}"):
+        e = w.k.event(f"p:u {name}:{offset:#x} n=$arg1:u32")
+        assert e.definition.address == symbol.address
+        w.hit()
+        assert [r.args["n"] for r in e] == [w.g.value & 0xFFFF_FFFF]
+        w.k.events.buffer.clear()
+        e.remove()
+    for text in (f"p {w.m.symbols.main}:{len(data) + 4096:#x}", f"p nofile:{offset}"):
+        with pytest.raises(EventError) as caught:
+            w.k.event(text)
+        assert (caught.value.kind, caught.value.position) == ("BAD_PROBE_ADDR", 2)

@@ -87,6 +87,7 @@ class Loader:
         self._process.loaded(image, placed, main)
         for s in placed.symbols:
             symbols.add(s.name, s.address, s.size, s.module, s.mode, s.kind)
+        symbols.add_loaded(image.in_file, bias, "" if main else image.name)
         symbols.add_file(image.file, bias, "" if main else image.name)
         for start, end in placed.data:
             symbols.add_data(start, end, "" if main else image.name)
