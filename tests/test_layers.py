@@ -26,6 +26,7 @@ FAMILIES = sorted(p.name for p in (ROOT / "arch").iterdir() if (p / "__init__.py
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "errors": (),
     "symbols": ("errors", "image", "debug.names"),
+    "notebook": ("symbols",),
     "regs": ("errors",),
     "arch": ("errors", "arch._base"),  # the registry; it finds the architectures by name
     "arch.": ("errors", "regs", "arch._"),
@@ -35,8 +36,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "machine._base": ("errors", "regs", "symbols", "arch._base", "machine._blocks"),
     "machine.": ("errors", "regs", "symbols", "image", "debug.described", "machine", "arch", "arch._base"),
     "core": (),
-    "core.": ("errors", "regs", "symbols", "arch._base", "machine._base", "core."),
-    "debug.": ("errors", "regs", "symbols", "arch._base", "image", "debug."),
+    "core.": ("notebook", "errors", "regs", "symbols", "arch._base", "machine._base", "core."),
+    "debug.": ("notebook", "errors", "regs", "symbols", "arch._base", "image", "debug."),
     "core.hit.trace": ("errors", "regs", "arch._base", "core.hit.calls", "debug.unwind"),
     "conformance": (),
     "__init__": EVERYTHING,
@@ -50,7 +51,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "programs": (),
     "programs.": ("errors", "regs", "arch._base", "programs."),
     "programs.attach": ("errors", "regs", "core.probe", "machine._base", "programs."),
-    "core.kprobes": ("errors", "regs", "symbols", "arch._base", "machine._base", "core.", "programs.attach", "programs.program", "debug.unwind",
+    "core.kprobes": ("notebook", "errors", "regs", "symbols", "arch._base", "machine._base", "core.", "programs.attach", "programs.program", "debug.unwind",
                      "events._armed", "events._table", "events._watchpoint", "tracing.coverage", "tracing.graph", "tracing.recorder"),
     "programs.header": ("arch", "programs."),
     "testing": EVERYTHING,

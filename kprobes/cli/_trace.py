@@ -73,6 +73,8 @@ def _printer(k: Kprobes, event: Event, out: IO[str], as_json: bool) -> Emit:
     from ..events import locate
 
     symbols, write = k.machine.symbols, out.write
+    if not as_json and event.kind == "p" and all(arg.type.style in "usx" and not arg.type.count for arg in event.args):
+        return _numbers(k, event, out)
 
     def emit(values: tuple[Value, ...], return_address: int, stack: Sequence[int]) -> None:
         if as_json:
@@ -80,6 +82,25 @@ def _printer(k: Kprobes, event: Event, out: IO[str], as_json: bool) -> Emit:
             write(json.dumps(facts | ({"stack": [locate(symbols, address) for address in stack]} if stack else {})) + "\n")
         else:
             write(event.format(values, return_address) + "\n" + "".join([f" => {locate(symbols, address)}\n" for address in stack]))
+    return emit
+
+
+def _numbers(k: Kprobes, event: Event, out: IO[str]) -> Emit:
+    """The same for events that fetch nothing but numbers: a line is one format."""
+    from ..events import locate
+
+    symbols, write = k.machine.symbols, out.write
+    head = event.format([0] * len(event.args)).partition(") ")[0].removesuffix(")").replace("%", "%%")
+    forms = {"x": "%#x", "u": "%d", "s": "%d"}
+    line = f"{head}){''.join(f' {arg.name}={forms[arg.type.style]}' for arg in event.args)}\n"
+
+    def emit(values: tuple[Value, ...], return_address: int, stack: Sequence[int]) -> None:
+        try:
+            write(line % values)
+        except TypeError:  # (fault)
+            write(event.format(values, return_address) + "\n")
+        if stack:
+            write("".join([f" => {locate(symbols, address)}\n" for address in stack]))
     return emit
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..debug.unwind import Unwinder
 from ..errors import BadLocation, KprobeError, MachineClosed
 from ..machine._base import Machine
+from ..notebook import table
 from ..regs import Regs
 from .hit.ctlblk import State
 from .hit.trace import stack_trace
@@ -341,6 +342,13 @@ class Kprobes:
             watchpoint.remove()
         with suppress(MachineClosed):  # that has unregistered everything
             self._listener.close()
+
+    def __repr__(self) -> str:
+        return f"<Kprobes of {self.machine.arch.name}: {len(self.list())} probes{'' if self.enabled else ', all disarmed'}>"
+
+    def _repr_html_(self) -> str:
+        return table(repr(self), ("address", "type", "symbol", "offset", "flags", "missed"),
+                     [(f"{p.address:#x}", p.type, p.symbol, p.offset, " ".join(p.flags), p.nmissed) for p in self.list()])
 
     def __enter__(self) -> Kprobes:
         return self

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from attrs import define, field, fields
 
 from ..errors import AlreadyRegistered, NotRegistered
+from ..notebook import table
 from ..regs import Regs
 from . import settings
 from .settings import Setting
@@ -65,6 +66,10 @@ class Probe:
     def __attrs_post_init__(self) -> None:
         for setting in settings.of(type(self)):
             setting.admit(self)
+
+    def _repr_html_(self) -> str:
+        state = "not registered" if not self.registered else "enabled" if self.enabled else "disabled"
+        return table(type(self).__name__, ("place", "state", "hits", "optimized"), [(self.place(), state, self.nhit, self.optimized)])
 
     def __repr__(self) -> str:
         given = ((f.name.lstrip("_"), getattr(self, f.name)) for f in fields(type(self)) if f.init and getattr(self, f.name) != f.default)

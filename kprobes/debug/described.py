@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
+from ..notebook import table
 from .info import DebugInfo
 from .types import CType
 from .view import View
@@ -18,6 +19,22 @@ class Described:
         """What the guest's files say of its source: types, variables, lines."""
         machine: Any = self
         return DebugInfo(machine)
+
+    def __repr__(self) -> str:
+        machine: Any = self
+        try:
+            where = f", {machine.symbols.describe(machine.regs.pc)}"
+        except Exception:  # closed, or gone
+            where = ""
+        return f"<{self.__class__.__name__} {machine.arch.name}, {len(machine.symbols)} symbols{where}>"
+
+    def _repr_html_(self) -> str:
+        machine: Any = self
+        try:
+            rows = [(name, f"{machine.regs[name]:#x}") for name in machine.arch.regs.names[:40]]
+        except Exception:  # closed, or gone
+            rows = []
+        return table(repr(self)[1:-1], ("register", "value"), rows)
 
     def type(self, name: str) -> CType:
         """A type of the guest's, as C writes it: "struct table". Raises UnknownSymbol: no file with debug information has it."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from ..core.probe import Kprobe, Kretprobe, Probe
 from ..errors import BadLocation, EventError, KprobeError, ProgramError, Unsupported
+from ..notebook import table
 from ..regs import Regs
 from ..symbols import Symbols
 from ..tracing.record import Record
@@ -145,6 +147,10 @@ class TraceEvent:
 
     def __str__(self) -> str:
         return "\n".join(str(place.definition) for place in self.places)
+
+    def _repr_html_(self) -> str:
+        rows = [(r.seq, r.cpu, r.task, " ".join(f"{name}={value}" for name, value in r.args.items())) for r in islice(self, 20)]
+        return table(repr(self)[1:-1], ("seq", "cpu", "task", "arguments"), rows)
 
     def __repr__(self) -> str:
         where = self.definition if len(self.places) == 1 else f"{self.kind}:{self.group}/{self.name} at {len(self.places)} places"

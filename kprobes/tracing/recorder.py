@@ -13,6 +13,7 @@ from ..events import parse_events
 from ..events._event import Event, Value, locate
 from ..events._filter import parse_filter
 from ..events._globs import many
+from ..events._handler import handler
 from ..events._siblings import check_sibling
 from ..machine._base import Machine
 from ..regs import Regs
@@ -145,26 +146,15 @@ class Recording:
         return self._before + sum(missed(probe) for probe in self.probes)
 
     def _arm(self, event: Event, number: int) -> Probe:
-        put, stack = self._writer(number), self._walker()
-        fetch, tasks, filter, address = event.fetch, self._k.machine, self._filters[number], event.address
-        keep = filter.keep if filter is not None else None
-
-        def hit(p: Any, regs: Regs) -> None:
-            values = fetch(regs)
-            if keep is None or keep(values, regs, 0, address):
-                put(regs.cpu, regs.cpu if tasks.cpu_task is None else regs.task, values, 0, stack(regs) if stack else ())
+        sink: Any = _Sink(self._writer(number))
+        hit = handler(event, self._k.machine, sink, number, self._filters[number], (), Walker(self._k), self._stack)
 
         def enter(ri: Any, regs: Regs) -> None:
             ri.data["saved"] = event.enter(regs)
 
-        def returned(ri: Any, regs: Regs) -> None:
-            values = fetch(regs, ri.data.get("saved", ()) if event.saves else ())
-            if keep is None or keep(values, regs, regs.pc, address):
-                put(regs.cpu, ri.task, values, regs.pc, stack(regs) if stack else ())
-
         place: dict[str, Any] = {"symbol_name": event.symbol, "offset": event.offset} if event.symbol else {"addr": event.target}
         probe = Kprobe(pre_handler=hit, **place) if event.kind == "p" else Kretprobe(
-            handler=returned, entry_handler=enter if event.saves else None, maxactive=event.maxactive, **place)
+            handler=hit, entry_handler=enter if event.saves else None, maxactive=event.maxactive, **place)
         try:
             self._k.register(probe)
         except KprobeError as error:
@@ -178,19 +168,37 @@ class Recording:
         tell = self.told[number]
         return lambda cpu, task, values, caller, stack: tell(values, caller, stack)
 
-    def _walker(self) -> Callable[[Regs], Sequence[int]] | None:
-        return Walker(self._k) if self._stack else None
+
+class _Sink:
+    """What the handler of an event takes for the place of its records. words: as of a buffer of events."""
+
+    limit, dropped = 1, 0
+
+    def __init__(self, put: Callable[[int, Any, Sequence[Value], int, Sequence[int]], None]) -> None:
+        self.words = [0, 1]
+        self.rows = self
+
+        def append(row: tuple[Any, ...]) -> None:
+            put(row[3], row[4], row[2], row[5], row[6])
+
+        self.append = append
+
+    def __len__(self) -> int:
+        return 0
 
 
 class Walker:
     """Stacks of hits, where there are any to be had: else only the place of the hit."""
 
+    enabled = True
+
     def __init__(self, k: Owner) -> None:
         self._k = k
 
-    def __call__(self, regs: Regs) -> Sequence[int]:
+    def stack_of(self, regs: Regs) -> tuple[int, ...]:
+        """The stack of a hit."""
         try:
-            return self._k.stack_trace(regs)
+            return tuple(self._k.stack_trace(regs))
         except Unsupported:
             return (regs.pc,)
 

@@ -124,7 +124,7 @@ class Trace:
         return f"<Trace of {len(self)} records, {self.lost} lost: {', '.join(info.name for info in self.events)}>"
 
     def _repr_html_(self) -> str:
-        from .html import table
+        from ..notebook import table
 
         rows: list[list[Any]] = []
         for info, task, (seq, _, cpu, _, _, caller, values, _) in islice(self.rows(), SHOWN):

@@ -16,6 +16,7 @@ import pytest
 from arches import ARCHES, NO_PROGRAMS, RUNNABLE, programs_of, results
 
 from kprobes import BadArgument, EventError, ImageError, Kprobes, Trace, UnicornMachine
+from kprobes.core.hit.returns import ReturnMissed
 from kprobes.tracing.record import Record
 
 pytestmark = pytest.mark.quick
@@ -95,7 +96,7 @@ def test_wrong_options(k: Kprobes, wrong: Any) -> None:
 
 
 def test_missed_hits_are_said(k: Kprobes) -> None:
-    with k.trace("r1 fib $retval") as t:
+    with pytest.warns(ReturnMissed), k.trace("r1 fib $retval") as t:
         k.machine.call("fib", 4)  # type: ignore[attr-defined]
     assert t.missed > 0 and len(t) + t.missed == 5
 

@@ -6,6 +6,7 @@ from attrs import frozen
 
 from ...arch._base import Insn
 from ...errors import NoMemory, OutOfReach
+from ...notebook import table
 from ..patch.optimizer import Optimizer
 
 
@@ -29,6 +30,11 @@ class Verdict:
     boostable: bool
     optimizable: bool
     why_not_optimized: str
+
+    def _repr_html_(self) -> str:
+        cost = "refused" if not self.probeable else "optimizable" if self.optimizable else "boosted" if self.boostable else self.how
+        return table(f"a probe at {self.addr:#x}", ("instruction", "bytes", "probe", "why not (a jump)"),
+                     [(self.name, self.raw.hex(" "), cost, self.reason or self.why_not_optimized)])
 
 
 def verdict(insn: Insn, reason: str, optimizer: Optimizer) -> Verdict:
