@@ -1,4 +1,4 @@
-"""What machines know of their guests' source."""
+"""What machines know of their guests' source, and how they show themselves."""
 
 from __future__ import annotations
 
@@ -11,6 +11,22 @@ from .types import CType
 from .view import View
 
 
+def _shown(machine: Any) -> str:
+    try:
+        where = f", {machine.symbols.describe(machine.regs.pc)}"
+    except Exception:  # closed, or gone
+        where = ""
+    return f"<{type(machine).__name__} {machine.arch.name}, {len(machine.symbols)} symbols{where}>"
+
+
+def _table(machine: Any) -> str:
+    try:
+        rows = [(name, f"{machine.regs[name]:#x}") for name in machine.arch.regs.names[:40]]
+    except Exception:  # closed, or gone
+        rows = []
+    return table(repr(machine)[1:-1], ("register", "value"), rows)
+
+
 class Described:
     """A machine whose files may have debug information."""
 
@@ -20,22 +36,6 @@ class Described:
         machine: Any = self
         return DebugInfo(machine)
 
-    def __repr__(self) -> str:
-        machine: Any = self
-        try:
-            where = f", {machine.symbols.describe(machine.regs.pc)}"
-        except Exception:  # closed, or gone
-            where = ""
-        return f"<{self.__class__.__name__} {machine.arch.name}, {len(machine.symbols)} symbols{where}>"
-
-    def _repr_html_(self) -> str:
-        machine: Any = self
-        try:
-            rows = [(name, f"{machine.regs[name]:#x}") for name in machine.arch.regs.names[:40]]
-        except Exception:  # closed, or gone
-            rows = []
-        return table(repr(self)[1:-1], ("register", "value"), rows)
-
     def type(self, name: str) -> CType:
         """A type of the guest's, as C writes it: "struct table". Raises UnknownSymbol: no file with debug information has it."""
         return self.debug.type(name)
@@ -43,3 +43,5 @@ class Described:
     def view(self, type: str | CType, address: int) -> View:
         """Guest memory as C sees it: `m.view("struct table *", address).count`. Raises UnknownSymbol."""
         return self.debug.view(type, address)
+
+    __repr__, _repr_html_ = _shown, _table
