@@ -624,3 +624,20 @@ def test_an_entry_handler_that_fails_and_diverts() -> None:
         assert [m.call("inc", n) for n in (1, 2, 7, 3)] == [2, 3, 10, 4]
         assert (r.nhit, r.nreturned, k._calls.pending, len(r._pool)) == (4, 3, 0, r._made)
         assert not r.optimized
+
+
+@pytest.mark.parametrize("host", READY)
+@pytest.mark.parametrize(("asked", "given"), [(1, 1), (63, 63), (64, 64), (65, 64), (512, 64)])
+def test_at_most(host: str, asked: int, given: int) -> None:
+    """The function's own words stand behind it; the other arguments, and the stack, are as they were."""
+    arm = host == "aarch64"
+    code, target = bytes.fromhex(READY[host]["at-most"]), 0x123000
+    assert len(code) == 24
+    m = UnicornMachine.from_code(code + struct.pack("<QQ", target, 64), arch="arm64" if arm else "x86_64")
+    m.map(target, 0x1000)
+    for name, value in zip(("x0", "x1", "x2") if arm else ("rdi", "rsi", "rdx"), (0x1111, 0x2222, asked), strict=True):
+        m.regs[name] = value
+    sp = m.regs.sp
+    m.run(0x10000, until=target)
+    assert [m.regs.arg(n) for n in range(3)] == [0x1111, 0x2222, given]
+    assert m.regs.pc == target and m.regs.sp == sp

@@ -218,10 +218,11 @@ _MARKED = {
         stay: ldp x29, x30, [sp], #48; ret""",
 }
 #: In front of a function of the engine's with three arguments: the third is lowered to what it may be at most. Its two words stand behind it,
-#: from byte 24 on: the function's address, and that number. See translator.py.
+#: from byte 24 on: the function's address, and that number. (The assembler takes what LDR loads by its address, from the
+#: function's start on.) See translator.py.
 _AT_MOST = {
     "x86_64": "cmp edx, dword ptr [rip + 26]; cmovg edx, dword ptr [rip + 19]; jmp qword ptr [rip + 5]; nop; nop; nop; nop; nop",
-    "aarch64": "ldr w3, #32; cmp w2, w3; csel w2, w3, w2, gt; ldr x16, #12; br x16; nop",
+    "aarch64": "ldr w3, #32; cmp w2, w3; csel w2, w3, w2, gt; ldr x16, #24; br x16; nop",
 }
 _ALWAYS = {"serve": _SERVE, "count": _COUNT, "program": PROGRAM, "back": BACK, "marked": _MARKED, "tick": TICK, "block": BLOCK, "at-most": _AT_MOST}
 _FOLLOWING = {"enter": _ENTER, "ask": _ASK, "leave": _LEAVE, "leave-reloaded": _LEAVE}
