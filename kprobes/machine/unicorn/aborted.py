@@ -15,7 +15,9 @@ from .engine import Engine
 from .guests.guest import Cpu, Guest
 from .registers.cells import peek
 
-CONTEXT, NOTE = 0x300, 0x100  # bytes: the pointer to the context from the engine's handle, the note from that
+CONTEXT = 0x300  # bytes: the pointer to the context from the engine's handle
+NOTES = range(0x80, 0x180, 8)  # where the note may be in that: hosts differ
+TEMPORARIES = range(0x1000, 0x10000)  # a note is a temporary's place in the context
 SCRATCH, NOWHERE = 0x10000, 0x80000
 
 
@@ -24,35 +26,38 @@ class Aborted:
 
     def __init__(self, engine: Engine, guest: Guest) -> None:
         self._engine = engine
-        self._found = guest.blocks.fetch_fault_kills and found(guest.cpu)
+        self._note = found(guest.cpu) if guest.blocks.fetch_fault_kills else 0
 
     @property
     def forgotten(self) -> bool:
         """True where they can be forgotten."""
-        return self._found
+        return self._note > 0
 
     def forget(self) -> bool:
         """The last translation has not killed anything. True if it was one of those."""
-        if not self._found:
+        if not self._note:
             return False
         context = ctypes.c_uint64.from_address((self._engine.handle.value or 0) + CONTEXT).value
-        note = ctypes.c_uint64.from_address(context + NOTE)
+        note = ctypes.c_uint64.from_address(context + self._note)
         there, note.value = bool(note.value), 0
         return there
 
 
 @cache
-def found(cpu: Cpu) -> bool:
-    """True where a scratch engine's note is where it should be: none behind a block, and one behind a fetch that failed."""
+def found(cpu: Cpu) -> int:
+    """Where a scratch engine's note is: nothing behind a block, and a temporary behind a fetch that failed. 0: not in one place."""
     engine = Engine(cpu.open())
     engine.uc.mem_map(SCRATCH, 0x1000, const.UC_PROT_ALL)
     engine.start(SCRATCH, SCRATCH + 8)
-    before = _note(engine)
+    before = _context(engine)
     engine.start(NOWHERE, NOWHERE + 8)
-    return before == 0 < _note(engine) < 1 << 16  # a temporary, by its place in the context
+    after = _context(engine)
+    places = [at for at in NOTES if before.get(at) == 0 and after.get(at, 0) in TEMPORARIES]
+    return places[0] if len(places) == 1 else 0
 
 
-def _note(engine: Engine) -> int:
+def _context(engine: Engine) -> dict[int, int]:
+    """The words of its translator's context that may be the note."""
     context = int.from_bytes(peek((engine.handle.value or 0) + CONTEXT, 8), "little")
-    word = peek(context + NOTE, 8)
-    return int.from_bytes(word, "little") if len(word) == 8 else -1
+    words = peek(context, NOTES.stop)
+    return {at: int.from_bytes(words[at : at + 8], "little") for at in NOTES if at + 8 <= len(words)}
