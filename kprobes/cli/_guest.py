@@ -75,7 +75,7 @@ class Guest:
         """(machine, Kprobes), ready to be run."""
         from ..core.kprobes import Kprobes
 
-        process = self.qemu or self.arguments is not None
+        process = self.arguments is not None or (self.qemu and self.call is None)
         if (self.call is not None) + (self.run or process) != 1:
             raise click.UsageError("give either --call 'NAME(ARG, ...)' or --run (-- ARGS ... and --qemu run it, too)")
         with self._loaded() as machine, Kprobes(machine) as k:
