@@ -56,13 +56,15 @@ class Enter:
         return self._calls.enter if self._entered is None else self._calls.ask
 
     def _ask_python(self, site: CallSite, address: int, returned: Returned) -> None:
-        handlers: dict[str, Followed] = {"returned": returned} if self._entered is None else {"returned": returned, "entered": self._entered}
         skip = self._calls.skip
         if not site["entered"] or site["back"]:
             site["back"] = 0
-            site.callback("entered", ASKED(self._services.followed(site, "entered", address)))
-            site.callback("returned", DIRECT(self._services.followed(site, "returned", None)))
-        site.handlers = handlers if skip is None else handlers | {"returned": _skipping(returned, skip)}
+            for name, kind, place in (("entered", ASKED, address), ("returned", DIRECT, None)):
+                callback, site.tell[name] = self._services.followed(place)
+                site.callback(name, kind(callback))
+        site.tell["returned"](returned if skip is None else _skipping(returned, skip))
+        if self._entered is not None:
+            site.tell["entered"](self._entered)
 
     @property
     def held(self) -> tuple[HostProgram, ...]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...regs import Regs
 from .cpu import Cpu
 from .host import hostcode
-from .host.callsites import CallSite, FollowedCalls
+from .host.callsites import Followed, FollowedCalls
 from .runstate import RunState
 
 
@@ -52,24 +53,29 @@ class Services:
 
         return on_direct, renew
 
-    def followed(self, site: CallSite, which: str, address: int | None) -> Callable[[], int]:
+    def followed(self, address: int | None) -> tuple[Callable[[], bool | None], Callable[[Followed], None]]:
         """What host code asks at a function entry, whether the call is followed; or calls at the trampoline (address: None) when it has
-        put the return address right. which: of the site's handlers."""
+        put the return address right. And what says who is told."""
         regs, state = self._regs, self._state
         view, frame, target = self._followed.view, hostcode.CALLS["frame"] // 8, hostcode.CALLS["target"] // 8
+        handler: Followed = _nobody
 
-        def on_followed() -> int:
+        def on_followed() -> bool | None:
             follows: bool | None = False
             try:
-                follows = site.handlers[which](regs, view[frame], view[target])
+                follows = handler(regs, view[frame], view[target])
                 if regs.target is not None or state.disturbed:
                     self._settle(self.trampoline if address is None else address)
             except BaseException as error:
                 self._failed(error)
             regs.reported = None
-            return follows is True
+            return follows
 
-        return on_followed
+        def tell(who: Followed) -> None:
+            nonlocal handler
+            handler = who
+
+        return on_followed, tell
 
     def serve(self, address: int) -> None:
         """The same without haste: in the hook of a whole area, and where the run was disturbed."""
@@ -127,3 +133,8 @@ class Services:
             return False
         self._cpu.write_pc(target)
         return True
+
+
+def _nobody(regs: Regs, frame: int, target: int) -> bool:
+    """The call is not followed."""
+    return False

@@ -28,16 +28,16 @@ class CallSite:
     """One call site.
 
     Attributes:
-        words: for host code, see hostcode.SITE. handlers: (regs, frame, return address) of calls: "entered", of one that may be followed
-            and is if it says True, and "returned", of one that was followed from here.
+        words: for host code, see hostcode.SITE. tell: says who is told (regs, frame, return address) of calls: "entered", of one that may
+            be followed and is if that says True, and "returned", of one that was followed from here.
     """
 
-    __slots__ = ("address", "callbacks", "handlers", "programs", "words")
+    __slots__ = ("address", "callbacks", "programs", "tell", "words")
 
     def __init__(self, calls: int) -> None:
         self.words = (ctypes.c_uint64 * len(hostcode.SITE))()
         self.address = ctypes.addressof(self.words)
-        self.handlers: dict[str, Followed] = {}
+        self.tell: dict[str, Callable[[Followed], None]] = {}
         self.callbacks: list[object] = []
         self.programs: tuple[object, ...] = ()  # what host code runs here
         self["calls"] = calls
