@@ -6,6 +6,7 @@ import contextlib
 import functools
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
@@ -78,7 +79,7 @@ class Guest:
         process = self.arguments is not None or (self.qemu and self.call is None)
         if (self.call is not None) + (self.run or process) != 1:
             raise click.UsageError("give either --call 'NAME(ARG, ...)' or --run (-- ARGS ... and --qemu run it, too)")
-        with self._loaded() as machine, Kprobes(machine) as k:
+        with misses_said(), self._loaded() as machine, Kprobes(machine) as k:
             if self.symbols is not None and self.base is None:
                 machine.symbols.load(self.symbols)
             if self.wanted is not None:
@@ -107,6 +108,31 @@ class Guest:
             return
         result = machine.call(self.wanted.function, *self.wanted.with_input(), **bounds)
         click.echo(f"{self.wanted.text.strip().translate(CONTROLS)} = {number(result, machine.arch.bits)}", err=True)
+
+
+@contextlib.contextmanager
+def misses_said() -> Iterator[None]:
+    """What a return probe missed for want of an instance, and the option that mends it, as lines of ours behind everything else."""
+    from ..core.hit.returns import ReturnMissed
+
+    said = list[str]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", ReturnMissed)
+        others = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+            if issubclass(category, ReturnMissed):
+                said.append(str(message))
+            else:
+                others(message, category, *where, **more)
+
+        warnings.showwarning = show
+        try:
+            yield
+        finally:
+            if not isinstance(sys.exc_info()[1], BrokenPipeError):
+                for line in said:
+                    click.echo(f"kprobes: {line}", err=True)
 
 
 def on_guest(command: Callable[..., None]) -> Callable[..., None]:

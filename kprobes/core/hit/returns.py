@@ -67,7 +67,8 @@ class Returns:
         while self._short:
             rp = self._short.pop()
             most = rp._most or rp._maxactive
-            how = "maxactive (in an event: r10:NAME), or set 0 for as many as are needed" if rp._maxactive > 0 else "the ceiling, Kprobes.instances"
+            own = rp._maxactive > 0
+            how = "maxactive (in an event: r10:NAME), or set 0 (r:NAME) for as many as are needed" if own else "the ceiling, Kprobes.instances"
             warnings.warn(f"{rp.place()}: {most} call{'s are' if most > 1 else ' is'} followed at a time, and more were active: "
                           f"their returns are missed; raise {how}", ReturnMissed, stacklevel=2)
 
