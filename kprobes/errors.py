@@ -170,7 +170,7 @@ class BadArgument(KprobeError, TypeError, ValueError):
 
 
 class UnknownRegister(KprobeError, KeyError):
-    """The architecture has no register of this name; the message lists those it has."""
+    """The architecture has no register of this name, or the machine does not show it; the message says which, and what there is."""
 
 
 class ImageError(KprobeError):

@@ -35,12 +35,13 @@ class Regs:
     """Registers of one CPU.
 
     `regs["rdi"]` takes the architecture's register names and the names that Linux's kprobe events use; an unknown name
-    raises UnknownRegister. Values are unsigned integers of the register's width. `regs.pc` is the address of the
-    instruction reported, without mode bits; writing it moves the guest there (on ARM an odd address selects Thumb, an
-    even one keeps the current state).
+    raises UnknownRegister, and so does one that this machine does not show. Values are unsigned integers of the
+    register's width. `regs.pc` is the address of the instruction reported, without mode bits; writing it moves the
+    guest there (on ARM an odd address selects Thumb, an even one keeps the current state).
 
     Attributes:
         machine: the machine; arch: its architecture; cpu: CPU index.
+        names: registers that this machine shows, of arch.regs.names; a stub may hide some.
         fault: the guest fault a fault_handler is asked about, else None.
         exception: the exception a fault_handler is asked about, else None.
         reported, target: the hand-over of pc, for engines and the core; handlers use pc. reported: pc as it is shown while a report
@@ -50,7 +51,8 @@ class Regs:
     """
 
     __slots__ = ("_args", "_bias", "_copies", "_live_pc", "_load", "_load_word", "_mask", "_memory", "_order", "_read", "_read_sp", "_result",
-                 "_store", "_store_word", "_strip", "_word", "_write", "arch", "cpu", "exception", "fault", "machine", "reported", "target",
+                 "_store", "_store_word", "_strip", "_word", "_write", "arch", "cpu", "exception", "fault", "machine", "names", "reported",
+                 "target",
                  "true_return")
 
     def __init__(self, machine: Machine, readers: Mapping[str, Reader], writers: Mapping[str, Writer], cpu: int = 0,
@@ -77,13 +79,15 @@ class Regs:
         self._copies: _Copies | None = None
         self._live_pc = readers[arch.regs.pc]
         self._read_sp, self._bias = readers[arch.regs.sp], arch.regs.sp_bias
+        self.names: tuple[str, ...] = tuple(name for name in arch.regs.names if name in readers)
         self._read = dict(readers)
         self._write = dict(writers)
         self._read[arch.regs.pc] = self._get_pc
         self._write[arch.regs.pc] = self.go
         for alias, name in arch.regs.aliases.items():
-            self._read[alias] = self._read[name]
-            self._write[alias] = self._write[name]
+            if name in self._read:
+                self._read[alias] = self._read[name]
+                self._write[alias] = self._write[name]
         self._args = dict(enumerate(self._read[name] for name in arch.abi.args)) if arch.abi else {}
         self._result: Callable[[], int] = self._read[arch.abi.returns[0]] if arch.abi else self._abi
 
@@ -145,14 +149,14 @@ class Regs:
         name = self.arch.regs.flags
         if name is None:
             raise Unsupported(f"{self.arch.name} has no flags register", hint="read the registers that hold conditions")
-        return self._read[name]()
+        return self[name]
 
     @flags.setter
     def flags(self, value: int) -> None:
         name = self.arch.regs.flags
         if name is None:
             raise Unsupported(f"{self.arch.name} has no flags register", hint="write the registers that hold conditions")
-        self._write[name](value)
+        self[name] = value
 
     # --- calling convention
 
@@ -230,8 +234,11 @@ class Regs:
         return self.cpu if chooser is None else chooser(self)
 
     def accessors(self, name: str) -> tuple[Callable[[], int], Callable[[int], None]]:
-        """(read, write) of one register: what regs[name] calls, for whoever uses it on every hit."""
-        return self._read[name], self._write[name]
+        """(read, write) of one register: what regs[name] calls, for whoever uses it on every hit. Raises UnknownRegister."""
+        try:
+            return self._read[name], self._write[name]
+        except KeyError:
+            raise self.arch.regs.unknown(name) from None
 
     def words(self) -> tuple[Callable[[int], int], Callable[[int, int], None], Callable[[int, int], int]]:
         """(load, store, swap) of one word of guest memory: what word() and set_word() call, for addresses and values of its width.

@@ -44,8 +44,10 @@ class Registers:
     sp_bias: int = 0  #: added to the stack pointer register to get the address (sparc64: 2047)
 
     def unknown(self, name: str) -> UnknownRegister:
-        """The error for a name that is not there: near names first, then the list."""
+        """The error for a name that is not there: near names first, then the list. Or it is one that a machine does not show."""
         known = [*self.names, *self.aliases]
+        if name in known:
+            return UnknownRegister(f"this machine does not show register {name!r}", hint="regs.names has those that it shows")
         near = difflib.get_close_matches(name, known, 3)
         hint = f"did you mean {' or '.join(near)}? " if near else ""
         return UnknownRegister(f"no register {name!r}", hint=f"{hint}registers: {' '.join(known)}")

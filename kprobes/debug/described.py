@@ -21,7 +21,7 @@ def _shown(machine: Any) -> str:
 
 def _table(machine: Any) -> str:
     try:
-        rows = [(name, f"{machine.regs[name]:#x}") for name in machine.arch.regs.names[:40]]
+        rows = [(name, f"{machine.regs[name]:#x}") for name in machine.regs.names[:40]]
     except Exception:  # closed, or gone
         rows = []
     return table(repr(machine)[1:-1], ("register", "value"), rows)

@@ -272,8 +272,9 @@ def _fits(code: Code, machine: Machine) -> None:
 def _words(program: Program, machine: Machine) -> list[int]:
     """The words of the context that a program reads. ProgramError: one of them is of no register of this guest."""
     facts, code, arch = program.verify(), program.code, machine.arch
+    hidden = {n: name for n, name in enumerate(arch.regs.names) if name not in machine.cpu_regs[0].names}
     if facts.whole_context:
-        return list(range(WORDS))
+        return [word for word in range(WORDS) if word not in hidden]
     reads = {pc: access.offset // 8 for pc, access in facts.accesses.items()
              if access.kind == "ctx" and access.offset is not None}
     missing = absent(arch, reads.values())
@@ -282,4 +283,7 @@ def _words(program: Program, machine: Machine) -> list[int]:
         raise code.error(f"reads word {missing[0]} of the context, which {arch.name} has not: "
                          f"it has {len(arch.regs.names)} registers", pc, "is it for another architecture? "
                          "PT_REGS_* and KPROBES_REG(ctx, <arch>_<name>) name what there is")
+    at = next((pc for pc, word in reads.items() if word in hidden), None)
+    if at is not None:
+        raise code.error(f"reads register {hidden[reads[at]]}, which this machine does not show", at, "regs.names has those that it shows")
     return sorted(set(reads.values()))

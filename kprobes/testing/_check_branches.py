@@ -30,7 +30,7 @@ def check_links(arch: Arch, rng: random.Random) -> Iterator[str]:
         except KprobeError:
             continue
         after = insn.next | insn.mode
-        kept = after in (regs[name] for name in arch.regs.names if name != arch.regs.pc) or after in (regs.stack(n) for n in (-1, 0))
+        kept = after in (regs[name] for name in regs.names if name != arch.regs.pc) or after in (regs.stack(n) for n in (-1, 0))
         if target != after and kept:
             yield f"{insn.name} {insn.raw.hex()} keeps its next address and does not say that it links"
             return

@@ -113,7 +113,7 @@ def _moves(s: Scene) -> Iterator[str]:
 
 def _registers_come_back(s: Scene) -> Iterator[str]:
     regs = s.machine.regs
-    names = [name for name in regs.arch.regs.names if name != regs.arch.regs.pc]
+    names = [name for name in regs.names if name != regs.arch.regs.pc]
     before = {name: regs[name] for name in names}
     first = regs.arch.abi.args[0] if regs.arch.abi and regs.arch.abi.args else None
     inside: list[int] = []

@@ -55,8 +55,8 @@ def facts(error: GuestFault) -> tuple[Any, ...]:
 
 
 def registers(regs: Regs, names: Iterable[str] | None = None) -> dict[str, int]:
-    """The registers by name; default: all."""
-    return {name: regs[name] for name in (regs.arch.regs.names if names is None else names)}
+    """The registers by name; default: all that the machine shows."""
+    return {name: regs[name] for name in (regs.names if names is None else names)}
 
 
 def compare_registers(plain: dict[str, int], probed: dict[str, int], where: str) -> list[Difference]:

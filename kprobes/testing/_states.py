@@ -96,7 +96,7 @@ class Freezer:
     def freeze(self) -> Callable[[], None]:
         """A function that brings back the registers as they are now."""
         if self._engine is None:
-            values = {name: self._regs[name] for name in self._regs.arch.regs.names}
+            values = {name: self._regs[name] for name in self._regs.names}
             return lambda: self._write(values)
         context, engine = self._engine.save(), self._engine
         self._contexts.append(context)

@@ -11,7 +11,7 @@ import pytest
 from arches import HERE, expected
 from qemu import RUN_HERE, qemu_for
 
-from kprobes import GuestFault, GuestTimeout, Kprobe, Kprobes, Kretprobe, QemuMachine, RemoteError, Unsupported
+from kprobes import GuestFault, GuestTimeout, Kprobe, Kprobes, Kretprobe, QemuMachine, RemoteError, UnknownRegister, Unsupported
 from kprobes.testing import check_machine
 
 Programs = Callable[[str], Path]
@@ -60,6 +60,17 @@ def test_every_instruction_of_a_function(program: Path) -> None:
             assert m.call("test_crc", 7) == plain
             assert sum(p.nhit > 0 for p in probes) > len(probes) // 2
         assert m.call("test_crc", 7) == plain
+
+
+def test_registers_that_the_stub_shows(program: Path) -> None:
+    """All but MIPS's userlocal; that one is said to be hidden."""
+    with machine(program) as m:
+        hidden = set(m.arch.regs.names) - set(m.regs.names)
+        assert hidden == ({"userlocal"} if m.arch.name.startswith("mips") else set())
+        assert all(m.regs[name] >= 0 for name in m.regs.names)
+        for name in hidden:
+            with pytest.raises(UnknownRegister, match="does not show"):
+                print(m.regs[name])
 
 
 def test_bounds(program: Path) -> None:

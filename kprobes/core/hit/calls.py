@@ -239,7 +239,7 @@ class Calls:
         if self._linkage.pushed:
             return self._linkage.get(regs) == self.trampoline
         near = range(self.trampoline - 16, self.trampoline + 16)
-        return any(regs[name] in near for name in regs.arch.regs.names)
+        return any(regs[name] in near for name in regs.names)
 
     def _set_aside(self, calls: Instances, gone: Callable[[int, KretprobeInstance], bool]) -> None:
         """Their probes get other instances; they come first, and the oldest of too many are forgotten."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from ...arch._base import Arch
-from ...errors import RemoteError, Unsupported
+from ...errors import RemoteError
 from .layouts import Part, Slot, file_of, parts_of
 from .target import Target
 
@@ -110,38 +110,33 @@ def _places(slots: Mapping[str, Slot], size: int) -> dict[str, int]:
 
 
 def slots_of(target: Target, arch: Arch) -> dict[str, Slot]:
-    """The stub's register file by names: described by itself, or known. RemoteError where it is neither."""
+    """The stub's register file by names: described by itself, or known. RemoteError where it is neither, or lacks what probes need."""
     _, described = target.described()
     slots = {slot.name: slot for slot in described or file_of(arch.name) if slot.size}
-    pc = parts_of(arch.name).get(arch.regs.pc, Part(arch.regs.pc)).name
-    if pc not in slots:
-        raise RemoteError(f"the stub shows no {pc}, so it does not run {arch.name}", hint="pass the arch= that it runs")
+    parts, abi = parts_of(arch.name), arch.abi
+    for name in (arch.regs.pc, arch.regs.sp, *(abi.args if abi else ()), *(abi.returns if abi else ())):
+        theirs = parts.get(name, Part(name)).name
+        if theirs not in slots:
+            raise RemoteError(f"the stub shows no {theirs}, so it does not run {arch.name}", hint="pass the arch= that it runs")
     return slots
 
 
 def accessors(file: RegisterFile, slots: Mapping[str, Slot], arch: Arch) -> tuple[dict[str, Callable[[], int]], dict[str, Callable[[int], None]]]:
-    """(readers, writers) of an architecture's registers by name, for Regs."""
+    """(readers, writers) of those of an architecture's registers by name that the stub shows, for Regs."""
     parts = parts_of(arch.name)
     readers: dict[str, Callable[[], int]] = {}
     writers: dict[str, Callable[[int], None]] = {}
     for name in arch.regs.names:
         part = parts.get(name, Part(name))
         if part.name not in slots:
-            readers[name] = writers[name] = partial(_absent, name)  # type: ignore[assignment]
-        elif part.low or part.width:
+            continue
+        if part.low or part.width:
             readers[name] = partial(_read_part, file, part, slots[part.name].size)
             writers[name] = partial(_write_part, file, part, slots[part.name].size)
         else:
             readers[name] = partial(file.read, part.name)
             writers[name] = partial(file.write, part.name)
     return readers, writers
-
-
-def _absent(name: str, *_: int) -> int:
-    """Reads as 0, like other state that a stub hides; writing is an error."""
-    if not _:
-        return 0
-    raise Unsupported(f"this stub does not show {name}", hint="use another register, or another machine")
 
 
 def _field(part: Part, size: int) -> int:
