@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import struct
+from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from ..programs.maps import Array, MapType, Ring, Spec
+from ..programs.maps import OVERWRITE, Array, MapType, Ring, Spec
 
 if TYPE_CHECKING:
     from ..tracing.record import Record
@@ -28,7 +29,7 @@ class Member(Protocol):
 
 
 class Buffer:
-    """Records of any number of events, oldest first. When it is full, new ones are lost and counted.
+    """Records of any number of events, oldest first. When it is full, the oldest go and are counted.
 
     Attributes:
         ring, state: maps that programs use. members: who they are, by the cookies of their programs. words: state, for Python.
@@ -36,12 +37,12 @@ class Buffer:
     """
 
     def __init__(self, records: int = RECORDS, size: int = BYTES) -> None:
-        self.ring = Ring(Spec(type=MapType.RINGBUF, name="records", max_entries=size))
+        self.ring = Ring(Spec(type=MapType.RINGBUF, name="records", max_entries=size, flags=OVERWRITE))
         self.state = Array(Spec(type=MapType.ARRAY, name="state", key_size=4, value_size=16, max_entries=1))
         self.words = self.state.block.view[:16].cast("Q")
         self.words[ON] = 1
         self.members: list[Member] = []
-        self.limit, self.rows = records, list[Row]()
+        self.limit, self.rows = records, deque[Row]()
         self.shot: list[Row] = []
         self.dropped = 0
 
@@ -59,17 +60,18 @@ class Buffer:
         """Records for which there was no room."""
         return self.dropped + self.ring.lost
 
-    def pull(self) -> list[Row]:
+    def pull(self) -> deque[Row]:
         """All rows, in order, what programs have written included."""
         rows = self.rows
-        before = len(rows)
-        for data in self.ring:
-            if len(rows) < self.limit:
-                rows.append((*_HEAD.unpack_from(data), data))
-            else:
-                self.dropped += 1
-        if before != len(rows):
-            rows.sort(key=_number)
+        new: list[Row] = [(*_HEAD.unpack_from(data), data) for data in self.ring]
+        if new:
+            if rows and rows[-1][0] > new[0][0]:
+                new = sorted((*rows, *new), key=_number)
+                rows.clear()
+            rows.extend(new)
+        while len(rows) > self.limit:
+            rows.popleft()
+            self.dropped += 1
         return rows
 
     def __iter__(self) -> Iterator[Record]:

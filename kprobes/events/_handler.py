@@ -52,7 +52,7 @@ def handler(event: Event, machine: Machine, buffer: Buffer, cookie: int, filter:
         names |= filter.constants
         lines.append(f"if not {filter.python}: return")
     lines += [f"number = words[{SEQ}] + 1", f"words[{SEQ}] = number",
-              "if len(rows) >= buffer.limit:", "    buffer.dropped += 1", "    return", "task = machine.cpu_task",
+              "if len(rows) >= buffer.limit:", "    buffer.dropped += 1", "    rows.popleft()", "task = machine.cpu_task",
               f"rows.append((number, {cookie}, v, regs.cpu, regs.cpu if task is None else {'p.task' if returns else 'task(regs)'}, back, "
               "stack(regs) if stacked else ()))"]
     exec("def take(p, regs):\n" + "\n".join(f"    {line}" for line in lines), names)

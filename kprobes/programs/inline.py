@@ -176,9 +176,11 @@ def _reserve(w: Writer, pc: int, m: Map) -> str | None:
 
 
 def _reserved(w: Writer, m: Ring, size: str) -> str:
-    w.module.need(f"reserve_{m.size}", records.RESERVE.substitute(size=m.size, mask=m.size - 1, data=records.DATA))
+    overwrite = int(m.overwrites)
+    name = f"reserve_{m.size}{overwrite}"
+    w.module.need(name, records.RESERVE.substitute(size=m.size, mask=m.size - 1, data=records.DATA, overwrite=overwrite))
     cpu = w.word(("cpu", 0))
-    return w.emit(f"call i64 @reserve_{m.size}(i64 {w.get(1)}, i64 {size}, i64 {cpu})")
+    return w.emit(f"call i64 @{name}(i64 {w.get(1)}, i64 {size}, i64 {cpu})")
 
 
 def _output(w: Writer, pc: int, m: Map) -> str | None:

@@ -189,6 +189,19 @@ def test_a_full_ring_buffer_loses_records_and_counts_them():
     assert n == 200 and m.lost == 3
 
 
+def test_a_ring_buffer_that_overwrites_keeps_the_newest():
+    m = make(MapType.RINGBUF, key=0, value=0, entries=4096, flags=1 << 19)
+    assert m.reserve(4089) == 0 and m.reserve(1 << 40) == 0 and m.lost == 2
+    for n in range(200):
+        assert m.output(bytes([n]) * (n % 100))
+    kept = [*m]
+    assert kept == [bytes([n]) * (n % 100) for n in range(200 - len(kept), 200)] and m.lost == 2 + 200 - len(kept)
+    record = m.reserve(4000)
+    assert record and m.reserve(200) == 0  # what is not complete stays
+    m.commit(record, discard=True)
+    assert m.output(bytes(200)) and m.lost == 203 - len(kept) and [*m] == [bytes(200)]
+
+
 def test_perf_event_arrays():
     m = make(MapType.PERF_EVENT_ARRAY, key=4, value=4, entries=0)
     m.output(b"abc", 0)

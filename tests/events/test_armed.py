@@ -6,7 +6,7 @@ import errno
 from typing import Any
 
 import pytest
-from arches import RUNNABLE
+from arches import RUNNABLE, programs_of
 from ebpf.guests import Guest
 
 from kprobes import EventError, Kprobes, NotRegistered, UnicornMachine
@@ -193,7 +193,7 @@ def test_events_of_one_name_agree() -> None:
         assert [r.args["a"] for r in e] == [1, 0] and e.hits == 2
 
 
-def test_a_full_buffer_counts_what_is_lost() -> None:
+def test_in_a_full_buffer_the_oldest_go_and_are_counted() -> None:
     from kprobes.events._buffer import Buffer
     from kprobes.events._table import Events
 
@@ -204,13 +204,30 @@ def test_a_full_buffer_counts_what_is_lost() -> None:
             events = Events(k, Buffer(records=10, size=4096))
             e = events.add("p:f fib")
             m.call("fib", 12)
-            assert len(list(e)) == 10 and events.buffer.lost == e.hits - 10
+            assert [r.seq for r in e] == [*range(e.hits - 9, e.hits + 1)] and events.buffer.lost == e.hits - 10
             events.buffer.clear()
             m.call("fib", 1)
             assert [r.seq for r in e] == [e.hits]
             events.buffer.on = False
             m.call("fib", 1)
             assert len(list(e)) == 1
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "s390x", "arm"])
+def test_a_full_ring_of_programs_keeps_the_newest(arch: str) -> None:
+    """More is recorded between two looks than the programs' ring holds; nothing is kept twice or out of order."""
+    from kprobes.events._buffer import Buffer
+    from kprobes.events._table import Events
+
+    with UnicornMachine.load(programs_of(arch)[0]) as m, Kprobes(m) as k:
+        events = Events(k, Buffer(size=4096))
+        e, other = events.add("p:f fib n=$arg1"), events.add("r:g fib $retval")
+        assert not e.why_python
+        for n in (4, 14, 15):
+            m.call("fib", n)
+            seqs = [r.seq for r in events.buffer]
+            assert seqs == sorted(set(seqs)) and seqs[-1] == e.hits + other.hits == len(seqs) + events.buffer.lost
+        assert events.buffer.lost
 
 
 def test_stacks_on_request() -> None:

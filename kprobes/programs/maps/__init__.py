@@ -24,7 +24,7 @@ from ._base import ANY, ENOENT, EXIST, NOEXIST, Block, Codec, Map, MapType, Plai
 from .array import Array
 from .hash import Hash
 from .queue import Queue
-from .ring import Ring
+from .ring import OVERWRITE, Ring
 from .stacks import StackTraces
 
 _TYPES: dict[int, type[Map]] = {
@@ -51,5 +51,5 @@ def create(spec: Spec) -> Map:
     return kind(spec)
 
 
-__all__ = ["ANY", "ENOENT", "EXIST", "NOEXIST", "PER_CPU", "Array", "Block", "Codec", "Hash", "Map", "MapType", "Plain",
+__all__ = ["ANY", "ENOENT", "EXIST", "NOEXIST", "OVERWRITE", "PER_CPU", "Array", "Block", "Codec", "Hash", "Map", "MapType", "Plain",
            "Queue", "Ring", "Spec", "StackTraces", "create"]

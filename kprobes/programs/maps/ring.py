@@ -9,7 +9,8 @@ At `address` there are eight u64, then the data:
 Positions count bytes from the beginning of time; a position's data is at `position & mask`. A record is `u32 length;
 u32 CPU`, its data, and padding up to a multiple of 8; in the length, bit 31 says that it is not complete yet, bit 30
 that it was discarded. The data area is twice the buffer's size: a record that goes beyond the end of the buffer is in
-one piece. There is room for a record while `producer + its size - consumer <= mask + 1`.
+one piece. There is room for a record while `producer + its size - consumer <= mask + 1`. A buffer with OVERWRITE makes room:
+the oldest complete records go, and are counted as lost; it is read by nobody while a program runs.
 """
 
 from __future__ import annotations
@@ -28,13 +29,15 @@ DISCARDED: Final = 1 << 30
 #: bytes of a perf event array's buffer
 PERF_SIZE: Final = 1 << 20
 ENOSPC: Final = -28
+OVERWRITE: Final = 1 << 19  #: map_flags, BPF_F_RB_OVERWRITE
 
 
 class Ring(Map):
     """Iterating gives the complete records as bytes, oldest first, and consumes them; it ends where there are none.
 
     Attributes:
-        size: bytes, a power of two (and of RINGBUF, max_entries rounded up to one, at least a page).
+        size: bytes, a power of two (and of RINGBUF, max_entries rounded up to one, at least a page). overwrites: new records
+        take the place of the oldest.
     """
 
     def __init__(self, spec: Spec) -> None:
@@ -47,6 +50,7 @@ class Ring(Map):
             if self.key_size not in (0, 4) or self.value_size not in (0, 4):
                 raise self.refuse("a perf event array has keys and values of 4 bytes")
             self.size = PERF_SIZE
+        self.overwrites = self.type is MapType.RINGBUF and bool(self.flags & OVERWRITE)
         self.block = self._block(HEADER + 2 * self.size)
         self.address = self.block.address
         self._head = self.block.view[:HEADER].cast("Q")
@@ -56,7 +60,7 @@ class Ring(Map):
 
     @property
     def lost(self) -> int:
-        """Records for which there was no room, ever."""
+        """Records for which there was no room, ever; those that were overwritten."""
         return self._head[LOST]
 
     # ---- programs' side
@@ -65,6 +69,8 @@ class Ring(Map):
         """Address of `size` bytes of a new record, which is not complete yet; 0 where there is no room."""
         head = self._head
         total = size + 15 & ~7
+        if self.overwrites:
+            self._make_room(total)
         if head[PRODUCER] + total - head[CONSUMER] > self.size:
             head[LOST] += 1
             return 0
@@ -72,6 +78,16 @@ class Ring(Map):
         struct.pack_into("II", self._data, at, size | BUSY, cpu)
         head[PRODUCER] += total
         return self.address + HEADER + at + 8
+
+    def _make_room(self, total: int) -> None:
+        """The oldest complete records go until `total` bytes fit."""
+        head = self._head
+        while total <= self.size < head[PRODUCER] + total - head[CONSUMER]:
+            length = struct.unpack_from("I", self._data, head[CONSUMER] & self.size - 1)[0]
+            if length & BUSY:
+                return
+            head[LOST] += not length & DISCARDED
+            head[CONSUMER] += (length & ~DISCARDED) + 15 & ~7
 
     def commit(self, record: int, discard: bool = False) -> None:
         """The record at an address that reserve() gave is complete."""
