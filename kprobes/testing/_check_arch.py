@@ -20,6 +20,7 @@ LINUX_NAMES = {
     "ppc": " ".join([*(f"r{n} gpr{n}" for n in range(32)), "nip", "ctr", "link", "xer", "ccr"]),
     "mips": " ".join([*(f"r{n}" for n in range(32)), "hi", "lo"]),
     "riscv": " ".join(["epc ra sp gp tp", *(f"t{n}" for n in range(7)), *(f"s{n}" for n in range(12)), *(f"a{n}" for n in range(8))]),
+    "loongarch": " ".join([*(f"r{n}" for n in range(32)), "csr_era"]),
     "s390": " ".join(f"r{n}" for n in range(16)),
     "sparc": " ".join([*(f"g{n}" for n in range(8)), *(f"i{n}" for n in range(8)), "pc"]),
 }

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from arches import ARCHES, HERE, RUNNABLE, cases_of, programs_of
+from arches import HERE, RUNNABLE, cases_of, programs_of
 
 from kprobes import Kprobe, Kprobes, UnicornMachine
 from kprobes import arch as architectures
@@ -92,7 +92,7 @@ def lines_of(arch: str, most: int) -> dict[int, list[str]]:
     return {mode: [code for (of, _), code in seen.items() if of == mode][:: max(len(seen) // most, 1)] for mode in modes}
 
 
-@pytest.mark.parametrize("arch", ARCHES)
+@pytest.mark.parametrize("arch", RUNNABLE)
 def test_lines_of_every_kind(arch: str) -> None:
     for mode, codes in lines_of(arch, 24).items():
         run(arch, mode, "from_code", codes, LIMITS.get(arch, LENGTHS))

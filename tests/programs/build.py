@@ -100,6 +100,7 @@ TARGETS = {
     "ppc64v1": Target(compiler="powerpc64-linux-gnu-gcc", flags=("-mabi=elfv1", "-mcpu=power4"), levels=OPTIMIZED),
     "riscv32": zig("riscv32-freestanding-none", "-mcpu=baseline_rv32", features=NO_SETJMP, helpers=WORD),
     "riscv64": zig("riscv64-freestanding-none", "-mcpu=baseline_rv64", features=NO_SETJMP),
+    "loongarch64": zig("loongarch64-freestanding-none", features=NO_SETJMP),
     "s390x": zig("s390x-freestanding-none", "-mcpu=z10"),
     "sparc": Target(compiler="sparc64-linux-gnu-gcc", flags=("-m32", "-mcpu=leon3", "-mflat"), helpers=WORD),
     "sparcw": Target(compiler="sparc64-linux-gnu-gcc", flags=("-m32", "-mcpu=leon3"), helpers=WORD, levels=OPTIMIZED),

@@ -271,7 +271,8 @@ def main() -> None:
     wanted = set(parser.parse_args().program)
     expected = json.loads((HERE / "expected.json").read_text())
     limits = json.loads((HERE / "engine_limits.json").read_text())
-    paths = [p for p in sorted((HERE / "bin").glob("*.elf")) if not wanted or wanted & {p.stem, p.stem.split("-")[0]}]
+    paths = [p for p in sorted((HERE / "bin").glob("*.elf")) if p.stem.split("-")[0] in GUESTS
+             and (not wanted or wanted & {p.stem, p.stem.split("-")[0]})]
     if not paths:
         sys.exit(f"no such program; there are: {' '.join(GUESTS)}")
     results = [check(path, expected, limits.get(path.stem, {})) for path in paths]

@@ -20,7 +20,7 @@ PT_DYNAMIC, PT_PHDR, DT_DEBUG, DT_MIPS_RLD_MAP, DT_MIPS_RLD_MAP_REL = 2, 6, 21, 
 MOST = 4096  #: entries of the dynamic section, and libraries
 #: what target descriptions call architectures -> ours; where byte orders share a name the program decides
 NAMES = {"i386:x86-64": "x86_64", "i386": "i386", "arm": "arm", "aarch64": "arm64", "powerpc:common": "ppc", "riscv:rv32": "riscv32",
-         "riscv:rv64": "riscv64", "s390:64-bit": "s390x", "m68k": "m68k"}
+         "riscv:rv64": "riscv64", "s390:64-bit": "s390x", "m68k": "m68k", "loongarch64": "loongarch64"}
 
 Read = Callable[[int, int], bytes]
 

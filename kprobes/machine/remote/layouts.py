@@ -68,7 +68,7 @@ _PPC = {f"cr{n}": Part("cr", 28 - 4 * n, 4) for n in range(8)}
 _M68K = {"a6": Part("fp"), "a7": Part("sp"), "ccr": Part("ps", 0, 5), "fpcr": Part("fpcontrol"), "fpsr": Part("fpstatus")}
 #: architecture's name, or how it begins -> its register -> where the stub has it
 PARTS: dict[str, Mapping[str, Part]] = {
-    "x86_64": _X86, "i386": _X86, "s390x": _S390X, "riscv": _RISCV, "arm64": _ARM64, "ppc": _PPC, "m68k": _M68K,
+    "x86_64": _X86, "i386": _X86, "s390x": _S390X, "riscv": _RISCV, "arm64": _ARM64, "ppc": _PPC, "m68k": _M68K, "loongarch": {"fcsr0": Part("fcsr")},
     "arm": {"tpidruro": Part("TPIDRURO")}, "cortexm": {}, "sparc64": {"ccr": Part("state", 32, 8)}, "sparc": {"icc": Part("psr", 20, 4)},
 }
 

@@ -1,0 +1,81 @@
+"""LoongArch's branches and pc-relative addresses in another place: code that goes where they go, and makes their home's addresses."""
+
+from __future__ import annotations
+
+from ...errors import OutOfReach
+from .._base import Insn, displacement, signed
+
+MASK = (1 << 64) - 1
+RA = 1
+B = 0x50000000
+PCADDU12I, ADDI_D, LU12I_W, ORI, LU32I_D, LU52I_D = 0x1C000000, 0x02C00000, 0x14000000, 0x03800000, 0x16000000, 0x03000000
+
+
+def word(value: int) -> bytes:
+    return value.to_bytes(4, "little")
+
+
+def jump(frm: int, to: int) -> bytes:
+    """B: 128 MiB either way. The only jump that changes no register; Linux's far one loses a temporary."""
+    offset = displacement(frm, to, 26, 4, MASK)
+    return word(B | (offset & 0xFFFF) << 10 | offset >> 16)
+
+
+def set_address(to: int, d: int, value: int) -> bytes:
+    """PCADDU12I and ADDI.D where they reach, 2 GiB either way; else the 64 bits in four pieces. ADDI.D's twelve bits are signed."""
+    try:
+        field = displacement(to, value + 0x800 & MASK, 32, 1, MASK)
+    except OutOfReach:
+        return _absolute(d, value)
+    return word(PCADDU12I | field >> 12 << 5 | d) + word(ADDI_D | (field - 0x800 & 0xFFF) << 10 | d << 5 | d)
+
+
+def _absolute(d: int, value: int) -> bytes:
+    return (word(LU12I_W | (value >> 12 & 0xFFFFF) << 5 | d) + word(ORI | (value & 0xFFF) << 10 | d << 5 | d)
+            + word(LU32I_D | (value >> 32 & 0xFFFFF) << 5 | d) + word(LU52I_D | value >> 52 << 10 | d << 5 | d))
+
+
+def pcadd(insn: Insn, to: int, d: int, **_: int) -> bytes:
+    assert insn.operand is not None
+    return set_address(to, d, insn.operand) if d else b""
+
+
+def b(insn: Insn, to: int, **_: int) -> bytes:
+    assert insn.target is not None
+    return jump(to, insn.target)
+
+
+def bl(insn: Insn, to: int, **_: int) -> bytes:
+    link = set_address(to, RA, insn.next & MASK)
+    return link + b(insn, to + len(link))
+
+
+def branch(insn: Insn, to: int, **_: int) -> bytes:
+    """The opposite branch skips a B: op bit 26 turns BEQ into BNE, BLT into BGE, BLTU into BGEU, BEQZ into BNEZ."""
+    return _skip(insn, 1 << 26, 0xFC0003FF) + b(insn, to + 4)
+
+
+def branch_zero(insn: Insn, to: int, **_: int) -> bytes:
+    return _skip(insn, 1 << 26, 0xFC0003E0) + b(insn, to + 4)
+
+
+def branch_flag(insn: Insn, to: int, **_: int) -> bytes:
+    return _skip(insn, 1 << 8, 0xFC0003E0) + b(insn, to + 4)
+
+
+def jirl(insn: Insn, to: int, s: int, d: int, **_: int) -> bytes:
+    """The return address goes to rd before the jump through rj."""
+    if d and s == d:
+        raise OutOfReach(f"{insn.name} needs its register for both addresses", address=insn.addr, hint="it is simulated")
+    link = set_address(to, d, insn.next & MASK) if d else b""
+    return link + word(int.from_bytes(insn.raw, "little") & ~0x1F)
+
+
+def _skip(insn: Insn, opposite: int, kept: int) -> bytes:
+    """This branch, with the other condition, over the next instruction: `kept` is all but its offset."""
+    return word(int.from_bytes(insn.raw, "little") & kept ^ opposite | 8 >> 2 << 10)
+
+
+def low(pair: int) -> int:
+    """The signed twelve bits of a load's, store's or ADDI.D's displacement."""
+    return signed(pair >> 10, 12)
