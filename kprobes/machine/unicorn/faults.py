@@ -81,9 +81,7 @@ class Faults:
         if undo:
             with self._bounds.paused():
                 m.memory.patch(state.exit, undo)
-                m.engine.drop_translations(home, home + m.arch.insn_align)  # code translated before does not stop there
                 self._starts.start(state.exit, home)
-                m.engine.drop_translations(home, home + m.arch.insn_align)  # and translated now, stops for ever
                 m.memory.fill(state.exit, len(undo))
         m.write_pc(home)
         if fault.access != "fetch":  # the engine notices some failed accesses only instructions later

@@ -28,6 +28,7 @@ class Starts:
         self.aborted = Aborted(cpu.engine, cpu.guest)
         self.dead = False
         self.end = -1
+        self._ended_at = 0
         self.interrupt: tuple[int, int] | None = None
         self.seen: deque[int] = deque((0, 0), maxlen=2)
         self.again = False
@@ -45,12 +46,21 @@ class Starts:
         """Run the engine from `begin` until `until` (0: until something ends it); its error number, 0 for none."""
         cpu, state = self._cpu, self._state
         self.check_alive()
+        if until != self._ended_at:
+            self._end_elsewhere(until)
         self.seen.extend((begin, begin))
         error = self._start_until(begin, until) if cpu.guest.runs.until_stops else self._start_to_trap(begin, until)
         self.settle(ERRORS.get(error, ("",))[0])
         if self.dead and state.depth > 1:  # outer runs must not go on either
             cpu.engine.stop()
         return error
+
+    def _end_elsewhere(self, until: int) -> None:
+        """Translations say where a run ends: those of the end before stop for ever, and at the new one guests may have gone on."""
+        for place in (self._ended_at, until):
+            if place:
+                self._cpu.engine.drop_translations(place, place + 1)
+        self._ended_at = until
 
     def settle(self, access: str) -> None:
         """A run has ended by such an error: see to it that the next one can translate, or say that it cannot."""
