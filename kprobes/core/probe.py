@@ -237,10 +237,9 @@ class Kretprobe(Probe):
     _pool: list[KretprobeInstance] = field(factory=list, init=False)
     _most: int = field(default=0, init=False)  #: instances that there may be; 0 while not registered
     _made: int = field(default=0, init=False)  #: of them, those that were needed so far
-    _held: list[KretprobeInstance] = field(factory=list, init=False)  #: of calls that the machine follows, and of one that ends
+    _held: list[KretprobeInstance] = field(factory=list, init=False)  #: of calls that the machine follows
     _follow: BuiltIn | None = field(default=None, init=False)  #: the machine's program that follows its calls
     _together: tuple[Kretprobe, ...] = field(default=(), init=False)  #: those whose calls that follows, in the order of their entries
-    _leave: Callable[[Regs, int, int], None] | None = field(default=None, init=False)  #: what ends returns that the machine has not followed
     family: ClassVar[str] = "r"
 
     handler = Setting[ReturnHandler | None]("Runs when the function has returned. It may be replaced while registered.", settings.handler)

@@ -30,15 +30,16 @@ class Calls:
 
     Attributes:
         own: those of the task that runs on the only CPU while there is no cpu_task, oldest first, behind those set aside; the
-            machine's are younger. tasks: task -> its calls. trampoline: where they return to, mode bits included; 0: there is none yet.
+            machine's are younger. tasks: task -> its calls; each CPU is one, for good. trampoline: where they return to, mode bits included;
+            0: there is none yet.
         following: call site -> whose calls the machine follows, by its `programs`; None: it cannot.
     """
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._linkage: Linkage = machine.arch.linkage  # type: ignore[assignment]  # where there is none, there are no calls
-        self.own: Instances = []
-        self.tasks: dict[Any, Instances] = {0: self.own}
+        self.tasks: dict[Any, Instances] = {cpu: [] for cpu in range(machine.cpus)}
+        self.own = self.tasks[0]
         self.trampoline = 0
         self.following: dict[int, tuple[Kretprobe, ...]] = {}
         self.programs = machine.following if machine.cpus == 1 else None
@@ -279,5 +280,5 @@ class Calls:
             return
         self.recycle(calls)
         calls.clear()
-        if calls is not self.own:
+        if task not in range(self._machine.cpus):
             del self.tasks[task]

@@ -22,15 +22,14 @@ class Exits:
         self._rooms, self._handlers, self._returns, self._calls = rooms, handlers, returns, returns.calls
 
     def service(self) -> Callable[[Regs], None]:
-        """What the trampoline in a call area calls; its code then returns as the function did, unless a handler has other ideas.
+        """What the trampoline in a call area calls; its code then returns as the function did, unless a handler has other ideas."""
+        return self._serve_rare if len(self._handlers.blocks) > 1 else self._service_of_one()
 
-        The usual return is written out: one CPU, the youngest call, which shares its frame with no other.
-        """
-        if len(self._handlers.blocks) > 1:
-            return self._serve_rare
-        machine, cb, rare, finish, followed = self._rooms.machine, self._handlers.blocks[0], self._serve_rare, self._finish, self._calls
+    def _service_of_one(self) -> Callable[[Regs], None]:
+        """The same on the only CPU. The usual return, of the youngest call, which shares its frame with no other, is written out."""
+        machine, cb, rare, handlers, followed = self._rooms.machine, self._handlers.blocks[0], self._serve_rare, self._handlers, self._calls
         own, following, trampoline, link, pushed, restore = self._returns.usual()
-        get_sp, get, put, store, tasks = link.get_sp, link.get, link.put, link.store, followed.tasks
+        get_sp, get, put, tasks, bits = link.get_sp, link.get, link.put, followed.tasks, self._rooms.arch.pointers.mode_bits
 
         def serve(regs: Regs) -> None:
             if following:
@@ -38,31 +37,38 @@ class Exits:
             chooser = machine.cpu_task
             calls = own if chooser is None else tasks.get(chooser(regs))
             if not calls or cb.state is not IDLE:
-                rare(regs)
-                return
+                return rare(regs)
             ri = calls[-1]
             target, sp, rp = ri.link, get_sp(), ri.rp
             if target == trampoline or ri.frame != sp - pushed or ri.aside or ri.pool is not rp._pool:
-                finish(regs, sp, followed.pop_of(calls, regs, sp))
-                return
+                return self._finish(regs, sp, followed.pop_of(calls, regs, sp))
             del calls[-1]
-            if store is not None:
-                store(ri.frame, target)
-            elif restore is not None:
-                restore(regs, sp, target)
+            if restore is not None:
+                restore(ri.frame, target)
             elif get() == trampoline:
                 put(target)
-            leave = rp._leave
-            if leave is None:
-                leave = rp._leave = self.returned(rp)
-            rp._held.append(ri)
-            leave(regs, ri.frame, target)
+            regs.target = target
+            regs.reported = target & ~bits if bits else target
+            rp._nreturned += 1
+            try:
+                if rp._handler is not None:
+                    cb.state, cb.child = HIT_ACTIVE, rp
+                    rp._handler(ri, regs)
+            except Exception as error:
+                handlers.ask_about_exception(rp, regs, error)
+            finally:
+                cb.state, ri._data = IDLE, None
+                ri.pool.append(ri)
+            if regs.target is target and (get_sp() == sp if pushed else get() == target):
+                regs.target = None
+            else:
+                handlers.land(regs)
 
         return serve
 
     def returned(self, rp: Kretprobe) -> Callable[[Regs, int, int], None]:
-        """The end of a return, of the call that is held last, or of one that the machine has followed alone: it goes to the right place
-        already. The handler runs, and the guest goes on by itself, unless it was moved."""
+        """The end of a return that the machine has followed, of the call that is held last, if any is: it goes to the right place already.
+        The handler runs, and the guest goes on by itself, unless it was moved."""
         cb, bits, pool, held = self._handlers.blocks[0], self._rooms.arch.pointers.mode_bits, rp._pool, rp._held
         _, _, _, link, pushed, _ = self._returns.usual()
         get_sp, get = link.get_sp, link.get

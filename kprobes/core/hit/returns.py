@@ -16,7 +16,7 @@ from ...errors import Unsupported
 from ...regs import Regs
 from ..patch.rooms import Rooms
 from ..patch.sites import Kind, Site
-from ..probe import Kretprobe, KretprobeInstance, ReturnHandler
+from ..probe import Kretprobe, KretprobeInstance
 from .calls import Calls, Instances
 from .link import Link
 
@@ -52,7 +52,7 @@ class Returns:
         if not self.calls.trampoline:
             self._make_trampoline(arch.linkage, near)
         rp._most = rp._maxactive if rp._maxactive > 0 else self.ceiling
-        rp._made, rp._pool, rp._leave = 0, [], None
+        rp._made, rp._pool = 0, []
         self._grow(rp)
 
     def _grow(self, rp: Kretprobe) -> bool:
@@ -118,7 +118,7 @@ class Returns:
 
     def hook(self, rp: Kretprobe) -> Callable[[Kretprobe, Regs], int]:
         """The entry hook, run as the probe's pre-handler: follow this call if an instance is free."""
-        hooks = [self._hook(rp, Link.of(regs, self._linkage)) for regs in self._machine.cpu_regs]
+        hooks = [self._hook(rp, Link.of(regs, self._linkage), regs.cpu) for regs in self._machine.cpu_regs]
         return hooks[0] if len(hooks) == 1 else lambda rp, regs: hooks[regs.cpu](rp, regs)
 
     @property
@@ -127,35 +127,35 @@ class Returns:
         assert linkage is not None
         return linkage
 
-    def _hook(self, rp: Kretprobe, link: Link) -> Callable[[Kretprobe, Regs], int]:
+    def _hook(self, rp: Kretprobe, link: Link, cpu: int) -> Callable[[Kretprobe, Regs], int]:
         """hook() of one CPU, with what never changes looked up beforehand."""
-        followed, machine, pool, many = self.calls, self._machine, rp._pool, self._machine.cpus > 1
-        trampoline, following, own = followed.trampoline, followed.following, followed.own
-        get_sp, get, put, swap, skip, ask = link.get_sp, link.get, link.put, link.swap, link.skip, self._asking(link)
+        followed, machine, pool, skip = self.calls, self._machine, rp._pool, link.skip
+        own, trampoline, following = followed.tasks[cpu], followed.trampoline, followed.following
+        get_sp, get, put, load, swap = link.get_sp, link.get, link.put, link.load, link.swap
 
         def enter(rp: Kretprobe, regs: Regs) -> int:
-            task, calls = 0, own
             if following:
                 followed.catch_up()
-            chooser = machine.cpu_task
-            if chooser is not None:
-                calls = followed.of(task := chooser(regs))
-            elif many:
-                calls = followed.of(task := regs.cpu)
+            task, chooser = cpu, machine.cpu_task
+            calls = own if chooser is None else followed.of(task := chooser(regs))
             if not pool and not self._room(rp, calls, regs):
                 return 0
-            ri = pool.pop()
-            ri.task = task
-            frame, shown = get_sp(), -1
-            ri.frame = frame
-            if rp._entry_handler is not None:
-                shown = ask(rp._entry_handler, ri, regs, calls)
-                if shown < 0:
+            ri, frame, shown = pool.pop(), get_sp(), -1
+            ri.task, ri.frame = task, frame
+            if rp._entry_handler is not None:  # it knows where the function returns to
+                shown, declined = get() if load is None else load(frame), True
+                ri.link = ri.ret_addr = shown if skip is None else skip(shown)
+                if shown == trampoline:
+                    ri.ret_addr = followed.true(calls, shown, frame)
+                try:
+                    declined = rp._entry_handler(ri, regs)
+                finally:
+                    if declined:
+                        followed.recycle((ri,))
+                if declined:
                     return 0
-            if swap is not None:  # what is there by now: Linux, too, reads it after the handler
-                found = swap(frame, trampoline)
-            else:
-                found = get()
+            found = get() if swap is None else swap(frame, trampoline)  # what is there by now: Linux, too, reads it after the handler
+            if swap is None:
                 put(trampoline)
             if found != shown:
                 ri.link = ri.ret_addr = found if skip is None else skip(found)
@@ -167,25 +167,6 @@ class Returns:
             return 0
 
         return enter
-
-    def _asking(self, link: Link) -> Callable[[ReturnHandler, KretprobeInstance, Regs, Instances], int]:
-        """Asks an entry handler, which knows where the function returns to: what it was shown there; -1: it has declined the call."""
-        true, trampoline, recycle, get, load, skip = self.calls.true, self.calls.trampoline, self.calls.recycle, link.get, link.load, link.skip
-
-        def ask(handler: ReturnHandler, ri: KretprobeInstance, regs: Regs, calls: Instances) -> int:
-            shown = load(ri.frame) if load is not None else get()
-            ri.link = ri.ret_addr = shown if skip is None else skip(shown)
-            if shown == trampoline:
-                ri.ret_addr = true(calls, shown, ri.frame)
-            declined = True
-            try:
-                declined = handler(ri, regs)
-            finally:
-                if declined:
-                    recycle((ri,))
-            return -1 if declined else shown
-
-        return ask
 
     def _room(self, rp: Kretprobe, calls: Instances, regs: Regs) -> bool:
         """A call begins and no instance is free: True if one is now; else it is missed."""
@@ -205,9 +186,10 @@ class Returns:
 
     # --- return
 
-    def usual(self) -> tuple[Instances, dict[int, tuple[Kretprobe, ...]], int, Link, int, Callable[[Regs, int, int], None] | None]:
+    def usual(self) -> tuple[Instances, dict[int, tuple[Kretprobe, ...]], int, Link, int, Callable[[int, int], None] | None]:
         """What the usual return goes by: calls of the only task, call sites of those that the machine follows, trampoline, link, bytes
-        popped, Returning.restore()."""
-        linkage = self._linkage
-        link = Link.of(self._machine.cpu_regs[0], linkage, returning=True)
-        return self.calls.own, self.calls.following, self.calls.trampoline, link, linkage.pushed, linkage.returning.restore
+        popped; what puts the return address back into memory, (frame, target); None: it is a register."""
+        linkage, regs = self._linkage, self._machine.cpu_regs[0]
+        link = Link.of(regs, linkage, returning=True)
+        restore = link.store if linkage.returning.restore is None else partial(linkage.returning.restore, regs)
+        return self.calls.own, self.calls.following, self.calls.trampoline, link, linkage.pushed, restore
