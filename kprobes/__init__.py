@@ -21,6 +21,7 @@ from .core.patch.text import TextOverwritten
 from .core.probe import DIVERTED, Jprobe, Kprobe, Kretprobe, KretprobeInstance, Probe
 from .core.register.listing import Listed
 from .core.register.verdict import Verdict
+from .debug.arguments import keep_arguments
 from .errors import (
     AlreadyRegistered,
     AmbiguousSymbol,
@@ -136,6 +137,7 @@ __all__ = [
     "bpf_header",
     "get_arch",
     "instruction_pointer",
+    "keep_arguments",
     "kernel_stack_pointer",
     "override_function_with_return",
     "regs_get_kernel_argument",

@@ -195,6 +195,23 @@ class Regs:
             raise Unsupported(f"{self.arch.name} has no calling convention", hint="read registers by name")
         return self.arch.abi
 
+    # --- source
+
+    @property
+    def debug(self) -> Any:
+        """What the guest's files say of its source: m.debug. Raises Unsupported: this machine knows nothing of files."""
+        found = getattr(self.machine, "debug", None)
+        if found is None:
+            raise Unsupported("this machine has no debug information", hint="ask a kprobes.debug.info.DebugInfo of it")
+        return found
+
+    def local(self, name: str) -> Any:
+        """A parameter or local variable here, as C sees it: a number, or a view; None where the compiler has not kept it.
+
+        Raises UnknownSymbol (none of this name, or the guest was built without -g), Unsupported.
+        """
+        return self.debug.local(self, name)
+
     # --- memory
 
     def stack(self, n: int) -> int:

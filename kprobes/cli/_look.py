@@ -14,7 +14,7 @@ from ..errors import ImageError, UnknownSymbol
 from ..inventory import functions, instructions
 from ..symbols import CONTROLS
 from ._main import load, on_file
-from ._render import describe, disassembler, table
+from ._render import describe, disassembler, table, where
 
 if TYPE_CHECKING:
     from ..core.kprobes import Kprobes
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 def check(file: str, arch: str | None, place: str | None, texts: tuple[str, ...]) -> None:
     """Say for each instruction of a function (of all, without SYMBOL; of one instruction, with +OFF) what a probe there would do.
 
-    boosted: one trap a hit; stepped: two; simulated: in Python; refused: no probe, and why.
+    boosted: one trap a hit; stepped: two; simulated: in Python; refused: no probe, and why. Of a FILE that was built with -g the
+    source lines stand above their instructions.
     """
     from ..core.kprobes import Kprobes
 
@@ -45,8 +46,12 @@ def check(file: str, arch: str | None, place: str | None, texts: tuple[str, ...]
         for symbol, addresses in _places(machine, k, place):
             note = " (IFUNC: its resolver, which chooses the function that is called)" if symbol.kind == "ifunc" else ""
             click.echo(f"{symbol.name.translate(CONTROLS)}:{note}")
+            line = ""
             for address in addresses:
                 verdict = k.check(address)
+                if (now := where(machine, address)) != line:
+                    line = now
+                    click.echo(f" {line or '(no line)'}")
                 text = disassemble(verdict.raw, address, symbol.mode) or verdict.name
                 raw = f"{verdict.raw.hex(' '):<{3 * min(machine.arch.max_insn, 8)}}"
                 click.echo(f"  {address:#x} +{address - symbol.address:#05x}  {raw} {text:<36} {describe(verdict)}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..errors import KprobeError
 from ..symbols import CONTROLS
 
 if TYPE_CHECKING:
@@ -39,6 +40,27 @@ def number(value: int, bits: int) -> str:
     """A return value: whether it is signed, and an int or a word, nobody knows; so all that it may be."""
     readings = dict.fromkeys([value - (value >> bits - 1 << bits), *([value - (1 << 32)] if value >> 31 == 1 else [])])
     return f"{value:#x} ({' or '.join(map(str, readings))})"
+
+
+def where(machine: Any, address: int) -> str:
+    """The source line of an address, and what is inlined there into what: `a.c:12 in f, inlined at a.c:30 in g`; "" where no file tells."""
+    try:
+        frames = machine.debug.frames(address)
+    except KprobeError:
+        return ""
+    known = [f"{f.path.rpartition('/')[2] or '?'}:{f.line}{f' in {f.function}' if len(frames) > 1 else ''}" for f in frames if f.line]
+    return ", inlined at ".join(known).translate(CONTROLS)
+
+
+def stack_lines(machine: Any, stack: Sequence[int]) -> str:
+    """A line for each address of a hit's stack, with its source line where a file tells, as ftrace has them."""
+    from ..events import locate
+
+    lines = []
+    for n, address in enumerate(stack):
+        line = where(machine, address - bool(n))  # a call's own line, not that of what follows it
+        lines.append(f" => {locate(machine.symbols, address)}{f' {line}' if line else ''}\n")
+    return "".join(lines)
 
 
 def describe(verdict: Verdict) -> str:

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from ._guest import Guest, GuestCommand, counted, on_events, on_guest, to_file
-from ._render import table
+from ._render import stack_lines, table, where
 
 if TYPE_CHECKING:
     from ..core.kprobes import Kprobes
@@ -72,24 +72,25 @@ def _printer(k: Kprobes, event: Event, out: IO[str], as_json: bool) -> Emit:
 
     from ..events import locate
 
-    symbols, write = k.machine.symbols, out.write
+    machine, symbols, write = k.machine, k.machine.symbols, out.write
     if not as_json and event.kind == "p" and all(arg.type.style in "usx" and not arg.type.count for arg in event.args):
         return _numbers(k, event, out)
 
     def emit(values: tuple[Value, ...], return_address: int, stack: Sequence[int]) -> None:
         if as_json:
             facts = event.as_dict(values, return_address)
-            write(json.dumps(facts | ({"stack": [locate(symbols, address) for address in stack]} if stack else {})) + "\n")
+            if stack:
+                facts |= {"stack": [locate(symbols, address) for address in stack],
+                          "lines": [where(machine, address - bool(n)) or None for n, address in enumerate(stack)]}
+            write(json.dumps(facts) + "\n")
         else:
-            write(event.format(values, return_address) + "\n" + "".join([f" => {locate(symbols, address)}\n" for address in stack]))
+            write(event.format(values, return_address) + "\n" + stack_lines(machine, stack))
     return emit
 
 
 def _numbers(k: Kprobes, event: Event, out: IO[str]) -> Emit:
     """The same for events that fetch nothing but numbers: a line is one format."""
-    from ..events import locate
-
-    symbols, write = k.machine.symbols, out.write
+    machine, write = k.machine, out.write
     head = event.format([0] * len(event.args)).partition(") ")[0].removesuffix(")").replace("%", "%%")
     forms = {"x": "%#x", "u": "%d", "s": "%d"}
     line = f"{head}){''.join(f' {arg.name}={forms[arg.type.style]}' for arg in event.args)}\n"
@@ -100,7 +101,7 @@ def _numbers(k: Kprobes, event: Event, out: IO[str]) -> Emit:
         except TypeError:  # (fault)
             write(event.format(values, return_address) + "\n")
         if stack:
-            write("".join([f" => {locate(symbols, address)}\n" for address in stack]))
+            write(stack_lines(machine, stack))
     return emit
 
 

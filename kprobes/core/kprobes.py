@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from ..debug.info import DebugInfo
 from ..debug.unwind import Unwinder
 from ..errors import BadLocation, KprobeError, MachineClosed
 from ..machine._base import Machine
@@ -205,10 +206,14 @@ class Kprobes:
             insn = self._registry.admission.admit(place)
         except KprobeError as error:
             reason = error.reason
-        found = verdict(insn, reason, self.optimizer)
+        found = verdict(insn, reason, self.optimizer, partial(self._debug.line, insn.addr))
         if self.idle:
             self._rooms.collect()
         return found
+
+    @cached_property
+    def _debug(self) -> DebugInfo:
+        return DebugInfo(self.machine)
 
     def list(self) -> Records:
         """One record per registered probe, by address."""

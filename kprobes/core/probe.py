@@ -188,12 +188,14 @@ class KretprobeInstance:
         rp: its Kretprobe. ret_addr: the true return address. task: the guest task.
         data: private to this call: a bytearray of rp.data_size zero bytes, or a fresh dict when data_size is 0.
         frame: stack pointer at entry.
+        args: the call's parameters by name, where kprobes.keep_arguments is the entry handler (or that calls it); else None.
     """
 
     rp: Kretprobe
     ret_addr: int = 0
     task: Any = None
     frame: int = 0
+    args: Any = field(default=None, repr=False)
     _data: Any = field(default=None, repr=False)
     link: int = field(default=0, repr=False)  #: the return address found at entry; the trampoline's under a sibling
     pool: list[KretprobeInstance] = field(factory=list, repr=False)  #: where it goes when recycled

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, Protocol
 
 from attrs import frozen
@@ -14,10 +15,12 @@ from ..errors import GuestFault, UnknownSymbol
 from ..image import LoadedFile
 from ..regs import Regs
 from ..symbols import Symbols
+from .arguments import Passed
 from .expression import Place, Surroundings, Unknown, evaluate
 from .file import DAMAGE, children
+from .places import SourceFrame, frames
 from .registers import register
-from .types import CType
+from .types import CType, Derived
 from .units import Function, Units, inlined_in, location, named, spelling, takes_a_word, text, units_of
 from .unwind import Frame, Unwinder
 from .view import View, load, number
@@ -61,10 +64,15 @@ class DebugInfo:
     """DWARF of all files that a machine has loaded. What is not there, or damaged, is None or an UnknownSymbol that says so."""
 
     def __init__(self, machine: Machine) -> None:
-        self._machine = machine
+        self._machine, self.arch = machine, machine.arch
+
+    @property
+    def files(self) -> tuple[LoadedFile, ...]:
+        """What is known comes from these."""
+        return self._machine.symbols.files
 
     def _units(self) -> Iterator[tuple[LoadedFile, Units]]:
-        for file in self._machine.symbols.files:
+        for file in self.files:
             try:
                 yield file, units_of(file)
             except DAMAGE:
@@ -155,6 +163,11 @@ class DebugInfo:
         raise UnknownSymbol("no such variable here", symbol=name, address=regs.pc,
                             hint=f"there are: {', '.join(names)}" if names else "build the guest with -g")
 
+    @cached_property
+    def passed(self) -> Passed:
+        """Parameters at functions' entries, for who asks at every call."""
+        return Passed(self)
+
     def _values(self, regs: Regs) -> Iterator[tuple[Variable, Any]]:
         found = self.function(regs.pc)
         if found is None:
@@ -169,7 +182,7 @@ class DebugInfo:
     def _value(self, variable: Variable, file: LoadedFile, function: Function, regs: Regs) -> Any:
         arch = self._machine.arch
         if variable.parameter is not None and self._entered(file, function, regs.pc):
-            return self._typed(variable.type, self._passed(variable, function, regs))
+            return self.typed(variable.type, self._passed(variable, function, regs))
         place = self.place(variable, file, function, regs)
         if place.kind == "memory":
             return load(self._machine, variable.type, place.value)
@@ -180,9 +193,10 @@ class DebugInfo:
             raw = regs[name]
         else:
             raw = place.value
-        return self._typed(variable.type, raw)
+        return self.typed(variable.type, raw)
 
-    def _typed(self, type: CType, raw: int) -> Any:
+    def typed(self, type: CType, raw: int) -> Any:
+        """A word of a register or argument as its type has it. Raises Unknown: it is not all of it."""
         raw &= (1 << 8 * max(type.size, 1)) - 1
         if type.kind in ("struct", "union", "array"):
             raise Unknown  # in registers
@@ -246,6 +260,16 @@ class DebugInfo:
                 return SourceLine(found.path, found.line, found.start + file.bias)
         return None
 
+    def frames(self, address: int) -> list[SourceFrame]:
+        """The functions that an address is part of, innermost first: those inlined there, and that whose code it is. Empty where none is known."""
+        found, line = self.function(address), self.line(address)
+        if found is None:
+            return []
+        try:
+            return frames(found[1], address - found[0].bias, line.path if line else "", line.line if line else 0)
+        except DAMAGE:
+            return []
+
     def lines(self, start: int, end: int) -> list[SourceLine]:
         """The lines that have code in [start, end), by address, each where it begins."""
         out: list[SourceLine] = []
@@ -266,14 +290,3 @@ class DebugInfo:
             except DAMAGE:
                 continue
         return sorted(found)
-
-
-class Derived(CType):
-    """A pointer to a type, or an array of it, that no file names."""
-
-    @classmethod
-    def of(cls, target: CType, arch: Arch, count: int | None) -> Derived:
-        """count: elements of an array; None: a pointer."""
-        made = cls(None, arch.bits // 8, arch.order.value, lambda name: None)
-        made.__dict__.update(kind="pointer" if count is None else "array", target=target, count=count or 0, signed=False, members={}, values={})
-        return made

@@ -8,6 +8,7 @@ from typing import Any
 
 from attrs import frozen
 
+from ..arch._base import Arch
 from .file import DAMAGE, children
 
 KINDS = {"base_type": "int", "pointer_type": "pointer", "reference_type": "pointer", "rvalue_reference_type": "pointer", "structure_type": "struct",
@@ -179,3 +180,14 @@ def _type_of(die: Any) -> Any:
         return die.get_DIE_from_attribute("DW_AT_type")
     except DAMAGE:
         return None
+
+
+class Derived(CType):
+    """A pointer to a type, or an array of it, that no file names."""
+
+    @classmethod
+    def of(cls, target: CType, arch: Arch, count: int | None) -> Derived:
+        """count: elements of an array; None: a pointer."""
+        made = cls(None, arch.bits // 8, arch.order.value, lambda name: None)
+        made.__dict__.update(kind="pointer" if count is None else "array", target=target, count=count or 0, signed=False, members={}, values={})
+        return made

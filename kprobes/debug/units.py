@@ -84,8 +84,12 @@ class Units:
 
     def function_at(self, address: int) -> Function | None:
         """The function that has a link address."""
-        at = bisect.bisect_right([f.start for f in self._by_start], address) - 1
+        at = bisect.bisect_right(self._entry_points, address) - 1
         return self._by_start[at] if at >= 0 and address < self._by_start[at].end else None
+
+    @cached_property
+    def _entry_points(self) -> list[int]:
+        return [function.start for function in self._by_start]
 
     @cached_property
     def lines(self) -> list[Line]:
@@ -182,6 +186,37 @@ def _path(program: Any, entry: Any, base: int) -> str:
     return f"{directory.decode('utf-8', 'backslashreplace') if isinstance(directory, bytes) else directory}/{name}"
 
 
+def source_path(unit: Any, file: int) -> str:
+    """A source file by its number in the unit; "": there is none. Raises what is in DAMAGE."""
+    program = unit.dwarfinfo.line_program_for_CU(unit)
+    if program is None:
+        return ""
+    base = 0 if program["version"] >= 5 else 1
+    files = program["file_entry"]
+    return _path(program, files[file - base], base) if 0 <= file - base < len(files) else ""
+
+
+def spans(die: Any, unit: Any) -> Iterator[tuple[int, int]]:
+    """(start, end) of an entry's code, link addresses. Raises what is in DAMAGE."""
+    low, high, ranges = (die.attributes.get(f"DW_AT_{name}") for name in ("low_pc", "high_pc", "ranges"))
+    if ranges is None:
+        if low is not None and high is not None:
+            yield low.value, high.value if high.form == "DW_FORM_addr" else low.value + high.value
+        return
+    start = _base(unit)
+    for entry in unit.dwarfinfo.range_lists().get_range_list_at_offset(ranges.value, cu=unit):
+        if type(entry).__name__ == "BaseAddressEntry":
+            start = entry.base_address
+        else:
+            bias = 0 if entry.is_absolute else start
+            yield bias + entry.begin_offset, bias + entry.end_offset
+
+
+def _base(unit: Any) -> int:
+    base = unit.get_top_DIE().attributes.get("DW_AT_low_pc")
+    return base.value if base is not None else 0
+
+
 def takes_a_word(type: CType, arch: Arch) -> bool:
     """True for parameters that take one word of the integer arguments."""
     return type.kind in ("int", "char", "bool", "enum", "pointer") and type.size <= arch.bits // 8
@@ -211,9 +246,7 @@ def location(die: Any, function: Function, pc: int, attribute: str = "DW_AT_loca
     lists = unit.dwarfinfo.location_lists()
     found: Any = LocationParser(lists).parse_from_attribute(die.attributes[attribute], unit["version"], die)
     if isinstance(found, list):
-        base = unit.get_top_DIE().attributes.get("DW_AT_low_pc")
-        start = base.value if base is not None else 0
-        chosen = None
+        start, chosen = _base(unit), None
         for entry in found:
             if type(entry).__name__ == "BaseAddressEntry":
                 start = entry.base_address

@@ -116,3 +116,12 @@ def test_as_a_module() -> None:
     done = subprocess.run([sys.executable, "-m", "kprobes", "trace", DEMO, "p fib", "--call", "fib(1)"], capture_output=True, text=True, timeout=60, check=True,
                           env={**os.environ, "NO_COLOR": "1"})
     assert done.stdout == "p_fib_0: (fib+0x0/0x2d)\n"
+
+
+def test_source_lines(mips: str) -> None:
+    shown = run("check", mips, "leaf").stdout.splitlines()
+    assert " debug.c:25 in squared, inlined at debug.c:28 in leaf" in shown and shown[1].startswith(" debug.c:2")
+    stack = run("trace", mips, "p leaf", "--stack", "--call", "outer(1)").stdout.splitlines()
+    assert [line.rpartition(" ")[2] for line in stack[2:5]] == ["debug.c:35", "debug.c:35", "debug.c:59"]
+    row = json.loads(run("trace", mips, "p leaf", "--stack", "--json", "--call", "outer(1)").stdout)
+    assert row["lines"][1:4] == ["debug.c:35", "debug.c:35", "debug.c:59"] and len(row["lines"]) == len(row["stack"])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from typing import Any
 
 import pytest
 from tracing.guests import FILES, load
 
-from kprobes import BadArgument, EventError, GuestFault, Kprobe, KprobeError, Kprobes, UnicornMachine, UnknownSymbol
+from kprobes import BadArgument, EventError, GuestFault, Kprobe, KprobeError, Kprobes, Kretprobe, UnicornMachine, UnknownSymbol, keep_arguments
 from kprobes.debug.names import demangle, plain
 from kprobes.debug.units import spelling
 from kprobes.image import LoadedFile
@@ -132,6 +133,55 @@ def test_lines(name: str) -> None:
         assert m.debug.inlined("squared")
 
 
+@pytest.mark.parametrize("name", FILES)
+def test_what_is_inlined(name: str) -> None:
+    with load(name) as m, Kprobes(m) as k:
+        symbol = m.symbols["leaf"]
+        seen = {tuple((f.function, f.inlined, f.line, f.path.rpartition("/")[2]) for f in m.debug.frames(at))
+                for at in range(k.check("leaf").addr, symbol.address + symbol.size)}
+        assert {(("squared", True, 25, "debug.c"), ("leaf", False, 28, "debug.c")), (("leaf", False, 29, "debug.c"),)} <= seen
+        assert m.debug.frames(0x10) == []
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_lines_of_verdicts(name: str) -> None:
+    with load(name) as m, Kprobes(m) as k:
+        verdict = k.check("leaf")
+        assert verdict.line is not None and verdict.line.line in (25, 27, 28) and verdict.line == m.debug.line(verdict.addr)
+        copied = pickle.loads(pickle.dumps(verdict))
+        assert copied == verdict and copied.line == verdict.line and "debug.c:2" in verdict._repr_html_()
+        m.symbols.files = ()
+        assert k.check("leaf").line is None and k.check("leaf") == verdict
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_arguments_at_the_return(name: str) -> None:
+    with load(name) as m, Kprobes(m) as k:
+        seen: list[Any] = []
+        r = Kretprobe(symbol_name="walk", entry_handler=keep_arguments, handler=lambda ri, regs: seen.append((ri.args.depth, ri.args.table.count, len(ri.args))))
+        k.register(r)
+        m.call("outer", 2)
+        assert seen == [(0, 1, 2), (1, 1, 2), (2, 1, 2)]
+        r.entry_handler, r.handler = None, lambda ri, regs: seen.append(ri.args)
+        m.call("outer", 0)
+        assert seen[3:] == [None]
+
+
+def test_what_arguments_show() -> None:
+    with load("x86_64-eh") as m, Kprobes(m) as k:
+        seen: list[Any] = []
+        k.register(Kretprobe(symbol_name="table_insert", entry_handler=keep_arguments, handler=lambda ri, regs: seen.append(ri.args)))
+        k.register(Kprobe(symbol_name="leaf", pre_handler=lambda p, regs: seen.append(regs.local("depth"))))
+        m.call("outer", 1)
+        args, depth = seen
+        assert depth == 3 and args[2] == args["value"] == args.value == 640 and dir(args) == ["key", "table", "value"] and "value=640" in repr(args)
+        assert next(iter(args)).count == 1
+        with pytest.raises(AttributeError, match="table, key, value"):
+            _ = args.cuont
+        with pytest.raises(UnknownSymbol):
+            m.regs.local("nobody")
+
+
 @pytest.mark.parametrize(("mangled", "shown"), [
     ("_ZN5Table6insertEPKci", "Table::insert(char const*, int)"), ("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE", "core::fmt::Formatter::pad"),
     ("_RNvC6_123foo3bar", "123foo::bar"), ("main", "main"), ("_Z", "_Z"), ("_ZN", "_ZN"), ("_Z" + "9" * 5000, "_Z" + "9" * 5000)])
@@ -165,7 +215,7 @@ def test_damage(name: str) -> None:
                 data[section["sh_offset"] + rng.randrange(section["sh_size"])] = rng.randrange(256)
             m.symbols.files = (LoadedFile(bytes(data), 0, ""),)
             for ask in (lambda: repr(m.view("struct table *", m.symbols["the_table"].address)), lambda: m.debug.line(m.symbols["leaf"].address),
-                        lambda: m.debug.inlined("squared"), lambda: k.event("p table_insert key:string table->count").remove(),
+                        lambda: m.debug.inlined("squared"), lambda: m.debug.frames(m.symbols["leaf"].address + 8), lambda: k.event("p table_insert key:string table->count").remove(),
                         lambda: str(m.type("struct entry")), lambda: m.debug.locals(m.regs)):
                 try:
                     ask()

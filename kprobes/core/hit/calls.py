@@ -262,7 +262,7 @@ class Calls:
     def recycle(self, instances: Iterable[KretprobeInstance]) -> None:
         """Return instances to their pools."""
         for ri in instances:
-            ri._data = None
+            ri._data = ri.args = None
             if not ri.aside:
                 ri.pool.append(ri)
 

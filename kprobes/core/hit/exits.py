@@ -91,7 +91,7 @@ class Exits:
                 self._handlers.ask_about_exception(rp, regs, error)
             finally:
                 cb.state = IDLE
-                ri._data = None
+                ri._data = ri.args = None
                 ri.pool.append(ri)
             if regs.target is target and (get_sp() == frame + pushed if pushed else get() == target):
                 regs.target = None

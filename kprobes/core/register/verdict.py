@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from attrs import frozen
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from attrs import field, fields, frozen
 
 from ...arch._base import Insn
+from ...debug.info import SourceLine
 from ...errors import NoMemory, OutOfReach
 from ...notebook import table
 from ..patch.optimizer import Optimizer
@@ -18,6 +23,7 @@ class Verdict:
         addr, size, name, raw: the instruction (row name, bytes). probeable: a kprobe may be registered. reason: why not.
         how: "step" (out of line), "simulate", "step+simulate" (a branch with its delay slot) or "refuse".
         boostable: one trap per hit. optimizable: a jump may replace it. why_not_optimized: reason.
+        line: the source line that it is of (path, line, address), None where no file tells; it is looked up when it is asked for.
     """
 
     addr: int
@@ -30,15 +36,26 @@ class Verdict:
     boostable: bool
     optimizable: bool
     why_not_optimized: str
+    _line: Callable[[], SourceLine | None] | SourceLine | None = field(default=None, repr=False, eq=False)
+
+    @property
+    def line(self) -> SourceLine | None:
+        """See above."""
+        return self._line() if callable(self._line) else self._line
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        facts: dict[str, Any] = {str(one.alias): getattr(self, one.name) for one in fields(Verdict)}
+        return partial(Verdict, **facts | {"line": self.line}), ()
 
     def _repr_html_(self) -> str:
         cost = "refused" if not self.probeable else "optimizable" if self.optimizable else "boosted" if self.boostable else self.how
-        return table(f"a probe at {self.addr:#x}", ("instruction", "bytes", "probe", "why not (a jump)"),
+        where = f", {self.line}" if self.line is not None else ""
+        return table(f"a probe at {self.addr:#x}{where}", ("instruction", "bytes", "probe", "why not (a jump)"),
                      [(self.name, self.raw.hex(" "), cost, self.reason or self.why_not_optimized)])
 
 
-def verdict(insn: Insn, reason: str, optimizer: Optimizer) -> Verdict:
-    """The verdict on an instruction; `reason`: why no probe may be registered there, or ""."""
+def verdict(insn: Insn, reason: str, optimizer: Optimizer, line: Callable[[], SourceLine | None]) -> Verdict:
+    """The verdict on an instruction; `reason`: why no probe may be registered there, or ""; line: tells its source line."""
     how = "+".join(word for word, there in (("step", insn.body), ("simulate", insn.simulate)) if there) or "step"
     boost, why = False, reason
     if not reason:
@@ -47,4 +64,4 @@ def verdict(insn: Insn, reason: str, optimizer: Optimizer) -> Verdict:
         except (OutOfReach, NoMemory) as error:
             reason = why = error.reason
     return Verdict(addr=insn.addr, size=insn.size, name=insn.name, raw=insn.raw, probeable=not reason, reason=reason,
-                   how="refuse" if reason else how, boostable=boost, optimizable=not why, why_not_optimized=why)
+                   how="refuse" if reason else how, boostable=boost, optimizable=not why, why_not_optimized=why, line=line)

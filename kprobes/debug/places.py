@@ -1,0 +1,58 @@
+"""What a code address is part of: the function, and those that the compiler has put inline around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from attrs import frozen
+
+from .file import DAMAGE, children
+from .units import Function, named, source_path, spans, text
+
+
+@frozen
+class SourceFrame:
+    """A function that an address is part of. path, line: where in it ("", 0: not known). inlined: its code stands in the next one's."""
+
+    function: str
+    path: str
+    line: int
+    inlined: bool
+
+    def __str__(self) -> str:
+        return f"{self.function}{' (inlined)' if self.inlined else ''}{f' {self.path}:{self.line}' if self.line else ''}"
+
+
+def frames(function: Function, address: int, path: str, line: int) -> list[SourceFrame]:
+    """The frames of a link address, innermost first. path, line: its own. Raises what is in DAMAGE."""
+    found: list[SourceFrame] = []
+    for die in [*_around(function, address)][::-1]:
+        found.append(SourceFrame(text(named(die), "DW_AT_name") or "?", path, line, True))
+        path, line = _called_at(function, die)
+    return [*found, SourceFrame(function.name, path, line, False)]
+
+
+def _around(function: Function, address: int) -> Iterator[Any]:
+    """The inlined calls that an address is part of, outermost first."""
+    todo = children(function.die)
+    while todo:
+        die = todo.pop()
+        if die.tag not in ("DW_TAG_inlined_subroutine", "DW_TAG_lexical_block"):
+            continue
+        try:
+            inside = any(start <= address < end for start, end in spans(die, function.unit))
+        except DAMAGE:
+            continue
+        if inside:
+            todo = children(die)
+            if die.tag == "DW_TAG_inlined_subroutine":
+                yield die
+
+
+def _called_at(function: Function, die: Any) -> tuple[str, int]:
+    """(path, line) of the call that was inlined."""
+    line, file = (die.attributes.get(f"DW_AT_call_{what}") for what in ("line", "file"))
+    if line is None or file is None:
+        return "", 0
+    return source_path(function.unit, file.value), int(line.value)
