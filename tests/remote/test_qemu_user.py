@@ -95,20 +95,32 @@ NOT_BARE = ("ppc64", "ppc64le", "ppc64v1", "armeb")
 
 
 def test_what_failed(program: Path) -> None:
-    """A write to what can be read only is one, and where; a read of what is not mapped, too. s390x tells pages only."""
+    """Reads and writes of what is not mapped, writes to what can be read only; where. s390x tells pages only."""
     if program.name.rpartition("-")[0] in NOT_BARE:
         pytest.skip("this test's code cannot be called by its address alone")
-    with machine(program) as m, Kprobes(m):
+    with machine(program) as m, Kprobes(m) as k:
         code = dict(line.split() for line in (HERE / "data" / "device.txt").read_text().splitlines())[m.arch.name]
-        page, gone = m.map_code(), m.map_code()
-        m.unmap_code(gone)
+        page = m.map_code()
+        m.symbols.add("device", page, m.page_size)
         m.patch(page, bytes.fromhex(code))
+        k.register(Kprobe(addr=page))  # the page of slots is there before there is a hole for it
+        gone = m.map_code()
+        m.unmap_code(gone)
+        assert m.read(gone - 16, 16), "the code reads at +0 and writes at +16"
         text = m.symbols["test_crc"].address & -8
-        for place, access, address in ((text, "write", text + 16), (gone, "read", gone)):
-            with pytest.raises(GuestFault) as caught:
-                m.call(page, place, timeout=10)
-            shown = address & -m.page_size if m.arch.name == "s390x" else address
-            assert (caught.value.access, caught.value.address) == (access, shown)
+        failed: dict[int, Kprobe] = {}
+        for _ in ("at home", "in slots"):  # where a probe stands
+            for place, access, address in ((text, "write", text + 16), (gone, "read", gone), (gone - 16, "write", gone)):
+                with pytest.raises(GuestFault) as caught:
+                    m.call(page, place, timeout=10)
+                shown = address & -m.page_size if m.arch.name == "s390x" else address
+                assert (caught.value.access, caught.value.address) == (access, shown)
+                at = caught.value.pc
+                assert at is not None
+                if at not in failed:
+                    failed[at] = Kprobe(addr=at)
+                    k.register(failed[at])
+        assert all(probe.nhit for probe in failed.values())
 
 
 # --- real programs: this machine's own, under an emulator of it

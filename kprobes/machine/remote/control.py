@@ -11,6 +11,7 @@ from ...errors import GuestFault, GuestTimeout, ReentryError, RemoteError
 from ...regs import Regs
 from ...symbols import Symbols
 from .._base import Fault, Sink
+from .accesses import Accesses
 from .target import Stop, Target
 from .threads import Threads
 
@@ -33,6 +34,7 @@ class Control:
                  console: Callable[[bytes], None]) -> None:
         self._target, self._threads, self._arch, self._symbols = target, threads, arch, symbols
         self._interrupt, self._console = interrupt, console
+        self._accesses = Accesses(arch, target.read)
         self.sink: Sink | None = None
         self.breakpoints: set[int] = set()
         self.exit_status: int | None = None
@@ -182,11 +184,13 @@ class Control:
         """A signal that an instruction caused: the core's, else the program's own, else the end of a call."""
         pc = self._regs.pc
         address = self._accessed(stop.code)
-        access = FAULTS[stop.code]  # "read": or a write to what is not mapped, the stub does not tell
+        access = FAULTS[stop.code]
         if access == "read" and (address == pc or not self._readable(pc)):
             address, access = pc, "fetch"
         elif stop.code == SIGSEGV and address and self._readable(address):
             access = "write"  # to what may be read only
+        elif stop.code == SIGSEGV and address:
+            access = self._accesses.kind(self._regs, pc, address) or access
         fault = Fault(access=access, address=address, trapnr=stop.code, number=stop.code, text=f"signal {stop.code}")
         if self.sink is not None and self._report(pc, lambda regs: self.sink is not None and self.sink.fault(regs, fault)):
             return

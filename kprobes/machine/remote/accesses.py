@@ -1,0 +1,70 @@
+"""Whether an instruction that failed read or wrote: siginfo_t does not tell, so an engine of this process does it again.
+
+The engine has the guest's registers, and the guest's memory a page at a time, read when it is asked for; nothing of what it does there
+reaches the guest. So no instruction set's loads and stores are decoded here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from ...arch._base import Arch
+from ...errors import GuestFault, KprobeError
+from ...regs import Regs
+from ..unicorn.machine import UnicornMachine
+
+TRIES = 64  #: pages that one instruction is given
+LONGEST = 4  #: instructions: a branch that fails in its delay slot, an execute
+
+
+class Accesses:
+    """Tells reads from writes. One per guest: the engine is kept."""
+
+    def __init__(self, arch: Arch, read: Callable[[int, int], bytes]) -> None:
+        """read: guest memory; GuestFault."""
+        self._arch, self._read = arch, read
+        self._engine: UnicornMachine | None = None
+
+    def kind(self, regs: Regs, pc: int, address: int) -> str | None:
+        """What the instruction at `pc` did at `address`, which nobody has: "read" or "write"; None where no engine can tell."""
+        try:
+            m = self._engine = self._engine or UnicornMachine.from_code(b"", arch=self._arch.name)
+            return self._again(m, regs, pc, address)
+        except KprobeError:  # there is no such engine, or it does not take such a state
+            return None
+
+    def _again(self, m: UnicornMachine, regs: Regs, pc: int, address: int) -> str | None:
+        given: dict[int, bytes] = {}
+        values = {name: regs[name] for name in regs.names if name != self._arch.regs.pc}
+        start = self._arch.pointers.same_mode(regs, pc)
+        try:
+            for _ in range(TRIES):
+                found = self._once(m, values, start)
+                if found is None or found.address is None:
+                    return None
+                page = found.address & -m.page_size
+                if page == address & -m.page_size or page in given:
+                    return found.access if found.access in ("read", "write") else None
+                given[page] = self._read(page, m.page_size)
+                m.map(page, m.page_size)
+                self._fill(m, given)
+            return None
+        finally:
+            for page in given:
+                m.unmap(page, m.page_size)
+
+    def _fill(self, m: UnicornMachine, given: dict[int, bytes]) -> None:
+        """Memory as the guest has it: an earlier try may have written."""
+        for page, data in given.items():
+            m.write(page, data)
+
+    def _once(self, m: UnicornMachine, values: dict[str, int], start: int) -> GuestFault | None:
+        for name, value in values.items():
+            with suppress(KprobeError):  # i386: selectors of tables that are the system's
+                m.regs[name] = value
+        try:
+            m.run(start, max_insns=LONGEST)
+        except GuestFault as fault:
+            return fault
+        return None
