@@ -181,12 +181,13 @@ def _counter(counts: dict[tuple[str, str], int], key: tuple[str, str]) -> Emit:
 @click.option("-i", "--include", default="*", metavar="GLOB", help="Which functions are shown.")
 @click.option("--args", type=click.IntRange(0, 16), default=0, metavar="N", help="How many arguments are shown.")
 @click.option("--depth", type=click.IntRange(0), metavar="N", help="How far down.")
+@click.option("--instructions", is_flag=True, help="Count the instructions of each call; flame graphs are by them.")
 @click.option("--format", type=click.Choice(["text", "jsonl", "folded", "speedscope", "svg"]), default="text", help="What is written.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, allow_dash=True), default="-", help="File to write.")
-def graph(guest: Guest, function: str, include: str, args: int, depth: int | None, format: str, output: str) -> None:
+def graph(guest: Guest, function: str, include: str, args: int, depth: int | None, instructions: bool, format: str, output: str) -> None:
     """Run FILE and show the tree of calls below FUNCTION: arguments, results, depth."""
     with guest.opened() as (machine, k), to_file(output) as out:
-        graph = k.graph(function, functions=include, args=args, depth=depth)
+        graph = k.graph(function, functions=include, args=args, depth=depth, instructions=instructions)
         try:
             with graph as tree:
                 guest.start(machine)

@@ -279,7 +279,8 @@ class Kprobes:
         """Record a function's call tree while it is entered: `with k.graph("parse_settings") as tree: ...; print(tree)`.
 
         functions: a glob: which functions of its image are in the tree ("*"). args: how many arguments of each are kept (0). depth: how
-        far down (None: all). Raises UnknownSymbol, BadArgument, and what register() does where the function cannot be probed.
+        far down (None: all). instructions: each call's are counted, which makes the guest slow (False).
+        Raises UnknownSymbol, BadArgument, Unsupported (nobody counts here), and what register() does where the function cannot be probed.
         """
         from ..tracing.graph import Graph
 

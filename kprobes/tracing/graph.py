@@ -12,13 +12,14 @@ from typing import IO, Any, Protocol
 from attrs import Factory, define
 
 from ..core.probe import Kretprobe, Probe
-from ..errors import BadArgument, GuestFault, KprobeError
+from ..errors import BadArgument, GuestFault, KprobeError, Unsupported
 from ..machine._base import Machine
 from ..regs import Regs
 from ..symbols import CONTROLS, Symbol
 from .profile import write_folded
 
 MOST_CALLS, ACTIVE = 1_000_000, 4096
+COLUMN = 12  #: characters of the number of instructions
 FORMATS = ("text", "jsonl", "folded", "speedscope", "svg")
 
 
@@ -37,7 +38,8 @@ class Call:
 
     Attributes:
         name: the function's. depth: 0 for a call of the function that the tree begins with. args: as many as were asked for. result: the
-        return value; None: it has not returned (a longjmp, the end of the run). calls: made by it, in order.
+        return value; None: it has not returned (a longjmp, the end of the run). calls: made by it, in order. instructions: executed by it and
+        those that it has called; None: nobody has counted, or it has not returned.
     """
 
     name: str
@@ -46,6 +48,12 @@ class Call:
     args: tuple[int | None, ...] = ()
     result: int | None = None
     calls: list[Call] = Factory(list)
+    instructions: int | None = None
+
+    @property
+    def own(self) -> int:
+        """Instructions of its own, without those of the calls that it has made; 0 where they are not known."""
+        return max((self.instructions or 0) - sum(call.instructions or 0 for call in self.calls), 0)
 
     def __iter__(self) -> Iterator[Call]:
         """This call and all below it, in the order in which they began."""
@@ -61,9 +69,11 @@ class CallTree:
 
     Attributes:
         calls: of the function itself. skipped: function -> why it is not in the tree. missed: calls that could not be recorded.
+        counted: calls have the number of their instructions.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, counted: bool = False) -> None:
+        self.counted = counted
         self.calls: list[Call] = []
         self.skipped: dict[str, str] = {}
         self.count = self.dropped = 0
@@ -88,7 +98,12 @@ class CallTree:
         return self.count
 
     def __str__(self) -> str:
-        return "".join(_lines(self.calls))
+        return "".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        if self.counted:
+            yield f"{'instructions':>{COLUMN}} |\n"
+        yield from _lines(self.calls, self.counted)
 
     def __repr__(self) -> str:
         return f"<CallTree of {self.count} calls, {self.missed} missed>"
@@ -99,13 +114,13 @@ class CallTree:
         return f"<pre>{escape(str(self))}</pre>"
 
     def folded(self) -> dict[tuple[str, ...], int]:
-        """Stacks of functions, outermost first -> calls."""
+        """Stacks of functions, outermost first -> calls; their own instructions, where these are counted."""
         found: Counter[tuple[str, ...]] = Counter()
         todo: list[tuple[Call, tuple[str, ...]]] = [(call, ()) for call in self.calls]
         while todo:
             call, above = todo.pop()
             here = (*above, call.name)
-            found[here] += 1
+            found[here] += call.own if self.counted else 1
             todo += [(inner, here) for inner in call.calls]
         return dict(found)
 
@@ -121,16 +136,18 @@ class CallTree:
 
     def _write(self, file: IO[str], format: str) -> None:
         if format == "text":
-            file.writelines(_lines(self.calls))
+            file.writelines(self._lines())
         elif format == "jsonl":
             for c in self:
                 facts = {"name": c.name, "address": c.address, "depth": c.depth, "args": c.args, "result": c.result}
+                if self.counted:
+                    facts["instructions"] = c.instructions
                 file.write(json.dumps(facts) + "\n")
         else:
-            write_folded(self.folded(), file, format, "calls")
+            write_folded(self.folded(), file, format, "instructions" if self.counted else "calls")
 
 
-def _lines(calls: Sequence[Call]) -> Iterator[str]:
+def _lines(calls: Sequence[Call], counted: bool) -> Iterator[str]:
     todo: list[Call | str] = [*reversed(calls)]
     while todo:
         call = todo.pop()
@@ -141,21 +158,28 @@ def _lines(calls: Sequence[Call]) -> Iterator[str]:
         shown = ", ".join("(fault)" if arg is None else f"{arg:#x}" for arg in call.args)
         result = "" if call.result is None else f" = {call.result:#x}"
         head = f"{indent}{call.name.translate(CONTROLS)}({shown})"
+        column, blank = (f"{'' if call.instructions is None else call.instructions:>{COLUMN}} | ", f"{'':{COLUMN}} | ") if counted else ("", "")
         if call.calls:
-            yield f"{head} {{\n"
-            todo += [f"{indent}}}{result}\n", *reversed(call.calls)]
+            yield f"{blank}{head} {{\n"
+            todo += [f"{column}{indent}}}{result}\n", *reversed(call.calls)]
         else:
-            yield f"{head}{result};\n"
+            yield f"{column}{head}{result};\n"
 
 
 class Graph:
     """Records a call tree while it is entered: `with k.graph("parse_settings") as tree`."""
 
-    def __init__(self, k: Owner, function: str, functions: str = "*", args: int = 0, depth: int | None = None) -> None:
+    def __init__(self, k: Owner, function: str, functions: str = "*", args: int = 0, depth: int | None = None,
+                 instructions: bool = False) -> None:
         if isinstance(args, bool) or not isinstance(args, int) or not 0 <= args <= 16:
             raise BadArgument(f"args={args!r} is no number of arguments", hint="give 0 to 16")
         self._k, self._root, self._args, self._depth = k, k.machine.symbols[function], args, depth
-        self.tree = self._tree = CallTree()
+        self._clock = k.machine.clock if instructions else None
+        if instructions and self._clock is None:
+            raise Unsupported("this machine does not count instructions", hint="leave out instructions=True, or use a UnicornMachine")
+        self.tree = self._tree = CallTree(instructions)
+        self._begun: dict[int, int] = {}  # id of a call that has not returned -> what the clock was
+        self._counts = False
         self._open: dict[Any, list[Call]] = {}  # of each task, those that have not returned
         self._frames: dict[int, int] = {}  # id of such a call -> the stack pointer at its entry
         self._symbols = [self._root, *_functions(k.machine, self._root, functions)]
@@ -163,6 +187,9 @@ class Graph:
     def __enter__(self) -> CallTree:
         """Arm what can be armed. Raises what register() does where the function itself cannot be."""
         try:
+            if self._clock is not None:
+                self._clock.start()
+                self._counts = True
             for symbol in self._symbols:
                 self._arm(symbol)
         except BaseException:
@@ -174,6 +201,9 @@ class Graph:
         for probe in self._tree.disarm():
             if probe.registered:
                 self._k.unregister(probe)
+        if self._counts and self._clock is not None:
+            self._counts = False
+            self._clock.stop()
 
     def _arm(self, symbol: Symbol) -> None:
         start = self._k.machine.arch.pointers.code_address(symbol.address | symbol.mode, self._k.machine.read)
@@ -188,7 +218,7 @@ class Graph:
         self._tree.probes.append(probe)
 
     def _entry(self, symbol: Symbol) -> Callable[[Any, Regs], int]:
-        root, name, address = symbol is self._root, symbol.name, symbol.address
+        root, name, address, clock = symbol is self._root, symbol.name, symbol.address, self._clock
 
         def entered(ri: Any, regs: Regs) -> int:
             calls = self._open.setdefault(ri.task, [])
@@ -206,6 +236,8 @@ class Graph:
             self._frames[id(call)] = ri.frame
             self._tree.count += 1
             ri.data = call
+            if clock is not None:
+                self._begun[id(call)] = clock() - 1  # it has counted the one at the entry already
             return 0
         return entered
 
@@ -221,6 +253,8 @@ class Graph:
     def _returned(self, ri: Any, regs: Regs) -> None:
         call, calls = ri.data, self._open[ri.task]
         call.result = regs.return_value
+        if self._clock is not None:
+            call.instructions = self._clock() - self._begun.pop(id(call))
         if any(each is call for each in calls):
             while True:
                 last = calls.pop()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tracing.guests import FILES, load
 
-from kprobes import BadArgument, KprobeError, Kprobes, UnknownSymbol
+from kprobes import BadArgument, GuestTimeout, KprobeError, Kprobes, UnicornMachine, UnknownSymbol, Unsupported
 
 pytestmark = pytest.mark.quick
 TREE = "outer {\n  table_insert;\n  walk {\n    walk {\n      leaf;\n    }\n  }\n}\n"
@@ -31,6 +31,56 @@ def test_the_tree(name: str) -> None:
         assert root.result == result and root.args[0] == 1 and [c.depth for c in tree] == [0, 1, 1, 2, 3]
         assert root.calls[0].result == 5 and root.calls[1].args == (m.symbols["the_table"].address, 1)
         assert k.list() == []
+
+
+def needed(m: UnicornMachine, function: str, *args: int) -> int:
+    """The least max_insns with which a call comes to its end."""
+    low, high = 1, 500
+    while low < high:
+        middle = (low + high) // 2
+        try:
+            m.call(function, *args, max_insns=middle)
+            high = middle
+        except GuestTimeout:
+            low = middle + 1
+    return low
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name.endswith("-eh")])
+def test_instructions(name: str) -> None:
+    """They are the guest's own: the same whatever is probed below, and as many as max_insns counts, or the code has."""
+    with load(name) as m, Kprobes(m) as k:
+        counts = []
+        for functions in ("*", "leaf", "nothing"):
+            with k.graph("walk", functions=functions, instructions=True) as tree:
+                m.call("walk", m.symbols["the_table"].address, 1)
+            counts.append([c.instructions for c in tree])
+        outer, inner, leaf = counts[0]
+        assert [each[0] for each in counts] == [outer] * 3 and counts[1] == counts[0] and counts[2] == counts[0][:2] and m.clock is not None and not m.clock.runs
+        assert tree.counted and outer > inner > leaf
+        if not name.startswith("mips"):  # where no bound can end a run in a delay slot
+            skipped = m.arch.pointers.code_address(m.symbols["walk"].address, m.read).local // 4  # PPC64's entry for other modules
+            table = m.symbols["the_table"].address
+            assert [outer, inner, leaf] == [needed(m, *call) - skipped for call in (("walk", table, 1), ("walk", table, 0), ("leaf", table, 3))]
+        else:
+            assert leaf == m.symbols["leaf"].size // 4
+
+
+def test_instructions_in_files() -> None:
+    with load("mips-eh") as m, Kprobes(m) as k:
+        with k.graph("walk", instructions=True) as tree:
+            m.call("walk", m.symbols["the_table"].address, 1)
+        outer, inner, leaf = tree
+        assert str(tree).splitlines() == ["instructions |", f"{'':12} | walk() {{", f"{'':12} |   walk() {{",
+                                          f"{leaf.instructions:12} |     leaf() = {leaf.result:#x};",
+                                          f"{inner.instructions:12} |   }} = {inner.result:#x}", f"{outer.instructions:12} | }} = {outer.result:#x}"]
+        assert tree.folded() == {("walk",): outer.own, ("walk", "walk"): inner.own, ("walk", "walk", "leaf"): leaf.instructions}
+        assert sum(tree.folded().values()) == outer.instructions
+        tree.export(file := io.StringIO(), "jsonl")
+        assert [json.loads(line)["instructions"] for line in file.getvalue().splitlines()] == [c.instructions for c in tree]
+        m.clock = None
+        with pytest.raises(Unsupported, match="count instructions"):
+            k.graph("walk", instructions=True)
 
 
 def test_files() -> None:
