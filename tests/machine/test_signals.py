@@ -55,6 +55,16 @@ def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
     assert scene.m.call("deep", 4) == 6
 
 
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Without the garbage collector: Python loses what is raised in finalizers and in gc.callbacks, of which hypothesis has one."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
 def busy(scene: Scene) -> tuple[Kprobe, Kprobe, Kretprobe]:
     """Probes of all kinds, one with a guest call in its handler."""
     inner = Kprobe(symbol_name="probed", pre_handler=lambda p, regs: scene.m.call("fetch", scene.stack) and None, post_handler=lambda *_: None)
@@ -97,8 +107,7 @@ def test_a_storm_of_alarms(scene: Scene, every: float) -> None:
 
     before = signal.getsignal(signal.SIGINT), signal.set_wakeup_fd(-1)
     rng = random.Random(1)
-    gc.collect()  # Python loses what is raised in a finalizer, and that of an engine takes milliseconds
-    with handling(alarm):
+    with handling(alarm), uncollected():
         for called in range(1, 501):
             try:
                 signal.setitimer(signal.ITIMER_REAL, rng.random() * every + 1e-6)

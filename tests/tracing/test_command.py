@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from tracing.guests import FILES
+from debug_guests import FILES
 
 from kprobes import Trace
 from kprobes.cli import main

@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 import pytest
-from tracing.guests import FILES, load
+from debug_guests import FILES, load
 
 from kprobes import BadArgument, EventError, GuestFault, Kprobe, KprobeError, Kprobes, Kretprobe, UnicornMachine, UnknownSymbol, keep_arguments
 from kprobes.debug.names import demangle, plain

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from tracing.guests import FILES, load
+from debug_guests import FILES, load
 
 from kprobes import BadArgument, GuestTimeout, KprobeError, Kprobes, UnicornMachine, UnknownSymbol, Unsupported
 

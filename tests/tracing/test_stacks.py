@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from tracing.guests import FILES, load
+from debug_guests import FILES, load
 
 from kprobes import Kprobe, Kprobes, Kretprobe, UnicornMachine, Unsupported
 from kprobes.image import LoadedFile
