@@ -139,7 +139,7 @@ class Kprobes:
         self._registry.disable(probe)
 
     def enable(self, probe: Probe) -> None:
-        """Call a probe's handlers again. Raises NotRegistered; Gone where its text was unloaded."""
+        """Call a probe's handlers again. Raises NotRegistered; Gone where its text was unloaded, or the guest has overwritten it."""
         self._registry.enable(probe)
 
     disable_kprobe = disable_kretprobe = disable_jprobe = disable

@@ -88,6 +88,9 @@ class Sink(Protocol):
     def unloading(self, start: int, end: int) -> None:
         """Guest memory [start, end) is about to be unmapped."""
 
+    def protected(self, start: int, end: int) -> None:
+        """What the guest may do in [start, end) has changed."""
+
     # For who puts the guest back to what it was once, between runs:
 
     @property
@@ -175,6 +178,11 @@ def watches_nothing(start: int, size: int, access: str, report: Watched) -> Call
     raise Unsupported("this machine does not report accesses to memory", hint="put a probe where it is written, or use a UnicornMachine")
 
 
+def watches_no_text(addr: int) -> bool:
+    """writable() of such a machine."""
+    return False
+
+
 #: (registers, address, bytes, what is written; None: a read). Memory is still as it was before.
 Watched = Callable[[Regs, int, int, bytes | None], None]
 
@@ -216,6 +224,9 @@ class Machine(Protocol):
 
     def executable(self, addr: int) -> bool:
         """True where the guest may execute."""
+
+    def writable(self, addr: int) -> bool:
+        """True where the guest may write, and somebody may want to watch_at() that."""
 
     maps_runs: bool  #: map_code() gives more than one page at a time
 

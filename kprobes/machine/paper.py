@@ -22,7 +22,7 @@ from ..arch._base import Abi, Annul, Arch, Atomic, Decoded, Insn, Jump, Linkage,
 from ..errors import AlreadyRegistered, GuestFault, GuestTimeout, NoMemory, OutOfReach, ReentryError
 from ..regs import Regs
 from ..symbols import Symbols
-from ._base import BuiltIn, Fault, HostProgram, Sink, watches_nothing
+from ._base import BuiltIn, Fault, HostProgram, Sink, watches_no_text, watches_nothing
 from ._blocks import counts_no_blocks
 
 NAMES = (*(f"r{n}" for n in range(8)), "sp", "lr", "pc", "flags")
@@ -249,8 +249,8 @@ class PaperMachine:
         self._counting.difference_update(range(area, area + PAGE))
         self.unmap_code(area)
 
-    can_run, host_view, clock, following = True, None, None, None
-    watch_at, count_blocks, modules = staticmethod(watches_nothing), staticmethod(counts_no_blocks), dict[str, tuple[int, int]]()
+    can_run, host_view, clock, following, modules = True, None, None, None, dict[str, tuple[int, int]]()
+    watch_at, writable, count_blocks = staticmethod(watches_nothing), staticmethod(watches_no_text), staticmethod(counts_no_blocks)
 
     def program_at(self, addr: int, programs: Sequence[HostProgram], last: BuiltIn | None = None) -> None:
         """Only count a call site's executions: there is nothing that a program of the host's could see here."""

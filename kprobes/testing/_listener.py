@@ -58,6 +58,7 @@ class Listener:
         return pc in self.at
 
     def unloading(self, start: int, end: int) -> None: ...
+    def protected(self, start: int, end: int) -> None: ...
 
     patched = 1
 

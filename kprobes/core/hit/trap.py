@@ -26,7 +26,7 @@ from .serving import Serving
 
 # A member looked up through its class costs a descriptor call; these are on every hit.
 IDLE, HIT_ACTIVE, HIT_SS, REENTER, DONE = State.IDLE, State.HIT_ACTIVE, State.HIT_SS, State.REENTER, Event.DONE
-OPTIMIZING, OPTIMIZED = Arming.OPTIMIZING, Arming.OPTIMIZED
+ARMED, OPTIMIZED, GONE = Arming.ARMED, Arming.OPTIMIZED, Arming.GONE
 AT_PROBEPOINT, AT_SLOT_END, AT_TRAMPOLINE = Kind.PROBEPOINT, Kind.SLOT_END, Kind.TRAMPOLINE
 
 
@@ -44,6 +44,7 @@ class TrapDriver:
         self._exits = Exits(rooms, handlers, returns)
         self.serving = Serving(rooms, returns.calls, Entries(rooms, handlers, returns), self._exits)
         self._executed = Executed(rooms, handlers, self._displaced)
+        self._overwritten: set[Probepoint] = set()
         self.home, self.stops, self.ours = self._displaced.home, self._displaced.stops, self._displaced.ours
 
     @property
@@ -65,8 +66,11 @@ class TrapDriver:
         kind = site.kind
         if kind is AT_PROBEPOINT:
             point = site.owner
-            if point.state is OPTIMIZING and cb.state is IDLE:
-                self.optimize(point)  # from the next hit on
+            if point.state is not ARMED:
+                if point.state is GONE:
+                    return self._gone(point)
+                if cb.state is IDLE:
+                    self.optimize(point)  # from the next hit on
             self._hit(cb, point, regs)
         elif kind is AT_SLOT_END:
             self._handlers.slot_end(cb, site.owner, regs)
@@ -110,6 +114,21 @@ class TrapDriver:
             pc = regs.pc if target is None or regs is not machine.regs else target & ~self._rooms.arch.pointers.mode_bits
             if cb.state is not IDLE and not self._displaced.ours(pc):
                 self._handlers.abandon(cb)
+
+    def overwritten(self, point: Probepoint) -> None:
+        """The guest is about to overwrite a probepoint, which is GONE. Code that is executed just now may still lead to the breakpoint
+        or to the call site; what the guest wrote is executed then.
+        """
+        self._overwritten.add(point)
+        if point.detour is not None:
+            home = point.address | point.insn.mode
+            self._rooms.services[point.detour.call] = lambda regs: regs.go(home)
+
+    def _gone(self, point: Probepoint) -> bool:
+        """A trap where there is no breakpoint of ours any more: once, by code from before. Then it is the guest's own."""
+        again = point in self._overwritten
+        self._overwritten.discard(point)
+        return again
 
     # --- a hit
 

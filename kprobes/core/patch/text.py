@@ -16,6 +16,7 @@ from attrs import frozen
 
 from ...errors import GuestFault
 from ...machine._base import Machine
+from .writes import Writes
 
 
 class TextOverwritten(RuntimeWarning):
@@ -43,11 +44,16 @@ _FORMER: WeakKeyDictionary[Machine, Former] = WeakKeyDictionary()
 
 
 class Text:
-    """Guest text with our patches seen through. Every change of guest code by the core goes through here."""
+    """Guest text with our patches seen through. Every change of guest code by the core goes through here.
+
+    Attributes:
+        writes: tells of the guest's own, before they happen.
+    """
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._patches: dict[int, Patch] = {}
+        self.writes = Writes(machine)
         self._longest = 1
         self._overwritten: list[int] = []
         self._outdated: list[int] = []
@@ -106,8 +112,7 @@ class Text:
 
     def revert(self, patch: Patch) -> None:
         """Put the covered bytes back, unless somebody has overwritten the patch meanwhile: they are left, and warn() will say so."""
-        del self._patches[patch.addr]
-        self.version = next(_VERSIONS)
+        self._drop(patch)
         now = self._machine.read(patch.addr, len(patch.new))
         if now == patch.new:
             self._machine.patch(patch.addr, patch.old)
@@ -125,7 +130,13 @@ class Text:
         self._patches[patch.addr] = patch
         self.version = next(_VERSIONS)
         self._longest = max(self._longest, len(patch.new))
+        self.writes.keep(patch.addr, patch.addr + len(patch.new) + len(patch.tail))
         self._note(patch)
+
+    def _drop(self, patch: Patch) -> None:
+        del self._patches[patch.addr]
+        self.version = next(_VERSIONS)
+        self.writes.drop(patch.addr)
 
     def _was_here(self, patch: Patch) -> None:
         self._former.setdefault(patch.addr, {})[patch.new] = patch.old
@@ -184,6 +195,12 @@ class Text:
                 return True
         return False
 
+    def lay_bare(self, addr: int) -> None:
+        """The guest is about to write there: what it writes goes over what it knows. The patch is to be dropped by forget()."""
+        patch = self._patches[addr]
+        if self._machine.read(addr, len(patch.new)) == patch.new:
+            self._machine.patch(addr, patch.old)
+
     def warn(self) -> None:
         """Warn of overwritten patches that were reverted. A warning may be raised (python -W error): so this is the last thing done."""
         if self._overwritten:
@@ -213,8 +230,7 @@ class Text:
 
     def forget(self, patch: Patch) -> None:
         """Drop a patch without touching memory (the text is gone)."""
-        del self._patches[patch.addr]
-        self.version = next(_VERSIONS)
+        self._drop(patch)
         self._former.pop(patch.addr, None)
 
     def standing(self) -> Mapping[int, Patch]:

@@ -67,6 +67,10 @@ class Listener:
         """See machine._base.Sink."""
         self.registry.unload(start, end)
 
+    def protected(self, start: int, end: int) -> None:
+        """See machine._base.Sink."""
+        self.rooms.text.writes.protected(start, end)
+
     # --- going back
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from ..patch.optimizer import Optimizer
 from ..patch.probepoint import Probepoint
 from ..patch.rooms import Rooms
 from ..patch.sites import Kind, Site
+from ..patch.text import TextOverwritten
 from ..probe import Jprobe, Kretprobe, Probe
 from . import jprobe
 from .admission import Admission, typed
@@ -36,6 +38,7 @@ class Registry:
         self.driver = TrapDriver(rooms, self.optimizer, returns)
         self.admission = Admission(rooms)
         self.rearmed = 0
+        rooms.text.writes.told = self.overwritten
         self._enabled = True
 
     # --- registration
@@ -132,7 +135,8 @@ class Registry:
         """See Kprobes.enable()."""
         self.check_mine(probe)
         if probe._gone:
-            raise Gone("its text was unloaded", address=probe.address, symbol=probe.place(), hint="unregister it and register it again")
+            raise Gone("its text was unloaded, or overwritten", address=probe.address, symbol=probe.place(),
+                       hint="unregister it and register it again")
         probe._off, probe._active = False, True
         self.handlers_changed(probe)
 
@@ -238,14 +242,32 @@ class Registry:
         """Guest memory [start, end) goes away: probes there are GONE; they stay listed until unregistered."""
         for point in [p for a, p in self.points.items() if start <= a < end]:
             if point.state is not Arming.GONE:
-                self.optimizer.forget(point)
-                point.unload()
-                point.give_back_slot()
-                for probe in point.probes:
-                    probe._gone, probe._active = True, False
-                point.refresh()
+                self._lose(point)
         self.driver.handlers.settle()
         self.collect()
+
+    def _lose(self, point: Probepoint) -> None:
+        """What a probepoint stood for goes away."""
+        point.settle_count()
+        self.optimizer.forget(point)
+        point.unload()
+        point.give_back_slot()
+        for probe in point.probes:
+            probe._gone, probe._active = True, False
+        point.refresh()
+
+    def overwritten(self, addrs: list[int], pc: int) -> None:
+        """The guest is about to write what probepoints stand for: it finds its own text, and they are GONE.
+
+        In the middle of an instruction, maybe of a displaced one: nothing is freed.
+        """
+        for point in [self.points[addr] for addr in addrs if addr in self.points]:
+            self.driver.overwritten(point)
+            self._rooms.text.lay_bare(point.address)
+            self._lose(point)
+        self.driver.handlers.settle()
+        warnings.warn(f"the guest's instruction at {pc:#x} overwrites text at {', '.join(f'{addr:#x}' for addr in addrs)}, which is probed: "
+                      "the probes there are gone", TextOverwritten, stacklevel=2)
 
     def clear(self) -> None:
         """Unregister everything, and take every jump out."""

@@ -16,7 +16,7 @@ from ...errors import AlreadyRegistered, GuestFault, ImageError, RemoteError, Un
 from ...image import Image, read_elf
 from ...regs import Regs, read_cstr
 from ...symbols import Symbols
-from .._base import Sink, watches_nothing
+from .._base import Sink, watches_no_text, watches_nothing
 from .._blocks import counts_no_blocks, refuses
 from .._passing import Argument, Passing
 from .calls import GuestCalls
@@ -42,10 +42,10 @@ class RemoteMachine(Described):
 
     call_area = 0
     delays_in_calls = True
-    can_run, host_view, clock, following = False, None, None, None
+    can_run, host_view, clock, following, modules = False, None, None, None, dict[str, tuple[int, int]]()
     snapshot = restore = staticmethod(refuses("a remote guest's state cannot all be read and put back", "start it anew, or use a UnicornMachine"))
     mmio = staticmethod(refuses("a remote guest's accesses to memory are not reported", "use a UnicornMachine"))
-    watch_at, count_blocks, modules = staticmethod(watches_nothing), staticmethod(counts_no_blocks), dict[str, tuple[int, int]]()
+    watch_at, writable, count_blocks = staticmethod(watches_nothing), staticmethod(watches_no_text), staticmethod(counts_no_blocks)
 
     def __init__(self, target: Target, arch: Arch, *, image: Image | None = None, symbols: str | os.PathLike[str] | Where | None = None,
                  scratch: tuple[int, int] | None = None, threads: int = 16, sysroot: str | None = None,

@@ -82,7 +82,7 @@ class UnicornMachine(Described):
         self.busy = self.parts.runner.busy
         self.can_run, self.following, self.delays_in_calls = areas.can_run, areas.following, self.guest.blocks.hooked_delay_slots
         self.program_at, self.count, self.ran = areas.program_at, areas.count, areas.ran
-        self.watch_at = self.parts.watches.add
+        self.watch_at, self.writable = self.parts.watches.add, self.parts.watches.writable
         self.stop_at, self.release, self.report_to = reports.stop_at, reports.release, reports.report_to
 
     # --- making one
@@ -178,7 +178,7 @@ class UnicornMachine(Described):
 
     def protect(self, addr: int, size: int, perms: str) -> None:
         """Change what the guest may do in mapped memory; the library itself reads and writes it all the same. Raises as unmap() does."""
-        self.parts.memory.protect(addr, size, perms)
+        self.parts.protect(addr, size, perms)
 
     def unmap(self, addr: int, size: int) -> None:
         """Unmap guest memory, in whole pages; probes in it are GONE. GuestFault where it is not mapped, BadArgument for what is no address

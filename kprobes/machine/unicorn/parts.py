@@ -23,6 +23,7 @@ from .functions import Functions
 from .furniture import Furniture
 from .guests.guest import Guest
 from .host.callsites import FollowedCalls
+from .layout import whole
 from .loader import Loader
 from .memory import Memory
 from .owner import Owner
@@ -70,6 +71,13 @@ class Parts:
         self.snapshots = Snapshots(cpu, state, services, self.runner, self.calls, owned, books)
         self.stops = Stops(cpu, state, self.bounds)
         self.reports = Reports(cpu, state, services, self.starts, self.stubs, self.stops, self.owner, self.clock)
+
+    def protect(self, addr: int, size: int, perms: str) -> None:
+        """See UnicornMachine.protect()."""
+        self.memory.protect(addr, size, perms)
+        if self.state.sink is not None:
+            for alias in self.memory.windows.aliases(addr):
+                self.state.sink.protected(alias, alias + whole(size, self.memory.page_size))
 
     def count_blocks(self) -> BlockCounts:
         """Count blocks from now on."""

@@ -48,6 +48,12 @@ class Watches:
 
         return remove
 
+    def writable(self, addr: int) -> bool:
+        """True where the guest may write, as far as the engine knows."""
+        memory = self._cpu.memory
+        place = memory.windows.place(addr)
+        return any(start <= place <= end and perms & const.UC_PROT_WRITE for start, end, perms in memory.uc.mem_regions())
+
     def _tidy(self) -> None:
         if self._owned and not self._state.depth:
             for hook in self._left:

@@ -1,0 +1,186 @@
+"""Guests that write over their own probed text: what they wrote runs, and whoever probes it is told at once."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from functools import cache
+from typing import Any
+
+import pytest
+from arches import RUNNABLE
+from scenes import subject_machine, unicorn_machine
+
+from kprobes import GuestTimeout, Kprobe, KprobeError, Kprobes, UnicornMachine
+from kprobes.core.patch.text import TextOverwritten
+from kprobes.core.patch.writes import MOST
+from kprobes.errors import Gone
+
+#: architectures whose guests this engine changes when it reports an access: nobody is told before the probe is unregistered
+UNTOLD = {name for name in RUNNABLE if name.startswith("mips") or name in ("arm", "armeb", "cortexm")}
+TOLD = [name for name in RUNNABLE if name not in UNTOLD]
+GUEST_WRITES = {
+    "itself, in front of it": "mov byte ptr [rdi], sil; mov eax, 0x01010101; ret",
+    "itself, from far": "mov byte ptr [rdi], sil; jmp l; nop; nop; l: mov eax, 0x01010101; ret",
+    "a word": "mov word ptr [rdi - 1], si; mov eax, 0x01010101; ret",
+}
+PARAMETER_LOADS = {"i386": 2, "m68k": 2}  # instructions before the first store of `stores`
+TRIALS = 40
+TEXT, SIZE = 0x10000, 0x200
+
+
+def outcome(m: UnicornMachine, function: str) -> tuple[Any, ...]:
+    """What a call that may do anything comes to."""
+    try:
+        return "returns", m.call(function, 5, 7, max_insns=200)
+    except GuestTimeout:
+        return ("loops",)
+    except KprobeError as error:
+        return type(error).__name__, error.address, getattr(error, "access", "")
+
+
+def store(m: UnicornMachine, value: int, to: int) -> None:
+    """Have the guest execute one store."""
+    start = m.symbols["stores"].address
+    with Kprobes(subject_machine(m.arch.name)) as decoder:
+        at = start & ~m.arch.pointers.mode_bits
+        for _ in range(PARAMETER_LOADS.get(m.arch.name, 0) + 1):
+            at = decoder._survey.decode(at, start & m.arch.pointers.mode_bits).next
+    m.regs.set_arg(0, value)
+    m.regs.set_arg(1, to)
+    m.run(start, at)
+
+
+@cache
+def width(arch: str) -> int:
+    """Bytes of the store."""
+    with subject_machine(arch) as m:
+        m.regs.sp, cell = m.alloc(0x1000) + 0x800, m.alloc(16)
+        m.write(cell, b"\xaa" * 16)
+        store(m, 0, cell)
+        return m.read(cell, 16).count(0)
+
+
+def trial(arch: str, seed: int) -> None:
+    """One program, with and without a probe."""
+    choose, results = random.Random(f"{arch} {seed}"), []
+    to, flipped, filler = choose.randrange(-8, 12), 1 << choose.randrange(32), choose.random() < 0.5
+    optimize, post = choose.random() < 0.7, choose.random() < 0.2
+    for probed in (False, True):
+        with subject_machine(arch) as m, Kprobes(m) as k:
+            m.regs.sp = m.alloc(0x1000) + 0x800
+            tiny = m.symbols["tiny"].address & ~m.arch.pointers.mode_bits
+            word = int.from_bytes(m.read(tiny + (0 if filler else to), 4), m.arch.order.value) ^ flipped
+            if probed:
+                p = Kprobe(symbol_name="tiny", optimize=optimize, post_handler=(lambda p, regs, flags: None) if post else None)
+                k.register_kprobe(p)
+                m.call("loop", 2, 3)
+                stands_for = range(tiny, max(k._text.writes._kept.values()))
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                try:
+                    store(m, word, tiny + to)
+                    wrote = True
+                except KprobeError:
+                    wrote = False  # unaligned
+            after = outcome(m, "tiny"), k._text.read(TEXT, SIZE)
+            if probed:
+                touched = wrote and any(byte in stands_for for byte in range(tiny + to, tiny + to + width(arch)))
+                assert [w.category for w in told] == [TextOverwritten] * touched, (to, told)
+                assert k.list()[0].flags.count("GONE") == len(told), k.list()
+                assert not told or f"{tiny:#x}" in str(told[0].message)
+            results.append(after)
+    assert results[0] == results[1], (hex(to), hex(word))
+
+
+@pytest.mark.parametrize("arch", TOLD)
+def test_random_programs(arch: str) -> None:
+    """The probed program does what the other one does, and no old instruction is executed."""
+    for seed in range(TRIALS):
+        trial(arch, seed)
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+@pytest.mark.parametrize("offset", range(5))
+@pytest.mark.parametrize("code", GUEST_WRITES.values(), ids=GUEST_WRITES)
+def test_the_next_instruction(code: str, offset: int, optimize: bool) -> None:
+    """It is in the block that is being executed, which leads to the breakpoint or jump still."""
+    results = []
+    for probed in (False, True):
+        m = unicorn_machine("x86_64", f=code)
+        size = m.symbols["f"].size
+        at = m.symbols["f"].address + m.read(m.symbols["f"].address, size).index(b"\xb8\1\1\1\1")
+        with Kprobes(m) as k, warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            if probed:
+                k.register_kprobe(p := Kprobe(addr=at, optimize=optimize))
+                k.flush_optimizer()
+                assert m.call("f", m.alloc(16) + 1, 7) == 0x01010101 and p.nhit == 1 and not told
+            value = {(0, False): 0xB9, (0, True): 0xB942, (1, True): 0x42B8}.get((offset, "word" in code), 0x4242)
+            m.regs["rax"] = 5
+            results.append((m.call("f", at + offset, value), k._text.read(at, 5)))
+            assert len(told) == probed
+        results[-1] += (m.read(at, 5),)
+    assert results[0] == results[1]
+
+
+def test_another_probe_takes_its_place() -> None:
+    """The old one stays gone, with its hits; the new one is hit."""
+    m = unicorn_machine("x86_64", f="mov eax, 1; ret", w="mov byte ptr [rdi + 1], sil; ret")
+    with Kprobes(m) as k:
+        k.register_kprobe(old := Kprobe(symbol_name="f"))
+        for _ in range(3):
+            assert m.call("f") == 1
+        with pytest.warns(TextOverwritten, match=r"at 0x10040 overwrites text at 0x10000"):
+            m.call("w", m.symbols["f"].address, 2)
+        assert m.call("f") == 2 and old.nhit == 3
+        with pytest.raises(Gone):
+            k.enable_kprobe(old)
+        k.register_kprobe(new := Kprobe(symbol_name="f"))
+        assert m.call("f") == 2 and (old.nhit, new.nhit) == (3, 1)
+        k.unregister_kprobe(old)
+        assert m.call("f") == 2 and new.nhit == 2
+    assert m.read(m.symbols["f"].address, 6) == b"\xb8\2\0\0\0\xc3"
+
+
+def test_the_warning_as_an_error_ends_the_run() -> None:
+    """python -W error. The write has happened, and everything goes on."""
+    m = unicorn_machine("x86_64", f="mov eax, 1; ret", w="mov byte ptr [rdi + 1], sil; ret")
+    with Kprobes(m) as k, k.kprobe("w") as p:
+        k.register_kprobe(Kprobe(symbol_name="f"))
+        with pytest.raises(TextOverwritten):
+            m.call("w", m.symbols["f"].address, 2)
+        assert m.call("f") == 2 and m.call("w", m.alloc(16), 1) is not None and p.nhit == 2 and k.idle
+
+
+def test_only_text_that_may_be_written_is_watched() -> None:
+    """And as soon as it may be: a run is told at once."""
+    m = unicorn_machine("x86_64", f="mov eax, 1; ret", w="mov byte ptr [rdi + 1], sil; ret")
+    text = m.symbols["f"].address
+    with Kprobes(m) as k:
+        watches = k._text.writes._ends
+        with k.kprobe("f"):
+            assert watches
+            m.protect(text, 0x1000, "rx")
+            assert not watches
+        assert not watches
+        k.register_kprobe(Kprobe(symbol_name="f"))
+        assert not watches
+        with k.kprobe("w", pre_handler=lambda p, regs: m.protect(text, 0x1000, "rwx")), pytest.warns(TextOverwritten):
+            m.call("w", text, 2)
+        assert m.call("f") == 2
+
+
+def test_many_probes_have_few_watches() -> None:
+    code = bytes.fromhex("408837c3") + b"\xb8\1\0\0\0" * 400 + b"\xc3"  # mov [rdi], sil; ret. mov eax, 1; ...; ret
+    text = 0x10004
+    with UnicornMachine.from_code(code, arch="x86_64", symbols={"w": (text - 4, 4), "f": (text, 2001)}) as m, Kprobes(m) as k:
+        k.register_kprobes([Kprobe(addr=text + 5 * n) for n in range(400)])
+        writes = k._text.writes
+        assert 0 < len(writes._ends) <= MOST
+        with pytest.warns(TextOverwritten) as told:
+            m.call("w", text + 5 * 123 + 3, 2)
+        assert len(told) == 1 and [p.address for p in k.list() if p.flags] == [text + 5 * 123]
+        m.call("w", text + 5 * 400, 0xC3)
+        k.close()
+    assert not writes._ends and not writes._lines and not writes._kept
