@@ -53,7 +53,7 @@ def files(k: Kprobes) -> dict[str, float]:
     recording = Recording(k, [EVENT])
     put = recording._ring.writer(0)
     recording.trace.to_arrow()  # imports
-    out = {"a million records": spent(lambda: [put(0, 0, (n, n & 0xFFFF, 7), 0, ()) for n in range(MILLION)])}
+    out = {"a million records": spent(lambda: [put(n + 1, 0, 0, (n, n & 0xFFFF, 7)) for n in range(MILLION)])}
     with tempfile.TemporaryDirectory() as directory:
         out["to Arrow"] = spent(recording.trace.to_arrow)
         out["to an Arrow file"] = spent(lambda: recording.trace.save(Path(directory, "x.arrow")))

@@ -21,6 +21,7 @@ from ._render import number, table
 if TYPE_CHECKING:
     from ..core.kprobes import Kprobes
     from ..core.probe import Probe
+    from ..events._watchpoint import Watchpoint
 
 PROGRAM = "kprobes.arguments"  #: where the words behind `--` are, in click's context
 
@@ -193,12 +194,13 @@ def to_file(path: str, binary: bool = False) -> Iterator[IO[Any]]:
         yield file
 
 
-def counted(events: Sequence[tuple[str, Probe]]) -> None:
+def counted(events: Sequence[tuple[str, Probe | Watchpoint]]) -> None:
     """The table of hits and misses, one row for each event's name."""
+    from ..events._place import counts_of
+
     rows: dict[str, list[int]] = {}
     for name, probe in events:
-        rp: Any = probe
-        hits, missed = (rp.nreturned, rp.nmissed + rp.entry_nmissed) if probe.family == "r" else (rp.nhit, rp.nmissed)
+        hits, missed = counts_of(probe)
         row = rows.setdefault(name, [0, 0])
         row[0], row[1] = row[0] + hits, row[1] + missed
     table(("event", "hits", "missed"), [(name, *row) for name, row in rows.items()], to_stderr=True)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from ..machine._base import Machine
 from ._event import Argument, Event, Scalar, Type, Value, locate
-from ._messages import make_error
 from ._parser import Parser
 from ._siblings import check_sibling
 
@@ -35,8 +34,6 @@ def parse_events(texts: Iterable[str], machine: Machine) -> list[Event]:
     events: list[Event] = []
     for text in texts:
         event = parse_event(text, machine)
-        if event.kind == "w":
-            raise make_error("NO_WATCH", 0, event.text)
         for other in events:
             if (event.group, event.name) == (other.group, other.name):
                 check_sibling(event, other)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
 from ..core.probe import Kprobe, Kretprobe, Probe
-from ..errors import BadLocation, EventError, KprobeError, ProgramError, Unsupported
+from ..errors import BadLocation, EventError, KprobeError, Unsupported
 from ..notebook import table
 from ..regs import Regs
 from ..symbols import Symbols
@@ -18,7 +18,7 @@ from ._filter import Filter, parse_filter
 from ._handler import Handler, handler
 from ._hist import Histogram
 from ._place import Owner, Place
-from ._program import EventProgram, compiled, why_not
+from ._program import EventProgram, compiled, needs_python, shape
 from ._triggers import Triggers
 
 
@@ -45,7 +45,7 @@ class TraceEvent:
         self.places, self._all = list[Place](), list[Place]()
         self.skipped: list[tuple[str, str]] = []
         self.why_python = ""
-        self._made: dict[tuple[str, ...], EventProgram] = {}
+        self._made: dict[Hashable, EventProgram] = {}
         self._removed, self._gone = False, gone
         self.add(definitions, lenient)
 
@@ -196,20 +196,10 @@ class TraceEvent:
             return "records have stacks"
         if self._triggers:
             return "triggers are Python's"
-        if machine.cpu_task is not None:
-            return "Python knows which task runs"
-        if not machine.can_run:
-            return "this machine runs no code of the host's at its call sites"
-        why = why_not(definition, self._filter)
-        if not why:
-            try:
-                self._program(definition).program.at_sites(machine.host_view, "host")
-            except (Unsupported, ProgramError) as error:
-                why = error.reason
-        return why
+        return needs_python(machine, definition, self._filter, lambda: self._program(definition))
 
     def _program(self, definition: Event) -> EventProgram:
-        key = tuple(arg.text for arg in definition.args)
+        key = shape(definition)
         made = self._made.get(key)
         if made is None:
             machine = self._owner.machine

@@ -115,6 +115,8 @@ class Event:
         record = {name: getattr(self, name) for name in ("group", "name", "kind", "symbol", "offset", "address")}
         if self.kind == "r":
             record |= {"return_address": return_address, "caller": locate(self._symbols, return_address)}
+        if self.kind == "w":
+            record |= {"access": self.access, "size": self.size, "caller": locate(self._symbols, return_address)}
         return record | {"args": {arg.name: value for arg, value in zip(self.args, values, strict=True)}}
 
     def refused(self, error: KprobeError) -> EventError:

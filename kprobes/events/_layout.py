@@ -13,11 +13,12 @@ STRING: Final = 512
 
 
 class Layout:
-    """Where things are in a record. places: for each argument (its first fault bit, its first byte)."""
+    """Where things are in a record. places: for each argument (its first fault bit, its first byte). time: the host's, 0: not there."""
 
-    def __init__(self, event: Event) -> None:
+    def __init__(self, event: Event, timed: bool = False) -> None:
         self.returns = 8 * (event.kind == "r")
-        self.faults = HEAD + self.returns
+        self.time = (HEAD + self.returns) * timed
+        self.faults = HEAD + self.returns + 8 * timed
         bits = sum(1 + elements(arg) for arg in event.args)
         self.words = (bits + 63) // 64
         self.places: list[tuple[int, int]] = []

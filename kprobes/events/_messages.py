@@ -26,7 +26,6 @@ MESSAGES = {
     "BAD_ACCESS_FMT": "{!r} is no memory to watch; write [r|w|rw]@SYMBOL[+OFFSET][:BYTES]",
     "BAD_ACCESS_TYPE": "{!r} is no access; write r, w or rw before the @",
     "BAD_ACCESS_LEN": "{!r} is no number of bytes to watch; write 1 to 64",
-    "NO_WATCH": "watch events are not recorded that way; arm this one by k.event()",
     "BAD_PROBE_ADDR": "{}",
     "NON_UNIQ_SYMBOL": "{}",
     "BAD_RETPROBE": "{!r} is no function entry, and return probes sit on entries only; drop the offset, or use p",

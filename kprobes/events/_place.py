@@ -54,7 +54,7 @@ class Place:
 
     def counts(self) -> tuple[int, int]:
         """(hits, missed), of all its probes."""
-        hits, missed = _counts(self.probe)
+        hits, missed = counts_of(self.probe)
         return self.hits + hits, self.missed + missed
 
     def record(self, row: Row) -> Record:
@@ -75,7 +75,7 @@ class Place:
         return {"symbol_name": d.symbol, "offset": d.offset} if d.symbol else {"addr": d.target}
 
 
-def _counts(probe: Any) -> tuple[int, int]:
+def counts_of(probe: Any) -> tuple[int, int]:
     """(hits, missed) of a probe; a return probe's hits are its returns."""
     if probe is None:
         return 0, 0

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Final
 
 from attrs import frozen
 
 from ..arch._base import Arch
-from ..errors import ProgramError
+from ..errors import ProgramError, Unsupported
+from ..machine._base import Machine
 from ..programs.maps import Map
 from ..programs.program import Program
 from ..symbols import Symbols
@@ -47,6 +48,28 @@ def why_not(event: Event, filter: Filter | None = None) -> str:
     return ""
 
 
+def needs_python(machine: Machine, event: Event, filter: Filter | None, make: Callable[[], EventProgram]) -> str:
+    """Why hits of an event on this machine need Python, as one clause; empty where what `make` gives can do it."""
+    if machine.cpu_task is not None:
+        return "Python knows which task runs"
+    if machine.cpus > 1:
+        return "Python knows which CPU runs"
+    if not machine.can_run:
+        return "this machine runs no code of the host's at its call sites"
+    why = why_not(event, filter)
+    if not why:
+        try:
+            make().program.at_sites(machine.host_view, "host")
+        except (Unsupported, ProgramError) as error:
+            why = error.reason
+    return why
+
+
+def shape(event: Event) -> Hashable:
+    """Events of one shape have one program: names of parameters stand for other words in other functions."""
+    return tuple((arg.name, arg.text, arg.type, arg.source.tree) for arg in event.args)
+
+
 def _walk(tree: Word) -> Iterator[Word]:
     yield tree
     if tree.base is not None:
@@ -75,6 +98,27 @@ class EventProgram:
         values = [self._value(arg, record, faults >> bit, at) for arg, (bit, at) in places]
         return tuple(values), struct.unpack_from("=Q", record, HEAD)[0] if layout.returns else 0
 
+    @property
+    def time(self) -> int:
+        """Where in a record the host's time is; 0: nowhere."""
+        return self._layout.time
+
+    def reader(self) -> Callable[[bytes], tuple[tuple[Value, ...], int]]:
+        """decode(), made for many records."""
+        layout, args = self._layout, self.event.args
+        if any(arg.source.literal is not None or arg.type.count or arg.type.style == "string" for arg in args):
+            return self.decode
+        returns, first = bool(layout.returns), bool(layout.returns) + layout.words
+        unpack = struct.Struct(f"={HEAD}x{'Q' * returns}{'8x' * bool(layout.time)}{'Q' * (layout.words + len(args))}").unpack_from
+        convert = [converter(arg.type, self._symbols) for arg in args]
+
+        def read(record: bytes) -> tuple[tuple[Value, ...], int]:
+            raw = unpack(record)
+            if any(raw[returns:first]):
+                return self.decode(record)
+            return tuple([show(word) for show, word in zip(convert, raw[first:], strict=True)]), raw[0] if returns else 0
+        return read
+
     def _value(self, arg: Argument, record: bytes, faults: int, at: int) -> Value:
         if arg.source.literal is not None:
             return str(arg.source.literal)
@@ -94,12 +138,12 @@ class EventProgram:
         return raw.partition(b"\0")[0].decode("utf-8", "backslashreplace")
 
 
-def compiled(event: Event, arch: Arch, symbols: Symbols, buffer: Buffer, filter: Filter | None = None) -> EventProgram:
-    """The program of an event. ProgramError: it needs Python, see why_not()."""
+def compiled(event: Event, arch: Arch, symbols: Symbols, buffer: Buffer, filter: Filter | None = None, timed: bool = False) -> EventProgram:
+    """The program of an event; `timed`: its records have the host's time. ProgramError: it needs Python, see why_not()."""
     why = why_not(event, filter)
     if why:
         raise ProgramError(why, program=event.name, hint="its hits are fetched by Event.fetch()")
-    layout = Layout(event)
+    layout = Layout(event, timed)
     code = Writer(arch, layout).write(event, filter)
     program = Program.from_instructions(code, maps={"records": buffer.ring, "state": buffer.state}, name=event.name, order=sys.byteorder)
     return EventProgram(event, program, buffer.ring, layout, symbols)

@@ -14,7 +14,7 @@ from ._filter import Filter, Node, Not, Test
 from ._layout import HEAD, STRING, Layout, elements, width
 from ._plans import Word
 
-_READ, _READ_STRING, _RESERVE, _SUBMIT, _COOKIE = 113, 115, 131, 132, 174
+_READ, _READ_STRING, _RESERVE, _SUBMIT, _COOKIE, _TIME = 113, 115, 131, 132, 174, 5
 _UNSIGNED: Final = {"==": isa.JEQ, "!=": isa.JNE, "<": isa.JLT, "<=": isa.JLE, ">": isa.JGT, ">=": isa.JGE, "&": isa.JSET}
 _SIGNED: Final = _UNSIGNED | {"<": isa.JSLT, "<=": isa.JSLE, ">": isa.JSGT, ">=": isa.JSGE}
 _SIZES: Final = {1: isa.B, 2: isa.H, 4: isa.W, 8: isa.DW}
@@ -77,6 +77,9 @@ class Writer:
         if layout.returns:
             self._context(3, PC)
             op(isa.MEM | isa.DW | isa.STX, 7, 3, HEAD)
+        if layout.time:
+            op(isa.CALL | isa.JMP, imm=_TIME)
+            op(isa.MEM | isa.DW | isa.STX, 7, 0, layout.time)
         for word in range(layout.words):
             op(isa.MEM | isa.DW | isa.ST, 7, 0, layout.faults + 8 * word)
 

@@ -29,7 +29,8 @@ class EventInfo:
     """An event without its machine.
 
     Attributes:
-        kind: "p" or "r". where: the place as ftrace shows it: `sym+0xOFF/0xSIZE`, of return events the function's name.
+        kind: "p", "r" or "w". where: the place as ftrace shows it: `sym+0xOFF/0xSIZE`, of return events the function's name, of watch
+        events the memory.
         text: the definition.
     """
 
@@ -48,7 +49,7 @@ class EventInfo:
         """What there is to keep of an event."""
         fields = tuple(Field(name=arg.name, type=arg.type) for arg in event.args)
         return cls(name=event.name, group=event.group, kind=event.kind, symbol=event.symbol, offset=event.offset, address=event.address,
-                   where=event._where, text=str(event), fields=fields)
+                   where=event._where or event.watched, text=str(event), fields=fields)
 
     def as_json(self) -> dict[str, Any]:
         """For a file."""
@@ -63,7 +64,11 @@ class EventInfo:
     @property
     def function(self) -> str:
         """The probed function's name, or the address where it has none."""
-        return self.where.partition("+")[0]
+        return self.where if self.kind == "w" else self.where.partition("+")[0]
+
+    def place(self, caller: str) -> str:
+        """What ftrace shows in brackets. caller: where a function returns to, who accessed memory."""
+        return {"p": self.where, "w": caller}.get(self.kind, f"{caller} <- {self.where}")
 
     def arguments(self, values: Sequence[Value]) -> str:
         """` a=0x1 b=2`, as ftrace shows them."""

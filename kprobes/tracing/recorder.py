@@ -5,20 +5,22 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ..core.probe import Kprobe, Kretprobe, Probe
 from ..errors import BadArgument, EventError, KprobeError, Unsupported
-from ..events import parse_events
-from ..events._event import Event, Value, locate
+from ..events import parse_event
+from ..events._event import Event, locate
 from ..events._filter import parse_filter
 from ..events._globs import many
-from ..events._handler import handler
+from ..events._handler import Handler, handler
+from ..events._place import Owner, counts_of
 from ..events._siblings import check_sibling
-from ..machine._base import Machine
+from ..events._watchpoint import Watchpoint
 from ..regs import Regs
+from .compiled import Programs
 from .info import EventInfo
-from .ring import Ring, Row
+from .ring import Put, Ring, Row
 from .trace import Trace
 
 if TYPE_CHECKING:
@@ -28,22 +30,21 @@ RECORDS = 1 << 20  #: that are kept, where nobody says
 CLOCKS: dict[str, Callable[[], int] | None] = {"counter": None, "host": time.monotonic_ns}
 
 
-class Owner(Protocol):
-    """The Kprobes."""
-
-    machine: Machine
-
-    def register(self, probe: Probe) -> None: ...
-    def unregister(self, probe: Probe) -> None: ...
-    def stack_trace(self, regs: Regs, limit: int = 64) -> list[int]: ...
-
-
 class Live:
-    """A ring as the source of a trace."""
+    """A ring as the source of a trace. drain: gets into it what is on its way."""
 
-    def __init__(self, infos: Sequence[EventInfo], ring: Ring) -> None:
-        self.infos, self.ring, self.timed = infos, ring, ring.clock is not None
-        self.tasks: Sequence[Any] = ring.tasks
+    def __init__(self, infos: Sequence[EventInfo], ring: Ring, drain: Callable[[], None]) -> None:
+        self.infos, self._ring, self.timed, self._drain = infos, ring, ring.clock is not None, drain
+
+    @property
+    def ring(self) -> Ring:
+        """The ring, with all that was recorded."""
+        self._drain()
+        return self._ring
+
+    @property
+    def tasks(self) -> Sequence[Any]:
+        return self.ring.tasks
 
     @property
     def lost(self) -> int:
@@ -89,11 +90,14 @@ class Recording:
         self._filters = [parse_filter(filter, event, symbols) for event in self.events]
         infos = [EventInfo.of(event) for event in self.events]
         self._ring = Ring(infos, records, CLOCKS[clock] if isinstance(clock, str) else clock, stack)
-        self.probes: list[Probe] = []
-        self.armed: list[tuple[str, Probe]] = []
+        self._compilable = not stack and clock in ("counter", "host")
+        self._programs: Programs | None = None
+        self._words: Any = [0, 1]
+        self.probes: list[Probe | Watchpoint] = []
+        self.armed: list[tuple[str, Probe | Watchpoint]] = []
         self.told: list[Callable[[Any, int, Sequence[int]], None]] = []
         self._before = 0
-        self.trace = Trace(Live(infos, self._ring), lambda address: locate(symbols, address), self._missed)
+        self.trace = Trace(Live(infos, self._ring, self._drain), lambda address: locate(symbols, address), self._missed)
 
     def _parse(self, definitions: Sequence[str]) -> list[Event]:
         """The events, one for each function that a pattern names; of these, those that cannot be probed are left out."""
@@ -102,13 +106,13 @@ class Recording:
         for text in definitions:
             pattern = many(text, machine)
             if pattern is None:
-                found += parse_events([text], machine)
+                found.append(parse_event(text, machine))
                 continue
             for place, definition in pattern.texts:
                 if any(fnmatchcase(place, glob) for glob in self._exclude):
                     continue
                 try:
-                    self._many += parse_events([definition], machine)
+                    self._many.append(parse_event(definition, machine))
                 except EventError as error:
                     self.skipped.append((place, error.reason))
             if not self._many:
@@ -121,6 +125,10 @@ class Recording:
 
     def __enter__(self) -> Trace:
         """Arm the events: all or none. Raises EventError (the place is refused)."""
+        if self._programs is None and self._compilable and not self.told:
+            programs = Programs(self._k, self._ring, self._ring.clock is not None, self.events, self._filters)
+            if programs.made:
+                self._programs, self._words = programs, programs.buffer.words
         try:
             for number, event in enumerate(self.events):
                 try:
@@ -139,47 +147,63 @@ class Recording:
         self._before += self._missed()
         probes, self.probes = self.probes, []
         for probe in probes:
-            if probe.registered:
+            if isinstance(probe, Watchpoint):
+                probe.remove()
+            elif probe.registered:
                 self._k.unregister(probe)
 
     def _missed(self) -> int:
-        return self._before + sum(missed(probe) for probe in self.probes)
+        return self._before + sum(counts_of(probe)[1] for probe in self.probes)
 
-    def _arm(self, event: Event, number: int) -> Probe:
-        sink: Any = _Sink(self._writer(number))
-        hit = handler(event, self._k.machine, sink, number, self._filters[number], (), Walker(self._k), self._stack)
+    def _drain(self) -> None:
+        if self._programs is not None:
+            self._programs.drain()
 
-        def enter(ri: Any, regs: Regs) -> None:
-            ri.data["saved"] = event.enter(regs)
-
-        place: dict[str, Any] = {"symbol_name": event.symbol, "offset": event.offset} if event.symbol else {"addr": event.target}
-        probe = Kprobe(pre_handler=hit, **place) if event.kind == "p" else Kretprobe(
-            handler=hit, entry_handler=enter if event.saves else None, maxactive=event.maxactive, **place)
+    def _arm(self, event: Event, number: int) -> Probe | Watchpoint:
         try:
+            if self._programs is not None and number in self._programs.made:
+                return self._programs.arm(event, number)
+            if event.kind == "w":
+                return self._k.watchpoint(event.address, event.size, event.access, self._handler(event, number))
+            probe = self._probe(event, self._handler(event, number))
             self._k.register(probe)
         except KprobeError as error:
             raise event.refused(error) from error
         return probe
 
-    def _writer(self, number: int) -> Callable[[int, Any, Sequence[Value], int, Sequence[int]], None]:
+    def _handler(self, event: Event, number: int) -> Handler:
+        sink: Any = _Sink(self._writer(number), self._words, self._programs)
+        return handler(event, self._k.machine, sink, number, self._filters[number], (), Walker(self._k), self._stack)
+
+    @staticmethod
+    def _probe(event: Event, hit: Handler) -> Probe:
+        def enter(ri: Any, regs: Regs) -> None:
+            ri.data["saved"] = event.enter(regs)
+
+        place: dict[str, Any] = {"symbol_name": event.symbol, "offset": event.offset} if event.symbol else {"addr": event.target}
+        return Kprobe(pre_handler=hit, **place) if event.kind == "p" else Kretprobe(
+            handler=hit, entry_handler=enter if event.saves else None, maxactive=event.maxactive, **place)
+
+    def _writer(self, number: int) -> Put:
         """What a hit goes to: the ring, or whoever wants to be told at once."""
         if not self.told:
             return self._ring.writer(number)
         tell = self.told[number]
-        return lambda cpu, task, values, caller, stack: tell(values, caller, stack)
+        return lambda seq, cpu, task, values, caller=0, stack=(), time=0: tell(values, caller, stack)
 
 
 class _Sink:
-    """What the handler of an event takes for the place of its records. words: as of a buffer of events."""
+    """What the handler of an event takes for the place of its records. words: as of a buffer of events, one for all of a trace."""
 
     limit, dropped = 1, 0
 
-    def __init__(self, put: Callable[[int, Any, Sequence[Value], int, Sequence[int]], None]) -> None:
-        self.words = [0, 1]
-        self.rows = self
+    def __init__(self, put: Put, words: Any, programs: Programs | None) -> None:
+        self.words, self.rows = words, self
 
         def append(row: tuple[Any, ...]) -> None:
-            put(row[3], row[4], row[2], row[5], row[6])
+            if programs is not None:  # what they recorded before comes first
+                programs.drain()
+            put(row[0], row[3], row[4], row[2], row[5], row[6])
 
         self.append = append
 
@@ -201,9 +225,3 @@ class Walker:
             return tuple(self._k.stack_trace(regs))
         except Unsupported:
             return (regs.pc,)
-
-
-def missed(probe: Probe) -> int:
-    """Hits of a probe that no handler saw."""
-    rp: Any = probe
-    return int(rp.nmissed + rp.entry_nmissed) if probe.family == "r" else int(rp.nmissed)

@@ -11,8 +11,7 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
 from ..events._event import Value
 from .info import EventInfo
@@ -20,6 +19,12 @@ from .info import EventInfo
 HEAD = "=QHHI"
 FIRST = 1024  #: records that there is room for at first
 Row = tuple[int, int, int, int, int, int, "tuple[Value, ...]", "tuple[int, ...]"]  #: number, event, cpu, task, time, caller, values, stack
+
+
+class Put(Protocol):
+    """Puts a record of one event into a ring. time: 0: now."""
+
+    def __call__(self, seq: int, cpu: int, task: Any, values: Sequence[Value], caller: int = 0, stack: Sequence[int] = (), time: int = 0) -> None: ...
 
 
 class Layout:
@@ -31,7 +36,7 @@ class Layout:
     """
 
     def __init__(self, info: EventInfo, clock: bool) -> None:
-        self.info, self.clock, self.returns = info, clock, info.kind == "r"
+        self.info, self.clock, self.returns = info, clock, info.kind != "p"
         self.numbers = [n for n, field in enumerate(info.fields) if not field.text]
         types = [info.fields[n].type for n in self.numbers]
         self.counts = [type.count for type in types]
@@ -75,7 +80,7 @@ class Ring:
     Attributes:
         layouts: of the events, by their number. records: how many there is room for. written: recorded so far. tasks: what the
         numbers of tasks in records stand for. texts, stacks: beside each record, the values of an event with text, and the stack;
-        empty where there are none.
+        empty where there are none. elsewhere: records that were lost before they came here.
     """
 
     def __init__(self, infos: Sequence[EventInfo], records: int, clock: Callable[[], int] | None, stack: bool) -> None:
@@ -83,14 +88,13 @@ class Ring:
         self.size = max(layout.size for layout in self.layouts)
         self.records, self.clock, self.stacked = records, clock, stack
         self.buffer = bytearray()
-        self.at = self.end = self.laps = 0
+        self.at = self.end = self.laps = self.elsewhere = 0
         self.tasks: list[Any] = []
         self._known: dict[Any, int] = {}
         self.worded = any(field.text for info in infos for field in info.fields)
         self.texts: list[Any] = []
         self.stacks: list[tuple[int, ...]] = []
         self._same: dict[Any, Any] = {}
-        self._next = count(1).__next__
         self.formats = [struct.Struct(layout.format + f"{self.size - layout.size}x") for layout in self.layouts]
 
     # --- writing
@@ -122,21 +126,20 @@ class Ring:
             self._same.clear()
         return self._same.setdefault(value, value)
 
-    def writer(self, event: int) -> Callable[[int, Any, Sequence[Value], int, Sequence[int]], None]:
-        """(cpu, task, values, caller, stack) -> None: a record of one event."""
-        layout, pack, size, clock, number = self.layouts[event], self.formats[event].pack_into, self.size, self.clock, self._next
+    def writer(self, event: int) -> Put:
+        """What puts records of one event here."""
+        layout, pack, size, clock = self.layouts[event], self.formats[event].pack_into, self.size, self.clock
         known, returns, plain, worded, stacked = self._known, layout.returns, layout.plain, self.worded, self.stacked
         buffer, zeros, beside, numbers = self.buffer, (0,) * layout.words, worded or stacked, layout.numbers
 
-        def put(cpu: int, task: Any, values: Sequence[Value], caller: int = 0, stack: Sequence[int] = ()) -> None:
+        def put(seq: int, cpu: int, task: Any, values: Sequence[Value], caller: int = 0, stack: Sequence[int] = (), time: int = 0) -> None:
             at = self.at if self.at < self.end else self.turn()
             index = known.get(task)
             if index is None:
                 index = self.task(task)
-            head = () if clock is None else (clock(),)
+            head = () if clock is None else (time or clock(),)
             if returns:
                 head = (*head, caller)
-            seq = number()
             try:
                 pack(buffer, at, seq, event, cpu, index, *head, *zeros, *(values if plain else [values[n] for n in numbers]))
             except struct.error:  # something else than numbers: an array, a fault
@@ -162,7 +165,7 @@ class Ring:
     @property
     def lost(self) -> int:
         """Records that were overwritten."""
-        return self.written - len(self)
+        return self.written - len(self) + self.elsewhere
 
     def __len__(self) -> int:
         return min(self.written, self.records)

@@ -7,6 +7,8 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
+from attrs import evolve
+
 from ..events._event import Type, Value
 from ..symbols import CONTROLS
 from .info import EventInfo
@@ -69,7 +71,7 @@ def task_column(task: Any) -> str:
 
 
 def _place(trace: Trace, info: EventInfo, caller: int) -> str:
-    return info.where if info.kind == "p" else f"{trace.name(caller)} <- {info.where}"
+    return info.place(trace.name(caller) if info.kind != "p" else "")
 
 
 def _stamp(seq: int, time: int, timed: bool) -> str:
@@ -113,8 +115,9 @@ def _template(trace: Trace, layout: Layout, info: EventInfo) -> Callable[[str, A
     name, at = trace.name, 4 + layout.clock
     forms = ["%s" if field.text else "%#x" if field.type.style == "x" else "%d" for field in info.fields]
     shown = "".join([f" {field.name}={form}" for field, form in zip(info.fields, forms, strict=True)])
-    where, stamp, first = info.where.replace("%", "%%"), "%5d.%06d" if layout.clock else "%12d", layout.head + layout.words
-    line = f"%s [%03d] ..... {stamp}: {info.name}: ({'%s <- ' * layout.returns}{where}){shown}\n"
+    where = evolve(info, where=info.where.replace("%", "%%")).place("%s")
+    stamp, first = "%5d.%06d" if layout.clock else "%12d", layout.head + layout.words
+    line = f"%s [%03d] ..... {stamp}: {info.name}: ({where}){shown}\n"
     pick = _picker(layout, info, first)
     if layout.clock or layout.returns:
         return lambda task, raw, texts: line % (
@@ -157,7 +160,7 @@ def json_lines(trace: Trace) -> Iterator[str]:
         facts: dict[str, Any] = {"event": info.name, "seq": seq, "cpu": cpu, "task": task if isinstance(task, int) else str(task)}
         if trace.timed:
             facts["time"] = time
-        if info.kind == "r":
+        if info.kind != "p":
             facts |= {"caller": caller, "to": trace.name(caller)}
         facts["args"] = dict(zip([field.name for field in info.fields], values, strict=True))
         if stack:
@@ -176,7 +179,7 @@ def _csv(trace: Trace, file: IO[str]) -> None:
     writer.writerow([*head, *columns])
     for info, task, (seq, event, cpu, _, time, caller, values, stack) in trace.rows():
         out: list[Any] = [""] * (len(head) + len(columns))
-        shown = (trace.name(caller) if info.kind == "r" else "", " ".join([trace.name(address) for address in stack]))
+        shown = (trace.name(caller) if info.kind != "p" else "", " ".join([trace.name(address) for address in stack]))
         out[: len(head)] = [seq, info.name, cpu, task, *([time] if trace.timed else []), *shown]
         for name, value in zip(rows[event], values, strict=True):
             out[columns[name]] = "(fault)" if value is None else " ".join(map(str, value)) if isinstance(value, tuple) else value

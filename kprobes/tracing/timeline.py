@@ -66,7 +66,7 @@ class Marks:
     def _args(self, info: EventInfo, values: tuple[Any, ...], caller: int, stack: tuple[int, ...]) -> dict[str, Any]:
         args = {field.name: field.type.show(value) if field.type.style == "x" or value is None else value
                 for field, value in zip(info.fields, values, strict=True)}
-        if info.kind == "r":
+        if info.kind != "p":
             args["caller"] = self._trace.name(caller)
         if stack:
             args["stack"] = [self._trace.name(address) for address in stack]

@@ -36,9 +36,10 @@ class Source(Protocol):
     """
 
     infos: Sequence[EventInfo]
-    tasks: Sequence[Any]
     timed: bool
 
+    @property
+    def tasks(self) -> Sequence[Any]: ...
     @property
     def lost(self) -> int: ...
     def __len__(self) -> int: ...
@@ -128,7 +129,7 @@ class Trace:
 
         rows: list[list[Any]] = []
         for info, task, (seq, _, cpu, _, _, caller, values, _) in islice(self.rows(), SHOWN):
-            where = info.where if info.kind == "p" else f"{self.name(caller)} <- {info.where}"
+            where = info.place(self.name(caller))
             rows.append([seq, info.name, cpu, task, where, info.arguments(values).strip()])
         rows += [["..."] * 6] * (len(self) > SHOWN)
         return table(f"{len(self)} records, {self.lost} lost", ("seq", "event", "cpu", "task", "place", "arguments"), rows)

@@ -125,3 +125,11 @@ def test_source_lines(mips: str) -> None:
     assert [line.rpartition(" ")[2] for line in stack[2:5]] == ["debug.c:35", "debug.c:35", "debug.c:59"]
     row = json.loads(run("trace", mips, "p leaf", "--stack", "--json", "--call", "outer(1)").stdout)
     assert row["lines"][1:4] == ["debug.c:35", "debug.c:35", "debug.c:59"] and len(row["lines"]) == len(row["stack"])
+
+
+def test_accesses_to_memory_are_events() -> None:
+    done = run("trace", DEMO, "w:head w@free_list:8", "--call", "table_init()")
+    assert done.stdout.startswith("head: (table_init+0x") and "before=" in done.stdout
+    assert done.stderr.split()[-3:] == ["head", "1", "0"]
+    done = run("trace", DEMO, "w:head w@free_list:8", "--call", "table_init()", "--json")
+    assert '"access": "w"' in done.stdout and "table_init+0x" in done.stdout

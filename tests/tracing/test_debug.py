@@ -221,3 +221,17 @@ def test_damage(name: str) -> None:
                     ask()
                 except (KprobeError, AttributeError):
                     pass
+
+
+def test_a_parameter_is_another_word_in_another_function() -> None:
+    """One event at functions that have a parameter in different places, by programs."""
+    with load("x86_64-eh") as m, Kprobes(m) as k:
+        e = k.event("p:x outer depth")
+        assert k.event("p:x leaf depth") is e and not e.why_python
+        with k.trace("p:x outer depth", "p:x leaf depth") as t:
+            m.call("outer", 5)
+        said = [r.args["depth"] for r in e]
+        m.cpu_task = lambda regs: 0
+        with k.trace("p:x outer depth", "p:x leaf depth") as u:
+            m.call("outer", 5)
+        assert said == [r.args["depth"] for r in t] == [r.args["depth"] for r in u] and len(u) > 1

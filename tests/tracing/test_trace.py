@@ -259,6 +259,55 @@ def test_the_run_is_the_same(arch: str, tmp_path: Path) -> None:
     assert [*Trace.load(tmp_path / "x.arrow")] == [*t]
 
 
+NUMBERS = ("p:in fib n=$arg1 s=$arg1:s8 b=$arg1:b2@1/8 c=$arg1:char at=$stack:symbol", "p:bad fib no=@0x8 some=@0x8:u8[2] two=@counter:x8[2]",
+           "r:out fib $retval:s16", "p:sum checksum")
+
+
+@pytest.mark.parametrize("clock", ["counter", "host"])
+@pytest.mark.parametrize("arch", [name for name in RUNNABLE if name not in NO_PROGRAMS])
+def test_programs_record_what_python_does(arch: str, clock: str) -> None:
+    """In a trace of both, too, whose order is that of the hits; and where there is room for the newest only."""
+    with UnicornMachine.load(programs_of(arch)[-1]) as m, Kprobes(m) as k:
+        seen: dict[str, list[Trace]] = {}
+        for mode in ("python", "programs", "both"):
+            m.cpu_task = (lambda regs: 0) if mode == "python" else None
+            events = [event for event in NUMBERS if m.symbols._by_name.get(event.split()[1])]
+            if mode == "both":
+                events[1] += " text=+0($stack):string"
+            for records in (1 << 20, 7, 1):
+                recording = k.trace(*events, clock=clock, records=records)
+                with recording as t:
+                    m.call("fib", 5)
+                made = recording._programs.made if recording._programs else {}
+                assert len(made) == (0 if mode == "python" else len(events) - (mode == "both"))
+                seen.setdefault(mode, []).append(t)
+        for mode in ("programs", "both"):
+            for mine, theirs in zip(seen[mode], seen["python"], strict=True):
+                assert mine.lost == theirs.lost and len(mine) == len(theirs)
+                for one, other in zip(mine, theirs, strict=True):
+                    assert (one.event, one.seq, one.cpu, one.task, one.address, one.caller) == (
+                        other.event, other.seq, other.cpu, other.task, other.address, other.caller)
+                    assert {n: v for n, v in one.args.items() if n != "text"} == other.args
+                times = [row[4] for *_, row in mine.rows()]
+                assert times == sorted(times) and all(times) == (clock == "host")
+        if clock == "counter":
+            assert exported(seen["programs"][0], "ftrace") == exported(seen["python"][0], "ftrace")
+            assert seen["programs"][0].to_arrow().equals(seen["python"][0].to_arrow())
+        assert seen["programs"][2].lost > 7
+
+
+def test_writes_are_traced(k: Kprobes, tmp_path: Path) -> None:
+    with k.trace("w:head w@free_list:8", "p fib n=$arg1:u32", filter="common_pid < 1") as t:
+        k.machine.call("table_init")  # type: ignore[attr-defined]
+        k.machine.call("fib", 1)  # type: ignore[attr-defined]
+    assert [r.event for r in t] == ["head", "p_fib_0"] and t[0].args["value"] and len(t[0].args) == 2
+    assert k.machine.symbols.at(t[0].caller)[0].name == "table_init" and "head: (table_init+0x" in exported(t, "ftrace")
+    t.save(tmp_path / "x.arrow")
+    again = Trace.load(tmp_path / "x.arrow")
+    assert [*again] == [*t] and [exported(again, f) for f in TEXTS] == [exported(t, f) for f in TEXTS]
+    assert all(not w.registered for w in k._watchpoints) and str(t[0].caller) in exported(t, "jsonl")  # type: ignore[attr-defined]
+
+
 def test_patterns_and_filters(k: Kprobes) -> None:
     with k.trace("p string_*", "p:all /^fib$/ n=$arg1:u32") as t:
         work(k)

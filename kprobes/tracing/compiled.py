@@ -1,0 +1,71 @@
+"""Events of a trace whose hits run programs: Python is not asked until somebody looks, and then their records go into the trace's ring."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from ..core.probe import Probe
+from ..events._buffer import Buffer
+from ..events._event import Event
+from ..events._filter import Filter
+from ..events._layout import Layout
+from ..events._place import Owner
+from ..events._program import EventProgram, compiled, needs_python, shape
+from .ring import Put, Ring
+
+MOST: Final = 1 << 28  #: bytes for records of programs: those of a trace that takes more go through Python
+_HEAD: Final = struct.Struct("=QQ")
+
+
+class Programs:
+    """The programs of a trace's events, as far as there can be any.
+
+    Attributes:
+        buffer: where they record. made: event's number -> its program.
+    """
+
+    def __init__(self, k: Owner, ring: Ring, timed: bool, events: Sequence[Event], filters: Sequence[Filter | None]) -> None:
+        self._k, self._ring, self._timed = k, ring, timed
+        able = [n for n, event in enumerate(events) if event.kind != "w" and not any(arg.type.style == "string" for arg in event.args)]
+        room = ring.records * (8 + max((Layout(events[n], timed).size for n in able), default=0))
+        self.buffer = Buffer(size=room if able and room <= MOST else 1)
+        self.made: dict[int, EventProgram] = {}
+        self._known: dict[Any, EventProgram | None] = {}
+        for n in able if room <= MOST else ():
+            made = self._program(events[n], filters[n])
+            if made is not None:
+                self.made[n] = made
+        self._take: dict[int, Callable[[int, bytes], None]] = {n: self._taker(made, ring.writer(n)) for n, made in self.made.items()}
+
+    def _program(self, event: Event, filter: Filter | None) -> EventProgram | None:
+        machine, key = self._k.machine, (event.kind, shape(event))
+        if key not in self._known:
+            def make() -> EventProgram:
+                return compiled(event, machine.arch, machine.symbols, self.buffer, filter, self._timed)
+
+            self._known[key] = None if needs_python(machine, event, filter, make) else make()
+        return self._known[key]
+
+    def _taker(self, made: EventProgram, put: Put) -> Callable[[int, bytes], None]:
+        read, at = made.reader(), made.time
+
+        def take(seq: int, data: bytes) -> None:
+            values, caller = read(data)
+            put(seq, 0, 0, values, caller, (), struct.unpack_from("=Q", data, at)[0] if at else 0)
+        return take
+
+    def arm(self, event: Event, number: int) -> Probe:
+        """Register the probe of an event that is in `made`."""
+        attached = self._k.attach(self.made[number].program, event.symbol or event.target, event.offset, event.kind == "r",
+                                  cookie=number, maxactive=event.maxactive)
+        return next(iter(attached.probes.values()))
+
+    def drain(self) -> None:
+        """What was recorded goes into the trace's ring."""
+        take = self._take
+        for data in self.buffer.ring:
+            seq, number = _HEAD.unpack_from(data)
+            take[number](seq, data)
+        self._ring.elsewhere = self.buffer.ring.lost
