@@ -107,7 +107,11 @@ def probe_rows(m: Machine) -> Iterator[Row]:
         yield row(f"{kind}, empty", WAYS[kind], kretprobe(kind, nothing), RAW_PAIR)
         yield row(f"{kind}, two arguments", WAYS[kind], kretprobe(kind, nothing, two), RAW_PAIR_TWO)
         yield row(f"{kind}, return value", WAYS[kind], kretprobe(kind, value), RAW_PAIR_ONE, 0.3 if fast else None)
-    yield row("ro, empty at entry and return", "o", kretprobe("ro", nothing, nothing), RAW_PAIR, 2.0)
+    plain, asking = kretprobe("ro", nothing), kretprobe("ro", nothing, nothing)
+    yield row("ro, empty at entry and return", "o", asking, RAW_PAIR, 2.0)
+    yield Row("ro, two probes", lambda: m.probed("o", plain(), plain()), RAW_PAIR, MACHINE, 2.5)
+    yield Row("ro, two probes, one asks at entry", lambda: m.probed("o", plain(), asking()), RAW_PAIR, MACHINE, 6.0)
+    yield Row("ro, guest tasks", lambda: m.with_tasks(plain()), RAW_PAIR, MACHINE, 4.0)
 
 
 def crowd_rows(crowd: Crowd) -> Iterator[Row]:

@@ -149,6 +149,16 @@ class Machine:
             yield run
 
     @contextmanager
+    def with_tasks(self, *probes: Kretprobe) -> Iterator[Run]:
+        """The loop with these probes, optimized, where the guest may switch its task at any call."""
+        self.machine.cpu_task = lambda regs: 0
+        try:
+            with self.probed("o", *probes) as run:
+                yield run
+        finally:
+            self.machine.cpu_task = None
+
+    @contextmanager
     def hit(self, k: Kprobes, way: str, *probes: Kprobe | Kretprobe | Jprobe) -> Iterator[Run]:
         """The loop with these probes. way: how hits must come: "k" stepped, "b" boosted, "o" optimized, "c" counted by the host."""
         k.optimization = way in "oc"

@@ -144,7 +144,7 @@ class Returns:
             ri.task, ri.frame = task, frame
             if rp._entry_handler is not None:  # it knows where the function returns to
                 shown, declined = get() if load is None else load(frame), True
-                ri.link = ri.ret_addr = shown if skip is None else skip(shown)
+                ri.link = ri.ret_addr = shown if skip is None or shown == trampoline else skip(shown)
                 if shown == trampoline:
                     ri.ret_addr = followed.true(calls, shown, frame)
                 try:
@@ -158,7 +158,7 @@ class Returns:
             if swap is None:
                 put(trampoline)
             if found != shown:
-                ri.link = ri.ret_addr = found if skip is None else skip(found)
+                ri.link = ri.ret_addr = found if skip is None or found == trampoline else skip(found)
                 if found == trampoline:
                     ri.ret_addr = followed.true(calls, found, frame)
             calls.append(ri)
