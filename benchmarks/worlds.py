@@ -121,10 +121,12 @@ class BareEngine:
 
 
 def make_machine(arch: str) -> UnicornMachine:
-    """A machine with the subject."""
+    """A machine with the subject, whose text is not the guest's to write, as compiled programs' text."""
     made = SUBJECTS[arch]
-    return UnicornMachine.from_code(made.code, arch=arch, base=BASE,
-                                    symbols={name: ((BASE + at) | made.mode, size) for name, (at, size) in made.functions.items()})
+    machine = UnicornMachine.from_code(made.code, arch=arch, base=BASE,
+                                       symbols={name: ((BASE + at) | made.mode, size) for name, (at, size) in made.functions.items()})
+    machine.protect(BASE, machine.page_size, "rx")
+    return machine
 
 
 class Machine:

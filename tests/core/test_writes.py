@@ -184,3 +184,45 @@ def test_many_probes_have_few_watches() -> None:
         m.call("w", text + 5 * 400, 0xC3)
         k.close()
     assert not writes._ends and not writes._lines and not writes._kept
+
+
+STORES = ["mov byte ptr [rdi], sil", "lock xadd byte ptr [rdi], sil", "rep stosb", "movups [rdi - 8], xmm0", "movups [rdi - 15], xmm0",
+          "cmpxchg16b [rdi]", "fxsave [rdi]", "mov rsp, rdi; push rsi; push rsi; add rsp, 16"]  # fmt: skip
+
+
+@pytest.mark.parametrize("code", STORES)
+def test_every_kind_of_store(code: str) -> None:
+    m = unicorn_machine("x86_64", f=f"mov rbp, rsp; {code}; mov rsp, rbp; ret", g="mov eax, 1; ret")
+    g = m.symbols["g"].address
+    with Kprobes(m) as k:
+        k.register_kprobe(Kprobe(symbol_name="g"))
+        m.regs["rcx"] = 3
+        with pytest.warns(TextOverwritten, match=f"overwrites text at {g:#x}"):
+            m.call("f", g + 8 * code.startswith("mov rsp"), 5)
+        assert "GONE" in k.list()[0].flags
+
+
+def test_a_displaced_instruction_that_overwrites_the_next_one() -> None:
+    """Both are under one jump: the old one is executed this once, and whoever probes it is told."""
+    m = unicorn_machine("x86_64", f="mov byte ptr [rdi], sil; mov eax, 0x01010101; ret")
+    with Kprobes(m) as k:
+        k.register_kprobe(p := Kprobe(symbol_name="f"))
+        k.flush_optimizer()
+        assert p.optimized
+        with pytest.warns(TextOverwritten, match="0x10000 overwrites text at 0x10000"):
+            m.call("f", 0x10004, 0x42)
+        assert m.call("f", m.alloc(8), 0x42) == 0x01010142 and m.read(0x10003, 5) == b"\xb8\x42\1\1\1" and k.idle
+
+
+@pytest.mark.parametrize("arch", sorted(UNTOLD))
+def test_where_nobody_reports_stores(arch: str) -> None:
+    """The warning comes when the probe is unregistered; the guest's bytes stay."""
+    with subject_machine(arch) as m, Kprobes(m) as k:
+        m.regs.sp = m.alloc(0x1000) + 0x800
+        tiny = m.symbols["tiny"].address & ~m.arch.pointers.mode_bits & -4
+        k.register_kprobe(p := Kprobe(symbol_name="tiny", optimize=False))
+        store(m, 0x12345678, tiny)
+        assert p.registered and not k.list()[0].flags.count("GONE")
+        with pytest.warns(TextOverwritten):
+            k.unregister_kprobe(p)
+        assert m.read(tiny, 4) == (0x12345678).to_bytes(4, m.arch.order.value)
