@@ -10,11 +10,16 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+from .arguments import blame, checked, look, place
 from .errors import Unsupported
 
 if TYPE_CHECKING:
     Reader = Callable[[], int]
     Writer = Callable[[int], None]
+
+
+#: Of Regs, what handlers call on every hit: these see to what they are given themselves, once it has failed.
+HOT = ("__init__", "at", "go", "pc", "sp", "flags", "return_value", "arg", "set_arg", "stack", "word", "set_word", "read", "write")
 
 
 class Memory(Protocol):
@@ -31,6 +36,7 @@ class Machine(Memory, Protocol):
     cpu_task: Callable[[Regs], Any] | None
 
 
+@checked(*HOT)
 class Regs:
     """Registers of one CPU.
 
@@ -96,16 +102,19 @@ class Regs:
     def __getitem__(self, name: str) -> int:
         try:
             read = self._read[name]
-        except KeyError:
+        except (KeyError, TypeError):
             raise self.arch.regs.unknown(name) from None
         return read()
 
     def __setitem__(self, name: str, value: int) -> None:
         try:
             write = self._write[name]
-        except KeyError:
+        except (KeyError, TypeError):
             raise self.arch.regs.unknown(name) from None
-        write(value)
+        try:
+            write(value)
+        except TypeError as error:
+            raise blame(error, **{name: value}) from None
 
     def __contains__(self, name: str) -> bool:
         return name in self._read
@@ -116,8 +125,11 @@ class Regs:
 
     def go(self, target: int) -> None:
         """Move the guest to `target`, mode bits included (ARM: bit 0 selects Thumb). For simulation and the core."""
+        try:
+            self.reported = target & self._strip
+        except TypeError as error:
+            raise blame(error, target=target) from None
         self.target = target
-        self.reported = target & self._strip
 
     def at(self, pc: int | None) -> None:
         """For engines: a report at `pc` begins (None: it is over, the engine's own pc counts again)."""
@@ -132,6 +144,7 @@ class Regs:
 
     @pc.setter
     def pc(self, value: int) -> None:
+        look("pc", value)
         self.go(self.arch.pointers.same_mode(self, value))
 
     @property
@@ -141,6 +154,7 @@ class Regs:
 
     @sp.setter
     def sp(self, value: int) -> None:
+        look("sp", value)
         self._write[self.arch.regs.sp](value - self.arch.regs.sp_bias & self.arch.mask)
 
     @property
@@ -164,13 +178,14 @@ class Regs:
         """The n-th (from 0) integer argument, valid at function entry: register or stack word; regs_get_kernel_argument."""
         try:
             read = self._args[n]
-        except KeyError:
-            return int(self._abi().argument(self, n))
+        except (KeyError, TypeError):
+            return int(self._abi().argument(self, place("n", n)))
         return read()
 
     def set_arg(self, n: int, value: int) -> None:
         """Replace the n-th (from 0) integer argument, valid at function entry."""
-        self._abi().set_argument(self, n, value)
+        look("value", value)
+        self._abi().set_argument(self, place("n", n), value)
 
     @property
     def return_value(self) -> int:
@@ -179,7 +194,7 @@ class Regs:
 
     @return_value.setter
     def return_value(self, value: int) -> None:
-        self._write[self._abi().returns[0]](value)
+        self[self._abi().returns[0]] = value
 
     @property
     def return_address(self) -> int:
@@ -216,21 +231,30 @@ class Regs:
 
     def stack(self, n: int) -> int:
         """The n-th (from 0) word above the stack pointer."""
-        return self.word(self.sp + n * self._word)
+        try:
+            return self.word(self.sp + n * self._word)
+        except TypeError as error:
+            raise blame(error, n=n) from None
 
     def word(self, addr: int, size: int = 0) -> int:
         """Unsigned integer of `size` bytes (default: one word) at guest address `addr`, in the guest's byte order."""
-        if not size and self._load_word is not None:
-            return self._load_word(addr & self._mask)
-        return int.from_bytes(self._load(addr & self._mask, size or self._word), self._order)
+        try:
+            if not size and self._load_word is not None:
+                return self._load_word(addr & self._mask)
+            return int.from_bytes(self._load(addr & self._mask, size or self._word), self._order)
+        except TypeError as error:
+            raise blame(error, addr=addr, size=size) from None
 
     def set_word(self, addr: int, value: int, size: int = 0) -> None:
         """Store an integer of `size` bytes (default: one word) at guest address `addr`."""
-        if not size and self._store_word is not None:
-            self._store_word(addr & self._mask, value & self._mask)
-            return
-        size = size or self._word
-        self._store(addr & self._mask, (value & (1 << 8 * size) - 1).to_bytes(size, self._order))
+        try:
+            if not size and self._store_word is not None:
+                self._store_word(addr & self._mask, value & self._mask)
+                return
+            size = place("size", size) or self._word
+            self._store(addr & self._mask, (value & (1 << 8 * size) - 1).to_bytes(size, self._order))
+        except TypeError as error:
+            raise blame(error, addr=addr, value=value) from None
 
     def read(self, addr: int, size: int) -> bytes:
         """`size` bytes of guest memory; GuestFault where it is not mapped."""

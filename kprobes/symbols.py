@@ -9,13 +9,15 @@ import math
 import os
 from collections.abc import Iterable, Iterator
 
+from .arguments import blame, checked, shown
 from .debug.names import demangle, plain
-from .errors import AmbiguousSymbol, UnknownSymbol
+from .errors import AmbiguousSymbol, BadArgument, UnknownSymbol
 from .image import LoadedFile, Symbol, read_names
 
 __all__ = ["CONTROLS", "Symbol", "Symbols"]
 
 
+@checked("covering", "data_end")
 class Symbols:
     """A table of symbols. Lookup by `name`, `module:name`; `at(addr)` the other way."""
 
@@ -68,7 +70,10 @@ class Symbols:
 
     def add_loaded(self, parts: Iterable[tuple[int, int, int]], bias: int, module: str = "") -> None:
         """Where parts of a file were loaded to: (offset in it, link address, bytes), in the order in which they are asked."""
-        self._loaded[module] = [(offset, address + bias, size) for offset, address, size in parts]
+        try:
+            self._loaded[module] = [(offset, address + bias, size) for offset, address, size in parts]
+        except (TypeError, ValueError):
+            raise BadArgument(f"parts is {shown(parts)}", hint="pass (offset, address, size) of each") from None
 
     def in_file(self, module: str, offset: int) -> int | None:
         """The address of a byte of a loaded file; None where it is not loaded."""
@@ -82,7 +87,10 @@ class Symbols:
 
     def data_end(self, addr: int) -> int:
         """End of the data amid code that `addr` lies in; 0 where it does not."""
-        at = bisect.bisect_right(self._data, (addr, math.inf, "")) - 1
+        try:
+            at = bisect.bisect_right(self._data, (addr, math.inf, "")) - 1
+        except TypeError as error:
+            raise blame(error, addr=addr) from None
         return self._data[at][1] if at >= 0 and addr < self._data[at][1] else 0
 
     def remove_module(self, module: str) -> None:
@@ -166,7 +174,10 @@ class Symbols:
             ends = (max(math.inf if s.size == 0 else s.address + s.size for s in self._at[address]) for address in self._addresses)
             self._ends = list(itertools.accumulate(ends, max))
             self._sorted = True
-        i = bisect.bisect_right(self._addresses, addr) - 1
+        try:
+            i = bisect.bisect_right(self._addresses, addr) - 1
+        except TypeError as error:
+            raise blame(error, addr=addr) from None
         while i >= 0 and addr < self._ends[i]:  # else nothing that starts before reaches so far
             best = max(self._at[self._addresses[i]], key=_preference)
             if best.size == 0 or addr < best.address + best.size:

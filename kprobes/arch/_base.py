@@ -48,7 +48,7 @@ class Registers:
         known = [*self.names, *self.aliases]
         if name in known:
             return UnknownRegister(f"this machine does not show register {name!r}", hint="regs.names has those that it shows")
-        near = difflib.get_close_matches(name, known, 3)
+        near = difflib.get_close_matches(str(name), known, 3)
         hint = f"did you mean {' or '.join(near)}? " if near else ""
         return UnknownRegister(f"no register {name!r}", hint=f"{hint}registers: {' '.join(known)}")
 

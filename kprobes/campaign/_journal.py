@@ -10,6 +10,7 @@ from typing import Any
 
 from attrs import frozen
 
+from ..arguments import checked
 from ..errors import KprobeError
 from ._run import Outcome
 
@@ -38,6 +39,7 @@ def entry_of(outcome: Outcome[Any, Any]) -> Entry:
     return Entry(str(outcome.item), outcome.result, said, round(outcome.seconds, 6))
 
 
+@checked()
 class Journal:
     """A file of JSON lines: which campaign it is, then an outcome a line. What stands in it is not done again.
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any
 
+from ..arguments import looking
 from ..errors import Unsupported
 
 
@@ -40,6 +41,7 @@ class Local(Executor):
             self._pool.join()
 
 
+@looking
 def local(jobs: int | None = None, timeout: float | None = None) -> Local:
     """Processes of this machine, as many as it has processors unless `jobs` says; `timeout` seconds a task. For several run()s in a row.
 

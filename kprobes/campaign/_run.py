@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from attrs import define, field, frozen
 
+from ..arguments import looking
 from ..errors import BadArgument
 from ._local import Local, local
 
@@ -45,6 +46,7 @@ class Outcome(Generic[Item, Result]):
         return self.error is None
 
 
+@looking
 def run(job: Callable[[Item], Result], items: Iterable[Item], executor: Executor | None = None, timeout: float | None = None, *,
         jobs: int | None = None) -> Iterator[Outcome[Item, Result]]:
     """Do `job(item)` for every item; outcomes come as they are ready, one for each item, in no order.

@@ -7,6 +7,7 @@ from contextlib import suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from ..arguments import checked, key
 from ..debug.info import DebugInfo
 from ..debug.unwind import Unwinder
 from ..errors import BadLocation, KprobeError, MachineClosed
@@ -39,6 +40,7 @@ Records = list[listing.Listed]  # named here: inside the class, `list` is the me
 Addresses = list[int]
 
 
+@checked("__init__")
 class Kprobes:
     """The probes of one machine. A context manager: on exit every probe is gone and the guest's text restored.
 
@@ -317,10 +319,9 @@ class Kprobes:
         return self._watchpoints[-1]
 
     # --- guest tasks and modules
-
     def flush_task(self, task: Any) -> None:
         """A guest task has ended: its followed calls are recycled without calling handlers."""
-        self._calls.flush(task)
+        self._calls.flush(key("task", task))
         self._listener.finish()
 
     # --- ways to write it

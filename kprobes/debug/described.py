@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
+from ..arguments import checked
 from ..notebook import table
 from .info import DebugInfo
 from .types import CType
@@ -27,6 +28,7 @@ def _table(machine: Any) -> str:
     return table(repr(machine)[1:-1], ("register", "value"), rows)
 
 
+@checked()
 class Described:
     """A machine whose files may have debug information."""
 

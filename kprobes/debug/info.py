@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from attrs import frozen
 
 from ..arch._base import Arch
+from ..arguments import checked
 from ..errors import GuestFault, UnknownSymbol
 from ..image import LoadedFile
 from ..regs import Regs
@@ -60,6 +61,7 @@ class SourceLine:
         return f"{self.path}:{self.line}"
 
 
+@checked()
 class DebugInfo:
     """DWARF of all files that a machine has loaded. What is not there, or damaged, is None or an UnknownSymbol that says so."""
 

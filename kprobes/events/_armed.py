@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+from ..arguments import checked
 from ..core.probe import Kprobe, Kretprobe, Probe
 from ..errors import BadLocation, EventError, KprobeError, Unsupported
 from ..notebook import table
@@ -22,6 +23,7 @@ from ._program import EventProgram, compiled, needs_python, shape
 from ._triggers import Triggers
 
 
+@checked("__init__", "add")
 class TraceEvent:
     """An event: one name, one kind, and the same arguments at one place or many. Iterating gives its records, oldest first.
 

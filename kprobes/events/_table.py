@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ..arguments import checked
 from ..errors import EventError, NotRegistered
 from ._armed import TraceEvent
 from ._buffer import Buffer
@@ -14,6 +15,7 @@ from ._place import Owner, Place
 from ._siblings import check_sibling
 
 
+@checked()
 class Events(Mapping[str, TraceEvent]):
     """The events by name, those of another group than "kprobes" by group/name.
 
@@ -29,7 +31,7 @@ class Events(Mapping[str, TraceEvent]):
     # --- a mapping
 
     def __getitem__(self, name: str) -> TraceEvent:
-        group, slash, event = name.rpartition("/")
+        group, slash, event = str(name).rpartition("/")
         found = self._events.get((group if slash else "kprobes", event))
         if found is None:
             raise KeyError(name)

@@ -7,6 +7,7 @@ from operator import index
 from typing import Protocol
 
 from ..arch._base import Abi, Arch
+from ..arguments import look, shown
 from ..errors import BadArgument, Unsupported
 from ..regs import Regs
 
@@ -77,7 +78,10 @@ class Passing:
 def _checked(arch: Arch, place: int, value: Argument) -> int | bytes | bytearray:
     """An argument as it is passed: a register's value, or what to copy. BadArgument."""
     if isinstance(value, str):
-        return value.encode()
+        try:
+            return value.encode()
+        except UnicodeEncodeError:
+            raise BadArgument(f"argument {place}, {shown(value)}, is no text", hint="pass bytes") from None
     if isinstance(value, (bytes, bytearray)):
         return value
     try:
@@ -88,3 +92,24 @@ def _checked(arch: Arch, place: int, value: Argument) -> int | bytes | bytearray
     if not ~(arch.mask >> 1) <= number <= arch.mask:
         raise BadArgument(f"argument {place}, {number:#x}, does not fit into {arch.bits} bits", hint="pass a wide one in two halves")
     return number & arch.mask
+
+
+def code_pointer(value: int, bits: int) -> int:
+    """A function's address, as it is given. BadArgument where it is none."""
+    look("the address", value)
+    if not 0 <= value < 1 << bits:
+        raise BadArgument(f"{value:#x} is no address of {bits} bits", hint="pass an address, or a symbol's name")
+    return value
+
+
+def check_bounds(timeout: float | None, max_insns: int | None) -> None:
+    """BadArgument for what cannot bound a run."""
+    try:
+        if timeout is not None and not timeout >= 0:  # NaN is neither
+            raise BadArgument(f"timeout={timeout!r} is no time", hint="pass seconds, 0 or more")
+        if max_insns is not None and index(max_insns) < 0:
+            raise BadArgument(f"max_insns={max_insns!r} is negative", hint="pass a number of instructions, 0 or more")
+    except TypeError as error:
+        if isinstance(error, BadArgument):
+            raise
+        raise BadArgument(f"timeout={timeout!r}, max_insns={max_insns!r}: not numbers", hint="pass seconds and instructions") from None

@@ -22,6 +22,8 @@ def link(raw: bytes | Iterable[Instruction], maps: Mapping[int | str, Map], name
         instructions = list(decode(bytes(raw), order) if isinstance(raw, (bytes, bytearray, memoryview)) else raw)
     except ValueError as e:
         raise ProgramError(str(e), program=name, hint="was something cut off?") from None
+    if wrong := [i for i in instructions if not isinstance(i, Instruction)]:
+        raise ProgramError(f"{wrong[0]!r} is no instruction", program=name, hint="pass bytes, or isa.Instruction")
     if not instructions:
         raise ProgramError("there are no instructions", program=name)
     numbers = {key: index for index, key in enumerate(maps)}

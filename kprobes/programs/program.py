@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
-from ..errors import ProgramError
+from ..arguments import checked, shown
+from ..errors import BadArgument, ProgramError
 from .code import Code
 from .engines import Engine, best, named
 from .host import HostCode
@@ -25,6 +26,7 @@ from .site import compiled as compiled_for
 from .verifier import Facts, verify
 
 
+@checked("__init__")
 class Program:
     """One probe program, or all that an object has: then `prog["name"]` is one of them, and iterating gives them all.
 
@@ -83,6 +85,8 @@ class Program:
         maps: file descriptor -> map for LDDW's MAP_FD, and the maps in their order for LDDW's MAP.
         ProgramError: not whole instructions, or a map that is not there.
         """
+        if order not in ("little", "big"):
+            raise BadArgument(f"order is {shown(order)}", hint='pass "little" or "big"')
         code = link(raw, maps or {}, name, order)
         return cls(name, {name: code}, {m.name or str(number): m for number, m in enumerate(code.maps)})
 

@@ -178,7 +178,7 @@ def save(table: pyarrow.Table, path: str | os.PathLike[str]) -> None:
     need("pyarrow", "arrow")
     import pyarrow
 
-    with pyarrow.OSFile(os.fspath(path), "wb") as file, pyarrow.ipc.new_file(file, table.schema) as writer:
+    with open(path, "wb") as file, pyarrow.ipc.new_file(file, table.schema) as writer:
         writer.write_table(table)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from attrs import frozen
 
+from ..arguments import checked
 from ..debug.file import DAMAGE, dwarf
 from ..errors import BadArgument, Unsupported
 from ..image import LoadedFile
@@ -40,6 +41,7 @@ class Module:
     path: str
 
 
+@checked()
 class Coverage:
     """Counts every block that the guest executes, until close(). A context manager.
 

@@ -11,6 +11,7 @@ from typing import IO, Any, Protocol
 
 from attrs import Factory, define
 
+from ..arguments import checked
 from ..core.probe import Kretprobe, Probe
 from ..errors import BadArgument, GuestFault, KprobeError, Unsupported
 from ..machine._base import Machine
@@ -166,6 +167,7 @@ def _lines(calls: Sequence[Call], counted: bool) -> Iterator[str]:
             yield f"{column}{head}{result};\n"
 
 
+@checked()
 class Graph:
     """Records a call tree while it is entered: `with k.graph("parse_settings") as tree`."""
 

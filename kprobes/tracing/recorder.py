@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+from ..arguments import checked
 from ..core.probe import Kprobe, Kretprobe, Probe
 from ..errors import BadArgument, EventError, KprobeError, Unsupported
 from ..events import parse_event
@@ -65,6 +66,7 @@ class Live:
         return table_of_ring(self.infos, self.ring, names)
 
 
+@checked()
 class Recording:
     """Events that are recorded while it is entered: `with k.trace("p crc32 len=$arg3") as t`.
 

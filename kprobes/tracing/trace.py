@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Any, Protocol, overload
 
+from ..arguments import checked
 from ..errors import BadArgument
 from .info import EventInfo
 from .record import Record
@@ -48,6 +49,7 @@ class Source(Protocol):
     def table(self, names: Callable[[int], str]) -> pyarrow.Table: ...
 
 
+@checked("__init__", "name")
 class Trace:
     """Records, the oldest first: `t[0].args["len"]`, `len(t)`, iteration; and the same for other tools.
 

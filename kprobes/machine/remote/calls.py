@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from ...arch._base import Arch
 from ...errors import Unsupported
 from ...symbols import Symbols
-from .._passing import Passing
+from .._passing import Passing, check_bounds, code_pointer
 from .control import Control
 from .target import Target
 from .threads import Threads
@@ -22,6 +22,7 @@ class GuestCalls:
 
     def run(self, start: int | str | None, until: int | str | None, timeout: float | None, max_insns: int | None) -> None:
         """See RemoteMachine.run()."""
+        check_bounds(timeout, max_insns)
         regs = self._threads.regs[self._threads.current]
         end = None if until is None else self._address(self._pointer(until)) & ~self._arch.pointers.mode_bits
         first = regs.target if start is None else self._address(self._pointer(start))
@@ -35,6 +36,7 @@ class GuestCalls:
         arch, threads = self._arch, self._threads
         if arch.linkage is None or arch.abi is None:
             raise Unsupported(f"{arch.name} has no calling convention", python="set registers and use run()")
+        check_bounds(timeout, max_insns)
         pointer, regs = self._pointer(function), threads.regs[threads.current]
         saved, shown = threads.save(), (regs.reported, regs.target)
         regs.at(None)
@@ -74,7 +76,7 @@ class GuestCalls:
     def _pointer(self, function: str | int) -> int:
         """A function's address as its pointers have it."""
         if not isinstance(function, str):
-            return function
+            return code_pointer(function, self._arch.bits)
         symbol = self._symbols[function]
         return symbol.address | symbol.mode
 

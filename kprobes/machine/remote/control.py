@@ -15,6 +15,7 @@ from .accesses import Accesses
 from .target import Stop, Target
 from .threads import Threads
 
+LONGEST = 1 << 25  #: seconds, a year: what clocks and sockets take
 DEEPEST = 16  #: nested runs
 SIGTRAP, SIGINT, SIGSEGV, SIGSTOP = 5, 2, 11, 19
 FAULTS = {4: "undefined", 5: "trap", 7: "read", 8: "arithmetic", 10: "read", 11: "read"}  #: signal number -> Fault.access
@@ -61,7 +62,7 @@ class Control:
         regs = self._threads.regs[self._threads.current]
         if self.depth == 0 and self.sink is not None:
             self.sink.starting(regs.pc if start is None else start)
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = None if timeout is None else time.monotonic() + min(timeout, LONGEST)
         outer, self._alone, self._stopping = self._alone, call or self.depth > 0, False
         self.depth += 1
         try:

@@ -15,7 +15,8 @@ from typing import IO, Any
 from ...arch import of_elf
 from ...errors import RemoteError, Unsupported
 from ...image import read_elf
-from .machine import RemoteMachine, Where, _arch_of
+from .._listed import Where
+from .machine import RemoteMachine, _arch_of
 from .packets import Connection
 from .target import Target
 

@@ -6,21 +6,23 @@ A stop is a trap: the stub stops at a breakpoint of its own (Z0) wherever one of
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from ...arch import get, of_elf
 from ...arch._base import Arch
+from ...arguments import checked
 from ...debug.described import Described
-from ...errors import AlreadyRegistered, GuestFault, ImageError, RemoteError, Unsupported
+from ...errors import AlreadyRegistered, BadArgument, GuestFault, ImageError, RemoteError, Unsupported
 from ...image import Image, read_elf
 from ...regs import Regs, read_cstr
 from ...symbols import Symbols
 from .._base import Sink, watches_no_text, watches_nothing
 from .._blocks import counts_no_blocks, refuses
+from .._listed import Where, add_symbols
 from .._passing import Argument, Passing
 from .calls import GuestCalls
-from .control import Control
+from .control import LONGEST, Control
 from .files import AT_BASE, AT_ENTRY, AT_PAGESZ, Linked, Loaded, arch_named, auxiliary, read_library
 from .packets import Connection
 from .registers import slots_of
@@ -29,9 +31,9 @@ from .target import Target
 from .threads import Threads
 
 PAGE = 4096
-Where = Mapping[str, int | tuple[int, int]]
 
 
+@checked("__init__")
 class RemoteMachine(Described):
     """A guest behind a stub: QEMU's, gdbserver's, OpenOCD's, a simulator's. Make one with connect(); a context manager.
 
@@ -67,7 +69,7 @@ class RemoteMachine(Described):
         self._pages = Pages(source, self.page_size, arch.mask)
         if image is not None:
             self._load(image, "")
-        self._add_symbols(symbols)
+        add_symbols(self.symbols, symbols)
 
     @classmethod
     def connect(cls, address: str, *, arch: str | None = None, symbols: str | os.PathLike[str] | Where | None = None,
@@ -80,6 +82,8 @@ class RemoteMachine(Described):
         guests that are no Linux process. threads: how many may stand in a hit at once. sysroot: where a process's libraries are.
         timeout: seconds that the stub may take for an answer. Raises RemoteError, ImageError, Unsupported.
         """
+        if not 0 < timeout < LONGEST:
+            raise BadArgument(f"timeout is {timeout!r}", hint="pass seconds, more than 0")
         target = Target(Connection.open(address, timeout))
         try:
             file = None if image is None else read_elf(image)
@@ -108,15 +112,6 @@ class RemoteMachine(Described):
         self._loaded.append(Loaded(image, bias, module))
         self._loaded[-1].tell(self.symbols)
         self.symbols.main = image.name
-
-    def _add_symbols(self, symbols: str | os.PathLike[str] | Where | None) -> None:
-        if isinstance(symbols, (str, os.PathLike)):
-            self.symbols.load(symbols)
-            return
-        for name, where in (symbols or {}).items():
-            addr, size = where if isinstance(where, tuple) else (where, 0)
-            mode = addr & self.arch.pointers.mode_bits
-            self.symbols.add(name, addr - mode, size, mode=mode)
 
     def to_entry(self) -> None:
         """A program that is linked dynamically runs its linker, to its own first instruction; then its libraries are known."""
@@ -184,7 +179,8 @@ class RemoteMachine(Described):
 
     def map_code(self, near: int | None = None, pages: int = 1) -> int:
         """A page of executable guest memory, as near as there is room. Raises NoMemory."""
-        assert pages == 1
+        if pages != 1:
+            raise Unsupported(f"{pages} pages at a time", hint="take one")
         self._exit_address()  # first: what is unmapped later is nobody's
         return self._map_near(self.regs.pc if near is None else near)
 

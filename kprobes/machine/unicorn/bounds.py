@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from operator import index
 from typing import Any
 
 from unicorn import unicorn_const as const
 
-from ...errors import BadArgument, Unsupported
+from ...errors import Unsupported
 from .cpu import Cpu
 from .delayslots import DelaySlots
 from .engine import CODE
@@ -19,19 +18,6 @@ from .watchdog import Deadline
 
 SINGLE_STEP = 2  # instructions: one, or a branch and its delay slot
 PASSING = 1 << 12  # instructions in a row in the sink's pages: displaced ones; more are the guest's own doing
-
-
-def check_bounds(timeout: float | None, max_insns: int | None) -> None:
-    """BadArgument for what cannot bound a run."""
-    try:
-        if timeout is not None and not timeout >= 0:  # NaN is neither
-            raise BadArgument(f"timeout={timeout!r} is no time", hint="pass seconds, 0 or more")
-        if max_insns is not None and index(max_insns) < 0:
-            raise BadArgument(f"max_insns={max_insns!r} is negative", hint="pass a number of instructions, 0 or more")
-    except TypeError as error:
-        if isinstance(error, BadArgument):
-            raise
-        raise BadArgument(f"timeout={timeout!r}, max_insns={max_insns!r}: not numbers", hint="pass seconds and instructions") from None
 
 
 class Bounds:

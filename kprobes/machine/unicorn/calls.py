@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...errors import GuestStopped, GuestTimeout, Unsupported
-from .._passing import Argument, Passing
-from .bounds import check_bounds
+from .._passing import Argument, Passing, check_bounds, code_pointer
 from .cpu import Cpu
 from .delayslots import DelaySlots
 from .functions import Functions
@@ -144,5 +143,5 @@ class Calls:
     def _pointer(self, function: str | int) -> int:
         """A function's address as its pointers have it."""
         if not isinstance(function, str):
-            return function
+            return code_pointer(function, self._cpu.arch.bits)
         return self.stubs.resolved(self._functions.symbols[function])

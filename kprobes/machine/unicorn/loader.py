@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Mapping
 
 from unicorn import unicorn_const as const
 
 from ...errors import AlreadyRegistered, GuestFault, ImageError, Unsupported
 from ...image import TLSDESC, Image, Placed, page_size, read_elf
 from ...symbols import Symbols
+from .._listed import SymbolList, add_symbols
 from .functions import Functions
 from .furniture import Furniture
 from .layout import PAGE, whole
@@ -19,7 +19,6 @@ from .process import Process
 from .stubs import Stubs
 
 #: name -> address or (address, size in bytes); or a file of symbols
-SymbolList = Mapping[str, int | tuple[int, int]] | str | os.PathLike[str]
 STUB = 16  # bytes per imported function
 DESCRIPTOR = 32  # bytes of a function descriptor (24), rounded up
 
@@ -102,7 +101,16 @@ class Loader:
         """Load a module, see UnicornMachine.load_module(); its name."""
         if image.name in self.modules:
             raise AlreadyRegistered(f"module {image.name} is loaded", hint="unload it first, or pass name=")
-        self.place(image, base, main=False)
+        before, reserved = set(self._memory.regions()), self._process.reserved
+        try:
+            self.place(image, base, main=False)
+        except BaseException:
+            for start, end in set(self._memory.regions()) - before:
+                self._memory.unmap_pages(start, end - start)
+            self.modules.pop(image.name, None)
+            self._functions.symbols.remove_module(image.name)
+            self._process.reserved = reserved
+            raise
         return image.name
 
     def unload(self, name: str) -> None:
@@ -128,14 +136,7 @@ class Loader:
 
     def add_symbols(self, symbols: SymbolList | None) -> None:
         """Add symbols that are listed."""
-        known = self._functions.symbols
-        if isinstance(symbols, (str, os.PathLike)):
-            known.load(symbols)
-            return
-        for name, where in (symbols or {}).items():
-            addr, size = where if isinstance(where, tuple) else (where, 0)
-            mode = addr & self._memory.arch.pointers.mode_bits
-            known.add(name, addr - mode, size, mode=mode)
+        add_symbols(self._functions.symbols, symbols)
 
     def _bias(self, image: Image, base: int | None) -> int:
         if image.kind == "exec":

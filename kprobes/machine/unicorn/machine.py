@@ -12,11 +12,13 @@ from attrs import evolve
 
 from ... import arch as architectures
 from ...arch._base import Arch
+from ...arguments import checked
 from ...debug.described import Described
 from ...image import raw_bytes
 from ...regs import Regs, read_cstr
 from ...symbols import Symbols
 from .._base import Clock, Sink
+from .._listed import SymbolList
 from .._passing import Argument
 from ..closed import close
 from .areas import CALL_AREA, Areas
@@ -25,7 +27,7 @@ from .blockcounts import BlockCounts
 from .guests.guest import Guest
 from .guests.rows import GUESTS, arch_of, guest_of
 from .host.hostcode import TASKS
-from .loader import SymbolList, read
+from .loader import read
 from .memory import Memory
 from .mmio import Read, Write
 from .parts import Parts
@@ -43,6 +45,7 @@ __all__ = ["GUESTS", "Guest", "UnicornMachine"]
 KNOWN = frozenset({"arch", "busy", "call_area", "close", "cpus", "guest", "page_size", "symbols"})
 
 
+@checked("__init__", "read", "write", "call")
 class UnicornMachine(Described):
     """A CPU, its memory and its symbols. Make one with load(), from_code() or attach(); a context manager.
 
@@ -187,7 +190,6 @@ class UnicornMachine(Described):
         self.parts.memory.unmap(addr, size)
 
     # --- the CPU, and who is told what it does
-
     @property
     def cpu_task(self) -> Callable[[Regs], Any] | None:
         """regs -> identity of the running guest task; None: one task per CPU."""
@@ -246,7 +248,6 @@ class UnicornMachine(Described):
                 for name, parts in self.parts.loader.modules.items() if parts}
 
     # --- running it
-
     def stop(self) -> None:
         """Stop the run, from a handler or another thread: the guest comes to rest before an instruction, and run() returns."""
         self.parts.state.stop_for("stop")
@@ -299,7 +300,6 @@ class UnicornMachine(Described):
         self.parts.memory.devices.add(start, size, read, write)
 
     # --- images
-
     def load_module(self, file: str | os.PathLike[str] | bytes, *, base: int | None = None, name: str | None = None) -> str:
         """Load another image beside the main one and return its module name. Imports are bound to symbols there are."""
         return self.parts.loader.add(read(file, name), base)
@@ -318,8 +318,8 @@ class UnicornMachine(Described):
         `m.stdin` reads. System calls are your interrupt_handler's. Raises Unsupported where Linux has no such processes, BadArgument.
         """
         self.parts.calls.forget_failure()
-        self.stdin = io.BytesIO(stdin)
         self.parts.process.start(argv, env or {}, argv[0] if argv else "")
+        self.stdin = io.BytesIO(stdin)
 
     def set_thread_pointer(self, value: int) -> None:
         """Set the thread pointer wherever the architecture has it: what set_thread_area, arch_prctl and their like do. Raises Unsupported."""

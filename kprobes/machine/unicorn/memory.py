@@ -10,6 +10,7 @@ import unicorn
 from unicorn import unicorn_const as const
 
 from ...arch._base import Arch
+from ...arguments import look
 from ...errors import BadArgument, GuestFault, NoMemory
 from ...regs import Regs
 from .blocks import Block, Blocks
@@ -36,9 +37,7 @@ class Memory:
 
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest) -> None:
         self.uc = uc
-        self.arch = arch
-        self.page_size = guest.memory.page_size
-        self.guest = guest
+        self.arch, self.guest, self.page_size = arch, guest, guest.memory.page_size
         self.engine = Engine(uc)
         self.engine.undefined_unrecorded = guest.blocks.undefined_unrecorded
         self.regs: Regs | None = None
@@ -71,8 +70,8 @@ class Memory:
                 return block.view[at : at + size].tobytes()
         except TypeError:
             raise BadArgument(f"cannot read {size!r} bytes at {addr!r}", hint="pass integers") from None
-        data = self.devices.read(addr, size)
-        if data is None:
+        look("addr", addr)
+        if (data := self.devices.read(addr, size)) is None:
             self._check_mapped(addr, size, "read")
             data = self.engine.read(addr, size) if size else b""
         assert data is not None
@@ -87,6 +86,7 @@ class Memory:
                 block.view[addr - block.start : addr - block.start + size] = data
         except (TypeError, ValueError):
             raise BadArgument(f"cannot write a {type(data).__name__} at {addr!r}", hint="pass an integer and bytes") from None
+        look("addr", addr)
         if block is None and not self.devices.write(addr, data):
             self._check_mapped(addr, size, "write")
             self.engine.write(addr, bytes(data))

@@ -96,6 +96,15 @@ class Process:
 
     # --- images
 
+    @property
+    def reserved(self) -> tuple[list[Any], int]:
+        """What reserve() has given so far."""
+        return [*self._blocks], self._end
+
+    @reserved.setter
+    def reserved(self, then: tuple[list[Any], int]) -> None:
+        self._blocks, self._end = then
+
     def reserve(self, image: Image, bias: int) -> tuple[int, int, int]:
         """Room for an image's thread-local storage: (number of the image, offset from the thread pointer, what offsets in it leave out)."""
         block, threads = image.tls_block, self._threads
@@ -124,10 +133,9 @@ class Process:
         """Set everything up; pc is at the main image's entry, where it has one."""
         if self._threads is None:
             raise Unsupported(f"no process can be made on {self._cpu.arch.name}", hint="call functions, or set registers and run()")
+        texts = [*map(_encoded, argv)], [_encoded(f"{name}={value}") for name, value in env.items()], _encoded(path)
         self._set_up_threads(self._threads)
-        sp = self._write_stack(self._threads, [*map(os.fsencode, argv)], [os.fsencode(f"{name}={value}") for name, value in env.items()],
-                               os.fsencode(path))
-        self._cpu.regs.sp = sp
+        self._cpu.regs.sp = self._write_stack(self._threads, *texts)
         if self._main is not None and self._main[1].entry is not None:
             self._enter(self._main[1].entry)
 
@@ -246,3 +254,14 @@ class Process:
         assert self._threads is not None
         from_pointer = at + offset + self._threads.bias
         return int(from_pointer if name == "s390x" else self.pointer + from_pointer) & self._cpu.arch.mask
+
+
+def _encoded(text: Text) -> bytes:
+    """As it is on the stack. BadArgument."""
+    try:
+        data = os.fsencode(text)
+    except (TypeError, UnicodeEncodeError):
+        raise BadArgument(f"{text!r} is no argument of a program", hint="pass str or bytes") from None
+    if b"\0" in data:
+        raise BadArgument(f"{text!r} has a zero byte", hint="arguments end at one")
+    return data

@@ -32,7 +32,7 @@ def compiled(text: str, name: str) -> bytes:
     target = "bpfel" if sys.byteorder == "little" else "bpfeb"
     with tempfile.TemporaryDirectory(prefix="kprobes-") as place:
         source, out = Path(place, name if _FILE.fullmatch(name) else "program.c"), Path(place, "program.o")
-        source.write_text(text)
+        source.write_bytes(text.encode(errors="surrogateescape"))
         command = [sys.executable, "-m", "ziglang", "clang", "-target", target, *_FLAGS, source.name, "-o", out.name]
         try:
             done = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=TIMEOUT, check=False)

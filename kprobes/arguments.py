@@ -1,0 +1,167 @@
+"""What public functions are given: looked at by their annotations before anything happens, and named where it is wrong."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Container, Iterable, Mapping
+from functools import wraps
+from numbers import Real
+from typing import Any, TypeVar, cast
+
+from attrs import frozen
+
+from .errors import BadArgument
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@frozen
+class Sort:
+    """Values of a kind. exact: types that are surely of it. fits: whether another value is. said: what to pass."""
+
+    exact: frozenset[type]
+    fits: Callable[[Any], bool]
+    said: str
+
+
+def _sort(said: str, *kinds: type, fits: Callable[[Any], bool] | None = None) -> Sort:
+    return Sort(frozenset(kinds), fits or (lambda value: isinstance(value, kinds)), said)
+
+
+def _class(name: str) -> Sort:
+    """A class by its name: what checks arguments knows no class of ours."""
+    return _sort(f"a {name}", fits=lambda value: any(kind.__name__ == name for kind in type(value).__mro__))
+
+
+#: annotation, without its parameters -> the values that it means. What is not here is looked at by the function itself.
+SORTS = {
+    "int": _sort("an integer", int, bool, fits=lambda value: hasattr(type(value), "__index__")),
+    "float": _sort("a number", int, float, fits=lambda value: isinstance(value, Real)),
+    "str": _sort("a str", str),
+    "bool": _sort("True or False", bool, fits=lambda value: isinstance(value, int) and value in (0, 1)),
+    "bytes": _sort("bytes", bytes, bytearray, memoryview),
+    "bytearray": _sort("a bytearray", bytearray),
+    "IO": _sort("an open file", fits=lambda value: hasattr(value, "write")),
+    "None": _sort("None", type(None)),
+    "os.PathLike": _sort("a path", fits=lambda value: isinstance(value, os.PathLike)),
+    "Path": _sort("a path", fits=lambda value: isinstance(value, os.PathLike)),
+    "Callable": _sort("a function", fits=callable),
+    "Mapping": _sort("a mapping", dict, fits=lambda value: isinstance(value, Mapping)),
+    "Sequence": _sort("a list", list, tuple, fits=lambda value: isinstance(value, Iterable)),
+    "Iterable": _sort("a list", list, tuple, fits=lambda value: isinstance(value, Iterable)),
+    **{name: _class(name) for name in ("CType", "Executor", "Program", "Regs", "Symbol", "Uc")},
+}
+
+
+def sort_of(annotation: str) -> Sort | None:
+    """What an annotation admits; None where one of its alternatives is not in SORTS."""
+    found = [SORTS.get(one.strip().partition("[")[0].removeprefix("unicorn.")) for one in _alternatives(annotation)]
+    sorts = [one for one in found if one is not None]
+    if not found or len(sorts) < len(found):
+        return None
+    return Sort(frozenset[type]().union(*(one.exact for one in sorts)), lambda value: any(one.fits(value) for one in sorts),
+                " or ".join(one.said for one in sorts))
+
+
+def _alternatives(annotation: str) -> list[str]:
+    """`a | b[c | d]` -> a, b[c | d]."""
+    depth, out = 0, [""]
+    for letter in annotation:
+        depth += (letter in "[(") - (letter in "])")
+        if letter == "|" and depth == 0:
+            out.append("")
+        else:
+            out[-1] += letter
+    return out
+
+
+def shown(value: object) -> str:
+    """A value in a message: short, and whatever its repr does."""
+    try:
+        text = repr(value)
+    except Exception:
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+INTEGER = SORTS["int"]
+MOST = 1 << 16  #: words or bytes that one access may be about
+
+
+def look(name: str, value: object, sort: Sort = INTEGER) -> None:
+    """Raises BadArgument unless a value is of a sort."""
+    if type(value) not in sort.exact and not sort.fits(value):
+        raise BadArgument(f"{name} is {shown(value)}", hint=f"pass {sort.said}")
+
+
+def blame(error: Exception, **values: object) -> Exception:
+    """For functions too hot to look first: BadArgument for the value that is no integer, else the error itself."""
+    for name, value in values.items():
+        try:
+            look(name, value)
+        except BadArgument as found:
+            return found
+    return error
+
+
+def place(name: str, value: int) -> int:
+    """How many, or which of many: BadArgument unless it is from 0 to MOST."""
+    look(name, value)
+    if not 0 <= value <= MOST:
+        raise BadArgument(f"{name} is {shown(value)}", hint=f"pass 0 to {MOST}")
+    return value
+
+
+def key(name: str, value: T) -> T:
+    """What is to be found by: BadArgument unless it can be hashed."""
+    try:
+        hash(value)
+    except TypeError:
+        raise BadArgument(f"{name} is {shown(value)}, which cannot be hashed", hint="pass what cpu_task gives") from None
+    return value
+
+
+def checked(*hot: str) -> Callable[[type[T]], type[T]]:
+    """A class whose public methods, and setters, look at what they are given; but for those named, which see to it themselves."""
+    return lambda kind: _checked(hot, kind)
+
+
+def _checked(hot: Container[str], kind: type[T]) -> type[T]:
+    made: dict[Any, Any] = {}  # a method's other names are its own
+    for name, member in [*vars(kind).items()]:
+        if name in hot or (name.startswith("_") and name != "__init__"):
+            continue
+        if isinstance(member, classmethod):
+            setattr(kind, name, classmethod(looking(member.__func__)))
+        elif isinstance(member, property) and member.fset is not None:
+            setattr(kind, name, member.setter(looking(member.fset, name)))
+        elif inspect.isfunction(member):
+            setattr(kind, name, made.setdefault(member, looking(member)))
+    return kind
+
+
+def looking(function: F, name: str = "") -> F:
+    """A function that looks at its arguments first. name: of the only one, where it is a property's value."""
+    parameters = inspect.signature(function).parameters.values()
+    sorts = {p.name: sort for p in parameters if isinstance(p.annotation, str) and (sort := sort_of(p.annotation)) is not None}
+    if not sorts:
+        return function
+    placed = [(p.name, sorts.get(p.name)) for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    rest = next(((p.name, sorts.get(p.name)) for p in parameters if p.kind is p.VAR_POSITIONAL), None)
+
+    @wraps(function)
+    def call(*args: Any, **named: Any) -> Any:
+        for (parameter, sort), value in zip(placed, args, strict=False):
+            if sort is not None and type(value) not in sort.exact:
+                look(name or parameter, value, sort)
+        if rest is not None and rest[1] is not None:
+            for value in args[len(placed):]:
+                look(rest[0], value, rest[1])
+        for parameter, value in named.items():
+            if (sort := sorts.get(parameter)) is not None:
+                look(parameter, value, sort)
+        return function(*args, **named)
+
+    return cast(F, call)

@@ -1,0 +1,155 @@
+"""Whatever public functions are given: a KprobeError that names it, nothing changed, and no other exception."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scenes import Scene
+from wrong import WRONG, methods, refused
+
+from kprobes import BadArgument, Jprobe, Kprobe, KprobeError, Kretprobe, Program, Regs, Symbols, Trace, UnicornMachine
+from kprobes.arguments import SORTS, sort_of
+from kprobes.campaign import Journal, local, run
+from kprobes.core.kprobes import Kprobes
+from kprobes.debug.info import DebugInfo
+from kprobes.events._armed import TraceEvent
+from kprobes.events._table import Events
+from kprobes.tracing.coverage import Coverage
+
+pytestmark = pytest.mark.quick
+DEMO = Path(__file__).resolve().parent.parent / "examples" / "demo.x86_64"
+#: class -> its public methods that are the core's and the engines' alone
+KINDS: dict[type, tuple[str, ...]] = {
+    UnicornMachine: (), Kprobes: ("program_calls",), Symbols: ("add_file",), Regs: ("at", "on_copies"), DebugInfo: ("place", "type_of", "typed"), Events: (),
+    TraceEvent: ("add", "leave"), Trace: ("name",), Coverage: (), Program: ("at_sites",),
+}
+#: what fits there and nowhere else
+GOOD: dict[tuple[type, str], dict[str, Any]] = {
+    (UnicornMachine, "bind"): {"name": "puts", "function": lambda regs: 0}, (Symbols, "add"): {"name": "new"}, (Regs, "accessors"): {"name": "rdi"},
+    **{(UnicornMachine, name): {"addr": 0x900000, "size": 0x1000} for name in ("protect", "unmap")}, (UnicornMachine, "map"): {"addr": 0xA00000},
+    (UnicornMachine, "unload_module"): {"name": "demo"}, (UnicornMachine, "type"): {"name": "int"}, (Program, "from_c"): {"text": "int a;"},
+}
+HARMLESS = {"data_end", "get"}  # questions that have an answer for everything: there is no such thing
+
+
+class World:
+    """Something of everything."""
+
+    def __init__(self) -> None:
+        self.scene = Scene("x86_64")
+        self.m, self.k = self.scene.m, self.scene.k
+        self.k.register(Kprobe(symbol_name="twice", optimize=False))
+        self.event = self.k.event("p:known inc len=$arg1:u32")
+        self.recording = self.k.trace("p:traced inc len=$arg1:u32")
+        self.trace = self.recording.__enter__()
+        self.m.call("inc", 1)
+        self.room = self.m.alloc(64)
+        self.m.map(0x900000, 0x10000)
+        self.program = Program.from_instructions(bytes.fromhex("b700000000000000 9500000000000000"))
+        self.coverage = self.k.coverage()
+        self.of: dict[type, Any] = {
+            UnicornMachine: self.m, Kprobes: self.k, Symbols: self.m.symbols, Regs: self.m.regs, DebugInfo: self.m.debug, Events: self.k.events,
+            TraceEvent: self.event, Trace: self.trace, Coverage: self.coverage, Program: self.program,
+        }
+
+    def good(self, tmp_path: Path) -> dict[str, Any]:
+        """What fits, by the name of the parameter."""
+        return {"addr": self.room, "address": self.room, "size": 8, "data": b"x", "function": "inc", "where": "inc", "perms": "rw", "max_insns": 5,
+                "regs": self.m.regs, "text": "p inc", "n": 0, "value": 0, "symbol": self.m.symbols["inc"], "start": 0x10000, "until": "inc",
+                "file": DEMO, "end": 0x10004, "bias": 0, "parts": [], "offset": 0, "source": b"", "type": "int", "uc": self.m.uc, "program": self.program,
+                "line": 1, "module": "", "raw": bytes.fromhex("b700000000000000 9500000000000000"), "path": tmp_path / "out", "format": "jsonl", "cpus": 1, "code": b"\xc3", "arch": "x86_64", "base": 0x40000}
+
+    def state(self) -> Any:
+        """What a refused call must not change."""
+        m, k = self.m, self.k
+        return (sorted(m.uc.mem_regions()), sorted(map(repr, m.symbols)), k.format_list(), m.regs.pc, m.regs.sp, m.regs["rax"], list(k.events),
+                k.enabled, k.optimization, k.instances, m.read(self.room, 64), len(self.trace), self.event.filter, self.event.triggers)
+
+
+@pytest.mark.parametrize(("kind", "name"), [pytest.param(kind, name, id=f"{kind.__name__}.{name}")
+                                           for kind, without in KINDS.items() for name in methods(kind, ("close", *without))])
+def test_methods(kind: type, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # files of any name are written
+    world = World()
+    inc = world.m.symbols["inc"].address
+    good = {**world.good(tmp_path), **GOOD.get((kind, name), {})}
+    assert refused(getattr(world.of[kind], name), good, world.state) or name in HARMLESS
+    assert world.m.call(inc, 4) == 5
+
+
+@pytest.mark.parametrize("name", ["pc", "sp", "flags", "return_value", "rdi", "xmm0"])
+@pytest.mark.parametrize("value", [None, 2.5, "1", b"1", [], object()], ids=lambda value: type(value).__name__)
+def test_registers_take_integers(name: str, value: Any) -> None:
+    regs = Scene("x86_64").m.regs
+    before = regs.pc, regs.sp, regs.flags, regs["rdi"], regs["xmm0"]
+    with pytest.raises(BadArgument, match="pass an integer"):
+        if hasattr(Regs, name):
+            setattr(regs, name, value)
+        else:
+            regs[name] = value
+    assert before == (regs.pc, regs.sp, regs.flags, regs["rdi"], regs["xmm0"])
+    for key in (value, 5):
+        with pytest.raises(KprobeError):
+            regs[key]  # type: ignore[index]
+        with pytest.raises(KprobeError):
+            regs[key] = 1  # type: ignore[index]
+
+
+@pytest.mark.parametrize("name", ["cpu_task", "interrupt_handler", "before_run"])
+def test_handlers_of_the_machine(name: str) -> None:
+    m = Scene("x86_64").m
+    for value in (5, "f", b"", [], object()):
+        with pytest.raises(BadArgument, match=f"{name} is"):
+            setattr(m, name, value)
+    assert getattr(m, name) is None or name == "before_run"
+    assert m.call("inc", 4) == 5
+
+
+FIELDS = {Kprobe: ("symbol_name", "addr", "offset", "pre_handler", "post_handler", "fault_handler", "disabled", "optimize"),
+          Kretprobe: ("symbol_name", "addr", "offset", "handler", "entry_handler", "maxactive", "data_size"),
+          Jprobe: ("symbol_name", "addr", "entry")}
+
+
+@pytest.mark.parametrize(("kind", "field"), [(kind, field) for kind, fields in FIELDS.items() for field in fields])
+def test_probes(kind: Any, field: str) -> None:
+    """As they are made, and while they are registered."""
+    scene = Scene("x86_64")
+    for value in WRONG:
+        fields = {"symbol_name": "inc", **({"entry": lambda a: None} if kind is Jprobe else {}), field: value}
+        before = scene.text(), scene.k.format_list()
+        try:
+            scene.k.register(made := kind(**fields))
+        except KprobeError:
+            assert (scene.text(), scene.k.format_list()) == before
+        else:
+            scene.k.unregister(made)
+        made = kind(**{"symbol_name": "inc", **({"entry": lambda a: None} if kind is Jprobe else {})})
+        scene.k.register(made)
+        was = getattr(made, field)
+        try:
+            setattr(made, field, value)
+        except KprobeError:
+            assert getattr(made, field) == was
+        scene.k.unregister(made)
+    assert scene.m.call("inc", 4) == 5
+
+
+def test_campaigns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    good = {"job": len, "items": [], "path": tmp_path / "journal", "campaign": "c"}
+    for function in (run, local, Journal):
+        assert refused(function, good, lambda: None)
+
+
+@pytest.mark.parametrize("annotation", ["int", "str | int | None", "Callable[[int | str], bool] | None", "str | os.PathLike[str] | bytes", "Mapping[str, str] | None"])
+def test_annotations(annotation: str) -> None:
+    sort = sort_of(annotation)
+    assert sort is not None
+    assert sort_of(f"{annotation} | Unknown") is None
+    fits = {value for value in ("text", 5, None, len, b"b") if type(value) in sort.exact or sort.fits(value)}
+    assert (None in fits) == ("None" in annotation) and (len in fits) == ("Callable" in annotation) and ("text" in fits) == annotation.startswith("str")
+    assert 5 in fits or annotation[0] not in "i"
+    assert copy.copy(sort).said and "int" in SORTS
