@@ -83,6 +83,7 @@ def file_of(arch: str) -> tuple[Slot, ...]:
     return next((FILES[key] for key in _of(FILES, arch)), ())
 
 
-def parts_of(arch: str) -> Mapping[str, Part]:
-    """What its stubs call an architecture's registers, where the names differ."""
-    return next((PARTS[key] for key in _of(PARTS, arch)), {})
+def parts_of(arch: str, slots: Mapping[str, Slot]) -> Mapping[str, Part]:
+    """What a stub with these registers calls an architecture's, where the names differ (arm64: only a CPU with SVE has z0, not v0)."""
+    found = next((PARTS[key] for key in _of(PARTS, arch)), {})
+    return {name: part for name, part in found.items() if part.name in slots or name not in slots}

@@ -113,7 +113,7 @@ def slots_of(target: Target, arch: Arch) -> dict[str, Slot]:
     """The stub's register file by names: described by itself, or known. RemoteError where it is neither, or lacks what probes need."""
     _, described = target.described()
     slots = {slot.name: slot for slot in described or file_of(arch.name) if slot.size}
-    parts, abi = parts_of(arch.name), arch.abi
+    parts, abi = parts_of(arch.name, slots), arch.abi
     for name in (arch.regs.pc, arch.regs.sp, *(abi.args if abi else ()), *(abi.returns if abi else ())):
         theirs = parts.get(name, Part(name)).name
         if theirs not in slots:
@@ -123,7 +123,7 @@ def slots_of(target: Target, arch: Arch) -> dict[str, Slot]:
 
 def accessors(file: RegisterFile, slots: Mapping[str, Slot], arch: Arch) -> tuple[dict[str, Callable[[], int]], dict[str, Callable[[int], None]]]:
     """(readers, writers) of those of an architecture's registers by name that the stub shows, for Regs."""
-    parts = parts_of(arch.name)
+    parts = parts_of(arch.name, slots)
     readers: dict[str, Callable[[], int]] = {}
     writers: dict[str, Callable[[int], None]] = {}
     for name in arch.regs.names:

@@ -29,7 +29,7 @@ class Threads:
         self._files = [RegisterFile(target, arch, slots, size) for _ in range(most)]
         self.regs = [Regs(machine, *accessors(file, slots, arch), cpu) for cpu, file in enumerate(self._files)]
         self.current = 0
-        parts = parts_of(arch.name)
+        parts = parts_of(arch.name, slots)
         kept = {parts[name].name if name in parts else name for name in arch.regs.names} & set(slots)
         self._kept = sorted(kept, key=lambda name: slots[name].number)
         self._pc = parts[arch.regs.pc].name if arch.regs.pc in parts else arch.regs.pc

@@ -1,0 +1,3 @@
+.globl _start
+_start: ldr sp, =0x40100000
+ bl body
