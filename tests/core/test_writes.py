@@ -25,7 +25,7 @@ GUEST_WRITES = {
     "a word": "mov word ptr [rdi - 1], si; mov eax, 0x01010101; ret",
 }
 PARAMETER_LOADS = {"i386": 2, "m68k": 2}  # instructions before the first store of `stores`
-TRIALS = 40
+TRIALS = 40  # x86_64, seed 50, writes a RETF, which reads where in the probed machine a page of the library's is: a guest can see those
 TEXT, SIZE = 0x10000, 0x200
 
 
@@ -74,7 +74,8 @@ def trial(arch: str, seed: int) -> None:
             if probed:
                 p = Kprobe(symbol_name="tiny", optimize=optimize, post_handler=(lambda p, regs, flags: None) if post else None)
                 k.register_kprobe(p)
-                m.call("loop", 2, 3)
+            m.call("loop", 2, 3)
+            if probed:
                 stands_for = range(tiny, max(k._text.writes._kept.values()))
             with warnings.catch_warnings(record=True) as told:
                 warnings.simplefilter("always")
