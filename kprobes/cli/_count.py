@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -18,7 +19,8 @@ from ._render import table
 @click.argument("event")
 @click.argument("keys", metavar="KEYS")
 @click.option("--filter", "condition", default="", metavar="TEXT", help="Only hits for which this holds, as in ftrace: 'len > 3'.")
-def hist(guest: Guest, event: str, keys: str, condition: str) -> None:
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per entry.")
+def hist(guest: Guest, event: str, keys: str, condition: str, as_json: bool) -> None:
     """Probe FILE, run it, and show a histogram of an event's values, as ftrace's hist trigger does.
 
     KEYS: `len.log2`, or all that ftrace takes: `keys=len.log2,caller:vals=hitcount:sort=hitcount.descending`.
@@ -33,7 +35,11 @@ def hist(guest: Guest, event: str, keys: str, condition: str) -> None:
             guest.start(machine)
         finally:
             if not isinstance(sys.exc_info()[1], BrokenPipeError):
-                click.echo(str(armed.hist).rstrip("\n"))
+                if as_json:
+                    for row in armed.hist:
+                        click.echo(json.dumps({**row.keys, "hitcount": row.hitcount, **row.values}, default=str))
+                else:
+                    click.echo(str(armed.hist).rstrip("\n"))
 
 
 @click.command(cls=GuestCommand)
@@ -41,17 +47,18 @@ def hist(guest: Guest, event: str, keys: str, condition: str) -> None:
 @on_events
 @click.option("--interval", type=click.FloatRange(0.05, 3600), default=1.0, metavar="SECONDS", help="How often the table is shown (1).")
 @click.option("-n", "--rows", type=click.IntRange(1, 1000), default=20, metavar="N", help="How many functions are shown (20).")
-def top(guest: Guest, definitions: list[str], exclude: tuple[str, ...], condition: str, interval: float, rows: int) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Each time one JSON object: seconds so far, and the functions with their hits.")
+def top(guest: Guest, definitions: list[str], exclude: tuple[str, ...], condition: str, interval: float, rows: int, as_json: bool) -> None:
     """Probe FILE, run it, and show the functions that are hit most, while it runs."""
     from ..tracing.recorder import Recording
 
     with guest.opened() as (machine, k):
         recording = Recording(k, definitions, filter=condition, exclude=exclude)
-        shown = _Top(interval, rows)
+        shown = _Top(interval, rows, as_json)
         recording.told = [shown.counter(event.symbol or f"{event.target:#x}") for event in recording.events]
         with recording:
             try:
-                guest.start(machine)
+                guest.start(machine, prints=True)
             finally:
                 if not isinstance(sys.exc_info()[1], BrokenPipeError):
                     shown.show()
@@ -60,8 +67,8 @@ def top(guest: Guest, definitions: list[str], exclude: tuple[str, ...], conditio
 class _Top:
     """Hits by function, shown now and then; on a terminal always in the same place."""
 
-    def __init__(self, interval: float, rows: int) -> None:
-        self._interval, self._rows, self._begun = interval, rows, time.perf_counter()
+    def __init__(self, interval: float, rows: int, as_json: bool) -> None:
+        self._interval, self._rows, self._json, self._begun = interval, rows, as_json, time.perf_counter()
         self._due, self._calls = self._begun + interval, 0
         self._counts: dict[str, int] = {}
 
@@ -81,10 +88,13 @@ class _Top:
         """Show the table as it is now."""
         now = time.perf_counter()
         self._due, spent = now + self._interval, max(now - self._begun, 1e-9)
-        if sys.stdout.isatty():
-            click.clear()
-        found = sorted(self._counts.items(), key=lambda row: -row[1])[: self._rows]
-        table(("function", "hits", "per second"), [(name, hits, round(hits / spent)) for name, hits in found if hits])
+        found = [(name, hits) for name, hits in sorted(self._counts.items(), key=lambda row: -row[1])[: self._rows] if hits]
+        if self._json:
+            click.echo(json.dumps({"seconds": round(spent, 6), "hits": dict(found)}))
+        else:
+            if sys.stdout.isatty():
+                click.clear()
+            table(("function", "hits", "per second"), [(name, hits, round(hits / spent)) for name, hits in found])
         sys.stdout.flush()
 
 
@@ -94,8 +104,6 @@ class _Top:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per function.")
 def cover(guest: Guest, output: str | None, as_json: bool) -> None:
     """Run FILE and say how much of each function was executed."""
-    import json
-
     with guest.opened() as (machine, k), k.coverage() as coverage:
         try:
             guest.start(machine)

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 import click
-from attrs import field, frozen
+from attrs import define, field, frozen
 
 from ..calltext import Call, parse_call
 from ..symbols import CONTROLS
-from ._main import load
-from ._render import number, table
+from ._main import file_argument, load
+from ._render import number, patience, table
 
 if TYPE_CHECKING:
     from ..core.kprobes import Kprobes
@@ -52,6 +52,37 @@ class Number(click.ParamType):  # type: ignore[type-arg]  # of some versions onl
         self.fail(f"{value!r} is no number; write 4096 or 0x1000", param, ctx)
 
 
+class Region(click.ParamType):  # type: ignore[type-arg]  # of some versions only
+    """START:SIZE, two integers as C writes them."""
+
+    name = "start:size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        if isinstance(value, tuple):
+            return value
+        start, colon, size = value.partition(":")
+        if not colon:
+            self.fail(f"{value!r} is no region; write START:SIZE, as in 0x40000000:0x1000", param, ctx)
+        return Number().convert(start, param, ctx), Number().convert(size, param, ctx)
+
+
+@define
+class Device:
+    """A region where reads give 0 and writes are dropped; both are counted."""
+
+    start: int
+    size: int
+    reads: int = 0
+    writes: int = 0
+
+    def read(self, offset: int, size: int) -> int:
+        self.reads += 1
+        return 0
+
+    def write(self, offset: int, size: int, value: int) -> None:
+        self.writes += 1
+
+
 @frozen(kw_only=True)
 class Guest:
     """A guest as the command line wants it."""
@@ -60,6 +91,7 @@ class Guest:
     arch: str | None
     base: int | None
     symbols: str | None
+    mmio: tuple[tuple[int, int], ...]
     qemu: bool
     call: str | None
     run: bool
@@ -67,6 +99,7 @@ class Guest:
     max_insns: int | None
     arguments: Sequence[str] | None
     wanted: Call | None = field(init=False)
+    devices: list[Device] = field(factory=list, init=False)
 
     @wanted.default
     def _parsed(self) -> Call | None:
@@ -87,27 +120,43 @@ class Guest:
                 self.wanted.check(machine)
             elif not machine.executable(machine.regs.pc):
                 raise click.UsageError(f"{self.file} has no entry point; give --call 'NAME(ARG, ...)' instead of --run")
-            yield machine, k
+            try:
+                yield machine, k
+            finally:
+                self._tell_of_devices()
+
+    def _tell_of_devices(self) -> None:
+        if self.devices and not isinstance(sys.exc_info()[1], BrokenPipeError):
+            rows = [(f"{device.start:#x}:{device.size:#x}", device.reads, device.writes) for device in self.devices]
+            table(("device", "reads", "writes"), rows, to_stderr=True)
 
     def _loaded(self) -> Any:
+        if self.mmio and (self.base is None or self.qemu):
+            raise click.UsageError("--mmio is for raw images: give --arch and --base as well, and no --qemu")
         if self.qemu:
             from ..machine.remote import QemuMachine
 
             return QemuMachine.user([self.file, *(self.arguments or ())], arch=self.arch)
-        machine = load(self.file, self.arch, self.base, self.symbols)
+        with patience(f"loading {os.path.basename(self.file)}"):
+            machine = load(self.file, self.arch, self.base, self.symbols)
+        for start, size in self.mmio:
+            device = Device(start, size)
+            machine.mmio(start, size, device.read, device.write)
+            self.devices.append(device)
         if self.arguments is not None:
             machine.process([os.fsencode(word) for word in (self.file, *self.arguments)])
         return machine
 
-    def start(self, machine: Any) -> None:
-        """Run it, and print what a call returns."""
+    def start(self, machine: Any, prints: bool = False) -> None:
+        """Run it, and print what a call returns. prints: something comes to stdout meanwhile."""
         bounds: dict[str, Any] = {"timeout": self.timeout}
         if self.max_insns is not None:
             bounds["max_insns"] = self.max_insns
-        if self.wanted is None:
-            machine.run(**bounds)
-            return
-        result = machine.call(self.wanted.function, *self.wanted.with_input(), **bounds)
+        with contextlib.nullcontext() if prints and sys.stdout.isatty() else patience(f"running {os.path.basename(self.file)}"):
+            if self.wanted is None:
+                machine.run(**bounds)
+                return
+            result = machine.call(self.wanted.function, *self.wanted.with_input(), **bounds)
         click.echo(f"{self.wanted.text.strip().translate(CONTROLS)} = {number(result, machine.arch.bits)}", err=True)
 
 
@@ -150,17 +199,19 @@ def on_guest(command: Callable[..., None]) -> Callable[..., None]:
 
 
 OPTIONS = (
-    click.argument("file"),
+    file_argument,
     click.option("--arch", metavar="NAME", help="The architecture, where FILE's header does not tell (see `kprobes archs`)."),
     click.option("--base", type=Number(), metavar="ADDRESS", help="FILE is a raw image, which belongs there; with --arch."),
     click.option("--symbols", metavar="FILE2", help="Names: an ELF file, nm's or a linker's list, lines of address and name."),
+    click.option("--mmio", type=Region(), multiple=True, metavar="START:SIZE",
+                 help="A device of a raw image's board: reads give 0, writes are dropped, both are counted; may be given again."),
     click.option("--qemu", is_flag=True, help="Run it as a Linux process under qemu-user."),
     click.option("--call", metavar="'NAME(ARG, ...)'", help="Call a function; arguments are integers, 'c' and \"text\"."),
     click.option("--run", is_flag=True, help="Run from the entry point; `-- ARGS ...` gives arguments."),
     click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop the guest after this time."),
     click.option("--max-insns", type=click.IntRange(1), metavar="N", help="Stop the guest after this many instructions."),
 )
-NAMES = ("file", "arch", "base", "symbols", "qemu", "call", "run", "timeout", "max_insns")
+NAMES = ("file", "arch", "base", "symbols", "mmio", "qemu", "call", "run", "timeout", "max_insns")
 
 
 def on_events(command: Callable[..., None]) -> Callable[..., None]:

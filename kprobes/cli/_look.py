@@ -14,7 +14,7 @@ from ..errors import ImageError, UnknownSymbol
 from ..inventory import functions, instructions
 from ..symbols import CONTROLS
 from ._main import load, on_file
-from ._render import describe, disassembler, table, where
+from ._render import describe, disassembler, patience, table, where
 
 if TYPE_CHECKING:
     from ..core.kprobes import Kprobes
@@ -85,7 +85,8 @@ def symbols(file: str, arch: str | None, pattern: str) -> None:
     from ..core.kprobes import Kprobes
 
     with load(file, arch) as machine, Kprobes(machine) as k:
-        found = [s for s in functions(machine, pattern) if k.check(s.address | s.mode).probeable]
+        with patience(f"checking the functions of {os.path.basename(file)}"):
+            found = [s for s in functions(machine, pattern) if k.check(s.address | s.mode).probeable]
         if not found:
             if not functions(machine, "*"):
                 at = f" (its entry point is {machine.regs.pc:#x})" if machine.executable(machine.regs.pc) else ""

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
+from click.shell_completion import CompletionItem
 
 from ..errors import GuestFault, GuestTimeout, KprobeError, ReentryError
 from ..symbols import CONTROLS
@@ -70,10 +71,14 @@ def main() -> None:
     """Linux's kprobes for guest code: trace functions of a binary for any architecture, without running it natively."""
 
 
+#: FILE, which shells complete
+file_argument = click.argument("file", shell_complete=lambda ctx, parameter, text: [CompletionItem(text, type="file")])
+
+
 def on_file(command: Callable[..., None]) -> Callable[..., None]:
     """FILE and --arch: what load() takes."""
     arch = click.option("--arch", metavar="NAME", help="The architecture, where FILE's header does not tell (see `kprobes archs`).")
-    return click.argument("file")(arch(command))
+    return file_argument(arch(command))
 
 
 def load(file: str, arch: str | None, base: int | None = None, symbols: str | None = None) -> UnicornMachine:

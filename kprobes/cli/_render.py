@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -34,6 +36,29 @@ def table(heads: tuple[str, ...], rows: Sequence[tuple[Any, ...]], to_stderr: bo
     for line in cells[1:]:
         table.add_row(*line)
     Console(stderr=to_stderr, markup=False, highlight=False).print(table)
+
+
+@contextlib.contextmanager
+def patience(text: str) -> Iterator[None]:
+    """What takes longer than a second says on a terminal that it goes on; then the line is gone again."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
+    progress = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False)
+    progress.add_task(text.translate(CONTROLS), total=None)
+    timer = threading.Timer(1, progress.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        progress.live.stop()
 
 
 def number(value: int, bits: int) -> str:

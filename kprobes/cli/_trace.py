@@ -41,7 +41,7 @@ def trace(guest: Guest, definitions: list[str], exclude: tuple[str, ...], condit
         out = closing.enter_context(to_file(output))
         recording.told = [_printer(k, event, out, as_json) for event in recording.events]
         with _counting(recording, out):
-            guest.start(machine)
+            guest.start(machine, prints=output == "-")
 
 
 def _recording(k: Kprobes, definitions: list[str], exclude: tuple[str, ...], condition: str, stack: bool) -> Any:

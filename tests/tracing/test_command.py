@@ -133,3 +133,21 @@ def test_accesses_to_memory_are_events() -> None:
     assert done.stderr.split()[-3:] == ["head", "1", "0"]
     done = run("trace", DEMO, "w:head w@free_list:8", "--call", "table_init()", "--json")
     assert '"access": "w"' in done.stdout and "table_init+0x" in done.stdout
+
+
+def test_devices_of_raw_images(tmp_path: Path) -> None:
+    (image := tmp_path / "fw.bin").write_bytes(bytes.fromhex("0800a8d2 000140b9 000500b9 000140b9 c0035fd6"))  # x8 = 0x40000000; loads, a store; ret
+    raw = ("stat", str(image), "--arch", "arm64", "--base", "0x10000", "p 0x10000")
+    done = run(*raw, "--mmio", "0x40000000:0x1000", "--mmio", "0:4096", "--call", "0x10000()").stderr.splitlines()
+    assert [line.split() for line in done[-2:]] == [["0x40000000:0x1000", "2", "1"], ["0x0:0x1000", "0", "0"]]
+    assert "reads" in run(*raw, "--mmio", "0x40000000:0x1000", "--max-insns", "2", "--run", status=1).stderr
+    for region, word in (("4", "START:SIZE"), ("a:b", "number"), ("4:4096", "pages"), ("-4096:0x1000", "pages"), ("0x10000:0x1000", "another place")):
+        assert word in run(*raw, "--mmio", region, "--run", status=2).stderr
+    assert "raw images" in run("stat", DEMO, "p fib", "--mmio", "0:4096", "--run", status=2).stderr
+
+
+def test_numbers_as_json() -> None:
+    rows = [json.loads(line) for line in run("hist", DEMO, "p crc32 len=$arg3:u32 text=+0($arg2):string", "len,text", "--json", "--run").stdout.splitlines()]
+    assert {"len": 6, "text": "height", "hitcount": 4} in rows and sum(row["hitcount"] for row in rows) > 10
+    last = json.loads(run("top", DEMO, "-i", "s*", "-x", "*equal", "--json", "--run").stdout.splitlines()[-1])
+    assert last["hits"] == {"string_length": 14} and last["seconds"] > 0
