@@ -261,7 +261,7 @@ class Kprobes:
         return Events(self)
 
     def trace(self, *events: str, **options: Any) -> Recording:
-        """Record the hits of events while it is entered: `with k.trace("p crc32 len=$arg3", "r crc32 $retval") as t: ...`.
+        """Record the hits of events while it is entered: `with k.trace("p crc32 len=$arg3", "r crc32 $retval", "w @counter") as t: ...`.
 
         An event's place may be a glob or a /regular expression/. filter: which hits are recorded, in ftrace's language. stack: with each
         hit the return addresses above it (False). records: that there is room for, then the oldest go (1 << 20).
