@@ -18,7 +18,7 @@ from .threads import Threads
 LONGEST = 1 << 25  #: seconds, a year: what clocks and sockets take
 DEEPEST = 16  #: nested runs
 SIGTRAP, SIGINT, SIGSEGV, SIGSTOP = 5, 2, 11, 19
-FAULTS = {4: "undefined", 5: "trap", 7: "read", 8: "arithmetic", 10: "read", 11: "read"}  #: signal number -> Fault.access
+FAULTS = {4: "undefined", 5: "trap", 7: "read", 8: "arithmetic", 10: "read", 11: "read", 12: "trap"}  #: signal number (12: SIGSYS) -> Fault.access
 SIGINFO = 128  #: bytes of siginfo_t: QEMU refuses to be asked for more
 STEPS = 1 << 16  #: of an injected system call, before it is given up
 
@@ -88,6 +88,7 @@ class Control:
                 raise GuestTimeout(f"{max_insns} instructions are executed", pc=pc)
             if max_insns is not None and self._at_breakpoint(pc):
                 self._trap(pc)
+                done += not self._ours(pc) and not self._ours(self._regs.pc)  # simulated: no step is made for it
                 continue
             before = pc
             stop = self._advance(deadline, alone, step=max_insns is not None)
