@@ -63,7 +63,10 @@ class Region(click.ParamType):  # type: ignore[type-arg]  # of some versions onl
         start, colon, size = value.partition(":")
         if not colon:
             self.fail(f"{value!r} is no region; write START:SIZE, as in 0x40000000:0x1000", param, ctx)
-        return Number().convert(start, param, ctx), Number().convert(size, param, ctx)
+        where, many = Number().convert(start, param, ctx), Number().convert(size, param, ctx)
+        if where < 0 or many < 1:
+            self.fail(f"{value!r} is no region; addresses are 0 or more, sizes 1 or more", param, ctx)
+        return where, many
 
 
 @define

@@ -141,7 +141,7 @@ def test_devices_of_raw_images(tmp_path: Path) -> None:
     done = run(*raw, "--mmio", "0x40000000:0x1000", "--mmio", "0:4096", "--call", "0x10000()").stderr.splitlines()
     assert [line.split() for line in done[-2:]] == [["0x40000000:0x1000", "2", "1"], ["0x0:0x1000", "0", "0"]]
     assert "reads" in run(*raw, "--mmio", "0x40000000:0x1000", "--max-insns", "2", "--run", status=1).stderr
-    for region, word in (("4", "START:SIZE"), ("a:b", "number"), ("4:4096", "pages"), ("-4096:0x1000", "pages"), ("0x10000:0x1000", "another place")):
+    for region, word in (("4", "START:SIZE"), ("a:b", "number"), ("4:4096", "pages"), ("-4096:0x1000", "no region"), ("0:0", "no region"), ("0x10000:0x1000", "another place")):
         assert word in run(*raw, "--mmio", region, "--run", status=2).stderr
     assert "raw images" in run("stat", DEMO, "p fib", "--mmio", "0:4096", "--run", status=2).stderr
 
