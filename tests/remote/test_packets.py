@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kprobes import KprobeError, RemoteError, RemoteMachine
+from kprobes import KprobeError, Kprobes, Kretprobe, RemoteError, RemoteMachine
 from kprobes.machine.remote.packets import Connection, escape, expand, frame, unescape
 from kprobes.machine.remote.target import Target
 
@@ -119,6 +119,25 @@ def test_a_stub_that_lies(stub: Stub, seed: int) -> None:
     except KprobeError:
         pass
     assert time.monotonic() - before < 30, "each wait has a limit of 0.2 seconds"
+
+
+@pytest.mark.parametrize("rubbish", [b"OK", b"\0b000000000000002c010", b"E01"])
+def test_no_stop_where_one_is_due_is_the_end(stub: Stub, rubbish: bytes) -> None:
+    """So it is where threads mix up a stub's answers. Probes go with the guest; closing them is no second error."""
+    def answer(channel: socket.socket, data: bytes) -> None:
+        for packet in re.findall(rb"\$([^#]*)#..", data, re.DOTALL):
+            found = next((value for key, value in sorted(GOOD.items(), key=lambda item: -len(item[0])) if packet.startswith(key)), b"")
+            if packet[:1] == b"m":
+                found = b"00" * int(packet.partition(b",")[2], 16)
+            channel.sendall(b"+" + frame(rubbish if packet == b"c" else found))
+
+    machine = RemoteMachine.connect(stub(answer), arch="mips", symbols={"f": (0x1000, 16)}, scratch=(0x100000, 0x10000), timeout=1)
+    with Kprobes(machine) as k:
+        k.register_kretprobe(Kretprobe(symbol_name="f", handler=lambda ri, regs: None))
+        with pytest.raises(RemoteError, match="no reason to stop"):
+            machine.run(timeout=1)
+        with pytest.raises(RemoteError, match="closed"):
+            machine.run(timeout=1)
 
 
 def test_a_description_with_entities_is_refused(stub: Stub) -> None:

@@ -218,6 +218,7 @@ class Control:
     def _lose(self) -> None:
         """The guest is gone, with all that was probed in it."""
         self.breakpoints.clear()
+        self._threads.forget()
         if self.sink is not None:
             self.sink.unloading(0, 1 << self._arch.bits)
 

@@ -101,7 +101,7 @@ class Target:
     def all_registers(self) -> bytes:
         """The register file as g sends it; what is unknown reads as 0."""
         answer = self.link.ask(b"g")
-        return _hex(answer.replace(b"x", b"0"), "registers")
+        return self._bytes(answer.replace(b"x", b"0"), "registers")
 
     def set_all_registers(self, data: bytes) -> None:
         """Write the register file."""
@@ -114,7 +114,7 @@ class Target:
     def registers(self, numbers: list[int]) -> list[bytes]:
         """Several, asked for at once."""
         answers = self.link.ask_all([b"p%x" % number for number in numbers])
-        return [b"" if _refused(answer) else _hex(answer.replace(b"x", b"0"), "a register") for answer in answers]
+        return [b"" if _refused(answer) else self._bytes(answer.replace(b"x", b"0"), "a register") for answer in answers]
 
     def set_register(self, number: int, data: bytes) -> bool:
         """Write one register; False where the stub does not do that."""
@@ -127,7 +127,7 @@ class Target:
         out = b""
         starts = range(addr, addr + size, CHUNK)
         for answer in self.link.ask_all([b"m%x,%x" % (at, min(CHUNK, addr + size - at)) for at in starts]):
-            piece = b"" if _refused(answer) else _hex(answer, "memory")
+            piece = b"" if _refused(answer) else self._bytes(answer, "memory")
             out += piece
             if len(piece) < CHUNK and len(out) < size:
                 raise GuestFault("memory is not mapped", address=addr + len(out), access="read")
@@ -174,11 +174,19 @@ class Target:
         while True:
             answer = self.link.receive(patience)
             if answer[:1] == b"O" and answer != b"OK":
-                console(_hex(answer[1:], "output"))
+                console(self._bytes(answer[1:], "output"))
             elif answer[:1] == b"F":
                 self.link.send(b"F-1,26")  # file I/O for the guest: ENOSYS, and it goes on
             else:
-                return _stop(answer)
+                return self._stopped(answer)
+
+    def _stopped(self, answer: bytes) -> Stop:
+        """What a stop says. What is none is the end: nobody knows then whose answers come, nor what runs."""
+        try:
+            return _stop(answer)
+        except RemoteError:
+            self.link.close()
+            raise
 
     def why(self) -> Stop:
         """Why nothing runs now."""
@@ -192,6 +200,15 @@ class Target:
     def kill(self) -> None:
         """End the guest."""
         self.link.send(b"k")
+
+    def _bytes(self, answer: bytes, what: str) -> bytes:
+        """Hexadecimal digits. What is neither those nor an error is the end, as in _stopped()."""
+        try:
+            if not _refused(answer):
+                return bytes.fromhex(answer.decode("ascii"))
+        except ValueError:
+            self.link.close()
+        raise RemoteError(f"the stub's answer is no {what}: {answer[:40]!r}", hint="this is no stub that can be used")
 
     def _accepted(self, packet: bytes, what: str, addr: int | None = None) -> None:
         answer = self.link.ask(packet)
@@ -215,19 +232,11 @@ def _refused(answer: bytes) -> bool:
     return not answer or bool(re.fullmatch(rb"E[0-9a-fA-F]{2}|E\..*", answer, re.DOTALL))
 
 
-def _hex(answer: bytes, what: str) -> bytes:
-    if not _refused(answer):
-        try:
-            return bytes.fromhex(answer.decode("ascii"))
-        except ValueError:
-            pass
-    raise RemoteError(f"the stub's answer is no {what}: {answer[:40]!r}", hint="this is no stub that can be used")
-
-
 def _stop(answer: bytes) -> Stop:
     found = re.match(rb"([TSWX])([0-9a-fA-F]{2})(.*)", answer, re.DOTALL)
     if found is None:
-        raise RemoteError(f"the stub's answer is no reason to stop: {answer[:40]!r}", hint="this is no stub that can be used")
+        raise RemoteError(f"the stub's answer is no reason to stop: {answer[:40]!r}",
+                          hint="this is no stub that can be used; QEMU's user mode is none for more than one thread")
     kind = {b"W": "exited", b"X": "killed"}.get(found[1], "signal")
     thread = re.search(rb"thread:(p?-?[0-9a-fA-F]+(?:\.-?[0-9a-fA-F]+)?);", found[3])
     return Stop(kind, int(found[2], 16), thread[1].decode() if thread and kind == "signal" else "")
