@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import socket
+import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 from test_packets import GOOD
 from wrong import methods, refused
 
-from kprobes import RemoteMachine
+from kprobes import GuestTimeout, Kprobe, Kprobes, MachineBusy, MachineClosed, RemoteMachine
 from kprobes.machine.remote.packets import frame
 
 pytestmark = pytest.mark.quick
@@ -24,8 +26,21 @@ def sound(channel: socket.socket, data: bytes) -> None:
         channel.sendall(b"+" + frame(found))
 
 
-def machine(stub: Callable[[Any], str]) -> RemoteMachine:
-    return RemoteMachine.connect(stub(sound), arch="mips", symbols={"f": (0x1000, 16)}, scratch=(0x100000, 0x10000), timeout=5)
+def running(channel: socket.socket, data: bytes) -> None:
+    """A stub that has all memory, and whose guest runs until it is interrupted."""
+    if b"\x03" in data:
+        channel.sendall(frame(b"T02thread:p1.1;"))
+    for packet in re.findall(rb"\$([^#]*)#..", data, re.DOTALL):
+        if (asked := re.fullmatch(rb"m\w+,(\w+)", packet)) is not None:
+            channel.sendall(b"+" + frame(b"00" * int(asked[1], 16)))
+        elif packet.startswith((b"vCont;", b"c")):
+            channel.sendall(b"+")
+        else:
+            sound(channel, frame(packet))
+
+
+def machine(stub: Callable[[Any], str], answer: Any = sound) -> RemoteMachine:
+    return RemoteMachine.connect(stub(answer), arch="mips", symbols={"f": (0x1000, 16)}, scratch=(0x100000, 0x10000), timeout=5)
 
 
 @pytest.mark.parametrize("name", methods(RemoteMachine, ("snapshot", "restore", "mmio", "watch_at", "count_blocks", "call_at", "unmap_calls", "program_at",
@@ -36,4 +51,35 @@ def test_methods(stub: Callable[[Any], str], name: str) -> None:
                 "target": 0x1000, "address": "127.0.0.1:1", "arch": "mips", "type": "int", "name": "int", "code": b"\0\0\0\0"}
         if name == "view":
             good["address"] = 0x1000
-        assert refused(getattr(m, name), good, lambda: (len(m.symbols), m.regs.sp)) or name in ("count", "ran", "release", "stop_at")
+        assert refused(getattr(m, name), good, lambda: (len(m.symbols), m.regs.sp)) or name in ("count", "ran", "release", "stop_at", "writable")
+
+
+def test_a_closed_machine_says_so(stub: Callable[[Any], str]) -> None:
+    m = machine(stub, running)
+    regs, k = m.regs, Kprobes(m)
+    k.register(p := Kprobe(symbol_name="f"))
+    m.close()
+    assert not p.registered and m.arch.name == "mips" and m.exit_status is None
+    for use in (lambda: m.read(0x1000, 4), lambda: m.call("f"), lambda: m.regs, lambda: regs.pc, lambda: m.alloc(4), lambda: Kprobes(m)):
+        with pytest.raises(MachineClosed):
+            use()
+    k.close()
+    m.close()
+
+
+def test_a_machine_is_one_threads(stub: Callable[[Any], str]) -> None:
+    """While one thread runs it another neither runs it, nor changes probes, nor closes it."""
+    with machine(stub, running) as m, Kprobes(m) as k:
+        def run() -> None:
+            with pytest.raises(GuestTimeout):
+                m.run(timeout=0.5)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        while thread.is_alive() and not m._control.depth:
+            time.sleep(0.001)
+        for use in (lambda: m.call("f"), m.run, m.close, lambda: k.register(Kprobe(symbol_name="f"))):
+            with pytest.raises(MachineBusy):
+                use()
+        thread.join()
+        k.register(Kprobe(symbol_name="f"))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from ...arch._base import Arch
-from ...errors import Unsupported
+from ...errors import RemoteError, Unsupported
 from ...symbols import Symbols
 from .._passing import Passing, check_bounds, code_pointer
 from .control import Control
@@ -23,6 +23,10 @@ class GuestCalls:
     def run(self, start: int | str | None, until: int | str | None, timeout: float | None, max_insns: int | None) -> None:
         """See RemoteMachine.run()."""
         check_bounds(timeout, max_insns)
+        with self._control.alone():
+            self._run(start, until, timeout, max_insns)
+
+    def _run(self, start: int | str | None, until: int | str | None, timeout: float | None, max_insns: int | None) -> None:
         regs = self._threads.regs[self._threads.current]
         end = None if until is None else self._address(self._pointer(until)) & ~self._arch.pointers.mode_bits
         first = regs.target if start is None else self._address(self._pointer(start))
@@ -55,6 +59,14 @@ class GuestCalls:
                     passing.finish()
                 threads.restore(saved)
             regs.reported, regs.target = shown
+
+    def detach(self) -> None:
+        """Let go of the guest."""
+        with suppress(RemoteError):
+            if self._there:
+                self._threads.flush()
+                self._target.detach()
+        self._target.link.close()
 
     @contextmanager
     def _stopping_at(self, end: int | None) -> Iterator[None]:

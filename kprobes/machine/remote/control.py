@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from threading import RLock
 
 from ...arch._base import Arch
-from ...errors import GuestFault, GuestTimeout, ReentryError, RemoteError
+from ...errors import GuestFault, GuestTimeout, MachineBusy, ReentryError, RemoteError
 from ...regs import Regs
 from ...symbols import Symbols
 from .._base import Fault, Sink
@@ -15,8 +16,7 @@ from .accesses import Accesses
 from .target import Stop, Target
 from .threads import Threads
 
-LONGEST = 1 << 25  #: seconds, a year: what clocks and sockets take
-DEEPEST = 16  #: nested runs
+DEEPEST, LONGEST = 16, 1 << 25  #: nested runs; seconds, a year: what clocks and sockets take
 SIGTRAP, SIGINT, SIGSEGV, SIGSTOP = 5, 2, 11, 19
 FAULTS = {4: "undefined", 5: "trap", 7: "read", 8: "arithmetic", 10: "read", 11: "read", 12: "trap"}  #: signal number (12: SIGSYS) -> Fault.access
 SIGINFO = 128  #: bytes of siginfo_t: QEMU refuses to be asked for more
@@ -74,6 +74,21 @@ class Control:
                 self._lose()
             if self.depth == 0 and self.sink is not None:
                 self.sink.ended()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Nobody else runs the guest, or changes probes, meanwhile. MachineBusy where somebody does."""
+        if not self.busy.acquire(False):
+            raise MachineBusy("another thread runs this machine, or changes its probes", hint="wait until it has finished")
+        try:
+            yield
+        finally:
+            self.busy.release()
+
+    def check_idle(self) -> None:
+        """MachineBusy in a run."""
+        if self.depth:
+            raise MachineBusy("the guest is in a run", hint="stop() it, and close the machine when the run has ended")
 
     def stop(self) -> None:
         """End the run after the report that is being served."""

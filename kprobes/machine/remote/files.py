@@ -11,9 +11,12 @@ from pathlib import Path
 
 from attrs import frozen
 
+from ...arch import get, of_elf
+from ...arch._base import Arch
 from ...errors import ImageError, KprobeError
 from ...image import Image, read_elf
 from ...symbols import Symbols
+from .target import Target
 
 AT_PHDR, AT_PHENT, AT_PHNUM, AT_PAGESZ, AT_BASE, AT_ENTRY = 3, 4, 5, 6, 7, 9
 PT_DYNAMIC, PT_PHDR, DT_DEBUG, DT_MIPS_RLD_MAP, DT_MIPS_RLD_MAP_REL = 2, 6, 21, 0x70000016, 0x70000035
@@ -129,3 +132,13 @@ def read_library(path: str, sysroot: str | None) -> Image | None:
         return read_elf(find(path, sysroot), os.path.basename(path))
     except ImageError:
         return None
+
+
+def arch_of(target: Target, image: Image | None, name: str | None) -> Arch:
+    """The guest's architecture: as asked for, else by its file, else by the stub's word."""
+    if image is not None:
+        return of_elf(image.machine, image.bits, image.order, image.flags, image.profile, name)
+    found = name or arch_named(target.described()[0])
+    if found is None:
+        raise ImageError("neither the stub nor a file tells the architecture", hint="pass arch= or image=")
+    return get(found)

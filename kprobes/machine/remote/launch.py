@@ -16,7 +16,8 @@ from ...arch import of_elf
 from ...errors import RemoteError, Unsupported
 from ...image import read_elf
 from .._listed import Where
-from .machine import RemoteMachine, _arch_of
+from .files import arch_of
+from .machine import RemoteMachine
 from .packets import Connection
 from .target import Target
 
@@ -77,7 +78,7 @@ class QemuMachine(RemoteMachine):
         command = [find_qemu(f"qemu-system-{NAMES.get(arch, arch)}", 7), *arguments]
 
         def attach(target: Target, process: subprocess.Popen[bytes]) -> QemuMachine:
-            return cls(target, _arch_of(target, None, arch), symbols=symbols, scratch=scratch, threads=1)
+            return cls(target, arch_of(target, None, arch), symbols=symbols, scratch=scratch, threads=1)
 
         return cls._start(lambda socket: [*command, "-S", "-chardev", f"socket,path={socket},server=on,wait=off,id=kprobes", "-gdb",
                                           "chardev:kprobes"], attach, timeout, env=dict(os.environ), stdin=b"", stdout=None)
@@ -99,7 +100,7 @@ class QemuMachine(RemoteMachine):
         machine._process, machine._folder = process, folder
         return machine
 
-    def close(self) -> None:
+    def _let_go(self) -> None:
         """End the guest."""
         self._process.kill()  # before the connection goes: QEMU would let the guest run on
         self._process.wait()

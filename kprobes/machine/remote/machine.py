@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
-from ...arch import get, of_elf
 from ...arch._base import Arch
 from ...arguments import checked
 from ...debug.described import Described
-from ...errors import AlreadyRegistered, BadArgument, GuestFault, ImageError, RemoteError, Unsupported
+from ...errors import AlreadyRegistered, BadArgument, GuestFault, RemoteError, Unsupported
 from ...image import Image, read_elf
 from ...regs import Regs, read_cstr
 from ...symbols import Symbols
@@ -21,9 +21,10 @@ from .._base import Sink, watches_no_text, watches_nothing
 from .._blocks import counts_no_blocks, refuses
 from .._listed import Where, add_symbols
 from .._passing import Argument, Passing
+from ..closed import close
 from .calls import GuestCalls
 from .control import LONGEST, Control
-from .files import AT_BASE, AT_ENTRY, AT_PAGESZ, Linked, Loaded, arch_named, auxiliary, read_library
+from .files import AT_BASE, AT_ENTRY, AT_PAGESZ, Linked, Loaded, arch_of, auxiliary, read_library
 from .packets import Connection
 from .registers import slots_of
 from .scratch import Area, Pages, Process
@@ -31,6 +32,7 @@ from .target import Target
 from .threads import Threads
 
 PAGE = 4096
+KNOWN = frozenset({"arch", "busy", "call_area", "close", "cpus", "exit_status", "page_size", "symbols"})  #: once it is closed
 
 
 @checked("__init__")
@@ -42,7 +44,7 @@ class RemoteMachine(Described):
         exit_status: of the program once it has ended (negative: the signal that ended it), else None.
     """
 
-    call_area = 0
+    call_area, _is_closed = 0, False
     delays_in_calls = True
     can_run, host_view, clock, following, modules = False, None, None, None, dict[str, tuple[int, int]]()
     snapshot = restore = staticmethod(refuses("a remote guest's state cannot all be read and put back", "start it anew, or use a UnicornMachine"))
@@ -87,7 +89,7 @@ class RemoteMachine(Described):
         target = Target(Connection.open(address, timeout))
         try:
             file = None if image is None else read_elf(image)
-            return cls(target, _arch_of(target, file, arch), image=file, symbols=symbols, scratch=scratch, threads=threads, sysroot=sysroot)
+            return cls(target, arch_of(target, file, arch), image=file, symbols=symbols, scratch=scratch, threads=threads, sysroot=sysroot)
         except BaseException:
             target.link.close()
             raise
@@ -252,8 +254,8 @@ class RemoteMachine(Described):
 
         Arguments, bounds and errors: as UnicornMachine.call(). Other threads stand still meanwhile.
         """
-        passing = Passing(self, args)
-        return self._calls.call(function, passing, self._exit_address(), timeout, max_insns)
+        with self._control.alone():
+            return self._calls.call(function, Passing(self, args), self._exit_address(), timeout, max_insns)
 
     def invoke(self, target: int) -> None:
         """Run guest code with the registers as they are until it returns; then put all registers back."""
@@ -269,28 +271,24 @@ class RemoteMachine(Described):
         return self._exit
 
     def close(self) -> None:
-        """Let go of the guest: it runs on. A Kprobes of this machine is closed first, or leaves its breakpoints behind."""
-        if not self._target.link.closed:
-            try:
-                if self.exit_status is None:
-                    self._threads.flush()
-                    self._target.detach()
-            except RemoteError:
-                pass
-            self._target.link.close()
+        """Unregister the probes, and let go of the guest: it runs on. See UnicornMachine.close()."""
+        if self._is_closed:
+            return
+        self._control.check_idle()
+        with suppress(RemoteError):
+            if self._control.sink is not None:
+                self._control.sink.close()
+        self._let_go()
+        self._is_closed = True
+        for regs in self._threads.regs:
+            close(regs)
+        close(self, KNOWN)
+
+    def _let_go(self) -> None:
+        self._calls.detach()
 
     def __enter__(self) -> RemoteMachine:
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.close()
-
-
-def _arch_of(target: Target, image: Image | None, name: str | None) -> Arch:
-    """The guest's architecture: as asked for, else by its file, else by the stub's word."""
-    if image is not None:
-        return of_elf(image.machine, image.bits, image.order, image.flags, image.profile, name)
-    found = name or arch_named(target.described()[0])
-    if found is None:
-        raise ImageError("neither the stub nor a file tells the architecture", hint="pass arch= or image=")
-    return get(found)
