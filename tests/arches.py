@@ -23,6 +23,7 @@ RUNNABLE = tuple(name for name in ARCHES if name in GUESTS)
 NO_CASES: dict[str, str] = {}
 NO_ENGINE: dict[str, str] = {
     "loongarch64": "Unicorn 2.1.4 has no LoongArch; tests/remote runs it under QEMU",
+    "alpha": "Unicorn 2.1.4 has no Alpha; tests/remote runs it under QEMU",
 }
 NO_PROGRAMS: dict[str, str] = {
     "tricore": "no compiler in PyPI, npm or Debian; tests/differential/test_tricore.py has a program assembled by hand",
@@ -71,5 +72,5 @@ def results(stem: str, machine: UnicornMachine) -> dict[str, list[int]]:
 
 def integer(arch: Arch, value: int) -> int:
     """A C `uint32_t` as the calling convention passes it: some 64-bit ones sign-extend even unsigned 32-bit integers."""
-    extends = arch.bits == 64 and arch.name.startswith(("riscv", "mips", "loongarch"))
+    extends = arch.bits == 64 and arch.name.startswith(("riscv", "mips", "loongarch", "alpha"))
     return value - (1 << 32) if extends and value >> 31 else value

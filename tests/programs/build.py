@@ -34,7 +34,7 @@ COMMON_FLAGS = [
     "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-ident", "-ffunction-sections", "-fno-unroll-loops", "-g0",
     "-Wall", "-Wextra", "-Werror", "-Isrc",
 ]  # fmt: skip
-LINK_FLAGS = ["--gc-sections", "--build-id=none", "-e", "_start", "-z", "noexecstack", "-z", "max-page-size=4096"]
+LINK_FLAGS = ["--gc-sections", "--build-id=none", "-e", "_start", "-z", "noexecstack"]
 ZIG_BASE = "--image-base=0x400000"
 GCC_BASE = "-Ttext-segment=0x400000"
 ALWAYS = ("run_all", "arithmetic", "recursion", "calls", "control", "memory", "structures", "runtime")
@@ -49,6 +49,7 @@ class Target:
         compiler: "zig", or the gcc command. flags: machine flags. features: which of FEATURE_FILES it gets.
         helpers: sources of 64-bit arithmetic, for 32-bit machines.
         levels: keys of LEVELS; variants of a machine that has -O0 already get -O2 only.
+        page: bytes to which segments are aligned.
     """
 
     compiler: str = "zig"
@@ -56,6 +57,7 @@ class Target:
     features: tuple[str, ...] = ("SETJMP", "ATOMICS", "FLOAT")
     helpers: tuple[str, ...] = ()
     levels: tuple[str, ...] = ("O0", "O2")
+    page: int = 4096
 
     def sources(self) -> list[str]:
         names = [*ALWAYS, *(FEATURE_FILES[f] for f in self.features), *self.helpers]
@@ -105,6 +107,7 @@ TARGETS = {
     "sparc": Target(compiler="sparc64-linux-gnu-gcc", flags=("-m32", "-mcpu=leon3", "-mflat"), helpers=WORD),
     "sparcw": Target(compiler="sparc64-linux-gnu-gcc", flags=("-m32", "-mcpu=leon3"), helpers=WORD, levels=OPTIMIZED),
     "sparc64": Target(compiler="sparc64-linux-gnu-gcc", flags=("-m64", "-mcpu=v9", "-mflat", "-mno-fpu"), features=NO_FLOAT),
+    "alpha": Target(compiler="alpha-linux-gnu-gcc", flags=("-mcpu=ev67", "-mieee"), helpers=("helpers_alpha",), page=1 << 16),
     "m68k": Target(compiler="m68k-linux-gnu-gcc", flags=("-m68040",), helpers=WORD),
 }
 
@@ -146,7 +149,7 @@ def compiler_of(target: Target) -> list[str]:
 
 def compile_target(target: Target, level: str, output: Path) -> None:
     flags = [*COMMON_FLAGS, *LEVELS[level], *target.flags, *target.defines()]
-    link = [*LINK_FLAGS, ZIG_BASE if target.compiler == "zig" else GCC_BASE]
+    link = [*LINK_FLAGS, "-z", f"max-page-size={target.page}", ZIG_BASE if target.compiler == "zig" else GCC_BASE]
     run([*compiler_of(target), *flags, *target.sources(), "-Wl," + ",".join(link), "-o", str(output)])
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from arches import HERE, expected
+from arches import HERE, NO_ENGINE, expected
 from qemu import RUN_HERE, qemu_for
 
 from kprobes import GuestFault, GuestTimeout, Kprobe, Kprobes, Kretprobe, QemuMachine, RemoteError, UnknownRegister, Unsupported
@@ -114,7 +114,8 @@ def test_what_failed(program: Path) -> None:
                 with pytest.raises(GuestFault) as caught:
                     m.call(page, place, timeout=10)
                 shown = address & -m.page_size if m.arch.name == "s390x" else address
-                assert (caught.value.access, caught.value.address) == (access, shown)
+                told = "read" if m.arch.name in NO_ENGINE and place == gone - 16 else access  # no engine does it again, aside
+                assert (caught.value.access, caught.value.address) == (told, shown)
                 at = caught.value.pc
                 assert at is not None
                 if at not in failed:

@@ -50,12 +50,13 @@ def _mips(bits: int) -> tuple[Slot, ...]:
 
 
 _SPARC_GENERAL = f"0 {_row('g', 0, 7)} {_row('o', 0, 7)} {_row('l', 0, 7)} {_row('i', 0, 7)}"
+_ALPHA = _slots(8, f"0 {_row('r', 0, 31)} {_row('f', 0, 30)} fpcr pc virtual unique")
 SPARC32 = _slots(4, _SPARC_GENERAL, f"4 {_row('f', 0, 31)}", "4 y psr wim tbr pc npc fsr csr")
 SPARC64 = _slots(8, _SPARC_GENERAL, f"4 {_row('f', 0, 31)}", f"8 {_row('f', 32, 62, 2)}", "8 pc npc state fsr fprs y")
 
 #: architecture's name, or how it begins -> the register file where the stub describes none
 FILES: dict[str, tuple[Slot, ...]] = {
-    "mips64": _mips(64), "mips": _mips(32), "sparc64": SPARC64, "sparc": SPARC32,
+    "mips64": _mips(64), "mips": _mips(32), "sparc64": SPARC64, "sparc": SPARC32, "alpha": _ALPHA,
 }
 _X86 = {"rflags": Part("eflags"), "fpcw": Part("fctrl"), "fpsw": Part("fstat"), "fptag": Part("ftag")}
 _S390X = {"pc": Part("pswa"), **{f"a{n}": Part(f"acr{n}") for n in range(16)},

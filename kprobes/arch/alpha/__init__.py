@@ -1,0 +1,5 @@
+"""Alpha, 64 bits."""
+
+from .isa import ARCHES
+
+__all__ = ["ARCHES"]

@@ -1,0 +1,58 @@
+"""Alpha's branches and jumps in another place: code that goes where they go, and links their home's addresses."""
+
+from __future__ import annotations
+
+from ...errors import OutOfReach
+from .._base import Insn, displacement
+
+MASK = (1 << 64) - 1
+ZERO = 31  #: the register that is always zero
+BR, LDA, LDAH = 0x30, 0x08, 0x09
+
+
+def word(value: int) -> bytes:
+    return value.to_bytes(4, "little")
+
+
+def _br(frm: int, to: int, a: int) -> bytes:
+    """BR: 4 MiB either way of the instruction behind it."""
+    return word(BR << 26 | a << 21 | displacement(frm + 4, to, 21, 4, MASK))
+
+
+def jump(frm: int, to: int) -> bytes:
+    """BR R31. The only jump that changes no register; a far one needs its target in one."""
+    return _br(frm, to, ZERO)
+
+
+def set_address(to: int, a: int, value: int) -> bytes:
+    """BR to the next instruction gives the address here; LDAH and LDA add the rest, 2 GiB either way. Both are signed."""
+    here = to + 4
+    offset = displacement(here, value, 32, 1, MASK)
+    low = offset & 0xFFFF
+    high = displacement(here, value - (low - (low >> 15 << 16)) & MASK, 32, 1, MASK) >> 16
+    return _br(to, here, a) + word(LDAH << 26 | a << 21 | a << 16 | high) + word(LDA << 26 | a << 21 | a << 16 | low)
+
+
+def _link(insn: Insn, to: int, a: int) -> bytes:
+    return b"" if a == ZERO else set_address(to, a, insn.next & MASK)
+
+
+def br(insn: Insn, to: int, a: int, **_: int) -> bytes:
+    """The return address, or whatever it wants its own address for, then the jump."""
+    assert insn.target is not None
+    link = _link(insn, to, a)
+    return link + jump(to + len(link), insn.target)
+
+
+def branch(insn: Insn, to: int, **_: int) -> bytes:
+    """The opposite branch skips a BR: op bit 28 turns BEQ into BNE, BLT into BGE, BLE into BGT, BLBC into BLBS, FBEQ into FBNE ..."""
+    assert insn.target is not None
+    skip = int.from_bytes(insn.raw, "little") & 0xFFE00000 ^ 1 << 28 | 1
+    return word(skip) + jump(to + 4, insn.target)
+
+
+def jmp(insn: Insn, to: int, a: int, b: int, **_: int) -> bytes:
+    """The return address goes to Ra before the jump through Rb."""
+    if a == b != ZERO:
+        raise OutOfReach(f"{insn.name} needs its register for both addresses", address=insn.addr, hint="it is simulated")
+    return _link(insn, to, a) + word(int.from_bytes(insn.raw, "little") | ZERO << 21)

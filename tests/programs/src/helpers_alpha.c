@@ -1,0 +1,26 @@
+/* Division, which Alpha has no instructions for: $24 by $25 to $27, called by jsr $23, keeping every other register but $28.
+ * Bit by bit: $27 is shifted out of the number and into the quotient, $0 is the remainder. */
+
+asm(".macro divide name, narrow, sign, rest\n"
+    "\t.section .text.\\name, \"ax\"\n\t.align 4\n\t.globl \\name\n\t.ent \\name\n\t.type \\name, @function\n"
+    "\\name:\n"
+    "\t.frame $30, 32, $23\n\t.prologue 0\n"
+    "\tlda $30, -32($30)\n\tstq $0, 0($30)\n\tstq $1, 8($30)\n\tstq $24, 16($30)\n\tstq $25, 24($30)\n"
+    "\t.if \\narrow\n\t.if \\sign\n\taddl $24, 0, $24\n\taddl $25, 0, $25\n"
+    "\t.else\n\tzapnot $24, 15, $24\n\tzapnot $25, 15, $25\n\t.endif\n\t.endif\n"
+    "\t.if \\sign\n\tsubq $31, $24, $28\n\tcmovlt $24, $28, $24\n\tsubq $31, $25, $28\n\tcmovlt $25, $28, $25\n\t.endif\n"
+    "\tbis $24, $24, $27\n\tbis $31, $31, $0\n\tlda $1, 64($31)\n"
+    "1:\tcmplt $27, $31, $28\n\taddq $27, $27, $27\n\tsrl $0, 63, $24\n\taddq $0, $0, $0\n\tbis $0, $28, $0\n"
+    "\tcmpule $25, $0, $28\n\tbis $28, $24, $28\n\tbeq $28, 2f\n\taddq $27, 1, $27\n\tsubq $0, $25, $0\n"
+    "2:\tsubq $1, 1, $1\n\tbne $1, 1b\n"
+    "\tldq $24, 16($30)\n\tldq $25, 24($30)\n"
+    "\t.if \\rest\n\tbis $0, $0, $27\n\t.endif\n"
+    "\t.if \\sign\n\t.if \\rest\n\tbis $24, $24, $28\n\t.else\n\txor $24, $25, $28\n\t.endif\n"
+    "\tsubq $31, $27, $0\n\t.if \\narrow\n\taddl $28, 0, $28\n\t.endif\n\tcmovlt $28, $0, $27\n\t.endif\n"
+    "\t.if \\narrow\n\taddl $27, 0, $27\n\t.endif\n"
+    "\tldq $0, 0($30)\n\tldq $1, 8($30)\n\tlda $30, 32($30)\n\tret $31, ($23), 1\n"
+    "\t.size \\name, .-\\name\n\t.end \\name\n"
+    "\t.endm\n"
+    "\tdivide __divl 1 1 0\n\tdivide __divlu 1 0 0\n\tdivide __reml 1 1 1\n\tdivide __remlu 1 0 1\n"
+    "\tdivide __divq 0 1 0\n\tdivide __divqu 0 0 0\n\tdivide __remq 0 1 1\n\tdivide __remqu 0 0 1\n"
+    "\t.text\n");
