@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from ...arch._base import Linkage
-from ...errors import ReentryError
+from ...errors import KprobeError, ReentryError
 from ...machine._base import Entered, HostProgram, Machine, Returned
 from ...regs import Regs
 from ..probe import Kretprobe, KretprobeInstance
@@ -238,7 +238,10 @@ class Calls:
         if self._linkage.returning.shares_frames:
             return True
         if self._linkage.pushed:
-            return self._linkage.get(regs) == self.trampoline
+            try:
+                return self._linkage.get(regs) == self.trampoline
+            except KprobeError:  # no stack is there, or the guest is gone
+                return False
         near = range(self.trampoline - 16, self.trampoline + 16)
         return any(regs[name] in near for name in regs.names)
 

@@ -45,7 +45,7 @@ def pages_end(addr: int, size: int, page: int, error: type[KprobeError] = BadArg
     """Where these pages end. BadArgument unless both are integers, `error` unless they are the address and size of pages."""
     if not isinstance(addr, int) or not isinstance(size, int):
         raise BadArgument(f"{size!r} bytes at {addr!r} are no pages", hint="pass integers")
-    if size <= 0 or addr % page:
+    if size <= 0 or addr < 0 or addr % page:
         raise error(f"{size:#x} bytes at {addr:#x} are no pages", hint=f"pages have {page:#x} bytes here")
     return addr + whole(size, page)
 
