@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tracing.test_command import DEMO
+from test_command import DEMO
 
 COLOURS = re.compile(rb"\x1b\[(?:[0-9;]*;)?(?:3[0-7]|38|4[0-7]|48|9[0-7])[0-9;]*m")
 WORDS = [sys.executable, "-m", "kprobes"]
