@@ -10,7 +10,7 @@ import weakref
 import pytest
 from scenes import paper_machine
 
-from kprobes import Kprobe, Kprobes, NotFunctionEntry, Program, ProgramError, UnicornMachine, UnknownSymbol
+from kprobes import BadArgument, Kprobe, Kprobes, NotFunctionEntry, Program, ProgramError, UnicornMachine, UnknownSymbol
 from kprobes.programs import isa
 from kprobes.programs.isa import Instruction as I  # noqa: N817
 from kprobes.programs.object import clang
@@ -159,7 +159,7 @@ def test_all_or_nothing(demo):
         k.attach(prog, "crc32")
     with pytest.raises(NotFunctionEntry):
         k.attach(prog["a"], "string_equal", 3, retprobe=True)
-    with pytest.raises(ProgramError, match="a str is no Program"):
+    with pytest.raises(BadArgument, match="pass a Program"):
         k.attach("count.c")
     assert not k.list()
 

@@ -65,7 +65,7 @@ def test_arguments_are_counted_from_0(m: UnicornMachine) -> None:
     """There is none before the first."""
     put(m, STACK + 0x100)
     assert m.regs.arg(0) == m.regs.arg(0)
-    with pytest.raises(ValueError, match="counted from 0"):
+    with pytest.raises(ValueError, match=r"counted from 0|pass 0 to"):
         m.regs.arg(-1)
 
 

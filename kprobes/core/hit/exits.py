@@ -57,7 +57,7 @@ class Exits:
             except Exception as error:
                 handlers.ask_about_exception(rp, regs, error)
             finally:
-                cb.state, ri._data = IDLE, None
+                cb.state, ri._data, ri.args = IDLE, None, None
                 ri.pool.append(ri)
             if regs.target is target and (get_sp() == sp if pushed else get() == target):
                 regs.target = None

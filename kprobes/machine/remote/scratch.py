@@ -7,11 +7,12 @@ Numbers and registers are the Linux system call ABIs' (syscall(2), "Architecture
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from attrs import evolve, frozen
 
 from ...arch._base import Arch
-from ...errors import NoMemory, Unsupported
+from ...errors import GuestFault, NoMemory, Unsupported
 
 GAPS = (0, 1 << 20, 1 << 24, 1 << 25)  # bytes above an image where there may be room
 FAR = 1 << 25  # bytes: pages farther away are of no use to what is near
@@ -95,7 +96,8 @@ class Process:
 
     def unmap(self, addr: int, size: int) -> None:
         """Unmap it."""
-        self._call(self._calls.unmap, [addr, size], b"")
+        with suppress(GuestFault):  # it stands where it can execute nothing: the page stays
+            self._call(self._calls.unmap, [addr, size], b"")
 
     def _call(self, number: int, args: list[int], laid: bytes) -> int:
         calls = self._calls

@@ -28,6 +28,9 @@ class Watches:
         """owned: the engine is ours."""
         self._cpu, self._state, self._owned = cpu, state, owned
         self._left: list[int] = []
+        self._watches: dict[int, tuple[int, Watched]] = {}  # first address and whom to tell, by number
+        self._last = 0
+        self._callback = MEMORY(self._on_access)  # one for all: the engine may use a deleted hook's, which is kept for good
 
     def add(self, start: int, size: int, access: str, report: Watched) -> Callable[[], None]:
         """See Machine.watch_at()."""
@@ -36,13 +39,13 @@ class Watches:
             raise Unsupported(f"Unicorn reports no accesses of {m.arch.name} that leave the guest as it was: {why}",
                               hint="put a probe where the memory is written")
         self._tidy()
-        live = [True]
-        hook = m.engine.hook(sum(KINDS[kind] for kind in access), MEMORY(self._callback(start, report, live)),
-                             max(start - WIDEST + 1, 0), start + size - 1)  # the engine goes by an access's first byte
+        self._last = number = self._last + 1
+        self._watches[number] = start, report
+        hook = m.engine.hook(sum(KINDS[kind] for kind in access), self._callback,
+                             max(start - WIDEST + 1, 0), start + size - 1, data=number)  # the engine goes by an access's first byte
 
         def remove() -> None:
-            if live[0]:
-                live[0] = False
+            if self._watches.pop(number, None) is not None:
                 self._left.append(hook)
                 self._tidy()
 
@@ -60,22 +63,19 @@ class Watches:
                 self._cpu.engine.unhook(hook)
             self._left.clear()
 
-    def _callback(self, start: int, report: Watched, live: list[bool]) -> Callable[..., None]:
-        cpu, state, regs, order = self._cpu, self._state, self._cpu.regs, self._cpu.arch.order
-
-        def on_access(_uc: int, kind: int, address: int, size: int, value: int, _user: int) -> None:
-            if not live[0] or state.parked is not None or address + size <= start:
-                return
-            before = regs.reported, regs.target
-            try:
-                regs.at(self._home(cpu.read_pc()))
-                data = (value & (1 << 8 * size) - 1).to_bytes(size, order.value) if kind == const.UC_MEM_WRITE else None
-                report(regs, address, size, data)
-            except BaseException as error:
-                state.park(error)
-            regs.reported, regs.target = before
-
-        return on_access
+    def _on_access(self, _uc: int, kind: int, address: int, size: int, value: int, number: int) -> None:
+        state, regs = self._state, self._cpu.regs
+        start, report = self._watches.get(number, (0, None))
+        if report is None or state.parked is not None or address + size <= start:
+            return
+        before = regs.reported, regs.target
+        try:
+            regs.at(self._home(self._cpu.read_pc()))
+            written = kind == const.UC_MEM_WRITE
+            report(regs, address, size, (value & (1 << 8 * size) - 1).to_bytes(size, self._cpu.arch.order.value) if written else None)
+        except BaseException as error:
+            state.park(error)
+        regs.reported, regs.target = before
 
     def _home(self, pc: int) -> int:
         """Where the instruction stands that runs at pc: at home, even if a copy of it runs elsewhere."""
