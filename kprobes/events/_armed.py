@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import islice
-from typing import Any
 
 from ..arguments import checked
-from ..core.probe import Kprobe, Kretprobe, Probe
-from ..errors import BadLocation, EventError, KprobeError, Unsupported
+from ..core.probe import Probe
+from ..errors import BadLocation, EventError, KprobeError
 from ..notebook import table
 from ..regs import Regs
 from ..symbols import Symbols
@@ -18,7 +17,7 @@ from ._event import Event
 from ._filter import Filter, parse_filter
 from ._handler import Handler, handler
 from ._hist import Histogram
-from ._place import Owner, Place
+from ._place import Owner, Place, attached, probe_of, stack_of
 from ._program import EventProgram, compiled, needs_python, shape
 from ._triggers import Triggers
 
@@ -28,7 +27,7 @@ class TraceEvent:
     """An event: one name, one kind, and the same arguments at one place or many. Iterating gives its records, oldest first.
 
     Attributes:
-        name, group: as defined. kind: "p" or "r". places: its probes. buffer: where its records are; other events' are there, too.
+        name, group: as defined. kind: "p", "r" or "w". places: its probes. buffer: where its records are; other events' are there, too.
         skipped: functions that its pattern names and that cannot be probed, with the reason. why_python: why its hits go through
         Python, as one clause; "" where a program records them.
     """
@@ -215,9 +214,7 @@ class TraceEvent:
         try:
             if place.compiled:
                 place.program = self._program(definition)
-                attached = self._owner.attach(place.program.program, definition.symbol or definition.target, definition.offset, self.kind == "r",
-                                              cookie=place.cookie, maxactive=definition.maxactive)
-                place.probe = next(iter(attached.probes.values()))
+                place.probe = attached(self._owner, place.program, definition, place.cookie)
             elif self.kind == "w":
                 self._watch(place)
             else:
@@ -267,19 +264,8 @@ class TraceEvent:
             place.probe = self._owner.watchpoint(d.address, d.size, d.access, self._handler(place))
 
     def _probe(self, place: Place) -> Probe:
-        definition, fields, hit = place.definition, place.fields(), self._handler(place)
-        fields["disabled"] = not (self._recording or self._triggers)
-        if self.kind == "p":
-            return Kprobe(pre_handler=hit, **fields)
-
-        def entered(ri: Any, regs: Regs) -> None:
-            ri.data["saved"] = definition.enter(regs)
-
-        return Kretprobe(handler=hit, entry_handler=entered if definition.saves else None, maxactive=definition.maxactive, **fields)
+        return probe_of(place.definition, self._handler(place), disabled=not (self._recording or self._triggers))
 
     def stack_of(self, regs: Regs) -> tuple[int, ...]:
         """The stack of a hit: pc and return addresses, innermost first."""
-        try:
-            return tuple(self._owner.stack_trace(regs))
-        except Unsupported:
-            return (regs.pc,)
+        return stack_of(self._owner, regs)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..core.probe import Probe
+from ..core.probe import Kprobe, Kretprobe, Probe
+from ..errors import Unsupported
 from ..machine._base import Machine
 from ..regs import Regs
 from ..tracing.record import Record
 from ._buffer import Buffer, Row
 from ._event import Event
+from ._handler import Handler
 from ._program import EventProgram
 from ._watchpoint import WatchHandler, Watchpoint
 
@@ -69,10 +71,32 @@ class Place:
         args = {arg.name: value for arg, value in zip(self.definition.args, values, strict=True)}
         return Record(self.definition.name, number, cpu, task, args, stack, self.definition.address, caller)
 
-    def fields(self) -> dict[str, Any]:
-        """Where its probe belongs."""
-        d = self.definition
-        return {"symbol_name": d.symbol, "offset": d.offset} if d.symbol else {"addr": d.target}
+
+def probe_of(event: Event, hit: Handler, disabled: bool = False) -> Probe:
+    """The probe that calls an event's handler; what is to be fetched at the function's entry is saved there."""
+    place: dict[str, Any] = {"symbol_name": event.symbol, "offset": event.offset} if event.symbol else {"addr": event.target}
+    if event.kind == "p":
+        return Kprobe(pre_handler=hit, disabled=disabled, **place)
+
+    def entered(ri: Any, regs: Regs) -> None:
+        ri.data["saved"] = event.enter(regs)
+
+    return Kretprobe(handler=hit, entry_handler=entered if event.saves else None, maxactive=event.maxactive, disabled=disabled, **place)
+
+
+def attached(owner: Owner, made: EventProgram, event: Event, cookie: int) -> Probe:
+    """The registered probe that runs an event's program."""
+    where = event.symbol or event.target
+    made_of = owner.attach(made.program, where, event.offset, event.kind == "r", cookie=cookie, maxactive=event.maxactive)
+    return next(iter(made_of.probes.values()))
+
+
+def stack_of(owner: Owner, regs: Regs) -> tuple[int, ...]:
+    """pc and return addresses, innermost first; only pc where there is no way to the others."""
+    try:
+        return tuple(owner.stack_trace(regs))
+    except Unsupported:
+        return (regs.pc,)
 
 
 def counts_of(probe: Any) -> tuple[int, int]:

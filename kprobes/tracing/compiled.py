@@ -11,7 +11,7 @@ from ..events._buffer import Buffer
 from ..events._event import Event
 from ..events._filter import Filter
 from ..events._layout import Layout
-from ..events._place import Owner
+from ..events._place import Owner, attached
 from ..events._program import EventProgram, compiled, needs_python, shape
 from .ring import Put, Ring
 
@@ -58,9 +58,7 @@ class Programs:
 
     def arm(self, event: Event, number: int) -> Probe:
         """Register the probe of an event that is in `made`."""
-        attached = self._k.attach(self.made[number].program, event.symbol or event.target, event.offset, event.kind == "r",
-                                  cookie=number, maxactive=event.maxactive)
-        return next(iter(attached.probes.values()))
+        return attached(self._k, self.made[number], event, number)
 
     def drain(self) -> None:
         """What was recorded goes into the trace's ring."""

@@ -8,14 +8,14 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from ..arguments import checked
-from ..core.probe import Kprobe, Kretprobe, Probe
-from ..errors import BadArgument, EventError, KprobeError, Unsupported
+from ..core.probe import Probe
+from ..errors import BadArgument, EventError, KprobeError
 from ..events import parse_event
 from ..events._event import Event, locate
 from ..events._filter import parse_filter
 from ..events._globs import many
 from ..events._handler import Handler, handler
-from ..events._place import Owner, counts_of
+from ..events._place import Owner, counts_of, probe_of, stack_of
 from ..events._siblings import check_sibling
 from ..events._watchpoint import Watchpoint
 from ..regs import Regs
@@ -86,7 +86,7 @@ class Recording:
             raise BadArgument(f"no clock {clock!r}", hint=f"there are: {', '.join(CLOCKS)}; or give a function")
         machine = k.machine
         self._k, self._stack, symbols = k, stack, machine.symbols
-        self._exclude = list(exclude)
+        self._exclude = [exclude] if isinstance(exclude, str) else list(exclude)
         self.skipped: list[tuple[str, str]] = []
         self.events = self._parse(definitions)
         self._filters = [parse_filter(filter, event, symbols) for event in self.events]
@@ -110,6 +110,7 @@ class Recording:
             if pattern is None:
                 found.append(parse_event(text, machine))
                 continue
+            before = len(self._many)
             for place, definition in pattern.texts:
                 if any(fnmatchcase(place, glob) for glob in self._exclude):
                     continue
@@ -117,7 +118,7 @@ class Recording:
                     self._many.append(parse_event(definition, machine))
                 except EventError as error:
                     self.skipped.append((place, error.reason))
-            if not self._many:
+            if len(self._many) == before:
                 raise EventError("BAD_PROBE_ADDR", f"nothing that {pattern.pattern} names can be probed", pattern.text, pattern.text.index(" ") + 1)
         for n, event in enumerate(found):
             for other in found[:n]:
@@ -167,7 +168,7 @@ class Recording:
                 return self._programs.arm(event, number)
             if event.kind == "w":
                 return self._k.watchpoint(event.address, event.size, event.access, self._handler(event, number))
-            probe = self._probe(event, self._handler(event, number))
+            probe = probe_of(event, self._handler(event, number))
             self._k.register(probe)
         except KprobeError as error:
             raise event.refused(error) from error
@@ -176,15 +177,6 @@ class Recording:
     def _handler(self, event: Event, number: int) -> Handler:
         sink: Any = _Sink(self._writer(number), self._words, self._programs)
         return handler(event, self._k.machine, sink, number, self._filters[number], (), Walker(self._k), self._stack)
-
-    @staticmethod
-    def _probe(event: Event, hit: Handler) -> Probe:
-        def enter(ri: Any, regs: Regs) -> None:
-            ri.data["saved"] = event.enter(regs)
-
-        place: dict[str, Any] = {"symbol_name": event.symbol, "offset": event.offset} if event.symbol else {"addr": event.target}
-        return Kprobe(pre_handler=hit, **place) if event.kind == "p" else Kretprobe(
-            handler=hit, entry_handler=enter if event.saves else None, maxactive=event.maxactive, **place)
 
     def _writer(self, number: int) -> Put:
         """What a hit goes to: the ring, or whoever wants to be told at once."""
@@ -223,7 +215,4 @@ class Walker:
 
     def stack_of(self, regs: Regs) -> tuple[int, ...]:
         """The stack of a hit."""
-        try:
-            return tuple(self._k.stack_trace(regs))
-        except Unsupported:
-            return (regs.pc,)
+        return stack_of(self._k, regs)

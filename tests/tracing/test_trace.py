@@ -52,6 +52,14 @@ def exported(t: Trace, format: str) -> str:
     return file.getvalue()
 
 
+def test_every_pattern_names_something(k: Kprobes) -> None:
+    """A pattern of which nothing is left is refused, whatever the patterns before it found; and nothing stays registered."""
+    for texts in (("p table_*",), ("p crc*", "p table_*")):
+        with pytest.raises(EventError, match=r"nothing that table_\* names"), k.trace(*texts, exclude="table_*"):
+            pass
+        assert not list(k.list())
+
+
 def test_records(k: Kprobes) -> None:
     t = recorded(k)
     assert [r.event for r in t][:3] == ["crc", "crc", "found"] and [r.seq for r in t] == [*range(1, len(t) + 1)]
