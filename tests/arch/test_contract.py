@@ -10,6 +10,7 @@ from arches import ARCHES, CASES, HERE, NO_CASES, NO_ENGINE, NO_PROGRAMS, PROGRA
 from attrs import evolve
 
 from kprobes import arch as architectures
+from kprobes.conformance import CAPABILITIES, Conformance
 from kprobes.machine.unicorn.guests.rows import GUESTS
 from kprobes.testing import check_arch
 
@@ -61,6 +62,13 @@ def test_has_cases(arch: str) -> None:
 @pytest.mark.parametrize("arch", ARCHES)
 def test_has_engine(arch: str) -> None:
     assert (arch in GUESTS) != (arch in NO_ENGINE), "a row in kprobes/machine/unicorn/guests/, or a reason in NO_ENGINE"
+
+
+@pytest.mark.parametrize("arch", NO_ENGINE)
+def test_without_engine(arch: str, conformance: Conformance) -> None:
+    """What nothing else has proved is blank in the support matrix, with the reason."""
+    for capability in CAPABILITIES:
+        conformance.blank(arch, capability, NO_ENGINE[arch])
 
 
 @pytest.mark.parametrize("arch", ARCHES)
