@@ -21,7 +21,6 @@ from typing import Final
 M32: Final = 0xFFFF_FFFF
 M64: Final = 0xFFFF_FFFF_FFFF_FFFF
 SIGN: Final = 1 << 63
-SIGN32: Final = 1 << 31
 
 
 class Scalar:
