@@ -2,8 +2,9 @@
 
     python benchmarks/calls.py [--arch x86_64] [--rounds 25] [--calls 400]
 
-Every round runs every row, so that whatever disturbs the machine disturbs all alike; shown are medians over the rounds, in microseconds
-of the processor's time, the process's other threads included, and the ratio to the same round's first row.
+Every round runs every row, so that whatever disturbs the machine disturbs all alike; shown are medians over the rounds,
+in microseconds of the processor's time, the process's other threads included, and the ratio to the same round's first
+row.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from collections.abc import Callable
 from kprobes import Kprobe, Kprobes, UnicornMachine
 
 BASE = 0x10000
-RETURNS = {"x86_64": "c3", "i386": "c3", "arm64": "c0035fd6", "arm": "1eff2fe1", "mips": "03e0000800000000", "riscv64": "82800000"}
+RETURNS = {"x86_64": "c3", "i386": "c3", "arm64": "c0035fd6", "arm": "1eff2fe1", "mips": "03e0000800000000",
+           "riscv64": "82800000"}
 Rows = dict[str, Callable[[], object]]
 
 

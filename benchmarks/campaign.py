@@ -1,8 +1,8 @@
 """Campaigns: what spreading costs and gains. `python benchmarks/campaign.py [--items 20000]`.
 
-One function of the demo program is called with each input, from the same state: in this process, by one process of a pool and by two, by
-two dask workers (where `distributed` is installed). Ratios are to the first, in the same run. Then 100,000 inputs with one that crashes its
-process and one that hangs it: nothing else may be lost.
+One function of the demo program is called with each input, from the same state: in this process, by one process of a
+pool and by two, by two dask workers (where `distributed` is installed). Ratios are to the first, in the same run. Then
+100,000 inputs with one that crashes its process and one that hangs it: nothing else may be lost.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ def main() -> None:
     except ImportError:
         print("no dask here")
     else:
-        with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+        with LocalCluster(n_workers=2, threads_per_worker=1,
+                          dashboard_address=None) as cluster, Client(cluster) as client:
             [*run(JOB, items[:100], client.get_executor())]  # they import it
             spent = seconds(lambda: run(JOB, items, client.get_executor(), jobs=2), len(items))
             print(f"{'2 dask workers':28} {len(items) / spent:10,.0f} items/s  {alone / spent:5.2f}")

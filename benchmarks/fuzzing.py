@@ -1,4 +1,5 @@
-"""What going back and coverage cost: `python benchmarks/fuzzing.py`. Processor time, medians of rounds in which all rows have their turn.
+"""What going back and coverage cost: `python benchmarks/fuzzing.py`. Processor time, medians of rounds in which all
+rows have their turn.
 
     snapshot, restore   after four pages were written, with 1,000 probes armed (libz); and by comparing everything
     fuzz                runs of examples/fuzz.py a second: restore, 64 bytes of input, call, coverage

@@ -26,17 +26,22 @@ def words(x: float, y: float, text: str, anchor: str = "start", more: str = "") 
 def svg(results: Results) -> str:
     """The picture."""
     bottom = TOP + STEP * len(results["architectures"])
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {LEFT + WIDTH + 30} {bottom + 44}" font-family="sans-serif" font-size="12">',
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {LEFT + WIDTH + 30} {bottom + 44}" '
+           'font-family="sans-serif" font-size="12">',
            '<rect width="100%" height="100%" fill="#ffffff"/>',
-           words(LEFT, 20, "A hit, against a raw engine hook that does the same", more=' font-size="15" font-weight="bold"')]
+           words(LEFT, 20, "A hit, against a raw engine hook that does the same",
+                 more=' font-size="15" font-weight="bold"')]
     for number, (kind, colour) in enumerate(SHOWN.items()):
         x = LEFT + number * WIDTH / len(SHOWN)
-        out += [f'<circle cx="{x + 5:.1f}" cy="42" r="4.5" fill="{colour}"/>', words(x + 14, 46, f"{kind}: {KINDS[kind].split(':')[0]}")]
+        out += [f'<circle cx="{x + 5:.1f}" cy="42" r="4.5" fill="{colour}"/>',
+                words(x + 14, 46, f"{kind}: {KINDS[kind].split(':')[0]}")]
     for tick in TICKS:
         colour, broad = ("#000000", 1.5) if tick == 1 else ("#dddddd", 1)
-        out += [f'<line x1="{across(tick):.1f}" y1="{TOP - 8}" x2="{across(tick):.1f}" y2="{bottom}" stroke="{colour}" stroke-width="{broad}"/>',
+        out += [f'<line x1="{across(tick):.1f}" y1="{TOP - 8}" x2="{across(tick):.1f}" y2="{bottom}" '
+                f'stroke="{colour}" stroke-width="{broad}"/>',
                 words(across(tick), bottom + 16, f"{tick:g}", "middle")]
-    out.append(words(LEFT + WIDTH / 2, bottom + 36, "ratio of the costs (two arguments read; c: nothing done); left of 1 is faster", "middle"))
+    out.append(words(LEFT + WIDTH / 2, bottom + 36,
+                     "ratio of the costs (two arguments read; c: nothing done); left of 1 is faster", "middle"))
     for number, arch in enumerate(results["architectures"]):
         out += line(results, arch, TOP + STEP * number + STEP / 2)
     return "\n".join([*out, "</svg>\n"])
@@ -48,5 +53,6 @@ def line(results: Results, arch: str, y: float) -> list[str]:
     for kind, colour in SHOWN.items():
         ratio = by_name(results, arch)["c" if kind == "c" else f"{kind}, two arguments"].get("ratio")
         if ratio is not None:
-            out.append(f'<circle cx="{across(ratio):.1f}" cy="{y:.1f}" r="4.5" fill="{colour}"><title>{arch}, {kind}: {ratio}</title></circle>')
+            out.append(f'<circle cx="{across(ratio):.1f}" cy="{y:.1f}" r="4.5" fill="{colour}"><title>{arch}, {kind}: '
+                       f'{ratio}</title></circle>')
     return out

@@ -2,8 +2,9 @@
 
     python benchmarks/programs.py [--arch x86_64] [--rounds 25] [--hits 20000]
 
-Every round runs every row, so that whatever disturbs the machine disturbs all alike; shown are medians over the rounds, in ns of the
-processor's time, with the loop's own time taken off, and the ratio to the same round's raw hook (an empty Python function).
+Every round runs every row, so that whatever disturbs the machine disturbs all alike; shown are medians over the rounds,
+in ns of the processor's time, with the loop's own time taken off, and the ratio to the same round's raw hook (an empty
+Python function).
 """
 
 from __future__ import annotations
@@ -30,12 +31,16 @@ CROWD = "count, 10,000 programs elsewhere"
 Run = Callable[[int], object]
 MAPS = """
 #include <kprobes/bpf.h>
-struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 64); __type(key, __u32); __type(value, __u64); } a SEC(".maps");
-struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 1024); __type(key, __u64); __type(value, __u64); } h SEC(".maps");
+struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 64);
+         __type(key, __u32); __type(value, __u64); } a SEC(".maps");
+struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 1024);
+         __type(key, __u64); __type(value, __u64); } h SEC(".maps");
 struct { __uint(type, BPF_MAP_TYPE_RINGBUF); __uint(max_entries, 1 << 21); } r SEC(".maps");
 struct event { __u64 a, b, c; };
-static __always_inline void add(__u32 at) { __u64 *n = bpf_map_lookup_elem(&a, &at); if (n) __sync_fetch_and_add(n, 1); }
-static __always_inline __u32 log2l(__u64 v) { __u32 r = 0; for (int s = 32; s; s >>= 1) if (v >> s) { v >>= s; r += s; } return r; }
+static __always_inline void add(__u32 at) {
+    __u64 *n = bpf_map_lookup_elem(&a, &at); if (n) __sync_fetch_and_add(n, 1); }
+static __always_inline __u32 log2l(__u64 v) {
+    __u32 r = 0; for (int s = 32; s; s >>= 1) if (v >> s) { v >>= s; r += s; } return r; }
 """
 #: row -> (programs at the entry and at the return, the most ns)
 ROWS: dict[str, tuple[str, str, float]] = {
@@ -44,12 +49,13 @@ ROWS: dict[str, tuple[str, str, float]] = {
     "3 registers, filter, record": (
         """if (PT_REGS_PARM2(ctx) < 5) return 0;
         struct event *e = bpf_ringbuf_reserve(&r, sizeof(*e), 0);
-        if (e) { e->a = PT_REGS_PARM1(ctx); e->b = PT_REGS_PARM2(ctx); e->c = PT_REGS_SP(ctx); bpf_ringbuf_submit(e, 0); }""", "", 25),
+        if (e) { e->a = PT_REGS_PARM1(ctx); e->b = PT_REGS_PARM2(ctx); e->c = PT_REGS_SP(ctx);
+        bpf_ringbuf_submit(e, 0); }""", "", 25),
     "the same, 8 bytes of memory": (
         """if (PT_REGS_PARM2(ctx) < 5) return 0;
         struct event *e = bpf_ringbuf_reserve(&r, sizeof(*e), 0);
-        if (e) { e->a = PT_REGS_PARM1(ctx); e->b = PT_REGS_PARM2(ctx); bpf_probe_read(&e->c, 8, (void *)PT_REGS_SP(ctx));
-        bpf_ringbuf_submit(e, 0); }""", "", 60),
+        if (e) { e->a = PT_REGS_PARM1(ctx); e->b = PT_REGS_PARM2(ctx);
+        bpf_probe_read(&e->c, 8, (void *)PT_REGS_SP(ctx)); bpf_ringbuf_submit(e, 0); }""", "", 60),
     "the same, 16-byte string": (
         """if (PT_REGS_PARM2(ctx) < 5) return 0;
         struct { __u64 a, b; char s[16]; } *e = bpf_ringbuf_reserve(&r, sizeof(*e), 0);
@@ -76,7 +82,8 @@ def compiled(machine: UnicornMachine, entry: str, back: str = "") -> Program:
     text = MAPS
     for name, body in (("entry", entry), ("back", back)):
         text += f'SEC("kprobe") int {name}(struct pt_regs *ctx) {{ {body} return 0; }}\n'
-    return Program.from_c(text.replace("PUSHED", str(pushed)).replace("STRING", f"{machine.symbols['text'].address}ull"))
+    return Program.from_c(text.replace("PUSHED", str(pushed)).replace("STRING",
+                                                                      f"{machine.symbols['text'].address}ull"))
 
 
 def machine_with_text(arch: str) -> UnicornMachine:

@@ -8,9 +8,11 @@ from typing import Any
 Results = dict[str, Any]
 
 #: kinds of probes in Linux's letters -> what a hit of theirs is here
-KINDS = {"k": "kprobe: two traps", "b": "boosted: one trap", "o": "optimized: a jump", "c": "counted: optimized, no handler", "j": "jprobe",
+KINDS = {"k": "kprobe: two traps", "b": "boosted: one trap", "o": "optimized: a jump",
+         "c": "counted: optimized, no handler", "j": "jprobe",
          "r": "return probe, entry like k", "rb": "entry like b", "ro": "entry like o"}
-#: Linux's documentation, Documentation/trace/kprobes.rst, "Probe Overhead": microseconds on an Intel Xeon E5410, 2.33 GHz
+#: Linux's documentation, Documentation/trace/kprobes.rst, "Probe Overhead": microseconds on an Intel Xeon E5410, 2.33
+#: GHz
 LINUX = {"i386": {"k": 0.80, "b": 0.33, "o": 0.05, "r": 1.10, "rb": 0.61, "ro": 0.33},
          "x86-64": {"k": 0.99, "b": 0.43, "o": 0.06, "r": 1.24, "rb": 0.68, "ro": 0.30}}
 
@@ -57,15 +59,18 @@ def rows(results: Results, arch: str) -> str:
     def cells(row: Any) -> list[str]:
         if "absent" in row:
             return [row["name"], "", "", row["absent"]]
-        return [row["name"], f"{row['ns']:,.0f}" if row["ns"] >= 100 else f"{row['ns']:.1f}", ratio(row), row.get("to", "")]
+        return [row["name"], f"{row['ns']:,.0f}" if row["ns"] >= 100 else f"{row['ns']:.1f}", ratio(row),
+                row.get("to", "")]
 
     return table(["row", "ns", "ratio", "to"], map(cells, by_name(results, arch).values()))
 
 
 def registering(results: Results, arch: str) -> str:
     """What registering costs."""
-    return "\n".join(f"{r['probes']:,} probes: registered in {r['register']:.2f} s, unregistered in {r['unregister']:.2f} s, "
-                     f"{r['bytes']:,.0f} bytes each" for r in results["architectures"][arch]["registering"] if r["probes"] > 1) + "\n"
+    return "\n".join(f"{r['probes']:,} probes: registered in {r['register']:.2f} s, unregistered in "
+                     f"{r['unregister']:.2f} s, "
+                     f"{r['bytes']:,.0f} bytes each" for r in results["architectures"][arch]["registering"]
+                     if r["probes"] > 1) + "\n"
 
 
 # --- all architectures
@@ -96,7 +101,8 @@ def scale(results: Results) -> str:
     lines = []
     for arch, found in results["architectures"].items():
         named, cost = by_name(results, arch), next(r for r in found["registering"] if r["probes"] == count)
-        names = "stores, one probe elsewhere", f"unprobed, {count:,} probes elsewhere", f"o, two arguments, {count:,} probes elsewhere"
+        names = ("stores, one probe elsewhere", f"unprobed, {count:,} probes elsewhere",
+                 f"o, two arguments, {count:,} probes elsewhere")
         lines.append([f"`{arch}`", *(ratio(named[name]) for name in names),
                       f"{cost['register']:.1f} s", f"{cost['unregister']:.1f} s", f"{cost['bytes']:,.0f}"])
     return table(["", "stores", "unprobed", "hit one", "register", "unregister", "bytes each"], lines)
@@ -111,19 +117,22 @@ def linux(results: Results) -> str:
             named = by_name(results, arch)
             us = [named[f"{kind}, empty"]["ns"] / 1000 for kind in kinds]
             lines.append([f"`{arch}` guest here", *(f"{value:.2f}" for value in us)])
-            lines.append(["times as much", *(f"{value / LINUX[there][kind]:.1f}" for kind, value in zip(kinds, us, strict=True))])
+            lines.append(["times as much", *(f"{value / LINUX[there][kind]:.1f}"
+                                             for kind, value in zip(kinds, us, strict=True))])
     return table(["microseconds", *kinds], lines)
 
 
 def host(results: Results) -> str:
     """What it was measured on."""
     h, s = results["host"], results["settings"]
-    return (f"Measured on {h['date']}: {h['processor']}, {h['processors']} processors, {h['system']}, Python {h['python']}, Unicorn {h['unicorn']}; "
+    return (f"Measured on {h['date']}: {h['processor']}, {h['processors']} processors, {h['system']}, Python "
+            f"{h['python']}, Unicorn {h['unicorn']}; "
             f"medians of {s['rounds']} rounds of {s['hits']:,} hits.\n")
 
 
 def part(results: Results, what: str) -> str:
     """A generated part of docs/cost.md by its name: `ratios empty`, `rows arm64`, ..."""
     name, _, argument = what.partition(" ")
-    return str({"ratios": ratios, "returns": returns, "rows": rows, "registering": registering, "scale": scale, "linux": linux, "host": host}[name](
+    return str({"ratios": ratios, "returns": returns, "rows": rows, "registering": registering, "scale": scale,
+                "linux": linux, "host": host}[name](
         results, *([argument] if argument else [])))

@@ -13,16 +13,17 @@ from worlds import Absent, BareEngine, Crowd, Machine, Run
 
 from kprobes import Jprobe, Kprobe, Kretprobe
 
-WAYS = {"k": "k", "b": "b", "o": "o", "r": "k", "rb": "b", "ro": "o"}  #: kind of probe -> how its hits come, see Machine.hit
+#: kind of probe -> how its hits come, see Machine.hit
+WAYS = {"k": "k", "b": "b", "o": "o", "r": "k", "rb": "b", "ro": "o"}
 MODELS = ("x86_64", "arm64")
 LONGER = 200  # a loop in which nothing happens is run so many times longer
 
 
 @frozen
 class Row:
-    """enter: sets it up and gives what runs it. to: the row it is compared with. over: the loop whose time is taken off, so that the
-    hit's remains. most: the ratio it is to stay below; half as much again on architectures other than MODELS, where it is compared
-    with a raw hook. longer: factor of iterations."""
+    """enter: sets it up and gives what runs it. to: the row it is compared with. over: the loop whose time is taken
+    off, so that the hit's remains. most: the ratio it is to stay below; half as much again on architectures other than
+    MODELS, where it is compared with a raw hook. longer: factor of iterations."""
 
     name: str
     enter: Callable[[], AbstractContextManager[Run]]
@@ -34,7 +35,8 @@ class Row:
 
 ENGINE, MACHINE = "bare engine", "bare machine"
 RAW_EMPTY, RAW_TWO = "raw hook, empty", "raw hook, two arguments"
-RAW_PAIR, RAW_PAIR_TWO, RAW_PAIR_ONE = ("raw entry and return hooks, empty", "raw entry and return hooks, two arguments",
+RAW_PAIR, RAW_PAIR_TWO, RAW_PAIR_ONE = ("raw entry and return hooks, empty",
+                                        "raw entry and return hooks, two arguments",
                                         "raw entry and return hooks, one register each")
 STORES = "stores, bare engine"
 
@@ -117,14 +119,16 @@ def probe_rows(m: Machine) -> Iterator[Row]:
 def crowd_rows(crowd: Crowd) -> Iterator[Row]:
     """The same among many probes."""
     yield Row(f"unprobed, {crowd.count:,} probes elsewhere", crowd.unhit, ENGINE, most=1.02, longer=LONGER)
-    yield Row(f"o, two arguments, {crowd.count:,} probes elsewhere", lambda: crowd.probed("o", Kprobe(symbol_name="tiny", pre_handler=two)),
+    yield Row(f"o, two arguments, {crowd.count:,} probes elsewhere",
+              lambda: crowd.probed("o", Kprobe(symbol_name="tiny", pre_handler=two)),
               "o, two arguments", f"unprobed, {crowd.count:,} probes elsewhere", 1.1)
 
 
 def measure(arch: str, hits: int, rounds: int, others: list[int]) -> dict[str, Any]:
     """Run everything for one architecture. Returns what JSON can hold: rows, and what registering costs."""
     crowds = [Crowd(arch, count) for count in others]
-    rows = [*raw_rows(BareEngine(arch)), *probe_rows(Machine(arch)), *(row for crowd in crowds for row in crowd_rows(crowd))]
+    rows = [*raw_rows(BareEngine(arch)), *probe_rows(Machine(arch)),
+            *(row for crowd in crowds for row in crowd_rows(crowd))]
     samples: dict[str, list[float]] = {row.name: [] for row in rows}
     absent: dict[str, str] = {}
     for _ in range(rounds):
@@ -134,7 +138,8 @@ def measure(arch: str, hits: int, rounds: int, others: list[int]) -> dict[str, A
                     samples[row.name].append(sample(row, hits * row.longer))
                 except Absent as why:
                     absent[row.name] = str(why)
-    registering = [{"probes": c.count, "register": c.seconds, "unregister": c.close(), "bytes": c.bytes} for c in crowds]
+    registering = [{"probes": c.count, "register": c.seconds, "unregister": c.close(), "bytes": c.bytes}
+                   for c in crowds]
     results = [result(row, {r.name: r for r in rows}, samples, absent) for row in rows]
     for found in results:
         if arch not in MODELS and "most" in found and found["to"].startswith("raw"):
@@ -158,9 +163,12 @@ def result(row: Row, rows: dict[str, Row], samples: dict[str, list[float]], abse
         return {"name": row.name, "absent": absent.get(row.name) or absent[row.to]}
 
     def costs(of: Row) -> list[float]:
-        return [whole - loop for whole, loop in zip(samples[of.name], samples.get(of.over) or [0.0] * len(samples[of.name]), strict=True)]
+        return [whole - loop for whole, loop in zip(samples[of.name],
+                                                    samples.get(of.over) or [0.0] * len(samples[of.name]), strict=True)]
 
     found: dict[str, Any] = {"name": row.name, "ns": round(statistics.median(costs(row)) * 1e9, 2)}
     if row.to:
-        found |= {"to": row.to, "ratio": round(statistics.median(a / b for a, b in zip(costs(row), costs(rows[row.to]), strict=True)), 3)}
+        found |= {"to": row.to, "ratio": round(statistics.median(a / b
+                                                                 for a, b in zip(costs(row), costs(rows[row.to]),
+                                                                     strict=True)), 3)}
     return found | ({} if row.most is None else {"most": row.most})

@@ -55,7 +55,8 @@ def _subjects() -> dict[str, Subject]:
     return {
         "x86_64": subject(text["x86_64"]),
         "i386": subject(text["i386"]),
-        **dict.fromkeys(("arm64", "arm64be"), subject(text["arm64"], little=True)),  # instructions are little endian on both
+        # instructions are little endian on both
+        **dict.fromkeys(("arm64", "arm64be"), subject(text["arm64"], little=True)),
         **dict.fromkeys(("arm", "armeb"), subject(text["arm"], little=True)),
         "cortexm": subject(text["thumb"], little=True, mode=1),
         **dict.fromkeys(("riscv32", "riscv64"), subject(text["riscv"], little=True)),

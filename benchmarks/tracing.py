@@ -1,4 +1,5 @@
-"""What tracing costs: `python benchmarks/tracing.py`. Processor time; each row's ratio is to a hit that only counts, of the same round.
+"""What tracing costs: `python benchmarks/tracing.py`. Processor time; each row's ratio is to a hit that only counts, of
+the same round.
 
 Rounds are interleaved; shown is the median of five. Files: a million records of three numbers.
 """
@@ -69,7 +70,8 @@ def main() -> None:
         for name in rounds[0]:
             if name not in ("bare", "hits"):
                 cost = statistics.median((r[name] - r["bare"]) / r["hits"] for r in rounds)
-                ratio = statistics.median((r[name] - r["bare"]) / (r["a handler that does nothing"] - r["bare"]) for r in rounds)
+                ratio = statistics.median((r[name] - r["bare"]) / (r["a handler that does nothing"] - r["bare"])
+                                          for r in rounds)
                 print(f"{name:<32}{cost * 1e9:>8.0f}{ratio:>8.2f}")
         print(f"\n{'files':<32}{'s':>8}")
         for name, seconds in files(k).items():

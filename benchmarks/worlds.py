@@ -36,7 +36,8 @@ def check(result: int) -> None:
 
 
 class BareEngine:
-    """A unicorn.Uc with its own settings, memory and callbacks: the yardstick. A machine around it only names its registers."""
+    """A unicorn.Uc with its own settings, memory and callbacks: the yardstick. A machine around it only names its
+    registers."""
 
     def __init__(self, arch: str) -> None:
         guest, self.subject = GUESTS[arch], SUBJECTS[arch]
@@ -73,7 +74,8 @@ class BareEngine:
     def loop(self, **hooks: RawHook) -> Iterator[Run]:
         """The loop, with raw hooks at labels of it."""
         self._forget()
-        added = [self.uc.hook_add(unicorn.UC_HOOK_CODE, hook, begin=BASE + self.subject.at[label], end=BASE + self.subject.at[label])
+        added = [self.uc.hook_add(unicorn.UC_HOOK_CODE, hook, begin=BASE + self.subject.at[label],
+                                  end=BASE + self.subject.at[label])
                  for label, hook in hooks.items()]
 
         def run(count: int) -> None:
@@ -124,7 +126,8 @@ def make_machine(arch: str) -> UnicornMachine:
     """A machine with the subject, whose text is not the guest's to write, as compiled programs' text."""
     made = SUBJECTS[arch]
     machine = UnicornMachine.from_code(made.code, arch=arch, base=BASE,
-                                       symbols={name: ((BASE + at) | made.mode, size) for name, (at, size) in made.functions.items()})
+                                       symbols={name: ((BASE + at) | made.mode, size)
+                                                for name, (at, size) in made.functions.items()})
     machine.protect(BASE, machine.page_size, "rx")
     return machine
 
@@ -162,7 +165,8 @@ class Machine:
 
     @contextmanager
     def hit(self, k: Kprobes, way: str, *probes: Kprobe | Kretprobe | Jprobe) -> Iterator[Run]:
-        """The loop with these probes. way: how hits must come: "k" stepped, "b" boosted, "o" optimized, "c" counted by the host."""
+        """The loop with these probes. way: how hits must come: "k" stepped, "b" boosted, "o" optimized, "c" counted by
+        the host."""
         k.optimization = way in "oc"
         total = 0
 

@@ -1,4 +1,5 @@
-"""The book: `sphinx-build -W docs site`, with the extra `docs`. Pages are Markdown that also reads well where it lies."""
+"""The book: `sphinx-build -W docs site`, with the extra `docs`. Pages are Markdown that also reads well where it
+lies."""
 
 from importlib.metadata import version as installed
 

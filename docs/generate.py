@@ -1,7 +1,8 @@
 """Fill in the generated parts of the documentation: `python docs/generate.py [--check]`.
 
-docs/support.md shows docs/support.json, which `pytest --conformance=docs/support.json` writes; --proved FILE, a newer one, must prove
-the same cells. docs/cost.md and docs/cost.svg show benchmarks/results.json, which benchmarks/hit_cost.py writes.
+docs/support.md shows docs/support.json, which `pytest --conformance=docs/support.json` writes; --proved FILE, a newer
+one, must prove the same cells. docs/cost.md and docs/cost.svg show benchmarks/results.json, which
+benchmarks/hit_cost.py writes.
 
 A page says where: everything between `<!-- generated: NAME ARGUMENT -->` and `<!-- end -->` is written by the function
 of that name below, from the code. --check changes nothing and fails where a page is out of date.
@@ -49,9 +50,11 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 # --- state machines
 
 
-def machine(transitions: Mapping[tuple[Any, Any], enum.Enum], states: type[enum.Enum], happenings: type[enum.Enum]) -> str:
+def machine(transitions: Mapping[tuple[Any, Any], enum.Enum], states: type[enum.Enum],
+            happenings: type[enum.Enum]) -> str:
     """A state machine: states down, events across; an empty cell is an error that changes nothing."""
-    rows = [[f"**{state.name}**", *(transitions[state, event].name if (state, event) in transitions else "" for event in happenings)]
+    rows = [[f"**{state.name}**", *(transitions[state, event].name if (state, event) in transitions else ""
+                                    for event in happenings)]
             for state in states]
     return table(["state \\ event", *(event.name for event in happenings)], rows)
 
@@ -63,7 +66,8 @@ def meanings(kind: type[enum.Enum]) -> str:
 
 def control_block(_: str) -> str:
     """The per-CPU state machine."""
-    return machine(ctlblk.TABLE, ctlblk.State, ctlblk.Event) + "\n" + meanings(ctlblk.State) + "\n" + meanings(ctlblk.Event)
+    return machine(ctlblk.TABLE, ctlblk.State,
+                   ctlblk.Event) + "\n" + meanings(ctlblk.State) + "\n" + meanings(ctlblk.Event)
 
 
 def arming_states(_: str) -> str:
@@ -81,14 +85,17 @@ def patches(_: str) -> str:
 
 def errors(_: str) -> str:
     """Every exception of the public interface."""
-    classes = [c for name in kprobes.__all__ if inspect.isclass(c := getattr(kprobes, name)) and issubclass(c, kprobes.KprobeError)]
+    classes = [c for name in kprobes.__all__ if inspect.isclass(c := getattr(kprobes, name))
+               and issubclass(c, kprobes.KprobeError)]
     return table(["exception", "errno", "raised when"],
-                 ([f"`{c.__name__}`", errno.errorcode[c.code], paragraph(c)] for c in classes if c is not kprobes.KprobeError))
+                 ([f"`{c.__name__}`", errno.errorcode[c.code], paragraph(c)] for c in classes
+                  if c is not kprobes.KprobeError))
 
 
 def event_errors(_: str) -> str:
     """Every way in which an event can be wrong."""
-    return table(["kind", "message"], ([f"`{kind}`", escape(message)] for kind, message in MESSAGES.items() if message != "{}"))
+    return table(["kind", "message"], ([f"`{kind}`", escape(message)] for kind, message in MESSAGES.items()
+                                       if message != "{}"))
 
 
 def escape(text: str) -> str:
@@ -101,7 +108,8 @@ def escape(text: str) -> str:
 
 def architectures(_: str) -> str:
     """What each architecture can do, from its record."""
-    return table(["name", "bits", "order", "instructions", "calls and arguments", "return probes", "boost and optimization"],
+    return table(["name", "bits", "order", "instructions", "calls and arguments", "return probes",
+                  "boost and optimization"],
                  map(architecture, map(arch.get, arch.names())))
 
 
@@ -109,9 +117,11 @@ def architecture(a: arch.Arch) -> list[str]:
     """A row of that table; the name leads to the page whose title has it."""
     length = f"{a.insn_align} bytes" if a.insn_align == a.max_insn else f"{a.insn_align} to {a.max_insn} bytes"
     in_registers = f"{len(a.abi.args)} in registers" if a.abi and a.abi.args else "on the stack" if a.abi else "-"
-    page = next((path for path in sorted((DOCS / "arch").glob("*.md")) if f"`{a.name}`" in path.read_text().partition("\n")[0]), None)
+    page = next((path for path in sorted((DOCS / "arch").glob("*.md"))
+                 if f"`{a.name}`" in path.read_text().partition("\n")[0]), None)
     name = f"[`{a.name}`](arch/{page.name})" if page else f"`{a.name}`"
-    return [name, str(a.bits), a.order.value, length, in_registers, "yes" if a.linkage else "-", f"{a.jump.size}-byte jump" if a.jump else "-"]
+    return [name, str(a.bits), a.order.value, length, in_registers, "yes" if a.linkage else "-",
+            f"{a.jump.size}-byte jump" if a.jump else "-"]
 
 
 # --- reference
@@ -227,7 +237,8 @@ def terminal() -> str:
     from rich.console import Console
     from rich.text import Text
 
-    shown = re.search(r"^```console\n\$ .*?&& (.*?)^```", (DOCS.parent / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+    shown = re.search(r"^```console\n\$ .*?&& (.*?)^```", (DOCS.parent / "README.md").read_text(),
+                      re.DOTALL | re.MULTILINE)
     assert shown is not None
     console = Console(record=True, width=112, file=io.StringIO(), force_terminal=True, color_system="truecolor")
     command, *lines = shown[1].splitlines()
@@ -237,7 +248,8 @@ def terminal() -> str:
         text.highlight_regex(r"^\w+(?=:)", "cyan")
         text.highlight_regex(r"\b\w+(?==)", "yellow")
         console.print(text)
-    svg = re.sub(r" *@font-face \{.*?\}\n", "", console.export_svg(title="kprobes"), flags=re.DOTALL)  # its fonts lie elsewhere
+    # its fonts lie elsewhere
+    svg = re.sub(r" *@font-face \{.*?\}\n", "", console.export_svg(title="kprobes"), flags=re.DOTALL)
     return "".join(line.rstrip() + "\n" for line in svg.splitlines())
 
 
@@ -256,13 +268,17 @@ def changed(now: conformance.Cells) -> list[str]:
     """
     then = json.loads(SUPPORT.read_text())
     unseen = {name for name in kprobes.arch_names()
-              if name not in GUESTS and not any(cell.get("proved") for what, cell in now.get(name, {}).items() if what != "decode")}
+              if name not in GUESTS and not any(cell.get("proved") for what, cell in now.get(name, {}).items()
+                                                if what != "decode")}
     then = {name: cells for name, cells in then.items() if name not in unseen}
     now = {name: cells for name, cells in now.items() if name not in unseen}
     every = {(name, capability) for cells in (then, now) for name in cells for capability in cells[name]}
-    proved = [{where for where in every if cells.get(where[0], {}).get(where[1], {}).get("proved")} for cells in (then, now)]
-    return [f"docs/support.json: {name}, {capability}: {'proved now' if (name, capability) in proved[1] else 'no longer proved'};"
-            " write it anew by pytest --conformance=docs/support.json" for name, capability in sorted(proved[0] ^ proved[1])]
+    proved = [{where for where in every if cells.get(where[0], {}).get(where[1], {}).get("proved")}
+              for cells in (then, now)]
+    return [f"docs/support.json: {name}, {capability}: "
+            f"{'proved now' if (name, capability) in proved[1] else 'no longer proved'};"
+            " write it anew by pytest --conformance=docs/support.json"
+            for name, capability in sorted(proved[0] ^ proved[1])]
 
 
 # --- the core
@@ -297,11 +313,15 @@ ROOMS = {
 
 def core_size(_: str) -> str:
     """What the core consists of. Every room is in one row."""
-    files = {path.relative_to(CORE).with_suffix("").as_posix(): path for path in sorted(CORE.rglob("*.py")) if path.stem != "__init__"}
-    named = {room: [name for name in files if name == room or name.endswith(f"/{room}")] for rooms in ROOMS.values() for room in rooms.split()}
-    assert sorted(name for names in named.values() for name in names) == sorted(files), "each room of the core belongs in one row of ROOMS"
+    files = {path.relative_to(CORE).with_suffix("").as_posix(): path for path in sorted(CORE.rglob("*.py"))
+             if path.stem != "__init__"}
+    named = {room: [name for name in files if name == room or name.endswith(f"/{room}")] for rooms in ROOMS.values()
+             for room in rooms.split()}
+    assert sorted(name for names in named.values()
+                  for name in names) == sorted(files), "each room of the core belongs in one row of ROOMS"
     sizes = {room: lengths(files[names[0]]) for room, names in named.items()}
-    rows = [[what, " ".join(f"`{room}`" for room in rooms.split()), *map(sum, zip(*(sizes[room] for room in rooms.split()), strict=True))]
+    rows = [[what, " ".join(f"`{room}`" for room in rooms.split()),
+             *map(sum, zip(*(sizes[room] for room in rooms.split()), strict=True))]
             for what, rooms in ROOMS.items()]
     rows.append(["all of it", "", sum(row[2] for row in rows), sum(row[3] for row in rows)])
     return table(["what", "rooms", "lines", "of code"], [map(str, row) for row in rows])
@@ -324,8 +344,10 @@ NO_CODE = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tok
 # --- filling in
 
 PARTS: dict[str, Callable[[str], str]] = {
-    "control-block": control_block, "arming": arming_states, "patches": patches, "errors": errors, "event-errors": event_errors,
-    "architectures": architectures, "reference": reference, "source": source, "helpers": helpers, "cost": cost, "support": support,
+    "control-block": control_block, "arming": arming_states, "patches": patches, "errors": errors,
+    "event-errors": event_errors,
+    "architectures": architectures, "reference": reference, "source": source, "helpers": helpers, "cost": cost,
+    "support": support,
     "core-size": core_size,
 }
 
@@ -343,12 +365,14 @@ def main() -> None:
     """Write the pages, or check them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="change nothing; fail where a page is out of date")
-    parser.add_argument("--proved", type=Path, metavar="FILE", help="fail where a test run has proved other cells than docs/support.json says")
+    parser.add_argument("--proved", type=Path, metavar="FILE",
+                        help="fail where a test run has proved other cells than docs/support.json says")
     options = parser.parse_args()
     wanted = {path: filled(path.read_text()) for path in sorted(DOCS.rglob("*.md"))} | pictures()
     stale = {path: new for path, new in wanted.items() if not path.exists() or path.read_text() != new}
     for path, new in stale.items():
-        print(f"{path.relative_to(DOCS.parent)}: {'out of date; run python docs/generate.py' if options.check else 'written'}")
+        print(f"{path.relative_to(DOCS.parent)}: "
+              f"{'out of date; run python docs/generate.py' if options.check else 'written'}")
         if not options.check:
             path.write_text(new)
     differing = changed(json.loads(options.proved.read_text())) if options.proved else []

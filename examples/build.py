@@ -1,7 +1,7 @@
 """Rebuild the executables in this directory from demo.c and firmware.c: `python examples/build.py [--check]`.
 
-Needs `pip install ziglang==0.17.0` (a C compiler for every machine, as a Python package). The same version gives the same
-bytes on every computer; --check builds into a temporary directory and compares instead of writing.
+Needs `pip install ziglang==0.17.0` (a C compiler for every machine, as a Python package). The same version gives the
+same bytes on every computer; --check builds into a temporary directory and compares instead of writing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ TARGETS = {"x86_64": ["-target", "x86_64-freestanding-none"], "arm64": ["-target
 COMMON = [
     "-std=c11", "-O1", "-ffreestanding", "-fno-builtin", "-nostdlib", "-static", "-fno-pic", "-fno-pie",
     "-fno-sanitize=all", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables",
-    "-fomit-frame-pointer", "-fno-unroll-loops", "-fno-ident", "-g0", "-Wall", "-Wextra", "-Werror", "-Wl,--build-id=none",
+    "-fomit-frame-pointer", "-fno-unroll-loops", "-fno-ident", "-g0", "-Wall", "-Wextra", "-Werror",
+    "-Wl,--build-id=none",
 ]  # fmt: skip
 FLAGS = [*COMMON, "-Wl,-e,_start", "-Wl,--image-base=0x400000", "-Wl,-z,noexecstack"]
 FIRMWARE = ["-target", "thumb-freestanding-eabi", "-mcpu=cortex_m3", *COMMON, "-Wl,-e,reset", "-Wl,-T,firmware.ld"]
@@ -46,7 +47,8 @@ def build_firmware(folder: Path) -> dict[str, bytes]:
     from elftools.elf.elffile import ELFFile
 
     program = folder / "firmware.elf"
-    subprocess.run([sys.executable, "-m", "ziglang", "cc", *FIRMWARE, "firmware.c", "-o", str(program)], cwd=HERE, check=True)
+    subprocess.run([sys.executable, "-m", "ziglang", "cc", *FIRMWARE, "firmware.c", "-o", str(program)], cwd=HERE,
+                   check=True)
     with program.open("rb") as file:
         elf = ELFFile(file)
         functions = [s for s in elf.get_section_by_name(".symtab").iter_symbols() if s["st_info"]["type"] == "STT_FUNC"]
@@ -62,7 +64,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         for arch in TARGETS:
             build(arch, Path(directory, arch))
-        fresh = {f"demo.{arch}": Path(directory, arch).read_bytes() for arch in TARGETS} | build_firmware(Path(directory))
+        fresh = {f"demo.{arch}": Path(directory, arch).read_bytes()
+                 for arch in TARGETS} | build_firmware(Path(directory))
     for name, made in fresh.items():
         kept = HERE / name
         same = kept.exists() and kept.read_bytes() == made

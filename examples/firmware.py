@@ -2,8 +2,8 @@
 
     python examples/firmware.py [LINE ...]
 
-firmware.bin answers each line that comes over its serial port with the line in capitals and a checksum. The port and the power switch are
-devices here; the probe is on `checksum`, and sees what was computed.
+firmware.bin answers each line that comes over its serial port with the line in capitals and a checksum. The port and
+the power switch are devices here; the probe is on `checksum`, and sees what was computed.
 """
 
 import sys
@@ -37,12 +37,14 @@ class Uart:
 def main(lines: list[str]) -> None:
     """Run the firmware until it switches the board off."""
     uart = Uart("".join(f"{line}\n" for line in [*lines, ""]).encode())
-    with UnicornMachine.load_raw(HERE / "firmware.bin", arch="cortexm", base=FLASH, symbols=HERE / "firmware.symbols") as board:
+    with UnicornMachine.load_raw(HERE / "firmware.bin", arch="cortexm", base=FLASH,
+                                 symbols=HERE / "firmware.symbols") as board:
         board.map(RAM, 0x1000, "rw")
         board.mmio(UART, 0x1000, uart.read, uart.write)
         board.mmio(POWER, 0x1000, write=lambda offset, size, value: board.stop())
         with Kprobes(board) as k:
-            r = Kretprobe(symbol_name="checksum", handler=lambda ri, regs: print(f"checksum is {regs.return_value:#04x}"))
+            r = Kretprobe(symbol_name="checksum",
+                          handler=lambda ri, regs: print(f"checksum is {regs.return_value:#04x}"))
             k.register(r)
             board.run(timeout=10)
             print(uart.sent.decode(), end="")

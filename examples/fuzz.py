@@ -2,8 +2,8 @@
 
     python examples/fuzz.py [RUNS [FILE]]
 
-Each run restores a snapshot, writes 64 bytes of input, calls the parser, and looks whether it has reached a block that none had before:
-then the input is kept, and more are made of it.
+Each run restores a snapshot, writes 64 bytes of input, calls the parser, and looks whether it has reached a block that
+none had before: then the input is kept, and more are made of it.
 """
 
 import random
@@ -57,4 +57,5 @@ def fuzz(file: str, runs: int, seed: int = 1) -> None:
 
 if __name__ == "__main__":
     here = Path(__file__).resolve().parent
-    fuzz(sys.argv[2] if len(sys.argv) > 2 else str(here / "demo.x86_64"), int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)
+    fuzz(sys.argv[2] if len(sys.argv) > 2 else str(here / "demo.x86_64"),
+         int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)

@@ -13,7 +13,8 @@ from kprobes import Jprobe, Kprobes, UnicornMachine
 
 
 def jtable_insert(key: ctypes.c_char_p, value: ctypes.c_int32) -> None:
-    """Called with the arguments of every call of table_insert, before it runs. There is no jprobe_return() to forget."""
+    """Called with the arguments of every call of table_insert, before it runs. There is no jprobe_return() to
+    forget."""
     print(f"jprobe: key = {key!r}, value = {value}")
 
 

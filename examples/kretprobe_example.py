@@ -38,4 +38,5 @@ def main(file: str, symbol: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else str(Path(__file__).with_name("demo.x86_64")), sys.argv[2] if len(sys.argv) > 2 else "fib")
+    main(sys.argv[1] if len(sys.argv) > 1 else str(Path(__file__).with_name("demo.x86_64")),
+         sys.argv[2] if len(sys.argv) > 2 else "fib")

@@ -57,7 +57,14 @@ from .machine._base import Fault, Machine, Sink
 from .machine.remote import QemuMachine, RemoteMachine
 from .machine.unicorn.host.hostcode import SlowHost
 from .machine.unicorn.machine import UnicornMachine
-from .regs import Regs, instruction_pointer, kernel_stack_pointer, override_function_with_return, regs_get_kernel_argument, regs_return_value
+from .regs import (
+    Regs,
+    instruction_pointer,
+    kernel_stack_pointer,
+    override_function_with_return,
+    regs_get_kernel_argument,
+    regs_return_value,
+)
 from .symbols import Symbol, Symbols
 
 if TYPE_CHECKING:
@@ -65,7 +72,8 @@ if TYPE_CHECKING:
     from .programs.program import Program
     from .tracing.trace import Trace
 
-_LATER = {"Program": "programs.program", "Trace": "tracing.trace", "bpf_header": "programs.header"}  # imported when they are asked for
+# imported when they are asked for
+_LATER = {"Program": "programs.program", "Trace": "tracing.trace", "bpf_header": "programs.header"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,5 @@
-"""What public functions are given: looked at by their annotations before anything happens, and named where it is wrong."""
+"""What public functions are given: looked at by their annotations before anything happens, and named where it is
+wrong."""
 
 from __future__ import annotations
 
@@ -61,8 +62,8 @@ def sort_of(annotation: str) -> Sort | None:
     sorts = [one for one in found if one is not None]
     if not found or len(sorts) < len(found):
         return None
-    return Sort(frozenset[type]().union(*(one.exact for one in sorts)), lambda value: any(one.fits(value) for one in sorts),
-                " or ".join(one.said for one in sorts))
+    return Sort(frozenset[type]().union(*(one.exact for one in sorts)),
+                lambda value: any(one.fits(value) for one in sorts), " or ".join(one.said for one in sorts))
 
 
 def _alternatives(annotation: str) -> list[str]:
@@ -119,12 +120,14 @@ def key(name: str, value: T) -> T:
     try:
         hash(value)
     except TypeError:
-        raise BadArgument(f"{name} is {shown(value)}, which cannot be hashed", hint="pass what cpu_task gives") from None
+        raise BadArgument(f"{name} is {shown(value)}, which cannot be hashed",
+                          hint="pass what cpu_task gives") from None
     return value
 
 
 def checked(*hot: str) -> Callable[[type[T]], type[T]]:
-    """A class whose public methods, and setters, look at what they are given; but for those named, which see to it themselves."""
+    """A class whose public methods, and setters, look at what they are given; but for those named, which see to it
+    themselves."""
     return lambda kind: _checked(hot, kind)
 
 
@@ -145,7 +148,8 @@ def _checked(hot: Container[str], kind: type[T]) -> type[T]:
 def looking(function: F, name: str = "") -> F:
     """A function that looks at its arguments first. name: of the only one, where it is a property's value."""
     parameters = inspect.signature(function).parameters.values()
-    sorts = {p.name: sort for p in parameters if isinstance(p.annotation, str) and (sort := sort_of(p.annotation)) is not None}
+    sorts = {p.name: sort for p in parameters if isinstance(p.annotation, str)
+             and (sort := sort_of(p.annotation)) is not None}
     if not sorts:
         return function
     placed = [(p.name, sorts.get(p.name)) for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from .machine.unicorn.machine import UnicornMachine
 
 _HEAD = re.compile(r"\s*([^\s()'\",]+)\s*\(\s*")
-_LITERAL = re.compile(r"""(?P<input>@input\b|len\b)|(?P<number>[+-]?\d\w*)|(?P<char>'(?:\\.|[^'\\])+')|b?"(?P<text>(?:\\.|[^"\\])*)\"""", re.A | re.S)
+_LITERAL = re.compile(r"(?P<input>@input\b|len\b)|(?P<number>[+-]?\d\w*)|(?P<char>'(?:\\.|[^'\\])+')"
+                      r'|b?"(?P<text>(?:\\.|[^"\\])*)"', re.A | re.S)
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|([0-3]?[0-7]{1,2})|(.?))|[^\\]+", re.DOTALL)
 _ESCAPES = dict(zip("abtnvfre\\'\"?", b"\a\b\t\n\v\f\r\x1b\\'\"?", strict=True))
 
@@ -57,7 +58,8 @@ class Call:
 
 
 def parse_call(text: str, inputs: bool = False) -> Call:
-    """Parse `NAME(ARG, ...)`; EventError (kind BAD_CALL) with the column of what is wrong. inputs: it may take @input and len."""
+    """Parse `NAME(ARG, ...)`; EventError (kind BAD_CALL) with the column of what is wrong. inputs: it may take @input
+    and len."""
     def fail(at: int, message: str) -> NoReturn:
         raise EventError("BAD_CALL", message, text, at)
 
@@ -88,7 +90,8 @@ def parse_call(text: str, inputs: bool = False) -> Call:
 
 def _integer(text: str) -> int | None:
     """An integer as C or Python writes it, or None."""
-    if len(text) > 80 or not re.fullmatch(r"[+-]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)", text, re.ASCII):
+    if len(text) > 80 or not re.fullmatch(r"[+-]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)", text,
+                                          re.ASCII):
         return None
     return int(re.sub(r"^([+-]?)0(?=[0-7])", r"\g<1>0o", text), 0)
 
@@ -96,7 +99,8 @@ def _integer(text: str) -> int | None:
 def _value(found: re.Match[str], fail: Callable[[int, str], NoReturn]) -> int | bytes:
     if found["number"]:
         number = _integer(found["number"])
-        return number if number is not None else fail(found.start(), f"{found[0]!r} is no integer; write 5, 0x1f, 0b101 or 017")
+        return (number if number is not None else fail(found.start(),
+                                                       f"{found[0]!r} is no integer; write 5, 0x1f, 0b101 or 017"))
     body, start = (found["char"][1:-1], found.start() + 1) if found["char"] else (found["text"], found.start("text"))
     raw = bytearray()
     for piece in _ESCAPE.finditer(body):

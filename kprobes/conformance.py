@@ -3,8 +3,8 @@
     pytest --conformance=matrix.md        (or matrix.json)
 
 A test asks for the `conformance` fixture and says what it proves: `conformance("arm64", "simulate", 12)`. If the test
-passes, 12 is added to that cell; if it fails, the cell says so. `conformance.blank("m68k", "jprobe", "no Abi")` explains an
-empty cell. Works under pytest-xdist; needs nothing of this project's own tests.
+passes, 12 is added to that cell; if it fails, the cell says so. `conformance.blank("m68k", "jprobe", "no Abi")`
+explains an empty cell. Works under pytest-xdist; needs nothing of this project's own tests.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 #: The columns, in order; others that tests name are appended.
-CAPABILITIES = ("decode", "step", "simulate", "engine", "kprobe", "colocated", "post", "nested", "divert", "return probe", "jprobe", "arguments",
-                "stack arguments", "fault", "boost", "optimize", "real program")
+CAPABILITIES = ("decode", "step", "simulate", "engine", "kprobe", "colocated", "post", "nested", "divert",
+                "return probe", "jprobe", "arguments", "stack arguments", "fault", "boost", "optimize", "real program")
 Cells = dict[str, dict[str, dict[str, Any]]]
 _PROPERTY = "kprobes-conformance"
 _BLANK = "kprobes-conformance-blank"
@@ -68,10 +68,12 @@ class Matrix:
         self._file.write_text(text)
 
     def cells(self) -> Cells:
-        """{architecture: {capability: {"proved": n, "failed": n} or {"blank": reason}}}, for every architecture mentioned."""
+        """{architecture: {capability: {"proved": n, "failed": n} or {"blank": reason}}}, for every architecture
+        mentioned."""
         seen = {c for part in (self.proved, self.failed, self.blank) for row in part.values() for c in row}
         columns = [*CAPABILITIES, *sorted(seen - set(CAPABILITIES))]
-        return {arch: {c: self._facts(arch, c) for c in columns} for arch in sorted({*self.proved, *self.failed, *self.blank})}
+        return {arch: {c: self._facts(arch, c) for c in columns}
+                for arch in sorted({*self.proved, *self.failed, *self.blank})}
 
     def _facts(self, arch: str, capability: str) -> dict[str, Any]:
         proved, failed = self.proved.get(arch, {}).get(capability, 0), self.failed.get(arch, {}).get(capability, 0)
@@ -85,7 +87,8 @@ def table(cells: Cells) -> str:
     columns = next(iter(cells.values()), {})
     lines = ["| " + " | ".join(["architecture", *columns]) + " |", "|---|" + "---:|" * len(columns)]
     notes: list[str] = []
-    lines += ["| " + " | ".join([arch, *(_cell(facts, notes) for facts in row.values())]) + " |" for arch, row in cells.items()]
+    lines += ["| " + " | ".join([arch, *(_cell(facts, notes) for facts in row.values())]) + " |"
+              for arch, row in cells.items()]
     lines += ["", "Numbers: cases proved in the test run that wrote this.", ""]
     lines += [f"{n}. {note}" for n, note in enumerate(notes, 1)]
     return "\n".join(lines).rstrip() + "\n"
@@ -102,7 +105,8 @@ def _cell(facts: dict[str, Any], notes: list[str]) -> str:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The option."""
     parser.addoption("--conformance", metavar="FILE", default=None,
-                     help="write which architecture proved which kprobes capability to FILE (Markdown, or JSON if it ends in .json)")
+                     help="write which architecture proved which kprobes capability to FILE (Markdown, or JSON if it "
+                          "ends in .json)")
 
 
 def pytest_configure(config: pytest.Config) -> None:

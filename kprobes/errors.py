@@ -23,7 +23,8 @@ class KprobeError(OSError):
 
     code = E.EINVAL
 
-    def __init__(self, reason: str, *, address: int | None = None, symbol: str | None = None, hint: str = "", python: str = "") -> None:
+    def __init__(self, reason: str, *, address: int | None = None, symbol: str | None = None, hint: str = "",
+                 python: str = "") -> None:
         """hint: what to do about it; python: what else a Python program can do."""
         self.reason = reason
         self.address = address
@@ -39,7 +40,8 @@ class KprobeError(OSError):
         return str(self.strerror)
 
     def __reduce__(self) -> Any:
-        """Copies and pickles of every class, whatever its constructor takes: errors come out of other processes (`kprobes.campaign`)."""
+        """Copies and pickles of every class, whatever its constructor takes: errors come out of other processes
+        (`kprobes.campaign`)."""
         return _again, (type(self), self.args, self.strerror, self.__dict__)
 
 
@@ -69,7 +71,8 @@ class AmbiguousSymbol(KprobeError):
     def __init__(self, name: str, addresses: tuple[int, ...]) -> None:
         self.addresses = addresses
         listed = ", ".join(f"{a:#x}" for a in addresses)
-        super().__init__(f"names {len(addresses)} addresses ({listed})", symbol=name, hint="use module:symbol", python="or addr=")
+        super().__init__(f"names {len(addresses)} addresses ({listed})", symbol=name, hint="use module:symbol",
+                         python="or addr=")
 
 
 class NotText(KprobeError):
@@ -143,7 +146,8 @@ class ReentryError(KprobeError):
 
 
 class RemoteError(KprobeError):
-    """A remote stub is gone, stalls, lies or refuses (EIO); the machine beyond it cannot be used any more unless the message says so."""
+    """A remote stub is gone, stalls, lies or refuses (EIO); the machine beyond it cannot be used any more unless the
+    message says so."""
 
     code = E.EIO
 
@@ -165,12 +169,13 @@ class EventError(KprobeError):
 
 
 class BadArgument(KprobeError, TypeError, ValueError):
-    """What a call or a setting cannot take (EINVAL): an argument that is no integer or wider than the guest's registers, a handler
-    that cannot be called, a switch that is neither on nor off."""
+    """What a call or a setting cannot take (EINVAL): an argument that is no integer or wider than the guest's
+    registers, a handler that cannot be called, a switch that is neither on nor off."""
 
 
 class UnknownRegister(KprobeError, KeyError):
-    """The architecture has no register of this name, or the machine does not show it; the message says which, and what there is."""
+    """The architecture has no register of this name, or the machine does not show it; the message says which, and what
+    there is."""
 
 
 class ImageError(KprobeError):
@@ -197,12 +202,14 @@ class GuestFault(KprobeError):
         self.pc, self.access, self.number = pc, access, number
         at = "" if pc is None else f" (pc {pc:#x}{f' {symbol}' if symbol else ''})"
         serve = serve or ("set machine.interrupt_handler to serve it" if access == "interrupt" else "")
-        super().__init__(f"{reason}{at}", python=f"{serve}{', ' if serve else ''}m.regs shows the guest where it stopped")
+        super().__init__(f"{reason}{at}",
+                         python=f"{serve}{', ' if serve else ''}m.regs shows the guest where it stopped")
         self.reason, self.address, self.symbol = reason, address, symbol
 
 
 class GuestTimeout(KprobeError):
-    """A bounded run reached its bound (ETIMEDOUT); `pc` is the next instruction, m.regs are the guest's as it stopped."""
+    """A bounded run reached its bound (ETIMEDOUT); `pc` is the next instruction, m.regs are the guest's as it
+    stopped."""
 
     code = E.ETIMEDOUT
 
@@ -212,7 +219,8 @@ class GuestTimeout(KprobeError):
 
 
 class GuestStopped(KprobeError):
-    """A guest call was ended by m.stop() and has no result (EINTR); `pc` is the next instruction, m.regs are the guest's as it stopped."""
+    """A guest call was ended by m.stop() and has no result (EINTR); `pc` is the next instruction, m.regs are the
+    guest's as it stopped."""
 
     code = E.EINTR
 
@@ -242,8 +250,8 @@ class ProgramError(KprobeError):
         line: "file:line: source text" where the object has source lines.
     """
 
-    def __init__(self, reason: str, *, program: str | None = None, section: str | None = None, instruction: int | None = None,
-                 text: str = "", line: str | None = None, hint: str = "") -> None:
+    def __init__(self, reason: str, *, program: str | None = None, section: str | None = None,
+                 instruction: int | None = None, text: str = "", line: str | None = None, hint: str = "") -> None:
         self.program, self.section, self.instruction, self.text, self.line = program, section, instruction, text, line
         where = [*([f"section {section}"] if section else []),
                  *([f"instruction {instruction}{f' ({text})' if text else ''}"] if instruction is not None else [])]

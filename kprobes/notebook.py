@@ -12,7 +12,9 @@ from .symbols import CONTROLS
 def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """A table whose cells are text, never markup."""
     def cells(values: Sequence[Any], tag: str) -> str:
-        return "<tr>" + "".join(f"<{tag}>{escape(str(value).translate(CONTROLS))}</{tag}>" for value in values) + "</tr>"
+        return "<tr>" + "".join(f"<{tag}>{escape(str(value).translate(CONTROLS))}</{tag}>"
+                                for value in values) + "</tr>"
 
     body = "".join(cells(row, "td") for row in rows)
-    return f"<table><caption>{escape(caption)}</caption><thead>{cells(heads, 'th')}</thead><tbody>{body}</tbody></table>"
+    head = cells(heads, "th")
+    return f"<table><caption>{escape(caption)}</caption><thead>{head}</thead><tbody>{body}</tbody></table>"

@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 
 
 #: Of Regs, what handlers call on every hit: these see to what they are given themselves, once it has failed.
-HOT = ("__init__", "at", "go", "pc", "sp", "flags", "return_value", "arg", "set_arg", "stack", "word", "set_word", "read", "write")
+HOT = ("__init__", "at", "go", "pc", "sp", "flags", "return_value", "arg", "set_arg", "stack", "word", "set_word",
+       "read", "write")
 
 
 class Memory(Protocol):
-    """What Regs needs of memory. With store(addr, data), load_word(addr), store_word and swap_word(addr, word), those serve the stack."""
+    """What Regs needs of memory. With store(addr, data), load_word(addr), store_word and swap_word(addr, word), those
+    serve the stack."""
 
     def read(self, addr: int, size: int) -> bytes: ...
     def write(self, addr: int, data: bytes) -> None: ...
@@ -50,15 +52,15 @@ class Regs:
         names: registers that this machine shows, of arch.regs.names; a stub may hide some.
         fault: the guest fault a fault_handler is asked about, else None.
         exception: the exception a fault_handler is asked about, else None.
-        reported, target: the hand-over of pc, for engines and the core; handlers use pc. reported: pc as it is shown while a report
-            lasts, without mode bits (None: none lasts, the engine's own counts). target: where the guest was sent since at(), mode
-            bits included (None: nowhere); who has reported sends it there, and calls at() again. The hot paths write both directly,
-            as at() and go() do.
+        reported, target: the hand-over of pc, for engines and the core; handlers use pc. reported: pc as it is shown
+            while a report lasts, without mode bits (None: none lasts, the engine's own counts). target: where the guest
+            was sent since at(), mode bits included (None: nowhere); who has reported sends it there, and calls at()
+            again. The hot paths write both directly, as at() and go() do.
     """
 
-    __slots__ = ("_args", "_bias", "_copies", "_live_pc", "_load", "_load_word", "_mask", "_memory", "_order", "_read", "_read_sp", "_result",
-                 "_store", "_store_word", "_strip", "_word", "_write", "arch", "cpu", "exception", "fault", "machine", "names", "reported",
-                 "target",
+    __slots__ = ("_args", "_bias", "_copies", "_live_pc", "_load", "_load_word", "_mask", "_memory", "_order", "_read",
+                 "_read_sp", "_result", "_store", "_store_word", "_strip", "_word", "_write", "arch", "cpu",
+                 "exception", "fault", "machine", "names", "reported", "target",
                  "true_return")
 
     def __init__(self, machine: Machine, readers: Mapping[str, Reader], writers: Mapping[str, Writer], cpu: int = 0,
@@ -169,13 +171,15 @@ class Regs:
     def flags(self, value: int) -> None:
         name = self.arch.regs.flags
         if name is None:
-            raise Unsupported(f"{self.arch.name} has no flags register", hint="write the registers that hold conditions")
+            raise Unsupported(f"{self.arch.name} has no flags register",
+                              hint="write the registers that hold conditions")
         self[name] = value
 
     # --- calling convention
 
     def arg(self, n: int) -> int:
-        """The n-th (from 0) integer argument, valid at function entry: register or stack word; regs_get_kernel_argument."""
+        """The n-th (from 0) integer argument, valid at function entry: register or stack word;
+        regs_get_kernel_argument."""
         try:
             read = self._args[n]
         except (KeyError, TypeError):
@@ -201,7 +205,8 @@ class Regs:
         """Where the function just entered returns to, seen through return probes. Valid at function entry."""
         linkage = self.arch.linkage
         if linkage is None:
-            raise Unsupported(f"{self.arch.name} has no linkage", hint="return addresses are unknown on this architecture")
+            raise Unsupported(f"{self.arch.name} has no linkage",
+                              hint="return addresses are unknown on this architecture")
         address = int(linkage.get(self))
         return address if self.true_return is None else self.true_return(self, address)
 
@@ -214,14 +219,16 @@ class Regs:
 
     @property
     def debug(self) -> Any:
-        """What the guest's files say of its source: m.debug. Raises Unsupported: this machine knows nothing of files."""
+        """What the guest's files say of its source: m.debug. Raises Unsupported: this machine knows nothing of
+        files."""
         found = getattr(self.machine, "debug", None)
         if found is None:
             raise Unsupported("this machine has no debug information", hint="ask a kprobes.debug.info.DebugInfo of it")
         return found
 
     def local(self, name: str) -> Any:
-        """A parameter or local variable here, as C sees it: a number, or a view; None where the compiler has not kept it.
+        """A parameter or local variable here, as C sees it: a number, or a view; None where the compiler has not kept
+        it.
 
         Raises UnknownSymbol (none of this name, or the guest was built without -g), Unsupported.
         """
@@ -275,14 +282,16 @@ class Regs:
         return self.cpu if chooser is None else chooser(self)
 
     def accessors(self, name: str) -> tuple[Callable[[], int], Callable[[int], None]]:
-        """(read, write) of one register: what regs[name] calls, for whoever uses it on every hit. Raises UnknownRegister."""
+        """(read, write) of one register: what regs[name] calls, for whoever uses it on every hit. Raises
+        UnknownRegister."""
         try:
             return self._read[name], self._write[name]
         except KeyError:
             raise self.arch.regs.unknown(name) from None
 
     def words(self) -> tuple[Callable[[int], int], Callable[[int, int], None], Callable[[int, int], int]]:
-        """(load, store, swap) of one word of guest memory: what word() and set_word() call, for addresses and values of its width.
+        """(load, store, swap) of one word of guest memory: what word() and set_word() call, for addresses and values of
+        its width.
 
         swap: store, and what was there.
         """
@@ -300,7 +309,8 @@ class Regs:
         return self._args.get(n) or partial(self.arg, n)
 
     def on_copies(self, function: Callable[..., Any], args: Iterable[Any]) -> None:
-        """Call a function. Registers, and words of the stack, that it writes by this object hold afterwards what they held."""
+        """Call a function. Registers, and words of the stack, that it writes by this object hold afterwards what they
+        held."""
         copies = self._copies
         if copies is None:
             copies = self._copies = _Copies(self._read, self._write, self._store_word or self.set_word, self.word)
@@ -376,7 +386,8 @@ def regs_return_value(regs: Regs) -> int:
 def override_function_with_return(regs: Regs) -> None:
     """At a function entry: go back to the caller without running the function; set regs.return_value too.
 
-    For a pre_handler, which then returns DIVERTED (Linux: error injection). Return probes of the function still see the return.
+    For a pre_handler, which then returns DIVERTED (Linux: error injection). Return probes of the function still see the
+    return.
     """
     linkage = regs.arch.linkage
     if linkage is None:

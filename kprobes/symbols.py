@@ -31,12 +31,14 @@ class Symbols:
         self._loaded: dict[str, list[tuple[int, int, int]]] = {}
         self.files: tuple[LoadedFile, ...] = ()  #: loaded ones that say more than names: call frames, types, lines
         self.main = ""  #: the main image's name, in places of the form module:name (its symbols' module is "")
-        self.mode_bits = 0  #: bits of a function's address that select the mode of its code, where lists do not say which they are
+        #: bits of a function's address that select the mode of its code, where lists do not say which they are
+        self.mode_bits = 0
         self._read: dict[str, list[Symbol]] = {}
         self._read_at = -1
         self.changes = 0  #: counts additions and removals; whoever caches lookups compares it
 
-    def add(self, name: str, address: int, size: int = 0, module: str = "", mode: int = 0, kind: str = "func") -> Symbol:
+    def add(self, name: str, address: int, size: int = 0, module: str = "", mode: int = 0,
+            kind: str = "func") -> Symbol:
         """Add a symbol and return it. size in bytes (0: up to the next one)."""
         symbol = Symbol(name, address, size, module, mode, kind)
         known = self._by_name.setdefault(name, [])
@@ -50,8 +52,9 @@ class Symbols:
     def load(self, path: str | os.PathLike[str], bias: int = 0, format: str | None = None, module: str = "") -> int:
         """Add the functions and objects that a file names, `bias` bytes above what it says; how many were new.
 
-        format: "elf" (the same code, with symbols), "nm" (also System.map and /proc/kallsyms, whose modules are kept), "map" (of GNU ld
-        or lld), "ida" (its map file), "table" (lines or columns of names and addresses: what Ghidra and IDA export);
+        format: "elf" (the same code, with symbols), "nm" (also System.map and /proc/kallsyms, whose modules are kept),
+        "map" (of GNU ld or lld), "ida" (its map file), "table" (lines or columns of names and addresses: what Ghidra
+        and IDA export);
         None: as it looks. module: that they are to belong to. Raises ImageError: unreadable, damaged, nothing in it.
         """
         before = len(self)
@@ -64,12 +67,14 @@ class Symbols:
         return len(self) - before
 
     def add_file(self, data: bytes, bias: int, module: str = "") -> None:
-        """An ELF file whose code is in guest memory `bias` bytes above its link addresses: for stacks, types and lines."""
+        """An ELF file whose code is in guest memory `bias` bytes above its link addresses: for stacks, types and
+        lines."""
         if data:
             self.files = (*self.files, LoadedFile(data, bias, module))
 
     def add_loaded(self, parts: Iterable[tuple[int, int, int]], bias: int, module: str = "") -> None:
-        """Where parts of a file were loaded to: (offset in it, link address, bytes), in the order in which they are asked."""
+        """Where parts of a file were loaded to: (offset in it, link address, bytes), in the order in which they are
+        asked."""
         try:
             self._loaded[module] = [(offset, address + bias, size) for offset, address, size in parts]
         except (TypeError, ValueError):
@@ -78,7 +83,8 @@ class Symbols:
     def in_file(self, module: str, offset: int) -> int | None:
         """The address of a byte of a loaded file; None where it is not loaded."""
         parts = self._loaded.get("" if module == self.main else module, ())
-        return next((address + offset - start for start, address, size in parts if start <= offset < start + size), None)
+        return next((address + offset - start for start, address, size in parts if start <= offset < start + size),
+                    None)
 
     def add_data(self, start: int, end: int, module: str = "") -> None:
         """[start, end) is data amid code (a literal pool, a jump table): nothing there is an instruction."""
@@ -164,14 +170,16 @@ class Symbols:
         """(symbol, offset) of the symbol that `addr` lies in; raises UnknownSymbol where there is none."""
         found = self.covering(addr)
         if found is None:
-            raise UnknownSymbol("lies in no symbol", address=addr, python="add one with machine.symbols.add(name, addr, size)")
+            raise UnknownSymbol("lies in no symbol", address=addr,
+                                python="add one with machine.symbols.add(name, addr, size)")
         return found, addr - found.address
 
     def covering(self, addr: int) -> Symbol | None:
         """The symbol that `addr` lies in, or None."""
         if not self._sorted:
             self._addresses = sorted(self._at)
-            ends = (max(math.inf if s.size == 0 else s.address + s.size for s in self._at[address]) for address in self._addresses)
+            ends = (max(math.inf if s.size == 0 else s.address + s.size for s in self._at[address])
+                    for address in self._addresses)
             self._ends = list(itertools.accumulate(ends, max))
             self._sorted = True
         try:
@@ -192,7 +200,8 @@ class Symbols:
         return any(s.kind != "object" for s in self._at.get(addr, ()))
 
     def extent(self, symbol: Symbol) -> int:
-        """End address of a symbol: address + size, or the next symbol's address where the size is unknown (0: no next)."""
+        """End address of a symbol: address + size, or the next symbol's address where the size is unknown (0: no
+        next)."""
         if symbol.size:
             return symbol.address + symbol.size
         self.covering(symbol.address)
@@ -214,5 +223,6 @@ CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))} |
 
 
 def _preference(symbol: Symbol) -> tuple[bool, bool, bool, int]:
-    """Of several names for an address: a function first, then a sized one, then without leading underscores, then short."""
+    """Of several names for an address: a function first, then a sized one, then without leading underscores, then
+    short."""
     return symbol.kind != "object", symbol.size > 0, not symbol.name.startswith("_"), -len(symbol.name)

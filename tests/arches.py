@@ -71,6 +71,7 @@ def results(stem: str, machine: UnicornMachine) -> dict[str, list[int]]:
 
 
 def integer(arch: Arch, value: int) -> int:
-    """A C `uint32_t` as the calling convention passes it: some 64-bit ones sign-extend even unsigned 32-bit integers."""
+    """A C `uint32_t` as the calling convention passes it: some 64-bit ones sign-extend even unsigned 32-bit
+    integers."""
     extends = arch.bits == 64 and arch.name.startswith(("riscv", "mips", "loongarch", "alpha"))
     return value - (1 << 32) if extends and value >> 31 else value

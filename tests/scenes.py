@@ -71,7 +71,8 @@ ARM64 = {
     "inc": "add x0, x0, #1; ret",
     "twice": "stp x29, x30, [sp, #-16]!; mov x29, sp; bl {inc}; bl {inc}; ldp x29, x30, [sp], #16; ret",
     "deep": "stp x29, x30, [sp, #-16]!; mov x29, sp; bl {twice}; ldp x29, x30, [sp], #16; ret",
-    "down": "cbz x0, l; stp x29, x30, [sp, #-16]!; mov x29, sp; sub x0, x0, #1; bl {down}; add x0, x0, #1; ldp x29, x30, [sp], #16; l: ret",
+    "down": "cbz x0, l; stp x29, x30, [sp, #-16]!; mov x29, sp; sub x0, x0, #1; bl {down}; add x0, x0, #1; ldp x29, "
+            "x30, [sp], #16; l: ret",
     "hop": "b {inc}",
     "guard": "stp x29, x30, [sp, #-16]!; mov x29, sp; bl {middle}; nop; ldp x29, x30, [sp], #16; ret",
     "middle": "stp x29, x30, [sp, #-16]!; mov x29, sp; bl {throw}; ldp x29, x30, [sp], #16; ret",
@@ -83,8 +84,8 @@ ARM64 = {
 }
 PROGRAMS = {"paper": PAPER, "x86_64": X86_64, "arm64": ARM64}
 
-_OPERATIONS = {"add": 1, "nop": 2, "jmp": 3, "call": 4, "ret": 5, "load": 6, "store": 7, "brz": 8, "djmp": 9, "ll": 10, "sc": 11, "div": 13, "jr": 14,
-               "sys": 15, "trap": 0xCC}
+_OPERATIONS = {"add": 1, "nop": 2, "jmp": 3, "call": 4, "ret": 5, "load": 6, "store": 7, "brz": 8, "djmp": 9, "ll": 10,
+               "sc": 11, "div": 13, "jr": 14, "sys": 15, "trap": 0xCC}
 _REGISTERS = {**{f"r{n}": n for n in range(8)}, "sp": 8, "lr": 9}
 
 
@@ -94,7 +95,8 @@ def paper(text: str, base: int = 0x1000, labels: dict[str, int] | None = None) -
     for line in filter(None, (part.strip() for part in text.split(";"))):
         op, *operands = line.split()
         here = base + len(code)
-        code += bytes([_OPERATIONS[op], *(_operand(word, here, labels or {}, branch=op in ("jmp", "call", "brz", "djmp")) for word in operands)])
+        code += bytes([_OPERATIONS[op], *(_operand(word, here, labels or {},
+                                                   branch=op in ("jmp", "call", "brz", "djmp")) for word in operands)])
         code += bytes(op == "djmp")
     return bytes(code)
 
@@ -112,7 +114,8 @@ def _operand(word: str, here: int, labels: dict[str, int], *, branch: bool) -> i
 
 
 def assembled(name: str, functions: dict[str, str], base: int) -> tuple[bytes, dict[str, tuple[int, int]]]:
-    """(code, symbols with sizes). Each function has a cell of its own; PAPER's branches are short, so there they are packed."""
+    """(code, symbols with sizes). Each function has a cell of its own; PAPER's branches are short, so there they are
+    packed."""
     start = {function: base + CELL * n for n, function in enumerate(functions)}
     if name == "paper":
         sizes = [len(paper(text, base, dict.fromkeys(functions, base))) for text in functions.values()]
@@ -120,7 +123,8 @@ def assembled(name: str, functions: dict[str, str], base: int) -> tuple[bytes, d
     code, symbols = b"", {}
     for function, text in functions.items():
         addr = start[function]
-        body = paper(text, addr, start) if name == "paper" else assemble(text.format(**{f: hex(a) for f, a in start.items()}), name, addr)
+        body = (paper(text, addr, start) if name == "paper"
+                else assemble(text.format(**{f: hex(a) for f, a in start.items()}), name, addr))
         assert name == "paper" or len(body) <= CELL, function
         symbols[function] = addr, len(body)
         code = code.ljust(addr - base, b"\0") + body
@@ -275,7 +279,8 @@ def hook(name: str, log: list[str], action: Callable[..., Any] | None = None, re
 
 @contextmanager
 def unchanged(scene: Scene, *probes: Any) -> Iterator[None]:
-    """Inside, a registration is refused: guest memory, the list and the user's fields of the probes stay as they are."""
+    """Inside, a registration is refused: guest memory, the list and the user's fields of the probes stay as they
+    are."""
     memory, listed = scene.text(), scene.k.format_list()
     fields = [user_fields(p) for p in probes]
     points = dict(scene.k._points)

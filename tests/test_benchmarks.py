@@ -36,7 +36,8 @@ def test_every_architecture_is_measured() -> None:
 @pytest.mark.quick
 @pytest.mark.parametrize("arch", RUNNABLE)
 def test_rows(arch: str) -> None:
-    """Each row runs; that the guest's result is right, every hit counted and of the kind that the row says, it checks itself."""
+    """Each row runs; that the guest's result is right, every hit counted and of the kind that the row says, it checks
+    itself."""
     found = rows.measure(arch, hits=20, rounds=1, others=[1, 30])
     assert [row["name"] for row in found["rows"] if "absent" in row] == [] if hostcode.available() else ["c"]
     assert len(found["rows"]) == 35
@@ -58,17 +59,22 @@ def test_raw_hooks_are_called(arch: str) -> None:
 
 def test_a_row_that_is_not_what_it_says_is_seen() -> None:
     machine = worlds.Machine("x86_64")
-    with pytest.raises(worlds.Absent, match="optimize=False"), machine.probed("o", Kprobe(symbol_name="tiny", optimize=False)):
+    with pytest.raises(worlds.Absent, match="optimize=False"), machine.probed("o",
+        Kprobe(symbol_name="tiny", optimize=False)):
         pass
-    with pytest.raises(RuntimeError, match="0 hits"), machine.probed("o", probe := Kprobe(symbol_name="tiny", pre_handler=rows.empty)):
+    with pytest.raises(RuntimeError, match="0 hits"), machine.probed("o",
+                                                                     probe := Kprobe(symbol_name="tiny",
+                                                                         pre_handler=rows.empty)):
         probe._nhit = -worlds.WARM
     with pytest.raises(RuntimeError, match="returned"):
         worlds.check(9)
 
 
 def test_command(tmp_path: Path) -> None:
-    command = [sys.executable, str(BENCHMARKS / "hit_cost.py"), "--arch", "arm64", "--hits", "20", "--rounds", "1", "--probes", "5"]
-    printed = subprocess.run([*command, "--json", str(tmp_path / "out.json")], capture_output=True, text=True, timeout=120, check=True).stdout
+    command = [sys.executable, str(BENCHMARKS / "hit_cost.py"), "--arch", "arm64", "--hits", "20", "--rounds", "1",
+               "--probes", "5"]
+    printed = subprocess.run([*command, "--json", str(tmp_path / "out.json")], capture_output=True, text=True,
+                             timeout=120, check=True).stdout
     assert "o, two arguments" in printed and "5 probes: registered in" in printed
     assert list(json.loads((tmp_path / "out.json").read_text())["architectures"]) == ["arm64"]
     printed = subprocess.run([*command, "--markdown"], capture_output=True, text=True, timeout=120, check=True).stdout
@@ -79,9 +85,11 @@ def test_misses_are_marked() -> None:
     results: Any = copy.deepcopy(RESULTS)
     row = report.by_name(results, "x86_64")["o, two arguments"]
     row |= {"ratio": 0.1, "most": 0.15}
-    assert " > 0.15" not in next(line for line in report.text(results, "x86_64").splitlines() if line.startswith("o, two arguments  "))
+    assert " > 0.15" not in next(line for line in report.text(results, "x86_64").splitlines()
+                                 if line.startswith("o, two arguments  "))
     row["ratio"] = 0.2
-    assert " > 0.15" in next(line for line in report.text(results, "x86_64").splitlines() if line.startswith("o, two arguments  "))
+    assert " > 0.15" in next(line for line in report.text(results, "x86_64").splitlines()
+                             if line.startswith("o, two arguments  "))
 
 
 def test_what_an_architecture_lacks_is_blank() -> None:

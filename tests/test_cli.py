@@ -87,20 +87,23 @@ def test_trace_counts_what_a_small_pool_misses() -> None:
     every = run("trace", X86, "-e", "p:fib fib", "-e", "r1:ret fib", "--call", "fib(5)")
     *_, entered, returned, said = every.stderr.splitlines()
     (_, entries, _), (_, returns, missed) = entered.split(), returned.split()
-    assert re.match(r"kprobes: fib: 1 call is followed at a time, .*raise maxactive \(in an event: r10:NAME\)", said), "the option that mends it"
+    assert re.match(r"kprobes: fib: 1 call is followed at a time, .*raise maxactive \(in an event: r10:NAME\)",
+                    said), "the option that mends it"
     assert int(returns) + int(missed) == int(entries) and int(missed) > 0
     assert every.stdout.count("ret: ") == int(returns)
 
 
 @pytest.mark.parametrize(("event", "word", "column"), [
-    ("p crc23", "crc23", 2), ("p:e crc32 %none", "%none", 10), ("r crc32+4", "crc32+4", 2), ("p crc32+1", "crc32+1", 2)])
+    ("p crc23", "crc23", 2), ("p:e crc32 %none", "%none", 10), ("r crc32+4", "crc32+4", 2),
+    ("p crc32+1", "crc32+1", 2)])
 def test_wrong_event_is_status_2_with_a_caret(event: str, word: str, column: int) -> None:
     result = run("trace", X86, "-e", "p main", "-e", event, *CRC)
     assert (result.exit_code, result.stdout) == (2, "")
     assert caret(result.stderr) == (word, column)
 
 
-@pytest.mark.parametrize(("call", "word"), [("crc23(1)", "crc23(1)"), ("fib(99999999999999999999)", "99999999999999999999)")])
+@pytest.mark.parametrize(("call", "word"), [("crc23(1)", "crc23(1)"),
+                                            ("fib(99999999999999999999)", "99999999999999999999)")])
 def test_call_that_the_machine_cannot_make_points_at_it(call: str, word: str) -> None:
     result = run("trace", X86, "-e", "p main", "--call", call)
     assert result.exit_code == 2 and caret(result.stderr)[0] == word
@@ -108,7 +111,8 @@ def test_call_that_the_machine_cannot_make_points_at_it(call: str, word: str) ->
 
 def test_call_of_an_address() -> None:
     address = run("symbols", X86, "fib").stdout.split()[4]
-    assert run("trace", X86, "-e", "p main", "--call", f"{address}(10)").stderr.startswith(f"{address}(10) = 0x37 (55)\n")
+    assert run("trace", X86, "-e", "p main", "--call",
+               f"{address}(10)").stderr.startswith(f"{address}(10) = 0x37 (55)\n")
 
 
 def test_wrong_symbol_suggests_names() -> None:
@@ -138,8 +142,10 @@ def test_failing_guest_is_status_1_with_the_table(words: tuple[str, ...], reason
 
 
 @pytest.mark.parametrize(("value", "bits", "shown"), [
-    (42, 64, "0x2a (42)"), (0, 32, "0x0 (0)"), (2**64 - 1, 64, "0xffffffffffffffff (-1)"), (2**32 - 1, 32, "0xffffffff (-1)"),
-    (2**32 - 1, 64, "0xffffffff (4294967295 or -1)"), (2**31, 64, "0x80000000 (2147483648 or -2147483648)"), (2**33 - 1, 64, "0x1ffffffff (8589934591)")])
+    (42, 64, "0x2a (42)"), (0, 32, "0x0 (0)"), (2**64 - 1, 64, "0xffffffffffffffff (-1)"),
+    (2**32 - 1, 32, "0xffffffff (-1)"),
+    (2**32 - 1, 64, "0xffffffff (4294967295 or -1)"), (2**31, 64, "0x80000000 (2147483648 or -2147483648)"),
+    (2**33 - 1, 64, "0x1ffffffff (8589934591)")])
 def test_a_result_is_shown_as_every_number_that_it_may_be(value: int, bits: int, shown: str) -> None:
     assert number(value, bits) == shown
 
@@ -148,7 +154,8 @@ def test_messages_are_for_somebody_who_types_commands(tmp_path: Path) -> None:
     """What only a Python program can do is left out; Python programs are still told."""
     raw = tmp_path / "raw"
     raw.write_bytes(b"not an ELF file")
-    ends = [run("trace", X86, "-e", "p main", "--call", "string_length(16)"), run("trace", X86, "-e", "p main", "--call", "fib(9)", "--max-insns", "9"),
+    ends = [run("trace", X86, "-e", "p main", "--call", "string_length(16)"),
+            run("trace", X86, "-e", "p main", "--call", "fib(9)", "--max-insns", "9"),
             run("check", str(raw)), run("trace", X86, "-e", "p 0x10", *CRC)]
     for result in ends:
         assert result.exit_code in (1, 2)
@@ -188,7 +195,8 @@ def test_wrong_command_line_is_status_2_and_a_message(words: tuple[str, ...]) ->
     assert result.stderr and "Traceback" not in result.stderr
 
 
-@pytest.mark.parametrize("words", [("--help",), ("-h",), *((c, "--help") for c in ("trace", "check", "symbols", "archs"))])
+@pytest.mark.parametrize("words", [("--help",), ("-h",),
+                                   *((c, "--help") for c in ("trace", "check", "symbols", "archs"))])
 def test_help(words: tuple[str, ...]) -> None:
     result = run(*words)
     assert result.exit_code == 0 and result.stdout.startswith("Usage: kprobes")
@@ -221,11 +229,13 @@ def test_check_one_instruction_and_all() -> None:
 
 
 def test_check_says_what_makes_records_of_events() -> None:
-    result = run("check", ARM, "-e", "p:crc crc32 len=$arg3:u32 head=+0($arg2):string", "-e", "r:back crc32 $arg1", "-e", "p crc32+4")
+    result = run("check", ARM, "-e", "p:crc crc32 len=$arg3:u32 head=+0($arg2):string", "-e", "r:back crc32 $arg1",
+                 "-e", "p crc32+4")
     assert result.exit_code == 0
     crc, back, inner = result.stdout.splitlines()
     assert crc == "p:kprobes/crc crc32 len=$arg3:u32 head=+0($arg2):string: a program"
-    assert back.startswith("r:kprobes/back crc32 ") and back.endswith(": Python: arguments of a return event are kept from the entry on")
+    assert (back.startswith("r:kprobes/back crc32 ")
+            and back.endswith(": Python: arguments of a return event are kept from the entry on"))
     assert inner.startswith("p:kprobes/p_crc32_4 crc32+4: ")
     wrong = run("check", ARM, "-e", "p nowhere")
     assert wrong.exit_code == 2 and "nowhere" in wrong.stderr and not wrong.stdout
@@ -233,7 +243,8 @@ def test_check_says_what_makes_records_of_events() -> None:
 
 
 def test_check_says_that_a_symbol_is_an_ifunc(tmp_path: Path) -> None:
-    """Its address is the resolver's, which a call does not reach. crc32 is made one: the type is in the low half of st_info."""
+    """Its address is the resolver's, which a call does not reach. crc32 is made one: the type is in the low half of
+    st_info."""
     with open(X86, "rb") as stream:
         table = ELFFile(stream).get_section_by_name(".symtab")
         index = next(n for n, symbol in enumerate(table.iter_symbols()) if symbol.name == "crc32")
@@ -262,7 +273,8 @@ def test_symbols_by_pattern() -> None:
 PROGRAMS = EXAMPLES.parent / "tests" / "programs" / "bin"
 
 
-@pytest.mark.parametrize(("name", "first"), [("cortexm", "push {"), ("armeb", "push {"), ("arm64be", "str x30, [sp, #"), ("mips64r6el", "daddiu $sp, $sp, -")])
+@pytest.mark.parametrize(("name", "first"), [("cortexm", "push {"), ("armeb", "push {"),
+                                             ("arm64be", "str x30, [sp, #"), ("mips64r6el", "daddiu $sp, $sp, -")])
 def test_check_disassembles_code_of_its_own_byte_order_and_mode(name: str, first: str) -> None:
     assert first in run("check", str(PROGRAMS / f"{name}-O2.elf"), "fib").stdout.splitlines()[1]
 
@@ -297,7 +309,8 @@ def test_nothing_slow_is_imported_at_first() -> None:
 
 def test_interrupt_is_status_130() -> None:
     words = command("trace", X86, "-e", "p:go fib", "--call", "fib(45)")
-    with subprocess.Popen(words, cwd=EXAMPLES.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(words, cwd=EXAMPLES.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as process:
         assert process.stdout is not None and process.stderr is not None
         process.stdout.readline()  # the guest is running
         process.send_signal(signal.SIGINT)
@@ -311,7 +324,8 @@ def test_interrupt_is_status_130() -> None:
 
 def test_closed_output_is_quiet() -> None:
     words = command("trace", X86, "-e", "p:go fib", "--call", "fib(18)")
-    with subprocess.Popen(words, cwd=EXAMPLES.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(words, cwd=EXAMPLES.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as process:
         assert process.stdout is not None and process.stderr is not None
         process.stdout.readline()
         process.stdout.close()
@@ -348,7 +362,8 @@ def test_call_expression(text: str, function: str, args: tuple[Any, ...]) -> Non
 
 @pytest.mark.parametrize(("text", "position"), [
     ("", 0), ("f", 0), ("f(", 2), ("f(1", 3), ("f(1,", 4), ("f(1,)", 4), ("f(,1)", 2), ("f(1 2)", 4), ("f(1))", 4),
-    ("f() g()", 3), ('f("abc)', 2), (r'f("ab\q")', 5), ("f('ab')", 2), ("f('é')", 2), ("f('')", 2), ("f(09)", 2), ("f(1x)", 2),
+    ("f() g()", 3), ('f("abc)', 2), (r'f("ab\q")', 5), ("f('ab')", 2), ("f('é')", 2), ("f('')", 2), ("f(09)", 2),
+    ("f(1x)", 2),
     ("f(__import__)", 2), ("f(1.5)", 3), ("f(\\)", 2), (f"f({'9' * 5000})", 2),
 ])
 def test_wrong_call_expression_points_at_it(text: str, position: int) -> None:
@@ -387,5 +402,6 @@ def test_symbols_of_a_stripped_file(tmp_path: Path) -> None:
     (file := tmp_path / "stripped").write_bytes(data)
     result = run("symbols", str(file))
     assert result.exit_code == 2
-    assert re.search(r"no names of functions.*stripped \(its entry point is 0x[0-9a-f]+\).*probe addresses", result.stderr)
+    assert re.search(r"no names of functions.*stripped \(its entry point is 0x[0-9a-f]+\).*probe addresses",
+                     result.stderr)
     assert run("trace", str(file), "-e", f"p {re.search('0x[0-9a-f]+', result.stderr)[0]}", "--run", "--max-insns", "9").exit_code == 1  # type: ignore[index]

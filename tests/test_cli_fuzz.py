@@ -1,4 +1,5 @@
-"""The command itself under damage: mutated files of every architecture, mutated arguments. A status and a sentence, always, and soon.
+"""The command itself under damage: mutated files of every architecture, mutated arguments. A status and a sentence,
+always, and soon.
 
 KPROBES_FUZZ_COUNT: files tried for each architecture.
 """
@@ -62,11 +63,13 @@ def run(*words: str) -> Result:
     return result
 
 
-EXTREMES = [0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 1 << 62, (1 << 63) - 1, 1 << 63, (1 << 64) - 1]
+EXTREMES = [0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 1 << 62, (1 << 63) - 1,
+            1 << 63, (1 << 64) - 1]
 
 
 def interesting(data: bytes) -> list[range]:
-    """Where damage tells: the header, the program headers, the section headers, and what the sections of tables hold."""
+    """Where damage tells: the header, the program headers, the section headers, and what the sections of tables
+    hold."""
     wide, order = data[4] == 2, "<" if data[5] == 1 else ">"
     phoff, shoff = struct.unpack_from(order + ("QQ" if wide else "II"), data, 32 if wide else 28)
     found = [range(0, 64), range(phoff, phoff + 0x200), range(shoff, len(data))]
@@ -97,7 +100,8 @@ def commands(file: str, rng: random.Random) -> list[str]:
         ["trace", file, "-e", f"p {place} a=$arg1", "--call", "test_structs(3)", "--timeout", "1"],
         ["trace", file, "-e", "r test_structs $retval:symbol", "--run", "--timeout", "1"],
         ["trace", file, "p *struct* a=+0($arg1):string", "--stack", "--call", "test_structs(3)", "--timeout", "1"],
-        ["stat", file, "-i", "*", "--call", "test_structs(3)", "--timeout", "1"], ["graph", file, "test_structs", "--call", "test_structs(3)", "--timeout", "1"],
+        ["stat", file, "-i", "*", "--call", "test_structs(3)", "--timeout", "1"],
+        ["graph", file, "test_structs", "--call", "test_structs(3)", "--timeout", "1"],
         ["cover", file, "--call", "test_structs(3)", "--timeout", "1"], ["list", file, f"{place}:*"],
         ["hist", file, "p test_structs a=$arg1", "a", "--call", "test_structs(3)", "--timeout", "1"],
     ])
@@ -127,11 +131,14 @@ def test_damaged_objects(name: str, tmp_path: Path) -> None:
     rng = random.Random(name)
     for _ in range(COUNT):
         file.write_bytes(mutated(OBJECTS[name], rng))
-        run(*rng.choice([["symbols", str(file)], ["check", str(file)], ["trace", str(file), "-e", "p 0x400000", "--run", "--timeout", "1"]]))
+        run(*rng.choice([["symbols", str(file)], ["check", str(file)],
+                         ["trace", str(file), "-e", "p 0x400000", "--run", "--timeout", "1"]]))
 
 
-PIECES = ["fib", "crc32", "main", "+", "0x10", "-1", ":", "%di", "$arg1", "$retval", "$stack", "@", "(", ")", ",", '"', "'", "\\", "\\x", " ", "=", "u8", "string", "[", "]",
-          "p", "r", "b4@2/8", "\udcff", "\u0664", "\x1b[31m", "\n", "é", "9" * 30, "9" * 5000, "1e300", "nan", "inf", "-", "", "/", "%return", "*", "p:", "r1:", "+0(", "\U0001f40d"]
+PIECES = ["fib", "crc32", "main", "+", "0x10", "-1", ":", "%di", "$arg1", "$retval", "$stack", "@", "(", ")", ",", '"',
+          "'", "\\", "\\x", " ", "=", "u8", "string", "[", "]",
+          "p", "r", "b4@2/8", "\udcff", "\u0664", "\x1b[31m", "\n", "é", "9" * 30, "9" * 5000, "1e300", "nan", "inf",
+          "-", "", "/", "%return", "*", "p:", "r1:", "+0(", "\U0001f40d"]
 
 
 @pytest.mark.quick
@@ -144,14 +151,21 @@ def test_damaged_arguments(seed: int) -> None:
 
     for _ in range(12):
         run(*rng.choice([
-            lambda: ["check", DEMO, text()], lambda: ["symbols", DEMO, text()], lambda: ["check", text()], lambda: ["check", DEMO, f"fib+{text()}"],
-            lambda: ["trace", DEMO, "-e", f"p {text()}", "--call", "fib(3)"], lambda: ["trace", DEMO, "-e", f"p fib {text()}={text()}", "--call", "fib(3)"],
-            lambda: ["trace", DEMO, "-e", "p fib", "--call", f"fib({text()})", "--max-insns", "2000"], lambda: ["trace", DEMO, "-e", "p fib", "--call", text()],
-            lambda: ["graph", DEMO, text(), "--args", text(), "--run"], lambda: ["hist", DEMO, "p fib a=$arg1", text(), "--call", "fib(3)"],
-            lambda: ["trace", DEMO, text(), "--filter", text(), "--call", "fib(3)"], lambda: ["stat", DEMO, "-i", text(), "-x", text(), "--call", "fib(3)"],
+            lambda: ["check", DEMO, text()], lambda: ["symbols", DEMO, text()], lambda: ["check", text()],
+            lambda: ["check", DEMO, f"fib+{text()}"],
+            lambda: ["trace", DEMO, "-e", f"p {text()}", "--call", "fib(3)"],
+            lambda: ["trace", DEMO, "-e", f"p fib {text()}={text()}", "--call", "fib(3)"],
+            lambda: ["trace", DEMO, "-e", "p fib", "--call", f"fib({text()})", "--max-insns", "2000"],
+            lambda: ["trace", DEMO, "-e", "p fib", "--call", text()],
+            lambda: ["graph", DEMO, text(), "--args", text(), "--run"],
+            lambda: ["hist", DEMO, "p fib a=$arg1", text(), "--call", "fib(3)"],
+            lambda: ["trace", DEMO, text(), "--filter", text(), "--call", "fib(3)"],
+            lambda: ["stat", DEMO, "-i", text(), "-x", text(), "--call", "fib(3)"],
             lambda: ["list", DEMO, f"fib:{text()}"], lambda: ["report", text()], lambda: ["convert", text(), text()],
-            lambda: ["trace", DEMO, "p fib", "--base", text(), "--arch", "x86_64", "--run"], lambda: ["trace", DEMO, "p fib", "--symbols", text(), "--run"],
-            lambda: ["trace", DEMO, "p fib", "--call", "fib(3)", "--timeout", text()], lambda: ["trace", DEMO, "-e", "p fib", "--arch", text(), "--run"],
+            lambda: ["trace", DEMO, "p fib", "--base", text(), "--arch", "x86_64", "--run"],
+            lambda: ["trace", DEMO, "p fib", "--symbols", text(), "--run"],
+            lambda: ["trace", DEMO, "p fib", "--call", "fib(3)", "--timeout", text()],
+            lambda: ["trace", DEMO, "-e", "p fib", "--arch", text(), "--run"],
         ])())
 
 
@@ -205,7 +219,8 @@ def test_names_of_symbols_reach_the_terminal_escaped(tmp_path: Path) -> None:
     (file := tmp_path / "escapes.elf").write_bytes(data)
     name = "s\x1b]0;g_equ\x07l"
     for words in (["symbols", str(file)], ["check", str(file), name], ["check", str(file), name + "x"],
-                  ["trace", str(file), "-e", f"p {name}", "-e", f"p fib a=@{name}:symbol", "--call", f'{name}("a", "a")'],
+                  ["trace", str(file), "-e", f"p {name}", "-e", f"p fib a=@{name}:symbol", "--call",
+                   f'{name}("a", "a")'],
                   ["trace", str(file), "-e", f"p {name}", "--call", f"{name}(3)"]):
         assert "s\\x1b]0;g_equ\\x07l" in run(*words).output
 
@@ -213,7 +228,8 @@ def test_names_of_symbols_reach_the_terminal_escaped(tmp_path: Path) -> None:
 @pytest.mark.quick
 def test_a_byte_that_is_no_text() -> None:
     """As the shell hands it over: $'f("\\xff")'."""
-    command = [sys.executable, "-c", "from kprobes.cli import main; main()", "trace", DEMO, "-e", 'p string_equal a=+0($arg1):x8 b=\\"\udcff"', "--call", b'string_equal("\xff", "a")']
+    command = [sys.executable, "-c", "from kprobes.cli import main; main()", "trace", DEMO, "-e",
+               'p string_equal a=+0($arg1):x8 b=\\"\udcff"', "--call", b'string_equal("\xff", "a")']
     done = subprocess.run(command, capture_output=True, timeout=60, check=False, cwd=EXAMPLES.parent)
     assert done.returncode == 0, done.stderr
     assert b"a=0xff" in done.stdout

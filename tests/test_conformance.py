@@ -31,7 +31,8 @@ def test_skipped(conformance):
 def run(tmp_path: Path, name: str, *options: str) -> str:
     (tmp_path / "test_suite.py").write_text(SUITE)
     plugin = ["-p", "kprobes.conformance"] if not _installed() else []
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *plugin, f"--conformance={tmp_path / name}", *options, str(tmp_path)]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *plugin,
+               f"--conformance={tmp_path / name}", *options, str(tmp_path)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stdout + done.stderr
     return (tmp_path / name).read_text()
@@ -43,7 +44,8 @@ def _installed() -> bool:
     return any(e.value == "kprobes.conformance" for e in entry_points(group="pytest11"))
 
 
-@pytest.mark.parametrize("options", [pytest.param((), id="one process", marks=pytest.mark.quick), pytest.param(("-n", "2"), id="xdist")])
+@pytest.mark.parametrize("options", [pytest.param((), id="one process", marks=pytest.mark.quick),
+                                     pytest.param(("-n", "2"), id="xdist")])
 def test_json(tmp_path: Path, options: tuple[str, ...]) -> None:
     cells = json.loads(run(tmp_path, "matrix.json", *options))
     assert cells["toy"]["kprobe"] == {"proved": 12, "failed": 0}

@@ -1,4 +1,5 @@
-"""Coverage: blocks and edges on every guest, by host code and by Python alike; probes, snapshots and other memory in between; files."""
+"""Coverage: blocks and edges on every guest, by host code and by Python alike; probes, snapshots and other memory in
+between; files."""
 
 from __future__ import annotations
 
@@ -52,8 +53,8 @@ def test_counts(way: str) -> None:
 
 @pytest.mark.parametrize("arch", [a for a in RUNNABLE if programs_of(a)])
 def test_programs(arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Results and counts with coverage are those without; host code and Python count the same; so does a run with every entry probed,
-    but for the blocks that breakpoints split."""
+    """Results and counts with coverage are those without; host code and Python count the same; so does a run with every
+    entry probed, but for the blocks that breakpoints split."""
     path = programs_of(arch)[-1]
     seen = []
     for available in (hostcode.available(), False):
@@ -93,7 +94,8 @@ def test_a_table_that_grows(way: str) -> None:
         for n in range(1, 4):
             m.call("f")
             blocks = c.blocks
-            assert len(blocks) >= count and {b.count for b in blocks} == {n} and addresses(blocks) >= set(range(0x10000, 0x10000 + 3 * count, 3))
+            assert (len(blocks) >= count and {b.count for b in blocks} == {n}
+                    and addresses(blocks) >= set(range(0x10000, 0x10000 + 3 * count, 3)))
 
 
 @pytest.mark.quick
@@ -115,7 +117,8 @@ def test_snapshots_and_other_code(way: str) -> None:
 
 
 def drcov(data: bytes) -> tuple[list[list[str]], list[tuple[int, int, int]]]:
-    """A reader made from the format's description: header lines, a table of modules, then blocks of 8 bytes (offset, size, module)."""
+    """A reader made from the format's description: header lines, a table of modules, then blocks of 8 bytes (offset,
+    size, module)."""
     head, mark, rest = data.partition(b"BB Table: ")
     lines = head.decode().splitlines()
     assert mark and lines[:2] == ["DRCOV VERSION: 2", "DRCOV FLAVOR: drcov"]
@@ -136,8 +139,10 @@ def test_drcov(tmp_path: Path) -> None:
         m.call(0x7000000000, 3)
         c.save(tmp_path / "x.drcov")
         modules, rows = drcov((tmp_path / "x.drcov").read_bytes())
-        assert [row[0].strip() for row in modules] == ["0", "1"] and modules[0][4].startswith("demo") and "memory" in modules[1][4]
-        assert sorted((int(modules[n][1], 16) + start, size) for start, size, n in rows) == [(b.address, b.size) for b in c.blocks]
+        assert ([row[0].strip() for row in modules] == ["0", "1"] and modules[0][4].startswith("demo")
+                and "memory" in modules[1][4])
+        assert sorted((int(modules[n][1], 16) + start, size)
+                      for start, size, n in rows) == [(b.address, b.size) for b in c.blocks]
         c.save(tmp_path / "edges", format="afl")
         assert (tmp_path / "edges").read_bytes() == bytes(c.bitmap)
         with pytest.raises(BadArgument, match="format"):
@@ -157,19 +162,22 @@ SOURCE = """int classify(int n) {
 """
 
 
-@pytest.mark.parametrize("target", ("x86_64-freestanding-none", "riscv64-freestanding-none", "mips-freestanding-eabihf"))
+@pytest.mark.parametrize("target", ("x86_64-freestanding-none", "riscv64-freestanding-none",
+                                    "mips-freestanding-eabihf"))
 def test_lcov(target: str, tmp_path: Path) -> None:
     """Of a program compiled with line tables: what ran, how often, and what did not."""
     pytest.importorskip("ziglang")
     (tmp_path / "f.c").write_text(SOURCE)
-    subprocess.run([sys.executable, "-m", "ziglang", "cc", "-target", target, "-g", "-O1", "-fno-vectorize", "-fno-unroll-loops", "-nostdlib", "-static",
+    subprocess.run([sys.executable, "-m", "ziglang", "cc", "-target", target, "-g", "-O1", "-fno-vectorize",
+                    "-fno-unroll-loops", "-nostdlib", "-static",
                     "-Wl,-e,classify", "-o", "f.elf", "f.c"], cwd=tmp_path, check=True, capture_output=True)
     m = UnicornMachine.load(tmp_path / "f.elf")
     with Kprobes(m) as k, k.coverage() as c:
         for _ in range(3):
             m.call("classify", -5 & m.arch.mask)
         c.save(tmp_path / "f.info")
-        lines = dict(line[3:].split(",") for line in (tmp_path / "f.info").read_text().splitlines() if line.startswith("DA:"))
+        lines = dict(line[3:].split(",") for line in (tmp_path / "f.info").read_text().splitlines()
+                     if line.startswith("DA:"))
         assert {"2", "5", "6"} & lines.keys() and max(lines.values(), key=int) == "3" and lines.get("6", "0") == "0"
         text = (tmp_path / "f.info").read_text()
         assert text.startswith("TN:\nSF:") and f"SF:{tmp_path}/f.c\n" in text and text.endswith("end_of_record\n")

@@ -26,7 +26,8 @@ def toy_arch(bits: int = 64, order: Order = Order.LITTLE) -> Arch:
     return Arch(
         name="toy", bits=bits, order=order, insn_align=1, max_insn=4,
         regs=Registers(names=NAMES, pc="ip", sp="sp", aliases={"rdi": "di"}),
-        traps=Traps(probe={1: b"\xcc"}, end={0: b"\xcc"}), decode=lambda code, addr: Insn(addr=addr, raw=code[:1], name="nop"),
+        traps=Traps(probe={1: b"\xcc"}, end={0: b"\xcc"}),
+        decode=lambda code, addr: Insn(addr=addr, raw=code[:1], name="nop"),
         abi=Abi(args=("di", "si"), returns=("ax",), stack_args=bits // 8),
         pointers=Pointers(code_address=lambda addr, read: Entry(addr=addr, entries=(0, 4))))
 
@@ -183,7 +184,8 @@ def test_errno_is_linuxs(machine: Any, text: str, number: int) -> None:
 
 
 @pytest.mark.parametrize(("text", "hint"), [
-    ("p vfs_raed", "vfs_read"), ("p vfs_read %dy", "di"), ("p vfs_read @countre", "counter"), ("p twice", "module:symbol")])
+    ("p vfs_raed", "vfs_read"), ("p vfs_read %dy", "di"), ("p vfs_read @countre", "counter"),
+    ("p twice", "module:symbol")])
 def test_error_suggests_what_is_near(machine: Any, text: str, hint: str) -> None:
     with pytest.raises(EventError, match=hint):
         parse_event(text, machine)
@@ -256,7 +258,8 @@ def test_any_text_parses_or_is_an_event_error(text: str) -> None:
     ("p:grp/ev libtoy:only.isra.0", "p:grp/ev libtoy:only.isra.0"),
     ("p libtoy:only.isra.0", "p:kprobes/p_libtoy_only_isra_0_0 libtoy:only.isra.0"),
     ("p:e libtoy:twice", "p:kprobes/e libtoy:twice"),
-    ("p:e vfs_read %di b=+u8(%rdi):string @counter+4:u8", "p:kprobes/e vfs_read arg1=%di b=+u8(%rdi):string arg3=@counter+4:u8"),
+    ("p:e vfs_read %di b=+u8(%rdi):string @counter+4:u8",
+     "p:kprobes/e vfs_read arg1=%di b=+u8(%rdi):string arg3=@counter+4:u8"),
 ])
 def test_normalized_definition(machine: Any, text: str, normalized: str) -> None:
     event = parse_event(text, machine)
@@ -272,7 +275,8 @@ def test_event_says_where(machine: Any) -> None:
 
 
 def test_mode_bits_of_an_address_are_kept() -> None:
-    arch = evolve(toy_arch(32), pointers=Pointers(mode_bits=1, code_address=lambda addr, read: Entry(addr=addr & ~1, mode=addr & 1)))
+    arch = evolve(toy_arch(32), pointers=Pointers(mode_bits=1,
+                                                  code_address=lambda addr, read: Entry(addr=addr & ~1, mode=addr & 1)))
     machine: Any = ToyMachine(arch)
     machine.symbols.add("thumb", TEXT + 0x400, 16, mode=1)
     event = parse_event("r 0x5801", machine)

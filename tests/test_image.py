@@ -1,4 +1,5 @@
-"""ELF images. The oracles are others': the C source (guests run it), linkers (relocations), ld.so (this very process)."""
+"""ELF images. The oracles are others': the C source (guests run it), linkers (relocations), ld.so (this very
+process)."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ def image(name: str) -> Image:
 
 @frozen(kw_only=True)
 class Guest:
-    """How Unicorn calls int f(int) of a target. argument None: on the stack. filler: harmless code, for the place of return."""
+    """How Unicorn calls int f(int) of a target. argument None: on the stack. filler: harmless code, for the place of
+    return."""
 
     arch: int
     mode: int
@@ -75,7 +77,8 @@ def mips64(uc: unicorn.Uc, register: Callable[[str], int]) -> None:
     uc.reg_write(register("CP0_STATUS"), uc.reg_read(register("CP0_STATUS")) | 0x240000E0)
 
 
-X86, ARM, ARM64, MIPS, PPC = (unicorn.UC_ARCH_X86, unicorn.UC_ARCH_ARM, unicorn.UC_ARCH_ARM64, unicorn.UC_ARCH_MIPS, unicorn.UC_ARCH_PPC)
+X86, ARM, ARM64, MIPS, PPC = (unicorn.UC_ARCH_X86, unicorn.UC_ARCH_ARM, unicorn.UC_ARCH_ARM64, unicorn.UC_ARCH_MIPS,
+                              unicorn.UC_ARCH_PPC)
 SPARC = unicorn.UC_ARCH_SPARC
 X64 = Guest(arch=X86, mode=unicorn.UC_MODE_64, prefix="x86", argument="RDI", result="RAX", sp="RSP", link=None)
 
@@ -107,8 +110,8 @@ def riscv(mode: int) -> Guest:
 
 
 def sparc(mode: int, set_up: Callable[[unicorn.Uc, Callable[[str], int]], None]) -> Guest:
-    return Guest(arch=SPARC, mode=mode | BIG, prefix="sparc", argument="O0", result="O0", sp="SP", link="O7", filler=b"\1\0\0\0",
-                 set_up=set_up)
+    return Guest(arch=SPARC, mode=mode | BIG, prefix="sparc", argument="O0", result="O0", sp="SP", link="O7",
+                 filler=b"\1\0\0\0", set_up=set_up)
 
 
 SPARC32 = sparc(unicorn.UC_MODE_SPARC32, lambda uc, register: uc.reg_write(register("PSR"), 0x10C0))
@@ -122,10 +125,12 @@ GUESTS: dict[str, Guest] = {
     "ppc": ppc(unicorn.UC_MODE_PPC32), "ppc64": ppc(unicorn.UC_MODE_PPC64), "ppc64small": ppc(unicorn.UC_MODE_PPC64),
     "ppc64v2": ppc(unicorn.UC_MODE_PPC64), "ppc64le": ppc(unicorn.UC_MODE_PPC64, little=True),
     "riscv64": riscv(unicorn.UC_MODE_RISCV64), "riscv32": riscv(unicorn.UC_MODE_RISCV32),
-    "s390x": Guest(arch=unicorn.UC_ARCH_S390X, mode=BIG, prefix="s390x", argument="R2", result="R2", sp="R15", link="R14",
+    "s390x": Guest(arch=unicorn.UC_ARCH_S390X, mode=BIG, prefix="s390x", argument="R2", result="R2", sp="R15",
+                   link="R14",
                    filler=b"\7\0\7\0", set_up=lambda uc, register: uc.reg_write(register("PSWM"), 0x180000000)),
     "sparc": SPARC32, "sparcgnu": SPARC32, "sparc64": sparc(unicorn.UC_MODE_SPARC64, lambda uc, register: None),
-    "m68k": Guest(arch=unicorn.UC_ARCH_M68K, mode=BIG, prefix="m68k", argument=None, result="D0", sp="A7", link=None, model=3),
+    "m68k": Guest(arch=unicorn.UC_ARCH_M68K, mode=BIG, prefix="m68k", argument=None, result="D0", sp="A7", link=None,
+                  model=3),
 }
 
 
@@ -194,11 +199,13 @@ def expected(x: int) -> int:
     def ext(value: int) -> int:
         return 2 * value + 1
     pick = [18, ext(1), 385, 3, 1234, x ^ 7, -7, 1000][x & 7]
-    return (ext(x) + 1234 + x * 3 + 5 + b"alphbeta"[(x & 1) * 4 + (x & 3)] + pick + (3, 1, 4, 1, 5, 9, 2, 6)[x & 7] + 7 + x
+    return (ext(x) + 1234 + x * 3 + 5 + b"alphbeta"[(x & 1) * 4 + (x & 3)] + pick + (3, 1, 4, 1, 5, 9, 2, 6)[x & 7] + 7
+            + x
             + x - 5 + x)
 
 
-def link(target: str, first: str, second: str, base: int = BASE, other: int = OTHER, second_target: str = "") -> Running:
+def link(target: str, first: str, second: str, base: int = BASE, other: int = OTHER,
+         second_target: str = "") -> Running:
     """Two images, the first one's imports bound to the second's symbols."""
     a, b = image(f"{target}/{first}"), image(f"{second_target or target}/{second}")
     absent = {"__aeabi_unwind_cpp_pr0": STOP, "__aeabi_unwind_cpp_pr1": STOP}
@@ -215,7 +222,8 @@ def check(running: Running, *numbers: int) -> None:
     assert running.call("tail", 20) == 43
 
 
-PAIRS = [(target, a, b) for target in GUESTS for a, b in (("a.o", "b.o"), ("a.pic.o", "b.o"), ("a.so", "b.o"), ("a.o", "b.so"))
+PAIRS = [(target, a, b) for target in GUESTS for a, b in (("a.o", "b.o"), ("a.pic.o", "b.o"), ("a.so", "b.o"),
+                                                          ("a.o", "b.so"))
          if {f"{target}/{a}", f"{target}/{b}"} <= images().keys()]
 
 
@@ -257,7 +265,8 @@ def with_absolute(data: bytes, symbols: dict[str, int]) -> bytes:
     return bytes(changed)
 
 
-@pytest.mark.parametrize("target", sorted(name[12:-2] for name in images() if name.startswith("relocations/") and name.endswith(".o")))
+@pytest.mark.parametrize("target", sorted(name[12:-2] for name in images() if name.startswith("relocations/")
+                                          and name.endswith(".o")))
 def test_relocations_are_what_a_linker_makes_of_them(target: str) -> None:
     lines = (DATA / "relocations.txt").read_text().splitlines()
     symbols = {line.split()[1]: int(line.split()[2], 16) for line in lines if line.startswith("#=")}
@@ -269,9 +278,12 @@ def test_relocations_are_what_a_linker_makes_of_them(target: str) -> None:
 
 WRONG_IN_PYELFTOOLS = {"R_ARM_IRELATIVE", "R_ARM_TLS_DESC"}
 #: by e_machine; older versions do not have PowerPC's
-KNOWN_NUMBERS = {types.X86_64: enums.ENUM_RELOC_TYPE_x64, types.I386: enums.ENUM_RELOC_TYPE_i386, types.ARM: enums.ENUM_RELOC_TYPE_ARM,
-                 types.AARCH64: enums.ENUM_RELOC_TYPE_AARCH64, **({types.PPC: enums.ENUM_RELOC_TYPE_PPC} if hasattr(enums, "ENUM_RELOC_TYPE_PPC") else {}),
-                 types.PPC64: enums.ENUM_RELOC_TYPE_PPC64, types.S390: enums.ENUM_RELOC_TYPE_S390X, types.MIPS: enums.ENUM_RELOC_TYPE_MIPS}
+KNOWN_NUMBERS = {types.X86_64: enums.ENUM_RELOC_TYPE_x64, types.I386: enums.ENUM_RELOC_TYPE_i386,
+                 types.ARM: enums.ENUM_RELOC_TYPE_ARM,
+                 types.AARCH64: enums.ENUM_RELOC_TYPE_AARCH64,
+                 **({types.PPC: enums.ENUM_RELOC_TYPE_PPC} if hasattr(enums, "ENUM_RELOC_TYPE_PPC") else {}),
+                 types.PPC64: enums.ENUM_RELOC_TYPE_PPC64, types.S390: enums.ENUM_RELOC_TYPE_S390X,
+                 types.MIPS: enums.ENUM_RELOC_TYPE_MIPS}
 
 
 @pytest.mark.parametrize("machine", KNOWN_NUMBERS)
@@ -292,9 +304,12 @@ def test_unknown_relocations_are_named() -> None:
 
 
 def test_what_does_not_reach_is_named() -> None:
-    with pytest.raises(ImageError, match=r"R_X86_64_32S to '.rodata' is out of reach: 0x1000001000 does not fit in 32 bits; .* -fPIC"):
+    with pytest.raises(ImageError,
+                       match=r"R_X86_64_32S to '.rodata' is out of reach: 0x1000001000 does not fit in 32 bits; .* "
+                             r"-fPIC"):
         image("x86_64/a.o").place(0x10_0000_0000, lambda name: None if name == "maybe" else OTHER)
-    with pytest.raises(ImageError, match=r"R_AARCH64_JUMP26 to 'ext' is out of reach: .* does not fit in 28 bits; place the image"):
+    with pytest.raises(ImageError,
+                       match=r"R_AARCH64_JUMP26 to 'ext' is out of reach: .* does not fit in 28 bits; place the image"):
         image("aarch64/a.pic.o").place(BASE, lambda name: None if name == "maybe" else 0x20000000)
 
 
@@ -348,7 +363,8 @@ def test_symbol_versions_ifuncs_thread_locals_and_initialisation() -> None:
     assert symbols["f@V1"].address == symbols["old_f"].address
     assert symbols["g"].kind == "ifunc" and symbols["g"].address == symbols["choose_g"].address
     asked: list[int] = []
-    placed = library.place(BASE, lambda name: OTHER, lambda resolver: asked.append(resolver) or BASE + symbols["fast_g"].address)
+    placed = library.place(BASE, lambda name: OTHER,
+                           lambda resolver: asked.append(resolver) or BASE + symbols["fast_g"].address)
     assert asked == [BASE + symbols["choose_g"].address]
     assert placed.init == (BASE + symbols["begin"].address,)
     assert library.tls and "thread-local words (the first: mine)" in placed.warnings[0]
@@ -423,7 +439,8 @@ def library(name: str) -> tuple[ctypes.CDLL, str]:
         pytest.skip(f"no {name} here")
     handle = ctypes.CDLL(found)
     with open("/proc/self/maps") as maps:
-        return handle, next(line.split()[-1] for line in maps if re.search(rf"/{re.escape(found.split('.so')[0])}[.-]", line))
+        return handle, next(line.split()[-1] for line in maps
+                            if re.search(rf"/{re.escape(found.split('.so')[0])}[.-]", line))
 
 
 def address_here(handle: ctypes.CDLL, name: str) -> int | None:
@@ -440,9 +457,12 @@ def test_relocated_data_equals_what_ld_so_made_of_it_in_this_process(name: str) 
     placed = read_elf(path).place(base, lambda symbol: address_here(everything, symbol), lambda resolver: 0)
     with open(path, "rb") as file:
         header = {h["p_type"]: h.header for h in ELFFile(file).iter_segments()}
-        got = next((tag["d_ptr"] for tag in ELFFile(file).get_section_by_name(".dynamic").iter_tags("DT_PLTGOT")), 0) + base
-    start, end = header["PT_GNU_RELRO"]["p_vaddr"] + base, header["PT_GNU_RELRO"]["p_vaddr"] + base + header["PT_GNU_RELRO"]["p_memsz"]
-    dynamic = range(header["PT_DYNAMIC"]["p_vaddr"] + base, header["PT_DYNAMIC"]["p_vaddr"] + base + header["PT_DYNAMIC"]["p_memsz"])
+        got = next((tag["d_ptr"] for tag in ELFFile(file).get_section_by_name(".dynamic").iter_tags("DT_PLTGOT")),
+                   0) + base
+    start, end = (header["PT_GNU_RELRO"]["p_vaddr"] + base,
+                  header["PT_GNU_RELRO"]["p_vaddr"] + base + header["PT_GNU_RELRO"]["p_memsz"])
+    dynamic = range(header["PT_DYNAMIC"]["p_vaddr"] + base,
+                    header["PT_DYNAMIC"]["p_vaddr"] + base + header["PT_DYNAMIC"]["p_memsz"])
     segment = next(s for s in placed.segments if s.addr <= start < s.addr + s.memsz)
     data = segment.data.ljust(segment.memsz, b"\0")
     ld_so_uses = {got + 8, got + 16, *range(dynamic.start, dynamic.stop, 8)}
@@ -454,7 +474,8 @@ def test_relocated_data_equals_what_ld_so_made_of_it_in_this_process(name: str) 
     assert sum(map(bool, ours.values())) >= 5
     assert len(differing) <= thread_local
     ours_at = {s.name: s.address for s in placed.symbols if s.kind == "func"}
-    names = [n for n in ("crc32", "inflate", "deflate", "cbrt", "frexp", "lgamma") if address_here(handle, n) and n in ours_at]
+    names = [n for n in ("crc32", "inflate", "deflate", "cbrt", "frexp", "lgamma") if address_here(handle, n)
+             and n in ours_at]
     assert names and all(ours_at[n] == address_here(handle, n) for n in names)
 
 
@@ -500,7 +521,8 @@ def test_segments_are_disjoint_pages_and_code_is_not_writable(name: str) -> None
     page = page_size(image(name).machine)
     ends = [0]
     for segment in segments:
-        assert segment.addr % page == segment.memsz % page == 0 and segment.addr >= ends[-1] and len(segment.data) <= segment.memsz
+        assert (segment.addr % page == segment.memsz % page == 0 and segment.addr >= ends[-1]
+                and len(segment.data) <= segment.memsz)
         ends.append(segment.addr + segment.memsz)
     if name.endswith(".o"):
         assert all(s.perms in ("rx", "r", "rw") for s in segments)
@@ -554,8 +576,8 @@ def test_files_that_cannot_be_read(tmp_path: pathlib.Path) -> None:
     assert read_elf(tmp_path / "libx.so").name == "libx.so" and read_elf(str(tmp_path / "libx.so"), "x").name == "x"
 
 
-@pytest.mark.parametrize(("name", "base"), [(SO, 0x123), (SO, -0x1000), (SO, 1 << 64), ("features/static", 0x1000), ("sparc64/a.so", 0x1000),
-                                            ("i386/a.so", 0xFFFFF000)])
+@pytest.mark.parametrize(("name", "base"), [(SO, 0x123), (SO, -0x1000), (SO, 1 << 64), ("features/static", 0x1000),
+                                            ("sparc64/a.so", 0x1000), ("i386/a.so", 0xFFFFF000)])
 def test_bases_that_cannot_be(name: str, base: int) -> None:
     with pytest.raises(ImageError, match="cannot be moved by"):
         image(name).place(base, lambda symbol: OTHER)
@@ -616,7 +638,8 @@ def test_damaged_files_are_refused_or_loaded(seed: int) -> None:
     for _ in range(60):
         data = bytearray(images()[chance.choice(DAMAGED)])
         for _ in range(chance.choice((1, 1, 2, 8))):
-            at = chance.choice((chance.randrange(64), chance.randrange(700), chance.randrange(len(data)), len(data) - 1 - chance.randrange(1400)))
+            at = chance.choice((chance.randrange(64), chance.randrange(700), chance.randrange(len(data)),
+                                len(data) - 1 - chance.randrange(1400)))
             data[at] = chance.choice((data[at] ^ 1 << chance.randrange(8), 0, 255, chance.randrange(256)))
         outcomes.add(attempt(bytes(data)))
     assert outcomes == {True, False}

@@ -48,13 +48,15 @@ def test_recorder_shows_faults_and_results() -> None:
 
 
 def test_case_file(tmp_path: Path) -> None:
-    (tmp_path / "base.txt").write_text("# comment\n%flags f 30\n%keep a b\n%slot 00000001\n%skip 12340000 ffff0000 wrong in the engine\n"
+    (tmp_path / "base.txt").write_text("# comment\n%flags f 30\n%keep a b\n%slot 00000001\n%skip 12340000 ffff0000 "
+                                       "wrong in the engine\n"
                                        "01020304 | add #1 | step | ADD\n%mode 1\n0506 | b . | simulate | B\n")
     with pytest.raises(ValueError, match=r"other.txt:2: .*base.txt:8: 2 bytes are no multiple of 4"):
         read_cases(_including(tmp_path, "swap 4"))
     file = read_cases(_including(tmp_path, "swap 2"))
     assert [(c.code.hex(), c.asm, c.outcome, c.row, c.mode) for c in file.cases] == [
-        ("ff", "nop", "reject", "NOP", 0), ("02010403", "add #1", "step", "ADD", 0), ("0605", "b .", "simulate", "B", 1)]
+        ("ff", "nop", "reject", "NOP", 0), ("02010403", "add #1", "step", "ADD", 0),
+        ("0605", "b .", "simulate", "B", 1)]
     assert (file.flags, file.keep, file.slots) == ({"f": 0x30}, {"a", "b"}, [b"\0\0\1\0"])
     assert file.skip(bytes.fromhex("34125678")) == "wrong in the engine"
     assert not file.skip(bytes.fromhex("3412"))
@@ -74,8 +76,10 @@ def test_skip_inside(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("line", "message"), [
-    ("01 | x | maybe | X", "outcome 'maybe'"), ("01 | x | step", "not enough values"), ("0g | x | step | X", "non-hexadecimal"),
-    ("%what", "no directive %what"), ("%flags f", "list index|tuple index"), ("%skip 00 ffff why", "same length"), ("%skip 00 ff", "the reason"),
+    ("01 | x | maybe | X", "outcome 'maybe'"), ("01 | x | step", "not enough values"),
+    ("0g | x | step | X", "non-hexadecimal"),
+    ("%what", "no directive %what"), ("%flags f", "list index|tuple index"), ("%skip 00 ffff why", "same length"),
+    ("%skip 00 ff", "the reason"),
 ])
 def test_case_file_errors_name_the_line(tmp_path: Path, line: str, message: str) -> None:
     path = tmp_path / "bad.txt"

@@ -1,4 +1,5 @@
-"""The house rules that a machine can check: imports point down and in no circle, nobody knows what is not theirs to know, rooms stay small.
+"""The house rules that a machine can check: imports point down and in no circle, nobody knows what is not theirs to
+know, rooms stay small.
 
 Imports under TYPE_CHECKING count: readers follow them, too.
 """
@@ -53,23 +54,31 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "programs": (),
     "programs.": ("arguments", "errors", "regs", "arch._base", "programs."),
     "programs.attach": ("errors", "regs", "core.probe", "machine._base", "programs."),
-    "core.kprobes": ("arguments", "notebook", "errors", "regs", "symbols", "arch._base", "machine._base", "core.", "programs.attach", "programs.program", "debug.info", "debug.unwind",
-                     "events._armed", "events._table", "events._watchpoint", "tracing.coverage", "tracing.graph", "tracing.recorder"),
+    "core.kprobes": ("arguments", "notebook", "errors", "regs", "symbols", "arch._base", "machine._base", "core.",
+                     "programs.attach", "programs.program", "debug.info", "debug.unwind", "events._armed",
+                     "events._table", "events._watchpoint", "tracing.coverage", "tracing.graph", "tracing.recorder"),
     "programs.header": ("arch", "programs."),
     "testing": EVERYTHING,
 }
 #: foreign package -> prefixes of the only modules that may import it
 KEEPERS = {
-    "unicorn": ("machine.",), "keystone": ("machine.unicorn",), "capstone": ("cli", "machine.unicorn"), "elftools": ("debug.", "image", "programs.object.elf"),
+    "unicorn": ("machine.",), "keystone": ("machine.unicorn",), "capstone": ("cli", "machine.unicorn"),
+    "elftools": ("debug.", "image", "programs.object.elf"),
     "pytest": ("conformance",), "llvmlite": ("programs.native",), "click": ("cli",),
-    "pyarrow": ("tracing.columns", "tracing.recorder", "tracing.trace"), "perfetto": ("tracing.perfetto",), "rich": ("cli",),
+    "pyarrow": ("tracing.columns", "tracing.recorder", "tracing.trace"), "perfetto": ("tracing.perfetto",),
+    "rich": ("cli",),
     "pebble": ("campaign",), "distributed": ("cli",),
     "itanium_demangler": ("debug.names",), "rust_demangler": ("debug.names",),
 }
 #: path (prefix; the longest that fits counts) -> most lines of a file
-BUDGETS = {"core/": 300, "core/kprobes.py": 370, "machine/": 300, "machine/paper.py": 480, "machine/unicorn/machine.py": 350, "testing/": 300, "arch/": 300, "events/": 300, "events/_parser.py": 340, "tracing/": 300, "debug/": 300, "programs/": 300, "cli/": 300,
-           "arch/arm/thumb.py": 340, "arch/s390x/isa.py": 340}
-CORE_TOTAL = 5401  # the plan said 1,800; docs/design.md says what the rest is. Of it 60 are doors: k.attach, k.trace ..., 40 the lock of who changes probes
+#: lines of 120 columns: a room of 300 lines of 150 has some 315 of them
+BUDGETS = {"core/": 315, "core/kprobes.py": 390, "machine/": 315, "machine/paper.py": 480,
+           "machine/unicorn/machine.py": 372, "testing/": 315, "arch/": 315, "events/": 315, "events/_parser.py": 356,
+           "tracing/": 315, "debug/": 315, "programs/": 315, "cli/": 315,
+           "arch/arm/thumb.py": 355, "arch/s390x/isa.py": 355}
+# the plan said 1,800; docs/design.md says what the rest is. Of it 60 are doors: k.attach, k.trace ..., 40 the lock of
+# who changes probes
+CORE_TOTAL = 5584
 WINGS = ("settings", "probe", "patch", "hit", "register", "kprobes")
 CHAIN = 350  # lines of a class along its bases
 #: written out for speed: benchmarks/hit_cost.py shows it
@@ -122,25 +131,29 @@ def _is_package(module: str) -> bool:
 
 def rule(module: str) -> tuple[str, ...]:
     """What a module may import, by the longest entry that fits its name."""
-    fits = [prefix for prefix in MAY_IMPORT if module == prefix or module.startswith(prefix if prefix.endswith(".") else f"{prefix}.")]
+    fits = [prefix for prefix in MAY_IMPORT if module == prefix
+            or module.startswith(prefix if prefix.endswith(".") else f"{prefix}.")]
     assert fits, f"{module} is in no layer: add it to MAY_IMPORT and to docs/design"
     return MAY_IMPORT[max(fits, key=len)]
 
 
 def allowed(target: str, prefixes: tuple[str, ...]) -> bool:
     """True where a prefix names the target, a package above it, or (ending in `.` or `_`) the start of its name."""
-    return any(target == p or target.startswith(p if not p or p[-1] in "._" else f"{p}.") for p in prefixes if p != "arch" or target == "arch")
+    return any(target == p or target.startswith(p if not p or p[-1] in "._" else f"{p}.") for p in prefixes
+               if p != "arch" or target == "arch")
 
 
 @pytest.mark.parametrize("module", list(sources()))
 def test_imports_point_down(module: str) -> None:
-    wrong = [f"line {line}: {target}" for target, line in imports(module) if not target.startswith("/") and not allowed(target, rule(module))]
+    wrong = [f"line {line}: {target}" for target, line in imports(module) if not target.startswith("/")
+             and not allowed(target, rule(module))]
     assert wrong == []
 
 
 def test_foreign_packages_have_one_keeper() -> None:
     wrong = [f"{module}, line {line}: {target[1:]}" for module in sources() for target, line in imports(module)
-             if (keepers := KEEPERS.get(target[1:].split(".")[0])) is not None and target.startswith("/") and not allowed(module, keepers)]
+             if (keepers := KEEPERS.get(target[1:].split(".")[0])) is not None and target.startswith("/")
+             and not allowed(module, keepers)]
     assert wrong == []
 
 
@@ -156,7 +169,8 @@ def circles(edges: dict[str, set[str]]) -> list[set[str]]:
     for middle, beyond in reach.items():
         for targets in reach.values():
             targets.update(beyond if middle in targets else ())
-    return [set(c) for c in {frozenset(o for o in reach if o in reach[m] and m in reach[o]) for m in reach if m in reach[m]}]
+    return [set(c) for c in {frozenset(o for o in reach if o in reach[m] and m in reach[o]) for m in reach
+                             if m in reach[m]}]
 
 
 def test_no_circles() -> None:
@@ -173,7 +187,8 @@ def test_the_wings_of_the_core_point_down() -> None:
 @cache
 def classes() -> dict[tuple[str, str], ast.ClassDef]:
     """(module, name) -> each class of ours."""
-    return {(module, node.name): node for module, tree in sources().items() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    return {(module, node.name): node for module, tree in sources().items() for node in ast.walk(tree)
+            if isinstance(node, ast.ClassDef)}
 
 
 def known_as(module: str, name: str) -> tuple[str, str] | None:
@@ -217,31 +232,39 @@ def declared(module: str) -> set[str]:
 
 @pytest.mark.parametrize("module", CORE_AND_MACHINES)
 def test_foreign_names_are_left_alone(module: str) -> None:
-    """But the library's own fields of the user's probes: see Probe; and what the engine's binding has no public name for."""
-    known = declared("core.probe") | declared(module) | ({"_name", "_uch", "_callbacks"} if module.startswith("machine.unicorn.") else set())
-    wrong = [f"line {node.lineno}: {ast.unparse(node)}" for node in ast.walk(sources()[module]) if isinstance(node, ast.Attribute)
+    """But the library's own fields of the user's probes: see Probe; and what the engine's binding has no public name
+    for."""
+    known = declared("core.probe") | declared(module) | ({"_name", "_uch", "_callbacks"}
+                                                         if module.startswith("machine.unicorn.") else set())
+    wrong = [f"line {node.lineno}: {ast.unparse(node)}" for node in ast.walk(sources()[module])
+             if isinstance(node, ast.Attribute)
              if node.attr.startswith("_") and not node.attr.startswith("__") and node.attr not in known
-             and not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls", "before", "ctypes", "annotation", "sys"))]
+             and not (isinstance(node.value, ast.Name)
+                      and node.value.id in ("self", "cls", "before", "ctypes", "annotation", "sys"))]
     assert wrong == []
 
 
 @pytest.mark.parametrize("module", CORE)
 def test_core_binds_nothing_late(module: str) -> None:
     """No room has a lambda that another one replaces."""
-    late = [node.lineno for node in ast.walk(sources()[module]) if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Lambda)
-            and any(isinstance(t, ast.Attribute) for t in (node.targets if isinstance(node, ast.Assign) else [node.target]))]
+    late = [node.lineno for node in ast.walk(sources()[module]) if isinstance(node, ast.Assign | ast.AnnAssign)
+            and isinstance(node.value, ast.Lambda)
+            and any(isinstance(t, ast.Attribute) for t in (node.targets if isinstance(node, ast.Assign)
+                                                           else [node.target]))]
     assert late == []
 
 
 def test_functions_are_short() -> None:
-    long = {f"{module}.{node.name}": lines for module, tree in sources().items() for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)
+    long = {f"{module}.{node.name}": lines for module, tree in sources().items() for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef)
             if (lines := (node.end_lineno or 0) - node.lineno + 1) > 40}
     assert long == {}
 
 
 def test_what_is_cited_is_here() -> None:
     """Pages that sources and tests name are in the repository, and the labels of docs/linux.md are there."""
-    wrong, labels = [], set(re.findall(r"^- \*\*([A-Z]\d+)", (DOCS / "linux.md").read_text(), re.MULTILINE)) | set("ABCDE")
+    wrong, labels = [], set(re.findall(r"^- \*\*([A-Z]\d+)", (DOCS / "linux.md").read_text(),
+                                       re.MULTILINE)) | set("ABCDE")
     for path in [*ROOT.rglob("*.py"), *Path(__file__).parent.rglob("*.py")]:
         text = path.read_text()
         for name in re.findall(r"(?<![\w/*.-])((?:docs/)?[\w/-]+\.md)\b", text):

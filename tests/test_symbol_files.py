@@ -75,7 +75,8 @@ def loaded(tmp_path: Path, text: str, **options: object) -> dict[str, tuple[int,
 
 
 def test_nm(tmp_path: Path) -> None:
-    assert loaded(tmp_path, NM) == {"main": (0x401126, 0, "func", ""), "helper": (0x401140, 32, "func", ""), "counter": (0x404010, 4, "object", "")}
+    assert loaded(tmp_path, NM) == {"main": (0x401126, 0, "func", ""), "helper": (0x401140, 32, "func", ""),
+                                    "counter": (0x404010, 4, "object", "")}
 
 
 def test_kallsyms_keeps_modules(tmp_path: Path) -> None:
@@ -85,12 +86,15 @@ def test_kallsyms_keeps_modules(tmp_path: Path) -> None:
 def test_maps_of_linkers(tmp_path: Path) -> None:
     wanted = {"reset": (0x8000, 0, "func", ""), "main": (0x8020, 0, "func", ""), "state": (0x20000000, 0, "object", "")}
     assert loaded(tmp_path, LD_MAP) == wanted
-    assert loaded(tmp_path, LLD_MAP) == {"main": (0x201000, 11, "func", ""), "helper": (0x20100C, 15, "func", ""), "state": (0x202000, 4, "object", "")}
+    assert loaded(tmp_path, LLD_MAP) == {"main": (0x201000, 11, "func", ""), "helper": (0x20100C, 15, "func", ""),
+                                         "state": (0x202000, 4, "object", "")}
 
 
 def test_what_disassemblers_export(tmp_path: Path) -> None:
-    assert loaded(tmp_path, IDA_MAP) == {"start": (0x10000, 0, "func", ""), "parse": (0x10120, 0, "func", ""), "table": (0x20010, 0, "object", "")}
-    assert loaded(tmp_path, GHIDRA) == {"FUN_00101139": (0x101139, 0, "func", ""), "DAT_00104010": (0x104010, 0, "object", "")}
+    assert loaded(tmp_path, IDA_MAP) == {"start": (0x10000, 0, "func", ""), "parse": (0x10120, 0, "func", ""),
+                                         "table": (0x20010, 0, "object", "")}
+    assert loaded(tmp_path, GHIDRA) == {"FUN_00101139": (0x101139, 0, "func", ""),
+                                        "DAT_00104010": (0x104010, 0, "object", "")}
     assert loaded(tmp_path, IDA_FUNCTIONS) == {"sub_1130": (0x1130, 0x2A, "func", "")}
 
 
@@ -122,11 +126,13 @@ def test_a_real_nm_agrees_with_the_file(tmp_path: Path) -> None:
     if shutil.which("nm") is None:
         pytest.skip("no nm here")
     file = PROGRAMS / "bin" / "x86_64-O2.elf"
-    (tmp_path / "names").write_text(subprocess.run(["nm", "-S", file], capture_output=True, text=True, check=True).stdout)
+    (tmp_path / "names").write_text(subprocess.run(["nm", "-S", file], capture_output=True, text=True,
+                                                   check=True).stdout)
     by_nm, by_elf = Symbols(), Symbols()
     by_nm.load(tmp_path / "names")
     by_elf.load(file)
-    assert {(s.name, s.address, s.size) for s in by_elf if s.kind == "func"} <= {(s.name, s.address, s.size) for s in by_nm}
+    assert {(s.name, s.address, s.size) for s in by_elf
+            if s.kind == "func"} <= {(s.name, s.address, s.size) for s in by_nm}
 
 
 @pytest.mark.parametrize("text", ["", "nothing\n", "\0\0\0"])

@@ -23,14 +23,18 @@ pytestmark = pytest.mark.quick
 DEMO = Path(__file__).resolve().parent.parent / "examples" / "demo.x86_64"
 #: class -> its public methods that are the core's and the engines' alone
 KINDS: dict[type, tuple[str, ...]] = {
-    UnicornMachine: (), Kprobes: ("program_calls",), Symbols: ("add_file",), Regs: ("at", "on_copies"), DebugInfo: ("place", "type_of", "typed"), Events: (),
+    UnicornMachine: (), Kprobes: ("program_calls",), Symbols: ("add_file",), Regs: ("at", "on_copies"),
+    DebugInfo: ("place", "type_of", "typed"), Events: (),
     TraceEvent: ("add", "leave"), Trace: ("name",), Coverage: (), Program: ("at_sites",),
 }
 #: what fits there and nowhere else
 GOOD: dict[tuple[type, str], dict[str, Any]] = {
-    (UnicornMachine, "bind"): {"name": "puts", "function": lambda regs: 0}, (Symbols, "add"): {"name": "new"}, (Regs, "accessors"): {"name": "rdi"},
-    **{(UnicornMachine, name): {"addr": 0x900000, "size": 0x1000} for name in ("protect", "unmap")}, (UnicornMachine, "map"): {"addr": 0xA00000},
-    (UnicornMachine, "unload_module"): {"name": "demo"}, (UnicornMachine, "type"): {"name": "int"}, (Program, "from_c"): {"text": "int a;"},
+    (UnicornMachine, "bind"): {"name": "puts", "function": lambda regs: 0}, (Symbols, "add"): {"name": "new"},
+    (Regs, "accessors"): {"name": "rdi"},
+    **{(UnicornMachine, name): {"addr": 0x900000, "size": 0x1000} for name in ("protect", "unmap")},
+    (UnicornMachine, "map"): {"addr": 0xA00000},
+    (UnicornMachine, "unload_module"): {"name": "demo"}, (UnicornMachine, "type"): {"name": "int"},
+    (Program, "from_c"): {"text": "int a;"},
 }
 HARMLESS = {"data_end", "get"}  # questions that have an answer for everything: there is no such thing
 
@@ -51,26 +55,35 @@ class World:
         self.program = Program.from_instructions(bytes.fromhex("b700000000000000 9500000000000000"))
         self.coverage = self.k.coverage()
         self.of: dict[type, Any] = {
-            UnicornMachine: self.m, Kprobes: self.k, Symbols: self.m.symbols, Regs: self.m.regs, DebugInfo: self.m.debug, Events: self.k.events,
+            UnicornMachine: self.m, Kprobes: self.k, Symbols: self.m.symbols, Regs: self.m.regs,
+            DebugInfo: self.m.debug, Events: self.k.events,
             TraceEvent: self.event, Trace: self.trace, Coverage: self.coverage, Program: self.program,
         }
 
     def good(self, tmp_path: Path) -> dict[str, Any]:
         """What fits, by the name of the parameter."""
-        return {"addr": self.room, "address": self.room, "size": 8, "data": b"x", "function": "inc", "where": "inc", "perms": "rw", "max_insns": 5,
-                "regs": self.m.regs, "text": "p inc", "n": 0, "value": 0, "symbol": self.m.symbols["inc"], "start": 0x10000, "until": "inc",
-                "file": DEMO, "end": 0x10004, "bias": 0, "parts": [], "offset": 0, "source": b"", "type": "int", "uc": self.m.uc, "program": self.program,
-                "line": 1, "module": "", "raw": bytes.fromhex("b700000000000000 9500000000000000"), "path": tmp_path / "out", "format": "jsonl", "cpus": 1, "code": b"\xc3", "arch": "x86_64", "base": 0x40000}
+        return {"addr": self.room, "address": self.room, "size": 8, "data": b"x", "function": "inc", "where": "inc",
+                "perms": "rw", "max_insns": 5,
+                "regs": self.m.regs, "text": "p inc", "n": 0, "value": 0, "symbol": self.m.symbols["inc"],
+                "start": 0x10000, "until": "inc",
+                "file": DEMO, "end": 0x10004, "bias": 0, "parts": [], "offset": 0, "source": b"", "type": "int",
+                "uc": self.m.uc, "program": self.program,
+                "line": 1, "module": "", "raw": bytes.fromhex("b700000000000000 9500000000000000"),
+                "path": tmp_path / "out", "format": "jsonl", "cpus": 1, "code": b"\xc3", "arch": "x86_64",
+                "base": 0x40000}
 
     def state(self) -> Any:
         """What a refused call must not change."""
         m, k = self.m, self.k
-        return (sorted(m.uc.mem_regions()), sorted(map(repr, m.symbols)), k.format_list(), m.regs.pc, m.regs.sp, m.regs["rax"], list(k.events),
-                k.enabled, k.optimization, k.instances, m.read(self.room, 64), len(self.trace), self.event.filter, self.event.triggers)
+        return (sorted(m.uc.mem_regions()), sorted(map(repr, m.symbols)), k.format_list(), m.regs.pc, m.regs.sp,
+                m.regs["rax"], list(k.events),
+                k.enabled, k.optimization, k.instances, m.read(self.room, 64), len(self.trace), self.event.filter,
+                self.event.triggers)
 
 
 @pytest.mark.parametrize(("kind", "name"), [pytest.param(kind, name, id=f"{kind.__name__}.{name}")
-                                           for kind, without in KINDS.items() for name in methods(kind, ("close", *without))])
+                                           for kind, without in KINDS.items()
+                                            for name in methods(kind, ("close", *without))])
 def test_methods(kind: type, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # files of any name are written
     world = World()
@@ -108,7 +121,8 @@ def test_handlers_of_the_machine(name: str) -> None:
     assert m.call("inc", 4) == 5
 
 
-FIELDS = {Kprobe: ("symbol_name", "addr", "offset", "pre_handler", "post_handler", "fault_handler", "disabled", "optimize"),
+FIELDS = {Kprobe: ("symbol_name", "addr", "offset", "pre_handler", "post_handler", "fault_handler", "disabled",
+                   "optimize"),
           Kretprobe: ("symbol_name", "addr", "offset", "handler", "entry_handler", "maxactive", "data_size"),
           Jprobe: ("symbol_name", "addr", "entry")}
 
@@ -144,12 +158,14 @@ def test_campaigns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert refused(function, good, lambda: None)
 
 
-@pytest.mark.parametrize("annotation", ["int", "str | int | None", "Callable[[int | str], bool] | None", "str | os.PathLike[str] | bytes", "Mapping[str, str] | None"])
+@pytest.mark.parametrize("annotation", ["int", "str | int | None", "Callable[[int | str], bool] | None",
+                                        "str | os.PathLike[str] | bytes", "Mapping[str, str] | None"])
 def test_annotations(annotation: str) -> None:
     sort = sort_of(annotation)
     assert sort is not None
     assert sort_of(f"{annotation} | Unknown") is None
     fits = {value for value in ("text", 5, None, len, b"b") if type(value) in sort.exact or sort.fits(value)}
-    assert (None in fits) == ("None" in annotation) and (len in fits) == ("Callable" in annotation) and ("text" in fits) == annotation.startswith("str")
+    assert ((None in fits) == ("None" in annotation) and (len in fits) == ("Callable" in annotation)
+            and ("text" in fits) == annotation.startswith("str"))
     assert 5 in fits or annotation[0] not in "i"
     assert copy.copy(sort).said and "int" in SORTS

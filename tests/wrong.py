@@ -9,16 +9,20 @@ from typing import Any
 from kprobes import BadArgument, GuestFault, GuestStopped, GuestTimeout, KprobeError
 
 #: What no parameter takes, or few.
-WRONG: tuple[Any, ...] = (None, -1, 1 << 70, -(1 << 70), 2.5, float("nan"), "\udcff", "no such", "", b"\xff", [], {}, object(), ..., (1, 2), True)
+WRONG: tuple[Any, ...] = (None, -1, 1 << 70, -(1 << 70), 2.5, float("nan"), "\udcff", "no such", "", b"\xff", [], {},
+                          object(), ..., (1, 2), True)
 
 
 def methods(kind: type, without: tuple[str, ...] = ()) -> list[str]:
     """Public methods with parameters."""
-    return [name for name in dir(kind) if not name.startswith("_") and name not in without and not isinstance(inspect.getattr_static(kind, name), property)
-            and callable(getattr(kind, name)) and any(p != "self" for p in inspect.signature(getattr(kind, name)).parameters)]
+    return [name for name in dir(kind) if not name.startswith("_") and name not in without
+            and not isinstance(inspect.getattr_static(kind, name), property)
+            and callable(getattr(kind, name)) and any(p != "self"
+                                                      for p in inspect.signature(getattr(kind, name)).parameters)]
 
 
-def calls(function: Callable[..., Any], good: Mapping[str, Any]) -> Iterator[tuple[str, Any, list[Any], dict[str, Any]]]:
+def calls(function: Callable[..., Any], good: Mapping[str,
+                                                      Any]) -> Iterator[tuple[str, Any, list[Any], dict[str, Any]]]:
     """(parameter, wrong value, arguments, keywords): one is wrong, the others are `good`."""
     parameters = [p for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD]
     for wrong in parameters:
@@ -34,7 +38,8 @@ def calls(function: Callable[..., Any], good: Mapping[str, Any]) -> Iterator[tup
 
 
 def refused(function: Callable[..., Any], good: Mapping[str, Any], state: Callable[[], Any]) -> int:
-    """Every wrong value is refused by a KprobeError that names it, and then nothing has changed; or it is taken. How many were refused."""
+    """Every wrong value is refused by a KprobeError that names it, and then nothing has changed; or it is taken. How
+    many were refused."""
     count = 0
     for name, value, args, named in calls(function, good):
         before = state()
@@ -46,7 +51,8 @@ def refused(function: Callable[..., Any], good: Mapping[str, Any], state: Callab
             moved = isinstance(error, GuestFault | GuestTimeout | GuestStopped)  # the guest has run
             assert str(error), (name, type(value))
             assert moved or state() == before, f"{name}={value!r} was refused ({error}), and something has changed"
-            assert not isinstance(error, BadArgument) or isinstance(value, int) or any(one in str(error) for one in (name, *said(value))), (name, value, str(error))
+            assert not isinstance(error, BadArgument) or isinstance(value, int) or any(one in str(error)
+                for one in (name, *said(value))), (name, value, str(error))
     return count
 
 

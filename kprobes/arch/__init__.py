@@ -42,7 +42,8 @@ def get(name: str) -> Arch:
 
 
 def of_elf(machine: int, bits: int, order: str, flags: int = 0, profile: str = "", name: str | None = None) -> Arch:
-    """The architecture that runs an ELF file of this e_machine, class, byte order ("little" or "big"), e_flags and CPU profile.
+    """The architecture that runs an ELF file of this e_machine, class, byte order ("little" or "big"), e_flags and CPU
+    profile.
 
     name: the one to choose of those that run such a header. Unsupported where none does.
     """

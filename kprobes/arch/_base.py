@@ -1,7 +1,8 @@
 """The contract between the core and an architecture: values and nothing else.
 
-An architecture is one frozen `Arch`: tables, and a few functions that only answer. The core drives. Optional powers are None when absent.
-Addresses that it receives are stripped of mode bits, unless it says "target": what a branch register would hold (on ARM bit 0 selects Thumb).
+An architecture is one frozen `Arch`: tables, and a few functions that only answer. The core drives. Optional powers are
+None when absent. Addresses that it receives are stripped of mode bits, unless it says "target": what a branch register
+would hold (on ARM bit 0 selects Thumb).
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from ..regs import Regs
 from ._calls import Abi, Frame, Linkage, Returning, Skips
 from ._insn import COMPUTED, Annul, Atomic, Decoded, Insn, Simulate
 
-__all__ = ["COMPUTED", "Abi", "Annul", "Arch", "Atomic", "Decoded", "Entry", "Executing", "Files", "Frame", "Insn", "Jump", "Linkage", "Order",
-           "OutOfLine", "Pointers", "Registers", "Returning", "Simulate", "Skips", "Traps", "Walking", "displacement", "identity", "plain_address",
-           "signed", "verbatim"]
+__all__ = ["COMPUTED", "Abi", "Annul", "Arch", "Atomic", "Decoded", "Entry", "Executing", "Files", "Frame", "Insn",
+           "Jump", "Linkage", "Order", "OutOfLine", "Pointers", "Registers", "Returning", "Simulate", "Skips", "Traps",
+           "Walking", "displacement", "identity", "plain_address", "signed", "verbatim"]
 
 
 class Order(enum.Enum):
@@ -44,10 +45,12 @@ class Registers:
     sp_bias: int = 0  #: added to the stack pointer register to get the address (sparc64: 2047)
 
     def unknown(self, name: str) -> UnknownRegister:
-        """The error for a name that is not there: near names first, then the list. Or it is one that a machine does not show."""
+        """The error for a name that is not there: near names first, then the list. Or it is one that a machine does not
+        show."""
         known = [*self.names, *self.aliases]
         if name in known:
-            return UnknownRegister(f"this machine does not show register {name!r}", hint="regs.names has those that it shows")
+            return UnknownRegister(f"this machine does not show register {name!r}",
+                                   hint="regs.names has those that it shows")
         near = difflib.get_close_matches(str(name), known, 3)
         hint = f"did you mean {' or '.join(near)}? " if near else ""
         return UnknownRegister(f"no register {name!r}", hint=f"{hint}registers: {' '.join(known)}")
@@ -57,7 +60,8 @@ class Registers:
 class Traps:
     """Breakpoint bytes, patched over an instruction's start."""
 
-    probe: Mapping[int, bytes]  #: at a probepoint: by the instruction's length; the shortest one for lengths that are not there
+    #: at a probepoint: by the instruction's length; the shortest one for lengths that are not there
+    probe: Mapping[int, bytes]
     end: Mapping[int, bytes]  #: by mode: after a slot's body, and at return trampolines
     modes: Mapping[int, Mapping[int, bytes]] = field(factory=dict)  #: mode -> `probe` there, where it differs (Thumb)
 
@@ -68,7 +72,8 @@ class Traps:
 
     def every(self) -> set[bytes]:
         """All of them."""
-        return {*self.end.values(), *self.probe.values(), *(code for probe in self.modes.values() for code in probe.values())}
+        return {*self.end.values(), *self.probe.values(), *(code for probe in self.modes.values()
+                                                            for code in probe.values())}
 
 
 @frozen(kw_only=True)
@@ -133,11 +138,12 @@ class Walking:
     """What instructions tell of their neighbours, when a function is walked through."""
 
     resyncs: bool = False  #: not of fixed width, yet decoding is soon in step from any multiple of insn_align
-    #: (insn, up to 16 original bytes before it) -> whether one of them may make it conditional, so that a jump in its place or
-    #: behind its body would be conditional as well (Thumb's IT); None: nothing does that
+    #: (insn, up to 16 original bytes before it) -> whether one of them may make it conditional, so that a jump in its
+    #: place or behind its body would be conditional as well (Thumb's IT); None: nothing does that
     conditioned: Callable[[Insn, bytes], bool] | None = None
-    #: (computed jump, up to 16 instructions that always precede it; the first may be a branch that was not taken) -> the first that is
-    #: needed to prove that it returns, or calls at the function's tail; None: nothing proves it. None: only the instruction itself tells
+    #: (computed jump, up to 16 instructions that always precede it; the first may be a branch that was not taken) ->
+    #: the first that is needed to prove that it returns, or calls at the function's tail; None: nothing proves it.
+    #: None: only the instruction itself tells
     leaves: Callable[[Insn, Sequence[Insn]], Insn | None] | None = None
 
 
@@ -145,8 +151,10 @@ class Walking:
 class Executing:
     """Instructions that execute another one in their own place (EXECUTE)."""
 
-    target: Callable[[Regs, Insn], int | None]  #: `Insn.executes`, worked out from the registers; None: it executes no other
-    #: (text, its address) -> (an instruction in it, what that may execute in its own place), of all that begin at any even address
+    #: `Insn.executes`, worked out from the registers; None: it executes no other
+    target: Callable[[Regs, Insn], int | None]
+    #: (text, its address) -> (an instruction in it, what that may execute in its own place), of all that begin at any
+    #: even address
     all: Callable[[bytes, int], Iterable[tuple[int, int]]]
 
 
@@ -155,15 +163,18 @@ class Files:
     """Which files hold such code."""
 
     machines: tuple[tuple[int, int, str], ...] = ()  #: (e_machine, ELF class 32/64, "little"/"big") it runs
-    #: of the first that runs such files: (e_flags, the CPU's profile that the file names or "") -> the Arch for it; None: this one
+    #: of the first that runs such files: (e_flags, the CPU's profile that the file names or "") -> the Arch for it;
+    #: None: this one
     choose: Callable[[int, str], Arch] | None = None
-    #: (a raw image's first 8 bytes or more) -> (stack pointer, target) that it starts with; None: such images start with code
+    #: (a raw image's first 8 bytes or more) -> (stack pointer, target) that it starts with; None: such images start
+    #: with code
     vectors: Callable[[bytes], tuple[int, int]] | None = None
 
 
 @frozen(kw_only=True)
 class Arch:
-    """An instruction set, as the core and the engines see it. Whatever has a default can be left out: it is then not there, or usual."""
+    """An instruction set, as the core and the engines see it. Whatever has a default can be left out: it is then not
+    there, or usual."""
 
     name: str
     bits: int = field(validator=in_((32, 64)))  #: width of a pointer and of a general register: 32 or 64
@@ -173,8 +184,9 @@ class Arch:
 
     regs: Registers
     traps: Traps
-    #: (original bytes from addr on, addr | mode bits) -> Insn. At least max_insn bytes, and two instructions' worth where
-    #: mapped memory allows; fewer bytes than the instruction needs, or an encoding nobody defines: an Insn with `reject`.
+    #: (original bytes from addr on, addr | mode bits) -> Insn. At least max_insn bytes, and two instructions' worth
+    #: where mapped memory allows; fewer bytes than the instruction needs, or an encoding nobody defines: an Insn with
+    #: `reject`.
     decode: Callable[[bytes, int], Insn]
 
     abi: Abi | None = None
@@ -212,7 +224,8 @@ class Arch:
 
 
 def displacement(frm: int, to: int, bits: int, scale: int, mask: int) -> int:
-    """Signed displacement of `bits` bits in units of `scale` bytes, as an unsigned field; OutOfReach where it does not fit."""
+    """Signed displacement of `bits` bits in units of `scale` bytes, as an unsigned field; OutOfReach where it does not
+    fit."""
     delta = (to - frm + (mask + 1 >> 1) & mask) - (mask + 1 >> 1)
     if delta % scale or not -(1 << bits - 1) <= delta // scale < 1 << bits - 1:
         raise OutOfReach(f"no {bits}-bit displacement reaches {to:#x}", address=frm, hint="map code nearer")

@@ -16,12 +16,15 @@ class Abi:
 
     args: tuple[str, ...]  #: argument registers in order
     returns: tuple[str, ...]  #: return register, then the one with the high half
-    pointers: tuple[str, ...] = ()  #: registers of pointers, where these are counted apart; args and argument() are integers then
+    #: registers of pointers, where these are counted apart; args and argument() are integers then
+    pointers: tuple[str, ...] = ()
     stack_args: int = 0  #: bytes from sp, at function entry, to the first argument on the stack
     stack_align: int = 16  #: alignment of sp at a call, in bytes
     reserve: int = 0  #: bytes above sp that the callee may use (home area, back chain), included in stack_args
-    thread: str = ""  #: thread pointer register where ordinary code reads what it points at (x86-64: the stack protector's canary)
-    #: (regs, function pointer): set the registers besides the arguments that a function finds its data by (t9, r12, TOC)
+    #: thread pointer register where ordinary code reads what it points at (x86-64: the stack protector's canary)
+    thread: str = ""
+    #: (regs, function pointer): set the registers besides the arguments that a function finds its data by (t9, r12,
+    #: TOC)
     enter: Callable[[Regs, int], None] | None = None
 
     def argument(self, regs: Regs, n: int) -> int:
@@ -61,9 +64,11 @@ Skips = Callable[[Regs], tuple[Callable[[int], int], Callable[[int], int]]]
 class Returning:
     """What a return does besides going where Linkage.get() says."""
 
-    #: (regs, sp at entry, target): at the return trampoline, put the true target wherever the ISA still shows the trampoline
+    #: (regs, sp at entry, target): at the return trampoline, put the true target wherever the ISA still shows the
+    #: trampoline
     restore: Callable[[Regs, int, int], None] | None = None
-    reloaded: bool = False  #: the link register is then what it was before the call: restore() need look only where it shows the trampoline
+    #: the link register is then what it was before the call: restore() need look only where it shows the trampoline
+    reloaded: bool = False
     skips: Skips | None = None  #: it skips something that the caller has there
     shares_frames: bool = False  #: a call needs no stack: sp may be the caller's all along
     may_pop: tuple[int, ...] = ()  #: bytes that some return instructions pop besides Linkage.pushed
@@ -84,17 +89,21 @@ class Linkage:
     bias: int = 0  #: where the function returns to, minus what is in that register
     pushed: int = 0  #: bytes of return address that the return instruction pops (0: a link register)
     mode: int = 0  #: mode bits of the trampoline's address
-    #: code that goes where get() says (else pc is written), and changes nothing but pc: the trampoline is served in place; b"": it is a trap
+    #: code that goes where get() says (else pc is written), and changes nothing but pc: the trampoline is served in
+    #: place; b"": it is a trap
     back: bytes = b""
     returning: Returning = Returning()
     frame: Frame | None = None  #: where older return addresses are
 
     @classmethod
     def in_register(cls, name: str, **rest: Any) -> Linkage:
-        """A link register. At the trampoline the core puts it right where it still shows that: a function may return by another."""
-        return cls(get=lambda regs: regs[name], set=lambda regs, target: regs.__setitem__(name, target), register=name, **rest)
+        """A link register. At the trampoline the core puts it right where it still shows that: a function may return by
+        another."""
+        return cls(get=lambda regs: regs[name], set=lambda regs, target: regs.__setitem__(name, target), register=name,
+                   **rest)
 
     @classmethod
     def on_stack(cls, size: int, **rest: Any) -> Linkage:
         """Pushed: a word of `size` bytes, which still stands below the stack pointer at the trampoline."""
-        return cls(get=lambda regs: regs.stack(0), set=lambda regs, target: regs.set_word(regs.sp, target), pushed=size, **rest)
+        return cls(get=lambda regs: regs.stack(0), set=lambda regs, target: regs.set_word(regs.sp, target),
+                   pushed=size, **rest)

@@ -1,8 +1,9 @@
 """Bit pictures -> decode table.
 
-A row is the encoding as the manual prints it, most significant bit first: `0`/`1` fixed, `-` ignored, a letter one bit of
-the field of that name; blanks, `_` and `|` separate. Fields become keyword arguments of the row's functions. Of two rows
-that both match, one must be strictly more specific, and wins; any other overlap is an error when the table is made.
+A row is the encoding as the manual prints it, most significant bit first: `0`/`1` fixed, `-` ignored, a letter one bit
+of the field of that name; blanks, `_` and `|` separate. Fields become keyword arguments of the row's functions. Of two
+rows that both match, one must be strictly more specific, and wins; any other overlap is an error when the table is
+made.
 """
 
 from __future__ import annotations
@@ -37,11 +38,13 @@ class Row:
     atomic: Atomic | None = None
     displace: Callable[..., bytes] | None = None  #: (insn, to, **fields) -> Insn.displace's code; see as_it_is
     extra: Callable[..., Insn] | None = None
-    when: Callable[..., bool] | None = None  #: a further condition on the fields; the row does not match where it is false
+    #: a further condition on the fields; the row does not match where it is false
+    when: Callable[..., bool] | None = None
     bits: int = field(init=False)
     mask: int = field(init=False)
     value: int = field(init=False)
-    fields: Mapping[str, tuple[tuple[int, int], ...]] = field(init=False)  #: name -> ((shift, width), ...) high part first
+    #: name -> ((shift, width), ...) high part first
+    fields: Mapping[str, tuple[tuple[int, int], ...]] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         picture = "".join(c for c in self.picture if c not in " _|")
@@ -75,13 +78,14 @@ class Row:
         return out
 
     def make(self, insn: Insn, word: int, rest: bytes) -> Insn:
-        """The Insn of a matching encoding; `insn` has addr, raw and mode, `rest` the bytes after it (the delay slot)."""
+        """The Insn of a matching encoding; `insn` has addr, raw and mode, `rest` the bytes after it (the delay
+        slot)."""
         fields = self.extract(word)
         kind = self.body if self.body is not None else ("" if self.simulate or self.reject else "self")
         body = insn.raw if kind == "self" else rest[: len(insn.raw)] if kind == "slot" else b""
         insn = Insn(addr=insn.addr, raw=insn.raw, mode=insn.mode, name=self.name, reject=self.reject, body=body,
-                    boostable=self.boostable, delay_slot=self.delay_slot, links=self.links, falls_through=self.falls_through,
-                    atomic=self.atomic)
+                    boostable=self.boostable, delay_slot=self.delay_slot, links=self.links,
+                    falls_through=self.falls_through, atomic=self.atomic)
         if self.extra is not None:
             insn = self.extra(insn, **fields)
         if self.simulate is not None and insn.simulate is None and not insn.reject:
@@ -136,7 +140,8 @@ class DecodeTable:
         return None
 
     def decode(self, word: int, insn: Insn, rest: bytes = b"") -> Insn:
-        """The Insn for `word`; `insn` carries addr, raw and mode. An encoding without a row runs out of line as it is."""
+        """The Insn for `word`; `insn` carries addr, raw and mode. An encoding without a row runs out of line as it
+        is."""
         row = self.find(word)
         if row is None:
             return Insn(addr=insn.addr, raw=insn.raw, mode=insn.mode, name=insn.name, body=insn.raw)
@@ -157,8 +162,10 @@ def fixed_width(table: DecodeTable, order: Any) -> Callable[[bytes, int], Insn]:
     return decode
 
 
-def with_delay_slots(table: DecodeTable, order: Literal["little", "big"], *, nop: bytes, may_stand: str = "") -> Callable[[bytes, int], Insn]:
-    """`Arch.decode` of words of 4 bytes: a branch is refused with what it has in its delay slot, unless that may run anywhere.
+def with_delay_slots(table: DecodeTable, order: Literal["little", "big"], *, nop: bytes,
+                     may_stand: str = "") -> Callable[[bytes, int], Insn]:
+    """`Arch.decode` of words of 4 bytes: a branch is refused with what it has in its delay slot, unless that may run
+    anywhere.
 
     may_stand: the row of an instruction that may although it is refused: it faults, and at home.
     """

@@ -1,4 +1,5 @@
-"""What an architecture answers about one instruction: `Insn`, and the words it is told in. Part of the contract in _base.py."""
+"""What an architecture answers about one instruction: `Insn`, and the words it is told in. Part of the contract in
+_base.py."""
 
 from __future__ import annotations
 
@@ -33,9 +34,10 @@ class Annul(int):
 #: `Insn.executes` where registers tell.
 COMPUTED = -1
 
-#: Applies the instruction's effect that must happen at its own address and returns the target to go to next. Runs before the body.
-#: `Annul(target)` skips the body (an annulled delay slot). Memory goes through regs.word and regs.set_word; a GuestFault that
-#: escapes is reported to the guest at the instruction's address, so memory is read and written before any register changes.
+#: Applies the instruction's effect that must happen at its own address and returns the target to go to next. Runs
+#: before the body. `Annul(target)` skips the body (an annulled delay slot). Memory goes through regs.word and
+#: regs.set_word; a GuestFault that escapes is reported to the guest at the instruction's address, so memory is read and
+#: written before any register changes.
 Simulate = Callable[[Regs], int]
 
 
@@ -55,9 +57,9 @@ class Insn:
     simulate: Simulate | None = None  #: effect at the original address; returns where to go next
     body: bytes = b""  #: what runs out of line: the instruction, its delay slot, or nothing
     boostable: bool = True  #: the body may be followed by a jump back instead of a trap
-    #: where it is simulated: (to) -> code that does there all that it does at home, its delay slot included, and nothing else, and
-    #: falls through to `next`; where it faults, nothing is changed (its delay slot: but the link), and it can be executed again from
-    #: its start. Raises OutOfReach
+    #: where it is simulated: (to) -> code that does there all that it does at home, its delay slot included, and
+    #: nothing else, and falls through to `next`; where it faults, nothing is changed (its delay slot: but the link),
+    #: and it can be executed again from its start. Raises OutOfReach
     displace: Callable[[int], bytes] | None = None
 
     # where the guest goes on
@@ -65,7 +67,8 @@ class Insn:
     indirect: bool = False  #: a computed jump within the function (not a call, not a return), for region checks
     falls_through: bool = True  #: False: it never goes on to `next`, where data may stand
     links: bool = False  #: it keeps `next` as a return address: what follows it at home must stay there
-    table: int = 0  #: bytes of an entry, where the instruction jumps through a table that follows it: offsets from the table
+    #: bytes of an entry, where the instruction jumps through a table that follows it: offsets from the table
+    table: int = 0
     table_unit: int = 0  #: bytes that an unsigned entry counts; 0: entries are signed and count bytes
 
     # whom else it concerns
@@ -74,7 +77,8 @@ class Insn:
     atomic: Atomic | None = None  #: opens or closes an exclusive sequence
     operand: int | None = None  #: a pc-relative operand's absolute address
     data: int = 0  #: bytes that it reads or writes there, at most: no code; 0: the address alone counts
-    executes: int | None = None  #: address of another instruction, which this one executes in its own place; or COMPUTED
+    #: address of another instruction, which this one executes in its own place; or COMPUTED
+    executes: int | None = None
 
     @classmethod
     def truncated(cls, addr: int, raw: bytes, mode: int = 0) -> Insn:

@@ -5,8 +5,9 @@
     for outcome in run(Calls("examples/demo.x86_64", "parse_settings(@input)"), [b"width=640", b"=?"], timeout=10):
         print(outcome.item, outcome.result or outcome.error)
 
-Work is written against `concurrent.futures.Executor`. Processes of this machine come from pebble (extra `kprobes[campaign]`): an item
-that crashes or hangs its process costs that item and nothing else. A cluster's come from `dask.distributed`: `Client.get_executor()`.
+Work is written against `concurrent.futures.Executor`. Processes of this machine come from pebble (extra
+`kprobes[campaign]`): an item that crashes or hangs its process costs that item and nothing else. A cluster's come from
+`dask.distributed`: `Client.get_executor()`.
 """
 
 from ._jobs import Calls, Checks

@@ -18,16 +18,18 @@ _MACHINES = 4  # that a process keeps
 class Calls:
     """Call one function of an image with each item, from the same state every time.
 
-    The item is bytes, or the path of a file with them. The machine is loaded once in each process, and restored before each item.
+    The item is bytes, or the path of a file with them. The machine is loaded once in each process, and restored before
+    each item.
 
     Attributes:
-        image: an ELF file. call: as the command's --call; `@input` is the address of the item's bytes (a NUL follows), `len` their number.
+        image: an ELF file. call: as the command's --call; `@input` is the address of the item's bytes (a NUL follows),
+            `len` their number.
         events: definitions of events that are counted. before: calls that make the state which every item starts from.
         arch: where the file does not tell.
         timeout, max_insns: bounds of the guest's run. coverage: say which blocks are executed.
 
-    Called: {"result": int, "hits": {event: n}, "missed": {event: n}}; with `coverage` also {"blocks": addresses, those that this process has
-    not seen before}.
+    Called: {"result": int, "hits": {event: n}, "missed": {event: n}}; with `coverage` also {"blocks": addresses, those
+    that this process has not seen before}.
 
     Raises, called: GuestFault, GuestTimeout as `UnicornMachine.call`; EventError for the call or an event; ImageError.
     """
@@ -73,11 +75,14 @@ class _Bench:
         before = [(event.hits, event.missed) for event in self._events]
         self._machine.restore(self._start)
         job = self._job
-        result = self._machine.call(self._call.function, *self._call.with_input(content), timeout=job.timeout, max_insns=job.max_insns)
-        counted = {event.name: (event.hits - hits, event.missed - missed) for event, (hits, missed) in zip(self._events, before, strict=True)}
+        result = self._machine.call(self._call.function, *self._call.with_input(content), timeout=job.timeout,
+                                    max_insns=job.max_insns)
+        counted = {event.name: (event.hits - hits, event.missed - missed)
+                   for event, (hits, missed) in zip(self._events, before, strict=True)}
         said: dict[str, Any] = {"result": result, "hits": {name: hits for name, (hits, _) in counted.items()},
                                 "missed": {name: missed for name, (_, missed) in counted.items()}}
-        return said if self._coverage is None else {**said, "blocks": sorted(block.address for block in self._coverage.new())}
+        return (said if self._coverage is None else {**said,
+                                                     "blocks": sorted(block.address for block in self._coverage.new())})
 
 
 @lru_cache(_MACHINES)
@@ -89,8 +94,8 @@ def _bench(job: Calls) -> _Bench:
 class Checks:
     """Check every instruction of every function of a file, as `kprobes check` does; nothing runs.
 
-    Called with a path: numbers by "files", "functions", "instructions", how these execute ("step", "simulate", "step+simulate", "refuse"; see
-    Verdict), "boostable", "optimizable".
+    Called with a path: numbers by "files", "functions", "instructions", how these execute ("step", "simulate",
+    "step+simulate", "refuse"; see Verdict), "boostable", "optimizable".
 
     Attributes:
         arch: where files do not tell.
@@ -105,7 +110,8 @@ class Checks:
         from ..inventory import functions, instructions
         from ..machine.unicorn.machine import UnicornMachine
 
-        counts = dict.fromkeys(("functions", "instructions", "step", "simulate", "step+simulate", "refuse", "boostable", "optimizable"), 0)
+        counts = dict.fromkeys(("functions", "instructions", "step", "simulate", "step+simulate", "refuse",
+                                "boostable", "optimizable"), 0)
         with UnicornMachine.load(os.fspath(item), arch=self.arch) as machine, Kprobes(machine) as k:
             for function in functions(machine):
                 counts["functions"] += 1

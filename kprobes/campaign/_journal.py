@@ -80,7 +80,8 @@ class Journal:
         except (ValueError, TypeError, KeyError):
             raise JournalError(f"{self._path} is no journal of a campaign", hint="give another file") from None
         if known != self._campaign:
-            raise JournalError(f"{self._path} is the journal of another campaign ({known!r})", hint="give another file, or the same words as then")
+            raise JournalError(f"{self._path} is the journal of another campaign ({known!r})",
+                               hint="give another file, or the same words as then")
         self.entries = {entry.item: entry for entry in entries}
         return whole
 
@@ -105,12 +106,14 @@ class Journal:
     def __enter__(self) -> Journal:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
         self.close()
 
 
 def merged(results: Iterable[Any]) -> Any:
-    """Results of many items as one: numbers are added, mappings merged key by key, sets united, sequences joined; None counts for nothing.
+    """Results of many items as one: numbers are added, mappings merged key by key, sets united, sequences joined; None
+    counts for nothing.
 
     What has a method `merged(other)` says itself. None: of nothing.
 

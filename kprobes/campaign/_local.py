@@ -43,7 +43,8 @@ class Local(Executor):
 
 @looking
 def local(jobs: int | None = None, timeout: float | None = None) -> Local:
-    """Processes of this machine, as many as it has processors unless `jobs` says; `timeout` seconds a task. For several run()s in a row.
+    """Processes of this machine, as many as it has processors unless `jobs` says; `timeout` seconds a task. For several
+    run()s in a row.
 
     Raises:
         Unsupported: without pebble.

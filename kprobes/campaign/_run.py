@@ -31,7 +31,8 @@ class Outcome(Generic[Item, Result]):
     """What became of an item.
 
     Attributes:
-        item: as given. result: what the job returned, or None. error: what it raised, or what ended its process, or None.
+        item: as given. result: what the job returned, or None. error: what it raised, or what ended its process, or
+            None.
         seconds: how long it took; of an item that never came back, how long it was waited for.
     """
 
@@ -47,20 +48,20 @@ class Outcome(Generic[Item, Result]):
 
 
 @looking
-def run(job: Callable[[Item], Result], items: Iterable[Item], executor: Executor | None = None, timeout: float | None = None, *,
-        jobs: int | None = None) -> Iterator[Outcome[Item, Result]]:
+def run(job: Callable[[Item], Result], items: Iterable[Item], executor: Executor | None = None,
+        timeout: float | None = None, *, jobs: int | None = None) -> Iterator[Outcome[Item, Result]]:
     """Do `job(item)` for every item; outcomes come as they are ready, one for each item, in no order.
 
-    Items are taken from the iterable as workers become free: it may be endless. Short ones travel in batches; where a batch dies, each of
-    its items is tried alone, so that a crash or a hang of the engine costs the item that caused it.
+    Items are taken from the iterable as workers become free: it may be endless. Short ones travel in batches; where a
+    batch dies, each of its items is tried alone, so that a crash or a hang of the engine costs the item that caused it.
 
     Args:
         job: a function or object that can be pickled; so must its results. What it raises is that item's `error`.
         items: what can be pickled.
-        executor: any `concurrent.futures.Executor`, for instance dask's `Client.get_executor()`; it is not shut down. None: processes of
-            this machine, by pebble.
-        timeout: seconds that an item may take. On this machine its process is killed then; another executor's worker is left to itself,
-            as it cannot be stopped from here, and the item is given up.
+        executor: any `concurrent.futures.Executor`, for instance dask's `Client.get_executor()`; it is not shut down.
+            None: processes of this machine, by pebble.
+        timeout: seconds that an item may take. On this machine its process is killed then; another executor's worker is
+            left to itself, as it cannot be stopped from here, and the item is given up.
         jobs: processes, or the executor's workers as far as they are known; None: one for each processor.
 
     Raises:
@@ -113,7 +114,8 @@ class _Run:
                 self.under_way[self.executor.submit(attempt, self.job, batch)] = _Batch(batch)
             if not self.under_way:
                 return
-            done, _ = wait(self.under_way, timeout=_TICK if self.timeout and not self.killed_in_time else None, return_when=FIRST_COMPLETED)
+            done, _ = wait(self.under_way, timeout=_TICK if self.timeout and not self.killed_in_time else None,
+                           return_when=FIRST_COMPLETED)
             for future in done:
                 yield from self._finished(future, self.under_way.pop(future))
             yield from self._overdue()
@@ -152,7 +154,8 @@ class _Run:
                 if len(batch.items) > 1:
                     self.singly += batch.items
                 else:
-                    yield Outcome(batch.items[0], None, TimeoutError(f"no result within {self.timeout:g} seconds"), now - batch.since)
+                    yield Outcome(batch.items[0], None, TimeoutError(f"no result within {self.timeout:g} seconds"),
+                                  now - batch.since)
 
 
 def attempt(job: Callable[[Any], Any], items: list[Any]) -> list[tuple[Any, BaseException | None, float]]:

@@ -24,30 +24,37 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("what", metavar="IMAGE|check")
-@click.option("--call", metavar="'NAME(@input, len)'", help="The function to call for each input: @input is its bytes' address, len their number.")
+@click.option("--call", metavar="'NAME(@input, len)'",
+              help="The function to call for each input: @input is its bytes' address, len their number.")
 @click.option("--before", multiple=True, metavar="'NAME(ARG, ...)'", help="Call this first, once; may be given again.")
-@click.option("--inputs", type=click.Path(exists=True, path_type=Path), multiple=True, help="A directory of inputs, or one; may be given again.")
+@click.option("--inputs", type=click.Path(exists=True, path_type=Path), multiple=True,
+              help="A directory of inputs, or one; may be given again.")
 @click.option("--files", multiple=True, metavar="GLOB", help="With `check`: the files; may be given again.")
-@click.option("-e", "--event", "events", multiple=True, metavar="EVENT", help="Count an event, as for `trace`; may be given again.")
+@click.option("-e", "--event", "events", multiple=True, metavar="EVENT",
+              help="Count an event, as for `trace`; may be given again.")
 @click.option("--coverage", is_flag=True, help="Count the blocks that were executed.")
 @click.option("--arch", metavar="NAME", help="The architecture, where files do not tell.")
-@click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Processes; one for each processor unless given.")
+@click.option("-j", "--jobs", type=click.IntRange(1), metavar="N",
+              help="Processes; one for each processor unless given.")
 @click.option("--dask", metavar="ADDRESS", help="A dask scheduler, whose workers do it instead.")
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Give an item up after this time.")
+@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
+              help="Give an item up after this time.")
 @click.option("--max-insns", type=click.IntRange(1), metavar="N", help="Stop the guest after this many instructions.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-              help="Journal: an outcome a line. What it holds already is not done again, so that a killed campaign goes on.")
+              help="Journal: an outcome a line. What it holds already is not done again, so that a killed campaign "
+                   "goes on.")
 @click.option("--json", "as_json", is_flag=True, help="The sum as one JSON object.")
 def campaign(what: str, call: str | None, before: tuple[str, ...], inputs: tuple[Path, ...], files: tuple[str, ...],
-             events: tuple[str, ...], coverage: bool, arch: str | None, jobs: int | None, dask: str | None, timeout: float | None,
-             max_insns: int | None, output: Path | None, as_json: bool) -> None:
+             events: tuple[str, ...], coverage: bool, arch: str | None, jobs: int | None, dask: str | None,
+             timeout: float | None, max_insns: int | None, output: Path | None, as_json: bool) -> None:
     """Do one thing for many inputs or files, on all processors or on a cluster, and sum up.
 
     \b
     kprobes campaign parser --call 'parse(@input, len)' --inputs corpus/ --jobs 2
     kprobes campaign check --files 'lib/*.so'
     """
-    job, items, again = _check_job(files, arch) if files else _call_job(what, call, before, inputs, events, coverage, arch, max_insns)
+    job, items, again = (_check_job(files, arch) if files
+                         else _call_job(what, call, before, inputs, events, coverage, arch, max_insns))
     if files and what != "check":
         raise click.UsageError(f"with --files, what to do is `check`, not {what!r}")
     from ..campaign import Journal, merged, run
@@ -58,7 +65,8 @@ def campaign(what: str, call: str | None, before: tuple[str, ...], inputs: tuple
         journal = stack.enter_context(Journal(output, repr(job))) if output else None
         entries = _kept(journal, items)
         left = [*journal.left(items)] if journal else items
-        for outcome in stack.enter_context(_progress(len(left)))(run(job, map(str, left), executor, timeout, jobs=jobs)):
+        for outcome in stack.enter_context(_progress(len(left)))(run(job, map(str, left), executor, timeout,
+                                                                     jobs=jobs)):
             entries.append(journal.note(outcome) if journal else entry_of(outcome))
     total = merged(_countable(entry.result) for entry in entries) or {}
     failed = [entry for entry in entries if entry.error]
@@ -77,9 +85,11 @@ def _call_job(image: str, call: str | None, before: tuple[str, ...], inputs: Seq
     parse_call(call, inputs=True)
     for text in before:
         parse_call(text)
-    items = [item for path in inputs for item in ([path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file()))]
+    items = [item for path in inputs for item in ([path] if path.is_file()
+                                                  else sorted(p for p in path.rglob("*") if p.is_file()))]
     if not items:
-        raise BadArgument(f"no files are in {', '.join(map(str, inputs))}", hint="--inputs takes a directory of inputs, one file each")
+        raise BadArgument(f"no files are in {', '.join(map(str, inputs))}",
+                          hint="--inputs takes a directory of inputs, one file each")
     words = ["kprobes", "campaign", image, "--call", call, *(word for text in before for word in ("--before", text)),
              *(word for event in events for word in ("-e", event)), "--inputs"]
     return Calls(image, call, events, before, arch, max_insns=max_insns, coverage=coverage), items, shlex.join(words)
@@ -88,9 +98,11 @@ def _call_job(image: str, call: str | None, before: tuple[str, ...], inputs: Seq
 def _check_job(files: tuple[str, ...], arch: str | None) -> tuple[Callable[[Any], Any], list[Path], str]:
     from ..campaign import Checks
 
-    items = [Path(name) for pattern in files for name in sorted(glob.glob(pattern, recursive=True)) if Path(name).is_file()]
+    items = [Path(name) for pattern in files for name in sorted(glob.glob(pattern, recursive=True))
+             if Path(name).is_file()]
     if not items:
-        raise BadArgument(f"no file matches {', '.join(files)}", hint="quote the pattern, as in --files 'lib/*.so'; ** stands for directories")
+        raise BadArgument(f"no file matches {', '.join(files)}",
+                          hint="quote the pattern, as in --files 'lib/*.so'; ** stands for directories")
     return Checks(arch), items, "kprobes check"
 
 
@@ -140,7 +152,8 @@ def _show(total: dict[str, Any], count: int, failed: Sequence[Entry], again: str
         click.echo(json.dumps({"items": count, "failed": {entry.item: entry.error for entry in failed}, **total}))
         return
     if "hits" in total:
-        table(("event", "hits", "missed"), [(name, hits, total["missed"][name]) for name, hits in total["hits"].items()])
+        table(("event", "hits", "missed"), [(name, hits, total["missed"][name])
+                                            for name, hits in total["hits"].items()])
         if "blocks" in total:
             click.echo(f"{total['blocks']} blocks were executed")
     else:

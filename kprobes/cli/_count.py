@@ -18,7 +18,8 @@ from ._render import table
 @on_guest
 @click.argument("event")
 @click.argument("keys", metavar="KEYS")
-@click.option("--filter", "condition", default="", metavar="TEXT", help="Only hits for which this holds, as in ftrace: 'len > 3'.")
+@click.option("--filter", "condition", default="", metavar="TEXT",
+              help="Only hits for which this holds, as in ftrace: 'len > 3'.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per entry.")
 def hist(guest: Guest, event: str, keys: str, condition: str, as_json: bool) -> None:
     """Probe FILE, run it, and show a histogram of an event's values, as ftrace's hist trigger does.
@@ -30,7 +31,8 @@ def hist(guest: Guest, event: str, keys: str, condition: str, as_json: bool) -> 
     """
     with guest.opened() as (machine, k):
         armed = k.event(event)
-        armed.trigger(f"hist:{keys if keys.startswith('keys=') else f'keys={keys}'}{f' if {condition}' if condition else ''}")
+        wanted = keys if keys.startswith("keys=") else f"keys={keys}"
+        armed.trigger(f"hist:{wanted} if {condition}" if condition else f"hist:{wanted}")
         try:
             guest.start(machine)
         finally:
@@ -45,10 +47,14 @@ def hist(guest: Guest, event: str, keys: str, condition: str, as_json: bool) -> 
 @click.command(cls=GuestCommand)
 @on_guest
 @on_events
-@click.option("--interval", type=click.FloatRange(0.05, 3600), default=1.0, metavar="SECONDS", help="How often the table is shown (1).")
-@click.option("-n", "--rows", type=click.IntRange(1, 1000), default=20, metavar="N", help="How many functions are shown (20).")
-@click.option("--json", "as_json", is_flag=True, help="Each time one JSON object: seconds so far, and the functions with their hits.")
-def top(guest: Guest, definitions: list[str], exclude: tuple[str, ...], condition: str, interval: float, rows: int, as_json: bool) -> None:
+@click.option("--interval", type=click.FloatRange(0.05, 3600), default=1.0, metavar="SECONDS",
+              help="How often the table is shown (1).")
+@click.option("-n", "--rows", type=click.IntRange(1, 1000), default=20, metavar="N",
+              help="How many functions are shown (20).")
+@click.option("--json", "as_json", is_flag=True,
+              help="Each time one JSON object: seconds so far, and the functions with their hits.")
+def top(guest: Guest, definitions: list[str], exclude: tuple[str, ...], condition: str, interval: float, rows: int,
+        as_json: bool) -> None:
     """Probe FILE, run it, and show the functions that are hit most, while it runs."""
     from ..tracing.recorder import Recording
 
@@ -88,7 +94,8 @@ class _Top:
         """Show the table as it is now."""
         now = time.perf_counter()
         self._due, spent = now + self._interval, max(now - self._begun, 1e-9)
-        found = [(name, hits) for name, hits in sorted(self._counts.items(), key=lambda row: -row[1])[: self._rows] if hits]
+        found = [(name, hits) for name, hits in sorted(self._counts.items(), key=lambda row: -row[1])[: self._rows]
+                 if hits]
         if self._json:
             click.echo(json.dumps({"seconds": round(spent, 6), "hits": dict(found)}))
         else:
@@ -100,7 +107,8 @@ class _Top:
 
 @click.command(cls=GuestCommand)
 @on_guest
-@click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE", help="x.drcov (Lighthouse), x.info (lcov) or x.afl (the bitmap).")
+@click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE",
+              help="x.drcov (Lighthouse), x.info (lcov) or x.afl (the bitmap).")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per function.")
 def cover(guest: Guest, output: str | None, as_json: bool) -> None:
     """Run FILE and say how much of each function was executed."""
@@ -112,7 +120,8 @@ def cover(guest: Guest, output: str | None, as_json: bool) -> None:
             for block in coverage.blocks:
                 executed.update(range(block.address, block.address + block.size))
             rows = []
-            for symbol in sorted((s for s in machine.symbols if s.kind == "func" and 0 < s.size < 1 << 20), key=lambda s: s.address):
+            for symbol in sorted((s for s in machine.symbols if s.kind == "func" and 0 < s.size < 1 << 20),
+                                 key=lambda s: s.address):
                 done = len(executed.intersection(range(symbol.address, symbol.address + symbol.size)))
                 if done:
                     rows.append((symbol.name, done, symbol.size, f"{100 * done / symbol.size:.1f}"))

@@ -155,7 +155,8 @@ class Guest:
         bounds: dict[str, Any] = {"timeout": self.timeout}
         if self.max_insns is not None:
             bounds["max_insns"] = self.max_insns
-        with contextlib.nullcontext() if prints and sys.stdout.isatty() else patience(f"running {os.path.basename(self.file)}"):
+        own = prints and sys.stdout.isatty()
+        with contextlib.nullcontext() if own else patience(f"running {os.path.basename(self.file)}"):
             if self.wanted is None:
                 machine.run(**bounds)
                 return
@@ -165,7 +166,8 @@ class Guest:
 
 @contextlib.contextmanager
 def misses_said() -> Iterator[None]:
-    """What a return probe missed for want of an instance, and the option that mends it, as lines of ours behind everything else."""
+    """What a return probe missed for want of an instance, and the option that mends it, as lines of ours behind
+    everything else."""
     from ..core.hit.returns import ReturnMissed
 
     said = list[str]()
@@ -203,16 +205,23 @@ def on_guest(command: Callable[..., None]) -> Callable[..., None]:
 
 OPTIONS = (
     file_argument,
-    click.option("--arch", metavar="NAME", help="The architecture, where FILE's header does not tell (see `kprobes archs`)."),
-    click.option("--base", type=Number(), metavar="ADDRESS", help="FILE is a raw image, which belongs there; with --arch."),
-    click.option("--symbols", metavar="FILE2", help="Names: an ELF file, nm's or a linker's list, lines of address and name."),
+    click.option("--arch", metavar="NAME",
+                 help="The architecture, where FILE's header does not tell (see `kprobes archs`)."),
+    click.option("--base", type=Number(), metavar="ADDRESS",
+                 help="FILE is a raw image, which belongs there; with --arch."),
+    click.option("--symbols", metavar="FILE2",
+                 help="Names: an ELF file, nm's or a linker's list, lines of address and name."),
     click.option("--mmio", type=Region(), multiple=True, metavar="START:SIZE",
-                 help="A device of a raw image's board: reads give 0, writes are dropped, both are counted; may be given again."),
+                 help="A device of a raw image's board: reads give 0, writes are dropped, both are counted; may be "
+                      "given again."),
     click.option("--qemu", is_flag=True, help="Run it as a Linux process under qemu-user."),
-    click.option("--call", metavar="'NAME(ARG, ...)'", help="Call a function; arguments are integers, 'c' and \"text\"."),
+    click.option("--call", metavar="'NAME(ARG, ...)'",
+                 help="Call a function; arguments are integers, 'c' and \"text\"."),
     click.option("--run", is_flag=True, help="Run from the entry point; `-- ARGS ...` gives arguments."),
-    click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Stop the guest after this time."),
-    click.option("--max-insns", type=click.IntRange(1), metavar="N", help="Stop the guest after this many instructions."),
+    click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
+                 help="Stop the guest after this time."),
+    click.option("--max-insns", type=click.IntRange(1), metavar="N",
+                 help="Stop the guest after this many instructions."),
 )
 NAMES = ("file", "arch", "base", "symbols", "mmio", "qemu", "call", "run", "timeout", "max_insns")
 
@@ -220,7 +229,8 @@ NAMES = ("file", "arch", "base", "symbols", "mmio", "qemu", "call", "run", "time
 def on_events(command: Callable[..., None]) -> Callable[..., None]:
     """Events, their filter and stacks."""
     @functools.wraps(command)
-    def wrapped(*args: Any, words: tuple[str, ...], texts: tuple[str, ...], include: tuple[str, ...], **options: Any) -> None:
+    def wrapped(*args: Any, words: tuple[str, ...], texts: tuple[str, ...], include: tuple[str, ...],
+                **options: Any) -> None:
         definitions = [*words, *texts, *(f"p {pattern}" for pattern in include)]
         if not definitions:
             raise click.UsageError("give an event, as in -e 'p crc32 len=$arg3', or -i 'GLOB'")
@@ -229,10 +239,14 @@ def on_events(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed((
             click.argument("words", nargs=-1, metavar="[EVENT]..."),
             click.option("-e", "--event", "texts", multiple=True, metavar="EVENT",
-                         help="p[:[GRP/]NAME] PLACE [ARG=FETCH[:TYPE]]... or r[MAXACTIVE][:NAME] PLACE ...; may be given again."),
-            click.option("-i", "--include", multiple=True, metavar="GLOB", help="Every function that it names; may be given again."),
-            click.option("-x", "--exclude", multiple=True, metavar="GLOB", help="No function that it names; may be given again."),
-            click.option("--filter", "condition", default="", metavar="TEXT", help="Only hits for which this holds, as in ftrace: 'len > 3'."))):
+                         help="p[:[GRP/]NAME] PLACE [ARG=FETCH[:TYPE]]... or r[MAXACTIVE][:NAME] PLACE ...; may be "
+                              "given again."),
+            click.option("-i", "--include", multiple=True, metavar="GLOB",
+                         help="Every function that it names; may be given again."),
+            click.option("-x", "--exclude", multiple=True, metavar="GLOB",
+                         help="No function that it names; may be given again."),
+            click.option("--filter", "condition", default="", metavar="TEXT",
+                         help="Only hits for which this holds, as in ftrace: 'len > 3'."))):
         wrapped = option(wrapped)
     return wrapped
 
@@ -243,7 +257,8 @@ def to_file(path: str, binary: bool = False) -> Iterator[IO[Any]]:
     if path == "-":
         yield sys.stdout.buffer if binary else sys.stdout
         return
-    mode: dict[str, Any] = {"mode": "wb"} if binary else {"mode": "w", "encoding": "utf-8", "errors": "backslashreplace", "newline": "\n"}
+    mode: dict[str, Any] = ({"mode": "wb"} if binary else {"mode": "w", "encoding": "utf-8",
+                                                           "errors": "backslashreplace", "newline": "\n"})
     with open(path, **mode) as file:
         yield file
 

@@ -26,12 +26,14 @@ if TYPE_CHECKING:
 @on_file
 @click.argument("place", required=False, metavar="[SYMBOL[+OFF]]")
 @click.option("-e", "--event", "texts", multiple=True, metavar="EVENT",
-              help="Say of an event (see `kprobes trace`) whether a program records its hits, or why Python has to; may be given again.")
+              help="Say of an event (see `kprobes trace`) whether a program records its hits, or why Python has to; "
+                   "may be given again.")
 def check(file: str, arch: str | None, place: str | None, texts: tuple[str, ...]) -> None:
-    """Say for each instruction of a function (of all, without SYMBOL; of one instruction, with +OFF) what a probe there would do.
+    """Say for each instruction of a function (of all, without SYMBOL; of one instruction, with +OFF) what a probe there
+    would do.
 
-    boosted: one trap a hit; stepped: two; simulated: in Python; refused: no probe, and why. Of a FILE that was built with -g the
-    source lines stand above their instructions.
+    boosted: one trap a hit; stepped: two; simulated: in Python; refused: no probe, and why. Of a FILE that was built
+    with -g the source lines stand above their instructions.
     """
     from ..core.kprobes import Kprobes
 
@@ -74,7 +76,9 @@ def _places(machine: UnicornMachine, k: Kprobes, place: str | None) -> Iterator[
     first = k.check(place)  # refuses what is no place at all
     symbol, offset = machine.symbols.at(first.addr)
     start = machine.arch.pointers.code_address(symbol.address | symbol.mode, machine.read)
-    yield symbol, iter([first.addr]) if offset not in (0, start.local) or "+" in place else instructions(machine, k, symbol)
+    yield (symbol, iter([first.addr]) if offset not in (0,
+                                                        start.local) or "+" in place
+                                                        else instructions(machine, k, symbol))
 
 
 @click.command()
@@ -94,15 +98,18 @@ def symbols(file: str, arch: str | None, pattern: str) -> None:
                                  hint="probe addresses, as in `kprobes trace FILE -e 'p 0x1234'`")
             if pattern.isidentifier():
                 machine.symbols[pattern]  # raises, with names that are near
-            raise UnknownSymbol("is no function that can be probed", symbol=pattern, hint="`kprobes check FILE SYMBOL` says why")
-        table(("address", "size", "name", "module"), [(f"{s.address:#x}", s.size, s.name, s.module or "-") for s in found])
+            raise UnknownSymbol("is no function that can be probed", symbol=pattern,
+                                hint="`kprobes check FILE SYMBOL` says why")
+        table(("address", "size", "name", "module"), [(f"{s.address:#x}", s.size, s.name, s.module or "-")
+                                                      for s in found])
 
 
 @click.command(name="list")
 @on_file
 @click.argument("pattern", default="*")
 def list_(file: str, arch: str | None, pattern: str) -> None:
-    """List functions, by a shell glob; or with FUNCTION:* the source lines of a function where a probe can be, with FUNCTION:N its N-th line.
+    """List functions, by a shell glob; or with FUNCTION:* the source lines of a function where a probe can be, with
+    FUNCTION:N its N-th line.
 
     Lines need a FILE that was built with -g; N counts from the function's first line, as perf does.
     """
@@ -121,10 +128,12 @@ def list_(file: str, arch: str | None, pattern: str) -> None:
         first = _first_line(found[1].die, min((each.line for each in lines), default=0))
         wanted = [each for each in lines if line == "*" or each.line == first + int(line)]
         if not wanted:
-            raise UnknownSymbol(f"there is no code at its line {line}", symbol=name, hint="`FUNCTION:*` shows where there is")
+            raise UnknownSymbol(f"there is no code at its line {line}", symbol=name,
+                                hint="`FUNCTION:*` shows where there is")
         mode = machine.symbols.at(start)[0].mode
         table(("line", "n", "address", "probe", "source"), [
-            (each.line, each.line - first, f"{each.address:#x}", describe(k.check(each.address | mode)), _source(each.path, each.line))
+            (each.line, each.line - first, f"{each.address:#x}", describe(k.check(each.address | mode)),
+             _source(each.path, each.line))
             for each in wanted])
 
 
@@ -148,4 +157,5 @@ def archs() -> None:
 
     known = [arch.get(name) for name in arch.names()]
     table(("name", "bits", "order", "$argN, --call", "return probes", "boost"), [
-        (a.name, a.bits, a.order.value, *("yes" if power else "-" for power in (a.abi, a.linkage, a.jump))) for a in known])
+        (a.name, a.bits, a.order.value, *("yes" if power else "-" for power in (a.abi, a.linkage, a.jump)))
+        for a in known])

@@ -47,7 +47,8 @@ class Commands(click.Group):
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:  # who types a command is not helped by a traceback
-            _leave(ctx, f"{DEFECT}: {type(error).__name__}: {error}; please report it with the command and the file", WRONG)
+            _leave(ctx, f"{DEFECT}: {type(error).__name__}: {error}; please report it with the command and the file",
+                   WRONG)
 
 
 def _leave(ctx: click.Context, message: str, status: int) -> NoReturn:
@@ -66,7 +67,8 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version and exit.")
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version,
+              help="Show the version and exit.")
 def main() -> None:
     """Linux's kprobes for guest code: trace functions of a binary for any architecture, without running it natively."""
 
@@ -77,7 +79,8 @@ file_argument = click.argument("file", shell_complete=lambda ctx, parameter, tex
 
 def on_file(command: Callable[..., None]) -> Callable[..., None]:
     """FILE and --arch: what load() takes."""
-    arch = click.option("--arch", metavar="NAME", help="The architecture, where FILE's header does not tell (see `kprobes archs`).")
+    arch = click.option("--arch", metavar="NAME",
+                        help="The architecture, where FILE's header does not tell (see `kprobes archs`).")
     return file_argument(arch(command))
 
 

@@ -25,7 +25,8 @@ def table(heads: tuple[str, ...], rows: Sequence[tuple[Any, ...]], to_stderr: bo
     if not (sys.stderr if to_stderr else sys.stdout).isatty():
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         for line in cells:
-            click.echo("  ".join(f"{c:{s}{w}}" for c, s, w in zip(line, sides, widths, strict=True)).rstrip(), err=to_stderr)
+            click.echo("  ".join(f"{c:{s}{w}}" for c, s, w in zip(line, sides, widths, strict=True)).rstrip(),
+                       err=to_stderr)
         return
     from rich.console import Console
     from rich.table import Table
@@ -48,7 +49,8 @@ def patience(text: str) -> Iterator[None]:
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
-    progress = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False)
+    progress = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False,
+                        redirect_stderr=False)
     progress.add_task(text.translate(CONTROLS), total=None)
     timer = threading.Timer(1, progress.start)
     timer.daemon = True
@@ -68,12 +70,14 @@ def number(value: int, bits: int) -> str:
 
 
 def where(machine: Any, address: int) -> str:
-    """The source line of an address, and what is inlined there into what: `a.c:12 in f, inlined at a.c:30 in g`; "" where no file tells."""
+    """The source line of an address, and what is inlined there into what: `a.c:12 in f, inlined at a.c:30 in g`; ""
+    where no file tells."""
     try:
         frames = machine.debug.frames(address)
     except KprobeError:
         return ""
-    known = [f"{f.path.rpartition('/')[2] or '?'}:{f.line}{f' in {f.function}' if len(frames) > 1 else ''}" for f in frames if f.line]
+    known = [f"{f.path.rpartition('/')[2] or '?'}:{f.line}{f' in {f.function}' if len(frames) > 1 else ''}"
+             for f in frames if f.line]
     return ", inlined at ".join(known).translate(CONTROLS)
 
 
@@ -98,10 +102,14 @@ def describe(verdict: Verdict) -> str:
 
 #: Our names' beginnings, longest first -> capstone's architecture and modes.
 _CAPSTONE = {
-    "x86_64": ("X86", "64"), "i386": ("X86", "32"), "arm64": ("ARM64", "ARM"), "arm": ("ARM", "ARM"), "cortexm": ("ARM", "MCLASS"),
-    "mips64r6": ("MIPS", "MIPS64 MIPS32R6"), "mips64": ("MIPS", "MIPS64"), "mips32r6": ("MIPS", "MIPS32R6"), "mips": ("MIPS", "MIPS32"),
-    "ppc64": ("PPC", "64"), "ppc": ("PPC", "32"), "riscv64": ("RISCV", "RISCV64"), "riscv32": ("RISCV", "RISCV32"), "s390x": ("SYSZ", "ARM"),
-    "sparc64": ("SPARC", "V9"), "sparc": ("SPARC", "ARM"), "m68k": ("M68K", "M68K_040"), "tricore": ("TRICORE", "TRICORE_162"),
+    "x86_64": ("X86", "64"), "i386": ("X86", "32"), "arm64": ("ARM64", "ARM"), "arm": ("ARM", "ARM"),
+    "cortexm": ("ARM", "MCLASS"),
+    "mips64r6": ("MIPS", "MIPS64 MIPS32R6"), "mips64": ("MIPS", "MIPS64"), "mips32r6": ("MIPS", "MIPS32R6"),
+    "mips": ("MIPS", "MIPS32"),
+    "ppc64": ("PPC", "64"), "ppc": ("PPC", "32"), "riscv64": ("RISCV", "RISCV64"), "riscv32": ("RISCV", "RISCV32"),
+    "s390x": ("SYSZ", "ARM"),
+    "sparc64": ("SPARC", "V9"), "sparc": ("SPARC", "ARM"), "m68k": ("M68K", "M68K_040"),
+    "tricore": ("TRICORE", "TRICORE_162"),
 }
 
 
@@ -117,12 +125,14 @@ def disassembler(arch: Arch) -> Callable[[bytes, int, int], str]:
     flags = capstone.CS_MODE_RISCVC if known[0] == "RISCV" else 0
     for mode in known[1].split():
         flags |= getattr(capstone, f"CS_MODE_{mode}")
-    if arch.order.value == "big" and known[0] not in ("ARM", "ARM64"):  # their code is little endian, whatever their data is
+    # their code is little endian, whatever their data is
+    if arch.order.value == "big" and known[0] not in ("ARM", "ARM64"):
         flags |= capstone.CS_MODE_BIG_ENDIAN
     engines = [capstone.Cs(getattr(capstone, f"CS_ARCH_{known[0]}"), flags | extra)
                for extra in (0, capstone.CS_MODE_THUMB if known[0] == "ARM" else 0)]
 
     def disassemble(raw: bytes, address: int, mode: int) -> str:
-        return next((f"{name} {operands}".rstrip() for _, _, name, operands in engines[mode & 1].disasm_lite(raw, address)), "")
+        return next((f"{name} {operands}".rstrip()
+                     for _, _, name, operands in engines[mode & 1].disasm_lite(raw, address)), "")
 
     return disassemble

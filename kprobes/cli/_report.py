@@ -25,7 +25,8 @@ def _read(path: str) -> Trace:
 
 @click.command()
 @click.argument("recording", default="trace.arrow")
-@click.option("--by", type=click.Choice(["event", "function", "caller", "task"]), default="event", help="What hits are counted by.")
+@click.option("--by", type=click.Choice(["event", "function", "caller", "task"]), default="event",
+              help="What hits are counted by.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per row.")
 @click.option("--flame", type=click.Path(dir_okay=False), metavar="FILE.svg", help="Write a flame graph as well.")
 def report(recording: str, by: str, as_json: bool, flame: str | None) -> None:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     Emit = Callable[[tuple[Value, ...], int, Sequence[int]], None]  # (values, return address, stack)
 
-KINDS = {"arrow": "arrow", "json": "chrome", "pftrace": "perfetto", "perfetto-trace": "perfetto", "jsonl": "jsonl", "csv": "csv", "folded": "folded",
+KINDS = {"arrow": "arrow", "json": "chrome", "pftrace": "perfetto", "perfetto-trace": "perfetto", "jsonl": "jsonl",
+         "csv": "csv", "folded": "folded",
          "svg": "svg", "txt": "ftrace", "ftrace": "ftrace", "speedscope": "speedscope"}
 
 
@@ -28,8 +29,10 @@ KINDS = {"arrow": "arrow", "json": "chrome", "pftrace": "perfetto", "perfetto-tr
 @on_events
 @click.option("--stack", is_flag=True, help="With each hit, the calls that led to it.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per hit.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False, allow_dash=True), default="-", help="File for the hits.")
-def trace(guest: Guest, definitions: list[str], exclude: tuple[str, ...], condition: str, stack: bool, as_json: bool, output: str) -> None:
+@click.option("-o", "--output", type=click.Path(dir_okay=False, allow_dash=True), default="-",
+              help="File for the hits.")
+def trace(guest: Guest, definitions: list[str], exclude: tuple[str, ...], condition: str, stack: bool, as_json: bool,
+          output: str) -> None:
     """Probe FILE, run it, and print every hit.
 
     \b
@@ -109,29 +112,35 @@ def _numbers(k: Kprobes, event: Event, out: IO[str]) -> Emit:
 @on_guest
 @on_events
 @click.option("--stack", is_flag=True, help="With each hit, the calls that led to it.")
-@click.option("--records", type=click.IntRange(1, 1 << 28), default=1 << 20, metavar="N", help="Hits that are kept: the last ones (1048576).")
-@click.option("-o", "--output", type=click.Path(dir_okay=False), default="trace.arrow", help="File to write (trace.arrow); `kprobes convert` "
+@click.option("--records", type=click.IntRange(1, 1 << 28), default=1 << 20, metavar="N",
+              help="Hits that are kept: the last ones (1048576).")
+@click.option("-o", "--output", type=click.Path(dir_okay=False), default="trace.arrow",
+              help="File to write (trace.arrow); `kprobes convert` "
               "says which names stand for which formats.")
-def record(guest: Guest, definitions: list[str], exclude: tuple[str, ...], condition: str, stack: bool, records: int, output: str) -> None:
+def record(guest: Guest, definitions: list[str], exclude: tuple[str, ...], condition: str, stack: bool, records: int,
+           output: str) -> None:
     """Probe FILE, run it, and keep every hit in a file, for `kprobes report` and other tools."""
     from ..tracing.recorder import Recording
 
     with guest.opened() as (machine, k):
-        recording = Recording(k, definitions, stack=stack, filter=condition, exclude=exclude, records=records, clock="host")
+        recording = Recording(k, definitions, stack=stack, filter=condition, exclude=exclude, records=records,
+                              clock="host")
         try:
             with _counting(recording):
                 guest.start(machine)
         finally:
             if len(recording.trace) and not isinstance(sys.exc_info()[1], BrokenPipeError):
                 save(recording.trace, output, None)
-                click.echo(f"{output}: {len(recording.trace)} records, {recording.trace.lost} lost, {recording.trace.missed} missed", err=True)
+                click.echo(f"{output}: {len(recording.trace)} records, {recording.trace.lost} lost, "
+                           f"{recording.trace.missed} missed", err=True)
 
 
 def save(trace: Trace, output: str, format: str | None) -> None:
     """Write a trace in a format, or in that which the file's name tells."""
     kind = format or KINDS.get(output.rpartition(".")[2].lower())
     if kind is None:
-        raise click.UsageError(f"{output}: the name tells no format; give --format, or end it in one of: {' '.join('.' + name for name in KINDS)}")
+        raise click.UsageError(f"{output}: the name tells no format; give --format, or end it in one of: "
+                               f"{' '.join('.' + name for name in KINDS)}")
     if kind == "arrow":
         trace.save(output)
     else:
@@ -157,7 +166,8 @@ def stat(guest: Guest, definitions: list[str], exclude: tuple[str, ...], conditi
                 guest.start(machine)
         finally:
             spent = max(time.perf_counter() - begun, 1e-9)
-            rows = sorted(((event, function, hits, round(hits / spent)) for (event, function), hits in counts.items()), key=lambda row: -row[2])
+            rows = sorted(((event, function, hits, round(hits / spent)) for (event, function), hits in counts.items()),
+                          key=lambda row: -row[2])
             if as_json:
                 for event, function, hits, rate in rows:
                     click.echo(json.dumps({"event": event, "function": function, "hits": hits, "per_second": rate}))
@@ -182,9 +192,11 @@ def _counter(counts: dict[tuple[str, str], int], key: tuple[str, str]) -> Emit:
 @click.option("--args", type=click.IntRange(0, 16), default=0, metavar="N", help="How many arguments are shown.")
 @click.option("--depth", type=click.IntRange(0), metavar="N", help="How far down.")
 @click.option("--instructions", is_flag=True, help="Count the instructions of each call; flame graphs are by them.")
-@click.option("--format", type=click.Choice(["text", "jsonl", "folded", "speedscope", "svg"]), default="text", help="What is written.")
+@click.option("--format", type=click.Choice(["text", "jsonl", "folded", "speedscope", "svg"]), default="text",
+              help="What is written.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, allow_dash=True), default="-", help="File to write.")
-def graph(guest: Guest, function: str, include: str, args: int, depth: int | None, instructions: bool, format: str, output: str) -> None:
+def graph(guest: Guest, function: str, include: str, args: int, depth: int | None, instructions: bool, format: str,
+          output: str) -> None:
     """Run FILE and show the tree of calls below FUNCTION: arguments, results, depth."""
     with guest.opened() as (machine, k), to_file(output) as out:
         graph = k.graph(function, functions=include, args=args, depth=depth, instructions=instructions)

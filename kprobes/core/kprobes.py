@@ -69,7 +69,8 @@ class Kprobes:
         Unprobeable, NotFunctionEntry, JprobeExists, TooBig, Unsupported, OutOfReach, NoMemory.
         """
         if self._listener.closing:
-            raise BadLocation("this Kprobes is closed", symbol=typed(probe, Probe).place(), hint="make another one for the machine")
+            raise BadLocation("this Kprobes is closed", symbol=typed(probe, Probe).place(),
+                              hint="make another one for the machine")
         self._registry.register(probe)
 
     def unregister(self, probe: Probe) -> None:
@@ -141,7 +142,8 @@ class Kprobes:
         self._registry.disable(probe)
 
     def enable(self, probe: Probe) -> None:
-        """Call a probe's handlers again. Raises NotRegistered; Gone where its text was unloaded, or the guest has overwritten it."""
+        """Call a probe's handlers again. Raises NotRegistered; Gone where its text was unloaded, or the guest has
+        overwritten it."""
         self._registry.enable(probe)
 
     disable_kprobe = disable_kretprobe = disable_jprobe = disable
@@ -158,7 +160,8 @@ class Kprobes:
 
     @property
     def optimization(self) -> bool:
-        """The sysctl debug.kprobes-optimization. False turns every jump back into a breakpoint, at once; True queues all."""
+        """The sysctl debug.kprobes-optimization. False turns every jump back into a breakpoint, at once; True queues
+        all."""
         return self.optimizer.allowed
 
     @optimization.setter
@@ -172,7 +175,8 @@ class Kprobes:
 
     @property
     def instances(self) -> int:
-        """How many calls at a time a return probe follows whose maxactive is not set: instances are made when they are needed."""
+        """How many calls at a time a return probe follows whose maxactive is not set: instances are made when they are
+        needed."""
         return self._listener.returns.ceiling
 
     @instances.setter
@@ -229,27 +233,29 @@ class Kprobes:
         """Byte for byte the debugfs file kprobes/blacklist."""
         return listing.format_blacklist(self.blacklist)
 
-    def attach(self, program: Program, where: str | int | None = None, offset: int = 0, retprobe: bool = False, **more: Any) -> Attachment:
+    def attach(self, program: Program, where: str | int | None = None, offset: int = 0, retprobe: bool = False,
+               **more: Any) -> Attachment:
         """Run a program (kprobes.Program) at probes; all or nothing.
 
-        Without `where`, each program of an object runs where its section says: kprobe/SYMBOL[+OFFSET], kretprobe/SYMBOL. With it (a
-        symbol or an address, `offset` bytes behind it), one program runs there; with `retprobe` when the function returns.
-        maxactive: of the return probe. cookie: what get_attach_cookie gives (0). clock: what ktime_get_ns gives: "host" (its monotonic
-        clock), "instructions" (as many ns as the guest has executed instructions; counting makes it slow), or a function.
-        engine: "interpreter", "host"; None: the best.
+        Without `where`, each program of an object runs where its section says: kprobe/SYMBOL[+OFFSET],
+        kretprobe/SYMBOL. With it (a symbol or an address, `offset` bytes behind it), one program runs there; with
+        `retprobe` when the function returns. maxactive: of the return probe. cookie: what get_attach_cookie gives (0).
+        clock: what ktime_get_ns gives: "host" (its monotonic clock), "instructions" (as many ns as the guest has
+        executed instructions; counting makes it slow), or a function. engine: "interpreter", "host"; None: the best.
 
-        Raises ProgramError: it is not safe, not for this machine, or says nowhere where it belongs; Unsupported: no instructions are counted here;
-        BadArgument; and what register() raises.
+        Raises ProgramError: it is not safe, not for this machine, or says nowhere where it belongs; Unsupported: no
+        instructions are counted here; BadArgument; and what register() raises.
         """
         from ..programs.attach import attach
 
         return attach(self, program, where, offset, retprobe, **more)
 
     def event(self, text: str, filter: str = "", stack: bool = False) -> TraceEvent:
-        """Arm a kprobe event, as Linux writes them: "p:crc crc32 len=$arg3:u32"; its hits become records. The place may be a glob, or a
-        /regular expression/.
+        """Arm a kprobe event, as Linux writes them: "p:crc crc32 len=$arg3:u32"; its hits become records. The place may
+        be a glob, or a /regular expression/.
 
-        filter: which hits are recorded, in ftrace's language. stack: records have stacks. Raises EventError, and nothing is armed.
+        filter: which hits are recorded, in ftrace's language. stack: records have stacks. Raises EventError, and
+        nothing is armed.
         """
         return self.events.add(text, filter, stack)
 
@@ -261,35 +267,41 @@ class Kprobes:
         return Events(self)
 
     def trace(self, *events: str, **options: Any) -> Recording:
-        """Record the hits of events while it is entered: `with k.trace("p crc32 len=$arg3", "r crc32 $retval", "w @counter") as t: ...`.
+        """Record the hits of events while it is entered: `with k.trace("p crc32 len=$arg3", "r crc32 $retval", "w
+        @counter") as t: ...`.
 
-        An event's place may be a glob or a /regular expression/. filter: which hits are recorded, in ftrace's language. stack: with each
-        hit the return addresses above it (False). records: that there is room for, then the oldest go (1 << 20).
-        clock: "counter" (no time), "host" (ns of the host's), or a function that gives ns. Raises EventError, BadArgument.
+        An event's place may be a glob or a /regular expression/. filter: which hits are recorded, in ftrace's language.
+        stack: with each hit the return addresses above it (False). records: that there is room for, then the oldest go
+        (1 << 20). clock: "counter" (no time), "host" (ns of the host's), or a function that gives ns. Raises
+        EventError, BadArgument.
         """
         from ..tracing.recorder import Recording
 
         return Recording(self, events, **options)
 
     def coverage(self) -> Coverage:
-        """Count every block that the guest executes from now on, until its close(). Raises Unsupported where the engine tells of none."""
+        """Count every block that the guest executes from now on, until its close(). Raises Unsupported where the engine
+        tells of none."""
         from ..tracing.coverage import Coverage
 
         return Coverage(self.machine)
 
     def graph(self, function: str, **options: Any) -> Graph:
-        """Record a function's call tree while it is entered: `with k.graph("parse_settings") as tree: ...; print(tree)`.
+        """Record a function's call tree while it is entered: `with k.graph("parse_settings") as tree: ...;
+        print(tree)`.
 
-        functions: a glob: which functions of its image are in the tree ("*"). args: how many arguments of each are kept (0). depth: how
-        far down (None: all). instructions: each call's are counted, which makes the guest slow (False).
-        Raises UnknownSymbol, BadArgument, Unsupported (nobody counts here), and what register() does where the function cannot be probed.
+        functions: a glob: which functions of its image are in the tree ("*"). args: how many arguments of each are kept
+        (0). depth: how far down (None: all). instructions: each call's are counted, which makes the guest slow (False).
+        Raises UnknownSymbol, BadArgument, Unsupported (nobody counts here), and what register() does where the function
+        cannot be probed.
         """
         from ..tracing.graph import Graph
 
         return Graph(self, function, **options)
 
     def program_calls(self, begins: bool) -> None:
-        """For programs that a machine runs at a call site: one calls Python, or that is done. Meanwhile a hit is going on."""
+        """For programs that a machine runs at a call site: one calls Python, or that is done. Meanwhile a hit is going
+        on."""
         self._driver.blocks[0].state = State.HIT_ACTIVE if begins else State.IDLE
 
     def is_entry(self, addr: int) -> bool:
@@ -299,18 +311,21 @@ class Kprobes:
     def stack_trace(self, regs: Regs, limit: int = 64) -> Addresses:
         """pc and the return addresses above it, innermost first, at most `limit`; return probes are seen through.
 
-        By call frame information (.eh_frame, .debug_frame) where the code at pc has it. Else by frame pointers: right at a function entry
-        and in return handlers, and elsewhere in code that keeps them. Unsupported where the architecture has no such convention either.
+        By call frame information (.eh_frame, .debug_frame) where the code at pc has it. Else by frame pointers: right
+        at a function entry and in return handlers, and elsewhere in code that keeps them. Unsupported where the
+        architecture has no such convention either.
         """
         entry = self._points.get(regs.pc)
         at_entry = entry is not None and self.is_entry(regs.pc)
         return stack_trace(self._calls, self._unwinder, self.machine.arch, regs, limit, at_entry)
 
-    def watchpoint(self, where: str | int, size: int, access: str = "w", handler: WatchHandler | None = None) -> Watchpoint:
-        """Call handler(w, regs) at each access of the guest's to `size` bytes (1 to 64) at an address or symbol: "r", "w" or "rw".
+    def watchpoint(self, where: str | int, size: int, access: str = "w",
+                   handler: WatchHandler | None = None) -> Watchpoint:
+        """Call handler(w, regs) at each access of the guest's to `size` bytes (1 to 64) at an address or symbol: "r",
+        "w" or "rw".
 
-        Raises BadLocation, BadArgument, UnknownSymbol, AmbiguousSymbol; GuestFault where nothing is mapped; Unsupported where the
-        engine cannot report accesses without changing what the guest does.
+        Raises BadLocation, BadArgument, UnknownSymbol, AmbiguousSymbol; GuestFault where nothing is mapped; Unsupported
+        where the engine cannot report accesses without changing what the guest does.
         """
         from ..events._watchpoint import Watchpoint
 
@@ -341,9 +356,9 @@ class Kprobes:
     def close(self) -> None:
         """Unregister everything and restore the guest's text. Calls being followed still return to the right place.
 
-        In a handler the library's memory goes, and the machine is free for another Kprobes, when the run has ended. While calls
-        are followed the memory that they return through stays until they have returned, or are left: another Kprobes of the
-        machine takes it over.
+        In a handler the library's memory goes, and the machine is free for another Kprobes, when the run has ended.
+        While calls are followed the memory that they return through stays until they have returned, or are left:
+        another Kprobes of the machine takes it over.
         """
         for watchpoint in self._watchpoints:
             watchpoint.remove()
@@ -351,11 +366,13 @@ class Kprobes:
             self._listener.close()
 
     def __repr__(self) -> str:
-        return f"<Kprobes of {self.machine.arch.name}: {len(self.list())} probes{'' if self.enabled else ', all disarmed'}>"
+        return (f"<Kprobes of {self.machine.arch.name}: {len(self.list())} "
+                f"probes{'' if self.enabled else ', all disarmed'}>")
 
     def _repr_html_(self) -> str:
         return table(repr(self), ("address", "type", "symbol", "offset", "flags", "missed"),
-                     [(f"{p.address:#x}", p.type, p.symbol, p.offset, " ".join(p.flags), p.nmissed) for p in self.list()])
+                     [(f"{p.address:#x}", p.type, p.symbol, p.offset, " ".join(p.flags), p.nmissed)
+                      for p in self.list()])
 
     def __enter__(self) -> Kprobes:
         return self

@@ -27,10 +27,11 @@ AGAIN = "unregister it, set it, and register it again"
 class Probe:
     """What every kind of probe has.
 
-    Exactly one of `symbol_name` ("vfs_read", "module:symbol", "symbol+0x10") and `addr` says where; `offset`, in bytes, is
-    added. None of these is ever changed by the library: a probe that was refused or unregistered can be registered again. What
-    makes no sense is refused where it is set (BadLocation, BadArgument), and so is what a registered probe would ignore
-    (AlreadyRegistered). A copy (copy.copy, pickle) has the same settings, is registered nowhere and has seen nothing.
+    Exactly one of `symbol_name` ("vfs_read", "module:symbol", "symbol+0x10") and `addr` says where; `offset`, in bytes,
+    is added. None of these is ever changed by the library: a probe that was refused or unregistered can be registered
+    again. What makes no sense is refused where it is set (BadLocation, BadArgument), and so is what a registered probe
+    would ignore (AlreadyRegistered). A copy (copy.copy, pickle) has the same settings, is registered nowhere and has
+    seen nothing.
     """
 
     _symbol_name: str | None = None
@@ -41,7 +42,8 @@ class Probe:
     _optimize: bool = True
     _nhit: int = field(default=0, init=False)
     _missed: int = field(default=0, init=False)
-    _point: Any = field(default=None, init=False)  #: its probepoint, which knows this room and not the other way round; None: not registered
+    #: its probepoint, which knows this room and not the other way round; None: not registered
+    _point: Any = field(default=None, init=False)
     _off: bool = field(default=False, init=False)  #: disabled now, whatever it was registered with
     _gone: bool = field(default=False, init=False)
     _active: bool = field(default=False, init=False)  #: registered, not disabled, not gone: handlers may run
@@ -56,12 +58,14 @@ class Probe:
     symbol_name = Setting[str | None]("Symbol of the place, or None.", settings.text, instead=AGAIN)
     offset = Setting[int]("Bytes behind the place.", settings.place, instead=AGAIN)
     addr = Setting[int | None]("Address of the place, or None.", settings.place, instead=AGAIN)
-    disabled = Setting[bool]("Register without arming.", settings.switch, instead="call its disable_kprobe() or enable_kprobe()")
-    optimize = Setting[bool]("Allow boost and jump optimization. It may be changed while registered.", settings.switch, told=True)
+    disabled = Setting[bool]("Register without arming.", settings.switch,
+                             instead="call its disable_kprobe() or enable_kprobe()")
+    optimize = Setting[bool]("Allow boost and jump optimization. It may be changed while registered.", settings.switch,
+                             told=True)
     fault_handler = Setting[FaultHandler | None](
-        """fault_handler(p, regs, trapnr) -> 1 if handled. Asked about a guest fault in the displaced instruction (regs.fault;
-        trapnr is a POSIX signal number) and about an exception in the probe's own handlers (regs.exception; trapnr is 0).
-        When handled, the guest goes on where regs.pc says.""", settings.handler)
+        """fault_handler(p, regs, trapnr) -> 1 if handled. Asked about a guest fault in the displaced instruction
+        (regs.fault; trapnr is a POSIX signal number) and about an exception in the probe's own handlers
+        (regs.exception; trapnr is 0). When handled, the guest goes on where regs.pc says.""", settings.handler)
 
     def __attrs_post_init__(self) -> None:
         for setting in settings.of(type(self)):
@@ -69,10 +73,12 @@ class Probe:
 
     def _repr_html_(self) -> str:
         state = "not registered" if not self.registered else "enabled" if self.enabled else "disabled"
-        return table(type(self).__name__, ("place", "state", "hits", "optimized"), [(self.place(), state, self.nhit, self.optimized)])
+        return table(type(self).__name__, ("place", "state", "hits", "optimized"),
+                     [(self.place(), state, self.nhit, self.optimized)])
 
     def __repr__(self) -> str:
-        given = ((f.name.lstrip("_"), getattr(self, f.name)) for f in fields(type(self)) if f.init and getattr(self, f.name) != f.default)
+        given = ((f.name.lstrip("_"), getattr(self, f.name)) for f in fields(type(self))
+                 if f.init and getattr(self, f.name) != f.default)
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in given)})"
 
     def __reduce__(self) -> Any:
@@ -155,9 +161,9 @@ PostHandler = Callable[["Kprobe", Regs, int], Any]
 class Kprobe(Probe):
     """A probe on one instruction (Linux: struct kprobe).
 
-    - pre_handler(p, regs) runs before the instruction; regs.pc is the probepoint. It returns None or 0, or DIVERTED when it
-      has set regs.pc itself (any true value counts): then the instruction, the other probes there and all post-handlers
-      are skipped. Without DIVERTED a changed regs.pc is ignored.
+    - pre_handler(p, regs) runs before the instruction; regs.pc is the probepoint. It returns None or 0, or DIVERTED
+      when it has set regs.pc itself (any true value counts): then the instruction, the other probes there and all
+      post-handlers are skipped. Without DIVERTED a changed regs.pc is ignored.
     - post_handler(p, regs, flags) runs after it; regs.pc is the architecturally next instruction. flags is 0.
     """
 
@@ -166,9 +172,11 @@ class Kprobe(Probe):
     family: ClassVar[str] = "k"
 
     pre_handler = Setting[PreHandler | None](
-        "Runs before the instruction. It may be replaced while the probe is registered: the next hit uses the new one.", settings.handler, told=True)
+        "Runs before the instruction. It may be replaced while the probe is registered: the next hit uses the new one.",
+        settings.handler, told=True)
     post_handler = Setting[PostHandler | None](
-        "Runs after the instruction. It may be replaced while the probe is registered, too.", settings.handler, told=True)
+        "Runs after the instruction. It may be replaced while the probe is registered, too.", settings.handler,
+        told=True)
 
     @property
     def nmissed(self) -> int:
@@ -188,7 +196,8 @@ class KretprobeInstance:
         rp: its Kretprobe. ret_addr: the true return address. task: the guest task.
         data: private to this call: a bytearray of rp.data_size zero bytes, or a fresh dict when data_size is 0.
         frame: stack pointer at entry.
-        args: the call's parameters by name, where kprobes.keep_arguments is the entry handler (or that calls it); else None.
+        args: the call's parameters by name, where kprobes.keep_arguments is the entry handler (or that calls it); else
+            None.
     """
 
     rp: Kretprobe
@@ -226,8 +235,8 @@ class Kretprobe(Probe):
     - entry_handler(ri, regs) runs at entry and may return non-zero: this call is not followed to its return.
 
     Attributes:
-        nmissed: calls not followed because no instance was free. entry_nmissed: entries missed because another probe was
-        running.
+        nmissed: calls not followed because no instance was free. entry_nmissed: entries missed because another probe
+        was running.
     """
 
     _handler: ReturnHandler | None = None
@@ -241,11 +250,15 @@ class Kretprobe(Probe):
     _made: int = field(default=0, init=False)  #: of them, those that were needed so far
     _held: list[KretprobeInstance] = field(factory=list, init=False)  #: of calls that the machine follows
     _follow: BuiltIn | None = field(default=None, init=False)  #: the machine's program that follows its calls
-    _together: tuple[Kretprobe, ...] = field(default=(), init=False)  #: those whose calls that follows, in the order of their entries
+    #: those whose calls that follows, in the order of their entries
+    _together: tuple[Kretprobe, ...] = field(default=(), init=False)
     family: ClassVar[str] = "r"
 
-    handler = Setting[ReturnHandler | None]("Runs when the function has returned. It may be replaced while registered.", settings.handler)
-    entry_handler = Setting[ReturnHandler | None]("Runs at function entry. It may be replaced while registered.", settings.handler, told=True)
+    handler = Setting[ReturnHandler
+                      | None]("Runs when the function has returned. It may be replaced while registered.",
+                              settings.handler)
+    entry_handler = Setting[ReturnHandler | None]("Runs at function entry. It may be replaced while registered.",
+                                                  settings.handler, told=True)
     data_size = Setting[int]("Bytes of ri.data, at most 4096; 0: it is a dict.", settings.number, instead=AGAIN)
 
     def __attrs_post_init__(self) -> None:
@@ -260,7 +273,8 @@ class Kretprobe(Probe):
     @maxactive.setter
     def maxactive(self, value: int) -> None:
         if self._point is not None and value != self.maxactive:
-            raise AlreadyRegistered("maxactive does not change while the probe is registered", symbol=self.place(), hint=AGAIN)
+            raise AlreadyRegistered("maxactive does not change while the probe is registered", symbol=self.place(),
+                                    hint=AGAIN)
         self._maxactive = settings.number("maxactive", value)
 
     @property
@@ -278,9 +292,9 @@ class Kretprobe(Probe):
 class Jprobe(Probe):
     """A probe on a function's entry whose handler mirrors the function (Linux up to 4.14: struct jprobe).
 
-    entry is a Python callable that gets the function's first arguments, as many as it takes positionally (annotations such
-    as ctypes.c_int32 or ctypes.c_char_p convert), or a guest function (address or symbol name) that runs on a copy of
-    registers and stack. Either way the target's own arguments stay as they are.
+    entry is a Python callable that gets the function's first arguments, as many as it takes positionally (annotations
+    such as ctypes.c_int32 or ctypes.c_char_p convert), or a guest function (address or symbol name) that runs on a copy
+    of registers and stack. Either way the target's own arguments stay as they are.
     """
 
     _entry: Mirror = None

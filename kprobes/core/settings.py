@@ -20,7 +20,8 @@ Check = Callable[[str, Any], Any]  # (name, value) -> the value as it is kept; r
 class Setting(Generic[T]):
     """An attribute of a probe, kept in the field of its name with an underscore.
 
-    check: see Check. instead: what to do in place of setting it while the probe is registered; None: it may be set then, too, and
+    check: see Check. instead: what to do in place of setting it while the probe is registered; None: it may be set
+    then, too, and
     `told` says whether the probepoint is to be told.
     """
 
@@ -39,11 +40,12 @@ class Setting(Generic[T]):
         return self if probe is None else getattr(probe, self._field)
 
     def __set__(self, probe: Any, value: T) -> None:
-        """Raises BadLocation or BadArgument for what makes no sense, and AlreadyRegistered where it cannot change now."""
+        """Raises BadLocation or BadArgument for what makes no sense, and AlreadyRegistered where it cannot change
+        now."""
         value = self._check(self._name, value)
         if probe._point is not None and self._instead is not None and value != getattr(probe, self._field):
-            raise AlreadyRegistered(f"{self._name} does not change while the probe is registered", address=probe.address, symbol=probe.place(),
-                                    hint=self._instead)
+            raise AlreadyRegistered(f"{self._name} does not change while the probe is registered",
+                                    address=probe.address, symbol=probe.place(), hint=self._instead)
         setattr(probe, self._field, value)
         if self._told and probe._owner is not None:
             probe._owner.handlers_changed(probe)

@@ -16,7 +16,8 @@ from .units import takes_a_word
 
 @frozen(repr=False)
 class Arguments:
-    """A call's parameters as attributes: numbers, and views of what pointers point at (read when they are asked for); None where one was not kept."""
+    """A call's parameters as attributes: numbers, and views of what pointers point at (read when they are asked for);
+    None where one was not kept."""
 
     values: Mapping[str, Any]
 
@@ -24,7 +25,8 @@ class Arguments:
         try:
             return self.values[name]
         except KeyError:
-            raise AttributeError(f"there is no parameter {name!r}; there are: {', '.join(self.values) or 'none'}") from None
+            there = ", ".join(self.values) or "none"
+            raise AttributeError(f"there is no parameter {name!r}; there are: {there}") from None
 
     def __getitem__(self, key: str | int) -> Any:
         return self.values[key] if isinstance(key, str) else [*self.values.values()][key]
@@ -43,9 +45,11 @@ class Arguments:
 
 
 def keep_arguments(ri: Any, regs: Regs) -> int:
-    """An entry handler of return probes that keeps the call's parameters: `ri.args.len` at the return. One of your own may call it, too.
+    """An entry handler of return probes that keeps the call's parameters: `ri.args.len` at the return. One of your own
+    may call it, too.
 
-    They are those that debug information names (m.debug); of pointers it is the pointer that is kept. Raises Unsupported: the machine knows of none.
+    They are those that debug information names (m.debug); of pointers it is the pointer that is kept. Raises
+    Unsupported: the machine knows of none.
     """
     ri.args = Arguments(regs.debug.passed.now(regs))
     return 0
@@ -71,7 +75,8 @@ class Passed:
         self._ways: dict[int, list[tuple[str, CType | None]]] = {}
 
     def now(self, regs: Regs) -> dict[str, Any]:
-        """The parameters of the function whose entry regs.pc is, by name; None of those that are not passed as integers."""
+        """The parameters of the function whose entry regs.pc is, by name; None of those that are not passed as
+        integers."""
         if self._known is not self._info.files:
             self._known = self._info.files
             self._ways.clear()

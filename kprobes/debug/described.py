@@ -39,7 +39,8 @@ class Described:
         return DebugInfo(machine)
 
     def type(self, name: str) -> CType:
-        """A type of the guest's, as C writes it: "struct table". Raises UnknownSymbol: no file with debug information has it."""
+        """A type of the guest's, as C writes it: "struct table". Raises UnknownSymbol: no file with debug information
+        has it."""
         return self.debug.type(name)
 
     def view(self, type: str | CType, address: int) -> View:

@@ -10,12 +10,16 @@ from attrs import frozen
 
 MOST: Final = 1000  #: operations of one evaluation
 _BINARY: Final[dict[str, Callable[[int, int], int]]] = {
-    "plus": operator.add, "minus": operator.sub, "mul": operator.mul, "and": operator.and_, "or": operator.or_, "xor": operator.xor,
-    "shl": lambda a, b: a << b if b < 64 else 0, "shr": operator.rshift, "div": lambda a, b: a // b, "mod": operator.mod,
-    "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b, "le": lambda a, b: a <= b, "gt": lambda a, b: a > b,
+    "plus": operator.add, "minus": operator.sub, "mul": operator.mul, "and": operator.and_, "or": operator.or_,
+    "xor": operator.xor,
+    "shl": lambda a, b: a << b if b < 64 else 0, "shr": operator.rshift, "div": lambda a, b: a // b,
+    "mod": operator.mod,
+    "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b, "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
     "ge": lambda a, b: a >= b,
 }
-_CONSTANTS: Final = {"addr", "const1u", "const2u", "const4u", "const8u", "constu", "const1s", "const2s", "const4s", "const8s", "consts"}
+_CONSTANTS: Final = {"addr", "const1u", "const2u", "const4u", "const8u", "constu", "const1s", "const2s", "const4s",
+                     "const8s", "consts"}
 
 
 class Unknown(Exception):
@@ -27,7 +31,8 @@ class Surroundings:
     """What an expression may ask for.
 
     Attributes:
-        register: number -> value. word: (address, bytes) -> unsigned number. cfa, frame_base: of the function; None where there are none.
+        register: number -> value. word: (address, bytes) -> unsigned number. cfa, frame_base: of the function; None
+            where there are none.
         bits: of addresses. bias: added to addresses in the file.
     """
 
@@ -41,7 +46,8 @@ class Surroundings:
 
 @frozen
 class Place:
-    """Where something is. kind: "memory" (value is its address), "register" (its number), "value" (the thing itself)."""
+    """Where something is. kind: "memory" (value is its address), "register" (its number), "value" (the thing
+    itself)."""
 
     kind: str
     value: int

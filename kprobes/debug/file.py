@@ -14,14 +14,15 @@ from elftools.elf.elffile import ELFFile
 
 from ..image import LoadedFile
 
-DAMAGE = (DWARFError, ELFError, ConstructError, ArithmeticError, LookupError, ValueError, TypeError, AttributeError, AssertionError,
-          NotImplementedError, EOFError, RecursionError, struct.error, zlib.error, MemoryError)
+DAMAGE = (DWARFError, ELFError, ConstructError, ArithmeticError, LookupError, ValueError, TypeError, AttributeError,
+          AssertionError, NotImplementedError, EOFError, RecursionError, struct.error, zlib.error, MemoryError)
 T = TypeVar("T")
 
 
 def dwarf(file: LoadedFile) -> Any:
     """pyelftools' DWARFInfo of a file, or None. Raises what is in DAMAGE."""
-    return cached(file, "dwarf", lambda: ELFFile(io.BytesIO(file.data)).get_dwarf_info(relocate_dwarf_sections=False, follow_links=False))
+    return cached(file, "dwarf", lambda: ELFFile(io.BytesIO(file.data)).get_dwarf_info(relocate_dwarf_sections=False,
+        follow_links=False))
 
 
 def children(die: Any) -> list[Any]:

@@ -63,7 +63,8 @@ class SourceLine:
 
 @checked()
 class DebugInfo:
-    """DWARF of all files that a machine has loaded. What is not there, or damaged, is None or an UnknownSymbol that says so."""
+    """DWARF of all files that a machine has loaded. What is not there, or damaged, is None or an UnknownSymbol that
+    says so."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine, self.arch = machine, machine.arch
@@ -91,7 +92,8 @@ class DebugInfo:
         if found is None:
             known = [spelled for _, units in self._units() for spelled in units.types]
             near = difflib.get_close_matches(spelling(name), known, 3)
-            hint = f"did you mean {' or '.join(near)}?" if near else "build the guest with -g, or m.symbols.load() a file that was"
+            hint = (f"did you mean {' or '.join(near)}?" if near
+                    else "build the guest with -g, or m.symbols.load() a file that was")
             raise UnknownSymbol("no such type", symbol=name, hint=hint)
         return found
 
@@ -152,7 +154,8 @@ class DebugInfo:
             count += tag == "formal_parameter"
 
     def locals(self, regs: Regs) -> dict[str, Any]:
-        """Parameters and local variables at a hit, by name: numbers and views; None where the compiler has not kept one."""
+        """Parameters and local variables at a hit, by name: numbers and views; None where the compiler has not kept
+        one."""
         return {v.name: value for v, value in self._values(regs)}
 
     def local(self, regs: Regs, name: str) -> Any:
@@ -207,11 +210,13 @@ class DebugInfo:
     def _entered(self, file: LoadedFile, function: Function, pc: int) -> bool:
         """True at a function's entry, where its variables' places are not those that the file tells."""
         arch = self._machine.arch
-        return pc - file.bias - function.start in arch.pointers.code_address(function.start + file.bias, self._machine.read).entries
+        return pc - file.bias - function.start in arch.pointers.code_address(function.start + file.bias,
+            self._machine.read).entries
 
     def _passed(self, variable: Variable, function: Function, regs: Regs) -> int:
         """A parameter as the calling convention passes it."""
-        before = [v for v in self._variables(function) if v.parameter is not None and v.parameter <= (variable.parameter or 0)]
+        before = [v for v in self._variables(function) if v.parameter is not None
+                  and v.parameter <= (variable.parameter or 0)]
         if self._machine.arch.abi is None or not all(takes_a_word(v.type, self._machine.arch) for v in before):
             raise Unknown
         return regs.arg(variable.parameter or 0)
@@ -237,7 +242,8 @@ class DebugInfo:
             found = evaluate(location(function.die, function, regs.pc - file.bias, "DW_AT_frame_base"), around)
             return frame.get(found.value) if found.kind == "register" else found.value
 
-        return Surroundings(register=frame.get, word=regs.word, bits=arch.bits, bias=file.bias, cfa=cfa, frame_base=frame_base)
+        return Surroundings(register=frame.get, word=regs.word, bits=arch.bits, bias=file.bias, cfa=cfa,
+                            frame_base=frame_base)
 
     def names(self, address: int) -> list[str]:
         """The names of what is at an address."""
@@ -263,7 +269,8 @@ class DebugInfo:
         return None
 
     def frames(self, address: int) -> list[SourceFrame]:
-        """The functions that an address is part of, innermost first: those inlined there, and that whose code it is. Empty where none is known."""
+        """The functions that an address is part of, innermost first: those inlined there, and that whose code it is.
+        Empty where none is known."""
         found, line = self.function(address), self.line(address)
         if found is None:
             return []

@@ -1,4 +1,5 @@
-"""C++ and Rust names as people write them (extra `dwarf`: itanium_demangler, rust_demangler; without it they stay as they are)."""
+"""C++ and Rust names as people write them (extra `dwarf`: itanium_demangler, rust_demangler; without it they stay as
+they are)."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ def _rust(name: str) -> str | None:
 
 
 def demangle(name: str) -> str:
-    """`_ZN5Table6insertEPKci` -> `Table::insert(char const*, int)`; what is no mangled name, or cannot be read, as it is."""
+    """`_ZN5Table6insertEPKci` -> `Table::insert(char const*, int)`; what is no mangled name, or cannot be read, as it
+    is."""
     readers: tuple[Callable[[str], str | None], ...] = ()
     if name.startswith("_R") or (name.startswith("_ZN") and re.search(r"17h[0-9a-f]{16}E", name)):
         readers = (_rust,)

@@ -13,7 +13,8 @@ from .units import Function, named, source_path, spans, text
 
 @frozen
 class SourceFrame:
-    """A function that an address is part of. path, line: where in it ("", 0: not known). inlined: its code stands in the next one's."""
+    """A function that an address is part of. path, line: where in it ("", 0: not known). inlined: its code stands in
+    the next one's."""
 
     function: str
     path: str
@@ -21,7 +22,7 @@ class SourceFrame:
     inlined: bool
 
     def __str__(self) -> str:
-        return f"{self.function}{' (inlined)' if self.inlined else ''}{f' {self.path}:{self.line}' if self.line else ''}"
+        return self.function + " (inlined)" * self.inlined + (f" {self.path}:{self.line}" if self.line else "")
 
 
 def frames(function: Function, address: int, path: str, line: int) -> list[SourceFrame]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ..arch._base import Arch
 
-_X86_64 = ("rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "rip")
+_X86_64 = ("rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13", "r14",
+           "r15", "rip")
 _I386 = ("eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi", "eip")
 _OWN = {"x86_64": _X86_64, "i386": _I386}
 _LINK = {65: "lr"}  # of PowerPC
@@ -26,5 +27,6 @@ def sp_at_call(arch: Arch, cfa: int) -> int:
 
 
 def windowed(arch: Arch, name: str) -> bool:
-    """True where a canonical frame address that counts from this register says that the function has a register window of its own."""
+    """True where a canonical frame address that counts from this register says that the function has a register window
+    of its own."""
     return arch.name.startswith("sparc") and name == "i6"

@@ -11,8 +11,10 @@ from attrs import frozen
 from ..arch._base import Arch
 from .file import DAMAGE, children
 
-KINDS = {"base_type": "int", "pointer_type": "pointer", "reference_type": "pointer", "rvalue_reference_type": "pointer", "structure_type": "struct",
-         "class_type": "struct", "union_type": "union", "enumeration_type": "enum", "array_type": "array", "subroutine_type": "function"}
+KINDS = {"base_type": "int", "pointer_type": "pointer", "reference_type": "pointer",
+         "rvalue_reference_type": "pointer", "structure_type": "struct",
+         "class_type": "struct", "union_type": "union", "enumeration_type": "enum", "array_type": "array",
+         "subroutine_type": "function"}
 TRANSPARENT = ("typedef", "const_type", "volatile_type", "restrict_type", "atomic_type")
 _ENCODINGS = {2: "bool", 4: "float"}
 DEEPEST = 64  #: types within types
@@ -21,7 +23,8 @@ MOST = 20_000  #: members of a type, and of those within it
 
 @frozen
 class Member:
-    """A member of a structure. offset: bytes. bits: width of a bit field, 0: none; shift: its lowest bit in the guest's number of its type."""
+    """A member of a structure. offset: bytes. bits: width of a bit field, 0: none; shift: its lowest bit in the guest's
+    number of its type."""
 
     name: str
     type: CType
@@ -34,13 +37,15 @@ class CType:
     """A type of the guest's.
 
     Attributes:
-        name: as C writes it. kind: "int", "float", "bool", "char", "pointer", "struct", "union", "enum", "array", "function", "void".
+        name: as C writes it. kind: "int", "float", "bool", "char", "pointer", "struct", "union", "enum", "array",
+            "function", "void".
         size: bytes; 0 where unknown. signed: of numbers.
     """
 
     def __init__(self, die: Any, word: int, order: str, find: Callable[[str], CType | None], depth: int = 0,
                  budget: list[int] | None = None) -> None:
-        """die: its entry, None for void. word: bytes of a pointer. find: `struct NAME` -> its definition, where this is a declaration."""
+        """die: its entry, None for void. word: bytes of a pointer. find: `struct NAME` -> its definition, where this is
+        a declaration."""
         self._word, self._order, self._find, self._depth = word, order, find, depth
         self._die, self._budget = die, [MOST] if budget is None else budget
         self.alias = ""
@@ -129,11 +134,14 @@ class CType:
             if member.name:
                 found[member.name] = member
             elif member.type.kind in ("struct", "union") and self._depth < DEEPEST:
-                found |= {m.name: Member(m.name, m.type, member.offset + m.offset, m.bits, m.shift) for m in member.type.members.values()}
+                found |= {m.name: Member(m.name, m.type, member.offset + m.offset, m.bits, m.shift)
+                          for m in member.type.members.values()}
         return found
 
     def _member(self, die: Any) -> Member:
-        type, offset, bits = self._other(_type_of(die)), _number(die, "DW_AT_data_member_location"), _number(die, "DW_AT_bit_size")
+        type, offset, bits = self._other(_type_of(die)), _number(die,
+                                                                 "DW_AT_data_member_location"), _number(die,
+                                                                     "DW_AT_bit_size")
         if not bits:
             return Member(_text(die, "DW_AT_name"), type, offset)
         whole = 8 * type.size
@@ -154,7 +162,8 @@ class CType:
             return f"{self.name} {{ {', '.join(f'{name} = {value}' for name, value in self.values.items())} }}"
         if self.kind not in ("struct", "union"):
             return self.name
-        lines = [f"    {m.type.name} {m.name}{f' : {m.bits}' if m.bits else ''};  // +{m.offset}" for m in self.members.values()]
+        lines = [f"    {m.type.name} {m.name}{f' : {m.bits}' if m.bits else ''};  // +{m.offset}"
+                 for m in self.members.values()]
         return "\n".join([f"{self.name} {{  // {self.size} bytes", *lines, "}"])
 
 
@@ -164,7 +173,8 @@ def _tag(die: Any) -> str:
 
 def _text(die: Any, name: str) -> str:
     found = die.attributes.get(name)
-    return found.value.decode("utf-8", "backslashreplace") if found is not None and isinstance(found.value, bytes) else ""
+    return (found.value.decode("utf-8", "backslashreplace") if found is not None and isinstance(found.value, bytes)
+            else "")
 
 
 def _number(die: Any, name: str, default: int = 0) -> int:
@@ -189,5 +199,6 @@ class Derived(CType):
     def of(cls, target: CType, arch: Arch, count: int | None) -> Derived:
         """count: elements of an array; None: a pointer."""
         made = cls(None, arch.bits // 8, arch.order.value, lambda name: None)
-        made.__dict__.update(kind="pointer" if count is None else "array", target=target, count=count or 0, signed=False, members={}, values={})
+        made.__dict__.update(kind="pointer" if count is None else "array", target=target, count=count or 0,
+                             signed=False, members={}, values={})
         return made

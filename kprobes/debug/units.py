@@ -15,13 +15,15 @@ from .expression import Unknown
 from .file import DAMAGE, cached, children, dwarf
 from .types import CType
 
-_TYPES = {"structure_type": "struct ", "class_type": "struct ", "union_type": "union ", "enumeration_type": "enum ", "typedef": "", "base_type": ""}
+_TYPES = {"structure_type": "struct ", "class_type": "struct ", "union_type": "union ", "enumeration_type": "enum ",
+          "typedef": "", "base_type": ""}
 _SCOPES = ("namespace", "structure_type", "class_type", "module")
 
 
 @frozen(eq=False)
 class Function:
-    """A function, by its entry. start, end: link addresses; 0 where it has no code of its own. unit: its compilation unit."""
+    """A function, by its entry. start, end: link addresses; 0 where it has no code of its own. unit: its compilation
+    unit."""
 
     name: str
     start: int
@@ -121,7 +123,8 @@ def _top(unit: Any) -> list[Any]:
 
 
 def spelling(name: str) -> str:
-    """A type's name with the words of C's integers in one order: `long unsigned int`, `unsigned long` -> `long unsigned`."""
+    """A type's name with the words of C's integers in one order: `long unsigned int`, `unsigned long` -> `long
+    unsigned`."""
     words = [word for word in name.split() if word not in ("const", "volatile")]
     if not {"char", "short", "long", "int", "unsigned", "signed"}.issuperset(words):
         return " ".join(words)
@@ -133,7 +136,8 @@ def spelling(name: str) -> str:
 def text(die: Any, name: str) -> str:
     """A text attribute, or ""."""
     found = die.attributes.get(name)
-    return found.value.decode("utf-8", "backslashreplace") if found is not None and isinstance(found.value, bytes) else ""
+    return (found.value.decode("utf-8", "backslashreplace") if found is not None and isinstance(found.value, bytes)
+            else "")
 
 
 def named(die: Any) -> Any:
@@ -171,7 +175,8 @@ def _lines(info: Any, unit: Any) -> Iterator[Line]:
         state = entry.state
         if state is None:
             continue
-        if before is not None and before.line and before.address < state.address and 0 <= before.file - base < len(files):
+        if (before is not None and before.line and before.address < state.address and 0 <= before.file - base
+            < len(files)):
             yield Line(before.address, state.address, _path(program, files[before.file - base], base), before.line)
         before = None if state.end_sequence else state
 
@@ -236,7 +241,8 @@ def inlined_in(die: Any, name: str) -> Iterator[int]:
 
 
 def location(die: Any, function: Function, pc: int, attribute: str = "DW_AT_location") -> Any:
-    """The operations of the expression that says where something is at a link address. Raises Unknown, and what is in DAMAGE."""
+    """The operations of the expression that says where something is at a link address. Raises Unknown, and what is in
+    DAMAGE."""
     from elftools.dwarf.dwarf_expr import DWARFExprParser
     from elftools.dwarf.locationlists import LocationParser
 
@@ -251,7 +257,8 @@ def location(die: Any, function: Function, pc: int, attribute: str = "DW_AT_loca
             if type(entry).__name__ == "BaseAddressEntry":
                 start = entry.base_address
                 continue
-            low, high = (entry.begin_offset, entry.end_offset) if entry.is_absolute else (start + entry.begin_offset, start + entry.end_offset)
+            low, high = ((entry.begin_offset, entry.end_offset) if entry.is_absolute
+                         else (start + entry.begin_offset, start + entry.end_offset))
             if low <= pc < high:
                 chosen = entry.loc_expr
         if chosen is None:

@@ -1,7 +1,7 @@
 """Stacks by call frame information (DWARF 5, 6.4): where a function's caller goes on, and the registers that it had.
 
-`.eh_frame` and `.debug_frame` of every file that a machine has loaded are read; where code has neither, the frame pointer is
-followed, on architectures that have such a convention.
+`.eh_frame` and `.debug_frame` of every file that a machine has loaded are read; where code has neither, the frame
+pointer is followed, on architectures that have such a convention.
 
 Not for SPARC code with register windows: its callers' registers are in the processor, where nobody can look.
 """
@@ -32,7 +32,8 @@ Seen = Callable[[int], int]  #: a return address as it is found -> the true one
 class Row:
     """How a caller's registers are found at an instruction. cfa: a register's number and an offset, or an expression.
 
-    rules: DWARF number -> pyelftools' rule. link: DWARF number of the return address. structs: what expressions are parsed with.
+    rules: DWARF number -> pyelftools' rule. link: DWARF number of the return address. structs: what expressions are
+    parsed with.
     """
 
     cfa: Any
@@ -61,7 +62,8 @@ class Frames:
             return None
         line = table[n]
         rules = {number: rule for number, rule in line.items() if isinstance(number, int)}
-        sound = line["cfa"].expr is not None or (isinstance(line["cfa"].reg, int) and isinstance(line["cfa"].offset, int))
+        sound = (line["cfa"].expr is not None or (isinstance(line["cfa"].reg, int)
+                                                  and isinstance(line["cfa"].offset, int)))
         if not sound or any(rule.type in NUMBERED and not isinstance(rule.arg, int) for rule in rules.values()):
             return None
         return Row(line["cfa"], rules, entry.cie["return_address_register"], entry.structs)
@@ -207,4 +209,5 @@ class Frame:
         if not base or above <= base:
             return None
         link = self._regs.word((above if shape.above else base) + shape.address)
-        return Frame(self._arch, self._regs, {**self.values, shape.register: above, self._arch.regs.sp: base}, link) if link else None
+        return (Frame(self._arch, self._regs, {**self.values, shape.register: above, self._arch.regs.sp: base}, link)
+                if link else None)

@@ -24,10 +24,12 @@ class Memory(Protocol):
 
 
 class View:
-    """Something of a type in guest memory. Everything is read when it is asked for; numbers are written by assigning them.
+    """Something of a type in guest memory. Everything is read when it is asked for; numbers are written by assigning
+    them.
 
-    Members are attributes, of what a pointer points at, too; those whose names Python has use for are had by `view["name"]`. Pointers and
-    arrays take indices. Numbers and enumerations come as int, float and bool. int() is the address: of a pointer, what it points at.
+    Members are attributes, of what a pointer points at, too; those whose names Python has use for are had by
+    `view["name"]`. Pointers and arrays take indices. Numbers and enumerations come as int, float and bool. int() is the
+    address: of a pointer, what it points at.
     """
 
     __slots__ = ("_address", "_machine", "_type")
@@ -39,7 +41,8 @@ class View:
     def __getattr__(self, name: str) -> Any:
         member = _struct(self._type).members.get(name)
         if member is None:
-            raise AttributeError(f"{self._type.name} has no member {name!r}; it has {', '.join(_struct(self._type).members) or 'none'}")
+            raise AttributeError(f"{self._type.name} has no member {name!r}; it has "
+                                 f"{', '.join(_struct(self._type).members) or 'none'}")
         return self._read(member)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -49,7 +52,8 @@ class View:
         address, type = self._address + member.offset, member.type
         if member.bits:
             mask = (1 << member.bits) - 1 << member.shift
-            store(self._machine, type, address, _raw(self._machine, type, address) & ~mask | value << member.shift & mask)
+            store(self._machine, type, address, _raw(self._machine, type,
+                                                     address) & ~mask | value << member.shift & mask)
         else:
             store(self._machine, type, address, value)
 
@@ -91,7 +95,9 @@ class View:
         target = self._type.target
         if target is not None and target.kind == "char":
             return self._text(self._type.count if self._type.kind == "array" else 4096)
-        return bytes(self._machine.read(self._address, self._type.size if self._type.kind != "pointer" or target is None else target.size))
+        return bytes(self._machine.read(self._address,
+                                        self._type.size if self._type.kind != "pointer" or target is None
+                                        else target.size))
 
     def _text(self, limit: int) -> bytes:
         out = b""
@@ -102,7 +108,8 @@ class View:
 
     def __str__(self) -> str:
         target = self._type.target
-        return bytes(self).decode("utf-8", "backslashreplace") if target is not None and target.kind == "char" else repr(self)
+        return (bytes(self).decode("utf-8", "backslashreplace") if target is not None and target.kind == "char"
+                else repr(self))
 
     def __repr__(self) -> str:
         return f"({self._type.name}) {self._address:#x}{self._shown()}"
@@ -111,9 +118,11 @@ class View:
         try:
             target = self._type.target
             if target is not None and target.kind == "char":
-                return f' "{self._text(min(self._type.count or SHOWN, 4 * SHOWN)).decode("latin-1").translate(CONTROLS)}"'
+                text = self._text(min(self._type.count or SHOWN, 4 * SHOWN)).decode("latin-1")
+                return f' "{text.translate(CONTROLS)}"'
             if self._type.kind == "array":
-                return f" {{{', '.join(_brief(self[n]) for n in range(min(len(self), SHOWN)))}{', ...' * (len(self) > SHOWN)}}}"
+                items = ", ".join(_brief(self[n]) for n in range(min(len(self), SHOWN)))
+                return f" {{{items}{', ...' * (len(self) > SHOWN)}}}"
             members = list(_struct(self._type).members) if self else []
             return f" {{{', '.join(f'{name} = {_brief(self[name])}' for name in members)}}}" if members else ""
         except GuestFault:

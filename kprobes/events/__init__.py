@@ -21,7 +21,8 @@ from ._siblings import check_sibling
 if TYPE_CHECKING:
     from ._program import EventProgram
 
-__all__ = ["Argument", "Event", "Scalar", "Type", "Value", "locate", "parse_event", "parse_events", "program_of", "why_python"]
+__all__ = ["Argument", "Event", "Scalar", "Type", "Value", "locate", "parse_event", "parse_events", "program_of",
+           "why_python"]
 
 
 def parse_event(text: str, machine: Machine) -> Event:
@@ -30,7 +31,8 @@ def parse_event(text: str, machine: Machine) -> Event:
 
 
 def parse_events(texts: Iterable[str], machine: Machine) -> list[Event]:
-    """Parse definitions that live together: under one name, kind and arguments must agree and no two may be the same."""
+    """Parse definitions that live together: under one name, kind and arguments must agree and no two may be the
+    same."""
     events: list[Event] = []
     for text in texts:
         event = parse_event(text, machine)

@@ -24,15 +24,18 @@ from ._triggers import Triggers
 
 @checked("__init__", "add")
 class TraceEvent:
-    """An event: one name, one kind, and the same arguments at one place or many. Iterating gives its records, oldest first.
+    """An event: one name, one kind, and the same arguments at one place or many. Iterating gives its records, oldest
+    first.
 
     Attributes:
-        name, group: as defined. kind: "p", "r" or "w". places: its probes. buffer: where its records are; other events' are there, too.
-        skipped: functions that its pattern names and that cannot be probed, with the reason. why_python: why its hits go through
-        Python, as one clause; "" where a program records them.
+        name, group: as defined. kind: "p", "r" or "w". places: its probes. buffer: where its records are; other events'
+            are there, too.
+        skipped: functions that its pattern names and that cannot be probed, with the reason. why_python: why its hits
+        go through Python, as one clause; "" where a program records them.
     """
 
-    def __init__(self, owner: Owner, buffer: Buffer, definitions: Sequence[Event], *, enabled: bool = True, filter: str = "",
+    def __init__(self, owner: Owner, buffer: Buffer, definitions: Sequence[Event], *, enabled: bool = True,
+                 filter: str = "",
                  stack: bool = False, lenient: bool = False, gone: Callable[[TraceEvent], None] = lambda event: None,
                  find: Callable[[str], TraceEvent | None] = lambda name: None) -> None:
         """Arm it; EventError where the filter is wrong, or a place is refused, and then nothing is armed."""
@@ -83,7 +86,8 @@ class TraceEvent:
 
     @property
     def filter(self) -> str:
-        """Which hits are recorded, in ftrace's language; "" or "0" for all. EventError where it is wrong: then it stays as it was."""
+        """Which hits are recorded, in ftrace's language; "" or "0" for all. EventError where it is wrong: then it stays
+        as it was."""
         return "" if self._filter is None else self._filter.text
 
     @filter.setter
@@ -94,7 +98,8 @@ class TraceEvent:
             self._rearm()
 
     def trigger(self, text: str) -> TraceEvent:
-        """Add a trigger, as ftrace writes them: "traceoff:1 if len > 3", "hist:keys=len.log2:sort=hitcount"; `!...` removes it.
+        """Add a trigger, as ftrace writes them: "traceoff:1 if len > 3", "hist:keys=len.log2:sort=hitcount"; `!...`
+        removes it.
 
         EventError: it is wrong, there already (EEXIST), or not there (ENOENT). Returns the event.
         """
@@ -150,11 +155,13 @@ class TraceEvent:
         return "\n".join(str(place.definition) for place in self.places)
 
     def _repr_html_(self) -> str:
-        rows = [(r.seq, r.cpu, r.task, " ".join(f"{name}={value}" for name, value in r.args.items())) for r in islice(self, 20)]
+        rows = [(r.seq, r.cpu, r.task, " ".join(f"{name}={value}" for name, value in r.args.items()))
+                for r in islice(self, 20)]
         return table(repr(self)[1:-1], ("seq", "cpu", "task", "arguments"), rows)
 
     def __repr__(self) -> str:
-        where = self.definition if len(self.places) == 1 else f"{self.kind}:{self.group}/{self.name} at {len(self.places)} places"
+        where = (self.definition if len(self.places) == 1
+                 else f"{self.kind}:{self.group}/{self.name} at {len(self.places)} places")
         state = "" if self.enabled else ", removed" if self._removed else ", disabled"
         return f"<TraceEvent {where}: {self.hits} hits, {self.missed} missed{state}>"
 
@@ -233,7 +240,8 @@ class TraceEvent:
             probe.remove()
 
     def _rearm(self) -> None:
-        """The same places again, after a change that their probes cannot follow. What cannot be armed now is disabled."""
+        """The same places again, after a change that their probes cannot follow. What cannot be armed now is
+        disabled."""
         self._made.clear()
         self.why_python = self._mode(self.definition)
         for place in self.places:
@@ -256,7 +264,8 @@ class TraceEvent:
     # --- hits in Python
 
     def _handler(self, place: Place) -> Handler:
-        return handler(place.definition, self._owner.machine, self.buffer, place.cookie, self._filter, self._triggers, self, self._stack)
+        return handler(place.definition, self._owner.machine, self.buffer, place.cookie, self._filter, self._triggers,
+                       self, self._stack)
 
     def _watch(self, place: Place) -> None:
         d = place.definition

@@ -19,7 +19,8 @@ STATE: Final = 1  #: the state's number among a program's maps
 BYTES: Final = 1 << 23
 RECORDS: Final = 1 << 20
 _HEAD: Final = struct.Struct("=QQ")
-Row = tuple[Any, ...]  # number of the record; cookie of the member whose it is; what its record() wants: bytes of a program, or values
+# number of the record; cookie of the member whose it is; what its record() wants: bytes of a program, or values
+Row = tuple[Any, ...]
 
 
 class Member(Protocol):
@@ -32,7 +33,8 @@ class Buffer:
     """Records of any number of events, oldest first. When it is full, the oldest go and are counted.
 
     Attributes:
-        ring, state: maps that programs use. members: who they are, by the cookies of their programs. words: state, for Python.
+        ring, state: maps that programs use. members: who they are, by the cookies of their programs. words: state, for
+            Python.
         rows: what is there, but for what programs have put into the ring since pull().
     """
 

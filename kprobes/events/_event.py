@@ -50,7 +50,8 @@ class Type:
 
 @frozen(kw_only=True)
 class Argument:
-    """One `name=fetch[:type]`: `text` is what stands behind the equals sign, `position` the word's column, `read` its plan."""
+    """One `name=fetch[:type]`: `text` is what stands behind the equals sign, `position` the word's column, `read` its
+    plan."""
 
     name: str
     text: str
@@ -65,10 +66,11 @@ class Event:
     """A parsed event; str() gives its normalized definition.
 
     Attributes:
-        kind: "p", "r", or "w" for accesses to memory: there address is the memory's, size its bytes, access "r", "w" or "rw", and watched
-        how the place is written. symbol: as written (`module:name` too), None for a bare address. offset: bytes from symbol.
-        address: of the place. target: the same with mode bits (ARM: bit 0), what a probe's addr= takes. maxactive: 0 where
-        not given. saves: the arguments (from 0) that a return event wants from entry.
+        kind: "p", "r", or "w" for accesses to memory: there address is the memory's, size its bytes, access "r", "w" or
+        "rw", and watched how the place is written. symbol: as written (`module:name` too), None for a bare address.
+        offset: bytes from symbol.
+        address: of the place. target: the same with mode bits (ARM: bit 0), what a probe's addr= takes. maxactive: 0
+        where not given. saves: the arguments (from 0) that a return event wants from entry.
         text: the definition, its words joined by single blanks. position: column of the place in it.
     """
 
@@ -91,7 +93,8 @@ class Event:
     _symbols: Symbols = field(eq=False, repr=False)
 
     def __str__(self) -> str:
-        place = self.watched or (f"{self.target:#x}" if self.symbol is None else f"{self.symbol}+{self.offset}".removesuffix("+0"))
+        place = self.watched or (f"{self.target:#x}" if self.symbol is None
+                                 else f"{self.symbol}+{self.offset}".removesuffix("+0"))
         head = f"{self.kind}{self.maxactive or ''}:{self.group}/{self.name} {place}"
         return " ".join([head, *(f"{arg.name}={arg.text}" for arg in self.args)])
 
@@ -104,14 +107,16 @@ class Event:
         return tuple([arg.read(regs, saved) for arg in self.args])
 
     def format(self, values: Sequence[Value], return_address: int = 0) -> str:
-        """A hit as a line of ftrace's: `name: (sym+0xOFF/0xSIZE) a=0x1`; a return event's wants where it returns to, a watch event's who accessed."""
+        """A hit as a line of ftrace's: `name: (sym+0xOFF/0xSIZE) a=0x1`; a return event's wants where it returns to, a
+        watch event's who accessed."""
         back = "" if self.kind == "p" else locate(self._symbols, return_address)
         where = {"p": self._where, "w": back}.get(self.kind, f"{back} <- {self._where}")
         shown = [f" {arg.name}={arg.type.show(value)}" for arg, value in zip(self.args, values, strict=True)]
         return f"{self.name}: ({where}){''.join(shown)}"
 
     def as_dict(self, values: Sequence[Value], return_address: int = 0) -> dict[str, object]:
-        """A hit as a record for JSON: the event's own facts, and `args` by name. Return events add where they return to."""
+        """A hit as a record for JSON: the event's own facts, and `args` by name. Return events add where they return
+        to."""
         record = {name: getattr(self, name) for name in ("group", "name", "kind", "symbol", "offset", "address")}
         if self.kind == "r":
             record |= {"return_address": return_address, "caller": locate(self._symbols, return_address)}
@@ -132,7 +137,8 @@ def locate(symbols: Symbols, address: int) -> str:
 
 def located(symbols: Symbols, symbol: Symbol, address: int) -> str:
     """`name+0xOFF/0xSIZE` of an address in a symbol."""
-    return f"{symbol.name.translate(CONTROLS)}+{address - symbol.address:#x}/{max(symbols.extent(symbol) - symbol.address, 0):#x}"
+    size = max(symbols.extent(symbol) - symbol.address, 0)
+    return f"{symbol.name.translate(CONTROLS)}+{address - symbol.address:#x}/{size:#x}"
 
 
 def _argument(regs: Regs, n: int) -> int | None:

@@ -2,8 +2,8 @@
 
     len > 3 && (name ~ "crc*" || !(flags & 0x10))
 
-`&&` binds closer than `||`, `!` negates what stands behind it. Numbers are compared as the field's type has them: with its
-width, and signed for s8 to s64. A test of what could not be read is false.
+`&&` binds closer than `||`, `!` negates what stands behind it. Numbers are compared as the field's type has them: with
+its width, and signed for s8 to s64. A test of what could not be read is false.
 """
 
 from __future__ import annotations
@@ -21,16 +21,19 @@ from ._event import Event, Value
 from ._messages import make_error
 from ._plans import comm, pid
 
-Predicate = Callable[[tuple[Value, ...], Regs, int, int], bool]  # (fetched values, registers, return address, probed address) -> keep it
+# (fetched values, registers, return address, probed address) -> keep it
+Predicate = Callable[[tuple[Value, ...], Regs, int, int], bool]
 
 MAX_TESTS: Final = 256
 MAX_DEPTH: Final = 64
 NUMERIC: Final = ("==", "!=", "<=", "<", ">=", ">", "&")
 TEXTUAL: Final = ("==", "!=", "~")
-_TOKEN: Final = re.compile(r'\s*(?:(?P<quoted>"[^"]*"|\'[^\']*\')|(?P<open>["\'])|(?P<number>-?[0-9]\w*)|(?P<word>CPUS\{[^}]*\}|[A-Za-z_][\w.]*)'
+_TOKEN: Final = re.compile(r'\s*(?:(?P<quoted>"[^"]*"|\'[^\']*\')|(?P<open>["\'])'
+                           r"|(?P<number>-?[0-9]\w*)|(?P<word>CPUS\{[^}]*\}|[A-Za-z_][\w.]*)"
                            r"|(?P<op>&&|\|\||==|!=|<=|>=|[<>&~!()])|(?P<bad>\S))", re.ASCII)
 #: what every event has: name -> (Python for its value, text or not)
-COMMON: Final = {"common_pid": ("pid(regs)", False), "common_cpu": ("regs.cpu", False), "cpu": ("regs.cpu", False), "CPU": ("regs.cpu", False),
+COMMON: Final = {"common_pid": ("pid(regs)", False), "common_cpu": ("regs.cpu", False), "cpu": ("regs.cpu", False),
+                 "CPU": ("regs.cpu", False),
                  "comm": ("comm(regs)", True), "COMM": ("comm(regs)", True), "common_comm": ("comm(regs)", True)}
 
 
@@ -39,7 +42,8 @@ class Field:
     """A field of an event.
 
     Attributes:
-        name: as written. number: of the argument; -1: none, `python` says what it is. text: it is text. bits: its width. signed: or not.
+        name: as written. number: of the argument; -1: none, `python` says what it is. text: it is text. bits: its
+            width. signed: or not.
     """
 
     name: str
@@ -86,8 +90,8 @@ class Filter:
     """A parsed filter.
 
     Attributes:
-        text: as written. tree: what it says. python: the same, as an expression of ours in v, regs, back and func (see Predicate), and
-        constants, which has what was written. keep: whether a hit passes.
+        text: as written. tree: what it says. python: the same, as an expression of ours in v, regs, back and func (see
+        Predicate), and constants, which has what was written. keep: whether a hit passes.
     """
 
     text: str
@@ -140,7 +144,8 @@ class _Parser:
 
     def __init__(self, text: str, known: dict[str, Field], symbols: Symbols) -> None:
         self.text, self.known, self.symbols = text, known, symbols
-        self.tokens = [(str(m.lastgroup), m[str(m.lastgroup)], m.start(str(m.lastgroup))) for m in _TOKEN.finditer(text)]
+        self.tokens = [(str(m.lastgroup), m[str(m.lastgroup)], m.start(str(m.lastgroup)))
+                       for m in _TOKEN.finditer(text)]
         self.tokens.append(("end", "", len(text)))
         self.at = self.count = 0
 

@@ -21,8 +21,8 @@ class Many:
     """A definition for each function that a pattern names.
 
     Attributes:
-        pattern: as written. texts: the definitions, all with the same event's name. shift: columns that their arguments stand further
-        left than in what was written.
+        pattern: as written. texts: the definitions, all with the same event's name. shift: columns that their arguments
+        stand further left than in what was written.
     """
 
     text: str
@@ -34,14 +34,16 @@ class Many:
         words, ours = self.text.split(" ", 2), definition.split(" ", 2)
         argument, theirs = (len(w[0]) + len(w[1]) + 2 for w in (words, ours))
         place = len(words[0]) + 1
-        at = error.position - theirs + argument if error.position >= theirs else place if error.position > len(ours[0]) else error.position
+        at = (error.position - theirs + argument if error.position >= theirs else place
+              if error.position > len(ours[0]) else error.position)
         raised = EventError(error.kind, error.reason, self.text, at)
         raised.errno = error.errno
         return raised
 
 
 def many(text: str, machine: Machine) -> Many | None:
-    """The functions that a definition's place names; None where it names one place only. EventError: it names none, or is no pattern."""
+    """The functions that a definition's place names; None where it names one place only. EventError: it names none, or
+    is no pattern."""
     words = text.split()
     if len(words) < 2 or not _is_pattern(words[1]):
         return None
@@ -51,7 +53,8 @@ def many(text: str, machine: Machine) -> Many | None:
     matches = _matcher(pattern, joined, at)
     places = sorted(set(_places(machine.symbols, pattern, matches)))
     if not places:
-        raise make_error("BAD_PROBE_ADDR", at, joined, f"no function is called {pattern}; `kprobes symbols FILE` lists what there is")
+        raise make_error("BAD_PROBE_ADDR", at, joined,
+                         f"no function is called {pattern}; `kprobes symbols FILE` lists what there is")
     rest = "".join(f" {word}" for word in words[2:])
     return Many(joined, words[1], tuple((place, f"{head} {place}{rest}") for place in places))
 
@@ -92,7 +95,8 @@ def _places(symbols: Symbols, pattern: str, matches: Callable[[str], object]) ->
             known.setdefault(symbol.name, set()).add(symbol.address)
     seen: set[int] = set()
     for symbol in symbols:
-        if symbol.kind != "func" or symbol.address in seen or (colon and symbol.module != wanted) or not matches(symbol.name):
+        if (symbol.kind != "func" or symbol.address in seen or (colon and symbol.module != wanted)
+            or not matches(symbol.name)):
             continue
         seen.add(symbol.address)
         plain = len(known[symbol.name]) == 1 and not re.search(r"[\s%+:]", symbol.name)

@@ -26,7 +26,8 @@ class Column:
     """A key or a value of a histogram.
 
     Attributes:
-        field: what it is made of; None: the hit count, or a stack. modifier: as written, without the dot. buckets: their width.
+        field: what it is made of; None: the hit count, or a stack. modifier: as written, without the dot. buckets:
+            their width.
     """
 
     name: str
@@ -74,9 +75,12 @@ class Histogram:
         hits: counted. dropped: not counted, as there were too many entries. paused: counts nothing now.
     """
 
-    def __init__(self, keys: Sequence[Column], values: Sequence[Column], sort: Sequence[Sort], size: int, filter: Filter | None,
-                 symbols: Symbols, stack: Callable[[Regs], tuple[int, ...]], *, shows_count: bool = True, paused: bool = False) -> None:
-        self.keys, self.values, self.sort, self.size, self.filter = tuple(keys), tuple(values), tuple(sort), size, filter
+    def __init__(self, keys: Sequence[Column], values: Sequence[Column], sort: Sequence[Sort], size: int,
+                 filter: Filter | None,
+                 symbols: Symbols, stack: Callable[[Regs], tuple[int, ...]], *, shows_count: bool = True,
+                 paused: bool = False) -> None:
+        self.keys, self.values, self.sort, self.size, self.filter = (tuple(keys), tuple(values), tuple(sort), size,
+                                                                     filter)
         self._symbols, self._shows_count, self.paused = symbols, shows_count, paused
         self._entries: dict[tuple[Any, ...], list[int]] = {}
         self.hits = self.dropped = 0
@@ -107,7 +111,8 @@ class Histogram:
 
     def __iter__(self) -> Iterator[Row]:
         rows = [Row({c.name: _shown(c, v) for c, v in zip(self.keys, key, strict=True)}, entry[0],
-                    {str(c): n for c, n in zip(self.values, entry[1:], strict=True)}, (key, entry)) for key, entry in self._entries.items()]
+                    {str(c): n for c, n in zip(self.values, entry[1:], strict=True)}, (key, entry))
+                    for key, entry in self._entries.items()]
         for sort in reversed(self.sort):
             rows.sort(key=self._order(sort), reverse=sort.descending)
         return iter(rows)
@@ -129,7 +134,8 @@ class Histogram:
     def text(self) -> str:
         """The trigger as ftrace prints it."""
         values = [*(["hitcount"] if self._shows_count else []), *map(str, self.values)]
-        return (f"hist:keys={','.join(map(str, self.keys))}:vals={','.join(values)}:sort={','.join(map(str, self.sort))}:size={self.size}"
+        return (f"hist:keys={','.join(map(str, self.keys))}:vals={','.join(values)}"
+                f":sort={','.join(map(str, self.sort))}:size={self.size}"
                 f"{'' if self._shows_count else ':nohitcount'}{f' if {self.filter.text}' if self.filter else ''}"
                 f" [{'paused' if self.paused else 'active'}]")
 
@@ -152,7 +158,7 @@ class Histogram:
     def _key(self, column: Column, value: Any) -> str:
         name = f"{column.name}: "
         if column.field is None or column.modifier == "stacktrace":
-            return f"{column.name}:\n{''.join(f'         {locate(self._symbols, address)}{chr(10)}' for address in value)}"
+            return f"{column.name}:\n" + "".join(f"         {locate(self._symbols, address)}\n" for address in value)
         if column.text:
             return f"{name}{'(fault)' if value is None else value:<50}"
         if column.modifier == "execname":
@@ -162,8 +168,10 @@ class Histogram:
     def _number(self, column: Column, number: int) -> str:
         found = self._symbols.covering(number)
         plain = hex(number) if found is None else found.name
-        return {"hex": f"{number:x}", "sym": f"[{number:x}] {plain:<45}", "sym-offset": f"[{number:x}] {locate(self._symbols, number):<55}",
-                "log2": f"~ 2^{number:<2}", "buckets": f"~ {number}-{number + column.buckets - 1}"}.get(column.modifier, f"{number:10}")
+        return {"hex": f"{number:x}", "sym": f"[{number:x}] {plain:<45}",
+                "sym-offset": f"[{number:x}] {locate(self._symbols, number):<55}",
+                "log2": f"~ 2^{number:<2}",
+                "buckets": f"~ {number}-{number + column.buckets - 1}"}.get(column.modifier, f"{number:10}")
 
 
 def _value(column: Column, value: int, total: int, most: int) -> str:
@@ -172,7 +180,8 @@ def _value(column: Column, value: int, total: int, most: int) -> str:
         return f" {column.name} (%):[ERROR]" if part is None else f" {column.name} (%): {part // 100:3}.{part % 100:02}"
     if column.modifier == "graph":
         part = _percentage(value, most)
-        return f" {column.name}: {'[ERROR]':>20}" if part is None else f" {column.name}: {'#' * (part * 20 // 10000):<20}"
+        return (f" {column.name}: {'[ERROR]':>20}" if part is None
+                else f" {column.name}: {'#' * (part * 20 // 10000):<20}")
     return f" {column.name}: {value:10x}" if column.modifier == "hex" else f" {column.name}: {value:10}"
 
 
@@ -184,7 +193,8 @@ def _percentage(value: int, total: int) -> int | None:
 def _getter(column: Column, stack: Callable[[Regs], tuple[int, ...]]) -> Get:
     """What gives a column's value at a hit; of keys already the bucket."""
     if column.field is None:
-        return (lambda v, regs, back, func: 1) if column.name == "hitcount" else (lambda v, regs, back, func: stack(regs))
+        return ((lambda v, regs, back, func: 1) if column.name == "hitcount"
+                else (lambda v, regs, back, func: stack(regs)))
     python = column.field.python
     if column.modifier == "log2":
         python = f"max({python} - 1, 0).bit_length()"
@@ -193,7 +203,8 @@ def _getter(column: Column, stack: Callable[[Regs], tuple[int, ...]]) -> Get:
     elif column.modifier == "execname":
         python = f"({python}, comm(regs))"
     guarded = f"None if v[{column.field.number}] is None else {python}" if column.field.number >= 0 else python
-    return eval(f"lambda v, regs, back, func: {guarded}", {"comm": comm, "pid": pid})  # type: ignore[no-any-return]  # our own text: numbers, and names of ours
+    # our own text: numbers, and names of ours
+    return eval(f"lambda v, regs, back, func: {guarded}", {"comm": comm, "pid": pid})  # type: ignore[no-any-return]
 
 
 def _shown(column: Column, value: Any) -> Any:

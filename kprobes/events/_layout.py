@@ -13,7 +13,8 @@ STRING: Final = 512
 
 
 class Layout:
-    """Where things are in a record. places: for each argument (its first fault bit, its first byte). time: the host's, 0: not there."""
+    """Where things are in a record. places: for each argument (its first fault bit, its first byte). time: the host's,
+    0: not there."""
 
     def __init__(self, event: Event, timed: bool = False) -> None:
         self.returns = 8 * (event.kind == "r")

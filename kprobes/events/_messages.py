@@ -8,11 +8,13 @@ from ..errors import EventError
 
 _TYPES = "u8..u64 s8..s64 x8..x64 char string symbol symstr b<width>@<offset>/<size>, [count] behind it for an array"
 _ERRNO = {"ARG_TOO_LONG": errno.E2BIG, "TOO_MANY_ARGS": errno.E2BIG, "EVENT_TOO_BIG": errno.E2BIG,
-          "NOSUP_BTFARG": errno.EOPNOTSUPP, "TRIGGER_EXISTS": errno.EEXIST, "NO_SUCH_TRIGGER": errno.ENOENT, "NON_UNIQ_SYMBOL": errno.EADDRNOTAVAIL}
+          "NOSUP_BTFARG": errno.EOPNOTSUPP, "TRIGGER_EXISTS": errno.EEXIST, "NO_SUCH_TRIGGER": errno.ENOENT,
+          "NON_UNIQ_SYMBOL": errno.EADDRNOTAVAIL}
 
 #: What is wrong, and what to do. BAD_PROBE_TYPE is ours: Linux has no name for an unknown first letter.
 MESSAGES = {
-    "BAD_PROBE_TYPE": "an event starts with p (probe), r (return probe) or w (watchpoint), not {!r}; write p:NAME, r:NAME or w:NAME",
+    "BAD_PROBE_TYPE": "an event starts with p (probe), r (return probe) or w (watchpoint), not {!r}; write p:NAME, "
+                      "r:NAME or w:NAME",
     "BAD_MAXACT_TYPE": "only return probes take a count of instances; drop {!r}, or write r instead of p",
     "BAD_MAXACT": "{!r} is no count of instances; write 1 to 4096, or nothing",
     "MAXACT_TOO_BIG": "{} instances are too many; write 4096 at most",
@@ -37,18 +39,23 @@ MESSAGES = {
     "ARG_TOO_LONG": "the expression has {} characters; shorten it to 63",
     "TOO_MANY_ARGS": "an event takes 128 arguments; leave some out from here on",
     "EVENT_TOO_BIG": "one hit would record {} bytes, 3072 is the limit; fetch fewer or smaller arguments",
-    "BAD_FETCH_ARG": "{!r} cannot be fetched; write %reg $argN $retval $stackN @address @symbol \\number or +offset(FETCH)",
+    "BAD_FETCH_ARG": "{!r} cannot be fetched; write %reg $argN $retval $stackN @address @symbol \\number or "
+                     "+offset(FETCH)",
     "RETVAL_ON_PROBE": "$retval exists when a function returns; write r instead of p",
     "BAD_STACK_NUM": "{!r} is no word of the stack; write $stack0 to $stack2048",
     "BAD_ARG_NUM": "{!r} is no argument; write $arg1 to $arg2048",
-    "NOFENTRY_ARGS": "{!r} is known at function entry only; fetch a %register here, or name single arguments of a return event",
+    "NOFENTRY_ARGS": "{!r} is known at function entry only; fetch a %register here, or name single arguments of a "
+                     "return event",
     "DOUBLE_ARGS": "$arg* is there already; write it once",
     "BAD_VAR_ARGS": "$arg* stands alone; fetch $arg1, $arg2 ... here",
-    "NOSUP_BTFARG": "{!r} needs type information, and there is none of this function; build the guest with -g, or write $arg1, $arg2 ... or $retval",
+    "NOSUP_BTFARG": "{!r} needs type information, and there is none of this function; build the guest with -g, or "
+                    "write $arg1, $arg2 ... or $retval",
     "NO_BTFARG": "there is no parameter or variable {!r} here; there are: {}",
-    "NO_PTR_STRCT": "{!r} can be no member: {} is no structure, or no pointer to one; write -> behind pointers and . behind structures",
+    "NO_PTR_STRCT": "{!r} can be no member: {} is no structure, or no pointer to one; write -> behind pointers and . "
+                    "behind structures",
     "NO_BTF_FIELD": "there is no member {!r} in {}; it has {}",
-    "NOSUP_DAT_ARG": "{!r} or a parameter before it takes more than a word, or is none of the integers; fetch registers or $stackN",
+    "NOSUP_DAT_ARG": "{!r} or a parameter before it takes more than a word, or is none of the integers; fetch "
+                     "registers or $stackN",
     "BAD_VAR": "there is no variable {!r} here; {}",
     "BAD_REG_NAME": "{}",
     "BAD_MEM_ADDR": "{!r} is no address: {}",
@@ -61,7 +68,8 @@ MESSAGES = {
     "COMM_CANT_DEREF": "$comm is text and has nothing behind it; drop the brackets",
     "TOO_MANY_OPS": "one argument takes 16 steps at most; nest fewer dereferences",
     "BAD_TYPE": "{!r} is no type; use " + _TYPES,
-    "BAD_BITFIELD": "{!r} is no bit field within its size; write b<width>@<offset>/<size>, bits counted from the lowest",
+    "BAD_BITFIELD": "{!r} is no bit field within its size; write b<width>@<offset>/<size>, bits counted from the "
+                    "lowest",
     "BAD_STRING": "type {!r} is read from memory; write +0(FETCH):{} to follow a pointer",
     "NEED_STRING_TYPE": "text cannot be of type {!r}; write string, or no type",
     "ARRAY_NO_CLOSE": "the array's count is not closed; add ]",
@@ -69,7 +77,8 @@ MESSAGES = {
     "BAD_ARRAY_NUM": "{!r} is no count of elements; write 1 to 64",
     "ARRAY_TOO_BIG": "an array of {} is too big; write 64 at most",
     "DIFF_PROBE_TYPE": "this event is defined with the other kind ({}); choose another name",
-    "DIFF_ARG_TYPE": "this event is defined with other arguments ({}); give the same names and types, or choose another name",
+    "DIFF_ARG_TYPE": "this event is defined with other arguments ({}); give the same names and types, or choose "
+                     "another name",
     "INVALID_OP": "{!r} is no operator; write == != < <= > >= & or ~",
     "TOO_MANY_OPEN": "this bracket is not closed; add )",
     "TOO_MANY_CLOSE": "this bracket was never opened; drop it, or add ( before",
@@ -85,12 +94,14 @@ MESSAGES = {
     "NO_FILTER": "a test is missing here; write FIELD OPERATOR VALUE",
     "IP_FIELD_ONLY": "functions are compared with == and != to addresses; write __probe_ip.function == NAME",
     "NO_FUNCTION": "there is no function {!r}; write a symbol, or an address in one",
-    "BAD_TRIGGER": "there is no trigger {!r}; there are traceon, traceoff, snapshot, stacktrace, enable_event, disable_event and hist",
+    "BAD_TRIGGER": "there is no trigger {!r}; there are traceon, traceoff, snapshot, stacktrace, enable_event, "
+                   "disable_event and hist",
     "BAD_TRIGGER_COUNT": "{!r} is no count; write how often it may act, or nothing",
     "NO_SUCH_EVENT": "there is no event {!r}; define it first",
     "NO_SUCH_TRIGGER": "there is no trigger {!r} to remove; see what there is in .triggers",
     "TRIGGER_EXISTS": "there is {!r} already; remove it first",
-    "BAD_HIST_PARAMETER": "{!r} is nothing for hist; write keys=, vals=, sort=, size=, pause, continue, clear or nohitcount",
+    "BAD_HIST_PARAMETER": "{!r} is nothing for hist; write keys=, vals=, sort=, size=, pause, continue, clear or "
+                          "nohitcount",
     "NO_HIST_KEYS": "a histogram needs keys; write hist:keys=FIELD",
     "BAD_HIST_SIZE": "{!r} is no number of entries; write 1 to 131072",
     "BAD_FIELD_MODIFIER": "{!r} has a modifier that does not go there; there are {}",

@@ -1,7 +1,7 @@
 """Fetches of parameters and members by name, as debug information has them: `key`, `table->count`, `entry->key`.
 
-Parameters are taken as the calling convention passes them: at a function entry nothing else is true yet. Inside a function they and
-local variables are where the compiler says.
+Parameters are taken as the calling convention passes them: at a function entry nothing else is true yet. Inside a
+function they and local variables are where the compiler says.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class Named:
         return [variable.name for variable in self._parameters or ()]
 
     def fetch(self, text: str, at: int, string: bool) -> tuple[Source, str]:
-        """(what fetches it, the type that it has by itself). string: text is asked for: of a pointer, what it points at."""
+        """(what fetches it, the type that it has by itself). string: text is asked for: of a pointer, what it points
+        at."""
         name, *path = re.split(r"(->|\.)", text)
         source, type = self._variable(name, at)
         for op, field in zip(path[::2], path[1::2], strict=True):
@@ -62,7 +63,8 @@ class Named:
             return self._local(name, at)
         if found is None:
             around.fail("NO_BTFARG", at, name, ", ".join(self.parameters) or "none")
-        if not all(takes_a_word(variable.type, around.machine.arch) for variable in parameters[: (found.parameter or 0) + 1]):
+        if not all(takes_a_word(variable.type, around.machine.arch)
+                   for variable in parameters[: (found.parameter or 0) + 1]):
             around.fail("NOSUP_DAT_ARG", at, name)
         return around.numbered((found.parameter or 0) + 1, name, at), found.type
 

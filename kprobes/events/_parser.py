@@ -18,8 +18,10 @@ from ._named import NAMED, Named
 from ._plans import Source, Word, comm, memory, plan, saved_argument
 
 MAX_NAME, MAX_ARG_NAME, MAX_EXPRESSION = 63, 32, 63  # characters
-MAX_ARGS, MAX_STEPS, MAX_ARRAY, MAX_ACTIVE, MAX_STACK, MAX_RECORD = 128, 15, 64, 4096, 2048, 3072  # MAX_RECORD: bytes of a hit
-_TAKEN = {"common_type", "common_flags", "common_preempt_count", "common_pid", "__probe_ip", "__probe_ret_ip", "__probe_func"}
+# MAX_RECORD: bytes of a hit
+MAX_ARGS, MAX_STEPS, MAX_ARRAY, MAX_ACTIVE, MAX_STACK, MAX_RECORD = 128, 15, 64, 4096, 2048, 3072
+_TAKEN = {"common_type", "common_flags", "common_preempt_count", "common_pid", "__probe_ip", "__probe_ret_ip",
+          "__probe_func"}
 WATCHED = ("$before", "$value", "$addr")  #: what an access to watched memory has
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
@@ -83,15 +85,18 @@ class Parser:
         address = target & ~self.arch.pointers.mode_bits
         default = f"{self.kind}_{target:#x}" if symbol is None else f"{self.kind}_{symbol}_{offset}"
         found = self.symbols[symbol] if symbol is not None else self.symbols.covering(address)
-        where = f"{address:#x}" if found is None else found.name if self.kind == "r" else located(self.symbols, found, address)
+        where = (f"{address:#x}" if found is None else found.name if self.kind == "r"
+                 else located(self.symbols, found, address))
         return Event(kind=self.kind, group=group, name=name or re.sub(r"\W", "_", default, flags=re.ASCII)[:MAX_NAME],
-                     symbol=symbol, offset=offset, address=address, target=target, maxactive=maxactive, args=self.arguments(),
+                     symbol=symbol, offset=offset, address=address, target=target, maxactive=maxactive,
+                     args=self.arguments(),
                      saves=tuple(self.saves), text=self.text, position=at, where=where, symbols=self.symbols)
 
     def watch(self, group: str, name: str, word: str, at: int) -> Event:
         """`[r|w|rw]@ADDRESS[:LENGTH]`: an access to memory. Without arguments it has the value before and after."""
         access, sign, rest = word.partition("@")
-        self.need(sign and access in ("r", "w", "rw", ""), "BAD_ACCESS_TYPE" if sign else "BAD_ACCESS_FMT", at, access if sign else word)
+        self.need(sign and access in ("r", "w", "rw", ""), "BAD_ACCESS_TYPE" if sign else "BAD_ACCESS_FMT", at,
+                  access if sign else word)
         body, colon, digits = rest.rpartition(":") if rest.rpartition(":")[2][:1].isdigit() else (rest, "", "")
         size = self.count(digits, at + len(word) - len(digits), 64, "BAD_ACCESS_LEN", "BAD_ACCESS_LEN") if colon else 4
         address, symbol, offset = self.data(body, word, at + len(access) + 1)
@@ -99,13 +104,16 @@ class Parser:
         if len(self.words) == 2:
             self.words += [(f"before=$before{bits}", at), (f"value=$value{bits}", at)]
         default = f"w_{symbol or f'{address:#x}'}_{offset}"
-        return Event(kind="w", group=group, name=name or re.sub(r"\W", "_", default, flags=re.ASCII)[:MAX_NAME], symbol=symbol, offset=offset,
-                     address=address, target=address, maxactive=0, args=self.arguments(), saves=(), text=self.text, position=at, where="",
+        return Event(kind="w", group=group, name=name or re.sub(r"\W", "_", default, flags=re.ASCII)[:MAX_NAME],
+                     symbol=symbol, offset=offset,
+                     address=address, target=address, maxactive=0, args=self.arguments(), saves=(), text=self.text,
+                     position=at, where="",
                      symbols=self.symbols, watched=f"{access or 'rw'}@{body}:{size}", access=access or "rw", size=size)
 
     def data(self, body: str, word: str, at: int) -> tuple[int, str | None, int]:
         """(address, symbol, offset) of `SYMBOL[+-OFFSET]` or an address."""
-        name, sign, digits = re.fullmatch(r"([^+-]*)([+-]?)(.*)", body).groups()  # type: ignore[union-attr]  # always matches
+        # always matches
+        name, sign, digits = re.fullmatch(r"([^+-]*)([+-]?)(.*)", body).groups()  # type: ignore[union-attr]
         number = _number(name)
         self.need(name, "BAD_ACCESS_FMT", at, word)
         offset = self.integer(sign + digits, "BAD_MEM_ADDR", at, body, "write SYMBOL+OFFSET") if sign else 0
@@ -141,7 +149,8 @@ class Parser:
         body, percent, suffix = word.partition("%")
         self.need(suffix == "return" or not percent, "BAD_ADDR_SUFFIX", at + len(body), percent + suffix)
         self.kind = "r" if percent else self.kind
-        number = self.in_file(body, at) if _number(body.rpartition(":")[2]) is not None and body not in self.symbols else None
+        number = (self.in_file(body, at) if _number(body.rpartition(":")[2]) is not None and body not in self.symbols
+                  else None)
         try:
             found = self.symbol(body, at) if number is None else self.address(number, at)
         except AmbiguousSymbol as error:
@@ -159,7 +168,9 @@ class Parser:
             return offset
         address = self.symbols.in_file(os.path.basename(path), offset)
         if address is None:
-            self.fail("BAD_PROBE_ADDR", at, f"no code of a loaded file {path!r} is at offset {offset:#x}; `readelf -lW FILE` lists what is loaded")
+            self.fail("BAD_PROBE_ADDR", at,
+                      f"no code of a loaded file {path!r} is at offset {offset:#x}; `readelf -lW FILE` lists what is "
+                      "loaded")
         symbol = self.symbols.covering(address)
         return address | (symbol.mode if symbol else 0)
 
@@ -173,7 +184,8 @@ class Parser:
         return name, offset, start.place(offset) | start.mode
 
     def address(self, number: int, at: int) -> tuple[None, int, int]:
-        self.need(number <= self.arch.mask, "BAD_PROBE_ADDR", at, f"addresses have {self.arch.bits} bits; write a smaller one")
+        self.need(number <= self.arch.mask, "BAD_PROBE_ADDR", at,
+                  f"addresses have {self.arch.bits} bits; write a smaller one")
         here = self.arch.pointers.code_address(number, self.machine.read)
         symbol = self.symbols.covering(here.addr)
         start = self.start(symbol) if symbol else here
@@ -212,7 +224,8 @@ class Parser:
             name, body = f"arg{len(before) + 1}", word
             found = NAMED.fullmatch(word.partition(":")[0])
             last = re.split(r"->|\.", found[0])[-1] if found else name
-            name = last if self.typed.known and last not in _TAKEN and last not in [arg.name for arg in before] else name
+            name = (last if self.typed.known and last not in _TAKEN and last not in [arg.name for arg in before]
+                    else name)
         self.need(name, "NO_ARG_NAME", at)
         self.need(len(name) <= MAX_ARG_NAME, "ARG_NAME_TOO_LONG", at, name)
         self.need(_NAME.fullmatch(name), "BAD_ARG_NAME", at, name)
@@ -234,7 +247,8 @@ class Parser:
         type = self.type(usual if suffix is None else suffix, type_at)
         source = source or self.fetch(fetch, at)
         self.need(not literal or (type.name == "string" and not type.count), "NEED_STRING_TYPE", type_at, suffix)
-        self.need(literal or source.where or not (type.count or type.style == "string"), "BAD_STRING", type_at, suffix, suffix)
+        self.need(literal or source.where or not (type.count or type.style == "string"), "BAD_STRING", type_at, suffix,
+                  suffix)
         steps = source.steps + (source.where is None) + (type.name[0] == "b") + (type.count > 0)
         self.need(steps <= MAX_STEPS, "TOO_MANY_OPS", at)
         return type, source
@@ -278,7 +292,8 @@ class Parser:
         found = re.fullmatch(r"\$(?:(stack)(\d*)|(arg)(\d+)|(retval)([.-].*)?)", text, re.ASCII)
         if found is None:
             self.fail("BAD_VAR", at, text, "write $argN, $retval, $stack or $stackN")
-        self.need(found[1] or self.arch.abi, "BAD_VAR", at, text, f"{self.arch.name} has no calling convention, write %register")
+        self.need(found[1] or self.arch.abi, "BAD_VAR", at, text,
+                  f"{self.arch.name} has no calling convention, write %register")
         if found[5]:
             self.need(not found[6], "NOSUP_BTFARG", at, text)
             self.need(self.kind == "r", "RETVAL_ON_PROBE", at)
@@ -306,7 +321,8 @@ class Parser:
         return Source(word=lambda regs, saved: regs[name], tree=Word("register", name=name))
 
     def at(self, text: str, at: int) -> Source:
-        name, sign, digits = re.fullmatch(r"([^+-]*)([+-]?)(.*)", text[1:]).groups()  # type: ignore[union-attr]  # always matches
+        # always matches
+        name, sign, digits = re.fullmatch(r"([^+-]*)([+-]?)(.*)", text[1:]).groups()  # type: ignore[union-attr]
         self.need(name or not sign, "FILE_ON_KPROBE", at)
         offset = self.integer(sign + digits, "BAD_MEM_ADDR", at, text, "write @symbol+offset") if sign else 0
         if name[:1].isdigit() or not name:

@@ -34,9 +34,11 @@ class Owner(Protocol):
     def unregister(self, probe: Probe) -> None: ...
     def enable(self, probe: Probe) -> None: ...
     def disable(self, probe: Probe) -> None: ...
-    def watchpoint(self, where: str | int, size: int, access: str = "w", handler: WatchHandler | None = None) -> Watchpoint: ...
+    def watchpoint(self, where: str | int, size: int, access: str = "w",
+                   handler: WatchHandler | None = None) -> Watchpoint: ...
     def stack_trace(self, regs: Regs, limit: int = 64) -> list[int]: ...
-    def attach(self, program: Program, where: str | int | None = None, offset: int = 0, retprobe: bool = False, **more: Any) -> Attached: ...
+    def attach(self, program: Program, where: str | int | None = None, offset: int = 0, retprobe: bool = False,
+               **more: Any) -> Attached: ...
 
 
 class Place:
@@ -74,20 +76,23 @@ class Place:
 
 def probe_of(event: Event, hit: Handler, disabled: bool = False) -> Probe:
     """The probe that calls an event's handler; what is to be fetched at the function's entry is saved there."""
-    place: dict[str, Any] = {"symbol_name": event.symbol, "offset": event.offset} if event.symbol else {"addr": event.target}
+    place: dict[str, Any] = ({"symbol_name": event.symbol, "offset": event.offset} if event.symbol
+                             else {"addr": event.target})
     if event.kind == "p":
         return Kprobe(pre_handler=hit, disabled=disabled, **place)
 
     def entered(ri: Any, regs: Regs) -> None:
         ri.data["saved"] = event.enter(regs)
 
-    return Kretprobe(handler=hit, entry_handler=entered if event.saves else None, maxactive=event.maxactive, disabled=disabled, **place)
+    return Kretprobe(handler=hit, entry_handler=entered if event.saves else None, maxactive=event.maxactive,
+                     disabled=disabled, **place)
 
 
 def attached(owner: Owner, made: EventProgram, event: Event, cookie: int) -> Probe:
     """The registered probe that runs an event's program."""
     where = event.symbol or event.target
-    made_of = owner.attach(made.program, where, event.offset, event.kind == "r", cookie=cookie, maxactive=event.maxactive)
+    made_of = owner.attach(made.program, where, event.offset, event.kind == "r", cookie=cookie,
+                           maxactive=event.maxactive)
     return next(iter(made_of.probes.values()))
 
 
@@ -105,4 +110,5 @@ def counts_of(probe: Any) -> tuple[int, int]:
         return 0, 0
     if isinstance(probe, Watchpoint):
         return probe.nhit, probe.nmissed
-    return (probe.nreturned, probe.nmissed + probe.entry_nmissed) if probe.family == "r" else (probe.nhit, probe.nmissed)
+    return ((probe.nreturned, probe.nmissed + probe.entry_nmissed) if probe.family == "r"
+            else (probe.nhit, probe.nmissed))

@@ -17,8 +17,8 @@ from ._event import Plan, Read, Saved, Scalar, Type, Value
 class Word:
     """Where a word comes from, for whoever makes something else of it than a closure.
 
-    kind: "register" (name), "argument" (number, from 0), "saved" (argument at entry), "result", "sp", "stack" (number), "value" (number),
-    "memory" (at the word `base` plus number).
+    kind: "register" (name), "argument" (number, from 0), "saved" (argument at entry), "result", "sp", "stack" (number),
+    "value" (number), "memory" (at the word `base` plus number).
     """
 
     kind: str
@@ -29,7 +29,8 @@ class Word:
 
 @frozen(kw_only=True)
 class Source:
-    """A parsed fetch: `word` reads its word, `where` gives its address when it lies in memory. steps: what Linux counts.
+    """A parsed fetch: `word` reads its word, `where` gives its address when it lies in memory. steps: what Linux
+    counts.
 
     tree: the word, as data. literal, text: it is text, always the same or as a hit finds it.
     """
@@ -37,7 +38,8 @@ class Source:
     word: Read
     tree: Word
     where: Read | None = None
-    base: tuple[Read, Word, int] | None = None  #: of memory: the word that its address counts from, and how far it is behind that
+    #: of memory: the word that its address counts from, and how far it is behind that
+    base: tuple[Read, Word, int] | None = None
     literal: str | None = None
     text: Callable[[Regs], str] | None = None
     steps: int = 1

@@ -1,9 +1,9 @@
 """Events as programs: a hit becomes a record of a ring buffer without asking Python.
 
-A record is a row of u64: its number among all in the buffer, from 1; the cookie of the place, which says whose it is; for return
-events the return address; fault bits; then a value for each element of each
-argument, as it was fetched and zero-extended, or STRING bytes of text. Fault bits are counted from 0: for each argument
-one that says that its address could not be had, then one for each of its elements.
+A record is a row of u64: its number among all in the buffer, from 1; the cookie of the place, which says whose it is;
+for return events the return address; fault bits; then a value for each element of each argument, as it was fetched and
+zero-extended, or STRING bytes of text. Fault bits are counted from 0: for each argument one that says that its address
+could not be had, then one for each of its elements.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ class EventProgram:
     """A program for an event, and what its records mean.
 
     Attributes:
-        event: the event. program: what to attach, at the event's place. ring: the records, of this event and of all others in the buffer.
+        event: the event. program: what to attach, at the event's place. ring: the records, of this event and of all
+            others in the buffer.
     """
 
     event: Event
@@ -109,14 +110,16 @@ class EventProgram:
         if any(arg.source.literal is not None or arg.type.count or arg.type.style == "string" for arg in args):
             return self.decode
         returns, first = bool(layout.returns), bool(layout.returns) + layout.words
-        unpack = struct.Struct(f"={HEAD}x{'Q' * returns}{'8x' * bool(layout.time)}{'Q' * (layout.words + len(args))}").unpack_from
+        words = "Q" * (layout.words + len(args))
+        unpack = struct.Struct(f"={HEAD}x{'Q' * returns}{'8x' * bool(layout.time)}{words}").unpack_from
         convert = [converter(arg.type, self._symbols) for arg in args]
 
         def read(record: bytes) -> tuple[tuple[Value, ...], int]:
             raw = unpack(record)
             if any(raw[returns:first]):
                 return self.decode(record)
-            return tuple([show(word) for show, word in zip(convert, raw[first:], strict=True)]), raw[0] if returns else 0
+            return (tuple([show(word) for show, word in zip(convert, raw[first:], strict=True)]),
+                    raw[0] if returns else 0)
         return read
 
     def _value(self, arg: Argument, record: bytes, faults: int, at: int) -> Value:
@@ -138,14 +141,17 @@ class EventProgram:
         return raw.partition(b"\0")[0].decode("utf-8", "backslashreplace")
 
 
-def compiled(event: Event, arch: Arch, symbols: Symbols, buffer: Buffer, filter: Filter | None = None, timed: bool = False) -> EventProgram:
-    """The program of an event; `timed`: its records have the host's time. ProgramError: it needs Python, see why_not()."""
+def compiled(event: Event, arch: Arch, symbols: Symbols, buffer: Buffer, filter: Filter | None = None,
+             timed: bool = False) -> EventProgram:
+    """The program of an event; `timed`: its records have the host's time. ProgramError: it needs Python, see
+    why_not()."""
     why = why_not(event, filter)
     if why:
         raise ProgramError(why, program=event.name, hint="its hits are fetched by Event.fetch()")
     layout = Layout(event, timed)
     code = Writer(arch, layout).write(event, filter)
-    program = Program.from_instructions(code, maps={"records": buffer.ring, "state": buffer.state}, name=event.name, order=sys.byteorder)
+    program = Program.from_instructions(code, maps={"records": buffer.ring, "state": buffer.state}, name=event.name,
+                                        order=sys.byteorder)
     return EventProgram(event, program, buffer.ring, layout, symbols)
 
 

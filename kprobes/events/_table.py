@@ -49,7 +49,8 @@ class Events(Mapping[str, TraceEvent]):
     # --- adding
 
     def add(self, text: str, filter: str = "", stack: bool = False, enabled: bool = True) -> TraceEvent:
-        """Arm an event; where there is one of this name, at one more place. EventError: what is wrong, and then nothing has changed."""
+        """Arm an event; where there is one of this name, at one more place. EventError: what is wrong, and then nothing
+        has changed."""
         definitions, lenient = self._parse(text)
         first = definitions[0]
         known = self._events.get((first.group, first.name))
@@ -61,8 +62,8 @@ class Events(Mapping[str, TraceEvent]):
             if filter:
                 known.filter = filter
             return known
-        event = TraceEvent(self._owner, self.buffer, definitions, enabled=enabled, filter=filter, stack=stack, lenient=lenient,
-                           gone=self._forget, find=self.get)
+        event = TraceEvent(self._owner, self.buffer, definitions, enabled=enabled, filter=filter, stack=stack,
+                           lenient=lenient, gone=self._forget, find=self.get)
         self._events[first.group, first.name] = event
         return event
 
@@ -85,10 +86,11 @@ class Events(Mapping[str, TraceEvent]):
     # --- Linux's files
 
     def write(self, text: str) -> None:
-        """Lines as for Linux's kprobe_events: definitions, `-:[GROUP/]NAME [PLACE [ARG ...]]`, `#` and what follows is a comment.
+        """Lines as for Linux's kprobe_events: definitions, `-:[GROUP/]NAME [PLACE [ARG ...]]`, `#` and what follows is
+        a comment.
 
-        Definitions are disabled until somebody enables them. EventError, or NotRegistered (ENOENT) for what is not there to be deleted;
-        lines before stay done.
+        Definitions are disabled until somebody enables them. EventError, or NotRegistered (ENOENT) for what is not
+        there to be deleted; lines before stay done.
         """
         for line in text.splitlines():
             command = line.partition("#")[0].strip()

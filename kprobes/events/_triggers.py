@@ -47,7 +47,8 @@ class Command:
     """Any trigger but hist.
 
     Attributes:
-        name: what it does. target: for events that it switches, their name. left: how often it may still act; -1: for ever.
+        name: what it does. target: for events that it switches, their name. left: how often it may still act; -1: for
+            ever.
     """
 
     def __init__(self, name: str, target: str, left: int, filter: Filter | None, act: Callable[[], object]) -> None:
@@ -65,7 +66,8 @@ class Command:
     def text(self) -> str:
         """As ftrace prints it."""
         count = "unlimited" if self.left < 0 else f"count={self.left}"
-        return f"{self.name}:{self.target}{':' * bool(self.target)}{count}{f' if {self.filter.text}' if self.filter else ''}"
+        condition = f" if {self.filter.text}" if self.filter else ""
+        return f"{self.name}:{self.target}{':' * bool(self.target)}{count}{condition}"
 
 
 Trigger = Command | Histogram
@@ -114,8 +116,8 @@ class TriggerParser:
             if event is None:
                 self.fail("NO_SUCH_EVENT", target, target.replace(":", "/"))
             return lambda: setattr(event, "enabled", name == "enable_event")
-        return {"traceon": lambda: setattr(buffer, "on", True), "traceoff": lambda: setattr(buffer, "on", False), "snapshot": buffer.snapshot,
-                "stacktrace": lambda: None}[name]
+        return {"traceon": lambda: setattr(buffer, "on", True), "traceoff": lambda: setattr(buffer, "on", False),
+                "snapshot": buffer.snapshot, "stacktrace": lambda: None}[name]
 
     # --- histograms
 
@@ -130,7 +132,8 @@ class TriggerParser:
         if not given.get("keys"):
             self.fail("NO_HIST_KEYS", "hist")
         keys = [self.column(word, KEY_MODIFIERS) for word in given["keys"].split(",")]
-        values = [self.column(word, VALUE_MODIFIERS) for word in given.get("vals", "").split(",") if word not in ("hitcount", "")]
+        values = [self.column(word, VALUE_MODIFIERS) for word in given.get("vals", "").split(",")
+                  if word not in ("hitcount", "")]
         text = next((str(column) for column in values if column.text), None)
         if text is not None:
             self.fail("TEXT_AS_VALUE", text, text)
@@ -139,18 +142,21 @@ class TriggerParser:
         size = power_of_two(given["size"]) if "size" in given else SIZE
         if not size:
             self.fail("BAD_HIST_SIZE", given["size"] or "size", given["size"])
-        sort = [self.sort(word, [*keys, *values]) for word in given["sort"].split(",")] if "sort" in given else [Sort(None)]
+        sort = ([self.sort(word, [*keys, *values]) for word in given["sort"].split(",")] if "sort" in given
+                else [Sort(None)])
         if len(sort) > 2:
             self.fail("TOO_MANY_SORT_FIELDS", given["sort"])
-        return Histogram(keys, values, sort, size, self.filter(), self.context.symbols, self.context.stack_of, shows_count="nohitcount" not in given,
-                         paused="pause" in given)
+        return Histogram(keys, values, sort, size, self.filter(), self.context.symbols, self.context.stack_of,
+                         shows_count="nohitcount" not in given, paused="pause" in given)
 
     def column(self, word: str, modifiers: tuple[str, ...]) -> Column:
         name, dot, modifier = word.partition(".")
         modifier, _, width = modifier.partition("=")
-        if dot and (modifier not in modifiers or bool(width) != (modifier == "buckets") or (width and (not width.isdecimal() or not int(width[:9])))):
+        if dot and (modifier not in modifiers or bool(width) != (modifier == "buckets")
+                    or (width and (not width.isdecimal() or not int(width[:9])))):
             self.fail("BAD_FIELD_MODIFIER", word, word, ", ".join(f".{m}" for m in modifiers))
-        if (name in ("stacktrace", "common_stacktrace") and modifiers is KEY_MODIFIERS) or (name == "hitcount" and modifiers is VALUE_MODIFIERS):
+        if ((name in ("stacktrace", "common_stacktrace") and modifiers is KEY_MODIFIERS)
+            or (name == "hitcount" and modifiers is VALUE_MODIFIERS)):
             return Column(name, None, modifier)
         field = self.known.get(name)
         if field is None:
@@ -163,7 +169,8 @@ class TriggerParser:
 
     def sort(self, word: str, columns: list[Column]) -> Sort:
         name, _, direction = word.partition(".")
-        whole = next((c for c in columns if str(c) == word.removesuffix(".descending").removesuffix(".ascending")), None)
+        whole = next((c for c in columns if str(c) == word.removesuffix(".descending").removesuffix(".ascending")),
+                     None)
         if not name:
             self.fail("EMPTY_SORT_FIELD", "sort")
         if whole is None and direction not in ("", "descending", "ascending"):

@@ -17,21 +17,26 @@ MOST = 64  #: bytes that one can watch
 class Watchpoint:
     """Memory that is watched, until remove(). A context manager.
 
-    handler(w, regs) runs at each access that touches it, before the access happens; regs.pc is the instruction that accesses. It may read
-    the guest's registers and memory, not change registers. Accesses of guest code that a handler calls are missed.
+    handler(w, regs) runs at each access that touches it, before the access happens; regs.pc is the instruction that
+    accesses. It may read the guest's registers and memory, not change registers. Accesses of guest code that a handler
+    calls are missed.
 
     Attributes:
-        address, size: of the memory, in bytes. wanted: accesses that are reported: "r", "w" or "rw". nhit: those that were, nmissed: those that
-        were missed.
-        access: of the last hit: "r" or "w". before, value: the watched memory before and after it, unsigned integers in the guest's
-        byte order. accessed, accessed_size: what the instruction accesses: an address, and bytes. registered: until remove().
+        address, size: of the memory, in bytes. wanted: accesses that are reported: "r", "w" or "rw". nhit: those that
+        were, nmissed: those that were missed.
+        access: of the last hit: "r" or "w". before, value: the watched memory before and after it, unsigned integers in
+        the guest's byte order. accessed, accessed_size: what the instruction accesses: an address, and bytes.
+        registered: until remove().
     """
 
-    def __init__(self, machine: Machine, where: str | int, size: int, access: str, handler: WatchHandler | None) -> None:
-        """Raises BadLocation, BadArgument, UnknownSymbol, AmbiguousSymbol, GuestFault; Unsupported where the engine cannot watch."""
+    def __init__(self, machine: Machine, where: str | int, size: int, access: str,
+                 handler: WatchHandler | None) -> None:
+        """Raises BadLocation, BadArgument, UnknownSymbol, AmbiguousSymbol, GuestFault; Unsupported where the engine
+        cannot watch."""
         self.address, self.size, self.wanted = _address(machine, where), _size(size), _access(access)
         if self.address + self.size - 1 > machine.arch.mask:
-            raise BadLocation(f"{self.size} bytes do not fit behind it", address=self.address, hint="watch less, or a smaller address")
+            raise BadLocation(f"{self.size} bytes do not fit behind it", address=self.address,
+                              hint="watch less, or a smaller address")
         if handler is not None and not callable(handler):
             raise BadArgument(f"{handler!r} is no handler", hint="give a function of the watchpoint and the registers")
         machine.read(self.address, self.size)

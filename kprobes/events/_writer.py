@@ -15,7 +15,8 @@ from ._layout import HEAD, STRING, Layout, elements, width
 from ._plans import Word
 
 _READ, _READ_STRING, _RESERVE, _SUBMIT, _COOKIE, _TIME = 113, 115, 131, 132, 174, 5
-_UNSIGNED: Final = {"==": isa.JEQ, "!=": isa.JNE, "<": isa.JLT, "<=": isa.JLE, ">": isa.JGT, ">=": isa.JGE, "&": isa.JSET}
+_UNSIGNED: Final = {"==": isa.JEQ, "!=": isa.JNE, "<": isa.JLT, "<=": isa.JLE, ">": isa.JGT, ">=": isa.JGE,
+                    "&": isa.JSET}
 _SIGNED: Final = _UNSIGNED | {"<": isa.JSLT, "<=": isa.JSLE, ">": isa.JSGT, ">=": isa.JSGE}
 _SIZES: Final = {1: isa.B, 2: isa.H, 4: isa.W, 8: isa.DW}
 

@@ -61,7 +61,8 @@ def _contents(source: str | os.PathLike[str] | bytes, name: str | None) -> tuple
 
 
 def read_names(source: str | os.PathLike[str], format: str | None = None) -> tuple[Iterable[Symbol], bytes]:
-    """(what a file says of names and addresses: see Symbols.load(); the file, where it says more). Addresses of text files keep their mode bits.
+    """(what a file says of names and addresses: see Symbols.load(); the file, where it says more). Addresses of text
+    files keep their mode bits.
 
     Raises ImageError.
     """

@@ -1,7 +1,7 @@
 """ELF files, as pyelftools reads them, with every kind of damage turned into ImageError.
 
-What a loader needs comes from the program headers and the dynamic tags; sections are trusted only where there is nothing
-else (relocatable files, .symtab), because files without them, or with a wrong table, run all the same.
+What a loader needs comes from the program headers and the dynamic tags; sections are trusted only where there is
+nothing else (relocatable files, .symtab), because files without them, or with a wrong table, run all the same.
 """
 
 from __future__ import annotations
@@ -23,7 +23,13 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerDefSection
 from elftools.elf.hash import ELFHashTable, GNUHashTable
 from elftools.elf.relocation import RelocationTable, RelrRelocationTable
-from elftools.elf.sections import ARMAttributesSection, Section, StringTableSection, SymbolTableIndexSection, SymbolTableSection
+from elftools.elf.sections import (
+    ARMAttributesSection,
+    Section,
+    StringTableSection,
+    SymbolTableIndexSection,
+    SymbolTableSection,
+)
 
 from ..errors import ImageError, KprobeError
 from ._values import TlsBlock
@@ -41,8 +47,8 @@ _FOREIGN = {  # first bytes -> (what it is, what to do)
     b"/* GNU ld": ("a linker script", "load the library that it names"),
 }
 _FETCH = "the file is damaged or cut off: build or fetch it again"
-_DAMAGE = (ELFError, ConstructError, ArithmeticError, LookupError, ValueError, TypeError, AttributeError, AssertionError,
-           MemoryError, EOFError, RecursionError, struct.error, zlib.error)
+_DAMAGE = (ELFError, ConstructError, ArithmeticError, LookupError, ValueError, TypeError, AttributeError,
+           AssertionError, MemoryError, EOFError, RecursionError, struct.error, zlib.error)
 
 
 @contextmanager
@@ -90,7 +96,8 @@ class Relocation(NamedTuple):
 
 
 class Elf:
-    """An ELF file. Constructing it and every method raise ImageError or, inside damage_is_error, whatever pyelftools raises."""
+    """An ELF file. Constructing it and every method raise ImageError or, inside damage_is_error, whatever pyelftools
+    raises."""
 
     def __init__(self, data: bytes, name: str) -> None:
         _refuse_foreign(data, name)
@@ -106,10 +113,13 @@ class Elf:
         self.entry: int = self._file["e_entry"]
 
     def _profile(self) -> str:
-        """The CPU's profile by Arm's build attributes: "A", "R", "M", "S" (A or R); "" where they do not tell, or cannot be read."""
+        """The CPU's profile by Arm's build attributes: "A", "R", "M", "S" (A or R); "" where they do not tell, or
+        cannot be read."""
         try:
-            tags = {attribute.tag: attribute.value for section in self._file.iter_sections() if isinstance(section, ARMAttributesSection)
-                    for part in section.iter_subsections() for scope in part.iter_subsubsections() for attribute in scope.iter_attributes()}
+            tags = {attribute.tag: attribute.value for section in self._file.iter_sections()
+                    if isinstance(section, ARMAttributesSection)
+                    for part in section.iter_subsections() for scope in part.iter_subsubsections()
+                    for attribute in scope.iter_attributes()}
         except _DAMAGE:
             return ""
         profile = tags.get("TAG_CPU_ARCH_PROFILE", 0)
@@ -145,7 +155,8 @@ class Elf:
     def bytes_at(self, offset: int, size: int) -> bytes:
         """Bytes of the file; raises ImageError where it is too short."""
         if offset + size > len(self.data):
-            raise ImageError(f"{self.name}: truncated: it needs {offset + size} bytes and has {len(self.data)}", hint=_FETCH)
+            raise ImageError(f"{self.name}: truncated: it needs {offset + size} bytes and has {len(self.data)}",
+                             hint=_FETCH)
         return self.data[offset:offset + size]
 
     def has(self, segment_type: str) -> bool:
@@ -157,12 +168,14 @@ class Elf:
         for h in self.headers:
             if h["p_type"] == "PT_TLS":
                 if h["p_filesz"] > h["p_memsz"] or h["p_memsz"] > LIMIT or h["p_align"] > _MAX_TLS_ALIGNMENT:
-                    raise ImageError(f"{self.name}: thread-local storage of {h['p_memsz']:#x} bytes, aligned to {h['p_align']:#x}", hint=_FETCH)
+                    raise ImageError(f"{self.name}: thread-local storage of {h['p_memsz']:#x} bytes, aligned to "
+                                     f"{h['p_align']:#x}", hint=_FETCH)
                 return TlsBlock(addr=h["p_vaddr"], filesz=h["p_filesz"], memsz=h["p_memsz"], align=h["p_align"])
         return None
 
     def header_table(self) -> tuple[int, int, int] | None:
-        """Where the program headers are in memory: (link address, bytes of each, how many); None where no segment has them."""
+        """Where the program headers are in memory: (link address, bytes of each, how many); None where no segment has
+        them."""
         first, size, count = self._file["e_phoff"], self._file["e_phentsize"], self._file.num_segments()
         for load in self.loads:
             if load.offset <= first and first + size * count <= load.offset + len(load.data):
@@ -204,7 +217,8 @@ class Elf:
         if tags.get("DT_JMPREL") and tags.get("DT_PLTRELSZ"):
             rela = tags.get("DT_PLTREL") == _DT_RELA
             known = set(found)  # some linkers count the PLT's table in the other one too
-            found += [r for r in self._relocations(self._offset("DT_JMPREL"), tags["DT_PLTRELSZ"], rela) if r not in known]
+            found += [r for r in self._relocations(self._offset("DT_JMPREL"), tags["DT_PLTRELSZ"], rela)
+                      if r not in known]
         return found
 
     def _relocations(self, offset: int, size: int, rela: bool) -> list[Relocation]:
@@ -227,7 +241,8 @@ class Elf:
 
     @cached_property
     def _strings(self) -> StringTableSection:
-        return StringTableSection(_header(sh_type="SHT_STRTAB", sh_offset=self._offset("DT_STRTAB")), ".dynstr", self._file)
+        return StringTableSection(_header(sh_type="SHT_STRTAB", sh_offset=self._offset("DT_STRTAB")), ".dynstr",
+                                  self._file)
 
     def _symbol_count(self) -> int:
         """The section header tells; without it the hash tables do, where linkers leave imports out of GNU's."""
@@ -244,7 +259,8 @@ class Elf:
             return [""] * count
         raw = self.bytes_at(self._offset("DT_VERSYM"), 2 * count)
         indexes = struct.unpack(f"{'<' if self.order == 'little' else '>'}{count}H", raw)
-        header = _header(sh_type="SHT_GNU_verdef", sh_offset=self._offset("DT_VERDEF"), sh_info=self.tags["DT_VERDEFNUM"])
+        header = _header(sh_type="SHT_GNU_verdef", sh_offset=self._offset("DT_VERDEF"),
+                         sh_info=self.tags["DT_VERDEFNUM"])
         defined = GNUVerDefSection(header, ".gnu.version_d", self._file, self._strings)
         # a damaged list may be a ring
         names = {v["vd_ndx"]: next(iter(aux)).name for v, aux in itertools.islice(defined.iter_versions(), 0x1000)}

@@ -74,7 +74,8 @@ def _within(value: int, bits: int) -> bool:
 
 
 class ArmBranch:
-    """A32 BL, BLX, B: imm24. A BL to Thumb code becomes BLX and the other way round; a B to Thumb code needs a veneer."""
+    """A32 BL, BLX, B: imm24. A BL to Thumb code becomes BLX and the other way round; a B to Thumb code needs a
+    veneer."""
 
     def read(self, memory: Memory, p: int) -> int:
         return signed(memory.read(p, 4) << 2, 26)
@@ -92,7 +93,8 @@ class ArmBranch:
 
 
 class ThumbBranch:
-    """T32 BL, BLX, B.W: S:I1:I2:imm10:imm11 with J = NOT(I XOR S). A BL to ARM code becomes BLX; a B.W to it needs a veneer."""
+    """T32 BL, BLX, B.W: S:I1:I2:imm10:imm11 with J = NOT(I XOR S). A BL to ARM code becomes BLX; a B.W to it needs a
+    veneer."""
 
     def read(self, memory: Memory, p: int) -> int:
         first, second = memory.read(p, 2), memory.read(p + 2, 2)
@@ -141,8 +143,8 @@ class SparcPlt:
     def write(self, x: Site, value: int) -> None:
         value &= (1 << self.bits) - 1
         low = (0x03000000 | value >> 10 & 0x3FFFFF, 0x81C06000 | value & 0x3FF, 0x01000000)
-        high = (0x03000000 | value >> 42, 0x0B000000 | value >> 10 & 0x3FFFFF, 0x82106000 | value >> 32 & 0x3FF, 0x83287020,
-                0x82104005, 0x81C06000 | value & 0x3FF, 0x01000000)
+        high = (0x03000000 | value >> 42, 0x0B000000 | value >> 10 & 0x3FFFFF, 0x82106000 | value >> 32 & 0x3FF,
+                0x83287020, 0x82104005, 0x81C06000 | value & 0x3FF, 0x01000000)
         for n, word in enumerate(high if value >> 32 else low):
             x.binder.memory.write(x.p + 4 * n, 4, word)
 

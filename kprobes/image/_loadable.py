@@ -30,12 +30,14 @@ def loadable(elf: Elf) -> Image:
     return Image(
         name=elf.name, machine=elf.machine, flags=elf.flags, profile=elf.profile, bits=elf.bits, order=elf.order,
         kind="exec" if elf.type == "ET_EXEC" else "dyn",
-        segments=segments, symbols=(*symbols_of(elf, everything, segments), *plt_symbols(elf, relocations, entries, everything)),
+        segments=segments, symbols=(*symbols_of(elf, everything, segments),
+                                    *plt_symbols(elf, relocations, entries, everything)),
         relocations=relocations, entries=tuple(entries), imports=imports_of(entries), entry=elf.entry or None,
         init=_init(elf), tls=elf.has("PT_TLS"), tls_block=elf.tls_block(), headers=elf.header_table(),
         relocates_itself=_relocates_itself(elf), local_entries=local_entries(elf, everything),
         data=data_of(elf, everything, segments), file=elf.data if elf.has_debug else b"",
-        in_file=tuple((load.offset, load.vaddr, len(load.data)) for load in sorted(elf.loads, key=lambda load: "x" not in load.perms)),
+        in_file=tuple((load.offset, load.vaddr, len(load.data))
+                      for load in sorted(elf.loads, key=lambda load: "x" not in load.perms)),
         warnings=("the section headers are damaged: only dynamic symbols are known",) if elf.sections_damaged else ())
 
 
@@ -62,7 +64,8 @@ def _refuse_code_plt(elf: Elf, relocations: Iterable[Relocation]) -> None:
     """Old 32-bit PowerPC PLTs are code that the dynamic linker writes; DT_PPC_GOT marks the others."""
     marked = {"DT_LOPROC", "DT_PPC_GOT", 0x70000000} & elf.tags.keys()
     if elf.machine == PPC and not marked and any(r.type == 21 for r in relocations):
-        raise ImageError(f"{elf.name}: its PLT is of the old kind, written at run time", hint="link it with -msecure-plt")
+        raise ImageError(f"{elf.name}: its PLT is of the old kind, written at run time",
+                         hint="link it with -msecure-plt")
 
 
 def _init(elf: Elf) -> tuple[tuple[int, int], ...]:

@@ -12,14 +12,16 @@ from collections.abc import Callable, Iterator
 from ._symbol import Symbol
 
 FUNCTIONS, OBJECTS = "tTwWiuV", "dDbBrRgGsScCnNvA"
-_NM = re.compile(r"\s*(?:[^:\s]+:)?([0-9a-fA-F]{4,16})\s+(?:([0-9a-fA-F]{4,16})\s+)?([A-Za-z])\s+(\S+)(?:\s+\[(\S+)\])?\s*$")
+_NM = re.compile(r"\s*(?:[^:\s]+:)?([0-9a-fA-F]{4,16})\s+(?:([0-9a-fA-F]{4,16})\s+)?([A-Za-z])\s+(\S+)"
+                 r"(?:\s+\[(\S+)\])?\s*$")
 _MAP_SECTION = re.compile(r"\s?(\.[\w.$-]+)\s*(?:0x[0-9a-fA-F]+\s+0x[0-9a-fA-F]+.*)?$")
 _MAP_SYMBOL = re.compile(r"\s+0x([0-9a-fA-F]{4,16})\s+([A-Za-z_.$][^\s=()]*)\s*$")
 _LLD = re.compile(r"\s*([0-9a-fA-F]+)\s+[0-9a-fA-F]+\s+([0-9a-fA-F]+)\s+\d+ (\s*)(\S.*)$")
 _IDA_SEGMENT = re.compile(r"\s*([0-9A-Fa-f]{4}):([0-9A-Fa-f]{8,16})\s+[0-9A-Fa-f]+H\s+(\S+)\s+(CODE|DATA|BSS|CONST)\b")
 _IDA_NAME = re.compile(r"\s*([0-9A-Fa-f]{4}):([0-9A-Fa-f]{8,16})\s+(\S+)\s*$")
 _NUMBER = re.compile(r"(?:0x)?([0-9a-fA-F]{3,16})h?$")
-_COLUMNS = {"name": ("name", "function name", "label", "symbol"), "address": ("address", "location", "start", "entry point", "offset"),
+_COLUMNS = {"name": ("name", "function name", "label", "symbol"),
+            "address": ("address", "location", "start", "entry point", "offset"),
             "size": ("size", "length", "function size"), "type": ("type", "symbol type")}
 
 
@@ -27,7 +29,8 @@ def _nm(lines: list[str]) -> Iterator[Symbol]:
     for line in lines:
         found = _NM.match(line)
         if found and found[3] in FUNCTIONS + OBJECTS:
-            yield Symbol(found[4], int(found[1], 16), int(found[2] or "0", 16), found[5] or "", kind=_kind(found[3] in FUNCTIONS))
+            yield Symbol(found[4], int(found[1], 16), int(found[2] or "0", 16), found[5] or "",
+                         kind=_kind(found[3] in FUNCTIONS))
 
 
 def _linker(lines: list[str]) -> Iterator[Symbol]:
@@ -62,7 +65,8 @@ def _table(lines: list[str]) -> Iterator[Symbol]:
     delimiter = "\t" if any("\t" in line for line in lines[:20]) else ","
     rows = [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=delimiter)]
     header = [cell.lower() for cell in rows[0]] if rows else []
-    columns = {key: next((header.index(name) for name in names if name in header), -1) for key, names in _COLUMNS.items()}
+    columns = {key: next((header.index(name) for name in names if name in header), -1)
+               for key, names in _COLUMNS.items()}
     if columns["name"] >= 0 and columns["address"] >= 0:
         for row in rows[1:]:
             yield from _row(row, columns)
@@ -85,7 +89,8 @@ def _row(row: list[str], columns: dict[str, int]) -> Iterator[Symbol]:
     if address and cell("name"):
         ten = cell("size").isdigit() and not cell("size").startswith("0")
         length = 0 if size is None else int(size[1], 10 if ten else 16)
-        yield Symbol(cell("name"), int(address[1], 16), length, kind=_kind(not cell("type") or "func" in cell("type").lower()))
+        yield Symbol(cell("name"), int(address[1], 16), length,
+                     kind=_kind(not cell("type") or "func" in cell("type").lower()))
 
 
 def _kind(code: bool) -> str:
@@ -94,7 +99,8 @@ def _kind(code: bool) -> str:
 
 _READERS: dict[str, Callable[[list[str]], Iterator[Symbol]]] = {"nm": _nm, "map": _linker, "ida": _ida, "table": _table}
 FORMATS = ("elf", *_READERS)  #: what read_names() knows
-_SIGNS = (("ida", "Publics by "), ("map", "Linker script and memory map"), ("map", "Memory Configuration"), ("map", " VMA "))
+_SIGNS = (("ida", "Publics by "), ("map", "Linker script and memory map"), ("map", "Memory Configuration"),
+          ("map", " VMA "))
 
 
 def names_in(text: str, format: str | None) -> Iterator[Symbol]:
@@ -102,5 +108,6 @@ def names_in(text: str, format: str | None) -> Iterator[Symbol]:
     lines = text.splitlines()
     if format is None:
         found = next((name for name, sign in _SIGNS if sign in text[:100_000]), None)
-        format = found or ("nm" if sum(bool(_NM.match(line)) for line in lines[:200]) > len(lines[:200]) // 3 else "table")
+        format = found or ("nm" if sum(bool(_NM.match(line)) for line in lines[:200]) > len(lines[:200]) // 3
+                           else "table")
     yield from _READERS[format](lines)

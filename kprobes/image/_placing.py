@@ -2,8 +2,9 @@
 
 `Image.place` only computes: nothing here maps memory or runs code.
 
-Thread-local storage is not set up here. Without `tls` words that hold offsets from the thread pointer are bound as if the storage
-were where that points at, so that code which uses them faults at a small address; `Placed.warnings` says so.
+Thread-local storage is not set up here. Without `tls` words that hold offsets from the thread pointer are bound as if
+the storage were where that points at, so that code which uses them faults at a small address; `Placed.warnings` says
+so.
 """
 
 from __future__ import annotations
@@ -18,7 +19,21 @@ from ._relocations import apply, rows
 from ._sites import Row, Site, Target, signed
 from ._symbol import Symbol
 from ._types import ARM, MIPS, PPC64, SPARCV9
-from ._values import FUNCTIONS, SPECIAL, TLSDESC, Copy, Import, Placed, Resolve, ResolveIfunc, Segment, TlsBlock, memory_of, page_size, segment_at
+from ._values import (
+    FUNCTIONS,
+    SPECIAL,
+    TLSDESC,
+    Copy,
+    Import,
+    Placed,
+    Resolve,
+    ResolveIfunc,
+    Segment,
+    TlsBlock,
+    memory_of,
+    page_size,
+    segment_at,
+)
 from ._veneers import CODE, SIZES
 
 _DESCRIPTOR = 24  # bytes: code address, TOC, environment (PPC64 ELFv1)
@@ -35,7 +50,8 @@ class Image:
         kind: "exec" (fixed addresses), "dyn" (shared object or PIE), "rel" (.o, .ko; laid out here from address 0).
         entry: None where there is none. symbols: functions and objects, a PLT stub of f as `f@plt`.
         imports: undefined symbols by name. tls: it has thread-local storage.
-        init: (address, 0) of an initialisation function, (address, bytes) of a table of them, in the order in which they are due.
+        init: (address, 0) of an initialisation function, (address, bytes) of a table of them, in the order in which
+            they are due.
         local_entries: see Placed. descriptors: PPC64 ELFv1: function symbols are descriptors.
         relocates_itself: a static PIE with addends in place, see `place`. warnings: what could not be read.
     """
@@ -64,7 +80,8 @@ class Image:
     veneers: int = 0  #: relocatable files: where the code stands that calls of other images go through
     warnings: tuple[str, ...] = ()
     file: bytes = field(default=b"", repr=False)  #: all of it, where it says anything of its source; b"": it does not
-    in_file: tuple[tuple[int, int, int], ...] = ()  #: (offset in the file, link address, bytes) of what is loaded, code first
+    #: (offset in the file, link address, bytes) of what is loaded, code first
+    in_file: tuple[tuple[int, int, int], ...] = ()
 
     @property
     def lowest(self) -> int:
@@ -85,12 +102,13 @@ class Image:
               module: str | None = None, relocate: bool = True, tls: tuple[int, int, int] = (0, 0, 0)) -> Placed:
         """What memory holds with the image loaded `base` bytes above its link addresses.
 
-        base: a multiple of page_size(machine); 0 for kind "exec". resolve: addresses of undefined symbols; where it has none a
-        weak symbol is 0. resolve_ifunc: without it functions that choose their implementation at load time are bound to 0.
-        module: of the symbols; default: the image's name. relocate=False: leave that to the start-up code of a static PIE,
-        which would add the base a second time where addends stand in place.
-        tls: the image's number for __tls_get_addr, where its thread-local storage is from the thread pointer, and what words that hold
-        offsets in it leave out.
+        base: a multiple of page_size(machine); 0 for kind "exec". resolve: addresses of undefined symbols; where it has
+        none a weak symbol is 0. resolve_ifunc: without it functions that choose their implementation at load time are
+        bound to 0.
+        module: of the symbols; default: the image's name. relocate=False: leave that to the start-up code of a static
+        PIE, which would add the base a second time where addends stand in place.
+        tls: the image's number for __tls_get_addr, where its thread-local storage is from the thread pointer, and what
+        words that hold offsets in it leave out.
         Raises ImageError: no room, an undefined symbol, a relocation that is unknown or does not reach.
         """
         end, page = base + self.lowest + self.span, page_size(self.machine)
@@ -98,13 +116,15 @@ class Image:
             raise ImageError(f"{self.name}: cannot be moved by {base:#x}",
                              hint=f"the base is a multiple of {page:#x}, and 0 for executables with fixed addresses")
         with damage_is_error(self.name):
-            return _Placing(self, base, resolve, resolve_ifunc, tls).placed(self.name if module is None else module, relocate)
+            return _Placing(self, base, resolve, resolve_ifunc,
+                            tls).placed(self.name if module is None else module, relocate)
 
 
 class _Placing:
     """An image while it gets its address; the Binder of its relocations."""
 
-    def __init__(self, image: Image, base: int, resolve: Resolve, resolve_ifunc: ResolveIfunc | None, tls: tuple[int, int, int]) -> None:
+    def __init__(self, image: Image, base: int, resolve: Resolve, resolve_ifunc: ResolveIfunc | None,
+                 tls: tuple[int, int, int]) -> None:
         self._of, self._resolve, self._resolve_ifunc, self.tls = image, resolve, resolve_ifunc, tls
         self.memory = memory_of(image.segments, base, image.order, image.name)
         self.image, self.bias, self.got = image.name, base, base + image.got
@@ -128,7 +148,8 @@ class _Placing:
             name=image.name, base=base, segments=segments, symbols=tuple(self._symbols(module)),
             entry=None if image.entry is None else image.entry + base, init=tuple(self._init()) if relocate else (),
             local_entries={addr + base: offset for addr, offset in image.local_entries.items()},
-            data=tuple((start + base, end + base) for start, end in image.data), copies=tuple(self._copies), warnings=tuple(self._warnings))
+            data=tuple((start + base, end + base) for start, end in image.data), copies=tuple(self._copies),
+            warnings=tuple(self._warnings))
 
     def _relocate(self) -> None:
         known = {kind: self._rows(kind) for kind in {r.type for r in self._of.relocations}}
@@ -142,12 +163,14 @@ class _Placing:
         if self._ifuncs:
             self._warnings.append(f"{self._ifuncs} ifuncs are bound to 0: place() was given no resolve_ifunc")
         if self._of.relocates_itself:
-            self._warnings.append("its start-up code relocates it again: to run it from its entry, place it with relocate=False")
+            self._warnings.append("its start-up code relocates it again: to run it from its entry, place it with "
+                                  "relocate=False")
 
     def _rows(self, kind: int) -> list[Row]:
         found = rows(self._of.machine, self._of.bits, kind)
         if not found:
-            raise ImageError(f"{self.image}: relocation type {kind & 0xFFFF} of e_machine {self._of.machine} is not supported",
+            raise ImageError(f"{self.image}: relocation type {kind & 0xFFFF} of e_machine {self._of.machine} is not "
+                             "supported",
                              hint="link it into an executable or a shared object, with fewer kinds of relocations")
         return found
 
@@ -199,12 +222,15 @@ class _Placing:
 
     def _undefined(self, e: Entry) -> Target:
         if e.name in SPECIAL and self._of.kind == "rel":
-            return Target(e.name, {"_GLOBAL_OFFSET_TABLE_": self.got, ".TOC.": self.toc}.get(e.name, self.gp), local=False)
+            return Target(e.name, {"_GLOBAL_OFFSET_TABLE_": self.got, ".TOC.": self.toc}.get(e.name, self.gp),
+                          local=False)
         address = self._resolve(e.name) if e.name else 0
         if address is None and e.bind != "STB_WEAK":
-            raise ImageError(f"{self.image}: undefined symbol", symbol=e.name, hint="load what has it, or let resolve give an address")
+            raise ImageError(f"{self.image}: undefined symbol", symbol=e.name,
+                             hint="load what has it, or let resolve give an address")
         thumb = (address or 0) & 1 if self._of.machine == ARM else 0
-        return Target(e.name, (address or 0) - thumb, thumb, e.size, local=False, imported=bool(address), absent=not address)
+        return Target(e.name, (address or 0) - thumb, thumb, e.size, local=False, imported=bool(address),
+                      absent=not address)
 
     def slot(self, content: int) -> int:
         """Address of a GOT slot that holds `content`."""
@@ -219,7 +245,8 @@ class _Placing:
         """Address of code that goes on to a target."""
         if (target, kind) not in self._veneers:
             self._refuse_linked()
-            at = self._veneers[target, kind] = self.bias + self._of.veneers + len(self._veneers) * SIZES[self._of.machine]
+            at = self._veneers[target,
+                               kind] = self.bias + self._of.veneers + len(self._veneers) * SIZES[self._of.machine]
             for size, value in CODE[kind](target):
                 self.memory.write(at, size, value)
                 at += size
@@ -230,11 +257,12 @@ class _Placing:
             raise ImageError(f"{self.image}: a relocation that only a relocatable file can have", hint="link it again")
 
     def code(self, x: Site) -> int:
-        """Where a direct call lands: functions of other images want their address (MIPS) or their TOC (PPC64) in a register,
-        PPC64 has local entry points (ELFv2) and descriptors (ELFv1)."""
+        """Where a direct call lands: functions of other images want their address (MIPS) or their TOC (PPC64) in a
+        register, PPC64 has local entry points (ELFv2) and descriptors (ELFv1)."""
         target, machine = x.target, self._of.machine
         if machine == MIPS:
-            return self.veneer(target.address, "mips") if target.imported and target.address < 1 << 31 else target.address
+            return (self.veneer(target.address, "mips") if target.imported and target.address < 1 << 31
+                    else target.address)
         if machine != PPC64 or target.absent or (target.imported and target.name.startswith(".")):
             return target.address
         if target.imported:

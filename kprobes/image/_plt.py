@@ -1,7 +1,7 @@
 """Stubs of procedure linkage tables: which of a file's own code leads to which import, as `f@plt`.
 
-A stub reads an import's address from a slot and goes there. Where its code names the slot the code is read; linkers for PowerPC
-leave names; SPARC's slots are the stubs; on MIPS an undefined symbol's value is its stub.
+A stub reads an import's address from a slot and goes there. Where its code names the slot the code is read; linkers for
+PowerPC leave names; SPARC's slots are the stubs; on MIPS an undefined symbol's value is its stub.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from ._symbol import Symbol
 from ._types import AARCH64, ARM, I386, M68K, MIPS, PPC, PPC64, RISCV, S390, SPARC, SPARC32PLUS, SPARCV9, X86_64
 
 Stubs = Iterator[tuple[int, int, int]]  # address, bytes, slot
-_LINKERS_NAMES = re.compile(r"(?:[0-9a-f]{8}\.(?:got2\.)?plt_(?:call|call32|pic32)\.|__plt_)(?P<name>[^@+]+)(?:@\w+|\+0)?")
+_LINKERS_NAMES = re.compile(r"(?:[0-9a-f]{8}\.(?:got2\.)?plt_(?:call|call32|pic32)\.|__plt_)"
+                            r"(?P<name>[^@+]+)(?:@\w+|\+0)?")
 _MIPS_STUB = 16  # bytes
 
 
 @frozen
 class Table:
-    """A section of stubs. start: its address. size: bytes of an entry, as its header says. got: what DT_PLTGOT says. wide: 64 bits."""
+    """A section of stubs. start: its address. size: bytes of an entry, as its header says. got: what DT_PLTGOT says.
+    wide: 64 bits."""
 
     code: bytes
     start: int
@@ -35,22 +37,26 @@ class Table:
 
     def words(self) -> list[int]:
         """The code, as words of the guest's order."""
-        return [int.from_bytes(self.code[at : at + 4], "big" if self.order == "big" else "little") for at in range(0, len(self.code) - 3, 4)]
+        return [int.from_bytes(self.code[at : at + 4], "big" if self.order == "big" else "little")
+                for at in range(0, len(self.code) - 3, 4)]
 
 
-def plt_symbols(elf: Elf, relocations: Iterable[Relocation], entries: Sequence[Entry], everything: Iterable[Entry]) -> Iterator[Symbol]:
+def plt_symbols(elf: Elf, relocations: Iterable[Relocation], entries: Sequence[Entry],
+                everything: Iterable[Entry]) -> Iterator[Symbol]:
     """`f@plt` for the stubs that jump through f's slot."""
     names = {r.offset: entries[r.symbol].name for r in relocations if r.symbol and r.symbol < len(entries)}
     if elf.machine in (SPARC, SPARC32PLUS, SPARCV9):
         yield from _slots_that_are_stubs(elf, relocations, entries)
     elif elf.machine == MIPS:
-        yield from (_symbol(e.name, e.value, _MIPS_STUB, e.value & 1) for e in entries if e.section == "SHN_UNDEF" and e.value and e.name)
+        yield from (_symbol(e.name, e.value, _MIPS_STUB, e.value & 1) for e in entries if e.section == "SHN_UNDEF"
+                    and e.value and e.name)
     elif elf.machine in (PPC, PPC64):
         found = ((_LINKERS_NAMES.fullmatch(e.name), e) for e in everything if e.section != "SHN_UNDEF")
         yield from (_symbol(match["name"], e.value, e.size, 0) for match, e in found if match)
     elif elf.machine in _FINDERS:
         for table in _tables(elf):
-            yield from (_symbol(names[slot], addr, size, 0) for addr, size, slot in _FINDERS[elf.machine](table) if names.get(slot))
+            yield from (_symbol(names[slot], addr, size, 0) for addr, size, slot in _FINDERS[elf.machine](table)
+                        if names.get(slot))
 
 
 def _symbol(name: str, address: int, size: int, mode: int) -> Symbol:
@@ -62,7 +68,8 @@ def _tables(elf: Elf) -> Iterator[Table]:
     for section in elf.sections:
         if section.name.startswith((".plt", ".iplt")) and section["sh_type"] == "SHT_PROGBITS":
             code = elf.bytes_at(section["sh_offset"], section["sh_size"])
-            yield Table(code, section["sh_addr"], section["sh_entsize"], elf.tags.get("DT_PLTGOT", 0), order, elf.bits == 64)
+            yield Table(code, section["sh_addr"], section["sh_entsize"], elf.tags.get("DT_PLTGOT", 0), order,
+                        elf.bits == 64)
 
 
 def _slots_that_are_stubs(elf: Elf, relocations: Iterable[Relocation], entries: Sequence[Entry]) -> Iterator[Symbol]:
@@ -79,7 +86,8 @@ def _x86_64(t: Table) -> Stubs:
         jump = t.code[at : at + size].find(b"\xff\x25")
         if jump in (0, 1, 4, 5):
             behind = at + jump + 6
-            yield t.start + at, size, t.start + behind + int.from_bytes(t.code[behind - 4 : behind], "little", signed=True)
+            yield t.start + at, size, t.start + behind + int.from_bytes(t.code[behind - 4 : behind], "little",
+                signed=True)
 
 
 def _i386(t: Table) -> Stubs:
@@ -88,7 +96,8 @@ def _i386(t: Table) -> Stubs:
     for at in range(0, len(t.code), size):
         found = re.match(rb"(?:\xf3\x0f\x1e\xfb)?\xff([\x25\xa3])(.{4})", t.code[at : at + size], re.DOTALL)
         if found:
-            yield t.start + at, size, int.from_bytes(found[2], "little") + (t.got if found[1] == b"\xa3" else 0) & 0xFFFFFFFF
+            yield t.start + at, size, int.from_bytes(found[2],
+                                                     "little") + (t.got if found[1] == b"\xa3" else 0) & 0xFFFFFFFF
 
 
 def _aarch64(t: Table) -> Stubs:
@@ -109,7 +118,8 @@ def _arm(t: Table) -> Stubs:
             adds = [first, *(w for w in words[n + 1 : n + 3] if w & 0xFFFFF000 == 0xE28CC000)]
             load = words[n + len(adds)] if n + len(adds) < len(words) else 0
             if load & 0xFFFFF000 == 0xE5BCF000:
-                yield t.start + 4 * n, 4 * len(adds) + 4, t.start + 4 * n + 8 + sum(map(_rotated, adds)) + (load & 0xFFF) & 0xFFFFFFFF
+                yield t.start + 4 * n, 4 * len(adds) + 4, t.start + 4 * n + 8 + sum(map(_rotated,
+                    adds)) + (load & 0xFFF) & 0xFFFFFFFF
 
 
 def _rotated(word: int) -> int:

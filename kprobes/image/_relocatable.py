@@ -35,7 +35,8 @@ def relocatable(elf: Elf) -> Image:
         paired = elf.machine == MIPS and any(r.addend is None for r in found)
         relocations += _mips_pairs(explicit, entries) if paired else explicit
     return Image(
-        name=elf.name, machine=elf.machine, flags=elf.flags, profile=elf.profile, bits=elf.bits, order=elf.order, kind="rel", segments=segments,
+        name=elf.name, machine=elf.machine, flags=elf.flags, profile=elf.profile, bits=elf.bits, order=elf.order,
+        kind="rel", segments=segments,
         symbols=symbols_of(elf, entries, segments), relocations=tuple(relocations), entries=tuple(entries),
         imports=imports_of(entries), local_entries=local_entries(elf, entries), data=data_of(elf, entries, segments),
         got=layout.got, veneers=layout.veneers_at, tls=layout.tls,
@@ -55,7 +56,8 @@ class _Layout:
         self.got = self.veneers_at = 0
         self._commons: dict[int, int] = {}  # symbol -> address
         if not self.members:
-            raise ImageError(f"{elf.name}: nothing in it is to be loaded", hint="compile it again: it has no code and no data")
+            raise ImageError(f"{elf.name}: nothing in it is to be loaded",
+                             hint="compile it again: it has no code and no data")
 
     def arrange(self, entries: list[Entry]) -> list[Entry]:
         """Lay out; return the symbols at their addresses."""
@@ -97,12 +99,14 @@ class _Layout:
 
     def _alignment(self, asked: int) -> int:
         if asked > _MAX_ALIGNMENT:
-            raise ImageError(f"{self._elf.name}: a section asks for an alignment of {asked:#x} bytes", hint="is the file damaged?")
+            raise ImageError(f"{self._elf.name}: a section asks for an alignment of {asked:#x} bytes",
+                             hint="is the file damaged?")
         return max(1, asked)
 
     def _checked(self, end: int) -> int:
         if end > LIMIT:
-            raise ImageError(f"{self._elf.name}: its sections need more than {LIMIT >> 20} MiB", hint="is the file damaged?")
+            raise ImageError(f"{self._elf.name}: its sections need more than {LIMIT >> 20} MiB",
+                             hint="is the file damaged?")
         return end
 
 

@@ -25,7 +25,8 @@ def _row(name: str, formula: str, where: Field, check: str, machine: int) -> Row
     used = {term for _, term in terms(formula)}
     branch = isinstance(where, ArmBranch | ThumbBranch)
     return Row(name, formula, where, formula_of(formula), calls=check == "c" or branch, late=bool(used & LATE),
-               slots=bool(used & SLOTS), veneers=branch or ("L" in used and machine in _CALLS_BY_VENEER), tls=formula.startswith("TLS"))
+               slots=bool(used & SLOTS), veneers=branch or ("L" in used and machine in _CALLS_BY_VENEER),
+               tls=formula.startswith("TLS"))
 
 
 @functools.cache

@@ -72,7 +72,8 @@ class Binder(Protocol):
     gp: int
     toc: int
     hi20: dict[int, int]
-    tls: tuple[int, int, int]  #: the image's number, where its thread-local storage is from the thread pointer, what offsets in it leave out
+    #: the image's number, where its thread-local storage is from the thread pointer, what offsets in it leave out
+    tls: tuple[int, int, int]
 
     def slot(self, content: int) -> int:
         """Address of a GOT slot that holds `content`."""
@@ -129,8 +130,8 @@ class Field(Protocol):
 
 @frozen
 class Row:
-    """A relocation type. name: as the supplement prints it. calls: it is a direct call or jump. late: it is computed after
-    the others. slots: it makes a GOT slot. veneers: it may need a veneer. tls: it is thread-local."""
+    """A relocation type. name: as the supplement prints it. calls: it is a direct call or jump. late: it is computed
+    after the others. slots: it makes a GOT slot. veneers: it may need a veneer. tls: it is thread-local."""
 
     name: str
     formula: str

@@ -13,7 +13,8 @@ class Symbol:
 
     Attributes:
         name: as in the symbol table. address: code address as the symbol table has it, mode bits stripped.
-        size: bytes; 0 where unknown, then it reaches to the next symbol. module: image it came from, "" for the main one.
+        size: bytes; 0 where unknown, then it reaches to the next symbol. module: image it came from, "" for the main
+            one.
         mode: mode bits of the code there (ARM: 1 for Thumb). kind: "func", "ifunc", "object" or "import".
     """
 
@@ -30,7 +31,8 @@ class LoadedFile:
     """A file that is in guest memory, for what it says beyond symbols.
 
     Attributes:
-        data: the file. bias: guest address less link address. module: as of its symbols. cache: what readers made of it.
+        data: the file. bias: guest address less link address. module: as of its symbols. cache: what readers made of
+            it.
     """
 
     data: bytes = field(repr=False)

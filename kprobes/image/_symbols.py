@@ -15,7 +15,8 @@ MARKED = (ARM, AARCH64, RISCV)  #: their symbol tables tell code from data
 
 
 def symbols_of(elf: Elf, entries: Iterable[Entry], segments: tuple[Segment, ...]) -> tuple[Symbol, ...]:
-    """Functions and objects, each (name, address) once; of several versions only the default one keeps the plain name."""
+    """Functions and objects, each (name, address) once; of several versions only the default one keeps the plain
+    name."""
     entries = list(entries)
     marks = _arm_marks(elf, entries)
     found: dict[tuple[str, int], Symbol] = {}
@@ -87,8 +88,10 @@ def _arm_marks(elf: Elf, entries: Iterable[Entry]) -> list[tuple[int, str]]:
 def imports_of(entries: Iterable[Entry]) -> dict[str, Import]:
     """Undefined symbols by name."""
     kinds: dict[str | int, str] = {"STT_FUNC": "func", "STT_LOOS": "func", "STT_OBJECT": "object"}
-    return {e.name: Import(name=e.name, weak=e.bind == "STB_WEAK", kind=kinds.get(e.type, ""), size=e.size) for e in entries
-            if e.name and e.section == "SHN_UNDEF" and e.type not in ("STT_TLS", "STT_LOPROC") and e.name not in SPECIAL}
+    return {e.name: Import(name=e.name, weak=e.bind == "STB_WEAK", kind=kinds.get(e.type, ""), size=e.size)
+            for e in entries
+            if e.name and e.section == "SHN_UNDEF" and e.type not in ("STT_TLS", "STT_LOPROC")
+            and e.name not in SPECIAL}
 
 
 def local_entries(elf: Elf, entries: Iterable[Entry]) -> dict[int, int]:

@@ -23,7 +23,8 @@ def page_size(machine: int) -> int:
 
 @frozen(kw_only=True)
 class Segment:
-    """Memory to map. addr and memsz (bytes) are multiples of the page size; what is beyond `data` is zero. perms: of "rwx"."""
+    """Memory to map. addr and memsz (bytes) are multiples of the page size; what is beyond `data` is zero. perms: of
+    "rwx"."""
 
     addr: int
     data: bytes = field(repr=lambda data: f"<{len(data)} bytes>")
@@ -60,8 +61,8 @@ class Copy:
     size: int
 
 
-#: name of an undefined symbol -> its address (of Thumb code with bit 0 set; of functions on PPC64 ELFv1 the descriptor's),
-#: or None where nobody has it
+#: name of an undefined symbol -> its address (of Thumb code with bit 0 set; of functions on PPC64 ELFv1 the
+#: descriptor's), or None where nobody has it
 Resolve = Callable[[str], int | None]
 #: address of an ifunc's resolver function -> the address to use for the function
 ResolveIfunc = Callable[[int], int]
@@ -75,7 +76,8 @@ class Placed:
         segments: disjoint, in order, relocated. symbols: at run addresses. entry: where a program starts, or None.
         init: addresses of initialisation functions in the order in which they are due; nobody has called them.
         local_entries: PPC64 ELFv2: function address -> bytes from it to the entry for callers of the same image.
-        data: (start, end) of data amid code. copies: to be done after mapping. warnings: what will not work, one sentence each.
+        data: (start, end) of data amid code. copies: to be done after mapping. warnings: what will not work, one
+            sentence each.
     """
 
     name: str

@@ -65,7 +65,8 @@ class Sink(Protocol):
         """The guest is about to execute a site at regs.pc. False: not ours, deliver it to the guest."""
 
     def exact(self, on: bool) -> None:
-        """A run that counts instructions begins, or has ended: each must be executed at its own address or in a slot."""
+        """A run that counts instructions begins, or has ended: each must be executed at its own address or in a
+        slot."""
 
     def starting(self, target: int) -> None:
         """Nothing runs, and the guest is about to, at `target`: a safe point."""
@@ -114,9 +115,9 @@ class HostProgram(Protocol):
     """Code of this process's own machine that a call site may run.
 
     Attributes:
-        address: of its environment, 64-bit words in host memory: the first is the address of the code, which is called with the
-            environment's address by the host's C ABI; the second is the machine's while the program is at a call site. Nobody else
-            has the same environment.
+        address: of its environment, 64-bit words in host memory: the first is the address of the code, which is called
+            with the environment's address by the host's C ABI; the second is the machine's while the program is at a
+            call site. Nobody else has the same environment.
     """
 
     @property
@@ -144,19 +145,22 @@ class Following(Protocol):
     def enter(self, returned: Returned | Sequence[HostProgram], entered: Entered | None = None) -> BuiltIn:
         """For a call site at which a function begins: its calls are made to return to leave()'s call site.
 
-        At the return `returned` is called, or these programs are run; the return address is back where it was. `entered` is asked
-        first: it makes the call return there itself and answers True, or answers False. Both get the stack pointer at function entry,
-        and the return address, `entered` as it is found there (see Returning.skips). What is out of the ordinary is left to the service.
+        At the return `returned` is called, or these programs are run; the return address is back where it was.
+        `entered` is asked first: it makes the call return there itself and answers True, or answers False. Both get the
+        stack pointer at function entry, and the return address, `entered` as it is found there (see Returning.skips).
+        What is out of the ordinary is left to the service.
         """
 
     def leave(self, target: int) -> BuiltIn:
-        """For the call site where followed calls return; `target` is its address with mode bits. Its service is called for all others."""
+        """For the call site where followed calls return; `target` is its address with mode bits. Its service is called
+        for all others."""
 
     def pause(self, now: bool) -> None:
         """True: every call is left to its service; until False, or until some BuiltIn is given room."""
 
     def take(self) -> list[tuple[int, int, int]]:
-        """The calls being followed, oldest first: (call site, stack pointer at entry, return address). From now on they are nobody's."""
+        """The calls being followed, oldest first: (call site, stack pointer at entry, return address). From now on they
+        are nobody's."""
 
 
 class Clock(Protocol):
@@ -175,7 +179,8 @@ class Clock(Protocol):
 
 def watches_nothing(start: int, size: int, access: str, report: Watched) -> Callable[[], None]:
     """watch_at() of a machine that cannot."""
-    raise Unsupported("this machine does not report accesses to memory", hint="put a probe where it is written, or use a UnicornMachine")
+    raise Unsupported("this machine does not report accesses to memory",
+                      hint="put a probe where it is written, or use a UnicornMachine")
 
 
 def watches_no_text(addr: int) -> bool:
@@ -237,12 +242,13 @@ class Machine(Protocol):
     def map_calls(self, near: int) -> int:
         """Map an executable area of `call_area` bytes, aligned to that, and return its address.
 
-        Each instruction executed there is reported by Sink.services first, in place: no trap, and no pc write unless the sink
-        moves the guest. Raises NoMemory; Unsupported where the engine has nothing of the kind.
+        Each instruction executed there is reported by Sink.services first, in place: no trap, and no pc write unless
+        the sink moves the guest. Raises NoMemory; Unsupported where the engine has nothing of the kind.
         """
 
     def call_at(self, addr: int) -> None:
-        """Sink.services has, or is about to have, an entry for this call site: an address in a call area, a multiple of 8."""
+        """Sink.services has, or is about to have, an entry for this call site: an address in a call area, a multiple of
+        8."""
 
     def unmap_calls(self, area: int) -> None: ...
     @property
@@ -262,20 +268,23 @@ class Machine(Protocol):
         """The built-in programs that follow calls to their return; None: here the core has to."""
 
     def program_at(self, addr: int, programs: Sequence[HostProgram], last: BuiltIn | None = None) -> None:
-        """The call site counts its executions and runs these programs in turn, without calling anybody, until call_at().
+        """The call site counts its executions and runs these programs in turn, without calling anybody, until
+        call_at().
 
-        Without any it only counts. `last` is one of `following`'s, and runs after them. Executions in a run inside another one, and
-        those that are out of the ordinary, are left to the service.
+        Without any it only counts. `last` is one of `following`'s, and runs after them. Executions in a run inside
+        another one, and those that are out of the ordinary, are left to the service.
         """
 
     def count(self, addr: int) -> int:
         """How often the call site at `addr` was executed without its service being called."""
 
     def ran(self, addr: int) -> bool:
-        """True while the service of a call site is called for a hit whose programs have run already, as the call is not to be followed."""
+        """True while the service of a call site is called for a hit whose programs have run already, as the call is not
+        to be followed."""
 
     def stop_at(self, addr: int) -> None:
-        """Report trap() when the guest is about to execute the breakpoint at `addr`, until release(): something else takes its place."""
+        """Report trap() when the guest is about to execute the breakpoint at `addr`, until release(): something else
+        takes its place."""
 
     def release(self, addr: int) -> None:
         """Undo stop_at."""
@@ -285,10 +294,12 @@ class Machine(Protocol):
         """Where images are: name -> (start, end)."""
 
     def count_blocks(self) -> BlockCounts:
-        """Count the blocks of guest code that are executed from now on. Unsupported where the engine does not tell of any."""
+        """Count the blocks of guest code that are executed from now on. Unsupported where the engine does not tell of
+        any."""
 
     def watch_at(self, start: int, size: int, access: str, report: Watched) -> Callable[[], None]:
-        """Report each access of the guest's to these bytes, before it happens: reads ("r"), writes ("w") or both ("rw").
+        """Report each access of the guest's to these bytes, before it happens: reads ("r"), writes ("w") or both
+        ("rw").
 
         Returns what ends it. Unsupported where the engine cannot.
         """

@@ -9,7 +9,8 @@ from ..errors import Unsupported
 
 
 class BlockCounts(Protocol):
-    """Counts the blocks of guest code that are executed, and edges between them. found: addresses, in the order in which they were seen."""
+    """Counts the blocks of guest code that are executed, and edges between them. found: addresses, in the order in
+    which they were seen."""
 
     found: list[int]
 
@@ -39,4 +40,5 @@ def refuses(reason: str, hint: str) -> Callable[..., Any]:
     return refuse
 
 
-counts_no_blocks = refuses("this machine does not tell which blocks of code are executed", "use a UnicornMachine, or probes")
+counts_no_blocks = refuses("this machine does not tell which blocks of code are executed",
+                           "use a UnicornMachine, or probes")

@@ -51,11 +51,13 @@ class Passing:
             regs[name] = pointer
 
     def _sorted(self, abi: Abi) -> tuple[list[int], list[int]]:
-        """Arguments for the registers that take pointers only, where there are such, and all others; copied where they are bytes."""
+        """Arguments for the registers that take pointers only, where there are such, and all others; copied where they
+        are bytes."""
         apart = (bytes, bytearray) if abi.pointers else ()
         pointers = [self._word(a) for a in self._arguments if isinstance(a, apart)]
         if len(pointers) > len(abi.pointers):
-            raise Unsupported(f"{len(pointers)} pointer arguments", hint=f"only {len(abi.pointers)} go in registers: copy the others yourself")
+            raise Unsupported(f"{len(pointers)} pointer arguments",
+                              hint=f"only {len(abi.pointers)} go in registers: copy the others yourself")
         return pointers, [self._word(a) for a in self._arguments if not isinstance(a, apart)]
 
     def finish(self) -> None:
@@ -90,7 +92,8 @@ def _checked(arch: Arch, place: int, value: Argument) -> int | bytes | bytearray
         raise BadArgument(f"argument {place} is a {type(value).__name__}",
                           hint="pass integers, bytes or text; floating point goes into m.regs, for run()") from None
     if not ~(arch.mask >> 1) <= number <= arch.mask:
-        raise BadArgument(f"argument {place}, {number:#x}, does not fit into {arch.bits} bits", hint="pass a wide one in two halves")
+        raise BadArgument(f"argument {place}, {number:#x}, does not fit into {arch.bits} bits",
+                          hint="pass a wide one in two halves")
     return number & arch.mask
 
 
@@ -112,4 +115,5 @@ def check_bounds(timeout: float | None, max_insns: int | None) -> None:
     except TypeError as error:
         if isinstance(error, BadArgument):
             raise
-        raise BadArgument(f"timeout={timeout!r}, max_insns={max_insns!r}: not numbers", hint="pass seconds and instructions") from None
+        raise BadArgument(f"timeout={timeout!r}, max_insns={max_insns!r}: not numbers",
+                          hint="pass seconds and instructions") from None

@@ -7,7 +7,8 @@ PAPER has instructions of 1 to 3 bytes, a link register, one delayed branch, an 
     0a d    ll d          0b d    sc d         0d d a  div d, a     0e a    jr a         0f      sys
     cc      trap
 
-`i` is a signed byte, `o` one counted from the instruction's own address; `d`, `a`, `s` number registers (sp is 8, lr is 9).
+`i` is a signed byte, `o` one counted from the instruction's own address; `d`, `a`, `s` number registers (sp is 8, lr is
+9).
 """
 
 from __future__ import annotations
@@ -18,7 +19,21 @@ from functools import partial
 from threading import RLock
 from typing import Any
 
-from ..arch._base import Abi, Annul, Arch, Atomic, Decoded, Insn, Jump, Linkage, Order, Registers, Returning, Traps, signed
+from ..arch._base import (
+    Abi,
+    Annul,
+    Arch,
+    Atomic,
+    Decoded,
+    Insn,
+    Jump,
+    Linkage,
+    Order,
+    Registers,
+    Returning,
+    Traps,
+    signed,
+)
 from ..errors import AlreadyRegistered, GuestFault, GuestTimeout, NoMemory, OutOfReach, ReentryError
 from ..regs import Regs
 from ..symbols import Symbols
@@ -55,7 +70,8 @@ def _jr(regs: Regs, insn: Insn) -> int:
 
 _SIMULATED = {3: _jump, 4: _call, 5: _ret, 8: _brz, 9: _jump, 14: _jr}
 _DIRECT = {3, 4, 8, 9}
-_REJECTED = {10: "part of an exclusive sequence", 11: "part of an exclusive sequence", 15: "a system call", TRAP: "a breakpoint", 16: "a slot's jump"}
+_REJECTED = {10: "part of an exclusive sequence", 11: "part of an exclusive sequence", 15: "a system call",
+             TRAP: "a breakpoint", 16: "a slot's jump"}
 _ATOMIC = {10: Atomic.OPENS, 11: Atomic.CLOSES}
 
 
@@ -67,14 +83,17 @@ def decode(code: bytes, addr: int) -> Insn:
     if not length:
         return Insn.undefined(addr, code[:1])
     op, raw = code[0], bytes(code[:length])
-    insn = Insn(addr=addr, raw=raw, name=f"op{op:02x}", reject=_REJECTED.get(op, ""), atomic=_ATOMIC.get(op), delay_slot=op == 9)
+    insn = Insn(addr=addr, raw=raw, name=f"op{op:02x}", reject=_REJECTED.get(op, ""), atomic=_ATOMIC.get(op),
+                delay_slot=op == 9)
     if insn.reject:
         return insn
     simulate = _SIMULATED.get(op)
     body = bytes(code[3:6]) if op == 9 else b"" if simulate else raw
     target = addr + signed(raw[2 if op == 8 else 1], 8) if op in _DIRECT else None
-    return Insn(addr=addr, raw=raw, name=insn.name, delay_slot=insn.delay_slot, body=body, target=target, indirect=op == 14, links=op == 4,
-                falls_through=simulate is None or op in (4, 8), simulate=None if simulate is None else partial(_simulate, simulate, insn))
+    return Insn(addr=addr, raw=raw, name=insn.name, delay_slot=insn.delay_slot, body=body, target=target,
+                indirect=op == 14, links=op == 4,
+                falls_through=simulate is None or op in (4, 8),
+                simulate=None if simulate is None else partial(_simulate, simulate, insn))
 
 
 def _simulate(simulate: Callable[[Regs, Insn], int], insn: Insn, regs: Regs) -> int:
@@ -118,26 +137,22 @@ class PaperMachine:
     page_size = call_area = PAGE
     delays_in_calls = True
 
-    def __init__(self, code: bytes, *, base: int = 0x1000, symbols: dict[str, int | tuple[int, int]] | None = None, cpus: int = 1,
-                 arch: Arch = PAPER, execute: Callable[[Regs, Insn], object] | None = None) -> None:
+    def __init__(self, code: bytes, *, base: int = 0x1000, symbols: dict[str, int | tuple[int, int]] | None = None,
+                 cpus: int = 1, arch: Arch = PAPER, execute: Callable[[Regs, Insn], object] | None = None) -> None:
         self.arch, self.cpus = arch, cpus
-        self._effect, self._pc = execute, arch.regs.pc
-        self._traps = arch.traps.every()
+        self._effect, self._pc, self._traps = execute, arch.regs.pc, arch.traps.every()
         self.symbols = Symbols()
         self.before: Callable[[PaperMachine, int], None] | None = None
         self.cpu_task: Callable[[Regs], Any] | None = None
-        self.steps = 0
-        self._pages: dict[int, bytearray] = {}
-        self._code: set[int] = set()
-        self._calls: set[int] = set()
+        self.steps, self._pages = 0, dict[int, bytearray]()
+        self._code, self._calls = set[int](), set[int]()
         self._counts: dict[int, int] = {}  # call site -> executions that were only counted
         self._counting: set[int] = set()  # where that is so now
         self.sink: Sink | None = None
         self.before_run: Callable[[], object] | None = None
         self.busy, self._values = RLock(), [dict.fromkeys(arch.regs.names, 0) for _ in range(cpus)]
         self._regs = [self._view(cpu) for cpu in range(cpus)]
-        self._cpu = 0
-        self._depth = 0
+        self._cpu = self._depth = 0
         self._abandoned: dict[int, dict[str, int]] = {}  # CPU -> registers before a call that failed
         for page in range(base & -PAGE, base + max(len(code), 1), PAGE):
             self._map(page, executable=True)
@@ -153,7 +168,8 @@ class PaperMachine:
     def _view(self, cpu: int) -> Regs:
         values = self._values[cpu]
         readers = {name: partial(values.__getitem__, name) for name in values}
-        writers = {name: partial(self._set, values, name, (1 << self.arch.regs.widths.get(name, self.arch.bits)) - 1) for name in values}
+        writers = {name: partial(self._set, values, name, (1 << self.arch.regs.widths.get(name, self.arch.bits)) - 1)
+                   for name in values}
         return Regs(self, readers, writers, cpu)
 
     def _set(self, values: dict[str, int], name: str, mask: int, value: int) -> None:
@@ -250,7 +266,8 @@ class PaperMachine:
         self.unmap_code(area)
 
     can_run, host_view, clock, following, modules = True, None, None, None, dict[str, tuple[int, int]]()
-    watch_at, writable, count_blocks = staticmethod(watches_nothing), staticmethod(watches_no_text), staticmethod(counts_no_blocks)
+    watch_at, writable, count_blocks = (staticmethod(watches_nothing), staticmethod(watches_no_text),
+                                        staticmethod(counts_no_blocks))
 
     def program_at(self, addr: int, programs: Sequence[HostProgram], last: BuiltIn | None = None) -> None:
         """Only count a call site's executions: there is nothing that a program of the host's could see here."""
@@ -316,7 +333,8 @@ class PaperMachine:
             regs.reported, regs.target = outer
 
     def run(self, start: int | None = None, until: int = EXIT, *, cpu: int = 0, limit: int = 100_000) -> None:
-        """Execute until `until`. GuestFault for a fault, GuestTimeout after `limit` steps, ReentryError beyond 16 nested runs."""
+        """Execute until `until`. GuestFault for a fault, GuestTimeout after `limit` steps, ReentryError beyond 16
+        nested runs."""
         if self._depth >= 16:
             raise ReentryError("16 guest runs are nested", hint="a handler's guest call leads back to that handler")
         before, self._cpu = self._cpu, cpu
@@ -362,7 +380,8 @@ class PaperMachine:
             self._faulted(cpu, error)
             return
         if not self._report(cpu, pc):  # what handlers raise is no fault of the guest's
-            self._faulted(cpu, GuestFault("breakpoint instruction of the guest's own", address=pc, pc=pc, access="trap"))
+            self._faulted(cpu, GuestFault("breakpoint instruction of the guest's own", address=pc, pc=pc,
+                                          access="trap"))
 
     def _moved(self, cpu: int) -> None:
         """pc was written outside of any report."""

@@ -112,7 +112,8 @@ class Attachment:
 
 
 def attach(owner: Owner, program: Program, where: str | int | None = None, offset: int = 0, retprobe: bool = False, *,
-           cookie: int = 0, clock: Callable[[], int] | str = HOST, engine: str | None = None, maxactive: int = 0) -> Attachment:
+           cookie: int = 0, clock: Callable[[], int] | str = HOST, engine: str | None = None,
+           maxactive: int = 0) -> Attachment:
     """See Kprobes.attach()."""
     if not isinstance(program, Program):
         raise ProgramError(f"a {type(program).__name__} is no Program",
@@ -155,7 +156,8 @@ def _clock(machine: Machine, clock: Callable[[], int] | str) -> Ticks:
         return Ticks(HOST, time.monotonic_ns)
     if clock == INSTRUCTIONS:
         if machine.clock is None:
-            raise Unsupported("this machine does not count instructions", hint='use clock="host", or a function that gives ns')
+            raise Unsupported("this machine does not count instructions",
+                              hint='use clock="host", or a function that gives ns')
         return Ticks(INSTRUCTIONS, machine.clock)
     if callable(clock):
         return Ticks("", clock)
@@ -207,7 +209,8 @@ class _Site:
         named = isinstance(where.symbol, str)
         place: dict[str, Any] = {"symbol_name" if named else "addr": where.symbol, "offset": where.offset}
         if where.retprobe:
-            return Kretprobe(**place, handler=self._compiled_hit if self._host else self._returned, maxactive=where.maxactive)
+            return Kretprobe(**place, handler=self._compiled_hit if self._host else self._returned,
+                             maxactive=where.maxactive)
         return Kprobe(**place, pre_handler=self._compiled_hit if self._host else self._hit)
 
     def _compiled(self, program: Program, clock: str) -> SiteProgram | None:
@@ -225,10 +228,12 @@ class _Site:
             return None
         linkage = machine.arch.linkage
         if place.returns and linkage is not None and not linkage.returning.plain:
-            self.why_python = f"a return on {machine.arch.name} does not always lead by itself where the caller wants it"
+            self.why_python = (f"a return on {machine.arch.name} does not always lead by itself where the caller "
+                               "wants it")
         elif place.returns and machine.following is None:
             self.why_python = "this machine does not follow calls by itself"
-        return SiteProgram(code, view, HostCall(code, place, self._print), place.returns, clock, made=made, called=self._owner.program_calls)
+        return SiteProgram(code, view, HostCall(code, place, self._print), place.returns, clock, made=made,
+                           called=self._owner.program_calls)
 
     def placed(self) -> None:
         """The probe is registered."""
@@ -285,5 +290,6 @@ def _words(program: Program, machine: Machine) -> list[int]:
                          "PT_REGS_* and KPROBES_REG(ctx, <arch>_<name>) name what there is")
     at = next((pc for pc, word in reads.items() if word in hidden), None)
     if at is not None:
-        raise code.error(f"reads register {hidden[reads[at]]}, which this machine does not show", at, "regs.names has those that it shows")
+        raise code.error(f"reads register {hidden[reads[at]]}, which this machine does not show", at,
+                         "regs.names has those that it shows")
     return sorted(set(reads.values()))

@@ -57,7 +57,8 @@ def _arithmetic(w: Writer, i: Instruction) -> None:
 
 
 def _shifted(w: Writer, op: str, value: str, by: str) -> str:
-    """A shift of 64 bits by a register, in halves. By 31 less the distance modulo 32 and by 1: by 32 is no shift of a half."""
+    """A shift of 64 bits by a register, in halves. By 31 less the distance modulo 32 and by 1: by 32 is no shift of a
+    half."""
     def half(bits: str) -> str:
         return w.emit(f"trunc i64 {bits} to i32")
 
@@ -94,7 +95,8 @@ def _divided(w: Writer, bits: int, sign: str, remainder: bool, old: str, by: str
         minus = w.emit(f"icmp eq i{bits} {by}, -1")
         special = w.emit(f"or i1 {zero}, {minus}")
     safe = w.emit(f"select i1 {special}, i{bits} 1, i{bits} {by}")
-    value = w.emit(f"{name} i{bits} {old}, {safe}") if bits <= w.module.target.divides else _by_hand(w, bits, sign, remainder, old, safe)
+    value = (w.emit(f"{name} i{bits} {old}, {safe}") if bits <= w.module.target.divides
+             else _by_hand(w, bits, sign, remainder, old, safe))
     if sign == "s" and not remainder:
         negated = w.emit(f"sub i{bits} 0, {old}")
         value = w.emit(f"select i1 {minus}, i{bits} {negated}, i{bits} {value}")

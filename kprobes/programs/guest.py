@@ -1,9 +1,11 @@
-"""Programs as code of the guest's own: compiled for its architecture, put into its memory with their maps, and run there.
+"""Programs as code of the guest's own: compiled for its architecture, put into its memory with their maps, and run
+there.
 
-For guests that must not stop at every hit, such as remote ones. What lies in maps and in the context is the same bytes as on the host,
-in the program's byte order; where the guest's is another its code swaps. Only the environment is in the guest's. The program has its
-maps to itself: push() and pull() copy them. Helpers that are not machine code are the host's, and programs with them are refused;
-guest memory is read where `readable` says that there is some, since a fault there would be the guest's.
+For guests that must not stop at every hit, such as remote ones. What lies in maps and in the context is the same bytes
+as on the host, in the program's byte order; where the guest's is another its code swaps. Only the environment is in the
+guest's. The program has its maps to itself: push() and pull() copy them. Helpers that are not machine code are the
+host's, and programs with them are refused; guest memory is read where `readable` says that there is some, since a fault
+there would be the guest's.
 """
 
 from __future__ import annotations
@@ -27,8 +29,10 @@ def _mips(name: str, cpu: str) -> Triple:
     return Triple(f"{name}-unknown-elf", cpu, "", "pic")  # else jumps are to absolute addresses
 
 
-#: SPARC code that keeps to its caller's window: LLVM makes such of functions that call nothing and use neither locals nor outs; see _flat()
-_FLAT: Final = ",".join(["+reserve-g5", *(f"+reserve-{name}{n}" for name, count in (("l", 8), ("o", 6)) for n in range(count))])
+#: SPARC code that keeps to its caller's window: LLVM makes such of functions that call nothing and use neither locals
+#: nor outs; see _flat()
+_FLAT: Final = ",".join(["+reserve-g5", *(f"+reserve-{name}{n}" for name, count in (("l", 8), ("o", 6))
+                                          for n in range(count))])
 #: architecture -> what LLVM compiles for
 TRIPLES: Final[Mapping[str, Triple]] = {
     "x86_64": Triple("x86_64-unknown-none-elf"), "i386": Triple("i686-unknown-none-elf"),
@@ -40,8 +44,10 @@ TRIPLES: Final[Mapping[str, Triple]] = {
     "mips64r6": _mips("mipsisa64r6", "mips64r6"), "mips64r6el": _mips("mipsisa64r6el", "mips64r6"),
     "ppc": Triple("powerpc-unknown-elf"), "ppc64": Triple("powerpc64-unknown-elf"),
     "ppc64le": Triple("powerpc64le-unknown-elf", unused=frozenset({250, 252})),  # REL16_LO, _HA: a TOC pointer
-    "riscv32": Triple("riscv32-unknown-elf", "", "+m,-relax"), "riscv64": Triple("riscv64-unknown-elf", "", "+m,-relax"),
-    "s390x": Triple("s390x-unknown-linux"), "sparc": Triple("sparc-unknown-elf", "v8"), "sparc64": Triple("sparcv9-unknown-elf", "", _FLAT),
+    "riscv32": Triple("riscv32-unknown-elf", "", "+m,-relax"),
+    "riscv64": Triple("riscv64-unknown-elf", "", "+m,-relax"),
+    "s390x": Triple("s390x-unknown-linux"), "sparc": Triple("sparc-unknown-elf", "v8"),
+    "sparc64": Triple("sparcv9-unknown-elf", "", _FLAT),
 }
 #: architecture -> bits of the widest numbers that its CPUs divide, where that is not a word
 _DIVIDES: Final[Mapping[str, int]] = {"arm": 0, "armeb": 0}
@@ -75,9 +81,11 @@ def compiled(code: Code, arch: Arch, facts: Facts | None = None) -> tuple[bytes,
     if triple is None:
         raise Unsupported(f"LLVM does not compile for {arch.name}", hint="programs run on the host there")
     cleared = (facts or verify(code)).cleared
-    target = Target(bits=arch.bits, order=arch.order.value, program_order=code.order, divides=_DIVIDES.get(arch.name, arch.bits),
+    target = Target(bits=arch.bits, order=arch.order.value, program_order=code.order,
+                    divides=_DIVIDES.get(arch.name, arch.bits),
                     shifts=_SHIFTS.get(arch.name, 64), atomic=False, alone=True)
-    text, slots = generate(code.instructions, target, Inlined(code.maps, guest=True), cleared=cleared, parameters=_PARAMETERS)
+    text, slots = generate(code.instructions, target, Inlined(code.maps, guest=True), cleared=cleared,
+                           parameters=_PARAMETERS)
     outside = [number for kind, number in slots if kind == "call"]
     if outside:
         raise Unsupported(f"helper {outside[0]} is not there in the guest", hint="programs with it run on the host")
@@ -86,7 +94,8 @@ def compiled(code: Code, arch: Arch, facts: Facts | None = None) -> tuple[bytes,
 
 
 def _reversed(code: bytes) -> bytes:
-    """Objects for big-endian ARM have big-endian instructions, which linkers turn round: the CPU's are little-endian."""
+    """Objects for big-endian ARM have big-endian instructions, which linkers turn round: the CPU's are
+    little-endian."""
     return b"".join(code[at : at + 4][::-1] for at in range(0, len(code), 4))
 
 
@@ -106,7 +115,8 @@ class GuestProgram:
     readable: (first address, bytes) of guest memory that the program may read by probe_read.
     """
 
-    def __init__(self, code: Code, machine: Machine, facts: Facts | None = None, readable: Sequence[tuple[int, int]] = ()) -> None:
+    def __init__(self, code: Code, machine: Machine, facts: Facts | None = None,
+                 readable: Sequence[tuple[int, int]] = ()) -> None:
         self._code, self._machine = code, machine
         text, self._slots = compiled(code, machine.arch, facts)
         self._order: Order = machine.arch.order.value

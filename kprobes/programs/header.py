@@ -27,6 +27,7 @@ def registers() -> str:
 
 
 def has(names: Sequence[str], register: str) -> bool:
-    """True where a register, as KPROBES_REG() names it, is what it is on the guest with these registers: one of the same."""
+    """True where a register, as KPROBES_REG() names it, is what it is on the guest with these registers: one of the
+    same."""
     owner = max((name for name in arch.names() if register.startswith(f"{name}_")), key=len, default=None)
     return owner is not None and arch.get(owner).regs.names == tuple(names)

@@ -1,7 +1,8 @@
 """Programs as code of this process's own machine.
 
-`compiled(code)` gives a `HostCode`, whose bytes are shared by all programs with the same content. To run it needs an *environment*
-(see `llvm`), made by `Environment`: addresses of maps, and callbacks for the helpers that it does not do by itself.
+`compiled(code)` gives a `HostCode`, whose bytes are shared by all programs with the same content. To run it needs an
+*environment* (see `llvm`), made by `Environment`: addresses of maps, and callbacks for the helpers that it does not do
+by itself.
 """
 
 from __future__ import annotations
@@ -55,14 +56,17 @@ class HostCode:
 def triple() -> native.Triple:
     """What this process's machine is for LLVM. Unsupported where it cannot run compiled programs."""
     if os.environ.get(_SWITCH) == "0":
-        raise Unsupported(f"{_SWITCH}=0 switches machine code of this computer's off", hint="programs run in the interpreter")
+        raise Unsupported(f"{_SWITCH}=0 switches machine code of this computer's off",
+                          hint="programs run in the interpreter")
     if platform.system() != "Linux" or platform.machine() not in _HOSTS:
-        raise Unsupported(f"there are no compiled programs on {platform.system()} {platform.machine()}", hint="they run in the interpreter")
+        raise Unsupported(f"there are no compiled programs on {platform.system()} {platform.machine()}",
+                          hint="they run in the interpreter")
     return native.Triple(_HOSTS[platform.machine()], relocation="pic")
 
 
 def compiled(code: Code, cleared: Mapping[int, int]) -> HostCode:
-    """The program as host code whose context is memory. cleared: see generate(). Unsupported where it cannot be compiled, or not here."""
+    """The program as host code whose context is memory. cleared: see generate(). Unsupported where it cannot be
+    compiled, or not here."""
     target = Target(order=sys.byteorder, program_order=code.order)
     text, slots = generate(code.instructions, target, Inlined(code.maps), cleared=cleared)
     return HostCode(load(native.compiled(text, triple())), slots)
@@ -76,7 +80,8 @@ def load(code: bytes) -> int:
     start = ctypes.addressof(ctypes.c_char.from_buffer(page))
     # Writable first, executable then: an ARM host's kernel makes the instruction cache coherent when it maps a page so.
     if ctypes.CDLL(None).mprotect(ctypes.c_void_p(start), ctypes.c_size_t(len(page)), mmap.PROT_READ | mmap.PROT_EXEC):
-        raise Unsupported("this process may not have executable memory of its own", hint="programs run in the interpreter")
+        raise Unsupported("this process may not have executable memory of its own",
+                          hint="programs run in the interpreter")
     _pages.append(page)
     return start
 
@@ -111,7 +116,8 @@ class HostCall:
 class HostEngine:
     """Runs one program as host code. See engines.Engine.
 
-    facts: of the verifier, which is asked if they are not given: host code checks nothing. ProgramError: it is not safe.
+    facts: of the verifier, which is asked if they are not given: host code checks nothing. ProgramError: it is not
+    safe.
     """
 
     def __init__(self, code: Code, facts: Facts | None = None) -> None:
@@ -141,15 +147,16 @@ class Environment:
     """What one program finds by its words.
 
     Attributes:
-        call: the run, as helpers see it; whoever runs the program sets it. error: what a helper raised in run(), or None. address: of
-            the words.
+        call: the run, as helpers see it; whoever runs the program sets it. error: what a helper raised in run(), or
+            None. address: of the words.
 
-    failed: where goes what a helper raises if nobody waits in run(). report: called with True and False before and after each helper in
-    Python.
+    failed: where goes what a helper raises if nobody waits in run(). report: called with True and False before and
+    after each helper in Python.
     """
 
     def __init__(self, code: Code, host: HostCode, words: Mapping[Slot, int] | None = None, call: Call | None = None,
-                 failed: Callable[[BaseException], None] | None = None, report: Callable[[bool], None] = lambda begins: None) -> None:
+                 failed: Callable[[BaseException], None] | None = None,
+                 report: Callable[[bool], None] = lambda begins: None) -> None:
         self.call: Any = call
         self.error: BaseException | None = None
         self._failed, self._report, self._running, self._slots = failed, report, False, host.slots

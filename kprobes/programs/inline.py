@@ -1,6 +1,7 @@
 """Helpers that compiled code does by itself: those that a probe needs often and that are short.
 
-Each does what its Python in `meanings` does, on the same memory: see `maps` for how maps lie in it. What is not here is called.
+Each does what its Python in `meanings` does, on the same memory: see `maps` for how maps lie in it. What is not here is
+called.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ _U32: Final = (1 << 32) - 1
 #: helpers that are a word of the environment: number -> the word's name
 _WORDS: Final[Mapping[int, str]] = {8: "cpu", 173: "func_ip", 174: "cookie"}
 #: helpers that read the guest's memory: number -> support function
-_READS: Final[Mapping[int, str]] = {4: "read", 112: "read", 113: "read", 45: "read_string", 114: "read_string", 115: "read_string"}
+_READS: Final[Mapping[int, str]] = {4: "read", 112: "read", 113: "read", 45: "read_string", 114: "read_string",
+                                    115: "read_string"}
 _CLOCKS: Final = (5, 125)
 HOST, INSTRUCTIONS = "host", "instructions"  # clocks, as users name them
 #: of records: number -> the bit that the record's length gets
@@ -32,8 +34,8 @@ _COMMITS: Final[Mapping[int, int]] = {132: 0, 133: 1 << 30}
 class Inlined:
     """The helpers of a program with these maps.
 
-    guest: the environment tells where the guest's memory is. clock: what ktime_get_ns is. HOST: the environment tells the host's
-    function that reads its clock; INSTRUCTIONS: and where their number is; "": Python tells.
+    guest: the environment tells where the guest's memory is. clock: what ktime_get_ns is. HOST: the environment tells
+    the host's function that reads its clock; INSTRUCTIONS: and where their number is; "": Python tells.
     """
 
     def __init__(self, maps: Sequence[Map], guest: bool = False, clock: str = "") -> None:
@@ -146,7 +148,8 @@ class Result:
         self._w, self._room, self._done = w, w.room(8), w.label()
 
     def unless(self, condition: str, value: int, onward: str = "") -> str:
-        """It is `value` if the condition is true; else it goes on at the label that is returned, where nothing is yet."""
+        """It is `value` if the condition is true; else it goes on at the label that is returned, where nothing is
+        yet."""
         onward, leave = onward or self._w.label(), self._w.label()
         self._w.do(f"br i1 {condition}, label %{leave}, label %{onward}")
         self._w.begin(leave)
@@ -178,7 +181,8 @@ def _reserve(w: Writer, pc: int, m: Map) -> str | None:
 def _reserved(w: Writer, m: Ring, size: str) -> str:
     overwrite = int(m.overwrites)
     name = f"reserve_{m.size}{overwrite}"
-    w.module.need(name, records.RESERVE.substitute(size=m.size, mask=m.size - 1, data=records.DATA, overwrite=overwrite))
+    w.module.need(name, records.RESERVE.substitute(size=m.size, mask=m.size - 1, data=records.DATA,
+                                                   overwrite=overwrite))
     cpu = w.word(("cpu", 0))
     return w.emit(f"call i64 @{name}(i64 {w.get(1)}, i64 {size}, i64 {cpu})")
 

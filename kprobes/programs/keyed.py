@@ -9,8 +9,8 @@ from .writer import Writer
 
 COPIED = 64  # bytes of a key or value that are copied word by word; maps with larger ones are Python's
 
-#: (map, words of the key, three words of room) -> address of the key's entry, or 0. The room gets the slot of the index that has it, or
-#: where it would be; the key's home; and the entry's number.
+#: (map, words of the key, three words of room) -> address of the key's entry, or 0. The room gets the slot of the index
+#: that has it, or where it would be; the key's home; and the entry's number.
 _FIND = Template("""
 define internal i64 @find_$shape(i64 %map, $arguments, ptr %room) #0 {
 entry:
@@ -109,7 +109,8 @@ none:
   ret i64 0
 }
 """)
-#: (map, an entry's address and number, the slot of the index that has it): the entry is free, and the gap in the index closed
+#: (map, an entry's address and number, the slot of the index that has it): the entry is free, and the gap in the index
+#: closed
 _REMOVE = Template("""
 define internal void @remove_$shape(i64 %map, i64 %address, i64 %number, i64 %slot) #0 {
 entry:
@@ -178,7 +179,8 @@ class Table:
         self._map, self._key = w.get(1), self._words(w.address(pc, 2))
         count = len(self._key)
         self._shape = f"{m.key_size}_{m.value_size}_{m.max_entries}_{m.cpus}_{m.entry_size}"
-        fields = {"shape": self._shape, "words": count, "mask": m.slots - 1, "entries": m.entries, "entry_size": m.entry_size,
+        fields = {"shape": self._shape, "words": count, "mask": m.slots - 1, "entries": m.entries,
+                  "entry_size": m.entry_size,
                   "most": m.max_entries, "arguments": ", ".join(f"i64 %w{n}" for n in range(count)), "mix": _mix(count),
                   "compare": _compare(count), "keys": _keys(count), "zeros": _zeros(m.value_at, m.entry_size)}
         for name, text in (("find", _FIND), ("insert", _INSERT), ("remove", _REMOVE)):
@@ -235,20 +237,24 @@ class Table:
 
 
 def _mix(count: int) -> str:
-    return "\n".join(f"  %x{n} = xor i64 %h{n}, %w{n}\n  %y{n} = mul i64 %x{n}, {0x9E3779B97F4A7C15}\n  %z{n} = lshr i64 %y{n}, 29\n"
+    return "\n".join(f"  %x{n} = xor i64 %h{n}, %w{n}\n  %y{n} = mul i64 %x{n}, {0x9E3779B97F4A7C15}\n  %z{n} = lshr "
+                     f"i64 %y{n}, 29\n"
                      f"  %h{n + 1} = xor i64 %y{n}, %z{n}" for n in range(count))
 
 
 def _compare(count: int) -> str:
     return "\n".join(["  %same0 = icmp eq i32 0, 0", *(
-        f"  %kp{n} = getelementptr i8, ptr %e, i64 {8 + 8 * n}\n  %k{n} = load i64, ptr %kp{n}\n  %eq{n} = icmp eq i64 %k{n}, %w{n}\n"
+        f"  %kp{n} = getelementptr i8, ptr %e, i64 {8 + 8 * n}\n  %k{n} = load i64, ptr %kp{n}\n  %eq{n} = icmp eq "
+        f"i64 %k{n}, %w{n}\n"
         f"  %same{n + 1} = and i1 %same{n}, %eq{n}" for n in range(count))])
 
 
 def _keys(count: int) -> str:
-    return "\n".join(f"  %kp{n} = getelementptr i8, ptr %e, i64 {8 + 8 * n}\n  store i64 %w{n}, ptr %kp{n}" for n in range(count))
+    return "\n".join(f"  %kp{n} = getelementptr i8, ptr %e, i64 {8 + 8 * n}\n  store i64 %w{n}, ptr %kp{n}"
+                     for n in range(count))
 
 
 def _zeros(start: int, end: int) -> str:
-    return "\n".join(f"  %zp{at} = getelementptr i8, ptr %e, i64 {at}\n  store i64 0, ptr %zp{at}" for at in range(start, end, 8))
+    return "\n".join(f"  %zp{at} = getelementptr i8, ptr %e, i64 {at}\n  store i64 0, ptr %zp{at}"
+                     for at in range(start, end, 8))
 

@@ -1,12 +1,13 @@
 """eBPF instructions to LLVM IR: one generator for the host and for guests.
 
-The IR is text, made without LLVM. Each of the program's functions becomes an internal function of five words and the *environment*:
-64-bit words in the host's memory, or the guest's, by which the code finds all that is not in it. So compiled code has neither
-relocations nor data: the bytes of one section that run wherever they are put, for any number of attachments.
+The IR is text, made without LLVM. Each of the program's functions becomes an internal function of five words and the
+*environment*: 64-bit words in the host's memory, or the guest's, by which the code finds all that is not in it. So
+compiled code has neither relocations nor data: the bytes of one section that run wherever they are put, for any number
+of attachments.
 
-Registers are stack slots of LLVM's until its passes make values of them. An access through the frame pointer or the context at a
-known offset is written as one, so that these passes see through it; other addresses are plain integers. No address is checked here:
-the verifier has done that, or the caller answers for the program.
+Registers are stack slots of LLVM's until its passes make values of them. An access through the frame pointer or the
+context at a known offset is written as one, so that these passes see through it; other addresses are plain integers. No
+address is checked here: the verifier has done that, or the caller answers for the program.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from .writer import Context, Inline, Module, Slot, Target, Writer, no_inline
 
 #: no library calls, no tables and no vectors: all of them would be data or code elsewhere
 _NOTHING_ELSEWHERE: Final = 'nounwind noimplicitfloat "no-builtins" "no-jump-tables"="true" "frame-pointer"="none"'
-_ATTRIBUTES: Final = f"attributes #0 = {{ {_NOTHING_ELSEWHERE} }}\nattributes #1 = {{ alwaysinline {_NOTHING_ELSEWHERE} }}"
+_ATTRIBUTES: Final = (f"attributes #0 = {{ {_NOTHING_ELSEWHERE} }}\nattributes #1 = "
+                      f"{{ alwaysinline {_NOTHING_ELSEWHERE} }}")
 _CALLS: Final = 2  # at so many places a support function is put there; a program's own at one
 MOST: Final = 20_000  # instructions that are put into one function
 #: addresses that maps may have
@@ -57,17 +59,21 @@ def generate(code: Iterable[Instruction], target: Target, inline: Inline = no_in
     module = Module(code, places.find(code), target, inline, context)
     begin = _RUN if not parameters else _RUN_ALONE.format(*map(module.slot, parameters))
     if target.alone and _whole_size(module.places, code, 0) > MOST:
-        raise Unsupported(f"with its functions put into one, the program has more than {MOST:,} instructions", hint="call fewer functions")
-    functions = {f"f{entry}": _function(Writer(module, entry), (cleared or {}).get(entry, 0)) for entry in sorted(module.places.functions)}
+        raise Unsupported(f"with its functions put into one, the program has more than {MOST:,} instructions",
+                          hint="call fewer functions")
+    functions = {f"f{entry}": _function(Writer(module, entry), (cleared or {}).get(entry, 0))
+                 for entry in sorted(module.places.functions)}
     functions.update(module.support)
     whole = "\n".join([begin, *functions.values()])
-    parts = [text.replace("#0 {", "#1 {") if target.alone or whole.count(f"@{name}(") <= 1 + (_CALLS if name in module.support else 1) else text
+    parts = [text.replace("#0 {", "#1 {") if target.alone
+             or whole.count(f"@{name}(") <= 1 + (_CALLS if name in module.support else 1) else text
              for name, text in functions.items()]
     return "\n".join([begin, _INTRINSICS, *parts, _ATTRIBUTES, _RANGES, ""]), tuple(module.slots)
 
 
 def _whole_size(found: Places, code: Sequence[Instruction], entry: int, depth: int = 0) -> int:
-    """Instructions of a function and of all that it calls, each as often as it is called; more than MOST: it does not matter how many."""
+    """Instructions of a function and of all that it calls, each as often as it is called; more than MOST: it does not
+    matter how many."""
     size = len(found.functions[entry])
     for pc in found.functions[entry]:
         if code[pc].is_local_call and size <= MOST:
@@ -86,9 +92,11 @@ def _function(w: Writer, cleared: int) -> str:
             w.begin(f"i{pc}")
         emit.instruction(w, pc, code[pc])
         follow = places.successors(code, pc)
-        if not code[pc].is_jump and follow and (follow[0] in leaders or n + 1 == len(slots) or slots[n + 1] != follow[0]):
+        if (not code[pc].is_jump and follow and (follow[0] in leaders or n + 1 == len(slots)
+                                                 or slots[n + 1] != follow[0])):
             w.do(f"br label %i{follow[0]}")
-    return "\n".join([f"define internal i64 @f{w.entry}({arguments}, ptr %env) #0 {{", "entry:", *w.rooms, *w.lines, "}"])
+    return "\n".join([f"define internal i64 @f{w.entry}({arguments}, ptr %env) #0 {{", "entry:", *w.rooms, *w.lines,
+                      "}"])
 
 
 def _prologue(w: Writer, cleared: int) -> None:

@@ -17,8 +17,8 @@ from ..errors import Unsupported
 MAGIC = b"kprobes program 1\n"  # of a file in the cache; its number changes with what is made of the same IR
 _OWN = 0o700
 #: LLVM's, in order: a third of the time that its own second level takes, and the code is as good
-_PASSES = ("always_inliner", "sroa", "instruction_combine", "simplify_cfg", "new_gvn", "sroa", "dead_store_elimination", "instruction_combine",
-           "simplify_cfg")
+_PASSES = ("always_inliner", "sroa", "instruction_combine", "simplify_cfg", "new_gvn", "sroa",
+           "dead_store_elimination", "instruction_combine", "simplify_cfg")
 
 
 @frozen
@@ -26,9 +26,9 @@ class Triple:
     """What LLVM compiles for.
 
     Attributes:
-        text: as LLVM has it; see https://llvm.org/docs/LangRef.html#target-triple. relocation: its model; code that refers to nothing
-            is the same in all, but some targets have only one. unused: numbers of relocations (of 64-bit little-endian objects) of what
-            LLVM computes and does not use.
+        text: as LLVM has it; see https://llvm.org/docs/LangRef.html#target-triple. relocation: its model; code that
+            refers to nothing is the same in all, but some targets have only one. unused: numbers of relocations (of
+            64-bit little-endian objects) of what LLVM computes and does not use.
     """
 
     text: str
@@ -44,7 +44,8 @@ def llvm() -> Any:
     try:
         from llvmlite import binding
     except ImportError:
-        raise Unsupported("compiled programs need llvmlite", hint="pip install 'kprobes[jit]'; without it programs run in the interpreter") from None
+        raise Unsupported("compiled programs need llvmlite",
+                          hint="pip install 'kprobes[jit]'; without it programs run in the interpreter") from None
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
     binding.set_option("kprobes", "-riscv-max-build-ints-cost=16")  # no constants in data of their own
@@ -52,8 +53,10 @@ def llvm() -> Any:
 
 
 def compiled(ir: str, triple: Triple) -> bytes:
-    """Machine code of the IR, its `@run` at the start; from the cache where it is there. Unsupported: see translate()."""
-    key = hashlib.sha256("\0".join((triple.text, triple.cpu, triple.features, triple.relocation, ir)).encode()).hexdigest()
+    """Machine code of the IR, its `@run` at the start; from the cache where it is there. Unsupported: see
+    translate()."""
+    key = hashlib.sha256("\0".join((triple.text, triple.cpu, triple.features, triple.relocation,
+                                    ir)).encode()).hexdigest()
     place = directory()
     code = None if place is None else _read(place / key)
     if code is None:
@@ -64,16 +67,19 @@ def compiled(ir: str, triple: Triple) -> bytes:
 
 
 def translate(ir: str, triple: Triple) -> bytes:
-    """Machine code of the IR. Unsupported where LLVM lacks the target, or makes code that does not run wherever it is put."""
+    """Machine code of the IR. Unsupported where LLVM lacks the target, or makes code that does not run wherever it is
+    put."""
     binding = llvm()
     try:
-        machine = binding.Target.from_triple(triple.text).create_target_machine(triple.cpu, triple.features, 2, triple.relocation, "small")
+        machine = binding.Target.from_triple(triple.text).create_target_machine(triple.cpu, triple.features, 2,
+            triple.relocation, "small")
         module = binding.parse_assembly(ir)
     except RuntimeError as error:
         raise Unsupported(f"LLVM does not compile for {triple.text}: {error}") from None
     with module:
         module.triple, module.data_layout = triple.text, str(machine.target_data)
-        builder, passes = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(2)), binding.create_new_module_pass_manager()
+        builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(2))
+        passes = binding.create_new_module_pass_manager()
         for name in _PASSES:
             getattr(passes, f"add_{name}_pass")()
         passes.run(module, builder)
@@ -93,7 +99,8 @@ def _text(binding: Any, image: bytes, triple: Triple) -> bytes:
 
 def _unused(relocations: bytes, triple: Triple) -> bool:
     """True if nothing depends on any of them."""
-    return bool(triple.unused) and all(info & 0xFFFF_FFFF in triple.unused for _, info, _ in struct.iter_unpack("<QQq", relocations))
+    return (bool(triple.unused) and all(info & 0xFFFF_FFFF in triple.unused
+                                        for _, info, _ in struct.iter_unpack("<QQq", relocations)))
 
 
 # --- the cache
@@ -107,7 +114,8 @@ def directory() -> Path | None:
 
 
 def _read(path: Path) -> bytes | None:
-    """The code in a file of ours; None where there is none, or where it is damaged or not ours: it is going to be executed."""
+    """The code in a file of ours; None where there is none, or where it is damaged or not ours: it is going to be
+    executed."""
     try:
         with open(path, "rb") as file:
             status = os.fstat(file.fileno())

@@ -1,7 +1,9 @@
-"""Where registers point, as far as that is known without running the program: what compilers ask before they emit an access.
+"""Where registers point, as far as that is known without running the program: what compilers ask before they emit an
+access.
 
-A forward walk over each function. It decides nothing about safety, which is the verifier's: it tells a register that certainly holds
-the context's address plus a constant, a frame's end plus a constant, a map or a function from one that holds something else.
+A forward walk over each function. It decides nothing about safety, which is the verifier's: it tells a register that
+certainly holds the context's address plus a constant, a frame's end plus a constant, a map or a function from one that
+holds something else.
 """
 
 from __future__ import annotations
@@ -45,8 +47,8 @@ class Places:
 
     Attributes:
         functions: first slot of each function that can be reached -> the slots that can be reached in it, in order.
-        rows: slot -> places of r0 .. r10 before it. escapes: the context's address is used for more than loads at constant offsets and
-            as a helper's argument, so there must be memory behind it.
+        rows: slot -> places of r0 .. r10 before it. escapes: the context's address is used for more than loads at
+            constant offsets and as a helper's argument, so there must be memory behind it.
     """
 
     functions: dict[int, tuple[int, ...]]

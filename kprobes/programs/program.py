@@ -147,12 +147,14 @@ class Program:
         """A test run, without a guest: r0 at its end, unsigned 64 bits.
 
         Args:
-            ctx: the memory that r1 points at (r2 is its size), with zeros behind it; a bytearray may be written by the program.
-            engine: "interpreter" (it takes what verify() refuses, and checks each access), "host" (compiled; verified first); None: the best
-                there is.
+            ctx: the memory that r1 points at (r2 is its size), with zeros behind it; a bytearray may be written by the
+                program.
+            engine: "interpreter" (it takes what verify() refuses, and checks each access), "host" (compiled; verified
+                first); None: the best there is.
 
         Raises:
-            ProgramError: the program does what it may not do, or there is no such engine. Unsupported: not on this host.
+            ProgramError: the program does what it may not do, or there is no such engine. Unsupported: not on this
+                host.
         """
         return self.engine(engine).run(ctx, Nowhere(), self.printed.append)
 

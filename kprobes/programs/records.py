@@ -7,8 +7,8 @@ from typing import Final
 
 DATA: Final = 64  # bytes from the header to the data
 
-#: (ring, bytes, CPU) -> address of a new record's data, or 0: no room. The producer's position is told last. $overwrite: 1 where the
-#: oldest records make room.
+#: (ring, bytes, CPU) -> address of a new record's data, or 0: no room. The producer's position is told last.
+#: $overwrite: 1 where the oldest records make room.
 RESERVE = Template("""
 define internal i64 @reserve_$size$overwrite(i64 %map, i64 %bytes, i64 %cpu) #0 {
 entry:

@@ -26,7 +26,8 @@ _WORD = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64)
 
 
 class Where(Protocol):
-    """Where a register's value is. way: "cell", "window", "api", "pc", "none" or "python"; see machine.unicorn.programs."""
+    """Where a register's value is. way: "cell", "window", "api", "pc", "none" or "python"; see
+    machine.unicorn.programs."""
 
     @property
     def way(self) -> str: ...
@@ -51,7 +52,8 @@ class View(Protocol):
 
 
 class ProbeContext:
-    """The context of a program at a probe: its words are read when the program reads them. See context.py for what they are."""
+    """The context of a program at a probe: its words are read when the program reads them. See context.py for what they
+    are."""
 
     def __init__(self, view: View) -> None:
         self._view, self._arch = view, view.arch
@@ -135,19 +137,23 @@ class ProbeContext:
 
 
 def compiled(code: Code, view: View, clock: str, cleared: Mapping[int, int]) -> HostCode:
-    """The program as host code that runs at probes of such machines. Unsupported where it cannot be compiled, or not here."""
+    """The program as host code that runs at probes of such machines. Unsupported where it cannot be compiled, or not
+    here."""
     if any(i.is_helper_call and i.imm == _OVERRIDE for i in code.instructions):
         raise Unsupported("a program that moves the guest is left to the core")
     target = Target(order=sys.byteorder, program_order=code.order)
-    text, slots = generate(code.instructions, target, Inlined(code.maps, guest=True, clock=clock), ProbeContext(view), cleared)
+    text, slots = generate(code.instructions, target, Inlined(code.maps, guest=True, clock=clock), ProbeContext(view),
+                           cleared)
     return HostCode(host.load(native.compiled(text, host.triple())), slots)
 
 
 class SiteProgram:
     """A program at one probe, as a machine runs it at a call site. See machine._base.HostProgram.
 
-    view: the machine's. call: a run, as helpers see it. returns: it runs when a function has returned. clock: its ktime_get_ns, see Inlined.
-    made: what compiled() gave for the same program, view and clock. called: told True and False around each call of Python.
+    view: the machine's. call: a run, as helpers see it. returns: it runs when a function has returned. clock: its
+    ktime_get_ns, see Inlined.
+    made: what compiled() gave for the same program, view and clock. called: told True and False around each call of
+    Python.
     """
 
     def __init__(self, code: Code, view: View, call: Any, returns: bool = False, clock: str = "",

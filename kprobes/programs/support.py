@@ -6,8 +6,8 @@ from typing import Final
 
 from .writer import Module
 
-#: (header of the table of blocks, guest address, bytes) -> host address, or 0: no block has all of them. The guest's numbers are only
-#: ever compared: a sum of them may wrap, a difference that is too large is not below a size.
+#: (header of the table of blocks, guest address, bytes) -> host address, or 0: no block has all of them. The guest's
+#: numbers are only ever compared: a sum of them may wrap, a difference that is too large is not below a size.
 _FIND: Final = """
 define internal i64 @find(i64 %header, i64 %at, i64 %size) #0 {
 entry:
@@ -121,7 +121,8 @@ bad:
   ret i64 -14
 }
 """
-#: The same of a string: its length with the NUL. In pieces that do not cross 256-byte lines, as it may end where a mapping does.
+#: The same of a string: its length with the NUL. In pieces that do not cross 256-byte lines, as it may end where a
+#: mapping does.
 _READ_STRING: Final = """
 define internal i64 @read_string(ptr %to, i64 %size, i64 %at, i64 %header, i64 %uc, i64 %reader) #0 {
 entry:
@@ -234,7 +235,8 @@ done:
   ret i64 %%%(name)s
 }
 """
-#: (the engine, its function that reads registers, register) -> value; the engine writes as many bytes as the register has
+#: (the engine, its function that reads registers, register) -> value; the engine writes as many bytes as the register
+#: has
 _REGISTER: Final = """
 define internal i64 @register(i64 %uc, i64 %reader, i32 %number) #0 {
   %room = alloca [64 x i8], align 16

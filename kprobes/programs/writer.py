@@ -11,8 +11,10 @@ from . import isa
 from .isa import Instruction
 from .places import Kind, Places
 
-HEADER: Final = 2  # words of the environment that are not the program's: address of the code, address of the next environment
-Slot = tuple[str, int]  #: what a word of the environment is: ("map", index), ("value", index), ("call", helper's number), ...
+# words of the environment that are not the program's: address of the code, address of the next environment
+HEADER: Final = 2
+#: what a word of the environment is: ("map", index), ("value", index), ("call", helper's number), ...
+Slot = tuple[str, int]
 
 
 class Context(Protocol):
@@ -41,9 +43,11 @@ class Target:
     """What the IR depends on, of where the code runs.
 
     Attributes:
-        bits: of a pointer. order: of its memory. program_order: of the program's: where they differ every access is swapped.
+        bits: of a pointer. order: of its memory. program_order: of the program's: where they differ every access is
+            swapped.
         divides, shifts: bits of the widest numbers that it has instructions to divide, and to shift by a register.
-        atomic: atomic operations are atomic; else load, compute, store. alone: there is nothing to call: all is put into one function.
+        atomic: atomic operations are atomic; else load, compute, store. alone: there is nothing to call: all is put
+            into one function.
     """
 
     bits: int = 64
@@ -80,18 +84,21 @@ class Module:
         return 8 * self.slots.setdefault(what, HEADER + len(self.slots))
 
     def need(self, name: str, text: str) -> str:
-        """A support function; its name. Its memory is the program's, in the program's byte order; `native` memory is the environment's."""
+        """A support function; its name. Its memory is the program's, in the program's byte order; `native` memory is
+        the environment's."""
         if name not in self.support:
             self.support[name] = fitted(text, self.target)
         return name
 
 
 _ACCESS: Final = re.compile(
-    r"^  (?:(%\w+) = load (atomic )?(i16|i32|i64), (ptr %\w+)(.*)|store (atomic )?(i16|i32|i64) ([-%\w]+), (ptr %\w+)(.*))$", re.MULTILINE)
+    r"^  (?:(%\w+) = load (atomic )?(i16|i32|i64), (ptr %\w+)(.*)|store (atomic )?(i16|i32|i64) ([-%\w]+), (ptr "
+    r"%\w+)(.*))$", re.MULTILINE)
 
 
 def fitted(text: str, target: Target) -> str:
-    """A support function for a target: accesses are swapped where the program's byte order is not the target's, and atomic if it has that.
+    """A support function for a target: accesses are swapped where the program's byte order is not the target's, and
+    atomic if it has that.
 
     Lines that end in `; native` are left alone. Where there is nobody to call, calls of the host's functions fail.
     """
@@ -107,7 +114,8 @@ def fitted(text: str, target: Target) -> str:
         ends = "" if not target.atomic else more or rest or ""
         if loaded:
             whole = f"  {name}.m = load {loaded}, {source}{ends}"
-            return f"{whole}\n  {name} = call {loaded} @llvm.bswap.{loaded}({loaded} {name}.m)" if target.swapped else whole.replace(".m =", " =")
+            return (f"{whole}\n  {name} = call {loaded} @llvm.bswap.{loaded}({loaded} {name}.m)" if target.swapped
+                    else whole.replace(".m =", " ="))
         if not target.swapped:
             return f"  store {stored} {value}, {to}{ends}"
         kept = f"%swapped{match.start()}"

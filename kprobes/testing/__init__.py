@@ -16,5 +16,6 @@ from ._judge import Tally
 from ._recorder import Recorder
 from ._transparency import Comparison, functions, instructions, kprobes_everywhere, kretprobes_everywhere, transparency
 
-__all__ = ["Bench", "Case", "CaseFile", "Comparison", "Difference", "Recorder", "Tally", "check_arch", "check_machine", "decode_tables",
-           "encodings", "functions", "instructions", "kprobes_everywhere", "kretprobes_everywhere", "read_cases", "row_names", "transparency"]
+__all__ = ["Bench", "Case", "CaseFile", "Comparison", "Difference", "Recorder", "Tally", "check_arch", "check_machine",
+           "decode_tables", "encodings", "functions", "instructions", "kprobes_everywhere", "kretprobes_everywhere",
+           "read_cases", "row_names", "transparency"]

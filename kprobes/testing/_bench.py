@@ -33,8 +33,8 @@ class Bench:
     """
 
     def __init__(self, machine: UnicornMachine | str, file: CaseFile | None = None, *, seed: int = 0) -> None:
-        """machine: an architecture's name, or what make_machine() gave. file: flags, registers to keep, delay-slot instructions.
-        seed: of everything random.
+        """machine: an architecture's name, or what make_machine() gave. file: flags, registers to keep, delay-slot
+        instructions. seed: of everything random.
         """
         self.machine = self.make_machine(machine) if isinstance(machine, str) else machine
         self.file = file or CaseFile()
@@ -49,12 +49,14 @@ class Bench:
         self._freezer = Freezer(self.machine)
         self._usual = Freezer(self.machine).freeze()
         landing = BASE, BASE + SCENE // 4
-        self._states = States(self.machine.regs, (self.data, self.data + DATA), landing, self.file.flags, self.file.keep)
+        self._states = States(self.machine.regs, (self.data, self.data + DATA), landing, self.file.flags,
+                              self.file.keep)
         self._unmap_rest()
         self._watch = Watchdog(self.machine)
         self._kprobes = Kprobes(self.machine)
         self._scenery = Scenery(self.machine, self._kprobes, seed)
-        self._judge = Judge(self._scenery, self._arch, self.file, self.tally, self._measure_pad(min(self._arch.traps.end)), self.data, self._contents)
+        self._judge = Judge(self._scenery, self._arch, self.file, self.tally,
+                            self._measure_pad(min(self._arch.traps.end)), self.data, self._contents)
         self._map_own_pages()
 
     @staticmethod
@@ -84,13 +86,14 @@ class Bench:
         """The instruction as it would be at home."""
         return self._arch.decode(code + self._scenery.pads(mode, 32), self.home | mode)
 
-    def check(self, code: bytes, mode: int = 0, states: int = 4, where: str = "", *, all_flags: bool = True) -> list[Difference]:
-        """Run an instruction in `states` random states, each without a probe, with one (boosted where it can be), and with
-        one that has a post_handler; and its displaced code, if it has such.
+    def check(self, code: bytes, mode: int = 0, states: int = 4, where: str = "", *,
+              all_flags: bool = True) -> list[Difference]:
+        """Run an instruction in `states` random states, each without a probe, with one (boosted where it can be), and
+        with one that has a post_handler; and its displaced code, if it has such.
 
-        code: the instruction and, where it has one, its delay slot; what follows is cut off. all_flags: take every combination
-        of the condition flags where the simulation reads them. An instruction that reads its own bytes would see the
-        breakpoint; it is not run. Raises what register_kprobe raises.
+        code: the instruction and, where it has one, its delay slot; what follows is cut off. all_flags: take every
+        combination of the condition flags where the simulation reads them. An instruction that reads its own bytes
+        would see the breakpoint; it is not run. Raises what register_kprobe raises.
         """
         rng = random.Random(f"{self._seed} {code.hex()} {mode}")
         insn = self.decode(code, mode)
@@ -98,7 +101,8 @@ class Bench:
         where = where or code.hex()
         self._scenery.place(code, mode, noise=False)
         insn = self.decode(code, mode)
-        if insn.data and insn.operand is not None and insn.operand < insn.addr + insn.size and insn.addr < insn.operand + insn.data:
+        if (insn.data and insn.operand is not None and insn.operand < insn.addr + insn.size
+            and insn.addr < insn.operand + insn.data):
             return []  # registering a probe there is refused
         states_ = [] if insn.reject else self._make_states(insn, rng, states, all_flags)
         if insn.simulate is None or all(s.target in (None, insn.next | insn.mode) for s in states_):
@@ -119,7 +123,7 @@ class Bench:
             self._freezer.forget()
             for page in mapped:
                 self.machine.unmap_code(page)
-            if mode and self.machine.guest.pc.written_again:  # or what comes next would be translated as a part of an IT block
+            if mode and self.machine.guest.pc.written_again:  # or what comes next would be part of an IT block
                 self._usual()
                 self._measure_pad(mode)
 
@@ -153,7 +157,8 @@ class Bench:
             self._kprobes.unregister_kprobe(probe)
         return out
 
-    def _elsewhere(self, point: Probepoint, shift: int, plain: list[tuple[int, State, Shot]], where: str) -> list[Difference]:
+    def _elsewhere(self, point: Probepoint, shift: int, plain: list[tuple[int, State, Shot]],
+                   where: str) -> list[Difference]:
         """Start where the displaced code stands. A branch to itself goes home, and from there on is somebody else's."""
         out: list[Difference] = []
         with displaced(point, self._kprobes.optimizer, shift) as place:
@@ -178,7 +183,8 @@ class Bench:
                 abi.enter(regs, self.machine.parts.state.exit)
 
     def _unmap_rest(self) -> None:
-        """Nothing else is mapped, so nothing else can change: the stack is in `data`, calls end at the exit page only."""
+        """Nothing else is mapped, so nothing else can change: the stack is in `data`, calls end at the exit page
+        only."""
         for start, end, _ in list(self.machine.uc.mem_regions()):
             if not any(start <= a <= end for a in (BASE, self.data, self.machine.parts.state.exit)):
                 self.machine.parts.memory.unmap_pages(start, end + 1 - start)
@@ -235,7 +241,8 @@ class Bench:
     # --- running it
 
     def _shoot(self, state: State, insn: Insn, number: int, probed: bool) -> Shot:
-        """One run from home until the guest lands, faults, or is back at home. number: the state's, which chooses the noise."""
+        """One run from home until the guest lands, faults, or is back at home. number: the state's, which chooses the
+        noise."""
         self._scenery.vary(number)
         bound = None
         if self._is_loop(state):
@@ -258,13 +265,15 @@ class Bench:
         return shot
 
     def _reads_breakpoint(self, probe: Kprobe, state: State, plain: Shot, insn: Insn) -> bool:
-        """True where the instruction, run in its slot without any hit, does as it should, but not if it sees the breakpoint."""
+        """True where the instruction, run in its slot without any hit, does as it should, but not if it sees the
+        breakpoint."""
         assert probe._point is not None
         slot = probe._point.slot_target
         seeing = self._run(state, slot, None)
         with self._kprobes._text.bare():
             unseeing = self._run(state, slot, None)
-        return bool(self._judge.compare(seeing, unseeing, insn, "")) and not self._judge.compare(plain, unseeing, insn, "")
+        return (bool(self._judge.compare(seeing, unseeing, insn, ""))
+                and not self._judge.compare(plain, unseeing, insn, ""))
 
     def _is_loop(self, state: State) -> bool:
         """True for a branch to itself."""

@@ -1,16 +1,17 @@
 """Case files: instructions of an architecture, and what the library is to make of them.
 
-One case a line: `hex bytes as in memory | assembly | step, simulate or reject | row name`; `#` starts a comment. Lines that
-start with `%` tell the harness about the machine:
+One case a line: `hex bytes as in memory | assembly | step, simulate or reject | row name`; `#` starts a comment. Lines
+that start with `%` tell the harness about the machine:
 
     %flags nzcv f0000000     these bits of this register are condition flags: tests vary them
     %keep fpcr fpsr          registers that tests leave as they are
     %slot 24020001           an instruction for delay slots (each such line adds one)
     %mode 1                  mode bits of the cases that follow
     %mapped-targets          never let the guest fetch unmapped memory: this engine does not survive it
-    %include mips.txt swap 4 take every line of another file, the bytes of each 4-byte unit reversed (or without `swap`: as they are)
-    %skip 20740bd5 e0ffffff why    do not run instructions whose bytes under this mask are these: the engine is wrong about them
-    %skip-inside 0f31 ffff why     the same, with these bytes anywhere in the instruction (after prefixes)
+    %include mips.txt swap 4 take every line of another file, the bytes of each 4-byte unit reversed (or without `swap`:
+    as they are) %skip 20740bd5 e0ffffff why    do not run instructions whose bytes under this mask are these: the
+    engine is wrong about them %skip-inside 0f31 ffff why     the same, with these bytes anywhere in the instruction
+    (after prefixes)
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ OUTCOMES = ("step", "simulate", "reject")
 
 @frozen(kw_only=True)
 class Case:
-    """One instruction. code: as in memory. outcome: "step", "simulate" or "reject". row: decode row's name. line: in the file."""
+    """One instruction. code: as in memory. outcome: "step", "simulate" or "reject". row: decode row's name. line: in
+    the file."""
 
     code: bytes
     asm: str

@@ -19,7 +19,8 @@ LINUX_NAMES = {
     "arm": "r0 r1 r2 r3 r4 r5 r6 r7 r8 r9 r10 fp ip sp lr pc",
     "ppc": " ".join([*(f"r{n} gpr{n}" for n in range(32)), "nip", "ctr", "link", "xer", "ccr"]),
     "mips": " ".join([*(f"r{n}" for n in range(32)), "hi", "lo"]),
-    "riscv": " ".join(["epc ra sp gp tp", *(f"t{n}" for n in range(7)), *(f"s{n}" for n in range(12)), *(f"a{n}" for n in range(8))]),
+    "riscv": " ".join(["epc ra sp gp tp", *(f"t{n}" for n in range(7)), *(f"s{n}" for n in range(12)),
+                       *(f"a{n}" for n in range(8))]),
     "loongarch": " ".join([*(f"r{n}" for n in range(32)), "csr_era"]),
     "s390": " ".join(f"r{n}" for n in range(16)),
     "sparc": " ".join([*(f"g{n}" for n in range(8)), *(f"i{n}" for n in range(8)), "pc"]),
@@ -223,5 +224,5 @@ def _jump_goes(arch: Arch, jump: Jump, mode: int, frm: int, to: int) -> Iterator
         yield f"decode does not see that {code.hex()} is a jump ({insn.name}: {insn.reject or 'straight line'})"
 
 
-_CHECKS = (_registers, _linux_names, _traps, _abi, _linkage, _addresses, _jump, check_links, check_falls_through, check_tables,
-           check_truncation, check_fuzz)
+_CHECKS = (_registers, _linux_names, _traps, _abi, _linkage, _addresses, _jump, check_links, check_falls_through,
+           check_tables, check_truncation, check_fuzz)

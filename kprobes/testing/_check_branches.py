@@ -15,7 +15,8 @@ LINKING = 3000  # random instructions looked at for return addresses
 
 
 def check_links(arch: Arch, rng: random.Random) -> Iterator[str]:
-    """A simulated instruction that leaves its next address somewhere says so: a jump must not cover what it returns to."""
+    """A simulated instruction that leaves its next address somewhere says so: a jump must not cover what it returns
+    to."""
     if arch.jump is None:
         return
     step = max(map(len, arch.traps.end.values()))
@@ -30,7 +31,8 @@ def check_links(arch: Arch, rng: random.Random) -> Iterator[str]:
         except KprobeError:
             continue
         after = insn.next | insn.mode
-        kept = after in (regs[name] for name in regs.names if name != arch.regs.pc) or after in (regs.stack(n) for n in (-1, 0))
+        kept = (after in (regs[name] for name in regs.names if name != arch.regs.pc)
+                or after in (regs.stack(n) for n in (-1, 0)))
         if target != after and kept:
             yield f"{insn.name} {insn.raw.hex()} keeps its next address and does not say that it links"
             return
@@ -48,7 +50,8 @@ def check_falls_through(arch: Arch, rng: random.Random) -> Iterator[str]:
         if insn.reject or insn.simulate is None or insn.displace is None or insn.links or insn.target == insn.next:
             continue
         regs = paper_regs(arch)
-        for name in set(arch.regs.names) - {arch.regs.pc, arch.regs.sp, arch.walking.conditioned and arch.regs.flags}:  # which may hold ITSTATE
+        # which may hold ITSTATE
+        for name in set(arch.regs.names) - {arch.regs.pc, arch.regs.sp, arch.walking.conditioned and arch.regs.flags}:
             regs[name] = rng.choice((0, 1, rng.getrandbits(128)))
         try:
             goes_on = insn.simulate(regs) == insn.next | mode
@@ -59,4 +62,5 @@ def check_falls_through(arch: Arch, rng: random.Random) -> Iterator[str]:
             return
         going_on |= {insn.name} if goes_on else set()
         often[insn.name] += insn.falls_through and jump is not None and insn.next < insn.addr + jump.size
-    yield from (f"{name} never goes on to its next address; does it fall through?" for name in often if often[name] > 20 and name not in going_on)
+    yield from (f"{name} never goes on to its next address; does it fall through?" for name in often
+                if often[name] > 20 and name not in going_on)

@@ -21,8 +21,10 @@ def decode_tables(arch: Arch) -> list[DecodeTable]:
 
 
 def row_names(arch: Arch) -> list[str]:
-    """Names of the rows that `arch.decode` works with, whatever their class: what has a name, a simulate and a reject."""
-    rows = [t for t in _reachable(arch.decode) if all(hasattr(type(t), word) for word in ("name", "simulate", "reject"))]
+    """Names of the rows that `arch.decode` works with, whatever their class: what has a name, a simulate and a
+    reject."""
+    rows = [t for t in _reachable(arch.decode) if all(hasattr(type(t), word)
+                                                      for word in ("name", "simulate", "reject"))]
     return sorted({row.name for row in rows if not isinstance(row, Insn)})
 
 
@@ -102,7 +104,8 @@ def check_fuzz(arch: Arch, rng: random.Random) -> Iterator[str]:
     for n in range(FUZZ):
         code = rng.randbytes(rng.choice((2 * arch.max_insn, 2 * arch.max_insn, rng.randrange(2 * arch.max_insn + 1))))
         mode = rng.choice(tuple(arch.traps.end))
-        addr = (rng.getrandbits(arch.bits) if n % 4 == 0 else HOME) & -arch.insn_align & ~arch.pointers.mode_bits & arch.mask
+        addr = (rng.getrandbits(arch.bits) if n % 4 == 0
+                else HOME) & -arch.insn_align & ~arch.pointers.mode_bits & arch.mask
         try:
             insn = arch.decode(code, addr | mode)
         except Exception as error:

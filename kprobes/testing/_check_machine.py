@@ -1,7 +1,7 @@
 """check_machine(): an engine against the Machine contract (kprobes/machine/_base.py).
 
-The guest code used is the architecture's own trap and, where there is one, its jump: nothing else of the ISA is known here.
-Whoever listens moves the guest on, so that a run is a chain of traps.
+The guest code used is the architecture's own trap and, where there is one, its jump: nothing else of the ISA is known
+here. Whoever listens moves the guest on, so that a run is a chain of traps.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from ._listener import Scene
 
 
 def check_machine(make: Callable[[], Any]) -> list[str]:
-    """What is wrong with an engine; empty: nothing found. make() gives a fresh machine, with a stack, whose architecture has a
-    linkage.
+    """What is wrong with an engine; empty: nothing found. make() gives a fresh machine, with a stack, whose
+    architecture has a linkage.
     """
     problems = []
-    for check in (_memory, _pages, _unmapped, _trap_pc, _moves, _registers_come_back, _patches, _calls, _not_ours, _fetch_fault, *RUNS):
+    for check in (_memory, _pages, _unmapped, _trap_pc, _moves, _registers_come_back, _patches, _calls, _not_ours,
+                  _fetch_fault, *RUNS):
         machine = make()
         try:
             problems += [f"{check.__name__.strip('_')}: {text}" for text in check(Scene(machine))]
-        except (KprobeError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, AssertionError) as error:
+        except (KprobeError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError,
+                AssertionError) as error:
             problems.append(f"{check.__name__.strip('_')}: raises {type(error).__name__}: {error}")
         finally:
             getattr(machine, "close", lambda: None)()
@@ -48,7 +50,8 @@ def _memory(s: Scene) -> Iterator[str]:
 
 def _unmapped(s: Scene) -> Iterator[str]:
     nowhere = s.nowhere()
-    accesses: dict[str, Callable[[], Any]] = {"read": lambda: s.machine.read(nowhere, 4), "write": lambda: s.machine.write(nowhere, b"1234")}
+    accesses: dict[str, Callable[[], Any]] = {"read": lambda: s.machine.read(nowhere, 4),
+                                              "write": lambda: s.machine.write(nowhere, b"1234")}
     for name, act in accesses.items():
         try:
             act()
@@ -95,7 +98,8 @@ def _trap_pc(s: Scene) -> Iterator[str]:
         s.listener.at[addr] = look
         s.run(addr)
     if s.listener.traps != [s.a, s.b, s.page] or seen != s.listener.traps:
-        yield f"traps at {list(map(hex, (s.a, s.b, s.page)))} are reported at {list(map(hex, s.listener.traps))}, pc register {list(map(hex, seen))}"
+        yield (f"traps at {list(map(hex, (s.a, s.b, s.page)))} are reported at {list(map(hex, s.listener.traps))}, pc "
+               f"register {list(map(hex, seen))}")
 
 
 def _moves(s: Scene) -> Iterator[str]:
@@ -177,7 +181,8 @@ def _calls(s: Scene) -> Iterator[str]:
     s.listener.at = {s.b: s.home, s.c: s.home}
     s.run(area)
     if (seen, s.listener.traps) != ([area], [s.b]):
-        yield f"a service at {area:#x} runs at {list(map(hex, seen))}, then the guest goes to {list(map(hex, s.listener.traps))}"
+        yield (f"a service at {area:#x} runs at {list(map(hex, seen))}, then the guest goes to "
+               f"{list(map(hex, s.listener.traps))}")
     s.listener.services[area] = s.go(s.c)
     s.listener.traps.clear()
     s.run(area)

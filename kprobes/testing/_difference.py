@@ -63,14 +63,16 @@ def compare_registers(plain: dict[str, int], probed: dict[str, int], where: str)
     """Registers that differ."""
     if plain == probed:
         return []
-    return [Difference(f"register {name}", hex(plain[name]), hex(probed[name]), where) for name in plain if plain[name] != probed[name]]
+    return [Difference(f"register {name}", hex(plain[name]), hex(probed[name]), where) for name in plain
+            if plain[name] != probed[name]]
 
 
 def compare_bytes(base: int, plain: bytes, probed: bytes, where: str) -> list[Difference]:
     """The first run of bytes that differs, if any."""
     if plain == probed:
         return []
-    start = next((i for i, (a, b) in enumerate(zip(plain, probed, strict=False)) if a != b), min(len(plain), len(probed)))
+    start = next((i for i, (a, b) in enumerate(zip(plain, probed, strict=False)) if a != b),
+                 min(len(plain), len(probed)))
     end = start + 1
     while end < min(len(plain), len(probed), start + 16) and plain[end] != probed[end]:
         end += 1

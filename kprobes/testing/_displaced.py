@@ -15,9 +15,11 @@ from ..errors import OutOfReach
 
 @contextmanager
 def displaced(point: Probepoint, optimizer: Optimizer, shift: int) -> Iterator[int | None]:
-    """Where the code stands, `shift` bytes from a buffer's start; None where it does not reach all it needs, and is not used.
+    """Where the code stands, `shift` bytes from a buffer's start; None where it does not reach all it needs, and is not
+    used.
 
-    It is in a buffer of the optimizer's, as it would be behind others in the region of a jump, so that its faults are home's.
+    It is in a buffer of the optimizer's, as it would be behind others in the region of a jump, so that its faults are
+    home's.
     """
     insn, buffers, longest = point.insn, point._rooms.buffers, point._rooms.arch.out_of_line.max_displaced
     before = Insn(addr=insn.addr, raw=b"", name="before", displace=lambda to: bytes(shift))

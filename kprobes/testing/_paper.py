@@ -37,4 +37,5 @@ def paper_regs(arch: Arch) -> Regs:
     def writer(name: str) -> Callable[[int], None]:
         return lambda value: values.__setitem__(name, value & masks[name])
 
-    return Regs(_Paper(arch), {name: partial(values.__getitem__, name) for name in values}, {name: writer(name) for name in values})
+    return Regs(_Paper(arch), {name: partial(values.__getitem__, name) for name in values},
+                {name: writer(name) for name in values})

@@ -12,7 +12,8 @@ Handler = Callable[[Any, Regs], int]
 
 
 class Recorder:
-    """Makes handlers for every kind of probe; each hit adds one line to `lines`: "pre a", "post a", "entry f", "return f".
+    """Makes handlers for every kind of probe; each hit adds one line to `lines`: "pre a", "post a", "entry f", "return
+    f".
 
     values: what to append to a line, as ` name=0x1`: "pc", "arg0", "arg1", ..., "return_value", a register's name, or a
     function of regs.

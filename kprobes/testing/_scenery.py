@@ -1,8 +1,8 @@
 """The surroundings of an instruction under test.
 
-Around its home stand traps of the machine's own kind, a *landing*: wherever the guest goes, it stops there, with no hook in
-the engine that could hide a mistake. Instructions that always fall through stand among random bytes instead, behind a single
-trap, so that a pc-relative operand read from the wrong place makes a difference.
+Around its home stand traps of the machine's own kind, a *landing*: wherever the guest goes, it stops there, with no
+hook in the engine that could hide a mistake. Instructions that always fall through stand among random bytes instead,
+behind a single trap, so that a pc-relative operand read from the wrong place makes a difference.
 """
 
 from __future__ import annotations
@@ -101,7 +101,8 @@ class Scenery:
         return page
 
     def turn_landings(self, states: list[State]) -> None:
-        """Traps of the right mode where branches to another one lead; states that lead where none can stand are dropped."""
+        """Traps of the right mode where branches to another one lead; states that lead where none can stand are
+        dropped."""
         states[:] = [s for s in states if s.target is None or self._turn_landing(s.target)]
         self._machine.patch(BASE, self.image)
 
@@ -145,7 +146,8 @@ class Scenery:
 
     def unclear(self, addr: int, end: int, target: int | None) -> bool:
         """True for a branch into its own bytes or delay slot, whose end nobody knows, or into the library's pages."""
-        return target is not None and (addr < target & ~self._arch.pointers.mode_bits < end or self.is_own(target, target + 1))
+        return (target is not None and (addr < target & ~self._arch.pointers.mode_bits < end
+                                        or self.is_own(target, target + 1)))
 
     def is_own(self, start: int, end: int) -> bool:
         """True where [start, end) touches the library's pages."""

@@ -84,7 +84,8 @@ class Spy:
 
 
 class Freezer:
-    """Keeps CPU states. Engine contexts where they hold every register (hidden state too), else register by register."""
+    """Keeps CPU states. Engine contexts where they hold every register (hidden state too), else register by
+    register."""
 
     def __init__(self, machine: Any) -> None:
         self._regs: Regs = machine.regs
@@ -132,7 +133,8 @@ class States:
     flags: register -> mask of its condition flags. keep: registers never written.
     """
 
-    def __init__(self, regs: Regs, data: tuple[int, int], landing: tuple[int, int], flags: Mapping[str, int], keep: set[str]) -> None:
+    def __init__(self, regs: Regs, data: tuple[int, int], landing: tuple[int, int], flags: Mapping[str, int],
+                 keep: set[str]) -> None:
         table = regs.arch.regs
         self._regs, self._flags = regs, dict(flags)
         self._data, self._landing = data, landing
@@ -142,7 +144,8 @@ class States:
         self._usual = {name: regs[name] for name in flags}
 
     def randomize(self, rng: random.Random, values: Mapping[str, int] | None = None, *, landing: bool = True) -> None:
-        """Put a random state into the registers. values: what some of them hold instead. landing: places to jump to, too."""
+        """Put a random state into the registers. values: what some of them hold instead. landing: places to jump to,
+        too."""
         for name in self._names:
             with suppress(BadArgument):  # a segment register, say, takes some values only
                 self._regs[name] = self._value(rng, self._width[name], landing)
@@ -153,11 +156,13 @@ class States:
             self._regs[name] = value
 
     def special(self, names: set[str]) -> list[dict[str, int]]:
-        """States in which one of these registers holds a value that decides something: 0, 1, only high or low bits, a sign."""
+        """States in which one of these registers holds a value that decides something: 0, 1, only high or low bits, a
+        sign."""
         out = []
         for name in sorted(names & set(self._names)):
             width = self._width[name]
-            values = {0, 1, 1 << width - 1, (1 << width) - 1, 1 << width // 2, (1 << width // 2) - 1, 1 << width // 2 - 1}
+            values = {0, 1, 1 << width - 1, (1 << width) - 1, 1 << width // 2, (1 << width // 2) - 1,
+                      1 << width // 2 - 1}
             out += [{name: value} for value in sorted(values)] if width <= self._regs.arch.bits else []
         return out
 
@@ -166,7 +171,8 @@ class States:
         bits = [(name, 1 << n) for name, mask in self._flags.items() for n in range(mask.bit_length()) if mask >> n & 1]
         if 1 << len(bits) > MAX_FLAG_STATES:
             return [self._random_flags(rng) for _ in range(MAX_FLAG_STATES)]
-        return [self._flag_values({bit for n, bit in enumerate(bits) if pattern >> n & 1}) for pattern in range(1 << len(bits))]
+        return [self._flag_values({bit for n, bit in enumerate(bits) if pattern >> n & 1})
+                for pattern in range(1 << len(bits))]
 
     def _flag_values(self, on: set[tuple[str, int]]) -> dict[str, int]:
         values = {name: usual & ~self._flags[name] for name, usual in self._usual.items()}
@@ -175,7 +181,8 @@ class States:
         return values
 
     def _random_flags(self, rng: random.Random) -> dict[str, int]:
-        return {name: usual & ~self._flags[name] | rng.getrandbits(64) & self._flags[name] for name, usual in self._usual.items()}
+        return {name: usual & ~self._flags[name] | rng.getrandbits(64) & self._flags[name]
+                for name, usual in self._usual.items()}
 
     def _value(self, rng: random.Random, width: int, landing: bool) -> int:
         kind, half = rng.randrange(16), width // 2

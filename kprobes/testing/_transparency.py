@@ -41,7 +41,8 @@ def regions(machine: Any) -> list[tuple[int, int]]:
     if isinstance(machine, UnicornMachine):
         memory = machine.parts.memory
         home, place = memory.windows.home, memory.windows.place
-        return [(home + start, home + end) if place(home + start) == start else (start, end) for start, end in memory.regions()]
+        return [(home + start, home + end) if place(home + start) == start else (start, end)
+                for start, end in memory.regions()]
     if hasattr(machine, "uc"):
         return sorted((start, end + 1) for start, end, _ in machine.uc.mem_regions())
     return sorted((page, page + len(data)) for page, data in machine.snapshot().items())
@@ -55,7 +56,8 @@ class Comparison:
     """
 
     def __init__(self, machine: Any, run: Run) -> None:
-        """run(machine) does something with the guest and returns what is to be compared; GuestFaults are compared too."""
+        """run(machine) does something with the guest and returns what is to be compared; GuestFaults are compared
+        too."""
         self.machine = machine
         self._run = run
         self.kprobes = Kprobes(machine)
@@ -102,14 +104,17 @@ class Comparison:
         """Memory with our patches seen through, without our pages."""
         own = self._own()
         read = self.kprobes._text.read
-        return {(a, b): read(a, b - a) for a, b in regions(self.machine) if not any(start <= a < end for start, end in own)}
+        return {(a, b): read(a, b - a) for a, b in regions(self.machine)
+                if not any(start <= a < end for start, end in own)}
 
     def _compare_memory(self, where: str) -> list[Difference]:
         now = self._memory()
-        out = [] if now.keys() == self._after.memory.keys() else [Difference("mappings", _show(self._after.memory), _show(now), where)]
+        out = ([] if now.keys() == self._after.memory.keys()
+               else [Difference("mappings", _show(self._after.memory), _show(now), where)])
         sp = self.machine.regs.sp
         for (start, end), plain in self._after.memory.items():
-            skip = max(sp - start, 0) if start <= sp < end else 0  # below sp is nobody's: trampolines' addresses may lie there
+            # below sp is nobody's: trampolines' addresses may lie there
+            skip = max(sp - start, 0) if start <= sp < end else 0
             if (start, end) in now:
                 out += compare_bytes(start + skip, plain[skip:], now[start, end][skip:], where)
         return out
@@ -142,7 +147,8 @@ class Comparison:
         self._thaw()
         now = self._memory()
         changed = [(r, data) for r, data in self._start.memory.items() if now.get(r) != data]
-        covered = {a for p in self.kprobes._text.patches for a in range(p.addr, p.addr + len(p.new))} if changed else set()
+        covered = ({a for p in self.kprobes._text.patches for a in range(p.addr, p.addr + len(p.new))} if changed
+                   else set())
         for (start, end), data in changed:
             self._write(start, now.get((start, end), b""), data, covered)
 
@@ -155,7 +161,8 @@ class Comparison:
             if covered.isdisjoint(range(start + at, start + at + PAGE)):
                 self.machine.write(start + at, new)
                 continue
-            for n in (n for n, byte in enumerate(new) if old[n : n + 1] != bytes([byte]) and start + at + n not in covered):
+            for n in (n for n, byte in enumerate(new) if old[n : n + 1] != bytes([byte])
+                      and start + at + n not in covered):
                 self.machine.write(start + at + n, new[n : n + 1])
 
 
@@ -163,9 +170,11 @@ def _show(memory: Memory) -> str:
     return " ".join(f"{start:#x}-{end:#x}" for start, end in memory)
 
 
-def transparency(make_machine: Callable[[], Any], run: Run, probes: Callable[[Any], Sequence[Probe]], where: str = "") -> list[Difference]:
-    """Run a guest without probes and with `probes(machine)`: what differs in its registers, its memory (the stack above the
-    stack pointer; the library's own pages are not the guest's), in what `run(machine)` returns and in how it faults.
+def transparency(make_machine: Callable[[], Any], run: Run, probes: Callable[[Any], Sequence[Probe]],
+                 where: str = "") -> list[Difference]:
+    """Run a guest without probes and with `probes(machine)`: what differs in its registers, its memory (the stack above
+    the stack pointer; the library's own pages are not the guest's), in what `run(machine)` returns and in how it
+    faults.
     """
     comparison = Comparison(make_machine(), run)
     try:
@@ -175,8 +184,10 @@ def transparency(make_machine: Callable[[], Any], run: Run, probes: Callable[[An
 
 
 def functions(machine: Any) -> list[Symbol]:
-    """The main image's functions that have a size, one symbol for each address; not their descriptors, where there are such."""
-    found = {s.address: s for s in machine.symbols if s.kind == "func" and s.size and not s.module and machine.executable(s.address)}
+    """The main image's functions that have a size, one symbol for each address; not their descriptors, where there are
+    such."""
+    found = {s.address: s for s in machine.symbols if s.kind == "func" and s.size and not s.module
+             and machine.executable(s.address)}
     return [found[address] for address in sorted(found)]
 
 
@@ -199,7 +210,8 @@ def instructions(kprobes: Kprobes, symbol: Symbol) -> list[int]:
 
 def kprobes_everywhere(kprobes: Kprobes, symbols: Iterable[Symbol], pre_handler: Any = None) -> list[Probe]:
     """A kprobe for every instruction of these functions that may be probed."""
-    return [Kprobe(addr=address, pre_handler=pre_handler) for symbol in symbols for address in instructions(kprobes, symbol)]
+    return [Kprobe(addr=address, pre_handler=pre_handler) for symbol in symbols
+            for address in instructions(kprobes, symbol)]
 
 
 def kretprobes_everywhere(kprobes: Kprobes, symbols: Iterable[Symbol], **fields: Any) -> list[Probe]:
@@ -217,5 +229,5 @@ def kretprobes_everywhere(kprobes: Kprobes, symbols: Iterable[Symbol], **fields:
     return out
 
 
-__all__ = ["Comparison", "Ending", "Snapshot", "functions", "instructions", "kprobes_everywhere", "kretprobes_everywhere", "snapshot",
-           "transparency"]
+__all__ = ["Comparison", "Ending", "Snapshot", "functions", "instructions", "kprobes_everywhere",
+           "kretprobes_everywhere", "snapshot", "transparency"]

@@ -30,11 +30,13 @@ def need(name: str, extra: str) -> ModuleType:
     try:
         return import_module(name)
     except ImportError as error:
-        raise Unsupported(f"{name.partition('.')[0]} is not installed", hint=f"pip install 'kprobes[{extra}]'") from error
+        raise Unsupported(f"{name.partition('.')[0]} is not installed",
+                          hint=f"pip install 'kprobes[{extra}]'") from error
 
 
 def names_of(infos: Sequence[EventInfo]) -> list[list[str]]:
-    """For each event the columns of its arguments: the argument's name, or event.name where that column has another type."""
+    """For each event the columns of its arguments: the argument's name, or event.name where that column has another
+    type."""
     types: dict[str, Any] = dict.fromkeys(HEAD)
     out = []
     for info in infos:
@@ -68,7 +70,8 @@ class _Columns:
         self.raw = numpy.frombuffer(ring.raw(), numpy.uint64).reshape(-1, ring.size // 8)
         self.head = self.raw[:, 1].copy().view(numpy.uint16).reshape(-1, 4)
         self.event = self.head[:, 0]
-        self.which: list[Any] = [slice(None) if len(infos) == 1 else numpy.flatnonzero(self.event == n) for n in range(len(infos))]
+        self.which: list[Any] = [slice(None) if len(infos) == 1 else numpy.flatnonzero(self.event == n)
+                                 for n in range(len(infos))]
 
     @cached_property
     def places(self) -> list[int]:
@@ -76,8 +79,10 @@ class _Columns:
 
     def table(self, names: Callable[[int], str]) -> pyarrow.Table:
         pa, ring = self.pa, self.ring
-        columns: dict[str, Any] = {"seq": pa.array(self.raw[:, 0].copy()), "event": self._dictionary(self.event, [i.name for i in self.infos]),
-                                   "address": pa.array(self.np.array([i.address for i in self.infos], self.np.uint64)[self.event]),
+        columns: dict[str, Any] = {"seq": pa.array(self.raw[:, 0].copy()),
+                                   "event": self._dictionary(self.event, [i.name for i in self.infos]),
+                                   "address": pa.array(self.np.array([i.address for i in self.infos],
+                                                                     self.np.uint64)[self.event]),
                                    "cpu": pa.array(self.head[:, 1].copy()), "task": self._task()}
         if ring.clock is not None:
             columns["time"] = pa.array(self.raw[:, 2].copy())
@@ -97,7 +102,8 @@ class _Columns:
         return pa.table(columns).replace_schema_metadata({KEY: json.dumps(facts).encode()})
 
     def _dictionary(self, indices: numpy.ndarray[Any, Any], values: Sequence[str]) -> pyarrow.Array:
-        return self.pa.DictionaryArray.from_arrays(self.pa.array(indices.astype(self.np.int32)), self.pa.array(values, self.pa.string()))
+        return self.pa.DictionaryArray.from_arrays(self.pa.array(indices.astype(self.np.int32)),
+                                                   self.pa.array(values, self.pa.string()))
 
     def _task(self) -> pyarrow.Array:
         np, tasks, numbers = self.np, self.ring.tasks, self.head[:, 2:].copy().view(self.np.uint32).reshape(-1)
@@ -193,8 +199,10 @@ def load(path: str | os.PathLike[str]) -> tuple[Table, Mapping[int, str]]:
         table.validate(full=True)
         return Table.of(table)
     except (pyarrow.ArrowException, KeyError, TypeError, ValueError, AttributeError, OSError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "is no trace of kprobes, or damaged"
-        raise ImageError(f"{os.fspath(path)}: {reason}", hint="give a file that Trace.save() or `kprobes record` wrote") from error
+        reason = (error.strerror if isinstance(error, OSError) and error.strerror
+                  else "is no trace of kprobes, or damaged")
+        raise ImageError(f"{os.fspath(path)}: {reason}",
+                         hint="give a file that Trace.save() or `kprobes record` wrote") from error
 
 
 class Table:
@@ -204,7 +212,8 @@ class Table:
         self.infos, self._table, self._lost = infos, table, lost
         self.timed = "time" in table.column_names
         numbers = {(info.name, info.address): n for n, info in enumerate(infos)}  # several places may share a name
-        self._events = [numbers[key] for key in zip(table.column("event").to_pylist(), table.column("address").to_pylist(), strict=True)]
+        self._events = [numbers[key] for key in zip(table.column("event").to_pylist(),
+                                                    table.column("address").to_pylist(), strict=True)]
         self.tasks: Sequence[Any] = list(dict.fromkeys(table.column("task").to_pylist()))
 
     @classmethod
@@ -214,10 +223,12 @@ class Table:
         if facts["version"] != VERSION:
             raise ValueError("another version")
         infos = [EventInfo.from_json(info) for info in facts["events"]]
-        missing = {"seq", "event", "address", "cpu", "task", *(name for row in names_of(infos) for name in row)} - {*table.column_names}
+        missing = {"seq", "event", "address", "cpu", "task",
+                   *(name for row in names_of(infos) for name in row)} - {*table.column_names}
         if missing:
             raise KeyError(*missing)
-        return cls(table, infos, int(facts["lost"])), {int(address): str(name) for address, name in facts["names"].items()}
+        return cls(table, infos, int(facts["lost"])), {int(address): str(name)
+                                                       for address, name in facts["names"].items()}
 
     @property
     def lost(self) -> int:

@@ -1,4 +1,5 @@
-"""Events of a trace whose hits run programs: Python is not asked until somebody looks, and then their records go into the trace's ring."""
+"""Events of a trace whose hits run programs: Python is not asked until somebody looks, and then their records go into
+the trace's ring."""
 
 from __future__ import annotations
 
@@ -26,9 +27,11 @@ class Programs:
         buffer: where they record. made: event's number -> its program.
     """
 
-    def __init__(self, k: Owner, ring: Ring, timed: bool, events: Sequence[Event], filters: Sequence[Filter | None]) -> None:
+    def __init__(self, k: Owner, ring: Ring, timed: bool, events: Sequence[Event],
+                 filters: Sequence[Filter | None]) -> None:
         self._k, self._ring, self._timed = k, ring, timed
-        able = [n for n, event in enumerate(events) if event.kind != "w" and not any(arg.type.style == "string" for arg in event.args)]
+        able = [n for n, event in enumerate(events) if event.kind != "w"
+                and not any(arg.type.style == "string" for arg in event.args)]
         room = ring.records * (8 + max((Layout(events[n], timed).size for n in able), default=0))
         self.buffer = Buffer(size=room if able and room <= MOST else 1)
         self.made: dict[int, EventProgram] = {}
@@ -37,7 +40,8 @@ class Programs:
             made = self._program(events[n], filters[n])
             if made is not None:
                 self.made[n] = made
-        self._take: dict[int, Callable[[int, bytes], None]] = {n: self._taker(made, ring.writer(n)) for n, made in self.made.items()}
+        self._take: dict[int, Callable[[int, bytes], None]] = {n: self._taker(made, ring.writer(n))
+                                                               for n, made in self.made.items()}
 
     def _program(self, event: Event, filter: Filter | None) -> EventProgram | None:
         machine, key = self._k.machine, (event.kind, shape(event))

@@ -1,4 +1,5 @@
-"""Which code was executed: blocks and edges as the machine counts them, and the files that other tools read coverage from."""
+"""Which code was executed: blocks and edges as the machine counts them, and the files that other tools read coverage
+from."""
 
 from __future__ import annotations
 
@@ -45,8 +46,9 @@ class Module:
 class Coverage:
     """Counts every block that the guest executes, until close(). A context manager.
 
-    Blocks are what the engine translates at a time: they begin where something jumps to, and at pages and breakpoints as well, so
-    that one may lie within another. Each execution counts for the block that it began with. The library's own code is none.
+    Blocks are what the engine translates at a time: they begin where something jumps to, and at pages and breakpoints
+    as well, so that one may lie within another. Each execution counts for the block that it began with. The library's
+    own code is none.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -67,7 +69,8 @@ class Coverage:
 
     @property
     def bitmap(self) -> memoryview:
-        """65,536 counters of 8 bits, live: of the edges between blocks, each by a number that two may share (AFL's map)."""
+        """65,536 counters of 8 bits, live: of the edges between blocks, each by a number that two may share (AFL's
+        map)."""
         return self._counts.edges.toreadonly()
 
     def clear(self) -> None:
@@ -81,11 +84,13 @@ class Coverage:
     def save(self, path: str | os.PathLike[str], format: str | None = None) -> None:
         """Write a file: drcov (version 2), lcov (lines of files with line tables) or afl (the bitmap).
 
-        format: None: as the name ends, .drcov, .info or .afl. Raises BadArgument, Unsupported where no file has lines, OSError.
+        format: None: as the name ends, .drcov, .info or .afl. Raises BadArgument, Unsupported where no file has lines,
+        OSError.
         """
         kind = FORMATS.get(os.path.splitext(path)[1]) if format is None else format
         if kind not in FORMATS.values():
-            raise BadArgument(f"no format {kind!r} for {os.fspath(path)!r}", hint="pass format='drcov', 'lcov' or 'afl'")
+            raise BadArgument(f"no format {kind!r} for {os.fspath(path)!r}",
+                              hint="pass format='drcov', 'lcov' or 'afl'")
         data = self._drcov() if kind == "drcov" else self._lcov() if kind == "lcov" else bytes(self.bitmap)
         with open(path, "wb") as file:
             file.write(data)
@@ -163,12 +168,14 @@ class Executed:
 
 
 def lines_of(file: LoadedFile) -> Iterator[tuple[str, int, int]]:
-    """(source file, line, link address) of every row of a file's line tables; nothing where there are none, or damaged ones."""
+    """(source file, line, link address) of every row of a file's line tables; nothing where there are none, or damaged
+    ones."""
     try:
         info = dwarf(file)
         for unit in info.iter_CUs() if info is not None and info.has_debug_info else ():
             program = info.line_program_for_CU(unit)
-            states = [entry.state for entry in program.get_entries() if entry.state is not None] if program is not None else []
+            states = ([entry.state for entry in program.get_entries() if entry.state is not None]
+                      if program is not None else [])
             names = _Names(unit, program)
             for state, following in pairwise(states):
                 if not state.end_sequence and state.line and following.address > state.address:

@@ -34,7 +34,8 @@ def flame_graph(stacks: Mapping[tuple[str, ...], int], unit: str) -> str:
     height = ROW * (max((depth for _, depth, _, _ in drawn), default=0) + 2)
     head = (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" '
             'font-family="monospace" font-size="12">\n')
-    return head + "".join(_box(frame, height - ROW * (depth + 1), x, width, root.weight, unit) for frame, depth, x, width in drawn) + "</svg>\n"
+    return head + "".join(_box(frame, height - ROW * (depth + 1), x, width, root.weight, unit)
+                          for frame, depth, x, width in drawn) + "</svg>\n"
 
 
 def _boxes(root: Frame) -> Iterator[tuple[Frame, int, float, float]]:
@@ -53,10 +54,12 @@ def _boxes(root: Frame) -> Iterator[tuple[Frame, int, float, float]]:
 
 def _box(frame: Frame, y: int, x: float, width: float, total: int, unit: str) -> str:
     hue = zlib.crc32(frame.name.encode("utf-8", "backslashreplace")) % 55
-    title = escape(f"{frame.name}: {frame.weight} {unit}, {100 * frame.weight / max(total, 1):.1f}%".translate(_NO_CONTROLS))
+    share = 100 * frame.weight / max(total, 1)
+    title = escape(f"{frame.name}: {frame.weight} {unit}, {share:.1f}%".translate(_NO_CONTROLS))
     letters = int((width - 4) / LETTER)
     text = escape(frame.name[:letters].translate(_NO_CONTROLS)) if letters >= 3 else ""
-    return (f'<g><title>{title}</title><rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{ROW - 1}" rx="2" fill="hsl({hue},80%,65%)"/>'
+    return (f'<g><title>{title}</title><rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{ROW - 1}" rx="2" '
+            f'fill="hsl({hue},80%,65%)"/>'
             f'<text x="{x + 3:.1f}" y="{y + ROW - 5}">{text}</text></g>\n')
 
 

@@ -38,9 +38,10 @@ class Call:
     """One call.
 
     Attributes:
-        name: the function's. depth: 0 for a call of the function that the tree begins with. args: as many as were asked for. result: the
-        return value; None: it has not returned (a longjmp, the end of the run). calls: made by it, in order. instructions: executed by it and
-        those that it has called; None: nobody has counted, or it has not returned.
+        name: the function's. depth: 0 for a call of the function that the tree begins with. args: as many as were asked
+        for. result: the return value; None: it has not returned (a longjmp, the end of the run). calls: made by it, in
+        order. instructions: executed by it and those that it has called; None: nobody has counted, or it has not
+        returned.
     """
 
     name: str
@@ -69,7 +70,8 @@ class CallTree:
     """What was called below a function; str() shows it as ftrace's function graph does.
 
     Attributes:
-        calls: of the function itself. skipped: function -> why it is not in the tree. missed: calls that could not be recorded.
+        calls: of the function itself. skipped: function -> why it is not in the tree. missed: calls that could not be
+            recorded.
         counted: calls have the number of their instructions.
     """
 
@@ -126,7 +128,8 @@ class CallTree:
         return dict(found)
 
     def export(self, path: str | os.PathLike[str] | IO[Any], format: str) -> None:
-        """Write a file, or to an open one: text, jsonl (a line for each call), folded, speedscope, svg. BadArgument, OSError."""
+        """Write a file, or to an open one: text, jsonl (a line for each call), folded, speedscope, svg. BadArgument,
+        OSError."""
         if format not in FORMATS:
             raise BadArgument(f"no format {format!r}", hint=f"there are: {', '.join(FORMATS)}")
         if not isinstance(path, str | os.PathLike):
@@ -159,7 +162,8 @@ def _lines(calls: Sequence[Call], counted: bool) -> Iterator[str]:
         shown = ", ".join("(fault)" if arg is None else f"{arg:#x}" for arg in call.args)
         result = "" if call.result is None else f" = {call.result:#x}"
         head = f"{indent}{call.name.translate(CONTROLS)}({shown})"
-        column, blank = (f"{'' if call.instructions is None else call.instructions:>{COLUMN}} | ", f"{'':{COLUMN}} | ") if counted else ("", "")
+        column, blank = ((f"{'' if call.instructions is None else call.instructions:>{COLUMN}} | ",
+                          f"{'':{COLUMN}} | ") if counted else ("", ""))
         if call.calls:
             yield f"{blank}{head} {{\n"
             todo += [f"{column}{indent}}}{result}\n", *reversed(call.calls)]
@@ -178,7 +182,8 @@ class Graph:
         self._k, self._root, self._args, self._depth = k, k.machine.symbols[function], args, depth
         self._clock = k.machine.clock if instructions else None
         if instructions and self._clock is None:
-            raise Unsupported("this machine does not count instructions", hint="leave out instructions=True, or use a UnicornMachine")
+            raise Unsupported("this machine does not count instructions",
+                              hint="leave out instructions=True, or use a UnicornMachine")
         self.tree = self._tree = CallTree(instructions)
         self._begun: dict[int, int] = {}  # id of a call that has not returned -> what the clock was
         self._counts = False
@@ -209,7 +214,8 @@ class Graph:
 
     def _arm(self, symbol: Symbol) -> None:
         start = self._k.machine.arch.pointers.code_address(symbol.address | symbol.mode, self._k.machine.read)
-        probe = Kretprobe(addr=start.place(0) | start.mode, entry_handler=self._entry(symbol), handler=self._returned, maxactive=ACTIVE)
+        probe = Kretprobe(addr=start.place(0) | start.mode, entry_handler=self._entry(symbol), handler=self._returned,
+                          maxactive=ACTIVE)
         try:
             self._k.register(probe)
         except KprobeError as error:
@@ -244,7 +250,8 @@ class Graph:
         return entered
 
     def _left(self, ri: Any, frame: int) -> bool:
-        """True where a call with this frame cannot have made the call that begins: a longjmp has left it, or the run has ended.
+        """True where a call with this frame cannot have made the call that begins: a longjmp has left it, or the run
+        has ended.
 
         Who has the same frame has jumped here, and then the trampoline is where this one returns to.
         """
@@ -270,7 +277,8 @@ def _functions(machine: Machine, root: Symbol, pattern: str) -> list[Symbol]:
     known = {root.address}
     found = []
     for symbol in sorted(machine.symbols, key=lambda s: (s.address, s.name)):
-        if symbol.kind == "func" and symbol.module == root.module and fnmatch.fnmatchcase(symbol.name, pattern) and symbol.address not in known:
+        if (symbol.kind == "func" and symbol.module == root.module and fnmatch.fnmatchcase(symbol.name, pattern)
+            and symbol.address not in known):
             known.add(symbol.address)
             found.append(symbol)
     return found

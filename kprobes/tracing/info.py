@@ -29,8 +29,8 @@ class EventInfo:
     """An event without its machine.
 
     Attributes:
-        kind: "p", "r" or "w". where: the place as ftrace shows it: `sym+0xOFF/0xSIZE`, of return events the function's name, of watch
-        events the memory.
+        kind: "p", "r" or "w". where: the place as ftrace shows it: `sym+0xOFF/0xSIZE`, of return events the function's
+        name, of watch events the memory.
         text: the definition.
     """
 
@@ -48,8 +48,8 @@ class EventInfo:
     def of(cls, event: Event) -> EventInfo:
         """What there is to keep of an event."""
         fields = tuple(Field(name=arg.name, type=arg.type) for arg in event.args)
-        return cls(name=event.name, group=event.group, kind=event.kind, symbol=event.symbol, offset=event.offset, address=event.address,
-                   where=event._where or event.watched, text=str(event), fields=fields)
+        return cls(name=event.name, group=event.group, kind=event.kind, symbol=event.symbol, offset=event.offset,
+                   address=event.address, where=event._where or event.watched, text=str(event), fields=fields)
 
     def as_json(self) -> dict[str, Any]:
         """For a file."""
@@ -72,4 +72,5 @@ class EventInfo:
 
     def arguments(self, values: Sequence[Value]) -> str:
         """` a=0x1 b=2`, as ftrace shows them."""
-        return "".join([f" {field.name}={field.type.show(value)}" for field, value in zip(self.fields, values, strict=True)])
+        return "".join([f" {field.name}={field.type.show(value)}"
+                        for field, value in zip(self.fields, values, strict=True)])

@@ -28,7 +28,8 @@ def write(trace: Trace, file: IO[bytes], format: str) -> None:
         packet.track_descriptor.uuid, packet.track_descriptor.parent_uuid = PID + 1 + n, PID
         packet.track_descriptor.name = task_name(task)
         builder.write_packet(packet)
-    kinds = {"B": protos.TrackEvent.TYPE_SLICE_BEGIN, "E": protos.TrackEvent.TYPE_SLICE_END, "i": protos.TrackEvent.TYPE_INSTANT}
+    kinds = {"B": protos.TrackEvent.TYPE_SLICE_BEGIN, "E": protos.TrackEvent.TYPE_SLICE_END,
+             "i": protos.TrackEvent.TYPE_INSTANT}
     for mark in marks:
         packet = builder.create_packet()
         packet.timestamp, packet.trusted_packet_sequence_id = mark.time, SEQUENCE

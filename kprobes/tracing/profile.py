@@ -31,7 +31,8 @@ def write(trace: Trace, file: IO[str], format: str) -> None:
 def write_folded(stacks: Folded, file: IO[str], format: str, unit: str) -> None:
     """The same of stacks that are had already."""
     if format == "folded":
-        file.writelines(f"{';'.join(frame.replace(';', ':') for frame in frames)} {weight}\n" for frames, weight in sorted(stacks.items()))
+        file.writelines(f"{';'.join(frame.replace(';', ':') for frame in frames)} {weight}\n"
+                        for frames, weight in sorted(stacks.items()))
     elif format == "speedscope":
         json.dump(speedscope(stacks, unit), file)
         file.write("\n")

@@ -15,9 +15,11 @@ class Record:
     """One hit of an event.
 
     Attributes:
-        event: the event's name, without its group. seq: number of the hit among all events of its Kprobes, from 1; lost hits leave gaps. cpu: number
-        of the CPU. task: the guest task (machine.cpu_task), an integer in records of compiled events.
-        args: fetched values by name: integers, texts, tuples of these for arrays; None where guest memory was unreadable.
+        event: the event's name, without its group. seq: number of the hit among all events of its Kprobes, from 1; lost
+        hits leave gaps. cpu: number of the CPU. task: the guest task (machine.cpu_task), an integer in records of
+        compiled events.
+        args: fetched values by name: integers, texts, tuples of these for arrays; None where guest memory was
+            unreadable.
         stack: pc and return addresses, innermost first; empty where the event takes none.
         address: of the probepoint. caller: where a return event returns to; 0 in other events.
     """

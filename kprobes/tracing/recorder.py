@@ -71,9 +71,10 @@ class Recording:
     """Events that are recorded while it is entered: `with k.trace("p crc32 len=$arg3") as t`.
 
     Attributes:
-        trace: what is recorded. events: the parsed definitions. probes: of them, while they are armed. skipped: (function, why) of
-        those that a pattern names and that cannot be probed. armed: (event's name, probe) of all that ever were. told: for each event who
-        is told of a hit's values, return address and stack at once, instead of recording it; empty: nobody.
+        trace: what is recorded. events: the parsed definitions. probes: of them, while they are armed. skipped:
+        (function, why) of those that a pattern names and that cannot be probed. armed: (event's name, probe) of all
+        that ever were. told: for each event who is told of a hit's values, return address and stack at once, instead of
+        recording it; empty: nobody.
     """
 
     def __init__(self, k: Owner, definitions: Sequence[str], *, stack: bool = False, records: int = RECORDS,
@@ -102,7 +103,8 @@ class Recording:
         self.trace = Trace(Live(infos, self._ring, self._drain), lambda address: locate(symbols, address), self._missed)
 
     def _parse(self, definitions: Sequence[str]) -> list[Event]:
-        """The events, one for each function that a pattern names; of these, those that cannot be probed are left out."""
+        """The events, one for each function that a pattern names; of these, those that cannot be probed are left
+        out."""
         machine, found = self._k.machine, list[Event]()
         self._many: list[Event] = []
         for text in definitions:
@@ -119,7 +121,8 @@ class Recording:
                 except EventError as error:
                     self.skipped.append((place, error.reason))
             if len(self._many) == before:
-                raise EventError("BAD_PROBE_ADDR", f"nothing that {pattern.pattern} names can be probed", pattern.text, pattern.text.index(" ") + 1)
+                raise EventError("BAD_PROBE_ADDR", f"nothing that {pattern.pattern} names can be probed", pattern.text,
+                                 pattern.text.index(" ") + 1)
         for n, event in enumerate(found):
             for other in found[:n]:
                 if (event.group, event.name) == (other.group, other.name):
@@ -187,7 +190,8 @@ class Recording:
 
 
 class _Sink:
-    """What the handler of an event takes for the place of its records. words: as of a buffer of events, one for all of a trace."""
+    """What the handler of an event takes for the place of its records. words: as of a buffer of events, one for all of
+    a trace."""
 
     limit, dropped = 1, 0
 

@@ -1,9 +1,9 @@
 """The buffer that hits are recorded in: binary records of one size, the oldest overwritten when it is full.
 
-A record is `u64 number; u16 event; u16 cpu; u32 task`, then where the trace or the event has it `u64 time`, `u64 caller`; then for
-events with numbers `u64 faults` (as many as it takes) and a u64 or s64 for each number. Fault bits: for each argument that is a number
-one, for an array one that says that its address could not be had and one for each element. Text and stacks are not in the record but
-in lists beside it, at the record's place.
+A record is `u64 number; u16 event; u16 cpu; u32 task`, then where the trace or the event has it `u64 time`, `u64
+caller`; then for events with numbers `u64 faults` (as many as it takes) and a u64 or s64 for each number. Fault bits:
+for each argument that is a number one, for an array one that says that its address could not be had and one for each
+element. Text and stacks are not in the record but in lists beside it, at the record's place.
 """
 
 from __future__ import annotations
@@ -18,21 +18,24 @@ from .info import EventInfo
 
 HEAD = "=QHHI"
 FIRST = 1024  #: records that there is room for at first
-Row = tuple[int, int, int, int, int, int, "tuple[Value, ...]", "tuple[int, ...]"]  #: number, event, cpu, task, time, caller, values, stack
+#: number, event, cpu, task, time, caller, values, stack
+Row = tuple[int, int, int, int, int, int, "tuple[Value, ...]", "tuple[int, ...]"]
 
 
 class Put(Protocol):
     """Puts a record of one event into a ring. time: 0: now."""
 
-    def __call__(self, seq: int, cpu: int, task: Any, values: Sequence[Value], caller: int = 0, stack: Sequence[int] = (), time: int = 0) -> None: ...
+    def __call__(self, seq: int, cpu: int, task: Any, values: Sequence[Value], caller: int = 0,
+                 stack: Sequence[int] = (), time: int = 0) -> None: ...
 
 
 class Layout:
     """Where things are in an event's records.
 
     Attributes:
-        format: of struct, unpadded. numbers: indices of the fields that are in the record. words: of fault bits. plain: every field is
-        a number of its own. bits: for each of `numbers` its first fault bit. counts: for each its elements, 0: no array.
+        format: of struct, unpadded. numbers: indices of the fields that are in the record. words: of fault bits. plain:
+        every field is a number of its own. bits: for each of `numbers` its first fault bit. counts: for each its
+        elements, 0: no array.
     """
 
     def __init__(self, info: EventInfo, clock: bool) -> None:
@@ -68,7 +71,8 @@ class Layout:
         faults = sum(raw[self.head + word] << 64 * word for word in range(self.words))
         at = self.head + self.words
         for n, bit, elements in zip(self.numbers, self.bits, self.counts, strict=True):
-            each = tuple(None if elements and faults >> bit + 1 + i & 1 else raw[at + i] for i in range(max(elements, 1)))
+            each = tuple(None if elements and faults >> bit + 1 + i & 1 else raw[at + i]
+                         for i in range(max(elements, 1)))
             at += len(each)
             out[n] = None if faults >> bit & 1 else each if elements else each[0]
         return tuple(out)
@@ -78,9 +82,9 @@ class Ring:
     """Records of several events, the oldest first.
 
     Attributes:
-        layouts: of the events, by their number. records: how many there is room for. written: recorded so far. tasks: what the
-        numbers of tasks in records stand for. texts, stacks: beside each record, the values of an event with text, and the stack;
-        empty where there are none. elsewhere: records that were lost before they came here.
+        layouts: of the events, by their number. records: how many there is room for. written: recorded so far. tasks:
+        what the numbers of tasks in records stand for. texts, stacks: beside each record, the values of an event with
+        text, and the stack; empty where there are none. elsewhere: records that were lost before they came here.
     """
 
     def __init__(self, infos: Sequence[EventInfo], records: int, clock: Callable[[], int] | None, stack: bool) -> None:
@@ -132,7 +136,8 @@ class Ring:
         known, returns, plain, worded, stacked = self._known, layout.returns, layout.plain, self.worded, self.stacked
         buffer, zeros, beside, numbers = self.buffer, (0,) * layout.words, worded or stacked, layout.numbers
 
-        def put(seq: int, cpu: int, task: Any, values: Sequence[Value], caller: int = 0, stack: Sequence[int] = (), time: int = 0) -> None:
+        def put(seq: int, cpu: int, task: Any, values: Sequence[Value], caller: int = 0, stack: Sequence[int] = (),
+                time: int = 0) -> None:
             at = self.at if self.at < self.end else self.turn()
             index = known.get(task)
             if index is None:
@@ -141,7 +146,8 @@ class Ring:
             if returns:
                 head = (*head, caller)
             try:
-                pack(buffer, at, seq, event, cpu, index, *head, *zeros, *(values if plain else [values[n] for n in numbers]))
+                pack(buffer, at, seq, event, cpu, index, *head, *zeros,
+                     *(values if plain else [values[n] for n in numbers]))
             except struct.error:  # something else than numbers: an array, a fault
                 pack(buffer, at, seq, event, cpu, index, *head, *layout.flat(values))
             if beside:

@@ -83,7 +83,8 @@ def _line(trace: Trace, info: EventInfo, task: Any, row: Row) -> str:
     seq, _, cpu, _, time, caller, values, stack = row
     head = f"{task_column(task)} [{cpu:03d}] ..... {_stamp(seq, time, trace.timed)}: "
     line = f"{head}{info.name}: ({_place(trace, info, caller)}){info.arguments(values)}\n"
-    return line + f"{head}<stack trace>\n" + "".join([f" => {trace.name(address)}\n" for address in stack]) if stack else line
+    return (line + f"{head}<stack trace>\n" + "".join([f" => {trace.name(address)}\n" for address in stack]) if stack
+            else line)
 
 
 def _fast(trace: Trace, ring: Ring) -> Iterator[str]:
@@ -157,7 +158,8 @@ def json_lines(trace: Trace) -> Iterator[str]:
     """An object for each record: event, seq, cpu, task, time, caller, args, stack (as symbols)."""
     for info, task, row in trace.rows():
         seq, _, cpu, _, time, caller, values, stack = row
-        facts: dict[str, Any] = {"event": info.name, "seq": seq, "cpu": cpu, "task": task if isinstance(task, int) else str(task)}
+        facts: dict[str, Any] = {"event": info.name, "seq": seq, "cpu": cpu,
+                                 "task": task if isinstance(task, int) else str(task)}
         if trace.timed:
             facts["time"] = time
         if info.kind != "p":
@@ -182,5 +184,6 @@ def _csv(trace: Trace, file: IO[str]) -> None:
         shown = (trace.name(caller) if info.kind != "p" else "", " ".join([trace.name(address) for address in stack]))
         out[: len(head)] = [seq, info.name, cpu, task, *([time] if trace.timed else []), *shown]
         for name, value in zip(rows[event], values, strict=True):
-            out[columns[name]] = "(fault)" if value is None else " ".join(map(str, value)) if isinstance(value, tuple) else value
+            out[columns[name]] = ("(fault)" if value is None else " ".join(map(str, value)) if isinstance(value, tuple)
+                                  else value)
         writer.writerow(out)

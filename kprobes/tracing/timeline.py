@@ -1,7 +1,7 @@
 """A trace on a line of time: Chrome's trace event format, and the spans that this and Perfetto's show.
 
-Where a function's entry and its return are both recorded, a call is a span; every other hit is an instant. Without a clock a
-record is a microsecond behind the one before.
+Where a function's entry and its return are both recorded, a call is a span; every other hit is an instant. Without a
+clock a record is a microsecond behind the one before.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 @frozen
 class Mark:
-    """What happens at a time. phase: "B" a span begins, "E" the youngest one ends, "i" an instant. time: in ns. track: index into Marks.tasks."""
+    """What happens at a time. phase: "B" a span begins, "E" the youngest one ends, "i" an instant. time: in ns. track:
+    index into Marks.tasks."""
 
     phase: str
     name: str
@@ -83,9 +84,11 @@ def write(trace: Trace, file: IO[str], format: str) -> None:
     marks = Marks(trace)
     file.write('{"displayTimeUnit": "ns", "traceEvents": [\n')
     rows: list[dict[str, Any]] = [{"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": "guest"}}]
-    rows += [{"ph": "M", "name": "thread_name", "pid": 1, "tid": n + 1, "args": {"name": task_name(t)}} for n, t in enumerate(marks.tasks)]
+    rows += [{"ph": "M", "name": "thread_name", "pid": 1, "tid": n + 1, "args": {"name": task_name(t)}}
+             for n, t in enumerate(marks.tasks)]
     file.write(",\n".join(map(json.dumps, rows)))
     for mark in marks:
-        row = {"ph": mark.phase, "name": mark.name, "cat": "kprobes", "ts": mark.time / 1000, "pid": 1, "tid": mark.task + 1, "args": mark.args}
+        row = {"ph": mark.phase, "name": mark.name, "cat": "kprobes", "ts": mark.time / 1000, "pid": 1,
+               "tid": mark.task + 1, "args": mark.args}
         file.write(",\n" + json.dumps(row | ({"s": "t"} if mark.phase == "i" else {})))
     file.write("\n]}\n")

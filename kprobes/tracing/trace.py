@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 #: format of export() -> module of this package whose write(trace, file) writes it, and whether it writes bytes
 FORMATS: Mapping[str, tuple[str, bool]] = {
-    "ftrace": ("text", False), "jsonl": ("text", False), "csv": ("text", False), "chrome": ("timeline", False), "perfetto": ("perfetto", True),
+    "ftrace": ("text", False), "jsonl": ("text", False), "csv": ("text", False), "chrome": ("timeline", False),
+    "perfetto": ("perfetto", True),
     "folded": ("profile", False), "speedscope": ("profile", False), "svg": ("profile", False),
 }
 
@@ -32,8 +33,8 @@ class Source(Protocol):
     """Where a trace's records are: a ring, or a file's table.
 
     Attributes:
-        infos: the events, by the numbers in rows. tasks: what the numbers of tasks in rows stand for. lost: records that there was
-        no room for. timed: rows have times, in ns.
+        infos: the events, by the numbers in rows. tasks: what the numbers of tasks in rows stand for. lost: records
+        that there was no room for. timed: rows have times, in ns.
     """
 
     infos: Sequence[EventInfo]
@@ -134,13 +135,15 @@ class Trace:
             where = info.place(self.name(caller))
             rows.append([seq, info.name, cpu, task, where, info.arguments(values).strip()])
         rows += [["..."] * 6] * (len(self) > SHOWN)
-        return table(f"{len(self)} records, {self.lost} lost", ("seq", "event", "cpu", "task", "place", "arguments"), rows)
+        return table(f"{len(self)} records, {self.lost} lost", ("seq", "event", "cpu", "task", "place", "arguments"),
+                     rows)
 
     # --- other tools
 
     def to_arrow(self) -> pyarrow.Table:
         """A table with a row for each record: seq, event, address (of the probe), cpu, task, time (ns, where there is a
-        clock), caller (of return events), stack, and a column for each argument; null where an event has none, or guest memory was unreadable.
+        clock), caller (of return events), stack, and a column for each argument; null where an event has none, or guest
+        memory was unreadable.
 
         Raises Unsupported: pyarrow is not installed (extra `arrow`).
         """
@@ -156,7 +159,8 @@ class Trace:
         return frame(self.to_arrow)
 
     def to_numpy(self) -> dict[str, numpy.ndarray[Any, Any]]:
-        """Column name -> array; where integers are missing, a masked one. Raises Unsupported: pyarrow is not installed."""
+        """Column name -> array; where integers are missing, a masked one. Raises Unsupported: pyarrow is not
+        installed."""
         from .columns import arrays
 
         return arrays(self.to_arrow())
@@ -176,8 +180,8 @@ class Trace:
         return cls(source, lambda address: names.get(address, f"{address:#x}"))
 
     def export(self, path: str | os.PathLike[str] | IO[Any], format: str) -> None:
-        """Write a file for other tools, or to an open one: ftrace, jsonl, csv (one file for each event where there are several:
-        x.NAME.csv), chrome, perfetto (extra `perfetto`), folded, speedscope, svg (a flame graph).
+        """Write a file for other tools, or to an open one: ftrace, jsonl, csv (one file for each event where there are
+        several: x.NAME.csv), chrome, perfetto (extra `perfetto`), folded, speedscope, svg (a flame graph).
 
         Raises BadArgument: no such format; Unsupported: the library for it is not installed; OSError.
         """
@@ -190,6 +194,7 @@ class Trace:
         if not isinstance(path, str | os.PathLike):
             write(self, path, format)
             return
-        mode: dict[str, Any] = {"mode": "wb"} if binary else {"mode": "w", "encoding": "utf-8", "errors": "backslashreplace", "newline": "\n"}
+        mode: dict[str, Any] = ({"mode": "wb"} if binary else {"mode": "w", "encoding": "utf-8",
+                                                               "errors": "backslashreplace", "newline": "\n"})
         with open(path, **mode) as file:
             write(self, file, format)

@@ -1,4 +1,5 @@
-"""Disassembly for the tests, by Capstone where it knows the ISA; only to see that the text of a case is of its bytes."""
+"""Disassembly for the tests, by Capstone where it knows the ISA; only to see that the text of a case is of its
+bytes."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ def mnemonic(arch: str, mode: int, code: bytes, address: int) -> str | None:
 
 
 def agrees(arch: str, asm: str, known: str, code: bytes, address: int) -> bool:
-    """True where a case's text may be what Capstone calls `known`: a word of it, or of its family, or Keystone says so."""
+    """True where a case's text may be what Capstone calls `known`: a word of it, or of its family, or Keystone says
+    so."""
     words = re.findall(r"[a-z][\w.]*", asm.lower())
     names = known.lower().split()
     if any(word.split(".")[0][:3] == name.split(".")[0][:3] for word in words for name in names):

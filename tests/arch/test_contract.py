@@ -6,7 +6,18 @@ import re
 from pathlib import Path
 
 import pytest
-from arches import ARCHES, CASES, HERE, NO_CASES, NO_ENGINE, NO_PROGRAMS, PROGRAMS, UNUSED_PROGRAMS, cases_of, programs_of
+from arches import (
+    ARCHES,
+    CASES,
+    HERE,
+    NO_CASES,
+    NO_ENGINE,
+    NO_PROGRAMS,
+    PROGRAMS,
+    UNUSED_PROGRAMS,
+    cases_of,
+    programs_of,
+)
 from attrs import evolve
 
 from kprobes import arch as architectures
@@ -38,7 +49,8 @@ def test_pages_name_files_that_are_there(path: Path) -> None:
     assert [name for name in named if not (HERE.parent / name).is_file() and not (family / name).is_file()] == []
 
 
-@pytest.mark.parametrize("arch", [name for name in ARCHES if name in GUESTS and GUESTS[name].breakpoint.traps is not None])
+@pytest.mark.parametrize("arch", [name for name in ARCHES
+                                  if name in GUESTS and GUESTS[name].breakpoint.traps is not None])
 def test_engines_breakpoints(arch: str) -> None:
     """The breakpoints that an engine puts in place of Linux's obey the same contract."""
     traps = GUESTS[arch].breakpoint.traps
@@ -48,11 +60,13 @@ def test_engines_breakpoints(arch: str) -> None:
 
 @pytest.mark.parametrize("arch", ARCHES)
 def test_has_cases(arch: str) -> None:
-    """A case file with cases of every outcome, the flag bits, and delay-slot instructions where there are delay slots."""
+    """A case file with cases of every outcome, the flag bits, and delay-slot instructions where there are delay
+    slots."""
     if arch in NO_CASES:
         pytest.skip(NO_CASES[arch])
     file, value = cases_of(arch), architectures.get(arch)
-    assert {case.outcome for case in file.cases} == {"step", "simulate", "reject"}, f"{CASES / arch}.txt proves too little"
+    assert {case.outcome for case in file.cases} == {"step", "simulate",
+                                                     "reject"}, f"{CASES / arch}.txt proves too little"
     assert value.regs.flags is None or file.flags, "which bits are condition flags? add a %flags line"
     assert {*file.flags, *file.keep} <= {*value.regs.names, *value.regs.aliases}
     slots = any(value.decode(c.code + bytes(32), 0x10000 | c.mode).delay_slot for c in file.cases)

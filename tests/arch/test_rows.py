@@ -65,7 +65,8 @@ def test_every_row_is_hit(arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with rows_found(monkeypatch) as found:
         names = {decode(value, case).name for case in cases}
     assert [name for name in row_names(value) if name not in names] == []
-    missed = [f"{row.name}: {row.picture}" for table in decode_tables(value) for row in table.rows if id(row) not in found]
+    missed = [f"{row.name}: {row.picture}" for table in decode_tables(value) for row in table.rows
+              if id(row) not in found]
     assert missed == [], "no case hits these rows"
 
 

@@ -75,7 +75,8 @@ def test_another_executors_item_is_given_up_in_time() -> None:
 
 def test_dask_gives_the_same() -> None:
     distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster, \
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False,
+                                  dashboard_address=None) as cluster, \
             distributed.Client(cluster) as client:
         there = {o.item: o.result for o in run(jobs.square, range(300), client.get_executor())}
     assert there == {o.item: o.result for o in run(jobs.square, range(300), jobs=1)}
@@ -103,8 +104,10 @@ def test_without_pebble(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.quick
 @pytest.mark.parametrize("error", [
-    GuestFault("reads nothing", address=4, pc=8, access="read", symbol="f+0x4", number=3), UnknownSymbol("no such", symbol="f", hint="look"),
-    AmbiguousSymbol("f", (1, 2)), EventError("BAD", "wrong", "p f", 2), GuestTimeout("up", pc=5), ProgramError("bad", section="kprobe/f", line="a.c:1")])
+    GuestFault("reads nothing", address=4, pc=8, access="read", symbol="f+0x4", number=3),
+    UnknownSymbol("no such", symbol="f", hint="look"),
+    AmbiguousSymbol("f", (1, 2)), EventError("BAD", "wrong", "p f", 2), GuestTimeout("up", pc=5),
+    ProgramError("bad", section="kprobe/f", line="a.c:1")])
 def test_errors_travel(error: KprobeError) -> None:
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is type(error)
@@ -113,7 +116,8 @@ def test_errors_travel(error: KprobeError) -> None:
 
 @pytest.mark.quick
 def test_a_job_that_raises() -> None:
-    assert [(r, type(e)) for r, e, _ in attempt(jobs.mixed, [1, 3, 17])] == [(-1, type(None)), (None, ValueError), (None, RuntimeError)]
+    assert ([(r, type(e)) for r, e, _ in attempt(jobs.mixed, [1, 3, 17])]
+            == [(-1, type(None)), (None, ValueError), (None, RuntimeError)])
 
 
 # --- the journal
@@ -134,7 +138,8 @@ def test_a_journal_goes_on(tmp_path: Path) -> None:
             for item in journal.left([1, 2, 3]):
                 journal.note(Outcome(item, {"n": item}, None, 0))
         with Journal(path, "squares") as journal:
-            assert {item: entry.result or entry.error for item, entry in journal.entries.items()}.keys() == {"1", "2", "3"}
+            assert ({item: entry.result or entry.error for item, entry in journal.entries.items()}.keys()
+                    == {"1", "2", "3"})
     path.write_bytes(whole)
     with Journal(path, "squares") as journal:
         assert journal.entries["2"].error == "ValueError: no"
@@ -143,7 +148,8 @@ def test_a_journal_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("content", [b"\x7fELF\n", b"[]\n", b"{}\n", b'{"campaign": "c"}\n5\n', b'{"campaign": "c"}\n{"item": 1}\n', b"\xff\n", b"x"])
+@pytest.mark.parametrize("content", [b"\x7fELF\n", b"[]\n", b"{}\n", b'{"campaign": "c"}\n5\n',
+                                     b'{"campaign": "c"}\n{"item": 1}\n', b"\xff\n", b"x"])
 def test_what_is_no_journal(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "journal"
     path.write_bytes(content)
@@ -200,8 +206,8 @@ def test_the_command_goes_on_after_a_kill(tmp_path: Path) -> None:
     corpus.mkdir()
     for n in range(30):
         (corpus / f"{n:02}").write_text(f"a={n}, b={n}" if n != 4 else "x" * 9000)
-    words = (DEMO, "--call", "string_length(@input)", "--inputs", str(corpus), "--max-insns", "20000", "-e", "p string_length", "--jobs", "2",
-             "-o", str(tmp_path / "journal"), "--json")
+    words = (DEMO, "--call", "string_length(@input)", "--inputs", str(corpus), "--max-insns", "20000", "-e",
+             "p string_length", "--jobs", "2", "-o", str(tmp_path / "journal"), "--json")
     first = cli(*words)
     assert first.exit_code == 1
     said = json.loads(first.stdout)
@@ -214,7 +220,8 @@ def test_the_command_goes_on_after_a_kill(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("words", "says"), [
-    ((DEMO,), "--inputs"), ((DEMO, "--call", "f(@input)"), "--inputs"), ((DEMO, "--call", "f(@in", "--inputs", DEMO), "no argument here"),
+    ((DEMO,), "--inputs"), ((DEMO, "--call", "f(@input)"), "--inputs"),
+    ((DEMO, "--call", "f(@in", "--inputs", DEMO), "no argument here"),
     (("check", "--files", "/nowhere/*.so"), "no file matches"), (("chekc", "--files", DEMO), "`check`"),
     ((DEMO, "--call", "f(@input)", "--inputs", DEMO, "--dask", "nowhere:1"), "nowhere")])
 def test_wrong_command_lines(words: tuple[str, ...], says: str) -> None:
@@ -227,7 +234,8 @@ def test_wrong_command_lines(words: tuple[str, ...], says: str) -> None:
 def test_blocks_are_counted_once_whichever_process_saw_them(tmp_path: Path) -> None:
     for n in range(20):
         (tmp_path / str(n)).write_text("a=1, b=-2" if n % 2 else "")
-    words = (DEMO, "--call", "parse_settings(@input)", "--before", "table_init()", "--inputs", str(tmp_path), "--coverage", "--json")
+    words = (DEMO, "--call", "parse_settings(@input)", "--before", "table_init()", "--inputs", str(tmp_path),
+             "--coverage", "--json")
     blocks = {json.loads(cli(*words, "--jobs", jobs).stdout)["blocks"] for jobs in "12"}
     assert len(blocks) == 1
     assert blocks.pop() > 20
@@ -243,4 +251,5 @@ def test_files_are_checked() -> None:
     result = cli("check", "--files", f"{Path(DEMO).parent}/demo.*64", "--json")
     counted = json.loads(result.stdout)
     assert counted["files"] == counted["items"] == 2
-    assert counted["instructions"] == sum(counted[how] for how in ("step", "simulate", "step+simulate", "refuse")) > 1000
+    assert counted["instructions"] == sum(counted[how] for how in ("step", "simulate", "step+simulate",
+                                                                   "refuse")) > 1000

@@ -23,7 +23,8 @@ def test_every_kind_on_one_function(scene: Scene) -> None:
     for name in "AB":
         k.register_kretprobe(Kretprobe(symbol_name="inc", handler=r.returns(name), entry_handler=r.entry(name)))
     scene.probe("k")
-    assert scene.play("inc", 4) == ["pre k", "entry B", "entry A", "mirror j 0x4", "post k", "return A", "return B", "= 5"]
+    assert scene.play("inc", 4) == ["pre k", "entry B", "entry A", "mirror j 0x4", "post k", "return A", "return B",
+                                    "= 5"]
 
 
 def test_pre_sees_the_probepoint_and_post_the_next_instruction(scene: Scene) -> None:
@@ -46,7 +47,8 @@ def test_post_sees_the_branch_taken(scene: Scene) -> None:
 
 def test_post_sees_the_effect_of_the_instruction(scene: Scene) -> None:
     seen: list[tuple[str, int]] = []
-    scene.k.register_kprobe(Kprobe(addr=scene.at("probed", 1), pre_handler=lambda p, regs: seen.append(("pre", regs.return_value)),
+    scene.k.register_kprobe(Kprobe(addr=scene.at("probed", 1),
+                                   pre_handler=lambda p, regs: seen.append(("pre", regs.return_value)),
                                    post_handler=lambda p, regs, flags: seen.append(("post", regs.return_value))))
     assert scene.m.call("probed", 10) == 13
     assert seen == [("pre", 11), ("post", 12)]
@@ -148,8 +150,11 @@ def test_handlers_may_be_replaced_while_registered(scene: Scene) -> None:
 def test_a_hit_in_a_handlers_guest_call_is_missed_on_every_child(scene: Scene) -> None:
     a, b, off = scene.probe("a"), scene.probe("b"), scene.probe("off", disabled=True)
     results: list[int] = []
-    scene.k.register_kprobe(Kprobe(symbol_name="twice", pre_handler=hook("outer", scene.lines, lambda p, regs: results.append(scene.m.call("inc", 41)))))
-    assert scene.play("twice", 4) == ["outer", "pre b", "pre a", "post b", "post a", "pre b", "pre a", "post b", "post a", "= 6"]
+    scene.k.register_kprobe(Kprobe(symbol_name="twice",
+                                   pre_handler=hook("outer", scene.lines,
+                                                    lambda p, regs: results.append(scene.m.call("inc", 41)))))
+    assert scene.play("twice", 4) == ["outer", "pre b", "pre a", "post b", "post a", "pre b", "pre a", "post b",
+                                      "post a", "= 6"]
     assert results == [42]
     assert [(p.nhit, p.nmissed) for p in (a, b, off)] == [(2, 1), (2, 1), (0, 1)]
 
@@ -172,8 +177,11 @@ def test_missed_hits_are_executed_whether_boosted_stepped_or_simulated(scene: Sc
         missed.post_handler = hook("never", scene.lines)
     scene.k.register_kprobe(missed)
     results: list[int] = []
-    scene.k.register_kprobe(Kprobe(symbol_name="fetch", pre_handler=hook("pre", scene.lines, lambda *_: results.append(scene.m.call(where, 4))),
-                                   post_handler=hook("post", scene.lines, lambda *_: results.append(scene.m.call(where, 4)))))
+    scene.k.register_kprobe(Kprobe(symbol_name="fetch",
+                                   pre_handler=hook("pre", scene.lines,
+                                                    lambda *_: results.append(scene.m.call(where, 4))),
+                                   post_handler=hook("post", scene.lines,
+                                                     lambda *_: results.append(scene.m.call(where, 4)))))
     assert scene.play("fetch", scene.word(9)) == ["pre", "post", "= 9"]
     assert results == [7, 7] if where == "probed" else [5, 5]
     assert (missed.nhit, missed.nmissed) == (0, 2)
@@ -181,7 +189,8 @@ def test_missed_hits_are_executed_whether_boosted_stepped_or_simulated(scene: Sc
 
 def test_missed_in_a_return_handler(scene: Scene) -> None:
     p = scene.probe("a")
-    scene.k.register_kretprobe(Kretprobe(symbol_name="probed", handler=hook("return", scene.lines, lambda ri, regs: scene.m.call("inc", 1))))
+    scene.k.register_kretprobe(Kretprobe(symbol_name="probed",
+                                         handler=hook("return", scene.lines, lambda ri, regs: scene.m.call("inc", 1))))
     assert scene.play("probed", 4) == ["return", "= 7"]
     assert (p.nhit, p.nmissed) == (0, 1)
     assert scene.play("inc", 4) == ["pre a", "post a", "= 5"]

@@ -65,7 +65,8 @@ def test_without_a_probe_the_fault_is_the_same(scene: Scene, mode: str) -> None:
     on_fetch(scene, mode)
     with pytest.raises(GuestFault) as probed:
         scene.m.call("fetch", scene.unmapped)
-    facts = [(e.value.reason, e.value.address, e.value.pc, e.value.access, e.value.symbol, e.value.errno) for e in (bare, probed)]
+    facts = [(e.value.reason, e.value.address, e.value.pc, e.value.access, e.value.symbol, e.value.errno)
+             for e in (bare, probed)]
     assert facts[0] == facts[1]
 
 
@@ -221,7 +222,8 @@ def test_kinds_of_faults(name: str, text: str, args: tuple[int, ...], trapnr: in
         m.call("f", *args)
     with Kprobes(m) as k:
         seen: list[Any] = []
-        p = Kprobe(symbol_name="f", fault_handler=lambda p, regs, n: seen.append((n, regs.fault.access, regs.pc)) or 0, post_handler=post)
+        p = Kprobe(symbol_name="f", fault_handler=lambda p, regs, n: seen.append((n, regs.fault.access, regs.pc)) or 0,
+                   post_handler=post)
         if k.check("f").probeable:
             k.register_kprobe(p)
             with pytest.raises(GuestFault) as probed:
@@ -235,7 +237,8 @@ def test_kinds_of_faults(name: str, text: str, args: tuple[int, ...], trapnr: in
 
 def test_division_on_paper(paper: Scene) -> None:
     seen: list[Any] = []
-    p = Kprobe(symbol_name="divide", fault_handler=lambda p, regs, n: seen.append((n, regs.fault.access)) or 0, post_handler=paper.r.post("d"))
+    p = Kprobe(symbol_name="divide", fault_handler=lambda p, regs, n: seen.append((n, regs.fault.access)) or 0,
+               post_handler=paper.r.post("d"))
     paper.k.register_kprobe(p)
     with pytest.raises(GuestFault) as raised:
         paper.m.call("divide", 4, 0)
@@ -260,12 +263,14 @@ def test_a_simulated_instruction_that_faults(post: bool, optimize: bool) -> None
             regs.set_arg(0, good)
             return 1
 
-        p = Kprobe(symbol_name="f", pre_handler=r.pre("p"), post_handler=r.post("p") if post else None, optimize=optimize)
+        p = Kprobe(symbol_name="f", pre_handler=r.pre("p"), post_handler=r.post("p") if post else None,
+                   optimize=optimize)
         k.register_kprobe(p)
         k.flush_optimizer()
         with pytest.raises(GuestFault) as raised:
             m.call("f", 0x3000)
-        assert (raised.value.pc, raised.value.address, raised.value.access, raised.value.symbol) == (0x10000, 0x3000, "read", "f+0x0")
+        assert (raised.value.pc, raised.value.address, raised.value.access,
+                raised.value.symbol) == (0x10000, 0x3000, "read", "f+0x0")
         assert m.regs.pc == 0x10000
         assert k.idle
         assert r.take() == ["pre p"]
@@ -288,7 +293,8 @@ def test_a_missed_simulated_instructions_fault_asks_nobody(optimize: bool) -> No
                 m.call("f", 0x3000)
             asked.append(f"fault at {raised.value.symbol}")
 
-        inner = Kprobe(symbol_name="f", pre_handler=lambda p, regs: None, fault_handler=lambda *_: asked.append("inner") or 0, optimize=optimize)
+        inner = Kprobe(symbol_name="f", pre_handler=lambda p, regs: None,
+                       fault_handler=lambda *_: asked.append("inner") or 0, optimize=optimize)
         outer = Kprobe(symbol_name="g", pre_handler=pre, fault_handler=lambda *_: asked.append("outer") or 0)
         k.register_kprobes([inner, outer])
         k.flush_optimizer()
@@ -307,7 +313,8 @@ def test_a_simulated_instruction_whose_fault_is_skipped() -> None:
             regs.pc = 0x10002
             return 1
 
-        k.register_kprobe(Kprobe(symbol_name="f", fault_handler=fault, post_handler=lambda *_: pytest.fail("the hit is over")))
+        k.register_kprobe(Kprobe(symbol_name="f", fault_handler=fault,
+                                 post_handler=lambda *_: pytest.fail("the hit is over")))
         assert m.call("f", 0x3000) == 5
         assert k.idle
 
@@ -403,9 +410,11 @@ def test_a_fault_handler_handles_its_own_probes_exception(scene: Scene, role: st
 
 def test_a_handled_exception_goes_on_with_the_siblings(scene: Scene) -> None:
     scene.probe("old")
-    scene.k.register_kprobe(Kprobe(symbol_name="inc", pre_handler=oops, post_handler=oops, fault_handler=scene.r.fault("bad", 1)))
+    scene.k.register_kprobe(Kprobe(symbol_name="inc", pre_handler=oops, post_handler=oops,
+                                   fault_handler=scene.r.fault("bad", 1)))
     scene.probe("new")
-    assert scene.play("inc", 4) == ["pre new", "fault bad Oops", "pre old", "post new", "fault bad Oops", "post old", "= 5"]
+    assert scene.play("inc", 4) == ["pre new", "fault bad Oops", "pre old", "post new", "fault bad Oops", "post old",
+                                    "= 5"]
 
 
 def test_a_handled_exception_may_divert(scene: Scene) -> None:
@@ -464,7 +473,9 @@ def test_a_handler_that_reads_bad_memory(scene: Scene, role: str) -> None:
         regs.read(scene.unmapped, 4)
 
     asked: list[Any] = []
-    p = Kprobe(symbol_name="probed", fault_handler=lambda p, regs, n: asked.append((type(regs.exception), regs.fault, n)) or 0, **{role: reads})
+    p = Kprobe(symbol_name="probed",
+               fault_handler=lambda p, regs, n: asked.append((type(regs.exception), regs.fault, n)) or 0,
+               **{role: reads})
     scene.k.register_kprobe(p)
     with pytest.raises(GuestFault) as raised:
         scene.m.call("probed", 4)

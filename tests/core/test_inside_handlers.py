@@ -1,7 +1,7 @@
 """Changing things from inside handlers: defined, and never a dangling slot.
 
-The rules these transcripts show: a change counts from the next handler on. A probe unregistered or disabled during a hit
-gets no further handler call in it; one registered or enabled during a hit waits for the next hit; the displaced
+The rules these transcripts show: a change counts from the next handler on. A probe unregistered or disabled during a
+hit gets no further handler call in it; one registered or enabled during a hit waits for the next hit; the displaced
 instruction is executed all the same, once. What has begun outside (a followed call) ends as if nothing had happened.
 """
 
@@ -62,7 +62,8 @@ def test_a_lone_probe_ends_itself(scene: Scene, role: str, action: str) -> None:
 def test_the_displaced_instruction_is_executed_all_the_same(scene: Scene, where: str, post: bool) -> None:
     """Simulated, boosted, stepped, in a detour: exactly once, though its probe is gone."""
     expected = scene.m.call(where, 4)
-    p = Kprobe(symbol_name=where, pre_handler=lambda p, regs: p.unregister(), post_handler=hook("never", scene.lines) if post else None)
+    p = Kprobe(symbol_name=where, pre_handler=lambda p, regs: p.unregister(),
+               post_handler=hook("never", scene.lines) if post else None)
     for _ in range(3):
         scene.k.register_kprobe(p)
         assert scene.play(where, 4) == [f"= {expected}"]
@@ -209,7 +210,8 @@ def test_registering_elsewhere(scene: Scene, role: str) -> None:
 
 @pytest.mark.parametrize("optimize", [True, False])
 def test_registering_the_next_instruction_without_any_post_handler(scene: Scene, optimize: bool) -> None:
-    """A boosted slot jumps back onto the new breakpoint; a detour that covers it is taken out, and this hit goes on as a breakpoint's."""
+    """A boosted slot jumps back onto the new breakpoint; a detour that covers it is taken out, and this hit goes on as
+    a breakpoint's."""
     second, done = scene.at("probed", 1), []
 
     def pre(p: Kprobe, regs: Any) -> None:
@@ -346,7 +348,8 @@ def test_the_optimization_switch_from_inside(scene: Scene, on: bool) -> None:
 
 def test_ending_itself_in_the_entry_handler(scene: Scene) -> None:
     """Unregistered while it is being entered: its return comes silently."""
-    r = Kretprobe(symbol_name="inc", handler=hook("return", scene.lines), entry_handler=hook("entry", scene.lines, lambda ri, regs: ri.rp.unregister()))
+    r = Kretprobe(symbol_name="inc", handler=hook("return", scene.lines),
+                  entry_handler=hook("entry", scene.lines, lambda ri, regs: ri.rp.unregister()))
     scene.k.register_kretprobe(r)
     assert scene.play("twice", 4) == ["entry", "= 6"]
     assert scene.k._calls.pending == 0
@@ -364,7 +367,9 @@ def test_ending_itself_in_the_return_handler(scene: Scene) -> None:
 def test_ending_a_sibling_in_the_return_handler(scene: Scene) -> None:
     """Oldest first: A ends B, which gets no call for a return already under way."""
     others: list[Kretprobe] = []
-    a = Kretprobe(symbol_name="inc", handler=hook("A", scene.lines, lambda ri, regs: others and scene.k.unregister_kretprobe(others.pop())))
+    a = Kretprobe(symbol_name="inc", handler=hook("A", scene.lines,
+                                                  lambda ri, regs: others
+                                                  and scene.k.unregister_kretprobe(others.pop())))
     b = Kretprobe(symbol_name="inc", handler=hook("B", scene.lines))
     c = Kretprobe(symbol_name="inc", handler=hook("C", scene.lines))
     scene.k.register_kretprobes([a, b, c])
@@ -374,19 +379,23 @@ def test_ending_a_sibling_in_the_return_handler(scene: Scene) -> None:
 
 
 def test_disabling_itself_in_the_entry_handler_still_returns(scene: Scene) -> None:
-    r = Kretprobe(symbol_name="inc", handler=hook("return", scene.lines), entry_handler=hook("entry", scene.lines, lambda ri, regs: scene.k.disable(ri.rp)))
+    r = Kretprobe(symbol_name="inc", handler=hook("return", scene.lines),
+                  entry_handler=hook("entry", scene.lines, lambda ri, regs: scene.k.disable(ri.rp)))
     scene.k.register_kretprobe(r)
     assert scene.play("twice", 4) == ["entry", "return", "= 6"]
 
 
 def test_registering_in_a_return_handler(scene: Scene) -> None:
     todo = [lambda: scene.probe("late")]
-    scene.k.register_kretprobe(Kretprobe(symbol_name="inc", handler=hook("return", scene.lines, lambda ri, regs: todo and todo.pop()())))
+    scene.k.register_kretprobe(Kretprobe(symbol_name="inc",
+                                         handler=hook("return", scene.lines, lambda ri, regs: todo and todo.pop()())))
     assert scene.play("twice", 4) == ["return", "pre late", "post late", "return", "= 6"]
 
 
 def test_the_switch_in_a_return_handler(scene: Scene) -> None:
-    scene.k.register_kretprobe(Kretprobe(symbol_name="inc", handler=hook("inc", scene.lines, lambda ri, regs: setattr(scene.k, "enabled", False))))
+    scene.k.register_kretprobe(Kretprobe(symbol_name="inc",
+                                         handler=hook("inc", scene.lines,
+                                                      lambda ri, regs: setattr(scene.k, "enabled", False))))
     scene.k.register_kretprobe(Kretprobe(symbol_name="twice", handler=hook("twice", scene.lines)))
     assert scene.play("twice", 4) == ["inc", "twice", "= 6"]
     assert scene.text() == scene.original
@@ -394,7 +403,8 @@ def test_the_switch_in_a_return_handler(scene: Scene) -> None:
 
 def test_a_whole_batch_in_a_return_handler(scene: Scene) -> None:
     batch: list[Any] = [Kretprobe(symbol_name="twice", handler=hook("twice", scene.lines))]
-    batch.append(Kretprobe(symbol_name="inc", handler=hook("inc", scene.lines, lambda ri, regs: scene.k.unregister_kretprobes(batch))))
+    batch.append(Kretprobe(symbol_name="inc", handler=hook("inc", scene.lines,
+                                                           lambda ri, regs: scene.k.unregister_kretprobes(batch))))
     scene.k.register_kretprobes(batch)
     assert scene.play("twice", 4) == ["inc", "= 6"]
     scene.k.flush_optimizer()  # a jump stays until a safe point
@@ -418,7 +428,8 @@ def test_a_jprobe_that_ends_itself(scene: Scene) -> None:
 
 @pytest.mark.parametrize("role", ROLES)
 def test_closing_from_inside(scene: Scene, role: str) -> None:
-    """The text is restored at once; the instruction under way is executed; with the end of the run the machine is free."""
+    """The text is restored at once; the instruction under way is executed; with the end of the run the machine is
+    free."""
     scene.probe("other", "twice")
     doing(scene, role, "p", lambda p: scene.k.close())
     begun = ["pre p", "post p"] if role == "post_handler" else ["pre p"]

@@ -1,6 +1,7 @@
 """A guest interrupt or signal-like redirection while a slot executes. docs/reentrancy.md.
 
-PaperMachine.before plays the interrupt: before one chosen instruction it saves the CPU's registers and sends it elsewhere.
+PaperMachine.before plays the interrupt: before one chosen instruction it saves the CPU's registers and sends it
+elsewhere.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from kprobes.errors import GuestTimeout, ReentryError
 
 
 class Interrupt:
-    """Before the instruction at `at`, once, the CPU goes to a function; when that returns, it comes back, if `returning`."""
+    """Before the instruction at `at`, once, the CPU goes to a function; when that returns, it comes back, if
+    `returning`."""
 
     def __init__(self, scene: Scene, at: int, to: str, *, returning: bool = True, times: int = 1) -> None:
         self.at, self.to, self.returning, self.times = at, scene.at(to), returning, times
@@ -127,7 +129,8 @@ def test_an_interrupt_in_a_missed_hits_slot(paper: Scene) -> None:
     stepped(paper)
     slot = paper.k.get_kprobe(paper.at("probed")).slot
     results: list[int] = []
-    outer = Kprobe(symbol_name="fetch", pre_handler=hook("outer", paper.lines, lambda *_: results.append(paper.m.call("probed", 1))))
+    outer = Kprobe(symbol_name="fetch", pre_handler=hook("outer", paper.lines,
+                                                         lambda *_: results.append(paper.m.call("probed", 1))))
     paper.k.register_kprobe(outer)
     interrupt = Interrupt(paper, slot, "twice")
     assert paper.play("fetch", paper.word(9)) == ["outer", "= 9"]

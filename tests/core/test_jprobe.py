@@ -63,8 +63,10 @@ def test_a_method_and_a_callable_object(scene: Scene) -> None:
 @pytest.mark.parametrize(("annotation", "word", "value"), [
     (None, -1, None),  # the whole word, unsigned
     (int, -1, None),
-    (ctypes.c_int8, 0x1FF, -1), (ctypes.c_uint8, 0x1FF, 0xFF), (ctypes.c_int16, 0x18000, -0x8000), (ctypes.c_uint16, 0x18000, 0x8000),
-    (ctypes.c_int32, 0xFFFFFFFF, -1), (ctypes.c_uint32, 0xFFFFFFFF, 0xFFFFFFFF), (ctypes.c_int, 0x80000000, -0x80000000),
+    (ctypes.c_int8, 0x1FF, -1), (ctypes.c_uint8, 0x1FF, 0xFF), (ctypes.c_int16, 0x18000, -0x8000),
+    (ctypes.c_uint16, 0x18000, 0x8000),
+    (ctypes.c_int32, 0xFFFFFFFF, -1), (ctypes.c_uint32, 0xFFFFFFFF, 0xFFFFFFFF),
+    (ctypes.c_int, 0x80000000, -0x80000000),
     (ctypes.c_uint, 5, 5), (ctypes.c_short, 0xFFFF, -1), (ctypes.c_byte, 0x80, -128), (ctypes.c_ubyte, 0x180, 0x80),
     (bool, 0, False), (bool, 1, True), (ctypes.c_bool, 2, True), (ctypes.c_bool, 0x100, False),
     (ctypes.c_void_p, 0x1000, 0x1000), (ctypes.c_void_p, 0, 0),
@@ -156,8 +158,8 @@ class _Pair(ctypes.Structure):
 
 
 @pytest.mark.parametrize("arch", RUNNABLE)
-@pytest.mark.parametrize("annotation", [ctypes.c_double, ctypes.c_float, ctypes.c_longdouble, float, ctypes.c_int64, ctypes.c_wchar_p,
-                                        ctypes.py_object, ctypes.c_char, _Pair, ctypes.c_int * 2])
+@pytest.mark.parametrize("annotation", [ctypes.c_double, ctypes.c_float, ctypes.c_longdouble, float, ctypes.c_int64,
+                                        ctypes.c_wchar_p, ctypes.py_object, ctypes.c_char, _Pair, ctypes.c_int * 2])
 def test_what_is_not_one_integer_word_is_refused(arch: str, annotation: Any) -> None:
     """Or right: 64 bits where a word has as many."""
     with subject_machine(arch) as m:
@@ -203,7 +205,8 @@ def test_arguments_on_the_stack(name: str, registers: int) -> None:
     scene = Scene(name)
     seen: list[tuple[int, ...]] = []
     count = registers + 3
-    mirror = eval(f"lambda {', '.join(f'a{n}' for n in range(count))}: seen.append(({', '.join(f'a{n}' for n in range(count))}))", {"seen": seen})
+    mirror = eval(f"lambda {', '.join(f'a{n}' for n in range(count))}: "
+                  f"seen.append(({', '.join(f'a{n}' for n in range(count))}))", {"seen": seen})
     mirrored(scene, mirror, *range(100, 100 + count))
     assert seen == [tuple(range(100, 100 + count))]
     scene.close()
@@ -277,7 +280,8 @@ def test_a_guest_mirror_really_runs(scene: Scene) -> None:
 
 def test_a_guest_mirror_sees_the_functions_arguments() -> None:
     """It stores its first two arguments where the test can read them."""
-    m = unicorn_machine("x86_64", f="lea rax, [rdi + rsi]; ret", g="mov rax, 0x30000; mov [rax], rdi; mov [rax + 8], rsi; xor edi, edi; ret")
+    m = unicorn_machine("x86_64", f="lea rax, [rdi + rsi]; ret",
+                        g="mov rax, 0x30000; mov [rax], rdi; mov [rax + 8], rsi; xor edi, edi; ret")
     m.map(0x30000, 0x1000, "rw")
     with Kprobes(m) as k:
         k.register_jprobe(Jprobe(symbol_name="f", entry="g"))
@@ -288,7 +292,8 @@ def test_a_guest_mirror_sees_the_functions_arguments() -> None:
 @pytest.mark.parametrize("name", ["x86_64", "arm64"])
 def test_a_guest_mirror_with_stack_arguments(name: str) -> None:
     """The stack arguments are private copies: the mirror overwrites one, the function adds the original."""
-    code = {"x86_64": ("mov rax, [rsp + 8]; ret", "mov qword ptr [rsp + 8], 99; ret"), "arm64": ("ldr x0, [sp]; ret", "mov x1, 99; str x1, [sp]; ret")}[name]
+    code = {"x86_64": ("mov rax, [rsp + 8]; ret", "mov qword ptr [rsp + 8], 99; ret"),
+            "arm64": ("ldr x0, [sp]; ret", "mov x1, 99; str x1, [sp]; ret")}[name]
     count = {"x86_64": 6, "arm64": 8}[name]
     m = unicorn_machine(name, f=code[0], g=code[1])
     with Kprobes(m) as k:
@@ -319,7 +324,8 @@ def test_colocated_in_the_documented_order(scene: Scene) -> None:
     k.register_jprobe(Jprobe(symbol_name="inc", entry=r.mirror("j", 2)))
     k.register_kretprobe(Kretprobe(symbol_name="inc", handler=r.returns("R"), entry_handler=r.entry("R")))
     scene.probe("new")
-    assert scene.play("inc", 4, 2) == ["pre new", "entry R", "pre old", "mirror j 0x4 0x2", "post new", "post old", "return R", "= 5"]
+    assert scene.play("inc", 4, 2) == ["pre new", "entry R", "pre old", "mirror j 0x4 0x2", "post new", "post old",
+                                       "return R", "= 5"]
 
 
 def test_a_diverting_kprobe_hides_the_mirror(scene: Scene) -> None:

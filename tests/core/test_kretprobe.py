@@ -96,7 +96,8 @@ def test_only_an_entry_handler(scene: Scene) -> None:
 
 def test_an_entry_handler_that_declines(scene: Scene) -> None:
     """Non-zero: this call is not followed; the instance is free again at once; nmissed does not change."""
-    odd = Kretprobe(symbol_name="inc", maxactive=1, handler=hook("return", scene.lines), entry_handler=lambda ri, regs: regs.arg(0) & 1)
+    odd = Kretprobe(symbol_name="inc", maxactive=1, handler=hook("return", scene.lines),
+                    entry_handler=lambda ri, regs: regs.arg(0) & 1)
     scene.k.register_kretprobe(odd)
     assert [scene.play("inc", n) for n in (1, 2, 3, 4)] == [["= 2"], ["return", "= 3"], ["= 4"], ["return", "= 5"]]
     assert (odd.nhit, odd.nreturned, odd.nmissed) == (4, 2, 0)
@@ -113,14 +114,16 @@ def test_data_is_fresh_zeroes_for_each_call(scene: Scene, size: int) -> None:
     def handler(ri: Any, regs: Any) -> None:
         seen.append(bytes(ri.data[:2]))
 
-    scene.k.register_kretprobe(Kretprobe(symbol_name="inc", data_size=size, handler=handler, entry_handler=entry, maxactive=1))
+    scene.k.register_kretprobe(Kretprobe(symbol_name="inc", data_size=size, handler=handler, entry_handler=entry,
+                                         maxactive=1))
     assert scene.m.call("twice", 4) == 6
     assert seen == [bytes(size), b"\x55\0"[:size]] * 2
 
 
 def test_data_is_a_fresh_dict_without_a_size(scene: Scene) -> None:
     seen: list[Any] = []
-    scene.k.register_kretprobe(Kretprobe(symbol_name="inc", maxactive=1, entry_handler=lambda ri, regs: ri.data.update(n=regs.arg(0)),
+    scene.k.register_kretprobe(Kretprobe(symbol_name="inc", maxactive=1,
+                                         entry_handler=lambda ri, regs: ri.data.update(n=regs.arg(0)),
                                          handler=lambda ri, regs: seen.append(ri.data)))
     scene.m.call("twice", 4)
     assert seen == [{"n": 4}, {"n": 5}]
@@ -138,15 +141,18 @@ def test_entries_newest_first_returns_oldest_first(scene: Scene) -> None:
 def test_all_see_the_true_return_address(scene: Scene) -> None:
     seen: list[int] = []
     for _ in range(3):
-        scene.k.register_kretprobe(Kretprobe(symbol_name="inc", handler=lambda ri, regs: seen.extend([ri.ret_addr, regs.pc]),
-                                             entry_handler=lambda ri, regs: seen.extend([ri.ret_addr, regs.return_address])))
+        scene.k.register_kretprobe(Kretprobe(symbol_name="inc",
+                                             handler=lambda ri, regs: seen.extend([ri.ret_addr, regs.pc]),
+                                             entry_handler=lambda ri, regs: seen.extend([ri.ret_addr,
+                                                 regs.return_address])))
     assert scene.m.call("inc", 4) == 5
     assert seen == [caller(scene)] * 12
 
 
 def test_one_of_them_declines(scene: Scene) -> None:
     follow(scene, "A")
-    scene.k.register_kretprobe(Kretprobe(symbol_name="inc", handler=hook("never", scene.lines), entry_handler=hook("no", scene.lines, result=1)))
+    scene.k.register_kretprobe(Kretprobe(symbol_name="inc", handler=hook("never", scene.lines),
+                                         entry_handler=hook("no", scene.lines, result=1)))
     follow(scene, "C")
     assert scene.play("inc", 4) == ["entry C", "no", "entry A", "return A", "return C", "= 5"]
 
@@ -163,7 +169,8 @@ def test_one_of_them_is_disabled(scene: Scene) -> None:
 def test_one_pool_is_empty_the_other_is_not(scene: Scene) -> None:
     small, big = follow(scene, "small", "down", maxactive=1), follow(scene, "big", "down")
     lines = scene.play("down", 2)
-    assert lines == ["entry big", "entry small", "entry big", "entry big", "return big", "return big", "return small", "return big", "= 2"]
+    assert lines == ["entry big", "entry small", "entry big", "entry big", "return big", "return big", "return small",
+                     "return big", "= 2"]
     assert (small.nmissed, big.nmissed) == (2, 0)
 
 
@@ -171,14 +178,16 @@ def test_one_pool_is_empty_the_other_is_not(scene: Scene) -> None:
 
 
 def test_recursion_follows_the_outermost_frames(scene: Scene) -> None:
-    """Depth n = 6, maxactive k = 3: the 3 outermost are followed, innermost of them first; the rest counts as missed."""
+    """Depth n = 6, maxactive k = 3: the 3 outermost are followed, innermost of them first; the rest counts as
+    missed."""
     values: list[tuple[int, int]] = []
 
     def entry(ri: Any, regs: Any) -> None:
         scene.lines.append(f"entry {regs.arg(0)}")
         ri.data["n"] = regs.arg(0)
 
-    r = Kretprobe(symbol_name="down", maxactive=3, entry_handler=entry, handler=lambda ri, regs: values.append((ri.data["n"], regs.return_value)))
+    r = Kretprobe(symbol_name="down", maxactive=3, entry_handler=entry,
+                  handler=lambda ri, regs: values.append((ri.data["n"], regs.return_value)))
     scene.k.register_kretprobe(r)
     assert scene.play("down", 5) == ["entry 5", "entry 4", "entry 3", "= 5"]
     assert values == [(3, 3), (4, 4), (5, 5)]
@@ -203,15 +212,19 @@ def test_nested_functions_return_in_order(scene: Scene) -> None:
     follow(scene, "deep", "deep")
     follow(scene, "twice", "twice")
     follow(scene, "inc", "inc")
-    assert scene.play("deep", 4) == ["entry deep", "entry twice", "entry inc", "return inc", "entry inc", "return inc", "return twice", "return deep", "= 6"]
+    assert scene.play("deep", 4) == ["entry deep", "entry twice", "entry inc", "return inc", "entry inc", "return inc",
+                                     "return twice", "return deep", "= 6"]
 
 
 def test_a_tail_call(scene: Scene) -> None:
     """hop jumps to inc: both followed calls end with one return, the younger first, both at the true caller."""
     seen: list[int] = []
     for name in ("hop", "inc"):
-        scene.k.register_kretprobe(Kretprobe(symbol_name=name, handler=hook(f"return {name}", scene.lines, lambda ri, regs: seen.extend([ri.ret_addr, regs.pc])),
-                                             entry_handler=hook(f"entry {name}", scene.lines, lambda ri, regs: seen.append(regs.return_address))))
+        scene.k.register_kretprobe(Kretprobe(symbol_name=name,
+                                             handler=hook(f"return {name}", scene.lines,
+                                                          lambda ri, regs: seen.extend([ri.ret_addr, regs.pc])),
+                                             entry_handler=hook(f"entry {name}", scene.lines,
+                                                                lambda ri, regs: seen.append(regs.return_address))))
     assert scene.play("hop", 4) == ["entry hop", "entry inc", "return inc", "return hop", "= 5"]
     assert seen == [caller(scene)] * 6
     assert scene.k._calls.pending == 0
@@ -303,7 +316,8 @@ def test_an_entry_handler_comes_or_goes_while_calls_are_pending(scene: Scene, be
     r = Kretprobe(symbol_name="down", maxactive=9, entry_handler=entry if before else None,
                   handler=lambda ri, regs: told.append((dict(ri.data), regs.return_value)))
     scene.k.register_kretprobe(r)
-    change_at = Kprobe(addr=scene.at("down", {"paper": 1, "x86_64": 3, "arm64": 1}[scene.name]), pre_handler=change, optimize=False)
+    change_at = Kprobe(addr=scene.at("down", {"paper": 1, "x86_64": 3, "arm64": 1}[scene.name]), pre_handler=change,
+                       optimize=False)
     assert scene.m.call("down", 2) == 2
     scene.k.register_kprobe(change_at)
     told.clear()
@@ -426,7 +440,9 @@ def test_a_tail_call_after_a_longjmp(scene: Scene) -> None:
     other = Scene(scene.name, **program)
     seen: list[int] = []
     for name in ("guard", "middle", "inc"):
-        other.k.register_kretprobe(Kretprobe(symbol_name=name, handler=hook(name, other.lines, lambda ri, regs: seen.extend([ri.ret_addr, regs.pc])),
+        other.k.register_kretprobe(Kretprobe(symbol_name=name,
+                                             handler=hook(name, other.lines,
+                                                          lambda ri, regs: seen.extend([ri.ret_addr, regs.pc])),
                                              entry_handler=lambda ri, regs: seen.append(regs.return_address)))
     assert other.play("guard", 4) == ["inc", "guard", "= 5"]
     middles = seen.pop(1)
@@ -450,7 +466,8 @@ def test_instances_are_per_task(scene: Scene) -> None:
     now = tasks(scene)
     seen: list[tuple[str, Any]] = []
     for name in ("deep", "twice"):
-        scene.k.register_kretprobe(Kretprobe(symbol_name=name, handler=lambda ri, regs, name=name: seen.append((name, ri.task))))
+        scene.k.register_kretprobe(Kretprobe(symbol_name=name,
+                                             handler=lambda ri, regs, name=name: seen.append((name, ri.task))))
     before = scene.m.regs.sp
     now["task"] = "two"
     assert scene.m.call("deep", 1) == 3
@@ -466,7 +483,8 @@ def test_two_stacks_interleaved() -> None:
     now = {"task": 1}
     m.cpu_task = lambda regs: now["task"]
     with Kprobes(m) as k:
-        k.register_kretprobe(Kretprobe(symbol_name="twice", handler=lambda ri, regs: r.lines.append(f"task {ri.task} to {regs.pc:#x}")))
+        k.register_kretprobe(Kretprobe(symbol_name="twice",
+                                       handler=lambda ri, regs: r.lines.append(f"task {ri.task} to {regs.pc:#x}")))
         inc, values = m.symbols["inc"].address, m._values[0]
         frames = {}
         for task, stack, back in ((1, 0xC400, 0x1004), (2, 0xC800, 0x1008)):
@@ -505,7 +523,8 @@ def test_the_end_of_a_task_recycles_its_instances_without_handlers() -> None:
 
 
 def test_a_task_that_left_its_calls_behind() -> None:
-    """Task 0 ended within a followed call, untold; another runs on its stack, and returns where that one's own call came from."""
+    """Task 0 ended within a followed call, untold; another runs on its stack, and returns where that one's own call
+    came from."""
     m, seen = paper_machine(), []
     now = {"task": 0}
     m.cpu_task = lambda regs: now["task"]
@@ -631,14 +650,16 @@ def test_a_sibling_after_one_that_raises(scene: Scene) -> None:
 def test_a_followed_function_called_from_a_handler_is_missed(scene: Scene) -> None:
     """The entry's hit itself is missed: no instance is used, and the call returns by itself."""
     r = follow(scene, "r")
-    scene.k.register_kprobe(Kprobe(symbol_name="probed", pre_handler=lambda p, regs: scene.lines.append(str(scene.m.call("inc", 1)))))
+    scene.k.register_kprobe(Kprobe(symbol_name="probed",
+                                   pre_handler=lambda p, regs: scene.lines.append(str(scene.m.call("inc", 1)))))
     assert scene.play("probed", 4) == ["2", "= 7"]
     assert (r.nhit, r.entry_nmissed, r.nmissed) == (0, 1, 0)
 
 
 def test_a_handler_sees_pending_calls_of_its_own(scene: Scene) -> None:
     """A guest call from the entry handler is not followed, and does not disturb the call that is."""
-    r = Kretprobe(symbol_name="down", handler=scene.r.returns("r"), entry_handler=hook("entry", scene.lines, lambda ri, regs: scene.m.call("down", 2)))
+    r = Kretprobe(symbol_name="down", handler=scene.r.returns("r"),
+                  entry_handler=hook("entry", scene.lines, lambda ri, regs: scene.m.call("down", 2)))
     scene.k.register_kretprobe(r)
     assert scene.play("down", 1) == ["entry", "entry", "return r", "return r", "= 1"]
     assert r.entry_nmissed == 6
@@ -693,7 +714,8 @@ def test_a_stack_walk_shows_true_callers(name: str, entry_handlers: bool) -> Non
 def test_stack_trace_is_limited(name: str) -> None:
     scene = Scene(name)
     seen: list[int] = []
-    scene.k.register_kprobe(Kprobe(symbol_name="inc", pre_handler=lambda p, regs: seen.append(len(scene.k.stack_trace(regs, 2)))))
+    scene.k.register_kprobe(Kprobe(symbol_name="inc",
+                                   pre_handler=lambda p, regs: seen.append(len(scene.k.stack_trace(regs, 2)))))
     scene.m.call("deep", 4)
     assert seen == [2, 2]
     scene.close()
@@ -740,7 +762,8 @@ def test_closed_after_a_call_that_ended_otherwise(scene: Scene, ending: str, ent
     function, error = ENDINGS[ending]
     bounds = {"max_insns": 5} if ending == "bound" and scene.name != "paper" else {}
     for _ in range(3):
-        scene.k.register_kretprobe(Kretprobe(symbol_name=function, handler=lambda ri, regs: None, entry_handler=entry_handler))
+        scene.k.register_kretprobe(Kretprobe(symbol_name=function, handler=lambda ri, regs: None,
+                                             entry_handler=entry_handler))
         for _ in range(2):
             with pytest.raises(error):
                 scene.m.call(function, scene.unmapped, **bounds)
@@ -814,7 +837,8 @@ def test_two_stacks_that_nobody_told_of(stacks: tuple[int, int], first: int) -> 
 def test_instances_are_made_as_they_are_needed(scene: Scene, entry: bool) -> None:
     """Linux would follow ten at a time, or two for each CPU."""
     values: list[int] = []
-    r = Kretprobe(symbol_name="down", handler=lambda ri, regs: values.append(regs.return_value), entry_handler=(lambda ri, regs: None) if entry else None)
+    r = Kretprobe(symbol_name="down", handler=lambda ri, regs: values.append(regs.return_value),
+                  entry_handler=(lambda ri, regs: None) if entry else None)
     scene.k.register_kretprobe(r)
     for _ in range(2):
         assert scene.m.call("down", 200) == 200 and (r.nmissed, r.nreturned) == (0, len(values))
@@ -826,7 +850,8 @@ def test_a_miss_for_want_of_an_instance_is_said_once(scene: Scene) -> None:
         scene.k.instances = 30
         r = Kretprobe(symbol_name="down", maxactive=most, handler=lambda ri, regs: None)
         scene.k.register_kretprobe(r)
-        with pytest.warns(ReturnMissed, match=f"down: {most or 30} calls are followed at a time, and more were active.*raise {mends}") as said:
+        with pytest.warns(ReturnMissed,
+                          match=f"down: {most or 30} calls are followed at a time, and more were active.*raise {mends}") as said:
             scene.m.call("down", 40)
         assert len(said) == 1 and r.nmissed == 41 - (most or 30)
         scene.m.call("down", 40)

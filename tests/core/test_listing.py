@@ -104,7 +104,8 @@ def test_records(scene: Scene) -> None:
     scene.m.call("twice", 1)
     k.register_kretprobe(Kretprobe(symbol_name="twice", disabled=True))
     first, second = k.list()
-    assert (first.address, first.type, first.symbol, first.offset, first.module, first.flags) == (scene.at("inc"), "k", "inc", 0, "", ())
+    assert (first.address, first.type, first.symbol, first.offset, first.module,
+            first.flags) == (scene.at("inc"), "k", "inc", 0, "", ())
     assert (first.nhit, first.nmissed) == (2, 0) == (p.nhit, p.nmissed)
     assert (second.type, second.symbol, second.flags) == ("r", "twice", ("DISABLED",))
 

@@ -14,7 +14,8 @@ from kprobes.machine.paper import PaperMachine
 
 def test_a_symbol(scene: Scene) -> None:
     place = locate(scene.m, scene.k._text, "twice", None, 0)
-    assert (place.address, place.symbol, place.offset, place.entry) == (scene.at("twice"), scene.m.symbols["twice"], 0, True)
+    assert ((place.address, place.symbol, place.offset, place.entry)
+            == (scene.at("twice"), scene.m.symbols["twice"], 0, True))
 
 
 def test_an_address_finds_its_symbol(scene: Scene) -> None:
@@ -24,7 +25,8 @@ def test_an_address_finds_its_symbol(scene: Scene) -> None:
         assert (place.offset, place.entry) == (scene.at("twice", n) - scene.at("twice"), n == 0)
 
 
-@pytest.mark.parametrize(("written", "offset"), [("twice+3", 3), ("twice+0x3", 3), ("twice+0X3", 3), ("twice+16", 16), ("twice+0", 0)])
+@pytest.mark.parametrize(("written", "offset"), [("twice+3", 3), ("twice+0x3", 3), ("twice+0X3", 3), ("twice+16", 16),
+                                                 ("twice+0", 0)])
 def test_offsets_in_the_name(written: str, offset: int) -> None:
     assert split_offset(written, paper_machine()) == ("twice", offset)
 

@@ -34,7 +34,8 @@ class Guest:
     def __init__(self, name: str) -> None:
         self.name = name
         self.r = Recorder()
-        self.m: Any = PaperMachine(paper("add r0 1; ret"), symbols={"inc": (0x1000, 4)}) if name == "paper" else unicorn_machine(name)
+        self.m: Any = (PaperMachine(paper("add r0 1; ret"), symbols={"inc": (0x1000, 4)}) if name == "paper"
+                       else unicorn_machine(name))
         self.load()
         self.k = Kprobes(self.m)
 
@@ -86,7 +87,8 @@ def test_unloading_turns_probes_gone(guest: Guest) -> None:
     """Every kind, enabled or not; they stay listed until they are unregistered."""
     k, r = guest.k, guest.r
     probes: list[Any] = [Kprobe(symbol_name="f"), Kprobe(symbol_name="f", disabled=True), Kretprobe(symbol_name="f"),
-                         Jprobe(symbol_name="g", entry=lambda a: None), Kprobe(symbol_name="inc", pre_handler=r.pre("inc"))]
+                         Jprobe(symbol_name="g", entry=lambda a: None),
+                         Kprobe(symbol_name="inc", pre_handler=r.pre("inc"))]
     for p in probes:
         k.register(p)
     addresses = [p.address for p in probes]
@@ -204,7 +206,8 @@ def test_its_own_module_unloaded_from_a_handler(guest: Guest) -> None:
     """The guest is in that text: the displaced instruction is executed, then nothing is there any more."""
     from kprobes import GuestFault
 
-    p = Kprobe(symbol_name="f", pre_handler=hook("unload", guest.r.lines, lambda p, regs: guest.unload()), optimize=False)
+    p = Kprobe(symbol_name="f", pre_handler=hook("unload", guest.r.lines, lambda p, regs: guest.unload()),
+               optimize=False)
     guest.k.register_kprobe(p)
     with pytest.raises(GuestFault) as raised:
         guest.m.call("f", 4)
@@ -218,7 +221,8 @@ def test_its_own_module_unloaded_from_a_handler(guest: Guest) -> None:
 def test_another_module_unloaded_from_a_handler(guest: Guest) -> None:
     p = Kprobe(symbol_name="f")
     guest.k.register_kprobe(p)
-    guest.k.register_kprobe(Kprobe(symbol_name="inc", pre_handler=hook("unload", guest.r.lines, lambda p, regs: guest.unload())))
+    guest.k.register_kprobe(Kprobe(symbol_name="inc",
+                                   pre_handler=hook("unload", guest.r.lines, lambda p, regs: guest.unload())))
     assert guest.m.call("inc", 4) == 5
     assert p.gone
 
@@ -226,7 +230,8 @@ def test_another_module_unloaded_from_a_handler(guest: Guest) -> None:
 def test_unloading_what_is_being_followed(guest: Guest) -> None:
     """inc's return probe is pending while the module goes; its own return is not disturbed."""
     k, r = guest.k, guest.r
-    k.register_kretprobe(Kretprobe(symbol_name="inc", handler=r.returns("inc"), entry_handler=hook("unload", r.lines, lambda ri, regs: guest.unload())))
+    k.register_kretprobe(Kretprobe(symbol_name="inc", handler=r.returns("inc"),
+                                   entry_handler=hook("unload", r.lines, lambda ri, regs: guest.unload())))
     gone = Kretprobe(symbol_name="f", handler=r.returns("f"))
     k.register_kretprobe(gone)
     assert guest.m.call("inc", 4) == 5

@@ -1,4 +1,5 @@
-"""What instructions say of their neighbours, on every architecture that has such: data amid code, exclusive sequences, jumps that leave."""
+"""What instructions say of their neighbours, on every architecture that has such: data amid code, exclusive sequences,
+jumps that leave."""
 
 from __future__ import annotations
 
@@ -26,9 +27,11 @@ LITERALS = [
     ("arm64", 0, "02000014 78563412 e0ffff18 c0035fd6", 4, 8),
     ("m68k", 0, "203a0004 4e75 12345678", 6, None), ("s390x", 0, "c42d00000004 07fe 12345678", 8, None),
     ("x86_64", 0, "8b0501000000 c3 78563412", 7, None), ("x86_64", 0, "8b0502000000 eb08 e800000000000000 c3", 8, 16),
-    ("riscv32", 0, "17050000 0325c500 0100 8280 78563412", 12, None), ("riscv64", 0, "17050000 0325c500 0100 8280 78563412", 12, None),
+    ("riscv32", 0, "17050000 0325c500 0100 8280 78563412", 12, None),
+    ("riscv64", 0, "17050000 0325c500 0100 8280 78563412", 12, None),
     ("mips32r6el", 0, "020048ec 00001fd8 78563412", 8, None), ("mips32r6", 0, "ec480002 d81f0000 12345678", 8, None),
-    ("mips64r6el", 0, "020048ec 00001fd8 78563412", 8, None), ("ppc64le", 0, "00001006 0c006080 2000804e 78563412", 12, None),
+    ("mips64r6el", 0, "020048ec 00001fd8 78563412", 8, None), ("ppc64le", 0, "00001006 0c006080 2000804e 78563412", 12,
+                                                               None),
 ]
 #: Where a guest runs it: the engine knows neither POWER10's prefixed loads nor release 6's pc-relative ones.
 RUNS = [case for case in LITERALS if not case[0].startswith(("ppc", "mips"))]
@@ -80,7 +83,8 @@ def test_data_in_programs_is_found_without_marks(path: Path) -> None:
         m.symbols._data.clear()
         without = accepted(m, symbols)
         assert with_marks - without == set(), "code is taken for data"
-        known = {(s, addr) for s, addr in marked if s.name == "scale"}  # vector constants, of which only the address is worked out
+        # vector constants, of which only the address is worked out
+        known = {(s, addr) for s, addr in marked if s.name == "scale"}
         assert (without & marked) - known == set(), "data is taken for code"
 
 
@@ -103,18 +107,23 @@ def accepted(m: UnicornMachine, symbols: list[Symbol]) -> set[tuple[Symbol, int]
 
 #: (architecture, mode, load-exclusive, nop, store-exclusive, return)
 EXCLUSIVE = [
-    ("arm64", 0, "017c5f88", "1f2003d5", "017c0288", "c0035fd6"), ("arm", 0, "9f1f90e1", "00f020e3", "912f80e1", "1eff2fe1"),
+    ("arm64", 0, "017c5f88", "1f2003d5", "017c0288", "c0035fd6"),
+    ("arm", 0, "9f1f90e1", "00f020e3", "912f80e1", "1eff2fe1"),
     ("arm", 1, "50e8001f", "00bf", "40e80012", "7047"), ("cortexm", 1, "50e8001f", "00bf", "40e80012", "7047"),
     ("riscv64", 0, "af250510", "0100", "2f26b518", "8280"), ("riscv32", 0, "af250510", "0100", "2f26b518", "8280"),
-    ("mipsel", 0, "000088c0", "00000000", "000088e0", "0800e003 00000000"), ("mips64", 0, "c0880000", "00000000", "e0880000", "03e00008 00000000"),
+    ("mipsel", 0, "000088c0", "00000000", "000088e0", "0800e003 00000000"),
+    ("mips64", 0, "c0880000", "00000000", "e0880000", "03e00008 00000000"),
     ("mips32r6el", 0, "3600887c", "00000000", "2600887c", "00001fd8"),
-    ("ppc", 0, "7ca01828", "60000000", "7ca0192d", "4e800020"), ("ppc64le", 0, "2818a07c", "00000060", "2d19a07c", "2000804e"),
+    ("ppc", 0, "7ca01828", "60000000", "7ca0192d", "4e800020"), ("ppc64le", 0, "2818a07c", "00000060", "2d19a07c",
+                                                                 "2000804e"),
 ]
 
 
 @pytest.mark.parametrize(("arch", "mode", "load", "nop", "store", "back"), EXCLUSIVE)
-@pytest.mark.parametrize("shape", ["load nop nop back", "load nop nop back store", "load nop load store back", "load nop nop store back"])
-def test_a_load_exclusive_opens_what_a_store_closes(shape: str, arch: str, mode: int, load: str, nop: str, store: str, back: str) -> None:
+@pytest.mark.parametrize("shape", ["load nop nop back", "load nop nop back store", "load nop load store back",
+                                   "load nop nop store back"])
+def test_a_load_exclusive_opens_what_a_store_closes(shape: str, arch: str, mode: int, load: str, nop: str, store: str,
+                                                    back: str) -> None:
     code = " ".join({"load": load, "nop": nop, "store": store, "back": back}[word] for word in shape.split())
     with guest(arch, mode, code) as m, Kprobes(m) as k:
         verdict = k.check(BASE + len(bytes.fromhex(load)) | mode)
@@ -122,13 +131,16 @@ def test_a_load_exclusive_opens_what_a_store_closes(shape: str, arch: str, mode:
 
 
 @pytest.mark.parametrize(("arch", "mode", "code", "inside", "outside"), [
-    ("riscv64", 0, "af250510 b3c5c500 89e5 7300d000 0100 2f26b518 8280", (), (4, 8, 14)),  # LR, XOR, BNEZ, WRS.NTO: a wait for a change
+    # LR, XOR, BNEZ, WRS.NTO: a wait for a change
+    ("riscv64", 0, "af250510 b3c5c500 89e5 7300d000 0100 2f26b518 8280", (), (4, 8, 14)),
     ("arm", 0, "9f4fb0e1 00f020e3 1eff2fe1 912f80e1", (), (4, 8)),  # LDREXD, an atomic load of 64 bits
     ("arm64", 0, "03000014 017c0288 c0035fd6 1f2003d5 017c5f88 3f0000f1 60ffff54 1f2003d5 5f3f03d5 c0035fd6",
      (20, 24), (0, 8, 12, 28, 36)),  # the store stands before the load, on one arm of a branch
-    ("arm", 1, "50e8001f 08bf 7047 40e80012 7047", (4, 6), (12,)),  # BXEQ in an IT block goes on where its condition does not hold
+    # BXEQ in an IT block goes on where its condition does not hold
+    ("arm", 1, "50e8001f 08bf 7047 40e80012 7047", (4, 6), (12,)),
 ])
-def test_exclusive_sequences_are_followed(arch: str, mode: int, code: str, inside: tuple[int, ...], outside: tuple[int, ...]) -> None:
+def test_exclusive_sequences_are_followed(arch: str, mode: int, code: str, inside: tuple[int, ...],
+                                          outside: tuple[int, ...]) -> None:
     with guest(arch, mode, code) as m, Kprobes(m) as k:
         verdicts = {offset: k.check(BASE + offset | mode) for offset in (*inside, *outside)}
         assert ["exclusive" in verdicts[offset].reason for offset in inside] == [True] * len(inside)
@@ -141,13 +153,15 @@ LEAVING = [
     ("s390x", "ebbff0580024 a7fbff60 0707 0707 0707 e310f0a00004 ebbff0f80004 07f1", 10, True),  # a tail call
     ("s390x", "ebbff0580024 a7fbff60 0707 0707 0707 e340f1100004 07f4", 10, False),  # its frame still stands
     ("s390x", "ebbff0580024 a7fbff60 0707 0707 0707 e341f1100004 ebbff0f80004 07f4", 10, False),  # out of a table
-    ("s390x", "a7f40009 0707 0707 0707 e340f1100004 ebbff0f80004 07f4", 4, False),  # a branch leads between: who knows what r4 is
+    # a branch leads between: who knows what r4 is
+    ("s390x", "a7f40009 0707 0707 0707 e340f1100004 ebbff0f80004 07f4", 4, False),
     ("mipsel", "00000000 00000000 2080998f 00003927 0800 2003 00000000", 0, True),  # from the global offset table
     ("mipsel", "00000000 00000000 0000828f 08004000 00000000", 0, False),
     ("riscv64", "0100 0100 17030000 67000308", 0, True), ("riscv64", "0100 0100 13030000 67000308", 0, False),
     ("x86_64", "90 90 90 90 90 ff2500010000", 0, True), ("x86_64", "90 90 90 90 90 ff24c500010000", 0, False),
     ("i386", "90 90 90 90 90 ff2500010000", 0, True), ("i386", "90 90 90 90 90 ff2485 00010000", 0, False),
-    ("m68k", "4e71 4e71 4e71 4ef900020000", 0, True), ("m68k", "4e71 4e71 4e71 4efa0100", 0, True), ("m68k", "4e71 4e71 4e71 4ed0", 0, False),
+    ("m68k", "4e71 4e71 4e71 4ef900020000", 0, True), ("m68k", "4e71 4e71 4e71 4efa0100", 0, True),
+    ("m68k", "4e71 4e71 4e71 4ed0", 0, False),
 ]
 
 
@@ -155,7 +169,8 @@ LEAVING = [
 def test_what_leaves_the_function_jumps_into_no_region(arch: str, code: str, at: int, leaves: bool) -> None:
     with guest(arch, 0, code) as m, Kprobes(m) as k:
         verdict = k.check(BASE + at)
-        assert (verdict.optimizable, "may jump into the region" in verdict.why_not_optimized) == (leaves, not leaves), verdict.why_not_optimized
+        assert (verdict.optimizable, "may jump into the region" in verdict.why_not_optimized) == (leaves,
+            not leaves), verdict.why_not_optimized
 
 
 @pytest.fixture
@@ -167,12 +182,14 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return out
 
 
-@pytest.mark.parametrize(("arch", "mode", "nop"), [("x86_64", 0, "90"), ("arm", 1, "00bf"), ("s390x", 0, "0707"), ("m68k", 0, "4e71"),
+@pytest.mark.parametrize(("arch", "mode", "nop"), [("x86_64", 0, "90"), ("arm", 1, "00bf"), ("s390x", 0, "0707"),
+                                                   ("m68k", 0, "4e71"),
                                                    ("riscv64", 0, "0100"), ("arm64", 0, "1f2003d5")])
 def test_far_behind_the_last_symbol_walks_go_on(noted: list[int], arch: str, mode: int, nop: str) -> None:
     """Raw code with a symbol at its start: whatever the order of questions, no instruction is looked at often."""
     step, count = len(nop) // 2, 20000
-    with UnicornMachine.from_code(bytes.fromhex(nop) * count, arch=arch, base=BASE, symbols={"start": BASE | mode}) as m, Kprobes(m) as k:
+    with UnicornMachine.from_code(bytes.fromhex(nop) * count, arch=arch, base=BASE,
+                                  symbols={"start": BASE | mode}) as m, Kprobes(m) as k:
         places = [BASE + step * n | mode for n in range(0, count, 50)]
         assert all(k.check(addr).probeable for addr in (*places, *reversed(places)))
     assert len(noted) < 2 * count
@@ -182,7 +199,8 @@ def test_far_behind_the_last_symbol_walks_go_on(noted: list[int], arch: str, mod
 def test_a_function_of_a_megabyte_is_bounded(noted: list[int], arch: str) -> None:
     """Where decoding may start anywhere the end of it is looked at by itself; elsewhere there is a reason."""
     code = bytes.fromhex({"x86_64": "90909090", "arm64": "1f2003d5", "mips": "00000000"}[arch]) * (1 << 18)
-    with UnicornMachine.from_code(code, arch=arch, base=1 << 20, symbols={"f": (1 << 20, len(code))}) as m, Kprobes(m) as k:
+    with UnicornMachine.from_code(code, arch=arch, base=1 << 20,
+                                  symbols={"f": (1 << 20, len(code))}) as m, Kprobes(m) as k:
         verdict = k.check("f+0xffff0")
         assert verdict.probeable == (arch != "x86_64")
         assert verdict.probeable or "instructions are followed to" in verdict.reason
@@ -192,7 +210,8 @@ def test_a_function_of_a_megabyte_is_bounded(noted: list[int], arch: str) -> Non
         assert len(noted) == looked, "walked again"
 
 
-@pytest.mark.parametrize("path", [path for arch in RUNNABLE for path in programs_of(arch)[-1:]], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [path for arch in RUNNABLE for path in programs_of(arch)[-1:]],
+                         ids=lambda path: path.stem)
 def test_what_check_says_comes_true(path: Path) -> None:
     """Registered and asked for, each probe is what check() said it would be."""
     with UnicornMachine.load(path) as m, Kprobes(m) as k:
@@ -202,16 +221,19 @@ def test_what_check_says_comes_true(path: Path) -> None:
             with k.kprobe(addr=addr, pre_handler=lambda p, regs: None) as p:
                 boosted = p.boosted
                 k.flush_optimizer()
-                assert (boosted, p.optimized, p.why_not_optimized) == (verdict.boostable, verdict.optimizable, verdict.why_not_optimized), hex(addr)
+                assert (boosted, p.optimized, p.why_not_optimized) == (verdict.boostable, verdict.optimizable,
+                    verdict.why_not_optimized), hex(addr)
 
 
-@pytest.mark.parametrize(("arch", "reach"), [("riscv32", 1 << 20), ("riscv64", 1 << 20), ("sparc", 1 << 23), ("tricore", 1 << 24), ("ppc", 1 << 25),
-                                             ("arm", 1 << 25)])
+@pytest.mark.parametrize(("arch", "reach"), [("riscv32", 1 << 20), ("riscv64", 1 << 20), ("sparc", 1 << 23),
+                                             ("tricore", 1 << 24), ("ppc", 1 << 25), ("arm", 1 << 25)])
 def test_what_no_detour_reaches_is_not_optimizable(arch: str, reach: int) -> None:
     """All memory within the jump's reach is taken: check() says what registering finds out."""
-    nop = {"riscv32": "13000000", "riscv64": "13000000", "sparc": "01000000", "tricore": "0000" * 2, "ppc": "60000000", "arm": "00f020e3"}[arch]
+    nop = {"riscv32": "13000000", "riscv64": "13000000", "sparc": "01000000", "tricore": "0000" * 2, "ppc": "60000000",
+           "arm": "00f020e3"}[arch]
     base = max(1 << 26, 4 * reach)
-    with UnicornMachine.from_code(bytes.fromhex(nop) * 4096, arch=arch, base=base, symbols={"f": (base, 0x4000)}) as m, Kprobes(m) as k:
+    with UnicornMachine.from_code(bytes.fromhex(nop) * 4096, arch=arch, base=base,
+                                  symbols={"f": (base, 0x4000)}) as m, Kprobes(m) as k:
         m.map(base - 2 * reach, 2 * reach)
         m.map(base + 0x4000, 2 * reach)
         verdict = k.check("f+8")

@@ -1,4 +1,5 @@
-"""Registration: every refusal, with its class, errno and facts; a refusal changes nothing. docs/linux.md B1-B4; docs/errors.md."""
+"""Registration: every refusal, with its class, errno and facts; a refusal changes nothing. docs/linux.md B1-B4;
+docs/errors.md."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from kprobes.arch._base import OutOfLine
 from kprobes.machine.paper import PaperMachine
 
 
-def refused(scene: Scene, probe: Any, error: type[KprobeError], number: int, register: str = "register_kprobe") -> KprobeError:
+def refused(scene: Scene, probe: Any, error: type[KprobeError], number: int,
+            register: str = "register_kprobe") -> KprobeError:
     """Registering raises this error with this errno and a hint, and changes nothing, however often."""
     for _ in range(2):
         with unchanged(scene, probe), pytest.raises(error) as raised:
@@ -74,8 +76,10 @@ def test_offsets_add_up(scene: Scene) -> None:
     size = scene.at("probed", 1) - scene.at("probed")
     second = scene.at("probed", 2)
     rest = second - scene.at("probed") - size
-    for fields in ({"symbol_name": f"probed+{size:#x}", "offset": rest}, {"symbol_name": f"probed+{size}", "offset": rest},
-                   {"symbol_name": "probed", "offset": size + rest}, {"addr": scene.at("probed"), "offset": size + rest}):
+    for fields in ({"symbol_name": f"probed+{size:#x}", "offset": rest},
+                   {"symbol_name": f"probed+{size}", "offset": rest},
+                   {"symbol_name": "probed", "offset": size + rest},
+                   {"addr": scene.at("probed"), "offset": size + rest}):
         p = Kprobe(**fields)
         scene.k.register_kprobe(p)
         assert p.address == second
@@ -179,7 +183,8 @@ def test_an_exclusive_sequence_on_arm64() -> None:
 
 
 def test_garbage_is_no_instruction() -> None:
-    with Kprobes(PaperMachine(b"\x05\xff\x05", symbols={"f": 0x1000, "g": 0x1001})) as k, pytest.raises((E.Unprobeable, E.NotAnInstruction)):
+    with Kprobes(PaperMachine(b"\x05\xff\x05", symbols={"f": 0x1000, "g": 0x1001})) as k, pytest.raises((E.Unprobeable,
+        E.NotAnInstruction)):
         k.register_kprobe(Kprobe(symbol_name="g"))
 
 
@@ -238,7 +243,8 @@ def test_unregister_by_the_probe_itself(scene: Scene) -> None:
 
 
 def test_the_wrong_kind(paper: Scene) -> None:
-    for register, probe in (("register_kprobe", Kretprobe(symbol_name="inc")), ("register_kretprobe", Kprobe(symbol_name="inc")),
+    for register, probe in (("register_kprobe", Kretprobe(symbol_name="inc")),
+                            ("register_kretprobe", Kprobe(symbol_name="inc")),
                             ("register_jprobe", Kprobe(symbol_name="inc"))):
         refused(paper, probe, E.BadLocation, errno.EINVAL, register)
 
@@ -271,7 +277,8 @@ def test_data_size_is_limited(scene: Scene, size: int) -> None:
 def test_a_second_jprobe(scene: Scene) -> None:
     first = Jprobe(symbol_name="inc", entry=lambda a: None)
     scene.k.register_jprobe(first)
-    error = refused(scene, Jprobe(symbol_name="inc", entry=lambda a: None), E.JprobeExists, errno.EEXIST, "register_jprobe")
+    error = refused(scene, Jprobe(symbol_name="inc", entry=lambda a: None), E.JprobeExists, errno.EEXIST,
+                    "register_jprobe")
     assert error.address == scene.at("inc")
     scene.k.unregister_jprobe(first)
     scene.k.register_jprobe(Jprobe(symbol_name="inc", entry=lambda a: None))
@@ -283,16 +290,22 @@ def test_a_jprobe_without_a_mirror(paper: Scene) -> None:
 
 NONSENSE = [
     (Kprobe, "addr", "f", E.BadLocation), (Kprobe, "addr", 4.0, E.BadLocation), (Kprobe, "offset", "1", E.BadLocation),
-    (Kprobe, "offset", None, E.BadLocation), (Kprobe, "symbol_name", 0x1000, E.BadLocation), (Kprobe, "symbol_name", b"inc", E.BadLocation),
-    (Kprobe, "disabled", "0", E.BadArgument), (Kprobe, "optimize", "no", E.BadArgument), (Kprobe, "optimize", 2, E.BadArgument),
-    (Kprobe, "pre_handler", 5, E.BadArgument), (Kprobe, "post_handler", "f", E.BadArgument), (Kprobe, "fault_handler", [], E.BadArgument),
-    (Kretprobe, "handler", 5, E.BadArgument), (Kretprobe, "entry_handler", "f", E.BadArgument), (Kretprobe, "maxactive", "5", E.BadArgument),
-    (Kretprobe, "data_size", 1.5, E.BadArgument), (Jprobe, "entry", 3.5, E.BadLocation), (Jprobe, "entry", b"f", E.BadLocation),
+    (Kprobe, "offset", None, E.BadLocation), (Kprobe, "symbol_name", 0x1000, E.BadLocation),
+    (Kprobe, "symbol_name", b"inc", E.BadLocation),
+    (Kprobe, "disabled", "0", E.BadArgument), (Kprobe, "optimize", "no", E.BadArgument),
+    (Kprobe, "optimize", 2, E.BadArgument),
+    (Kprobe, "pre_handler", 5, E.BadArgument), (Kprobe, "post_handler", "f", E.BadArgument),
+    (Kprobe, "fault_handler", [], E.BadArgument),
+    (Kretprobe, "handler", 5, E.BadArgument), (Kretprobe, "entry_handler", "f", E.BadArgument),
+    (Kretprobe, "maxactive", "5", E.BadArgument),
+    (Kretprobe, "data_size", 1.5, E.BadArgument), (Jprobe, "entry", 3.5, E.BadLocation),
+    (Jprobe, "entry", b"f", E.BadLocation),
 ]
 
 
 @pytest.mark.parametrize(("kind", "name", "value", "error"), NONSENSE)
-def test_a_setting_that_makes_no_sense_is_refused_where_it_is_made(kind: type[Any], name: str, value: Any, error: type[KprobeError]) -> None:
+def test_a_setting_that_makes_no_sense_is_refused_where_it_is_made(kind: type[Any], name: str, value: Any,
+                                                                   error: type[KprobeError]) -> None:
     place = {} if name in ("addr", "symbol_name") else {"symbol_name": "inc"}
     with pytest.raises(error, match=f"{name} is ") as raised:
         kind(**place, **{name: value})
@@ -305,8 +318,9 @@ def test_a_setting_that_makes_no_sense_is_refused_where_it_is_made(kind: type[An
 
 
 @pytest.mark.parametrize("what", [5, None, "inc", Kprobe, [Kprobe()]])
-@pytest.mark.parametrize("way", ["register", "register_kprobe", "register_kretprobe", "register_jprobe", "unregister", "unregister_kprobe",
-                                 "enable", "disable_kprobe", "register_kprobes", "unregister_kprobes"])
+@pytest.mark.parametrize("way", ["register", "register_kprobe", "register_kretprobe", "register_jprobe", "unregister",
+                                 "unregister_kprobe", "enable", "disable_kprobe", "register_kprobes",
+                                 "unregister_kprobes"])
 def test_what_is_no_probe_is_refused(paper: Scene, way: str, what: Any) -> None:
     with pytest.raises(KprobeError) as raised:
         getattr(paper.k, way)(what)
@@ -315,8 +329,8 @@ def test_what_is_no_probe_is_refused(paper: Scene, way: str, what: Any) -> None:
 
 
 #: what a registered probe would ignore
-SETTLED = [(Kprobe, "symbol_name", "twice"), (Kprobe, "addr", 1), (Kprobe, "offset", 1), (Kprobe, "disabled", True), (Kretprobe, "data_size", 8),
-           (Kretprobe, "maxactive", 3), (Jprobe, "entry", "twice")]
+SETTLED = [(Kprobe, "symbol_name", "twice"), (Kprobe, "addr", 1), (Kprobe, "offset", 1), (Kprobe, "disabled", True),
+           (Kretprobe, "data_size", 8), (Kretprobe, "maxactive", 3), (Jprobe, "entry", "twice")]
 
 
 @pytest.mark.parametrize(("kind", "name", "value"), SETTLED)
@@ -364,7 +378,8 @@ COPIES = {"copy": copy.copy, "deepcopy": copy.deepcopy, "pickle": lambda probe: 
 
 @pytest.mark.parametrize("way", COPIES)
 @pytest.mark.parametrize("made", [lambda: Kprobe(symbol_name="inc", pre_handler=_told, optimize=False),
-                                  lambda: Kretprobe(symbol_name="inc", handler=_told, entry_handler=_told, maxactive=3, data_size=8),
+                                  lambda: Kretprobe(symbol_name="inc", handler=_told, entry_handler=_told, maxactive=3,
+                                                    data_size=8),
                                   lambda: Jprobe(symbol_name="inc", entry=_told, disabled=True)])
 def test_a_copy_is_registered_nowhere(scene: Scene, way: str, made: Any) -> None:
     """It has the settings, and neither the counters nor a place in the table."""
@@ -403,7 +418,8 @@ def test_a_jprobe_with_an_unknown_guest_mirror(scene: Scene) -> None:
 
 def test_a_jprobe_with_a_guest_mirror_that_is_no_function(scene: Scene) -> None:
     """docs/linux.md B4: the entry must itself resolve to the start of a function."""
-    refused(scene, Jprobe(symbol_name="inc", entry=scene.at("mirror", 1)), E.NotFunctionEntry, errno.EINVAL, "register_jprobe")
+    refused(scene, Jprobe(symbol_name="inc", entry=scene.at("mirror", 1)), E.NotFunctionEntry, errno.EINVAL,
+            "register_jprobe")
     refused(scene, Jprobe(symbol_name="inc", entry=scene.unmapped), E.NotText, errno.EINVAL, "register_jprobe")
 
 
@@ -501,7 +517,8 @@ def test_memory_that_cannot_be_patched(paper: Scene) -> None:
 
 def test_a_batch_is_all_or_nothing(scene: Scene) -> None:
     scene.probe("old")
-    batch: list[Any] = [Kprobe(symbol_name="inc"), Kretprobe(symbol_name="twice", maxactive=0), Kprobe(symbol_name="twice", disabled=True),
+    batch: list[Any] = [Kprobe(symbol_name="inc"), Kretprobe(symbol_name="twice", maxactive=0),
+                        Kprobe(symbol_name="twice", disabled=True),
                         Kprobe(symbol_name="no such"), Kprobe(symbol_name="down")]
     with unchanged(scene, *batch), pytest.raises(E.UnknownSymbol):
         scene.k.register_kprobes(batch)
@@ -552,7 +569,8 @@ def test_unregistering_finishes_the_batch(scene: Scene) -> None:
 @pytest.mark.parametrize("kind", [Kprobe, Kretprobe, Jprobe])
 def test_registered_again_after_unregistering(scene: Scene, kind: Any) -> None:
     """Unlike in Linux nothing must be cleaned by hand: the object is as the user made it, a disabled one too."""
-    fields = {"entry": lambda a: scene.lines.append("hit")} if kind is Jprobe else {"handler": hook("hit", scene.lines)} if kind is Kretprobe else {
+    fields = {"entry": lambda a: scene.lines.append("hit")} if kind is Jprobe else {"handler": hook("hit",
+        scene.lines)} if kind is Kretprobe else {
         "pre_handler": hook("hit", scene.lines)}
     p = kind(symbol_name="inc", **fields)
     for _ in range(3):
@@ -561,7 +579,8 @@ def test_registered_again_after_unregistering(scene: Scene, kind: Any) -> None:
         scene.k.disable_kprobe(p)
         scene.k.unregister(p)
         assert (p.symbol_name, p.addr, p.offset, p.disabled) == ("inc", None, 0, False)
-        assert (p.address, p.symbol, p.opcode, p.registered, p.enabled, p.boosted, p.optimized) == (None, None, None, False, False, False, False)
+        assert (p.address, p.symbol, p.opcode, p.registered, p.enabled, p.boosted,
+                p.optimized) == (None, None, None, False, False, False, False)
         assert scene.play("inc", 4) == ["= 5"]
 
 
@@ -574,7 +593,8 @@ def test_registered_again_after_a_refusal(scene: Scene) -> None:
 
 
 def test_maxactive_is_written_back_while_registered(scene: Scene) -> None:
-    """<= 0: as many as are needed, up to Kprobes.instances; shown while registered, and as the user made it afterwards."""
+    """<= 0: as many as are needed, up to Kprobes.instances; shown while registered, and as the user made it
+    afterwards."""
     scene.k.instances = 500
     for asked, got in ((0, 500), (-5, 500), (3, 3), (2000, 2000)):
         r = Kretprobe(symbol_name="inc", maxactive=asked)

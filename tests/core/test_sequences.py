@@ -10,7 +10,14 @@ import pytest
 import unicorn
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 from scenes import Scene
 
 from kprobes import GuestFault, Jprobe, Kprobe, Kretprobe
@@ -20,7 +27,8 @@ from kprobes.testing import Recorder
 pytestmark = pytest.mark.filterwarnings("ignore::kprobes.ReturnMissed")  # what is missed is counted here
 
 #: (function, number of the instruction): probes are spread over these. fetch's first instruction may fault.
-PLACES = [("inc", 0), ("inc", 0), ("inc", 1), ("twice", 0), ("twice", 2), ("probed", 0), ("probed", 1), ("probed", 2), ("fetch", 0), ("hop", 0)]
+PLACES = [("inc", 0), ("inc", 0), ("inc", 1), ("twice", 0), ("twice", 2), ("probed", 0), ("probed", 1), ("probed", 2),
+          ("fetch", 0), ("hop", 0)]
 CALLS = {"inc": 4, "twice": 4, "deep": 4, "probed": 4, "hop": 4, "down": 3}
 RESULTS = {"inc": 5, "twice": 6, "deep": 6, "probed": 7, "hop": 5, "down": 3}
 ENTRIES = ("inc", "twice", "probed", "hop", "down")
@@ -67,7 +75,8 @@ class Sequences(RuleBasedStateMachine):
         super().__init__()
         self.scene = scene = Scene(self.machine)
         self.word = scene.word(7)
-        self.executions = {f: executed(scene, f, arg) for f, arg in CALLS.items()} | {"fetch": executed(scene, "fetch", self.word)}
+        self.executions = {f: executed(scene, f, arg)
+                           for f, arg in CALLS.items()} | {"fetch": executed(scene, "fetch", self.word)}
         scene.k.close()
         scene = self.scene = Scene.on(scene)
         self.r = Recorder()
@@ -75,10 +84,12 @@ class Sequences(RuleBasedStateMachine):
         self.switch = True
         for n, (function, index) in enumerate(PLACES):
             address = scene.at(function, index)
-            p = Kprobe(addr=address, pre_handler=self.r.pre(str(n)) if n % 3 else None, post_handler=self.r.post(str(n)) if n % 2 else None)
+            p = Kprobe(addr=address, pre_handler=self.r.pre(str(n)) if n % 3 else None,
+                       post_handler=self.r.post(str(n)) if n % 2 else None)
             self.models.append(Model(p, address))
         for function in ENTRIES:
-            self.models.append(Model(Kretprobe(symbol_name=function, handler=self.r.returns(function)), scene.at(function)))
+            self.models.append(Model(Kretprobe(symbol_name=function, handler=self.r.returns(function)),
+                                     scene.at(function)))
         self.models.append(Model(Jprobe(symbol_name="inc", entry=self.r.mirror("inc", 1)), scene.at("inc")))
         self.models.append(Model(Jprobe(symbol_name="inc", entry=self.r.mirror("again", 1)), scene.at("inc")))
         self.nesting = Model(Kprobe(symbol_name="fetch", pre_handler=lambda p, regs: self.nest()), scene.at("fetch"))
@@ -244,7 +255,8 @@ class OnEngine(Sequences):
 
 def play(sequences: type[Sequences], examples: int, steps: int) -> None:
     run_state_machine_as_test(sequences, settings=settings(
-        max_examples=examples, stateful_step_count=steps, deadline=None, database=None, phases=(Phase.generate, Phase.shrink), suppress_health_check=list(HealthCheck)))
+        max_examples=examples, stateful_step_count=steps, deadline=None, database=None,
+        phases=(Phase.generate, Phase.shrink), suppress_health_check=list(HealthCheck)))
 
 
 def test_on_paper() -> None:

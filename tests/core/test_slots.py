@@ -178,7 +178,8 @@ class Runs:
 
 
 def test_areas_grow_with_their_number() -> None:
-    """Machines are slow at many mappings: four thousand units are some forty areas, and every slot is found in its own."""
+    """Machines are slow at many mappings: four thousand units are some forty areas, and every slot is found in its
+    own."""
     runs = Runs()
     slots = [runs.slots.take(0, lambda slot: slot)[0] for _ in range(16000)]
     assert len(set(slots)) == len(slots)

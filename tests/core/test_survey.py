@@ -37,14 +37,16 @@ def test_a_function_is_walked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Up to its last instruction, although the longest could not follow there."""
     m = paper_machine(f="nop; " * 60 + "ret", g="ret")
     walks: list[int] = []
-    monkeypatch.setattr(survey, "Walk", lambda source, start, end, mode: walks.append(start) or Walk(source, start, end, mode))
+    monkeypatch.setattr(survey, "Walk", lambda source, start, end, mode: walks.append(start)
+                        or Walk(source, start, end, mode))
     with Kprobes(m) as k:
         k.register_kprobes([Kprobe(symbol_name="f", offset=n) for n in range(61)])
     assert walks == [0x1000]
 
 
 def test_what_it_falls_into_is_named() -> None:
-    with Kprobes(paper_machine(f="nop; add r0 1; ret")) as k, pytest.raises(NotAnInstruction, match=r"3-byte instruction 01 00 01 at 0x1001.*did you mean 0x1001"):
+    with Kprobes(paper_machine(f="nop; add r0 1; ret")) as k, pytest.raises(NotAnInstruction,
+        match=r"3-byte instruction 01 00 01 at 0x1001.*did you mean 0x1001"):
         k.register_kprobe(Kprobe(symbol_name="f", offset=3))
 
 
@@ -109,7 +111,8 @@ def test_an_exclusive_sequence_is_short(between: int, closes: bool) -> None:
         assert probeable(k, 0x1002, 0x1002 + between) == ([] if closes else [*range(between)])
 
 
-@pytest.mark.parametrize("after", ["nop; ret", "call +2; sc r1; ret", "ret; sc r1; ret", "jr r1; sc r1; ret", "ll r1; sc r1; ret"])
+@pytest.mark.parametrize("after", ["nop; ret", "call +2; sc r1; ret", "ret; sc r1; ret", "jr r1; sc r1; ret",
+                                   "ll r1; sc r1; ret"])
 def test_a_load_that_no_store_closes_opens_nothing(after: str) -> None:
     """Calls, returns and another load end what a load began."""
     with Kprobes(paper_machine(f=f"ll r1; nop; nop; {after}")) as k:
@@ -173,10 +176,12 @@ def test_an_instruction_that_reads_itself(arch: str, code: str, probeable: bool)
             assert m.call("f") == 0x10000
 
 
-@pytest.mark.parametrize(("entries", "why"), [("0004 000c", ""), ("0004 0006", "inside the region"), ("0004 4000", "may jump into the region")])
+@pytest.mark.parametrize(("entries", "why"), [("0004 000c", ""), ("0004 0006", "inside the region"),
+                                              ("0004 4000", "may jump into the region")])
 def test_a_jump_through_a_table(entries: str, why: str) -> None:
     """Its entries say where it leads; unless one leads to no instruction of the function: then it is no table."""
-    code = f"202f0004 d080 323b0806 4efb1002 {entries} 70014e714e714e75 70024e714e714e75"  # switch (d0) behind the table, from 18 on
+    # switch (d0) behind the table, from 18 on
+    code = f"202f0004 d080 323b0806 4efb1002 {entries} 70014e714e714e75 70024e714e714e75"
     with UnicornMachine.from_code(bytes.fromhex(code), arch="m68k", symbols={"f": (0x10000, 34)}) as m, Kprobes(m) as k:
         verdict = k.check("f+18")
         assert (verdict.optimizable, why in verdict.why_not_optimized) == (not why, True)
@@ -187,10 +192,12 @@ def test_a_jump_through_a_table(entries: str, why: str) -> None:
 
 
 @pytest.mark.parametrize(("arch", "code", "returns"), [
-    ("x86_64", "8b0501000000 c3 90909090", 6), ("s390x", "c42d00000004 07fe 07070707", 6), ("m68k", "203a0004 4e75 4e714e71", 4),
+    ("x86_64", "8b0501000000 c3 90909090", 6), ("s390x", "c42d00000004 07fe 07070707", 6),
+    ("m68k", "203a0004 4e75 4e714e71", 4),
     ("riscv64", "17050000 0325c500 0100 8280 01000100", 10)])
 def test_data_behind_a_return_stays(arch: str, code: str, returns: int) -> None:
-    """The function returns the word behind its return instruction, which could be code as well: no jump may cover that."""
+    """The function returns the word behind its return instruction, which could be code as well: no jump may cover
+    that."""
     raw = bytes.fromhex(code)
     with UnicornMachine.from_code(raw, arch=arch, symbols={"f": (0x10000, len(raw))}) as m, Kprobes(m) as k:
         plain = m.call("f")

@@ -17,7 +17,8 @@ from kprobes.errors import ReentryError
 S, E, A, C = State, Event, Arming, Change
 POP = Pop.POP
 
-#: docs/how-a-hit-works.md (the control block). A hit that arrives in any phase but REENTER is missed; nothing else may happen in IDLE.
+#: docs/how-a-hit-works.md (the control block). A hit that arrives in any phase but REENTER is missed; nothing else may
+#: happen in IDLE.
 CONTROL_BLOCK: dict[tuple[State, Event], State | Pop] = {
     (S.IDLE, E.PROBEPOINT): S.HIT_ACTIVE,
     (S.HIT_ACTIVE, E.PROBEPOINT): S.REENTER,
@@ -60,8 +61,8 @@ def point(address: int) -> Any:
 def blocks(state: State) -> ControlBlock:
     """A control block in this state, reached through legal events only."""
     cb = ControlBlock()
-    path = {S.IDLE: (), S.HIT_ACTIVE: (E.PROBEPOINT,), S.HIT_SS: (E.PROBEPOINT, E.STEP), S.HIT_SSDONE: (E.PROBEPOINT, E.NO_STEP),
-            S.REENTER: (E.PROBEPOINT, E.STEP, E.PROBEPOINT)}[state]
+    path = {S.IDLE: (), S.HIT_ACTIVE: (E.PROBEPOINT,), S.HIT_SS: (E.PROBEPOINT, E.STEP),
+            S.HIT_SSDONE: (E.PROBEPOINT, E.NO_STEP), S.REENTER: (E.PROBEPOINT, E.STEP, E.PROBEPOINT)}[state]
     for n, event in enumerate(path):
         happen(cb, event, point(0x1000 + n))
     assert cb.state is state
@@ -134,5 +135,6 @@ def test_arming(state: Arming, change: Change) -> None:
 
 def test_each_state_names_its_patch() -> None:
     """docs/how-a-hit-works.md: none, breakpoint, breakpoint, jump, jump."""
-    patch = [state.value.split(",")[0] for state in (A.DISARMED, A.ARMED, A.OPTIMIZING, A.OPTIMIZED, A.UNOPTIMIZING, A.GONE)]
+    patch = [state.value.split(",")[0] for state in (A.DISARMED, A.ARMED, A.OPTIMIZING, A.OPTIMIZED, A.UNOPTIMIZING,
+                                                     A.GONE)]
     assert patch == ["none", "breakpoint", "breakpoint", "jump", "jump", "none"]

@@ -116,7 +116,8 @@ def test_a_guest_that_overwrites_its_own_probed_code(scene: Scene) -> None:
     p = scene.probe("a")
     addr = scene.at("inc")
     size = len(k.get_kprobe(addr).insn.raw)
-    new = {"paper": b"\x01\x00\x02", "x86_64": b"\x8d\x47\x02\x90", "arm64": b"\x00\x08\x00\x91"}[scene.name]  # adds 2; on x86_64 a nop
+    # adds 2; on x86_64 a nop
+    new = {"paper": b"\x01\x00\x02", "x86_64": b"\x8d\x47\x02\x90", "arm64": b"\x00\x08\x00\x91"}[scene.name]
     m.write(addr, new)
     assert scene.play("inc", 4) == ["= 6"]
     with pytest.warns(TextOverwritten):
@@ -271,7 +272,8 @@ def test_the_warning_as_an_error_comes_when_all_is_done(end: str) -> None:
     for addr in overwritten:
         m.write(addr, b"\x02")
     with pytest.raises(TextOverwritten, match=", ".join(f"{addr:#x}" for addr in overwritten)):
-        k.unregister_kprobes(batch) if end == "unregister" else k.close() if end == "close" else setattr(k, "enabled", False)
+        k.unregister_kprobes(batch) if end == "unregister" else k.close() if end == "close" else setattr(k, "enabled",
+            False)
     assert not any(p.registered for p in batch) or end == "disarm"
     assert {name: m.read(m.symbols[name].address, 1) for name in names} == {**original, "inc": b"\x02", "hop": b"\x02"}
     assert k._text.patches == []

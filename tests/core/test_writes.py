@@ -16,7 +16,8 @@ from kprobes.core.patch.text import TextOverwritten
 from kprobes.core.patch.writes import MOST
 from kprobes.errors import Gone
 
-#: architectures whose guests this engine changes when it reports an access: nobody is told before the probe is unregistered
+#: architectures whose guests this engine changes when it reports an access: nobody is told before the probe is
+#: unregistered
 UNTOLD = {name for name in RUNNABLE if name.startswith("mips") or name in ("arm", "armeb", "cortexm")}
 TOLD = [name for name in RUNNABLE if name not in UNTOLD]
 GUEST_WRITES = {
@@ -25,7 +26,9 @@ GUEST_WRITES = {
     "a word": "mov word ptr [rdi - 1], si; mov eax, 0x01010101; ret",
 }
 PARAMETER_LOADS = {"i386": 2, "m68k": 2}  # instructions before the first store of `stores`
-TRIALS = 40  # x86_64, seed 50, writes a RETF, which reads where in the probed machine a page of the library's is: a guest can see those
+# x86_64, seed 50, writes a RETF, which reads where in the probed machine a page of the library's is: a guest can see
+# those
+TRIALS = 40
 TEXT, SIZE = 0x10000, 0x200
 
 
@@ -72,7 +75,8 @@ def trial(arch: str, seed: int) -> None:
             tiny = m.symbols["tiny"].address & ~m.arch.pointers.mode_bits
             word = int.from_bytes(m.read(tiny + (0 if filler else to), 4), m.arch.order.value) ^ flipped
             if probed:
-                p = Kprobe(symbol_name="tiny", optimize=optimize, post_handler=(lambda p, regs, flags: None) if post else None)
+                p = Kprobe(symbol_name="tiny", optimize=optimize,
+                           post_handler=(lambda p, regs, flags: None) if post else None)
                 k.register_kprobe(p)
             m.call("loop", 2, 3)
             if probed:
@@ -175,7 +179,8 @@ def test_only_text_that_may_be_written_is_watched() -> None:
 def test_many_probes_have_few_watches() -> None:
     code = bytes.fromhex("408837c3") + b"\xb8\1\0\0\0" * 400 + b"\xc3"  # mov [rdi], sil; ret. mov eax, 1; ...; ret
     text = 0x10004
-    with UnicornMachine.from_code(code, arch="x86_64", symbols={"w": (text - 4, 4), "f": (text, 2001)}) as m, Kprobes(m) as k:
+    with UnicornMachine.from_code(code, arch="x86_64",
+                                  symbols={"w": (text - 4, 4), "f": (text, 2001)}) as m, Kprobes(m) as k:
         k.register_kprobes([Kprobe(addr=text + 5 * n) for n in range(400)])
         writes = k._text.writes
         assert 0 < len(writes._ends) <= MOST
@@ -187,7 +192,8 @@ def test_many_probes_have_few_watches() -> None:
     assert not writes._ends and not writes._lines and not writes._kept
 
 
-STORES = ["mov byte ptr [rdi], sil", "lock xadd byte ptr [rdi], sil", "rep stosb", "movups [rdi - 8], xmm0", "movups [rdi - 15], xmm0",
+STORES = ["mov byte ptr [rdi], sil", "lock xadd byte ptr [rdi], sil", "rep stosb", "movups [rdi - 8], xmm0",
+          "movups [rdi - 15], xmm0",
           "cmpxchg16b [rdi]", "fxsave [rdi]", "mov rsp, rdi; push rsi; push rsi; add rsp, 16"]  # fmt: skip
 
 

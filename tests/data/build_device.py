@@ -1,6 +1,8 @@
-"""Rebuild device.txt, a function of loads and stores of every size for each architecture: `python tests/data/build_device.py`.
+"""Rebuild device.txt, a function of loads and stores of every size for each architecture: `python
+tests/data/build_device.py`.
 
-Compiled by zig (tests/programs/build.py has the version, targets and flags) from the C below, or written by hand where zig has no such target.
+Compiled by zig (tests/programs/build.py has the version, targets and flags) from the C below, or written by hand where
+zig has no such target.
 """
 
 from __future__ import annotations
@@ -30,18 +32,21 @@ def _sparc(wide: bool) -> str:
         return 3 << 30 | register << 25 | op << 19 | 8 << 14 | 1 << 13 | offset
 
     load, store = (0x0B, 0x0E) if wide else (3, 7)
-    words = [access(1, 1, 0), access(5, 1, 16), access(2, 1, 2), access(6, 1, 18), access(0, 1, 4), access(4, 1, 20), access(load, 2, 8),
-             access(store, 2, 24), 0x81C3E008, access(2, 8, 2)]
+    words = [access(1, 1, 0), access(5, 1, 16), access(2, 1, 2), access(6, 1, 18), access(0, 1, 4), access(4, 1, 20),
+             access(load, 2, 8), access(store, 2, 24), 0x81C3E008, access(2, 8, 2)]
     return b"".join(word.to_bytes(4, "big") for word in words).hex()
 
 
 def _tricore() -> str:
     def access(store: bool, op: int, register: int, offset: int) -> int:
-        return (offset >> 6) << 28 | op << 22 | (offset & 63) << 16 | 4 << 12 | register << 8 | (0x89 if store else 0x09)
+        return (offset >> 6) << 28 | op << 22 | (offset & 63) << 16 | 4 << 12 | register << 8 | (0x89 if store
+            else 0x09)
 
-    words = [access(store, op - (store and op in (0x21, 0x23)), 0, offset) for op, at in ((0x21, 0), (0x23, 2), (0x24, 4), (0x25, 8))
+    words = [access(store, op - (store and op in (0x21, 0x23)), 0, offset)
+             for op, at in ((0x21, 0), (0x23, 2), (0x24, 4), (0x25, 8))
              for store, offset in ((False, at), (True, at + 16))]
-    return "6044" + b"".join(word.to_bytes(4, "little") for word in [*words, access(False, 0x23, 2, 2)]).hex() + "0090"  # behind MOV.A a4,d4
+    # behind MOV.A a4,d4
+    return "6044" + b"".join(word.to_bytes(4, "little") for word in [*words, access(False, 0x23, 2, 2)]).hex() + "0090"
 
 
 BY_HAND = {
@@ -54,15 +59,19 @@ def main() -> None:
     from build import TARGETS, zig, zig_command
     from elftools.elf.elffile import ELFFile
 
-    targets = {name: target for name, target in TARGETS.items() if target.compiler == "zig" and name not in ("armhf", "thumb", "armeb32")}
-    targets |= {"mips32r6": zig("mips-freestanding-eabihf", "-mcpu=mips32r6"), "mips64r6": zig("mips64-freestanding-none", "-mcpu=mips64r6")}
+    targets = {name: target for name, target in TARGETS.items() if target.compiler == "zig"
+               and name not in ("armhf", "thumb", "armeb32")}
+    targets |= {"mips32r6": zig("mips-freestanding-eabihf", "-mcpu=mips32r6"),
+                "mips64r6": zig("mips64-freestanding-none", "-mcpu=mips64r6")}
     lines = [f"{name} {code}" for name, code in BY_HAND.items()]
     with tempfile.TemporaryDirectory() as folder:
         source, out = Path(folder, "copy.c"), Path(folder, "copy.o")
         source.write_text(SOURCE)
         for name, target in targets.items():
-            run = subprocess.run([*zig_command(), *target.flags, "-c", "-O1", "-ffreestanding", "-fomit-frame-pointer", "-fno-stack-protector",
-                                  "-fno-asynchronous-unwind-tables", "-g0", "-o", str(out), str(source)], check=False, capture_output=True, text=True)
+            run = subprocess.run([*zig_command(), *target.flags, "-c", "-O1", "-ffreestanding", "-fomit-frame-pointer",
+                                  "-fno-stack-protector",
+                                  "-fno-asynchronous-unwind-tables", "-g0", "-o", str(out), str(source)], check=False,
+                                  capture_output=True, text=True)
             if run.returncode:
                 print(f"{name}: {run.stderr.splitlines()[:1]}", file=sys.stderr)
                 continue

@@ -1,6 +1,7 @@
 """Rebuild images.tar.xz from the image_*.c and relocations.txt beside it: python tests/data/build_images.py
 
-Needs ziglang, and for what LLVM cannot link or compile Debian's gcc-{m68k,sparc64,powerpc64}-linux-gnu and gcc (x86-64).
+Needs ziglang, and for what LLVM cannot link or compile Debian's gcc-{m68k,sparc64,powerpc64}-linux-gnu and gcc
+(x86-64).
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ HERE = pathlib.Path(__file__).parent
 ZIG = [sys.executable, "-m", "ziglang"]
 FLAGS = ["-O1", "-g0", "-nostdlib", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fno-ident"]
 TRIPLES = {
-    "x86_64": "x86_64-linux-musl", "i386": "x86-linux-musl", "aarch64": "aarch64-linux-musl", "aarch64_be": "aarch64_be-linux-musl",
+    "x86_64": "x86_64-linux-musl", "i386": "x86-linux-musl", "aarch64": "aarch64-linux-musl",
+    "aarch64_be": "aarch64_be-linux-musl",
     "arm": "arm-linux-musleabi", "armeb": "armeb-linux-musleabi -mcpu=arm926ej_s", "thumb": "thumb-linux-musleabi",
     "mips": "mips-linux-musleabi", "mipsel": "mipsel-linux-musleabi", "mips64": "mips64-linux-muslabi64",
     "mips64el": "mips64el-linux-muslabi64", "ppc": "powerpc-linux-musleabi", "ppc64v2": "powerpc64-linux-musl",
@@ -27,18 +29,22 @@ TRIPLES = {
     "s390x": "s390x-linux-musl", "sparc": "sparc-linux-gnu -mcpu=v8",
 }
 GNU = {
-    "sparcgnu": ["sparc64-linux-gnu-gcc", "-m32", "-mcpu=v8", "-Wl,-z,max-page-size=0x2000"], "m68k": ["m68k-linux-gnu-gcc"],
+    "sparcgnu": ["sparc64-linux-gnu-gcc", "-m32", "-mcpu=v8", "-Wl,-z,max-page-size=0x2000"],
+    "m68k": ["m68k-linux-gnu-gcc"],
     "sparc64": ["sparc64-linux-gnu-gcc", "-mflat", "-Wl,-z,max-page-size=0x2000"],
-    "ppc64": ["powerpc64-linux-gnu-gcc", "-Wl,-z,max-page-size=0x1000"], "ppc64small": ["powerpc64-linux-gnu-gcc", "-mcmodel=small"],
+    "ppc64": ["powerpc64-linux-gnu-gcc", "-Wl,-z,max-page-size=0x1000"],
+    "ppc64small": ["powerpc64-linux-gnu-gcc", "-mcmodel=small"],
     "x86_64gnu": ["gcc", "-fcf-protection"],
 }
-LINKERS = {"sparcgnu": ["sparc64-linux-gnu-ld", "-melf32_sparc"], "m68k": ["m68k-linux-gnu-ld"], "sparc64": ["sparc64-linux-gnu-ld"],
-           "ppc64": ["powerpc64-linux-gnu-ld"]}
+LINKERS = {"sparcgnu": ["sparc64-linux-gnu-ld", "-melf32_sparc"], "m68k": ["m68k-linux-gnu-ld"],
+           "sparc64": ["sparc64-linux-gnu-ld"], "ppc64": ["powerpc64-linux-gnu-ld"]}
 UNLINKED = ("sparc", "ppc64small")  # LLVM has no linker for the first; the second's would equal ppc64's
 VARIANTS = {"a.o": ["-c", "image_a.c", "-fno-pic", "-fcommon"], "a.pic.o": ["-c", "image_a.c", "-fPIC"],
-            "b.o": ["-c", "image_b.c", "-fno-pic"], "a.so": ["-shared", "-fPIC", "image_a.c"], "b.so": ["-shared", "-fPIC", "image_b.c"]}
+            "b.o": ["-c", "image_b.c", "-fno-pic"], "a.so": ["-shared", "-fPIC", "image_a.c"],
+            "b.so": ["-shared", "-fPIC", "image_b.c"]}
 FEATURES = {
-    "features.so": ["image_features.c", "-fPIC", "-shared", "-fcf-protection", "-Wl,-z,now", "-Wl,--version-script=versions"],
+    "features.so": ["image_features.c", "-fPIC", "-shared", "-fcf-protection", "-Wl,-z,now",
+                    "-Wl,--version-script=versions"],
     "static": ["image_static.c", "-static", "-no-pie", "-fno-pie"],
     "copy": ["image_copy.c", "libb.so", "-no-pie", "-fno-pie"],
     "relr": ["image_copy.c", "image_b.c", "-static-pie", "-fPIE", "-Wl,-z,pack-relative-relocs"],
@@ -68,7 +74,8 @@ def features(scratch: pathlib.Path) -> dict[str, bytes]:
     (scratch / "versions").write_text("V1 { global: f; }; V2 { global: *; } V1;")
     build(["gcc", *FLAGS, "-shared", "-fPIC", "image_b.c"], scratch, "libb.so")
     made = {name: build(["gcc", *FLAGS, *arguments], scratch, name) for name, arguments in FEATURES.items()}
-    thread_local = {f"tls.{target}.o": [*compiler(target), *FLAGS, "-fPIC", "-c", "image_tls.c"] for target in ("riscv64", "aarch64")}
+    thread_local = {f"tls.{target}.o": [*compiler(target), *FLAGS, "-fPIC", "-c", "image_tls.c"]
+                    for target in ("riscv64", "aarch64")}
     return made | {name: build(command, scratch, name) for name, command in thread_local.items()}
 
 

@@ -1,9 +1,11 @@
-"""Builds threads.tar.xz: a library with thread-local variables for each target and model, and a static program with a C library.
+"""Builds threads.tar.xz: a library with thread-local variables for each target and model, and a static program with a C
+library.
 
     python tests/data/build_threads.py [TARGET ...]
 
-Needs ziglang (`pip install '.[dev]'`). The libraries take a tenth of a second each. The static programs take minutes each, because the
-first one of a target builds musl; targets that are not named keep what the archive has. threads/*.c are the sources.
+Needs ziglang (`pip install '.[dev]'`). The libraries take a tenth of a second each. The static programs take minutes
+each, because the first one of a target builds musl; targets that are not named keep what the archive has. threads/*.c
+are the sources.
 """
 
 from __future__ import annotations
@@ -19,9 +21,12 @@ HERE = Path(__file__).resolve().parent
 ARCHIVE = HERE / "threads.tar.xz"
 #: architecture -> (Zig's name of it, musl's ABI)
 TARGETS = {
-    "x86_64": ("x86_64", "musl"), "i386": ("x86", "musl"), "arm": ("arm", "musleabi"), "armeb": ("armeb", "musleabi"), "arm64": ("aarch64", "musl"),
-    "arm64be": ("aarch64_be", "musl"), "mips": ("mips", "musleabi"), "mipsel": ("mipsel", "musleabi"), "mips64": ("mips64", "muslabi64"),
-    "mips64el": ("mips64el", "muslabi64"), "ppc": ("powerpc", "musleabi"), "ppc64": ("powerpc64", "musl"), "ppc64le": ("powerpc64le", "musl"),
+    "x86_64": ("x86_64", "musl"), "i386": ("x86", "musl"), "arm": ("arm", "musleabi"), "armeb": ("armeb", "musleabi"),
+    "arm64": ("aarch64", "musl"),
+    "arm64be": ("aarch64_be", "musl"), "mips": ("mips", "musleabi"), "mipsel": ("mipsel", "musleabi"),
+    "mips64": ("mips64", "muslabi64"),
+    "mips64el": ("mips64el", "muslabi64"), "ppc": ("powerpc", "musleabi"), "ppc64": ("powerpc64", "musl"),
+    "ppc64le": ("powerpc64le", "musl"),
     "riscv32": ("riscv32", "musl"), "riscv64": ("riscv64", "musl"), "s390x": ("s390x", "musl"),
 }
 MODELS = ("initial-exec", "global-dynamic")
@@ -48,9 +53,11 @@ def main(targets: list[str]) -> None:
         more = ("-mabicalls",) if cpu.startswith("mips") else ()
         for model in MODELS:
             if (name, model) not in BROKEN:
-                files[f"{name}/{model}.so"] = compiled("-target", f"{cpu}-linux-none", *LIBRARY, *more, f"-ftls-model={model}", str(HERE / "threads/library.c"))
+                files[f"{name}/{model}.so"] = compiled("-target", f"{cpu}-linux-none", *LIBRARY, *more,
+                                                       f"-ftls-model={model}", str(HERE / "threads/library.c"))
         if name in targets:
-            files[f"{name}/static"] = compiled("-target", f"{cpu}-linux-{abi}", "-static", "-O2", "-s", str(HERE / "threads/static.c"))
+            files[f"{name}/static"] = compiled("-target", f"{cpu}-linux-{abi}", "-static", "-O2", "-s",
+                                               str(HERE / "threads/static.c"))
     with tarfile.open(ARCHIVE, "w:xz") as archive:
         for name, data in sorted(files.items()):
             member = tarfile.TarInfo(name)

@@ -14,10 +14,11 @@ BASE = 0x10000
 EITHER = "0028 0cbf 0120 4ff00200 7047"  # cmp r0, #0; ite eq; moveq r0, #1; movne.w r0, #2; bx lr
 RETURN = "0028 08bf 7047 0130 7047"  # cmp r0, #0; it eq; bxeq lr; adds r0, #1; bx lr
 LOAD = "0028 18bf 0868 7047 78563412"  # cmp r0, #0; it ne; ldrne r0, [r1]; bx lr; data
-CALL = "00b5 0028 18bf 00f001f8 00bd 0230 7047"  # push {lr}; cmp r0, #0; it ne; blne 1f; pop {pc}; 1: adds r0, #2; bx lr
+# push {lr}; cmp r0, #0; it ne; blne 1f; pop {pc}; 1: adds r0, #2; bx lr
+CALL = "00b5 0028 18bf 00f001f8 00bd 0230 7047"
 LITERAL = "0048 7047 44332211"  # ldr r0, 1f; bx lr; 1: .word
-#: cmp r0, #2; bhi 4f; tbb [pc, r0]; 1, 2, 3 and an aligning byte; 1: movs r0, #1; bx lr; 2: movs r0, #2; adds r0, #1; bx lr
-#: 3: movs r0, #3; bx lr; 4: movs r0, #0; bx lr
+#: cmp r0, #2; bhi 4f; tbb [pc, r0]; 1, 2, 3 and an aligning byte; 1: movs r0, #1; bx lr; 2: movs r0, #2; adds r0, #1;
+#: bx lr 3: movs r0, #3; bx lr; 4: movs r0, #0; bx lr
 SWITCH = "0228 0ad8 dfe800f0 02040700 0120 7047 0220 0130 7047 0320 7047 0020 7047"
 Made = Callable[[str], tuple[UnicornMachine, Kprobes]]
 

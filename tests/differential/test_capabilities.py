@@ -1,4 +1,5 @@
-"""What every architecture must be able to do, on compiled code. A power that an architecture lacks is a blank with its reason."""
+"""What every architecture must be able to do, on compiled code. A power that an architecture lacks is a blank with its
+reason."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from kprobes.testing import Recorder, functions, instructions, kprobes_everywher
 from kprobes.testing._difference import registers
 
 pytestmark = pytest.mark.quick
-PAIRS = [pytest.param(arch, path, id=path.stem) for arch in RUNNABLE for path in programs_of(arch) if path.stem.endswith("-O2")]
+PAIRS = [pytest.param(arch, path, id=path.stem) for arch in RUNNABLE for path in programs_of(arch)
+         if path.stem.endswith("-O2")]
 ARGS = tuple(3 + 1000 * n for n in range(12))
 SUM = sum((n + 1) * value for n, value in enumerate(ARGS))
 MASK = 0xFFFFFFFF
@@ -71,7 +73,8 @@ each_program = pytest.mark.parametrize(("arch", "path"), PAIRS)
 
 
 def each_company(guest: Guest) -> Iterator[str]:
-    """While the probe under test is alone, beside another, beside one with a post_handler: each takes another way through a hit."""
+    """While the probe under test is alone, beside another, beside one with a post_handler: each takes another way
+    through a hit."""
     neighbours = {"alone": [], "beside another": [Kprobe(symbol_name="sum_of_12", pre_handler=lambda p, regs: None)],
                   "beside a post_handler": [Kprobe(symbol_name="sum_of_12", post_handler=lambda p, regs, flags: None)]}
     for name, probes in neighbours.items():
@@ -144,7 +147,8 @@ def test_return_probe(guest: Guest) -> None:
     def entry(ri: Any, regs: Any) -> None:
         ri.data["first"] = regs.arg(0) & MASK
 
-    r = Kretprobe(symbol_name="sum_of_12", entry_handler=entry, handler=lambda ri, regs: seen.append((ri.data["first"], regs.return_value & MASK)))
+    r = Kretprobe(symbol_name="sum_of_12", entry_handler=entry,
+                  handler=lambda ri, regs: seen.append((ri.data["first"], regs.return_value & MASK)))
     guest.kprobes.register_kretprobe(r)
     assert guest.sum() == SUM
     assert (seen, r.nmissed, r.nreturned) == ([(ARGS[0], SUM)], 0, 1)
@@ -181,7 +185,8 @@ def test_arguments(guest: Guest) -> None:
     """Those in registers, and those on the stack: read, and replaced one by one."""
     assert guest.arch.abi is not None
     count, seen = len(guest.arch.abi.args), []
-    with guest.kprobes.kprobe("sum_of_12", pre_handler=lambda p, regs: seen.append([regs.arg(n) & MASK for n in range(12)])):
+    with guest.kprobes.kprobe("sum_of_12",
+                              pre_handler=lambda p, regs: seen.append([regs.arg(n) & MASK for n in range(12)])):
         assert guest.sum() == SUM
     assert seen == [list(ARGS)]
     for n in range(12):
@@ -199,7 +204,8 @@ def test_jprobe(guest: Guest) -> None:
     log = Recorder()
     seen: list[tuple[int, ...]] = []
 
-    def mirror(a: int, b: int, c: int, d: int, e: int, f: int, g: int, h: int, i: int, j: int, k: int, last: int) -> None:
+    def mirror(a: int, b: int, c: int, d: int, e: int, f: int, g: int, h: int, i: int, j: int, k: int,
+               last: int) -> None:
         seen.append(tuple(v & MASK for v in (a, b, c, d, e, f, g, h, i, j, k, last)))
 
     guest.kprobes.register_jprobe(Jprobe(symbol_name="sum_of_12", entry=mirror))
@@ -228,7 +234,8 @@ def test_fault_is_at_home(guest: Guest, post: bool) -> None:
     with pytest.raises(GuestFault) as plain:
         machine.call("strlen", NOWHERE)
     log = Recorder("pc")
-    probes = [Kprobe(addr=address, pre_handler=lambda p, regs: None, fault_handler=log.fault("x"), post_handler=log.post("x") if post else None)
+    probes = [Kprobe(addr=address, pre_handler=lambda p, regs: None, fault_handler=log.fault("x"),
+                     post_handler=log.post("x") if post else None)
               for address in guest.places("strlen")]
     guest.kprobes.register_kprobes(probes)
     for _ in range(2):
@@ -247,7 +254,8 @@ def test_bounded_runs_stop_where_they_do_without_probes(guest: Guest) -> None:
     """max_insns counts the guest's instructions, not what a probe adds; a stop is never inside a slot."""
 
     if guest.machine.arch.name.startswith("sparc"):
-        with pytest.raises(Unsupported, match="cannot count"):  # its CODE hooks destroy jumps, see Blocks.hooked_delay_slots
+        # its CODE hooks destroy jumps, see Blocks.hooked_delay_slots
+        with pytest.raises(Unsupported, match="cannot count"):
             guest.machine.call("test_crc", 1, max_insns=24)
         return
 
@@ -272,7 +280,8 @@ def test_bounded_runs_stop_where_they_do_without_probes(guest: Guest) -> None:
 
 @each_program
 def test_exception_leaves_a_consistent_guest(guest: Guest) -> None:
-    """What a handler raises leaves through call(), with pc at the probepoint wherever the handler had sent it; all goes on working."""
+    """What a handler raises leaves through call(), with pc at the probepoint wherever the handler had sent it; all goes
+    on working."""
     machine, armed = guest.machine, Kprobe(symbol_name="fib", pre_handler=lambda p, regs: None)
     guest.kprobes.register_kprobe(armed)
 
@@ -406,7 +415,8 @@ def test_registers_at_return(guest: Guest) -> None:
 def test_boost(guest: Guest) -> None:
     """Without a post_handler, a hit of a straight-line instruction takes one trap."""
     guest.lacks(guest.arch.jump, "boost", "no Jump: no instruction that changes nothing but pc")
-    probes = [Kprobe(addr=a, pre_handler=lambda p, regs: None) for a in guest.places("sum_of_12") if guest.kprobes.check(a).boostable]
+    probes = [Kprobe(addr=a, pre_handler=lambda p, regs: None) for a in guest.places("sum_of_12")
+              if guest.kprobes.check(a).boostable]
     assert probes
     guest.kprobes.optimization = False
     guest.kprobes.register_kprobes(probes)

@@ -17,7 +17,8 @@ HIDDEN = [
     ("m68k", "f23c44223f800000f2006000", "d0"),  # fadd.s #1,fp0; fmove.l fp0,d0
     ("m68k", "f23c4422000000004e71f200a800", "d0"),  # fadd.s; nop; fmove.l fpsr,d0
     ("x86_64", "d9e8d9e8d8c1d8c9dfe0", "rax"),  # fld1; fld1; fadd; fmul; fnstsw ax: the stack's top
-    ("x86_64", "68" "7f000000" "d92c24" "58" "d9eb" "d9e8" "d8f1" "4883ec10" "db3c24" "58" "59", "rax"),  # fldcw [sp] of single precision; 1/pi
+    # fldcw [sp] of single precision; 1/pi
+    ("x86_64", "68" "7f000000" "d92c24" "58" "d9eb" "d9e8" "d8f1" "4883ec10" "db3c24" "58" "59", "rax"),
     ("i386", "68" "7f000000" "d92c24" "58" "d9eb" "d9e8" "d8f1" "83ec0c" "db3c24" "58" "5a" "59", "eax"),
 ]
 

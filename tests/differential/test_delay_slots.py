@@ -1,4 +1,5 @@
-"""Displaced branches with a delay slot that faults, that is repaired, or that the guest leaves; runs that stop there."""
+"""Displaced branches with a delay slot that faults, that is repaired, or that the guest leaves; runs that stop
+there."""
 
 from __future__ import annotations
 
@@ -20,11 +21,14 @@ taken: add %g1, 2, %g1; mov %g3, %o7; retl; add %g1, %g5, %o0; mov %g3, %o7; ret
 #: (slot that loads, slot that stores; code around them)
 PROGRAMS = {"mips": (("lw $v1, 0($a0)", "sw $t1, 0($a0)"), MIPS), "sparc": (("ld [%o0], %g5", "st %g3, [%o0]"), SPARC)}
 OF_ALL = {  # the word is JAL, which Keystone makes position-independent
-    "mips": ("beq $zero, $zero, taken", "bne $zero, $zero, taken", "bltz $zero, taken", "bgezal $zero, taken", "j taken", ".word 0x0c00400b", "jalr $t0"),
-    "sparc": ("ba taken", "bn taken", "bne taken", "be taken", "bne,a taken", "call taken", "jmp %g4", "jmpl %g4, %g2", "jmpl %g4, %o7"),
+    "mips": ("beq $zero, $zero, taken", "bne $zero, $zero, taken", "bltz $zero, taken", "bgezal $zero, taken",
+             "j taken", ".word 0x0c00400b", "jalr $t0"),
+    "sparc": ("ba taken", "bn taken", "bne taken", "be taken", "bne,a taken", "call taken", "jmp %g4", "jmpl %g4, %g2",
+              "jmpl %g4, %o7"),
 }
 BRANCHES = [
-    *(("mips", "mips", branch) for branch in (*OF_ALL["mips"], "beql $zero, $zero, taken", "bgezl $zero, taken", "bgezall $zero, taken")),
+    *(("mips", "mips", branch) for branch in (*OF_ALL["mips"], "beql $zero, $zero, taken", "bgezl $zero, taken",
+                                              "bgezall $zero, taken")),
     *(("mips32r6", "mips", branch) for branch in (*OF_ALL["mips"], "jr $t0")),
     *((arch, "sparc", branch) for arch in ("sparc", "sparc64") for branch in OF_ALL["sparc"]),
 ]

@@ -1,8 +1,8 @@
 """Every case of every architecture: probed == unprobed, in registers, memory, target and fault.
 
-Each runs in several random states - in every combination of the condition flags where the simulation reads them - with a
-boosted probe and with one that has a post_handler. Displaced code is run by itself, too: for most of the instructions that have
-such an optimized probe needs a region, which a case has not.
+Each runs in several random states - in every combination of the condition flags where the simulation reads them - with
+a boosted probe and with one that has a post_handler. Displaced code is run by itself, too: for most of the instructions
+that have such an optimized probe needs a region, which a case has not.
 """
 
 from __future__ import annotations

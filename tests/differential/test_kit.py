@@ -63,12 +63,14 @@ PLANTED: list[tuple[str, str, Change]] = [
     ("BL", "02000094", simulating(lambda regs, target, insn: target + 4)),
     ("B.cond", "40000054", simulating(lambda regs, target, insn: insn.next if regs["nzcv"] >> 28 & 1 else target)),
     ("B.cond", "40000054", simulating(spoil_flags)),
-    ("CBZ", "40000034", simulating(lambda regs, target, insn: insn.next if regs["x0"] else insn.target or 0)),  # 32 bits count
+    # 32 bits count
+    ("CBZ", "40000034", simulating(lambda regs, target, insn: insn.next if regs["x0"] else insn.target or 0)),
     ("ADR", "20000010", simulating(spoil_link)),
     ("ADR", "20000010", simulating(spoil_memory)),
     ("ADR", "20000010", run_in_slot),
     ("LDR literal", "41000018", run_in_slot),
-    ("LDR literal", "41000018", simulating(lambda regs, target, insn: regs.__setitem__("x1", regs.word(insn.addr + 4, 4)) or target)),
+    ("LDR literal", "41000018",
+     simulating(lambda regs, target, insn: regs.__setitem__("x1", regs.word(insn.addr + 4, 4)) or target)),
     ("RET", "c0035fd6", run_in_slot),
 ]
 
@@ -141,8 +143,10 @@ def scribble(p: Any, regs: Any) -> None:
 
 def test_transparency_finds_a_handler_that_writes() -> None:
     assert transparency(load, call, lambda m: [Kprobe(symbol_name="crc32", pre_handler=lambda p, regs: None)]) == []
-    assert transparency(load, call, lambda m: [Kprobe(symbol_name="test_crc", pre_handler=lambda p, regs: regs.set_arg(0, 8))])
-    assert transparency(load, lambda m: m.run("test_crc"), lambda m: [Kprobe(symbol_name="test_crc", pre_handler=scribble)])
+    assert transparency(load, call, lambda m: [Kprobe(symbol_name="test_crc",
+                                                      pre_handler=lambda p, regs: regs.set_arg(0, 8))])
+    assert transparency(load, lambda m: m.run("test_crc"),
+                        lambda m: [Kprobe(symbol_name="test_crc", pre_handler=scribble)])
 
 
 def test_transparency_finds_a_wrong_linkage() -> None:
@@ -152,7 +156,8 @@ def test_transparency_finds_a_wrong_linkage() -> None:
         made = load()
         linkage = made.arch.linkage
         assert linkage is not None
-        made.arch = evolve(made.arch, linkage=evolve(linkage, get=lambda regs: linkage.get(regs) + 4, register="", back=b""))
+        made.arch = evolve(made.arch, linkage=evolve(linkage, get=lambda regs: linkage.get(regs) + 4, register="",
+                                                     back=b""))
         return made
 
     probe = [Kretprobe(symbol_name="crc32", handler=lambda ri, regs: None)]
@@ -185,7 +190,8 @@ def broken_arches() -> list[tuple[str, Arch]]:
         ("falls_through", evolve(x86, decode=lambda code, addr: evolve(x86.decode(code, addr), falls_through=True))),
         ("falls_through", evolve(x86, decode=lambda code, addr: evolve(x86.decode(code, addr), falls_through=False))),
         ("truncation", evolve(arm64, decode=lambda code, addr: arm64.decode(code.ljust(8, b"\0"), addr))),
-        ("fuzz", evolve(arm64, decode=lambda code, addr: arm64.decode(code[: code[0] and 8], addr))),  # IndexError on no bytes
+        # IndexError on no bytes
+        ("fuzz", evolve(arm64, decode=lambda code, addr: arm64.decode(code[: code[0] and 8], addr))),
         ("fuzz", evolve(arm64, decode=lambda code, addr: evolve(arm64.decode(code, addr), body=b"", simulate=None))),
     ]
 

@@ -1,4 +1,5 @@
-"""Addresses relative to pc on MIPS release 6: Unicorn does not know these instructions, so nothing can be compared without a probe."""
+"""Addresses relative to pc on MIPS release 6: Unicorn does not know these instructions, so nothing can be compared
+without a probe."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Compiled programs with a probe on every instruction of every function: the results are the documented ones, and memory and
-registers are as without probes.
+"""Compiled programs with a probe on every instruction of every function: the results are the documented ones, and
+memory and registers are as without probes.
 
-All probes at once, in optimized programs with boosted and optimized hits first, in all with post-handlers; a sample of them
-one at a time; a return probe on every function.
+All probes at once, in optimized programs with boosted and optimized hits first, in all with post-handlers; a sample of
+them one at a time; a return probe on every function.
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ def test_everything_flips(arch: str, path: Path, program: Program, conformance: 
     """While the program runs, handlers flip at random what decides between breakpoint, slot and jump."""
     comparison = program.compare(4)
     rng, flips = random.Random(path.stem), Flips(comparison.kprobes)
-    probes = kprobes_everywhere(comparison.kprobes, functions(program.machine), pre_handler=lambda p, regs: flips.tick(rng))
+    probes = kprobes_everywhere(comparison.kprobes, functions(program.machine),
+                                pre_handler=lambda p, regs: flips.tick(rng))
     flips.probes = probes = rng.sample(probes, min(len(probes), 600))
     with comparison.probed(probes):
         for turn in range(2):
@@ -138,7 +139,8 @@ def test_one_instruction_at_a_time(arch: str, path: Path, program: Program) -> N
 def test_return_probe_on_every_function(arch: str, path: Path, program: Program, conformance: Conformance) -> None:
     """The results stay, every call is followed to its return, and the return handler sees the value the caller gets."""
     if program.machine.arch.linkage is None:
-        conformance.blank(arch, "return probe", "no Linkage: the architecture does not say where a call leaves its return address")
+        conformance.blank(arch, "return probe",
+                          "no Linkage: the architecture does not say where a call leaves its return address")
         pytest.skip("no linkage")
     comparison = program.compare(3)
     values: dict[int, list[int]] = defaultdict(list)
@@ -159,13 +161,15 @@ def test_return_probe_on_every_function(arch: str, path: Path, program: Program,
             if name in skipped:
                 continue
             symbol = program.machine.symbols[name]
-            start = program.machine.arch.pointers.code_address(symbol.address | symbol.mode, program.machine.read).place(0)
+            start = program.machine.arch.pointers.code_address(symbol.address | symbol.mode,
+                                                               program.machine.read).place(0)
             assert values[start][-1] == wanted[3], f"{name}: the handler saw another value"
     assert not (found := comparison.text_changed()), text(found)
     conformance(arch, "return probe", len(probes))
 
 
-#: __builtin_setjmp there stores the function's own return address into the jmp_buf, where a return probe's trampoline shows.
+#: __builtin_setjmp there stores the function's own return address into the jmp_buf, where a return probe's trampoline
+#: shows.
 SAVES_ITS_RETURN = {"sparc": {"attempt"}, "sparc64": {"attempt"}}
 #: Never return, or not where they were called.
 NO_RETURN = {"_start", "my_longjmp", "longjmp"}
@@ -178,7 +182,8 @@ def test_every_function_by_itself(arch: str, path: Path, program: Program) -> No
     comparison = program.compare(0)
     for name, wanted in program.results.items():
         with comparison.probed(kprobes_everywhere(comparison.kprobes, [program.machine.symbols[name]])):
-            got = {n: program.machine.call(name, integer(program.machine.arch, seed)) & MASK for n, seed in which.items()}
+            got = {n: program.machine.call(name, integer(program.machine.arch, seed)) & MASK
+                   for n, seed in which.items()}
         assert got == {n: wanted[n] for n in which}, name
 
 
@@ -190,7 +195,8 @@ def test_examples(path: Path) -> None:
     probes = kprobes_everywhere(comparison.kprobes, functions(comparison.machine), pre_handler=lambda p, regs: None)
     assert not (found := comparison.with_probes(probes, "all")), text(found)
     assert hits(probes) > len(probes)
-    returns = kretprobes_everywhere(comparison.kprobes, functions(comparison.machine), maxactive=1000, handler=lambda ri, regs: None)
+    returns = kretprobes_everywhere(comparison.kprobes, functions(comparison.machine), maxactive=1000,
+                                    handler=lambda ri, regs: None)
     assert not (found := comparison.with_probes(returns, "return probes")), text(found)
 
 

@@ -1,4 +1,5 @@
-"""SPARC: registers of the window where the engine keeps them, and functions that do not return 8 bytes behind what o7 was at entry."""
+"""SPARC: registers of the window where the engine keeps them, and functions that do not return 8 bytes behind what o7
+was at entry."""
 
 from __future__ import annotations
 
@@ -27,13 +28,16 @@ BY_ANOTHER = "8a10000f 40000005 90102002 9002000f 81c16008 01000000 8210000f 9e1
 STRUCTURE = "8a10000f 40000006 90102002 00000008 90022001 81c16008 9002000f 9002201e 81c3e00c 01000000"
 #: the same without UNIMP; f: retl; add %o0,30,%o0
 PLAIN = "8a10000f 40000005 90102002 90022001 81c16008 9002000f 81c3e008 9002201e"
-RETURNS = [("sparc", STRUCTURE, 0x1C, 16), *((arch, code, 0x18, 12) for arch, code in product(("sparc", "sparc64"), (BY_ANOTHER, PLAIN)))]
-each_return = pytest.mark.parametrize(("arch", "code", "function", "back"), RETURNS, ids=("structure", "another", "plain", "another64", "plain64"))
+RETURNS = [("sparc", STRUCTURE, 0x1C, 16), *((arch, code, 0x18, 12)
+                                             for arch, code in product(("sparc", "sparc64"), (BY_ANOTHER, PLAIN)))]
+each_return = pytest.mark.parametrize(("arch", "code", "function", "back"), RETURNS,
+                                      ids=("structure", "another", "plain", "another64", "plain64"))
 WINDOWED = {f"{kind}{n}" for kind in "oli" for n in range(8)}
 
 
 def machine(arch: str, code: str, function: int = 0) -> UnicornMachine:
-    return UnicornMachine.from_code(bytes.fromhex(code), arch=arch, base=BASE, symbols={"main": BASE, "f": BASE + function})
+    return UnicornMachine.from_code(bytes.fromhex(code), arch=arch, base=BASE,
+                                    symbols={"main": BASE, "f": BASE + function})
 
 
 @pytest.fixture(params=["host", "python", "api"])
@@ -68,7 +72,8 @@ def test_windows_that_do_not_move_are_left_to_the_api(monkeypatch: pytest.Monkey
     for moves, found in ((GUESTS["sparc"].checks.moves, WINDOWED), (("01000000",), set())):  # NOP
         windows._layouts.clear()
         guest = evolve(GUESTS["sparc"], checks=Checks(moves=moves))
-        assert set(find_windowed(m.parts.memory.engine, guest, "sparc", m.parts.cpu.cells, general, numbers, 32)) == found
+        assert set(find_windowed(m.parts.memory.engine, guest, "sparc", m.parts.cpu.cells, general, numbers,
+                                 32)) == found
 
 
 def test_windows_move_with_the_guest() -> None:
@@ -96,7 +101,9 @@ def test_windows_move_with_the_guest() -> None:
 def test_returns_through_windows(way: str) -> None:
     m, returned = machine("sparc", DEEP), []
     with Kprobes(m) as k:
-        k.register(Kretprobe(symbol_name="f", handler=lambda ri, regs: returned.append((regs.return_value, regs.pc, ri.ret_addr)), maxactive=20))
+        k.register(Kretprobe(symbol_name="f",
+                             handler=lambda ri, regs: returned.append((regs.return_value, regs.pc, ri.ret_addr)),
+                             maxactive=20))
         for _ in range(3):
             assert m.call("f", 4) == 10
             inner = BASE + 0x18
@@ -108,12 +115,14 @@ def test_returns_through_windows(way: str) -> None:
 
 @each_return
 def test_a_return_changes_nothing(arch: str, code: str, function: int, back: int, way: str) -> None:
-    """Registers are what they are without the probe, o7 above all, and the return address is where the caller goes on."""
+    """Registers are what they are without the probe, o7 above all, and the return address is where the caller goes
+    on."""
     m, seen = machine(arch, code, function), []
 
     def run(until: int) -> dict[str, int]:
         m.run("main", until=until)
-        return {name: m.regs[name] for name in m.arch.regs.names if name != "g1"}  # there the function keeps what it finds in o7
+        # there the function keeps what it finds in o7
+        return {name: m.regs[name] for name in m.arch.regs.names if name != "g1"}
 
     def entered(ri: Any, regs: Regs) -> None:
         seen.append((ri.ret_addr, regs.return_address))
@@ -194,7 +203,8 @@ def test_pc_after_a_fault_in_a_delay_slot(arch: str, load: str, post: Any) -> No
 @pytest.mark.parametrize("probe", [None, "boosted", "post"])
 @pytest.mark.parametrize("arch", ["sparc", "sparc64"])
 def test_an_unaligned_access_in_the_delay_slot_of_the_return(arch: str, probe: str | None) -> None:
-    """mov %o7,%g5; jmpl %o7+8,%sp; ld [%g2+1],%g3: the interrupt's pc is the call's end, and it is a fault all the same."""
+    """mov %o7,%g5; jmpl %o7+8,%sp; ld [%g2+1],%g3: the interrupt's pc is the call's end, and it is a fault all the
+    same."""
     m = machine(arch, "8a10000f 9dc3e008 c600a001 01000000")
     m.regs["g2"] = m.regs.sp - 256 & -16
     with Kprobes(m) as k:

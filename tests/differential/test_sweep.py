@@ -1,4 +1,5 @@
-"""Random encodings: cases with a few bits changed, and plain random bytes; probed == unprobed for all that may be probed.
+"""Random encodings: cases with a few bits changed, and plain random bytes; probed == unprobed for all that may be
+probed.
 
 KPROBES_SWEEP_SEED and KPROBES_SWEEP_COUNT (instructions per architecture) make it a longer search.
 """

@@ -51,7 +51,8 @@ def fib(n: int) -> int:
 def run_all(n: int) -> int:
     """What the program's run_all returns."""
     low, result = n & 15, 0
-    for value in (low * (low + 1) // 2, math.factorial(low), fib(low), (100, n, -1, 7)[n & 3], 4 * n, n + 6, n.bit_count()):
+    for value in (low * (low + 1) // 2, math.factorial(low), fib(low), (100, n, -1, 7)[n & 3], 4 * n, n + 6,
+                  n.bit_count()):
         result = result * 31 + value
     return result + low * (low + 1) // 2 + 1 & MASK
 
@@ -61,7 +62,8 @@ def machine() -> UnicornMachine:
 
 
 def run(guest: UnicornMachine) -> list[int]:
-    return [guest.call("run_all", seed) for seed in SEEDS] + [guest.call("sum_of_6", *range(1, 7)), guest.call("length", b"seven..")]
+    return [guest.call("run_all", seed) for seed in SEEDS] + [guest.call("sum_of_6", *range(1, 7)),
+                                                              guest.call("length", b"seven..")]
 
 
 WANTED = [*map(run_all, SEEDS), 91, 7]
@@ -120,7 +122,8 @@ def test_everything_flips(seed: int) -> None:
     """While the program runs, handlers flip at random what decides between breakpoint, slot and jump."""
     comparison, rng = Comparison(machine(), run), random.Random(seed)
     flips = Flips(comparison.kprobes)
-    flips.probes = kprobes_everywhere(comparison.kprobes, functions(comparison.machine), pre_handler=lambda p, regs: flips.tick(rng))
+    flips.probes = kprobes_everywhere(comparison.kprobes, functions(comparison.machine),
+                                      pre_handler=lambda p, regs: flips.tick(rng))
     with comparison.probed(flips.probes):
         for turn in range(3):
             assert not (found := comparison.again(f"flipping, {turn}")), text(found)
@@ -133,8 +136,10 @@ def test_one_instruction_at_a_time(post: bool) -> None:
     comparison = Comparison(machine(), run)
     for symbol in functions(comparison.machine):
         for address in instructions(comparison.kprobes, symbol):
-            probe = Kprobe(addr=address, pre_handler=lambda p, regs: None, post_handler=(lambda p, regs, flags: None) if post else None)
-            assert not (found := comparison.with_probes([probe], f"{symbol.name}+{address - symbol.address:#x}")), text(found)
+            probe = Kprobe(addr=address, pre_handler=lambda p, regs: None,
+                           post_handler=(lambda p, regs, flags: None) if post else None)
+            assert not (found := comparison.with_probes([probe],
+                                                        f"{symbol.name}+{address - symbol.address:#x}")), text(found)
 
 
 def test_return_probe_on_every_function(conformance: Conformance) -> None:
@@ -180,7 +185,8 @@ def followed(k: Kprobes, names: list[str], optimize: bool) -> list[Any]:
     def returned(ri: Any, regs: Any) -> None:
         log.append((ri.rp.symbol_name, regs.return_value, ri.ret_addr, regs["a11"], regs.pc))
 
-    probes = [Kretprobe(symbol_name=name, maxactive=3 + n % 3, optimize=optimize, entry_handler=declines if n % 3 == 1 else None, handler=returned)
+    probes = [Kretprobe(symbol_name=name, maxactive=3 + n % 3, optimize=optimize,
+                        entry_handler=declines if n % 3 == 1 else None, handler=returned)
               for n, name in enumerate(names)]
     k.register_kretprobes(probes)
     for _ in range(3):
@@ -212,7 +218,8 @@ def test_handlers(kprobes: Kprobes, conformance: Conformance) -> None:
     probes = [log.both(name, symbol_name="sum") for name in "ab"]
     kprobes.register_kprobes(probes)
     assert kprobes.machine.call("sum", 4) == 10
-    assert log.take() == [f"pre b pc={BASE:#x}", f"pre a pc={BASE:#x}", f"post b pc={BASE + 2:#x}", f"post a pc={BASE + 2:#x}"]
+    assert log.take() == [f"pre b pc={BASE:#x}", f"pre a pc={BASE:#x}", f"post b pc={BASE + 2:#x}",
+                          f"post a pc={BASE + 2:#x}"]
     kprobes.unregister_kprobes(probes)
     conformance("tricore", "kprobe")
     conformance("tricore", "colocated")
@@ -233,7 +240,8 @@ def test_arguments(kprobes: Kprobes, conformance: Conformance) -> None:
 
 def test_jprobe(kprobes: Kprobes, conformance: Conformance) -> None:
     seen: list[tuple[int, ...]] = []
-    kprobes.register_jprobe(Jprobe(symbol_name="sum_of_6", entry=lambda a, b, c, d, e, f: seen.append((a, b, c, d, e, f))))
+    kprobes.register_jprobe(Jprobe(symbol_name="sum_of_6",
+                                   entry=lambda a, b, c, d, e, f: seen.append((a, b, c, d, e, f))))
     assert kprobes.machine.call("sum_of_6", *range(1, 7)) == 91
     assert seen == [(1, 2, 3, 4, 5, 6)]
     conformance("tricore", "jprobe")
@@ -243,7 +251,8 @@ def test_nested(kprobes: Kprobes, conformance: Conformance) -> None:
     results: list[int] = []
     inner = Kprobe(symbol_name="factorial", pre_handler=lambda p, regs: None)
     kprobes.register_kprobe(inner)
-    with kprobes.kprobe("fib", pre_handler=lambda p, regs: results.append(kprobes.machine.call("factorial", 4))) as outer:
+    with kprobes.kprobe("fib", pre_handler=lambda p, regs: results.append(kprobes.machine.call("factorial",
+        4))) as outer:
         assert kprobes.machine.call("fib", 5) == 5
     assert (set(results), len(results), inner.nhit, inner.nmissed) == ({24}, outer.nhit, 0, 4 * outer.nhit)
     conformance("tricore", "nested")
@@ -264,16 +273,18 @@ def test_divert(kprobes: Kprobes, conformance: Conformance) -> None:
 @pytest.mark.parametrize("post", [False, True], ids=["fast", "post"])
 @pytest.mark.parametrize("code", ["0f00f00f", "5432"], ids=["undefined", "ld.w d2, [a3]"])
 def test_fault_is_at_home(code: str, post: bool, conformance: Conformance) -> None:
-    """Of a memory access, which ends the run, and of a trap that the guest's CPU takes itself: registers are as before it."""
+    """Of a memory access, which ends the run, and of a trap that the guest's CPU takes itself: registers are as before
+    it."""
     facts = []
     for probed in (False, True):
-        guest = UnicornMachine.from_code(bytes.fromhex(f"8218{code}0090"), arch="tricore", base=BASE, symbols={"f": (BASE, 4 + len(code) // 2)})
+        guest = UnicornMachine.from_code(bytes.fromhex(f"8218{code}0090"), arch="tricore", base=BASE,
+                                         symbols={"f": (BASE, 4 + len(code) // 2)})
         with guest, Kprobes(guest) as k:
             guest.regs["a3"] = NOWHERE
             log = Recorder("pc")
             if probed:
-                k.register_kprobe(Kprobe(symbol_name="f", offset=2, pre_handler=lambda p, regs: None, fault_handler=log.fault("x"),
-                                         post_handler=log.post("x") if post else None))
+                k.register_kprobe(Kprobe(symbol_name="f", offset=2, pre_handler=lambda p, regs: None,
+                                         fault_handler=log.fault("x"), post_handler=log.post("x") if post else None))
             for _ in range(2):
                 with pytest.raises(GuestFault) as fault:
                     guest.call("f")
@@ -307,7 +318,8 @@ def test_calls_that_never_return_cost_no_context(kprobes: Kprobes) -> None:
 
 @pytest.mark.parametrize("depth", [63, 200, 900])
 def test_deep_recursion(depth: int) -> None:
-    with machine() as guest, Kprobes(guest) as k, k.kretprobe("factorial", handler=lambda ri, regs: None, maxactive=1000) as r:
+    with machine() as guest, Kprobes(guest) as k, k.kretprobe("factorial", handler=lambda ri, regs: None,
+                                                              maxactive=1000) as r:
         assert guest.call("factorial", depth) == math.factorial(depth) & MASK
         assert r.nreturned == depth
 
@@ -321,7 +333,8 @@ def test_contexts_run_out() -> None:
         assert guest.call("factorial", 5) == 120
 
 
-@pytest.mark.parametrize(("psw", "pcxi", "number"), [(0xB80, None, 0x303), (None, 0, 0x305), (None, 0x10000, 0x306)], ids=["CDU", "CSU", "CTYP"])
+@pytest.mark.parametrize(("psw", "pcxi", "number"), [(0xB80, None, 0x303), (None, 0, 0x305), (None, 0x10000, 0x306)],
+                         ids=["CDU", "CSU", "CTYP"])
 def test_return_that_traps(psw: int | None, pcxi: int | None, number: int) -> None:
     """A RET with nothing to return to: the same trap, at home, from the same registers."""
     seen = []
@@ -336,7 +349,8 @@ def test_return_that_traps(psw: int | None, pcxi: int | None, number: int) -> No
                 guest.regs["pcxi"] = pcxi
             with pytest.raises(GuestFault) as fault:
                 guest.run(end)
-            seen.append((fault.value.number, fault.value.pc, {name: guest.regs[name] for name in guest.arch.regs.names}))
+            seen.append((fault.value.number, fault.value.pc,
+                         {name: guest.regs[name] for name in guest.arch.regs.names}))
     assert seen[0][:2] == (number, end)
     assert seen[0] == seen[1]
 
@@ -353,7 +367,8 @@ def test_bounded_runs_stop_where_they_do_without_probes(kprobes: Kprobes) -> Non
     plain = stops()
     assert len(set(plain)) > 5
     for post in (None, lambda p, regs, flags: None):
-        probes = [Kprobe(addr=address, post_handler=post) for address in instructions(kprobes, kprobes.machine.symbols["factorial"])]
+        probes = [Kprobe(addr=address, post_handler=post)
+                  for address in instructions(kprobes, kprobes.machine.symbols["factorial"])]
         kprobes.register_kprobes(probes)
         assert stops() == plain
         kprobes.unregister_kprobes(probes)
@@ -362,7 +377,8 @@ def test_bounded_runs_stop_where_they_do_without_probes(kprobes: Kprobes) -> Non
 def test_the_guests_own_debug_is_its_own() -> None:
     """DEBUG does nothing in this engine, with a probe beside it as without; none can stand on it."""
     code = bytes.fromhex("8212 00a0 c212 0d000001 c212 0090")
-    with UnicornMachine.from_code(code, arch="tricore", base=BASE, symbols={"f": (BASE, len(code))}) as guest, Kprobes(guest) as k:
+    with UnicornMachine.from_code(code, arch="tricore", base=BASE,
+                                  symbols={"f": (BASE, len(code))}) as guest, Kprobes(guest) as k:
         probes = kprobes_everywhere(k, functions(guest))
         k.register_kprobes(probes)
         assert [p.address - BASE for p in probes] == [0, 4, 10, 12]
@@ -384,7 +400,8 @@ def test_attached() -> None:
 def test_kretprobe_by_hand(kprobes: Kprobes) -> None:
     """A probe registered while the function runs misses that call and follows the next."""
     rp = Kretprobe(symbol_name="factorial", handler=lambda ri, regs: None)
-    with kprobes.kprobe("factorial", offset=14, pre_handler=lambda p, regs: kprobes.register_kretprobe(rp) if not rp.registered else None):
+    with kprobes.kprobe("factorial", offset=14, pre_handler=lambda p, regs: kprobes.register_kretprobe(rp)
+                        if not rp.registered else None):
         assert kprobes.machine.call("factorial", 4) == 24
         assert kprobes.machine.call("factorial", 4) == 24
     assert rp.nreturned == 4

@@ -2,10 +2,11 @@
 
 In README.md and docs/**/*.md:
 
-- ```python blocks of a page run in order, in one namespace. What they print must be the ```text block that follows directly.
-- ```console blocks: lines that start with `$ ` are shell commands, run in the repository's root; the lines behind them are
-  what the command prints, stdout before stderr. A command without such lines only has to succeed. `pip install ...` is left
-  out: that the tests run shows that it worked. A last line `(exit status N)` is for commands that fail.
+- ```python blocks of a page run in order, in one namespace. What they print must be the ```text block that follows
+  directly.
+- ```console blocks: lines that start with `$ ` are shell commands, run in the repository's root; the lines behind them
+  are what the command prints, stdout before stderr. A command without such lines only has to succeed. `pip install ...`
+  is left out: that the tests run shows that it worked. A last line `(exit status N)` is for commands that fail.
 - `...` in expected output stands for anything, on a line of its own for any lines.
 - `<!-- no-test: why -->` on the line before a block leaves it alone.
 """
@@ -53,14 +54,16 @@ def blocks(source: str) -> list[Block]:
     for found in _FENCE.finditer(source):
         between = source[end : found.start()]
         out.append(Block(language=found[1], text=found[2], line=source.count("\n", 0, found.start(2)) + 1,
-                         tested=found[1] in TESTED and not _NO_TEST.search(between), follows=bool(out) and not between.strip()))
+                         tested=found[1] in TESTED and not _NO_TEST.search(between),
+                         follows=bool(out) and not between.strip()))
         end = found.end()
     return out
 
 
 def matches(expected: str, actual: str) -> bool:
     """True if the output is as expected; `...` stands for anything."""
-    lines = ["(?:.*\n)*?" if line == "...\n" else re.escape(line).replace(r"\.\.\.", ".*") for line in expected.splitlines(keepends=True)]
+    lines = ["(?:.*\n)*?" if line == "...\n" else re.escape(line).replace(r"\.\.\.", ".*")
+             for line in expected.splitlines(keepends=True)]
     return re.fullmatch("".join(lines), actual) is not None
 
 
@@ -87,12 +90,14 @@ def commands(text: str) -> Iterator[tuple[str, str]]:
 
 def run_console(block: Block, where: str) -> None:
     """Run the commands of a console block."""
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "NO_COLOR": "1"}
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+                   "NO_COLOR": "1"}
     for command, expected in commands(block.text):
         rest = _INSTALL.sub("", command)
         if not rest:
             continue
-        done = subprocess.run(["bash", "-c", rest], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(["bash", "-c", rest], cwd=ROOT, env=environment, capture_output=True, text=True,
+                              timeout=120, check=False)
         status = _STATUS.search(expected)
         wanted = expected[: status.start()] if status else expected
         assert done.returncode == (int(status[1]) if status else 0), f"{where}: {command}: {done.stdout}{done.stderr}"
@@ -150,8 +155,10 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_the_runner_can_fail() -> None:
     """A wrong output, a failing command, an exception and a missing output are seen."""
-    assert run_page("```python\nx = 1\n```\ntext\n```python\nprint(x)\n```\n```text\n1\n```\n```console\n$ echo a\na\n```\n", "good") == 3
-    for bad in ("```python\nprint(1)\n```\n```text\n2\n```\n", "```python\nprint(1)\n```\n", "```console\n$ echo a\nb\n```\n",
+    assert run_page("```python\nx = 1\n```\ntext\n```python\nprint(x)\n```\n```text\n1\n```\n```console\n$ echo "
+                    "a\na\n```\n", "good") == 3
+    for bad in ("```python\nprint(1)\n```\n```text\n2\n```\n", "```python\nprint(1)\n```\n",
+                "```console\n$ echo a\nb\n```\n",
                 "```console\n$ false\n```\n", "```console\n$ exit 3\n(exit status 2)\n```\n"):
         with pytest.raises((AssertionError, pytest.fail.Exception)):
             run_page(bad, "bad")

@@ -32,13 +32,15 @@ def test_pages_are_up_to_date(generate: ModuleType, page: Path) -> None:
 
 
 def test_pictures_are_up_to_date(generate: ModuleType) -> None:
-    assert {path: path.read_text() for path in generate.pictures()} == generate.pictures(), "out of date: run python docs/generate.py"
+    assert {path: path.read_text()
+            for path in generate.pictures()} == generate.pictures(), "out of date: run python docs/generate.py"
 
 
 def test_every_part_is_used_and_the_tables_are_whole(generate: ModuleType) -> None:
     pages = "".join(page.read_text() for page in DOCS.rglob("*.md"))
     assert set(re.findall(r"<!-- generated: ([\w-]+)", pages)) == set(generate.PARTS)
-    cells = [cell for line in generate.control_block("").split("\n\n")[0].splitlines()[2:] for cell in line.split(" | ")[1:]]
+    cells = [cell for line in generate.control_block("").split("\n\n")[0].splitlines()[2:]
+             for cell in line.split(" | ")[1:]]
     assert sum(bool(cell.strip(" |")) for cell in cells) == len(TABLE)
 
 
@@ -69,5 +71,6 @@ def test_every_page_is_in_the_book() -> None:
 def test_every_example_script_is_shown_in_a_page() -> None:
     """Pages run what they show, so that no script is left untested."""
     pages = "".join(page.read_text() for page in [ROOT / "README.md", *DOCS.rglob("*.md")])
-    missing = [script.name for script in (ROOT / "examples").glob("*_example.py") if f"python examples/{script.name}" not in pages]
+    missing = [script.name for script in (ROOT / "examples").glob("*_example.py")
+               if f"python examples/{script.name}" not in pages]
     assert missing == []

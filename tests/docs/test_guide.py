@@ -19,11 +19,13 @@ SUM = bytes.fromhex("93050000 b385a500 1305f5ff e31c05fe 13850500 67800000")
 
 
 def package() -> list[str]:
-    """The lines of a package with the guide's architecture in it and its row for the engine: all that the guide defines, and nothing it shows."""
+    """The lines of a package with the guide's architecture in it and its row for the engine: all that the guide
+    defines, and nothing it shows."""
     text = GUIDE.read_text()
     before, _, rest = text.partition("## Instructions of several lengths")
     row = rest.partition("## On an engine")[2]
-    blocks = re.findall(r"```python\n(.*?)```", before, re.DOTALL) + re.findall(r"```python\n(.*?)```", row, re.DOTALL)[:1]
+    blocks = re.findall(r"```python\n(.*?)```", before,
+                        re.DOTALL) + re.findall(r"```python\n(.*?)```", row, re.DOTALL)[:1]
     lines = []
     for block in blocks:
         for node in ast.parse(block).body:

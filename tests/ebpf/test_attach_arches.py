@@ -60,9 +60,11 @@ def test_one_source_gives_the_same_on_every_architecture(arch):
         m = g.machine
         order, word = m.arch.order.value, m.arch.bits // 8
         data = m.alloc(32)
-        m.write(data, (0x1122_3344_5566_7788 if word == 8 else 0x1122_3344).to_bytes(word, order).ljust(8, b"\0") + b"A longer text\0")
+        m.write(data, (0x1122_3344_5566_7788 if word == 8
+                       else 0x1122_3344).to_bytes(word, order).ljust(8, b"\0") + b"A longer text\0")
         seen = []
-        plain = Kprobe(symbol_name=g.name, pre_handler=lambda p, regs: seen.append((regs.pc, regs.sp, regs.return_address, regs.arg(0))))
+        plain = Kprobe(symbol_name=g.name,
+                       pre_handler=lambda p, regs: seen.append((regs.pc, regs.sp, regs.return_address, regs.arg(0))))
         k.register(plain)
         entry = k.attach(prog["on_entry"], g.name, cookie=data)
         back = k.attach(prog["on_return"], g.name, retprobe=True)
@@ -94,7 +96,8 @@ def test_all_registers_are_there_in_order(arch):
         code.append(I(isa.MOV | isa.ALU64))
         prog = Program.from_instructions(insns(*code), maps={"out": flat(m)})
         wanted = []
-        k.register(Kprobe(symbol_name=g.name, pre_handler=lambda p, regs: wanted.extend(regs[name] & U64 for name in names)))
+        k.register(Kprobe(symbol_name=g.name,
+                          pre_handler=lambda p, regs: wanted.extend(regs[name] & U64 for name in names)))
         with k.attach(prog, g.name) as a:
             assert g.call() == g.want
             got = [int.from_bytes(a.maps["out"].block.view[8 * n:8 * n + 8], sys.byteorder) for n in range(len(names))]
@@ -124,7 +127,8 @@ def test_reading_registers_that_an_architecture_has_not(arch):
     with guest(arch) as (g, k):
         count = len(g.machine.arch.regs.names)
         prog = Program.from_instructions(insns(I(isa.MEM | isa.DW | isa.LDX, 0, 1, 8 * count)))
-        with pytest.raises(ProgramError, match=rf"reads word {count} of the context, which {arch} has not.*instruction 0 \(ldxdw r0"):
+        with pytest.raises(ProgramError,
+                           match=rf"reads word {count} of the context, which {arch} has not.*instruction 0 \(ldxdw r0"):
             k.attach(prog, g.name)
         assert not k.list()
 

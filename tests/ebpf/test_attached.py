@@ -1,4 +1,5 @@
-"""Programs at probes: their order, what they are told, what is refused. test_attach_arches.py has every architecture."""
+"""Programs at probes: their order, what they are told, what is refused. test_attach_arches.py has every
+architecture."""
 
 from __future__ import annotations
 
@@ -66,7 +67,8 @@ def test_programs_and_probes_at_one_address_run_newest_first(demo):
 def test_offsets_and_lines(demo):
     m, k = demo
     prog = Program.from_c('#include <kprobes/bpf.h>\nSEC("kprobe/string_equal+3") int p(struct pt_regs *ctx)'
-                          '{ bpf_printk("%lx %d %d %d %d %s", PT_REGS_IP(ctx), 1, 2, 3, -4, PT_REGS_PARM1(ctx)); return bpf_override_return(ctx, 5); }')
+                          '{ bpf_printk("%lx %d %d %d %d %s", PT_REGS_IP(ctx), 1, 2, 3, -4, PT_REGS_PARM1(ctx)); '
+                          'return bpf_override_return(ctx, 5); }')
     with k.attach(prog) as a:
         wanted = m.symbols["string_equal"].address + 3
         assert m.call("string_equal", b"one", b"one") == 1
@@ -104,7 +106,8 @@ def test_missed_runs(demo):
     m, k = demo
     prog = Program.from_c(COUNT)
     inner = []
-    k.register(Kprobe(symbol_name="string_equal", pre_handler=lambda p, regs: inner.append(m.call("crc32", 0, b"x", 1))))
+    k.register(Kprobe(symbol_name="string_equal",
+                      pre_handler=lambda p, regs: inner.append(m.call("crc32", 0, b"x", 1))))
     with k.attach(prog["one"]) as a:
         m.call("string_equal", b"a", b"a")
         assert (a.runs, a.missed) == (0, 1)
@@ -131,7 +134,8 @@ SEC("kprobe/crc32") int p(void *ctx)
 
 def test_what_is_not_safe_is_not_attached(demo):
     _, k = demo
-    wild = Program.from_instructions(insns(I(isa.MEM | isa.DW | isa.LDX, 2, 1, 0), I(isa.MEM | isa.B | isa.LDX, 0, 2, 0)), name="wild")
+    wild = Program.from_instructions(insns(I(isa.MEM | isa.DW | isa.LDX, 2, 1, 0),
+                                           I(isa.MEM | isa.B | isa.LDX, 0, 2, 0)), name="wild")
     for engine in (None, "interpreter", "host"):
         with pytest.raises(ProgramError, match=r"wild: .*instruction 1 \("):
             k.attach(wild, "crc32", engine=engine)
@@ -139,7 +143,8 @@ def test_what_is_not_safe_is_not_attached(demo):
 
 
 @pytest.mark.parametrize("section, reason", [
-    ("kprobe/crc32+zz", "something else"), ("tracepoint/a/b", "something else"), ("kretprobe/crc32+4", "a return at an offset"),
+    ("kprobe/crc32+zz", "something else"), ("tracepoint/a/b", "something else"),
+    ("kretprobe/crc32+4", "a return at an offset"),
     ("xdp", "something else"),
 ])
 def test_sections_that_there_are_not_here(demo, section, reason):
@@ -152,7 +157,8 @@ def test_sections_that_there_are_not_here(demo, section, reason):
 
 def test_all_or_nothing(demo):
     _, k = demo
-    prog = Program.from_c('#include <kprobes/bpf.h>\nSEC("kprobe/crc32") int a(void *c) { return 0; }\nSEC("kprobe/nowhere") int b(void *c) { return 0; }')
+    prog = Program.from_c('#include <kprobes/bpf.h>\nSEC("kprobe/crc32") int a(void *c) { return 0; '
+                          '}\nSEC("kprobe/nowhere") int b(void *c) { return 0; }')
     with pytest.raises(UnknownSymbol, match="nowhere"):
         k.attach(prog)
     with pytest.raises(ProgramError, match="several programs"):
@@ -168,29 +174,41 @@ def test_a_big_endian_object_is_refused(demo, tmp_path):
     _, k = demo
     (tmp_path / "x.c").write_text(COUNT)
     other = "bpfeb" if sys.byteorder == "little" else "bpfel"
-    subprocess.run([sys.executable, "-m", "ziglang", "clang", "-target", other, "-O2", "-g", "-c", "x.c", "-o", "x.o", "-I", str(clang.INCLUDE)],
+    subprocess.run([sys.executable, "-m", "ziglang", "clang", "-target", other, "-O2", "-g", "-c", "x.c", "-o", "x.o",
+                    "-I", str(clang.INCLUDE)],
                    cwd=tmp_path, check=True)
-    with pytest.raises(ProgramError, match=r"is a big-endian object, and contexts are little-endian here.*kprobe/crc32.*-target bpfel"):
+    with pytest.raises(ProgramError,
+                       match=r"is a big-endian object, and contexts are little-endian here.*kprobe/crc32.*-target "
+                             r"bpfel"):
         k.attach(Program.from_elf(tmp_path / "x.o"))
     assert not k.list()
 
 
 HEADER = "#include <kprobes/bpf.h>\n"
 WRONG = {
-    "an unknown helper": ('static long (*unknown)(int) = (void *)999;\nSEC("kprobe/crc32") int p(void *c) { return unknown(4); }',
-                          r"helper 999, which there is not.*section kprobe/crc32, instruction 1 \(call 999\)\); docs/programs.md.*program.c:3: SEC"),
+    "an unknown helper": ('static long (*unknown)(int) = (void *)999;\nSEC("kprobe/crc32") int p(void *c) { return '
+                          'unknown(4); }',
+                          r"helper 999, which there is not.*section kprobe/crc32, instruction 1 \(call 999\)\); "
+                          r"docs/programs.md.*program.c:3: SEC"),
     "registers of another guest": ('SEC("kprobe/crc32") int p(struct pt_regs *c) { return KPROBES_REG(c, arm64_x19); }',
-                                   r"names register arm64_x19, and the guest is x86_64.*section kprobe/crc32.*PT_REGS_\* are there on all"),
+                                   r"names register arm64_x19, and the guest is x86_64.*section "
+                                   r"kprobe/crc32.*PT_REGS_\* are there on all"),
     "a register there is not": ('SEC("kprobe/crc32") int p(struct pt_regs *c) { return c->r[90]; }',
-                                r"word 90 of the context, which x86_64 has not.*section kprobe/crc32, instruction 0 .*program.c:2: SEC"),
+                                r"word 90 of the context, which x86_64 has not.*section kprobe/crc32, instruction 0 "
+                                r".*program.c:2: SEC"),
     "another kind of context": ('struct xdp { u32 data, end; };\nSEC("xdp") int p(struct xdp *c) { return c->end; }',
                                 r"something else than a probe.*section xdp.*use SEC"),
     "a larger context": ('SEC("kprobe/crc32") int p(u64 *c) { return c[400]; }',
-                         r"8 bytes at offset 3200 of the context, which has 1024.*section kprobe/crc32, instruction 0.*program.c:2: SEC"),
-    "a map too large": ('struct { __uint(type, 1); __uint(max_entries, 1 << 28); __type(key, u32); __type(value, u64); } m SEC(".maps");\n'
-                        'SEC("kprobe/crc32") int p(u64 *c) { return 0; }', r"map m: takes 8,589,934,656 bytes.*section .maps.*make max_entries smaller"),
-    "an unknown map": ('struct { __uint(type, 99); __uint(max_entries, 1); __type(key, u32); __type(value, u64); } m SEC(".maps");\n'
-                       'SEC("kprobe/crc32") int p(u64 *c) { return 0; }', r"map m: there are no maps of type 99 here.*section .maps.*use one of"),
+                         r"8 bytes at offset 3200 of the context, which has 1024.*section kprobe/crc32, instruction "
+                         r"0.*program.c:2: SEC"),
+    "a map too large": ('struct { __uint(type, 1); __uint(max_entries, 1 << 28); __type(key, u32); __type(value, '
+                        'u64); } m SEC(".maps");\n'
+                        'SEC("kprobe/crc32") int p(u64 *c) { return 0; }',
+                        r"map m: takes 8,589,934,656 bytes.*section .maps.*make max_entries smaller"),
+    "an unknown map": ('struct { __uint(type, 99); __uint(max_entries, 1); __type(key, u32); __type(value, u64); } m '
+                       'SEC(".maps");\n'
+                       'SEC("kprobe/crc32") int p(u64 *c) { return 0; }',
+                       r"map m: there are no maps of type 99 here.*section .maps.*use one of"),
 }
 
 
@@ -226,7 +244,8 @@ SEC("kprobe/inc") int p(void *ctx) { u32 zero = 0; u64 *n = bpf_map_lookup_elem(
 """
     m = paper_machine(cpus=2)
     with Kprobes(m) as k:
-        with pytest.raises(ProgramError, match=r"map hits has values for 1 CPUs, and the machine has 2.*load the program with cpus=2"):
+        with pytest.raises(ProgramError,
+                           match=r"map hits has values for 1 CPUs, and the machine has 2.*load the program with cpus=2"):
             k.attach(Program.from_c(text))
         with k.attach(Program.from_c(text, cpus=2)) as a:
             for cpu, calls in ((0, 3), (1, 2)):
@@ -237,7 +256,8 @@ SEC("kprobe/inc") int p(void *ctx) { u32 zero = 0; u64 *n = bpf_map_lookup_elem(
 
 @pytest.mark.parametrize("arch", ["x86_64", "arm64"])
 def test_hits_ask_nobody_in_python(arch, monkeypatch):
-    """After the first hit, which optimizes, a program runs as code of this host; what helpers see is what handlers see."""
+    """After the first hit, which optimizes, a program runs as code of this host; what helpers see is what handlers
+    see."""
     pytest.importorskip("llvmlite")
     asked = []
     monkeypatch.setattr(SiteProgram, "run", lambda self, pc, run=SiteProgram.run: (asked.append(pc), run(self, pc))[1])
@@ -269,7 +289,8 @@ SEC("kretprobe/crc32") int on_return(struct pt_regs *ctx) { returns += PT_REGS_R
 
 def test_why_hits_go_through_python(demo):
     _, k = demo
-    prog = Program.from_c('#include <kprobes/bpf.h>\nSEC("kprobe/crc32") int p(struct pt_regs *c) { return bpf_override_return(c, 0); }')
+    prog = Program.from_c('#include <kprobes/bpf.h>\nSEC("kprobe/crc32") int p(struct pt_regs *c) { return '
+                          'bpf_override_return(c, 0); }')
     with k.attach(prog) as a:
         assert a.why_python["p"] and repr(a).endswith(f"0 missed; in Python: {a.why_python['p']}>")
     with k.attach(prog, engine="interpreter") as a:

@@ -1,4 +1,5 @@
-"""Programs at call sites: who runs them when, what hostile guests and failing helpers do, engines that belong to somebody else."""
+"""Programs at call sites: who runs them when, what hostile guests and failing helpers do, engines that belong to
+somebody else."""
 
 from __future__ import annotations
 
@@ -14,7 +15,27 @@ import unicorn
 from kprobes import Kprobe, Kprobes, Program, UnicornMachine
 from kprobes.machine.unicorn.host import hostcode
 from kprobes.programs import atprobe, native, site
-from kprobes.programs.isa import ADD, ALU64, ATOMIC, CALL, DW, EXIT, JEQ, JMP, LDX, MAP_VALUE, MEM, MOV, MUL, ST, STX, Instruction, K, X, lddw
+from kprobes.programs.isa import (
+    ADD,
+    ALU64,
+    ATOMIC,
+    CALL,
+    DW,
+    EXIT,
+    JEQ,
+    JMP,
+    LDX,
+    MAP_VALUE,
+    MEM,
+    MOV,
+    MUL,
+    ST,
+    STX,
+    Instruction,
+    K,
+    X,
+    lddw,
+)
 from kprobes.programs.maps import MapType, Spec, create
 
 pytestmark = [pytest.mark.quick, pytest.mark.filterwarnings("ignore::kprobes.ReturnMissed")]
@@ -48,7 +69,8 @@ def word(m: Any, n: int = 0) -> int:
 def made(m: Any, *code: Any) -> Program:
     """A program whose r8 is the map's value and whose r6 is the context."""
     flat = [one for part in code for one in (part if isinstance(part, tuple) else (part,))]
-    return Program.from_instructions([i(MOV | X | ALU64, 6, 1), *lddw(8, 0, MAP_VALUE, high=0), *flat, i(MOV | K | ALU64, 0), i(EXIT | JMP)], {"out": m})
+    return Program.from_instructions([i(MOV | X | ALU64, 6, 1), *lddw(8, 0, MAP_VALUE, high=0), *flat,
+                                      i(MOV | K | ALU64, 0), i(EXIT | JMP)], {"out": m})
 
 
 def counts(m: Any, n: int = 0) -> Program:
@@ -57,7 +79,8 @@ def counts(m: Any, n: int = 0) -> Program:
 
 def logs(m: Any, n: int) -> Program:
     """Appends n to the number in the map's first word."""
-    return made(m, i(LDX | MEM | DW, 1, 8, 0), i(MUL | K | ALU64, 1, imm=10), i(ADD | K | ALU64, 1, imm=n), i(STX | MEM | DW, 8, 1, 0))
+    return made(m, i(LDX | MEM | DW, 1, 8, 0), i(MUL | K | ALU64, 1, imm=10), i(ADD | K | ALU64, 1, imm=n),
+                i(STX | MEM | DW, 8, 1, 0))
 
 
 @pytest.fixture
@@ -88,7 +111,8 @@ def test_a_program_is_compiled_once(scene: Any, monkeypatch: pytest.MonkeyPatch,
     m, k = scene
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     translated: list[str] = []
-    monkeypatch.setattr(native, "translate", lambda ir, triple, translate=native.translate: (translated.append(ir), translate(ir, triple))[1])
+    monkeypatch.setattr(native, "translate", lambda ir, triple, translate=native.translate: (translated.append(ir),
+        translate(ir, triple))[1])
     out = array()
     program = counts(out)
     with k.attach(program, "tiny") as a, k.attach(program, "loop"), k.attach(program, "tiny", retprobe=True):
@@ -103,7 +127,8 @@ def test_a_program_is_compiled_once(scene: Any, monkeypatch: pytest.MonkeyPatch,
 def test_what_a_helper_raises_in_a_handler_comes_out_of_the_run(scene: Any) -> None:
     m, k = scene
     out = array()
-    program = made(out, i(MOV | X | ALU64, 1, 10), i(ADD | K | ALU64, 1, imm=-8), i(ST | MEM | DW, 10, 0, -8, 0), i(MOV | K | ALU64, 2, imm=8),
+    program = made(out, i(MOV | X | ALU64, 1, 10), i(ADD | K | ALU64, 1, imm=-8), i(ST | MEM | DW, 10, 0, -8, 0),
+                   i(MOV | K | ALU64, 2, imm=8),
                    i(CALL | JMP, imm=16))  # get_current_comm
     failed = RuntimeError("no task")
     with k.attach(program, "tiny") as a:
@@ -142,7 +167,8 @@ def test_what_only_counts_beside_a_program_asks_nobody(scene: Any, monkeypatch: 
 
 
 def test_calls_beyond_maxactive_run_the_entry_once_and_are_missed() -> None:
-    """A recursion deeper than there are instances: host code runs the entry, and Python sees only that it is not followed."""
+    """A recursion deeper than there are instances: host code runs the entry, and Python sees only that it is not
+    followed."""
     code = bytes.fromhex("31c0 4885ff 740d 55 48ffcf e8f0ffffff 48ffc0 5d c3 c3".replace(" ", ""))
     # down: xor eax, eax; test rdi, rdi; je end; push rbp; dec rdi; call down; inc rax; pop rbp; ret; end: ret
     with UnicornMachine.from_code(code, arch="x86_64", base=0x10000, symbols={"down": 0x10000}) as m, Kprobes(m) as k:
@@ -182,12 +208,14 @@ def test_hits_in_a_nested_run_are_missed(scene: Any) -> None:
 
 
 def test_guest_memory_is_read_within_bounds(scene: Any) -> None:
-    """Whatever the guest passes: over the end of a block, beyond the address space, nowhere, memory that was there once."""
+    """Whatever the guest passes: over the end of a block, beyond the address space, nowhere, memory that was there
+    once."""
     m, k = scene
     out = array()
-    read = made(out, i(LDX | MEM | DW, 3, 6, PARM1), i(ST | MEM | DW, 10, 0, -8, -1), i(MOV | X | ALU64, 1, 10), i(ADD | K | ALU64, 1, imm=-8),
-                i(MOV | K | ALU64, 2, imm=8), i(CALL | JMP, imm=113), i(STX | MEM | DW, 8, 0, 0), i(LDX | MEM | DW, 1, 10, -8),
-                i(STX | MEM | DW, 8, 1, 8))
+    read = made(out, i(LDX | MEM | DW, 3, 6, PARM1), i(ST | MEM | DW, 10, 0, -8, -1), i(MOV | X | ALU64, 1, 10),
+                i(ADD | K | ALU64, 1, imm=-8),
+                i(MOV | K | ALU64, 2, imm=8), i(CALL | JMP, imm=113), i(STX | MEM | DW, 8, 0, 0),
+                i(LDX | MEM | DW, 1, 10, -8), i(STX | MEM | DW, 8, 1, 8))
     k.attach(read, "tiny")
     m.call("loop", 3, 7)
     m.map(0x700000, 0x1000, "rw")
@@ -210,8 +238,8 @@ def test_guest_memory_is_read_within_bounds(scene: Any) -> None:
 def test_strings_end_at_a_nul_at_the_size_or_nowhere(scene: Any) -> None:
     m, k = scene
     out = array()
-    read = made(out, i(LDX | MEM | DW, 3, 6, PARM1), i(MOV | X | ALU64, 1, 8), i(ADD | K | ALU64, 1, imm=8), i(MOV | K | ALU64, 2, imm=16),
-                i(CALL | JMP, imm=115), i(STX | MEM | DW, 8, 0, 0))
+    read = made(out, i(LDX | MEM | DW, 3, 6, PARM1), i(MOV | X | ALU64, 1, 8), i(ADD | K | ALU64, 1, imm=8),
+                i(MOV | K | ALU64, 2, imm=16), i(CALL | JMP, imm=115), i(STX | MEM | DW, 8, 0, 0))
     k.attach(read, "tiny")
     m.call("loop", 3, 7)
     m.map(0x700000, 0x1000, "rw")
@@ -257,8 +285,8 @@ def test_an_engine_of_somebody_else() -> None:
     tiny = worlds.SUBJECTS["x86_64"].at["tiny"]
     m = UnicornMachine.attach(uc, symbols={"loop": 0x10000, "tiny": 0x10000 + tiny})
     out = array()
-    read = made(out, i(LDX | MEM | DW, 3, 6, PARM1 + 8), i(MOV | X | ALU64, 1, 8), i(MOV | K | ALU64, 2, imm=8), i(CALL | JMP, imm=113),
-                i(JEQ | K | JMP, 0, 0, 1), i(STX | MEM | DW, 8, 0, 8))
+    read = made(out, i(LDX | MEM | DW, 3, 6, PARM1 + 8), i(MOV | X | ALU64, 1, 8), i(MOV | K | ALU64, 2, imm=8),
+                i(CALL | JMP, imm=113), i(JEQ | K | JMP, 0, 0, 1), i(STX | MEM | DW, 8, 0, 8))
     with Kprobes(m) as k:
         a = k.attach(read, "tiny")
         for address, text, error in ((0x40FF8, b"theirs!\0", 0), (0x40FF9, bytes(8), -14 & 2**64 - 1)):
@@ -306,7 +334,8 @@ def test_a_helper_detaches_the_programs_that_run(scene: Any) -> None:
 
     for _ in range(20):
         timed = made(out, i(CALL | JMP, imm=5), i(STX | ATOMIC | DW, 8, 0, 0, ADD))
-        attached[:] = [k.attach(counts(out, 1), "tiny"), k.attach(timed, "tiny", clock=clock), k.attach(counts(out, 1), "tiny")]
+        attached[:] = [k.attach(counts(out, 1), "tiny"), k.attach(timed, "tiny", clock=clock),
+                       k.attach(counts(out, 1), "tiny")]
         del timed
         m.call("loop", 3, 7)
         assert not attached

@@ -1,4 +1,5 @@
-"""The clock that goes by the guest's instructions: what it shows is the same with probes and without, by whichever engine."""
+"""The clock that goes by the guest's instructions: what it shows is the same with probes and without, by whichever
+engine."""
 
 from __future__ import annotations
 
@@ -63,7 +64,8 @@ def test_it_counts_the_guests_own_instructions(arch: str, host: bool, python_onl
         with Kprobes(m) as k:
             k.register(Kretprobe(symbol_name=NAME, handler=lambda ri, regs: None))
             start = m.symbols[NAME].address
-            k.register(Kprobe(addr=k.check(start | m.symbols[NAME].mode).addr, optimize=False, post_handler=lambda p, regs, flags: None))
+            k.register(Kprobe(addr=k.check(start | m.symbols[NAME].mode).addr, optimize=False,
+                              post_handler=lambda p, regs, flags: None))
             assert [executed(m) for _ in range(3)] == [alone] * 3
         before = m.clock()
         m.call(NAME, integer(m.arch, 5))
@@ -84,7 +86,8 @@ def test_programs_measure_calls_by_it(arch: str, engine: str | None) -> None:
             for _ in range(4):
                 m.call(NAME, integer(m.arch, 5))
                 took.add(prog.variables["took"])
-        assert took and 0 <= alone - max(took) <= 3 and len(took) == 1, (took, alone)  # ppc64's function begins two instructions earlier
+        # ppc64's function begins two instructions earlier
+        assert took and 0 <= alone - max(took) <= 3 and len(took) == 1, (took, alone)
         before = m.clock()
         m.call(NAME, integer(m.arch, 5))
         assert m.clock() == before, "it goes on after detach()"

@@ -12,10 +12,14 @@ from kprobes.events._layout import STRING
 
 #: arguments of events; {data} is the address of DATA, {pointers} of two pointers into it, {bad} is not mapped
 ENTRY = [
-    "$arg1", "$arg1:u8", "$arg1:s16", "$arg12:x32", "$stack", "$stack0:x8", "$stack3", "%{pc}", "%{sp}:u16", "\\-3", "\\-3:s8",
-    '\\"literal"', "@{data}", "@{data}:s8", "@{data}+1:s16", "@{data}:x64", "@{data}:b3@4/32", "@{data}:u8[20]", "@{data}:s16[3]",
-    "@{data}+8:string", "@{pointers}:string[2]", "+0(@{pointers}):x8[4]", "+4(\\{data}):u32", "-4(\\{data}):u32", "+8(+0(@{pointers})):x8",
-    "@{bad}", "@{bad}:string", "@{bad}:u8[3]", "+0(+0(@{bad})):u8", "@{edge}:u8[8]", "@{edge}:string", "%{pc}:symbol", "@{data}:char", "@{data}+8:char[4]",
+    "$arg1", "$arg1:u8", "$arg1:s16", "$arg12:x32", "$stack", "$stack0:x8", "$stack3", "%{pc}", "%{sp}:u16", "\\-3",
+    "\\-3:s8",
+    '\\"literal"', "@{data}", "@{data}:s8", "@{data}+1:s16", "@{data}:x64", "@{data}:b3@4/32", "@{data}:u8[20]",
+    "@{data}:s16[3]",
+    "@{data}+8:string", "@{pointers}:string[2]", "+0(@{pointers}):x8[4]", "+4(\\{data}):u32", "-4(\\{data}):u32",
+    "+8(+0(@{pointers})):x8",
+    "@{bad}", "@{bad}:string", "@{bad}:u8[3]", "+0(+0(@{bad})):u8", "@{edge}:u8[8]", "@{edge}:string", "%{pc}:symbol",
+    "@{data}:char", "@{data}+8:char[4]",
 ]
 RETURN = ["$retval", "$retval:s8", "$stack1", "@{data}:u32", "%{pc}:symbol"]
 DATA = bytes.fromhex("89abcdef01234567") + b"some text\0 and more of it\0"
@@ -31,7 +35,8 @@ def furnished(g):
     m.write(pointers, b"".join(at.to_bytes(word, order) for at in (data + 8, 8)))
     edge = next(at for at in range(data, data + (1 << 28), 4096) if not mapped(m, at + 4096)) + 4096 - 4
     m.write(edge, b"\xff\xfe\xfd\xfc")
-    return {"data": hex(data), "pointers": hex(pointers), "bad": "0x8", "edge": hex(edge), "pc": m.arch.regs.pc, "sp": m.arch.regs.sp}
+    return {"data": hex(data), "pointers": hex(pointers), "bad": "0x8", "edge": hex(edge), "pc": m.arch.regs.pc,
+            "sp": m.arch.regs.sp}
 
 
 def mapped(m, at):
@@ -59,7 +64,8 @@ def test_programs_fetch_what_handlers_fetch(arch, kind, engine):
         if kind == "p":
             k.register(Kprobe(addr=event.target, pre_handler=lambda p, regs: wanted.append((event.fetch(regs), 0))))
         else:
-            k.register(Kretprobe(symbol_name=g.name, handler=lambda ri, regs: wanted.append((event.fetch(regs), regs.pc))))
+            k.register(Kretprobe(symbol_name=g.name,
+                                 handler=lambda ri, regs: wanted.append((event.fetch(regs), regs.pc))))
         with k.attach(made.program, event.target if kind == "p" else g.name, retprobe=kind == "r", engine=engine) as a:
             assert [g.call(), g.call()] == [g.want] * 2
             got = [made.decode(record) for record in made.ring]

@@ -92,4 +92,5 @@ def test_a_stream_of_events(guest):
         for at in (data, data + 6, 8):
             m.call(NAME, at, 99)
         events = [prog.types["event"].from_buffer_copy(record) for record in a.maps["events"]]
-    assert [(e.left, e.right, e.text) for e in events] == [(data, 99, b"short"), (data + 6, 99, b"the longer one "), (8, 99, b"")]
+    assert [(e.left, e.right, e.text) for e in events] == [(data, 99, b"short"), (data + 6, 99, b"the longer one "),
+                                                           (8, 99, b"")]

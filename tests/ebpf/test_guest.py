@@ -26,8 +26,8 @@ pytest.importorskip("llvmlite")
 NO_BACKEND = {"m68k", "tricore"}
 GUESTS = [name for name in RUNNABLE if name not in NO_BACKEND]
 TRUSTED = Facts({}, {}, {}, {}, 0, 1, 0)
-SETS = {"alu64": same.arithmetic(ALU64), "alu32": same.arithmetic(same.ALU), "swaps": same.swaps(), "jumps": same.jumps(JMP),
-        "jumps32": same.jumps(same.JMP32), "memory": same.memory(), "atomics": same.atomics()}
+SETS = {"alu64": same.arithmetic(ALU64), "alu32": same.arithmetic(same.ALU), "swaps": same.swaps(),
+        "jumps": same.jumps(JMP), "jumps32": same.jumps(same.JMP32), "memory": same.memory(), "atomics": same.atomics()}
 
 
 @pytest.fixture(autouse=True)
@@ -75,10 +75,13 @@ def test_more_random_programs(arch: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("arch", GUESTS)
-@pytest.mark.parametrize("kind", [MapType.HASH, MapType.PERCPU_HASH, MapType.ARRAY, MapType.PERCPU_ARRAY], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", [MapType.HASH, MapType.PERCPU_HASH, MapType.ARRAY, MapType.PERCPU_ARRAY],
+                         ids=lambda kind: kind.name)
 def test_maps_are_the_same_byte_for_byte(arch: str, kind: MapType) -> None:
-    m: Any = create(Spec(type=kind, name="t", key_size=4 if kind in (2, 6) else 13, value_size=12, max_entries=5, cpus=2))
-    code = same.on_table(random.Random(5), m, (1, 2, 2) if kind in (2, 6) else (1, 2, 2, 2, 3))  # an array's deletion is Python's
+    m: Any = create(Spec(type=kind, name="t", key_size=4 if kind in (2, 6) else 13, value_size=12, max_entries=5,
+                         cpus=2))
+    # an array's deletion is Python's
+    code = same.on_table(random.Random(5), m, (1, 2, 2) if kind in (2, 6) else (1, 2, 2, 2, 3))
     check(arch, same.flat(code), [m], [b""] * 3)
 
 
@@ -92,12 +95,15 @@ def test_records_and_guest_memory(arch: str) -> None:
     ring: Any = create(Spec(type=MapType.RINGBUF, name="r", max_entries=4096))
 
     def read(helper: int, size: int, address: int, to: int) -> list[Any]:
-        return [Instruction(MOV | X | ALU64, 1, 6), Instruction(ADD | K | ALU64, 1, imm=to), Instruction(MOV | K | ALU64, 2, imm=size),
+        return [Instruction(MOV | X | ALU64, 1, 6), Instruction(ADD | K | ALU64, 1, imm=to),
+                Instruction(MOV | K | ALU64, 2, imm=size),
                 lddw(3, address), Instruction(CALL | JMP, imm=helper), Instruction(STX | MEM | DW, 6, 0, to + 24)]
 
-    code = [lddw(1, 0, MAP), Instruction(MOV | K | ALU64, 2, imm=128), Instruction(MOV | K | ALU64, 3), Instruction(CALL | JMP, imm=131),
+    code = [lddw(1, 0, MAP), Instruction(MOV | K | ALU64, 2, imm=128), Instruction(MOV | K | ALU64, 3),
+            Instruction(CALL | JMP, imm=131),
             Instruction(MOV | X | ALU64, 6, 0), *(Instruction(ST | MEM | DW, 6, 0, n, -1) for n in range(0, 128, 8)),
-            *read(113, 10, there + 2, 0), *read(115, 24, there + 3, 32), *read(115, 5, there, 64), *read(112, 8, 0x7777_0000, 96),
+            *read(113, 10, there + 2, 0), *read(115, 24, there + 3, 32), *read(115, 5, there, 64),
+            *read(112, 8, 0x7777_0000, 96),
             Instruction(MOV | X | ALU64, 1, 6), Instruction(MOV | K | ALU64, 2), Instruction(CALL | JMP, imm=132),
             Instruction(MOV | K | ALU64, 0), Instruction(EXIT | JMP)]
     made = Program.from_instructions(same.flat(code), {"r": ring}).code
@@ -140,13 +146,15 @@ def test_what_only_the_host_can_do_is_refused() -> None:
 
 @pytest.mark.quick
 def test_functions_that_call_functions_do_not_make_code_without_end() -> None:
-    """Eight levels, each calling the next one nine times: on the host they are called, in a guest they would be 40 million copies."""
+    """Eight levels, each calling the next one nine times: on the host they are called, in a guest they would be 40
+    million copies."""
     body, levels = 11, 8
     code = []
     for level in range(levels):
         last = level == levels - 1
         step = Instruction(ADD | K | ALU64, 1, imm=1) if last else None
-        code += [step or Instruction(CALL | JMP, 0, 1, 0, (level + 1) * body - (level * body + n) - 1) for n in range(9)]
+        code += [step or Instruction(CALL | JMP, 0, 1, 0, (level + 1) * body - (level * body + n) - 1)
+                 for n in range(9)]
         code += [Instruction(MOV | K | ALU64, 0, imm=level), Instruction(EXIT | JMP)]
     program = Program.from_instructions(code)
     with pytest.raises(Unsupported, match="instructions"):

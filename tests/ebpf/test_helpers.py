@@ -161,7 +161,8 @@ def run(request):
 
 
 def test_every_helper_is_called_here():
-    called = {i.imm for code in Program.from_c(SOURCE).codes.values() for _, i in isa.steps(code.instructions) if i.is_helper_call}
+    called = {i.imm for code in Program.from_c(SOURCE).codes.values() for _, i in isa.steps(code.instructions)
+              if i.is_helper_call}
     assert called == set(HELPERS)
 
 

@@ -63,8 +63,8 @@ pytest.importorskip("llvmlite")
 ENGINES = ("interpreter", "host")
 CONDITIONS = (isa.JEQ, isa.JGT, isa.JGE, isa.JSET, isa.JNE, isa.JSGT, isa.JSGE, isa.JLT, isa.JLE, isa.JSLT, isa.JSLE)
 OPERATIONS = (ADD, SUB, MUL, OR, AND, isa.LSH, isa.RSH, XOR, isa.ARSH)
-VALUES = (0, 1, 2, 7, 31, 32, 33, 63, 64, 127, 128, 255, 0x7FFF, 0x8000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 1 << 32, (1 << 32) + 5,
-          0x7FFFFFFFFFFFFFFF, 1 << 63, (1 << 63) + 1, (1 << 64) - 1, (1 << 64) - 13, 0x0123456789ABCDEF)
+VALUES = (0, 1, 2, 7, 31, 32, 33, 63, 64, 127, 128, 255, 0x7FFF, 0x8000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 1 << 32,
+          (1 << 32) + 5, 0x7FFFFFFFFFFFFFFF, 1 << 63, (1 << 63) + 1, (1 << 64) - 1, (1 << 64) - 13, 0x0123456789ABCDEF)
 IMMEDIATES = (0, 1, -1, 3, -13, 31, 0x7FFFFFFF, -(1 << 31))
 Code = list[Any]  # of instructions, and of tuples of them
 
@@ -120,7 +120,8 @@ def both(make: Callable[[], tuple[Program, list[Any]]], contexts: list[bytes]) -
 
 def pairs(count: int = 60, seed: int = 1) -> list[bytes]:
     r = random.Random(seed)
-    chosen = [(r.choice(VALUES), r.choice(VALUES)) for _ in range(count)] + [(1 << 63, (1 << 64) - 1), (0x80000000, 0xFFFFFFFF)]
+    chosen = [(r.choice(VALUES), r.choice(VALUES)) for _ in range(count)] + [(1 << 63, (1 << 64) - 1),
+        (0x80000000, 0xFFFFFFFF)]
     return [a.to_bytes(8, "little") + b.to_bytes(8, "little") for a, b in chosen]
 
 
@@ -164,12 +165,14 @@ def atomics() -> list[Code]:
             begin = [i(STX | MEM | DW, 10, 2, -8), i(STX | ATOMIC | size, 10, 1, -8, op), i(LDX | MEM | DW, 3, 10, -8)]
             cases.append([*begin, i(MUL | K | ALU64, 1, imm=31), i(ADD | X | ALU64, 1, 3)])
         for expected in (1, 2):
-            cases.append([i(STX | MEM | DW, 10, 2, -8), i(MOV | X | ALU64, 0, expected), i(STX | ATOMIC | size, 10, 1, -8, CMPXCHG),
+            cases.append([i(STX | MEM | DW, 10, 2, -8), i(MOV | X | ALU64, 0, expected),
+                          i(STX | ATOMIC | size, 10, 1, -8, CMPXCHG),
                           i(LDX | MEM | DW, 1, 10, -8), i(MUL | K | ALU64, 1, imm=31), i(ADD | X | ALU64, 1, 0)])
     return cases
 
 
-@pytest.mark.parametrize("cases", [arithmetic(ALU64), arithmetic(ALU), swaps(), jumps(JMP), jumps(JMP32), memory(), atomics()],
+@pytest.mark.parametrize("cases", [arithmetic(ALU64), arithmetic(ALU), swaps(), jumps(JMP), jumps(JMP32), memory(),
+                                   atomics()],
                          ids=["alu64", "alu32", "swaps", "jumps", "jumps32", "memory", "atomics"])
 def test_every_instruction(cases: list[Code]) -> None:
     def make() -> tuple[Program, list[Any]]:
@@ -192,9 +195,11 @@ def kind_of(one: Instruction) -> tuple[int, ...]:
 
 
 def test_no_instruction_of_the_standard_is_missing() -> None:
-    """Every legal kind is among the cases, which all engines run; what cannot stand alone is in all programs, or in other tests."""
+    """Every legal kind is among the cases, which all engines run; what cannot stand alone is in all programs, or in
+    other tests."""
     imms = [number | low for number in range(0, 256, 16) for low in (0, 1)]
-    legal = {kind_of(one) for opcode in isa.USES for dst in (0, 1) for src in range(3) for offset in (0, 1, 8, 16, 32) for imm in imms
+    legal = {kind_of(one) for opcode in isa.USES for dst in (0, 1) for src in range(3) for offset in (0, 1, 8, 16, 32)
+             for imm in imms
              if not (one := i(opcode, dst, src, offset, imm)).why_illegal()}
     sets = (arithmetic(ALU64), arithmetic(ALU), swaps(), jumps(JMP), jumps(JMP32), memory(), atomics())
     tested = {kind_of(one) for cases in sets for case in cases for one in flat(case)}
@@ -225,8 +230,10 @@ def wild(r: random.Random, depth: int = 0) -> Code:
                 code += [i(r.choice(CONDITIONS) | X | r.choice((JMP, JMP32)), dst, src, len(inner)), *inner]
             else:  # three times
                 counter = i(STX | MEM | DW, 10, 0, -80 - 8 * depth)
-                again = [i(LDX | MEM | DW, 6, 10, counter.offset), i(SUB | K | ALU64, 6, imm=1), i(STX | MEM | DW, 10, 6, counter.offset)]
-                code += [i(ST | MEM | DW, 10, 0, counter.offset, 3), *inner, *again, i(isa.JNE | K | JMP, 6, 0, -len(inner) - 4)]
+                again = [i(LDX | MEM | DW, 6, 10, counter.offset), i(SUB | K | ALU64, 6, imm=1),
+                         i(STX | MEM | DW, 10, 6, counter.offset)]
+                code += [i(ST | MEM | DW, 10, 0, counter.offset, 3), *inner, *again,
+                         i(isa.JNE | K | JMP, 6, 0, -len(inner) - 4)]
     return code
 
 
@@ -240,7 +247,8 @@ def whole(seed: int) -> list[Instruction]:
     for _ in range(2):
         calls.append([i(CALL | JMP, 0, LOCAL), *(i(MOV | X | ALU64, n, 0) for n in range(1, 6))])
     body = [*main, *calls[0], *flat(wild(r)), *calls[1], i(EXIT | JMP)]
-    code = [*body, *begin, i(MOV | X | ALU64, 0, 1), *(i(MOV | X | ALU64, n, 2) for n in (6, 7, 8)), *flat(wild(r)), i(EXIT | JMP)]
+    code = [*body, *begin, i(MOV | X | ALU64, 0, 1), *(i(MOV | X | ALU64, n, 2) for n in (6, 7, 8)), *flat(wild(r)),
+            i(EXIT | JMP)]
     for pc, one in enumerate(code[:len(body)]):
         if one.is_local_call:
             code[pc] = i(CALL | JMP, 0, LOCAL, 0, len(body) - pc - 1)
@@ -258,21 +266,25 @@ def on_table(r: random.Random, m: Any, helpers: tuple[int, ...] = (1, 2, 2, 2, 3
     code: Code = [i(MOV | K | ALU64, 7), *(i(ST | MEM | DW, 10, 0, at, 0) for at in range(-128, 0, 8))]
     for _ in range(20):
         code += [i(ST | MEM | B, 10, 0, key, r.randrange(8)), i(ST | MEM | DW, 10, 0, value, r.randrange(1000)),
-                 i(MOV | X | ALU64, 2, 10), i(ADD | K | ALU64, 2, imm=key), i(MOV | X | ALU64, 3, 10), i(ADD | K | ALU64, 3, imm=value),
+                 i(MOV | X | ALU64, 2, 10), i(ADD | K | ALU64, 2, imm=key), i(MOV | X | ALU64, 3, 10),
+                 i(ADD | K | ALU64, 3, imm=value),
                  i(MOV | K | ALU64, 4, imm=r.choice((0, 0, 0, 1, 2, 3))), lddw(1, 0, MAP)]
         helper = r.choice(helpers)
         code.append(i(CALL | JMP, imm=helper))
         if helper == 1:
-            code += [i(JEQ | K | JMP, 0, 0, 3), i(LDX | MEM | B, 1, 0, 0), i(ADD | X | ALU64, 7, 1), i(MOV | K | ALU64, 0)]
+            code += [i(JEQ | K | JMP, 0, 0, 3), i(LDX | MEM | B, 1, 0, 0), i(ADD | X | ALU64, 7, 1),
+                     i(MOV | K | ALU64, 0)]
         code += [i(MUL | K | ALU64, 7, imm=31), i(ADD | X | ALU64, 7, 0)]
     return [*code, i(MOV | X | ALU64, 0, 7), i(EXIT | JMP)]
 
 
 @pytest.mark.parametrize("key, value", [(4, 8), (3, 1), (13, 12), (16, 64)])
-@pytest.mark.parametrize("kind", [MapType.HASH, MapType.LRU_HASH, MapType.PERCPU_HASH, MapType.LRU_PERCPU_HASH], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", [MapType.HASH, MapType.LRU_HASH, MapType.PERCPU_HASH, MapType.LRU_PERCPU_HASH],
+                         ids=lambda kind: kind.name)
 def test_tables_are_the_same_byte_for_byte(kind: MapType, key: int, value: int) -> None:
     def make() -> tuple[Program, list[Any]]:
-        m: Any = create(Spec(type=kind, name="t", key_size=key, value_size=value, max_entries=5, cpus=2 if kind in (5, 10) else 1))
+        m: Any = create(Spec(type=kind, name="t", key_size=key, value_size=value, max_entries=5,
+                             cpus=2 if kind in (5, 10) else 1))
         m._head[3] = 12345  # the seed
         return Program.from_instructions(flat(on_table(random.Random(key), m)), {"t": m}), [m]
 
@@ -293,10 +305,12 @@ def test_records_are_the_same() -> None:
     begin = [i(MOV | X | ALU64, 6, 1), *(i(ST | MEM | DW, 10, 0, at, at) for at in range(-32, 0, 8))]
     code: Code = [*begin]
     for size, end in ((24, 132), (7, 133), (100, 132)):
-        code += [lddw(1, 0, MAP), i(MOV | K | ALU64, 2, imm=size), i(MOV | K | ALU64, 3), i(CALL | JMP, imm=131), i(JEQ | K | JMP, 0, 0, 4),
-                 i(ST | MEM | W, 0, 0, 0, size), i(MOV | X | ALU64, 1, 0), i(MOV | K | ALU64, 2), i(CALL | JMP, imm=end)]
-    code += [lddw(1, 0, MAP), i(MOV | X | ALU64, 2, 10), i(ADD | K | ALU64, 2, imm=-32), i(MOV | K | ALU64, 3, imm=29), i(MOV | K | ALU64, 4, imm=1),
-             i(CALL | JMP, imm=130), i(EXIT | JMP)]
+        code += [lddw(1, 0, MAP), i(MOV | K | ALU64, 2, imm=size), i(MOV | K | ALU64, 3), i(CALL | JMP, imm=131),
+                 i(JEQ | K | JMP, 0, 0, 4),
+                 i(ST | MEM | W, 0, 0, 0, size), i(MOV | X | ALU64, 1, 0), i(MOV | K | ALU64, 2),
+                 i(CALL | JMP, imm=end)]
+    code += [lddw(1, 0, MAP), i(MOV | X | ALU64, 2, 10), i(ADD | K | ALU64, 2, imm=-32), i(MOV | K | ALU64, 3, imm=29),
+             i(MOV | K | ALU64, 4, imm=1), i(CALL | JMP, imm=130), i(EXIT | JMP)]
 
     def make() -> tuple[Program, list[Any]]:
         m = create(Spec(type=MapType.RINGBUF, name="r", max_entries=4096))
@@ -307,7 +321,8 @@ def test_records_are_the_same() -> None:
 
 def test_helpers_in_python_are_called_and_their_errors_raised() -> None:
     text = b"x %d\n\0\0\0"
-    code = [*lddw(1, int.from_bytes(text, "little")), i(STX | MEM | DW, 10, 1, -8), i(MOV | X | ALU64, 1, 10), i(ADD | K | ALU64, 1, imm=-8),
+    code = [*lddw(1, int.from_bytes(text, "little")), i(STX | MEM | DW, 10, 1, -8), i(MOV | X | ALU64, 1, 10),
+            i(ADD | K | ALU64, 1, imm=-8),
             i(MOV | K | ALU64, 2, imm=6), i(MOV | K | ALU64, 3, imm=7), i(CALL | JMP, imm=6), i(EXIT | JMP)]
     told = []
     for name in ENGINES:

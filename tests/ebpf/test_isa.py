@@ -94,20 +94,25 @@ def test_cut_code(raw, reason):
 
 
 @pytest.mark.parametrize("fields, reason", [
-    ((0x00,), "opcode 0x00 is not in"), ((0x20,), "deprecated packet"), ((0x0F, 11, 1), "no register r11"), ((0x0F, 1, 2, 0, 5), "imm is 5"),
-    ((0x07, 1, 2, 0, 5), "src is 2"), ((0x07, 1, 0, 4, 5), "offset is 4"), ((0x37, 1, 0, 2, 5), "offset 2 means nothing for operation 0x30"),
+    ((0x00,), "opcode 0x00 is not in"), ((0x20,), "deprecated packet"), ((0x0F, 11, 1), "no register r11"),
+    ((0x0F, 1, 2, 0, 5), "imm is 5"),
+    ((0x07, 1, 2, 0, 5), "src is 2"), ((0x07, 1, 0, 4, 5), "offset is 4"),
+    ((0x37, 1, 0, 2, 5), "offset 2 means nothing for operation 0x30"),
     ((0xBC, 1, 2, 32), "offset 32"), ((0xD4, 1, 0, 0, 8), "byte swap of 8"), ((0xDF, 1, 0, 0, 16), "not in RFC"),
-    ((0xDB, 1, 2, 0, 0x100), "atomic operation 0x100"), ((0xD3, 1, 2, 0, 0), "not in RFC"), ((0x85, 0, 3, 0, 1), "call of kind 3"),
-    ((0x8D, 1), "not in RFC"), ((0x18, 1, 7), "load of kind 7"), ((0x95, 0, 0, 0, 1), "imm is 1"), ((0x99, 1, 2), "not in RFC"),
+    ((0xDB, 1, 2, 0, 0x100), "atomic operation 0x100"), ((0xD3, 1, 2, 0, 0), "not in RFC"),
+    ((0x85, 0, 3, 0, 1), "call of kind 3"),
+    ((0x8D, 1), "not in RFC"), ((0x18, 1, 7), "load of kind 7"), ((0x95, 0, 0, 0, 1), "imm is 1"),
+    ((0x99, 1, 2), "not in RFC"),
 ])
 def test_what_is_no_instruction(fields, reason):
     assert reason in Instruction(*fields).why_illegal()
 
 
 def test_the_number_of_opcodes_is_the_rfcs():
-    # 12 two-operand operations x K, X x 2 widths, neg x 2, end le/be/bswap; 11 conditions x K, X x 2 widths, two ja, call, exit;
-    # loads 4 + 3 sign-extending, stores 4 + 4, atomics 2, lddw
-    legal = [op for op in range(256) if "not in RFC" not in (why := Instruction(op).why_illegal()) and "deprecated" not in why]
+    # 12 two-operand operations x K, X x 2 widths, neg x 2, end le/be/bswap; 11 conditions x K, X x 2 widths, two ja,
+    # call, exit; loads 4 + 3 sign-extending, stores 4 + 4, atomics 2, lddw
+    legal = [op for op in range(256) if "not in RFC" not in (why := Instruction(op).why_illegal())
+             and "deprecated" not in why]
     assert len(legal) == 12 * 4 + 2 + 3 + 11 * 4 + 2 + 2 + 7 + 8 + 2 + 1
 
 

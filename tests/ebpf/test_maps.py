@@ -239,9 +239,12 @@ def test_stack_traces():
 @pytest.mark.parametrize("spec, reason", [
     ({"type": 3}, "no maps of type 3 here; use one of ARRAY, HASH"), ({"type": MapType.ARRAY, "key": 8}, "4-byte keys"),
     ({"type": MapType.ARRAY, "value": 0}, "4-byte keys"), ({"type": MapType.HASH, "entries": 0}, "at least one entry"),
-    ({"type": MapType.HASH, "entries": 1 << 31}, "the most; make max_entries smaller"), ({"type": MapType.RINGBUF, "value": 0}, "neither keys"),
-    ({"type": MapType.RINGBUF, "key": 0, "value": 0, "entries": 1 << 31}, "the most"), ({"type": MapType.QUEUE}, "no keys"),
-    ({"type": MapType.STACK_TRACE, "value": 1024}, "8 to 1016"), ({"type": MapType.PERF_EVENT_ARRAY, "value": 8}, "4 bytes"),
+    ({"type": MapType.HASH, "entries": 1 << 31}, "the most; make max_entries smaller"),
+    ({"type": MapType.RINGBUF, "value": 0}, "neither keys"),
+    ({"type": MapType.RINGBUF, "key": 0, "value": 0, "entries": 1 << 31}, "the most"),
+    ({"type": MapType.QUEUE}, "no keys"),
+    ({"type": MapType.STACK_TRACE, "value": 1024}, "8 to 1016"), ({"type": MapType.PERF_EVENT_ARRAY, "value": 8},
+                                                                  "4 bytes"),
 ])
 def test_maps_that_there_cannot_be(spec, reason):
     with pytest.raises(ProgramError, match=f"map m: .*{reason}"):

@@ -93,7 +93,8 @@ def test_a_run_and_what_it_leaves(prog):
     assert prog.variables["total"] == 14
     (key, value), = prog.maps["events"].items()
     assert key == 10
-    assert (value.a, value.b, value.name, list(value.v), value.x, value.y, value.z) == (10, -2, b"abc", [1, 2], 5, 9, -3)
+    assert (value.a, value.b, value.name, list(value.v), value.x, value.y,
+            value.z) == (10, -2, b"abc", [1, 2], 5, 9, -3)
     assert (value.one, value.four) == (4, 0x01020304)
     assert repr(value).startswith("ev(a=10, b=-2, name=b'abc', v=[1, 2], x=5, y=9, z=-3")
     assert list(prog.maps["rb"]) == [bytes(value)[:12]] * 2
@@ -139,7 +140,8 @@ def test_source_lines(prog):
 
 
 def test_strings_in_printk():
-    prog = Program.from_c('#include <kprobes/bpf.h>\nSEC("kprobe/f") int p(struct pt_regs *ctx) { return bpf_printk("%d %s %llx|", -5, "own", 255); }')
+    prog = Program.from_c('#include <kprobes/bpf.h>\nSEC("kprobe/f") int p(struct pt_regs *ctx) { return '
+                          'bpf_printk("%d %s %llx|", -5, "own", 255); }')
     assert prog.run() == len("-5 own ff|")
     assert prog.printed == ["-5 own ff|"]
 
@@ -158,7 +160,8 @@ def test_an_object_made_elsewhere_and_its_path(tmp_path, prog):
 
 def test_a_big_endian_object_runs_in_its_own_byte_order(tmp_path):
     (tmp_path / "x.c").write_text(SOURCE)
-    subprocess.run([sys.executable, "-m", "ziglang", "clang", "-target", "bpfeb", "-O2", "-g", "-c", "x.c", "-o", "x.o", "-I", str(clang.INCLUDE)],
+    subprocess.run([sys.executable, "-m", "ziglang", "clang", "-target", "bpfeb", "-O2", "-g", "-c", "x.c", "-o",
+                    "x.o", "-I", str(clang.INCLUDE)],
                    cwd=tmp_path, check=True)
     prog = Program.from_elf(tmp_path / "x.o")
     code = prog["on_crc"].code
@@ -174,16 +177,23 @@ BAD = [
     ("int f(void) { return 0; }", "no program"),
     ('#include <kprobes/bpf.h>\nSEC("kprobe/f") static int p(void *c) { return 0; }', "program p is static"),
     ('#include <kprobes/bpf.h>\nextern int x;\nSEC("kprobe/f") int p(void *c) { return x; }', "x is not defined"),
-    ('#include <kprobes/bpf.h>\nint g(int);\nSEC("kprobe/f") int p(void *c) { return g(1); }', "calls g, which is not defined"),
-    ('#include <kprobes/bpf.h>\nstruct { __uint(type, 13); __uint(max_entries, 1); __type(key, u32); __type(value, u32); } m SEC(".maps");'
+    ('#include <kprobes/bpf.h>\nint g(int);\nSEC("kprobe/f") int p(void *c) { return g(1); }',
+     "calls g, which is not defined"),
+    ('#include <kprobes/bpf.h>\nstruct { __uint(type, 13); __uint(max_entries, 1); __type(key, u32); __type(value, '
+     'u32); } m SEC(".maps");'
      'SEC("kprobe/f") int p(void *c) { return 0; }', "map m: there are no maps of type 13 here.*use one of ARRAY"),
-    ('#include <kprobes/bpf.h>\nstruct { __uint(type, 2); __uint(max_entries, 1 << 30); __type(key, u32); __type(value, u64); } m SEC(".maps");'
-     'SEC("kprobe/f") int p(void *c) { return 0; }', "map m: takes .* of memory.*section .maps.*make max_entries smaller"),
-    ('#include <kprobes/bpf.h>\nstruct { __uint(type, 2); __uint(max_entries, 1); __type(key, u64); __type(value, u64); } m SEC(".maps");'
+    ('#include <kprobes/bpf.h>\nstruct { __uint(type, 2); __uint(max_entries, 1 << 30); __type(key, u32); '
+     '__type(value, u64); } m SEC(".maps");'
+     'SEC("kprobe/f") int p(void *c) { return 0; }',
+     "map m: takes .* of memory.*section .maps.*make max_entries smaller"),
+    ('#include <kprobes/bpf.h>\nstruct { __uint(type, 2); __uint(max_entries, 1); __type(key, u64); __type(value, '
+     'u64); } m SEC(".maps");'
      'SEC("kprobe/f") int p(void *c) { return 0; }', "array has 4-byte keys"),
-    ('#include <kprobes/bpf.h>\nstruct { __uint(type, 2); __uint(colour, 1); } m SEC(".maps"); SEC("kprobe/f") int p(void *c) { return 0; }',
+    ('#include <kprobes/bpf.h>\nstruct { __uint(type, 2); __uint(colour, 1); } m SEC(".maps"); SEC("kprobe/f") int '
+     'p(void *c) { return 0; }',
      "map m: colour is not known"),
-    ('#include <kprobes/bpf.h>\nstruct { __uint(type, 2); __uint(max_entries, 1); __uint(key_size, 8); __type(key, u32); } m SEC(".maps");'
+    ('#include <kprobes/bpf.h>\nstruct { __uint(type, 2); __uint(max_entries, 1); __uint(key_size, 8); __type(key, '
+     'u32); } m SEC(".maps");'
      'SEC("kprobe/f") int p(void *c) { return 0; }', "key_size is 8 and 4"),
     ('#include <kprobes/bpf.h>\nstruct t { int a, b; } __attribute__((preserve_access_index));\n'
      'SEC("kprobe/f") int p(struct t *c) { return c->b; }', "relocations by type .of t."),
@@ -198,9 +208,11 @@ def test_what_is_refused(text, reason):
 
 
 def test_legacy_map_definitions():
-    prog = Program.from_c('#include <kprobes/bpf.h>\nstruct d { u32 type, key_size, value_size, max_entries, flags; };\n'
+    prog = Program.from_c('#include <kprobes/bpf.h>\nstruct d { u32 type, key_size, value_size, max_entries, flags; '
+                          '};\n'
                           'struct d m SEC("maps") = {2, 4, 8, 3, 0};\n'
-                          'SEC("kprobe/f") int p(void *c) { u32 k = 1; u64 *v = bpf_map_lookup_elem(&m, &k); return v ? ++*v : 0; }')
+                          'SEC("kprobe/f") int p(void *c) { u32 k = 1; u64 *v = bpf_map_lookup_elem(&m, &k); return v '
+                          '? ++*v : 0; }')
     assert (prog.run(), prog.run(), prog.maps["m"][1]) == (1, 2, 2)
 
 
@@ -252,7 +264,8 @@ def test_a_structure_whose_description_is_damaged():
     assert {"ev", "pt_regs"} <= set(prog.types)
     with pytest.raises(KeyError, match="nonsense"):
         prog.types["nonsense"]
-    at = whole.index(struct.pack("<II", 104 * 64, 0)[:4], whole.index(b"\x9f\xeb\x01"))  # where a member of pt_regs is, in bits
+    # where a member of pt_regs is, in bits
+    at = whole.index(struct.pack("<II", 104 * 64, 0)[:4], whole.index(b"\x9f\xeb\x01"))
     whole[at:at + 4] = b"\xff\xff\xff\0"
     with pytest.raises(ProgramError, match="does not fit"):
         Program.from_elf(bytes(whole)).types["pt_regs"]

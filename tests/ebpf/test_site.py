@@ -57,7 +57,8 @@ def program(code: list[Instruction], m: Any) -> Code:
 
 def whole_context(m: Any) -> Code:
     """A program that keeps every word of the context."""
-    return program([one for n in range(context.WORDS) for one in (i(LDX | MEM | DW, 3, 1, 8 * n), i(STX | MEM | DW, 8, 3, 8 * n))], m)
+    return program([one for n in range(context.WORDS) for one in (i(LDX | MEM | DW, 3, 1, 8 * n),
+                                                                  i(STX | MEM | DW, 8, 3, 8 * n))], m)
 
 
 def place(machine: UnicornMachine, probe: Any, code: Code, call: Any = None) -> Any:
@@ -72,7 +73,8 @@ def place(machine: UnicornMachine, probe: Any, code: Code, call: Any = None) -> 
 @pytest.mark.parametrize("way", [Kprobe, Kretprobe])
 @pytest.mark.parametrize("arch", RUNNABLE)
 def test_a_program_sees_the_context_that_a_handler_sees(arch: str, way: Any) -> None:
-    """A handler by the interpreter's reader, and a program that keeps all words; then one whose context has to be memory."""
+    """A handler by the interpreter's reader, and a program that keeps all words; then one whose context has to be
+    memory."""
     seen: list[list[int]] = []
 
     def handler(probe: Any, regs: Any) -> None:
@@ -86,8 +88,8 @@ def test_a_program_sees_the_context_that_a_handler_sees(arch: str, way: Any) -> 
         k.unregister(probe)
         by_offset, by_pointer = out(context.WORDS), out(context.WORDS)
         sum_of = [one for n in range(context.WORDS)
-                  for one in (i(MOV | X | ALU64, 3, 1), i(MOV | K | ALU64, 4, imm=8 * n), i(ADD | X | ALU64, 3, 4), i(LDX | MEM | DW, 3, 3),
-                              i(STX | MEM | DW, 8, 3, 8 * n))]
+                  for one in (i(MOV | X | ALU64, 3, 1), i(MOV | K | ALU64, 4, imm=8 * n), i(ADD | X | ALU64, 3, 4),
+                              i(LDX | MEM | DW, 3, 3), i(STX | MEM | DW, 8, 3, 8 * n))]
         for code in (whole_context(by_offset), program(sum_of, by_pointer)):
             probe = way(symbol_name="tiny")
             place(machine, probe, code)

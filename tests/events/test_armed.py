@@ -14,11 +14,15 @@ from kprobes.events import parse_event
 from kprobes.events._filter import parse_filter
 
 DEMO = "examples/demo.x86_64"
-#: filters of an event with n=$arg1:u32, s=$arg1:s8, m=memory at {data}:s16, bad=unmapped memory, and how many of the arguments 0 .. 255 pass
+#: filters of an event with n=$arg1:u32, s=$arg1:s8, m=memory at {data}:s16, bad=unmapped memory, and how many of the
+#: arguments 0 .. 255 pass
 FILTERS = [
-    ("n > 3", 252), ("n >= 250 && n < 253", 3), ("n == 7 || n == 0x9", 2), ("!(n != 5)", 1), ("!n == 5", 255), ("n & 0x81", 192),
-    ("s < 0", 128), ("s == -1", 1), ("s > -3 && s <= 2", 5), ("s == 255", 1), ("m == -2 && n < 10", 10), ("m < 0 || n == 3", 256), ("m > 0", 0),
-    ("bad == 0", 0), ("bad != 0", 0), ("!(bad == 0)", 256), ("n == 1 || n == 2 && s == 2", 2), ("(n == 1 || n == 2) && s == 2", 1),
+    ("n > 3", 252), ("n >= 250 && n < 253", 3), ("n == 7 || n == 0x9", 2), ("!(n != 5)", 1), ("!n == 5", 255),
+    ("n & 0x81", 192),
+    ("s < 0", 128), ("s == -1", 1), ("s > -3 && s <= 2", 5), ("s == 255", 1), ("m == -2 && n < 10", 10),
+    ("m < 0 || n == 3", 256), ("m > 0", 0),
+    ("bad == 0", 0), ("bad != 0", 0), ("!(bad == 0)", 256), ("n == 1 || n == 2 && s == 2", 2),
+    ("(n == 1 || n == 2) && s == 2", 1),
     ("n != 4294967295", 256), ("n == -1", 0), ("n < 2 || bad > 1 || n > 254", 3), ("! ! n==1", 1),
 ]
 
@@ -50,7 +54,8 @@ def test_programs_and_python_record_the_same(arch: str) -> None:
             r = k.event(f"r:back {g.name} $retval n=$arg1:u8" if python else f"r:back {g.name} $retval")
             calls(g, range(12))
             assert (e.hits, e.missed, r.hits) == (12, 0, 12)
-            found.append([(x.event, x.seq, x.cpu, x.task, x.address, x.args.get("arg1"), x.args.get("s"), x.args.get("text")) for x in k.events.buffer])
+            found.append([(x.event, x.seq, x.cpu, x.task, x.address, x.args.get("arg1"), x.args.get("s"),
+                           x.args.get("text")) for x in k.events.buffer])
             assert [x.seq for x in e] == sorted(x.seq for x in e) and len(list(e)) == 7 and len(list(r)) == 12
             assert all(x.caller for x in r) and not any(x.caller for x in e)
     assert found[0] == found[1] and len(found[0]) == 19
@@ -77,8 +82,10 @@ def test_filters_mean_what_they_say(python: bool) -> None:
 
 
 @pytest.mark.parametrize(("filter", "count"), [
-    ('text == "hello"', 1), ('text != "hello"', 2), ('text ~ "*el*"', 2), ('text ~ "[!h]*"', 2), ("text ~ 'hel?o' || len == 2", 2), ('comm == "guest"', 3),
-    ("common_pid == 0", 3), ("cpu > 0", 0), ('COMM ~ "g*"', 3), ("__probe_ip.function == crc32", 3), ("__probe_ip.function != crc32", 0), ('c == "h"', 1), ("c == 104", 1)])
+    ('text == "hello"', 1), ('text != "hello"', 2), ('text ~ "*el*"', 2), ('text ~ "[!h]*"', 2),
+    ("text ~ 'hel?o' || len == 2", 2), ('comm == "guest"', 3),
+    ("common_pid == 0", 3), ("cpu > 0", 0), ('COMM ~ "g*"', 3), ("__probe_ip.function == crc32", 3),
+    ("__probe_ip.function != crc32", 0), ('c == "h"', 1), ("c == 104", 1)])
 def test_filters_of_text_are_pythons(filter: str, count: int) -> None:
     with UnicornMachine.load(DEMO) as m, Kprobes(m) as k:
         e = k.event("p:crc crc32 len=$arg3:u32 text=+0($arg2):string c=+0($arg2):char", filter=filter)
@@ -89,13 +96,20 @@ def test_filters_of_text_are_pythons(filter: str, count: int) -> None:
 
 
 @pytest.mark.parametrize(("filter", "kind", "position"), [
-    ("len >", "INVALID_VALUE", 5), ("len", "INVALID_OP", 3), ("len = 3", "INVALID_OP", 4), ("size > 3", "FIELD_NOT_FOUND", 0), ("> 3", "FIELD_NOT_FOUND", 0),
-    ("len > 3 &&", "NO_FILTER", 10), ("(len > 3", "TOO_MANY_OPEN", 0), ("len > 3)", "TOO_MANY_CLOSE", 7), ("len > 3 len < 5", "INVALID_FILTER", 8),
-    ('text == "x', "MISSING_QUOTE", 8), ("text == x", "INVALID_VALUE", 8), ("text == 3", "EXPECT_STRING", 8), ('len == "three"', "EXPECT_DIGIT", 7),
-    ('text > "x"', "ILLEGAL_FIELD_OP", 5), ('len ~ "x"', "ILLEGAL_FIELD_OP", 4), ("len == 0x", "ILLEGAL_INTVAL", 7), ("len == 08", "ILLEGAL_INTVAL", 7),
-    ("len == 99999999999999999999", "ILLEGAL_INTVAL", 7), ("array == 1", "FIELD_NOT_FOUND", 0), ("__probe_ip.function == nowhere", "NO_FUNCTION", 23),
-    ("__probe_ip.function > crc32", "IP_FIELD_ONLY", 22), ("(" * 100 + "len > 3" + ")" * 100, "TOO_MANY_PREDS", 65), ("!" * 10000 + "len > 3", "TOO_MANY_PREDS", 65),
-    (" && ".join(["len > 3"] * 257), "TOO_MANY_PREDS", 256 * 11), ("len == é", "INVALID_VALUE", 7), ("len.hex == 3", "FIELD_NOT_FOUND", 0)])
+    ("len >", "INVALID_VALUE", 5), ("len", "INVALID_OP", 3), ("len = 3", "INVALID_OP", 4),
+    ("size > 3", "FIELD_NOT_FOUND", 0), ("> 3", "FIELD_NOT_FOUND", 0),
+    ("len > 3 &&", "NO_FILTER", 10), ("(len > 3", "TOO_MANY_OPEN", 0), ("len > 3)", "TOO_MANY_CLOSE", 7),
+    ("len > 3 len < 5", "INVALID_FILTER", 8),
+    ('text == "x', "MISSING_QUOTE", 8), ("text == x", "INVALID_VALUE", 8), ("text == 3", "EXPECT_STRING", 8),
+    ('len == "three"', "EXPECT_DIGIT", 7),
+    ('text > "x"', "ILLEGAL_FIELD_OP", 5), ('len ~ "x"', "ILLEGAL_FIELD_OP", 4), ("len == 0x", "ILLEGAL_INTVAL", 7),
+    ("len == 08", "ILLEGAL_INTVAL", 7),
+    ("len == 99999999999999999999", "ILLEGAL_INTVAL", 7), ("array == 1", "FIELD_NOT_FOUND", 0),
+    ("__probe_ip.function == nowhere", "NO_FUNCTION", 23),
+    ("__probe_ip.function > crc32", "IP_FIELD_ONLY", 22), ("(" * 100 + "len > 3" + ")" * 100, "TOO_MANY_PREDS", 65),
+    ("!" * 10000 + "len > 3", "TOO_MANY_PREDS", 65),
+    (" && ".join(["len > 3"] * 257), "TOO_MANY_PREDS", 256 * 11), ("len == é", "INVALID_VALUE", 7),
+    ("len.hex == 3", "FIELD_NOT_FOUND", 0)])
 def test_wrong_filters_say_what_and_where(filter: str, kind: str, position: int) -> None:
     with UnicornMachine.load(DEMO) as m, Kprobes(m) as k:
         text = "p:crc crc32 len=$arg3:u32 text=+0($arg2):string array=+0($arg2):u8[4]"
@@ -126,7 +140,8 @@ def test_a_long_filter_is_no_deep_one() -> None:
 
 
 @pytest.mark.parametrize(("pattern", "names"), [
-    ("table_*", {"table_delete", "table_init", "table_insert", "table_lookup"}), ("*insert*", {"table_insert"}), ("/^(fib|crc32)$/", {"fib", "crc32"}),
+    ("table_*", {"table_delete", "table_init", "table_insert", "table_lookup"}), ("*insert*", {"table_insert"}),
+    ("/^(fib|crc32)$/", {"fib", "crc32"}),
     ("table_[il]*", {"table_init", "table_insert", "table_lookup"}), ("fi?", {"fib"})])
 def test_patterns_arm_a_probe_each(pattern: str, names: set[str]) -> None:
     with UnicornMachine.load(DEMO) as m, Kprobes(m) as k:
@@ -140,8 +155,10 @@ def test_patterns_arm_a_probe_each(pattern: str, names: set[str]) -> None:
 
 
 @pytest.mark.parametrize(("text", "kind", "position"), [
-    ("p nothing_like_*", "BAD_PROBE_ADDR", 2), ("p /(/", "BAD_PROBE_ADDR", 2), ("p table_* a=$retval", "RETVAL_ON_PROBE", 12), ("p:g/ table_* %nowhere", "BAD_REG_NAME", 13),
-    ("r8:x table_* a=%nowhere", "BAD_REG_NAME", 15), ("x table_*", "BAD_PROBE_TYPE", 0), ("p:1 table_*", "BAD_EVENT_NAME", 2)])
+    ("p nothing_like_*", "BAD_PROBE_ADDR", 2), ("p /(/", "BAD_PROBE_ADDR", 2),
+    ("p table_* a=$retval", "RETVAL_ON_PROBE", 12), ("p:g/ table_* %nowhere", "BAD_REG_NAME", 13),
+    ("r8:x table_* a=%nowhere", "BAD_REG_NAME", 15), ("x table_*", "BAD_PROBE_TYPE", 0),
+    ("p:1 table_*", "BAD_EVENT_NAME", 2)])
 def test_errors_in_patterns_point_into_what_was_written(text: str, kind: str, position: int) -> None:
     with UnicornMachine.load(DEMO) as m, Kprobes(m) as k:
         with pytest.raises(EventError) as caught:
@@ -184,7 +201,8 @@ def test_events_of_one_name_agree() -> None:
     with UnicornMachine.load(DEMO) as m, Kprobes(m) as k:
         e = k.event("p:x crc32 a=$arg1")
         assert k.event("p:x fib a=$arg1") is e and len(e.places) == 2
-        for text, kind in (("r:x fib a=$arg1", "DIFF_PROBE_TYPE"), ("p:x table_init b=$arg1", "DIFF_ARG_TYPE"), ("p:x fib a=$arg1", "SAME_PROBE")):
+        for text, kind in (("r:x fib a=$arg1", "DIFF_PROBE_TYPE"), ("p:x table_init b=$arg1", "DIFF_ARG_TYPE"),
+                           ("p:x fib a=$arg1", "SAME_PROBE")):
             with pytest.raises(EventError) as caught:
                 k.event(text)
             assert caught.value.kind == kind and len(k.list()) == 2
@@ -242,4 +260,5 @@ def test_filters_are_data() -> None:
     with UnicornMachine.load(DEMO) as m:
         event = parse_event("p:crc crc32 len=+0($arg2):string", m)
         found = parse_filter("""len == "') or print('" || len ~ "*__import__('os')*" """, event, m.symbols)
-        assert found is not None and not found.keep(("x",), m.regs, 0, 0) and found.keep(("') or print('",), m.regs, 0, 0)
+        assert (found is not None and not found.keep(("x",), m.regs, 0, 0)
+                and found.keep(("') or print('",), m.regs, 0, 0))

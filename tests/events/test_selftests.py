@@ -36,7 +36,8 @@ class World:
             self.hit()
             (record,) = e
             self.k.events.buffer.clear()
-            return tuple(record.args.values()), e.definition.format(tuple(record.args.values()), record.caller).split(") ", 1)[-1]
+            return tuple(record.args.values()), e.definition.format(tuple(record.args.values()),
+                                                                    record.caller).split(") ", 1)[-1]
 
 
 @pytest.fixture(params=ARCHES)
@@ -66,11 +67,14 @@ def test_strings_and_symbols(w: World) -> None:
     w.put(b"hello \xff there\0")
     w.m.write(w.data + 128, b"".join(at.to_bytes(word, w.m.arch.order.value) for at in (w.data, 8)))
     (text, user, many, bad, fixed), shown = w.one(
-        f'p:s {w.name} a=@{w.data:#x}:string b=+u0(+0(@{w.data + 128:#x})):ustring c=@{w.data + 128:#x}:string[2] d=@8:string e=\\"fixed"')
-    assert text == many[0] == "hello \\xff there" and many[1] is None and bad is None and fixed == "fixed" and user is None
+        f'p:s {w.name} a=@{w.data:#x}:string b=+u0(+0(@{w.data + 128:#x})):ustring c=@{w.data + 128:#x}:string[2] '
+        'd=@8:string e=\\"fixed"')
+    assert (text == many[0] == "hello \\xff there" and many[1] is None and bad is None and fixed == "fixed"
+            and user is None)
     assert shown.endswith('d=(fault) e="fixed"')
     address = w.m.symbols[w.name].address
-    assert w.one(f"p:s {w.name} a=\\{address:#x}:symbol b=\\{address + 1:#x}:symstr")[0] == (f"{w.name}+0x0", f"{w.name}+0x1")
+    assert (w.one(f"p:s {w.name} a=\\{address:#x}:symbol b=\\{address + 1:#x}:symstr")[0]
+            == (f"{w.name}+0x0", f"{w.name}+0x1"))
     assert w.one(f"p:s {w.name} c=$comm")[0] == ("guest",)
 
 
@@ -119,7 +123,8 @@ def test_filters_and_histograms(w: World) -> None:
     w.hit(3)
     e.filter = f"n != {w.g.value}"
     w.hit(2)
-    assert len(list(e)) == 3 and e.hits == 5 and [(row["n"], row.hitcount) for row in e.hist] == [(w.g.value & 0xFFFF_FFFF, 5)]
+    assert (len(list(e)) == 3 and e.hits == 5 and [(row["n"], row.hitcount) for row in e.hist]
+            == [(w.g.value & 0xFFFF_FFFF, 5)])
     assert f"{{ n: {w.g.value & 0xFFFF_FFFF:10} }} hitcount:          5\n" in str(e.hist)
 
 
@@ -132,7 +137,8 @@ def test_instances(w: World, most: int) -> None:
 
 
 @pytest.mark.parametrize(("tail", "kind"), [
-    (" $retval", "RETVAL_ON_PROBE"), (" %none_reg", "BAD_REG_NAME"), (" $stack10000", "BAD_STACK_NUM"), (" +0(@0", "DEREF_OPEN_BRACE"), (" @11:unknown_type", "BAD_TYPE"), (" $stack0:string", "BAD_STRING"),
+    (" $retval", "RETVAL_ON_PROBE"), (" %none_reg", "BAD_REG_NAME"), (" $stack10000", "BAD_STACK_NUM"),
+    (" +0(@0", "DEREF_OPEN_BRACE"), (" @11:unknown_type", "BAD_TYPE"), (" $stack0:string", "BAD_STRING"),
     (" a=@1 a=@2", "USED_ARG_NAME"), ("%hoge", "BAD_ADDR_SUFFIX"), (" =@11", "NO_ARG_NAME")])
 def test_errors(w: World, tail: str, kind: str) -> None:
     with pytest.raises(EventError) as caught:
@@ -141,7 +147,8 @@ def test_errors(w: World, tail: str, kind: str) -> None:
 
 
 def test_places_in_files(w: World) -> None:
-    """FILE:OFFSET, as Linux's user probes have it: the offset of a function's code in the file that it was loaded from."""
+    """FILE:OFFSET, as Linux's user probes have it: the offset of a function's code in the file that it was loaded
+    from."""
     symbol = w.m.symbols[w.name]
     code, data = w.m.read(symbol.address, symbol.size), programs_of(w.g.arch)[0].read_bytes()
     offset = data.index(code)

@@ -42,29 +42,36 @@ def test_hist_counts_on_every_architecture(arch: str) -> None:
 
 def test_the_printed_form(k: Kprobes) -> None:
     e = k.event('p:crc crc32 len=$arg3:u32 text=+0($arg2):string ip=%ip s=$arg3:s8')
-    for text in ("hist:keys=len:vals=len.hex,len.percent,len.graph:sort=len.descending:size=128", "hist:keys=text,len.log2:sort=text if len > 2",
-                 "hist:keys=ip.sym,len.buckets=4:nohitcount:vals=len", "hist:keys=ip.sym-offset,ip.hex:vals=hitcount,hitcount.percent:pause"):
+    for text in ("hist:keys=len:vals=len.hex,len.percent,len.graph:sort=len.descending:size=128",
+                 "hist:keys=text,len.log2:sort=text if len > 2",
+                 "hist:keys=ip.sym,len.buckets=4:nohitcount:vals=len",
+                 "hist:keys=ip.sym-offset,ip.hex:vals=hitcount,hitcount.percent:pause"):
         e.trigger(text)
     crc(k, b"hello", b"hi", b"hello", b"well, well, well")
     assert str(e.hists[0]) == (
-        "# event histogram\n#\n# trigger info: hist:keys=len:vals=hitcount,len.hex,len.percent,len.graph:sort=len.descending:size=128 [active]\n#\n\n"
+        "# event histogram\n#\n# trigger info: "
+        "hist:keys=len:vals=hitcount,len.hex,len.percent,len.graph:sort=len.descending:size=128 [active]\n#\n\n"
         "{ len:         16 } hitcount:          1  len:         10  len (%):  57.14  len: ####################\n"
         "{ len:          5 } hitcount:          2  len:          a  len (%):  35.71  len: ############        \n"
         "{ len:          2 } hitcount:          1  len:          2  len (%):   7.14  len: ##                  \n"
         "\nTotals:\n    Hits: 4\n    Entries: 3\n    Dropped: 0\n")
     assert str(e.hists[1]) == (
-        "# event histogram\n#\n# trigger info: hist:keys=text,len.log2:vals=hitcount:sort=text:size=2048 if len > 2 [active]\n#\n\n"
+        "# event histogram\n#\n# trigger info: hist:keys=text,len.log2:vals=hitcount:sort=text:size=2048 if len > 2 "
+        "[active]\n#\n\n"
         f"{{ text: {'hello':<50}, len: ~ 2^3  }} hitcount:          2\n"
         f"{{ text: {'well, well, well':<50}, len: ~ 2^4  }} hitcount:          1\n"
         "\nTotals:\n    Hits: 3\n    Entries: 2\n    Dropped: 0\n")
     address = k.machine.symbols["crc32"].address
     assert str(e.hists[2]).split("\n")[5:8] == [
-        f"{{ ip: [{address:x}] {'crc32':<45}, len: ~ 0-3 }}  len:          2", f"{{ ip: [{address:x}] {'crc32':<45}, len: ~ 16-19 }}  len:         16",
+        f"{{ ip: [{address:x}] {'crc32':<45}, len: ~ 0-3 }}  len:          2",
+        f"{{ ip: [{address:x}] {'crc32':<45}, len: ~ 16-19 }}  len:         16",
         f"{{ ip: [{address:x}] {'crc32':<45}, len: ~ 4-7 }}  len:         10"] or sorted(str(e.hists[2]).split("\n")[5:8])
-    assert ":size=2048:nohitcount [active]" in str(e.hists[2]) and e.hists[3].hits == 0 and "[paused]" in e.hists[3].text
+    assert (":size=2048:nohitcount [active]" in str(e.hists[2]) and e.hists[3].hits == 0
+            and "[paused]" in e.hists[3].text)
     e.trigger("hist:keys=ip.sym-offset,ip.hex:vals=hitcount,hitcount.percent:continue")
     crc(k, b"hello")
-    assert f"{{ ip: [{address:x}] {'crc32+0x0/0x64':<55}, ip: {address:x} }} hitcount:          1  hitcount (%): 100.00\n" in str(e.hists[3])
+    assert (f"{{ ip: [{address:x}] {'crc32+0x0/0x64':<55}, ip: {address:x} }} hitcount:          1  hitcount (%): "
+            "100.00\n" in str(e.hists[3]))
     e.trigger("hist:keys=ip.sym-offset,ip.hex:vals=hitcount,hitcount.percent:clear")
     assert str(e.hists[3]).endswith("#\n\n\nTotals:\n    Hits: 0\n    Entries: 0\n    Dropped: 0\n")
 
@@ -73,7 +80,8 @@ def test_stacks_and_tasks_are_keys(k: Kprobes) -> None:
     e = k.event("p:f fib n=$arg1:s8").trigger("hist:keys=common_stacktrace:vals=n").trigger("hist:keys=common_pid.execname,comm,cpu")
     k.machine.call("fib", 1)  # type: ignore[attr-defined]
     lines = str(e.hist).split("\n")
-    assert lines[5:7] == ["{ common_stacktrace:", "         fib+0x0/0x2d"] and "} hitcount:          1  n:          1" in lines
+    assert (lines[5:7] == ["{ common_stacktrace:", "         fib+0x0/0x2d"]
+            and "} hitcount:          1  n:          1" in lines)
     assert f"{{ common_pid: {'guest':<16}[         0], comm: {'guest':<50}, cpu:          0 }} hitcount:          1" in str(e.hists[1])
 
 
@@ -99,14 +107,16 @@ def test_traceon_traceoff_with_counts_and_conditions(k: Kprobes) -> None:
 def test_events_switch_events(k: Kprobes) -> None:
     k.events.write("p:g/crc crc32 len=$arg3:u32")
     e = k.events["g/crc"]
-    f = k.event("p:f fib n=$arg1:u8").trigger("enable_event:g:crc if n == 1").trigger("disable_event:kprobes:f:1 if n == 2")
+    f = k.event("p:f fib n=$arg1:u8").trigger("enable_event:g:crc if n == 1").trigger("disable_event:kprobes:f:1 if n "
+                                                                                      "== 2")
     crc(k, b"1")
     assert not e.enabled
     for n in (1, 2, 1):
         k.machine.call("fib", n)  # type: ignore[attr-defined]
         crc(k, b"22")
     assert e.enabled and [r.args["len"] for r in e] == [2, 2, 2] and e.why_python == ""
-    assert not f.enabled and [r.args["n"] for r in f] == [1] and f.triggers[0] == "enable_event:g:crc:unlimited if n == 1"
+    assert (not f.enabled and [r.args["n"] for r in f] == [1]
+            and f.triggers[0] == "enable_event:g:crc:unlimited if n == 1")
 
 
 def test_stacktrace_and_snapshot(k: Kprobes) -> None:
@@ -120,23 +130,33 @@ def test_stacktrace_and_snapshot(k: Kprobes) -> None:
 
 
 @pytest.mark.parametrize(("text", "kind", "position"), [
-    ("nothing", "BAD_TRIGGER", 0), ("", "BAD_TRIGGER", 0), ("traceon:x", "BAD_TRIGGER_COUNT", 8), ("traceon:0", "BAD_TRIGGER_COUNT", 8), ("traceon if nope == 3", "FIELD_NOT_FOUND", 0),
-    ("traceon if", "NO_FILTER", 7), ("enable_event:no:such", "NO_SUCH_EVENT", 13), ("hist", "NO_HIST_KEYS", 0), ("hist:keys=", "NO_HIST_KEYS", 0), ("hist:keys=nope", "FIELD_NOT_FOUND", 10),
-    ("hist:keys=len.nope", "BAD_FIELD_MODIFIER", 10), ("hist:keys=len.buckets", "BAD_FIELD_MODIFIER", 10), ("hist:keys=len.buckets=0", "BAD_FIELD_MODIFIER", 10),
-    ("hist:keys=len.execname", "BAD_FIELD_MODIFIER", 10), ("hist:keys=len.percent", "BAD_FIELD_MODIFIER", 10), ("hist:keys=len:vals=len.log2", "BAD_FIELD_MODIFIER", 19),
-    ("hist:keys=text.hex", "BAD_FIELD_MODIFIER", 10), ("hist:keys=len:vals=text", "TEXT_AS_VALUE", 19), ("hist:keys=len:size=0", "BAD_HIST_SIZE", 19), ("hist:keys=len:size=131073", "BAD_HIST_SIZE", 19),
-    ("hist:keys=len:sort=text", "INVALID_SORT_FIELD", 19), ("hist:keys=len:sort=len.up", "INVALID_SORT_MODIFIER", 19), ("hist:keys=len:sort=", "EMPTY_SORT_FIELD", 14),
-    ("hist:keys=len:sort=len,hitcount,len", "TOO_MANY_SORT_FIELDS", 19), ("hist:keys=len:what", "BAD_HIST_PARAMETER", 14), ("hist:keys=len:nohitcount", "NEED_NOHC_VAL", 14),
+    ("nothing", "BAD_TRIGGER", 0), ("", "BAD_TRIGGER", 0), ("traceon:x", "BAD_TRIGGER_COUNT", 8),
+    ("traceon:0", "BAD_TRIGGER_COUNT", 8), ("traceon if nope == 3", "FIELD_NOT_FOUND", 0),
+    ("traceon if", "NO_FILTER", 7), ("enable_event:no:such", "NO_SUCH_EVENT", 13), ("hist", "NO_HIST_KEYS", 0),
+    ("hist:keys=", "NO_HIST_KEYS", 0), ("hist:keys=nope", "FIELD_NOT_FOUND", 10),
+    ("hist:keys=len.nope", "BAD_FIELD_MODIFIER", 10), ("hist:keys=len.buckets", "BAD_FIELD_MODIFIER", 10),
+    ("hist:keys=len.buckets=0", "BAD_FIELD_MODIFIER", 10),
+    ("hist:keys=len.execname", "BAD_FIELD_MODIFIER", 10), ("hist:keys=len.percent", "BAD_FIELD_MODIFIER", 10),
+    ("hist:keys=len:vals=len.log2", "BAD_FIELD_MODIFIER", 19),
+    ("hist:keys=text.hex", "BAD_FIELD_MODIFIER", 10), ("hist:keys=len:vals=text", "TEXT_AS_VALUE", 19),
+    ("hist:keys=len:size=0", "BAD_HIST_SIZE", 19), ("hist:keys=len:size=131073", "BAD_HIST_SIZE", 19),
+    ("hist:keys=len:sort=text", "INVALID_SORT_FIELD", 19), ("hist:keys=len:sort=len.up", "INVALID_SORT_MODIFIER", 19),
+    ("hist:keys=len:sort=", "EMPTY_SORT_FIELD", 14),
+    ("hist:keys=len:sort=len,hitcount,len", "TOO_MANY_SORT_FIELDS", 19),
+    ("hist:keys=len:what", "BAD_HIST_PARAMETER", 14), ("hist:keys=len:nohitcount", "NEED_NOHC_VAL", 14),
     ("hist:keys=array", "FIELD_NOT_FOUND", 10), ("!traceon", "NO_SUCH_TRIGGER", 0)])
 def test_wrong_triggers_say_what_and_where(k: Kprobes, text: str, kind: str, position: int) -> None:
     e = k.event("p:crc crc32 len=$arg3:u32 text=+0($arg2):string array=+0($arg2):u8[2]")
     with pytest.raises(EventError) as caught:
         e.trigger(text)
     assert (caught.value.kind, caught.value.position) == (kind, position)
-    assert caught.value.errno == (errno.ENOENT if text[:1] == "!" else errno.EINVAL) and e.triggers == [] and e.why_python == ""
+    assert (caught.value.errno == (errno.ENOENT if text[:1] == "!" else errno.EINVAL) and e.triggers == []
+            and e.why_python == "")
 
 
-@pytest.mark.parametrize(("one", "other"), [("traceon", "traceoff:2"), ("snapshot", "snapshot if len == 3"), ("hist:keys=len", "hist:keys=len:size=128"), ("disable_event:kprobes:crc", "enable_event:kprobes:crc")])
+@pytest.mark.parametrize(("one", "other"), [("traceon", "traceoff:2"), ("snapshot", "snapshot if len == 3"),
+                                            ("hist:keys=len", "hist:keys=len:size=128"),
+                                            ("disable_event:kprobes:crc", "enable_event:kprobes:crc")])
 def test_one_trigger_of_a_kind(k: Kprobes, one: str, other: str) -> None:
     e = k.event("p:crc crc32 len=$arg3:u32").trigger(one)
     with pytest.raises(EventError) as caught:

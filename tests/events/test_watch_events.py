@@ -23,10 +23,13 @@ def test_records_of_writes(arch: str) -> None:
         seed = integer(m.arch, 3)
         m.call("test_atomics", seed)
         records = list(e)
-        assert records and e.hits > len(records) and all(r.args["value"] > 3 and set(r.args) == {"before", "value"} for r in records)
-        assert all(m.symbols.at(r.caller)[0].name in ("test_atomics", "add_if_below") and r.address == m.symbols["counter"].address for r in records)
+        assert (records and e.hits > len(records) and all(r.args["value"] > 3 and set(r.args) == {"before", "value"}
+                                                          for r in records))
+        assert all(m.symbols.at(r.caller)[0].name in ("test_atomics", "add_if_below")
+                   and r.address == m.symbols["counter"].address for r in records)
         assert {r.args["task"] for r in named} == {"guest"} and named.hits >= e.hits
-        assert str(e) == "w:kprobes/cfg w@counter:4 before=$before:x32 value=$value:x32" and e.definition.format((1, 2), records[0].caller).startswith("cfg: (")
+        assert (str(e) == "w:kprobes/cfg w@counter:4 before=$before:x32 value=$value:x32"
+                and e.definition.format((1, 2), records[0].caller).startswith("cfg: ("))
         e.enabled = False
         hits = e.hits
         m.call("test_atomics", seed)
@@ -50,7 +53,8 @@ def test_refused_where_the_engine_cannot() -> None:
 def test_definitions() -> None:
     with program("x86_64") as m:
         for text, shown in (("w @counter", "w:kprobes/w_counter_0 rw@counter:4 before=$before:x32 value=$value:x32"),
-                            ("w:g/x r@counter+2:2 v=$value:u16", "w:g/x r@counter+2:2 v=$value:u16"), ("w rw@0x10:64", None)):
+                            ("w:g/x r@counter+2:2 v=$value:u16", "w:g/x r@counter+2:2 v=$value:u16"),
+                            ("w rw@0x10:64", None)):
             event = parse_event(text, m)
             assert str(parse_event(str(event), m)) == str(event) and (shown is None or str(event) == shown)
         assert [event.kind for event in parse_events(["w @counter"], m)] == ["w"]
@@ -62,4 +66,5 @@ def test_the_task_s_name_is_text() -> None:
         e: Any = k.event("p:f fib who=$comm also=$COMM:string", filter='who ~ "a task*"')
         r = k.event("r:back fib who=$comm")
         m.call("fib", 1)
-        assert [x.args for x in e] == [{"who": "a task with a l", "also": "a task with a l"}] and [x.args["who"] for x in r] == ["a task with a l"]
+        assert ([x.args for x in e] == [{"who": "a task with a l", "also": "a task with a l"}]
+                and [x.args["who"] for x in r] == ["a task with a l"])

@@ -14,7 +14,8 @@ REFUSED = {name for name in RUNNABLE if name.startswith("mips") or name in ("arm
 WATCHED = {"counter": "test_atomics", "lock": "test_spinlock", "shared": "test_spinlock"}
 
 
-@pytest.mark.parametrize("program", [pytest.param(p, id=p.stem) for name in RUNNABLE if name not in REFUSED for p in programs_of(name)])
+@pytest.mark.parametrize("program", [pytest.param(p, id=p.stem) for name in RUNNABLE if name not in REFUSED
+                                     for p in programs_of(name)])
 def test_writes_follow_one_another(program: Any) -> None:
     """What one write left is what the next one finds: none is missing."""
     results = []
@@ -24,24 +25,30 @@ def test_writes_follow_one_another(program: Any) -> None:
             hits: dict[str, list[Any]] = {name: [] for name in WATCHED if name in m.symbols}
             assert hits or not watched or program.stem.startswith("thumb")
             for name in hits if watched else ():
-                k.watchpoint(name, 4, "w", lambda w, regs, m=m, to=hits[name]: to.append((w.before, w.value, m.symbols.at(regs.pc)[0].name, w.access)))
+                k.watchpoint(name, 4, "w",
+                             lambda w, regs, m=m, to=hits[name]: to.append((w.before, w.value,
+                                 m.symbols.at(regs.pc)[0].name, w.access)))
             start = {name: m.read(m.symbols[name].address, 4) for name in hits}
             results.append([m.call(function, seed) for function in sorted({WATCHED[name] for name in hits})])
             for name, seen in hits.items() if watched else ():
                 chain = [int.from_bytes(start[name], order), *(value for _, value, _, _ in seen)]
-                assert [before for before, _, _, _ in seen] == chain[:-1] and chain[-1] == int.from_bytes(m.read(m.symbols[name].address, 4), order)
+                assert ([before for before, _, _, _ in seen] == chain[:-1]
+                        and chain[-1] == int.from_bytes(m.read(m.symbols[name].address, 4), order))
                 assert len(seen) > 1 and {kind for _, _, _, kind in seen} == {"w"}
-                assert {where.lstrip('.') for _, _, where, _ in seen} <= {WATCHED[name], "acquire", "release", "add_if_below", "mix"}
+                assert ({where.lstrip('.') for _, _, where, _ in seen}
+                        <= {WATCHED[name], "acquire", "release", "add_if_below", "mix"})
     assert results[0] == results[1]
 
 
 @pytest.mark.parametrize("arch", sorted(REFUSED))
 def test_engines_that_cannot_say_so(arch: str) -> None:
-    with UnicornMachine.from_code(bytes(16), arch=arch, base=0x10000) as m, Kprobes(m) as k, pytest.raises(Unsupported, match=r"delay slot|IT block"):
+    with UnicornMachine.from_code(bytes(16), arch=arch, base=0x10000) as m, Kprobes(m) as k, pytest.raises(Unsupported,
+        match=r"delay slot|IT block"):
         k.watchpoint(0x10000, 4, "w")
 
 
-CODE = "mov [rdi], rsi; mov [rdi + 2], dl; mov rax, [rdi]; add word ptr [rdi + 6], 1; mov [rdi + 8], rsi; mov [rdi - 4], rsi; ret"
+CODE = ("mov [rdi], rsi; mov [rdi + 2], dl; mov rax, [rdi]; add word ptr [rdi + 6], 1; mov [rdi + 8], rsi; mov [rdi - "
+        "4], rsi; ret")
 
 
 @pytest.fixture
@@ -60,12 +67,17 @@ def test_accesses_that_touch_it(world: Any, access: str, kinds: str, probed: boo
         for offset in (0, 3, 6, 9, 14, 18):
             k.register(Kprobe(symbol_name="f", offset=offset, optimize=False, post_handler=lambda p, regs, flags: None))
     seen = []
-    w = k.watchpoint(cell, 8, access, lambda w, regs: seen.append((w.access, w.accessed - cell, w.accessed_size, regs.pc - 0x10000, w.before, w.value)))
+    w = k.watchpoint(cell, 8, access, lambda w, regs: seen.append((w.access, w.accessed - cell, w.accessed_size,
+                                                                   regs.pc - 0x10000, w.before, w.value)))
     assert m.call("f", cell, 0x1122334455667788, 0xEE) == 0x1122334455EE7788
-    everything = [("w", 0, 8, 0, 0x0706050403020100, 0x1122334455667788), ("w", 2, 1, 3, 0x1122334455667788, 0x1122334455EE7788),
-                  ("r", 0, 8, 6, 0x1122334455EE7788, 0x1122334455EE7788), ("r", 6, 2, 9, 0x1122334455EE7788, 0x1122334455EE7788),
-                  ("w", 6, 2, 9, 0x1122334455EE7788, 0x1123334455EE7788), ("w", -4, 8, 18, 0x1123334455EE7788, 0x1123334411223344)]
-    assert seen == [hit for hit in everything if hit[0] in access] and "".join(hit[0] for hit in seen) == kinds and w.nhit == len(seen)
+    everything = [("w", 0, 8, 0, 0x0706050403020100, 0x1122334455667788),
+                  ("w", 2, 1, 3, 0x1122334455667788, 0x1122334455EE7788),
+                  ("r", 0, 8, 6, 0x1122334455EE7788, 0x1122334455EE7788),
+                  ("r", 6, 2, 9, 0x1122334455EE7788, 0x1122334455EE7788),
+                  ("w", 6, 2, 9, 0x1122334455EE7788, 0x1123334455EE7788),
+                  ("w", -4, 8, 18, 0x1123334455EE7788, 0x1123334411223344)]
+    assert (seen == [hit for hit in everything if hit[0] in access] and "".join(hit[0] for hit in seen) == kinds
+            and w.nhit == len(seen))
     w.remove()
     w.remove()
     m.call("f", cell, 0, 0)
@@ -98,8 +110,11 @@ def test_closing_removes_them(world: Any) -> None:
 
 
 @pytest.mark.parametrize(("fields", "error"), [
-    (("nowhere", 4, "w"), UnknownSymbol), ((1 << 64, 4, "w"), BadLocation), ((-1, 4, "w"), BadLocation), ((8, 4, "w"), GuestFault), ((None, 4, "w"), BadArgument), (((1 << 64) - 2, 4, "w"), BadLocation),
-    (("f", 0, "w"), BadArgument), (("f", 65, "w"), BadArgument), (("f", True, "w"), BadArgument), (("f", "4", "w"), BadArgument), (("f", 4, "x"), BadArgument), (("f", 4, ""), BadArgument), (("f", 4, "w", 3), BadArgument)])
+    (("nowhere", 4, "w"), UnknownSymbol), ((1 << 64, 4, "w"), BadLocation), ((-1, 4, "w"), BadLocation),
+    ((8, 4, "w"), GuestFault), ((None, 4, "w"), BadArgument), (((1 << 64) - 2, 4, "w"), BadLocation),
+    (("f", 0, "w"), BadArgument), (("f", 65, "w"), BadArgument), (("f", True, "w"), BadArgument),
+    (("f", "4", "w"), BadArgument), (("f", 4, "x"), BadArgument), (("f", 4, ""), BadArgument),
+    (("f", 4, "w", 3), BadArgument)])
 def test_what_makes_no_sense_is_refused(world: Any, fields: Any, error: Any) -> None:
     _, k, _ = world
     with pytest.raises(error):

@@ -24,10 +24,13 @@ class Owner:
     def __init__(self, name: str, **more: str) -> None:
         self.name = name
         x86 = name == "x86_64"
-        self.uc = unicorn.Uc(unicorn.UC_ARCH_X86, unicorn.UC_MODE_64) if x86 else unicorn.Uc(unicorn.UC_ARCH_ARM64, unicorn.UC_MODE_ARM)
+        self.uc = (unicorn.Uc(unicorn.UC_ARCH_X86, unicorn.UC_MODE_64) if x86
+                   else unicorn.Uc(unicorn.UC_ARCH_ARM64, unicorn.UC_MODE_ARM))
         self.pc, self.sp, self.argument, self.result = (
-            (x86_const.UC_X86_REG_RIP, x86_const.UC_X86_REG_RSP, x86_const.UC_X86_REG_RDI, x86_const.UC_X86_REG_RAX) if x86 else
-            (arm64_const.UC_ARM64_REG_PC, arm64_const.UC_ARM64_REG_SP, arm64_const.UC_ARM64_REG_X0, arm64_const.UC_ARM64_REG_X0))
+            (x86_const.UC_X86_REG_RIP, x86_const.UC_X86_REG_RSP, x86_const.UC_X86_REG_RDI, x86_const.UC_X86_REG_RAX)
+            if x86 else
+            (arm64_const.UC_ARM64_REG_PC, arm64_const.UC_ARM64_REG_SP, arm64_const.UC_ARM64_REG_X0,
+             arm64_const.UC_ARM64_REG_X0))
         self.code, self.symbols = assembled(name, {**PROGRAMS[name], **more}, BASE)
         self.uc.mem_map(BASE, 0x2000)
         self.uc.mem_write(BASE, self.code)
@@ -184,7 +187,8 @@ def test_a_guest_mirror(owner: Owner, k: Kprobes) -> None:
 def test_the_owners_code_hook_sees_the_guest_go_on(owner: Owner, k: Kprobes) -> None:
     """His hooks are called as ever; out-of-line copies show as code elsewhere."""
     seen: list[int] = []
-    owner.uc.hook_add(unicorn.UC_HOOK_CODE, lambda uc, address, size, user: seen.append(address), begin=BASE, end=BASE + 0x1FFF)
+    owner.uc.hook_add(unicorn.UC_HOOK_CODE, lambda uc, address, size, user: seen.append(address), begin=BASE,
+                      end=BASE + 0x1FFF)
     owner.call("deep", 4)
     bare = list(seen)
     seen.clear()
@@ -312,7 +316,8 @@ def test_fault_handlers_are_asked(owner: Owner, k: Kprobes, post: bool) -> None:
         return 1
 
     owner.uc.mem_write(DATA, (5).to_bytes(4, "little"))
-    k.register_kprobe(Kprobe(symbol_name="fetch", fault_handler=fault, post_handler=(lambda *_: None) if post else None))
+    k.register_kprobe(Kprobe(symbol_name="fetch", fault_handler=fault,
+                             post_handler=(lambda *_: None) if post else None))
     assert owner.call("fetch", UNMAPPED) == 5
     assert asked == [(owner.at("fetch"), 11, "read")]
 
@@ -342,11 +347,13 @@ def trap_owner(name: str) -> Owner:
     return Owner(name, own=BREAK[name])
 
 
-#: a system call, and behind it an instruction that adds 1 to the argument register, and a nop: (engine, register, code, its offset)
+#: a system call, and behind it an instruction that adds 1 to the argument register, and a nop: (engine, register, code,
+#: its offset)
 SYSTEM_CALLS = {
     "x86_64": (unicorn.UC_ARCH_X86, unicorn.UC_MODE_64, x86_const.UC_X86_REG_RDI, "cd80 48ffc7 90", 2),
     "arm64": (unicorn.UC_ARCH_ARM64, unicorn.UC_MODE_ARM, arm64_const.UC_ARM64_REG_X0, "010000d4 00040091 1f2003d5", 4),
-    "mipsel": (unicorn.UC_ARCH_MIPS, unicorn.UC_MODE_MIPS32, mips_const.UC_MIPS_REG_A0, "0c000000 01008424 00000000 00000000", 4),
+    "mipsel": (unicorn.UC_ARCH_MIPS, unicorn.UC_MODE_MIPS32, mips_const.UC_MIPS_REG_A0,
+               "0c000000 01008424 00000000 00000000", 4),
 }
 
 
@@ -450,7 +457,8 @@ def test_close_in_a_handler(owner: Owner, m: UnicornMachine) -> None:
     regions, r = owner.regions(), Recorder()
     for _ in range(3):
         k = Kprobes(m)
-        k.register_kprobe(Kprobe(symbol_name="inc", pre_handler=lambda p, regs, k=k: k.close(), post_handler=r.post("post")))
+        k.register_kprobe(Kprobe(symbol_name="inc", pre_handler=lambda p, regs, k=k: k.close(),
+                                 post_handler=r.post("post")))
         assert owner.call("twice", 4) == 6
         assert owner.text() == owner.code
         assert owner.regions() == regions
@@ -475,7 +483,8 @@ def test_an_architecture_by_name() -> None:
 def test_a_handler_hook_pair_of_both_worlds(owner: Owner, k: Kprobes) -> None:
     """The owner's hook on the very address of a probe: both are called, each once per execution."""
     lines: list[str] = []
-    owner.uc.hook_add(unicorn.UC_HOOK_CODE, lambda *_: lines.append("owner"), begin=owner.at("inc"), end=owner.at("inc"))
+    owner.uc.hook_add(unicorn.UC_HOOK_CODE, lambda *_: lines.append("owner"), begin=owner.at("inc"),
+                      end=owner.at("inc"))
     k.register_kprobe(Kprobe(symbol_name="inc", pre_handler=hook("pre", lines)))
     assert owner.call("twice", 4) == 6
     assert lines == ["owner", "pre"] * 2

@@ -64,7 +64,8 @@ def works(scene: Scene) -> None:
 def test_timeout(probed: Scene, probe: str | None) -> None:
     m = probed.m
     if probe is not None:
-        probed.k.register_kprobe(Kprobe(symbol_name="spin", post_handler=(lambda *_: None) if probe == "post" else None))
+        probed.k.register_kprobe(Kprobe(symbol_name="spin",
+                                        post_handler=(lambda *_: None) if probe == "post" else None))
     if probe == "both instructions":
         probed.k.register_kprobe(Kprobe(addr=probed.at("spin", 1)))
     start = time.monotonic()
@@ -98,7 +99,8 @@ def test_max_insns_is_exact(scene: Scene, count: int) -> None:
     places = [bare.value.pc]
     for post in (False, True):
         probes = [Kprobe(addr=scene.at(*where), post_handler=(lambda *_: None) if post else None)
-                  for where in (("deep", 0), ("deep", 1), ("deep", 2), ("twice", 0), ("twice", 2), ("inc", 0), ("inc", 1))]
+                  for where in (("deep", 0), ("deep", 1), ("deep", 2), ("twice", 0), ("twice", 2), ("inc", 0),
+                                ("inc", 1))]
         scene.k.register_kprobes(probes)
         for _ in range(2):
             with pytest.raises(GuestTimeout) as raised:
@@ -181,7 +183,8 @@ def test_calls_after_a_bounded_call_in_a_handler(probed: Scene, kind: str, bound
     if kind == "kretprobe":
         probed.k.register_kretprobe(Kretprobe(symbol_name="fetch", handler=handler))
     else:
-        probed.k.register_kprobe(Kprobe(symbol_name="fetch", pre_handler=handler, post_handler=(lambda *_: None) if kind == "kprobe" else None))
+        probed.k.register_kprobe(Kprobe(symbol_name="fetch", pre_handler=handler,
+                                        post_handler=(lambda *_: None) if kind == "kprobe" else None))
     for value in (3, 4):
         assert probed.m.call("fetch", probed.word(value)) == value
     assert inner == [3, 5, 3, 5]
@@ -260,7 +263,8 @@ def test_a_jump_into_the_librarys_pages(scene: Scene) -> None:
 @pytest.mark.parametrize("optimize", [True, False])
 def test_a_guest_that_overwrites_its_own_probed_code(optimize: bool) -> None:
     """x86_64: f patches g while g is probed: the new code runs, the probe is gone, and a warning says so."""
-    m = unicorn_machine("x86_64", g="mov eax, 1; ret", f="mov byte ptr [rdi], 0xb8; mov dword ptr [rdi + 1], 2; mov byte ptr [rdi + 5], 0xc3; ret")
+    m = unicorn_machine("x86_64", g="mov eax, 1; ret",
+                        f="mov byte ptr [rdi], 0xb8; mov dword ptr [rdi + 1], 2; mov byte ptr [rdi + 5], 0xc3; ret")
     with Kprobes(m) as k:
         g = m.symbols["g"].address
         p = Kprobe(symbol_name="g", optimize=optimize)
@@ -293,7 +297,8 @@ def interrupting(delay: float) -> threading.Timer:
 @pytest.mark.parametrize("probe", [None, "plain", "post"])
 def test_ctrl_c_while_the_guest_loops(probed: Scene, probe: str | None) -> None:
     if probe is not None:
-        probed.k.register_kprobe(Kprobe(symbol_name="spin", post_handler=(lambda *_: None) if probe == "post" else None))
+        probed.k.register_kprobe(Kprobe(symbol_name="spin",
+                                        post_handler=(lambda *_: None) if probe == "post" else None))
     before = signal.getsignal(signal.SIGINT)
     interrupting(0.4)  # well after the run has begun, on a busy machine too
     start = time.monotonic()
@@ -424,8 +429,10 @@ def test_unknown_registers_in_a_handler(scene: Scene) -> None:
 
 def test_bad_memory_in_a_handler(scene: Scene) -> None:
     def pre(p: Kprobe, regs: Any) -> None:
-        for action in (lambda: regs.read(scene.unmapped, 4), lambda: regs.write(scene.unmapped, b"x"), lambda: regs.read_cstr(scene.unmapped),
-                       lambda: regs.word(scene.unmapped), lambda: regs.set_word(scene.unmapped, 1), lambda: regs.read(scene.at("inc"), 1 << 24)):
+        for action in (lambda: regs.read(scene.unmapped, 4), lambda: regs.write(scene.unmapped, b"x"),
+                       lambda: regs.read_cstr(scene.unmapped),
+                       lambda: regs.word(scene.unmapped), lambda: regs.set_word(scene.unmapped, 1),
+                       lambda: regs.read(scene.at("inc"), 1 << 24)):
             with pytest.raises(GuestFault):
                 action()
         scene.lines.append("checked")
@@ -438,7 +445,8 @@ def test_bad_memory_in_a_handler(scene: Scene) -> None:
 
 
 def test_calls_of_unknown_symbols(probed: Scene) -> None:
-    for call in (lambda: probed.m.call("twise"), lambda: probed.m.run("twise"), lambda: probed.m.run("twice", until="twise")):
+    for call in (lambda: probed.m.call("twise"), lambda: probed.m.run("twise"),
+                 lambda: probed.m.run("twice", until="twise")):
         with pytest.raises(UnknownSymbol) as raised:
             call()
         assert (raised.value.errno, raised.value.symbol) == (errno.ENOENT, "twise")
@@ -469,13 +477,16 @@ class Index:
 @pytest.mark.parametrize("name", ["i386", "x86_64"])
 def test_arguments_that_cannot_be_passed(name: str) -> None:
     """Refused before anything happens: no copy is made, nothing runs, no register changes."""
-    m = UnicornMachine.from_code("mov eax, [esp + 4]; ret" if name == "i386" else "mov rax, rdi; ret", arch=name, symbols={"f": 0x10000})
+    m = UnicornMachine.from_code("mov eax, [esp + 4]; ret" if name == "i386" else "mov rax, rdi; ret", arch=name,
+                                 symbols={"f": 0x10000})
     top = m.arch.mask + 1
-    for value, seen in ((0, 0), (-1, top - 1), (top - 1, top - 1), (-top // 2, top // 2), (True, 1), (None, 0), (Index(), 5)):
+    for value, seen in ((0, 0), (-1, top - 1), (top - 1, top - 1), (-top // 2, top // 2), (True, 1), (None, 0),
+                        (Index(), 5)):
         assert m.call("f", value) == seen  # type: ignore[arg-type]
     before, free = [m.regs[register] for register in m.arch.regs.names], m.alloc(8)
     m.free(free)
-    for wrong in (0.0, 1.5, float("nan"), 1j, [], (), {}, object(), memoryview(b"x"), "f".encode, top, -top // 2 - 1, 1 << 200):
+    for wrong in (0.0, 1.5, float("nan"), 1j, [], (), {}, object(), memoryview(b"x"), "f".encode, top, -top // 2 - 1,
+                  1 << 200):
         with pytest.raises(BadArgument, match="argument 2") as raised:
             m.call("f", b"12345678", wrong)  # type: ignore[arg-type]
         assert isinstance(raised.value, TypeError)
@@ -538,8 +549,10 @@ def test_alloced_memory_is_zeroed_again(scene: Scene) -> None:
 
 def test_reads_and_writes_of_unmapped_memory(scene: Scene) -> None:
     m = scene.m
-    for action in (lambda: m.read(scene.unmapped, 1), lambda: m.write(scene.unmapped, b"x"), lambda: m.read_cstr(scene.unmapped),
-                   lambda: m.patch(scene.unmapped, b"x"), lambda: m.read(-1, 4), lambda: m.read(1 << 64, 4), lambda: m.read((1 << 64) - 2, 4)):
+    for action in (lambda: m.read(scene.unmapped, 1), lambda: m.write(scene.unmapped, b"x"),
+                   lambda: m.read_cstr(scene.unmapped),
+                   lambda: m.patch(scene.unmapped, b"x"), lambda: m.read(-1, 4), lambda: m.read(1 << 64, 4),
+                   lambda: m.read((1 << 64) - 2, 4)):
         with pytest.raises(GuestFault) as raised:
             action()
         assert raised.value.errno == errno.EFAULT
@@ -548,7 +561,8 @@ def test_reads_and_writes_of_unmapped_memory(scene: Scene) -> None:
     assert m.call("inc", 4) == 5
 
 
-@pytest.mark.parametrize(("addr", "size"), [(0x10000, 0x1000), (0x7000001, 0x1000), (0x7000000, 0), (0x7000000, -0x1000)])
+@pytest.mark.parametrize(("addr", "size"), [(0x10000, 0x1000), (0x7000001, 0x1000), (0x7000000, 0),
+                                            (0x7000000, -0x1000)])
 def test_mappings_that_cannot_be(scene: Scene, addr: int, size: int) -> None:
     before = scene._regions()
     with pytest.raises(NoMemory) as raised:
@@ -563,7 +577,8 @@ def test_mappings_that_cannot_be(scene: Scene, addr: int, size: int) -> None:
 @pytest.mark.parametrize("code", [b"\x48", b"\x48\x8b", b"\xe8\x00", b"\x0f", b"\x66\x66\x66"])
 def test_truncated_code(code: bytes) -> None:
     """Half an instruction at the end of mapped memory: refused, and a fault when it is run."""
-    m = UnicornMachine.from_code(b"\x90" * (0x1000 - len(code)) + code, arch="x86_64", symbols={"f": 0x10000, "half": 0x11000 - len(code)})
+    m = UnicornMachine.from_code(b"\x90" * (0x1000 - len(code)) + code, arch="x86_64",
+                                 symbols={"f": 0x10000, "half": 0x11000 - len(code)})
     after = [start for start, end, _ in m.uc.mem_regions() if start == 0x11000]
     if after:
         m.unmap(0x11000, 0x1000)
@@ -641,7 +656,8 @@ def test_a_function_at_the_very_end_of_memory(kind: str) -> None:
 
 
 def test_the_machine_is_used_after_everything(scene: Scene) -> None:
-    """All of it in a row on one machine: loops, faults, exceptions, bounds, interrupts; then every probe still works."""
+    """All of it in a row on one machine: loops, faults, exceptions, bounds, interrupts; then every probe still
+    works."""
     bad = Kprobe(symbol_name="fetch", pre_handler=oops)
     mischief: list[tuple[type[BaseException], Callable[[], Any]]] = [
         (GuestTimeout, lambda: scene.m.call("spin", timeout=0.02)),
@@ -663,7 +679,8 @@ def test_the_machine_is_used_after_everything(scene: Scene) -> None:
     assert p.nmissed == 0
 
 
-@pytest.mark.parametrize("start, fails", [(0x20000 - 4, 0x20000), (0x20000 - 8, None), (0x20000, 0x20000), (0x30000, 0x30000)])
+@pytest.mark.parametrize("start, fails", [(0x20000 - 4, 0x20000), (0x20000 - 8, None), (0x20000, 0x20000),
+                                          (0x30000, 0x30000)])
 def test_an_access_fails_at_the_first_byte_that_is_not_mapped(start: int, fails: int | None) -> None:
     """As a guest's instruction does."""
     m = unicorn_machine("x86_64")

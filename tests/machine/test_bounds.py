@@ -25,7 +25,8 @@ def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
     assert scene.text() == scene.original
 
 
-@pytest.mark.parametrize("bound", [{"max_insns": 8}, {"timeout": 0.01}, {"max_insns": 0}, {"max_insns": 8, "timeout": 5}])
+@pytest.mark.parametrize("bound", [{"max_insns": 8}, {"timeout": 0.01}, {"max_insns": 0},
+                                   {"max_insns": 8, "timeout": 5}])
 @pytest.mark.parametrize("role", ["pre_handler", "post_handler", "entry_handler", "handler"])
 def test_a_handlers_call_is_bounded(scene: Scene, bound: dict[str, Any], role: str) -> None:
     """Its handler goes on, and so does the guest: through returns, traps and jumps, and with a bound of its own."""
@@ -66,7 +67,8 @@ def test_nested_stops(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("bound", [
-    {"timeout": math.nan}, {"timeout": -1}, {"timeout": -math.inf}, {"timeout": "5"}, {"timeout": 1j}, {"max_insns": -1}, {"max_insns": 1.5},
+    {"timeout": math.nan}, {"timeout": -1}, {"timeout": -math.inf}, {"timeout": "5"}, {"timeout": 1j},
+    {"max_insns": -1}, {"max_insns": 1.5},
     {"max_insns": "8"}, {"max_insns": math.inf}])
 def test_no_bounds(scene: Scene, bound: dict[str, Any]) -> None:
     for what in (scene.m.call, scene.m.run):
@@ -115,7 +117,8 @@ def test_nothing_leaks(what: str) -> None:
 @pytest.mark.parametrize("optimize", [True, False])
 def test_a_fault_handler_that_raises_in_an_owners_run(name: str, optimize: bool) -> None:
     """The guest is at home then, not in the displaced code."""
-    owner = Owner(name, slow="mov eax, dword ptr [rdi]; add eax, 100000; ret" if name == "x86_64" else "ldr w0, [x0]; add w0, w0, #1; ret")
+    owner = Owner(name, slow="mov eax, dword ptr [rdi]; add eax, 100000; ret" if name == "x86_64"
+                  else "ldr w0, [x0]; add w0, w0, #1; ret")
     m = UnicornMachine.attach(owner.uc, symbols=owner.symbols)
     regions = owner.regions()
 

@@ -1,4 +1,5 @@
-"""After m.close() every public member is an error that says so; nothing hangs, crashes or answers for a machine that is gone."""
+"""After m.close() every public member is an error that says so; nothing hangs, crashes or answers for a machine that is
+gone."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ def public(thing: object) -> list[str]:
     return [name for name in dir(thing) if not name.startswith("_")]
 
 
-MEMBERS = [name for name in public(machine()) if name not in KNOWN and not isinstance(inspect.getattr_static(UnicornMachine, name, None), classmethod)]
+MEMBERS = [name for name in public(machine()) if name not in KNOWN
+           and not isinstance(inspect.getattr_static(UnicornMachine, name, None), classmethod)]
 
 
 @pytest.mark.parametrize("name", MEMBERS)
@@ -70,8 +72,8 @@ def test_probes_go_with_it(arch: str) -> None:
     assert m.call("deep", 4) == 6
     m.close()
     assert not p.registered and not r.registered
-    for use in (lambda: k.register(p), lambda: k.unregister(p), lambda: k.check("inc"), lambda: m.call("deep", 4), lambda: Kprobes(m),
-                lambda: k.register_all([p]), lambda: k.enable(p), lambda: k.disable(p)):
+    for use in (lambda: k.register(p), lambda: k.unregister(p), lambda: k.check("inc"), lambda: m.call("deep", 4),
+                lambda: Kprobes(m), lambda: k.register_all([p]), lambda: k.enable(p), lambda: k.disable(p)):
         with pytest.raises(KprobeError, match=r"closed|not registered"):
             use()
     k.close()
@@ -91,10 +93,13 @@ def test_a_machine_in_a_run_is_not_closed() -> None:
 # --- threads
 
 CHANGES: dict[str, Any] = {
-    "register": lambda k, p, q: k.register(q), "unregister": lambda k, p, q: k.unregister(p), "enable": lambda k, p, q: k.enable(p),
-    "disable": lambda k, p, q: k.disable(p), "register_all": lambda k, p, q: k.register_all([q]), "close": lambda k, p, q: k.close(),
+    "register": lambda k, p, q: k.register(q), "unregister": lambda k, p, q: k.unregister(p),
+    "enable": lambda k, p, q: k.enable(p),
+    "disable": lambda k, p, q: k.disable(p), "register_all": lambda k, p, q: k.register_all([q]),
+    "close": lambda k, p, q: k.close(),
     "unregister_all": lambda k, p, q: k.unregister_all([p]), "flush": lambda k, p, q: k.flush_optimizer(),
-    "enabled": lambda k, p, q: setattr(k, "enabled", False), "optimization": lambda k, p, q: setattr(k, "optimization", False),
+    "enabled": lambda k, p, q: setattr(k, "enabled", False),
+    "optimization": lambda k, p, q: setattr(k, "optimization", False),
 }
 
 
@@ -117,7 +122,8 @@ def test_probes_are_not_changed_while_another_thread_runs_the_machine(change: st
     thread.start()
     scene.m.run("spin", timeout=20)
     thread.join()
-    assert [type(error) for error in said] == [MachineBusy] and p.registered and scene.k.enabled and scene.k.optimization
+    assert ([type(error) for error in said] == [MachineBusy] and p.registered and scene.k.enabled
+            and scene.k.optimization)
     assert len(scene.k.list()) == 1 and scene.m.call("deep", 4) == 6
     scene.close()
 
@@ -131,7 +137,8 @@ def test_many_threads_register() -> None:
     def work(name: str) -> None:
         while time.monotonic() < over:
             p = Kprobe(symbol_name=name, post_handler=lambda *_: None)
-            for change in (lambda p=p: scene.k.register(p), lambda: scene.m.call("deep", 4), lambda p=p: scene.k.unregister(p)):
+            for change in (lambda p=p: scene.k.register(p), lambda: scene.m.call("deep", 4),
+                           lambda p=p: scene.k.unregister(p)):
                 while True:
                     try:
                         change()

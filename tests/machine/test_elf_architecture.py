@@ -39,13 +39,15 @@ def changed(file: Path, **tags: int) -> bytes:
     return bytes(image)
 
 
-@pytest.mark.parametrize(("arch", "path"), [pytest.param(arch, path, id=path.stem) for arch in ARCHES for path in programs_of(arch)])
+@pytest.mark.parametrize(("arch", "path"), [pytest.param(arch, path, id=path.stem) for arch in ARCHES
+                                            for path in programs_of(arch)])
 def test_every_program_is_run_by_its_own_architecture(arch: str, path: Path) -> None:
     assert chosen(path) == arch
 
 
 @pytest.mark.parametrize(("architecture", "profile", "wanted"), [
-    (10, ord("M"), "cortexm"), (10, ord("A"), "arm"), (10, ord("R"), "arm"), (10, 0, "arm"), (11, 0, "cortexm"), (13, 0, "cortexm"),
+    (10, ord("M"), "cortexm"), (10, ord("A"), "arm"), (10, ord("R"), "arm"), (10, 0, "arm"), (11, 0, "cortexm"),
+    (13, 0, "cortexm"),
     (14, 0, "arm"), (16, 0, "cortexm"), (17, 0, "cortexm"), (21, 0, "cortexm"), (6, 0, "arm")])
 def test_arms_build_attributes(architecture: int, profile: int, wanted: str) -> None:
     """v7 by its profile; v6-M, v7E-M, v8-M also by their number."""
@@ -69,13 +71,15 @@ def test_firmware_without_sections_is_told_what_it_is() -> None:
 
 
 @pytest.mark.parametrize(("file", "name", "wanted"), [
-    (FIRMWARE, "arm", "arm"), (A_PROFILE, "cortexm", "cortexm"), (PROGRAMS / "bin" / "mipsel-O2.elf", "mips32r6el", "mips32r6el")])
+    (FIRMWARE, "arm", "arm"), (A_PROFILE, "cortexm", "cortexm"), (PROGRAMS / "bin" / "mipsel-O2.elf", "mips32r6el",
+                                                                  "mips32r6el")])
 def test_a_name_decides(file: Path, name: str, wanted: str) -> None:
     assert chosen(file, name) == wanted
 
 
 @pytest.mark.parametrize(("name", "why"), [
-    ("x86_64", r"x86_64 does not run ELF machine 40.*these do: arm cortexm"), ("armeb", "armeb does not run"), ("pdp11", "no architecture 'pdp11'")])
+    ("x86_64", r"x86_64 does not run ELF machine 40.*these do: arm cortexm"), ("armeb", "armeb does not run"),
+    ("pdp11", "no architecture 'pdp11'")])
 def test_a_name_that_does_not_run_such_files_is_refused(name: str, why: str) -> None:
     with pytest.raises(Unsupported, match=why):
         UnicornMachine.load(FIRMWARE, arch=name)

@@ -1,4 +1,5 @@
-"""What the engine is known to execute wrongly: if one of these passes, the engine has been mended, and docs/engine.md is to forget it."""
+"""What the engine is known to execute wrongly: if one of these passes, the engine has been mended, and docs/engine.md
+is to forget it."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ HALF = (1 << 32) - 1
 
 
 def inserted(op: int, into: int, what: int, first: int, last: int, zero: bool, left: int) -> int:
-    """RISBLG and RISBHG by the Principles of Operation: bits first to last of a half (0: its leftmost; they may wrap around)."""
+    """RISBLG and RISBHG by the Principles of Operation: bits first to last of a half (0: its leftmost; they may wrap
+    around)."""
     rotated = what << left | what >> 64 - left
     bits = sum(1 << 31 - n for n in range(32) if (first <= n <= last if first <= last else n >= first or n <= last))
     shift = 0 if op == LOW else 32

@@ -20,7 +20,8 @@ def machine(code: str, **symbols: tuple[int, int]) -> UnicornMachine:
     """Code in hex at BASE; symbols: name -> (offset, bytes), by default one function of all."""
     raw = bytes.fromhex(code)
     places = symbols or {"f": (0, len(raw))}
-    return UnicornMachine.from_code(raw, arch="s390x", base=BASE, symbols={name: (BASE + at, size) for name, (at, size) in places.items()})
+    return UnicornMachine.from_code(raw, arch="s390x", base=BASE,
+                                    symbols={name: (BASE + at, size) for name, (at, size) in places.items()})
 
 
 def refused(k: Kprobes, m: UnicornMachine, name: str = "f") -> dict[int, str]:
@@ -83,7 +84,8 @@ def test_a_jump_does_not_cover_a_target() -> None:
 @pytest.mark.parametrize("target", [f"{LA} 07fe", "d20020003000", "07fe 07fe", "47f01004 07fe"])
 @pytest.mark.parametrize("also", ["nothing", "the EX", "the EX, with a post_handler"])
 def test_a_target_that_only_registers_tell_gives_way(target: str, also: str) -> None:
-    """The guest does what it does without a probe; the probe is disabled, and a warning says so. Targets: LA, MVC, BCR, BC."""
+    """The guest does what it does without a probe; the probe is disabled, and a warning says so. Targets: LA, MVC, BCR,
+    BC."""
     code = f"44001000 {BR}".replace(" ", "").ljust(0x40, "0") + target  # ex %r0,0(%r1)
     expected = run(code, None, also)
     with pytest.warns(ExecutedElsewhere, match=r"0x10020 is executed by the EX at 0x10000"):
@@ -96,7 +98,8 @@ def run(code: str, probe: int | None, also: str) -> Any:
         log: list[str] = []
         data = m.alloc(16)
         m.write(data, b"abcdefgh")
-        target = Kprobe(addr=probe or BASE + 0x20, pre_handler=lambda p, regs: log.append("target"), disabled=probe is None)
+        target = Kprobe(addr=probe or BASE + 0x20, pre_handler=lambda p, regs: log.append("target"),
+                        disabled=probe is None)
         k.register_kprobe(target)
         if also != "nothing":
             post = (lambda p, regs, flags: log.append(f"post {regs.pc:#x}")) if "post" in also else None
@@ -108,7 +111,8 @@ def run(code: str, probe: int | None, also: str) -> Any:
             m.regs["r1"] = BASE + 0x20
             m.regs["r5"] = 7
             regs = (data, data + 4)
-            results.append((m.call("f", *regs), m.read(data, 8), [m.regs[name] for name in ("r1", "r2", "r3", "r5", "pswm")]))
+            results.append((m.call("f", *regs), m.read(data, 8),
+                            [m.regs[name] for name in ("r1", "r2", "r3", "r5", "pswm")]))
         assert not target.enabled
         assert k.idle
         return results, log

@@ -1,4 +1,5 @@
-"""Host code at call sites: that of every host against a model of it, and as the engine's hook against what Python does without it."""
+"""Host code at call sites: that of every host against a model of it, and as the engine's hook against what Python does
+without it."""
 
 from __future__ import annotations
 
@@ -36,12 +37,15 @@ HOSTS = {
     "x86_64": (unicorn_const.UC_ARCH_X86, unicorn_const.UC_MODE_64),
     "aarch64": (unicorn_const.UC_ARCH_ARM64, unicorn_const.UC_MODE_ARM),
 }
-WINDOW_WORDS = {32: {"bias": 8, "sp_at": 24, "link_at": 28}, 64: {"bias": 8, "sp_at": 48, "link_at": 56, "sp_bias": 2047}}
+WINDOW_WORDS = {32: {"bias": 8, "sp_at": 24, "link_at": 28},
+                64: {"bias": 8, "sp_at": 48, "link_at": 56, "sp_bias": 2047}}
 CONVENTIONS = [Convention(bits, where, reloaded, WINDOW_WORDS[bits] if where == "window" else {})
-               for bits, where, reloaded in product((32, 64), WHERE, (False, True)) if not reloaded or where in ("cell", "window")]
+               for bits, where, reloaded in product((32, 64), WHERE, (False, True)) if not reloaded
+               or where in ("cell", "window")]
 CODE, WORDS, STACK, GUEST = 0x10000, 0x20000, 0x30000, 0x40000
 AREA, PLACE = 0x7000_0000_1000_0000, 0x48  # a call area, and a call site in it
-TABLE, SITE_AT, OTHER_SITE, CALLS_AT, BUFFER, CELLS = WORDS, WORDS + 0x400, WORDS + 0x480, WORDS + 0x500, WORDS + 0x800, WORDS + 0xC00
+TABLE, SITE_AT, OTHER_SITE, CALLS_AT, BUFFER, CELLS = (WORDS, WORDS + 0x400, WORDS + 0x480, WORDS + 0x500,
+                                                       WORDS + 0x800, WORDS + 0xC00)
 PYTHON, ENTERED, RETURNED, BACK = (CODE + 0x800 + 16 * n for n in range(4))
 CELL_WORDS, WINDOW = 16, CELLS + 0x20
 FOLLOWED = 4
@@ -68,7 +72,8 @@ class Host:
         self[TABLE] = AREA
         self[TABLE + 8] = 0x10000
         self[TABLE + 16 + PLACE] = SITE_AT
-        for word, value in (("function", CODE + 0x200), ("python", PYTHON), ("calls", CALLS_AT), ("entered", ENTERED), ("returned", RETURNED)):
+        for word, value in (("function", CODE + 0x200), ("python", PYTHON), ("calls", CALLS_AT), ("entered", ENTERED),
+                            ("returned", RETURNED)):
             self[SITE_AT + SITE[word]] = value
         self[OTHER_SITE + SITE["returned"]] = RETURNED
         for word, value in convention.words.items():
@@ -95,7 +100,8 @@ class Host:
         assert self.arm or sp % 16 == 8, "the ABI wants an aligned stack"
         uc.reg_write(arm64_const.UC_ARM64_REG_X0 if self.arm else x86_const.UC_X86_REG_RAX, self.answer)
         for scratch in ("R8", "R9", "R10", "R11", "RCX", "RDX") if not self.arm else [f"X{n}" for n in range(1, 16)]:
-            uc.reg_write(getattr(arm64_const if self.arm else x86_const, f"UC_{'ARM64' if self.arm else 'X86'}_REG_{scratch}"), 0xBAD)
+            uc.reg_write(getattr(arm64_const if self.arm else x86_const,
+                                 f"UC_{'ARM64' if self.arm else 'X86'}_REG_{scratch}"), 0xBAD)
 
     def hook(self, address: int) -> None:
         """The engine calls its hook."""
@@ -109,7 +115,8 @@ class Host:
             self[STACK + 0x7F8] = BACK
         for name, value in registers.items():
             self.uc.reg_write(getattr(constants, prefix + name), value)
-        saved = [getattr(constants, prefix + name) for name in (["X19", "X29"] if self.arm else ["RBX", "RBP", "R12", "R15"])]
+        saved = [getattr(constants, prefix + name) for name in (["X19", "X29"] if self.arm
+                                                                else ["RBX", "RBP", "R12", "R15"])]
         for register in saved:
             self.uc.reg_write(register, 0x5AFE)
         self.uc.emu_start(CODE, BACK, count=200)
@@ -139,12 +146,15 @@ class Scenario:
             self.sp = rng.choice([0, 0x5000 - 4, 0x5000 + STACK_SIZE, (1 << convention.bits) - 4])
         self.pushed = low + 1 if h.pushed else 0
         self.trampoline, self.true = 0xFEED0101, 0xC0DE0202
-        for name, value in {"gate": rng.choice([0, 0, 0, 2]), "top": BUFFER + CALL * top, "base": BUFFER, "limit": BUFFER + CALL * FOLLOWED,
-                            "sp": CELLS, "link": CELLS if convention.where == "window" else CELLS + 16, "trampoline": self.trampoline, "pushed": self.pushed, "stack": 0x5000,
+        for name, value in {"gate": rng.choice([0, 0, 0, 2]), "top": BUFFER + CALL * top, "base": BUFFER,
+                            "limit": BUFFER + CALL * FOLLOWED,
+                            "sp": CELLS, "link": CELLS if convention.where == "window" else CELLS + 16,
+                            "trampoline": self.trampoline, "pushed": self.pushed, "stack": 0x5000,
                             "room": STACK_SIZE - low, "host": GUEST}.items():
             h[CALLS_AT + CALLS[name]] = value
         for n in range(FOLLOWED):
-            for m, value in enumerate((0x5000 + rng.randrange(0, STACK_SIZE, 4), rng.getrandbits(convention.bits), OTHER_SITE)):
+            for m, value in enumerate((0x5000 + rng.randrange(0, STACK_SIZE, 4), rng.getrandbits(convention.bits),
+                                       OTHER_SITE)):
                 h[BUFFER + CALL * n + 8 * m] = value
         h[SITE_AT + SITE["spare"]] = rng.choice([0, 1, 1, 5])
         h[OTHER_SITE + SITE["spare"]] = 3
@@ -219,7 +229,8 @@ def test_ready_made_bytes_are_those_of_the_source(host: str) -> None:
 def test_count(host: str) -> None:
     h = Host(host, "count", CONVENTIONS[0])
     h[SITE_AT + SITE["hits"]] = 0
-    for address in (AREA + PLACE, AREA + PLACE + 4, AREA + PLACE + 8, AREA + PLACE, AREA - 8, AREA + 0x10000):  # in the site, other places
+    # in the site, other places
+    for address in (AREA + PLACE, AREA + PLACE + 4, AREA + PLACE + 8, AREA + PLACE, AREA - 8, AREA + 0x10000):
         h.hook(address)
         assert not h.called
     assert h[SITE_AT + SITE["hits"]] == 2
@@ -255,7 +266,8 @@ def test_enter(host: str, kind: str, convention: Convention) -> None:
 @each("enter")
 def test_enter_makes_it_return_to_the_trampoline(host: str, kind: str, convention: Convention) -> None:
     s = Scenario(host, kind, convention, random.Random(2))
-    while s.link_at() is None or not s.open or not s.h[SITE_AT + SITE["spare"]] or s.h[CALLS_AT + CALLS["top"]] == BUFFER + CALL * FOLLOWED:
+    while (s.link_at() is None or not s.open or not s.h[SITE_AT + SITE["spare"]]
+           or s.h[CALLS_AT + CALLS["top"]] == BUFFER + CALL * FOLLOWED):
         s = Scenario(host, kind, convention, s.rng)
     s.set_link(s.true)
     before = s.h.state()
@@ -305,7 +317,8 @@ def test_leave(host: str, kind: str, convention: Convention) -> None:
         s.h.hook(AREA + PLACE)
         if returns:
             link = s.h[top - CALL + 8]
-            then |= {"calls top": top - CALL, "other": then["other"] + 1, "called": [RETURNED], "calls frame": frame, "calls target": link}
+            then |= {"calls top": top - CALL, "other": then["other"] + 1, "called": [RETURNED], "calls frame": frame,
+                     "calls target": link}
             after = s.h.state()
             s.set_link(shown if convention.reloaded else link)
             assert s.h.state() == after, "the return address is not back"
@@ -368,10 +381,12 @@ def test_the_switch(asked_anew: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 # --- as the engine's hook
 
-PROGRAMS = [pytest.param(arch, path, id=path.stem) for arch in RUNNABLE for path in programs_of(arch) if path.stem.endswith("-O2")]
+PROGRAMS = [pytest.param(arch, path, id=path.stem) for arch in RUNNABLE for path in programs_of(arch)
+            if path.stem.endswith("-O2")]
 TESTS = ("test_mutual", "test_quicksort", "test_tail_calls", "test_setjmp", "test_structs", "test_many_args")
 NO_RETURN = {"_start", "my_longjmp", "longjmp", "attempt"}
-#: setjmp there stores a return address that may be the trampoline's, and goes back to it when nobody follows that call any more.
+#: setjmp there stores a return address that may be the trampoline's, and goes back to it when nobody follows that call
+#: any more.
 KEEPS_RETURN_ADDRESSES = {"sparc": {"test_setjmp"}, "sparc64": {"test_setjmp"}}
 WAYS = ("host", "python", "stepped")
 
@@ -384,7 +399,8 @@ def python_only(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 @pytest.mark.parametrize(("arch", "path"), PROGRAMS)
 def test_calls_are_followed_the_same_way(arch: str, path: Path, python_only: Callable[[], None]) -> None:
-    """Small pools, handlers that decline, kprobes here and there: by host code, by Python in call sites, by breakpoints."""
+    """Small pools, handlers that decline, kprobes here and there: by host code, by Python in call sites, by
+    breakpoints."""
     told, tests = {}, set(TESTS) - set(limits(path.stem)) - KEEPS_RETURN_ADDRESSES.get(arch, set())
     for way in WAYS:
         if way == "python":
@@ -397,7 +413,8 @@ def test_calls_are_followed_the_same_way(arch: str, path: Path, python_only: Cal
 
 
 def followed(m: UnicornMachine, way: str, tests: set[str]) -> Iterator[Any]:
-    """Everything that handlers see while the tests run three times: at breakpoints, then as jumps, then with other entry handlers."""
+    """Everything that handlers see while the tests run three times: at breakpoints, then as jumps, then with other
+    entry handlers."""
     log: list[Any] = []
     probes: list[Any] = []
     with Kprobes(m) as k:
@@ -412,9 +429,11 @@ def followed(m: UnicornMachine, way: str, tests: set[str]) -> Iterator[Any]:
                 log.append((name, "entered", regs.pc, regs.return_address))
                 return int(len(log) % 7 == 3)
 
-            fields = {"addr": m.arch.pointers.code_address(symbol.address | symbol.mode, m.read).place(0), "optimize": way != "stepped"}
+            fields = {"addr": m.arch.pointers.code_address(symbol.address | symbol.mode, m.read).place(0),
+                      "optimize": way != "stepped"}
             try:
-                k.register(r := Kretprobe(**fields, handler=returned, entry_handler=entered if n % 3 == 1 else None, maxactive=2 + n % 4))
+                k.register(r := Kretprobe(**fields, handler=returned, entry_handler=entered if n % 3 == 1 else None,
+                                          maxactive=2 + n % 4))
             except KprobeError:
                 continue
             probes.append(r)
@@ -423,7 +442,9 @@ def followed(m: UnicornMachine, way: str, tests: set[str]) -> Iterator[Any]:
                 probes.append(Kretprobe(**fields, handler=again, maxactive=1 + n % 3))
                 k.register(probes[-1])
             if n % 5 == 2:
-                probes.append(Kprobe(**fields, pre_handler=lambda p, regs, name=name: log.append((name, "pre", regs.return_address))))
+                probes.append(Kprobe(**fields,
+                                     pre_handler=lambda p, regs, name=name: log.append((name, "pre",
+                                         regs.return_address))))
                 k.register(probes[-1])
         for turn in range(3):
             for test in TESTS:
@@ -459,8 +480,10 @@ def test_host_code_follows(together: int, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("way", ["host", "python"])
 @pytest.mark.parametrize("arch", ["x86_64", "arm64"])
-def test_an_interrupt_leads_from_a_slot_to_a_followed_function(arch: str, way: str, python_only: Callable[[], None]) -> None:
-    """While the displaced instruction has not come to its end, the hit lasts: its calls are missed, and followed again afterwards."""
+def test_an_interrupt_leads_from_a_slot_to_a_followed_function(arch: str, way: str,
+                                                               python_only: Callable[[], None]) -> None:
+    """While the displaced instruction has not come to its end, the hit lasts: its calls are missed, and followed again
+    afterwards."""
     if way == "python":
         python_only()
     m = unicorn_machine(arch)
@@ -475,7 +498,8 @@ def test_an_interrupt_leads_from_a_slot_to_a_followed_function(arch: str, way: s
     with m, Kprobes(m) as k:
         for entry in (None, lambda ri, regs: 0):
             returned: list[int] = []
-            r = Kretprobe(symbol_name="inc", handler=lambda ri, regs, to=returned: to.append(regs.return_value), entry_handler=entry)
+            r = Kretprobe(symbol_name="inc", handler=lambda ri, regs, to=returned: to.append(regs.return_value),
+                          entry_handler=entry)
             p = Kprobe(symbol_name="probed", post_handler=lambda p, regs, flags: None)
             k.register(r)
             k.register(p)
@@ -527,8 +551,10 @@ KINDS: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("way", ["host", "python"])
 @pytest.mark.parametrize("arch", LOOPS)
-def test_stops_by_another_thread_serve_nothing_twice(arch: str, way: str, kind: str, python_only: Callable[[], None]) -> None:
-    """A stop may come between a call site's hook and the engine's look whether it was stopped: then the hook is called once more."""
+def test_stops_by_another_thread_serve_nothing_twice(arch: str, way: str, kind: str,
+                                                     python_only: Callable[[], None]) -> None:
+    """A stop may come between a call site's hook and the engine's look whether it was stopped: then the hook is called
+    once more."""
     if way == "python":
         python_only()
     rng, over, calls = random.Random(5), threading.Event(), 300_000 if (way, kind) == ("host", "counted") else 5_000
@@ -610,7 +636,8 @@ def test_an_attached_engine_with_a_stack_of_its_owners(arch: str, entry: Any) ->
 
 
 def test_an_entry_handler_that_fails_and_diverts() -> None:
-    """Its fault_handler sends the guest elsewhere: the call is not followed, and the probepoint is a breakpoint again."""
+    """Its fault_handler sends the guest elsewhere: the call is not followed, and the probepoint is a breakpoint
+    again."""
     def entry(ri: Any, regs: Any) -> None:
         if regs.arg(0) == 7:
             raise ValueError("seven")
@@ -620,7 +647,8 @@ def test_an_entry_handler_that_fails_and_diverts() -> None:
         return 1
 
     with unicorn_machine("x86_64") as m, Kprobes(m) as k:
-        k.register(r := Kretprobe(symbol_name="inc", handler=lambda ri, regs: None, entry_handler=entry, fault_handler=handled))
+        k.register(r := Kretprobe(symbol_name="inc", handler=lambda ri, regs: None, entry_handler=entry,
+                                  fault_handler=handled))
         assert [m.call("inc", n) for n in (1, 2, 7, 3)] == [2, 3, 10, 4]
         assert (r.nhit, r.nreturned, k._calls.pending, len(r._pool)) == (4, 3, 0, r._made)
         assert not r.optimized

@@ -1,4 +1,5 @@
-"""Guests that jump into the library's pages, at any byte, write there, or move their stack there: a fault, a bound or a counted miss."""
+"""Guests that jump into the library's pages, at any byte, write there, or move their stack there: a fault, a bound or a
+counted miss."""
 
 from __future__ import annotations
 
@@ -11,12 +12,24 @@ from pathlib import Path
 import pytest
 from arches import RUNNABLE, programs_of
 
-from kprobes import GuestFault, GuestTimeout, Jprobe, Kprobe, KprobeError, Kprobes, Kretprobe, UnicornMachine, Unsupported
+from kprobes import (
+    GuestFault,
+    GuestTimeout,
+    Jprobe,
+    Kprobe,
+    KprobeError,
+    Kprobes,
+    Kretprobe,
+    UnicornMachine,
+    Unsupported,
+)
 from kprobes.core.hit.ctlblk import State
 from kprobes.testing import instructions
 
-pytestmark = pytest.mark.filterwarnings("ignore::kprobes.ReturnMissed")  # a guest that calls for ever reaches any ceiling
-PROGRAMS = [pytest.param(path, id=path.stem) for arch in RUNNABLE for path in programs_of(arch) if path.stem.endswith("-O2")]
+# a guest that calls for ever reaches any ceiling
+pytestmark = pytest.mark.filterwarnings("ignore::kprobes.ReturnMissed")
+PROGRAMS = [pytest.param(path, id=path.stem) for arch in RUNNABLE for path in programs_of(arch)
+            if path.stem.endswith("-O2")]
 ARGS = tuple(3 + 1000 * n for n in range(12))
 SUM = sum((n + 1) * value for n, value in enumerate(ARGS))
 LONG = 3.0  # seconds that no trial takes, on a busy machine
@@ -32,10 +45,12 @@ class Victim:
         self.places = instructions(self.k, self.m.symbols["sum_of_12"])
         for n, addr in enumerate(self.places):
             with suppress(KprobeError):
-                self.k.register(Kprobe(addr=addr, optimize=n % 2 == 0, pre_handler=(lambda p, regs: None) if n % 3 else None,
+                self.k.register(Kprobe(addr=addr, optimize=n % 2 == 0,
+                                       pre_handler=(lambda p, regs: None) if n % 3 else None,
                                        post_handler=(lambda p, regs, flags: None) if n % 4 == 1 else None))
         self.k.register(Kretprobe(symbol_name="sum_of_12", handler=lambda ri, regs: None))
-        self.k.register(Kretprobe(symbol_name="memset", handler=lambda ri, regs: None, entry_handler=lambda ri, regs: 0))
+        self.k.register(Kretprobe(symbol_name="memset", handler=lambda ri, regs: None,
+                                  entry_handler=lambda ri, regs: 0))
         self.k.register(Jprobe(symbol_name="memcpy", entry=lambda: None))
         self.data = self.m.alloc(256)
         self.usual = self.m.parts.memory.engine.save()
@@ -87,7 +102,8 @@ def test_anywhere_in_the_librarys_pages(victim: Victim, path: Path) -> None:
         with suppress(KprobeError):
             regs.sp = rng.choice((regs.sp, victim.data + 128, next(where) & -16))
         target, began = next(where), time.monotonic()
-        bound = {"timeout": 0.1} if rng.random() < 0.3 or not m.guest.blocks.hooked_delay_slots else {"max_insns": 10_000, "timeout": LONG}
+        bound = ({"timeout": 0.1} if rng.random() < 0.3 or not m.guest.blocks.hooked_delay_slots
+                 else {"max_insns": 10_000, "timeout": LONG})
         kind = "end"
         try:
             m.run(target, **bound)  # type: ignore[arg-type]
@@ -128,7 +144,9 @@ def test_scribbled_pages(path: Path) -> None:
         for start, used in victim.pages():
             for _ in range(1 + used // 16):
                 with suppress(KprobeError):
-                    victim.m.call("memset", start + rng.randrange(used), rng.choice((0, 0x07, 0xA7, 0xF4, rng.randrange(256))), rng.randrange(1, 8), timeout=0.3)
+                    victim.m.call("memset", start + rng.randrange(used),
+                                  rng.choice((0, 0x07, 0xA7, 0xF4, rng.randrange(256))), rng.randrange(1, 8),
+                                  timeout=0.3)
         for _ in range(10):
             began = time.monotonic()
             with suppress(KprobeError):

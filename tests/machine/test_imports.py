@@ -28,7 +28,8 @@ def test_stubs_have_names_and_can_be_probed(name: str, optimize: bool) -> None:
     """The caller's own stub, or where its ABI has none the place that stands for the function."""
     with UnicornMachine.load(LIBRARIES[name]) as m, Kprobes(m) as k:
         plain = [m.call("tail", n) for n in (1, 2)] if m.bind("ext", lambda regs: regs.arg(0) + 100) is None else []
-        k.register(p := Kprobe(symbol_name="ext@plt", pre_handler=lambda p, regs: seen.append(regs.arg(0)), optimize=optimize))
+        k.register(p := Kprobe(symbol_name="ext@plt", pre_handler=lambda p, regs: seen.append(regs.arg(0)),
+                               optimize=optimize))
         seen: list[int] = []
         assert [m.call("tail", n) for n in (1, 2)] == plain == [102, 103]
         assert (p.nhit, seen) == (2, [2, 3])
@@ -39,7 +40,8 @@ def test_the_place_of_an_import_can_be_probed(name: str) -> None:
     """Where the guest's own slot leads to, too; and calls are followed to their return."""
     with UnicornMachine.load(LIBRARIES[name]) as m, Kprobes(m) as k:
         m.bind("ext", lambda regs: regs.arg(0) + 100)
-        r = Kretprobe(symbol_name="ext@import" if "ext@import" in m.symbols else "ext@plt", handler=lambda ri, regs: results.append(regs.return_value))
+        r = Kretprobe(symbol_name="ext@import" if "ext@import" in m.symbols else "ext@plt",
+                      handler=lambda ri, regs: results.append(regs.return_value))
         k.register(r)
         results: list[int] = []
         assert [m.call("tail", n) for n in (1, 2)] == results == [102, 103]
@@ -50,6 +52,7 @@ def test_the_place_of_an_import_can_be_probed(name: str) -> None:
 def test_an_import_that_nobody_has(name: str) -> None:
     with UnicornMachine.load(LIBRARIES[name]) as m, Kprobes(m) as k:
         k.register(p := Kprobe(symbol_name="ext@plt"))
-        with pytest.raises(GuestFault, match=r"unresolved import ext .*m\.bind\('ext', function\).*m\.load_module\(\)") as raised:
+        with pytest.raises(GuestFault,
+                           match=r"unresolved import ext .*m\.bind\('ext', function\).*m\.load_module\(\)") as raised:
             m.call("tail", 1)
         assert raised.value.symbol == "ext" and p.nhit == 1

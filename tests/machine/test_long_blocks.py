@@ -1,4 +1,5 @@
-"""Long straight lines of code, of every kind of instruction, on every guest: nothing that is loaded kills the interpreter."""
+"""Long straight lines of code, of every kind of instruction, on every guest: nothing that is loaded kills the
+interpreter."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ from kprobes.machine.unicorn.host.translator import bounded
 
 MIPS = [arch for arch in RUNNABLE if arch.startswith("mips")]
 LENGTHS = (341, 378, 400, 5000)
-#: Without host code the engine's translator runs out of temporaries (docs/engine.md): longer lines of x87 instructions, of some of SSE's,
-#: of m68k's NOT and of what touches its CCR still kill the process.
+#: Without host code the engine's translator runs out of temporaries (docs/engine.md): longer lines of x87 instructions,
+#: of some of SSE's, of m68k's NOT and of what touches its CCR still kill the process.
 LIMITS = {} if bounded() else {"i386": (100, 231), "x86_64": (100, 231), "m68k": (341, 400, 473)}
 #: What takes most of a translator's temporaries.
 WORST = {"i386": ["d8c0", "660f70c000", "d50a"], "x86_64": ["d8c0", "660f70c000"], "m68k": ["4680", "44c0"],
@@ -73,10 +74,12 @@ for code in map(bytes.fromhex, codes):
 """
 
 
-def run(arch: str, mode: int, how: str, codes: list[str], lengths: tuple[int, ...] = LENGTHS, host_code: bool = True) -> None:
+def run(arch: str, mode: int, how: str, codes: list[str], lengths: tuple[int, ...] = LENGTHS,
+        host_code: bool = True) -> None:
     arguments = [arch, str(mode), how, ",".join(map(str, lengths)), *codes]
     environment = {**os.environ, **({} if host_code else {"KPROBES_HOST_CODE": "0"})}
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", CHILD, *arguments], capture_output=True, text=True, timeout=300, check=False, env=environment)
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", CHILD, *arguments], capture_output=True, text=True,
+                          timeout=300, check=False, env=environment)
     last = done.stdout.split()[-1:]
     assert done.returncode == 0, f"exit status {done.returncode}: it died of what comes after {last}: {done.stderr[-500:]}"
 
@@ -89,7 +92,8 @@ def lines_of(arch: str, most: int) -> dict[int, list[str]]:
         if case.outcome == "step" and not insn.delay_slot and not insn.reject:
             seen.setdefault((case.mode, insn.name), insn.raw.hex())
     modes = {mode for mode, _ in seen}
-    return {mode: [code for (of, _), code in seen.items() if of == mode][:: max(len(seen) // most, 1)] for mode in modes}
+    return {mode: [code for (of, _), code in seen.items() if of == mode][:: max(len(seen) // most, 1)]
+            for mode in modes}
 
 
 @pytest.mark.parametrize("arch", RUNNABLE)
@@ -109,7 +113,8 @@ def test_lines_however_they_came_without_host_code(arch: str, how: str) -> None:
 @pytest.mark.parametrize("how", ["r-x", "protect", "guest", "attached", "another"])
 @pytest.mark.parametrize("arch", RUNNABLE)
 def test_lines_however_they_came(arch: str, how: str) -> None:
-    """guest: as if the guest had made the code. attached: the owner runs his engine. another: no machine of ours is on that one."""
+    """guest: as if the guest had made the code. attached: the owner runs his engine. another: no machine of ours is on
+    that one."""
     for mode, codes in lines_of(arch, 2).items():
         run(arch, mode, how, codes if mode else [*codes, *WORST.get(arch, [])], (400,))
 
@@ -179,4 +184,5 @@ def test_ordinary_code_has_no_hooks(arch: str, hooks: None) -> None:
     nop, jr = bytes(4), bytes.fromhex("03e00008")[:: -1 if arch.endswith("el") else 1]
     m = UnicornMachine.from_code((nop * 200 + jr + nop) * 20, arch=arch, base=0x10000)
     assert m.parts.memory.long_blocks is not None
-    assert [place for place in m.parts.memory.long_blocks._hooks if place[0] < 0x10000 + 20 * 808 and place[1] > 0x10000] == []
+    assert [place for place in m.parts.memory.long_blocks._hooks if place[0] < 0x10000 + 20 * 808
+            and place[1] > 0x10000] == []

@@ -58,7 +58,8 @@ def test_a_page_of_the_stack_and_one_of_the_text_go(arch: str) -> None:
 
 @pytest.mark.parametrize("arch", RUNNABLE)
 def test_random_changes(arch: str) -> None:
-    """Maps, unmaps, protections, reads and writes at random: the machine agrees with a dictionary of pages, and with its engine."""
+    """Maps, unmaps, protections, reads and writes at random: the machine agrees with a dictionary of pages, and with
+    its engine."""
     m, rng = machine_of(arch), random.Random(arch)
     page = m.page_size
     base, model = BASE & -page, dict[int, bytearray]()
@@ -92,14 +93,16 @@ def test_random_changes(arch: str) -> None:
         elif kind == "protect" and all(there):
             m.protect(*whole(pages), rng.choice(("r", "rw", "rx", "rwx")))
         elif kind == "code" and all(there):
-            assert m.executable(whole(pages)[0]) == any(s <= whole(pages)[0] <= e and p & const.UC_PROT_EXEC for s, e, p in m.uc.mem_regions())
+            assert m.executable(whole(pages)[0]) == any(s <= whole(pages)[0] <= e and p & const.UC_PROT_EXEC
+                                                        for s, e, p in m.uc.mem_regions())
         elif kind in ("read", "write"):
             start = base + pages[0] * page + rng.randrange(page)
             size = rng.randrange(1, len(pages) * page)
             touched = range((start - base) // page, (start + size - 1 - base) // page + 1)
             data = rng.randbytes(size)
             missing = next((n for n in touched if n not in model), None)
-            act: Callable[[], Any] = (lambda a=start, s=size: m.read(a, s)) if kind == "read" else (lambda a=start, d=data: m.write(a, d))
+            act: Callable[[], Any] = ((lambda a=start, s=size: m.read(a, s)) if kind == "read"
+                                      else (lambda a=start, d=data: m.write(a, d)))
             if missing is not None:
                 with pytest.raises(GuestFault) as fault:
                     act()
@@ -162,12 +165,16 @@ def test_numbers_that_are_none(arch: str) -> None:
     before = list(m.uc.mem_regions())
     nonsense: list[Callable[[], Any]] = [
         *(lambda a=a, s=s, f=f: f(a, s) for f in (m.map, m.unmap, lambda a, s: m.protect(a, s, "r")) for a, s in (
-            (-page, page), (1 << 64, page), (1 << 70, page), (beyond, page), (beyond - page, 2 * page), (BASE, 0), (BASE, -page), (BASE + 1, page),
+            (-page, page), (1 << 64, page), (1 << 70, page), (beyond, page), (beyond - page, 2 * page), (BASE, 0),
+            (BASE, -page), (BASE + 1, page),
             (BASE, 1 << 64), (0x10000, 1 << 70), ("f", page), (BASE, 1.5), (None, None))),
         *(lambda a=a, s=s: m.read(a, s) for a, s in (
-            (0x10000, 1 << 62), (0x10000, 1 << 70), (0x10000, -1), (-1, 1), (-1, 4), (1 << 64, 1), (beyond - 1, 2), (1 << 70, 1), ("f", 1), (0x10000, 1.5))),
-        *(lambda a=a, d=d: m.write(a, d) for a, d in ((-1, b"x"), (1 << 64, b"x"), (beyond - 1, b"xx"), (0x10000, 5), (0x10000, "text"), ("f", b"x"))),
-        lambda: m.map(BASE, page, "rwz"), lambda: m.alloc(-1), lambda: m.alloc(1 << 62), lambda: m.alloc(1 << 70), lambda: m.free(0x10000),
+            (0x10000, 1 << 62), (0x10000, 1 << 70), (0x10000, -1), (-1, 1), (-1, 4), (1 << 64, 1), (beyond - 1, 2),
+            (1 << 70, 1), ("f", 1), (0x10000, 1.5))),
+        *(lambda a=a, d=d: m.write(a, d) for a, d in ((-1, b"x"), (1 << 64, b"x"), (beyond - 1, b"xx"), (0x10000, 5),
+                                                      (0x10000, "text"), ("f", b"x"))),
+        lambda: m.map(BASE, page, "rwz"), lambda: m.alloc(-1), lambda: m.alloc(1 << 62), lambda: m.alloc(1 << 70),
+        lambda: m.free(0x10000),
     ]
     for number, act in enumerate(nonsense):
         with pytest.raises(KprobeError):
@@ -187,7 +194,8 @@ def test_pages_of_ours_stay(arch: str) -> None:
         k.register_kprobe(Kprobe(symbol_name="f", pre_handler=lambda p, regs: hits.append(1)))
         k.flush_optimizer()
         block = m.alloc(100)
-        for start, end in {*m.parts.memory.own.items(), (m.parts.state.exit, m.parts.state.exit + m.page_size), (block & -m.page_size, (block & -m.page_size) + m.page_size)}:
+        for start, end in {*m.parts.memory.own.items(), (m.parts.state.exit, m.parts.state.exit + m.page_size),
+                           (block & -m.page_size, (block & -m.page_size) + m.page_size)}:
             for at in (start, end - m.page_size):
                 with pytest.raises(BadArgument, match="library"):
                     m.unmap(at, m.page_size)

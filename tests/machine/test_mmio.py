@@ -1,4 +1,5 @@
-"""Devices: accesses of every size reach Python functions, on every guest, as an instruction means them; probes change nothing about that."""
+"""Devices: accesses of every size reach Python functions, on every guest, as an instruction means them; probes change
+nothing about that."""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ def instructions(m: UnicornMachine, arch: str) -> list[int]:
 
 @pytest.mark.parametrize("arch", RUNNABLE)
 def test_every_size(arch: str) -> None:
-    """What a function does to memory it does to a device; sizes, order and offsets of the accesses are those of the instructions."""
+    """What a function does to memory it does to a device; sizes, order and offsets of the accesses are those of the
+    instructions."""
     m, ram = machine(arch)
     memory = m.alloc(32)
     m.write(memory, ram.data[:16])
@@ -64,7 +66,8 @@ def test_every_size(arch: str) -> None:
     assert {entry[1:3] for entry in ram.log if entry[0] == "read"} == halves
     assert {entry[1:3] for entry in ram.log if entry[0] == "write"} == {(offset + 16, size) for offset, size in halves}
     ram.log.clear()
-    assert m.read(DEVICE + 2, 2) == ram.data[2:4] and ram.log == [("read", 2, 2, int.from_bytes(ram.data[2:4], ram.order))]
+    assert (m.read(DEVICE + 2, 2) == ram.data[2:4] and ram.log
+            == [("read", 2, 2, int.from_bytes(ram.data[2:4], ram.order))])
     ram.log.clear()
     m.write(DEVICE + 5, b"abcdefg")
     assert ram.data[5:12] == b"abcdefg" and [entry[1:3] for entry in ram.log] == [(5, 1), (6, 2), (8, 4)]
@@ -152,8 +155,10 @@ def test_by_another_segment() -> None:
 def test_refusals() -> None:
     m, _ = machine("x86_64")
     page = m.page_size
-    for act, error in ((lambda: m.mmio(DEVICE, page), NoMemory), (lambda: m.mmio(DEVICE + 1, page), NoMemory), (lambda: m.mmio(BASE, page), NoMemory),
-                       (lambda: m.mmio(0xA00000, page, read=5), BadArgument), (lambda: m.protect(DEVICE, page, "r"), BadArgument)):
+    for act, error in ((lambda: m.mmio(DEVICE, page), NoMemory), (lambda: m.mmio(DEVICE + 1, page), NoMemory),
+                       (lambda: m.mmio(BASE, page), NoMemory),
+                       (lambda: m.mmio(0xA00000, page, read=5), BadArgument),
+                       (lambda: m.protect(DEVICE, page, "r"), BadArgument)):
         with pytest.raises(error):
             act()  # type: ignore[no-untyped-call]
     m.mmio(0xA00000, 2 * page)
@@ -190,7 +195,8 @@ def test_attached() -> None:
     uc.mem_map(BASE, 0x1000)
     uc.mem_write(BASE, bytes.fromhex(CODE["x86_64"]))
     touched: list[int] = []
-    uc.mmio_map(0xA00000, 0x1000, lambda uc, offset, size, data: touched.append(offset) or 0, None, lambda *_: None, None)
+    uc.mmio_map(0xA00000, 0x1000, lambda uc, offset, size, data: touched.append(offset) or 0, None, lambda *_: None,
+                None)
     m = UnicornMachine.attach(uc, symbols={"copy": (BASE, len(CODE["x86_64"]) // 2)})
     ram = Ram(m, bytes(range(16)) + bytes(4080))
     m.mmio(DEVICE, 0x1000, ram.read, ram.write)

@@ -55,7 +55,8 @@ def test_memory_that_is_not_there(no_proc: None) -> None:
 
 
 @pytest.mark.parametrize("arch", sorted(set(COMPILED) - NEED_CELLS))
-def test_the_api_serves_where_registers_are_not_found(arch: str, no_proc: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_api_serves_where_registers_are_not_found(arch: str, no_proc: None,
+                                                      monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cells, "_peek_by_pipe", lambda address, size: b"")
     path = next(iter(programs_of(arch)))
     with UnicornMachine.load(path) as m, Kprobes(m) as k:

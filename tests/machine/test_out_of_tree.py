@@ -1,4 +1,5 @@
-"""An architecture of somebody else's: a distribution with entry points, installed by pip, used by a process that knows only its name."""
+"""An architecture of somebody else's: a distribution with entry points, installed by pip, used by a process that knows
+only its name."""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ def wheel(folder: Path) -> Path:
     """A wheel of PACKAGE: a zip file with its metadata."""
     info = "other_arch-1.0.dist-info"
     files = {"other_arch.py": PACKAGE, f"{info}/METADATA": "Metadata-Version: 2.1\nName: other-arch\nVersion: 1.0\n",
-             f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n", f"{info}/entry_points.txt": ENTRY_POINTS}
+             f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+             f"{info}/entry_points.txt": ENTRY_POINTS}
     lines = [f"{name},sha256={base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b'=').decode()},{len(text.encode())}"
              for name, text in files.items()]
     path = folder / "other_arch-1.0-py3-none-any.whl"
@@ -72,14 +74,17 @@ def wheel(folder: Path) -> Path:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder where pip has installed it."""
     folder = tmp_path_factory.mktemp("site")
-    done = subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-compile", "--disable-pip-version-check",
-                           "--target", str(folder), str(wheel(tmp_path_factory.mktemp("wheel")))], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps",
+                           "--no-compile", "--disable-pip-version-check",
+                           "--target", str(folder), str(wheel(tmp_path_factory.mktemp("wheel")))], capture_output=True,
+                           text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return folder
 
 
 def test_an_installed_architecture_runs_in_unicorn(site: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", f"import sys; sys.path.append({str(site)!r})\n{USE}"], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([sys.executable, "-c", f"import sys; sys.path.append({str(site)!r})\n{USE}"],
+                          capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     ran, attached, broken, rowless = done.stdout.splitlines()
     assert ran == "other32 6 [2, 1, 0, 'returns']"

@@ -14,7 +14,8 @@ pytestmark = pytest.mark.quick
 #: Architecture -> sum(n) = n + (n - 1) + ... + 1: an addition, a decrement, a branch back, a return
 SUMS = {
     "riscv32": "93050000 b385a500 1305f5ff e31c05fe 13850500 67800000",  # li a1; add; addi; bnez; mv; ret
-    "mipsel": "00000524 2128a400 ffff8424 fdff8014 00000000 2510a000 0800e003 00000000",  # addiu a1; addu; addiu a0; bnez, nop; or v0; jr, nop
+    # addiu a1; addu; addiu a0; bnez, nop; or v0; jr, nop
+    "mipsel": "00000524 2128a400 ffff8424 fdff8014 00000000 2510a000 0800e003 00000000",
 }
 
 
@@ -53,7 +54,8 @@ def seen(machine: Any, optimize: bool) -> list[Any]:
         symbol = machine.symbols["sum"]
         for insn in k._survey.instructions(symbol):
             if k.check(insn.addr).probeable:
-                k.register(k.kprobe(addr=insn.addr, optimize=optimize, pre_handler=lambda p, regs: out.append(regs.pc)).probe)
+                k.register(k.kprobe(addr=insn.addr, optimize=optimize,
+                                    pre_handler=lambda p, regs: out.append(regs.pc)).probe)
         with k.kretprobe("sum", handler=lambda ri, regs: out.append(regs.return_value)):
             out += [machine.call("sum", 4), machine.call("sum", 1)]
             k.flush_optimizer()
@@ -62,6 +64,7 @@ def seen(machine: Any, optimize: bool) -> list[Any]:
 
 
 def test_what_nobody_says_is_a_fault() -> None:
-    machine = PaperMachine(bytes.fromhex(SUMS["riscv32"]), arch=architectures.get("riscv32"), symbols={"sum": (0x1000, 24)})
+    machine = PaperMachine(bytes.fromhex(SUMS["riscv32"]), arch=architectures.get("riscv32"),
+                           symbols={"sum": (0x1000, 24)})
     with pytest.raises(GuestFault, match="nobody says what insn does"):
         machine.call("sum", 1)

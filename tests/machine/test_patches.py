@@ -1,8 +1,8 @@
 """Breakpoints come and go in straight-line code that has run already: no translation of what was there before is left.
 
-An engine may record a translation that ends in an illegal instruction as if it ended before it, and then keep it when that
-instruction is replaced. A breakpoint is such an instruction on some guests (SPARC's UNIMP), and ends a block that starts in
-front of it: the place where this would show.
+An engine may record a translation that ends in an illegal instruction as if it ended before it, and then keep it when
+that instruction is replaced. A breakpoint is such an instruction on some guests (SPARC's UNIMP), and ends a block that
+starts in front of it: the place where this would show.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from kprobes.testing._listener import Listener
 
 pytestmark = pytest.mark.quick
 BASE = 0x10000
-NOPS = {"x86_64": "90", "i386": "90", "arm": "00f020e3", "armeb": "00f020e3", "cortexm": "00bf", "arm64": "1f2003d5", "arm64be": "1f2003d5",
-        "riscv32": "13000000", "riscv64": "13000000", "mips": "00000000", "ppc": "60000000", "ppc64": "60000000", "ppc64le": "00000060",
+NOPS = {"x86_64": "90", "i386": "90", "arm": "00f020e3", "armeb": "00f020e3", "cortexm": "00bf", "arm64": "1f2003d5",
+        "arm64be": "1f2003d5",
+        "riscv32": "13000000", "riscv64": "13000000", "mips": "00000000", "ppc": "60000000", "ppc64": "60000000",
+        "ppc64le": "00000060",
         "s390x": "0707", "sparc": "01000000", "sparc64": "01000000", "m68k": "4e71", "tricore": "0000"}
 #: Instructions that are undefined, of guests whose engine records translations without them.
 UNDEFINED = {"riscv32": "0000", "riscv64": "0000", "s390x": "0002"}
@@ -101,7 +103,8 @@ def test_breakpoints_come_and_go_in_reports(arch: str, where: str) -> None:
 
 @pytest.mark.parametrize("arch", UNDEFINED)
 def test_undefined_instructions_come_and_go(arch: str, where: str) -> None:
-    """Here the engine does forget them in its records: the machine looks for such translations (Guest.undefined_unrecorded)."""
+    """Here the engine does forget them in its records: the machine looks for such translations
+    (Guest.undefined_unrecorded)."""
     assert GUESTS[arch].blocks.undefined_unrecorded
     line = Line(arch, where)
     line.trap = bytes.fromhex(UNDEFINED[arch])

@@ -29,7 +29,8 @@ def engine(arch: str) -> UnicornMachine:
 
 @pytest.mark.parametrize("arch", sorted(name for name, guest in GUESTS.items() if guest.pc.plain))
 def test_a_write_by_the_api_changes_nothing_but_the_word(arch: str) -> None:
-    """At a breakpoint, and for targets without mode bits. What differs once is our own: the heap behind the CPU's state."""
+    """At a breakpoint, and for targets without mode bits. What differs once is our own: the heap behind the CPU's
+    state."""
     assert not changed_by_a_write(arch) & changed_by_a_write(arch) & changed_by_a_write(arch)
 
 
@@ -45,7 +46,8 @@ def changed_by_a_write(arch: str) -> set[int]:
         m.parts.cpu.write_pc(TARGET | mode)
         after = peek(first, BEHIND)
         at = pc.address - first
-        seen.append((before[:at] + TARGET.to_bytes(m.arch.bits // 8, "little") + before[at + m.arch.bits // 8 :], after))
+        seen.append((before[:at] + TARGET.to_bytes(m.arch.bits // 8, "little") + before[at + m.arch.bits // 8 :],
+                     after))
         uc.emu_stop()
 
     m.uc.hook_add(unicorn.UC_HOOK_INTR, hook)
@@ -75,14 +77,16 @@ def test_the_mode_follows_the_guest(arch: str) -> None:
     assert seen == [(1, 1), (0, 0), (1, 1)]
 
 
-#: A branch, where it leads to, and an instruction aside: each followed by a breakpoint, of which the first is in the delay slot.
+#: A branch, where it leads to, and an instruction aside: each followed by a breakpoint, of which the first is in the
+#: delay slot.
 PLACES = {BASE: "beq $zero, $zero, 0x10020", BASE + 0x20: "addiu $v0, $v0, 2", BASE + 0x40: "addiu $v0, $v0, 16"}
 
 
 @pytest.mark.parametrize("arch", ["mips", "mipsel", "mips64", "mips64el", "mips32r6", "mips64r6el"])
 @pytest.mark.parametrize("by_word", [False, True])
 def test_a_pending_branch_survives_either_way(arch: str, by_word: bool) -> None:
-    """A breakpoint in a delay slot, whose hook sends the guest aside: one instruction is executed there, then the branch is taken."""
+    """A breakpoint in a delay slot, whose hook sends the guest aside: one instruction is executed there, then the
+    branch is taken."""
     m = engine(arch)
     for at, text in PLACES.items():
         m.write(at, assemble(text, "mips", at)[:4][:: 1 if m.arch.order.value == "big" else -1])

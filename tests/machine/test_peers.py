@@ -97,12 +97,14 @@ def test_no_double_fire_on_stop_and_resume(scene: Scene, post: bool, optimize: b
         scene.lines.append("pre")
         m.stop()
 
-    p = Kprobe(symbol_name="probed", pre_handler=pre, post_handler=hook("post", scene.lines) if post else None, optimize=optimize)
+    p = Kprobe(symbol_name="probed", pre_handler=pre, post_handler=hook("post", scene.lines) if post else None,
+               optimize=optimize)
     scene.k.register_kprobe(p)
     for n in range(3):
         m.regs.set_arg(0, 4)
         m.run("probed")
-        assert scene.lines == ["pre", "post"][: 2 if post else 1], "stopped: the hit is over, the displaced instruction executed"
+        assert scene.lines == ["pre", "post"][: 2 if post
+                                              else 1], "stopped: the hit is over, the displaced instruction executed"
         behind = 2 if p.optimized and scene.name == "x86_64" else 1  # the detour holds two instructions there
         assert m.regs.pc == scene.at("probed", behind)
         assert not scene.k._driver.ours(m.regs.pc)
@@ -181,7 +183,8 @@ def test_a_function_that_is_entered_again_returns_right(scene: Scene) -> None:
 
 
 def test_every_call_through_whatever_path_is_seen(scene: Scene) -> None:
-    """Qiling: calls through the library's own PLT are not seen. Here it is the function that is probed, not the way to it."""
+    """Qiling: calls through the library's own PLT are not seen. Here it is the function that is probed, not the way to
+    it."""
     p = Kprobe(symbol_name="inc")
     scene.k.register_kprobe(p)
     for function in ("inc", "hop", "twice", "deep"):

@@ -1,4 +1,5 @@
-"""Processes: static programs of a C library from their first instruction to exit, and libraries' thread-local storage."""
+"""Processes: static programs of a C library from their first instruction to exit, and libraries' thread-local
+storage."""
 
 from __future__ import annotations
 
@@ -33,13 +34,17 @@ _COMMON = {93: "exit", 94: "exit", 64: "write", 222: "mmap", 96: "tid"}
 _OLD = {1: "exit", 4: "write"}
 #: architecture -> (number's register, arguments, result, names of the calls)
 CALLS: Mapping[str, tuple[str, str, str, dict[int, str]]] = {
-    "x86_64": ("rax", "rdi rsi rdx", "rax", {60: "exit", 231: "exit", 1: "write", 9: "mmap", 218: "tid", 158: "arch_prctl"}),
+    "x86_64": ("rax", "rdi rsi rdx", "rax", {60: "exit", 231: "exit", 1: "write", 9: "mmap", 218: "tid",
+                                             158: "arch_prctl"}),
     "i386": ("eax", "ebx ecx edx", "eax", {**_OLD, 252: "exit", 192: "mmap", 258: "tid", 243: "area"}),
-    **dict.fromkeys(("arm", "armeb"), ("r7", "r0 r1 r2", "r0", {**_OLD, 248: "exit", 192: "mmap", 256: "tid", 0xF0005: "set_tls"})),
+    **dict.fromkeys(("arm", "armeb"), ("r7", "r0 r1 r2", "r0", {**_OLD, 248: "exit", 192: "mmap", 256: "tid",
+                                                                0xF0005: "set_tls"})),
     **dict.fromkeys(("arm64", "arm64be"), ("x8", "x0 x1 x2", "x0", _COMMON)),
     **dict.fromkeys(("riscv32", "riscv64"), ("a7", "a0 a1 a2", "a0", _COMMON)),
-    **dict.fromkeys(("mips", "mipsel"), ("v0", "a0 a1 a2", "v0", {4001: "exit", 4246: "exit", 4004: "write", 4210: "mmap", 4252: "tid", 4283: "set_tls"})),
-    **dict.fromkeys(("mips64", "mips64el"), ("v0", "a0 a1 a2", "v0", {5058: "exit", 5205: "exit", 5001: "write", 5009: "mmap", 5212: "tid", 5242: "set_tls"})),
+    **dict.fromkeys(("mips", "mipsel"), ("v0", "a0 a1 a2", "v0", {4001: "exit", 4246: "exit", 4004: "write",
+                                                                  4210: "mmap", 4252: "tid", 4283: "set_tls"})),
+    **dict.fromkeys(("mips64", "mips64el"), ("v0", "a0 a1 a2", "v0", {5058: "exit", 5205: "exit", 5001: "write",
+                                                                      5009: "mmap", 5212: "tid", 5242: "set_tls"})),
     "ppc": ("r0", "r3 r4 r5", "r3", {**_OLD, 234: "exit", 192: "mmap", 232: "tid"}),
     **dict.fromkeys(("ppc64", "ppc64le"), ("r0", "r3 r4 r5", "r3", {**_OLD, 234: "exit", 90: "mmap", 232: "tid"})),
     "s390x": ("r1", "r2 r3 r4", "r2", {**_OLD, 248: "exit", 90: "mmap", 252: "tid"}),
@@ -83,7 +88,8 @@ class System:
         elif name == "tid":
             return 4711
         elif name in ("arch_prctl", "set_tls", "area"):
-            self.m.set_thread_pointer(b if name == "arch_prctl" else a if name == "set_tls" else int.from_bytes(self.m.read(a + 4, 4), "little"))
+            self.m.set_thread_pointer(b if name == "arch_prctl" else a if name == "set_tls"
+                                      else int.from_bytes(self.m.read(a + 4, 4), "little"))
             if name == "area":
                 self.m.write(a, (6).to_bytes(4, "little"))
         else:
@@ -95,7 +101,8 @@ class System:
 WRONG_IN_THE_ENGINE = {"s390x": "musl's strtol returns 0: it has RISBLG (see test_engine_limits.py)"}
 
 
-@pytest.fixture(params=[pytest.param(arch, marks=pytest.mark.xfail(strict=True, reason=WRONG_IN_THE_ENGINE[arch])) if arch in WRONG_IN_THE_ENGINE
+@pytest.fixture(params=[pytest.param(arch, marks=pytest.mark.xfail(strict=True, reason=WRONG_IN_THE_ENGINE[arch]))
+                        if arch in WRONG_IN_THE_ENGINE
                         else arch for arch in STATIC])
 def program(request: pytest.FixtureRequest) -> Iterator[UnicornMachine]:
     with UnicornMachine.load(FILES[f"{request.param}/static"]) as m:
@@ -103,7 +110,8 @@ def program(request: pytest.FixtureRequest) -> Iterator[UnicornMachine]:
 
 
 def test_a_static_program_runs_from_its_entry_to_its_exit(program: UnicornMachine) -> None:
-    """argc, argv, the environment, malloc, strtol, errno, thread-local variables, floating point, and what main returns."""
+    """argc, argv, the environment, malloc, strtol, errno, thread-local variables, floating point, and what main
+    returns."""
     system = System(program)
     program.process(["prog", "0x28"], {"GREETING": "hi"})
     program.run(timeout=30)
@@ -113,7 +121,8 @@ def test_a_static_program_runs_from_its_entry_to_its_exit(program: UnicornMachin
 def test_a_probed_static_program_does_the_same(program: UnicornMachine) -> None:
     system = System(program)
     program.process(["prog", "3"], {"GREETING": "again"})
-    with Kprobes(program) as k, k.kprobe(addr=program.arch.pointers.same_mode(program.regs, program.regs.pc), pre_handler=lambda p, regs: None) as p:
+    with Kprobes(program) as k, k.kprobe(addr=program.arch.pointers.same_mode(program.regs, program.regs.pc),
+                                         pre_handler=lambda p, regs: None) as p:
         program.run(timeout=30)
         assert p.nhit == 1
     assert (bytes(system.out), system.status) == (b"2 prog 3 8 again 1 0.75\n", 2)
@@ -175,7 +184,8 @@ def test_the_stack_and_the_thread_pointer(arch: str) -> None:
         assert at(0) == 3 and [m.read_cstr(at(n)) for n in (1, 2, 3)] == [b"a", b"\xff", b"ccc"] and at(4) == 0
         assert m.read_cstr(at(5)) == b"X=1" and at(6) == 0
         vector = {at(n): at(n + 1) for n in takewhile(at, count(7, 2))}
-        assert m.read_cstr(vector[31]) == b"a" and len(m.read(vector[25], 16)) == 16 and vector[6] == m.page_size and vector[23] == 0
+        assert (m.read_cstr(vector[31]) == b"a" and len(m.read(vector[25], 16)) == 16 and vector[6] == m.page_size
+                and vector[23] == 0)
         assert regs.sp % 16 == 0
         if threads.register not in ("", "gs", "a0"):
             assert regs[threads.register] == m.parts.process.pointer

@@ -6,14 +6,16 @@ import pytest
 
 from kprobes import Kprobe, Kprobes, UnicornMachine
 
-NOPS = {"riscv64": "13000000", "arm64": "1f2003d5", "arm": "00f020e3", "sparc": "01000000", "ppc": "60000000", "mips": "00000000"}
+NOPS = {"riscv64": "13000000", "arm64": "1f2003d5", "arm": "00f020e3", "sparc": "01000000", "ppc": "60000000",
+        "mips": "00000000"}
 HERE, FAR = 0x10000, (0x4000000, 0x20000000)
 
 
 @pytest.mark.parametrize("arch", NOPS)
 def test_far_text_is_optimized_too(arch: str) -> None:
     code = bytes.fromhex(NOPS[arch]) * 64
-    with UnicornMachine.from_code(code, arch=arch, base=HERE, symbols={"here": (HERE, len(code))}) as m, Kprobes(m) as k:
+    with UnicornMachine.from_code(code, arch=arch, base=HERE,
+                                  symbols={"here": (HERE, len(code))}) as m, Kprobes(m) as k:
         for start in FAR:
             m.map(start, m.page_size)
             m.write(start, code)

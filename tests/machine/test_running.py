@@ -58,7 +58,8 @@ def test_programs_run_in_turn_and_the_hit_is_counted(host: str, programs: int) -
         h.hook(code.AREA + code.PLACE)
         assert h.called == [code.ENTERED] * programs
         assert h.given == [environment(m) for m in range(programs)] * n
-        assert (h[code.SITE_AT + SITE["hits"]], h[code.SITE_AT + SITE["ran"]], h[code.CALLS_AT + CALLS["inside"]]) == (n, 0, 0)
+        assert (h[code.SITE_AT + SITE["hits"]], h[code.SITE_AT + SITE["ran"]],
+                h[code.CALLS_AT + CALLS["inside"]]) == (n, 0, 0)
 
 
 @pytest.mark.parametrize("reason", [0, 1, 2])
@@ -87,7 +88,8 @@ def test_programs_run_at_a_return(host: str, programs: int) -> None:
     for n in range(1, 3):
         h.called.clear()
         if h.arm:
-            registers, constants = {"X7": code.SITE_AT, "X19": 0x5AFE, "X30": code.BACK, "SP": code.STACK + 0x800}, arm64_const
+            registers, constants = {"X7": code.SITE_AT, "X19": 0x5AFE, "X30": code.BACK,
+                                    "SP": code.STACK + 0x800}, arm64_const
         else:
             registers, constants = {"RDX": code.SITE_AT, "RBX": 0x5AFE, "RSP": code.STACK + 0x7F8}, x86_const
             h[code.STACK + 0x7F8] = code.BACK

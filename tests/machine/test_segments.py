@@ -1,4 +1,5 @@
-"""MIPS's unmapped segments, where firmware and kernels live: loaded, run and probed by the addresses that the guest uses."""
+"""MIPS's unmapped segments, where firmware and kernels live: loaded, run and probed by the addresses that the guest
+uses."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ pytestmark = pytest.mark.quick
 
 NARROW = (0x80000000, 0xA0000000, 0xBFC00000)
 WIDE = (*(start | 0xFFFFFFFF << 32 for start in NARROW), 0x9000000000000000, 0x9800000000000000, 0xA800000000000000)
-SEGMENTS = [(arch, start) for arch in RUNNABLE if arch.startswith("mips") for start in (WIDE if "64" in arch else NARROW)]
+SEGMENTS = [(arch, start) for arch in RUNNABLE if arch.startswith("mips")
+            for start in (WIDE if "64" in arch else NARROW)]
 F, G = 0, 36  # offsets
 
 
@@ -23,8 +25,10 @@ def words(arch: str, *codes: str) -> bytes:
 def machine_of(arch: str, start: int) -> tuple[UnicornMachine, int]:
     """f keeps a frame and calls g; g(x) = x + 2, by way of a delay slot."""
     wide, jr = "64" in arch, "03e00009" if "r6" in arch else "03e00008"
-    down, save, load, up = ("67bdfff8", "ffbf0000", "dfbf0000", "67bd0008") if wide else ("27bdfff8", "afbf0004", "8fbf0004", "27bd0008")
-    code = words(arch, down, save, "04110006", "00000000", load, up, jr, "00000000", "00000000", "24820001", jr, "24420001", "00000000")
+    down, save, load, up = (("67bdfff8", "ffbf0000", "dfbf0000", "67bd0008") if wide
+                            else ("27bdfff8", "afbf0004", "8fbf0004", "27bd0008"))
+    code = words(arch, down, save, "04110006", "00000000", load, up, jr, "00000000", "00000000", "24820001", jr,
+                 "24420001", "00000000")
     base = start + 0x10000
     return UnicornMachine.from_code(code, arch=arch, base=base, symbols={"f": (base, G), "g": (base + G, 12)}), base
 

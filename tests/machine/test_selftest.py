@@ -28,13 +28,16 @@ def guests_with(field: str) -> list[str]:
 @pytest.mark.parametrize("arch", RUNNABLE)
 def test_this_engine_is_right(arch: str) -> None:
     guest = GUESTS[arch]
-    assert [words_verdict(guest, architectures.get(arch)), exception_verdict(guest), context_verdict(guest, architectures.get(arch))] == ["", "", ""]
+    assert [words_verdict(guest, architectures.get(arch)), exception_verdict(guest),
+            context_verdict(guest, architectures.get(arch))] == ["", "", ""]
 
 
 @pytest.mark.parametrize("arch", RUNNABLE)
 def test_every_fixed_distance_is_checked(arch: str) -> None:
     """What is hidden is a word with a check of its own, or the flags (flag_checks), or goes through the API."""
-    hidden = set(GUESTS[arch].registers.hidden) - {check.name for check in GUESTS[arch].checks.words} - {"cs", "ss", "ds", "es", "fs", "gs"}
+    hidden = set(GUESTS[arch].registers.hidden) - {check.name
+                                                   for check in GUESTS[arch].checks.words} - {"cs", "ss", "ds", "es",
+                                                       "fs", "gs"}
     assert hidden <= {architectures.get(arch).regs.flags}
     assert not hidden or GUESTS[arch].checks.flags
 
@@ -68,11 +71,13 @@ def test_a_context_that_lacks_registers(arch: str) -> None:
         read, write = GUESTS[arch].contexts.state(engine)  # type: ignore[misc]
         return read, lambda saved: write(saved[:100] + read()[100:])
 
-    assert "cannot be put back" in context_verdict(evolve(GUESTS[arch], contexts=Contexts(state=half)), architectures.get(arch))
+    assert "cannot be put back" in context_verdict(evolve(GUESTS[arch], contexts=Contexts(state=half)),
+                                                   architectures.get(arch))
 
 
 def test_a_machine_says_what_differs(monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong: dict[str, Guest] = {**GUESTS, "m68k": evolve(GUESTS["m68k"], breakpoint=evolve(GUESTS["m68k"].breakpoint, number=5))}
+    wrong: dict[str, Guest] = {**GUESTS, "m68k": evolve(GUESTS["m68k"],
+                                                        breakpoint=evolve(GUESTS["m68k"].breakpoint, number=5))}
     monkeypatch.setattr("kprobes.machine.unicorn.guests.rows.GUESTS", wrong)
     monkeypatch.setattr("kprobes.machine.unicorn.selftest._seen", {})
     with pytest.raises(Unsupported, match="differs from what is known for m68k: a breakpoint arrives as"):
@@ -85,7 +90,8 @@ def test_old_engines_are_refused(monkeypatch: pytest.MonkeyPatch, found: tuple[i
     uc = UnicornMachine.from_code(b"\xc3", arch="x86_64").uc
     monkeypatch.setattr(version, "version", lambda: found)
     for make in (lambda: UnicornMachine.from_code(b"\xc3", arch="x86_64"), lambda: UnicornMachine.attach(uc)):
-        with pytest.raises(Unsupported, match=r"Unicorn \d\.\d\.\d is too old.*install unicorn 2\.1\.4 or newer") as refused:
+        with pytest.raises(Unsupported,
+                           match=r"Unicorn \d\.\d\.\d is too old.*install unicorn 2\.1\.4 or newer") as refused:
             make()
         assert refused.value.errno == errno.EOPNOTSUPP
 

@@ -1,4 +1,5 @@
-"""Signal handlers of Python's that come while a guest runs, at any moment: called where the run can raise, and everything works afterwards."""
+"""Signal handlers of Python's that come while a guest runs, at any moment: called where the run can raise, and
+everything works afterwards."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Without the garbage collector: Python loses what is raised in finalizers and in gc.callbacks, of which hypothesis has one."""
+    """Without the garbage collector: Python loses what is raised in finalizers and in gc.callbacks, of which hypothesis
+    has one."""
     gc.disable()
     try:
         yield
@@ -67,8 +69,10 @@ def uncollected() -> Iterator[None]:
 
 def busy(scene: Scene) -> tuple[Kprobe, Kprobe, Kretprobe]:
     """Probes of all kinds, one with a guest call in its handler."""
-    inner = Kprobe(symbol_name="probed", pre_handler=lambda p, regs: scene.m.call("fetch", scene.stack) and None, post_handler=lambda *_: None)
-    probes = Kprobe(symbol_name="inc", pre_handler=lambda p, regs: None), inner, Kretprobe(symbol_name="twice", handler=lambda ri, regs: None)
+    inner = Kprobe(symbol_name="probed", pre_handler=lambda p, regs: scene.m.call("fetch", scene.stack) and None,
+                   post_handler=lambda *_: None)
+    probes = Kprobe(symbol_name="inc", pre_handler=lambda p, regs: None), inner, Kretprobe(symbol_name="twice",
+        handler=lambda ri, regs: None)
     for probe in probes:
         scene.k.register(probe)
     return probes
@@ -95,7 +99,8 @@ def hits_of(scene: Scene) -> Iterator[list[int]]:
 
 @pytest.mark.parametrize("every", [0.001, 0.0003])
 def test_a_storm_of_alarms(scene: Scene, every: float) -> None:
-    """A timer whose handler raises, as fast as it can: none is lost, none strikes inside the library, and results are right."""
+    """A timer whose handler raises, as fast as it can: none is lost, none strikes inside the library, and results are
+    right."""
     scene.stack = scene.word(3)
     scene.probes = busy(scene)
     raised = called = ended = 0
@@ -167,7 +172,8 @@ def test_an_alarm_comes_out_of_the_call(scene: Scene, where: str) -> None:
     if where == "return":
         probe = Kretprobe(symbol_name="down", handler=handler)
     elif where != "guest":
-        probe = Kprobe(symbol_name="down", **{"post_handler" if where == "post_handler" else "pre_handler": nested if where == "nested" else handler})
+        probe = Kprobe(symbol_name="down", **{"post_handler" if where == "post_handler" else "pre_handler": nested
+                                              if where == "nested" else handler})
     if probe is not None:
         scene.k.register(probe)
     for _ in range(3):
@@ -182,7 +188,8 @@ def test_an_alarm_comes_out_of_the_call(scene: Scene, where: str) -> None:
 
 
 def test_a_handler_that_swallows_it_loses_nothing(scene: Scene) -> None:
-    """What a signal handler raises in a run inside a run ends the outer one as well, whatever the probe's handler makes of it."""
+    """What a signal handler raises in a run inside a run ends the outer one as well, whatever the probe's handler makes
+    of it."""
     def nested(p: Kprobe, regs: Any) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0.02)
         with suppress(Oops):

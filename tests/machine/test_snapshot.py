@@ -1,4 +1,5 @@
-"""Snapshots: what was comes back, on every guest; the library's own stays as it is now. The two ways of keeping memory agree."""
+"""Snapshots: what was comes back, on every guest; the library's own stays as it is now. The two ways of keeping memory
+agree."""
 
 from __future__ import annotations
 
@@ -14,7 +15,17 @@ import unicorn
 from arches import RUNNABLE, programs_of, results
 from unicorn import unicorn_const as const
 
-from kprobes import BadArgument, GuestFault, Kprobe, Kprobes, Kretprobe, MachineBusy, NoMemory, UnicornMachine, Unsupported
+from kprobes import (
+    BadArgument,
+    GuestFault,
+    Kprobe,
+    Kprobes,
+    Kretprobe,
+    MachineBusy,
+    NoMemory,
+    UnicornMachine,
+    Unsupported,
+)
 from kprobes.machine.unicorn.hostpages import Copies, HostPages
 
 WAYS = {"pages": HostPages, "copies": Copies}
@@ -49,7 +60,8 @@ def registers(m: UnicornMachine) -> dict[str, int]:
 def memory(m: UnicornMachine, k: Kprobes | None = None) -> dict[int, bytes]:
     """Every page but the library's own code; text as it is under the probes."""
     read, page = m.read if k is None else k._rooms.text.read, m.page_size
-    return {at: read(at, page) for start, end in m.parts.memory.regions() if not (m.parts.memory.own.has(start) and m.executable(start)) for at in range(start, end, page)}
+    return {at: read(at, page) for start, end in m.parts.memory.regions()
+            if not (m.parts.memory.own.has(start) and m.executable(start)) for at in range(start, end, page)}
 
 
 SPECIAL = {"fcx", "pcxi", "psw", "cpsr", "xpsr", "msr", "status", "cs", "ds", "es", "ss", "fs", "gs"}
@@ -87,7 +99,8 @@ def test_registers_and_memory(arch: str, way: Any) -> None:
 
 @pytest.mark.parametrize("arch", RUNNABLE)
 def test_in_the_midst_of_a_program(arch: str, way: Any) -> None:
-    """A program is stopped in several places; from each it comes to the same end as often as one likes, whatever ran meanwhile.
+    """A program is stopped in several places; from each it comes to the same end as often as one likes, whatever ran
+    meanwhile.
 
     That needs all of the CPU's state, floating point and modes included.
     """
@@ -127,7 +140,8 @@ def test_in_the_midst_of_a_program(arch: str, way: Any) -> None:
 @pytest.mark.quick
 @pytest.mark.parametrize("arch", RUNNABLE)
 def test_random_histories(arch: str) -> None:
-    """Writes, maps, unmaps, protections, allocations, snapshots and restores at random: both ways, and a record of what was, agree."""
+    """Writes, maps, unmaps, protections, allocations, snapshots and restores at random: both ways, and a record of what
+    was, agree."""
     rng = random.Random(arch)
     machines = [raw(arch, HostPages if sys.platform == "linux" else Copies), raw(arch, Copies)]
     page = machines[0].page_size
@@ -180,7 +194,8 @@ def hits(arch: str) -> tuple[UnicornMachine, str, int]:
 
 @pytest.mark.parametrize("arch", [a for a in RUNNABLE if programs_of(a)])
 def test_probes_stay_as_they_are_now(arch: str, way: Any) -> None:
-    """Of breakpoints, jumps and return probes that were there at the snapshot, and those made since: those of now are hit, no others."""
+    """Of breakpoints, jumps and return probes that were there at the snapshot, and those made since: those of now are
+    hit, no others."""
     m, name, _ = hits(arch)
     with_way(m, way)
     with Kprobes(m) as k:
@@ -219,12 +234,14 @@ def test_probes_stay_as_they_are_now(arch: str, way: Any) -> None:
 
 @pytest.mark.parametrize("arch", [a for a in RUNNABLE if programs_of(a)])
 def test_calls_under_way(arch: str, way: Any) -> None:
-    """A snapshot amid a call that is followed: each restore has the call return once more, to the right place, and to its handler."""
+    """A snapshot amid a call that is followed: each restore has the call return once more, to the right place, and to
+    its handler."""
     m, name, _ = hits(arch)
     with_way(m, way)
     k = Kprobes(m)
     returned: list[int] = []
-    r = Kretprobe(symbol_name=name, handler=lambda ri, regs: returned.append(regs.return_value), entry_handler=lambda ri, regs: m.stop())
+    r = Kretprobe(symbol_name=name, handler=lambda ri, regs: returned.append(regs.return_value),
+                  entry_handler=lambda ri, regs: m.stop())
     value = m.call(name, 1)
     k.register(r)
     start = m.snapshot()
@@ -266,7 +283,8 @@ def test_refusals(way: Any) -> None:
         m.restore(None)  # type: ignore[arg-type]
     with Kprobes(m) as k:
         for act in m.snapshot, lambda: m.restore(s):
-            with k.kprobe("f", pre_handler=lambda p, regs, act=act: act() and 0), pytest.raises(MachineBusy, match="in a run"):
+            with k.kprobe("f", pre_handler=lambda p, regs, act=act: act() and 0), pytest.raises(MachineBusy,
+                match="in a run"):
                 m.call("f", 1, 2)
             assert m.call("f", 1, 2) == 4
     with pytest.raises(ValueError, match="pickled"):
@@ -294,7 +312,8 @@ def test_the_librarys_own_page_in_the_way(way: Any) -> None:
 
 @pytest.mark.quick
 def test_a_failed_call_is_forgotten(way: Any) -> None:
-    m = with_way(UnicornMachine.from_code(bytes.fromhex("4831c08b00c3") + X86, arch="x86_64", symbols={"bad": BASE, "f": BASE + 6}), way)
+    m = with_way(UnicornMachine.from_code(bytes.fromhex("4831c08b00c3") + X86, arch="x86_64",
+                                          symbols={"bad": BASE, "f": BASE + 6}), way)
     m.regs["rbx"] = 7
     s = m.snapshot()
     for _ in range(3):

@@ -32,7 +32,8 @@ def put(m: UnicornMachine, sp: int) -> list[int]:
     return [sp + n for n in range(len(abi.args))] + on_stack
 
 
-@pytest.mark.parametrize("sp", [STACK, STACK + 0x100, STACK + 0x3FE0, STACK + 0x3FF8, STACK + 0x6F00, STACK + 0x3002, STACK + 0x6001, OTHER + 0x2F00])
+@pytest.mark.parametrize("sp", [STACK, STACK + 0x100, STACK + 0x3FE0, STACK + 0x3FF8, STACK + 0x6F00, STACK + 0x3002,
+                                STACK + 0x6001, OTHER + 0x2F00])
 def test_arguments_are_there(m: UnicornMachine, sp: int) -> None:
     """From the start of a mapping to its end, aligned or not, after reads elsewhere."""
     for place in (STACK + 0x2000, sp, OTHER + 0x1000, sp, sp):

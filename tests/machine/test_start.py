@@ -14,14 +14,19 @@ pytestmark = pytest.mark.quick
 #: (arch, system call instruction, mode bits)
 CALLS = [
     ("arm", "000000ef", 0), ("arm", "00df", 1), ("armeb", "000000ef", 0), ("armeb", "00df", 1), ("cortexm", "00df", 1),
-    ("arm64", "010000d4", 0), ("arm64be", "010000d4", 0), ("x86_64", "0f05", 0), ("x86_64", "0f34", 0), ("x86_64", "cd80", 0),
-    ("i386", "0f34", 0), ("i386", "0f05", 0), ("i386", "cd80", 0), ("m68k", "4e40", 0), ("ppc", "44000002", 0), ("ppc64", "44000002", 0),
-    ("ppc64le", "02000044", 0), ("riscv32", "73000000", 0), ("riscv64", "73000000", 0), ("s390x", "0a01", 0), ("sparc", "91d02010", 0),
-    ("sparc64", "91d0206d", 0), *((a, "0c000000" if a.endswith("el") else "0000000c", 0) for a in RUNNABLE if a.startswith("mips")),
+    ("arm64", "010000d4", 0), ("arm64be", "010000d4", 0), ("x86_64", "0f05", 0), ("x86_64", "0f34", 0),
+    ("x86_64", "cd80", 0),
+    ("i386", "0f34", 0), ("i386", "0f05", 0), ("i386", "cd80", 0), ("m68k", "4e40", 0), ("ppc", "44000002", 0),
+    ("ppc64", "44000002", 0),
+    ("ppc64le", "02000044", 0), ("riscv32", "73000000", 0), ("riscv64", "73000000", 0), ("s390x", "0a01", 0),
+    ("sparc", "91d02010", 0),
+    ("sparc64", "91d0206d", 0), *((a, "0c000000" if a.endswith("el") else "0000000c", 0) for a in RUNNABLE
+                                  if a.startswith("mips")),
 ]
-NOP = {"arm": "00f020e3", "armeb": "00f020e3", "thumb": "00bf", "arm64": "1f2003d5", "arm64be": "1f2003d5", "x86_64": "90", "i386": "90", "m68k": "4e71",
-       "ppc": "60000000", "ppc64": "60000000", "ppc64le": "00000060", "riscv32": "13000000", "riscv64": "13000000", "s390x": "0700",
-       "sparc": "01000000", "sparc64": "01000000", "tricore": "0000"}
+NOP = {"arm": "00f020e3", "armeb": "00f020e3", "thumb": "00bf", "arm64": "1f2003d5", "arm64be": "1f2003d5",
+       "x86_64": "90", "i386": "90", "m68k": "4e71",
+       "ppc": "60000000", "ppc64": "60000000", "ppc64le": "00000060", "riscv32": "13000000", "riscv64": "13000000",
+       "s390x": "0700", "sparc": "01000000", "sparc64": "01000000", "tricore": "0000"}
 
 
 def nop(arch: str, mode: int) -> bytes:
@@ -134,13 +139,15 @@ def test_writing_what_was_read_changes_nothing(arch: str) -> None:
 
 
 #: what the psABI says of a process's first instruction, where it says more than 0
-FLOATS = {"x86_64": {"fpcw": 0x37F, "mxcsr": 0x1F80, "fptag": 0xFFFF}, "i386": {"fpcw": 0x37F, "mxcsr": 0x1F80, "fptag": 0xFFFF}}
+FLOATS = {"x86_64": {"fpcw": 0x37F, "mxcsr": 0x1F80, "fptag": 0xFFFF},
+          "i386": {"fpcw": 0x37F, "mxcsr": 0x1F80, "fptag": 0xFFFF}}
 FLOAT_CONTROLS = ("fpcr", "fpsr", "fpscr", "fcsr", "fsr", "fpc", "frm", "fflags", "mxcsr", "fpcw", "fpsw")
 
 
 @pytest.mark.parametrize("arch", RUNNABLE)
 def test_arithmetic_starts_as_the_abi_says(arch: str) -> None:
-    """Round to nearest, nothing trapped, nothing accrued; the direction flag is clear. What is beyond that is the CPU's version."""
+    """Round to nearest, nothing trapped, nothing accrued; the direction flag is clear. What is beyond that is the CPU's
+    version."""
     m = UnicornMachine.from_code(bytes(64), arch=arch, base=0x10000)
     fixed = {"fcsr": 0xC0000, "fsr": 0xE0000}  # MIPS: NaNs of IEEE 754-2008; SPARC: the FPU's version
     for name in (*FLOAT_CONTROLS, "fptag"):
@@ -152,7 +159,8 @@ def test_arithmetic_starts_as_the_abi_says(arch: str) -> None:
 
 @pytest.mark.parametrize("arch", ["x86_64", "i386"])
 def test_ten_thirds(arch: str) -> None:
-    """In extended precision, before and after the control word was written by the guest (with its own value) or by us."""
+    """In extended precision, before and after the control word was written by the guest (with its own value) or by
+    us."""
     # fninit; fstcw [sp-8]; fldcw [sp-8] are what programs do; push 10; fild [sp]; push 3; fidiv [sp]; fstp tbyte [data]
     m = UnicornMachine.from_code(bytes(0x100), arch=arch, base=0x10000)
     data = m.alloc(64)
@@ -174,7 +182,8 @@ def test_ten_thirds(arch: str) -> None:
 
 
 def test_segment_registers_of_i386() -> None:
-    """Whoever writes them, by Regs or by an instruction: the stack stays 32 bits wide. A selector that is none is refused."""
+    """Whoever writes them, by Regs or by an instruction: the stack stays 32 bits wide. A selector that is none is
+    refused."""
     m = UnicornMachine.from_code(bytes.fromhex("50580f58c3"), arch="i386", base=0x10000)
     for name in ("ds", "es", "fs", "gs", "ss"):
         for value in (m.regs[name], 0x7B if name != "ss" else 0x68, 0 if name != "ss" else 0x68):

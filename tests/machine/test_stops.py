@@ -1,4 +1,5 @@
-"""Breakpoints that the engine does not report (TriCore's): marks, lines, and hooks that come and go while one is served."""
+"""Breakpoints that the engine does not report (TriCore's): marks, lines, and hooks that come and go while one is
+served."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ COUNT = 4096
 
 
 def machine() -> UnicornMachine:
-    return UnicornMachine.from_code(FUNCTION * COUNT, arch="tricore", base=BASE, symbols={f"f{n}": (BASE + 16 * n, 4) for n in range(COUNT)})
+    return UnicornMachine.from_code(FUNCTION * COUNT, arch="tricore", base=BASE,
+                                    symbols={f"f{n}": (BASE + 16 * n, 4) for n in range(COUNT)})
 
 
 @pytest.fixture(params=["host code", "Python"])
@@ -63,7 +65,8 @@ def test_lines_of_pages_that_are_not_all_mapped(guest: UnicornMachine) -> None:
         guest.write(BASE + 0x200000 + (2 * n + 1) * size, FUNCTION)
         guest.symbols.add(f"g{n}", BASE + 0x200000 + (2 * n + 1) * size, 4)
     with Kprobes(guest) as k:
-        probes = [Kprobe(symbol_name=f"g{n}", optimize=False, pre_handler=lambda p, regs: None) for n in range(3 * MOST)]
+        probes = [Kprobe(symbol_name=f"g{n}", optimize=False, pre_handler=lambda p, regs: None)
+                  for n in range(3 * MOST)]
         k.register_kprobes(probes)
         assert guest.parts.stops._line > size
         assert [guest.call(f"g{n}") for n in range(3 * MOST)] == [1] * 3 * MOST
@@ -120,7 +123,8 @@ def test_a_handler_registers_many(guest: UnicornMachine) -> None:
 def test_a_stop_that_is_younger_than_the_bound(guest: UnicornMachine) -> None:
     """It takes the last instruction of a bounded run, too, and none more."""
     with Kprobes(guest) as k:
-        first, last = probe(0, lambda p, regs: None if last.registered else k.register(last)), Kprobe(addr=BASE + 2, optimize=False)
+        first, last = probe(0, lambda p, regs: None if last.registered else k.register(last)), Kprobe(addr=BASE + 2,
+            optimize=False)
         for bound in (1, 2):
             k.register(first)
             with pytest.raises(GuestTimeout) if bound == 1 else nullcontext():
@@ -131,7 +135,8 @@ def test_a_stop_that_is_younger_than_the_bound(guest: UnicornMachine) -> None:
 
 CODE, DATA = 0x10000, 0x20000
 CALLED, WRITE = CODE + 256, CODE + 272
-GUESTS = {"x86_64": ("x86_64", ("rdi", "rsi", "rdx"), "rax", "c3"), "aarch64": ("arm64", ("x0", "x1", "x2"), "x0", "c0035fd6")}
+GUESTS = {"x86_64": ("x86_64", ("rdi", "rsi", "rdx"), "rax", "c3"),
+          "aarch64": ("arm64", ("x0", "x1", "x2"), "x0", "c0035fd6")}
 
 
 @pytest.mark.parametrize("host", GUESTS)
@@ -142,7 +147,8 @@ def test_host_code(host: str, to: int) -> None:
     hook = bytes.fromhex(READY[host]["marked"])
     code = hook.ljust(256, b"\0") + 2 * bytes.fromhex(back).ljust(16, b"\0")
     seen: list[tuple[int, ...]] = []
-    with UnicornMachine.from_code(code, arch=arch, base=CODE, symbols={"hook": CODE, "called": CALLED, "write": WRITE}) as guest:
+    with UnicornMachine.from_code(code, arch=arch, base=CODE,
+                                  symbols={"hook": CODE, "called": CALLED, "write": WRITE}) as guest:
         marks = Marks(BASE, 64, CALLED, WRITE, 77)
         marks.put(BASE + 6, True)
         guest.map(DATA, guest.page_size * 4)

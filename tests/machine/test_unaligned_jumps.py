@@ -1,4 +1,5 @@
-"""Jumps to addresses where no instruction can be, and fetches that fail, on every guest: a fault with the address, and the machine goes on."""
+"""Jumps to addresses where no instruction can be, and fetches that fail, on every guest: a fault with the address, and
+the machine goes on."""
 
 from __future__ import annotations
 
@@ -10,12 +11,18 @@ from arches import RUNNABLE
 
 #: A jump to what a register holds: (register, code).
 JUMPS = {
-    "x86_64": ("rdi", "ffe7"), "i386": ("eax", "ffe0"), "arm64": ("x0", "00001fd6"), "arm64be": ("x0", "00001fd6"), "arm": ("r0", "10ff2fe1"),
-    "armeb": ("r0", "e12fff10"), "cortexm": ("r0", "0047"), "ppc": ("r3", "7c6903a64e800420"), "ppc64": ("r3", "7c6903a64e800420"),
-    "ppc64le": ("r3", "a603697c2004804e"), "riscv32": ("a0", "67000500"), "riscv64": ("a0", "67000500"), "s390x": ("r2", "07f2"),
-    "sparc": ("o0", "81c2000001000000"), "sparc64": ("o0", "81c2000001000000"), "m68k": ("a0", "4ed0"), "tricore": ("a4", "dc04"),
-    **{arch: ("a0", "0080000900000000" if "r6" in arch else "0080000800000000") for arch in RUNNABLE if arch.startswith("mips") and arch[-2:] != "el"},
-    **{arch: ("a0", "0900800000000000" if "r6" in arch else "0800800000000000") for arch in RUNNABLE if arch.startswith("mips") and arch[-2:] == "el"},
+    "x86_64": ("rdi", "ffe7"), "i386": ("eax", "ffe0"), "arm64": ("x0", "00001fd6"), "arm64be": ("x0", "00001fd6"),
+    "arm": ("r0", "10ff2fe1"),
+    "armeb": ("r0", "e12fff10"), "cortexm": ("r0", "0047"), "ppc": ("r3", "7c6903a64e800420"),
+    "ppc64": ("r3", "7c6903a64e800420"),
+    "ppc64le": ("r3", "a603697c2004804e"), "riscv32": ("a0", "67000500"), "riscv64": ("a0", "67000500"),
+    "s390x": ("r2", "07f2"),
+    "sparc": ("o0", "81c2000001000000"), "sparc64": ("o0", "81c2000001000000"), "m68k": ("a0", "4ed0"),
+    "tricore": ("a4", "dc04"),
+    **{arch: ("a0", "0080000900000000" if "r6" in arch else "0080000800000000") for arch in RUNNABLE
+       if arch.startswith("mips") and arch[-2:] != "el"},
+    **{arch: ("a0", "0900800000000000" if "r6" in arch else "0800800000000000") for arch in RUNNABLE
+       if arch.startswith("mips") and arch[-2:] == "el"},
 }
 #: Prints (kind, access, address, pc) of every fault: [arch, register, code].
 CHILD = """
@@ -79,10 +86,12 @@ print("end")
 
 @pytest.mark.parametrize("arch", RUNNABLE)
 def test_jumps_to_where_nothing_can_be(arch: str) -> None:
-    done = subprocess.run([sys.executable, "-c", CHILD, arch, *JUMPS[arch]], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([sys.executable, "-c", CHILD, arch, *JUMPS[arch]], capture_output=True, text=True,
+                          timeout=120, check=False)
     lines = done.stdout.splitlines()
     assert done.returncode == 0 and lines[-1] == "end", f"exit status {done.returncode} after {lines[-3:]}: {done.stderr[-800:]}"
-    assert not [line for line in lines if line.startswith(("0x80002", "0x80004")) and "Fault fetch" not in line and not arch.startswith("sparc")], lines
+    assert not [line for line in lines if line.startswith(("0x80002", "0x80004")) and "Fault fetch" not in line
+                and not arch.startswith("sparc")], lines
     if arch.startswith("mips"):
         assert lines.count("0x10802 GuestFault fetch 0x10802 0x10802") == 2, lines
         assert lines.count("0x80002 GuestFault fetch 0x80002 0x80002") == 2, lines

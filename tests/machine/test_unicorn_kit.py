@@ -27,7 +27,8 @@ def test_unicorn(arch: str, conformance: Conformance) -> None:
 
 @pytest.mark.parametrize("arch", ["x86_64", "i386"])
 def test_a_second_error_is_like_the_first(arch: str) -> None:
-    with UnicornMachine.from_code(bytes.fromhex("31c931c0f7f1"), arch=arch) as machine:  # xor ecx, ecx; xor eax, eax; div ecx
+    # xor ecx, ecx; xor eax, eax; div ecx
+    with UnicornMachine.from_code(bytes.fromhex("31c931c0f7f1"), arch=arch) as machine:
         for _ in range(3):
             with pytest.raises(GuestFault) as fault:
                 machine.run(0x10000)
@@ -39,7 +40,8 @@ def test_paper() -> None:
 
 
 @pytest.mark.parametrize(("broken", "complaint"), [
-    ("trap_pc", "trap_pc"), ("swallow", "not_ours"), ("forget_registers", "registers_come_back"), ("lose_exceptions", "exceptions"),
+    ("trap_pc", "trap_pc"), ("swallow", "not_ours"), ("forget_registers", "registers_come_back"),
+    ("lose_exceptions", "exceptions"),
     ("stale_pages", "pages"), ("deep", "depth"), ("inner_ends", "run_ends"),
 ])
 def test_the_kit_finds(broken: str, complaint: str) -> None:

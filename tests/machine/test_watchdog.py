@@ -110,7 +110,8 @@ def test_a_child_has_its_own(scene: Scene) -> None:
 
 
 def test_the_counting_hook_goes_when_it_is_not_wanted(scene: Scene) -> None:
-    """It stays from one bounded run to the next; an unbounded one is as fast as ever, and code written meanwhile is the code that runs."""
+    """It stays from one bounded run to the next; an unbounded one is as fast as ever, and code written meanwhile is the
+    code that runs."""
     bounds = scene.m.parts.bounds
     with pytest.raises(GuestTimeout, match="max_insns"):
         scene.m.call("spin", max_insns=50)

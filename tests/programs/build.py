@@ -1,8 +1,8 @@
 """Rebuild tests/programs/bin and expected.json from src: `python tests/programs/build.py [--check] [arch...]`.
 
-The executables are part of the repository: run this only after a change in src. Compilers: zig cc (`pip install ziglang`, the
-version below) for most machines, Debian's gcc cross compilers for those zig cannot build or cannot build usefully. A machine
-whose compiler is missing is skipped with a message. The same compilers give the same bytes.
+The executables are part of the repository: run this only after a change in src. Compilers: zig cc (`pip install
+ziglang`, the version below) for most machines, Debian's gcc cross compilers for those zig cannot build or cannot build
+usefully. A machine whose compiler is missing is skipped with a message. The same compilers give the same bytes.
 
 The expected values come from the same C compiled for this computer, by gcc and by zig at -O0 and -O2, which must agree.
 """
@@ -31,7 +31,8 @@ LEVELS = {"O0": ("-O0",), "O2": ("-O2", "-fomit-frame-pointer")}
 
 COMMON_FLAGS = [
     "-std=gnu11", "-ffreestanding", "-fno-builtin", "-nostdlib", "-static", "-fno-stack-protector", "-ffp-contract=off",
-    "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-ident", "-ffunction-sections", "-fno-unroll-loops", "-g0",
+    "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-ident", "-ffunction-sections", "-fno-unroll-loops",
+    "-g0",
     "-Wall", "-Wextra", "-Werror", "-Isrc",
 ]  # fmt: skip
 LINK_FLAGS = ["--gc-sections", "--build-id=none", "-e", "_start", "-z", "noexecstack"]
@@ -86,7 +87,8 @@ TARGETS = {
     "armhf": zig("arm-freestanding-eabihf", "-mcpu=cortex_a15", helpers=ARM_WORD),
     "thumb": zig("thumb-freestanding-eabihf", "-mcpu=cortex_a15", helpers=ARM_WORD),
     "armeb": zig("armeb-freestanding-eabi", "-mcpu=cortex_a15-fpregs", features=NO_FLOAT, helpers=ARM_WORD),
-    "armeb32": zig("armeb-freestanding-eabi", "-mcpu=arm926ej_s", features=("SETJMP",), helpers=ARM_OLD, levels=OPTIMIZED),
+    "armeb32": zig("armeb-freestanding-eabi", "-mcpu=arm926ej_s", features=("SETJMP",), helpers=ARM_OLD,
+                   levels=OPTIMIZED),
     "cortexm": zig("thumb-freestanding-eabi", "-mcpu=cortex_m3", features=NO_FLOAT, helpers=ARM_WORD),
     "arm64": zig("aarch64-freestanding-none", features=NO_SETJMP),
     "arm64be": zig("aarch64_be-freestanding-none", features=NO_SETJMP),
@@ -94,7 +96,8 @@ TARGETS = {
     "mipsel": zig("mipsel-freestanding-eabihf", "-mcpu=mips32r2", features=NO_SETJMP, helpers=WORD),
     "mips64": zig("mips64-freestanding-none", "-mcpu=mips64r2", *N64, features=NO_SETJMP),
     "mips64el": zig("mips64el-freestanding-none", "-mcpu=mips64r2", *N64, features=NO_SETJMP),
-    "mips32r6el": zig("mipsel-freestanding-eabihf", "-mcpu=mips32r6", features=NO_SETJMP, helpers=WORD, levels=OPTIMIZED),
+    "mips32r6el": zig("mipsel-freestanding-eabihf", "-mcpu=mips32r6", features=NO_SETJMP, helpers=WORD,
+                      levels=OPTIMIZED),
     "mips64r6el": zig("mips64el-freestanding-none", "-mcpu=mips64r6", *N64, features=NO_SETJMP, levels=OPTIMIZED),
     "ppc": zig("powerpc-freestanding-eabihf", helpers=WORD),
     "ppc64": zig("powerpc64-freestanding-none"),
@@ -106,8 +109,10 @@ TARGETS = {
     "s390x": zig("s390x-freestanding-none", "-mcpu=z10"),
     "sparc": Target(compiler="sparc64-linux-gnu-gcc", flags=("-m32", "-mcpu=leon3", "-mflat"), helpers=WORD),
     "sparcw": Target(compiler="sparc64-linux-gnu-gcc", flags=("-m32", "-mcpu=leon3"), helpers=WORD, levels=OPTIMIZED),
-    "sparc64": Target(compiler="sparc64-linux-gnu-gcc", flags=("-m64", "-mcpu=v9", "-mflat", "-mno-fpu"), features=NO_FLOAT),
-    "alpha": Target(compiler="alpha-linux-gnu-gcc", flags=("-mcpu=ev67", "-mieee"), helpers=("helpers_alpha",), page=1 << 16),
+    "sparc64": Target(compiler="sparc64-linux-gnu-gcc", flags=("-m64", "-mcpu=v9", "-mflat", "-mno-fpu"),
+                      features=NO_FLOAT),
+    "alpha": Target(compiler="alpha-linux-gnu-gcc", flags=("-mcpu=ev67", "-mieee"), helpers=("helpers_alpha",),
+                    page=1 << 16),
     "m68k": Target(compiler="m68k-linux-gnu-gcc", flags=("-m68040",), helpers=WORD),
 }
 
@@ -127,7 +132,8 @@ def missing(compiler: str) -> str:
     """What to tell a user who lacks the compiler; empty if it is there in the pinned version."""
     if compiler != "zig":
         found = gcc_version(compiler)
-        return "" if found == GCC else f"needs {compiler} {GCC} (Debian 12: apt-get install gcc-{compiler[:-4]}), found {found}"
+        return ("" if found == GCC
+                else f"needs {compiler} {GCC} (Debian 12: apt-get install gcc-{compiler[:-4]}), found {found}")
     try:
         found = metadata.version("ziglang")
     except metadata.PackageNotFoundError:
@@ -208,7 +214,8 @@ def native_values(compiler: list[str], features: tuple[str, ...], directory: Pat
     target = Target(flags=(), features=features)
     sources = [s for s in target.sources() if s != "src/runtime.c"]
     seeds = "-DSEEDS=" + ",".join(f"{seed}u" for seed in SEEDS)
-    flags = ["-std=gnu11", "-fno-builtin", "-ffp-contract=off", "-I.", "-Isrc", "-D_start=suite_start", seeds, *target.defines()]
+    flags = ["-std=gnu11", "-fno-builtin", "-ffp-contract=off", "-I.", "-Isrc", "-D_start=suite_start", seeds,
+             *target.defines()]
     run([*compiler, *flags, *sources, str(source), "-o", str(program)])
     lines = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout.splitlines()
     values: dict[str, list[int]] = {}
@@ -240,13 +247,15 @@ def agreed_values(features: tuple[str, ...], directory: Path) -> dict[str, list[
 
 
 def expected(directory: Path) -> str:
-    """The text of expected.json: results of each test, and of run_all, which depends on what the machine's build has."""
+    """The text of expected.json: results of each test, and of run_all, which depends on what the machine's build
+    has."""
     by_features = {t.features: agreed_values(t.features, directory) for t in TARGETS.values()}
     tests = {name: values for found in by_features.values() for name, values in found.items() if name != "run_all"}
     run_all = {arch: by_features[target.features]["run_all"] for arch, target in TARGETS.items()}
     sections = {"tests": tests, "run_all": run_all}
     lines = [
-        f"  {json.dumps(key)}: {{\n" + ",\n".join(f"    {json.dumps(n)}: {json.dumps(v)}" for n, v in rows.items()) + "\n  }"
+        f"  {json.dumps(key)}: {{\n" + ",\n".join(f"    {json.dumps(n)}: {json.dumps(v)}"
+                                                  for n, v in rows.items()) + "\n  }"
         for key, rows in sections.items()
     ]
     return "{\n" + f'  "seeds": {json.dumps(SEEDS)},\n' + ",\n".join(lines) + "\n}\n"

@@ -1,8 +1,9 @@
 """Run the programs on Unicorn alone, without probes: `python tests/programs/check_plain.py [arch | arch-O0 ...]`.
 
-A developer's tool: it tells an engine that cannot run a program from a library that breaks it. Each test function of each
-executable is called by the machine's calling convention, for every seed, and its result compared with expected.json.
-engine_limits.json lists what this Unicorn cannot run, with the reason; an entry that is no longer true is an error.
+A developer's tool: it tells an engine that cannot run a program from a library that breaks it. Each test function of
+each executable is called by the machine's calling convention, for every seed, and its result compared with
+expected.json. engine_limits.json lists what this Unicorn cannot run, with the reason; an entry that is no longer true
+is an error.
 """
 
 from __future__ import annotations
@@ -44,9 +45,11 @@ class Guest:
     """One machine: how to open it, what to set before the first call, where argument, result and return address go.
 
     Attributes:
-        argument: register of the first argument; None: on the stack. link: register of the return address; None: on the stack.
+        argument: register of the first argument; None: on the stack. link: register of the return address; None: on the
+            stack.
         link_offset: added to the return address in `link`. entry: register that has to hold the function's address.
-        signed: 32-bit arguments are sign-extended, unsigned ones too. descriptors: a function's symbol is its descriptor.
+        signed: 32-bit arguments are sign-extended, unsigned ones too. descriptors: a function's symbol is its
+            descriptor.
         setup: writes the registers compiled code needs. exit_insn: fills the page that functions return to,
             where zeros would not do: CODE hooks do not reliably fire on an instruction the engine cannot decode.
     """
@@ -108,16 +111,20 @@ def arm64(mode: int) -> Guest:
 
 
 def mips_guest(mode: int, model: int, status: int) -> Guest:
-    trap = bytes.fromhex("0000000c") if mode & BIG else bytes.fromhex("0c000000")  # a long run of nops crashes the translator
+    # a long run of nops crashes the translator
+    trap = bytes.fromhex("0000000c") if mode & BIG else bytes.fromhex("0c000000")
     return Guest(arch=uc.UC_ARCH_MIPS, mode=mode, model=model, argument=mips.UC_MIPS_REG_A0, result=mips.UC_MIPS_REG_V0,
-                 sp=mips.UC_MIPS_REG_SP, link=mips.UC_MIPS_REG_RA, entry=mips.UC_MIPS_REG_T9, signed=True, exit_insn=trap,
+                 sp=mips.UC_MIPS_REG_SP, link=mips.UC_MIPS_REG_RA, entry=mips.UC_MIPS_REG_T9, signed=True,
+                 exit_insn=trap,
                  setup=or_into(mips.UC_MIPS_REG_CP0_STATUS, status))  # fmt: skip
 
 
 def ppc_guest(mode: int, msr: int, *, descriptors: bool = False) -> Guest:
     wide = bool(mode & uc.UC_MODE_PPC64)
-    return Guest(arch=uc.UC_ARCH_PPC, mode=mode | BIG, argument=ppc.UC_PPC_REG_3, result=ppc.UC_PPC_REG_3, sp=ppc.UC_PPC_REG_1,
-                 link=ppc.UC_PPC_REG_LR, entry=ppc.UC_PPC_REG_12, setup=or_into(ppc.UC_PPC_REG_MSR, msr), virtual_tlb=wide,
+    return Guest(arch=uc.UC_ARCH_PPC, mode=mode | BIG, argument=ppc.UC_PPC_REG_3, result=ppc.UC_PPC_REG_3,
+                 sp=ppc.UC_PPC_REG_1,
+                 link=ppc.UC_PPC_REG_LR, entry=ppc.UC_PPC_REG_12, setup=or_into(ppc.UC_PPC_REG_MSR, msr),
+                 virtual_tlb=wide,
                  descriptors=descriptors)  # fmt: skip
 
 
@@ -143,7 +150,8 @@ MIPS_74K = mips.UC_CPU_MIPS32_74KF
 GUESTS: dict[str, Guest] = {
     "x86_64": Guest(arch=uc.UC_ARCH_X86, mode=uc.UC_MODE_64, argument=x86.UC_X86_REG_RDI, result=x86.UC_X86_REG_RAX,
                     sp=x86.UC_X86_REG_RSP),
-    "i386": Guest(arch=uc.UC_ARCH_X86, mode=uc.UC_MODE_32, argument=None, result=x86.UC_X86_REG_EAX, sp=x86.UC_X86_REG_ESP),
+    "i386": Guest(arch=uc.UC_ARCH_X86, mode=uc.UC_MODE_32, argument=None, result=x86.UC_X86_REG_EAX,
+                  sp=x86.UC_X86_REG_ESP),
     "arm": arm(A),
     "armhf": arm(A, vfp),
     "thumb": arm(T, vfp),
@@ -169,7 +177,8 @@ GUESTS: dict[str, Guest] = {
     "sparc": sparc_guest(uc.UC_MODE_SPARC32, sparc_setup),
     "sparcw": sparc_guest(uc.UC_MODE_SPARC32, sparc_setup),
     "sparc64": sparc_guest(uc.UC_MODE_SPARC64, run_compare, bias=2047),
-    "m68k": Guest(arch=uc.UC_ARCH_M68K, mode=BIG, model=3, argument=None, result=m68k.UC_M68K_REG_D0, sp=m68k.UC_M68K_REG_A7),
+    "m68k": Guest(arch=uc.UC_ARCH_M68K, mode=BIG, model=3, argument=None, result=m68k.UC_M68K_REG_D0,
+                  sp=m68k.UC_M68K_REG_A7),
 }  # fmt: skip
 
 
@@ -189,7 +198,8 @@ class Runner:
     def open(self) -> None:
         """A fresh engine: after a failure nothing of the old one can be trusted."""
         guest = self.guest
-        self.engine = uc.Uc(guest.arch, guest.mode) if guest.model is None else uc.Uc(guest.arch, guest.mode, guest.model)
+        self.engine = (uc.Uc(guest.arch, guest.mode) if guest.model is None
+                       else uc.Uc(guest.arch, guest.mode, guest.model))
         if guest.virtual_tlb:
             self.engine.ctl_set_tlb_mode(uc.UC_TLB_VIRTUAL)
         self.engine.mem_map(IMAGE, IMAGE_SIZE)

@@ -11,7 +11,8 @@ from kprobes.machine.remote.launch import NAMES, OLDEST, find_qemu
 #: Programs of tests/programs that qemu-user does not run, each with the reason.
 NOT_HERE = {
     "armeb32": "no architecture yet", "cortexm": "a microcontroller's program is no Linux process",
-    "sparc64": "linked for 4 KiB pages: QEMU wants 8", "sparc": "QEMU's default CPU lacks LEON's casa", "sparcw": "the same",
+    "sparc64": "linked for 4 KiB pages: QEMU wants 8", "sparc": "QEMU's default CPU lacks LEON's casa",
+    "sparcw": "the same",
 }
 RUN_HERE = sorted(p.stem for p in (PROGRAMS / "bin").glob("*-O2.elf") if p.stem.rpartition("-")[0] not in NOT_HERE)
 

@@ -1,4 +1,5 @@
-"""Alpha's branches and jumps: as QEMU executes them, as the library simulates them, and displaced, in every kind of state."""
+"""Alpha's branches and jumps: as QEMU executes them, as the library simulates them, and displaced, in every kind of
+state."""
 
 from __future__ import annotations
 
@@ -12,10 +13,12 @@ from qemu import qemu_for
 
 from kprobes import Kprobe, Kprobes, Kretprobe, OutOfReach, QemuMachine
 
-VALUES = (0, 1, 2, (1 << 64) - 1, 1 << 63, (1 << 63) - 1, 1 << 63 | 1, 0x7FF8 << 48, 0xFFF8 << 48, 0x3FF0 << 48, 0xBFF0 << 48)
+VALUES = (0, 1, 2, (1 << 64) - 1, 1 << 63, (1 << 63) - 1, 1 << 63 | 1, 0x7FF8 << 48, 0xFFF8 << 48, 0x3FF0 << 48,
+          0xBFF0 << 48)
 ITOFT, LDA, ADDQ, BIS, RET = 0x501F0480, 0x20000000, 0x40000400, 0x44000400, 0x6BFA8001
 AT, TARGET, ELSEWHERE = 0x40, 0x80, 0x200  # of the instruction, where it goes, its displaced code
-CONDITIONAL = [op << 26 | 16 << 21 | (TARGET - AT) // 4 - 1 for op in (*range(0x31, 0x34), *range(0x35, 0x40)) if op != 0x34]
+CONDITIONAL = [op << 26 | 16 << 21 | (TARGET - AT) // 4 - 1 for op in (*range(0x31, 0x34), *range(0x35, 0x40))
+               if op != 0x34]
 LINKING = [op << 26 | a << 21 | (TARGET - AT) // 4 - 1 for op in (0x30, 0x34) for a in (31, 0)]
 JUMPS = [0x1A << 26 | a << 21 | b << 16 | hint << 14 for hint in range(4) for a, b in ((31, 16), (0, 16), (16, 16))]
 
@@ -47,7 +50,8 @@ def test_as_qemu_executes_it(guest: QemuMachine, word: int) -> None:
     values = [page + TARGET + low for low in range(4)] if word in JUMPS else VALUES
     native = [m.call(page + AT - 8, value, timeout=10) for value in values]
     if word in CONDITIONAL:
-        assert len({(got - value) % (1 << 64) for got, value in zip(native, values, strict=True)}) == 2, "it goes both ways"
+        assert len({(got - value) % (1 << 64) for got, value in zip(native, values,
+                                                                    strict=True)}) == 2, "it goes both ways"
     insn = m.arch.decode(code(word), page + AT)
     with Kprobes(m) as k:
         k.register(probe := Kprobe(addr=page + AT))
@@ -65,7 +69,8 @@ def test_as_qemu_executes_it(guest: QemuMachine, word: int) -> None:
 
 
 def test_callers_make_their_gp_again_from_the_return_address(guest: QemuMachine) -> None:
-    """Every function with a return probe: each call comes back to code that counts from ra. Probes stand behind the entry's gp."""
+    """Every function with a return probe: each call comes back to code that counts from ra. Probes stand behind the
+    entry's gp."""
     m, wanted = guest, expected()
     with Kprobes(m) as k:
         names = [name for name in wanted["tests"] if name in m.symbols]

@@ -27,7 +27,8 @@ def test_escapes_come_back(data: bytes) -> None:
     assert not set(escape(data)) & set(b"#$*")
 
 
-@pytest.mark.parametrize(("packed", "plain"), [(b"0* ", b"0000"), (b"a0*\"00", b"a00000000"), (b"x*!y", b"xxxxxy"), (b"plain", b"plain")])
+@pytest.mark.parametrize(("packed", "plain"), [(b"0* ", b"0000"), (b"a0*\"00", b"a00000000"), (b"x*!y", b"xxxxxy"),
+                                               (b"plain", b"plain")])
 def test_run_lengths(packed: bytes, plain: bytes) -> None:
     """The manual's example: `0* ` is four zeros."""
     assert expand(packed) == plain
@@ -73,10 +74,12 @@ def test_addresses_where_nobody_is(address: str) -> None:
         RemoteMachine.connect(address, arch="arm", timeout=0.1)
 
 
-GOOD = {b"qSupported": b"PacketSize=1000;qXfer:features:read+;qXfer:auxv:read+;QStartNoAckMode+", b"QStartNoAckMode": b"OK",
-        b"vCont?": b"vCont;c;C;s;S", b"g": b"00" * 128, b"?": b"T05thread:p1.1;", b"Z0": b"OK", b"z0": b"OK", b"H": b"OK", b"P": b"OK",
-        b"G": b"OK", b"M": b"OK", b"m": b"00000000", b"p": b"0000000000000000", b"c": b"T05thread:p1.1;", b"s": b"T05thread:p1.1;",
-        b"vCont;": b"T05thread:p1.1;", b"qXfer": b"l"}
+GOOD = {b"qSupported": b"PacketSize=1000;qXfer:features:read+;qXfer:auxv:read+;QStartNoAckMode+",
+        b"QStartNoAckMode": b"OK",
+        b"vCont?": b"vCont;c;C;s;S", b"g": b"00" * 128, b"?": b"T05thread:p1.1;", b"Z0": b"OK", b"z0": b"OK",
+        b"H": b"OK", b"P": b"OK",
+        b"G": b"OK", b"M": b"OK", b"m": b"00000000", b"p": b"0000000000000000", b"c": b"T05thread:p1.1;",
+        b"s": b"T05thread:p1.1;", b"vCont;": b"T05thread:p1.1;", b"qXfer": b"l"}
 
 
 def damaged(random_: random.Random, packet: bytes) -> bytes:
@@ -92,7 +95,8 @@ def damaged(random_: random.Random, packet: bytes) -> bytes:
     if kind == 3:
         return frame(random_.randbytes(random_.randrange(40)).replace(b"#", b"").replace(b"$", b""))
     if kind == 4:
-        return frame(random_.choice([b"", b"E01", b"OK", b"T05", b"W00", b"X0b", b"O41", b"F1", b"l" + random_.randbytes(5).replace(b"#", b"")]))
+        return frame(random_.choice([b"", b"E01", b"OK", b"T05", b"W00", b"X0b", b"O41", b"F1",
+                                     b"l" + random_.randbytes(5).replace(b"#", b"")]))
     return packet
 
 
@@ -103,13 +107,15 @@ def test_a_stub_that_lies(stub: Stub, seed: int) -> None:
 
     def answer(channel: socket.socket, data: bytes) -> None:
         for packet in re.findall(rb"\$([^#]*)#..", data, re.DOTALL):
-            found = next((value for key, value in sorted(GOOD.items(), key=lambda item: -len(item[0])) if packet.startswith(key)), b"")
+            found = next((value for key, value in sorted(GOOD.items(), key=lambda item: -len(item[0]))
+                          if packet.startswith(key)), b"")
             sound = b"+" + frame(found)
             channel.sendall(sound if random_.random() < 0.9 else damaged(random_, sound))
 
     before = time.monotonic()
     try:
-        machine = RemoteMachine.connect(stub(answer), arch="mips", symbols={"f": (0x1000, 16)}, scratch=(0x100000, 0x10000), timeout=0.15)
+        machine = RemoteMachine.connect(stub(answer), arch="mips", symbols={"f": (0x1000, 16)},
+                                        scratch=(0x100000, 0x10000), timeout=0.15)
         for act in (lambda: machine.read(0x1000, 4), lambda: machine.regs.pc, lambda: machine.call("f", 1, timeout=0.2),
                     lambda: machine.run(timeout=0.2), machine.close):
             try:
@@ -126,12 +132,14 @@ def test_no_stop_where_one_is_due_is_the_end(stub: Stub, rubbish: bytes) -> None
     """So it is where threads mix up a stub's answers. Probes go with the guest; closing them is no second error."""
     def answer(channel: socket.socket, data: bytes) -> None:
         for packet in re.findall(rb"\$([^#]*)#..", data, re.DOTALL):
-            found = next((value for key, value in sorted(GOOD.items(), key=lambda item: -len(item[0])) if packet.startswith(key)), b"")
+            found = next((value for key, value in sorted(GOOD.items(), key=lambda item: -len(item[0]))
+                          if packet.startswith(key)), b"")
             if packet[:1] == b"m":
                 found = b"00" * int(packet.partition(b",")[2], 16)
             channel.sendall(b"+" + frame(rubbish if packet == b"c" else found))
 
-    machine = RemoteMachine.connect(stub(answer), arch="mips", symbols={"f": (0x1000, 16)}, scratch=(0x100000, 0x10000), timeout=1)
+    machine = RemoteMachine.connect(stub(answer), arch="mips", symbols={"f": (0x1000, 16)},
+                                    scratch=(0x100000, 0x10000), timeout=1)
     with Kprobes(machine) as k:
         k.register_kretprobe(Kretprobe(symbol_name="f", handler=lambda ri, regs: None))
         with pytest.raises(RemoteError, match="no reason to stop"):

@@ -31,7 +31,8 @@ def board(name: str) -> QemuMachine:
     """Where the firmware calls body()."""
     start, arguments = BOARDS[name]
     image = FIRMWARE / f"{name}.elf"
-    m = QemuMachine.system(["-M", "virt", "-m", "32", "-nic", "none", "-display", "none", "-serial", "none", "-monitor", "none", *arguments,
+    m = QemuMachine.system(["-M", "virt", "-m", "32", "-nic", "none", "-display", "none", "-serial", "none",
+                            "-monitor", "none", *arguments,
                             "-kernel", str(image)], arch=name, symbols=image, scratch=(start + 0x200000, 0x10000))
     m.run("_start", until="body", timeout=20)
     return m
@@ -51,7 +52,9 @@ def test_firmware(name: str) -> None:
         results: list[int] = []
         probe = Kprobe(symbol_name="leaf", pre_handler=lambda p, regs: arguments.append(regs.arg(0)))
         k.register(probe)
-        k.register_kretprobes([Kretprobe(symbol_name=symbol, handler=lambda ri, regs: results.append(regs.return_value)) for symbol in ("leaf", "work")])
+        k.register_kretprobes([Kretprobe(symbol_name=symbol,
+                                         handler=lambda ri, regs: results.append(regs.return_value))
+                               for symbol in ("leaf", "work")])
         m.run(until="finished", timeout=20)
         assert (arguments, results) == (list(range(10)), [*range(1, 20, 2), 100])
         assert m.call("work", 5, timeout=20) == 25 and probe.nhit == 15

@@ -11,7 +11,17 @@ import pytest
 from arches import HERE, NO_ENGINE, expected
 from qemu import RUN_HERE, qemu_for
 
-from kprobes import GuestFault, GuestTimeout, Kprobe, Kprobes, Kretprobe, QemuMachine, RemoteError, UnknownRegister, Unsupported
+from kprobes import (
+    GuestFault,
+    GuestTimeout,
+    Kprobe,
+    Kprobes,
+    Kretprobe,
+    QemuMachine,
+    RemoteError,
+    UnknownRegister,
+    Unsupported,
+)
 from kprobes.conformance import Conformance
 from kprobes.testing import check_machine
 
@@ -100,7 +110,8 @@ def test_a_fault_is_at_home(program: Path) -> None:
         assert m.call("test_arith32", 1) & 0xFFFFFFFF == expected()["tests"]["test_arith32"][0]
 
 
-#: Not called by a bare address (function descriptors), or not tried here (armeb: code in which order is QEMU's business).
+#: Not called by a bare address (function descriptors), or not tried here (armeb: code in which order is QEMU's
+#: business).
 NOT_BARE = ("ppc64", "ppc64le", "ppc64v1", "armeb")
 
 
@@ -120,11 +131,13 @@ def test_what_failed(program: Path) -> None:
         text = m.symbols["test_crc"].address & -8
         failed: dict[int, Kprobe] = {}
         for _ in ("at home", "in slots"):  # where a probe stands
-            for place, access, address in ((text, "write", text + 16), (gone, "read", gone), (gone - 16, "write", gone)):
+            for place, access, address in ((text, "write", text + 16), (gone, "read", gone),
+                                           (gone - 16, "write", gone)):
                 with pytest.raises(GuestFault) as caught:
                     m.call(page, place, timeout=10)
                 shown = address & -m.page_size if m.arch.name == "s390x" else address
-                told = "read" if m.arch.name in NO_ENGINE and place == gone - 16 else access  # no engine does it again, aside
+                # no engine does it again, aside
+                told = "read" if m.arch.name in NO_ENGINE and place == gone - 16 else access
                 assert (caught.value.access, caught.value.address) == (told, shown)
                 at = caught.value.pc
                 assert at is not None
@@ -140,7 +153,8 @@ def test_what_failed(program: Path) -> None:
 @pytest.fixture
 def echo() -> Path:
     found = Path("/bin/echo")
-    if subprocess.run(["uname", "-m"], capture_output=True, text=True, check=True).stdout.strip() != "x86_64" or not found.exists():
+    if (subprocess.run(["uname", "-m"], capture_output=True, text=True, check=True).stdout.strip() != "x86_64"
+        or not found.exists()):
         pytest.skip("no x86-64 echo here")
     qemu_for("x86_64-O2")
     return found
@@ -152,8 +166,10 @@ def test_a_dynamically_linked_process(echo: Path) -> None:
         with QemuMachine.user([echo, "hello", "world"], stdout=out, timeout=20) as m, Kprobes(m) as k:
             written: list[bytes] = []
             sizes: list[int] = []
-            k.register(Kprobe(symbol_name="libc.so.6:write", pre_handler=lambda p, regs: written.append(regs.read(regs.arg(1), regs.arg(2)))))
-            k.register(Kretprobe(symbol_name="libc.so.6:malloc", handler=lambda ri, regs: sizes.append(regs.return_value)))
+            k.register(Kprobe(symbol_name="libc.so.6:write",
+                              pre_handler=lambda p, regs: written.append(regs.read(regs.arg(1), regs.arg(2)))))
+            k.register(Kretprobe(symbol_name="libc.so.6:malloc",
+                                 handler=lambda ri, regs: sizes.append(regs.return_value)))
             m.run(timeout=60)
             assert m.exit_status == 0
             with pytest.raises(RemoteError, match="ended"):

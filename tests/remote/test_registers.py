@@ -21,7 +21,8 @@ def hiding(name: str) -> tuple[Regs, list[str]]:
     needed = {of.regs.pc, of.regs.sp, *(abi.args if abi else ()), *(abi.returns if abi else ())}
     hidden = [name for name in of.regs.names if name not in needed][-3:]
     values = {name: 7 for name in of.regs.names if name not in hidden}
-    regs = Regs(PaperMachine(b"", arch=of), {n: partial(values.__getitem__, n) for n in values}, {n: partial(values.__setitem__, n) for n in values})
+    regs = Regs(PaperMachine(b"", arch=of), {n: partial(values.__getitem__, n) for n in values},
+                {n: partial(values.__setitem__, n) for n in values})
     return regs, hidden
 
 

@@ -1,7 +1,7 @@
 """Every case of LoongArch, which Unicorn lacks, under QEMU: probed == unprobed, in registers, memory, target and fault.
 
-Each runs in random states: alone, under a boosted probe, under one with a post_handler; and its displaced code by itself, near its home
-and far away. The generated words are changes of the cases in one field.
+Each runs in random states: alone, under a boosted probe, under one with a post_handler; and its displaced code by
+itself, near its home and far away. The generated words are changes of the cases in one field.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class Seen:
     fault: tuple[str, int | None] | None
 
     def differs(self, other: Seen) -> list[str]:
-        out = [f"{name}: {value:#x}, not {other.regs[name]:#x}" for name, value in self.regs.items() if value != other.regs[name]]
+        out = [f"{name}: {value:#x}, not {other.regs[name]:#x}" for name, value in self.regs.items()
+               if value != other.regs[name]]
         out += [f"pc: {self.pc:#x}, not {other.pc:#x}"] * (self.pc != other.pc)
         out += [f"fault: {self.fault}, not {other.fault}"] * (self.fault != other.fault)
         return out + ["memory"] * (self.memory != other.memory)
@@ -121,10 +122,12 @@ class Lab:
         self.m.write(self.home, code)
         insn, state = self.decode(code), self.state(seed)
         plain = self.run(state, self.home)
-        runs: dict[str, Seen | None] = {"boosted": self.probed(state), "post": self.probed(state, post_handler=lambda p, regs, flags: None)}
+        runs: dict[str, Seen | None] = {"boosted": self.probed(state),
+                                        "post": self.probed(state, post_handler=lambda p, regs, flags: None)}
         if insn.displace is not None:
             runs |= {"near": self.displaced(insn, state, self.near), "far": self.displaced(insn, state, self.far)}
-        return [f"{code.hex()} {insn.name}, {how}, {seed}: {text}" for how, seen in runs.items() if seen is not None for text in seen.differs(plain)]
+        return [f"{code.hex()} {insn.name}, {how}, {seed}: {text}" for how, seen in runs.items() if seen is not None
+                for text in seen.differs(plain)]
 
 
 @pytest.fixture(scope="module", params=["loongarch64"])  # ONLY is about it; test_alpha has Alpha's
@@ -158,7 +161,8 @@ def generated(lab: Lab) -> Iterator[bytes]:
     rng, size = random.Random(7), lab.m.arch.max_insn
     for case in straight(lab):
         for _ in range(GENERATED):
-            word = int.from_bytes(case.code, lab.m.arch.order.value) ^ rng.getrandbits(32) & rng.getrandbits(32) & 0x03FFFFFF
+            word = int.from_bytes(case.code,
+                                  lab.m.arch.order.value) ^ rng.getrandbits(32) & rng.getrandbits(32) & 0x03FFFFFF
             code = word.to_bytes(size, lab.m.arch.order.value)
             insn = lab.decode(code)
             if insn.simulate is not None:

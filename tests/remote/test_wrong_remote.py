@@ -22,7 +22,8 @@ pytestmark = pytest.mark.quick
 def sound(channel: socket.socket, data: bytes) -> None:
     """A stub whose every answer is right."""
     for packet in re.findall(rb"\$([^#]*)#..", data, re.DOTALL):
-        found = next((value for key, value in sorted(GOOD.items(), key=lambda item: -len(item[0])) if packet.startswith(key)), b"")
+        found = next((value for key, value in sorted(GOOD.items(), key=lambda item: -len(item[0]))
+                      if packet.startswith(key)), b"")
         channel.sendall(b"+" + frame(found))
 
 
@@ -40,18 +41,23 @@ def running(channel: socket.socket, data: bytes) -> None:
 
 
 def machine(stub: Callable[[Any], str], answer: Any = sound) -> RemoteMachine:
-    return RemoteMachine.connect(stub(answer), arch="mips", symbols={"f": (0x1000, 16)}, scratch=(0x100000, 0x10000), timeout=5)
+    return RemoteMachine.connect(stub(answer), arch="mips", symbols={"f": (0x1000, 16)}, scratch=(0x100000, 0x10000),
+                                 timeout=5)
 
 
-@pytest.mark.parametrize("name", methods(RemoteMachine, ("snapshot", "restore", "mmio", "watch_at", "count_blocks", "call_at", "unmap_calls", "program_at",
-                                                         "report_to", "map_calls")))
+@pytest.mark.parametrize("name", methods(RemoteMachine, ("snapshot", "restore", "mmio", "watch_at", "count_blocks",
+                                                         "call_at", "unmap_calls", "program_at", "report_to",
+                                                         "map_calls")))
 def test_methods(stub: Callable[[Any], str], name: str) -> None:
     with machine(stub) as m:
-        good = {"addr": 0x1000, "size": 4, "function": "f", "args": 1, "timeout": 0.02, "start": "f", "until": 0x1000, "data": b"x", "near": 0x1000, "page": 0x100000,
-                "target": 0x1000, "address": "127.0.0.1:1", "arch": "mips", "type": "int", "name": "int", "code": b"\0\0\0\0"}
+        good = {"addr": 0x1000, "size": 4, "function": "f", "args": 1, "timeout": 0.02, "start": "f", "until": 0x1000,
+                "data": b"x", "near": 0x1000, "page": 0x100000,
+                "target": 0x1000, "address": "127.0.0.1:1", "arch": "mips", "type": "int", "name": "int",
+                "code": b"\0\0\0\0"}
         if name == "view":
             good["address"] = 0x1000
-        assert refused(getattr(m, name), good, lambda: (len(m.symbols), m.regs.sp)) or name in ("count", "ran", "release", "stop_at", "writable")
+        assert (refused(getattr(m, name), good, lambda: (len(m.symbols), m.regs.sp))
+                or name in ("count", "ran", "release", "stop_at", "writable"))
 
 
 def test_a_closed_machine_says_so(stub: Callable[[Any], str]) -> None:
@@ -60,7 +66,8 @@ def test_a_closed_machine_says_so(stub: Callable[[Any], str]) -> None:
     k.register(p := Kprobe(symbol_name="f"))
     m.close()
     assert not p.registered and m.arch.name == "mips" and m.exit_status is None
-    for use in (lambda: m.read(0x1000, 4), lambda: m.call("f"), lambda: m.regs, lambda: regs.pc, lambda: m.alloc(4), lambda: Kprobes(m)):
+    for use in (lambda: m.read(0x1000, 4), lambda: m.call("f"), lambda: m.regs, lambda: regs.pc, lambda: m.alloc(4),
+                lambda: Kprobes(m)):
         with pytest.raises(MachineClosed):
             use()
     k.close()

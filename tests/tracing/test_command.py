@@ -34,23 +34,30 @@ def mips(tmp_path: Path) -> str:
 
 
 def test_patterns_filters_stacks() -> None:
-    out = run("trace", DEMO, "p:s string_* a=+0($arg1):string", "-x", "*equal", "--filter", 'a == "width"', "--stack", "--run").stdout.splitlines()
+    out = run("trace", DEMO, "p:s string_* a=+0($arg1):string", "-x", "*equal", "--filter", 'a == "width"', "--stack",
+              "--run").stdout.splitlines()
     assert set(out[::3]) == {'s: (string_length+0x0/0x1c) a="width"'} and out[1] == " => string_length+0x0/0x1c"
     assert all(line.startswith(" => table_") for line in out[2::3])
 
 
 def test_include_and_exclude() -> None:
-    rows = [line.split() for line in run("stat", DEMO, "-i", "s*", "-i", "f*", "-x", "*equal", "--run").stdout.splitlines()[1:]]
+    rows = [line.split() for line in run("stat", DEMO, "-i", "s*", "-i", "f*", "-x", "*equal",
+                                         "--run").stdout.splitlines()[1:]]
     assert {row[1]: row[2] for row in rows} == {"fib": "89", "string_length": "14"}
-    assert {json.loads(line)["function"] for line in run("stat", DEMO, "-i", "s*", "--json", "--run").stdout.splitlines()} == {"string_equal", "string_length"}
+    assert {json.loads(line)["function"] for line in run("stat", DEMO, "-i", "s*", "--json",
+                                                         "--run").stdout.splitlines()} == {"string_equal",
+                                                             "string_length"}
 
 
 def test_record_report_convert(tmp_path: Path) -> None:
     file = str(tmp_path / "x.arrow")
-    done = run("record", DEMO, "-e", "p:s string_length a=+0($arg1):string", "-e", "r fib $retval", "--stack", "--run", "-o", file)
+    done = run("record", DEMO, "-e", "p:s string_length a=+0($arg1):string", "-e", "r fib $retval", "--stack", "--run",
+               "-o", file)
     assert f"{file}: 103 records, 0 lost, 0 missed" in done.stderr and len(Trace.load(file)) == 103
-    assert [line.split() for line in run("report", file).stdout.splitlines()] == [["event", "hits", "percent"], ["r_fib_0", "89", "86.4"], ["s", "14", "13.6"]]
-    assert json.loads(run("report", file, "--by", "caller", "--json").stdout.splitlines()[0]) == {"caller": "fib", "hits": 88}
+    assert ([line.split() for line in run("report", file).stdout.splitlines()]
+            == [["event", "hits", "percent"], ["r_fib_0", "89", "86.4"], ["s", "14", "13.6"]])
+    assert (json.loads(run("report", file, "--by", "caller", "--json").stdout.splitlines()[0])
+            == {"caller": "fib", "hits": 88})
     svg = str(tmp_path / "x.svg")
     run("report", file, "--by", "function", "--flame", svg)
     assert Path(svg).read_text().startswith("<svg")
@@ -70,8 +77,10 @@ def test_a_recording_survives_the_guests_fault(tmp_path: Path) -> None:
 
 
 def test_graph(tmp_path: Path) -> None:
-    assert run("graph", DEMO, "fib", "--args", "1", "--call", "fib(2)").stdout == "fib(0x2) {\n  fib(0x1) = 0x1;\n} = 0x1\n"
-    assert "parse_settings;table_insert;crc32 5" in run("graph", DEMO, "parse_settings", "--format", "folded", "--run").stdout
+    assert run("graph", DEMO, "fib", "--args", "1", "--call",
+               "fib(2)").stdout == "fib(0x2) {\n  fib(0x1) = 0x1;\n} = 0x1\n"
+    assert "parse_settings;table_insert;crc32 5" in run("graph", DEMO, "parse_settings", "--format", "folded",
+                                                        "--run").stdout
     run("graph", DEMO, "nobody", "--run", status=2)
 
 
@@ -79,30 +88,36 @@ def test_hist_top_cover(tmp_path: Path) -> None:
     out = run("hist", DEMO, "p crc32 len=$arg3:u32", "len.log2", "--filter", "len > 2", "--run").stdout
     assert "hist:keys=len.log2:vals=hitcount" in out and "Hits:" in out
     assert run("top", DEMO, "-i", "fib", "--run").stdout.splitlines()[1].split()[:2] == ["fib", "89"]
-    assert json.loads(run("cover", DEMO, "--call", "fib(1)", "--json", "-o", str(tmp_path / "x.drcov")).stdout)["function"] == "fib"
+    assert json.loads(run("cover", DEMO, "--call", "fib(1)", "--json", "-o",
+                          str(tmp_path / "x.drcov")).stdout)["function"] == "fib"
     assert (tmp_path / "x.drcov").read_bytes().startswith(b"DRCOV")
     assert "nobody" in run("hist", DEMO, "p fib", "nobody", "--run", status=2).stderr
 
 
 def test_names_of_the_source(mips: str) -> None:
-    assert run("trace", mips, "p table_insert key:string value", "--run").stdout == 'p_table_insert_0: (table_insert+0x0/0xa8) key="width" value=640\n'
-    assert [line.split()[:2] for line in run("list", mips, "walk:0").stdout.splitlines()] == [["line", "n"], ["32", "0"]]
+    assert run("trace", mips, "p table_insert key:string value",
+               "--run").stdout == 'p_table_insert_0: (table_insert+0x0/0xa8) key="width" value=640\n'
+    assert ([line.split()[:2] for line in run("list", mips, "walk:0").stdout.splitlines()]
+            == [["line", "n"], ["32", "0"]])
     assert len(run("list", mips, "walk:*").stdout.splitlines()) > 5 and "table_insert" in run("list", mips).stdout
     run("list", mips, "walk:99", status=2)
     assert "-g" in run("list", DEMO, "fib:*", status=2).stderr
 
 
 def test_raw_images(tmp_path: Path) -> None:
-    (image := tmp_path / "code.bin").write_bytes(bytes.fromhex("d000 80d2 c003 5fd6".replace(" ", "")))  # mov x16, #6; ret
+    # mov x16, #6; ret
+    (image := tmp_path / "code.bin").write_bytes(bytes.fromhex("d000 80d2 c003 5fd6".replace(" ", "")))
     (names := tmp_path / "names.txt").write_text("0000000000010000 T six\n")
-    words = ("trace", str(image), "--arch", "arm64", "--base", "0x10000", "--symbols", str(names), "p six", "--call", "six()")
+    words = ("trace", str(image), "--arch", "arm64", "--base", "0x10000", "--symbols", str(names), "p six", "--call",
+             "six()")
     assert run(*words).stdout.startswith("p_six_0: (six+0x0/")
     assert "--arch" in run("trace", str(image), "--base", "0x10000", "p six", "--call", "six()", status=2).stderr
     run("trace", str(image), "--base", "ten", "p six", "--call", "six()", status=2)
 
 
 def test_words_behind_two_dashes_are_the_guests(mips: str) -> None:
-    done = run("trace", DEMO, "p main", "--", "--json", "-o", "x", status=1)  # its start returns: it is no Linux program
+    # its start returns: it is no Linux program
+    done = run("trace", DEMO, "p main", "--", "--json", "-o", "x", status=1)
     assert done.stdout == "p_main_0: (main+0x0/0x1b9)\n"
     run("trace", DEMO, "p main", "--call", "fib(1)", "--", "a", status=2)
 
@@ -113,8 +128,8 @@ def test_without_events() -> None:
 
 
 def test_as_a_module() -> None:
-    done = subprocess.run([sys.executable, "-m", "kprobes", "trace", DEMO, "p fib", "--call", "fib(1)"], capture_output=True, text=True, timeout=60, check=True,
-                          env={**os.environ, "NO_COLOR": "1"})
+    done = subprocess.run([sys.executable, "-m", "kprobes", "trace", DEMO, "p fib", "--call", "fib(1)"],
+                          capture_output=True, text=True, timeout=60, check=True, env={**os.environ, "NO_COLOR": "1"})
     assert done.stdout == "p_fib_0: (fib+0x0/0x2d)\n"
 
 
@@ -136,18 +151,21 @@ def test_accesses_to_memory_are_events() -> None:
 
 
 def test_devices_of_raw_images(tmp_path: Path) -> None:
-    (image := tmp_path / "fw.bin").write_bytes(bytes.fromhex("0800a8d2 000140b9 000500b9 000140b9 c0035fd6"))  # x8 = 0x40000000; loads, a store; ret
+    # x8 = 0x40000000; loads, a store; ret
+    (image := tmp_path / "fw.bin").write_bytes(bytes.fromhex("0800a8d2 000140b9 000500b9 000140b9 c0035fd6"))
     raw = ("stat", str(image), "--arch", "arm64", "--base", "0x10000", "p 0x10000")
     done = run(*raw, "--mmio", "0x40000000:0x1000", "--mmio", "0:4096", "--call", "0x10000()").stderr.splitlines()
     assert [line.split() for line in done[-2:]] == [["0x40000000:0x1000", "2", "1"], ["0x0:0x1000", "0", "0"]]
     assert "reads" in run(*raw, "--mmio", "0x40000000:0x1000", "--max-insns", "2", "--run", status=1).stderr
-    for region, word in (("4", "START:SIZE"), ("a:b", "number"), ("4:4096", "pages"), ("-4096:0x1000", "no region"), ("0:0", "no region"), ("0x10000:0x1000", "another place")):
+    for region, word in (("4", "START:SIZE"), ("a:b", "number"), ("4:4096", "pages"), ("-4096:0x1000", "no region"),
+                         ("0:0", "no region"), ("0x10000:0x1000", "another place")):
         assert word in run(*raw, "--mmio", region, "--run", status=2).stderr
     assert "raw images" in run("stat", DEMO, "p fib", "--mmio", "0:4096", "--run", status=2).stderr
 
 
 def test_numbers_as_json() -> None:
-    rows = [json.loads(line) for line in run("hist", DEMO, "p crc32 len=$arg3:u32 text=+0($arg2):string", "len,text", "--json", "--run").stdout.splitlines()]
+    rows = [json.loads(line) for line in run("hist", DEMO, "p crc32 len=$arg3:u32 text=+0($arg2):string", "len,text",
+                                             "--json", "--run").stdout.splitlines()]
     assert {"len": 6, "text": "height", "hitcount": 4} in rows and sum(row["hitcount"] for row in rows) > 10
     last = json.loads(run("top", DEMO, "-i", "s*", "-x", "*equal", "--json", "--run").stdout.splitlines()[-1])
     assert last["hits"] == {"string_length": 14} and last["seconds"] > 0

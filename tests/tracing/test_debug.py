@@ -9,7 +9,18 @@ from typing import Any
 import pytest
 from debug_guests import FILES, load
 
-from kprobes import BadArgument, EventError, GuestFault, Kprobe, KprobeError, Kprobes, Kretprobe, UnicornMachine, UnknownSymbol, keep_arguments
+from kprobes import (
+    BadArgument,
+    EventError,
+    GuestFault,
+    Kprobe,
+    KprobeError,
+    Kprobes,
+    Kretprobe,
+    UnicornMachine,
+    UnknownSymbol,
+    keep_arguments,
+)
 from kprobes.debug.names import demangle, plain
 from kprobes.debug.units import spelling
 from kprobes.image import LoadedFile
@@ -25,7 +36,8 @@ def test_memory_as_c_sees_it(name: str) -> None:
         assert (table.count, table.kind, table.wide, [*table.u.bytes]) == (1, 7, -5, [1, 2, 3, 4])
         first = table.first
         assert (first.value, str(first.key), bytes(first.key), first.flag, first.rest) == (640, "width", b"width", 5, 0)
-        assert not first.next and first.next == 0 and int(first) == first and first.key[1] == ord("i") and len(first.key) == 16
+        assert (not first.next and first.next == 0 and int(first) == first and first.key[1] == ord("i")
+                and len(first.key) == 16)
         table.count, first.rest, first.value = 70, 9, -3
         assert (table.count, first.rest, first.flag, first.value) == (70, 9, 5, -3)
         assert m.view("table_t", int(table)).count == 70 and "count = 70" in repr(table) and '"width"' in repr(first)
@@ -44,7 +56,8 @@ def test_types() -> None:
             m.view("struct table", 0)
 
 
-@pytest.mark.parametrize(("one", "other"), [("unsigned long", "long unsigned int"), ("short", "short int"), ("signed", "int"), ("const char", "char"),
+@pytest.mark.parametrize(("one", "other"), [("unsigned long", "long unsigned int"), ("short", "short int"),
+                                            ("signed", "int"), ("const char", "char"),
                                             ("struct  table", "struct table"), ("unsigned", "unsigned int")])
 def test_spellings(one: str, other: str) -> None:
     assert spelling(one) == spelling(other)
@@ -87,22 +100,26 @@ def test_locals_inside_a_function(name: str) -> None:
         while address < end:
             verdict = k.check(address | symbol.mode)
             if verdict.probeable:
-                k.register(Kprobe(addr=address | symbol.mode, pre_handler=lambda p, regs: seen.add(m.debug.locals(regs).get("n"))))
+                k.register(Kprobe(addr=address | symbol.mode,
+                                  pre_handler=lambda p, regs: seen.add(m.debug.locals(regs).get("n"))))
             address += verdict.size or m.arch.insn_align
         m.call("outer", 1)
         assert {1, 2, 3, 4} <= seen
-        if not name.startswith("mips"):  # that compiler moves instructions into delay slots, and says of variables what was true before
+        # that compiler moves instructions into delay slots, and says of variables what was true before
+        if not name.startswith("mips"):
             assert seen <= {None, 0, 1, 2, 3, 4, 5}
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_names_in_events(name: str) -> None:
-    events = ("p table_insert key:string value", "p:w walk $arg*", "p:l leaf table->count f=table->first->flag k=table->first->key u=table->u.bytes "
+    events = ("p table_insert key:string value", "p:w walk $arg*",
+              "p:l leaf table->count f=table->first->flag k=table->first->key u=table->u.bytes "
               "w=table->wide kind=table->kind", "r:done table_insert n=table->count value $retval:s32")
     with load(name) as m, Kprobes(m) as k, k.trace(*events) as t:
         m.call("outer", 0)
     assert [dict(r.args) for r in t] == [
-        {"key": "width", "value": 640}, {"n": 1, "value": 640, "arg3": 5}, {"table": m.symbols["the_table"].address, "depth": 0},
+        {"key": "width", "value": 640}, {"n": 1, "value": 640, "arg3": 5},
+        {"table": m.symbols["the_table"].address, "depth": 0},
         {"count": 1, "f": 5, "k": "width", "u": (1, 2, 3, 4), "w": -5, "kind": 7}]
 
 
@@ -114,8 +131,10 @@ def test_events_are_compiled_with_names() -> None:
 
 
 @pytest.mark.parametrize(("text", "kind"), [
-    ("p table_insert nobody", "NO_BTFARG"), ("p table_insert table->nobody", "NO_BTF_FIELD"), ("p table_insert value->count", "NO_PTR_STRCT"),
-    ("p table_insert table.count", "NO_PTR_STRCT"), ("p table_insert $arg* $arg*", "DOUBLE_ARGS"), ("p _start+4 x", "NO_BTFARG")])
+    ("p table_insert nobody", "NO_BTFARG"), ("p table_insert table->nobody", "NO_BTF_FIELD"),
+    ("p table_insert value->count", "NO_PTR_STRCT"),
+    ("p table_insert table.count", "NO_PTR_STRCT"), ("p table_insert $arg* $arg*", "DOUBLE_ARGS"),
+    ("p _start+4 x", "NO_BTFARG")])
 def test_names_that_are_none(text: str, kind: str) -> None:
     with load("x86_64-eh") as m, Kprobes(m) as k, pytest.raises(EventError) as error:
         k.event(text)
@@ -127,9 +146,11 @@ def test_lines(name: str) -> None:
     with load(name) as m, Kprobes(m) as k:
         start = k.check("leaf").addr
         lines = m.debug.lines(start, start + m.symbols["leaf"].size)
-        assert {line.path.rpartition("/")[2] for line in lines} == {"debug.c"} and {28, 29} <= {line.line for line in lines}
+        assert ({line.path.rpartition("/")[2] for line in lines} == {"debug.c"}
+                and {28, 29} <= {line.line for line in lines})
         assert m.debug.line(lines[0].address) == lines[0] and m.debug.line(0x10) is None
-        assert all(m.symbols.describe(address).split("+")[0] in ("leaf", "table_insert") for address in m.debug.inlined("squared"))
+        assert all(m.symbols.describe(address).split("+")[0] in ("leaf", "table_insert")
+                   for address in m.debug.inlined("squared"))
         assert m.debug.inlined("squared")
 
 
@@ -139,7 +160,8 @@ def test_what_is_inlined(name: str) -> None:
         symbol = m.symbols["leaf"]
         seen = {tuple((f.function, f.inlined, f.line, f.path.rpartition("/")[2]) for f in m.debug.frames(at))
                 for at in range(k.check("leaf").addr, symbol.address + symbol.size)}
-        assert {(("squared", True, 25, "debug.c"), ("leaf", False, 28, "debug.c")), (("leaf", False, 29, "debug.c"),)} <= seen
+        assert {(("squared", True, 25, "debug.c"), ("leaf", False, 28, "debug.c")), (("leaf", False, 29, "debug.c"),
+                )} <= seen
         assert m.debug.frames(0x10) == []
 
 
@@ -147,7 +169,8 @@ def test_what_is_inlined(name: str) -> None:
 def test_lines_of_verdicts(name: str) -> None:
     with load(name) as m, Kprobes(m) as k:
         verdict = k.check("leaf")
-        assert verdict.line is not None and verdict.line.line in (25, 27, 28) and verdict.line == m.debug.line(verdict.addr)
+        assert (verdict.line is not None and verdict.line.line in (25, 27, 28)
+                and verdict.line == m.debug.line(verdict.addr))
         copied = pickle.loads(pickle.dumps(verdict))
         assert copied == verdict and copied.line == verdict.line and "debug.c:2" in verdict._repr_html_()
         m.symbols.files = ()
@@ -158,7 +181,8 @@ def test_lines_of_verdicts(name: str) -> None:
 def test_arguments_at_the_return(name: str) -> None:
     with load(name) as m, Kprobes(m) as k:
         seen: list[Any] = []
-        r = Kretprobe(symbol_name="walk", entry_handler=keep_arguments, handler=lambda ri, regs: seen.append((ri.args.depth, ri.args.table.count, len(ri.args))))
+        r = Kretprobe(symbol_name="walk", entry_handler=keep_arguments,
+                      handler=lambda ri, regs: seen.append((ri.args.depth, ri.args.table.count, len(ri.args))))
         k.register(r)
         m.call("outer", 2)
         assert seen == [(0, 1, 2), (1, 1, 2), (2, 1, 2)]
@@ -170,11 +194,13 @@ def test_arguments_at_the_return(name: str) -> None:
 def test_what_arguments_show() -> None:
     with load("x86_64-eh") as m, Kprobes(m) as k:
         seen: list[Any] = []
-        k.register(Kretprobe(symbol_name="table_insert", entry_handler=keep_arguments, handler=lambda ri, regs: seen.append(ri.args)))
+        k.register(Kretprobe(symbol_name="table_insert", entry_handler=keep_arguments,
+                             handler=lambda ri, regs: seen.append(ri.args)))
         k.register(Kprobe(symbol_name="leaf", pre_handler=lambda p, regs: seen.append(regs.local("depth"))))
         m.call("outer", 1)
         args, depth = seen
-        assert depth == 3 and args[2] == args["value"] == args.value == 640 and dir(args) == ["key", "table", "value"] and "value=640" in repr(args)
+        assert (depth == 3 and args[2] == args["value"] == args.value == 640 and dir(args) == ["key", "table", "value"]
+                and "value=640" in repr(args))
         assert next(iter(args)).count == 1
         with pytest.raises(AttributeError, match="table, key, value"):
             _ = args.cuont
@@ -183,16 +209,20 @@ def test_what_arguments_show() -> None:
 
 
 @pytest.mark.parametrize(("mangled", "shown"), [
-    ("_ZN5Table6insertEPKci", "Table::insert(char const*, int)"), ("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE", "core::fmt::Formatter::pad"),
-    ("_RNvC6_123foo3bar", "123foo::bar"), ("main", "main"), ("_Z", "_Z"), ("_ZN", "_ZN"), ("_Z" + "9" * 5000, "_Z" + "9" * 5000)])
+    ("_ZN5Table6insertEPKci", "Table::insert(char const*, int)"), ("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE",
+                                                                   "core::fmt::Formatter::pad"),
+    ("_RNvC6_123foo3bar", "123foo::bar"), ("main", "main"), ("_Z", "_Z"), ("_ZN", "_ZN"),
+    ("_Z" + "9" * 5000, "_Z" + "9" * 5000)])
 def test_names(mangled: str, shown: str) -> None:
     assert demangle(mangled) == shown
 
 
 def test_symbols_by_either_name() -> None:
-    with UnicornMachine.from_code(b"\x90\xc3" * 8, arch="x86_64", symbols={"_ZN5Table6insertEPKci": 0x10000, "_ZN5Table6insertEi": 0x10002,
+    with UnicornMachine.from_code(b"\x90\xc3" * 8, arch="x86_64",
+                                  symbols={"_ZN5Table6insertEPKci": 0x10000, "_ZN5Table6insertEi": 0x10002,
                                                                           "_ZN5Table5clearEv": 0x10004}) as m:
-        assert m.symbols["Table::insert(int)"].address == 0x10002 and m.symbols["Table::clear"].name == "_ZN5Table5clearEv"
+        assert (m.symbols["Table::insert(int)"].address == 0x10002 and m.symbols["Table::clear"].name
+                == "_ZN5Table5clearEv")
         assert "Table::clear" in m.symbols and plain("a::b<(c)>(d)") == "a::b<(c)>"
         with pytest.raises(KprobeError, match="2 addresses"):
             m.symbols["Table::insert"]
@@ -214,8 +244,10 @@ def test_damage(name: str) -> None:
                 section = rng.choice(sections)
                 data[section["sh_offset"] + rng.randrange(section["sh_size"])] = rng.randrange(256)
             m.symbols.files = (LoadedFile(bytes(data), 0, ""),)
-            for ask in (lambda: repr(m.view("struct table *", m.symbols["the_table"].address)), lambda: m.debug.line(m.symbols["leaf"].address),
-                        lambda: m.debug.inlined("squared"), lambda: m.debug.frames(m.symbols["leaf"].address + 8), lambda: k.event("p table_insert key:string table->count").remove(),
+            for ask in (lambda: repr(m.view("struct table *", m.symbols["the_table"].address)),
+                        lambda: m.debug.line(m.symbols["leaf"].address),
+                        lambda: m.debug.inlined("squared"), lambda: m.debug.frames(m.symbols["leaf"].address + 8),
+                        lambda: k.event("p table_insert key:string table->count").remove(),
                         lambda: str(m.type("struct entry")), lambda: m.debug.locals(m.regs)):
                 try:
                     ask()

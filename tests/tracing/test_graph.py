@@ -17,7 +17,8 @@ TREE = "outer {\n  table_insert;\n  walk {\n    walk {\n      leaf;\n    }\n  }\
 
 def shape(text: str) -> str:
     """A tree without arguments and results."""
-    return "".join(line.split("(")[0] + (" {" if line.endswith("{") else ";") + "\n" if "(" in line else line.split("}")[0] + "}\n" for line in text.splitlines())
+    return "".join(line.split("(")[0] + (" {" if line.endswith("{") else ";") + "\n" if "(" in line
+                   else line.split("}")[0] + "}\n" for line in text.splitlines())
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if name.endswith("-eh")])
@@ -56,12 +57,15 @@ def test_instructions(name: str) -> None:
                 m.call("walk", m.symbols["the_table"].address, 1)
             counts.append([c.instructions for c in tree])
         outer, inner, leaf = counts[0]
-        assert [each[0] for each in counts] == [outer] * 3 and counts[1] == counts[0] and counts[2] == counts[0][:2] and m.clock is not None and not m.clock.runs
+        assert ([each[0] for each in counts] == [outer] * 3 and counts[1] == counts[0] and counts[2] == counts[0][:2]
+                and m.clock is not None and not m.clock.runs)
         assert tree.counted and outer > inner > leaf
         if not name.startswith("mips"):  # where no bound can end a run in a delay slot
-            skipped = m.arch.pointers.code_address(m.symbols["walk"].address, m.read).local // 4  # PPC64's entry for other modules
+            # PPC64's entry for other modules
+            skipped = m.arch.pointers.code_address(m.symbols["walk"].address, m.read).local // 4
             table = m.symbols["the_table"].address
-            assert [outer, inner, leaf] == [needed(m, *call) - skipped for call in (("walk", table, 1), ("walk", table, 0), ("leaf", table, 3))]
+            assert [outer, inner, leaf] == [needed(m, *call) - skipped
+                                            for call in (("walk", table, 1), ("walk", table, 0), ("leaf", table, 3))]
         else:
             assert leaf == m.symbols["leaf"].size // 4
 
@@ -73,11 +77,14 @@ def test_instructions_in_files() -> None:
         outer, inner, leaf = tree
         assert str(tree).splitlines() == ["instructions |", f"{'':12} | walk() {{", f"{'':12} |   walk() {{",
                                           f"{leaf.instructions:12} |     leaf() = {leaf.result:#x};",
-                                          f"{inner.instructions:12} |   }} = {inner.result:#x}", f"{outer.instructions:12} | }} = {outer.result:#x}"]
-        assert tree.folded() == {("walk",): outer.own, ("walk", "walk"): inner.own, ("walk", "walk", "leaf"): leaf.instructions}
+                                          f"{inner.instructions:12} |   }} = {inner.result:#x}",
+                                          f"{outer.instructions:12} | }} = {outer.result:#x}"]
+        assert tree.folded() == {("walk",): outer.own, ("walk", "walk"): inner.own,
+                                 ("walk", "walk", "leaf"): leaf.instructions}
         assert sum(tree.folded().values()) == outer.instructions
         tree.export(file := io.StringIO(), "jsonl")
-        assert [json.loads(line)["instructions"] for line in file.getvalue().splitlines()] == [c.instructions for c in tree]
+        assert ([json.loads(line)["instructions"] for line in file.getvalue().splitlines()]
+                == [c.instructions for c in tree])
         m.clock = None
         with pytest.raises(Unsupported, match="count instructions"):
             k.graph("walk", instructions=True)

@@ -25,4 +25,5 @@ def test_each_kind_of_thing() -> None:
             assert "\n" not in repr(thing) and len(repr(thing)) < 300 and repr(thing).startswith(("<", "Verdict("))
             shown = thing._repr_html_()
             assert shown.startswith(("<table", "<pre")) and "\x1b" not in shown and "<b>" not in shown
-        assert "x86_64" in repr(m) and "fib" in k._repr_html_() and "&lt;b&gt;" in t._repr_html_() and "optimizable" in k.check("fib")._repr_html_().lower()
+        assert ("x86_64" in repr(m) and "fib" in k._repr_html_() and "&lt;b&gt;" in t._repr_html_()
+                and "optimizable" in k.check("fib")._repr_html_().lower())

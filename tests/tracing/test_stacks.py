@@ -1,4 +1,5 @@
-"""Stacks by call frame information: on every architecture whose compiler writes it, at every instruction, through return probes."""
+"""Stacks by call frame information: on every architecture whose compiler writes it, at every instruction, through
+return probes."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def instructions(m: UnicornMachine, k: Kprobes, name: str) -> list[int]:
 @pytest.mark.quick
 @pytest.mark.parametrize("name", FILES)
 def test_at_every_instruction(name: str) -> None:
-    """With and without a return probe below, no function keeps a frame pointer: outer(2) calls walk() three times, and that leaf()."""
+    """With and without a return probe below, no function keeps a frame pointer: outer(2) calls walk() three times, and
+    that leaf()."""
     with load(name) as m, Kprobes(m) as k:
         seen: list[list[str]] = []
         for address in instructions(m, k, "leaf"):
@@ -54,7 +56,8 @@ def test_when_a_function_has_returned(name: str) -> None:
         seen: list[list[str]] = []
         k.register(Kretprobe(symbol_name="walk", handler=lambda ri, regs: seen.append(names(k, k.stack_trace(regs)))))
         m.call("outer", 2)
-        assert [stack[: 3 - n] for n, stack in enumerate(seen)] == [["walk", "walk", "outer"], ["walk", "outer"], ["outer"]]
+        assert [stack[: 3 - n] for n, stack in enumerate(seen)] == [["walk", "walk", "outer"], ["walk", "outer"],
+                                                                    ["outer"]]
 
 
 @pytest.mark.quick
@@ -72,7 +75,8 @@ def test_a_symbol_file_brings_frames() -> None:
         m.symbols.files = ()
         with Kprobes(m) as k:
             seen: list[Any] = []
-            k.register(Kprobe(symbol_name="leaf", pre_handler=lambda p, regs: seen.append(names(k, k.stack_trace(regs)))))
+            k.register(Kprobe(symbol_name="leaf",
+                              pre_handler=lambda p, regs: seen.append(names(k, k.stack_trace(regs)))))
             m.call("outer", 2)
             m.symbols.add_file(FILES["arm64-df"], 0)
             m.call("outer", 2)

@@ -23,8 +23,8 @@ def terminal(*words: str, after: float = 0.0, piped: bool = False, **environment
     """(exit status, all that came to the terminal). after: seconds until control-C. piped: stdout is no terminal."""
     own, theirs = pty.openpty()
     env = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "CI")}
-    child = subprocess.Popen([*WORDS, *words], stdin=theirs, stdout=subprocess.DEVNULL if piped else theirs, stderr=theirs,
-                             env={**env, "TERM": "xterm-256color", "COLUMNS": "120", **environment})
+    child = subprocess.Popen([*WORDS, *words], stdin=theirs, stdout=subprocess.DEVNULL if piped else theirs,
+                             stderr=theirs, env={**env, "TERM": "xterm-256color", "COLUMNS": "120", **environment})
     os.close(theirs)
     seen, begun = b"", time.monotonic()
     with contextlib.suppress(OSError):  # nobody has it open any more
@@ -47,10 +47,14 @@ FIB = ("-e", "p fib n=$arg1", "--call", "fib(3)")
 
 
 @pytest.mark.parametrize("words", [
-    ("trace", DEMO, *FIB), ("trace", DEMO, *FIB, "--stack", "--json"), ("stat", DEMO, *FIB), ("stat", DEMO, *FIB, "--json"), ("top", DEMO, *FIB, "-n", "1"),
-    ("top", DEMO, *FIB, "--json"), ("hist", DEMO, "p fib n=$arg1", "n", "--call", "fib(3)"), ("graph", DEMO, "fib", "--call", "fib(3)", "--args", "1"),
-    ("graph", DEMO, "fib", "--instructions", "--call", "fib(3)"), ("cover", DEMO, "--call", "fib(3)"), ("list", DEMO, "f*"), ("check", DEMO, "fib"),
-    ("symbols", DEMO, "f*"), ("archs",), ("--help",)], ids=lambda words: " ".join(word for word in words if word != DEMO))
+    ("trace", DEMO, *FIB), ("trace", DEMO, *FIB, "--stack", "--json"), ("stat", DEMO, *FIB),
+    ("stat", DEMO, *FIB, "--json"), ("top", DEMO, *FIB, "-n", "1"),
+    ("top", DEMO, *FIB, "--json"), ("hist", DEMO, "p fib n=$arg1", "n", "--call", "fib(3)"),
+    ("graph", DEMO, "fib", "--call", "fib(3)", "--args", "1"),
+    ("graph", DEMO, "fib", "--instructions", "--call", "fib(3)"), ("cover", DEMO, "--call", "fib(3)"),
+    ("list", DEMO, "f*"), ("check", DEMO, "fib"),
+    ("symbols", DEMO, "f*"), ("archs",), ("--help",)],
+    ids=lambda words: " ".join(word for word in words if word != DEMO))
 @pytest.mark.parametrize("no_color", [False, True])
 def test_every_command(words: tuple[str, ...], no_color: bool) -> None:
     status, seen = terminal(*words, **({"NO_COLOR": "1"} if no_color else {}))
@@ -59,12 +63,14 @@ def test_every_command(words: tuple[str, ...], no_color: bool) -> None:
 
 
 def test_progress(endless: tuple[str, ...]) -> None:
-    """What takes more than a second says so, and takes it away again; nothing where stderr is no terminal, or hits are printed."""
+    """What takes more than a second says so, and takes it away again; nothing where stderr is no terminal, or hits are
+    printed."""
     status, seen = terminal("stat", *endless, "--timeout", "1.6", "p 0x20000")
     assert status == 2 and b"running" not in seen  # refused at once
     words = ("stat", *endless, "--timeout", "1.8", "-e", "p 0x10000")
     status, seen = terminal(*words)
-    assert status == 1 and b"running endless.bin" in seen and b"\x1b[2K" in seen and seen.rfind(b"running") < seen.rfind(b"the time is up")
+    assert (status == 1 and b"running endless.bin" in seen and b"\x1b[2K" in seen and seen.rfind(b"running")
+            < seen.rfind(b"the time is up"))
     assert b"running" not in terminal("trace", *endless, "--max-insns", "3", "p 0x10000")[1]
     done = subprocess.run([*WORDS, *words], capture_output=True, check=False, timeout=60)
     assert done.returncode == 1 and b"running" not in done.stderr and b"\x1b" not in done.stderr + done.stdout
@@ -76,16 +82,19 @@ def test_control_c(endless: tuple[str, ...]) -> None:
 
 
 def test_nobody_reads() -> None:
-    done = subprocess.run(["bash", "-c", f"{sys.executable} -m kprobes trace {DEMO} -i '*' --run | head -1; echo ${{PIPESTATUS[0]}}"],
+    done = subprocess.run(["bash", "-c",
+                           f"{sys.executable} -m kprobes trace {DEMO} -i '*' --run | head -1; echo ${{PIPESTATUS[0]}}"],
                           capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.splitlines()[-1] in ("141", "0") and "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize(("words", "wanted"), [(("", "tr"), "plain,trace"), (("trace", "ex"), "file,ex"), (("graph", "x", "--for"), "plain,--format"),
+@pytest.mark.parametrize(("words", "wanted"), [(("", "tr"), "plain,trace"), (("trace", "ex"), "file,ex"),
+                                               (("graph", "x", "--for"), "plain,--format"),
                                                (("stat", "x", "--js"), "plain,--json")], ids=str)
 def test_completion(words: tuple[str, ...], wanted: str) -> None:
     typed = [word for word in words if word]
-    env = {**os.environ, "COMP_WORDS": " ".join(["kprobes", *typed]), "COMP_CWORD": str(len(typed)), "_KPROBES_COMPLETE": "bash_complete"}
-    done = subprocess.run([sys.executable, "-c", "from kprobes.cli import main; main(prog_name='kprobes')"], capture_output=True, text=True, env=env,
-                          check=False, timeout=60)
+    env = {**os.environ, "COMP_WORDS": " ".join(["kprobes", *typed]), "COMP_CWORD": str(len(typed)),
+           "_KPROBES_COMPLETE": "bash_complete"}
+    done = subprocess.run([sys.executable, "-c", "from kprobes.cli import main; main(prog_name='kprobes')"],
+                          capture_output=True, text=True, env=env, check=False, timeout=60)
     assert wanted in done.stdout.splitlines()

@@ -21,7 +21,8 @@ from kprobes.tracing.record import Record
 
 pytestmark = pytest.mark.quick
 DEMO = str(Path(__file__).resolve().parents[2] / "examples" / "demo.x86_64")
-EVENTS = ("p:crc crc32 len=$arg3:u32 text=+0($arg2):string head=+0($arg2):x8[2]", "r:found table_lookup $retval:s32", "p fib n=$arg1:u32", "r fib $retval")
+EVENTS = ("p:crc crc32 len=$arg3:u32 text=+0($arg2):string head=+0($arg2):x8[2]", "r:found table_lookup $retval:s32",
+          "p fib n=$arg1:u32", "r fib $retval")
 TEXTS = ("ftrace", "jsonl", "csv", "chrome", "folded", "speedscope", "svg")
 
 
@@ -53,7 +54,8 @@ def exported(t: Trace, format: str) -> str:
 
 
 def test_every_pattern_names_something(k: Kprobes) -> None:
-    """A pattern of which nothing is left is refused, whatever the patterns before it found; and nothing stays registered."""
+    """A pattern of which nothing is left is refused, whatever the patterns before it found; and nothing stays
+    registered."""
     for texts in (("p table_*",), ("p crc*", "p table_*")):
         with pytest.raises(EventError, match=r"nothing that table_\* names"), k.trace(*texts, exclude="table_*"):
             pass
@@ -150,7 +152,8 @@ def test_arrow_has_the_values(k: Kprobes) -> None:
     t = recorded(k)
     rows = t.to_arrow().to_pylist()
     for record, row in zip(t, rows, strict=True):
-        assert (row["seq"], row["event"], row["task"], row["caller"] or 0, row["address"]) == (record.seq, record.event, 0, record.caller, record.address)
+        assert (row["seq"], row["event"], row["task"], row["caller"] or 0,
+                row["address"]) == (record.seq, record.event, 0, record.caller, record.address)
         for name, value in record.args.items():
             column = name if name in row and record.event != "r_fib_0" else f"{record.event}.{name}"
             assert row[column] == (list(value) if isinstance(value, tuple) else value)
@@ -166,8 +169,11 @@ def test_pandas_and_numpy_keep_integers(k: Kprobes) -> None:
 
 def test_ftrace_is_the_kernels_text(k: Kprobes) -> None:
     lines = exported(recorded(k), "ftrace").splitlines()
-    assert lines[0] == "# tracer: nop" and lines[2].split() == ["#", "entries-in-buffer/entries-written:", "14/14", "#P:1"]
-    assert lines[12] == '           guest-0       [000] .....            1: crc: (crc32+0x0/0x64) len=5 text="width" head={0x77,0x69}'
+    assert (lines[0] == "# tracer: nop" and lines[2].split() == ["#", "entries-in-buffer/entries-written:", "14/14",
+                                                                 "#P:1"])
+    assert (lines[12]
+            == '           guest-0       [000] .....            1: crc: (crc32+0x0/0x64) len=5 text="width" '
+               'head={0x77,0x69}')
     timed = exported(recorded(k, "p fib", clock=lambda: 12_345_678_900), "ftrace").splitlines()
     assert timed[12] == "           guest-0       [000] .....    12.345678: p_fib_0: (fib+0x0/0x2d)"
 
@@ -176,7 +182,8 @@ def test_the_fast_lines_are_the_slow_ones(k: Kprobes) -> None:
     from kprobes.tracing import text
 
     for options in ({}, {"clock": lambda: 1 << 40}, {"stack": True}):
-        t = recorded(k, *EVENTS, "p string_equal a=+0($arg1):string c=+0($arg1):char n=$arg2:s16 s=$arg1:symbol", **options)
+        t = recorded(k, *EVENTS, "p string_equal a=+0($arg1):string c=+0($arg1):char n=$arg2:s16 s=$arg1:symbol",
+                     **options)
         assert [*text.ftrace_lines(t)] == [text._line(t, *row) for row in t.rows()]
 
 
@@ -204,10 +211,12 @@ def test_perfetto_reads_it(k: Kprobes, tmp_path: Path) -> None:
     t.export(tmp_path / "x.pftrace", "perfetto")
     trace = protos.Trace.FromString((tmp_path / "x.pftrace").read_bytes())
     events = [packet.track_event for packet in trace.packet if packet.HasField("track_event")]
-    assert [e.type for e in events].count(protos.TrackEvent.TYPE_SLICE_BEGIN) == [e.type for e in events].count(protos.TrackEvent.TYPE_SLICE_END) == 5
+    assert ([e.type for e in events].count(protos.TrackEvent.TYPE_SLICE_BEGIN)
+            == [e.type for e in events].count(protos.TrackEvent.TYPE_SLICE_END) == 5)
     assert events[0].name == "crc" and [a.name for a in events[0].debug_annotations] == ["len", "text", "head"]
     tracks = {p.track_descriptor.uuid for p in trace.packet if p.HasField("track_descriptor")}
-    assert {e.track_uuid for e in events} <= tracks and [p.timestamp for p in trace.packet if p.timestamp] == [1000 * r.seq for r in t]
+    assert ({e.track_uuid for e in events} <= tracks and [p.timestamp for p in trace.packet if p.timestamp]
+            == [1000 * r.seq for r in t])
 
 
 def test_profiles(k: Kprobes) -> None:
@@ -229,7 +238,8 @@ def test_formats_that_are_none(k: Kprobes, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("library", "extra", "action"), [
-    ("pyarrow", "arrow", "t.to_arrow()"), ("pyarrow", "arrow", "t.save('/nonexistent/x')"), ("pandas", "arrow", "t.to_pandas()"),
+    ("pyarrow", "arrow", "t.to_arrow()"), ("pyarrow", "arrow", "t.save('/nonexistent/x')"),
+    ("pandas", "arrow", "t.to_pandas()"),
     ("perfetto", "perfetto", "t.export('/dev/null', 'perfetto')"), ("pyarrow", "arrow", "Trace.load('/dev/null')")])
 def test_without_an_extra(library: str, extra: str, action: str) -> None:
     """One sentence that says what to install; and text needs none of them."""
@@ -246,7 +256,8 @@ try:
 except Unsupported as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=60,
+                          check=True)
     assert done.stdout == f"{library} is not installed; pip install 'kprobes[{extra}]'\n"
 
 
@@ -267,8 +278,8 @@ def test_the_run_is_the_same(arch: str, tmp_path: Path) -> None:
     assert [*Trace.load(tmp_path / "x.arrow")] == [*t]
 
 
-NUMBERS = ("p:in fib n=$arg1 s=$arg1:s8 b=$arg1:b2@1/8 c=$arg1:char at=$stack:symbol", "p:bad fib no=@0x8 some=@0x8:u8[2] two=@counter:x8[2]",
-           "r:out fib $retval:s16", "p:sum checksum")
+NUMBERS = ("p:in fib n=$arg1 s=$arg1:s8 b=$arg1:b2@1/8 c=$arg1:char at=$stack:symbol",
+           "p:bad fib no=@0x8 some=@0x8:u8[2] two=@counter:x8[2]", "r:out fib $retval:s16", "p:sum checksum")
 
 
 @pytest.mark.parametrize("clock", ["counter", "host"])

@@ -12,14 +12,17 @@ from kprobes.programs.code import Code
 from kprobes.programs.isa import Instruction, lddw
 from kprobes.programs.maps import Map, MapType, Spec, create
 
-ALU = {n.lower(): getattr(isa, n) for n in ["ADD", "SUB", "MUL", "DIV", "OR", "AND", "LSH", "RSH", "NEG", "MOD", "XOR", "MOV", "ARSH"]}
-JMP = {n.lower(): getattr(isa, n) for n in ["JEQ", "JGT", "JGE", "JSET", "JNE", "JSGT", "JSGE", "JLT", "JLE", "JSLT", "JSLE"]}
+ALU = {n.lower(): getattr(isa, n) for n in ["ADD", "SUB", "MUL", "DIV", "OR", "AND", "LSH", "RSH", "NEG", "MOD", "XOR",
+                                            "MOV", "ARSH"]}
+JMP = {n.lower(): getattr(isa, n) for n in ["JEQ", "JGT", "JGE", "JSET", "JNE", "JSGT", "JSGE", "JLT", "JLE", "JSLT",
+                                            "JSLE"]}
 SIZES = {"w": isa.W, "h": isa.H, "b": isa.B, "dw": isa.DW}
 ATOMIC = {"add": isa.ADD, "or": isa.OR, "and": isa.AND, "xor": isa.XOR, "xchg": isa.XCHG, "cmpxchg": isa.CMPXCHG}
 
 
 def maps() -> tuple[Map, ...]:
-    """0 array of 64 u64, 1 hash u64 -> 48 bytes, 2 ring buffer, 3 one value of 64 bytes, 4 the same read-only, 5 queue, 6 stack traces."""
+    """0 array of 64 u64, 1 hash u64 -> 48 bytes, 2 ring buffer, 3 one value of 64 bytes, 4 the same read-only, 5 queue,
+    6 stack traces."""
     return tuple(create(Spec(**s)) for s in (
         {"type": MapType.ARRAY, "name": "counts", "key_size": 4, "value_size": 8, "max_entries": 64},
         {"type": MapType.HASH, "name": "hash", "key_size": 8, "value_size": 48, "max_entries": 16},
@@ -80,7 +83,8 @@ def _one(pc: int, statement: str, labels: dict[str, int]) -> tuple[Instruction, 
     if m := re.fullmatch(r"(s?)([a-z]+)(64|32)", word):
         cls = isa.ALU64 if m[3] == "64" else isa.ALU
         name, signed = (m[1] + m[2], 0) if m[1] + m[2] in ALU else (m[2], 1)
-        return (_two(ALU[name] | cls, ops, signed),) if name != "neg" else (Instruction(isa.NEG | cls, int(ops[0][1:])),)
+        return ((_two(ALU[name] | cls, ops, signed),
+                ) if name != "neg" else (Instruction(isa.NEG | cls, int(ops[0][1:])),))
     return (_access(word, rest, ops),)
 
 
@@ -109,7 +113,8 @@ def _access(word: str, rest: str, ops: list[str]) -> Instruction:
     assert m, word
     size = SIZES[m[2]]
     if m[1].startswith("ldx"):
-        return Instruction(isa.LDX | size | (isa.MEMSX if m[1] == "ldxs" else isa.MEM), int(ops[0][1:]), int(base), int(offset))
+        return Instruction(isa.LDX | size | (isa.MEMSX if m[1] == "ldxs" else isa.MEM), int(ops[0][1:]), int(base),
+                           int(offset))
     if m[1] == "stx":
         return Instruction(isa.STX | size | isa.MEM, int(base), int(ops[1][1:]), int(offset))
     return Instruction(isa.ST | size | isa.MEM, int(base), 0, int(offset), int(ops[1], 0))

@@ -1,6 +1,8 @@
-"""Random programs, and whether those that the verifier accepts keep its word in the interpreter, which checks every access.
+"""Random programs, and whether those that the verifier accepts keep its word in the interpreter, which checks every
+access.
 
-`python tests/verifier/fuzz.py SEEDS [FIRST]` (with the project and `tests` on the path) goes on beyond what the tests do.
+`python tests/verifier/fuzz.py SEEDS [FIRST]` (with the project and `tests` on the path) goes on beyond what the tests
+do.
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ from kprobes.programs.isa import Instruction
 from kprobes.programs.nowhere import Nowhere
 from kprobes.programs.verifier import Facts, verify
 
-EDGES = [0, 1, 2, 3, 5, 7, 8, 15, 16, 31, 32, 55, 56, 57, 60, 63, 64, 65, 127, 128, 255, 256, 511, 512, 1000, 4095, 0x7FFF, 0x8000, 0xFFFF, 0x10000,
-         (1 << 31) - 1, -1, -2, -7, -8, -9, -56, -57, -64, -128, -(1 << 31)]
+EDGES = [0, 1, 2, 3, 5, 7, 8, 15, 16, 31, 32, 55, 56, 57, 60, 63, 64, 65, 127, 128, 255, 256, 511, 512, 1000, 4095,
+         0x7FFF, 0x8000, 0xFFFF, 0x10000, (1 << 31) - 1, -1, -2, -7, -8, -9, -56, -57, -64, -128, -(1 << 31)]
 JUMPS = ["jeq", "jne", "jgt", "jge", "jlt", "jle", "jsgt", "jsge", "jslt", "jsle", "jset"]
 OPS = ["add", "sub", "mul", "or", "and", "xor", "lsh", "rsh", "arsh", "mov", "div", "mod", "sdiv", "smod"]
 SMALL = [0, 1, 3, 7, 8, 16, 31, 32, 33, 56, 57, 63, 64]
@@ -81,12 +83,14 @@ class Writer:
         elif kind < 0.5:
             self.say(f"{op}{bits} {dst}, {self.number()}")
         else:
-            imm = self.imm() if op not in ("lsh", "rsh", "arsh") else self.r.choice((1, 2, 3, 4, 8, 16, 24, 31, 32, 33, 48, 63))
+            imm = (self.imm() if op not in ("lsh", "rsh", "arsh")
+                   else self.r.choice((1, 2, 3, 4, 8, 16, 24, 31, 32, 33, 48, 63)))
             self.say(f"{op}{bits} {dst}, {imm}")
 
     def branch(self, to: str = "out") -> None:
         bits = "32" if self.r.random() < 0.4 else ""
-        other = self.number() if self.r.random() < 0.25 else self.r.choice(SMALL) if self.r.random() < 0.6 else self.imm()
+        other = (self.number() if self.r.random() < 0.25 else self.r.choice(SMALL) if self.r.random() < 0.6
+                 else self.imm())
         self.say(f"{self.r.choice(JUMPS)}{bits} {self.number()}, {other}, {to}")
 
     def diamond(self, depth: int) -> None:
@@ -107,7 +111,8 @@ class Writer:
         self.block(depth + 1, 2)
         self.say(f"add{self.r.choice((32, 64))} {reg}, {self.r.choice((1, 1, 1, 2, 3))}")
         self.branch() if self.r.random() < 0.2 else None
-        self.say(f"{self.r.choice(('jne', 'jlt', 'jle', 'jslt', 'jsle'))}{self.r.choice(('', '32'))} {reg}, {self.r.choice((3, 4, 7, 8, 20))}, {at}")
+        self.say(f"{self.r.choice(('jne', 'jlt', 'jle', 'jslt', 'jsle'))}{self.r.choice(('', '32'))} {reg}, "
+                 f"{self.r.choice((3, 4, 7, 8, 20))}, {at}")
 
     def spill(self) -> None:
         reg, at = self.number(), -8 * self.r.randrange(1, 5)
@@ -152,7 +157,8 @@ class Writer:
         elif self.r.random() < 0.8:
             self.say(f"stx{size} [r5{offset:+}], {self.number()}")
         else:
-            self.say(f"lock {self.r.choice(('add', 'xor_fetch', 'xchg'))}{64 if size == 'dw' else 32} [r5{offset & -4:+}], {self.number()}")
+            self.say(f"lock {self.r.choice(('add', 'xor_fetch', 'xchg'))}{64 if size == 'dw' else 32} "
+                     f"[r5{offset & -4:+}], {self.number()}")
 
     def helper(self) -> None:
         kind = self.r.randrange(4)
@@ -165,10 +171,12 @@ class Writer:
             self.say(f"and64 r2, {self.r.choice((15, 31, 32))}") if self.r.random() < 0.8 else None
             self.say(f"call {self.r.choice((113, 115))}; mov64 {self.number()}, r0")
         elif kind == 2:
-            self.say(f"lddw r1, map[2]; mov64 r2, 24; mov64 r3, 0; call 131; jeq r0, 0, out; stxdw [r0{self.r.choice((0, 8, 16)):+}], {self.number()}")
+            self.say("lddw r1, map[2]; mov64 r2, 24; mov64 r3, 0; call 131; jeq r0, 0, out; stxdw "
+                     f"[r0{self.r.choice((0, 8, 16)):+}], {self.number()}")
             self.say(f"mov64 r1, r0; mov64 r2, 0; call {self.r.choice((132, 133))}") if self.r.random() < 0.95 else None
         else:
-            self.say(f"mov64 r1, {self.r.choice(('r9', 'r10'))}; mov64 r2, {self.number()}; mov64 r3, {self.number()}; call local f; mov64 {self.number()}, r0")
+            self.say(f"mov64 r1, {self.r.choice(('r9', 'r10'))}; mov64 r2, {self.number()}; mov64 r3, "
+                     f"{self.number()}; call local f; mov64 {self.number()}, r0")
 
     def block(self, depth: int, most: int) -> None:
         for _ in range(self.r.randrange(1, most + 1)):
@@ -231,7 +239,8 @@ def mutated(code: Code, r: random.Random) -> Code:
 def _imm(i: Instruction, r: random.Random) -> Instruction:
     if i.wide:
         return i if i.src == 0 else evolve(i, high=i.high + r.choice((0, 1, 8, 32)))
-    return evolve(i, imm=isa.signed(r.choice((r.choice(EDGES), i.imm + r.choice((-8, -1, 1, 8)), i.imm ^ 1 << r.randrange(32))), 32))
+    return evolve(i, imm=isa.signed(r.choice((r.choice(EDGES), i.imm + r.choice((-8, -1, 1, 8)),
+                                              i.imm ^ 1 << r.randrange(32))), 32))
 
 
 CHANGES: list[Callable[[Instruction, random.Random], Instruction]] = [
@@ -239,8 +248,10 @@ CHANGES: list[Callable[[Instruction, random.Random], Instruction]] = [
     lambda i, r: evolve(i, offset=isa.signed(i.offset + r.choice((-8, -4, -1, 1, 2, 4, 8)), 16)),
     lambda i, r: evolve(i, dst=r.randrange(10)),
     lambda i, r: i if i.wide or i.opcode == isa.JMP | isa.CALL else evolve(i, src=r.randrange(11)),
-    lambda i, r: i if i.wide or i.is_exit or i.opcode == isa.JMP | isa.CALL else evolve(i, opcode=i.opcode ^ r.choice((1, 4, 8, 0x10, 0x20, 0x40, 0x80))),
-    lambda i, r: i if i.wide or i.cls not in (5, 6) or i.is_exit else evolve(i, opcode=i.opcode ^ 3) if i.is_conditional else i,
+    lambda i, r: i if i.wide or i.is_exit or i.opcode == isa.JMP | isa.CALL
+    else evolve(i, opcode=i.opcode ^ r.choice((1, 4, 8, 0x10, 0x20, 0x40, 0x80))),
+    lambda i, r: i if i.wide or i.cls not in (5, 6) or i.is_exit else evolve(i, opcode=i.opcode ^ 3)
+    if i.is_conditional else i,
 ]
 
 

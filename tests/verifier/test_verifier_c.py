@@ -1,6 +1,8 @@
-"""What clang makes of sensible C is accepted: each program of c/programs.c, at several levels and for several CPUs, both byte orders.
+"""What clang makes of sensible C is accepted: each program of c/programs.c, at several levels and for several CPUs,
+both byte orders.
 
-And it is safe: accepted programs are run in the interpreter, which checks every access, within the steps that the verifier promised.
+And it is safe: accepted programs are run in the interpreter, which checks every access, within the steps that the
+verifier promised.
 """
 
 from __future__ import annotations
@@ -21,8 +23,10 @@ from kprobes.programs.verifier import verify
 HERE = Path(__file__).parent / "c"
 NAMES = re.findall(r'^SEC\("k\w+/\w+"\) int (\w+)', (HERE / "programs.c").read_text(), re.M)
 #: the levels that clang is called with, beside from_c's
-BUILDS = [("bpfel", opt, cpu) for opt in ("-O1", "-O2", "-Os") for cpu in ("v1", "v2", "v3", "v4")] + [("bpfeb", "-O2", "v3"), ("bpfel", "-O3", "v3")]
-#: what clang before -mcpu=v3 makes such that bounds are checked on one copy and another is used: Linux refuses it as well
+BUILDS = [("bpfel", opt, cpu) for opt in ("-O1", "-O2", "-Os")
+          for cpu in ("v1", "v2", "v3", "v4")] + [("bpfeb", "-O2", "v3"), ("bpfel", "-O3", "v3")]
+#: what clang before -mcpu=v3 makes such that bounds are checked on one copy and another is used: Linux refuses it as
+#: well
 LOST_BOUNDS = {("big_value", "v1"), ("big_value", "v2")}
 V3 = {"exchange"}
 
@@ -30,8 +34,8 @@ V3 = {"exchange"}
 @cache
 def built(target: str, opt: str, cpu: str) -> Program:
     pytest.importorskip("ziglang")
-    command = [sys.executable, "-m", "ziglang", "clang", "-target", target, opt, "-g", f"-mcpu={cpu}", "-fno-stack-protector", "-c", "-o", "-",
-               str(HERE / "programs.c")]
+    command = [sys.executable, "-m", "ziglang", "clang", "-target", target, opt, "-g", f"-mcpu={cpu}",
+               "-fno-stack-protector", "-c", "-o", "-", str(HERE / "programs.c")]
     return Program.from_elf(subprocess.run(command, check=True, capture_output=True, timeout=60).stdout)
 
 

@@ -53,7 +53,8 @@ def test_sensible_c_is_the_same(name: str) -> None:
 def test_padding_of_a_frame_is_zero_whoever_was_there_before() -> None:
     """A second function's frame is where the first one's was."""
     program = code("call local f; call local g; mov64 r0, 0; exit; f: stdw [r10-8], -1; mov64 r0, 0; exit; "
-                   "g: stw [r10-8], 5; mov64 r2, r10; add64 r2, -8; lddw r3, map[3].value+0; mov64 r4, 0; lddw r1, map[1]; call 2; exit")
+                   "g: stw [r10-8], 5; mov64 r2, r10; add64 r2, -8; lddw r3, map[3].value+0; mov64 r4, 0; lddw r1, "
+                   "map[1]; call 2; exit")
     facts = verify(program)
     assert list(facts.cleared.values()) == [8]
     same(program, facts, 1, 2)

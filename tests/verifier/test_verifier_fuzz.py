@@ -1,4 +1,5 @@
-"""Random programs with fixed seeds, and mutations of them and of what clang makes: those that are accepted keep the verifier's word."""
+"""Random programs with fixed seeds, and mutations of them and of what clang makes: those that are accepted keep the
+verifier's word."""
 
 from __future__ import annotations
 

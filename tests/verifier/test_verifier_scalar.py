@@ -8,12 +8,23 @@ import pytest
 
 from kprobes.programs import isa
 from kprobes.programs.verifier import alu, branches
-from kprobes.programs.verifier.scalar import M32, M64, Scalar, between, const, extended, settle, swapped, truncated, unknown
+from kprobes.programs.verifier.scalar import (
+    M32,
+    M64,
+    Scalar,
+    between,
+    const,
+    extended,
+    settle,
+    swapped,
+    truncated,
+    unknown,
+)
 
 pytestmark = pytest.mark.quick
 
-EDGES = [0, 1, 2, 7, 8, 31, 32, 63, 64, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFF_FFFF, 0x8000_0000, M32 - 1, M32, M32 + 1,
-         M64 >> 1, (M64 >> 1) + 1, M64 - 1, M64, M64 ^ 0xFF, M64 ^ M32]
+EDGES = [0, 1, 2, 7, 8, 31, 32, 63, 64, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFF_FFFF, 0x8000_0000, M32 - 1,
+         M32, M32 + 1, M64 >> 1, (M64 >> 1) + 1, M64 - 1, M64, M64 ^ 0xFF, M64 ^ M32]
 
 
 def number(r: random.Random) -> int:
@@ -37,8 +48,10 @@ def a_set(r: random.Random) -> tuple[Scalar, list[int]]:
     lo, lo32 = x - r.randrange(span + 1) & M64, x - r.randrange(span32 + 1) & M32
     s = settle(x & ~mask, mask, lo, span, lo32, span32)
     assert s is not None and s.holds(x), (x, s)
-    near = [x, s.lo, s.lo + s.span & M64, s.umin, s.umax, s.value, s.value | s.mask, *(x + r.randrange(-9, 9) & M64 for _ in range(4)),
-            *((x & ~M32) | (y & M32) for y in (s.lo32, s.lo32 + s.span32)), *(s.lo + r.randrange(s.span + 1) & M64 for _ in range(4))]
+    near = [x, s.lo, s.lo + s.span & M64, s.umin, s.umax, s.value, s.value | s.mask,
+            *(x + r.randrange(-9, 9) & M64 for _ in range(4)),
+            *((x & ~M32) | (y & M32) for y in (s.lo32, s.lo32 + s.span32)),
+            *(s.lo + r.randrange(s.span + 1) & M64 for _ in range(4))]
     return s, [y for y in near if s.holds(y)]
 
 
@@ -85,7 +98,8 @@ def test_widths_hold_every_result(bits: int) -> None:
             assert truncated(a, bits).holds(x & ring), (hex(x), a)
             assert extended(a, bits).holds(isa.signed(x, bits) & M64), (hex(x), a)
             if bits > 8:
-                assert swapped(a, bits).holds(int.from_bytes((x & ring).to_bytes(bits // 8, "little"), "big")), (hex(x), a)
+                assert swapped(a, bits).holds(int.from_bytes((x & ring).to_bytes(bits // 8, "little"),
+                                                             "big")), (hex(x), a)
             if truncated(a, bits) is a:
                 assert x <= ring
             if extended(a, bits) is a:
@@ -96,8 +110,10 @@ def holds(op: int, x: int, y: int, bits: int) -> bool:
     ring = (1 << bits) - 1
     x, y = x & ring, y & ring
     sx, sy = isa.signed(x, bits), isa.signed(y, bits)
-    return {isa.JEQ: x == y, isa.JNE: x != y, isa.JGT: x > y, isa.JGE: x >= y, isa.JLT: x < y, isa.JLE: x <= y, isa.JSGT: sx > sy,
-            isa.JSGE: sx >= sy, isa.JSLT: sx < sy, isa.JSLE: sx <= sy, isa.JSET: bool(x & y), branches.JCLEAR: not x & y}[op]
+    return {isa.JEQ: x == y, isa.JNE: x != y, isa.JGT: x > y, isa.JGE: x >= y, isa.JLT: x < y, isa.JLE: x <= y,
+            isa.JSGT: sx > sy,
+            isa.JSGE: sx >= sy, isa.JSLT: sx < sy, isa.JSLE: sx <= sy, isa.JSET: bool(x & y),
+            branches.JCLEAR: not x & y}[op]
 
 
 @pytest.mark.parametrize("bits", [64, 32])

@@ -25,7 +25,8 @@ def jump(frm: int, to: int) -> bytes:
 
 
 def set_address(to: int, a: int, value: int) -> bytes:
-    """BR to the next instruction gives the address here; LDAH and LDA add the rest, 2 GiB either way. Both are signed."""
+    """BR to the next instruction gives the address here; LDAH and LDA add the rest, 2 GiB either way. Both are
+    signed."""
     here = to + 4
     offset = displacement(here, value, 32, 1, MASK)
     low = offset & 0xFFFF
@@ -45,7 +46,8 @@ def br(insn: Insn, to: int, a: int, **_: int) -> bytes:
 
 
 def branch(insn: Insn, to: int, **_: int) -> bytes:
-    """The opposite branch skips a BR: op bit 28 turns BEQ into BNE, BLT into BGE, BLE into BGT, BLBC into BLBS, FBEQ into FBNE ..."""
+    """The opposite branch skips a BR: op bit 28 turns BEQ into BNE, BLT into BGE, BLE into BGT, BLBC into BLBS, FBEQ
+    into FBNE ..."""
     assert insn.target is not None
     skip = int.from_bytes(insn.raw, "little") & 0xFFE00000 ^ 1 << 28 | 1
     return word(skip) + jump(to + 4, insn.target)
@@ -54,5 +56,6 @@ def branch(insn: Insn, to: int, **_: int) -> bytes:
 def jmp(insn: Insn, to: int, a: int, b: int, **_: int) -> bytes:
     """The return address goes to Ra before the jump through Rb."""
     if a == b != ZERO:
-        raise OutOfReach(f"{insn.name} needs its register for both addresses", address=insn.addr, hint="it is simulated")
+        raise OutOfReach(f"{insn.name} needs its register for both addresses", address=insn.addr,
+                         hint="it is simulated")
     return _link(insn, to, a) + word(int.from_bytes(insn.raw, "little") | ZERO << 21)

@@ -1,7 +1,7 @@
 """Alpha: `alpha`, little endian, 64 bits, with BWX, CIX, FIX and MVI.
 
-Titles in quotes are sections of the Alpha Architecture Handbook, chapter 4. A word without a row is straight line: it runs out of
-line as it is, and where it is undefined it raises its exception there.
+Titles in quotes are sections of the Alpha Architecture Handbook, chapter 4. A word without a row is straight line: it
+runs out of line as it is, and where it is undefined it raises its exception there.
 """
 
 from __future__ import annotations
@@ -13,7 +13,22 @@ from attrs import evolve
 
 from ...errors import GuestFault
 from ...regs import Regs
-from .._base import Abi, Arch, Atomic, Entry, Files, Insn, Jump, Linkage, Order, OutOfLine, Pointers, Registers, Traps, signed
+from .._base import (
+    Abi,
+    Arch,
+    Atomic,
+    Entry,
+    Files,
+    Insn,
+    Jump,
+    Linkage,
+    Order,
+    OutOfLine,
+    Pointers,
+    Registers,
+    Traps,
+    signed,
+)
 from .._decode import DecodeTable, Row, fixed_width
 from .._words import EXCEPTION, PRIVILEGED, RESERVED
 from . import displace as away
@@ -21,8 +36,8 @@ from .displace import MASK, ZERO
 
 R = tuple(f"r{n}" for n in range(32))
 #: The calling standard's names of R; r15 is a saved register, too (s6), and r27 a temporary (t12).
-R_ABI = ("v0", *(f"t{n}" for n in range(8)), *(f"s{n}" for n in range(6)), "fp", *(f"a{n}" for n in range(6)), *(f"t{n}" for n in range(8, 12)),
-         "ra", "pv", "at", "gp", "sp", "zero")
+R_ABI = ("v0", *(f"t{n}" for n in range(8)), *(f"s{n}" for n in range(6)), "fp", *(f"a{n}" for n in range(6)),
+         *(f"t{n}" for n in range(8, 12)), "ra", "pv", "at", "gp", "sp", "zero")
 F = tuple(f"f{n}" for n in range(31))  # f31 is always zero; stubs do not show it
 SIGN = 1 << 63
 
@@ -118,7 +133,8 @@ def bgt(regs: Regs, insn: Insn, a: int, **_: int) -> int:
     return taken(insn) if signed(x(regs, a), 64) > 0 else insn.next
 
 
-# "Floating-Point Branches" test the bits: a zero of either sign is zero, and the sign of everything else counts, a NaN's too
+# "Floating-Point Branches" test the bits: a zero of either sign is zero, and the sign of everything else counts, a
+# NaN's too
 
 
 def fbeq(regs: Regs, insn: Insn, a: int, **_: int) -> int:
@@ -156,8 +172,10 @@ ROWS = (
     # "Control Instructions"
     Row(f"110000 {NEAR}", "BR", br, displace=away.br, extra=unconditional),
     Row(f"110100 {NEAR}", "BSR", br, displace=away.br, extra=unconditional),
-    *(Row(f"{opcode:06b} {NEAR}", simulate.__name__.upper(), simulate, displace=away.branch, extra=near) for opcode, simulate in BRANCHES.items()),
-    *(Row(f"011010 aaaaa bbbbb {hint:02b} --------------", name, jmp, displace=away.jmp, extra=partial(computed, name == "RET"))
+    *(Row(f"{opcode:06b} {NEAR}", simulate.__name__.upper(), simulate, displace=away.branch, extra=near)
+      for opcode, simulate in BRANCHES.items()),
+    *(Row(f"011010 aaaaa bbbbb {hint:02b} --------------", name, jmp, displace=away.jmp,
+          extra=partial(computed, name == "RET"))
       for hint, name in enumerate(("JMP", "JSR", "RET", "JSR_COROUTINE"))),
     # "Memory Integer Load/Store Instructions"
     Row("10101- ----- ----- ----------------", "LDx_L", atomic=Atomic.OPENS, reject=MONITOR),  # LDL_L, LDQ_L
@@ -206,10 +224,12 @@ BPT, BUGCHK = away.word(0x80), away.word(0x81)
 
 ARCHES = (
     Arch(
-        name="alpha", bits=64, order=Order.LITTLE, insn_align=4, max_insn=4, regs=REGISTERS, traps=Traps(probe={4: BPT}, end={0: BUGCHK}),
+        name="alpha", bits=64, order=Order.LITTLE, insn_align=4, max_insn=4, regs=REGISTERS,
+        traps=Traps(probe={4: BPT}, end={0: BUGCHK}),
         decode=fixed_width(DecodeTable(ROWS), "little"), abi=ABI,
         linkage=Linkage.in_register("r26", back=away.word(0x6BFA8001)),  # RET R31, (R26), 1
-        jump=Jump(size=4, encode=away.jump), out_of_line=OutOfLine(max_displaced=16), pointers=Pointers(code_address=code_address),
+        jump=Jump(size=4, encode=away.jump), out_of_line=OutOfLine(max_displaced=16),
+        pointers=Pointers(code_address=code_address),
         files=Files(machines=((0x9026, 64, "little"),)),
     ),
 )

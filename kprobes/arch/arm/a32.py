@@ -1,7 +1,7 @@
 """A32, the 32-bit instructions of ARMv7-A: decode rows and simulations.
 
-Sections name DDI 0406C. An instruction of which PC is an operand or the destination is simulated, or refused where the manual
-leaves its effect open; a word without a row is straight line and runs out of line under its own condition.
+Sections name DDI 0406C. An instruction of which PC is an operand or the destination is simulated, or refused where the
+manual leaves its effect open; a word without a row is straight line and runs out of line under its own condition.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ def transfer_register(regs: Regs, insn: Insn, i: int, y: int, m: int, **fields: 
     return transfer(regs, insn, **fields, offset=shift(regs[R[m]], y, i, regs.flags >> 29 & 1)[0])
 
 
-def transfer_rules(insn: Insn, c: int, p: int, u: int, b: int, w: int, f: int, n: int, t: int, i: int, m: int | None = None, **_: int) -> Insn:
+def transfer_rules(insn: Insn, c: int, p: int, u: int, b: int, w: int, f: int, n: int, t: int, i: int,
+                   m: int | None = None, **_: int) -> Insn:
     unprivileged = w and not p
     if m == PC or (n == PC and (w or not p)) or (t == PC and (b or unprivileged)):
         return refuse(insn, UNPREDICTABLE)
@@ -102,7 +103,8 @@ def short_uses_pc(f: int, n: int, t: int, o: int, m: int = 0, **_: int) -> bool:
     return o > 0 and (PC in (n, t, m) or (t == LR and o > 1 and not f))
 
 
-def short_rules(insn: Insn, p: int, u: int, w: int, f: int, n: int, t: int, o: int, i: int = 0, m: int | None = None, j: int = 0, **_: int) -> Insn:
+def short_rules(insn: Insn, p: int, u: int, w: int, f: int, n: int, t: int, o: int, i: int = 0, m: int | None = None,
+                j: int = 0, **_: int) -> Insn:
     """j: reserved bits."""
     dual = o > 1 and not f
     fine = n == PC and p and not w and PC not in (t, m) and not (dual and (t & 1 or t == LR)) and not j
@@ -153,11 +155,12 @@ def blx_rules(insn: Insn, m: int, j: int, **_: int) -> Insn:
 
 CONDITIONAL = (
     # A5.2: data processing
-    row("000 oooo s nnnn dddd iiiii yy 0 mmmm", "data processing, register", process_register, when=process_uses_pc, displace=away.process,
-        extra=process_rules),
-    row("000 oooo s nnnn dddd eeee 0 -- 1 mmmm", "data processing, register-shifted", when=process_uses_pc, reject=UNPREDICTABLE),
-    row("001 oooo s nnnn dddd aaaa iiiiiiii", "data processing, immediate", process_immediate, when=process_uses_pc, displace=away.process,
-        extra=process_rules),
+    row("000 oooo s nnnn dddd iiiii yy 0 mmmm", "data processing, register", process_register, when=process_uses_pc,
+        displace=away.process, extra=process_rules),
+    row("000 oooo s nnnn dddd eeee 0 -- 1 mmmm", "data processing, register-shifted", when=process_uses_pc,
+        reject=UNPREDICTABLE),
+    row("001 oooo s nnnn dddd aaaa iiiiiiii", "data processing, immediate", process_immediate, when=process_uses_pc,
+        displace=away.process, extra=process_rules),
     row("0011 0-00 ---- 1111 ---- --------", "MOVW, MOVT", reject=UNPREDICTABLE),
     row("0000 00-- dddd aaaa eeee 1001 mmmm", "MUL, MLA", when=pc_used, reject=UNPREDICTABLE),
     row("0000 01-- dddd aaaa eeee 1001 mmmm", "UMAAL, MLS", when=pc_used, reject=UNPREDICTABLE),
@@ -176,8 +179,10 @@ CONDITIONAL = (
     row("0011 0010 0000 ---- ---- 00000001", "YIELD", reject=arm.WAITS),
     row("0011 0010 0000 ---- ---- 0000001-", "WFE, WFI", atomic=Atomic.DROPS, reject=arm.WAITS),
     row("0001 0010 jjjj jjjj jjjj 0001 mmmm", "BX", arm.bx, displace=away.bx, extra=bx_rules),
-    row("0001 0010 jjjj jjjj jjjj 0010 mmmm", "BXJ", arm.bx, displace=away.bx, extra=lambda insn, **f: computed(blx_rules(insn, **f), **f)),
-    row("0001 0010 jjjj jjjj jjjj 0011 mmmm", "BLX register", arm.blx_register, displace=away.blx_register, links=True, extra=blx_rules),
+    row("0001 0010 jjjj jjjj jjjj 0010 mmmm", "BXJ", arm.bx, displace=away.bx,
+        extra=lambda insn, **f: computed(blx_rules(insn, **f), **f)),
+    row("0001 0010 jjjj jjjj jjjj 0011 mmmm", "BLX register", arm.blx_register, displace=away.blx_register, links=True,
+        extra=blx_rules),
     row("0001 0110 ---- ---- ---- 0110 ----", "ERET", reject=arm.EXCEPTION_RETURN),
     row("0001 0000 ---- ---- ---- 0111 ----", "HLT", reject=arm.EXCEPTION),
     row("0001 0010 ---- ---- ---- 0111 ----", "BKPT", reject=arm.EXCEPTION),
@@ -192,12 +197,14 @@ CONDITIONAL = (
     row("0001 1--1 nnnn tttt --0- 1001 ----", "LDA", when=pc_used, reject=UNPREDICTABLE),
     row("0001 1--0 nnnn ---- --0- 1001 tttt", "STL", when=pc_used, reject=UNPREDICTABLE),
     # A5.3, A5.2.8, A5.2.9, A5.5: loads and stores
-    row("010 p u b w f nnnn tttt iiiiiiiiiiii", "LDR, STR immediate", transfer_immediate, when=pc_used, displace=away.load,
-        extra=transfer_rules),
-    row("011 p u b w f nnnn tttt iiiii yy 0 mmmm", "LDR, STR register", transfer_register, when=pc_used, displace=away.load,
-        extra=transfer_rules),
-    row("000 p u 1 w f nnnn tttt iiii 1 oo 1 iiii", "LDRH, LDRD immediate", short_immediate, when=short_uses_pc, extra=short_rules),
-    row("000 p u 0 w f nnnn tttt jjjj 1 oo 1 mmmm", "LDRH, LDRD register", short_register, when=short_uses_pc, extra=short_rules),
+    row("010 p u b w f nnnn tttt iiiiiiiiiiii", "LDR, STR immediate", transfer_immediate, when=pc_used,
+        displace=away.load, extra=transfer_rules),
+    row("011 p u b w f nnnn tttt iiiii yy 0 mmmm", "LDR, STR register", transfer_register, when=pc_used,
+        displace=away.load, extra=transfer_rules),
+    row("000 p u 1 w f nnnn tttt iiii 1 oo 1 iiii", "LDRH, LDRD immediate", short_immediate, when=short_uses_pc,
+        extra=short_rules),
+    row("000 p u 0 w f nnnn tttt jjjj 1 oo 1 mmmm", "LDRH, LDRD register", short_register, when=short_uses_pc,
+        extra=short_rules),
     row("100 - - 1 - - ---- ----------------", "LDM, STM ^", reject="exception return, or another mode's registers"),
     row("100 - - 0 - - 1111 ----------------", "LDM, STM pc", reject=UNPREDICTABLE),
     row("100 p u 0 w 1 nnnn 1 rrrrrrrrrrrrrrr", "LDM", arm.ldm, when=not_from_pc, displace=as_it_is, extra=ldm_rules),
@@ -214,7 +221,8 @@ CONDITIONAL = (
     row("0111 1-1- ---- dddd ---- -101 mmmm", "SBFX, UBFX", when=pc_used, reject=UNPREDICTABLE),
     row("0111 110- ---- 1111 ---- -001 ----", "BFI", reject=UNPREDICTABLE),
     # A5.5: branches to labels
-    row("1010 iiiiiiiiiiiiiiiiiiiiiiii", "B", arm.b, displace=away.b, extra=lambda insn, c, i: arm.goes(to(label)(insn, i=i), c)),
+    row("1010 iiiiiiiiiiiiiiiiiiiiiiii", "B", arm.b, displace=away.b,
+        extra=lambda insn, c, i: arm.goes(to(label)(insn, i=i), c)),
     row("1011 iiiiiiiiiiiiiiiiiiiiiiii", "BL", arm.bl, displace=away.bl, links=True, extra=to(label)),
     *arm.coprocessor(row, "", 32, based=True),
 )

@@ -33,7 +33,8 @@ def b_wide(frm: int, to: int) -> bytes:
 
 def move(d: int, value: int, c: int = ALWAYS) -> bytes:
     """A32, MOVW (A2) and MOVT (A1)."""
-    return b"".join(a32(c << 28 | opcode | half >> 12 << 16 | d << 12 | half & 0xFFF) for opcode, half in _halves(0x03000000, 0x03400000, value))
+    return b"".join(a32(c << 28 | opcode | half >> 12 << 16 | d << 12 | half & 0xFFF)
+                    for opcode, half in _halves(0x03000000, 0x03400000, value))
 
 
 def move_wide(d: int, value: int) -> bytes:

@@ -1,4 +1,5 @@
-"""32-bit Arm: `arm` (ARMv7-A, A32 and T32 with interworking), `armeb` (the same, big-endian data: BE8), `cortexm` (M profile).
+"""32-bit Arm: `arm` (ARMv7-A, A32 and T32 with interworking), `armeb` (the same, big-endian data: BE8), `cortexm` (M
+profile).
 
 Bit 0 of a target selects T32. Code is little endian in all of them.
 """
@@ -20,7 +21,8 @@ from .thumb16 import TABLE16, is_wide
 ALIASES = {"r13": "sp", "r14": "lr", "r15": "pc", "sb": "r9", "sl": "r10", "fp": "r11", "ip": "r12"}
 WIDTHS = dict.fromkeys(D, 64)
 
-A_REGISTERS = Registers(names=(*R, "cpsr", *D, "fpscr", "tpidruro"), pc="pc", sp="sp", flags="cpsr", aliases=ALIASES, widths=WIDTHS)
+A_REGISTERS = Registers(names=(*R, "cpsr", *D, "fpscr", "tpidruro"), pc="pc", sp="sp", flags="cpsr", aliases=ALIASES,
+                        widths=WIDTHS)
 M_REGISTERS = Registers(names=(*R, "xpsr", *D[:16], "fpscr"), pc="pc", sp="sp", flags="xpsr", aliases=ALIASES,
                         widths=dict.fromkeys(D[:16], 64))  # fmt: skip
 
@@ -32,7 +34,8 @@ def decode_a32(code: bytes, addr: int) -> Insn:
     if len(raw) < 4:
         return Insn.truncated(addr, raw)
     if addr & 2:
-        return Insn(addr=addr, raw=raw, name="misaligned", reject="A32 code is aligned to 4 bytes; add 1 to the address of T32 code")
+        return Insn(addr=addr, raw=raw, name="misaligned",
+                    reject="A32 code is aligned to 4 bytes; add 1 to the address of T32 code")
     return decode_word(int.from_bytes(raw, "little"), Insn(addr=addr, raw=raw, name="insn"))
 
 
@@ -82,7 +85,8 @@ def of_profile(_: int, profile: str) -> Arch:
 
 
 def be8(flags: int, profile: str) -> Arch:
-    """`Files.choose`: EF_ARM_BE8. Without it code is big endian, too: BE32, and object files that no linker has seen."""
+    """`Files.choose`: EF_ARM_BE8. Without it code is big endian, too: BE32, and object files that no linker has
+    seen."""
     if profile == "M":
         raise Unsupported("a big-endian program of the M profile", hint="build it for little endian")
     if not flags & 0x00800000:
@@ -106,15 +110,19 @@ ARM = Arch(
     traps=Traps(probe={4: A32_UDF}, end={0: A32_UDF, 1: T32_UDF}, modes={1: {2: T32_UDF}}), decode=decode_a,
     abi=Abi(args=R[:4], returns=R[:2], stack_align=8, enter=leave_block), linkage=LINKAGE,
     jump=Jump(size=4, encode=b, modes={1: WIDE}), out_of_line=OutOfLine(max_displaced=18),
-    pointers=Pointers(mode_bits=1, same_mode=same_mode, code_address=lambda addr, read: Entry(addr=addr & ~1, mode=addr & 1)),
+    pointers=Pointers(mode_bits=1, same_mode=same_mode,
+                      code_address=lambda addr, read: Entry(addr=addr & ~1, mode=addr & 1)),
     walking=Walking(conditioned=conditioned), files=Files(machines=((40, 32, "little"),), choose=of_profile),
 )  # fmt: skip
 ARMEB = evolve(ARM, name="armeb", order=Order.BIG, files=Files(machines=((40, 32, "big"),), choose=be8))
 CORTEXM = evolve(
-    ARM, name="cortexm", regs=M_REGISTERS, decode=decode_m, traps=Traps(probe={2: T32_UDF}, end={1: T32_UDF}), jump=WIDE,
-    pointers=Pointers(mode_bits=1, same_mode=lambda regs, pc: pc | 1, code_address=lambda addr, read: Entry(addr=addr & ~1, mode=1)),
+    ARM, name="cortexm", regs=M_REGISTERS, decode=decode_m, traps=Traps(probe={2: T32_UDF}, end={1: T32_UDF}),
+    jump=WIDE,
+    pointers=Pointers(mode_bits=1, same_mode=lambda regs, pc: pc | 1,
+                      code_address=lambda addr, read: Entry(addr=addr & ~1, mode=1)),
     files=Files(machines=ARM.files.machines,
-                vectors=lambda image: (int.from_bytes(image[:4], "little"), int.from_bytes(image[4:8], "little"))),  # Armv7-M ARM B1.5.3
+                # Armv7-M ARM B1.5.3
+                vectors=lambda image: (int.from_bytes(image[:4], "little"), int.from_bytes(image[4:8], "little"))),
 )  # fmt: skip
 
 ARCHES = (ARM, ARMEB, CORTEXM)

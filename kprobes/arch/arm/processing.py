@@ -13,7 +13,8 @@ SUB, ADD = 2, 4
 TST, TEQ, CMP, CMN, ORR, MOV, BIC, MVN = range(8, 16)
 COMPARES = (TST, TEQ, CMP, CMN)
 #: SUB, RSB, ADD, ADC, SBC, RSC, CMP, CMN: invert the first operand, invert the second, carry in (None: the flag)
-SUMS = {2: (0, 1, 1), 3: (1, 0, 1), 4: (0, 0, 0), 5: (0, 0, None), 6: (0, 1, None), 7: (1, 0, None), CMP: (0, 1, 1), CMN: (0, 0, 0)}
+SUMS = {2: (0, 1, 1), 3: (1, 0, 1), 4: (0, 0, 0), 5: (0, 0, None), 6: (0, 1, None), 7: (1, 0, None), CMP: (0, 1, 1),
+        CMN: (0, 0, 0)}
 
 
 def add_with_carry(x: int, y: int, carry: int) -> tuple[int, int, int]:
@@ -28,7 +29,8 @@ def shift(value: int, kind: int, amount: int, carry: int) -> tuple[int, int]:
     if kind == 0:
         return (value << amount & MASK, value >> 32 - amount & 1) if amount else (value, carry)
     if kind == 3:
-        return (value << 32 | value) >> amount & MASK if amount else carry << 31 | value >> 1, value >> max(amount - 1, 0) & 1
+        return ((value << 32 | value) >> amount & MASK if amount else carry << 31 | value >> 1,
+                value >> max(amount - 1, 0) & 1)
     wide = signed(value, 32) if kind == 2 else value
     return wide >> (amount or 32) & MASK, wide >> (amount or 32) - 1 & 1
 
@@ -41,7 +43,8 @@ def process(regs: Regs, insn: Insn, o: int, s: int, n: int, d: int, y: int, shif
         carry = flags >> 29 & 1 if carry is None else carry
         result, carry, overflow = add_with_carry(x ^ MASK * invert_x, y ^ MASK * invert_y, carry)
     else:
-        result = (x & y, x ^ y, x | y, y, x & ~y, ~y & MASK)[{0: 0, 1: 1, TST: 0, TEQ: 1, ORR: 2, MOV: 3, BIC: 4, MVN: 5}[o]]
+        result = (x & y, x ^ y, x | y, y, x & ~y, ~y & MASK)[{0: 0, 1: 1, TST: 0, TEQ: 1, ORR: 2, MOV: 3, BIC: 4,
+                                                              MVN: 5}[o]]
         carry, overflow = shifted_out, flags >> 28 & 1
     if s:
         arm.set_nz(regs, result, carry, overflow)
@@ -58,7 +61,8 @@ def process_immediate(regs: Regs, insn: Insn, o: int, s: int, n: int, d: int, a:
 
 
 def process_uses_pc(o: int, s: int, n: int, d: int, m: int = 0, e: int = 0, **_: int) -> bool:
-    """`when`: MOV and MVN have no first operand, compares no destination, and compares that set no flags are other instructions."""
+    """`when`: MOV and MVN have no first operand, compares no destination, and compares that set no flags are other
+    instructions."""
     if o in COMPARES:
         return bool(s) and PC in (n, m, e)
     return PC in (d, m, e) or (n == PC and o not in (MOV, MVN))

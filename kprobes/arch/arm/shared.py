@@ -1,6 +1,7 @@
 """What A32 and T32 share: registers, flags and conditions, ITSTATE, branches that interwork, VFP transfers.
 
-Sections name the Arm Architecture Reference Manual, ARMv7-A and ARMv7-R edition (DDI 0406C). A *target* has bit 0 set for T32.
+Sections name the Arm Architecture Reference Manual, ARMv7-A and ARMv7-R edition (DDI 0406C). A *target* has bit 0 set
+for T32.
 """
 
 from __future__ import annotations
@@ -76,7 +77,8 @@ def it_advance(state: int) -> int:
 
 
 def put(regs: Regs, insn: Insn, t: int, value: int) -> int:
-    """A loaded word goes to a register; to PC it is a branch that interworks (LoadWritePC, A2.3.1). Returns the next target."""
+    """A loaded word goes to a register; to PC it is a branch that interworks (LoadWritePC, A2.3.1). Returns the next
+    target."""
     if t == PC:
         return value
     regs[R[t]] = value
@@ -181,7 +183,8 @@ def to(offset: Callable[..., int], align: int = 1) -> Callable[..., Insn]:
 
 
 def goes(insn: Insn, c: int = 14, **_: int) -> Insn:
-    """`extra` of a branch: unless it is conditional, it never goes on to the next instruction. In an IT block that is left open."""
+    """`extra` of a branch: unless it is conditional, it never goes on to the next instruction. In an IT block that is
+    left open."""
     return evolve(insn, falls_through=c != 14)
 
 
@@ -238,28 +241,32 @@ def coprocessor(row: Callable[..., Row], prefix: str, doubles: int, *, based: bo
         yield row(transfer, "VSTR literal", vfp_literal, extra=rules, when=lambda p, f, **_: bool(p and not f))
         yield row(transfer, "VLDM, VSTM literal", vfp_literal, extra=rules, when=lambda p, u, **_: bool(u and not p))
     else:
-        yield row(transfer, "VSTR, VLDM, VSTM pc", reject=UNPREDICTABLE, when=lambda p, u, f, **_: bool((u and not p) or (p and not f)))
+        yield row(transfer, "VSTR, VLDM, VSTM pc", reject=UNPREDICTABLE,
+                  when=lambda p, u, f, **_: bool((u and not p) or (p and not f)))
     yield row(prefix + "110 - - - 1 - 1111 ---- 101- --------", "VLDM, VSTM pc!", reject=UNPREDICTABLE)
-    yield row(prefix + "110 - - - - - 1111 ---- kkkk --------", "LDC, STC literal", reject="a coprocessor's transfer relative to pc",
+    yield row(prefix + "110 - - - - - 1111 ---- kkkk --------", "LDC, STC literal",
+              reject="a coprocessor's transfer relative to pc",
               when=lambda k, **_: k not in {10, 11})  # fmt: skip
     yield row(prefix + "1100 010 - nnnn tttt ---- ---- ----", "MCRR, MRRC", reject=UNPREDICTABLE, when=pc_used)
-    yield row(prefix + "110- ---- ---- ---- 111- ---- ----", "LDC, STC, MCRR of the system", reject=PRIVILEGED)  # cp14, cp15
+    # cp14, cp15
+    yield row(prefix + "110- ---- ---- ---- 111- ---- ----", "LDC, STC, MCRR of the system", reject=PRIVILEGED)
     yield row(prefix + "1100 0101 nnnn tttt 111- ---- ----", "MRRC of the system", extra=not_pc)
     yield row(prefix + "1110 ---0 ---- tttt ---- ---1 ----", "MCR", reject=UNPREDICTABLE, when=pc_used)
     yield row(prefix + "1110 ---1 ---- 1111 101- ---1 ----", "VMOV to pc", reject=UNPREDICTABLE)
     yield row(prefix + "1110 1111 0001 1111 1010 0001 0000", "VMRS APSR_nzcv")
     yield row(prefix + "1110 ---0 ---- ---- 111- ---1 ----", "MCR of the system", reject=PRIVILEGED)
     for name, rest in (("CP15DMB", "0111 tttt 1111 1011 1010"), ("CP15DSB", "0111 tttt 1111 1001 1010"),
-                       ("CP15ISB", "0111 tttt 1111 1001 0101"), ("MCR TPIDRURW", "1101 tttt 1111 0101 0000")):  # fmt: skip
+                       ("CP15ISB", "0111 tttt 1111 1001 0101"), ("MCR TPIDRURW", "1101 tttt 1111 0101 0000")):
         yield row(prefix + "1110 0000 " + rest, name, extra=not_pc)
 
 
 VECTORS = {8, 9, 10, 11, 13}  #: coprocessor numbers that are vector instructions in the unconditional space
 
 COPROCESSOR_2 = (  # of the unconditional space, which T32 has as well
-    Row("1111 110- ---- 1111 ---- kkkk ---- ----", "LDC2, STC2 literal", reject="a coprocessor's transfer relative to pc",
-        when=lambda k: k not in VECTORS),
-    Row("1111 1100 010- nnnn tttt kkkk ---- ----", "MCRR2, MRRC2", reject=UNPREDICTABLE, when=lambda k, n, t: PC in (n, t) and k not in VECTORS),
+    Row("1111 110- ---- 1111 ---- kkkk ---- ----", "LDC2, STC2 literal",
+        reject="a coprocessor's transfer relative to pc", when=lambda k: k not in VECTORS),
+    Row("1111 1100 010- nnnn tttt kkkk ---- ----", "MCRR2, MRRC2", reject=UNPREDICTABLE,
+        when=lambda k, n, t: PC in (n, t) and k not in VECTORS),
     Row("1111 110- ---- ---- ---- 111- ---- ----", "LDC2, STC2, MCRR2 of the system", reject=PRIVILEGED),
     Row("1111 1110 ---0 ---- 1111 kkkk ---1 ----", "MCR2", reject=UNPREDICTABLE, when=lambda k: k not in VECTORS),
     Row("1111 1110 ---0 ---- ---- 111- ---1 ----", "MCR2 of the system", reject=PRIVILEGED),

@@ -1,8 +1,8 @@
 """T32's 16-bit instructions, and what all of T32 needs: IT blocks, addresses relative to PC.
 
-Sections name DDI 0406C. Every simulation is wrapped for IT blocks: it happens if the block's condition for it holds, and
-ITSTATE moves on either way. What runs out of line does so under the block's own ITSTATE, which the slot's end (a breakpoint
-that no condition can skip) finds moved on.
+Sections name DDI 0406C. Every simulation is wrapped for IT blocks: it happens if the block's condition for it holds,
+and ITSTATE moves on either way. What runs out of line does so under the block's own ITSTATE, which the slot's end (a
+breakpoint that no condition can skip) finds moved on.
 """
 
 from __future__ import annotations
@@ -131,8 +131,10 @@ T16 = (  # A6.2
     row("0100 0111 1 mmmm 000", "BLX register", arm.blx_register, displace=away.blx_register, links=True, extra=not_pc),
     row("0100 0111 - ---- ---", "BX, BLX reserved", reject=arm.RESERVED),
     row("0100 0111 - ---- 1--", "BXNS, BLXNS", reject="changes the security state"),
-    row("01001 ttt iiiiiiii", "LDR literal", ldr_short, extra=lambda insn, i, **_: arm.reads(insn, literal(insn, 1, 4 * i), 4)),
-    row("10100 ddd iiiiiiii", "ADR", adr_short, displace=away.adr, extra=lambda insn, i, **_: evolve(insn, operand=literal(insn, 1, 4 * i))),
+    row("01001 ttt iiiiiiii", "LDR literal", ldr_short,
+        extra=lambda insn, i, **_: arm.reads(insn, literal(insn, 1, 4 * i), 4)),
+    row("10100 ddd iiiiiiii", "ADR", adr_short, displace=away.adr,
+        extra=lambda insn, i, **_: evolve(insn, operand=literal(insn, 1, 4 * i))),
     row("1011 00i1 iiiii nnn", "CBZ", cbz, displace=away.cbz, extra=to(cbz_label)),
     row("1011 10i1 iiiii nnn", "CBNZ", cbnz, displace=away.cbz, extra=to(cbz_label)),
     row("1011 1101 rrrrrrrr", "POP", pop, displace=as_it_is, falls_through=False),

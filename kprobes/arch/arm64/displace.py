@@ -1,4 +1,5 @@
-"""Branches and PC-relative addresses of A64 in another place: code that goes where the branch goes, and leaves its home's addresses."""
+"""Branches and PC-relative addresses of A64 in another place: code that goes where the branch goes, and leaves its
+home's addresses."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """AArch64, 64 bit: `arm64` with little-endian data, `arm64be` with big-endian data. Code is little endian in both.
 
-Sections name the Arm Architecture Reference Manual (DDI 0487). A word without a row is straight line: it runs out of line
-as it is, and where it is undefined it raises its exception there.
+Sections name the Arm Architecture Reference Manual (DDI 0487). A word without a row is straight line: it runs out of
+line as it is, and where it is undefined it raises its exception there.
 """
 
 from __future__ import annotations
@@ -12,7 +12,23 @@ from attrs import evolve
 
 from ...errors import GuestFault
 from ...regs import Regs
-from .._base import Abi, Arch, Atomic, Entry, Files, Frame, Insn, Jump, Linkage, Order, OutOfLine, Pointers, Registers, Traps, signed
+from .._base import (
+    Abi,
+    Arch,
+    Atomic,
+    Entry,
+    Files,
+    Frame,
+    Insn,
+    Jump,
+    Linkage,
+    Order,
+    OutOfLine,
+    Pointers,
+    Registers,
+    Traps,
+    signed,
+)
 from .._decode import DecodeTable, Row, as_it_is, fixed_width
 from .._words import EXCEPTION, PRIVILEGED, TRANSACTION, WAITS
 from . import displace as away
@@ -184,15 +200,19 @@ ROWS = (
     Row("s 011010 1 iiiiiiiiiiiiiiiiiii ttttt", "CBNZ", cbnz, displace=away.conditional(1 << 24), extra=direct(19)),
     Row("b 011011 0 bbbbb iiiiiiiiiiiiii ttttt", "TBZ", tbz, displace=away.conditional(1 << 24), extra=direct(14)),
     Row("b 011011 1 bbbbb iiiiiiiiiiiiii ttttt", "TBNZ", tbnz, displace=away.conditional(1 << 24), extra=direct(14)),
-    Row("- 111010 - --- ----- -- iiiiiiiii -----", "CB", extra=direct(9), reject="compare and branch (CMPBR) is not modelled"),
+    Row("- 111010 - --- ----- -- iiiiiiiii -----", "CB", extra=direct(9),
+        reject="compare and branch (CMPBR) is not modelled"),
     # Branches to registers
     Row("1101011 0 0 00 11111 000000 nnnnn 00000", "BR", br, displace=as_it_is, falls_through=False, extra=computed),
     Row("1101011 0 0 01 11111 000000 nnnnn 00000", "BLR", blr, displace=away.blr, links=True),
     Row("1101011 0 0 10 11111 000000 nnnnn 00000", "RET", ret, displace=as_it_is, falls_through=False),
-    Row("1101011 - 0 00 11111 00001- ----- -----", "BRAA", extra=computed, falls_through=False, reject=AUTHENTICATED),  # BRAB, BRAAZ, BRABZ
+    # BRAB, BRAAZ, BRABZ
+    Row("1101011 - 0 00 11111 00001- ----- -----", "BRAA", extra=computed, falls_through=False, reject=AUTHENTICATED),
     Row("1101011 - 0 01 11111 00001- ----- -----", "BLRAA", reject=AUTHENTICATED),  # BLRAB, BLRAAZ, BLRABZ
-    Row("1101011 0 0 10 11111 00001- 11111 -----", "RETAA", falls_through=False, reject=AUTHENTICATED),  # RETAB, RETAASPPCR, RETABSPPCR
-    Row("0101 0101 00- ---------------- 11111", "RETAASPPC", falls_through=False, reject=AUTHENTICATED),  # and RETABSPPC
+    # RETAB, RETAASPPCR, RETABSPPCR
+    Row("1101011 0 0 10 11111 00001- 11111 -----", "RETAA", falls_through=False, reject=AUTHENTICATED),
+    # and RETABSPPC
+    Row("0101 0101 00- ---------------- 11111", "RETAASPPC", falls_through=False, reject=AUTHENTICATED),
     Row("1101011 0100 11111 0000-- 11111 -----", "ERET", reject="exception return"),  # ERETAA, ERETAB
     Row("1101011 0101 11111 000000 11111 00000", "DRPS", reject="exception return"),
     # Exceptions
@@ -249,8 +269,10 @@ ARM64 = Arch(
     traps=Traps(probe={4: bytes.fromhex("800020d4")}, end={0: bytes.fromhex("c00020d4")}),  # BRK #4, BRK #6
     decode=fixed_width(DecodeTable(ROWS), "little"),
     abi=Abi(args=X[:8], returns=("x0", "x1")),
-    linkage=Linkage.in_register("x30", back=bytes.fromhex("c0035fd6"), frame=Frame(register="x29", address=8, next=0)),  # RET
-    jump=Jump(size=4, encode=jump), out_of_line=OutOfLine(max_displaced=20), pointers=Pointers(code_address=code_address),
+    # RET
+    linkage=Linkage.in_register("x30", back=bytes.fromhex("c0035fd6"), frame=Frame(register="x29", address=8, next=0)),
+    jump=Jump(size=4, encode=jump), out_of_line=OutOfLine(max_displaced=20),
+    pointers=Pointers(code_address=code_address),
     files=Files(machines=((183, 64, "little"),)),
 )
 ARM64BE = evolve(ARM64, name="arm64be", order=Order.BIG, files=Files(machines=((183, 64, "big"),)))

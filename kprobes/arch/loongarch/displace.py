@@ -1,4 +1,5 @@
-"""LoongArch's branches and pc-relative addresses in another place: code that goes where they go, and makes their home's addresses."""
+"""LoongArch's branches and pc-relative addresses in another place: code that goes where they go, and makes their home's
+addresses."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from .._base import Insn, displacement, signed
 MASK = (1 << 64) - 1
 RA = 1
 B = 0x50000000
-PCADDU12I, ADDI_D, LU12I_W, ORI, LU32I_D, LU52I_D = 0x1C000000, 0x02C00000, 0x14000000, 0x03800000, 0x16000000, 0x03000000
+PCADDU12I, ADDI_D, LU12I_W, ORI, LU32I_D, LU52I_D = (0x1C000000, 0x02C00000, 0x14000000, 0x03800000, 0x16000000,
+                                                     0x03000000)
 
 
 def word(value: int) -> bytes:
@@ -22,7 +24,8 @@ def jump(frm: int, to: int) -> bytes:
 
 
 def set_address(to: int, d: int, value: int) -> bytes:
-    """PCADDU12I and ADDI.D where they reach, 2 GiB either way; else the 64 bits in four pieces. ADDI.D's twelve bits are signed."""
+    """PCADDU12I and ADDI.D where they reach, 2 GiB either way; else the 64 bits in four pieces. ADDI.D's twelve bits
+    are signed."""
     try:
         field = displacement(to, value + 0x800 & MASK, 32, 1, MASK)
     except OutOfReach:
@@ -66,7 +69,8 @@ def branch_flag(insn: Insn, to: int, **_: int) -> bytes:
 def jirl(insn: Insn, to: int, s: int, d: int, **_: int) -> bytes:
     """The return address goes to rd before the jump through rj."""
     if d and s == d:
-        raise OutOfReach(f"{insn.name} needs its register for both addresses", address=insn.addr, hint="it is simulated")
+        raise OutOfReach(f"{insn.name} needs its register for both addresses", address=insn.addr,
+                         hint="it is simulated")
     link = set_address(to, d, insn.next & MASK) if d else b""
     return link + word(int.from_bytes(insn.raw, "little") & ~0x1F)
 

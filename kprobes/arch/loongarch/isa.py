@@ -1,8 +1,8 @@
 """LoongArch with 64-bit registers: `loongarch64`, little endian (LA64 v1.1 with F, D, LSX and LASX).
 
-Titles in quotes are sections of the LoongArch Reference Manual, volume 1. A word without a row is straight line: it runs out of
-line as it is, and where it is undefined it raises its exception there. AM* are single instructions, which a trap cannot divide:
-they are straight line, too (Linux refuses most of them).
+Titles in quotes are sections of the LoongArch Reference Manual, volume 1. A word without a row is straight line: it
+runs out of line as it is, and where it is undefined it raises its exception there. AM* are single instructions, which a
+trap cannot divide: they are straight line, too (Linux refuses most of them).
 """
 
 from __future__ import annotations
@@ -12,7 +12,22 @@ from collections.abc import Callable, Sequence
 from attrs import evolve
 
 from ...regs import Regs
-from .._base import Abi, Arch, Atomic, Files, Frame, Insn, Jump, Linkage, Order, OutOfLine, Registers, Traps, Walking, signed
+from .._base import (
+    Abi,
+    Arch,
+    Atomic,
+    Files,
+    Frame,
+    Insn,
+    Jump,
+    Linkage,
+    Order,
+    OutOfLine,
+    Registers,
+    Traps,
+    Walking,
+    signed,
+)
 from .._decode import DecodeTable, Row, fixed_width
 from .._words import EXCEPTION, PRIVILEGED, TRAP_RETURN, WAITS
 from .._zero import zero_first
@@ -21,15 +36,16 @@ from .displace import MASK
 
 R = tuple(f"r{n}" for n in range(32))
 #: The psABI's names of R; r21 has none.
-R_ABI = ("zero", "ra", "tp", "sp", *(f"a{n}" for n in range(8)), *(f"t{n}" for n in range(9)), "r21", "fp", *(f"s{n}" for n in range(9)))
+R_ABI = ("zero", "ra", "tp", "sp", *(f"a{n}" for n in range(8)), *(f"t{n}" for n in range(9)), "r21", "fp",
+         *(f"s{n}" for n in range(9)))
 F = tuple(f"f{n}" for n in range(32))
 F_ABI = (*(f"fa{n}" for n in range(8)), *(f"ft{n}" for n in range(16)), *(f"fs{n}" for n in range(8)))
 FCC = tuple(f"fcc{n}" for n in range(8))
 
 REGISTERS = Registers(
     names=(*R, "pc", *F, *FCC, "fcsr0"), pc="pc", sp="r3",
-    aliases={**{alias: name for alias, name in zip(R_ABI, R, strict=True) if alias != name}, "s9": "r22", "csr_era": "pc", "fcsr": "fcsr0",
-             **dict(zip(F_ABI, F, strict=True))},
+    aliases={**{alias: name for alias, name in zip(R_ABI, R, strict=True) if alias != name}, "s9": "r22",
+             "csr_era": "pc", "fcsr": "fcsr0", **dict(zip(F_ABI, F, strict=True))},
     widths={"r0": 0, **dict.fromkeys(FCC, 1), "fcsr0": 32},  # r0 has no bits to write
 )
 
@@ -171,9 +187,11 @@ ROWS = (
     Row("00000000001010110 ---------------", "SYSCALL", reject=EXCEPTION),
     Row("00000000001010111 ---------------", "HVCL", reject=EXCEPTION),
     # "Privileged Instructions": CSRRD only reads
-    Row("0000010- -------------- ccccc -----", "CSRWR", reject=PRIVILEGED, when=lambda c: c != 0),  # CSRWR, CSRXCHG, and the guest's
+    # CSRWR, CSRXCHG, and the guest's
+    Row("0000010- -------------- ccccc -----", "CSRWR", reject=PRIVILEGED, when=lambda c: c != 0),
     Row("0000011001000 --- ---------- ------", "LDDIR", reject=PRIVILEGED),  # LDDIR, LDPTE
-    Row("00000110010010000 01--- ----- -----", "TLB", reject=PRIVILEGED),  # TLBCLR, TLBFLUSH, TLBSRCH, TLBRD, TLBWR, TLBFILL
+    # TLBCLR, TLBFLUSH, TLBSRCH, TLBRD, TLBWR, TLBFILL
+    Row("00000110010010000 01--- ----- -----", "TLB", reject=PRIVILEGED),
     Row("00000110010010000 01110 ----- -----", "ERTN", reject=TRAP_RETURN),
     Row("00000110010010001 ---------------", "IDLE", atomic=Atomic.DROPS, reject=WAITS),
     Row("00000110010010011 ---------------", "INVTLB", reject=PRIVILEGED),
@@ -188,7 +206,8 @@ SIZES = {0b0010100000 + n: size for n, size in enumerate((1, 2, 4, 8, 1, 2, 4, 8
 
 
 def paired(insn: Insn, following: int) -> Insn:
-    """PCADDU12I or PCALAU12I of half an address, of which the next instruction has the other half: what it loads or stores is data.
+    """PCADDU12I or PCALAU12I of half an address, of which the next instruction has the other half: what it loads or
+    stores is data.
 
     What the instruction itself does is bound to its own half already.
     """
@@ -213,7 +232,8 @@ def leaves(jump: Insn, before: Sequence[Insn]) -> Insn | None:
     """`Walking.leaves`: PCADDU18I and JIRL of its register are a jump to a function out of B's reach."""
     pair = before[-1] if before else None
     register = int.from_bytes(jump.raw, "little") >> 5 & 31
-    return pair if pair is not None and pair.name == "PCADDU18I" and int.from_bytes(pair.raw, "little") & 31 == register else None
+    return (pair if pair is not None and pair.name == "PCADDU18I" and int.from_bytes(pair.raw, "little") & 31
+            == register else None)
 
 
 def trap(code: int) -> bytes:
@@ -225,7 +245,9 @@ ARCHES = (
     Arch(
         name="loongarch64", bits=64, order=Order.LITTLE, insn_align=4, max_insn=4, regs=REGISTERS,
         traps=Traps(probe={4: trap(10)}, end={0: trap(11)}), decode=decode, abi=Abi(args=R[4:12], returns=R[4:6]),
-        linkage=Linkage.in_register("r1", back=away.word(0x4C000020), frame=Frame(register="r22", address=-8, next=-16)),  # JIRL r0, r1, 0
+        # JIRL r0, r1, 0
+        linkage=Linkage.in_register("r1", back=away.word(0x4C000020),
+                                    frame=Frame(register="r22", address=-8, next=-16)),
         jump=Jump(size=4, encode=away.jump), out_of_line=OutOfLine(max_displaced=20), walking=Walking(leaves=leaves),
         files=Files(machines=((258, 64, "little"),)),
     ),

@@ -1,7 +1,7 @@
 """m68k's effective addresses, and how long they make an instruction (M68000PM/AD, section 2).
 
-Addressing modes by number: 0 Dn, 1 An, 2 (An), 3 (An)+, 4 -(An), 5 (d16,An), 6 indexed, 7 (xxx).W, 8 (xxx).L, 9 (d16,PC),
-10 indexed by PC, 11 immediate.
+Addressing modes by number: 0 Dn, 1 An, 2 (An), 3 (An)+, 4 -(An), 5 (d16,An), 6 indexed, 7 (xxx).W, 8 (xxx).L, 9
+(d16,PC), 10 indexed by PC, 11 immediate.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def extension(e: int, code: bytes, at: int, immediate: int) -> int:
 
 
 def indexed(word: int) -> int:
-    """Bytes from an indexed mode's extension word on: brief format, or full format with its displacements (2.2.7 to 2.2.10)."""
+    """Bytes from an indexed mode's extension word on: brief format, or full format with its displacements (2.2.7 to
+    2.2.10)."""
     if not word & 0x100:
         return 2
     base, selection = word >> 4 & 3, word & 7
@@ -57,10 +58,11 @@ def indexed(word: int) -> int:
 class Shape:
     """The words behind an opcode word, as `extra` of a row; it makes the Insn.
 
-    words: bytes before the effective address's. sized: and an immediate operand of size `z`. ea: the modes allowed, None
-    without an effective address. operand: bytes of an immediate effective address, 0: by size `z`. data: bytes of one in memory,
-    0: only its address counts; None: as many as of an immediate one. move: the field `d` is a destination. floating: the first
-    word is a coprocessor command that says more.
+    words: bytes before the effective address's. sized: and an immediate operand of size `z`. ea: the modes allowed,
+    None without an effective address. operand: bytes of an immediate effective address, 0: by size `z`. data: bytes of
+    one in memory,
+    0: only its address counts; None: as many as of an immediate one. move: the field `d` is a destination. floating:
+    the first word is a coprocessor command that says more.
     """
 
     words: int = 0
@@ -84,7 +86,8 @@ class Shape:
         """(offset of the effective address's words, bytes of an immediate one, the modes allowed)."""
         if self.floating:
             return floating_operand(half(code, 2))
-        return 2 + self.words + ((4 if z == 2 else 2) if self.sized else 0), self.operand or (4 if z == 2 else 2), self.ea
+        return (2 + self.words + ((4 if z == 2 else 2) if self.sized else 0), self.operand or (4 if z == 2 else 2),
+                self.ea)
 
     def length(self, code: bytes, e: int = 0, z: int = 0, d: int = 0, **_: int) -> int:
         """Bytes of the instruction; -1: undefined."""
@@ -112,15 +115,18 @@ class Shape:
         target, operand = None, self.address(insn.addr, raw, **fields)
         if self.relative:
             near = fields.get("s", 0)
-            target = insn.addr + 2 + (signed(int.from_bytes(raw[2:], "big"), 8 * size - 16) if size > 2 else signed(near, 8)) & MASK
+            target = insn.addr + 2 + (signed(int.from_bytes(raw[2:], "big"), 8 * size - 16) if size > 2
+                                      else signed(near, 8)) & MASK
         elif self.indirect:
             target, operand = operand, None
         table = 2 if self.indirect and fields["e"] == 0o73 and half(raw, 2) & 0x87FF == 2 else 0
         data = 0 if operand is None else self.place(raw, fields.get("z", 0))[1] if self.data is None else self.data
-        reject = insn.reject or ("leads to an odd address, where there is no instruction" if target is not None and target & 1 else "")
-        return Insn(addr=insn.addr, raw=raw, name=insn.name, reject=reject, body=raw if insn.body else b"", links=insn.links,
-                    falls_through=insn.falls_through, target=target, indirect=self.indirect and target is None, table=table,
-                    operand=operand, data=data)
+        reject = insn.reject or ("leads to an odd address, where there is no instruction"
+                                 if target is not None and target & 1 else "")
+        return Insn(addr=insn.addr, raw=raw, name=insn.name, reject=reject, body=raw if insn.body else b"",
+                    links=insn.links,
+                    falls_through=insn.falls_through, target=target, indirect=self.indirect and target is None,
+                    table=table, operand=operand, data=data)
 
     def address(self, addr: int, raw: bytes, e: int = 0, z: int = 0, **others: int) -> int | None:
         """Where a source operand at (d16,PC) is, or a jump to one or to an absolute address leads."""

@@ -24,7 +24,8 @@ def reaching(raw: bytes, at: int, home: int, to: int) -> bytes:
     here, there, word = home + at, to + at, half(raw, at)
     if mode(raw[1] & 0x3F) == PC_DISPLACED:
         opcode = half(raw, 0) + 1  # ... 111 011; no index
-        return opcode.to_bytes(2, "big") + raw[2:at] + b"\x01\x70" + long(here + signed(word, 16) - there) + raw[at + 2 :]
+        return opcode.to_bytes(2, "big") + raw[2:at] + b"\x01\x70" + long(here + signed(word,
+            16) - there) + raw[at + 2 :]
     if not word & 0x100:
         full = word & 0xFE00 | 0x130
         return raw[:at] + full.to_bytes(2, "big") + long(here + signed(word, 8) - there) + raw[at + 2 :]
@@ -81,7 +82,8 @@ def jsr(insn: Insn, to: int, e: int) -> bytes:
         raise OutOfReach("JSR computes its address before it pushes", address=insn.addr, hint="it is simulated")
     pushed, raw = push(insn.next), insn.raw
     branch = raw[:1] + bytes([raw[1] | 0x40]) + raw[2:]
-    return pushed + (reaching(branch, 2, insn.addr, to + len(pushed)) if mode(e) in (PC_DISPLACED, PC_INDEXED) else branch)
+    return pushed + (reaching(branch, 2, insn.addr, to + len(pushed)) if mode(e) in (PC_DISPLACED, PC_INDEXED)
+                     else branch)
 
 
 def _depends(raw: bytes, e: int) -> bool:

@@ -1,9 +1,9 @@
-"""Motorola 68000 family: `m68k`, big endian, the integer and floating-point instructions of the 68040 (and 68020 to 68060 code
-that it runs). Sections are those of the M68000 Family Programmer's Reference Manual (M68000PM/AD).
+"""Motorola 68000 family: `m68k`, big endian, the integer and floating-point instructions of the 68040 (and 68020 to
+68060 code that it runs). Sections are those of the M68000 Family Programmer's Reference Manual (M68000PM/AD).
 
-An instruction's length follows from its opcode word and its effective addresses (section 2). Operands relative to pc run out
-of line with a 32-bit base displacement (PC with index, full format), which reaches everywhere; branches are simulated, or
-displaced; the condition codes are registers of the guest as the others.
+An instruction's length follows from its opcode word and its effective addresses (section 2). Operands relative to pc
+run out of line with a 32-bit base displacement (PC with index, full format), which reaches everywhere; branches are
+simulated, or displaced; the condition codes are registers of the guest as the others.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from .addressing import (
 )
 from .simulate import bcc, bra, bsr, dbcc, fbcc, jmp, jsr, rtd, rts
 
-REGISTERS = Registers(names=(*D, *A, "pc", "ccr", "fpcr", "fpsr"), pc="pc", sp="a7", flags="ccr", aliases={"sp": "a7", "fp": "a6"},
-                      widths={"ccr": 8})
+REGISTERS = Registers(names=(*D, *A, "pc", "ccr", "fpcr", "fpsr"), pc="pc", sp="a7", flags="ccr",
+                      aliases={"sp": "a7", "fp": "a6"}, widths={"ccr": 8})
 LONGEST = 22  # MOVE with two memory indirect operands: opcode word, twice an extension word and two long displacements
 
 # --- running elsewhere
@@ -68,11 +68,14 @@ PRIVILEGED = "changes privileged state"
 ABSENT = "an instruction that the engine does not have"
 
 
-def row(picture: str, name: str, ea: frozenset[int] | None = None, *, simulate: Callable[..., int] | None = None, reject: str = "",
-        displace: Callable[..., bytes] | None = None, links: bool = False, falls_through: bool = True, **shape: Any) -> Row:
+def row(picture: str, name: str, ea: frozenset[int] | None = None, *, simulate: Callable[..., int] | None = None,
+        reject: str = "",
+        displace: Callable[..., bytes] | None = None, links: bool = False, falls_through: bool = True,
+        **shape: Any) -> Row:
     made = Shape(ea=ea, **shape)
     when = made.allows if ea is not None or made.relative else None
-    return Row(picture, name, simulate=simulate, reject=reject, displace=displace, links=links, falls_through=falls_through, extra=made, when=when)
+    return Row(picture, name, simulate=simulate, reject=reject, displace=displace, links=links,
+               falls_through=falls_through, extra=made, when=when)
 
 
 def arithmetic(line: str, name: str, source: frozenset[int], into: frozenset[int]) -> tuple[Row, ...]:
@@ -85,17 +88,22 @@ ROWS = (
     *(row(f"0000 {op} 0 zz eeeeee", f"{name}I", DATA_ALTERABLE, sized=True, words=0)
       for op, name in (("000", "OR"), ("001", "AND"), ("010", "SUB"), ("011", "ADD"), ("101", "EOR"))),
     row("0000 110 0 zz eeeeee", "CMPI", DATA - {11}, sized=True),
-    *(row(f"0000 {op} 0 00 111100", f"{name}I to CCR", words=2) for op, name in (("000", "OR"), ("001", "AND"), ("101", "EOR"))),
-    *(row(f"0000 {op} 0 01 111100", f"{name}I to SR", words=2, reject=PRIVILEGED) for op, name in (("000", "OR"), ("001", "AND"), ("101", "EOR"))),
+    *(row(f"0000 {op} 0 00 111100", f"{name}I to CCR", words=2)
+      for op, name in (("000", "OR"), ("001", "AND"), ("101", "EOR"))),
+    *(row(f"0000 {op} 0 01 111100", f"{name}I to SR", words=2, reject=PRIVILEGED)
+      for op, name in (("000", "OR"), ("001", "AND"), ("101", "EOR"))),
     row("0000 --- 1 00 eeeeee", "BTST", DATA, operand=2),
-    *(row(f"0000 --- 1 {op} eeeeee", name, DATA_ALTERABLE) for op, name in (("01", "BCHG"), ("10", "BCLR"), ("11", "BSET"))),
+    *(row(f"0000 --- 1 {op} eeeeee", name, DATA_ALTERABLE)
+      for op, name in (("01", "BCHG"), ("10", "BCLR"), ("11", "BSET"))),
     row("0000 --- 1 -- 001 ---", "MOVEP", words=2),
     row("0000 1000 00 eeeeee", "BTST", DATA - {11}, words=2),
-    *(row(f"0000 1000 {op} eeeeee", name, DATA_ALTERABLE, words=2) for op, name in (("01", "BCHG"), ("10", "BCLR"), ("11", "BSET"))),
+    *(row(f"0000 1000 {op} eeeeee", name, DATA_ALTERABLE, words=2)
+      for op, name in (("01", "BCHG"), ("10", "BCLR"), ("11", "BSET"))),
     *(row(f"0000 0{size} 0 11 eeeeee", "CHK2, CMP2", CONTROL, words=2, reject=MAY_TRAP) for size in ("00", "01", "10")),
     *(row(f"0000 1{size} 0 11 eeeeee", "CAS", MEMORY_ALTERABLE, words=2) for size in ("01", "10", "11")),
     *(row(f"0000 1{size} 0 11 111100", "CAS2", words=4) for size in ("10", "11")),
-    *(row(f"0000 1110 {size} eeeeee", "MOVES", MEMORY_ALTERABLE, words=2, reject="privileged") for size in ("00", "01", "10")),
+    *(row(f"0000 1110 {size} eeeeee", "MOVES", MEMORY_ALTERABLE, words=2, reject="privileged")
+      for size in ("00", "01", "10")),
     # 0001 to 0011: MOVE
     row("0001 dddddd eeeeee", "MOVE.B", ANY - {1}, operand=2, move=True),
     row("0010 dddddd eeeeee", "MOVE.L", ANY, operand=4, move=True),
@@ -139,7 +147,8 @@ ROWS = (
     row("0100 1110 0111 0111", "RTR", reject=ABSENT),
     row("0100 1110 0111 101-", "MOVEC", words=2, reject=PRIVILEGED),
     row("0100 1110 10 eeeeee", "JSR", CONTROL, data=0, simulate=jsr, displace=away.jsr, links=True),
-    row("0100 1110 11 eeeeee", "JMP", CONTROL, data=0, simulate=jmp, displace=away.jmp, falls_through=False, indirect=True),
+    row("0100 1110 11 eeeeee", "JMP", CONTROL, data=0, simulate=jmp, displace=away.jmp, falls_through=False,
+        indirect=True),
     row("0100 --- 100 eeeeee", "CHK.L", DATA, operand=4, reject=MAY_TRAP),
     row("0100 --- 110 eeeeee", "CHK.W", DATA, operand=2, reject=MAY_TRAP),
     row("0100 --- 111 eeeeee", "LEA", CONTROL, data=0),
@@ -152,10 +161,11 @@ ROWS = (
     row("0101 ---- 11 111 011", "TRAPcc.L", words=4, reject=MAY_TRAP),
     row("0101 ---- 11 111 100", "TRAPcc", reject=MAY_TRAP),
     # 0110: branches, with displacements of 8, 16 and 32 bits
-    *(row(f"0110 {condition} {size}", name, words=words, relative=True, simulate=simulate, displace=displace, links=name == "BSR",
-          falls_through=name != "BRA")
+    *(row(f"0110 {condition} {size}", name, words=words, relative=True, simulate=simulate, displace=displace,
+          links=name == "BSR", falls_through=name != "BRA")
       for size, words in (("ssssssss", 0), ("00000000", 2), ("11111111", 4))
-      for condition, name, simulate, displace in (("cccc", "Bcc", bcc, away.bcc), ("0000", "BRA", bra, away.bra), ("0001", "BSR", bsr, away.bsr))),
+      for condition, name, simulate, displace in (("cccc", "Bcc", bcc, away.bcc), ("0000", "BRA", bra, away.bra),
+                                                  ("0001", "BSR", bsr, away.bsr))),
     row("0111 --- 0 --------", "MOVEQ"),
     # 1000, 1001, 1011 to 1101: arithmetic
     *arithmetic("1000", "OR", DATA, MEMORY_ALTERABLE), *arithmetic("1001", "SUB", ANY, MEMORY_ALTERABLE),
@@ -164,10 +174,13 @@ ROWS = (
     row("1011 --- 1zz eeeeee", "EOR", DATA_ALTERABLE),
     row("1011 --- 1-- 001 ---", "CMPM"),
     *(row(f"{line} --- {op} 11 eeeeee", name, DATA, operand=2)
-      for line, op, name in (("1000", "0", "DIVU"), ("1000", "1", "DIVS"), ("1100", "0", "MULU"), ("1100", "1", "MULS"))),
-    *(row(f"{line} --- {op} 11 eeeeee", f"{name}A.{size}", ANY, operand=operand) for op, size, operand in (("0", "W", 2), ("1", "L", 4))
+      for line, op, name in (("1000", "0", "DIVU"), ("1000", "1", "DIVS"), ("1100", "0", "MULU"),
+                             ("1100", "1", "MULS"))),
+    *(row(f"{line} --- {op} 11 eeeeee", f"{name}A.{size}", ANY, operand=operand)
+      for op, size, operand in (("0", "W", 2), ("1", "L", 4))
       for line, name in (("1001", "SUB"), ("1011", "CMP"), ("1101", "ADD"))),
-    *(row(f"{line} --- 1 {size} 00----", f"{name}X") for size in ("00", "01", "10") for line, name in (("1001", "SUB"), ("1101", "ADD"))),
+    *(row(f"{line} --- 1 {size} 00----", f"{name}X") for size in ("00", "01", "10")
+      for line, name in (("1001", "SUB"), ("1101", "ADD"))),
     row("1000 --- 10000 ----", "SBCD"),
     row("1000 --- 10100 ----", "PACK", words=2, reject=ABSENT),
     row("1000 --- 11000 ----", "UNPK", words=2, reject=ABSENT),
@@ -177,9 +190,10 @@ ROWS = (
     # 1110: shifts, bit fields
     *(row(f"1110 ---- {size} ------", "shift") for size in ("00", "01", "10")),
     row("1110 0--- 11 eeeeee", "shift in memory", MEMORY_ALTERABLE),
-    *(row(f"1110 1{op} 11 eeeeee", name, (CONTROL if op in ("000", "001", "011", "101") else CONTROL & ALTERABLE) | {0}, words=2, data=5)
-      for op, name in (("000", "BFTST"), ("001", "BFEXTU"), ("010", "BFCHG"), ("011", "BFEXTS"), ("100", "BFCLR"), ("101", "BFFFO"),
-                       ("110", "BFSET"), ("111", "BFINS"))),
+    *(row(f"1110 1{op} 11 eeeeee", name, (CONTROL if op in ("000", "001", "011", "101")
+                                          else CONTROL & ALTERABLE) | {0}, words=2, data=5)
+      for op, name in (("000", "BFTST"), ("001", "BFEXTU"), ("010", "BFCHG"), ("011", "BFEXTS"), ("100", "BFCLR"),
+                       ("101", "BFFFO"), ("110", "BFSET"), ("111", "BFINS"))),
     # 1010 and 1111
     row("1010 ------------", "line A", reject=EXCEPTION),
     row("1111 ------------", "line F", reject=EXCEPTION),
@@ -211,14 +225,18 @@ def decode(code: bytes, addr: int) -> Insn:
 
 # --- powers
 
-LINKAGE = Linkage.on_stack(4, back=bytes.fromhex("598f4e75"), frame=Frame(register="a6", address=4, next=0))  # SUBQ.L #4,A7 (no flags); RTS
+# SUBQ.L #4,A7 (no flags); RTS
+LINKAGE = Linkage.on_stack(4, back=bytes.fromhex("598f4e75"), frame=Frame(register="a6", address=4, next=0))
 
 
 ILLEGAL = bytes.fromhex("4afc")
 M68K = Arch(
-    name="m68k", bits=32, order=Order.BIG, insn_align=2, max_insn=LONGEST, regs=REGISTERS, traps=Traps(probe={2: ILLEGAL}, end={0: ILLEGAL}),
-    decode=decode, abi=Abi(args=(), returns=("d0", "d1"), stack_args=4, stack_align=4), linkage=LINKAGE, jump=Jump(size=6, encode=away.jump),
-    out_of_line=OutOfLine(relocate=relocate, max_body=LONGEST + 4, max_displaced=14), files=Files(machines=((4, 32, "big"),)),
+    name="m68k", bits=32, order=Order.BIG, insn_align=2, max_insn=LONGEST, regs=REGISTERS,
+    traps=Traps(probe={2: ILLEGAL}, end={0: ILLEGAL}),
+    decode=decode, abi=Abi(args=(), returns=("d0", "d1"), stack_args=4, stack_align=4), linkage=LINKAGE,
+    jump=Jump(size=6, encode=away.jump),
+    out_of_line=OutOfLine(relocate=relocate, max_body=LONGEST + 4, max_displaced=14),
+    files=Files(machines=((4, 32, "big"),)),
 )
 
 ARCHES = (M68K,)

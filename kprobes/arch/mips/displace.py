@@ -1,8 +1,8 @@
 """Branches and pc-relative addresses of MIPS in another place.
 
-What stands in a delay slot stands there in straight line, before the jump: a branch has its condition read by then, and a
-copy on either way. So its faults are where it stands, it can be executed again after one, and nothing has to know whether a
-branch waits for it.
+What stands in a delay slot stands there in straight line, before the jump: a branch has its condition read by then, and
+a copy on either way. So its faults are where it stands, it can be executed again after one, and nothing has to know
+whether a branch waits for it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ def slot_of(insn: Insn) -> bytes:
 def may_write(code: int, n: int) -> bool:
     """Whether an instruction writes register `n`. Some that only read it or hold such a number elsewhere count, too."""
     opcode = code >> 26
-    places = (11,) if not opcode else (21,) if opcode == 1 else (21, 16, 11, 6) if opcode >> 2 in (0b0100, 0b0111) else (16,)
+    places = ((11,) if not opcode else (21,) if opcode == 1 else (21, 16, 11, 6) if opcode >> 2 in (0b0100, 0b0111)
+              else (16,))
     return n != 0 and any(code >> place & 31 == n for place in places)
 
 
@@ -55,12 +56,13 @@ class Elsewhere:
         return self._link(insn) + slot_of(insn)
 
     def branch(self, flip: int, width: int = 16, *, likely: bool = False) -> Callable[..., bytes]:
-        """The opposite condition, whose encoding differs in the bits of `flip`, skips the jump. Behind it is a nop: its delay slot, or
-        its forbidden slot. width: of the displacement."""
+        """The opposite condition, whose encoding differs in the bits of `flip`, skips the jump. Behind it is a nop: its
+        delay slot, or its forbidden slot. width: of the displacement."""
 
         def elsewhere(insn: Insn, to: int, s: int = 0, **_: int) -> bytes:
             if insn.links and s == RA:
-                raise OutOfReach(f"{insn.name} tests the register that it writes", address=insn.addr, hint="it is simulated")
+                raise OutOfReach(f"{insn.name} tests the register that it writes", address=insn.addr,
+                                 hint="it is simulated")
             link, slot = self._link(insn), slot_of(insn)
             assert insn.target is not None
             taken = slot + self._jump.encode(to + len(link) + 8 + len(slot), insn.target)

@@ -1,4 +1,5 @@
-"""MIPS: `mips` and `mipsel` (MIPS32 up to release 5 and its elders, o32), `mips64` and `mips64el` (n64), and release 6 of each.
+"""MIPS: `mips` and `mipsel` (MIPS32 up to release 5 and its elders, o32), `mips64` and `mips64el` (n64), and release 6
+of each.
 
 The rows here are those of the instructions that release 6 took away; rows.py has what all share, release6.py release 6.
 """
@@ -43,6 +44,8 @@ def jr(regs: Regs, insn: Insn, s: int) -> int:
     return r(regs, s)
 
 
+PAIRS = "a MIPS-3D branch, on condition codes in pairs"
+I16 = "i" * 16  #: the displacement of a branch, in a row's picture
 RETURN = 0x03E00008, 0  # JR ra, and a nop in its delay slot
 likely = partial(branch, likely=True)
 #: The bits in which the opposite condition differs that is not likely, or does not link.
@@ -53,26 +56,34 @@ def old_rows(to: Targets, away: Elsewhere) -> tuple[Row, ...]:
     """Up to release 5: branch likely, condition codes, LL and SC with their own opcodes."""
     return (
         Delayed("000000 sssss 00000 00000 -0000 001000", "JR", jr, displace=away.jalr, extra=computed),  # JR.HB
-        Delayed("000001 sssss 00010 iiiiiiiiiiiiiiii", "BLTZL", likely(lt), displace=away.likely(SIGN_LIKELY), extra=to.i16),
-        Delayed("000001 sssss 00011 iiiiiiiiiiiiiiii", "BGEZL", likely(ge), displace=away.likely(SIGN_LIKELY), extra=to.i16),
-        Delayed("000001 sssss 10000 iiiiiiiiiiiiiiii", "BLTZAL", branch(lt), links=True, displace=away.branch(SIGN | LINK), extra=to.i16),
-        Delayed("000001 sssss 10001 iiiiiiiiiiiiiiii", "BGEZAL", branch(ge), links=True, displace=away.branch(SIGN | LINK), extra=to.i16),  # BAL
-        Delayed("000001 sssss 10010 iiiiiiiiiiiiiiii", "BLTZALL", likely(lt), links=True, displace=away.likely(SIGN_LIKELY | LINK), extra=to.i16),
-        Delayed("000001 sssss 10011 iiiiiiiiiiiiiiii", "BGEZALL", likely(ge), links=True, displace=away.likely(SIGN_LIKELY | LINK), extra=to.i16),
+        Delayed(f"000001 sssss 00010 {I16}", "BLTZL", likely(lt), displace=away.likely(SIGN_LIKELY), extra=to.i16),
+        Delayed(f"000001 sssss 00011 {I16}", "BGEZL", likely(ge), displace=away.likely(SIGN_LIKELY), extra=to.i16),
+        Delayed(f"000001 sssss 10000 {I16}", "BLTZAL", branch(lt), links=True,
+                displace=away.branch(SIGN | LINK), extra=to.i16),
+        # BAL
+        Delayed(f"000001 sssss 10001 {I16}", "BGEZAL", branch(ge), links=True,
+                displace=away.branch(SIGN | LINK), extra=to.i16),
+        Delayed(f"000001 sssss 10010 {I16}", "BLTZALL", likely(lt), links=True,
+                displace=away.likely(SIGN_LIKELY | LINK), extra=to.i16),
+        Delayed(f"000001 sssss 10011 {I16}", "BGEZALL", likely(ge), links=True,
+                displace=away.likely(SIGN_LIKELY | LINK), extra=to.i16),
         Delayed("00011- ----- ----- ----------------", "BLEZ reserved", reject=RESERVED),
-        Delayed("010100 sssss ttttt iiiiiiiiiiiiiiii", "BEQL", likely(eq), displace=away.likely(ODD_LIKELY), extra=to.i16),
-        Delayed("010101 sssss ttttt iiiiiiiiiiiiiiii", "BNEL", likely(ne), displace=away.likely(ODD_LIKELY), extra=to.i16),
+        Delayed(f"010100 sssss ttttt {I16}", "BEQL", likely(eq), displace=away.likely(ODD_LIKELY), extra=to.i16),
+        Delayed(f"010101 sssss ttttt {I16}", "BNEL", likely(ne), displace=away.likely(ODD_LIKELY), extra=to.i16),
         Delayed("01011- ----- ----- ----------------", "BLEZL reserved", reject=RESERVED),
-        Delayed("010110 sssss 00000 iiiiiiiiiiiiiiii", "BLEZL", likely(le), displace=away.likely(ODD_LIKELY), extra=to.i16),
-        Delayed("010111 sssss 00000 iiiiiiiiiiiiiiii", "BGTZL", likely(gt), displace=away.likely(ODD_LIKELY), extra=to.i16),
-        Delayed("010001 01000 ccc 0t iiiiiiiiiiiiiiii", "BC1F, BC1T", branch(cc), displace=away.branch(SIGN), extra=to.i16),
-        Delayed("010001 01000 ccc 1t iiiiiiiiiiiiiiii", "BC1FL, BC1TL", likely(cc), displace=away.likely(SIGN_LIKELY), extra=to.i16),
-        Delayed("010001 01001 ----- ----------------", "BC1ANY2", reject="a MIPS-3D branch, on condition codes in pairs"),
-        Delayed("010001 01010 ----- ----------------", "BC1ANY4", reject="a MIPS-3D branch, on condition codes in pairs"),
+        Delayed(f"010110 sssss 00000 {I16}", "BLEZL", likely(le), displace=away.likely(ODD_LIKELY), extra=to.i16),
+        Delayed(f"010111 sssss 00000 {I16}", "BGTZL", likely(gt), displace=away.likely(ODD_LIKELY), extra=to.i16),
+        Delayed(f"010001 01000 ccc 0t {I16}", "BC1F, BC1T", branch(cc), displace=away.branch(SIGN), extra=to.i16),
+        Delayed(f"010001 01000 ccc 1t {I16}", "BC1FL, BC1TL", likely(cc), displace=away.likely(SIGN_LIKELY),
+                extra=to.i16),
+        Delayed("010001 01001 ----- ----------------", "BC1ANY2", reject=PAIRS),
+        Delayed("010001 01010 ----- ----------------", "BC1ANY4", reject=PAIRS),
         Delayed("010010 01000 ----- ----------------", "BC2", reject=COP_BRANCH),
         Delayed("010000 01000 ----- ----------------", "BC0", reject=COP_BRANCH),
         Delayed("011101 --------------------------", "JALX", reject="changes to MIPS16 or microMIPS"),
-        Row("11--10 ----- ----- ----------------", "LWC2, SWC2", reject="moves coprocessor 2 data, or branches (Octeon's BBIT)"),  # LDC2, SDC2
+        # LDC2, SDC2
+        Row("11--10 ----- ----- ----------------", "LWC2, SWC2",
+            reject="moves coprocessor 2 data, or branches (Octeon's BBIT)"),
         Row("001000 ----- ----- ----------------", "ADDI", boostable=False),
         Row("011000 ----- ----- ----------------", "DADDI", boostable=False),
         Row("000001 ----- 010-- ----------------", "TGEI, TLTI", boostable=False),  # TGEIU, TLTIU
@@ -107,6 +118,8 @@ def elder(name: str, bits: int, newer: Arch) -> Arch:
                 *RETURN, choose=partial(of_release, name))
 
 
-NEW = tuple(release6(f"mips{bits}r6{end}", bits, order) for bits in (32, 64) for end, order in (("", Order.BIG), ("el", Order.LITTLE)))
-GENERATIONS = {name: (elder(name, new.bits, new), new) for name, new in zip(("mips", "mipsel", "mips64", "mips64el"), NEW, strict=True)}
+NEW = tuple(release6(f"mips{bits}r6{end}", bits, order) for bits in (32, 64)
+            for end, order in (("", Order.BIG), ("el", Order.LITTLE)))
+GENERATIONS = {name: (elder(name, new.bits, new), new)
+               for name, new in zip(("mips", "mipsel", "mips64", "mips64el"), NEW, strict=True)}
 ARCHES = (*(old for old, _ in GENERATIONS.values()), *NEW)

@@ -1,4 +1,5 @@
-"""`Walking.leaves` of MIPS: position-independent code calls at its tail through t9, which it has loaded from the global offset table.
+"""`Walking.leaves` of MIPS: position-independent code calls at its tail through t9, which it has loaded from the global
+offset table.
 
     lw t9,-32716(gp); addiu t9,t9,1020; jr t9
 """
@@ -16,7 +17,8 @@ LIKELY = (0x14, 0x15, 0x16, 0x17)
 
 def annuls(code: int) -> bool:
     """A likely branch skips its delay slot where it is not taken."""
-    return code >> 26 in LIKELY or (code >> 26 == 1 and code >> 17 & 1 == 1) or (code >> 26 == 0x11 and code >> 21 & 31 == 8 and code >> 17 & 1 == 1)
+    return (code >> 26 in LIKELY or (code >> 26 == 1 and code >> 17 & 1 == 1)
+            or (code >> 26 == 0x11 and code >> 21 & 31 == 8 and code >> 17 & 1 == 1))
 
 
 def leaves(order: Order, jump: Insn, before: Sequence[Insn]) -> Insn | None:

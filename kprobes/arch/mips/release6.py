@@ -1,9 +1,9 @@
 """MIPS release 6, for isa.py. See rows.py for what it shares with its elders.
 
 Release 6 took away branch likely, the condition codes and half of the branch-and-link instructions, and brought compact
-branches, which have no delay slot, and pc-relative loads. Software must not put a branch behind a conditional compact branch
-(its forbidden slot); where it does, the exception is missing while that compact branch is probed. Nor must we: probes there stay
-breakpoints.
+branches, which have no delay slot, and pc-relative loads. Software must not put a branch behind a conditional compact
+branch (its forbidden slot); where it does, the exception is missing while that compact branch is probed. Nor must we:
+probes there stay breakpoints.
 """
 
 from __future__ import annotations
@@ -40,10 +40,11 @@ from .rows import (
     sr,
 )
 
-#: The bits in which the opposite condition differs: of BEQC and BNEC, BEQZC and BNEZC, BC1EQZ and BC1NEZ; of those that link, to one
-#: that does not.
+#: The bits in which the opposite condition differs: of BEQC and BNEC, BEQZC and BNEZC, BC1EQZ and BC1NEZ; of those that
+#: link, to one that does not.
 EVEN, ZERO, FPR = 1 << 30, 1 << 29, 1 << 23
 ODD_PLAIN, TO_BNE, TO_BEQ = ODD | 1 << 30, 0b001101 << 26, 0b011100 << 26
+I16, I26 = "i" * 16, "i" * 26  #: displacements of branches, in a row's picture
 RETURN = 0b110110_00000_11111 << 16  # JIC ra, 0: as a return does it, without a delay slot
 
 # --- conditions
@@ -167,39 +168,41 @@ def linking(to: Targets, insn: Insn, i: int, s: int, **_: int) -> Insn:
 
 def compact_rows(to: Targets, away: Elsewhere) -> tuple[Row, ...]:
     """Compact branches, which have no delay slot: one opcode, told apart by the order of rs and rt."""
-    linked = partial(linking, to)
+    linked, plain = partial(linking, to), away.branch(ODD_PLAIN)
     return (
         # POP06, POP07
-        Row("000110 sssss ttttt iiiiiiiiiiiiiiii", "BGEUC", branch(geu), displace=away.branch(ODD), extra=to.i16),
-        Row("000110 sssss ttttt iiiiiiiiiiiiiiii", "BGEZALC", branch(gez), links=True, displace=away.branch(ODD_PLAIN), extra=linked, when=same),
-        Row("000110 00000 sssss iiiiiiiiiiiiiiii", "BLEZALC", branch(le), links=True, displace=away.branch(ODD_PLAIN), extra=linked, when=nonzero),
-        Row("000111 sssss ttttt iiiiiiiiiiiiiiii", "BLTUC", branch(ltu), displace=away.branch(ODD), extra=to.i16),
-        Row("000111 sssss ttttt iiiiiiiiiiiiiiii", "BLTZALC", branch(ltz), links=True, displace=away.branch(ODD_PLAIN), extra=linked, when=same),
-        Row("000111 00000 sssss iiiiiiiiiiiiiiii", "BGTZALC", branch(gt), links=True, displace=away.branch(ODD_PLAIN), extra=linked, when=nonzero),
+        Row(f"000110 sssss ttttt {I16}", "BGEUC", branch(geu), displace=away.branch(ODD), extra=to.i16),
+        Row(f"000110 sssss ttttt {I16}", "BGEZALC", branch(gez), links=True, displace=plain, extra=linked, when=same),
+        Row(f"000110 00000 sssss {I16}", "BLEZALC", branch(le), links=True, displace=plain, extra=linked, when=nonzero),
+        Row(f"000111 sssss ttttt {I16}", "BLTUC", branch(ltu), displace=away.branch(ODD), extra=to.i16),
+        Row(f"000111 sssss ttttt {I16}", "BLTZALC", branch(ltz), links=True, displace=plain, extra=linked, when=same),
+        Row(f"000111 00000 sssss {I16}", "BGTZALC", branch(gt), links=True, displace=plain, extra=linked, when=nonzero),
         # POP10, POP30
-        Row("001000 sssss ttttt iiiiiiiiiiiiiiii", "BOVC", branch(ov), displace=away.branch(EVEN), extra=to.i16),
-        Row("001000 sssss ttttt iiiiiiiiiiiiiiii", "BEQC", branch(eq), displace=away.branch(EVEN), extra=to.i16, when=less),
-        Row("001000 00000 sssss iiiiiiiiiiiiiiii", "BEQZALC", branch(eq), links=True, displace=away.branch(TO_BNE), extra=linked, when=nonzero),
-        Row("011000 sssss ttttt iiiiiiiiiiiiiiii", "BNVC", branch(nv), displace=away.branch(EVEN), extra=to.i16),
-        Row("011000 sssss ttttt iiiiiiiiiiiiiiii", "BNEC", branch(ne), displace=away.branch(EVEN), extra=to.i16, when=less),
-        Row("011000 00000 sssss iiiiiiiiiiiiiiii", "BNEZALC", branch(ne), links=True, displace=away.branch(TO_BEQ), extra=linked, when=nonzero),
+        Row(f"001000 sssss ttttt {I16}", "BOVC", branch(ov), displace=away.branch(EVEN), extra=to.i16),
+        Row(f"001000 sssss ttttt {I16}", "BEQC", branch(eq), displace=away.branch(EVEN), extra=to.i16, when=less),
+        Row(f"001000 00000 sssss {I16}", "BEQZALC", branch(eq), links=True, displace=away.branch(TO_BNE),
+            extra=linked, when=nonzero),
+        Row(f"011000 sssss ttttt {I16}", "BNVC", branch(nv), displace=away.branch(EVEN), extra=to.i16),
+        Row(f"011000 sssss ttttt {I16}", "BNEC", branch(ne), displace=away.branch(EVEN), extra=to.i16, when=less),
+        Row(f"011000 00000 sssss {I16}", "BNEZALC", branch(ne), links=True, displace=away.branch(TO_BEQ),
+            extra=linked, when=nonzero),
         # POP26, POP27
-        Row("010110 sssss ttttt iiiiiiiiiiiiiiii", "BGEC", branch(ge), displace=away.branch(ODD), extra=to.i16),
-        Row("010110 sssss ttttt iiiiiiiiiiiiiiii", "BGEZC", branch(gez), displace=away.branch(ODD), extra=to.i16, when=same),
-        Row("010110 00000 sssss iiiiiiiiiiiiiiii", "BLEZC", branch(le), displace=away.branch(ODD), extra=to.i16, when=nonzero),
-        Row("010111 sssss ttttt iiiiiiiiiiiiiiii", "BLTC", branch(lt), displace=away.branch(ODD), extra=to.i16),
-        Row("010111 sssss ttttt iiiiiiiiiiiiiiii", "BLTZC", branch(ltz), displace=away.branch(ODD), extra=to.i16, when=same),
-        Row("010111 00000 sssss iiiiiiiiiiiiiiii", "BGTZC", branch(gt), displace=away.branch(ODD), extra=to.i16, when=nonzero),
+        Row(f"010110 sssss ttttt {I16}", "BGEC", branch(ge), displace=away.branch(ODD), extra=to.i16),
+        Row(f"010110 sssss ttttt {I16}", "BGEZC", branch(gez), displace=away.branch(ODD), extra=to.i16, when=same),
+        Row(f"010110 00000 sssss {I16}", "BLEZC", branch(le), displace=away.branch(ODD), extra=to.i16, when=nonzero),
+        Row(f"010111 sssss ttttt {I16}", "BLTC", branch(lt), displace=away.branch(ODD), extra=to.i16),
+        Row(f"010111 sssss ttttt {I16}", "BLTZC", branch(ltz), displace=away.branch(ODD), extra=to.i16, when=same),
+        Row(f"010111 00000 sssss {I16}", "BGTZC", branch(gt), displace=away.branch(ODD), extra=to.i16, when=nonzero),
         Row("010110 ----- 00000 ----------------", "BLEZL reserved", reject=RESERVED),
         Row("010111 ----- 00000 ----------------", "BGTZL reserved", reject=RESERVED),
         Row("01010- ----- ----- ----------------", "BEQL reserved", reject=RESERVED),
         # BC, BALC, POP66, POP76
-        Row("110010 iiiiiiiiiiiiiiiiiiiiiiiiii", "BC", branch(always), falls_through=False, displace=away.unconditional, extra=to.i26),
-        Row("111010 iiiiiiiiiiiiiiiiiiiiiiiiii", "BALC", branch(always), links=True, displace=away.unconditional, extra=to.i26),
+        Row(f"110010 {I26}", "BC", branch(always), falls_through=False, displace=away.unconditional, extra=to.i26),
+        Row(f"111010 {I26}", "BALC", branch(always), links=True, displace=away.unconditional, extra=to.i26),
         Row("110110 sssss iiiiiiiiiiiiiiiiiiiii", "BEQZC", branch(eq), displace=away.branch(ZERO, 21), extra=to.i21),
-        Row("110110 00000 ttttt iiiiiiiiiiiiiiii", "JIC", jic, displace=as_it_is, extra=computed),
+        Row(f"110110 00000 ttttt {I16}", "JIC", jic, displace=as_it_is, extra=computed),
         Row("111110 sssss iiiiiiiiiiiiiiiiiiiii", "BNEZC", branch(ne), displace=away.branch(ZERO, 21), extra=to.i21),
-        Row("111110 00000 ttttt iiiiiiiiiiiiiiii", "JIALC", jialc, links=True, displace=away.jialc),
+        Row(f"111110 00000 ttttt {I16}", "JIALC", jialc, links=True, displace=away.jialc),
     )  # fmt: skip
 
 
@@ -223,11 +226,14 @@ def r6_rows(bits: int, to: Targets, away: Elsewhere) -> tuple[Row, ...]:
         *relative_rows(bits, away),
         Delayed("000001 ----- 1000- ----------------", "BLTZAL reserved", reject=RESERVED),
         Delayed("000001 00000 10000 ----------------", "NAL", branch(never), links=True, displace=away.linking),
-        Delayed("000001 00000 10001 iiiiiiiiiiiiiiii", "BAL", branch(always), links=True, displace=away.unconditional, extra=to.i16),
+        Delayed("000001 00000 10001 iiiiiiiiiiiiiiii", "BAL", branch(always), links=True, displace=away.unconditional,
+                extra=to.i16),
         Row("000001 ----- 10111 ----------------", "SIGRIE", reject=EXCEPTION),
         Row("000000 -------------------- 001110", "SDBBP", reject=EXCEPTION),
-        Delayed("010001 01001 ttttt iiiiiiiiiiiiiiii", "BC1EQZ", branch(fpr_eqz), displace=away.branch(FPR), extra=to.i16),
-        Delayed("010001 01101 ttttt iiiiiiiiiiiiiiii", "BC1NEZ", branch(fpr_nez), displace=away.branch(FPR), extra=to.i16),
+        Delayed("010001 01001 ttttt iiiiiiiiiiiiiiii", "BC1EQZ", branch(fpr_eqz), displace=away.branch(FPR),
+                extra=to.i16),
+        Delayed("010001 01101 ttttt iiiiiiiiiiiiiiii", "BC1NEZ", branch(fpr_nez), displace=away.branch(FPR),
+                extra=to.i16),
         Delayed("010010 01-01 ----- ----------------", "BC2EQZ, BC2NEZ", reject=COP_BRANCH),
         # LL and SC moved to SPECIAL3; bit 6 selects the paired forms LLWP, SCWP ...
         Row("011111 ----- ----- --------- - 11011-", "LL, LLD", atomic=Atomic.OPENS, reject=MONITOR),

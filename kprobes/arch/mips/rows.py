@@ -1,12 +1,12 @@
 """What MIPS before release 6 (isa.py) and release 6 (release6.py) share.
 
 Sections and tables are those of MIPS Architecture For Programmers, volume II-A (MD00086 for MIPS32, MD00087 for MIPS64;
-revision 5.04 before release 6, 6.06 for it). A word without a row is straight line: it runs out of line as it is, and where
-it is reserved it raises its exception there. MIPS16 and microMIPS code is not decoded.
+revision 5.04 before release 6, 6.06 for it). A word without a row is straight line: it runs out of line as it is, and
+where it is reserved it raises its exception there. MIPS16 and microMIPS code is not decoded.
 
-A branch is simulated before its delay slot runs, so it reads its registers and writes the link register first, as the ISA
-says. Overflows and conditional traps run out of line but are not boosted: an engine that cannot tell where such an exception
-was raised still knows which slot it is in.
+A branch is simulated before its delay slot runs, so it reads its registers and writes the link register first, as the
+ISA says. Overflows and conditional traps run out of line but are not boosted: an engine that cannot tell where such an
+exception was raised still knows which slot it is in.
 """
 
 from __future__ import annotations
@@ -17,7 +17,22 @@ from functools import partial
 from attrs import evolve
 
 from ...regs import Regs
-from .._base import Abi, Annul, Arch, Atomic, Files, Insn, Jump, Linkage, Order, OutOfLine, Registers, Traps, Walking, signed
+from .._base import (
+    Abi,
+    Annul,
+    Arch,
+    Atomic,
+    Files,
+    Insn,
+    Jump,
+    Linkage,
+    Order,
+    OutOfLine,
+    Registers,
+    Traps,
+    Walking,
+    signed,
+)
 from .._decode import DecodeTable, Row, with_delay_slots
 from .._words import EXCEPTION, PRIVILEGED, RESERVED, WAITS
 from .._zero import zero_first
@@ -29,11 +44,13 @@ F = tuple(f"f{n}" for n in range(32))
 _FIRST = ("zero", "at", "v0", "v1", "a0", "a1", "a2", "a3")
 _LAST = (*(f"s{n}" for n in range(8)), "t8", "t9", "k0", "k1", "gp", "sp", "fp", "ra")
 #: The ABIs' names by number: n64 passes four more arguments in registers.
-NAMES = {32: (*_FIRST, *(f"t{n}" for n in range(8)), *_LAST), 64: (*_FIRST, "a4", "a5", "a6", "a7", "t0", "t1", "t2", "t3", *_LAST)}
+NAMES = {32: (*_FIRST, *(f"t{n}" for n in range(8)), *_LAST), 64: (*_FIRST, "a4", "a5", "a6", "a7", "t0", "t1", "t2",
+                                                                   "t3", *_LAST)}
 
 
 def registers(bits: int) -> Registers:
-    """Release 6 has HI and LO with the DSP extension only. With 32-bit floating-point registers (FR = 0) the low half of each counts."""
+    """Release 6 has HI and LO with the DSP extension only. With 32-bit floating-point registers (FR = 0) the low half
+    of each counts."""
     return Registers(
         names=(*NAMES[bits], "hi", "lo", "pc", *F, "fcsr", "userlocal"), pc="pc", sp="sp",
         aliases={**dict(zip(R, NAMES[bits], strict=True)), "s8": "fp", "c0_epc": "pc", "epc": "pc"},
@@ -85,8 +102,8 @@ def always(regs: Regs, **_: int) -> bool:
 
 
 def branch(holds: Callable[..., bool], *, likely: bool = False) -> Callable[..., int]:
-    """A branch to `insn.target`. The condition is read before the link is written; a link is written either way; a likely
-    branch that is not taken annuls its delay slot."""
+    """A branch to `insn.target`. The condition is read before the link is written; a link is written either way; a
+    likely branch that is not taken annuls its delay slot."""
 
     def simulate(regs: Regs, insn: Insn, **fields: int) -> int:
         taken = holds(regs, **fields)
@@ -152,11 +169,14 @@ def computed(insn: Insn, s: int = 31, d: int = 0, t: int = 31, **_: int) -> Insn
 def common_rows(to: Targets, away: Elsewhere) -> tuple[Row, ...]:
     """What all releases share. "Instruction Bit Encodings", tables A.2 to A.26."""
     return (
-        Delayed("000010 iiiiiiiiiiiiiiiiiiiiiiiiii", "J", branch(always), falls_through=False, displace=away.unconditional, extra=to.region),
-        Delayed("000011 iiiiiiiiiiiiiiiiiiiiiiiiii", "JAL", branch(always), links=True, displace=away.unconditional, extra=to.region),
+        Delayed("000010 iiiiiiiiiiiiiiiiiiiiiiiiii", "J", branch(always), falls_through=False,
+                displace=away.unconditional, extra=to.region),
+        Delayed("000011 iiiiiiiiiiiiiiiiiiiiiiiiii", "JAL", branch(always), links=True, displace=away.unconditional,
+                extra=to.region),
         Delayed("000000 ----- ----- ----- ----- 001000", "JR reserved", reject=RESERVED),
         Delayed("000000 ----- ----- ----- ----- 001001", "JALR reserved", reject=RESERVED),
-        Delayed("000000 sssss 00000 ddddd -0000 001001", "JALR", jalr, displace=away.jalr, extra=computed),  # JALR.HB; release 6: JR
+        # JALR.HB; release 6: JR
+        Delayed("000000 sssss 00000 ddddd -0000 001001", "JALR", jalr, displace=away.jalr, extra=computed),
         Delayed("000100 sssss ttttt iiiiiiiiiiiiiiii", "BEQ", branch(eq), displace=away.branch(ODD), extra=to.equal),
         Delayed("000101 sssss ttttt iiiiiiiiiiiiiiii", "BNE", branch(ne), displace=away.branch(ODD), extra=to.i16),
         Delayed("000110 sssss 00000 iiiiiiiiiiiiiiii", "BLEZ", branch(le), displace=away.branch(ODD), extra=to.i16),
@@ -196,12 +216,15 @@ def enter(regs: Regs, function: int) -> None:
 
 
 #: o32 keeps 16 bytes above sp for the callee to store a0 to a3 in, and the fifth argument follows; n64 keeps none.
-ABIS = {32: Abi(args=("a0", "a1", "a2", "a3"), returns=("v0", "v1"), stack_args=16, stack_align=8, reserve=16, enter=enter),
+ABIS = {32: Abi(args=("a0", "a1", "a2", "a3"), returns=("v0", "v1"), stack_args=16, stack_align=8, reserve=16,
+                enter=enter),
         64: Abi(args=tuple(f"a{n}" for n in range(8)), returns=("v0", "v1"), enter=enter)}
 
 
-def mips(name: str, bits: int, order: Order, rows: Callable[[Targets, Elsewhere], tuple[Row, ...]], jump: Jump, *back: int,
-         conditioned: Callable[[Insn, bytes], bool] | None = None, choose: Callable[[int, str], Arch] | None = None) -> Arch:
+def mips(name: str, bits: int, order: Order, rows: Callable[[Targets, Elsewhere], tuple[Row, ...]], jump: Jump,
+         *back: int,
+         conditioned: Callable[[Insn, bytes], bool] | None = None,
+         choose: Callable[[int, str], Arch] | None = None) -> Arch:
     """One word size, byte order and generation. rows: beside the common ones; back: the instructions of a return."""
     to, away = Targets((1 << bits) - 1), Elsewhere(bits, order, jump)
     table = DecodeTable((*common_rows(to, away), *rows(to, away)))

@@ -7,7 +7,8 @@ from .._decode import DecodeTable, fixed_width
 from .rows import R, powerpc, rows
 
 PPC = powerpc(
-    32, Order.BIG, fixed_width(DecodeTable(rows(0xFFFFFFFF, Order.BIG)), "big"), name="ppc", max_insn=4, out_of_line=OutOfLine(max_displaced=12),
+    32, Order.BIG, fixed_width(DecodeTable(rows(0xFFFFFFFF, Order.BIG)), "big"), name="ppc", max_insn=4,
+    out_of_line=OutOfLine(max_displaced=12),
     files=Files(machines=((20, 32, "big"),)),
     # System V ABI, PowerPC supplement: back chain and LR save word, then the arguments
     abi=Abi(args=R[3:11], returns=("r3", "r4"), stack_args=8, reserve=8),

@@ -37,7 +37,8 @@ def addpcis_elsewhere(order: Order, insn: Insn, to: int, t: int, d: int, e: int,
 
 
 #: Suffix's opcode -> bytes of the operand, the more of the two types of prefix; paddi (14) only works its address out.
-ACCESS = {14: 0, **dict.fromkeys((34, 35, 38, 39), 1), **dict.fromkeys((40, 44), 2), **dict.fromkeys((32, 36, 41, 43, 47, 48, 52), 4),
+ACCESS = {14: 0, **dict.fromkeys((34, 35, 38, 39), 1), **dict.fromkeys((40, 44), 2),
+          **dict.fromkeys((32, 36, 41, 43, 47, 48, 52), 4),
           **dict.fromkeys((42, 46, 57, 61), 8), **dict.fromkeys((50, 51, 54, 55, 56, 60), 16)}
 
 
@@ -66,7 +67,8 @@ def words(order: Order) -> DecodeTable:
 
 #: "Prefixed Instructions": prefix and suffix as one number. Types 8LS and MLS have an R bit, the others have not.
 PAIRS = DecodeTable((
-    Row("000001 -0 0 -- 1 -- dddddddddddddddddd oooooo ----- ----- dddddddddddddddd", "prefixed, pc-relative", extra=operand),
+    Row("000001 -0 0 -- 1 -- dddddddddddddddddd oooooo ----- ----- dddddddddddddddd", "prefixed, pc-relative",
+        extra=operand),
 ))  # fmt: skip
 
 
@@ -82,8 +84,10 @@ def decoder(order: Order) -> Callable[[bytes, int], Insn]:
         if len(raw) < 8:
             return Insn.truncated(addr, raw)
         if addr % 64 == 60:
-            return Insn(addr=addr, raw=raw, name="prefixed", reject="crosses a 64-byte boundary, which is an alignment error")
-        return PAIRS.decode(first << 32 | int.from_bytes(raw[4:], order.value), Insn(addr=addr, raw=raw, name="prefixed"))
+            return Insn(addr=addr, raw=raw, name="prefixed",
+                        reject="crosses a 64-byte boundary, which is an alignment error")
+        return PAIRS.decode(first << 32 | int.from_bytes(raw[4:], order.value),
+                            Insn(addr=addr, raw=raw, name="prefixed"))
 
     return decode
 
@@ -160,7 +164,8 @@ V2 = evolve(V1, stack_args=32 + HOMES, reserve=32 + HOMES)
 
 def ppc64(name: str, order: Order, abi: Abi, choose: Callable[[int, str], Arch] | None = None) -> Arch:
     return powerpc(
-        64, order, decoder(order), abi, name=name, max_insn=8, out_of_line=OutOfLine(relocate=relocator(order), max_displaced=20),
+        64, order, decoder(order), abi, name=name, max_insn=8,
+        out_of_line=OutOfLine(relocate=relocator(order), max_displaced=20),
         walking=Walking(resyncs=True), pointers=Pointers(code_address=code_address(order)),
         files=Files(machines=((21, 64, order.value),), choose=choose),
     )  # fmt: skip

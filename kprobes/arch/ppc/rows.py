@@ -1,7 +1,7 @@
 """What 32-bit (ppc.py) and 64-bit PowerPC (ppc64.py) share.
 
-Titles in quotes are sections of the Power ISA, version 3.1B; of what it has dropped, of 2.07B. A word without a row is straight
-line: it runs out of line as it is, and where it is reserved it raises its exception there.
+Titles in quotes are sections of the Power ISA, version 3.1B; of what it has dropped, of 2.07B. A word without a row is
+straight line: it runs out of line as it is, and where it is reserved it raises its exception there.
 """
 
 from __future__ import annotations
@@ -13,7 +13,21 @@ from typing import Any
 from attrs import evolve
 
 from ...regs import Regs
-from .._base import Abi, Arch, Atomic, Decoded, Frame, Insn, Jump, Linkage, Order, Registers, Traps, displacement, signed
+from .._base import (
+    Abi,
+    Arch,
+    Atomic,
+    Decoded,
+    Frame,
+    Insn,
+    Jump,
+    Linkage,
+    Order,
+    Registers,
+    Traps,
+    displacement,
+    signed,
+)
 from .._decode import Row, as_it_is
 from .._words import EXCEPTION, PRIVILEGED, WAITS
 
@@ -55,7 +69,8 @@ def computed(insn: Insn, o: int, **_: int) -> Insn:
 
 
 def taken(regs: Regs, o: int, i: int) -> bool:
-    """BO says whether CTR is decremented, and what CTR and bit BI of CR (0 is the highest) must be for the branch to be taken."""
+    """BO says whether CTR is decremented, and what CTR and bit BI of CR (0 is the highest) must be for the branch to be
+    taken."""
     if not o & 0b00100:
         count = regs["ctr"] - 1 & regs.arch.mask
         regs["ctr"] = count
@@ -117,8 +132,8 @@ MONITOR = "part of an exclusive sequence: a trap inside loses the reservation"
 OVERWRITTEN = "accesses a register that a trap overwrites"
 
 
-#: Special purpose registers with a privileged number that a trap neither depends on nor changes: DSCR, DEC, AMR, CTRL, UAMOR, SPRG0 to
-#: SPRG7, the time base.
+#: Special purpose registers with a privileged number that a trap neither depends on nor changes: DSCR, DEC, AMR, CTRL,
+#: UAMOR, SPRG0 to SPRG7, the time base.
 PLAIN_SPRS = {17, 22, 29, 152, 157, *range(272, 280), 284, 285}
 
 
@@ -152,7 +167,8 @@ REFUSED = (
     Row("011111 ----- ----- ----- 0010-00011 -", "wrtee, wrteei", reject=PRIVILEGED),
     Row("011111 ----- ----- ----- 00-1-10010 -", "mtsr, mtsrin", reject=PRIVILEGED),
     Row("011111 ----- ----- ----- 011--10010 -", "slbmte, slbie, slbia", reject=PRIVILEGED),
-    Row("011111 ----- 1nnnn hhhhh 0111010011 -", "mtspr privileged", reject=PRIVILEGED, when=lambda n, h: h << 5 | 16 | n not in PLAIN_SPRS),
+    Row("011111 ----- 1nnnn hhhhh 0111010011 -", "mtspr privileged", reject=PRIVILEGED,
+        when=lambda n, h: h << 5 | 16 | n not in PLAIN_SPRS),
     *(Row(f"011111 ----- 1101- 00000 {move}010011 -", f"{name} SRR0, SRR1", reject=OVERWRITTEN)
       for move, name in (("0101", "mfspr"), ("0111", "mtspr"))),
     # "Load and Reserve and Store Conditional Instructions"
@@ -169,7 +185,9 @@ def rows(mask: int, order: Order) -> tuple[Row, ...]:
     """What both widths have. mask: all address bits."""
     to_label, on_condition = partial(b_elsewhere, order, mask), partial(bc_elsewhere, order, mask)
     return (
-        Row("010010 dddddddddddddddddddddddd a 0", "b", b, displace=to_label, falls_through=False, extra=label(24, mask)),  # ba
+        # ba
+        Row("010010 dddddddddddddddddddddddd a 0", "b", b, displace=to_label, falls_through=False,
+            extra=label(24, mask)),
         Row("010010 dddddddddddddddddddddddd a k", "bl", b, links=True, extra=label(24, mask)),  # bla
         Row("010000 ooooo iiiii dddddddddddddd a 0", "bc", bc, displace=on_condition, extra=label(14, mask)),  # bca
         Row("010000 ooooo iiiii dddddddddddddd a k", "bcl", bc, links=True, extra=label(14, mask)),  # bcla
@@ -177,7 +195,8 @@ def rows(mask: int, order: Order) -> tuple[Row, ...]:
         Row("010011 ooooo iiiii --- -- 0000010000 k", "bclrl", bclr, links=True),
         Row("010011 ooooo iiiii --- -- 1000010000 0", "bcctr", bcctr, displace=as_it_is, extra=computed),
         Row("010011 ooooo iiiii --- -- 1000010000 k", "bcctrl", bcctr, links=True),
-        *(Row(f"010011 --0-- ----- --- -- 1000010000 {link}", "bcctr, decrementing", reject="invalid form: CTR is target and counter")
+        *(Row(f"010011 --0-- ----- --- -- 1000010000 {link}", "bcctr, decrementing",
+              reject="invalid form: CTR is target and counter")
           for link in "01"),
         *REFUSED,
     )  # fmt: skip
@@ -193,7 +212,8 @@ def powerpc(bits: int, order: Order, decode: Callable[[bytes, int], Insn], abi: 
     """
     trap = word(0x7FE00008, order)  # tw 31,0,0
     return Arch(
-        bits=bits, order=order, insn_align=4, regs=REGISTERS, traps=Traps(probe={4: trap}, end={0: trap}), decode=decode, abi=abi,
+        bits=bits, order=order, insn_align=4, regs=REGISTERS, traps=Traps(probe={4: trap}, end={0: trap}),
+        decode=decode, abi=abi,
         linkage=Linkage.in_register("lr", back=word(0x4E800020, order),  # BLR
                                     frame=Frame(register="r1", address={32: 4, 64: 16}[bits], next=0, above=True)),
         jump=Jump(size=4, encode=partial(jump, order, (1 << bits) - 1)), **rest,

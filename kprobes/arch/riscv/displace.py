@@ -1,4 +1,5 @@
-"""RISC-V's branches and AUIPC in another place: code that goes where the branch goes, and leaves its home's addresses."""
+"""RISC-V's branches and AUIPC in another place: code that goes where the branch goes, and leaves its home's
+addresses."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ def jump(mask: int, frm: int, to: int) -> bytes:
 def set_address(mask: int, to: int, d: int, value: int) -> bytes:
     """AUIPC, and ADDI of the low twelve bits, which it takes as signed."""
     field = displacement(to, value + 0x800 & mask, 32, 1, mask)
-    return word(field & ~0xFFF | d << 7 | 0b0010111) + word((field - 0x800 & 0xFFF) << 20 | d << 15 | d << 7 | 0b0010011)
+    return word(field & ~0xFFF | d << 7 | 0b0010111) + word((field - 0x800 & 0xFFF) << 20 | d << 15 | d << 7
+                                                            | 0b0010011)
 
 
 def auipc(mask: int, insn: Insn, to: int, i: int, d: int) -> bytes:
@@ -60,5 +62,6 @@ def c_jalr(mask: int, insn: Insn, to: int, s: int) -> bytes:
 def _linked(mask: int, insn: Insn, to: int, s: int, d: int) -> bytes:
     """The return address goes to rd before the jump through rs."""
     if d and s == d:
-        raise OutOfReach(f"{insn.name} needs its register for both addresses", address=insn.addr, hint="it is simulated")
+        raise OutOfReach(f"{insn.name} needs its register for both addresses", address=insn.addr,
+                         hint="it is simulated")
     return set_address(mask, to, d, insn.next & mask) if d else b""

@@ -1,9 +1,10 @@
-"""RISC-V with compressed instructions: `riscv32` and `riscv64`, little endian (RV32GC, RV64GC and what runs beside them).
+"""RISC-V with compressed instructions: `riscv32` and `riscv64`, little endian (RV32GC, RV64GC and what runs beside
+them).
 
-Titles in quotes are sections of The RISC-V Instruction Set Manual, volumes I (unprivileged) and II (privileged). A word without
-a row is straight line: it runs out of line as it is, and where it is undefined it raises its exception there. In the space of
-C.FSDSP, Zcmp and Zcmt define other instructions (CM.POPRET, CM.JT ...); they need a machine without compressed double
-loads and stores, which RV32GC and RV64GC are not.
+Titles in quotes are sections of The RISC-V Instruction Set Manual, volumes I (unprivileged) and II (privileged). A word
+without a row is straight line: it runs out of line as it is, and where it is undefined it raises its exception there.
+In the space of C.FSDSP, Zcmp and Zcmt define other instructions (CM.POPRET, CM.JT ...); they need a machine without
+compressed double loads and stores, which RV32GC and RV64GC are not.
 """
 
 from __future__ import annotations
@@ -14,14 +15,30 @@ from functools import partial
 from attrs import evolve
 
 from ...regs import Regs
-from .._base import Abi, Arch, Atomic, Files, Frame, Insn, Jump, Linkage, Order, OutOfLine, Registers, Traps, Walking, signed
+from .._base import (
+    Abi,
+    Arch,
+    Atomic,
+    Files,
+    Frame,
+    Insn,
+    Jump,
+    Linkage,
+    Order,
+    OutOfLine,
+    Registers,
+    Traps,
+    Walking,
+    signed,
+)
 from .._decode import DecodeTable, Row, as_it_is
 from .._words import EXCEPTION, PRIVILEGED, RESERVED, TRAP_RETURN, WAITS
 from .._zero import zero_first
 from . import displace as away
 
 #: General registers by number, with the ABI's names: Linux's event names.
-X = ("zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1", *(f"a{n}" for n in range(8)), *(f"s{n}" for n in range(2, 12)),
+X = ("zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1", *(f"a{n}" for n in range(8)),
+     *(f"s{n}" for n in range(2, 12)),
      "t3", "t4", "t5", "t6")  # fmt: skip
 F = tuple(f"f{n}" for n in range(32))
 F_ABI = (*(f"ft{n}" for n in range(8)), "fs0", "fs1", *(f"fa{n}" for n in range(8)), *(f"fs{n}" for n in range(2, 12)),
@@ -30,7 +47,8 @@ LINKS = (1, 5)  # "Unconditional Jumps": calls and returns go through x1 or x5
 
 REGISTERS = Registers(
     names=(*X, "pc", *F, "fcsr", "fflags", "frm"), pc="pc", sp="sp",
-    aliases={**{f"x{n}": name for n, name in enumerate(X)}, "fp": "s0", "epc": "pc", **dict(zip(F_ABI, F, strict=True))},
+    aliases={**{f"x{n}": name for n, name in enumerate(X)}, "fp": "s0", "epc": "pc",
+             **dict(zip(F_ABI, F, strict=True))},
     # zero has no bits to write; a single in a 64-bit f register has ones above it
     widths={"zero": 0, **dict.fromkeys(F, 64), "fcsr": 8, "fflags": 5, "frm": 3},
 )
@@ -50,11 +68,13 @@ def taken(insn: Insn) -> int:
     return insn.target
 
 
-# --- formats of direct branches ("Immediate Encoding Variants") as `extra`; letters name the pieces of the offset as printed
+# --- formats of direct branches ("Immediate Encoding Variants") as `extra`; letters name the pieces of the offset as
+# printed
 
 
 def j_type(mask: int, insn: Insn, i: int, j: int, k: int, m: int, d: int) -> Insn:
-    return evolve(insn, target=insn.addr + signed(i << 20 | m << 12 | k << 11 | j << 1, 21) & mask, links=d != 0, falls_through=d != 0)
+    return evolve(insn, target=insn.addr + signed(i << 20 | m << 12 | k << 11 | j << 1, 21) & mask, links=d != 0,
+                  falls_through=d != 0)
 
 
 def b_type(mask: int, insn: Insn, i: int, j: int, k: int, m: int, **_: int) -> Insn:
@@ -150,7 +170,8 @@ def full_rows(mask: int) -> tuple[Row, ...]:
     near, elsewhere = partial(b_type, mask), partial(away.branch, mask)
     return (
         Row("iiiiiiiiiiiiiiiiiiii ddddd 0010111", "AUIPC", auipc, displace=partial(away.auipc, mask)),
-        Row("i jjjjjjjjjj k mmmmmmmm ddddd 1101111", "JAL", jal, displace=partial(away.jal, mask), extra=partial(j_type, mask)),
+        Row("i jjjjjjjjjj k mmmmmmmm ddddd 1101111", "JAL", jal, displace=partial(away.jal, mask),
+            extra=partial(j_type, mask)),
         Row("------------ ----- --- ----- 1100111", "JALR reserved", reject=RESERVED),
         Row("iiiiiiiiiiii sssss 000 ddddd 1100111", "JALR", jalr, displace=partial(away.jalr, mask), extra=computed),
         Row("i jjjjjj ttttt sssss 000 kkkk m 1100011", "BEQ", beq, displace=elsewhere, extra=near),
@@ -172,7 +193,8 @@ def full_rows(mask: int) -> tuple[Row, ...]:
         Row("0111101 10010 00000 000 00000 1110011", "DRET", reject=TRAP_RETURN),
         Row("0001000 00101 00000 000 00000 1110011", "WFI", atomic=Atomic.DROPS, reject=WAITS),
         Row("0000000 -1101 00000 000 00000 1110011", "WRS", atomic=Atomic.DROPS, reject=WAITS),  # WRS.NTO, WRS.STO
-        # "CSR Instructions": CSRRS and CSRRC of x0 or 0 only read; "CSR Address Mapping": bits 9:8 are the privilege level
+        # "CSR Instructions": CSRRS and CSRRC of x0 or 0 only read; "CSR Address Mapping": bits 9:8 are the privilege
+        # level
         Row("--pp-------- ----- -01 ----- 1110011", "CSRRW", reject=PRIVILEGED, when=lambda p: p != 0),
         Row("--pp-------- sssss -1- ----- 1110011", "CSRRS", reject=PRIVILEGED, when=lambda p, s: p != 0 and s != 0),
     )
@@ -181,7 +203,9 @@ def full_rows(mask: int) -> tuple[Row, ...]:
 def short_rows(bits: int, mask: int) -> tuple[Row, ...]:
     """16-bit instructions that are not straight line ("RVC Instruction Set Listings")."""
     near, far, elsewhere = partial(cb_type, mask), partial(cj_type, mask), partial(away.c_branch, mask)
-    rv32 = (Row("001 i j kk m n o ppp q 01", "C.JAL", c_jal, displace=partial(away.c_jal, mask), links=True, extra=far),)  # C.ADDIW in RV64
+    # C.ADDIW in RV64
+    rv32 = (Row("001 i j kk m n o ppp q 01", "C.JAL", c_jal, displace=partial(away.c_jal, mask), links=True,
+                extra=far),)
     return (
         Row("0000 0000 0000 0000", "C.UNIMP", reject="permanently illegal"),
         Row("101 i j kk m n o ppp q 01", "C.J", c_j, displace=partial(away.jal, mask), falls_through=False, extra=far),
@@ -200,7 +224,8 @@ LOADS, STORES, ADDI = (0b0000011, 0b0000111), (0b0100011, 0b0100111), 0b0010011
 
 
 def paired(mask: int, insn: Insn, pair: int) -> Insn:
-    """AUIPC of half an address, of which the instruction that follows has the other half: what is loaded or stored there is data."""
+    """AUIPC of half an address, of which the instruction that follows has the other half: what is loaded or stored
+    there is data."""
     word = pair >> 32
     opcode, size = word & 0x7F, 1 << (word >> 12 & 3)
     if word >> 15 & 31 != pair >> 7 & 31 or opcode not in (*LOADS, *STORES, ADDI):
@@ -236,14 +261,16 @@ def leaves(jump: Insn, before: Sequence[Insn]) -> Insn | None:
     """`Walking.leaves`: AUIPC and JALR of its register are a jump to a function out of JAL's reach."""
     word, pair = int.from_bytes(jump.raw, "little"), before[-1] if before else None
     register = word >> 15 & 31 if jump.size == 4 else 0
-    return pair if pair is not None and pair.name == "AUIPC" and int.from_bytes(pair.raw, "little") >> 7 & 31 == register else None
+    return (pair if pair is not None and pair.name == "AUIPC" and int.from_bytes(pair.raw, "little") >> 7 & 31
+            == register else None)
 
 
 def riscv(bits: int) -> Arch:
     """RV32 or RV64."""
     return Arch(
         name=f"riscv{bits}", bits=bits, order=Order.LITTLE, insn_align=2, max_insn=4, regs=REGISTERS,
-        traps=Traps(probe={2: bytes.fromhex("0290"), 4: bytes.fromhex("73001000")}, end={0: bytes.fromhex("73001000")}),  # C.EBREAK, EBREAK
+        # C.EBREAK, EBREAK
+        traps=Traps(probe={2: bytes.fromhex("0290"), 4: bytes.fromhex("73001000")}, end={0: bytes.fromhex("73001000")}),
         decode=decoder(bits), abi=Abi(args=X[10:18], returns=("a0", "a1")),
         linkage=Linkage.in_register("ra", back=bytes.fromhex("8280"),  # C.JR ra
                                     frame=Frame(register="s0", address=-bits // 8, next=-2 * bits // 8)),

@@ -1,4 +1,5 @@
-"""Branches of z/Architecture in another place: code that goes where the branch goes, and leaves its home's return address.
+"""Branches of z/Architecture in another place: code that goes where the branch goes, and leaves its home's return
+address.
 
 Nothing here touches the condition code, and all of it is right in every addressing mode.
 """
@@ -36,7 +37,8 @@ def near(insn: Insn, to: int, **_: int) -> bytes:
 
 
 def save(insn: Insn, to: int, r: int) -> bytes:
-    """The return address, in 31-bit addressing with the mode: BASR r,0 tells it by the sign, and has set what IILF leaves."""
+    """The return address, in 31-bit addressing with the mode: BASR r,0 tells it by the sign, and has set what IILF
+    leaves."""
     if to >> 31:  # only 64-bit addressing gets there
         return relative(bytes([0xC0, r << 4]), to, insn.next)  # LARL
     if insn.next >> 32:

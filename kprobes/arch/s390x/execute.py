@@ -1,4 +1,5 @@
-"""Who executes what out of its place: a look at text for EXECUTE RELATIVE LONG, and for EXECUTE of an address loaded right before."""
+"""Who executes what out of its place: a look at text for EXECUTE RELATIVE LONG, and for EXECUTE of an address loaded
+right before."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from collections.abc import Iterator
 
 from .._base import signed
 
-RELATIVE = re.compile(rb"(?=([\xc0\xc6])([\x00\x10\x20\x30\x40\x50\x60\x70\x80\x90\xa0\xb0\xc0\xd0\xe0\xf0])(.{4}))", re.DOTALL)
+RELATIVE = re.compile(rb"(?=([\xc0\xc6])([\x00\x10\x20\x30\x40\x50\x60\x70\x80\x90\xa0\xb0\xc0\xd0\xe0\xf0])(.{4}))",
+                      re.DOTALL)
 NEAR = 64  # bytes from LARL to the EX that uses it
 
 

@@ -1,9 +1,9 @@
 """z/Architecture, 64 bit, big endian: `s390x`.
 
-Formats and names are those of z/Architecture Principles of Operation (SA22-7832), chapters 5 (program execution), 7 (general
-instructions) and 10 (control instructions). An encoding without a row is straight line: it runs out of line as it is, and where
-it is undefined it raises its exception there. Relative operands keep their place by a new displacement; branches are simulated,
-in every addressing mode, or displaced.
+Formats and names are those of z/Architecture Principles of Operation (SA22-7832), chapters 5 (program execution), 7
+(general instructions) and 10 (control instructions). An encoding without a row is straight line: it runs out of line as
+it is, and where it is undefined it raises its exception there. Relative operands keep their place by a new
+displacement; branches are simulated, in every addressing mode, or displaced.
 """
 
 from __future__ import annotations
@@ -16,7 +16,23 @@ from attrs import evolve
 
 from ...errors import GuestFault
 from ...regs import Regs
-from .._base import COMPUTED, Abi, Annul, Arch, Executing, Files, Insn, Jump, Linkage, Order, OutOfLine, Registers, Traps, Walking, signed
+from .._base import (
+    COMPUTED,
+    Abi,
+    Annul,
+    Arch,
+    Executing,
+    Files,
+    Insn,
+    Jump,
+    Linkage,
+    Order,
+    OutOfLine,
+    Registers,
+    Traps,
+    Walking,
+    signed,
+)
 from .._decode import DecodeTable, Row, as_it_is
 from .._words import EXCEPTION, PRIVILEGED, TRANSACTION
 from . import displace as away
@@ -95,7 +111,8 @@ def executing(insn: Insn, i: int | None = None, **_: int) -> Insn:
 
 
 def computed(insn: Insn, **fields: int) -> Insn:
-    """A jump to a register's contents (through r14: a return) or to an operand's address. A mask of zero never jumps."""
+    """A jump to a register's contents (through r14: a return) or to an operand's address. A mask of zero never
+    jumps."""
     back = fields.get("s") in (0, 14) or (fields.get("b") == 14 and not fields.get("x", 0) and not fields["d"])
     return evolve(insn, indirect=fields.get("m") != 0 and not back)
 
@@ -119,7 +136,8 @@ def on_condition(regs: Regs, insn: Insn, m: int, s: int | None = None, **fields:
     return taken(regs, insn, s, **fields) if s != 0 and condition(regs, m) else insn.next
 
 
-def and_save(keep: Callable[[Regs, Insn, int], None], regs: Regs, insn: Insn, r: int, s: int | None = None, **fields: int) -> int:
+def and_save(keep: Callable[[Regs, Insn, int], None], regs: Regs, insn: Insn, r: int, s: int | None = None,
+             **fields: int) -> int:
     target = insn.next if s == 0 else taken(regs, insn, s, **fields)  # first: the operand may be the first register
     keep(regs, insn, r)
     return target
@@ -145,7 +163,8 @@ def on_index(bits: int, high: bool, regs: Regs, insn: Insn, r: int, t: int, **fi
     return target if (signed(total, bits) > limit) == high else insn.next
 
 
-def compare(bits: int, arithmetic: bool, regs: Regs, insn: Insn, r: int, m: int, t: int | None = None, j: int = 0, **fields: int) -> int:
+def compare(bits: int, arithmetic: bool, regs: Regs, insn: Insn, r: int, m: int, t: int | None = None, j: int = 0,
+            **fields: int) -> int:
     cut = signed if arithmetic else lambda value, width: value & (1 << width) - 1
     first, second = cut(regs[R[r]], bits), cut(j, 8) if t is None else cut(regs[R[t]], bits)
     chosen = m & (8 if first == second else 4 if first < second else 2)
@@ -187,7 +206,8 @@ def execute(regs: Regs, insn: Insn, r: int, **_: int) -> int:
     fields = row.extract(word)
     target = Insn(addr=at, raw=code, name=row.name)
     target = row.extra(target, **fields) if row.extra else target  # relative to the target's own address
-    return Annul(row.simulate(regs, evolve(target, addr=insn.next - len(code)), **fields))  # what is next is next to EXECUTE
+    # what is next is next to EXECUTE
+    return Annul(row.simulate(regs, evolve(target, addr=insn.next - len(code)), **fields))
 
 
 PSW = "changes the PSW, which the trap after it depends on"
@@ -197,24 +217,31 @@ REFUSED = {
     "raises an operation exception": {"ILLEGAL": 0x00},
     EXCEPTION: {"SVC": 0x0A, "TRAP2": 0x01FF, "TRAP4": 0xB2FF, "MC": 0xAF, "DIAG": 0x83},
     "changes the addressing mode": {"BSM": 0x0B, "BASSM": 0x0C, "SAM24": 0x010C, "SAM31": 0x010D, "SAM64": 0x010E},
-    PSW: {"SSM": 0x80, "LPSW": 0x82, "STNSM": 0xAC, "STOSM": 0xAD, "LPSWE": 0xB2B2, "SPKA": 0xB20A, "SAC": 0xB219, "SACF": 0xB279},
-    PRIVILEGED: {"LCTL": 0xB7, "SIGP": 0xAE, "PTLB": 0xB20D, "SPX": 0xB210, "SIE": 0xB214, "IPTE": 0xB221, "SSAR": 0xB225, "SSKE": 0xB22B,
-              "PALB": 0xB248, "CSP": 0xB250, "CSPG": 0xB98A, "IDTE": 0xB98E, "CRDTE": 0xB98F, "SSAIR": 0xB99F, "PFMF": 0xB9AF, "LASP": 0xE500},
+    PSW: {"SSM": 0x80, "LPSW": 0x82, "STNSM": 0xAC, "STOSM": 0xAD, "LPSWE": 0xB2B2, "SPKA": 0xB20A, "SAC": 0xB219,
+          "SACF": 0xB279},
+    PRIVILEGED: {"LCTL": 0xB7, "SIGP": 0xAE, "PTLB": 0xB20D, "SPX": 0xB210, "SIE": 0xB214, "IPTE": 0xB221,
+                 "SSAR": 0xB225, "SSKE": 0xB22B,
+              "PALB": 0xB248, "CSP": 0xB250, "CSPG": 0xB98A, "IDTE": 0xB98E, "CRDTE": 0xB98F, "SSAIR": 0xB99F,
+                 "PFMF": 0xB9AF, "LASP": 0xE500},
     "branches through the linkage stack or into another address space": {
-        "PR": 0x0101, "PC": 0xB218, "PT": 0xB228, "PTI": 0xB99E, "BAKR": 0xB240, "BSA": 0xB25A, "BSG": 0xB258, "RP": 0xB277},
+        "PR": 0x0101, "PC": 0xB218, "PT": 0xB228, "PTI": 0xB99E, "BAKR": 0xB240, "BSA": 0xB25A, "BSG": 0xB258,
+        "RP": 0xB277},
     TRANSACTION: {"TBEGIN": 0xE560, "TBEGINC": 0xE561, "TEND": 0xB2F8, "TABORT": 0xB2FC},
 }  # fmt: skip
 
-#: Relative operands (RIL format): their bytes (0: the address alone counts) -> first byte -> last four bits of the opcode -> name
+#: Relative operands (RIL format): their bytes (0: the address alone counts) -> first byte -> last four bits of the
+#: opcode -> name
 RELATIVE = {
     0: {0xC0: {0x0: "LARL"}, 0xC6: {0x2: "PFDRL"}},
     2: {0xC4: {0x2: "LLHRL", 0x4: "LGHRL", 0x5: "LHRL", 0x6: "LLGHRL", 0x7: "STHRL"},
         0xC6: {0x4: "CGHRL", 0x5: "CHRL", 0x6: "CLGHRL", 0x7: "CLHRL"}},
-    4: {0xC4: {0xC: "LGFRL", 0xD: "LRL", 0xE: "LLGFRL", 0xF: "STRL"}, 0xC6: {0xC: "CGFRL", 0xD: "CRL", 0xE: "CLGFRL", 0xF: "CLRL"}},
+    4: {0xC4: {0xC: "LGFRL", 0xD: "LRL", 0xE: "LLGFRL", 0xF: "STRL"},
+        0xC6: {0xC: "CGFRL", 0xD: "CRL", 0xE: "CLGFRL", 0xF: "CLRL"}},
     8: {0xC4: {0x8: "LGRL", 0xB: "STGRL"}, 0xC6: {0x8: "CGRL", 0xA: "CLGRL"}},
 }  # fmt: skip
 
-S12, S20, RI16, RI32 = "bbbb dddddddddddd", "bbbb dddddddddddd hhhhhhhh", 16 * "i", 32 * "i"  # D(B), long D(B), relative
+# D(B), long D(B), relative
+S12, S20, RI16, RI32 = "bbbb dddddddddddd", "bbbb dddddddddddd hhhhhhhh", 16 * "i", 32 * "i"
 
 
 def length(first: int) -> int:
@@ -224,8 +251,10 @@ def length(first: int) -> int:
 
 def refused(size: int) -> tuple[Row, ...]:
     """The rows of REFUSED for instructions of this many bytes."""
-    found = [(f"{opcode:016b}" if opcode > 0xFF else f"{opcode:08b}", name, why) for why, names in REFUSED.items() for name, opcode in names.items()]
-    return tuple(Row(picture.ljust(8 * size, "-"), name, reject=why) for picture, name, why in found if length(int(picture[:8], 2)) == size)
+    found = [(f"{opcode:016b}" if opcode > 0xFF else f"{opcode:08b}", name, why) for why, names in REFUSED.items()
+             for name, opcode in names.items()]
+    return tuple(Row(picture.ljust(8 * size, "-"), name, reject=why) for picture, name, why in found
+                 if length(int(picture[:8], 2)) == size)
 
 
 def compare_rows() -> tuple[Row, ...]:
@@ -235,8 +264,10 @@ def compare_rows() -> tuple[Row, ...]:
                (f"rrrr mmmm {RI16} jjjjjjjj", "IJ", near, away.near, (0x7C, 0x7D, 0x7E, 0x7F)),
                (f"rrrr tttt {S12} mmmm ----", "RB", computed, as_it_is, (0xE4, 0xE5, 0xF6, 0xF7)),
                (f"rrrr mmmm {S12} jjjjjjjj", "IB", computed, as_it_is, (0xFC, 0xFD, 0xFE, 0xFF)))
-    return tuple(Row(f"11101100 {fields} {opcode:08b}", name + suffix, partial(compare, bits, arithmetic), displace=elsewhere, extra=extra)
-                 for fields, suffix, extra, elsewhere, opcodes in formats for (name, bits, arithmetic), opcode in zip(kinds, opcodes, strict=True))
+    return tuple(Row(f"11101100 {fields} {opcode:08b}", name + suffix, partial(compare, bits, arithmetic),
+                     displace=elsewhere, extra=extra)
+                 for fields, suffix, extra, elsewhere, opcodes in formats
+                 for (name, bits, arithmetic), opcode in zip(kinds, opcodes, strict=True))
 
 
 SHORT = (
@@ -272,14 +303,20 @@ LONG = (
     Row(f"11001100 rrrr 0110 {RI32}", "BRCTH", on_count_high, displace=away.far, extra=far),
     Row("11000101 ---------------- ------------------------", "BPRP", hint, displace=lambda insn, to: b""),
     Row("11000111 -------- ---------------- ----------------", "BPP", hint, displace=lambda insn, to: b""),
-    Row(f"11100011 rrrr xxxx {S20} 01000110", "BCTG", partial(stretched, partial(on_count, 64)), displace=as_it_is, extra=computed),
-    Row(f"11100011 mmmm xxxx {S20} 01000111", "BIC", partial(stretched, indirect_on_condition), displace=as_it_is, extra=computed),
-    Row(f"11101011 rrrr tttt {S20} 01000100", "BXHG", partial(stretched, partial(on_index, 64, True)), displace=as_it_is, extra=computed),
-    Row(f"11101011 rrrr tttt {S20} 01000101", "BXLEG", partial(stretched, partial(on_index, 64, False)), displace=as_it_is, extra=computed),
+    Row(f"11100011 rrrr xxxx {S20} 01000110", "BCTG", partial(stretched, partial(on_count, 64)), displace=as_it_is,
+        extra=computed),
+    Row(f"11100011 mmmm xxxx {S20} 01000111", "BIC", partial(stretched, indirect_on_condition), displace=as_it_is,
+        extra=computed),
+    Row(f"11101011 rrrr tttt {S20} 01000100", "BXHG", partial(stretched, partial(on_index, 64, True)),
+        displace=as_it_is, extra=computed),
+    Row(f"11101011 rrrr tttt {S20} 01000101", "BXLEG", partial(stretched, partial(on_index, 64, False)),
+        displace=as_it_is, extra=computed),
     Row("11101011 -------- ---------------- -------- 00101111", "LCTLG", reject=PRIVILEGED),
     Row("11101011 -------- ---------------- -------- 01110001", "LPSWEY", reject=PSW),
-    Row(f"11101100 rrrr tttt {RI16} -------- 01000100", "BRXHG", partial(on_index, 64, True), displace=away.near, extra=near),
-    Row(f"11101100 rrrr tttt {RI16} -------- 01000101", "BRXLEG", partial(on_index, 64, False), displace=away.near, extra=near),
+    Row(f"11101100 rrrr tttt {RI16} -------- 01000100", "BRXHG", partial(on_index, 64, True), displace=away.near,
+        extra=near),
+    Row(f"11101100 rrrr tttt {RI16} -------- 01000101", "BRXLEG", partial(on_index, 64, False), displace=away.near,
+        extra=near),
     *compare_rows(),
     *refused(6),
 )
@@ -310,7 +347,8 @@ S390X = Arch(
     traps=Traps(probe={2: b"\0\2"}, end={0: b"\0\2"}),  # an operation exception that no instruction will ever use
     decode=decode, abi=Abi(args=R[2:7], returns=("r2",), stack_args=160, stack_align=8, reserve=160),
     linkage=Linkage.in_register("r14", back=bytes.fromhex("07fe")),  # BCR 15,r14
-    jump=Jump(size=6, encode=jump), out_of_line=OutOfLine(relocate=relocate, max_displaced=30), walking=Walking(leaves=leaves),
+    jump=Jump(size=6, encode=jump), out_of_line=OutOfLine(relocate=relocate, max_displaced=30),
+    walking=Walking(leaves=leaves),
     executing=Executing(target=executed, all=executions), files=Files(machines=((22, 64, "big"),)),
 )  # fmt: skip
 

@@ -1,4 +1,5 @@
-"""`Walking.leaves` of z/Architecture: how compiled functions return, and call at their tail, through another register than r14.
+"""`Walking.leaves` of z/Architecture: how compiled functions return, and call at their tail, through another register
+than r14.
 
     lg %r4,272(%r15); lmg %r11,%r15,248(%r15); br %r4
 
@@ -13,8 +14,10 @@ from .._base import Insn
 
 SP = 15
 LG, LMG = (0xE3, 0x04), (0xEB, 0x04)  # first and last byte
-#: What may stand between: first byte, and the last of the opcode. All have their destination in bits 8 to 11; FPRs are none of ours.
-GENERAL = {(0xE3, 0x04), (0xE3, 0x58), (0xB9, 0x04), (0xB9, 0x14), (0xA7, 0x09), (0xC0, 0x01), (0x58, None), (0x18, None)}
+#: What may stand between: first byte, and the last of the opcode. All have their destination in bits 8 to 11; FPRs are
+#: none of ours.
+GENERAL = {(0xE3, 0x04), (0xE3, 0x58), (0xB9, 0x04), (0xB9, 0x14), (0xA7, 0x09), (0xC0, 0x01), (0x58, None),
+           (0x18, None)}
 FLOATING = {(0x68, None), (0xED, 0x65), (0xB3, 0xC1), (0x28, None)}
 
 

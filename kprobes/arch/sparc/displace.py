@@ -1,7 +1,8 @@
 """Branches and pc readers of SPARC in another place.
 
-What stands in a branch's or a call's delay slot stands there in straight line, before the jump: a branch has read its condition
-by then, and a copy is on either way. A jump through a register keeps it in its delay slot, as RESTORE changes that register.
+What stands in a branch's or a call's delay slot stands there in straight line, before the jump: a branch has read its
+condition by then, and a copy is on either way. A jump through a register keeps it in its delay slot, as RESTORE changes
+that register.
 """
 
 from __future__ import annotations

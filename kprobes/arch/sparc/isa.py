@@ -1,8 +1,8 @@
 """SPARC: `sparc` (version 8, 32 bit) and `sparc64` (version 9), big endian.
 
-Sections are those of The SPARC Architecture Manual, version 8 (appendices B and F) and version 9 (appendices A and E). A branch
-is simulated before its delay slot runs, so it reads its registers and writes the link register first; the delay slot runs
-out of line, unless the branch annuls it. A word without a row is straight line.
+Sections are those of The SPARC Architecture Manual, version 8 (appendices B and F) and version 9 (appendices A and E).
+A branch is simulated before its delay slot runs, so it reads its registers and writes the link register first; the
+delay slot runs out of line, unless the branch annuls it. A word without a row is straight line.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def integer(icc: int, c: int) -> bool:
 
 
 #: FBfcc: for each condition, bit n is set where it holds for fcc n (equal, less, greater, unordered).
-FLOATING = (0b0000, 0b1110, 0b0110, 0b1010, 0b0010, 0b1100, 0b0100, 0b1000, 0b1111, 0b0001, 0b1001, 0b0101, 0b1101, 0b0011, 0b1011, 0b0111)
+FLOATING = (0b0000, 0b1110, 0b0110, 0b1010, 0b0010, 0b1100, 0b0100, 0b1000, 0b1111, 0b0001, 0b1001, 0b0101, 0b1101,
+            0b0011, 0b1011, 0b0111)
 
 
 def icc(regs: Regs, c: int, **_: int) -> bool:
@@ -100,7 +101,8 @@ def jmpl(regs: Regs, insn: Insn, d: int, s: int, t: int = 0, i: int | None = Non
     target: int = r(regs, s) + (r(regs, t) if i is None else signed(i, 13)) & regs.arch.mask
     set_r(regs, d, insn.addr)  # the engine does so even where the target is no address of an instruction
     if target & 3:
-        raise GuestFault("jump to an unaligned address", address=insn.addr, pc=insn.addr, access="read", number=UNALIGNED[regs.arch.bits])
+        raise GuestFault("jump to an unaligned address", address=insn.addr, pc=insn.addr, access="read",
+                         number=UNALIGNED[regs.arch.bits])
     return target
 
 
@@ -141,7 +143,8 @@ def rows(mask: int, to: Elsewhere) -> tuple[Row, ...]:
         Row("00 ----- 000 ----------------------", "UNIMP", reject=EXCEPTION),  # ILLTRAP
         Delayed(f"00 a cccc 010 {I22}", "Bicc", branch(icc), displace=to.branch(*ICC), extra=i22),
         Row(f"00 1 1000 010 {I22}", "BA,A", always, displace=to.unconditional, falls_through=False, extra=i22),
-        Delayed("00 - ---- 111 ----------------------", "CBccc", reject="branches on a coprocessor's condition, which there is none"),
+        Delayed("00 - ---- 111 ----------------------", "CBccc",
+                reject="branches on a coprocessor's condition, which there is none"),
         Delayed("01 iiiiiiiiiiiiiiiiiiiiiiiiiiiiii", "CALL", call, links=True, displace=to.unconditional, extra=i30),
         Delayed("10 ddddd 111000 sssss 0 -------- ttttt", "JMPL", jmpl, displace=away.jmpl, extra=computed),
         Delayed("10 ddddd 111000 sssss 1 iiiiiiiiiiiii", "JMPL", jmpl, displace=away.jmpl, extra=computed),
@@ -155,8 +158,10 @@ def rows8(mask: int, to: Elsewhere) -> tuple[Row, ...]:
     """Version 8."""
     return (
         *rows(mask, to),
-        Delayed(f"00 a cccc 110 {I22}", "FBfcc", branch(fcc), displace=to.branch(*ICC), extra=partial(relative, bits=22, mask=mask)),
-        Row(f"00 1 1000 110 {I22}", "FBA,A", always, displace=to.unconditional, falls_through=False, extra=partial(relative, bits=22, mask=mask)),
+        Delayed(f"00 a cccc 110 {I22}", "FBfcc", branch(fcc), displace=to.branch(*ICC),
+                extra=partial(relative, bits=22, mask=mask)),
+        Row(f"00 1 1000 110 {I22}", "FBA,A", always, displace=to.unconditional, falls_through=False,
+            extra=partial(relative, bits=22, mask=mask)),
         Row("00 ----- 001 ----------------------", "reserved", reject=RESERVED),
         Row("00 ----- 011 ----------------------", "reserved", reject=RESERVED),
         Row("00 ----- 101 ----------------------", "reserved", reject=RESERVED),
@@ -172,11 +177,13 @@ def rows9(mask: int, to: Elsewhere) -> tuple[Row, ...]:
         *rows(mask, to),
         Delayed(f"00 a cccc 001 00 - {I19}", "BPcc", branch(icc), displace=to.branch(*PREDICTED), extra=i19),
         Delayed(f"00 a cccc 001 10 - {I19}", "BPcc", branch(xcc), displace=to.branch(*PREDICTED), extra=i19),
-        *(Row(f"00 1 1000 001 {op} - {I19}", "BPA,A", always, displace=to.unconditional, falls_through=False, extra=i19) for op in ("00", "10")),
+        *(Row(f"00 1 1000 001 {op} - {I19}", "BPA,A", always, displace=to.unconditional, falls_through=False,
+              extra=i19) for op in ("00", "10")),
         Row("00 - ---- 001 -1 - -------------------", "reserved", reject=RESERVED),
         Delayed("00 - ---- 110 ----------------------", "FBfcc", reject=NO_FPU),
         Delayed("00 - ---- 101 ----------------------", "FBPfcc", reject=NO_FPU),
-        Delayed("00 a 0ccc 011 hh - sssss iiiiiiiiiiiiii", "BPr", branch(register), displace=to.branch(*REGISTER), extra=partial(split, mask=mask)),
+        Delayed("00 a 0ccc 011 hh - sssss iiiiiiiiiiiiii", "BPr", branch(register), displace=to.branch(*REGISTER),
+                extra=partial(split, mask=mask)),
         Row("00 - 0-00 011 ----------------------", "reserved", reject=RESERVED),
         Row("00 - 1--- 011 ----------------------", "reserved", reject=RESERVED),
         Row("10 ddddd 101000 00101 --------------", "RDPC", rdpc, displace=away.rdpc),
@@ -191,17 +198,20 @@ def rows9(mask: int, to: Elsewhere) -> tuple[Row, ...]:
 
 
 def sparc(name: str, bits: int, machines: tuple[int, ...]) -> Arch:
-    """One version. Arguments beyond six follow the register save area, and on version 8 the place of a structure's address."""
+    """One version. Arguments beyond six follow the register save area, and on version 8 the place of a structure's
+    address."""
     mask = (1 << bits) - 1
     to = Elsewhere(mask)
     area = 176 if bits == 64 else 92
     return Arch(
         name=name, bits=bits, order=Order.BIG, insn_align=4, max_insn=4, regs=registers(bits),
         traps=Traps(probe={4: bytes.fromhex("0010bad1")}, end={0: bytes.fromhex("0010bad2")}),  # UNIMP, ILLTRAP
-        decode=with_delay_slots(DecodeTable(rows9(mask, to) if bits == 64 else rows8(mask, to)), "big", nop=NOP, may_stand="UNIMP"),
+        decode=with_delay_slots(DecodeTable(rows9(mask, to) if bits == 64 else rows8(mask, to)), "big", nop=NOP,
+                                may_stand="UNIMP"),
         abi=Abi(args=R[8:14], returns=("o0", "o1"), stack_args=area, stack_align=16 if bits == 64 else 8, reserve=area),
         linkage=linkage(bits), jump=Jump(size=4, encode=to.jump),
-        out_of_line=OutOfLine(max_displaced=to.longest), files=Files(machines=tuple((machine, bits, "big") for machine in machines)),
+        out_of_line=OutOfLine(max_displaced=to.longest),
+        files=Files(machines=tuple((machine, bits, "big") for machine in machines)),
     )  # fmt: skip
 
 

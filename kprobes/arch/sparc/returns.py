@@ -1,4 +1,5 @@
-"""Where functions of SPARC return to: behind the call's delay slot, and behind what a caller has there that expects a structure."""
+"""Where functions of SPARC return to: behind the call's delay slot, and behind what a caller has there that expects a
+structure."""
 
 from __future__ import annotations
 
@@ -9,11 +10,13 @@ from ...regs import Regs
 from .._base import Linkage, Returning
 from .displace import NOP
 
-UNIMP_SIZE = 0xFFF  # a caller of a function that returns a structure has UNIMP with its size, modulo 4096, behind the delay slot
+# a caller of a function that returns a structure has UNIMP with its size, modulo 4096, behind the delay slot
+UNIMP_SIZE = 0xFFF
 
 
 def structures(regs: Regs) -> tuple[Callable[[int], int], Callable[[int], int]]:
-    """Version 8: `skips` of a call that returns a structure. UNIMP is behind its delay slot, and the function returns behind that."""
+    """Version 8: `skips` of a call that returns a structure. UNIMP is behind its delay slot, and the function returns
+    behind that."""
     load, mask = regs.words()[0], regs.arch.mask
 
     def skip(back: int) -> int:
@@ -28,7 +31,8 @@ def structures(regs: Regs) -> tuple[Callable[[int], int], Callable[[int], int]]:
 def linkage(bits: int) -> Linkage:
     """The address of the call is in o7.
 
-    A function that returns a structure comes to the instruction behind the trampoline's, and a pc write takes it behind the UNIMP.
+    A function that returns a structure comes to the instruction behind the trampoline's, and a pc write takes it behind
+    the UNIMP.
     """
     skips = structures if bits == 32 else None
 
@@ -39,4 +43,6 @@ def linkage(bits: int) -> Linkage:
     def put(regs: Regs, target: int) -> None:
         regs["o7"] = target - 8 & regs.arch.mask
 
-    return Linkage(get=get, set=put, register="o7", bias=8, back=bytes.fromhex("81c3e008") + NOP, returning=Returning(skips=skips))  # RETL
+    # RETL
+    return Linkage(get=get, set=put, register="o7", bias=8, back=bytes.fromhex("81c3e008") + NOP,
+                   returning=Returning(skips=skips))

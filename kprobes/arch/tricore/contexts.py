@@ -1,4 +1,5 @@
-"""TriCore's contexts: what calls save in guest memory, and returns load from there (Architecture Manual, volume 1, chapters 3 and 4).
+"""TriCore's contexts: what calls save in guest memory, and returns load from there (Architecture Manual, volume 1,
+chapters 3 and 4).
 
 Areas of 64 bytes are linked: those in use from PCXI on, the free ones from FCX on.
 """
@@ -14,7 +15,8 @@ from .._base import Annul, Insn
 MASK = 0xFFFFFFFF
 D, A = tuple(f"d{n}" for n in range(16)), tuple(f"a{n}" for n in range(16))
 UPPER = (*A[10:12], *D[8:12], *A[12:16], *D[12:16])  # behind PCXI and PSW, as they lie in memory
-CDE, LINK, UL = 1 << 7, 0xFFFFF, 1 << 22  # PSW: calls are counted; PCXI and FCX: where the context lies; PCXI: it is an upper one
+# PSW: calls are counted; PCXI and FCX: where the context lies; PCXI: it is an upper one
+CDE, LINK, UL = 1 << 7, 0xFFFFF, 1 << 22
 
 
 def area(link: int) -> int:
@@ -67,6 +69,7 @@ def holds(regs: Regs, place: int) -> bool:
 
 
 def restore(regs: Regs, sp: int, target: int) -> None:
-    """RET and FRET have put the caller's A11 back, which may be the trampoline too; JI A11 leaves the trampoline there."""
+    """RET and FRET have put the caller's A11 back, which may be the trampoline too; JI A11 leaves the trampoline
+    there."""
     if regs["a11"] == regs.pc and not holds(regs, area(regs["fcx"]) + 12) and not holds(regs, regs["a10"] - 4 & MASK):
         regs["a11"] = target

@@ -1,8 +1,8 @@
 """TriCore 1.3.1 and 1.6, 32 bit, little endian: `tricore`.
 
-Formats and names are those of the TriCore Architecture Manual, volume 2 (instruction set). Bit 0 of an instruction tells its
-length. An encoding without a row is straight line: it runs out of line as it is, and where it is undefined it traps there.
-A call saves the upper context in its slot; a return's is loaded in Python (contexts.py).
+Formats and names are those of the TriCore Architecture Manual, volume 2 (instruction set). Bit 0 of an instruction
+tells its length. An encoding without a row is straight line: it runs out of line as it is, and where it is undefined it
+traps there. A call saves the upper context in its slot; a return's is loaded in Python (contexts.py).
 """
 
 from __future__ import annotations
@@ -137,8 +137,10 @@ SHORT = (
     Row("0000 ssss 11011100", "JI", j, displace=away.alone, falls_through=False, extra=computed),
     Row("iiiiiiii 01101110", "JZ", partial(compare, EQ), displace=away.wide, extra=partial(relative, 8)),
     Row("iiiiiiii 11101110", "JNZ", partial(compare, NE), displace=away.wide, extra=partial(relative, 8)),
-    *(Row(f"{field} iiii {distant}{other}{two}11110", name, partial(compare, test), displace=away.distant, extra=partial(forward, 32 * distant))
-      for distant in (0, 1) for other, name, test in ((0, "JEQ", EQ), (1, "JNE", NE)) for two, field in ((0, "cccc"), (1, "tttt"))),
+    *(Row(f"{field} iiii {distant}{other}{two}11110", name, partial(compare, test), displace=away.distant,
+          extra=partial(forward, 32 * distant))
+      for distant in (0, 1) for other, name, test in ((0, "JEQ", EQ), (1, "JNE", NE))
+      for two, field in ((0, "cccc"), (1, "tttt"))),
     Row("ssss iiii 01110110", "JZ", partial(compare, EQ), displace=away.short, extra=here),
     Row("ssss iiii 11110110", "JNZ", partial(compare, NE), displace=away.short, extra=here),
     Row("ssss iiii 11001110", "JGEZ", partial(compare, GE), displace=away.short, extra=here),
@@ -221,11 +223,14 @@ def decode(code: bytes, addr: int) -> Insn:
 
 TRICORE = Arch(
     name="tricore", bits=32, order=Order.LITTLE, insn_align=2, max_insn=4, regs=REGISTERS,
-    traps=Traps(probe={2: bytes.fromhex("00a0"), 4: bytes.fromhex("0d000001")}, end={0: bytes.fromhex("00a0")}),  # DEBUG
+    # DEBUG
+    traps=Traps(probe={2: bytes.fromhex("00a0"), 4: bytes.fromhex("0d000001")}, end={0: bytes.fromhex("00a0")}),
     decode=decode, abi=Abi(args=D[4:8], pointers=A[4:8], returns=("d2", "d3"), stack_align=8, enter=save_upper),
     linkage=Linkage.in_register("a11", back=bytes.fromhex("dc0b"),  # JI
-                                returning=Returning(restore=restore, reloaded=True, shares_frames=True, may_pop=(4,))),  # FRET pops
-    jump=Jump(size=4, encode=away.jump), out_of_line=OutOfLine(max_body=12, max_displaced=16), files=Files(machines=((44, 32, "little"),)),
+                                # FRET pops
+                                returning=Returning(restore=restore, reloaded=True, shares_frames=True, may_pop=(4,))),
+    jump=Jump(size=4, encode=away.jump), out_of_line=OutOfLine(max_body=12, max_displaced=16),
+    files=Files(machines=((44, 32, "little"),)),
 )  # fmt: skip
 
 ARCHES = (TRICORE,)

@@ -1,4 +1,5 @@
-"""Near branches of x86 in another place: code that goes where the branch goes, and pushes the return address of its home.
+"""Near branches of x86 in another place: code that goes where the branch goes, and pushes the return address of its
+home.
 
 A push comes before anything else changes, so whatever faults leaves the guest as it was. A CALL through memory is not
 here: it loads before it pushes, and has no register to keep the target in.
@@ -32,16 +33,19 @@ def push(value: int, bits: int) -> bytes:
     low = (value & 0xFFFFFFFF).to_bytes(4, "little")
     if bits == 32 or value < 1 << 31:
         return b"\x68" + low
-    return bytes.fromhex("c74424f8") + low + bytes.fromhex("c74424fc") + (value >> 32).to_bytes(4, "little") + bytes.fromhex("488d6424f8")
+    return bytes.fromhex("c74424f8") + low + bytes.fromhex("c74424fc") + (value >> 32).to_bytes(4,
+        "little") + bytes.fromhex("488d6424f8")
 
 
-def displaced(name: str, shape: Shape, raw: bytes, bits: int, after: int, target: int | None) -> Callable[[int], bytes] | None:
+def displaced(name: str, shape: Shape, raw: bytes, bits: int, after: int,
+              target: int | None) -> Callable[[int], bytes] | None:
     """`Insn.displace` of a near branch, by the name of its row; None where it has to be simulated."""
     call = name.startswith("CALL")
     number = shape.modrm & 7 | shape.seen >> 5 & 8
     if call and (shape.memory or shape.operand == 2 or (target is None and number == 4)):  # a push changes ESP
         return None
-    operand = after + int.from_bytes(raw[shape.disp_at : shape.imm_at], "little", signed=True) if shape.relative else None
+    operand = (after + int.from_bytes(raw[shape.disp_at : shape.imm_at], "little", signed=True) if shape.relative
+               else None)
     pushed = push(after, bits) if call else b""
 
     def displace(to: int) -> bytes:

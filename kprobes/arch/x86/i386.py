@@ -1,4 +1,5 @@
-"""i386: user code in 32-bit protected mode with flat segments. The cdecl calling convention: all arguments on the stack."""
+"""i386: user code in 32-bit protected mode with flat segments. The cdecl calling convention: all arguments on the
+stack."""
 
 from __future__ import annotations
 
@@ -15,12 +16,14 @@ REGISTERS = Registers(
            *XMM, "mxcsr", *ST, "fpcw", "fpsw", "fptag"),
     pc="eip", sp="esp", flags="eflags",
     aliases={**{name[1:]: name for name in GENERAL}, "ip": "eip", "flags": "eflags"},
-    widths={**dict.fromkeys((*SEGMENTS, "fpcw", "fpsw", "fptag"), 16), **dict.fromkeys(XMM, 128), **dict.fromkeys(ST, 80)},
+    widths={**dict.fromkeys((*SEGMENTS, "fpcw", "fpsw", "fptag"), 16), **dict.fromkeys(XMM, 128),
+            **dict.fromkeys(ST, 80)},
 )
 MODE = Mode(32, GENERAL, {})  # Unicorn does not show the bases of fs and gs in this mode
 
 I386 = Arch(
-    name="i386", bits=32, order=Order.LITTLE, insn_align=1, max_insn=15, regs=REGISTERS, traps=TRAPS, decode=MODE.decode,
+    name="i386", bits=32, order=Order.LITTLE, insn_align=1, max_insn=15, regs=REGISTERS, traps=TRAPS,
+    decode=MODE.decode,
     abi=Abi(args=(), returns=("eax", "edx"), stack_args=4, stack_align=16),
     linkage=linkage(4), jump=jump(32), out_of_line=OutOfLine(max_displaced=11),
     pointers=Pointers(code_address=landing(bytes.fromhex("f30f1efb"))),  # ENDBR32

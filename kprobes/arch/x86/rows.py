@@ -127,21 +127,26 @@ ROWS = (
     Row("one-byte|* CC-CD F1|32 CE", "INT", reject=EXCEPTION),
     Row("0F|* 0B B9 FF", "UD", reject=EXCEPTION),
     Row("0F|* 05 07 34-35", "SYSCALL", reject="enters or leaves the system, which is told the address after it"),
-    Row("one-byte|* 8E/2|32 17", "MOV SS", reject="holds traps off for one instruction: the slot's end would be passed over"),
+    Row("one-byte|* 8E/2|32 17", "MOV SS",
+        reject="holds traps off for one instruction: the slot's end would be passed over"),
     Row("one-byte|* FA-FB", "CLI, STI", reject="changes whether interrupts arrive before the slot's end"),
     Row("one-byte|* 6C-6F E4-E7 EC-EF", "IN, OUT", reject="port access: a device would see the slot's address"),
-    Row("one-byte|* F4\n0F|* 01=C9 01=FB", "HLT, MWAIT", reject="waits for an event: what ends that would find the guest in the slot"),
+    Row("one-byte|* F4\n0F|* 01=C9 01=FB", "HLT, MWAIT",
+        reject="waits for an event: what ends that would find the guest in the slot"),
     Row("one-byte|* C7=F8", "XBEGIN", reject=TRANSACTION, direct=True),
     Row("one-byte|* C6=F8\n0F|* 01=D5", "XABORT, XEND", reject=TRANSACTION),
-    Row("0F|* 00/2-3 01m/2-3 01/6 01=D1 01=F8 22-23 30", "MOV CR", reject="changes system state that the slot's end depends on"),
+    Row("0F|* 00/2-3 01m/2-3 01/6 01=D1 01=F8 22-23 30", "MOV CR",
+        reject="changes system state that the slot's end depends on"),
     Row("0F|* 01r/0 01=CF 01=D4 01=D7-DF 01=FE-FF 37 AA C7m/6-7|- 78-79\n0F38|66 80-81m", "VMX",
         reject="enters, leaves or manages a virtual machine, an enclave or system management mode"),
 )
 
 
 def _cells(table: str, wide: bool) -> Iterator[tuple[int, int]]:
-    """(map, mandatory prefix and opcode as one number; bit set of ModRM bytes) of every opcode in DEFINED's notation."""
-    prefixes = {"-": (0,), "66": (1,), "F3": (2,), "F2": (3,), "*": range(4), "L": (LOCKED,), "32": range(0 if wide else 4)}
+    """(map, mandatory prefix and opcode as one number; bit set of ModRM bytes) of every opcode in DEFINED's
+    notation."""
+    prefixes = {"-": (0,), "66": (1,), "F3": (2,), "F2": (3,), "*": range(4), "L": (LOCKED,),
+                "32": range(0 if wide else 4)}
     pattern = re.compile(r"(\w\w)(?:-([0-9A-F]{2}))?([mr]?)(?:/(\d)(?:-(\d))?)?(?:=(\w\w)(?:-(\w\w))?)?")
     for maps, *groups in (line.split("|") for line in table.split("\n") if line):
         for prefix, *tokens in map(str.split, groups):
@@ -220,7 +225,8 @@ class Mode:
             simulate = partial(row.simulate, Near(shape, after, immediate, width, self.names[1], where))
             displace = displaced(row.name, shape, raw, self.bits, after, target)
         fixed = shape.memory and not _terms(shape, raw)  # an import's cell: no switch
-        return Insn(addr=addr, raw=raw, name=row.name, reject=reject, simulate=simulate, displace=displace, links=row.simulate is call,
+        return Insn(addr=addr, raw=raw, name=row.name, reject=reject, simulate=simulate, displace=displace,
+                    links=row.simulate is call,
                     falls_through=row.simulate not in (jmp, ret), target=target, indirect=row.indirect and not fixed,
                     operand=self._relative(shape, raw, addr), data=width if shape.relative else 0)
 
@@ -257,7 +263,8 @@ def _widest(shape: Shape) -> int:
     """Bytes of a memory operand, at most: FXSAVE, vectors, x87, general registers."""
     if shape.map == TWO_BYTE_MAP:
         return 512 if shape.opcode == 0xAE else 16
-    return 64 if shape.map else 10 if 0xD8 <= shape.opcode <= 0xDF else 1 if shape.opcode < 0x40 and not shape.opcode & 1 else 8
+    return (64 if shape.map else 10 if 0xD8 <= shape.opcode <= 0xDF else 1
+            if shape.opcode < 0x40 and not shape.opcode & 1 else 8)
 
 
 # --- Powers
@@ -271,9 +278,11 @@ def jump(bits: int) -> Jump:
 
 
 def linkage(pushed: int) -> Linkage:
-    """CALL pushes. The trampoline's LEA moves the stack pointer down without touching flags, before it returns as well."""
+    """CALL pushes. The trampoline's LEA moves the stack pointer down without touching flags, before it returns as
+    well."""
     back, frame_pointer = ("488d6424f8c3", "rbp") if pushed == 8 else ("8d6424fcc3", "ebp")
-    return Linkage.on_stack(pushed, back=bytes.fromhex(back), frame=Frame(register=frame_pointer, address=pushed, next=0))
+    return Linkage.on_stack(pushed, back=bytes.fromhex(back),
+                            frame=Frame(register=frame_pointer, address=pushed, next=0))
 
 
 def landing(marker: bytes) -> Callable[[int, Callable[[int, int], bytes]], Entry]:

@@ -14,8 +14,8 @@ ST = tuple(f"st{n}" for n in range(8))
 SEGMENTS = ("cs", "ss", "ds", "es", "fs", "gs")
 
 REGISTERS = Registers(
-    names=("rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", *HIGH, "rip", "rflags", *SEGMENTS, "fs_base", "gs_base",
-           *XMM, "mxcsr", *ST, "fpcw", "fpsw", "fptag"),
+    names=("rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", *HIGH, "rip", "rflags", *SEGMENTS, "fs_base",
+           "gs_base", *XMM, "mxcsr", *ST, "fpcw", "fpsw", "fptag"),
     pc="rip", sp="rsp", flags="rflags",
     aliases={**{name[1:]: name for name in LOW}, "ip": "rip", "flags": "rflags"},
     widths={**dict.fromkeys((*SEGMENTS, "fpcw", "fpsw", "fptag"), 16), "mxcsr": 32,
@@ -30,8 +30,10 @@ def relocate(insn: Insn, to: int) -> bytes:
 
 
 X86_64 = Arch(
-    name="x86_64", bits=64, order=Order.LITTLE, insn_align=1, max_insn=15, regs=REGISTERS, traps=TRAPS, decode=MODE.decode,
-    abi=Abi(args=("rdi", "rsi", "rdx", "rcx", "r8", "r9"), returns=("rax", "rdx"), stack_args=8, stack_align=16, thread="fs_base"),
+    name="x86_64", bits=64, order=Order.LITTLE, insn_align=1, max_insn=15, regs=REGISTERS, traps=TRAPS,
+    decode=MODE.decode,
+    abi=Abi(args=("rdi", "rsi", "rdx", "rcx", "r8", "r9"), returns=("rax", "rdx"), stack_args=8, stack_align=16,
+            thread="fs_base"),
     linkage=linkage(8), jump=jump(64), out_of_line=OutOfLine(relocate=relocate, max_displaced=26),
     pointers=Pointers(code_address=landing(bytes.fromhex("f30f1efa"))),  # ENDBR64
     files=Files(machines=((62, 64, "little"),)),

@@ -1,11 +1,12 @@
 """Calls that are followed to their return: who they are, which of them returns, and which will not any more.
 
-Rules. A call is known by its frame, the stack pointer at entry. Nothing that may return is ever forgotten while it matters: a call
-whose frame lies below the stack pointer was left by longjmp or unwinding, or belongs to another stack that nobody told of
-(machine.cpu_task). It is set aside: its probe gets another instance for it, and should it return after all, it goes to the right place.
+Rules. A call is known by its frame, the stack pointer at entry. Nothing that may return is ever forgotten while it
+matters: a call whose frame lies below the stack pointer was left by longjmp or unwinding, or belongs to another stack
+that nobody told of (machine.cpu_task). It is set aside: its probe gets another instance for it, and should it return
+after all, it goes to the right place.
 
-Calls that the machine follows by itself are taken over by catch_up(), which everything does that looks at calls; an entry handler's
-instances are taken at entry, and held.
+Calls that the machine follows by itself are taken over by catch_up(), which everything does that looks at calls; an
+entry handler's instances are taken at entry, and held.
 """
 
 from __future__ import annotations
@@ -29,15 +30,16 @@ class Calls:
     """Every followed call of the guest.
 
     Attributes:
-        own: those of the task that runs on the only CPU while there is no cpu_task, oldest first, behind those set aside; the
-            machine's are younger. tasks: task -> its calls; each CPU is one, for good. trampoline: where they return to, mode bits included;
-            0: there is none yet.
+        own: those of the task that runs on the only CPU while there is no cpu_task, oldest first, behind those set
+            aside; the machine's are younger. tasks: task -> its calls; each CPU is one, for good. trampoline: where
+            they return to, mode bits included; 0: there is none yet.
         following: call site -> whose calls the machine follows, by its `programs`; None: it cannot.
     """
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._linkage: Linkage = machine.arch.linkage  # type: ignore[assignment]  # where there is none, there are no calls
+        # where there is none, there are no calls
+        self._linkage: Linkage = machine.arch.linkage  # type: ignore[assignment]
         self.tasks: dict[Any, Instances] = {cpu: [] for cpu in range(machine.cpus)}
         self.own = self.tasks[0]
         self.trampoline = 0
@@ -50,11 +52,12 @@ class Calls:
 
     # --- those of the machine's
 
-    def follow(self, probes: tuple[Kretprobe, ...], call: int, returned: Returned | Sequence[HostProgram], entered: Entered | None = None,
-               programs: Sequence[HostProgram] = ()) -> None:
+    def follow(self, probes: tuple[Kretprobe, ...], call: int, returned: Returned | Sequence[HostProgram],
+               entered: Entered | None = None, programs: Sequence[HostProgram] = ()) -> None:
         """Have the calls of a function followed, whose entry is this call site, while instances are free.
 
-        probes: in the order of their entries. returned, entered: see Following.enter(). programs: run at the entry before.
+        probes: in the order of their entries. returned, entered: see Following.enter(). programs: run at the entry
+        before.
         """
         assert self.programs is not None
         follow = self.programs.enter(returned, entered)
@@ -91,7 +94,8 @@ class Calls:
                 self.own.append(self.began(ri, frame, link))
 
     def began(self, ri: KretprobeInstance, frame: int, link: int) -> KretprobeInstance:
-        """An instance of a call that the machine has followed: of several that share it the first has seen where it returns to."""
+        """An instance of a call that the machine has followed: of several that share it the first has seen where it
+        returns to."""
         ri.begin(frame, link)
         if ri.rp._together[0] is not ri.rp:
             ri.link = self.trampoline
@@ -136,7 +140,8 @@ class Calls:
     # --- return
 
     def pop(self, regs: Regs, sp: int) -> Instances:
-        """At the trampoline: the instances of the frame that returns, youngest first; the guest goes to its true target."""
+        """At the trampoline: the instances of the frame that returns, youngest first; the guest goes to its true
+        target."""
         if self.following:
             self.catch_up()
         return self.pop_of(self.of(regs.task), regs, sp)
@@ -151,7 +156,8 @@ class Calls:
         return instances
 
     def _sharing(self, calls: Instances, frame: int) -> Instances | None:
-        """The youngest calls, taken away, where these are all of one frame, up to the one that knows where it returns to; else None."""
+        """The youngest calls, taken away, where these are all of one frame, up to the one that knows where it returns
+        to; else None."""
         trampoline, instances = self.trampoline, []
         while calls and calls[-1].frame == frame and not calls[-1].aside:
             ri = calls.pop()
@@ -210,15 +216,16 @@ class Calls:
     def _popped(self, frame: int) -> bool:
         """False where a return can not have taken the trampoline from there: something else lies there by now."""
         size = self._linkage.pushed
-        return not size or int.from_bytes(self._machine.read(frame, size), self._machine.arch.order.value) == self.trampoline
+        return not size or int.from_bytes(self._machine.read(frame, size),
+                                          self._machine.arch.order.value) == self.trampoline
 
     # --- those that will not return
 
     def reap(self, calls: Instances, regs: Regs) -> None:
         """A call begins and its probe has no instance left: set aside those whose frames are gone.
 
-        They lie below the stack pointer, or where this call's own begins: who is still there has jumped here, and then the
-        trampoline is where this call returns to.
+        They lie below the stack pointer, or where this call's own begins: who is still there has jumped here, and then
+        the trampoline is where this call returns to.
         """
         jumped = self._linkage.get(regs) == self.trampoline
         alive = regs.sp if jumped or self._linkage.returning.shares_frames else regs.sp + 1
@@ -231,10 +238,12 @@ class Calls:
             calls = self.of(regs.task)
             if calls:
                 sp, shown = regs.sp, self._shown(regs)
-                self._set_aside(calls, lambda i, ri, sp=sp, shown=shown: ri.frame < sp or (ri.frame == sp and not shown))  # type: ignore[misc]
+                self._set_aside(calls, lambda i, ri, sp=sp, shown=shown:  # type: ignore[misc]
+                                ri.frame < sp or (ri.frame == sp and not shown))
 
     def _shown(self, regs: Regs) -> bool:
-        """True if a function may be running that has used no stack: a register has the trampoline, or something very near to it."""
+        """True if a function may be running that has used no stack: a register has the trampoline, or something very
+        near to it."""
         if self._linkage.returning.shares_frames:
             return True
         if self._linkage.pushed:

@@ -112,7 +112,8 @@ class ControlBlock:
             self.state = new
 
     def _illegal(self, event: Event, point: Probepoint | None) -> ReentryError:
-        return ReentryError(f"{event.name} while {self.state.name} ({self.state.value})", address=point.address if point else None,
+        return ReentryError(f"{event.name} while {self.state.name} ({self.state.value})",
+                            address=point.address if point else None,
                             hint="a handler's guest call went three probes deep; disable one of them")
 
     def reset(self) -> None:

@@ -24,7 +24,8 @@ class Displaced:
         if found is None:
             return None
         _, insn, home, _ = found
-        delayed = insn.delay_slot and home == insn.addr and insn.body and self._rooms.machine.read(pc, len(insn.body)) == insn.body
+        delayed = (insn.delay_slot and home == insn.addr and insn.body and self._rooms.machine.read(pc, len(insn.body))
+                   == insn.body)
         return home + insn.size if delayed else home
 
     def stops(self, pc: int) -> bool:
@@ -33,8 +34,8 @@ class Displaced:
         return site is not None and site.kind is not Kind.SLOT
 
     def at(self, pc: int) -> tuple[Probepoint, Insn, int, int] | None:
-        """The probepoint whose displaced instruction is at `pc`, that instruction, the address it stands for, and where to execute it
-        again; None elsewhere."""
+        """The probepoint whose displaced instruction is at `pc`, that instruction, the address it stands for, and where
+        to execute it again; None elsewhere."""
         rooms = self._rooms
         slot = rooms.slots.slot_of(pc)
         site = None if slot is None else self._rooms.sites.get(slot)

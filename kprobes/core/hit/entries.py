@@ -1,7 +1,7 @@
 """Entries without a trap: who serves a detour's call site, and asks about a call that the machine may follow.
 
-Services are made anew whenever the probes there change. begin() and step() of the control block are written out: these are the
-shortest hits there are.
+Services are made anew whenever the probes there change. begin() and step() of the control block are written out: these
+are the shortest hits there are.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...errors import BadLocation, GuestFault
+from ...machine._base import Entered
 from ...regs import Regs
 from ..patch.arming import Arming
 from ..patch.detour import Detour
@@ -33,7 +34,8 @@ class Entries:
     def service(self, point: Probepoint) -> Callable[[Regs], None]:
         """What a detour's call site calls: the pre-handlers, without trap or slot.
 
-        Made anew whenever the probes there change. begin() and step() are written out: this is the shortest hit there is.
+        Made anew whenever the probes there change. begin() and step() are written out: this is the shortest hit there
+        is.
         """
         detour, blocks, address = point.detour, self._handlers.blocks, point.address
         assert detour is not None
@@ -108,8 +110,10 @@ class Entries:
 
         return serve
 
-    def _taken_apart(self, cb: ControlBlock, probes: tuple[Probe, ...], point: Probepoint, regs: Regs, detour: Detour) -> bool:
-        """A handler has had the jump taken out. Where a probe stands in what it covered, the hit goes on as a breakpoint's: True."""
+    def _taken_apart(self, cb: ControlBlock, probes: tuple[Probe, ...], point: Probepoint, regs: Regs,
+                     detour: Detour) -> bool:
+        """A handler has had the jump taken out. Where a probe stands in what it covered, the hit goes on as a
+        breakpoint's: True."""
         inside = self._rooms.sites.between(point.address + 1, point.address + detour.size)
         if cb.state is not IDLE or not any(other.state in BREAKPOINTS for other in inside):
             return False
@@ -118,7 +122,8 @@ class Entries:
         return True
 
     def _failed_in_place(self, p: Probe, point: Probepoint, regs: Regs, error: BaseException) -> bool:
-        """What the handler raised: True if its fault_handler has handled the exception by setting pc; raises it if it has not."""
+        """What the handler raised: True if its fault_handler has handled the exception by setting pc; raises it if it
+        has not."""
         try:
             if not isinstance(error, Exception):
                 raise error
@@ -132,8 +137,8 @@ class Entries:
         """A pre_handler has set pc itself: the probepoint becomes a breakpoint again, unless a jump was demanded."""
         if point.detour is not None and point.detour.demanded:
             regs.go(point.address | point.insn.mode)
-            raise BadLocation("a pre_handler asked to divert, but the probepoint is optimized", address=point.address, symbol=point.where,
-                              hint="give the probe a post_handler or optimize=False")
+            raise BadLocation("a pre_handler asked to divert, but the probepoint is optimized", address=point.address,
+                              symbol=point.where, hint="give the probe a post_handler or optimize=False")
         self._handlers.refuse(point)
         self._handlers.check_diverted(point, regs)
 
@@ -144,12 +149,13 @@ class Entries:
         except GuestFault as error:
             cb.begin(point)
             cb.probes = point.active
-            target = self._handlers.simulate(cb, point, regs) if self._handlers.fault_at_home(cb, point, regs, error) else None
+            target = (self._handlers.simulate(cb, point, regs) if self._handlers.fault_at_home(cb, point, regs, error)
+                      else None)
             if target is not None:
                 regs.go(target)
                 cb.step(DONE)
 
-    def entered(self, point: Probepoint, detour: Detour, rp: Kretprobe, handler: ReturnHandler) -> Callable[[Regs, int, int], bool]:
+    def entered(self, point: Probepoint, detour: Detour, rp: Kretprobe, handler: ReturnHandler) -> Entered:
         """Asks the entry handler about a call that the machine may follow; what service() does, for this case."""
         cb, address, pool, held, to = self._handlers.blocks[0], point.address, rp._pool, rp._held, self._returns.link()
         get, put, swap, skip, trampoline = to.get, to.put, to.swap, to.skip, self._calls.trampoline
@@ -182,7 +188,8 @@ class Entries:
                 if rp._follow is follow and now == link:
                     held.append(ri)
                     return True
-                self._calls.add(ri, frame, now if skip is None else skip(now))  # the handler has changed who serves this, or where it goes
+                # the handler has changed who serves this, or where it goes
+                self._calls.add(ri, frame, now if skip is None else skip(now))
             if detour.left:
                 self._taken_apart(cb, (rp,), point, regs, detour)
             return False

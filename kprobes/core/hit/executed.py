@@ -13,7 +13,8 @@ from .handlers import Handlers
 
 
 class ExecutedElsewhere(RuntimeWarning):
-    """The guest has executed a probed instruction out of its place, by an instruction that executes another one (EXECUTE)."""
+    """The guest has executed a probed instruction out of its place, by an instruction that executes another one
+    (EXECUTE)."""
 
 
 class Executed:
@@ -23,7 +24,8 @@ class Executed:
         self._rooms, self._handlers, self._displaced = rooms, handlers, displaced
 
     def lay_bare(self, cb: ControlBlock, regs: Regs) -> bool:
-        """An instruction at pc may have executed a breakpoint of ours out of its place: then the probes there give way, with a warning."""
+        """An instruction at pc may have executed a breakpoint of ours out of its place: then the probes there give way,
+        with a warning."""
         executing = self._rooms.arch.executing
         if executing is None:
             return False

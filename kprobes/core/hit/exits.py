@@ -22,20 +22,21 @@ class Exits:
         self._rooms, self._handlers, self._returns, self._calls = rooms, handlers, returns, returns.calls
 
     def service(self) -> Callable[[Regs], None]:
-        """What the trampoline in a call area calls; its code then returns as the function did, unless a handler has other ideas."""
+        """What the trampoline in a call area calls; its code then returns as the function did, unless a handler has
+        other ideas."""
         return self._serve_rare if len(self._handlers.blocks) > 1 else self._service_of_one()
 
     def _service_of_one(self) -> Callable[[Regs], None]:
-        """The same on the only CPU. The usual return, of the youngest call, which shares its frame with no other, is written out."""
-        machine, cb, rare, handlers, followed = self._rooms.machine, self._handlers.blocks[0], self._serve_rare, self._handlers, self._calls
+        """The same on the only CPU. The usual return, of the youngest call, alone in its frame, is written out."""
+        machine, bits = self._rooms.machine, self._rooms.arch.pointers.mode_bits
+        cb, handlers, followed, rare = self._handlers.blocks[0], self._handlers, self._calls, self._serve_rare
         own, following, trampoline, link, pushed, restore = self._returns.usual()
-        get_sp, get, put, tasks, bits = link.get_sp, link.get, link.put, followed.tasks, self._rooms.arch.pointers.mode_bits
+        get_sp, get, put, tasks = link.get_sp, link.get, link.put, followed.tasks
 
         def serve(regs: Regs) -> None:
             if following:
                 followed.catch_up()
-            chooser = machine.cpu_task
-            calls = own if chooser is None else tasks.get(chooser(regs))
+            calls = own if (chooser := machine.cpu_task) is None else tasks.get(chooser(regs))
             if not calls or cb.state is not IDLE:
                 return rare(regs)
             ri = calls[-1]
@@ -67,8 +68,8 @@ class Exits:
         return serve
 
     def returned(self, rp: Kretprobe) -> Callable[[Regs, int, int], None]:
-        """The end of a return that the machine has followed, of the call that is held last, if any is: it goes to the right place already.
-        The handler runs, and the guest goes on by itself, unless it was moved."""
+        """The end of a return that the machine has followed, of the call that is held last, if any is: it goes to the
+        right place already. The handler runs, and the guest goes on by itself, unless it was moved."""
         cb, bits, pool, held = self._handlers.blocks[0], self._rooms.arch.pointers.mode_bits, rp._pool, rp._held
         _, _, _, link, pushed, _ = self._returns.usual()
         get_sp, get = link.get_sp, link.get
@@ -101,7 +102,8 @@ class Exits:
         return returned
 
     def returned_together(self, probes: tuple[Kretprobe, ...]) -> Callable[[Regs, int, int], None]:
-        """returned() of several probes of a function, none of which has an entry handler: the machine has followed their calls alone."""
+        """returned() of several probes of a function, none of which has an entry handler: the machine has followed
+        their calls alone."""
         cb, bits, began = self._handlers.blocks[0], self._rooms.arch.pointers.mode_bits, self._calls.began
         _, _, _, link, pushed, _ = self._returns.usual()
         get_sp, get, pools = link.get_sp, link.get, [rp._pool for rp in reversed(probes)]

@@ -36,7 +36,8 @@ class Handlers:
             cb.step(DONE)
 
     def simulate(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> int | None:
-        """Simulate: where to go next. None: it faulted, and a fault_handler has sent the guest elsewhere; the hit is over."""
+        """Simulate: where to go next. None: it faulted, and a fault_handler has sent the guest elsewhere; the hit is
+        over."""
         simulate = point.insn.simulate
         assert simulate is not None
         while True:
@@ -47,7 +48,8 @@ class Handlers:
                     return None
 
     def fault_at_home(self, cb: ControlBlock, point: Probepoint, regs: Regs, error: GuestFault) -> bool:
-        """A simulated instruction touched memory it may not: as if it had faulted where it stands. True: try it again."""
+        """A simulated instruction touched memory it may not: as if it had faulted where it stands. True: try it
+        again."""
         home = point.address | point.insn.mode
         regs.go(home)
         fault = Fault(access=error.access, address=error.address, number=error.number, text=error.reason)
@@ -62,15 +64,16 @@ class Handlers:
                 cb.step(DONE)
                 self.land(regs)
         if not handled:
-            raise GuestFault(error.reason, address=error.address, pc=point.address, access=error.access, symbol=point.where,
-                             number=error.number) from None
+            raise GuestFault(error.reason, address=error.address, pc=point.address, access=error.access,
+                             symbol=point.where, number=error.number) from None
         return again
 
     def ask(self, probes: tuple[Probe, ...], regs: Regs, fault: Fault) -> bool:
         """Ask the fault_handlers, newest first, until one has handled a guest fault."""
         regs.fault = fault
         try:
-            return any(p._active and p.fault_handler is not None and p.fault_handler(p, regs, fault.trapnr) for p in probes)
+            return any(p._active and p.fault_handler is not None and p.fault_handler(p, regs, fault.trapnr)
+                       for p in probes)
         finally:
             regs.fault = None
 
@@ -106,8 +109,10 @@ class Handlers:
 
     def check_diverted(self, point: Probepoint, regs: Regs) -> None:
         if regs.pc == point.address and point.state is ARMED:
-            raise BadLocation("a pre_handler returned true (I set regs.pc myself) but regs.pc is still the probepoint", address=point.address,
-                              symbol=point.where, hint="set regs.pc, or return 0: the guest would hit the probe for ever")
+            raise BadLocation("a pre_handler returned true (I set regs.pc myself) but regs.pc is still the probepoint",
+                              address=point.address,
+                              symbol=point.where,
+                              hint="set regs.pc, or return 0: the guest would hit the probe for ever")
         self.land(regs)
 
     def land(self, regs: Regs) -> None:
@@ -123,7 +128,8 @@ class Handlers:
         self.settle()
 
     def refuse(self, point: Probepoint) -> None:
-        """A pre_handler has set pc itself: the probepoint stays a breakpoint, where an instruction is diverted without a detour."""
+        """A pre_handler has set pc itself: the probepoint stays a breakpoint, where an instruction is diverted without
+        a detour."""
         self._optimizer.refuse(point, "its pre_handler diverts the guest")
         self.settle()
 

@@ -16,9 +16,10 @@ class Link:
     """How one CPU reaches the stack pointer and the return address, looked up beforehand.
 
     Attributes:
-        get, put: of the return address at function entry; at the trampoline: of where Linkage.back goes to. load, store, swap: of a
-            word of memory, where calls push it; else None. swap: store, and what was there. skip: what get() finds at function entry
-            -> where the function returns to; None: there is no difference. See Returning.skips.
+        get, put: of the return address at function entry; at the trampoline: of where Linkage.back goes to. load,
+            store, swap: of a word of memory, where calls push it; else None. swap: store, and what was there. skip:
+            what get() finds at function entry -> where the function returns to; None: there is no difference. See
+            Returning.skips.
     """
 
     get_sp: Callable[[], int]

@@ -1,8 +1,9 @@
 """Return probes: their instances, the entry hook, the trampoline.
 
-Rules. At entry an instance remembers the return address and the stack pointer, and the function is made to return to the
-trampoline. At the trampoline the frame that returns is recognised by the stack pointer (see calls). Several instances of one
-frame (several return probes, or tail calls) are handled together, youngest first, and all know the true return address.
+Rules. At entry an instance remembers the return address and the stack pointer, and the function is made to return to
+the trampoline. At the trampoline the frame that returns is recognised by the stack pointer (see calls). Several
+instances of one frame (several return probes, or tail calls) are handled together, youngest first, and all know the
+true return address.
 """
 
 from __future__ import annotations
@@ -45,10 +46,12 @@ class Returns:
     # --- registration
 
     def prepare(self, rp: Kretprobe, near: int) -> None:
-        """Make the pool, and the trampoline, which is yet to be served. Raises Unsupported where the architecture has no linkage."""
+        """Make the pool, and the trampoline, which is yet to be served. Raises Unsupported where the architecture has
+        no linkage."""
         arch: Arch = self._machine.arch
         if arch.linkage is None:
-            raise Unsupported(f"{arch.name} has no linkage, so no return probes", symbol=rp.place(), hint="probe the return instructions")
+            raise Unsupported(f"{arch.name} has no linkage, so no return probes", symbol=rp.place(),
+                              hint="probe the return instructions")
         if not self.calls.trampoline:
             self._make_trampoline(arch.linkage, near)
         rp._most = rp._maxactive if rp._maxactive > 0 else self.ceiling
@@ -68,8 +71,10 @@ class Returns:
             rp = self._short.pop()
             most = rp._most or rp._maxactive
             own = rp._maxactive > 0
-            how = "maxactive (in an event: r10:NAME), or set 0 (r:NAME) for as many as are needed" if own else "the ceiling, Kprobes.instances"
-            warnings.warn(f"{rp.place()}: {most} call{'s are' if most > 1 else ' is'} followed at a time, and more were active: "
+            how = ("maxactive (in an event: r10:NAME), or set 0 (r:NAME) for as many as are needed" if own
+                   else "the ceiling, Kprobes.instances")
+            warnings.warn(f"{rp.place()}: {most} call{'s are' if most > 1 else ' is'} followed at a time, and more "
+                          "were active: "
                           f"their returns are missed; raise {how}", ReturnMissed, stacklevel=2)
 
     def _make_trampoline(self, linkage: Linkage, near: int) -> None:
@@ -88,7 +93,8 @@ class Returns:
             rooms.machine.stop_at(address)
 
     def _write_back(self, linkage: Linkage, call: int) -> None:
-        """Linkage.back, at the trampoline; or outside the call area, where the machine wants no delay slot there: then jumps lead to it.
+        """Linkage.back, at the trampoline; or outside the call area, where the machine wants no delay slot there: then
+        jumps lead to it.
 
         Who skips something at the caller comes to the second jump.
         """
@@ -154,7 +160,7 @@ class Returns:
                         followed.recycle((ri,))
                 if declined:
                     return 0
-            found = get() if swap is None else swap(frame, trampoline)  # what is there by now: Linux, too, reads it after the handler
+            found = get() if swap is None else swap(frame, trampoline)  # Linux, too, reads it after the handler
             if swap is None:
                 put(trampoline)
             if found != shown:
@@ -186,9 +192,11 @@ class Returns:
 
     # --- return
 
-    def usual(self) -> tuple[Instances, dict[int, tuple[Kretprobe, ...]], int, Link, int, Callable[[int, int], None] | None]:
-        """What the usual return goes by: calls of the only task, call sites of those that the machine follows, trampoline, link, bytes
-        popped; what puts the return address back into memory, (frame, target); None: it is a register."""
+    def usual(self) -> tuple[Instances, dict[int, tuple[Kretprobe, ...]], int, Link, int,
+                             Callable[[int, int], None] | None]:
+        """What the usual return goes by: calls of the only task, call sites of those that the machine follows,
+        trampoline, link, bytes popped; what puts the return address back into memory, (frame, target); None: it is a
+        register."""
         linkage, regs = self._linkage, self._machine.cpu_regs[0]
         link = Link.of(regs, linkage, returning=True)
         restore = link.store if linkage.returning.restore is None else partial(linkage.returning.restore, regs)

@@ -17,7 +17,8 @@ class Serving:
         self._rooms, self._calls, self._entries, self._exits = rooms, calls, entries, exits
 
     def serve(self, point: Probepoint) -> None:
-        """Have the call site of a detour served: by the machine where it counts or follows calls and nobody else wants to know."""
+        """Have the call site of a detour served: by the machine where it counts or follows calls and nobody else wants
+        to know."""
         assert point.detour is not None
         call, machine = point.detour.call, self._rooms.machine
         self._calls.follow_no_more(call)
@@ -25,7 +26,8 @@ class Serving:
         self._rooms.services[call] = self._entries.service(point)
         if not point.active or (point.insn.simulate is not None and not point.native):
             return
-        if machine.can_run and all(p._host is not None or p._pre is None for p in point.active) and self._run(point, call):
+        if (machine.can_run and all(p._host is not None or p._pre is None for p in point.active)
+            and self._run(point, call)):
             return
         probes = tuple(p for p in point.active if isinstance(p, Kretprobe))
         if len(probes) < len(point.active) or self._calls.programs is None:
@@ -38,8 +40,8 @@ class Serving:
             self._calls.follow(probes, call, self._exits.returned_together(probes))
 
     def _run(self, point: Probepoint, call: int) -> bool:
-        """Every probe there is a program, or only counts: the machine does it, and follows calls where a program is to run at the return.
-        False: not these.
+        """Every probe there is a program, or only counts: the machine does it, and follows calls where a program is to
+        run at the return. False: not these.
 
         A return that does not lead by itself where the caller wants it is the core's.
         """

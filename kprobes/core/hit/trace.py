@@ -24,8 +24,8 @@ def stack_trace(calls: Calls, unwinder: Unwinder, arch: Arch, regs: Regs, limit:
 def _by_pointers(calls: Calls, arch: Arch, regs: Regs, limit: int, at_entry: bool) -> list[int]:
     frame = arch.linkage.frame if arch.linkage is not None else None
     if frame is None:
-        raise Unsupported(f"{arch.name} has no frame-pointer convention, and the code at pc no call frame information", address=regs.pc,
-                          hint="build the guest with -fasynchronous-unwind-tables or -g")
+        raise Unsupported(f"{arch.name} has no frame-pointer convention, and the code at pc no call frame information",
+                          address=regs.pc, hint="build the guest with -fasynchronous-unwind-tables or -g")
     links = iter(calls.above(regs))
     trace = [regs.pc]
     if at_entry and arch.linkage is not None:

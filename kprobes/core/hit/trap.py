@@ -34,7 +34,8 @@ class TrapDriver:
     """What the machine reports in a run, by parts: handlers, entries and exits in place, who serves which call site.
 
     Attributes:
-        blocks: a control block for each CPU. serving: who serves call sites. handlers: runs handlers, and what they change.
+        blocks: a control block for each CPU. serving: who serves call sites. handlers: runs handlers, and what they
+            change.
     """
 
     def __init__(self, rooms: Rooms, optimizer: Optimizer, returns: Returns) -> None:
@@ -108,16 +109,18 @@ class TrapDriver:
         return handled
 
     def give_up(self, target: int | None = None) -> None:
-        """Nothing runs: a hit whose slot the guest has left, and not by its end, never ends. target: where it will go on."""
+        """Nothing runs: a hit whose slot the guest has left, and not by its end, never ends. target: where it will go
+        on."""
         machine = self._rooms.machine
         for cb, regs in zip(self.blocks, machine.cpu_regs, strict=True):
-            pc = regs.pc if target is None or regs is not machine.regs else target & ~self._rooms.arch.pointers.mode_bits
+            pc = (regs.pc if target is None or regs is not machine.regs
+                  else target & ~self._rooms.arch.pointers.mode_bits)
             if cb.state is not IDLE and not self._displaced.ours(pc):
                 self._handlers.abandon(cb)
 
     def overwritten(self, point: Probepoint) -> None:
-        """The guest is about to overwrite a probepoint, which is GONE. Code that is executed just now may still lead to the breakpoint
-        or to the call site; what the guest wrote is executed then.
+        """The guest is about to overwrite a probepoint, which is GONE. Code that is executed just now may still lead to
+        the breakpoint or to the call site; what the guest wrote is executed then.
         """
         self._overwritten.add(point)
         if point.detour is not None:
@@ -125,7 +128,8 @@ class TrapDriver:
             self._rooms.services[point.detour.call] = lambda regs: regs.go(home)
 
     def _gone(self, point: Probepoint) -> bool:
-        """A trap where there is no breakpoint of ours any more: once, by code from before. Then it is the guest's own."""
+        """A trap where there is no breakpoint of ours any more: once, by code from before. Then it is the guest's
+        own."""
         again = point in self._overwritten
         self._overwritten.discard(point)
         return again

@@ -1,7 +1,7 @@
 """The calls that were being followed at some time, for a guest that goes back there.
 
-A guest that goes back to the middle of a call will return through the trampoline that its stack, or a register, shows: the call has to be
-followed again. Those that begin after that time have never been.
+A guest that goes back to the middle of a call will return through the trampoline that its stack, or a register, shows:
+the call has to be followed again. Those that begin after that time have never been.
 """
 
 from __future__ import annotations

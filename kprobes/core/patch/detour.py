@@ -14,4 +14,5 @@ class Detour:
     jump: bytes
     size: int
     left: bool = False  #: it was taken out: nothing leads there any more, though a hit that came by it may still run
-    demanded: bool = False  #: flush() made it, not a first hit: a diverting handler is an error, not a reason to undo it
+    #: flush() made it, not a first hit: a diverting handler is an error, not a reason to undo it
+    demanded: bool = False

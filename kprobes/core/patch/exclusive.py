@@ -1,7 +1,8 @@
 """Exclusive sequences: what stands on a way from a load-exclusive to the store-exclusive that closes it.
 
-A trap there would make the store fail for ever. Ways are followed along direct branches, forward and back; a call, a return, whatever
-gives the sequence up (CLREX, a wait) and another load-exclusive end them. A load that no store closes opens nothing.
+A trap there would make the store fail for ever. Ways are followed along direct branches, forward and back; a call, a
+return, whatever gives the sequence up (CLREX, a wait) and another load-exclusive end them. A load that no store closes
+opens nothing.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from collections.abc import Callable
 
 from ...arch._base import Atomic, Decoded, Insn
 
-#: Instructions from the load to the store: architectures promise progress only for short sequences (16 instructions on RISC-V,
-#: 128 bytes on Arm).
+#: Instructions from the load to the store: architectures promise progress only for short sequences (16 instructions on
+#: RISC-V, 128 bytes on Arm).
 LONGEST = 32
 
 

@@ -1,10 +1,10 @@
 """Breakpoints into jumps, and back.
 
-An optimized probepoint is a jump to a call site, where the machine calls the handlers in place, and which jumps on to the
-displaced instructions. Deterministic: what may be optimized is queued, and work is done at safe points only, in five steps:
-un-optimize what nobody needs; leave alone where a CPU stands inside a region; optimize; free what was reaped; keep the rest
-queued. Safe points are a flush, an unregistration outside of a hit, and the hit of a queued probepoint: it is the first
-hit that makes a probepoint a jump, so that probes nobody hits cost nothing.
+An optimized probepoint is a jump to a call site, where the machine calls the handlers in place, and which jumps on to
+the displaced instructions. Deterministic: what may be optimized is queued, and work is done at safe points only, in
+five steps: un-optimize what nobody needs; leave alone where a CPU stands inside a region; optimize; free what was
+reaped; keep the rest queued. Safe points are a flush, an unregistration outside of a hit, and the hit of a queued
+probepoint: it is the first hit that makes a probepoint a jump, so that probes nobody hits cost nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ OFF = "optimization is switched off"
 
 
 class Optimizer:
-    """Decides which probepoints are jumps. Whoever serves call sites asks take_left() for those that nothing leads to any more.
+    """Decides which probepoints are jumps. Whoever serves call sites asks take_left() for those that nothing leads to
+    any more.
 
     Attributes:
         allowed: the sysctl debug.kprobes-optimization.
@@ -51,7 +52,8 @@ class Optimizer:
             del self._unqueue[point]
         elif not wants and point.state is Arming.OPTIMIZING:
             self._dequeue(point)
-        elif not wants and point.state is Arming.OPTIMIZED and (point.has_post or any(not p.optimize for p in point.active)):
+        elif (not wants and point.state is Arming.OPTIMIZED
+              and (point.has_post or any(not p.optimize for p in point.active))):
             self.force(point)
         elif not wants and point.state is Arming.OPTIMIZED:
             point.unqueue()
@@ -88,12 +90,14 @@ class Optimizer:
 
     def _near(self, addr: int) -> list[Probepoint]:
         """The probepoints whose region may cover `addr`: none is longer than a buffer."""
-        return self._rooms.sites.between(addr - self._rooms.buffers.size, addr) if self._rooms.arch.jump is not None else []
+        return (self._rooms.sites.between(addr - self._rooms.buffers.size, addr) if self._rooms.arch.jump is not None
+                else [])
 
     def _covering(self, addr: int) -> list[Probepoint]:
         if not self._rooms.displaced:  # no jump covers more than its own instruction
             return []
-        return [p for p in self._near(addr) if p.state in (Arming.OPTIMIZED, Arming.UNOPTIMIZING) and p.detour is not None
+        return [p for p in self._near(addr) if p.state in (Arming.OPTIMIZED, Arming.UNOPTIMIZING)
+                and p.detour is not None
                 and p.address + p.detour.size > addr]
 
     def explain(self, point: Probepoint) -> str:
@@ -137,7 +141,8 @@ class Optimizer:
         return left
 
     def optimize(self, point: Probepoint, *, demanded: bool = False) -> bool:
-        """Put the jump in (True), or say why not. Nothing is done while a CPU stands inside the region: it stays queued."""
+        """Put the jump in (True), or say why not. Nothing is done while a CPU stands inside the region: it stays
+        queued."""
         if point not in self._queue:
             return False
         try:
@@ -170,9 +175,11 @@ class Optimizer:
         return in_slot or point.address < pc < point.address + region.size
 
     def trial(self, insn: Insn) -> tuple[bool, str]:
-        """(Whether a probepoint at an instruction would be boosted, why it would not become a jump), found out by making one.
+        """(Whether a probepoint at an instruction would be boosted, why it would not become a jump), found out by
+        making one.
 
-        Nothing of it stays after the next rooms.collect(). Raises what registering a probe there would: OutOfReach, NoMemory.
+        Nothing of it stays after the next rooms.collect(). Raises what registering a probe there would: OutOfReach,
+        NoMemory.
         """
         rooms, point = self._rooms, Probepoint(self._rooms, insn, "", 0, "")
         point.boosted = point.may_boost()
@@ -210,7 +217,8 @@ class Optimizer:
         return Detour(call=call, buffer=buffer, jump=patch, size=region.size, demanded=demanded)
 
     def _move(self, point: Probepoint, region: Region) -> int | None:
-        """Displace the region into a buffer. None: the instruction does not reach from there what it needs, and is simulated."""
+        """Displace the region into a buffer. None: the instruction does not reach from there what it needs, and is
+        simulated."""
         try:
             return self._rooms.buffers.take(point.address, lambda to: self._displace(point, region, to))[0]
         except OutOfReach:
@@ -228,7 +236,8 @@ class Optimizer:
             places.append((place, insn))
             piece = rooms.arch.out_of_line.relocate(insn, place) if insn.displace is None else insn.displace(place)
             if block and piece != insn.raw:
-                raise NotOptimizable(f"{insn.name} at {insn.addr:#x} would be other code elsewhere, which a block does not take")
+                raise NotOptimizable(f"{insn.name} at {insn.addr:#x} would be other code elsewhere, which a block "
+                                     "does not take")
             code, block = code + piece, max(block - 1, insn.together)
         code += jump.encode(to + len(code), point.address + region.size)
         if len(code) > rooms.buffers.size:

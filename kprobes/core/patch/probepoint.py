@@ -20,12 +20,13 @@ class Probepoint:
         probes: all, newest first (jprobes last). active: those whose handlers may run. state: what is in memory.
         next: target after the instruction. slot: address of the out-of-line copy, None where nothing runs out of line.
         slot_target: what a hit executes out of line, with mode bits: the slot, or the detour's buffer. boosted: the
-        slot ends in a jump back. native: what stands at slot_target does all the rest. detour: where the jump leads while
-        there is one. failure: why the optimizer gave up. refusal: why it need not try.
+        slot ends in a jump back. native: what stands at slot_target does all the rest. detour: where the jump leads
+        while there is one. failure: why the optimizer gave up. refusal: why it need not try.
     """
 
-    __slots__ = ("_counted", "_owns_slot", "_patch", "_rooms", "active", "address", "boosted", "detour", "failure", "has_post", "insn",
-                 "module", "native", "next", "offset", "probes", "refusal", "slot", "slot_end", "slot_target", "state", "symbol", "where")
+    __slots__ = ("_counted", "_owns_slot", "_patch", "_rooms", "active", "address", "boosted", "detour", "failure",
+                 "has_post", "insn", "module", "native", "next", "offset", "probes", "refusal", "slot", "slot_end",
+                 "slot_target", "state", "symbol", "where")
 
     def __init__(self, rooms: Rooms, insn: Insn, symbol: str, offset: int, module: str) -> None:
         self._rooms = rooms
@@ -98,7 +99,8 @@ class Probepoint:
     def arm(self) -> None:
         """Put the breakpoint in memory."""
         armed = after(self.state, Change.ARM)
-        self._patch = self._rooms.text.apply(self.address, self._rooms.arch.traps.of(self.insn), self.insn.next - self.address)
+        self._patch = self._rooms.text.apply(self.address, self._rooms.arch.traps.of(self.insn),
+                                             self.insn.next - self.address)
         self.state = armed
         self._rooms.machine.stop_at(self.address)
 
@@ -164,7 +166,8 @@ class Probepoint:
         """Replace the jump by the breakpoint."""
         self.state = after(self.state, Change.RESTORE)
         assert self._patch is not None
-        self._patch = self._rooms.text.replace(self._patch, self._rooms.arch.traps.of(self.insn), self.insn.next - self.address)
+        self._patch = self._rooms.text.replace(self._patch, self._rooms.arch.traps.of(self.insn),
+                                               self.insn.next - self.address)
         self._rooms.machine.stop_at(self.address)
         self.native = self.boosted
         if self.slot is not None:
@@ -211,7 +214,8 @@ class Probepoint:
         self.native = self.boosted or (self.detour is not None and self.detour.buffer is not None)
 
     def _may_boost(self) -> bool:
-        return (self.insn.boostable and self.insn.simulate is None and not self.has_post and self._rooms.arch.jump_in(self.insn.mode) is not None
+        return (self.insn.boostable and self.insn.simulate is None and not self.has_post
+                and self._rooms.arch.jump_in(self.insn.mode) is not None
                 and all(p.optimize for p in self.active))
 
     def may_boost(self) -> bool:
@@ -230,7 +234,8 @@ class Probepoint:
         """Let the slot go once nobody can be inside."""
         if not self._owns_slot:
             return
-        assert self.slot is not None  # and it stays: a hit under way, of a probe that unregistered itself, executes there
+        # and it stays: a hit under way, of a probe that unregistered itself, executes there
+        assert self.slot is not None
         self._owns_slot = False
         rooms, slot, end = self._rooms, self.slot, self.slot_end
 

@@ -65,7 +65,8 @@ def region_of(first: Insn, rooms: Rooms) -> Region:
 def _check_follower(insn: Insn) -> None:
     what = insn.reject
     if not what and insn.displace is None:
-        what = "it must be simulated at its own address" if insn.simulate else "" if insn.boostable else "it cannot be displaced"
+        what = ("it must be simulated at its own address" if insn.simulate else "" if insn.boostable
+                else "it cannot be displaced")
     if what:
         raise NotOptimizable(f"the jump would cover {insn.name} at {insn.addr:#x}: {what}")
 
@@ -75,7 +76,8 @@ def _check_executed(start: int, region: Region, rooms: Rooms) -> None:
     if rooms.arch.executing is None:
         return
     symbol = rooms.machine.symbols.covering(start)
-    why = rooms.survey.executed.why_no_jump(start, start + region.size, None if symbol is None else rooms.survey.flow(symbol).executed)
+    why = rooms.survey.executed.why_no_jump(start, start + region.size,
+                                            None if symbol is None else rooms.survey.flow(symbol).executed)
     if why:
         raise NotOptimizable(why)
 
@@ -99,7 +101,9 @@ def _check_surroundings(first: Insn, region: Region, rooms: Rooms) -> None:
     flow = rooms.survey.flow(symbol)
     why = flow.unknown or rooms.survey.data_in(first.next, end, symbol)
     if why or end > flow.end:
-        raise NotOptimizable(why or f"{symbol.name} has no size: nobody knows what jumps into the region from behind {flow.end:#x}")
+        raise NotOptimizable(why
+                             or f"{symbol.name} has no size: nobody knows what jumps into the region from behind "
+                                f"{flow.end:#x}")
     inward = [t for t in range(start + 1, end) if t in flow.targets]
     if inward:
         raise NotOptimizable(f"a branch of {symbol.name} leads to {inward[0]:#x}, inside the region")

@@ -85,7 +85,8 @@ def _call_size(machine: Machine) -> int:
 
 
 def _buffer_size(arch: Arch) -> int:
-    """Bytes for the displaced instructions of a detour, and the jump back. Rare ones need more: they stay where they are."""
+    """Bytes for the displaced instructions of a detour, and the jump back. Rare ones need more: they stay where they
+    are."""
     jump = arch.jump.size if arch.jump else 0
     return _eight(2 * max(arch.out_of_line.max_displaced, arch.max_body) + 2 * jump)
 

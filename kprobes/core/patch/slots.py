@@ -20,12 +20,14 @@ MOST, EACH = 256, 4  # units of an area; a new one has a unit for so many that t
 
 
 class Areas:
-    """Where a SlotCache gets its memory: `take(near, count)` gives an area of `count` units, `give_back(area, count)` takes it.
+    """Where a SlotCache gets its memory: `take(near, count)` gives an area of `count` units, `give_back(area, count)`
+    takes it.
 
     size: bytes of a unit. several: areas may have more than one.
     """
 
-    def __init__(self, size: int, take: Callable[[int, int], int], give_back: Callable[[int, int], None], *, several: bool = False) -> None:
+    def __init__(self, size: int, take: Callable[[int, int], int], give_back: Callable[[int, int], None], *,
+                 several: bool = False) -> None:
         self.size, self.take, self.give_back, self.several = size, take, give_back, several
 
 
@@ -114,7 +116,8 @@ class SlotCache:
             area.free.append(slot)
             area.used -= 1
         self._garbage = keep
-        for start in [start for start, area in self._areas.items() if area.used == 0][1:]:  # one stays: the next probe wants it
+        # one stays: the next probe wants it
+        for start in [start for start, area in self._areas.items() if area.used == 0][1:]:
             self._drop(start)
 
     def close(self) -> None:

@@ -1,7 +1,8 @@
 """What instruction is at an address, and what its neighbours forbid.
 
-Functions are walked from their first instruction (walk.py): that is the instruction-boundary check on variable-width ISAs, and it
-finds delay slots, exclusive sequences, data amid code and branches on all of them. A walk is kept, and goes on where it stopped.
+Functions are walked from their first instruction (walk.py): that is the instruction-boundary check on variable-width
+ISAs, and it finds delay slots, exclusive sequences, data amid code and branches on all of them. A walk is kept, and
+goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from .executed import Executed
 from .text import Text
 from .walk import DELAY_SLOT, NOTHING, Source, Walk
 
-#: Bytes that are walked beyond what was asked for, where it is not the whole function: what refers to data behind it is as near.
+#: Bytes that are walked beyond what was asked for, where it is not the whole function: what refers to data behind it is
+#: as near.
 _AHEAD = 4096
 #: Functions longer than this are walked only as far as asked for, or piece by piece where decoding may start anywhere.
 _WHOLE = 1 << 16
@@ -56,7 +58,8 @@ class Survey:
     def at(self, addr: int, mode: int, symbol: Symbol | None) -> Insn:
         """The instruction at `addr`, if it may be probed there.
 
-        Raises NotAnInstruction (no instruction starts there) or Unprobeable (the instruction, or its place, forbids it).
+        Raises NotAnInstruction (no instruction starts there) or Unprobeable (the instruction, or its place, forbids
+        it).
         """
         if addr % self._arch.insn_align:
             raise NotAnInstruction(f"instructions are aligned to {self._arch.insn_align} bytes", address=addr,
@@ -72,22 +75,24 @@ class Survey:
         return evolve(insn, boostable=False) if self._conditioned(insn, symbol) else insn
 
     def _check_bytes(self, walk: Walk, insn: Insn) -> None:
-        """No instruction reads, writes or executes these bytes as data or out of their place: it would get the breakpoint."""
+        """No instruction reads, writes or executes these bytes as data or out of their place: it would get the
+        breakpoint."""
         addr, end = insn.addr, insn.addr + insn.size
         reader = walk.reader(addr, end)
         if reader == addr:
-            raise Unprobeable("reads or writes its own bytes, where the breakpoint would be", address=addr, hint="probe a neighbour")
+            raise Unprobeable("reads or writes its own bytes, where the breakpoint would be", address=addr,
+                              hint="probe a neighbour")
         if reader is not None:
-            raise NotAnInstruction(f"is data: {self.decode(reader, insn.mode).name} at {reader:#x} reads or writes it", address=addr,
-                                   hint="probe code")
+            raise NotAnInstruction(f"is data: {self.decode(reader, insn.mode).name} at {reader:#x} reads or writes it",
+                                   address=addr, hint="probe code")
         self.executed.check_probe(insn, walk.executed, walk.pointers, self.decode)
 
     def _check_place(self, walk: Walk, insn: Insn) -> None:
         if walk.mark(insn.addr) == DELAY_SLOT:
             raise Unprobeable(f"{insn.name} is in a delay slot", address=insn.addr, hint="probe the branch before it")
         if insn.addr in walk.exclusive:
-            raise Unprobeable(f"{insn.name} is inside an exclusive sequence, which a trap would break", address=insn.addr,
-                              hint="probe before the load-exclusive or after the store-exclusive")
+            raise Unprobeable(f"{insn.name} is inside an exclusive sequence, which a trap would break",
+                              address=insn.addr, hint="probe before the load-exclusive or after the store-exclusive")
 
     def _no_instruction(self, walk: Walk, addr: int) -> NotAnInstruction:
         """Why no instruction begins at an address that a walk has passed, or has not come to."""
@@ -107,8 +112,10 @@ class Survey:
         return NotAnInstruction(f"falls into {around}", address=addr, hint=f"did you mean {inside:#x}?")
 
     def _conditioned(self, insn: Insn, symbol: Symbol | None) -> bool:
-        """True where the instruction may execute conditionally because of what stands before it: no jump may go with it."""
-        conditioned, most = self._arch.walking.conditioned, 16 if symbol is None else min(insn.addr - symbol.address, 16)
+        """True where the instruction may execute conditionally because of what stands before it: no jump may go with
+        it."""
+        conditioned, most = (self._arch.walking.conditioned,
+                             16 if symbol is None else min(insn.addr - symbol.address, 16))
         return conditioned is not None and insn.boostable and conditioned(insn, self._before(insn.addr, most))
 
     def _before(self, addr: int, most: int) -> bytes:
@@ -144,7 +151,8 @@ class Survey:
         # what is no table has entries that lead anywhere
         tables = {jump: targets for jump, targets in walk.tables.items() if all(map(walk.mark, targets))}
         targets = frozenset([*walk.targets, *walk.pointers, *chain(*tables.values()), *walk.executed])
-        computed = next((jump for jump in walk.jumps if jump not in tables and not self._leaves(walk, jump, targets)), None)
+        computed = next((jump for jump in walk.jumps if jump not in tables and not self._leaves(walk, jump, targets)),
+                        None)
         unknown = walk.stopped if walk.pos < end else ""
         if computed is not None and not unknown:
             unknown = f"{walk.jumps[computed]} at {computed:#x} may jump into the region"
@@ -162,7 +170,9 @@ class Survey:
             return f"the jump would cover data, at {marked:#x}"
         walk = self._walked(start, symbol.mode, symbol)
         reader = walk.reader(start, end)
-        return "" if reader is None else f"the jump would cover data that {self.decode(reader, symbol.mode).name} at {reader:#x} reads or writes"
+        return ("" if reader is None
+                else f"the jump would cover data that {self.decode(reader, symbol.mode).name} at {reader:#x} reads or "
+                     "writes")
 
     def _end(self, symbol: Symbol) -> int:
         """Where a function ends; without a size and a next symbol the page does for it."""
@@ -179,7 +189,8 @@ class Survey:
         start, end, until = self._stretch(addr, symbol)
         walk = self._walk(start, end, mode)
         size, offset = self._arch.max_insn, addr - start
-        if offset < len(walk.code) and walk.code[offset : offset + size] != self._bytes(addr, size)[: len(walk.code) - offset]:
+        if (offset < len(walk.code) and walk.code[offset : offset + size]
+            != self._bytes(addr, size)[: len(walk.code) - offset]):
             self._forget(start, end, mode)
             walk = self._walk(start, end, mode)
         walk.reach(until)
@@ -188,8 +199,8 @@ class Survey:
     def _stretch(self, addr: int, symbol: Symbol | None) -> tuple[int, int, int]:
         """(from where, no farther than, until where at least) to walk.
 
-        The function; of a long one a piece, where decoding may start anywhere. Without a symbol the instruction alone, and where a walk
-        may start anywhere its neighbours.
+        The function; of a long one a piece, where decoding may start anywhere. Without a symbol the instruction alone,
+        and where a walk may start anywhere its neighbours.
         """
         step, top = self._arch.insn_align, self._arch.mask + 1
         if symbol is None:

@@ -1,7 +1,9 @@
 """What is underneath our patches, and whether they are still there.
 
-Somebody else may write text: an owner who restores a snapshot, or the guest. Before a run the pages that hold patches are compared with
-what they were: a patch in whose place the original stands is put back, and a patch that was taken away and stands there again goes.
+Somebody else may write text: an owner who restores a snapshot, or the guest. Before a run the pages that hold patches
+are compared with
+what they were: a patch in whose place the original stands is put back, and a patch that was taken away and stands there
+again goes.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ class TextOverwritten(RuntimeWarning):
 
 @frozen
 class Patch:
-    """Bytes of ours at an address, and what they cover. tail: what it stands for besides, behind them, which is the guest's."""
+    """Bytes of ours at an address, and what they cover. tail: what it stands for besides, behind them, which is the
+    guest's."""
 
     addr: int
     new: bytes
@@ -94,7 +97,8 @@ class Text:
         return patch
 
     def replace(self, patch: Patch, new: bytes, size: int = 0) -> Patch:
-        """Put `new` where `patch` is, in one write; the longer of the two is covered. Returns the patch that is there now.
+        """Put `new` where `patch` is, in one write; the longer of the two is covered. Returns the patch that is there
+        now.
 
         A patch that somebody has overwritten meanwhile is left alone; revert() will say so.
         """
@@ -111,7 +115,8 @@ class Text:
         return made
 
     def revert(self, patch: Patch) -> None:
-        """Put the covered bytes back, unless somebody has overwritten the patch meanwhile: they are left, and warn() will say so."""
+        """Put the covered bytes back, unless somebody has overwritten the patch meanwhile: they are left, and warn()
+        will say so."""
         self._drop(patch)
         now = self._machine.read(patch.addr, len(patch.new))
         if now == patch.new:
@@ -179,7 +184,8 @@ class Text:
     def _put_back(self, addr: int) -> bool:
         self.stray(addr)
         patch = self._patches.get(addr)
-        if patch is None or patch.old == patch.new or self._machine.read(addr, len(patch.new)) != patch.old or self._outlived(patch):
+        if (patch is None or patch.old == patch.new or self._machine.read(addr, len(patch.new)) != patch.old
+            or self._outlived(patch)):
             return False
         self._machine.patch(addr, patch.new)
         return True
@@ -196,24 +202,29 @@ class Text:
         return False
 
     def lay_bare(self, addr: int) -> None:
-        """The guest is about to write there: what it writes goes over what it knows. The patch is to be dropped by forget()."""
+        """The guest is about to write there: what it writes goes over what it knows. The patch is to be dropped by
+        forget()."""
         patch = self._patches[addr]
         if self._machine.read(addr, len(patch.new)) == patch.new:
             self._machine.patch(addr, patch.old)
 
     def warn(self) -> None:
-        """Warn of overwritten patches that were reverted. A warning may be raised (python -W error): so this is the last thing done."""
+        """Warn of overwritten patches that were reverted. A warning may be raised (python -W error): so this is the
+        last thing done."""
         if self._overwritten:
             where, self._overwritten = ", ".join(f"{addr:#x}" for addr in self._overwritten), []
-            warnings.warn(f"text at {where} was overwritten while probed; it is left as it is", TextOverwritten, stacklevel=2)
+            warnings.warn(f"text at {where} was overwritten while probed; it is left as it is", TextOverwritten,
+                          stacklevel=2)
         if self._outdated:
             where, self._outdated = ", ".join(f"{addr:#x}" for addr in self._outdated), []
-            warnings.warn(f"the guest has changed the instruction at {where} behind the probe's breakpoint: hits have executed it as it was "
+            warnings.warn(f"the guest has changed the instruction at {where} behind the probe's breakpoint: hits have "
+                          "executed it as it was "
                           "when the probe was registered", TextOverwritten, stacklevel=2)
 
     @contextmanager
     def bare(self) -> Iterator[None]:
-        """The original text stands everywhere meanwhile, and is not taken for somebody's who restores it: for proofs."""
+        """The original text stands everywhere meanwhile, and is not taken for somebody's who restores it: for
+        proofs."""
         patches, self._patches = self._patches, {}
         for patch in patches.values():
             self._machine.patch(patch.addr, patch.old)
@@ -225,7 +236,8 @@ class Text:
             self._patches = patches
 
     def renew(self) -> None:
-        """Somebody has put other text everywhere: a breakpoint that stands where one of ours stood before is his own."""
+        """Somebody has put other text everywhere: a breakpoint that stands where one of ours stood before is his
+        own."""
         self._former.clear()
 
     def forget(self, patch: Patch) -> None:

@@ -1,4 +1,5 @@
-"""A walk through text from where an instruction is known to begin: what each instruction says of itself and of its neighbours.
+"""A walk through text from where an instruction is known to begin: what each instruction says of itself and of its
+neighbours.
 
 It goes as far as somebody asked, and on from there when somebody asks for more.
 """
@@ -13,7 +14,8 @@ from ...arch._base import Arch, Atomic, Decoded, Insn, signed
 from . import exclusive
 
 NOTHING, PLAIN, DELAY_SLOT = range(3)
-#: Instructions from the start that are followed; without a bound a stretch of zeros would hold up its first question for minutes.
+#: Instructions from the start that are followed; without a bound a stretch of zeros would hold up its first question
+#: for minutes.
 MOST = 1 << 16
 _CHUNK = 1024  # bytes read at a time
 _ROUNDS = 4  # walks from the start again, for data that came to light behind
@@ -22,7 +24,8 @@ _RUN = 16  # instructions remembered before a computed jump
 
 @frozen
 class Source:
-    """Where a walk gets its text: `read(addr, size)` gives fewer bytes where memory ends, `data_end` 0 where no data is marked."""
+    """Where a walk gets its text: `read(addr, size)` gives fewer bytes where memory ends, `data_end` 0 where no data is
+    marked."""
 
     arch: Arch
     read: Callable[[int, int], bytes]
@@ -33,12 +36,14 @@ class Walk:
     """The instructions from `start` on, and not beyond `end`.
 
     Attributes:
-        code: the bytes read so far. marks: for each of them, whether an instruction begins there. pos: where the walk has come to.
-        stopped: why it cannot go on, "" while it can. literals: byte of data -> the instruction that reads or writes it there.
-        exclusive: addresses inside exclusive sequences. executed: address (or COMPUTED) -> the instruction that executes what is
-            there. pointers: addresses that the text works out. targets: of direct branches. tables: jump through a table -> where its
-            entries lead. jumps: other computed jumps, by name. leaving: of them, those that return or call at their tail -> the first of
-            the instructions that prove it.
+        code: the bytes read so far. marks: for each of them, whether an instruction begins there. pos: where the walk
+            has come to.
+        stopped: why it cannot go on, "" while it can. literals: byte of data -> the instruction that reads or writes it
+            there.
+        exclusive: addresses inside exclusive sequences. executed: address (or COMPUTED) -> the instruction that
+            executes what is there. pointers: addresses that the text works out. targets: of direct branches. tables:
+            jump through a table -> where its entries lead. jumps: other computed jumps, by name. leaving: of them,
+            those that return or call at their tail -> the first of the instructions that prove it.
     """
 
     __slots__ = (
@@ -109,7 +114,8 @@ class Walk:
     def _unconditioned(self, addr: int) -> Insn:
         """The instruction at an address; it may fall through where what stands before it may make it conditional."""
         insn, conditioned, offset = self.decode(addr), self._source.arch.walking.conditioned, max(addr - self.start, 0)
-        if insn.falls_through or conditioned is None or not conditioned(insn, bytes(self.code[max(offset - 16, 0) : offset])):
+        if (insn.falls_through or conditioned is None
+            or not conditioned(insn, bytes(self.code[max(offset - 16, 0) : offset]))):
             return insn
         return evolve(insn, falls_through=True)
 
@@ -214,7 +220,8 @@ class Walk:
         arch, size, table = self._source.arch, self._source.arch.bits // 8, at
         while len(entry := self._source.read(at, size)) == size:
             value = int.from_bytes(entry, arch.order.value)
-            if not any(self.start <= to < self.end and to % arch.insn_align == 0 for to in (value, table + signed(value, arch.bits))):
+            if not any(self.start <= to < self.end and to % arch.insn_align == 0
+                       for to in (value, table + signed(value, arch.bits))):
                 return
             self.literals.update(dict.fromkeys(range(at, at + size), jump.addr))
             at += size
@@ -231,7 +238,8 @@ class Walk:
             self.leaving[insn.addr] = proof.addr
 
     def _remember(self, insn: Insn) -> None:
-        """What always precedes the next instruction, if nothing jumps between; a branch that was not taken comes first."""
+        """What always precedes the next instruction, if nothing jumps between; a branch that was not taken comes
+        first."""
         if self._source.arch.walking.leaves is None:
             return
         moves = insn.links or insn.indirect or insn.target is not None or not insn.falls_through

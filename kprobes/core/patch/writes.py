@@ -1,7 +1,8 @@
 """The guest's own writes to text that patches of ours stand in, noticed before they happen.
 
-Only text that the guest may write is watched, and only where the engine reports accesses without changing what the guest does. A watch is
-on a line of text; lines become longer when there are many, as the engine asks each watch about each store.
+Only text that the guest may write is watched, and only where the engine reports accesses without changing what the
+guest does. A watch is on a line of text; lines become longer when there are many, as the engine asks each watch about
+each store.
 """
 
 from __future__ import annotations

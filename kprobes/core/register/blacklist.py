@@ -8,13 +8,16 @@ from ...errors import BadLocation, NotText
 from ...symbols import Symbols
 
 #: Functions that return twice: a return probe would send the second return through an instance long gone.
-RETURNS_TWICE = frozenset({"setjmp", "_setjmp", "__setjmp", "sigsetjmp", "__sigsetjmp", "vfork", "__vfork", "getcontext", "swapcontext"})
+RETURNS_TWICE = frozenset({"setjmp", "_setjmp", "__setjmp", "sigsetjmp", "__sigsetjmp", "vfork", "__vfork",
+                           "getcontext", "swapcontext"})
 
 
 class Blacklist:
-    """Forbidden address ranges, each with a name. `addr in blacklist`; iteration gives (start, end, name), by address."""
+    """Forbidden address ranges, each with a name. `addr in blacklist`; iteration gives (start, end, name), by
+    address."""
 
-    def __init__(self, symbols: Symbols, ours: Callable[[int], bool], pages: Callable[[], list[tuple[int, int]]]) -> None:
+    def __init__(self, symbols: Symbols, ours: Callable[[int], bool],
+                 pages: Callable[[], list[tuple[int, int]]]) -> None:
         self._symbols, self._ours, self._pages = symbols, ours, pages
         self._entries: dict[tuple[int, int], str] = {}
 
@@ -31,7 +34,8 @@ class Blacklist:
         """Take an entry back; BadLocation where there is no such entry."""
         key, name = self._key(what)
         if key not in self._entries:
-            raise BadLocation("is not on the blacklist", address=key[0], symbol=name or None, hint="iterate over k.blacklist to see what is")
+            raise BadLocation("is not on the blacklist", address=key[0], symbol=name or None,
+                              hint="iterate over k.blacklist to see what is")
         del self._entries[key]
 
     def _key(self, what: str | tuple[int, int]) -> tuple[tuple[int, int], str]:

@@ -28,7 +28,8 @@ STACK_COPY = 512
 def entry_hook(jp: Jprobe, machine: Machine, text: Text) -> Callable[[Jprobe, Regs], int]:
     """The pre-handler that runs jp's mirror.
 
-    BadLocation where the entry is neither callable nor guest code; NotText or NotFunctionEntry where it is no guest function.
+    BadLocation where the entry is neither callable nor guest code; NotText or NotFunctionEntry where it is no guest
+    function.
     """
     entry = jp.entry
     if isinstance(entry, str):
@@ -38,15 +39,18 @@ def entry_hook(jp: Jprobe, machine: Machine, text: Text) -> Callable[[Jprobe, Re
         _check_function(locate(machine, text, None, entry, 0), machine)
         return _guest_mirror(machine, entry)
     if not callable(entry):
-        raise BadLocation("a jprobe needs entry=", symbol=jp.place(), hint="pass a Python function, or a guest symbol or address")
+        raise BadLocation("a jprobe needs entry=", symbol=jp.place(),
+                          hint="pass a Python function, or a guest symbol or address")
     return _python_mirror(entry, machine)
 
 
 def _check_function(place: Location, machine: Machine) -> None:
     if not machine.executable(place.address):
-        raise NotText("a mirror must be guest code", address=place.address, hint="pass a guest function, or a Python one")
+        raise NotText("a mirror must be guest code", address=place.address,
+                      hint="pass a guest function, or a Python one")
     if not place.entry:
-        raise NotFunctionEntry("a mirror must be a function", address=place.address, hint="pass the function's own address or symbol")
+        raise NotFunctionEntry("a mirror must be a function", address=place.address,
+                               hint="pass the function's own address or symbol")
 
 
 def _guest_mirror(machine: Machine, target: int) -> Callable[[Jprobe, Regs], int]:
@@ -77,7 +81,8 @@ def _python_mirror(entry: Callable[..., Any], machine: Machine) -> Callable[[Jpr
         parameters = inspect.signature(entry, eval_str=True).parameters.values()
     except (NameError, SyntaxError, TypeError, ValueError):
         parameters = inspect.signature(entry).parameters.values()
-    arguments = _arguments([p.annotation for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)], machine.arch)
+    arguments = _arguments([p.annotation for p in parameters
+                            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)], machine.arch)
     hooks = [_hook(entry, [argument(regs) for argument in arguments]) for regs in machine.cpu_regs]
     return hooks[0] if len(hooks) == 1 else lambda jp, regs: hooks[regs.cpu](jp, regs)
 
@@ -103,7 +108,8 @@ def _arguments(annotations: list[Any], arch: Arch) -> list[Argument]:
             continue
         register = next(pointers, None)
         if register is None:
-            raise Unsupported(f"the mirror takes more pointers than {arch.name} passes in registers", hint="leave the last of them out")
+            raise Unsupported(f"the mirror takes more pointers than {arch.name} passes in registers",
+                              hint="leave the last of them out")
         out.append(_converted(convert, lambda regs, register=register: regs.accessors(register)[0]))  # type: ignore[misc]
     return out
 
@@ -125,7 +131,8 @@ def _is_pointer(annotation: Any) -> bool:
 
 
 def _converter(annotation: Any, arch: Arch) -> Convert | None:
-    """How an argument word becomes what the annotation asks for: ctypes integers by width and sign, strings by pointer. None: as it is.
+    """How an argument word becomes what the annotation asks for: ctypes integers by width and sign, strings by pointer.
+    None: as it is.
 
     Raises Unsupported for what is not passed as one integer word.
     """
@@ -142,12 +149,15 @@ def _converter(annotation: Any, arch: Arch) -> Convert | None:
         return None
     if simple and annotation._type_ in INTEGERS:
         if 8 * ctypes.sizeof(annotation) > arch.bits:
-            raise Unsupported(f"{annotation.__name__} has {8 * ctypes.sizeof(annotation)} bits here, and an argument word of {arch.name} {arch.bits}",
+            raise Unsupported(f"{annotation.__name__} has {8 * ctypes.sizeof(annotation)} bits here, and an argument "
+                              f"word of {arch.name} {arch.bits}",
                               hint="take its words as arguments of their own, c_uint32 each")
         make: Any = annotation
         return lambda regs, word: make(word).value
-    if simple or (isinstance(annotation, type) and issubclass(annotation, ctypes.Structure | ctypes.Union | ctypes.Array)):
-        raise Unsupported(f"{annotation.__name__} is not passed as an integer is", hint="take its words, or a pointer to it as c_void_p")
+    if simple or (isinstance(annotation, type) and issubclass(annotation,
+                                                              ctypes.Structure | ctypes.Union | ctypes.Array)):
+        raise Unsupported(f"{annotation.__name__} is not passed as an integer is",
+                          hint="take its words, or a pointer to it as c_void_p")
     return None
 
 

@@ -13,7 +13,8 @@ from ..patch.rooms import Rooms
 from .alone import alone
 from .registry import Registry
 
-#: by the machine's id: the one that is closed, but for calls that have yet to return. It lives as long as the machine reports to it.
+#: by the machine's id: the one that is closed, but for calls that have yet to return. It lives as long as the machine
+#: reports to it.
 _CLOSING: WeakValueDictionary[int, Listener] = WeakValueDictionary()
 
 
@@ -21,7 +22,8 @@ class Listener:
     """Implements the machine's Sink.
 
     Attributes:
-        rooms, returns, registry: what it looks after. closing: pages go back when nobody needs them. busy: the machine's.
+        rooms, returns, registry: what it looks after. closing: pages go back when nobody needs them. busy: the
+            machine's.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -36,7 +38,8 @@ class Listener:
         driver.serving.serve_returns()
         self.closing = self._closed = False
         self.services = self.rooms.services
-        self.trap, self.fault, self.home, self.ours, self.stops = driver.trap, driver.fault, driver.home, driver.ours, driver.stops
+        self.trap, self.fault, self.home, self.ours, self.stops = (driver.trap, driver.fault, driver.home, driver.ours,
+                                                                   driver.stops)
         machine.report_to(self)
         machine.before_run = None
         for regs in machine.cpu_regs:
@@ -107,7 +110,8 @@ class Listener:
         self.rooms.text.warn()
 
     def finish(self) -> None:
-        """If it is closing: give the memory back once no call is pending, and no CPU in a hit or in displaced instructions."""
+        """If it is closing: give the memory back once no call is pending, and no CPU in a hit or in displaced
+        instructions."""
         if not self.closing or self._closed or not self._at_rest:
             return
         self.returns.calls.settle()
@@ -130,7 +134,9 @@ class Listener:
             regs.true_return = None
 
     def _hand_over(self) -> None:
-        """It is closed, but for calls that have yet to return: another one looks after them. Raises AlreadyRegistered within a hit."""
+        """It is closed, but for calls that have yet to return: another one looks after them. Raises AlreadyRegistered
+        within a hit."""
         if not self._at_rest:
-            raise AlreadyRegistered("the Kprobes that this machine has is being closed", hint="make another one when the handler has returned")
+            raise AlreadyRegistered("the Kprobes that this machine has is being closed",
+                                    hint="make another one when the handler has returned")
         self._let_go()

@@ -42,8 +42,8 @@ def records(points: Iterable[Probepoint]) -> list[Listed]:
             if point.optimized:
                 flags.append("OPTIMIZED")
             missed = getattr(probe, "nmissed", 0)
-            out.append(Listed(address=point.address, type=probe.family, symbol=point.symbol, offset=point.offset, module=point.module,
-                              flags=tuple(flags), nmissed=missed, nhit=probe.nhit))
+            out.append(Listed(address=point.address, type=probe.family, symbol=point.symbol, offset=point.offset,
+                              module=point.module, flags=tuple(flags), nmissed=missed, nhit=probe.nhit))
     return out
 
 

@@ -37,7 +37,8 @@ def locate(machine: Machine, text: Text, symbol_name: str | None, addr: int | No
     Raises BadLocation, UnknownSymbol, AmbiguousSymbol.
     """
     if (symbol_name is None) == (addr is None):
-        raise BadLocation("both symbol_name and addr are given" if addr is not None else "neither symbol_name nor addr is given",
+        raise BadLocation("both symbol_name and addr are given" if addr is not None
+                          else "neither symbol_name nor addr is given",
                           symbol=symbol_name, address=addr, hint="give exactly one of them")
     if symbol_name is not None:
         if not isinstance(symbol_name, str):
@@ -76,10 +77,11 @@ def _at_symbol(machine: Machine, text: Text, symbol: Symbol, offset: int) -> Loc
     end = machine.symbols.extent(code)
     address = entry.place(offset)
     if offset and end and address >= max(end, entry.addr + 1) and machine.symbols.covering(address) is not code:
-        raise BadLocation(f"offset {offset:#x} is beyond its {end - entry.addr} bytes", symbol=symbol.name, address=address,
-                          hint="use the symbol that covers the place", python="or addr=")
+        raise BadLocation(f"offset {offset:#x} is beyond its {end - entry.addr} bytes", symbol=symbol.name,
+                          address=address, hint="use the symbol that covers the place", python="or addr=")
     owner = machine.symbols.covering(address) or symbol
-    return Location(address=address, mode=entry.mode | symbol.mode, symbol=owner, offset=address - owner.address, entry=offset in entry.entries)
+    return Location(address=address, mode=entry.mode | symbol.mode, symbol=owner, offset=address - owner.address,
+                    entry=offset in entry.entries)
 
 
 def _at_address(machine: Machine, text: Text, addr: int) -> Location:
@@ -89,6 +91,7 @@ def _at_address(machine: Machine, text: Text, addr: int) -> Location:
         return Location(address=entry.addr, mode=entry.mode, symbol=None, offset=0, entry=True)
     start = _entry(machine, text, symbol.address | symbol.mode)
     if entry.mode & ~symbol.mode:
-        raise BadLocation("odd address, but the code there is not Thumb", address=addr, symbol=symbol.name, hint=f"use addr={entry.addr:#x}")
-    return Location(address=entry.addr, mode=entry.mode | symbol.mode, symbol=symbol, offset=entry.addr - symbol.address,
-                    entry=entry.addr - start.addr in start.entries)
+        raise BadLocation("odd address, but the code there is not Thumb", address=addr, symbol=symbol.name,
+                          hint=f"use addr={entry.addr:#x}")
+    return Location(address=entry.addr, mode=entry.mode | symbol.mode, symbol=symbol,
+                    offset=entry.addr - symbol.address, entry=entry.addr - start.addr in start.entries)

@@ -48,8 +48,8 @@ class Registry:
         """See Kprobes.register()."""
         typed(probe, Probe)
         if probe._point is not None:
-            raise AlreadyRegistered("this probe object is registered already", address=probe.address, symbol=probe.place(),
-                                    hint="unregister it first, or make another one")
+            raise AlreadyRegistered("this probe object is registered already", address=probe.address,
+                                    symbol=probe.place(), hint="unregister it first, or make another one")
         place = locate(self._machine, self._rooms.text, probe.symbol_name, probe.addr, probe.offset)
         insn = self.admission.admit(place)
         hook = self._entry_hook(probe, place)
@@ -215,7 +215,8 @@ class Registry:
         self._drop_unused(point)
 
     def _drop_unused(self, point: Probepoint) -> None:
-        if not point.probes and point.state in (Arming.DISARMED, Arming.GONE) and self.points.get(point.address) is point:
+        if (not point.probes and point.state in (Arming.DISARMED, Arming.GONE)
+            and self.points.get(point.address) is point):
             point.give_back_slot()
             del self.points[point.address], self._rooms.sites[point.address]
 
@@ -232,7 +233,8 @@ class Registry:
 
     @alone
     def collect(self) -> None:
-        """Outside of a hit, unregistering is a safe point: no jump stays, and slots of probes that are gone are freed."""
+        """Outside of a hit, unregistering is a safe point: no jump stays, and slots of probes that are gone are
+        freed."""
         if self.driver.idle:
             self._drain()
             self._rooms.collect()
@@ -266,7 +268,8 @@ class Registry:
             self._rooms.text.lay_bare(point.address)
             self._lose(point)
         self.driver.handlers.settle()
-        warnings.warn(f"the guest's instruction at {pc:#x} overwrites text at {', '.join(f'{addr:#x}' for addr in addrs)}, which is probed: "
+        warnings.warn(f"the guest's instruction at {pc:#x} overwrites text at "
+                      f"{', '.join(f'{addr:#x}' for addr in addrs)}, which is probed: "
                       "the probes there are gone", TextOverwritten, stacklevel=2)
 
     def clear(self) -> None:

@@ -20,10 +20,12 @@ class Verdict:
     """What k.check() found out about an address.
 
     Attributes:
-        addr, size, name, raw: the instruction (row name, bytes). probeable: a kprobe may be registered. reason: why not.
+        addr, size, name, raw: the instruction (row name, bytes). probeable: a kprobe may be registered. reason: why
+            not.
         how: "step" (out of line), "simulate", "step+simulate" (a branch with its delay slot) or "refuse".
         boostable: one trap per hit. optimizable: a jump may replace it. why_not_optimized: reason.
-        line: the source line that it is of (path, line, address), None where no file tells; it is looked up when it is asked for.
+        line: the source line that it is of (path, line, address), None where no file tells; it is looked up when it is
+            asked for.
     """
 
     addr: int
@@ -48,14 +50,16 @@ class Verdict:
         return partial(Verdict, **facts | {"line": self.line}), ()
 
     def _repr_html_(self) -> str:
-        cost = "refused" if not self.probeable else "optimizable" if self.optimizable else "boosted" if self.boostable else self.how
+        cost = ("refused" if not self.probeable else "optimizable" if self.optimizable else "boosted" if self.boostable
+                else self.how)
         where = f", {self.line}" if self.line is not None else ""
         return table(f"a probe at {self.addr:#x}{where}", ("instruction", "bytes", "probe", "why not (a jump)"),
                      [(self.name, self.raw.hex(" "), cost, self.reason or self.why_not_optimized)])
 
 
 def verdict(insn: Insn, reason: str, optimizer: Optimizer, line: Callable[[], SourceLine | None]) -> Verdict:
-    """The verdict on an instruction; `reason`: why no probe may be registered there, or ""; line: tells its source line."""
+    """The verdict on an instruction; `reason`: why no probe may be registered there, or ""; line: tells its source
+    line."""
     how = "+".join(word for word, there in (("step", insn.body), ("simulate", insn.simulate)) if there) or "step"
     boost, why = False, reason
     if not reason:
@@ -64,4 +68,5 @@ def verdict(insn: Insn, reason: str, optimizer: Optimizer, line: Callable[[], So
         except (OutOfReach, NoMemory) as error:
             reason = why = error.reason
     return Verdict(addr=insn.addr, size=insn.size, name=insn.name, raw=insn.raw, probeable=not reason, reason=reason,
-                   how="refuse" if reason else how, boostable=boost, optimizable=not why, why_not_optimized=why, line=line)
+                   how="refuse" if reason else how, boostable=boost, optimizable=not why, why_not_optimized=why,
+                   line=line)

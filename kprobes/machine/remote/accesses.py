@@ -1,7 +1,8 @@
-"""Whether an instruction that failed read or wrote: siginfo_t does not tell, so an engine of this process does it again.
+"""Whether an instruction that failed read or wrote: siginfo_t does not tell, so an engine of this process does it
+again.
 
-The engine has the guest's registers, and the guest's memory a page at a time, read when it is asked for; nothing of what it does there
-reaches the guest. So no instruction set's loads and stores are decoded here.
+The engine has the guest's registers, and the guest's memory a page at a time, read when it is asked for; nothing of
+what it does there reaches the guest. So no instruction set's loads and stores are decoded here.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ class Accesses:
         self._engine: UnicornMachine | None = None
 
     def kind(self, regs: Regs, pc: int, address: int) -> str | None:
-        """What the instruction at `pc` did at `address`, which nobody has: "read" or "write"; None where no engine can tell."""
+        """What the instruction at `pc` did at `address`, which nobody has: "read" or "write"; None where no engine can
+        tell."""
         try:
             m = self._engine = self._engine or UnicornMachine.from_code(b"", arch=self._arch.name)
             return self._again(m, regs, pc, address)

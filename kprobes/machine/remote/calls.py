@@ -20,13 +20,15 @@ class GuestCalls:
     def __init__(self, target: Target, control: Control, threads: Threads, arch: Arch, symbols: Symbols) -> None:
         self._target, self._control, self._threads, self._arch, self._symbols = target, control, threads, arch, symbols
 
-    def run(self, start: int | str | None, until: int | str | None, timeout: float | None, max_insns: int | None) -> None:
+    def run(self, start: int | str | None, until: int | str | None, timeout: float | None,
+            max_insns: int | None) -> None:
         """See RemoteMachine.run()."""
         check_bounds(timeout, max_insns)
         with self._control.alone():
             self._run(start, until, timeout, max_insns)
 
-    def _run(self, start: int | str | None, until: int | str | None, timeout: float | None, max_insns: int | None) -> None:
+    def _run(self, start: int | str | None, until: int | str | None, timeout: float | None,
+             max_insns: int | None) -> None:
         regs = self._threads.regs[self._threads.current]
         end = None if until is None else self._address(self._pointer(until)) & ~self._arch.pointers.mode_bits
         first = regs.target if start is None else self._address(self._pointer(start))
@@ -34,9 +36,10 @@ class GuestCalls:
         with self._stopping_at(end):
             self._control.run(first, end, timeout, max_insns)
 
-    def call(self, function: str | int, passing: Passing | None, exit_at: int, timeout: float | None, max_insns: int | None) -> int:
-        """Run a function in the current thread to its return, by way of `exit_at`; its result. passing: None: registers are
-        what they are. Registers are put back."""
+    def call(self, function: str | int, passing: Passing | None, exit_at: int, timeout: float | None,
+             max_insns: int | None) -> int:
+        """Run a function in the current thread to its return, by way of `exit_at`; its result. passing: None: registers
+        are what they are. Registers are put back."""
         arch, threads = self._arch, self._threads
         if arch.linkage is None or arch.abi is None:
             raise Unsupported(f"{arch.name} has no calling convention", python="set registers and use run()")

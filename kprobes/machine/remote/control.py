@@ -18,7 +18,8 @@ from .threads import Threads
 
 DEEPEST, LONGEST = 16, 1 << 25  #: nested runs; seconds, a year: what clocks and sockets take
 SIGTRAP, SIGINT, SIGSEGV, SIGSTOP = 5, 2, 11, 19
-FAULTS = {4: "undefined", 5: "trap", 7: "read", 8: "arithmetic", 10: "read", 11: "read", 12: "trap"}  #: signal number (12: SIGSYS) -> Fault.access
+#: signal number (12: SIGSYS) -> Fault.access
+FAULTS = {4: "undefined", 5: "trap", 7: "read", 8: "arithmetic", 10: "read", 11: "read", 12: "trap"}
 SIGINFO = 128  #: bytes of siginfo_t: QEMU refuses to be asked for more
 STEPS = 1 << 16  #: of an injected system call, before it is given up
 
@@ -27,8 +28,8 @@ class Control:
     """Makes a guest run, and answers its stops.
 
     Attributes:
-        sink: the core. breakpoints: address of each of the core's. exit_status: of the program, once it has ended; negative:
-            the signal that ended it. depth: how many runs are nested.
+        sink: the core. breakpoints: address of each of the core's. exit_status: of the program, once it has ended;
+            negative: the signal that ended it. depth: how many runs are nested.
     """
 
     def __init__(self, target: Target, threads: Threads, arch: Arch, symbols: Symbols, interrupt: Callable[[], None],
@@ -47,16 +48,18 @@ class Control:
 
     # --- runs
 
-    def run(self, start: int | None, end: int | None, timeout: float | None, max_insns: int | None, *, call: bool = False) -> None:
+    def run(self, start: int | None, end: int | None, timeout: float | None, max_insns: int | None, *,
+            call: bool = False) -> None:
         """Run from `start` (None: where it stands) until pc is `end`, stop(), or the program's end.
 
-        call: of a function: the current thread alone, and what it does wrong ends the run. Raises GuestFault, GuestTimeout,
-        ReentryError, RemoteError.
+        call: of a function: the current thread alone, and what it does wrong ends the run. Raises GuestFault,
+        GuestTimeout, ReentryError, RemoteError.
         """
         if self.exit_status is not None:
             raise RemoteError("the program has ended", hint="start another machine")
         if self.depth >= DEEPEST:
-            raise ReentryError(f"{DEEPEST} guest runs are nested", hint="a handler's guest call leads back to that handler")
+            raise ReentryError(f"{DEEPEST} guest runs are nested",
+                               hint="a handler's guest call leads back to that handler")
         if start is not None:
             self._threads.move(start)
         regs = self._threads.regs[self._threads.current]
@@ -79,7 +82,8 @@ class Control:
     def alone(self) -> Iterator[None]:
         """Nobody else runs the guest, or changes probes, meanwhile. MachineBusy where somebody does."""
         if not self.busy.acquire(False):
-            raise MachineBusy("another thread runs this machine, or changes its probes", hint="wait until it has finished")
+            raise MachineBusy("another thread runs this machine, or changes its probes",
+                              hint="wait until it has finished")
         try:
             yield
         finally:
@@ -209,11 +213,14 @@ class Control:
         elif stop.code == SIGSEGV and address:
             access = self._accesses.kind(self._regs, pc, address) or access
         fault = Fault(access=access, address=address, trapnr=stop.code, number=stop.code, text=f"signal {stop.code}")
-        if self.sink is not None and self._report(pc, lambda regs: self.sink is not None and self.sink.fault(regs, fault)):
+        if (self.sink is not None and self._report(pc,
+                                                   lambda regs: self.sink is not None
+                                                   and self.sink.fault(regs, fault))):
             return
         if self._alone or stop.code == SIGTRAP:
             home = self._regs.pc
-            raise GuestFault(fault.text, address=address, pc=home, access=access, symbol=self._symbols.describe(home), number=stop.code)
+            raise GuestFault(fault.text, address=address, pc=home, access=access, symbol=self._symbols.describe(home),
+                             number=stop.code)
         self._signals.append((stop.thread, stop.code))
 
     def _accessed(self, signal: int) -> int | None:
@@ -247,7 +254,8 @@ class Control:
     # --- a system call
 
     def execute(self, code: bytes, values: Mapping[str, int], laid: bytes, result: str) -> int:
-        """Have the current thread execute `code` once, with these registers, and put everything back. See scratch.Process."""
+        """Have the current thread execute `code` once, with these registers, and put everything back. See
+        scratch.Process."""
         regs, threads, target = self._regs, self._threads, self._target
         saved, shown = threads.save(), (regs.reported, regs.target)
         regs.at(None)
@@ -285,7 +293,8 @@ class Control:
                     stop = self._target.wait(self._target.link.timeout, self._console)
                 except TimeoutError:
                     self._halt()
-                    raise RemoteError("a system call does not return", hint="the guest is stopped; try again elsewhere") from None
+                    raise RemoteError("a system call does not return",
+                                      hint="the guest is stopped; try again elsewhere") from None
                 self._note(stop)
                 if stop.kind != "signal":
                     raise RemoteError("the program has ended", hint="start another machine")

@@ -1,4 +1,5 @@
-"""What a remote guest has loaded: its program's symbols and code, and its shared libraries', found as a debugger finds them.
+"""What a remote guest has loaded: its program's symbols and code, and its shared libraries', found as a debugger finds
+them.
 
 System V ABI, "Process Initialization" (the auxiliary vector) and <link.h> (struct r_debug, struct link_map).
 """
@@ -22,7 +23,8 @@ AT_PHDR, AT_PHENT, AT_PHNUM, AT_PAGESZ, AT_BASE, AT_ENTRY = 3, 4, 5, 6, 7, 9
 PT_DYNAMIC, PT_PHDR, DT_DEBUG, DT_MIPS_RLD_MAP, DT_MIPS_RLD_MAP_REL = 2, 6, 21, 0x70000016, 0x70000035
 MOST = 4096  #: entries of the dynamic section, and libraries
 #: what target descriptions call architectures -> ours; where byte orders share a name the program decides
-NAMES = {"i386:x86-64": "x86_64", "i386": "i386", "arm": "arm", "aarch64": "arm64", "powerpc:common": "ppc", "riscv:rv32": "riscv32",
+NAMES = {"i386:x86-64": "x86_64", "i386": "i386", "arm": "arm", "aarch64": "arm64", "powerpc:common": "ppc",
+         "riscv:rv32": "riscv32",
          "riscv:rv64": "riscv64", "s390:64-bit": "s390x", "m68k": "m68k", "loongarch64": "loongarch64"}
 
 Read = Callable[[int, int], bytes]

@@ -8,7 +8,8 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import IO, Any
 
@@ -23,8 +24,8 @@ from .target import Target
 
 OLDEST = 9  #: version of qemu-user: before, its stub cannot write text
 #: our names of architectures -> QEMU's, where they differ
-NAMES = {"arm64": "aarch64", "arm64be": "aarch64_be", "cortexm": "arm", "mips32r6": "mips", "mips32r6el": "mipsel", "mips64r6": "mips64",
-         "mips64r6el": "mips64el"}
+NAMES = {"arm64": "aarch64", "arm64be": "aarch64_be", "cortexm": "arm", "mips32r6": "mips", "mips32r6el": "mipsel",
+         "mips64r6": "mips64", "mips64r6el": "mips64el"}
 #: CPU models without which QEMU does not run what the architecture's compilers make
 CPUS = {"mips32r6": "mips32r6-generic", "mips32r6el": "mips32r6-generic", "mips64r6": "I6400", "mips64r6el": "I6400"}
 Stream = bytes | str | IO[Any] | int | None
@@ -33,18 +34,18 @@ Stream = bytes | str | IO[Any] | int | None
 class QemuMachine(RemoteMachine):
     """A RemoteMachine whose stub is a QEMU that it started, and ends with."""
 
-    _process: subprocess.Popen[bytes]
-    _folder: tempfile.TemporaryDirectory[str]
+    _child: Child
 
     @classmethod
-    def user(cls, argv: Sequence[str | os.PathLike[str]], *, arch: str | None = None, sysroot: str | os.PathLike[str] | None = None,
-             env: Mapping[str, str] | None = None, stdin: Stream = None, stdout: Stream = None, threads: int = 16,
-             timeout: float = 10.0) -> QemuMachine:
-        """A Linux process: a program of any architecture with its arguments, in qemu-user, stopped at its first own instruction.
+    def user(cls, argv: Sequence[str | os.PathLike[str]], *, arch: str | None = None,
+             sysroot: str | os.PathLike[str] | None = None, env: Mapping[str, str] | None = None,
+             stdin: Stream = None, stdout: Stream = None, threads: int = 16, timeout: float = 10.0) -> QemuMachine:
+        """A Linux process: a program of any architecture with its arguments, in qemu-user, stopped at its first own
+        instruction.
 
-        sysroot: where its dynamic linker and libraries are. env: its environment; default: this process's. stdin: bytes, or as in
-        subprocess; stdout: as in subprocess. threads, timeout: see connect(). QEMU is looked for in $KPROBES_QEMU_DIR and on
-        PATH; 9 or newer. Raises ImageError, Unsupported (no QEMU), RemoteError.
+        sysroot: where its dynamic linker and libraries are. env: its environment; default: this process's. stdin:
+        bytes, or as in subprocess; stdout: as in subprocess. threads, timeout: see connect(). QEMU is looked for in
+        $KPROBES_QEMU_DIR and on PATH; 9 or newer. Raises ImageError, Unsupported (no QEMU), RemoteError.
         """
         program = os.fspath(argv[0])
         image = read_elf(program)
@@ -57,13 +58,13 @@ class QemuMachine(RemoteMachine):
             command += ["-L", os.fspath(sysroot)]
         if found.name in CPUS:
             command += ["-cpu", CPUS[found.name]]
-
-        def attach(target: Target, process: subprocess.Popen[bytes]) -> QemuMachine:
-            return cls(target, found, image=image, threads=threads, sysroot=None if sysroot is None else os.fspath(sysroot),
-                       interrupt=lambda: os.kill(process.pid, signal.SIGTRAP))
-
-        machine = cls._start(lambda socket: [*command, "-g", socket, *(os.fspath(word) for word in argv)], attach, timeout,
-                             env=dict(os.environ if env is None else env), stdin=stdin, stdout=stdout)
+        child = Child(lambda socket: [*command, "-g", socket, *(os.fspath(word) for word in argv)],
+                      os.environ if env is None else env, stdin, stdout)
+        with child.ended_by_errors():
+            machine = cls(child.target(timeout), found, image=image, threads=threads,
+                          sysroot=None if sysroot is None else os.fspath(sysroot),
+                          interrupt=lambda: os.kill(child.process.pid, signal.SIGTRAP))
+        machine._child = child
         machine.to_entry()
         return machine
 
@@ -77,44 +78,63 @@ class QemuMachine(RemoteMachine):
         """
         command = [find_qemu(f"qemu-system-{NAMES.get(arch, arch)}", 7), *arguments]
 
-        def attach(target: Target, process: subprocess.Popen[bytes]) -> QemuMachine:
-            return cls(target, arch_of(target, None, arch), symbols=symbols, scratch=scratch, threads=1)
-
-        return cls._start(lambda socket: [*command, "-S", "-chardev", f"socket,path={socket},server=on,wait=off,id=kprobes", "-gdb",
-                                          "chardev:kprobes"], attach, timeout, env=dict(os.environ), stdin=b"", stdout=None)
-
-    @classmethod
-    def _start(cls, command: Callable[[str], list[str]], attach: Callable[[Target, subprocess.Popen[bytes]], QemuMachine], timeout: float, *,
-               env: Mapping[str, str], stdin: Stream, stdout: Stream) -> QemuMachine:
-        folder = tempfile.TemporaryDirectory(prefix="kprobes-")
-        socket = os.path.join(folder.name, "gdb")
-        given = _input(stdin)
-        process = subprocess.Popen(command(socket), env=dict(env), stdin=given, stdout=stdout)  # type: ignore[arg-type]
-        try:
-            machine = attach(Target(Connection.open(socket, timeout, lambda: process.poll() is None)), process)
-        except BaseException:
-            process.kill()
-            process.wait()
-            folder.cleanup()
-            raise
-        machine._process, machine._folder = process, folder
+        child = Child(lambda socket: [*command, "-S", "-chardev",
+                                      f"socket,path={socket},server=on,wait=off,id=kprobes", "-gdb", "chardev:kprobes"],
+                      os.environ, b"", None)
+        with child.ended_by_errors():
+            target = child.target(timeout)
+            machine = cls(target, arch_of(target, None, arch), symbols=symbols, scratch=scratch, threads=1)
+        machine._child = child
         return machine
 
     def _let_go(self) -> None:
         """End the guest."""
-        self._process.kill()  # before the connection goes: QEMU would let the guest run on
-        self._process.wait()
+        self._child.end()  # before the connection goes: QEMU would let the guest run on
         self._target.link.close()
+
+
+class Child:
+    """A QEMU that we have started, and the folder that the socket of its stub is in.
+
+    Raises OSError where it cannot be started.
+    """
+
+    def __init__(self, command: Callable[[str], list[str]], env: Mapping[str, str], stdin: Stream,
+                 stdout: Stream) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="kprobes-")
+        self._socket = os.path.join(self._folder.name, "gdb")
+        streams: dict[str, Any] = {"stdin": _input(stdin), "stdout": stdout}
+        self.process = subprocess.Popen(command(self._socket), env=dict(env), **streams)
+
+    def target(self, timeout: float) -> Target:
+        """Its stub. Raises RemoteError."""
+        return Target(Connection.open(self._socket, timeout, lambda: self.process.poll() is None))
+
+    def end(self) -> None:
+        """The process and the folder go."""
+        self.process.kill()
+        self.process.wait()
         self._folder.cleanup()
+
+    @contextmanager
+    def ended_by_errors(self) -> Iterator[None]:
+        """What comes of it has not come: it ends."""
+        try:
+            yield
+        except BaseException:
+            self.end()
+            raise
 
 
 def find_qemu(name: str, oldest: int) -> str:
-    """Path of a QEMU of at least this version, in $KPROBES_QEMU_DIR or on PATH. Raises Unsupported, saying what to install."""
+    """Path of a QEMU of at least this version, in $KPROBES_QEMU_DIR or on PATH. Raises Unsupported, saying what to
+    install."""
     folder = os.environ.get("KPROBES_QEMU_DIR")
     found = shutil.which(name, path=folder) if folder else shutil.which(name)
     if found is None:
         package = "qemu-system" if "system" in name else "qemu-user"
-        raise Unsupported(f"there is no {name} here", hint=f"install the package {package}, version {oldest} or newer, or set KPROBES_QEMU_DIR")
+        raise Unsupported(f"there is no {name} here",
+                          hint=f"install the package {package}, version {oldest} or newer, or set KPROBES_QEMU_DIR")
     if version(found) < oldest:
         raise Unsupported(f"{found} is version {version(found)}", hint=f"version {oldest} or newer is needed")
     return found

@@ -1,7 +1,7 @@
 """Register files of stubs that describe none, and what stubs call the architectures' registers.
 
-Stubs number registers and send them in that order; most describe them by target.xml. QEMU does not for MIPS and SPARC: their files are
-GDB's for these targets. Names are the architecture's own where nothing is said here.
+Stubs number registers and send them in that order; most describe them by target.xml. QEMU does not for MIPS and SPARC:
+their files are GDB's for these targets. Names are the architecture's own where nothing is said here.
 """
 
 from __future__ import annotations
@@ -60,17 +60,23 @@ FILES: dict[str, tuple[Slot, ...]] = {
 }
 _X86 = {"rflags": Part("eflags"), "fpcw": Part("fctrl"), "fpsw": Part("fstat"), "fptag": Part("ftag")}
 _S390X = {"pc": Part("pswa"), **{f"a{n}": Part(f"acr{n}") for n in range(16)},
-          **{f"v{n}_low": Part(f"v{n}l") for n in range(16)}, **{f"v{n}_low": Part(f"v{n}", 0, 64) for n in range(16, 32)},
+          **{f"v{n}_low": Part(f"v{n}l") for n in range(16)},
+          **{f"v{n}_low": Part(f"v{n}", 0, 64) for n in range(16, 32)},
           **{f"f{n}": Part(f"v{n}", 64, 64) for n in range(16, 32)}}
 _RISCV = {"s0": Part("fp"), **{f"f{n}": Part(name) for n, name in enumerate(
-    [*(f"ft{n}" for n in range(8)), "fs0", "fs1", *(f"fa{n}" for n in range(8)), *(f"fs{n}" for n in range(2, 12)), "ft8", "ft9", "ft10", "ft11"])}}
-_ARM64 = {"nzcv": Part("cpsr", 28, 4, 28), "tpidr_el0": Part("TPIDR_EL0"), **{f"v{n}": Part(f"z{n}", 0, 128) for n in range(32)}}
+    [*(f"ft{n}" for n in range(8)), "fs0", "fs1", *(f"fa{n}" for n in range(8)), *(f"fs{n}" for n in range(2, 12)),
+     "ft8", "ft9", "ft10", "ft11"])}}
+_ARM64 = {"nzcv": Part("cpsr", 28, 4, 28), "tpidr_el0": Part("TPIDR_EL0"),
+          **{f"v{n}": Part(f"z{n}", 0, 128) for n in range(32)}}
 _PPC = {f"cr{n}": Part("cr", 28 - 4 * n, 4) for n in range(8)}
-_M68K = {"a6": Part("fp"), "a7": Part("sp"), "ccr": Part("ps", 0, 5), "fpcr": Part("fpcontrol"), "fpsr": Part("fpstatus")}
+_M68K = {"a6": Part("fp"), "a7": Part("sp"), "ccr": Part("ps", 0, 5), "fpcr": Part("fpcontrol"),
+         "fpsr": Part("fpstatus")}
 #: architecture's name, or how it begins -> its register -> where the stub has it
 PARTS: dict[str, Mapping[str, Part]] = {
-    "x86_64": _X86, "i386": _X86, "s390x": _S390X, "riscv": _RISCV, "arm64": _ARM64, "ppc": _PPC, "m68k": _M68K, "loongarch": {"fcsr0": Part("fcsr")},
-    "arm": {"tpidruro": Part("TPIDRURO")}, "cortexm": {}, "sparc64": {"ccr": Part("state", 32, 8)}, "sparc": {"icc": Part("psr", 20, 4)},
+    "x86_64": _X86, "i386": _X86, "s390x": _S390X, "riscv": _RISCV, "arm64": _ARM64, "ppc": _PPC, "m68k": _M68K,
+    "loongarch": {"fcsr0": Part("fcsr")},
+    "arm": {"tpidruro": Part("TPIDRURO")}, "cortexm": {}, "sparc64": {"ccr": Part("state", 32, 8)},
+    "sparc": {"icc": Part("psr", 20, 4)},
 }
 
 
@@ -85,6 +91,7 @@ def file_of(arch: str) -> tuple[Slot, ...]:
 
 
 def parts_of(arch: str, slots: Mapping[str, Slot]) -> Mapping[str, Part]:
-    """What a stub with these registers calls an architecture's, where the names differ (arm64: only a CPU with SVE has z0, not v0)."""
+    """What a stub with these registers calls an architecture's, where the names differ (arm64: only a CPU with SVE has
+    z0, not v0)."""
     found = next((PARTS[key] for key in _of(PARTS, arch)), {})
     return {name: part for name, part in found.items() if part.name in slots or name not in slots}

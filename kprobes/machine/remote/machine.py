@@ -1,6 +1,7 @@
 """RemoteMachine: a guest behind a stub that speaks the GDB remote protocol.
 
-A stop is a trap: the stub stops at a breakpoint of its own (Z0) wherever one of the core's stands, whatever the guest makes of those.
+A stop is a trap: the stub stops at a breakpoint of its own (Z0) wherever one of the core's stands, whatever the guest
+makes of those.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from .target import Target
 from .threads import Threads
 
 PAGE = 4096
-KNOWN = frozenset({"arch", "busy", "call_area", "close", "cpus", "exit_status", "page_size", "symbols"})  #: once it is closed
+#: once it is closed
+KNOWN = frozenset({"arch", "busy", "call_area", "close", "cpus", "exit_status", "page_size", "symbols"})
 
 
 @checked("__init__")
@@ -47,13 +49,17 @@ class RemoteMachine(Described):
     call_area, _is_closed = 0, False
     delays_in_calls = True
     can_run, host_view, clock, following, modules = False, None, None, None, dict[str, tuple[int, int]]()
-    snapshot = restore = staticmethod(refuses("a remote guest's state cannot all be read and put back", "start it anew, or use a UnicornMachine"))
+    snapshot = restore = staticmethod(refuses("a remote guest's state cannot all be read and put back",
+                                              "start it anew, or use a UnicornMachine"))
     mmio = staticmethod(refuses("a remote guest's accesses to memory are not reported", "use a UnicornMachine"))
-    watch_at, writable, count_blocks = staticmethod(watches_nothing), staticmethod(watches_no_text), staticmethod(counts_no_blocks)
+    watch_at, writable, count_blocks = (staticmethod(watches_nothing), staticmethod(watches_no_text),
+                                        staticmethod(counts_no_blocks))
 
-    def __init__(self, target: Target, arch: Arch, *, image: Image | None = None, symbols: str | os.PathLike[str] | Where | None = None,
+    def __init__(self, target: Target, arch: Arch, *, image: Image | None = None,
+                 symbols: str | os.PathLike[str] | Where | None = None,
                  scratch: tuple[int, int] | None = None, threads: int = 16, sysroot: str | None = None,
-                 interrupt: Callable[[], None] | None = None, console: Callable[[bytes], None] = lambda data: None) -> None:
+                 interrupt: Callable[[], None] | None = None,
+                 console: Callable[[bytes], None] = lambda data: None) -> None:
         """Use connect(), or QemuMachine.user() and .system()."""
         self.arch, self.symbols, self.cpus, self.sysroot, self._target = arch, Symbols(), threads, sysroot, target
         self.symbols.mode_bits = arch.pointers.mode_bits
@@ -62,7 +68,8 @@ class RemoteMachine(Described):
         self._control = Control(target, self._threads, arch, self.symbols, interrupt or target.link.interrupt, console)
         self.busy = self._control.busy
         self._threads.stopped(target.why().thread)
-        self._vector = auxiliary(target.transfer("auxv"), arch.bits // 8, arch.order.value) if "qXfer:auxv:read" in target.features else {}
+        self._vector = (auxiliary(target.transfer("auxv"), arch.bits // 8, arch.order.value)
+                        if "qXfer:auxv:read" in target.features else {})
         self.page_size = self._vector.get(AT_PAGESZ) or PAGE
         self._loaded: list[Loaded] = []
         self._calls = GuestCalls(target, self._control, self._threads, arch, self.symbols)
@@ -77,11 +84,13 @@ class RemoteMachine(Described):
     def connect(cls, address: str, *, arch: str | None = None, symbols: str | os.PathLike[str] | Where | None = None,
                 image: str | os.PathLike[str] | None = None, scratch: tuple[int, int] | None = None, threads: int = 16,
                 sysroot: str | None = None, timeout: float = 10.0) -> RemoteMachine:
-        """A machine around a stub that listens at "host:port" or at a Unix socket's path. The guest stands still from now on.
+        """A machine around a stub that listens at "host:port" or at a Unix socket's path. The guest stands still from
+        now on.
 
-        arch: its name, where neither the stub nor a file tells. image: the ELF file that runs there. symbols: name -> address or
-        (address, size), or a file as symbols.load() takes it. scratch: (start, size) of executable guest memory that nobody uses, for
-        guests that are no Linux process. threads: how many may stand in a hit at once. sysroot: where a process's libraries are.
+        arch: its name, where neither the stub nor a file tells. image: the ELF file that runs there. symbols: name ->
+        address or (address, size), or a file as symbols.load() takes it. scratch: (start, size) of executable guest
+        memory that nobody uses, for guests that are no Linux process. threads: how many may stand in a hit at once.
+        sysroot: where a process's libraries are.
         timeout: seconds that the stub may take for an answer. Raises RemoteError, ImageError, Unsupported.
         """
         if not 0 < timeout < LONGEST:
@@ -89,7 +98,8 @@ class RemoteMachine(Described):
         target = Target(Connection.open(address, timeout))
         try:
             file = None if image is None else read_elf(image)
-            return cls(target, arch_of(target, file, arch), image=file, symbols=symbols, scratch=scratch, threads=threads, sysroot=sysroot)
+            return cls(target, arch_of(target, file, arch), image=file, symbols=symbols, scratch=scratch,
+                       threads=threads, sysroot=sysroot)
         except BaseException:
             target.link.close()
             raise
@@ -116,7 +126,8 @@ class RemoteMachine(Described):
         self.symbols.main = image.name
 
     def to_entry(self) -> None:
-        """A program that is linked dynamically runs its linker, to its own first instruction; then its libraries are known."""
+        """A program that is linked dynamically runs its linker, to its own first instruction; then its libraries are
+        known."""
         if self._vector.get(AT_BASE) and AT_ENTRY in self._vector:
             self.run(until=self._vector[AT_ENTRY])
             self.load_libraries()
@@ -169,7 +180,8 @@ class RemoteMachine(Described):
             raise GuestFault("no such memory", address=addr, access=access)
 
     def executable(self, addr: int) -> bool:
-        """True in code of what is loaded, and in pages of ours; where nothing is known to be loaded, in memory that can be read."""
+        """True in code of what is loaded, and in pages of ours; where nothing is known to be loaded, in memory that can
+        be read."""
         if self._pages.has(addr) or any(loaded.executable(addr) for loaded in self._loaded):
             return True
         try:
@@ -244,12 +256,13 @@ class RemoteMachine(Described):
         """Run the guest from `start` (default: where it stands) until `until`, stop(), or the program's end.
 
         timeout: seconds; max_insns: instructions of the current thread, step by step. Signals that the guest's own
-        instructions cause, and that no fault_handler handles, are the program's. Raises GuestFault (it was ended by one),
-        GuestTimeout, RemoteError.
+        instructions cause, and that no fault_handler handles, are the program's. Raises GuestFault (it was ended by
+        one), GuestTimeout, RemoteError.
         """
         self._calls.run(start, until, timeout, max_insns)
 
-    def call(self, function: str | int, *args: Argument, timeout: float | None = None, max_insns: int | None = None) -> int:
+    def call(self, function: str | int, *args: Argument, timeout: float | None = None,
+             max_insns: int | None = None) -> int:
         """Call guest code in the current thread and return its integer result; registers are put back afterwards.
 
         Arguments, bounds and errors: as UnicornMachine.call(). Other threads stand still meanwhile.

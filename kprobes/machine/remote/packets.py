@@ -1,7 +1,8 @@
 """Packets of the GDB remote protocol over a socket: framing, acknowledgements, escapes, run lengths, time limits.
 
-The format is GDB's manual, appendix "Remote Protocol", "Overview": `$payload#checksum`, `}` escapes, `*` repeats. Whoever is
-at the other end may lie, stall or send rubbish: everything ends in an answer or a RemoteError within the time limit.
+The format is GDB's manual, appendix "Remote Protocol", "Overview": `$payload#checksum`, `}` escapes, `*` repeats.
+Whoever is at the other end may lie, stall or send rubbish: everything ends in an answer or a RemoteError within the
+time limit.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from ...errors import RemoteError
 
 LONGEST = 1 << 22  # bytes of a packet, or of noise before one
 RESENDS = 3
-TOGETHER = 240  # bytes of packets sent at once: QEMU 10's user-mode stub reads 256, and answers some twice where there are more
+# bytes of packets sent at once: QEMU 10's user-mode stub reads 256, and answers some twice where there are more
+TOGETHER = 240
 ESCAPED = frozenset(b"}#$*")
 _REPEATS = re.compile(rb"(.)\*([\x20-\x7e])", re.DOTALL)
 _STOPPED = re.compile(rb"[TSWX][0-9a-fA-F]{2}")
@@ -46,8 +48,8 @@ def expand(payload: bytes) -> bytes:
 class Connection:
     """A packet channel.
 
-    timeout: seconds that any answer may take, but for that to a continued guest. Raises RemoteError when the other end is
-    gone, stalls or does not speak the protocol; after that it is closed.
+    timeout: seconds that any answer may take, but for that to a continued guest. Raises RemoteError when the other end
+    is gone, stalls or does not speak the protocol; after that it is closed.
     """
 
     def __init__(self, channel: socket.socket, timeout: float = 10.0) -> None:
@@ -59,14 +61,16 @@ class Connection:
 
     @classmethod
     def open(cls, address: str, timeout: float = 10.0, alive: Callable[[], bool] = lambda: True) -> Connection:
-        """Connect to "host:port" or to a Unix socket's path, trying again while there is nobody yet and `alive()`. RemoteError."""
+        """Connect to "host:port" or to a Unix socket's path, trying again while there is nobody yet and `alive()`.
+        RemoteError."""
         deadline = time.monotonic() + timeout
         while True:
             try:
                 return cls(_connected(address, timeout), timeout)
             except (OSError, ValueError) as error:
                 if isinstance(error, ValueError) or time.monotonic() > deadline or not alive():
-                    raise RemoteError(f"{address}: {error}", hint="is a stub listening there? host:port, or a socket's path") from None
+                    raise RemoteError(f"{address}: {error}",
+                                      hint="is a stub listening there? host:port, or a socket's path") from None
                 time.sleep(0.01)
 
     def no_acknowledgements(self) -> None:
@@ -103,7 +107,8 @@ class Connection:
     def _answer(self) -> bytes:
         answer = self.receive()
         if _STOPPED.match(answer):  # that of another thread, unasked
-            self._fail("two threads have stopped at once: QEMU's user-mode stub lets the others run on while one is looked at")
+            self._fail("two threads have stopped at once: QEMU's user-mode stub lets the others run on while one is "
+                       "looked at")
         return answer
 
     def receive(self, wait: float | None = -1.0) -> bytes:
@@ -139,7 +144,8 @@ class Connection:
         return self._socket is None
 
     def _packet(self) -> tuple[bytes, bool] | None:
-        """The first whole packet in the buffer, taken out, and whether its checksum is right; None while there is none."""
+        """The first whole packet in the buffer, taken out, and whether its checksum is right; None while there is
+        none."""
         start = self._buffer.find(b"$")
         if start < 0:
             if b"-" in self._buffer and self._acknowledges:

@@ -1,4 +1,5 @@
-"""Registers of one thread of a remote guest: read when they are asked for, once a stop; written back before it runs on."""
+"""Registers of one thread of a remote guest: read when they are asked for, once a stop; written back before it runs
+on."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ class RegisterFile:
         single = [name for name in names if name not in self._places and name not in self._single]
         if single and self.thread is not None:
             self._target.choose(self.thread)
-            for name, data in zip(single, self._target.registers([self._slots[name].number for name in single]), strict=True):
+            for name, data in zip(single, self._target.registers([self._slots[name].number for name in single]),
+                                  strict=True):
                 self._single[name] = int.from_bytes(data, self._order.value)
         return {name: self.read(name) for name in names}
 
@@ -64,7 +66,8 @@ class RegisterFile:
         """Write what has changed, and forget everything: the guest runs on."""
         if self._changed and self.thread is not None:
             self._target.choose(self.thread)
-            slow = [name for name in sorted(self._changed, key=lambda name: self._slots[name].number) if not self._write_one(name)]
+            slow = [name for name in sorted(self._changed, key=lambda name: self._slots[name].number)
+                    if not self._write_one(name)]
             if slow:
                 self._write_all(slow)
         self.forget()
@@ -110,18 +113,21 @@ def _places(slots: Mapping[str, Slot], size: int) -> dict[str, int]:
 
 
 def slots_of(target: Target, arch: Arch) -> dict[str, Slot]:
-    """The stub's register file by names: described by itself, or known. RemoteError where it is neither, or lacks what probes need."""
+    """The stub's register file by names: described by itself, or known. RemoteError where it is neither, or lacks what
+    probes need."""
     _, described = target.described()
     slots = {slot.name: slot for slot in described or file_of(arch.name) if slot.size}
     parts, abi = parts_of(arch.name, slots), arch.abi
     for name in (arch.regs.pc, arch.regs.sp, *(abi.args if abi else ()), *(abi.returns if abi else ())):
         theirs = parts.get(name, Part(name)).name
         if theirs not in slots:
-            raise RemoteError(f"the stub shows no {theirs}, so it does not run {arch.name}", hint="pass the arch= that it runs")
+            raise RemoteError(f"the stub shows no {theirs}, so it does not run {arch.name}",
+                              hint="pass the arch= that it runs")
     return slots
 
 
-def accessors(file: RegisterFile, slots: Mapping[str, Slot], arch: Arch) -> tuple[dict[str, Callable[[], int]], dict[str, Callable[[int], None]]]:
+def accessors(file: RegisterFile, slots: Mapping[str, Slot],
+              arch: Arch) -> tuple[dict[str, Callable[[], int]], dict[str, Callable[[int], None]]]:
     """(readers, writers) of those of an architecture's registers by name that the stub shows, for Regs."""
     parts = parts_of(arch.name, slots)
     readers: dict[str, Callable[[], int]] = {}

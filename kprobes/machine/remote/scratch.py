@@ -1,5 +1,5 @@
-"""Executable memory in a remote guest: pages of a process, by a system call that one of its threads is made to execute; or an area
-that somebody has set aside in a kernel or firmware.
+"""Executable memory in a remote guest: pages of a process, by a system call that one of its threads is made to execute;
+or an area that somebody has set aside in a kernel or firmware.
 
 Numbers and registers are the Linux system call ABIs' (syscall(2), "Architecture calling conventions").
 """
@@ -33,7 +33,8 @@ class Calls:
     unmap: int
     anonymous: int = 0x20
     on_stack: int = 0  #: byte offset of the fifth argument from the stack pointer (MIPS o32)
-    block: bool = False  #: mmap takes the address of a block of its arguments; the number stands in the instruction (s390x)
+    #: mmap takes the address of a block of its arguments; the number stands in the instruction (s390x)
+    block: bool = False
     delay: str = ""  #: bytes that must follow
 
 
@@ -41,15 +42,19 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-_MIPS = Calls(code="0000000c", number="v0", args=_names("a0 a1 a2 a3"), result="v0", map=4090, unmap=4091, anonymous=0x800, on_stack=16)
-_MIPS64 = Calls(code="0000000c", number="v0", args=_names("a0 a1 a2 a3 a4 a5"), result="v0", map=5009, unmap=5011, anonymous=0x800)
+_MIPS = Calls(code="0000000c", number="v0", args=_names("a0 a1 a2 a3"), result="v0", map=4090, unmap=4091,
+              anonymous=0x800, on_stack=16)
+_MIPS64 = Calls(code="0000000c", number="v0", args=_names("a0 a1 a2 a3 a4 a5"), result="v0", map=5009, unmap=5011,
+                anonymous=0x800)
 _PPC = Calls(code="44000002", number="r0", args=_names("r3 r4 r5 r6 r7 r8"), result="r3", map=90, unmap=91)
 _RISCV = Calls(code="00000073", number="a7", args=_names("a0 a1 a2 a3 a4 a5"), result="a0", map=222, unmap=215)
 _LOONGARCH = Calls(code="002b0000", number="r11", args=_names("r4 r5 r6 r7 r8 r9"), result="r4", map=222, unmap=215)
-_ALPHA = Calls(code="00000083", number="r0", args=_names("r16 r17 r18 r19 r20 r21"), result="r0", map=71, unmap=73, anonymous=0x10)
+_ALPHA = Calls(code="00000083", number="r0", args=_names("r16 r17 r18 r19 r20 r21"), result="r0", map=71, unmap=73,
+               anonymous=0x10)
 _ARM = Calls(code="ef000000", number="r7", args=_names("r0 r1 r2 r3 r4 r5"), result="r0", map=192, unmap=91)
 _ARM64 = Calls(code="d4000001", number="x8", args=_names("x0 x1 x2 x3 x4 x5"), result="x0", map=222, unmap=215)
-_SPARC = Calls(code="91d02010", number="g1", args=_names("o0 o1 o2 o3 o4 o5"), result="o0", map=71, unmap=73, delay="01000000")
+_SPARC = Calls(code="91d02010", number="g1", args=_names("o0 o1 o2 o3 o4 o5"), result="o0", map=71, unmap=73,
+               delay="01000000")
 #: architecture -> its calls. The code of those with words is written in the order of their instructions
 LINUX: Mapping[str, Calls] = {
     "x86_64": Calls(code="0f05", number="rax", args=_names("rdi rsi rdx r10 r8 r9"), result="rax", map=9, unmap=11),
@@ -62,15 +67,15 @@ LINUX: Mapping[str, Calls] = {
     "sparc": _SPARC, "sparc64": evolve(_SPARC, code="91d0206d"),
     "m68k": Calls(code="4e40", number="d0", args=_names("d1 d2 d3 d4 d5 a0"), result="d0", map=192, unmap=91),
 }
-_LITTLE_WORDS = ("arm", "armeb", "arm64", "arm64be", "riscv32", "riscv64", "loongarch64", "alpha", "ppc64le", "mipsel", "mips32r6el", "mips64el",
-                 "mips64r6el")
+_LITTLE_WORDS = ("arm", "armeb", "arm64", "arm64be", "riscv32", "riscv64", "loongarch64", "alpha", "ppc64le", "mipsel",
+                 "mips32r6el", "mips64el", "mips64r6el")
 
 
 class Process:
     """Pages of a process.
 
-    execute: (code, registers to set, bytes to lay at the stack pointer less `ROOM`, name of a register) -> that register when a
-    thread has executed the code once, with everything put back.
+    execute: (code, registers to set, bytes to lay at the stack pointer less `ROOM`, name of a register) -> that
+    register when a thread has executed the code once, with everything put back.
     """
 
     ROOM = 256
@@ -78,7 +83,8 @@ class Process:
     def __init__(self, arch: Arch, execute: Callable[[bytes, Mapping[str, int], bytes, str], int]) -> None:
         calls = LINUX.get(arch.name)
         if calls is None:
-            raise Unsupported(f"nobody has said how a process of {arch.name} asks for memory", hint="pass scratch=(start, size)")
+            raise Unsupported(f"nobody has said how a process of {arch.name} asks for memory",
+                              hint="pass scratch=(start, size)")
         self._arch, self._calls, self._execute = arch, calls, execute
 
     def map(self, hint: int, size: int) -> int:
@@ -146,9 +152,11 @@ class Pages:
         return addr & -self._page in self._code
 
     def map_near(self, near: int, above: int) -> int:
-        """A page: beside those that are near already, else not far above `above`, else where the system likes. NoMemory."""
+        """A page: beside those that are near already, else not far above `above`, else where the system likes.
+        NoMemory."""
         first = -(-above // self._page) * self._page
-        beside = [place + self._page for place in self._code if abs(place - near) <= FAR and place + self._page not in self._code]
+        beside = [place + self._page for place in self._code if abs(place - near) <= FAR
+                  and place + self._page not in self._code]
         page = -1
         for hint in (*sorted(beside, key=lambda place: abs(place - near))[:2], *(first + gap for gap in GAPS)):
             if page >= 0:

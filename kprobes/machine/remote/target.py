@@ -1,7 +1,7 @@
 """A stub: what it can do, its threads' registers, memory, breakpoints, and how it stops.
 
-GDB's manual, appendix "Remote Protocol" ("Packets", "Stop Reply Packets", "General Query Packets") and "Target Descriptions". What a
-stub says is checked before it is believed.
+GDB's manual, appendix "Remote Protocol" ("Packets", "Stop Reply Packets", "General Query Packets") and "Target
+Descriptions". What a stub says is checked before it is believed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class Stop:
 
 
 class Target:
-    """What can be asked of a stub. Addresses and sizes are the guest's; everything raises RemoteError when the stub is gone."""
+    """What can be asked of a stub. Addresses and sizes are the guest's; everything raises RemoteError when the stub is
+    gone."""
 
     def __init__(self, connection: Connection) -> None:
         self.link = connection
@@ -50,7 +51,8 @@ class Target:
         """What a qXfer object holds, asked for in pieces of `chunk` bytes; b"" where the stub has none."""
         out = b""
         while len(out) < LARGEST:
-            answer = self.link.ask(b"qXfer:%s:read:%s:%x,%x" % (kind.encode(), annex.encode("latin1", "replace"), len(out), chunk))
+            answer = self.link.ask(b"qXfer:%s:read:%s:%x,%x" % (kind.encode(), annex.encode("latin1", "replace"),
+                                                                len(out), chunk))
             if answer[:1] not in (b"l", b"m"):
                 return out
             piece = unescape(answer[1:])
@@ -83,7 +85,8 @@ class Target:
         try:
             root = ElementTree.fromstring(text.replace(b"<xi:include", b"<include"))  # stubs declare no such prefix
         except ElementTree.ParseError as error:
-            raise RemoteError(f"the stub's target description: {error}", hint="pass arch=, or use another stub") from None
+            raise RemoteError(f"the stub's target description: {error}",
+                              hint="pass arch=, or use another stub") from None
         for element in root.iter():
             if element.tag.endswith("include"):
                 yield from self._elements(self.transfer("features", element.get("href", "")), budget)
@@ -114,7 +117,8 @@ class Target:
     def registers(self, numbers: list[int]) -> list[bytes]:
         """Several, asked for at once."""
         answers = self.link.ask_all([b"p%x" % number for number in numbers])
-        return [b"" if _refused(answer) else self._bytes(answer.replace(b"x", b"0"), "a register") for answer in answers]
+        return [b"" if _refused(answer) else self._bytes(answer.replace(b"x", b"0"), "a register")
+                for answer in answers]
 
     def set_register(self, number: int, data: bytes) -> bool:
         """Write one register; False where the stub does not do that."""
@@ -138,7 +142,8 @@ class Target:
         for at in range(0, len(data), CHUNK // 2):
             piece = data[at:at + CHUNK // 2]
             if self.link.ask(b"M%x,%x:%s" % (addr + at, len(piece), piece.hex().encode())) != b"OK":
-                raise GuestFault("memory is not mapped, or the stub may not write there", address=addr + at, access="write")
+                raise GuestFault("memory is not mapped, or the stub may not write there", address=addr + at,
+                                 access="write")
 
     # --- breakpoints
 
@@ -159,8 +164,8 @@ class Target:
     # --- running
 
     def resume(self, *, signal: int = 0, step: bool = False, thread: str = "") -> None:
-        """Let the guest run. signal: delivered to `thread` first. step: one instruction. thread: only this one, where the
-        stub can do that (with a signal: this one gets it, and the others run as well)."""
+        """Let the guest run. signal: delivered to `thread` first. step: one instruction. thread: only this one, where
+        the stub can do that (with a signal: this one gets it, and the others run as well)."""
         self._thread = ""  # the stub chooses anew
         action = b"%c%02x" % (b"SC"[not step], signal) if signal else b"s" if step else b"c"
         if thread and self.resumes_threads:

@@ -40,7 +40,8 @@ class Threads:
         return self._files[self.current].thread or ""
 
     def stopped(self, thread: str) -> Regs:
-        """This thread has stopped: its CPU is the current one. RemoteError where more threads stop than there are CPUs."""
+        """This thread has stopped: its CPU is the current one. RemoteError where more threads stop than there are
+        CPUs."""
         for file in self._files:
             file.forget()
         known = next((cpu for cpu, file in enumerate(self._files) if file.thread == thread), None)

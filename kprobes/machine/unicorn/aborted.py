@@ -1,7 +1,8 @@
 """Translations that end in the middle, because the instruction cannot be fetched: the engine does not forget them.
 
-MIPS's translator notes in its context which temporary tells of a delay slot, and clears the note at the end of a block. A fetch that
-fails leaves it there, and the next translation uses a temporary that it does not have, which kills the process. So the note is cleared.
+MIPS's translator notes in its context which temporary tells of a delay slot, and clears the note at the end of a block.
+A fetch that fails leaves it there, and the next translation uses a temporary that it does not have, which kills the
+process. So the note is cleared.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ class Aborted:
 
 @cache
 def found(cpu: Cpu) -> int:
-    """Where a scratch engine's note is: nothing behind a block, and a temporary behind a fetch that failed. 0: not in one place."""
+    """Where a scratch engine's note is: nothing behind a block, and a temporary behind a fetch that failed. 0: not in
+    one place."""
     engine = Engine(cpu.open())
     engine.uc.mem_map(SCRATCH, 0x1000, const.UC_PROT_ALL)
     engine.start(SCRATCH, SCRATCH + 8)

@@ -16,7 +16,8 @@ from .host.callsites import CallSite, FollowedCalls, SiteTable
 from .programs import chain
 from .services import Services
 
-DIRECT_CALLS = 128  # bytes at the start of a call area whose call sites have their own hooks, where there is no host code
+# bytes at the start of a call area whose call sites have their own hooks, where there is no host code
+DIRECT_CALLS = 128
 CALL_AREA = 1 << 16  # bytes
 IDLE_TABLES = 4  # tables that no area uses, before one is used again
 
@@ -29,13 +30,15 @@ class Areas:
         self._memory, self._engine = cpu.memory, cpu.engine
         self._call_hooks: dict[int, list[int]] = {}
         self._on_call: object = None  # the areas' hook, without host code
-        self._on_direct: dict[int, tuple[object, Callable[[], None]]] = {}  # call site -> its hook, and what makes that the next sink's
+        # call site -> its hook, and what makes that the next sink's
+        self._on_direct: dict[int, tuple[object, Callable[[], None]]] = {}
         self._direct: dict[int, int] = {}  # call site -> its own hook
         self._tables: dict[int, SiteTable] = {}  # area -> its call sites, for host code
         self._idle_tables: list[SiteTable] = []
 
     def map_calls(self, near: int) -> int:
-        """An area in which every instruction executed is reported to Sink.services first, by one hook over all of it."""
+        """An area in which every instruction executed is reported to Sink.services first, by one hook over all of
+        it."""
         area = self._memory.gap(CALL_AREA, near, CALL_AREA)
         self._memory.map_own(area, CALL_AREA, hooked=True)
         end = area + CALL_AREA - 1
@@ -44,7 +47,8 @@ class Areas:
             serve = hostcode.address("serve")
             self._call_hooks[area] = [self._engine.hook(const.UC_HOOK_CODE, serve, area, end, table.data)]
         else:
-            self._on_call = self._on_call or CALL(lambda _uc, address: self._services.serve(address))  # the engine keeps it
+            # the engine keeps it
+            self._on_call = self._on_call or CALL(lambda _uc, address: self._services.serve(address))
             self._call_hooks[area] = [self._engine.hook(const.UC_HOOK_CODE, self._on_call, area + DIRECT_CALLS, end)]
         return area
 
@@ -91,7 +95,8 @@ class Areas:
         """Programs run at a call site. See machine._base.Machine."""
         site = self._site(addr)
         assert last is None or isinstance(last, Enter | Leave)
-        # As long as they are called: a helper in Python may have changed what is here, and then the program that called it goes on.
+        # As long as they are called: a helper in Python may have changed what is here, and then the program that called
+        # it goes on.
         site.programs = (*(site.programs if self._followed.serving else ()), *programs, *(last.held if last else ()))
         site["program"], site["after"] = chain(programs), last.at(site, addr) if last else 0
         site["function"] = hostcode.address("program") if programs else site["after"] or hostcode.address("count")
@@ -105,7 +110,8 @@ class Areas:
         return bool(self._site(addr)["ran"])
 
     def _table(self, area: int) -> SiteTable:
-        """An empty table. Those that were ended last are left alone: a callback of theirs may be the one that runs now."""
+        """An empty table. Those that were ended last are left alone: a callback of theirs may be the one that runs
+        now."""
         if len(self._idle_tables) > IDLE_TABLES:
             table = self._idle_tables.pop(0)
         else:

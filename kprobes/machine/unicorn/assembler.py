@@ -1,4 +1,5 @@
-"""Assembly text, where Keystone is installed and knows the ISA. For examples and tests; nothing the library emits goes through it."""
+"""Assembly text, where Keystone is installed and knows the ISA. For examples and tests; nothing the library emits goes
+through it."""
 
 from __future__ import annotations
 
@@ -27,11 +28,13 @@ _MODES = {
 
 
 def assemble(text: str, arch: str, base: int) -> bytes:
-    """Machine code for `text` at address `base`. Unsupported where there is no assembler for the ISA, ImageError for bad text."""
+    """Machine code for `text` at address `base`. Unsupported where there is no assembler for the ISA, ImageError for
+    bad text."""
     if arch not in _MODES:
         raise Unsupported(f"no assembler for {arch}", hint="pass code as bytes")
     if not text.isascii():
-        raise ImageError("assembly does not parse: it is not ASCII", hint="pass code as bytes, or text of an assembler's")
+        raise ImageError("assembly does not parse: it is not ASCII",
+                         hint="pass code as bytes, or text of an assembler's")
     ks = _keystone()
     kind, *modes = _MODES[arch]
     try:

@@ -1,7 +1,8 @@
-"""How often each block of guest code is executed, and each edge between two: counted by host code, in a table of its own.
+"""How often each block of guest code is executed, and each edge between two: counted by host code, in a table of its
+own.
 
-A block is what the engine translates at a time: it ends where code branches, at the end of a page, and where something of the library's
-stands. Python is called once for each, when it is seen first.
+A block is what the engine translates at a time: it ends where code branches, at the end of a page, and where something
+of the library's stands. Python is called once for each, when it is seen first.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ class BlockCounts:
     """Counts the blocks outside of the library's own code until close().
 
     Attributes:
-        found: their addresses, in the order in which they were seen first. edges: a byte for each edge's number, which counts to 255 and
-            starts again.
+        found: their addresses, in the order in which they were seen first. edges: a byte for each edge's number, which
+            counts to 255 and starts again.
     """
 
     def __init__(self, memory: Memory, state: RunState) -> None:

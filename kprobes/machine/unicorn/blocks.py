@@ -21,7 +21,8 @@ class Block:
     """A mapped stretch of guest memory and the host memory beneath it.
 
     Attributes:
-        view: its bytes. words: the same as aligned words in the guest's byte order. size, room: bytes that can be read there, and
+        view: its bytes. words: the same as aligned words in the guest's byte order. size, room: bytes that can be read
+            there, and
         written without further ado: none of code.
     """
 
@@ -52,13 +53,15 @@ class Blocks:
     """The blocks by address; the one used last is looked at first. width: bytes of a word of the guest's."""
 
     def __init__(self, width: int, order: Literal["little", "big"]) -> None:
-        #: the engine needs their host memory as long as it lives: whoever makes this object keeps `held` with the engine
+        #: the engine needs their host memory as long as it lives: whoever makes this object keeps `held` with the
+        #: engine
         self.held: list[Block] = []
         self._width, self._order = width, order
         self._forgets: list[Callable[[], None]] = []
         self._changes: list[Callable[[], None]] = []
         self.last = _NOWHERE
-        self._sorted: tuple[list[Block], list[int]] | None = None  # by address, and their starts; made when it is asked for
+        # by address, and their starts; made when it is asked for
+        self._sorted: tuple[list[Block], list[int]] | None = None
 
     def make(self, start: int, size: int, code: bool) -> Block:
         """Zeroed host memory for [start, start + size)."""
@@ -72,7 +75,8 @@ class Blocks:
         if self._order == sys.byteorder:
             return view.cast("Q" if self._width == 8 else "I")
         word: Any = ctypes.c_uint64 if self._width == 8 else ctypes.c_uint32
-        return ((word.__ctype_be__ if self._order == "big" else word.__ctype_le__) * (len(view) // self._width)).from_buffer(view)
+        return ((word.__ctype_be__ if self._order == "big"
+                 else word.__ctype_le__) * (len(view) // self._width)).from_buffer(view)
 
     def add(self, block: Block) -> None:
         """Know a block from now on."""
@@ -82,7 +86,8 @@ class Blocks:
             told()
 
     def remove(self, start: int, end: int) -> None:
-        """[start, end) is mapped no more. What is left of a block are blocks of their own; the host memory goes with the last of them."""
+        """[start, end) is mapped no more. What is left of a block are blocks of their own; the host memory goes with
+        the last of them."""
         self._cut(start, end)
         for forget in (*self._forgets, *self._changes):
             forget()
@@ -124,8 +129,10 @@ class Blocks:
         block = self.last = held[at]
         return block
 
-    def words(self, read: Read, write: Write) -> tuple[Callable[[int], int], Callable[[int, int], None], Callable[[int, int], int]]:
-        """(load, store, swap) of one word: what handlers read most, and return probes write most, is the stack. swap: store, and what was there.
+    def words(self, read: Read,
+              write: Write) -> tuple[Callable[[int], int], Callable[[int, int], None], Callable[[int, int], int]]:
+        """(load, store, swap) of one word: what handlers read most, and return probes write most, is the stack. swap:
+        store, and what was there.
 
         Aligned words of the block used last take no call; `read` and `write` do the rest.
         """
@@ -164,9 +171,11 @@ class Blocks:
         return load, store, swap
 
     def window(self, addr: int) -> tuple[Any, int, int] | None:
-        """(words, start, outside): words around `addr` from `start` on, as many as make a power of two; None where no block has `addr`.
+        """(words, start, outside): words around `addr` from `start` on, as many as make a power of two; None where no
+        block has `addr`.
 
-        A distance from `start` that has none of the bits `outside` is that of one of the words. on_remove() tells when they are gone.
+        A distance from `start` that has none of the bits `outside` is that of one of the words. on_remove() tells when
+        they are gone.
         """
         block = self.find(addr, self._width)
         if block is None:

@@ -84,8 +84,8 @@ class Bounds:
     def close(self) -> None:
         """Nothing runs, or an unbounded run is about to: do without the hook that counts.
 
-        Within a run it stays, as hooks that come and go would pile up; and after a run on an engine of our own, as the next one is likely
-        to be bounded as well.
+        Within a run it stays, as hooks that come and go would pile up; and after a run on an engine of our own, as the
+        next one is likely to be bounded as well.
         """
         if self._hooks:
             for hook in self._hooks:
@@ -99,7 +99,8 @@ class Bounds:
             self.close()
 
     def _expire(self, depth: int) -> None:
-        """The time of the run at this depth is up. A stop before the engine has started is lost: this is called again."""
+        """The time of the run at this depth is up. A stop before the engine has started is lost: this is called
+        again."""
         self.timed_out = depth
         self._state.stop_for("timeout")
 
@@ -111,7 +112,8 @@ class Bounds:
     def _count(self, instructions: int) -> None:
         guest, sink = self._cpu.guest, self._state.sink
         if instructions > SINGLE_STEP and not guest.blocks.hooked_delay_slots:
-            raise Unsupported(f"this engine cannot count {self._cpu.arch.name} instructions beyond a jump", hint="bound the run by a timeout")
+            raise Unsupported(f"this engine cannot count {self._cpu.arch.name} instructions beyond a jump",
+                              hint="bound the run by a timeout")
         self._install_hook()
         if sink is not None:
             sink.exact(True)
@@ -126,11 +128,13 @@ class Bounds:
         if not self._hooks:
             self.installed += 1
             self._counting = self._counting or CODE(self._callback())
-            self._hooks = [self._cpu.engine.hook(const.UC_HOOK_CODE, self._counting, start, end) for start, end in self._hooked()]
+            self._hooks = [self._cpu.engine.hook(const.UC_HOOK_CODE, self._counting, start, end)
+                           for start, end in self._hooked()]
             self._cpu.engine.retranslate()
 
     def _hooked(self) -> list[tuple[int, int]]:
-        """Where the hook is: everywhere, unless it does harm (Blocks.hooked_delay_slots). Then not in the sink's pages."""
+        """Where the hook is: everywhere, unless it does harm (Blocks.hooked_delay_slots). Then not in the sink's
+        pages."""
         m, state = self._cpu, self._state
         if m.guest.blocks.hooked_delay_slots:
             return [(1, 0)]
@@ -140,8 +144,8 @@ class Bounds:
         return [(start, end) for start, end, perms in self._cpu.engine.uc.mem_regions() if perms & const.UC_PROT_EXEC]
 
     def _callback(self) -> Callable[[int, int, int, int], None]:
-        """Counts the guest's own instructions, not those in slots; never stops inside a slot. Where no stop is possible in delay
-        slots (Runs.settle), a branch and what stands behind it count as one."""
+        """Counts the guest's own instructions, not those in slots; never stops inside a slot. Where no stop is possible
+        in delay slots (Runs.settle), a branch and what stands behind it count as one."""
         m, state = self._cpu, self._state
         twice, last = m.guest.blocks.reported_twice, -1
         delayed: dict[int, bool] | None = {} if m.guest.runs.settle else None

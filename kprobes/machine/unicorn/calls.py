@@ -19,8 +19,8 @@ from .stubs import Stubs
 class Calls:
     """Calls functions, by name or address."""
 
-    def __init__(self, cpu: Cpu, state: RunState, runner: Runner, functions: Functions, stubs: Stubs, delay_slots: DelaySlots,
-                 furniture: Furniture) -> None:
+    def __init__(self, cpu: Cpu, state: RunState, runner: Runner, functions: Functions, stubs: Stubs,
+                 delay_slots: DelaySlots, furniture: Furniture) -> None:
         self._cpu, self._state, self.runs_in, self._functions, self.stubs = cpu, state, runner, functions, stubs
         self.delay_slots, self._furniture = delay_slots, furniture
         self._abandoned: Any = None  # the state before a call that failed
@@ -82,7 +82,8 @@ class Calls:
             self._cpu.engine.discard(self._abandoned)
             self._abandoned = None
 
-    def run(self, start: int | str | None, until: int | str | None, timeout: float | None, max_insns: int | None) -> None:
+    def run(self, start: int | str | None, until: int | str | None, timeout: float | None,
+            max_insns: int | None) -> None:
         """See UnicornMachine.run()."""
         check_bounds(timeout, max_insns)
         outermost = self.runs_in.begin()
@@ -92,14 +93,16 @@ class Calls:
             if outermost:
                 self.runs_in.finish()
 
-    def _run_from(self, start: int | str | None, until: int | str | None, timeout: float | None, max_insns: int | None) -> None:
+    def _run_from(self, start: int | str | None, until: int | str | None, timeout: float | None,
+                  max_insns: int | None) -> None:
         cpu, state = self._cpu, self._state
         end = state.exit if until is None else self._functions.target(self._pointer(until))
         if until is not None:  # code translated before does not stop there
             stop = end & ~cpu.arch.pointers.mode_bits
             cpu.engine.drop_translations(stop, stop + cpu.arch.insn_align)
         if start is None:
-            target = cpu.regs.target if cpu.regs.target is not None else cpu.arch.pointers.same_mode(cpu.regs, cpu.regs.pc)
+            target = (cpu.regs.target if cpu.regs.target is not None
+                      else cpu.arch.pointers.same_mode(cpu.regs, cpu.regs.pc))
         else:
             target = self._functions.target(self._pointer(start))
             if isinstance(start, str):

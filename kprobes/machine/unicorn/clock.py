@@ -12,13 +12,15 @@ from .host import hostcode
 from .memory import Memory
 from .runstate import RunState
 
-_COUNT, _RANGES, _TABLE = range(3)  # words for host code: instructions so far, own ranges, and where (first address, bytes) of each are
+# words for host code: instructions so far, own ranges, and where (first address, bytes) of each are
+_COUNT, _RANGES, _TABLE = range(3)
 
 
 class InstructionClock:
     """Counts instructions that are executed outside of the library's own code, while somebody wants it to.
 
-    A hook on every instruction makes the guest about ten times as slow. Calling the clock gives the number, for ns: a CPU of 1 GHz.
+    A hook on every instruction makes the guest about ten times as slow. Calling the clock gives the number, for ns: a
+    CPU of 1 GHz.
     """
 
     def __init__(self, memory: Memory, state: RunState) -> None:
@@ -47,7 +49,8 @@ class InstructionClock:
     def start(self) -> None:
         """Somebody wants it: it goes on until as many stop() have come. Unsupported where the engine cannot count."""
         if not self._memory.guest.blocks.hooked_delay_slots:
-            raise Unsupported(f"this engine cannot count {self._memory.arch.name} instructions", hint="use another clock")
+            raise Unsupported(f"this engine cannot count {self._memory.arch.name} instructions",
+                              hint="use another clock")
         self._users += 1
         if self._users == 1:
             self._memory.own_code.told = self._look

@@ -15,8 +15,8 @@ class Cpu:
     """The CPU that works on a memory.
 
     Attributes:
-        memory, engine, arch, guest: what it works on, and is. regs: its registers, live. cells, windowed: those that are words in the
-            engine, see registers. read_pc, write_pc: of the engine, by its API.
+        memory, engine, arch, guest: what it works on, and is. regs: its registers, live. cells, windowed: those that
+            are words in the engine, see registers. read_pc, write_pc: of the engine, by its API.
     """
 
     def __init__(self, memory: Memory, machine: Machine) -> None:
@@ -41,19 +41,23 @@ class Cpu:
         return self.engine.reader(number, bits), self.engine.writer(number, bits)
 
     def mode_word(self, pc: Cell | None) -> memoryview | bytes:
-        """Where the present mode is, in the shape of a view, where pc has a word. Unknown modes are none that a target has."""
+        """Where the present mode is, in the shape of a view, where pc has a word. Unknown modes are none that a target
+        has."""
         bit, flags = self.guest.pc.mode_bit, self.arch.regs.flags
         if pc is None or bit is None or flags is None:
             return b"\0"
-        return find_mode(self.engine, self.arch.name, pc, self.register(self.arch.regs.pc), self.register(flags), bit) or b"\2"
+        return (find_mode(self.engine, self.arch.name, pc, self.register(self.arch.regs.pc), self.register(flags), bit)
+                or b"\2")
 
     def _make_regs(self, machine: Machine) -> Regs:
         """Registers by the engine's API, and by their words in the engine where these are found to be true."""
         table, engine, bits = self.arch.regs, self.engine, self.arch.bits
         width = {name: table.widths.get(name, bits) for name in table.names}
         number = {name: self.register(name) for name in table.names if name not in self.guest.registers.hidden}
-        guest, windowed = self.guest, {name: number[name] for name in table.names if name in self.guest.registers.windowed}
-        other = {table.flags, *guest.registers.moving, *windowed, *([] if guest.pc.plain or guest.pc.next else [table.pc])}
+        guest, windowed = self.guest, {name: number[name] for name in table.names
+                                       if name in self.guest.registers.windowed}
+        other = {table.flags, *guest.registers.moving, *windowed,
+                 *([] if guest.pc.plain or guest.pc.next else [table.pc])}
         plain = {name: number[name] for name in number if width[name] == bits and name not in other}
         self.cells = find_cells(engine, self.arch.name, plain, bits)
         self.windowed = find_windowed(engine, guest, self.arch.name, self.cells, plain, windowed, bits)

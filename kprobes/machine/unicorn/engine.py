@@ -44,7 +44,8 @@ INTR = ctypes.CFUNCTYPE(None, _void, ctypes.c_uint32, _void)
 INSN = ctypes.CFUNCTYPE(None, _void, _void)
 INVALID = ctypes.CFUNCTYPE(ctypes.c_bool, _void, _void)
 CODE = ctypes.CFUNCTYPE(None, _void, _u64, ctypes.c_uint32, _void)
-NOTHING = ctypes.cast(ctypes.pythonapi.Py_IsInitialized, _void).value or 0  #: a function of the host's that may be a hook, and does nothing
+#: a function of the host's that may be a hook, and does nothing
+NOTHING = ctypes.cast(ctypes.pythonapi.Py_IsInitialized, _void).value or 0
 #: A CODE callback that declares two of its four arguments: those in later registers cost a conversion each.
 CALL = ctypes.CFUNCTYPE(None, _void, _u64)
 DIRECT = ctypes.CFUNCTYPE(None)
@@ -75,14 +76,17 @@ class Engine:
         #: What the engine may still use when its hook was deleted lives as long as the engine, whoever made that.
         self._kept: dict[int, Any] = uc.__dict__.setdefault("_kept_by_kprobes", {})
         self._contexts: list[ctypes.c_void_p] = []
-        #: a stop has come since the last start: it ends this run and those it is nested in. A start makes the engine forget it
+        #: a stop has come since the last start: it ends this run and those it is nested in. A start makes the engine
+        #: forget it
         self.stopped = False
         self._invalid = False  # the run that ended last did so at an invalid instruction
-        #: a translation that ends in an undefined instruction is recorded without it: look for one that ends where that starts
+        #: a translation that ends in an undefined instruction is recorded without it: look for one that ends where that
+        #: starts
         self.undefined_unrecorded = False
         #: readers and writers of registers that the engine's own contexts lack
         self.beside: list[tuple[Callable[[], int], Callable[[int], None]]] = []
-        #: reader of a mark, and what puts guest memory that the CPU itself saves state in back to a mark, before a context is restored
+        #: reader of a mark, and what puts guest memory that the CPU itself saves state in back to a mark, before a
+        #: context is restored
         self.rewind: tuple[Callable[[], int], Callable[[int], None]] | None = None
         self._values: dict[int | None, list[int]] = {}  # context -> values of those registers
         self._marks: dict[int | None, int] = {}  # context -> mark
@@ -159,7 +163,8 @@ class Engine:
         """Forget translated code that touches [start, end)."""
         if self.undefined_unrecorded and start % PAGE:
             start -= 1
-        elif self.undefined_unrecorded and self.read(start - 1, 1):  # where a page is not mapped the engine drops nothing, or worse
+        # where a page is not mapped the engine drops nothing, or worse
+        elif self.undefined_unrecorded and self.read(start - 1, 1):
             self._remove(start - 1, start)
         self._remove(start, min(end, (1 << 64) - 1))
 
@@ -184,9 +189,11 @@ class Engine:
         self.stopped = self._invalid = False
 
     def ended(self, error: int) -> bool:
-        """The run has, with this error. True where that is the error of a run nested in it: this one is to go on at its pc.
+        """The run has, with this error. True where that is the error of a run nested in it: this one is to go on at its
+        pc.
 
-        A run that ends at an invalid instruction leaves the error behind, and the outer one stops with it at the next pc write in a hook.
+        A run that ends at an invalid instruction leaves the error behind, and the outer one stops with it at the next
+        pc write in a hook.
         """
         invalid = error == const.UC_ERR_INSN_INVALID
         nested, self._invalid = invalid and self._invalid, invalid
@@ -199,8 +206,10 @@ class Engine:
 
     # --- hooks
 
-    def hook(self, kind: int, callback: Any, begin: int = 1, end: int = 0, data: int | None = None, insn: int = 0) -> int:
-        """Add a hook by its ctypes callback, or by a host function's address; begin > end means everywhere. Returns its handle.
+    def hook(self, kind: int, callback: Any, begin: int = 1, end: int = 0, data: int | None = None,
+             insn: int = 0) -> int:
+        """Add a hook by its ctypes callback, or by a host function's address; begin > end means everywhere. Returns its
+        handle.
 
         insn: of UC_HOOK_INSN, the engine's number of the instruction.
         """
@@ -255,7 +264,8 @@ class Engine:
 
 def map_device(engine: Engine, place: int, size: int, read: Any, write: Any) -> None:
     """Have accesses served by ctypes callbacks, which the caller keeps."""
-    check(_held.uc_mmio_map(engine.handle, place, size, ctypes.cast(read, _void), None, ctypes.cast(write, _void), None))
+    check(_held.uc_mmio_map(engine.handle, place, size, ctypes.cast(read, _void), None, ctypes.cast(write, _void),
+                            None))
 
 
 def address_of(function: Any) -> int:
@@ -271,8 +281,11 @@ def check(error: int) -> None:
 
 #: engine error number -> (access of a GuestFault, POSIX signal number)
 ERRORS = {
-    const.UC_ERR_READ_UNMAPPED: ("read", 11), const.UC_ERR_WRITE_UNMAPPED: ("write", 11), const.UC_ERR_FETCH_UNMAPPED: ("fetch", 11),
-    const.UC_ERR_READ_PROT: ("read", 11), const.UC_ERR_WRITE_PROT: ("write", 11), const.UC_ERR_FETCH_PROT: ("fetch", 11),
-    const.UC_ERR_READ_UNALIGNED: ("read", 7), const.UC_ERR_WRITE_UNALIGNED: ("write", 7), const.UC_ERR_FETCH_UNALIGNED: ("fetch", 7),
+    const.UC_ERR_READ_UNMAPPED: ("read", 11), const.UC_ERR_WRITE_UNMAPPED: ("write", 11),
+    const.UC_ERR_FETCH_UNMAPPED: ("fetch", 11),
+    const.UC_ERR_READ_PROT: ("read", 11), const.UC_ERR_WRITE_PROT: ("write", 11),
+    const.UC_ERR_FETCH_PROT: ("fetch", 11),
+    const.UC_ERR_READ_UNALIGNED: ("read", 7), const.UC_ERR_WRITE_UNALIGNED: ("write", 7),
+    const.UC_ERR_FETCH_UNALIGNED: ("fetch", 7),
     const.UC_ERR_INSN_INVALID: ("undefined", 4), const.UC_ERR_EXCEPTION: ("interrupt", 5),
 }

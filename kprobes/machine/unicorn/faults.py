@@ -30,8 +30,8 @@ _FETCHES = (const.UC_MEM_FETCH_UNMAPPED, const.UC_MEM_FETCH_PROT)
 class Faults:
     """Finds out about faults, and reports them."""
 
-    def __init__(self, cpu: Cpu, state: RunState, starts: Starts, bounds: Bounds, delay_slots: DelaySlots, stubs: Stubs, symbols: Symbols,
-                 furniture: Furniture, process: Process) -> None:
+    def __init__(self, cpu: Cpu, state: RunState, starts: Starts, bounds: Bounds, delay_slots: DelaySlots,
+                 stubs: Stubs, symbols: Symbols, furniture: Furniture, process: Process) -> None:
         self._cpu, self._state, self._starts, self._bounds, self._delay_slots = cpu, state, starts, bounds, delay_slots
         self._stubs, self._symbols, self._furniture, self._process = stubs, symbols, furniture, process
         self._seen: list[tuple[str, int]] = []  # failed accesses of an instruction that is executed again
@@ -46,7 +46,8 @@ class Faults:
         on, moved = self.ask(pc, fault)
         if on is not None:
             return on
-        if home is not None and moved is not None:  # as without the probe: a branch was executed before what is in its delay slot
+        # as without the probe: a branch was executed before what is in its delay slot
+        if home is not None and moved is not None:
             m.write_pc(m.arch.pointers.same_mode(m.regs, home))
         if fault.lost:
             self._delay_slots.pending = True
@@ -55,7 +56,8 @@ class Faults:
         self.fail(home if home is not None else pc if moved is None else moved & ~m.arch.pointers.mode_bits, fault)
 
     def ask(self, pc: int, fault: Fault) -> tuple[int | None, int | None]:
-        """Ask the sink about a fault at `pc`: where to go on, None if nobody has handled it; and where the guest was moved to, or None.
+        """Ask the sink about a fault at `pc`: where to go on, None if nobody has handled it; and where the guest was
+        moved to, or None.
 
         Whatever a handler raises, the guest is where it was moved to: at home.
         """
@@ -95,21 +97,24 @@ class Faults:
             name = self._stubs.imports[pc]
             serve = ("m.process() sets up thread-local storage" if self._process.missing(name) else
                      f"m.bind({name!r}, function) serves it, m.load_module() brings a library that has it")
-            raise GuestFault(f"call of the unresolved import {name}", address=pc, pc=pc, access="fetch", symbol=name, serve=serve)
+            raise GuestFault(f"call of the unresolved import {name}", address=pc, pc=pc, access="fetch", symbol=name,
+                             serve=serve)
         if fault.access == "fetch" and pc & -m.memory.page_size == state.exit:
             raise GuestFault("the guest ran into the library's exit page", address=pc, pc=pc, access="fetch")
         where = self._symbols.describe(pc)
         at = f" at {fault.address:#x}" if fault.address is not None and fault.address != pc else ""
         if not self._process.pointer:
             at += self._without_threads(fault)
-        raise GuestFault(f"{fault.text or fault.access}{at}", address=pc if fault.address is None else fault.address, pc=pc, access=fault.access,
+        raise GuestFault(f"{fault.text or fault.access}{at}", address=pc if fault.address is None else fault.address,
+                         pc=pc, access=fault.access,
                          symbol=None if where.startswith("0x") else where, number=fault.number)
 
     def _without_threads(self, fault: Fault) -> str:
         """What is to be said where a fault may be for want of thread-local storage."""
         told = self._furniture.thread_local
         if fault.address is None:
-            return " (its thread-local storage is not set up; m.process() does it)" if told and fault.access in ("read", "write") else ""
+            return (" (its thread-local storage is not set up; m.process() does it)"
+                    if told and fault.access in ("read", "write") else "")
         if not self._furniture.near_thread_pointer(fault.address):
             return ""
         return (", where thread-local storage would be: it is not set up; m.process() does it" if told else
@@ -127,13 +132,15 @@ class Faults:
         if number in meanings.undefined:
             return Fault(access="undefined", trapnr=4, number=number, text="undefined instruction", lost=lost)
         if number in meanings.breakpoints:
-            return Fault(access="trap", trapnr=5, number=number, text="breakpoint instruction of the guest's own", lost=lost)
+            return Fault(access="trap", trapnr=5, number=number, text="breakpoint instruction of the guest's own",
+                         lost=lost)
         if number in meanings.fetches:
             text = "unaligned instruction fetch" if number >= FETCHED else "instruction fetch refused"
             return Fault(access="fetch", address=pc, number=number, text=text)
         if number in meanings.unaligned:
             where = ", here or in the delay slot of a branch to behind it" if guest.pc.next else ""
-            return Fault(access=meanings.unaligned[number], trapnr=7, number=number, text=f"unaligned access{where}", lost=lost)
+            return Fault(access=meanings.unaligned[number], trapnr=7, number=number, text=f"unaligned access{where}",
+                         lost=lost)
         text = f"interrupt {number} (no operating system)"
         return Fault(access="interrupt", trapnr=5, number=number, text=text, lost=lost)
 
@@ -141,9 +148,11 @@ class Faults:
         """What the engine's error stands for."""
         m = self._cpu
         access, signal = ERRORS.get(error, ("engine", 11))
-        itself = access == "fetch" and (m.guest.blocks.fetch_fault_kills or not m.memory.executable(pc))  # else a part of it, or EXECUTE's target
+        # else a part of it, or EXECUTE's target
+        itself = access == "fetch" and (m.guest.blocks.fetch_fault_kills or not m.memory.executable(pc))
         address = pc if itself else self._fault_address(pc, access) if access in ("read", "write", "fetch") else None
-        where = ", in the delay slot of a branch to here, or shortly before" if m.guest.runs.settle and access == "write" and address is None else ""
+        where = (", in the delay slot of a branch to here, or shortly before"
+                 if m.guest.runs.settle and access == "write" and address is None else "")
         return Fault(access=access, address=address, trapnr=signal, text=f"{unicorn.UcError(error)}{where}")
 
     def _fault_address(self, pc: int, access: str) -> int | None:
@@ -153,8 +162,8 @@ class Faults:
             seen = self._execute_again(pc)
             m.write_pc(m.arch.pointers.same_mode(m.regs, pc))
             return m.memory.windows.shown(seen[0][1], m.regs) if seen else None
-        # With delay slots: under the hook nothing may execute in one, and after a store in one pc is the branch's target,
-        # where an innocent instruction stands (a probe's trap or jump, for instance).
+        # With delay slots: under the hook nothing may execute in one, and after a store in one pc is the branch's
+        # target, where an innocent instruction stands (a probe's trap or jump, for instance).
         in_slot = self._delay_slots.holds(pc)
         insn = m.arch.decode(m.engine.read(pc, m.arch.max_insn) or b"", pc)
         if insn.reject or insn.simulate is not None or (in_slot and (state.depth > 1 or not state.exit)):
@@ -172,11 +181,12 @@ class Faults:
         return None if failed is None else m.memory.windows.shown(failed, m.regs)
 
     def _failed_access(self, pc: int) -> tuple[str, int] | None:
-        """The access that an ambiguous interrupt stands for, by executing the instruction once more under the virtual TLB; None: it
-        stands for something else."""
+        """The access that an ambiguous interrupt stands for, by executing the instruction once more under the virtual
+        TLB; None: it stands for something else."""
         m, state = self._cpu, self._state
         saved, trap, services = m.engine.save(), state.trap, state.services
-        self._starts.again, state.trap, state.services = True, None, {}  # what comes after a store that fails is executed, too
+        # what comes after a store that fails is executed, too
+        self._starts.again, state.trap, state.services = True, None, {}
         m.engine.uc.ctl_set_tlb_mode(const.UC_TLB_VIRTUAL)
         try:
             with self._sealed(True) as sealed:
@@ -186,7 +196,8 @@ class Faults:
             self._starts.again, state.trap, state.services = False, trap, services
             m.engine.restore(saved)
             m.engine.discard(saved)
-        return next((s for s in seen if not (s[0] == "write" and any(start <= s[1] < start + size for start, size, _ in sealed))), None)
+        return next((s for s in seen if not (s[0] == "write" and any(start <= s[1] < start + size
+                                                                     for start, size, _ in sealed))), None)
 
     def _execute_again(self, pc: int) -> list[tuple[str, int]]:
         """Execute an instruction that fails; the accesses that it cannot make, and their addresses."""
@@ -209,10 +220,12 @@ class Faults:
 
     @contextmanager
     def _sealed(self, needed: bool) -> Iterator[list[tuple[int, int, int]]]:
-        """If needed, nothing can be written in guest memory meanwhile. The ranges that could: (start, size, permissions)."""
+        """If needed, nothing can be written in guest memory meanwhile. The ranges that could: (start, size,
+        permissions)."""
         m = self._cpu
         write = const.UC_PROT_WRITE
-        ranges = [(start, end + 1 - start, perms) for start, end, perms in m.engine.uc.mem_regions() if needed and perms & write]
+        ranges = [(start, end + 1 - start, perms) for start, end, perms in m.engine.uc.mem_regions()
+                  if needed and perms & write]
         for start, size, perms in ranges:
             m.engine.uc.mem_protect(start, size, perms & ~write)
         try:

@@ -41,9 +41,10 @@ class Following:
 class Enter:
     """At a function's entry: see Following.enter()."""
 
-    def __init__(self, calls: FollowedCalls, services: Services, blocks: Blocks, returned: Returned | Sequence[HostProgram],
-                 entered: Entered | None) -> None:
-        self._calls, self._services, self._blocks, self._returned, self._entered = calls, services, blocks, returned, entered
+    def __init__(self, calls: FollowedCalls, services: Services, blocks: Blocks,
+                 returned: Returned | Sequence[HostProgram], entered: Entered | None) -> None:
+        self._calls, self._services, self._blocks, self._returned, self._entered = (calls, services, blocks, returned,
+            entered)
         self._site: CallSite
 
     def at(self, site: CallSite, address: int) -> int:

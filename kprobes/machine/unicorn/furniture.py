@@ -30,10 +30,11 @@ class Furniture:
         cpu.regs.sp = self.stack_top - 4096
         self.make_exit()
         if cpu.guest.contexts.furnish is not None:
-            cpu.guest.contexts.furnish(cpu.engine, cpu.regs, cpu.memory.map_anywhere(SAVED_CONTEXTS, cpu.guest.contexts.near), SAVED_CONTEXTS)
+            cpu.guest.contexts.furnish(cpu.engine, cpu.regs,
+                                       cpu.memory.map_anywhere(SAVED_CONTEXTS, cpu.guest.contexts.near), SAVED_CONTEXTS)
         if cpu.arch.abi is not None and cpu.arch.abi.thread:
-            # One page with its own address first (the psABI's tcbhead) serves stack protectors. Variables lie below it, where
-            # nothing is mapped: using them is a fault that says so.
+            # One page with its own address first (the psABI's tcbhead) serves stack protectors. Variables lie below it,
+            # where nothing is mapped: using them is a fault that says so.
             self._thread_pointer = cpu.memory.map_anywhere(cpu.memory.page_size)
             cpu.regs[cpu.arch.abi.thread] = self._thread_pointer
             cpu.regs.set_word(self._thread_pointer, self._thread_pointer)

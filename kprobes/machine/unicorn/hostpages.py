@@ -1,7 +1,9 @@
-"""Host memory whose changes are found and undone at the price of what has changed: private mappings of a file without a name.
+"""Host memory whose changes are found and undone at the price of what has changed: private mappings of a file without a
+name.
 
-What is kept of a block of guest memory is an image in that file, and the block becomes a private mapping of it, at its own address: the
-operating system copies a page when it is written, says which ones it has copied, and drops the copies when it is asked to.
+What is kept of a block of guest memory is an image in that file, and the block becomes a private mapping of it, at its
+own address: the operating system copies a page when it is written, says which ones it has copied, and drops the copies
+when it is asked to.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ Range = tuple[int, int]
 PAGE = mmap.PAGESIZE
 _DONTNEED, _READ_WRITE, _PRIVATE_FIXED = 4, 3, 0x12  # of Linux: madvise(), mmap()
 _PUNCH = 3  # fallocate(): a hole, of the same size
-#: The highest byte of a page's word in /proc/self/pagemap: bit 7, it is present; 6, swapped out; 5, the file's own, or nobody's copy
+#: The highest byte of a page's word in /proc/self/pagemap: bit 7, it is present; 6, swapped out; 5, the file's own, or
+#: nobody's copy
 _IN_USE = bytes(bool(flags & 0xC0) for flags in range(256))
 _COPIED = bytes(bool(flags & 0xC0) and not flags & 0x20 for flags in range(256))
 _RUN = re.compile(b"\1+")
@@ -236,6 +239,8 @@ def _tells() -> bool:
         memory[2 * PAGE] = 3
         copied = [*pages.file.pages(block.host, 3 * PAGE, _COPIED)]
         return copied == [(0, 3 * PAGE)] and pages.put_back(kept) == [(0, 1), (2 * PAGE, 2 * PAGE + 1)] \
-            and (memory[0], memory[PAGE], memory[2 * PAGE]) == (0, 1, 1) and not [*pages.file.pages(block.host, 3 * PAGE, _COPIED)]
+            and (memory[0], memory[PAGE], memory[2 * PAGE]) == (0, 1,
+                                                                1) and not [*pages.file.pages(block.host, 3 * PAGE,
+                                                                    _COPIED)]
     except (OSError, AttributeError):
         return False

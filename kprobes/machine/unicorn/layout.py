@@ -16,8 +16,9 @@ ARENA = 0x10000
 def find_gap(regions: list[tuple[int, int]], size: int, near: int, bits: int, align: int = PAGE) -> int:
     """Address of `size` free bytes as close to `near` as possible, aligned to whole pages or to `align`.
 
-    regions: sorted (start, end) of what is mapped. Addresses stay in the lower half of a 64-bit space and below 2 GiB in
-    a 32-bit one (kernel halves are special on x86, MIPS and SPARC), unless `near` is above. NoMemory where there is no gap.
+    regions: sorted (start, end) of what is mapped. Addresses stay in the lower half of a 64-bit space and below 2 GiB
+    in a 32-bit one (kernel halves are special on x86, MIPS and SPARC), unless `near` is above. NoMemory where there is
+    no gap.
     """
     half = 1 << min(bits - 1, 46)
     limit = half if near < half else 1 << bits
@@ -42,7 +43,8 @@ def whole(size: int, page: int) -> int:
 
 
 def pages_end(addr: int, size: int, page: int, error: type[KprobeError] = BadArgument) -> int:
-    """Where these pages end. BadArgument unless both are integers, `error` unless they are the address and size of pages."""
+    """Where these pages end. BadArgument unless both are integers, `error` unless they are the address and size of
+    pages."""
     if not isinstance(addr, int) or not isinstance(size, int):
         raise BadArgument(f"{size!r} bytes at {addr!r} are no pages", hint="pass integers")
     if size <= 0 or addr < 0 or addr % page:
@@ -73,7 +75,8 @@ class Own(dict[int, int]):
         """BadArgument where any of that is."""
         for start, end in self.items():
             if start < place + size and place < end:
-                raise BadArgument(f"[{start:#x}, {end:#x}) is the library's own memory", hint="leave it out; it goes with the probes that need it")
+                raise BadArgument(f"[{start:#x}, {end:#x}) is the library's own memory",
+                                  hint="leave it out; it goes with the probes that need it")
 
     def only(self, ranges: Iterable[tuple[int, int]], code: Callable[[int], bool]) -> None:
         """Besides code, nothing but these."""

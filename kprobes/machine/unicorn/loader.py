@@ -31,7 +31,8 @@ def read(file: str | os.PathLike[str] | bytes, name: str | None) -> Image:
 
 
 def _library(name: str) -> str | None:
-    places = [*os.environ.get("LD_LIBRARY_PATH", "").split(":"), "/usr/local/lib", "/lib64", "/usr/lib64", "/lib", "/usr/lib"]
+    places = [*os.environ.get("LD_LIBRARY_PATH", "").split(":"), "/usr/local/lib", "/lib64", "/usr/lib64", "/lib",
+              "/usr/lib"]
     native = f"{os.uname().machine}-linux-gnu*"
     for place in [*places, f"/lib/{native}", f"/usr/lib/{native}"]:
         found = glob.glob(os.path.join(place, glob.escape(name))) if place else []
@@ -47,13 +48,16 @@ class Loader:
         modules: name of an image -> what it has mapped, (start, size).
     """
 
-    def __init__(self, memory: Memory, functions: Functions, stubs: Stubs, furniture: Furniture, process: Process) -> None:
-        self._memory, self._functions, self._stubs, self._furniture, self._process = memory, functions, stubs, furniture, process
+    def __init__(self, memory: Memory, functions: Functions, stubs: Stubs, furniture: Furniture,
+                 process: Process) -> None:
+        self._memory, self._functions, self._stubs, self._furniture, self._process = (memory, functions, stubs,
+            furniture, process)
         self.modules: dict[str, list[tuple[int, int]]] = {}
 
     @property
     def books(self) -> dict[str, list[tuple[int, int]]]:
-        """The modules: a copy, or to be so again. Those loaded since lose their symbols; those unloaded since do not get them back."""
+        """The modules: a copy, or to be so again. Those loaded since lose their symbols; those unloaded since do not
+        get them back."""
         return self.modules.copy()
 
     @books.setter
@@ -81,7 +85,8 @@ class Loader:
             try:
                 memory.write(copy.to, memory.read(copy.frm, copy.size))
             except GuestFault as fault:
-                raise ImageError(f"{image.name}: {copy.size:#x} bytes are to be copied from another image, which has less", address=fault.address,
+                raise ImageError(f"{image.name}: {copy.size:#x} bytes are to be copied from another image, which has "
+                                 "less", address=fault.address,
                                  hint="load the version of the library that it was linked with") from None
         self._process.loaded(image, placed, main)
         for s in placed.symbols:
@@ -141,7 +146,8 @@ class Loader:
     def _bias(self, image: Image, base: int | None) -> int:
         if image.kind == "exec":
             if base not in (None, image.lowest):
-                raise ImageError(f"{image.name}: linked for {image.lowest:#x}, cannot be loaded at {base:#x}", hint="leave base out")
+                raise ImageError(f"{image.name}: linked for {image.lowest:#x}, cannot be loaded at {base:#x}",
+                                 hint="leave base out")
             return 0
         if base is None:
             memory = self._memory
@@ -158,7 +164,8 @@ class _Imports:
     def __init__(self, memory: Memory, symbols: Symbols, stubs: Stubs, image: Image, near: int, module: str) -> None:
         self._memory, self._symbols, self._stub_table, self._image, self._module = memory, symbols, stubs, image, module
         self._linked = {s.name for s in image.symbols if s.name.endswith("@plt")}
-        objects = sum(-(-(i.size or 8) // 16) * 16 if i.kind == "object" else DESCRIPTOR * image.descriptors for i in image.imports.values())
+        objects = sum(-(-(i.size or 8) // 16) * 16 if i.kind == "object" else DESCRIPTOR * image.descriptors
+                      for i in image.imports.values())
         ifuncs = 1 + sum(s.kind == "ifunc" for s in image.symbols) + len(image.relocations)
         room = image.span
         self.mapped: list[tuple[int, int]] = []
@@ -184,7 +191,8 @@ class _Imports:
         """Address of an undefined symbol, or None for a weak one that nobody has."""
         symbol = self._symbols.find(name)
         if symbol is not None:
-            return self.resolve_ifunc(symbol.address | symbol.mode) if symbol.kind == "ifunc" else symbol.address | symbol.mode
+            return (self.resolve_ifunc(symbol.address | symbol.mode) if symbol.kind == "ifunc"
+                    else symbol.address | symbol.mode)
         wanted = self._image.imports.get(name)
         if name != TLSDESC and (wanted is None or wanted.weak):
             return None
@@ -200,7 +208,8 @@ class _Imports:
         stub = self._stub()
         self._stub_table.stand_for(stub, name)
         linkage = self._memory.arch.linkage
-        kind = "import" if f"{name}@plt" in self._linked else "plt"  # where the image has no stub of its own, this is it
+        # where the image has no stub of its own, this is it
+        kind = "import" if f"{name}@plt" in self._linked else "plt"
         self._symbols.add(f"{name}@{kind}", stub, STUB, self._module, linkage.mode if linkage is not None else 0)
         if not self._image.descriptors:
             return stub | (self._memory.arch.linkage.mode if self._memory.arch.linkage else 0)

@@ -1,9 +1,10 @@
-"""Short blocks where the engine dies of long ones (Blocks.ends): the translator of a block reserves too little room for them.
-Used only where blocks cannot be bounded as they are translated (host/translator.py).
+"""Short blocks where the engine dies of long ones (Blocks.ends): the translator of a block reserves too little room for
+them. Used only where blocks cannot be bounded as they are translated (host/translator.py).
 
-A hook on an instruction takes room of another kind in its block, so that the block ends in time. It makes the instruction ten times
-as slow, so hooks are only on stretches that are long: found where code enters the machine, or nothing but zeros so far.
-What a guest writes into such zeros is hooked already. A guest that makes a long stretch of code that had branches is not noticed.
+A hook on an instruction takes room of another kind in its block, so that the block ends in time. It makes the
+instruction ten times as slow, so hooks are only on stretches that are long: found where code enters the machine, or
+nothing but zeros so far. What a guest writes into such zeros is hooked already. A guest that makes a long stretch of
+code that had branches is not noticed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ class LongBlocks:
     """The stretches that have the hook."""
 
     def __init__(self, engine: Engine, ends: Callable[[int], bool], windows: list[int]) -> None:
-        """ends: whether an instruction ends a block, by its word as a number of the host's. windows: where else the guest sees all memory."""
+        """ends: whether an instruction ends a block, by its word as a number of the host's. windows: where else the
+        guest sees all memory."""
         self._engine, self._ends, self._windows = engine, ends, (0, *windows)
         self._hooks: dict[tuple[int, int], list[int]] = {}
 
@@ -71,4 +73,5 @@ class LongBlocks:
             start = end + 1
 
     def _add(self, start: int, end: int) -> None:
-        self._hooks[start, end] = [self._engine.hook(const.UC_HOOK_CODE, NOTHING, at + start, at + end - 1) for at in self._windows]
+        self._hooks[start, end] = [self._engine.hook(const.UC_HOOK_CODE, NOTHING, at + start, at + end - 1)
+                                   for at in self._windows]

@@ -1,4 +1,5 @@
-"""UnicornMachine: guest code in the Unicorn engine. What that does, and what each rule here guards against: docs/engine.md."""
+"""UnicornMachine: guest code in the Unicorn engine. What that does, and what each rule here guards against:
+docs/engine.md."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ class UnicornMachine(Described):
     Attributes:
         arch: the architecture. symbols: its symbol table. regs: the CPU's registers, live.
         stdin: what process() was given, for an interrupt_handler that serves read().
-        uc: the unicorn.Uc beneath, for what this class does not offer. guest: how that is used. parts: what does the work.
+        uc: the unicorn.Uc beneath, for what this class does not offer. guest: how that is used. parts: what does the
+            work.
     """
 
     maps_runs, _is_closed = True, False
@@ -83,7 +85,8 @@ class UnicornMachine(Described):
         self.invoke = self.parts.calls.invoke
         self.clock: Clock | None = self.parts.clock
         self.busy = self.parts.runner.busy
-        self.can_run, self.following, self.delays_in_calls = areas.can_run, areas.following, self.guest.blocks.hooked_delay_slots
+        self.can_run, self.following, self.delays_in_calls = (areas.can_run, areas.following,
+                                                              self.guest.blocks.hooked_delay_slots)
         self.program_at, self.count, self.ran = areas.program_at, areas.count, areas.ran
         self.watch_at, self.writable = self.parts.watches.add, self.parts.watches.writable
         self.stop_at, self.release, self.report_to = reports.stop_at, reports.release, reports.report_to
@@ -95,12 +98,13 @@ class UnicornMachine(Described):
              arch: str | None = None) -> UnicornMachine:
         """A machine with an ELF file in it: an executable, a shared object, or an object file.
 
-        base: address of the image (not for fixed executables). arch: its name, where the file does not tell which of those that
-        run its header it is for ("cortexm" for firmware without build attributes). A name without a slash that is no file here
-        is looked up among the system's libraries. Raises ImageError, Unsupported.
+        base: address of the image (not for fixed executables). arch: its name, where the file does not tell which of
+        those that run its header it is for ("cortexm" for firmware without build attributes). A name without a slash
+        that is no file here is looked up among the system's libraries. Raises ImageError, Unsupported.
         """
         image = read(file, name)
-        machine = cls._open(architectures.of_elf(image.machine, image.bits, image.order, image.flags, image.profile, arch))
+        machine = cls._open(architectures.of_elf(image.machine, image.bits, image.order, image.flags, image.profile,
+                                                 arch))
         machine.parts.loader.place(image, base, main=True)
         return machine
 
@@ -109,7 +113,8 @@ class UnicornMachine(Described):
                   symbols: SymbolList | None = None) -> UnicornMachine:
         """A machine with raw code (bytes, or assembly text where an assembler knows the ISA) at `base`.
 
-        symbols: name -> address or (address, size in bytes); or a file that symbols.load() takes. Raises Unsupported, ImageError.
+        symbols: name -> address or (address, size in bytes); or a file that symbols.load() takes. Raises Unsupported,
+        ImageError.
         """
         machine = cls._open(architectures.get(arch))
         machine.parts.loader.place_code(assemble(code, arch, base) if isinstance(code, str) else code, base)
@@ -121,8 +126,9 @@ class UnicornMachine(Described):
                  symbols: SymbolList | None = None) -> UnicornMachine:
         """A machine with a raw image (firmware, a memory dump) at `base`, standing at `entry`.
 
-        entry: address, mode bits included; None: what the image's vector table says where the architecture has one there
-        (Armv7-M: stack pointer, then reset), else `base`. symbols: as from_code() takes them. Raises ImageError (unreadable, empty), Unsupported.
+        entry: address, mode bits included; None: what the image's vector table says where the architecture has one
+        there (Armv7-M: stack pointer, then reset), else `base`. symbols: as from_code() takes them. Raises ImageError
+        (unreadable, empty), Unsupported.
         """
         code = raw_bytes(file)
         machine = cls.from_code(code, arch=arch, base=base, symbols=symbols)
@@ -176,16 +182,18 @@ class UnicornMachine(Described):
         return self.parts.memory.executable(addr)
 
     def map(self, addr: int, size: int, perms: str = "rwx") -> None:
-        """Map zeroed guest memory; addr and size (rounded up) in whole pages, perms of "r", "w", "x". NoMemory where it cannot be mapped."""
+        """Map zeroed guest memory; addr and size (rounded up) in whole pages, perms of "r", "w", "x". NoMemory where it
+        cannot be mapped."""
         self.parts.memory.map(addr, size, perms)
 
     def protect(self, addr: int, size: int, perms: str) -> None:
-        """Change what the guest may do in mapped memory; the library itself reads and writes it all the same. Raises as unmap() does."""
+        """Change what the guest may do in mapped memory; the library itself reads and writes it all the same. Raises as
+        unmap() does."""
         self.parts.protect(addr, size, perms)
 
     def unmap(self, addr: int, size: int) -> None:
-        """Unmap guest memory, in whole pages; probes in it are GONE. GuestFault where it is not mapped, BadArgument for what is no address
-        or size, and for memory of the library's own (slots, call areas, what alloc() hands out).
+        """Unmap guest memory, in whole pages; probes in it are GONE. GuestFault where it is not mapped, BadArgument for
+        what is no address or size, and for memory of the library's own (slots, call areas, what alloc() hands out).
         """
         self.parts.memory.unmap(addr, size)
 
@@ -202,8 +210,8 @@ class UnicornMachine(Described):
 
     @property
     def interrupt_handler(self) -> Callable[[Regs, int], bool] | None:
-        """(regs, number) -> True if it served an interrupt of the guest's (a system call, say); the guest goes on at regs.pc. None: such
-        an interrupt is a GuestFault."""
+        """(regs, number) -> True if it served an interrupt of the guest's (a system call, say); the guest goes on at
+        regs.pc. None: such an interrupt is a GuestFault."""
         return self.parts.reports.interrupt_handler
 
     @interrupt_handler.setter
@@ -230,10 +238,11 @@ class UnicornMachine(Described):
         return self.parts.host_view
 
     def is_breakpoint(self, number: int | None = None) -> bool:
-        """For an engine's owner who hooks interrupts (with their number) or invalid instructions: True where it is the library's own.
+        """For an engine's owner who hooks interrupts (with their number) or invalid instructions: True where it is the
+        library's own.
 
-        Such a hook is to leave it alone. It has to be there before Kprobes is made: then the engine calls it before ours, and
-        pc is still at the breakpoint.
+        Such a hook is to leave it alone. It has to be there before Kprobes is made: then the engine calls it before
+        ours, and pc is still at the breakpoint.
         """
         return self.parts.reports.is_breakpoint(number)
 
@@ -249,17 +258,19 @@ class UnicornMachine(Described):
 
     # --- running it
     def stop(self) -> None:
-        """Stop the run, from a handler or another thread: the guest comes to rest before an instruction, and run() returns."""
+        """Stop the run, from a handler or another thread: the guest comes to rest before an instruction, and run()
+        returns."""
         self.parts.state.stop_for("stop")
 
-    def call(self, function: str | int, *args: Argument, timeout: float | None = None, max_insns: int | None = None) -> int:
+    def call(self, function: str | int, *args: Argument, timeout: float | None = None,
+             max_insns: int | None = None) -> int:
         """Call guest code by the architecture's calling convention and return its integer result.
 
         function: symbol or address. Arguments: integers; bytes, bytearray and str are copied into guest memory
-        (NUL-terminated) and passed as pointers, a bytearray is copied back; None is 0. Registers are put back afterwards.
-        From inside a handler the guest runs nested, and probes hit there are missed. timeout: seconds; max_insns:
-        instructions. Raises GuestFault, GuestTimeout, GuestStopped after stop() (registers are then left where the guest stopped),
-        UnknownSymbol, BadArgument, MachineBusy.
+        (NUL-terminated) and passed as pointers, a bytearray is copied back; None is 0. Registers are put back
+        afterwards. From inside a handler the guest runs nested, and probes hit there are missed. timeout: seconds;
+        max_insns: instructions. Raises GuestFault, GuestTimeout, GuestStopped after stop() (registers are then left
+        where the guest stopped), UnknownSymbol, BadArgument, MachineBusy.
         """
         return self.parts.calls.call(function, args, timeout, max_insns)
 
@@ -267,66 +278,77 @@ class UnicornMachine(Described):
             max_insns: int | None = None) -> None:
         """Run the guest from `start` (default: where it stands) until `until`, or until the code it started in returns.
 
-        After stop() it returns as well. timeout: seconds; max_insns: instructions. Raises GuestFault, GuestTimeout, UnknownSymbol,
-        BadArgument, MachineBusy.
+        After stop() it returns as well. timeout: seconds; max_insns: instructions. Raises GuestFault, GuestTimeout,
+        UnknownSymbol, BadArgument, MachineBusy.
         """
         self.parts.calls.run(start, until, timeout, max_insns)
 
     # --- going back, and devices
 
     def snapshot(self) -> Snapshot:
-        """Registers, memory, mappings and devices as they are now, for restore(). Raises MachineBusy in a run, NoMemory."""
+        """Registers, memory, mappings and devices as they are now, for restore(). Raises MachineBusy in a run,
+        NoMemory."""
         return self.parts.snapshots.take()
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Put back what there was, as often as one likes: registers, memory, mappings, devices, what alloc() had handed out, how far stdin
-        was read. Probes stay as they are now, with their counters; calls that return probes followed at the time are followed again.
+        """Put back what there was, as often as one likes: registers, memory, mappings, devices, what alloc() had handed
+        out, how far stdin was read. Probes stay as they are now, with their counters; calls that return probes followed
+        at the time are followed again.
 
-        Refused, it changes nothing: BadArgument for another machine's snapshot; MachineBusy in a run; Unsupported where calls were under way
-        and their Kprobes is closed; NoMemory where the library's own pages lie in the way.
+        Refused, it changes nothing: BadArgument for another machine's snapshot; MachineBusy in a run; Unsupported where
+        calls were under way and their Kprobes is closed; NoMemory where the library's own pages lie in the way.
         """
         self.parts.snapshots.restore(snapshot)
 
     def mmio(self, start: int, size: int, read: Read | None = None, write: Write | None = None) -> None:
-        """A device: whole pages where each access of the guest's calls read(offset, size) -> value, or write(offset, size, value).
+        """A device: whole pages where each access of the guest's calls read(offset, size) -> value, or write(offset,
+        size, value).
 
-        size: bytes of the access; values are integers, as the guest's register has them. Without a function reads give 0, and writes
-        are lost. What a function raises comes out of call() or run(), after the rest of the engine's block of code. A function sees registers,
-        but no exact pc; it may stop() the run, and not run guest code (MachineBusy). read() and write() of the machine, and simulated
-        instructions, access it, too; unmap() takes it away. Raises NoMemory, BadArgument.
+        size: bytes of the access; values are integers, as the guest's register has them. Without a function reads give
+        0, and writes are lost. What a function raises comes out of call() or run(), after the rest of the engine's
+        block of code. A function sees registers, but no exact pc; it may stop() the run, and not run guest code
+        (MachineBusy). read() and write() of the machine, and simulated instructions, access it, too; unmap() takes it
+        away. Raises NoMemory, BadArgument.
         """
         if self.parts.owner is not None:
             self.parts.owner.shadow_for_good()
         self.parts.memory.devices.add(start, size, read, write)
 
     # --- images
-    def load_module(self, file: str | os.PathLike[str] | bytes, *, base: int | None = None, name: str | None = None) -> str:
+    def load_module(self, file: str | os.PathLike[str] | bytes, *, base: int | None = None,
+                    name: str | None = None) -> str:
         """Load another image beside the main one and return its module name. Imports are bound to symbols there are."""
         return self.parts.loader.add(read(file, name), base)
 
     def bind(self, name: str, function: Callable[[Regs], int | None]) -> None:
-        """Serve an import by a Python function: it gets Regs as at function entry, and its result (None: leave the return
-        register) goes back to the caller. Before that an import leads to a loaded module's symbol of that name, or is a fault.
+        """Serve an import by a Python function: it gets Regs as at function entry, and its result (None: leave the
+        return register) goes back to the caller. Before that an import leads to a loaded module's symbol of that name,
+        or is a fault.
         """
         self.parts.stubs.bound[name] = function
 
-    def process(self, argv: Sequence[Text] = ("program",), env: Mapping[str, str] | None = None, stdin: bytes = b"") -> None:
+    def process(self, argv: Sequence[Text] = ("program",), env: Mapping[str, str] | None = None,
+                stdin: bytes = b"") -> None:
         """Make what is loaded a process as Linux starts one: run() then executes it from its entry.
 
-        argv, env: go to the initial stack, with an auxiliary vector; the thread pointer is set, and the thread-local storage
-        of every image that is loaded is laid out and filled, so that calls of functions of a library find it, too. stdin: what
-        `m.stdin` reads. System calls are your interrupt_handler's. Raises Unsupported where Linux has no such processes, BadArgument.
+        argv, env: go to the initial stack, with an auxiliary vector; the thread pointer is set, and the thread-local
+        storage of every image that is loaded is laid out and filled, so that calls of functions of a library find it,
+        too. stdin: what
+        `m.stdin` reads. System calls are your interrupt_handler's. Raises Unsupported where Linux has no such
+        processes, BadArgument.
         """
         self.parts.calls.forget_failure()
         self.parts.process.start(argv, env or {}, argv[0] if argv else "")
         self.stdin = io.BytesIO(stdin)
 
     def set_thread_pointer(self, value: int) -> None:
-        """Set the thread pointer wherever the architecture has it: what set_thread_area, arch_prctl and their like do. Raises Unsupported."""
+        """Set the thread pointer wherever the architecture has it: what set_thread_area, arch_prctl and their like do.
+        Raises Unsupported."""
         self.parts.process.set_pointer(value)
 
     def unload_module(self, name: str) -> None:
-        """Unmap a module; probes in it are GONE. Raises UnknownSymbol-like Unsupported where there is no such module."""
+        """Unmap a module; probes in it are GONE. Raises UnknownSymbol-like Unsupported where there is no such
+        module."""
         self.parts.loader.unload(name)
 
     # --- the end
@@ -334,8 +356,8 @@ class UnicornMachine(Described):
     def close(self) -> None:
         """Unregister the probes, take the hooks away; an engine of our own is closed with its last reference.
 
-        From then on everything but what is known of the guest (`arch`, `symbols`) is MachineClosed, in registers that were kept as well.
-        Raises MachineBusy in a run.
+        From then on everything but what is known of the guest (`arch`, `symbols`) is MachineClosed, in registers that
+        were kept as well. Raises MachineBusy in a run.
         """
         if not self._is_closed:
             self.parts.close()

@@ -29,10 +29,11 @@ class Memory:
     """The memory of a guest. Everything else of the machine stands on it.
 
     Attributes:
-        regs: the CPU's, which a fault says pc of; the CPU puts them here. executable_pages: page -> may execute; forgotten whenever
-            mappings may have changed. hooked: where mappings begin that have a hook on every instruction anyway. own: what only the
-            library may unmap. written: how often code was, by the library or its user. load_word, store_word, swap_word: (addr) -> word,
-            and (addr, word), cut to its width: read() and store() for the stack, see Blocks.words.
+        regs: the CPU's, which a fault says pc of; the CPU puts them here. executable_pages: page -> may execute;
+            forgotten whenever mappings may have changed. hooked: where mappings begin that have a hook on every
+            instruction anyway. own: what only the library may unmap. written: how often code was, by the library or its
+            user. load_word, store_word, swap_word: (addr) -> word, and (addr, word), cut to its width: read() and
+            store() for the stack, see Blocks.words.
     """
 
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest) -> None:
@@ -46,7 +47,8 @@ class Memory:
         self.blocks = Blocks(arch.bits // 8, arch.order.value)
         self.engine.keep(self.blocks.held)
         segments, ends = guest.memory.segments, guest.blocks.ends
-        self.long_blocks = None if bounded() or ends is None else LongBlocks(self.engine, ends, [start for start, _ in segments])
+        self.long_blocks = (None if bounded() or ends is None
+                            else LongBlocks(self.engine, ends, [start for start, _ in segments]))
         self.hooked: set[int] = set()
         self.own = Own()
         self.own_code = OwnCode()
@@ -54,7 +56,8 @@ class Memory:
         self.windows = Windows(segments, self.blocks)
         if segments:
             self.engine.place = self.windows.place
-        self.devices = Devices(self.engine, self.windows, self.page_size, arch.order.value, guest.memory.devices_swapped)
+        self.devices = Devices(self.engine, self.windows, self.page_size, arch.order.value,
+                               guest.memory.devices_swapped)
         self.written = 0
         self.heap = Heap(self._map_heap, self.unmap_pages)
         self._beyond = 1 << arch.bits  # the first number that is no address
@@ -85,7 +88,8 @@ class Memory:
             if block is not None:
                 block.view[addr - block.start : addr - block.start + size] = data
         except (TypeError, ValueError):
-            raise BadArgument(f"cannot write a {type(data).__name__} at {addr!r}", hint="pass an integer and bytes") from None
+            raise BadArgument(f"cannot write a {type(data).__name__} at {addr!r}",
+                              hint="pass an integer and bytes") from None
         look("addr", addr)
         if block is None and not self.devices.write(addr, data):
             self._check_mapped(addr, size, "write")
@@ -102,7 +106,8 @@ class Memory:
 
     def patch(self, addr: int, code: bytes) -> None:
         """Replace code; stale translations are dropped."""
-        if (block := self.blocks.find(addr, len(code))) is not None:  # the engine's own way to write what the guest may not is slow
+        # the engine's own way to write what the guest may not is slow
+        if (block := self.blocks.find(addr, len(code))) is not None:
             block.view[addr - block.start : addr - block.start + len(code)] = code
         elif not 0 <= addr < self._beyond or not self.engine.write(addr, code):
             self._check_mapped(addr, len(code), "write")
@@ -131,7 +136,8 @@ class Memory:
         return self.is_code(addr)
 
     def map(self, addr: int, size: int, perms: str = "rwx") -> None:
-        """Map zeroed guest memory; addr and size (rounded up) in whole pages, perms of "r", "w", "x". NoMemory where it cannot be mapped."""
+        """Map zeroed guest memory; addr and size (rounded up) in whole pages, perms of "r", "w", "x". NoMemory where it
+        cannot be mapped."""
         bits = permissions(perms)
         pages_end(addr, size, self.page_size, NoMemory)
         self.map_plain(addr, size, bits)
@@ -140,7 +146,8 @@ class Memory:
             self.long_blocks.new(start, start + whole(size, self.page_size))
 
     def protect(self, addr: int, size: int, perms: str) -> None:
-        """Change what the guest may do in mapped memory; the library itself reads and writes it all the same. Raises as unmap() does."""
+        """Change what the guest may do in mapped memory; the library itself reads and writes it all the same. Raises as
+        unmap() does."""
         bits = permissions(perms)
         end = pages_end(addr, size, self.page_size)
         self.own.check(self.windows.place(addr), end - addr)
@@ -155,8 +162,8 @@ class Memory:
             self.code_changed(addr, end - addr)
 
     def unmap(self, addr: int, size: int) -> None:
-        """Unmap guest memory, in whole pages; probes in it are GONE. GuestFault where it is not mapped, BadArgument for what is no address
-        or size, and for memory of the library's own (slots, call areas, what alloc() hands out).
+        """Unmap guest memory, in whole pages; probes in it are GONE. GuestFault where it is not mapped, BadArgument for
+        what is no address or size, and for memory of the library's own (slots, call areas, what alloc() hands out).
         """
         end = pages_end(addr, size, self.page_size)
         self.own.check(self.windows.place(addr), end - addr)
@@ -171,7 +178,8 @@ class Memory:
         self.unmap_pages(addr, size)
 
     def on_unmap(self, told: Callable[[int, int], None]) -> None:
-        """Have a function called with (start, end) before unmap() unmaps guest memory, once for each address that it is known by."""
+        """Have a function called with (start, end) before unmap() unmaps guest memory, once for each address that it is
+        known by."""
         self._unmapping.append(told)
 
     def map_code(self, near: int | None = None, pages: int = 1) -> int:
@@ -211,7 +219,8 @@ class Memory:
         known = self.executable_pages.get(page)
         if known is None:
             place = self.windows.place(addr)
-            known = any(start <= place <= end and perms & const.UC_PROT_EXEC for start, end, perms in self.uc.mem_regions())
+            known = any(start <= place <= end and perms & const.UC_PROT_EXEC
+                        for start, end, perms in self.uc.mem_regions())
             self.executable_pages[page] = known
         return known
 
@@ -223,7 +232,8 @@ class Memory:
             del self.executable_pages[page]
 
     def gap(self, size: int, near: int, align: int, besides: tuple[int, int] = (0, 0)) -> int:
-        """Address of free memory, close to `near` and in the same segment. besides: what is not free either. NoMemory where there is none."""
+        """Address of free memory, close to `near` and in the same segment. besides: what is not free either. NoMemory
+        where there is none."""
         window, bits = near - self.windows.place(near), self.arch.bits
         taken = sorted([*self.regions(), (self.windows.place(besides[0]), self.windows.place(besides[1]))])
         return window + find_gap(taken, size, near - window, min(bits, SEGMENT) if window else bits, align)
@@ -236,7 +246,8 @@ class Memory:
         return sorted((start, end + 1) for start, end, _ in self.uc.mem_regions())
 
     def map_own(self, addr: int, size: int, *, hooked: bool = False) -> None:
-        """Map code that only the library may unmap, and the guest may not write. hooked: every instruction there will have a hook."""
+        """Map code that only the library may unmap, and the guest may not write. hooked: every instruction there will
+        have a hook."""
         self.map_plain(addr, size, const.UC_PROT_READ | const.UC_PROT_EXEC)
         self.own.add(self.windows.place(addr), whole(size, self.page_size))
         self.own_code.add(addr, whole(size, self.page_size))
@@ -248,13 +259,16 @@ class Memory:
         size = whole(size, self.page_size)
         self._forget_code(addr, size)
         if not 0 <= addr <= self._beyond - size:
-            raise NoMemory(f"cannot map {size:#x} bytes: addresses have {self.arch.bits} bits", address=addr, hint="choose another base")
+            raise NoMemory(f"cannot map {size:#x} bytes: addresses have {self.arch.bits} bits", address=addr,
+                           hint="choose another base")
         place = self.windows.place(addr)
         if place != addr and self.windows.place(addr + size - 1) != place + size - 1:
-            raise NoMemory(f"cannot map {size:#x} bytes: they go beyond the segment of addresses", address=addr, hint="map less")
+            raise NoMemory(f"cannot map {size:#x} bytes: they go beyond the segment of addresses", address=addr,
+                           hint="map less")
         reach = self.guest.memory.reach
         if reach and place == addr and addr + size > reach:
-            raise NoMemory(f"cannot map {size:#x} bytes: this engine's {self.arch.name} guests reach addresses below {reach:#x} only",
+            raise NoMemory(f"cannot map {size:#x} bytes: this engine's {self.arch.name} guests reach addresses below "
+                           f"{reach:#x} only",
                            address=addr, hint="choose another base")
         try:
             block = self.blocks.make(place, size, bool(perms & const.UC_PROT_EXEC))
@@ -273,7 +287,8 @@ class Memory:
                 self.long_blocks.changed(block.start - addr + start, block.view.cast("I"), start, start + size)
 
     def map_anywhere(self, size: int, near: int = 0x10000000) -> int:
-        addr = self.gap(whole(size, self.page_size), near + (self.windows.home if self.windows.home + near < self._beyond else 0), self.page_size)
+        addr = self.gap(whole(size, self.page_size),
+                        near + (self.windows.home if self.windows.home + near < self._beyond else 0), self.page_size)
         self.map_plain(addr, size, const.UC_PROT_READ | const.UC_PROT_WRITE)
         return addr
 

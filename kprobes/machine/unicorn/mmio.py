@@ -1,7 +1,8 @@
 """Devices: ranges of guest memory that Python functions stand for.
 
-The engine calls them in the middle of a translated block: it goes on behind the access whatever happens there, does not say where the guest
-is, and must not be started. What a function raises is parked; the run stops at the end of that block, and raises it.
+The engine calls them in the middle of a translated block: it goes on behind the access whatever happens there, does not
+say where the guest is, and must not be started. What a function raises is parked; the run stops at the end of that
+block, and raises it.
 """
 
 from __future__ import annotations
@@ -45,8 +46,10 @@ class Devices:
         accessed: a function is at work.
     """
 
-    def __init__(self, engine: Engine, windows: Windows, page_size: int, order: Literal["little", "big"], swapped: bool) -> None:
-        self._engine, self._windows, self._page_size, self._order, self._swapped = engine, windows, page_size, order, swapped
+    def __init__(self, engine: Engine, windows: Windows, page_size: int, order: Literal["little", "big"],
+                 swapped: bool) -> None:
+        self._engine, self._windows, self._page_size, self._order, self._swapped = (engine, windows, page_size, order,
+            swapped)
         self._at: dict[int, Device] = {}
         self.park: Callable[[BaseException], None] = lambda error: None
         self.silent: Callable[[], bool] = lambda: False
@@ -59,22 +62,26 @@ class Devices:
         end = pages_end(start, size, self._page_size, NoMemory)
         for function in read, write:
             if function is not None and not callable(function):
-                raise BadArgument(f"{function!r} is no function", hint="pass read=lambda offset, size: 0, write=lambda offset, size, value: None")
-        self._map(self._make(self._windows.place(start), end - start, read or (lambda offset, size: 0), write or (lambda offset, size, value: None)))
+                raise BadArgument(f"{function!r} is no function",
+                                  hint="pass read=lambda offset, size: 0, write=lambda offset, size, value: None")
+        self._map(self._make(self._windows.place(start), end - start, read or (lambda offset, size: 0),
+                             write or (lambda offset, size, value: None)))
 
     def _map(self, device: Device) -> None:
         try:
             self._engine.keep(device.callbacks)
             map_device(self._engine, device.place, device.size, *device.callbacks)
         except (unicorn.UcError, ctypes.ArgumentError) as error:
-            raise NoMemory(f"cannot map a device of {device.size:#x} bytes ({error})", address=device.place, hint="choose another place") from None
+            raise NoMemory(f"cannot map a device of {device.size:#x} bytes ({error})", address=device.place,
+                           hint="choose another place") from None
         self._at[device.place] = device
 
     def remove(self, place: int, end: int) -> None:
         """[place, end) is unmapped. BadArgument for a part of a device."""
         for device in [d for d in self._at.values() if d.place < end and place < d.place + d.size]:
             if device.place < place or end < device.place + device.size:
-                raise BadArgument("that is a part of a device", hint=f"unmap all of its {device.size:#x} bytes at {device.place:#x}")
+                raise BadArgument("that is a part of a device",
+                                  hint=f"unmap all of its {device.size:#x} bytes at {device.place:#x}")
             del self._at[device.place]
 
     def check_free(self, place: int, size: int) -> None:
@@ -113,10 +120,12 @@ class Devices:
             self.accessed = outer
 
     def _find(self, place: int, size: int) -> Device | None:
-        return next((d for d in self._at.values() if d.place <= place and place + size <= d.place + d.size), None) if self._at else None
+        return (next((d for d in self._at.values() if d.place <= place and place + size <= d.place + d.size), None)
+                if self._at else None)
 
     def read(self, addr: int, size: int) -> bytes | None:
-        """What the library, or a simulated instruction, reads: by one access, or some that are aligned. None where all of it is no device's."""
+        """What the library, or a simulated instruction, reads: by one access, or some that are aligned. None where all
+        of it is no device's."""
         place, out = self._windows.place(addr), b""
         device = self._find(place, size)
         if device is None:

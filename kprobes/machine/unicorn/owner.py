@@ -33,7 +33,8 @@ class Owner:
         return any(type(c).__name__ == "HOOK_INTR_CFUNC" or isinstance(c, _INTERRUPT_CALLBACK) for c in callbacks)
 
     def shadow(self) -> None:
-        """The owner's uc.emu_start() raises what handlers raise, and reports faults of displaced instructions at home."""
+        """The owner's uc.emu_start() raises what handlers raise, and reports faults of displaced instructions at
+        home."""
         if "emu_start" in self._cpu.engine.uc.__dict__:
             return
         m, start = self._cpu, self._cpu.engine.uc.emu_start

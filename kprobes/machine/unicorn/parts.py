@@ -43,8 +43,8 @@ from .watches import Watches
 class Parts:
     """The parts of one machine, which owns them. Each is made with those that it needs, and knows no others."""
 
-    def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest, machine: Machine, symbols: Symbols, call: Callable[[int], int],
-                 owned: bool) -> None:
+    def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest, machine: Machine, symbols: Symbols,
+                 call: Callable[[int], int], owned: bool) -> None:
         """machine: whose CPU it is. call: of guest code. owned: the engine is ours."""
         self.memory = Memory(uc, arch, guest)
         self.cpu = cpu = Cpu(self.memory, machine)
@@ -60,7 +60,8 @@ class Parts:
         self.bounds = Bounds(cpu, state, delay_slots, owned)
         self.process = Process(cpu, state, functions, self.stubs, self.furniture)
         self.areas = Areas(cpu, services, self.followed)
-        faults = Faults(cpu, state, self.starts, self.bounds, delay_slots, self.stubs, symbols, self.furniture, self.process)
+        faults = Faults(cpu, state, self.starts, self.bounds, delay_slots, self.stubs, symbols, self.furniture,
+                        self.process)
         self.runner = Runner(cpu, state, services, self.starts, self.bounds, faults)
         self.calls = Calls(cpu, state, self.runner, functions, self.stubs, delay_slots, self.furniture)
         self.loader = Loader(self.memory, functions, self.stubs, self.furniture, self.process)

@@ -1,7 +1,9 @@
-"""What Linux gives a process before its first instruction: the initial stack, and a thread pointer with thread-local storage.
+"""What Linux gives a process before its first instruction: the initial stack, and a thread pointer with thread-local
+storage.
 
-The stack is the System V ABIs': argc, argv, envp, the auxiliary vector, then what they point at. Thread-local storage is laid
-out as the ABIs' supplements say: above the thread pointer or below it, the block of the image loaded first next to it.
+The stack is the System V ABIs': argc, argv, envp, the auxiliary vector, then what they point at. Thread-local storage
+is laid out as the ABIs' supplements say: above the thread pointer or below it, the block of the image loaded first next
+to it.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from .runstate import RunState
 from .stubs import Stubs
 
 Text = str | bytes
-AROUND = 0x10000  # bytes on either side of the thread pointer at least: a C library's own data about the thread lie there, too
+# bytes on either side of the thread pointer at least: a C library's own data about the thread lie there, too
+AROUND = 0x10000
 RANDOM = bytes(range(0x5A, 0x6A))  # what AT_RANDOM points at: the same in every run
 _PHDR, _PHENT, _PHNUM, _PAGESZ, _BASE, _FLAGS, _ENTRY, _IDS, _PLATFORM, _HWCAP, _CLKTCK, _SECURE, _RANDOM, _EXECFN = (
     3, 4, 5, 6, 7, 8, 9, (11, 12, 13, 14), 15, 16, 17, 23, 25, 31)
@@ -36,10 +39,11 @@ class Threads:
     """How a guest's code finds thread-local storage.
 
     Attributes:
-        register: the thread pointer; "" where only the kernel has it. below: blocks are below it. first: bytes from it to the first
-            block. itself: the word it points at is its own value. bias: what words that hold offsets in a block leave out.
-        frame: words below argc, which belong to the stack frame of whoever is called first. call: what is asked for a variable's
-            address. read: what is asked for the thread pointer. platform, hwcap: in the auxiliary vector.
+        register: the thread pointer; "" where only the kernel has it. below: blocks are below it. first: bytes from it
+            to the first block. itself: the word it points at is its own value. bias: what words that hold offsets in a
+            block leave out.
+        frame: words below argc, which belong to the stack frame of whoever is called first. call: what is asked for a
+            variable's address. read: what is asked for the thread pointer. platform, hwcap: in the auxiliary vector.
     """
 
     register: str
@@ -54,17 +58,21 @@ class Threads:
     hwcap: int = 0
 
 
-_ARM = Threads(register="tpidruro", first=8, read="__aeabi_read_tp", platform=b"v7l", hwcap=1 << 15)  # HWCAP_TLS: no helper of the kernel's is needed
+# HWCAP_TLS: no helper of the kernel's is needed
+_ARM = Threads(register="tpidruro", first=8, read="__aeabi_read_tp", platform=b"v7l", hwcap=1 << 15)
 _MIPS, _RISCV = Threads(register="userlocal", first=-0x7000, bias=0x8000), Threads(register="tp", bias=0x800)
 _SPARC = Threads(register="g7", below=True, itself=True, frame=16)
 #: Architecture -> its threads. Nothing else runs Linux's programs.
 THREADS = {
-    "x86_64": Threads(register="fs_base", below=True, itself=True), "i386": Threads(register="gs", below=True, itself=True, call="___tls_get_addr"),
+    "x86_64": Threads(register="fs_base", below=True, itself=True),
+    "i386": Threads(register="gs", below=True, itself=True, call="___tls_get_addr"),
     "arm": _ARM, "armeb": _ARM, **dict.fromkeys(("arm64", "arm64be"), Threads(register="tpidr_el0", first=16)),
-    **dict.fromkeys(("mips", "mipsel", "mips64", "mips64el", "mips32r6", "mips32r6el", "mips64r6", "mips64r6el"), _MIPS),
+    **dict.fromkeys(("mips", "mipsel", "mips64", "mips64el", "mips32r6", "mips32r6el", "mips64r6", "mips64r6el"),
+                    _MIPS),
     "ppc": Threads(register="r2", first=-0x7000, bias=0x8000),
     **dict.fromkeys(("ppc64", "ppc64le"), Threads(register="r13", first=-0x7000, bias=0x8000)),
-    "riscv32": _RISCV, "riscv64": _RISCV, "s390x": Threads(register="a0", below=True, itself=True, call="__tls_get_offset"),
+    "riscv32": _RISCV, "riscv64": _RISCV, "s390x": Threads(register="a0", below=True, itself=True,
+                                                           call="__tls_get_offset"),
     "sparc": _SPARC, "sparc64": _SPARC, "m68k": Threads(register="", first=-0x7000, bias=0x8000, read="__m68k_read_tp"),
 }
 
@@ -80,7 +88,8 @@ class Process:
         self._cpu, self._state, self._functions, self._stubs, self._furniture = cpu, state, functions, stubs, furniture
         self._threads = THREADS.get(cpu.arch.name)
         self._main: tuple[Image, Placed] | None = None
-        self._blocks: list[tuple[TlsBlock, int, int]] = []  # (template, from the thread pointer, what its image was moved by)
+        # (template, from the thread pointer, what its image was moved by)
+        self._blocks: list[tuple[TlsBlock, int, int]] = []
         self._end = 0  # of the blocks, from the thread pointer, whichever way they grow
         self.pointer = self._room = 0
 
@@ -106,7 +115,8 @@ class Process:
         self._blocks, self._end = then
 
     def reserve(self, image: Image, bias: int) -> tuple[int, int, int]:
-        """Room for an image's thread-local storage: (number of the image, offset from the thread pointer, what offsets in it leave out)."""
+        """Room for an image's thread-local storage: (number of the image, offset from the thread pointer, what offsets
+        in it leave out)."""
         block, threads = image.tls_block, self._threads
         if block is None or threads is None:
             return 0, 0, 0
@@ -132,7 +142,8 @@ class Process:
     def start(self, argv: Sequence[Text], env: Mapping[str, str], path: Text) -> None:
         """Set everything up; pc is at the main image's entry, where it has one."""
         if self._threads is None:
-            raise Unsupported(f"no process can be made on {self._cpu.arch.name}", hint="call functions, or set registers and run()")
+            raise Unsupported(f"no process can be made on {self._cpu.arch.name}",
+                              hint="call functions, or set registers and run()")
         texts = [*map(_encoded, argv)], [_encoded(f"{name}={value}") for name, value in env.items()], _encoded(path)
         self._set_up_threads(self._threads)
         self._cpu.regs.sp = self._write_stack(self._threads, *texts)
@@ -143,7 +154,8 @@ class Process:
         m, state = self._cpu, self._state
         linkage = m.arch.linkage
         if linkage is not None and not linkage.pushed:
-            linkage.set(m.regs, state.exit | linkage.mode)  # nobody returns from here, and who does all the same ends the run
+            # nobody returns from here, and who does all the same ends the run
+            linkage.set(m.regs, state.exit | linkage.mode)
         self._functions.introduce(entry)
         m.regs.pc = self._functions.target(entry)
 
@@ -153,7 +165,8 @@ class Process:
         m = self._cpu
         word, top = m.arch.bits // 8, self._furniture.stack_top
         if sum(map(len, argv)) + sum(map(len, env)) > STACK_SIZE // 4:
-            raise BadArgument("arguments and environment are too long for the stack", hint=f"{STACK_SIZE // 4:#x} bytes are a quarter of it")
+            raise BadArgument("arguments and environment are too long for the stack",
+                              hint=f"{STACK_SIZE // 4:#x} bytes are a quarter of it")
 
         def put(text: bytes) -> int:
             nonlocal top
@@ -161,16 +174,19 @@ class Process:
             m.memory.write(top, text)
             return top
 
-        pointers = {name: put(text) for name, text in ((_EXECFN, path + b"\0"), (_PLATFORM, threads.platform + b"\0"), (_RANDOM, RANDOM))}
+        pointers = {name: put(text) for name, text in ((_EXECFN, path + b"\0"), (_PLATFORM, threads.platform + b"\0"),
+                                                       (_RANDOM, RANDOM))}
         starts = [[put(text + b"\0") for text in texts] for texts in (argv, env)]
         words = [len(argv), *starts[0], 0, *starts[1], 0, *self._auxiliary(threads, pointers)]
         sp = (top - (len(words) + threads.frame) * word) // 16 * 16
-        m.memory.write(sp, b"".join((value & m.arch.mask).to_bytes(word, m.arch.order.value) for value in [0] * threads.frame + words))
+        m.memory.write(sp, b"".join((value & m.arch.mask).to_bytes(word, m.arch.order.value)
+                                    for value in [0] * threads.frame + words))
         return sp
 
     def _auxiliary(self, threads: Threads, pointers: dict[int, int]) -> Iterable[int]:
         """The auxiliary vector, in pairs."""
-        vector = {_PAGESZ: self._cpu.memory.page_size, _BASE: 0, _FLAGS: 0, _CLKTCK: 100, _HWCAP: threads.hwcap, _SECURE: 0, **dict.fromkeys(_IDS, 0)}
+        vector = {_PAGESZ: self._cpu.memory.page_size, _BASE: 0, _FLAGS: 0, _CLKTCK: 100, _HWCAP: threads.hwcap,
+                  _SECURE: 0, **dict.fromkeys(_IDS, 0)}
         if self._main is not None:
             image, placed = self._main
             vector |= {_ENTRY: placed.entry or 0}
@@ -194,7 +210,8 @@ class Process:
         if threads.itself:
             m.regs.set_word(self.pointer, self.pointer)
         self.set_pointer(self.pointer)
-        for name, function in ((threads.call, self._address), (threads.read, self._read_pointer), (TLSDESC, self._described)):
+        for name, function in ((threads.call, self._address), (threads.read, self._read_pointer),
+                               (TLSDESC, self._described)):
             self._stubs.bound.setdefault(name, function)
 
     def _fill(self, number: int) -> None:
@@ -223,7 +240,8 @@ class Process:
         m = self._cpu
         table = m.engine.uc.reg_read(x86_const.UC_X86_REG_GDTR)[1]
         low, high = base & 0xFFFFFF, base >> 24
-        m.memory.write(table + (_TLS_SELECTOR & ~7), (0xCF_F3_000000_FFFF | low << 16 | high << 56).to_bytes(8, "little"))
+        m.memory.write(table + (_TLS_SELECTOR & ~7),
+                       (0xCF_F3_000000_FFFF | low << 16 | high << 56).to_bytes(8, "little"))
         m.engine.uc.reg_write(x86_const.UC_X86_REG_GS, 0)
         m.engine.uc.reg_write(x86_const.UC_X86_REG_GS, _TLS_SELECTOR)
 
@@ -244,12 +262,14 @@ class Process:
         return int(regs.word(regs.arg(0) + word))
 
     def _address(self, regs: Regs) -> int:
-        """What a general-dynamic access calls: an image's number and an offset are two words; the variable's address."""
+        """What a general-dynamic access calls: an image's number and an offset are two words; the variable's
+        address."""
         name, word = regs.arch.name, regs.arch.bits // 8
         pair = regs["eax"] if name == "i386" else regs["r2"] + regs["r12"] if name == "s390x" else regs.arg(0)
         number, offset = regs.word(pair), regs.word(pair + word)
         if not 0 < number <= len(self._blocks):
-            raise GuestFault(f"thread-local variable of image {number}, which there is not", address=pair, pc=regs.pc, access="read")
+            raise GuestFault(f"thread-local variable of image {number}, which there is not", address=pair, pc=regs.pc,
+                             access="read")
         _, at, _ = self._blocks[number - 1]
         assert self._threads is not None
         from_pointer = at + offset + self._threads.bias

@@ -1,7 +1,8 @@
-"""What programs compiled for the host find at a call site: the guest's registers where the engine keeps them, and its memory.
+"""What programs compiled for the host find at a call site: the guest's registers where the engine keeps them, and its
+memory.
 
-Nothing here knows what a program is. The core's programs are host code with an environment of 64-bit words, see Machine.program_at;
-who compiles them asks HostView where things are.
+Nothing here knows what a program is. The core's programs are host code with an environment of 64-bit words, see
+Machine.program_at; who compiles them asks HostView where things are.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ class Where:
     """Where a register's value is.
 
     Attributes:
-        way: "cell": at base + place. "window": `index` bytes behind where the pointer at base + place points. "api": the engine's
-            register number `place`. "pc": who runs the program knows; `place` are its mode bits. "none": it is always 0. "python":
-            only regs tells.
+        way: "cell": at base + place. "window": `index` bytes behind where the pointer at base + place points. "api":
+            the engine's register number `place`. "pc": who runs the program knows; `place` are its mode bits. "none":
+            it is always 0. "python": only regs tells.
         bits: of the value there.
     """
 
@@ -43,12 +44,13 @@ class HostView:
 
     Attributes:
         base: an address in the engine's CPU structure. arch, regs: the guest's. words: name -> address of the engine's
-            own (`uc`), of its functions (`uc_reg_read`, `uc_mem_read`), and of the table of blocks (`blocks`): two words, how many
-            there are and where they are; then three words each: first address, bytes, host address.
+            own (`uc`), of its functions (`uc_reg_read`, `uc_mem_read`), and of the table of blocks (`blocks`): two
+            words, how many there are and where they are; then three words each: first address, bytes, host address.
         fail: what a program's helper has raised goes there; the run raises it.
     """
 
-    def __init__(self, cpu: Cpu, followed: FollowedCalls, clock: InstructionClock, fail: Callable[[BaseException], None]) -> None:
+    def __init__(self, cpu: Cpu, followed: FollowedCalls, clock: InstructionClock,
+                 fail: Callable[[BaseException], None]) -> None:
         self._cpu, self.arch, self.regs = cpu, cpu.arch, cpu.regs
         self._blocks, self.fail = cpu.memory.blocks, fail
         places = [cell.address for cell in (cpu.cells | cpu.windowed).values()]

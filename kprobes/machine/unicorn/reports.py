@@ -1,7 +1,7 @@
 """What the engine reports: breakpoints, which are the sink's, and interrupts of the guest's own.
 
-There is one hook per channel, added once through ctypes and never raising: an exception is parked, the run stopped, and the
-run raises it.
+There is one hook per channel, added once through ctypes and never raising: an exception is parked, the run stopped, and
+the run raises it.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Reports:
         interrupt_handler: see UnicornMachine.
     """
 
-    def __init__(self, cpu: Cpu, state: RunState, services: Services, starts: Starts, stubs: Stubs, stops: Stops, owner: Owner | None,
-                 clock: InstructionClock) -> None:
+    def __init__(self, cpu: Cpu, state: RunState, services: Services, starts: Starts, stubs: Stubs, stops: Stops,
+                 owner: Owner | None, clock: InstructionClock) -> None:
         """owner: of the engine; None: it is ours."""
         self._cpu, self._state, self._services, self._starts = cpu, state, services, starts
         self._stubs, self._stops, self._owner, self._clock = stubs, stops, owner, clock
@@ -48,11 +48,14 @@ class Reports:
         self.interrupt_handler: Callable[[Regs, int], bool] | None = None
         self._hooks: list[int] = []
         self._served: Callable[[int], None] | None = None  # see Interrupts.served
-        with suppress(Unsupported):  # where registers are not found a second exception is a double fault: nothing else is lost
-            self._served = None if self._guest.interrupts.served is None else self._guest.interrupts.served.find(self._engine)[1]
+        # where registers are not found a second exception is a double fault: nothing else is lost
+        with suppress(Unsupported):
+            self._served = (None if self._guest.interrupts.served is None
+                            else self._guest.interrupts.served.find(self._engine)[1])
         self._refused: Callable[[], int] | None = None  # see Interrupts.refused
         with suppress(Unsupported):
-            self._refused = None if self._guest.interrupts.refused is None else self._guest.interrupts.refused(self._engine)[0]
+            self._refused = (None if self._guest.interrupts.refused is None
+                             else self._guest.interrupts.refused(self._engine)[0])
         cpu.memory.on_unmap(self._unloading)
 
     def report_to(self, sink: Sink | None) -> None:
@@ -75,7 +78,8 @@ class Reports:
     def is_breakpoint(self, number: int | None = None) -> bool:
         """See UnicornMachine."""
         guest, sink = self._guest, self._state.sink
-        return sink is not None and number in (None, guest.breakpoint.number) and sink.stops(self._cpu.read_pc() - guest.breakpoint.bias)
+        return (sink is not None and number in (None, guest.breakpoint.number)
+                and sink.stops(self._cpu.read_pc() - guest.breakpoint.bias))
 
     def stop_at(self, addr: int) -> None:
         """Report a breakpoint in memory; most arrive by themselves."""
@@ -107,12 +111,14 @@ class Reports:
             self._owner.unshadow()
 
     def _fill_callback(self) -> Callable[[int, int, int, Any, int], bool]:
-        """The hook of the virtual TLB: the engine itself makes an entry for one kind of access, which evicts the other's.
+        """The hook of the virtual TLB: the engine itself makes an entry for one kind of access, which evicts the
+        other's.
 
         Stores through an entry that may be executed are slow, as they look for translations: only code gets such. What
         is not mapped or not allowed still fails, at the access.
         """
-        is_code, fetch, code, data = self._cpu.memory.is_code, const.UC_MEM_FETCH, const.UC_PROT_ALL, const.UC_PROT_READ | const.UC_PROT_WRITE
+        is_code, fetch, code, data = (self._cpu.memory.is_code, const.UC_MEM_FETCH, const.UC_PROT_ALL,
+                                      const.UC_PROT_READ | const.UC_PROT_WRITE)
 
         def on_miss(_uc: int, address: int, kind: int, entry: Any, _user: int) -> bool:
             entry[0].paddr = address
@@ -124,7 +130,8 @@ class Reports:
     def _interrupt_callback(self) -> Callable[[int, int, int], None]:
         """The engine's interrupt hook. It never raises: what is raised inside is parked.
 
-        The hottest code of the library: what it needs is looked up beforehand, and the report's pc is put into Regs directly.
+        The hottest code of the library: what it needs is looked up beforehand, and the report's pc is put into Regs
+        directly.
         """
         regs, state, bias = self._regs, self._state, self._guest.breakpoint.bias
         ours = self._guest.breakpoint.number if self._guest.breakpoint.channel == BY_INTERRUPT else -1
@@ -161,7 +168,8 @@ class Reports:
         return on_interrupt
 
     def _system_call_callback(self, call: SystemCall) -> Callable[[int, int], None]:
-        """The hook of a system call that the engine does not report as an interrupt. It adds the instruction's size to pc afterwards."""
+        """The hook of a system call that the engine does not report as an interrupt. It adds the instruction's size to
+        pc afterwards."""
         cpu, regs = self._cpu, self._regs
 
         def on_system_call(_uc: int, _user: int) -> None:
@@ -179,7 +187,8 @@ class Reports:
 
     def _invalid_callback(self) -> Callable[[int, int], bool]:
         """The engine's invalid-instruction hook, where breakpoints arrive that way. True: go on at pc."""
-        regs, state, bias, mask, step = self._regs, self._state, self._guest.breakpoint.bias, self._cpu.arch.mask, self._cpu.arch.insn_align
+        regs, state, bias, mask, step = (self._regs, self._state, self._guest.breakpoint.bias, self._cpu.arch.mask,
+                                         self._cpu.arch.insn_align)
         cell = self._cpu.cells.get(self._cpu.arch.regs.pc) if self._guest.pc.next else None
         words = _Register(self._cpu.read_pc, self._cpu.write_pc) if cell is None else cell.onward(2)  # pc, next pc
 
@@ -228,7 +237,8 @@ class Reports:
         if guest.interrupts.renumber is not None:
             number = guest.interrupts.renumber(number, pc)
         stub = pc - guest.breakpoint.bias
-        if number == guest.breakpoint.number and ((stub in state.services and self._services.send_again()) or self._stubs.serve(stub)):
+        if (number == guest.breakpoint.number and ((stub in state.services and self._services.send_again())
+                                                   or self._stubs.serve(stub))):
             return
         biases = guest.interrupts.mode_bias.get(cpu.arch.pointers.same_mode(regs, 0), guest.interrupts.bias)
         home = stub if number == guest.breakpoint.number else pc - biases.get(number, 0)

@@ -30,14 +30,17 @@ class Runner:
         signals: Python's signal handlers, held meanwhile. before_run, busy: see machine._base.Machine.
     """
 
-    def __init__(self, cpu: Cpu, state: RunState, services: Services, starts: Starts, bounds: Bounds, faults: Faults) -> None:
-        self._cpu, self._state, self._services, self._starts, self.bounds, self.faults = cpu, state, services, starts, bounds, faults
+    def __init__(self, cpu: Cpu, state: RunState, services: Services, starts: Starts, bounds: Bounds,
+                 faults: Faults) -> None:
+        self._cpu, self._state, self._services, self._starts, self.bounds, self.faults = (cpu, state, services, starts,
+            bounds, faults)
         self.before_run: Callable[[], object] | None = None
         self.busy = RLock()  # held while somebody uses the CPU, or changes probes
         self.signals = HeldSignals(partial(state.stop_for, "signal"))
 
     def begin(self) -> bool:
-        """Somebody is about to use the CPU, and says finish() when that is over. False: within a run, there is nothing to finish."""
+        """Somebody is about to use the CPU, and says finish() when that is over. False: within a run, there is nothing
+        to finish."""
         self._check_devices()
         if self._state.runs_in == get_ident():
             return False
@@ -54,7 +57,8 @@ class Runner:
         """Nobody runs the guest until let_go(): nor does who calls this."""
         self._check_devices()
         if self._state.runs_in == get_ident():
-            raise MachineBusy("the guest is in a run", hint="do it when that has ended: in a handler, call stop() first")
+            raise MachineBusy("the guest is in a run",
+                              hint="do it when that has ended: in a handler, call stop() first")
         if not self.busy.acquire(False):
             raise MachineBusy("another thread runs this machine, or changes its probes",
                               hint="wait until it has finished, or make a machine for each thread")
@@ -79,7 +83,8 @@ class Runner:
         """A run begins. For leave()."""
         cpu, state = self._cpu, self._state
         if state.depth >= MAX_DEPTH:
-            raise ReentryError(f"{MAX_DEPTH} guest runs are nested", hint="a handler's guest call leads back to that handler")
+            raise ReentryError(f"{MAX_DEPTH} guest runs are nested",
+                               hint="a handler's guest call leads back to that handler")
         if state.depth == 0:
             if state.why_stopped:
                 state.take_stop()
@@ -102,7 +107,8 @@ class Runner:
         state.disturb(state.depth > 0)
         if state.depth:
             if state.why_stopped or cpu.engine.stopped:
-                cpu.engine.stop()  # the outer run, too: it is not told twice, or this one's last start has made the engine forget
+                # the outer run, too: it is not told twice, or this one's last start has made the engine forget
+                cpu.engine.stop()
             return
         self.bounds.ended()
         if state.sink is not None:
@@ -122,7 +128,8 @@ class Runner:
             self.leave(seen)
 
     def _loop(self, target: int, until: int) -> bool:
-        """Run until `until`, resuming after handled faults and after stops that belonged to an inner run. True: somebody stopped it."""
+        """Run until `until`, resuming after handled faults and after stops that belonged to an inner run. True:
+        somebody stopped it."""
         while not isinstance(on := self._stretch(target, until), bool):
             target = on
         return on
@@ -141,7 +148,8 @@ class Runner:
         interrupt, self._starts.interrupt = self._starts.interrupt, None
         if interrupt is not None:
             number, pc = interrupt
-            told = number in cpu.guest.faults.unaligned or number in cpu.guest.faults.fetches  # by an interrupt, whatever the error says
+            # by an interrupt, whatever the error says
+            told = number in cpu.guest.faults.unaligned or number in cpu.guest.faults.fetches
             if not told and ERRORS.get(error, ("",))[0] in ("read", "write"):
                 interrupt = None  # the access failed first: the engine notices some only instructions later
         if interrupt is not None:
@@ -175,12 +183,14 @@ class Runner:
         pc = cpu.read_pc()
         if pc == until & ~cpu.arch.pointers.mode_bits:
             return
-        if cpu.guest.runs.until_pc or state.exit in (pc, until & ~cpu.arch.pointers.mode_bits):  # a jump leads to the exit: pc is right there
+        # a jump leads to the exit: pc is right there
+        if cpu.guest.runs.until_pc or state.exit in (pc, until & ~cpu.arch.pointers.mode_bits):
             self.faults.fail(pc, Fault(access="engine", trapnr=5, text="the guest halted"))
         cpu.write_pc(until)
 
     def _come_to_rest(self) -> bool:
-        """After a stop: let a displaced instruction finish, then say why. False: for the sake of signals; the run goes on."""
+        """After a stop: let a displaced instruction finish, then say why. False: for the sake of signals; the run goes
+        on."""
         cpu, state = self._cpu, self._state
         reason = state.take_stop()
         self._finish_displaced()
@@ -196,7 +206,8 @@ class Runner:
         return reason == "stop"
 
     def _finish_displaced(self) -> None:
-        """The guest rests in the sink's pages only if it does not leave them: it has no business there but displaced instructions."""
+        """The guest rests in the sink's pages only if it does not leave them: it has no business there but displaced
+        instructions."""
         cpu, state = self._cpu, self._state
         for _ in range(ROUNDS):
             if not state.ours(cpu.read_pc()):

@@ -1,4 +1,5 @@
-"""The state of the guest's runs: how deep they are nested, why they are to stop, what was raised in them, and who listens."""
+"""The state of the guest's runs: how deep they are nested, why they are to stop, what was raised in them, and who
+listens."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ from .host.callsites import FollowedCalls
 from .host.hostcode import DISTURBED, NESTED
 
 REASONS = "", "signal", "stop", "max_insns", "timeout"  #: why a run stops; of several the last counts
-#: seconds, how many times these at most while a call site is served and while none is, and processor time that takes the run past one: see
-#: _let_pass()
+#: seconds, how many times these at most while a call site is served and while none is, and processor time that takes
+#: the run past one: see _let_pass()
 PASSING, AT_MOST, WAITING, PASSED = 50e-6, 200, 2000, 10e-6
 
 
@@ -93,11 +94,12 @@ class RunState:
         return reason
 
     def _let_pass(self) -> None:
-        """Between saying that the run is to stop, and telling the engine: let who has served a call site without knowing that pass.
+        """Between saying that the run is to stop, and telling the engine: let who has served a call site without
+        knowing that pass.
 
-        After a hook the engine looks whether it was stopped, and if so executes the instruction, hook and all, once more when it goes
-        on. A handler that takes long, and the next ones, know. Between hook and look the run's thread may lose its processor for long: it has
-        passed when it has used some.
+        After a hook the engine looks whether it was stopped, and if so executes the instruction, hook and all, once
+        more when it goes on. A handler that takes long, and the next ones, know. Between hook and look the run's thread
+        may lose its processor for long: it has passed when it has used some.
         """
         clock, served = self._clock, 0
         begun = clock()
@@ -120,7 +122,8 @@ class RunState:
 
 
 def _processor_time() -> Callable[[], float]:
-    """What this thread has used, in seconds; for other threads to ask. Where the system does not tell, time passes instead."""
+    """What this thread has used, in seconds; for other threads to ask. Where the system does not tell, time passes
+    instead."""
     try:
         clock = time.pthread_getcpuclockid(get_ident())
     except (AttributeError, OSError):

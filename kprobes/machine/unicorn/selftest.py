@@ -20,7 +20,8 @@ _seen: dict[str, str] = {}
 
 
 def self_test(guest: Guest, arch: Arch) -> None:
-    """Run one breakpoint in a scratch engine. Unsupported, naming the difference, where it does not arrive as the row says."""
+    """Run one breakpoint in a scratch engine. Unsupported, naming the difference, where it does not arrive as the row
+    says."""
     wrong = _seen[arch.name] if arch.name in _seen else _verdict(guest, arch)
     _seen[arch.name] = wrong
     if wrong:
@@ -130,7 +131,8 @@ def words_verdict(guest: Guest, arch: Arch) -> str:
 
 
 def exception_verdict(guest: Guest) -> str:
-    """Whether the word of the exception under way is what it is said to be: none in a fresh engine, then that of the guest's error."""
+    """Whether the word of the exception under way is what it is said to be: none in a fresh engine, then that of the
+    guest's error."""
     if guest.interrupts.served is None:
         return ""
     engine = guest.cpu.fresh()
@@ -155,7 +157,8 @@ def exception_verdict(guest: Guest) -> str:
         engine.start(BASE, 0)
         seen.append(read())
     expected = [guest.interrupts.served.number] * 2
-    return "" if seen == [NONE, *expected] and numbers == expected else f"the exception under way is {seen} at interrupts {numbers}"
+    return ("" if seen == [NONE, *expected] and numbers == expected
+            else f"the exception under way is {seen} at interrupts {numbers}")
 
 
 def context_verdict(guest: Guest, arch: Arch) -> str:
@@ -182,7 +185,8 @@ def context_verdict(guest: Guest, arch: Arch) -> str:
     change(0x80)
     changed = state()
     write(saved)
-    lost = [name for name, old, new in zip([*names, *guest.registers.hidden], before, state(), strict=True) if old != new]
+    lost = [name for name, old, new in zip([*names, *guest.registers.hidden], before, state(), strict=True)
+            if old != new]
     return f"{', '.join(lost)} cannot be put back" if lost or changed == before else ""
 
 

@@ -12,11 +12,12 @@ from .runstate import RunState
 
 
 class Services:
-    """Calls them. The two hottest callbacks are written out, as short as they can be; what is out of the ordinary is settled in one place.
+    """Calls them. The two hottest callbacks are written out, as short as they can be; what is out of the ordinary is
+    settled in one place.
 
     Attributes:
-        skip: call site that was served already, and will be executed again. failed_at: where a service that raised sent the guest, if
-            the engine may not have noticed. trampoline: call site where followed calls return.
+        skip: call site that was served already, and will be executed again. failed_at: where a service that raised sent
+            the guest, if the engine may not have noticed. trampoline: call site where followed calls return.
     """
 
     def __init__(self, cpu: Cpu, state: RunState, followed: FollowedCalls) -> None:
@@ -25,7 +26,8 @@ class Services:
         self.skip = -1
         self.failed_at: int | None = None
         self.trampoline = 0
-        self._sent: int | None = None  # where the last service sent the guest that did not raise, if the engine may not have noticed
+        # where the last service sent the guest that did not raise, if the engine may not have noticed
+        self._sent: int | None = None
 
     def direct(self, address: int) -> tuple[Callable[[], None], Callable[[], None]]:
         """The callback of one call site: the engine need not say which. And what makes it the next sink's."""
@@ -54,8 +56,8 @@ class Services:
         return on_direct, renew
 
     def followed(self, address: int | None) -> tuple[Callable[[], bool | None], Callable[[Followed], None]]:
-        """What host code asks at a function entry, whether the call is followed; or calls at the trampoline (address: None) when it has
-        put the return address right. And what says who is told."""
+        """What host code asks at a function entry, whether the call is followed; or calls at the trampoline (address:
+        None) when it has put the return address right. And what says who is told."""
         regs, state = self._regs, self._state
         view, frame, target = self._followed.view, hostcode.CALLS["frame"] // 8, hostcode.CALLS["target"] // 8
         handler: Followed = _nobody
@@ -82,7 +84,8 @@ class Services:
         state = self._state
         try:
             state.disturb(False)
-            if state.why_stopped and state.depth:  # meanwhile, by another thread: here, as the call site is executed again
+            # meanwhile, by another thread: here, as the call site is executed again
+            if state.why_stopped and state.depth:
                 state.disturb(True)
                 self._engine.stop()
                 return
@@ -100,7 +103,8 @@ class Services:
         self._regs.reported = None
 
     def _settle(self, address: int) -> None:
-        """The service has moved the guest; or it has stopped the run, or run other guest code: the engine executes the call site again."""
+        """The service has moved the guest; or it has stopped the run, or run other guest code: the engine executes the
+        call site again."""
         regs = self._regs
         if regs.target is not None:
             self._send(regs.target)
@@ -110,7 +114,8 @@ class Services:
         if self._state.why_stopped and self._state.depth:
             self._engine.stop()  # now: whoever asked for it may not have told the engine yet
         else:
-            self._cpu.write_pc(self._cpu.arch.pointers.same_mode(regs, address))  # the nested run has left the engine elsewhere
+            # the nested run has left the engine elsewhere
+            self._cpu.write_pc(self._cpu.arch.pointers.same_mode(regs, address))
 
     def _failed(self, error: BaseException) -> None:
         """A service has raised: the guest goes where it was sent all the same, and the run raises."""

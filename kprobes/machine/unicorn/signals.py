@@ -1,10 +1,10 @@
 """Python's signal handlers while the guest runs: they wait until it has come to rest.
 
-Python calls them between two bytecodes of the main thread, whichever these are. A running guest executes none, so that they would
-never be called; and inside a callback of the engine what they raise could strike between any two steps of the core, or in ctypes,
-which loses it. So for the length of a run every one of them is held: a signal stops the engine, and its handler is called where the
-run can raise. In a handler of the user's, which may take its time or never end, it is called when the signal comes again; after a
-while it is made to come again.
+Python calls them between two bytecodes of the main thread, whichever these are. A running guest executes none, so that
+they would never be called; and inside a callback of the engine what they raise could strike between any two steps of
+the core, or in ctypes, which loses it. So for the length of a run every one of them is held: a signal stops the engine,
+and its handler is called where the run can raise. In a handler of the user's, which may take its time or never end, it
+is called when the signal comes again; after a while it is made to come again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class _Watcher:
     """A thread that stops the innermost run when the C-level signal handler writes to the wake-up pipe.
 
     Attributes:
-        runs: the machines that run, each in a handler of the one before. lock: held while one is stopped: not beyond its own run.
+        runs: the machines that run, each in a handler of the one before. lock: held while one is stopped: not beyond
+            its own run.
         others: where somebody else wants the signals' numbers; -1: nobody does.
     """
 
@@ -80,11 +81,12 @@ os.register_at_fork(after_in_child=_in_child)
 
 
 class HeldSignals:
-    """The signal handlers that wait while one machine runs. Elsewhere than in the main thread: none, Python calls them there only.
+    """The signal handlers that wait while one machine runs. Elsewhere than in the main thread: none, Python calls them
+    there only.
 
     Attributes:
-        held: signals whose handlers wait now. waiting: those that came, the oldest first. hasty: they stop the run; else they wait until
-            it ends by itself.
+        held: signals whose handlers wait now. waiting: those that came, the oldest first. hasty: they stop the run;
+            else they wait until it ends by itself.
     """
 
     def __init__(self, stop: Callable[[], None]) -> None:
@@ -104,7 +106,8 @@ class HeldSignals:
             return
         if (handlers := [*map(_getsignal, NUMBERS)]) != self._seen:
             there = zip(NUMBERS, handlers, strict=True)
-            self._to_hold = {number: handler for number, handler in there if callable(handler) and handler != self._hold}
+            self._to_hold = {number: handler for number, handler in there
+                             if callable(handler) and handler != self._hold}
             self._usual |= self._to_hold
             self._seen = handlers
         try:
@@ -163,7 +166,8 @@ class HeldSignals:
             raise
 
     def deliver(self) -> None:
-        """The guest is at rest: call the handlers of the signals that came. What one has raised, every run that is under way raises."""
+        """The guest is at rest: call the handlers of the signals that came. What one has raised, every run that is
+        under way raises."""
         if get_ident() != _main:
             return
         if self._raised is not None:
@@ -184,7 +188,8 @@ class HeldSignals:
     def call(self, number: int, frame: FrameType | None) -> None:
         """Call a signal's handler; what it raises, the run that is under way raises."""
         usual = self._usual[number]
-        outer = getattr(usual, "__self__", None)  # the run of another machine, in a handler of which this one runs: it ends as well
+        # the run of another machine, in a handler of which this one runs: it ends as well
+        outer = getattr(usual, "__self__", None)
         try:
             if isinstance(outer, HeldSignals) and number in outer.held:
                 outer.call(number, frame)
@@ -200,7 +205,8 @@ class HeldSignals:
         if number not in self.held:
             self._usual[number](number, frame)
         elif number not in self.waiting:
-            self.waiting.append(number)  # the watcher stops the run: it lets a call site that is being served pass first
+            # the watcher stops the run: it lets a call site that is being served pass first
+            self.waiting.append(number)
         elif _is_users(frame):
             self.waiting.remove(number)
             self.call(number, frame)

@@ -1,7 +1,7 @@
 """Going back: registers, memory and mappings as they were once, and the library's own as it is now.
 
-Slots, detours and call areas are the library's and are left alone. Guest text was kept with the patches that stood in it; those are taken
-out, and those that are there now are put in, but only where they are other ones.
+Slots, detours and call areas are the library's and are left alone. Guest text was kept with the patches that stood in
+it; those are taken out, and those that are there now are put in, but only where they are other ones.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class Books(Protocol):
 
 @define(eq=False, repr=False)
 class Snapshot:
-    """A guest as it was once: see UnicornMachine.snapshot(). It is good for as many restores as one likes, and only for its machine."""
+    """A guest as it was once: see UnicornMachine.snapshot(). It is good for as many restores as one likes, and only for
+    its machine."""
 
     _owner: Snapshots
     _layout: list[Region]
@@ -84,7 +85,8 @@ class Snapshots:
         pages: how memory is kept, from the first snapshot on: see hostpages.
     """
 
-    def __init__(self, cpu: Cpu, state: RunState, services: Services, runner: Runner, calls: Calls, owned: bool, books: Sequence[Books]) -> None:
+    def __init__(self, cpu: Cpu, state: RunState, services: Services, runner: Runner, calls: Calls, owned: bool,
+                 books: Sequence[Books]) -> None:
         """owned: the engine is ours, and so is all of its memory."""
         self._cpu, self._state, self._services, self._runner, self._calls = cpu, state, services, runner, calls
         self._memory, self._devices, self._owned, self._books = cpu.memory, cpu.memory.devices, owned, books
@@ -102,10 +104,12 @@ class Snapshots:
         """What is mapped, and the blocks of it: nothing of what the library has for its own code, no devices."""
         if self._known[0] != self._version or not self._owned:
             place = self._memory.windows.place
-            blocks = sorted((b for b in self._memory.blocks.held if place(b.start) == b.start), key=lambda block: block.start)
+            blocks = sorted((b for b in self._memory.blocks.held if place(b.start) == b.start),
+                            key=lambda block: block.start)
             own = [b for b in blocks if self._memory.own.has(b.start) and not b.room]
             hidden = {b.start for b in own} | self._devices.places()
-            layout = [(start, end + 1, perms) for start, end, perms in self._memory.uc.mem_regions() if start not in hidden]
+            layout = [(start, end + 1, perms) for start, end, perms in self._memory.uc.mem_regions()
+                      if start not in hidden]
             self._known = self._version, sorted(layout), [b for b in blocks if b not in own]
         return self._known[1], self._known[2]
 
@@ -133,8 +137,8 @@ class Snapshots:
         patched, patches, calls = (0, {}, None) if sink is None else (sink.patched, sink.patches(), sink.under_way())
         context = cpu.engine.save()
         sent = cpu.regs.reported, cpu.regs.target
-        snapshot = Snapshot(self, layout, heap, self._version, held, fixed, self._memory.written, foreign, patched, patches, calls, context, sent,
-                            [book.books for book in self._books], self._devices.there)
+        snapshot = Snapshot(self, layout, heap, self._version, held, fixed, self._memory.written, foreign, patched,
+                            patches, calls, context, sent, [book.books for book in self._books], self._devices.there)
         weakref.finalize(snapshot, cpu.engine.discard, context).atexit = False
         return snapshot
 
@@ -181,7 +185,9 @@ class Snapshots:
         why = "" if snapshot._calls is None else "calls were under way, and nobody follows them" if sink is None else \
             sink.cannot_resume(snapshot._calls)
         if why:
-            raise Unsupported(why, hint="restore it while the Kprobes with those return probes is open, or take it between calls")
+            raise Unsupported(why,
+                              hint="restore it while the Kprobes with those return probes is open, or take it between "
+                                   "calls")
 
     def _put_back(self, snapshot: Snapshot) -> None:
         """Memory as it was."""
@@ -205,7 +211,8 @@ class Snapshots:
     # --- probes
 
     def _dress(self, snapshot: Snapshot) -> None:
-        """The patches that there are now, in the place of those there were. The snapshot keeps text with these from now on."""
+        """The patches that there are now, in the place of those there were. The snapshot keeps text with these from now
+        on."""
         cpu, sink = self._cpu, self._state.sink
         patched = 0 if sink is None else sink.patched
         if patched == snapshot._patched:
@@ -221,7 +228,9 @@ class Snapshots:
         snapshot._patched, snapshot._patches = patched, now
         snapshot._held = [kept if kept.block.room else self.pages.keep(kept.block) for kept in snapshot._held]
         for addr in others:
-            for at in (addr & -PIECE, max(snapshot._foreign.keys() & set(range(addr & -PIECE, addr, self._memory.page_size)), default=0)):
+            for at in (addr & -PIECE,
+                       max(snapshot._foreign.keys() & set(range(addr & -PIECE, addr, self._memory.page_size)),
+                           default=0)):
                 if at in snapshot._foreign:
                     snapshot._foreign[at] = cpu.engine.read(at, len(snapshot._foreign[at])) or b""
 
@@ -241,7 +250,8 @@ class Snapshots:
         own = [(b.start, b.end) for b in self._memory.blocks.held if self._memory.own.has(b.start) and not b.room]
         for start, end, _, then, _ in changes:
             if then is not None and any(a < end and start < b for a, b in own):
-                raise NoMemory("the library's own pages are where guest memory was", address=start, hint="unregister the probes made since")
+                raise NoMemory("the library's own pages are where guest memory was", address=start,
+                               hint="unregister the probes made since")
         self._devices.remove_all_but(snapshot._devices)
         for start, end, now, then, heap in changes:
             if now is not None and (then is None or heap):
@@ -281,4 +291,5 @@ def _changes(now: list[Region], then: list[Region]) -> Iterator[tuple[int, int, 
 
 
 def _text(perms: int) -> str:
-    return "".join(c for c, bit in (("r", const.UC_PROT_READ), ("w", const.UC_PROT_WRITE), ("x", const.UC_PROT_EXEC)) if perms & bit)
+    return "".join(c for c, bit in (("r", const.UC_PROT_READ), ("w", const.UC_PROT_WRITE), ("x", const.UC_PROT_EXEC))
+                   if perms & bit)

@@ -17,10 +17,12 @@ class Starts:
     """Starts the engine for a CPU.
 
     Attributes:
-        end: where the innermost run ends, see Runs.until_stops. interrupt: (number, pc) of the one of the guest's own that ended it.
+        end: where the innermost run ends, see Runs.until_stops. interrupt: (number, pc) of the one of the guest's own
+            that ended it.
         seen: the last places known in this run, the later last: see Interrupts.lost_pc.
         again: an instruction that failed is executed once more, only to learn why.
-        aborted: translations that a failed fetch has ended. dead: the next translation would kill the process, see Blocks.fetch_fault_kills.
+        aborted: translations that a failed fetch has ended. dead: the next translation would kill the process, see
+            Blocks.fetch_fault_kills.
     """
 
     def __init__(self, cpu: Cpu, state: RunState) -> None:
@@ -56,7 +58,8 @@ class Starts:
         return error
 
     def _end_elsewhere(self, until: int) -> None:
-        """Translations say where a run ends: those of the end before stop for ever, and at the new one guests may have gone on."""
+        """Translations say where a run ends: those of the end before stop for ever, and at the new one guests may have
+        gone on."""
         for place in (self._ended_at, until):
             if place:
                 self._cpu.engine.drop_translations(place, place + 1)
@@ -69,8 +72,8 @@ class Starts:
             self.dead = not self.aborted.forgotten
 
     def _start_until(self, begin: int, until: int) -> int:
-        """Run the engine until `until`, or until an interrupt there: the first address of a page has one on s390x where the page
-        before is not mapped."""
+        """Run the engine until `until`, or until an interrupt there: the first address of a page has one on s390x where
+        the page before is not mapped."""
         outer, self.end = self.end, until or -1
         try:
             return self._run_engine(begin, until)
@@ -105,5 +108,6 @@ class Starts:
         """Unsupported once a failed fetch has made the next translation deadly."""
         cpu = self._cpu
         if self.dead:
-            raise Unsupported(f"Unicorn {cpu.engine.version} cannot run {cpu.arch.name} code any more after a failed instruction fetch",
+            raise Unsupported(f"Unicorn {cpu.engine.version} cannot run {cpu.arch.name} code any more after a failed "
+                              "instruction fetch",
                               hint="make a new machine")

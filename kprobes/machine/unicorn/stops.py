@@ -21,9 +21,10 @@ LONGEST = 1 << 19  # bytes of a line
 class Stops:
     """Where the guest stops.
 
-    The engine walks its list of hooks at every instruction that one of them is on, and at every translation: 1 to 4 ns each. So
-    there are few. Each is on a line of code, which is but one instruction as long as there are few stops; lines become longer
-    when there are more. Of the instructions in a line host code passes on those that are marked (_marks.py).
+    The engine walks its list of hooks at every instruction that one of them is on, and at every translation: 1 to 4 ns
+    each. So there are few. Each is on a line of code, which is but one instruction as long as there are few stops;
+    lines become longer when there are more. Of the instructions in a line host code passes on those that are marked
+    (_marks.py).
     """
 
     def __init__(self, cpu: Cpu, state: RunState, bounds: Bounds) -> None:
@@ -46,7 +47,8 @@ class Stops:
         self._stops.add(addr)
         self._place(addr)
         self._cpu.engine.drop_translations(addr, addr + self._shortest)
-        while len(self._hooks) > (MOST if self._line == self._shortest else FEW) and self._line < LONGEST and not self._serving:
+        while (len(self._hooks) > (MOST if self._line == self._shortest else FEW) and self._line < LONGEST
+               and not self._serving):
             self._cut(self._line * 4)
 
     def remove(self, addr: int) -> None:
@@ -76,7 +78,8 @@ class Stops:
             self._hooks[start] = hook(const.UC_HOOK_CODE, self._hook, start, start + self._line - 1, marks.data)
 
     def _tidy(self) -> None:
-        """Take the hooks from lines without stops. Not while a hook is served: the engine would call the next one on its instruction, too."""
+        """Take the hooks from lines without stops. Not while a hook is served: the engine would call the next one on
+        its instruction, too."""
         for start in self._empty:
             if not self._marks[start] and start in self._hooks:
                 self._unhook(start)
@@ -85,7 +88,8 @@ class Stops:
     def _unhook(self, start: int) -> None:
         m = self._cpu
         m.engine.unhook(self._hooks.pop(start))
-        for place in range(start, start + self._line, m.memory.page_size):  # where nothing is mapped, the engine drops nothing behind it either
+        # where nothing is mapped, the engine drops nothing behind it either
+        for place in range(start, start + self._line, m.memory.page_size):
             m.engine.drop_translations(place, place + min(self._line, m.memory.page_size))
 
     def _cut(self, line: int) -> None:

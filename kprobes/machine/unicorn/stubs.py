@@ -1,4 +1,5 @@
-"""Imports of images: stubs that lead to a module loaded later, to a Python function, or to what an ifunc's resolver chooses."""
+"""Imports of images: stubs that lead to a module loaded later, to a Python function, or to what an ifunc's resolver
+chooses."""
 
 from __future__ import annotations
 
@@ -13,11 +14,12 @@ LEAD = 8  # bytes before an import's trap
 
 
 class Stubs:
-    """Places in guest memory, full of traps, that stand for functions. An import's begins with a jump over the first bytes: an
-    instruction that can be probed.
+    """Places in guest memory, full of traps, that stand for functions. An import's begins with a jump over the first
+    bytes: an instruction that can be probed.
 
     Attributes:
-        imports: where the guest traps -> the import that it has called. ifuncs: stub -> resolver of the function it stands for.
+        imports: where the guest traps -> the import that it has called. ifuncs: stub -> resolver of the function it
+            stands for.
         bound: import -> Python function in its place.
     """
 
@@ -71,7 +73,8 @@ class Stubs:
         return self._resolved[resolver]
 
     def _call_python(self, stub: int, function: Callable[[Regs], int | None]) -> None:
-        """A Python function in an import's place: its result is the return value, and the guest goes back to its caller."""
+        """A Python function in an import's place: its result is the return value, and the guest goes back to its
+        caller."""
         regs, linkage, abi = self._cpu.regs, self._cpu.arch.linkage, self._cpu.arch.abi
         assert linkage is not None and abi is not None
         regs.at(stub)

@@ -30,7 +30,8 @@ def check_version() -> None:
     """Unsupported where the engine is too old."""
     found = version()
     if found < OLDEST:
-        raise Unsupported(f"Unicorn {_text(found)} is too old: its registers and its errors are other ones (the binding is {unicorn.__version__})",
+        raise Unsupported(f"Unicorn {_text(found)} is too old: its registers and its errors are other ones (the "
+                          f"binding is {unicorn.__version__})",
                           hint=f"install unicorn {_text(OLDEST)} or newer")
 
 

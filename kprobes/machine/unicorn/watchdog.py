@@ -1,4 +1,5 @@
-"""One thread for all deadlines of this process: runs that are bounded in time cost neither a thread nor a switch to one."""
+"""One thread for all deadlines of this process: runs that are bounded in time cost neither a thread nor a switch to
+one."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ class Deadline:
 
 
 class _Watchdog:
-    """The thread. It sleeps until the deadline that was the earliest when it fell asleep, whether that still matters or not: a run that
-    is bounded like the one before need not wake it."""
+    """The thread. It sleeps until the deadline that was the earliest when it fell asleep, whether that still matters or
+    not: a run that is bounded like the one before need not wake it."""
 
     def __init__(self) -> None:
         self._condition = Condition()  # reentrant: who is told may be interrupted by a handler that runs another guest

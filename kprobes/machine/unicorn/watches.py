@@ -12,7 +12,8 @@ from .._base import Watched
 from .cpu import Cpu
 from .runstate import RunState
 
-MEMORY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64, ctypes.c_int, ctypes.c_int64, ctypes.c_void_p)
+MEMORY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64, ctypes.c_int, ctypes.c_int64,
+                          ctypes.c_void_p)
 WIDEST = 16  #: bytes that one access may have
 KINDS = {"r": const.UC_HOOK_MEM_READ, "w": const.UC_HOOK_MEM_WRITE}
 
@@ -20,8 +21,8 @@ KINDS = {"r": const.UC_HOOK_MEM_READ, "w": const.UC_HOOK_MEM_WRITE}
 class Watches:
     """The engine's memory hooks. They never raise: what is raised inside is parked, and the run raises it.
 
-    A hook that is deleted while the engine runs is used after it was freed: those are deleted when the next one comes or goes between runs, and an
-    engine whose runs are its owner's keeps them.
+    A hook that is deleted while the engine runs is used after it was freed: those are deleted when the next one comes
+    or goes between runs, and an engine whose runs are its owner's keeps them.
     """
 
     def __init__(self, cpu: Cpu, state: RunState, owned: bool) -> None:
@@ -30,7 +31,8 @@ class Watches:
         self._left: list[int] = []
         self._watches: dict[int, tuple[int, Watched]] = {}  # first address and whom to tell, by number
         self._last = 0
-        self._callback = MEMORY(self._on_access)  # one for all: the engine may use a deleted hook's, which is kept for good
+        # one for all: the engine may use a deleted hook's, which is kept for good
+        self._callback = MEMORY(self._on_access)
 
     def add(self, start: int, size: int, access: str, report: Watched) -> Callable[[], None]:
         """See Machine.watch_at()."""
@@ -42,7 +44,8 @@ class Watches:
         self._last = number = self._last + 1
         self._watches[number] = start, report
         hook = m.engine.hook(sum(KINDS[kind] for kind in access), self._callback,
-                             max(start - WIDEST + 1, 0), start + size - 1, data=number)  # the engine goes by an access's first byte
+                             # the engine goes by an access's first byte
+                             max(start - WIDEST + 1, 0), start + size - 1, data=number)
 
         def remove() -> None:
             if self._watches.pop(number, None) is not None:
@@ -55,7 +58,8 @@ class Watches:
         """True where the guest may write, as far as the engine knows."""
         memory = self._cpu.memory
         place = memory.windows.place(addr)
-        return any(start <= place <= end and perms & const.UC_PROT_WRITE for start, end, perms in memory.uc.mem_regions())
+        return any(start <= place <= end and perms & const.UC_PROT_WRITE
+                   for start, end, perms in memory.uc.mem_regions())
 
     def _tidy(self) -> None:
         if self._owned and not self._state.depth:
@@ -72,7 +76,8 @@ class Watches:
         try:
             regs.at(self._home(self._cpu.read_pc()))
             written = kind == const.UC_MEM_WRITE
-            report(regs, address, size, (value & (1 << 8 * size) - 1).to_bytes(size, self._cpu.arch.order.value) if written else None)
+            report(regs, address, size, (value & (1 << 8 * size) - 1).to_bytes(size, self._cpu.arch.order.value)
+                   if written else None)
         except BaseException as error:
             state.park(error)
         regs.reported, regs.target = before

@@ -1,4 +1,5 @@
-"""Windows: segments of the guest's addresses that show the same memory, from 0 on, as the addresses that the engine's functions take."""
+"""Windows: segments of the guest's addresses that show the same memory, from 0 on, as the addresses that the engine's
+functions take."""
 
 from __future__ import annotations
 

@@ -51,5 +51,5 @@ def create(spec: Spec) -> Map:
     return kind(spec)
 
 
-__all__ = ["ANY", "ENOENT", "EXIST", "NOEXIST", "OVERWRITE", "PER_CPU", "Array", "Block", "Codec", "Hash", "Map", "MapType", "Plain",
-           "Queue", "Ring", "Spec", "StackTraces", "create"]
+__all__ = ["ANY", "ENOENT", "EXIST", "NOEXIST", "OVERWRITE", "PER_CPU", "Array", "Block", "Codec", "Hash", "Map",
+           "MapType", "Plain", "Queue", "Ring", "Spec", "StackTraces", "create"]

@@ -9,8 +9,8 @@ At `address` there are eight u64, then the data:
 Positions count bytes from the beginning of time; a position's data is at `position & mask`. A record is `u32 length;
 u32 CPU`, its data, and padding up to a multiple of 8; in the length, bit 31 says that it is not complete yet, bit 30
 that it was discarded. The data area is twice the buffer's size: a record that goes beyond the end of the buffer is in
-one piece. There is room for a record while `producer + its size - consumer <= mask + 1`. A buffer with OVERWRITE makes room:
-the oldest complete records go, and are counted as lost; it is read by nobody while a program runs.
+one piece. There is room for a record while `producer + its size - consumer <= mask + 1`. A buffer with OVERWRITE makes
+room: the oldest complete records go, and are counted as lost; it is read by nobody while a program runs.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Ring(Map):
     """Iterating gives the complete records as bytes, oldest first, and consumes them; it ends where there are none.
 
     Attributes:
-        size: bytes, a power of two (and of RINGBUF, max_entries rounded up to one, at least a page). overwrites: new records
-        take the place of the oldest.
+        size: bytes, a power of two (and of RINGBUF, max_entries rounded up to one, at least a page). overwrites: new
+        records take the place of the oldest.
     """
 
     def __init__(self, spec: Spec) -> None:

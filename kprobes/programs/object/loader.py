@@ -136,8 +136,8 @@ class _Linker:
     def _so_far(self) -> Code:
         obj = self.obj
         section = obj.file.sections[self.entry.section].name
-        return Code(self.entry.name, tuple(self.code), obj.maps, section, {0: self.entry.name}, self.lines, license=obj.license,
-                    order=obj.file.order)
+        return Code(self.entry.name, tuple(self.code), obj.maps, section, {0: self.entry.name}, self.lines,
+                    license=obj.license, order=obj.file.order)
 
     def _append(self, function: Symbol) -> int:
         """Put a function behind what is there; its first slot."""

@@ -1,4 +1,5 @@
-"""Whose registers a program names: KPROBES_REG() leaves a row in a section of its own, the place of its code and the register's name."""
+"""Whose registers a program names: KPROBES_REG() leaves a row in a section of its own, the place of its code and the
+register's name."""
 
 from __future__ import annotations
 
@@ -21,6 +22,7 @@ def named(file: ObjectFile) -> Mapping[tuple[int, int], str]:
     while at < len(data):
         end = data.index(b"\0", at + _ADDRESS)
         symbol = places[at].symbol
-        out[symbol.section, symbol.value + int.from_bytes(data[at : at + _ADDRESS], file.order)] = data[at + _ADDRESS : end].decode()
+        out[symbol.section, symbol.value + int.from_bytes(data[at : at + _ADDRESS],
+                                                          file.order)] = data[at + _ADDRESS : end].decode()
         at = end + 1
     return out

@@ -11,11 +11,13 @@ from .guest import INTR, Breakpoint, Cpu, Faults, Guest, Interrupts, Mapped, Pc,
 
 
 def _arm(mode: int) -> Guest:
-    """UDF in an IT block is skipped where the block's condition fails, BKPT is not: so BKPT is the breakpoint, in A32 as well (an
-    A32 one whose first half is a T32 one). Writing an even pc leaves T32. YIELD and WFE end the run with an error."""
+    """UDF in an IT block is skipped where the block's condition fails, BKPT is not: so BKPT is the breakpoint, in A32
+    as well (an A32 one whose first half is a T32 one). Writing an even pc leaves T32. YIELD and WFE end the run with an
+    error."""
     a32, t32 = bytes.fromhex("78be20e1"), bytes.fromhex("78be")
     profile_m = bool(mode & unicorn.UC_MODE_MCLASS)
-    traps = Traps(probe={2: t32}, end={1: t32}) if profile_m else Traps(probe={4: a32}, end={0: a32, 1: t32}, modes={1: {2: t32}})
+    traps = (Traps(probe={2: t32}, end={1: t32}) if profile_m
+             else Traps(probe={4: a32}, end={0: a32, 1: t32}, modes={1: {2: t32}}))
 
     def enable_fpu(engine: Engine) -> None:
         access = arm_const.UC_ARM_REG_C1_C0_2
@@ -23,18 +25,22 @@ def _arm(mode: int) -> Guest:
         engine.uc.reg_write(arm_const.UC_ARM_REG_FPEXC, 1 << 30)
 
     def exception_return(number: int, pc: int) -> int:
-        """M profile: only BX and the like raise 8 at 0xFFFFFFxx, our pc write raises 3, which is the refused fetch elsewhere."""
+        """M profile: only BX and the like raise 8 at 0xFFFFFFxx, our pc write raises 3, which is the refused fetch
+        elsewhere."""
         return 8 if number == 3 and pc >= 0xFEFFFFFE else number
 
     return Guest(
-        cpu=Cpu(arch=unicorn.UC_ARCH_ARM, mode=mode, state_mode=unicorn.UC_MODE_THUMB, setup=None if profile_m else enable_fpu),
+        cpu=Cpu(arch=unicorn.UC_ARCH_ARM, mode=mode, state_mode=unicorn.UC_MODE_THUMB,
+                setup=None if profile_m else enable_fpu),
         registers=RegisterFile(constants=arm_const, prefix="ARM", names={"tpidruro": "C13_C0_3"}),
         breakpoint=Breakpoint(channel=INTR, number=7, traps=traps),
         pc=Pc(plain=True, modes=1, mode_bit=24 if profile_m else 5, written_again=not profile_m),
-        interrupts=Interrupts(bias={2: 4, 13: 4}, mode_bias={1: {2: 2, 13: 4}}, renumber=exception_return if profile_m else None),
+        interrupts=Interrupts(bias={2: 4, 13: 4}, mode_bias={1: {2: 2, 13: 4}},
+                              renumber=exception_return if profile_m else None),
         faults=Faults(undefined=frozenset({1, 17, 18}), breakpoints=frozenset({7}), fetches=frozenset({3, 8})),
         calls=SystemCalls(skip={2: 0, 13: 0}),
-        memory=Mapped(unwatchable="one in an IT block has instructions behind it skipped", devices_swapped=bool(mode & unicorn.UC_MODE_ARMBE8)),
+        memory=Mapped(unwatchable="one in an IT block has instructions behind it skipped",
+                      devices_swapped=bool(mode & unicorn.UC_MODE_ARMBE8)),
     )
 
 

@@ -1,4 +1,5 @@
-"""A row: how Unicorn 2.1.4 is opened for a guest, and where the engine differs from the ISA. A group of facts for each part of the machine.
+"""A row: how Unicorn 2.1.4 is opened for a guest, and where the engine differs from the ISA. A group of facts for each
+part of the machine.
 
 Every fact here was measured (docs/engine.md); the self-test checks the ones that would corrupt a guest when wrong.
 """
@@ -53,7 +54,8 @@ class RegisterFile:
     constants: object  #: module with the register numbers
     prefix: str  #: of the register constants: UC_<prefix>_REG_<NAME>
     names: Mapping[str, str] = field(factory=dict)  #: our register name -> Unicorn's, where they differ
-    #: our register name -> finds it in the engine: registers that Unicorn's API lacks, or reads wrongly (registers/conditions.py)
+    #: our register name -> finds it in the engine: registers that Unicorn's API lacks, or reads wrongly
+    #: (registers/conditions.py)
     hidden: Mapping[str, Callable[[Engine], Access]] = field(factory=dict)
     #: registers whose place in the engine changes while it runs (banks): never touched but through the API
     moving: frozenset[str] = frozenset()
@@ -78,15 +80,16 @@ class Breakpoint:
 class Pc:
     """How pc is read and written in a hook."""
 
-    #: a breakpoint's hook may read and set pc by its word in the engine; elsewhere a pc write does more than that (npc, T bit)
+    #: a breakpoint's hook may read and set pc by its word in the engine; elsewhere a pc write does more than that (npc,
+    #: T bit)
     plain: bool = False
     modes: int = 0  #: bits of a target that select a mode: the engine's API writes one that is not the present one
     mode_bit: int | None = None  #: the flags' bit that shows it; None: it is 0 at all breakpoints
-    #: where the next pc's word is behind pc's, and a hook of invalid instructions may set both: an instruction that does nothing, for
-    #: the self-test
+    #: where the next pc's word is behind pc's, and a hook of invalid instructions may set both: an instruction that
+    #: does nothing, for the self-test
     next: bytes = b""
-    #: a pc write in a CODE hook may be lost (A32 code translated after T32 code that ends in an IT block): the trap behind the
-    #: call site then arrives, and the write is repeated
+    #: a pc write in a CODE hook may be lost (A32 code translated after T32 code that ends in an IT block): the trap
+    #: behind the call site then arrives, and the write is repeated
     written_again: bool = False
 
 
@@ -94,10 +97,12 @@ class Pc:
 class Runs:
     """Where a run ends."""
 
-    until_stops: bool = True  #: a run stops at `until`; elsewhere it passes it, or is late by an instruction, and a trap is put there
+    #: a run stops at `until`; elsewhere it passes it, or is late by an instruction, and a trap is put there
+    until_stops: bool = True
     until_pc: bool = True  #: pc is right after a run ended at `until`
-    #: a run that stops in a delay slot leaves its branch pending: one instruction at the next start, then off to the old
-    #: target. This one does nothing; it is run in place of the delay slot where the guest is sent elsewhere. b"": no such thing
+    #: a run that stops in a delay slot leaves its branch pending: one instruction at the next start, then off to the
+    #: old target. This one does nothing; it is run in place of the delay slot where the guest is sent elsewhere. b"":
+    #: no such thing
     settle: bytes = b""
 
 
@@ -108,20 +113,23 @@ FETCHED = 0x100  #: how much more an unaligned access's number is where it is an
 class Blocks:
     """What the engine translates code to, and does not."""
 
-    hooked_delay_slots: bool = True  #: a CODE hook may be on a delay slot (on SPARC it destroys the jump): all instructions can be counted
+    #: a CODE hook may be on a delay slot (on SPARC it destroys the jump): all instructions can be counted
+    hooked_delay_slots: bool = True
     #: first two bytes of an instruction -> True where a CODE hook sees it twice in a row
     reported_twice: Callable[[bytes], bool] | None = None
-    #: whether an instruction of 4 bytes, as a word of the host's, ends a block: where the engine dies of long ones (longblocks.py)
+    #: whether an instruction of 4 bytes, as a word of the host's, ends a block: where the engine dies of long ones
+    #: (longblocks.py)
     ends: Callable[[int], bool] | None = None
     undefined_unrecorded: bool = False  #: a translation that ends in an undefined instruction is recorded without it
-    #: after a failed instruction fetch the next translation kills the process, unless the one that failed is forgotten (aborted.py)
+    #: after a failed instruction fetch the next translation kills the process, unless the one that failed is forgotten
+    #: (aborted.py)
     fetch_fault_kills: bool = False
 
 
 @frozen
 class Served:
-    """Where the engine keeps the exception that the CPU serves, which nobody but an operating system ever ends: with the next one it would
-    count as a double fault. code: raises one, for the self-test; number: its number."""
+    """Where the engine keeps the exception that the CPU serves, which nobody but an operating system ever ends: with
+    the next one it would count as a double fault. code: raises one, for the self-test; number: its number."""
 
     find: Callable[[Engine], Access]
     code: bytes
@@ -132,16 +140,19 @@ class Served:
 class Interrupts:
     """Where the guest stands at an interrupt of its own."""
 
-    #: interrupt number -> engine's pc minus the address of the instruction at fault, where that is not 0 (or Breakpoint.bias for its number)
+    #: interrupt number -> engine's pc minus the address of the instruction at fault, where that is not 0 (or
+    #: Breakpoint.bias for its number)
     bias: Mapping[int, int] = field(factory=dict)
-    mode_bias: Mapping[int, Mapping[int, int]] = field(factory=dict)  #: mode bits of the code -> bias of instructions in that mode, where it differs
-    lost_pc: bool = False  #: pc is right at breakpoints' interrupts only; at every other one it is what the last of those left behind
+    #: mode bits of the code -> bias of instructions in that mode, where it differs
+    mode_bias: Mapping[int, Mapping[int, int]] = field(factory=dict)
+    #: pc is right at breakpoints' interrupts only; at every other one it is what the last of those left behind
+    lost_pc: bool = False
     #: (interrupt number, pc) -> the number to report, where the engine's depends on how the guest came to pc
     renumber: Callable[[int, int], int] | None = None
     served: Served | None = None  #: the CPU remembers the exception that it serves
     refused: Callable[[Engine], Access] | None = None  #: finds where it keeps the address of an unaligned access
-    #: (registers, pc) -> where the guest's CPU has taken a trap itself and stands at its vector: the trap's number, the address of
-    #: the instruction, and an instruction that undoes it (b"": nothing can); None: it stands elsewhere
+    #: (registers, pc) -> where the guest's CPU has taken a trap itself and stands at its vector: the trap's number, the
+    #: address of the instruction, and an instruction that undoes it (b"": nothing can); None: it stands elsewhere
     taken: Callable[[Regs, int], tuple[int, int, bytes] | None] | None = None
 
 
@@ -152,7 +163,8 @@ class Faults:
     arithmetic: frozenset[int] = frozenset()  #: division and other arithmetic errors
     undefined: frozenset[int] = frozenset()  #: undefined instructions
     breakpoints: frozenset[int] = frozenset()  #: the guest's own breakpoints
-    fetches: frozenset[int] = frozenset()  #: refused instruction fetches, unaligned ones by FETCHED more than the engine's number
+    #: refused instruction fetches, unaligned ones by FETCHED more than the engine's number
+    fetches: frozenset[int] = frozenset()
     unaligned: Mapping[int, str] = field(factory=dict)  #: an unaligned access -> "read" or "write"
     ambiguous: frozenset[int] = frozenset()  #: maybe failed accesses: the virtual TLB would tell
 
@@ -170,8 +182,10 @@ class SystemCall:
 class SystemCalls:
     """Where the guest goes on behind a system call."""
 
-    skip: Mapping[int, int] = field(factory=dict)  #: interrupt number -> what to add to the engine's pc; others go on at the instruction
-    unreported: Mapping[int, SystemCall] = field(factory=dict)  #: Unicorn's number of an instruction -> what it passes over unless hooked
+    #: interrupt number -> what to add to the engine's pc; others go on at the instruction
+    skip: Mapping[int, int] = field(factory=dict)
+    #: Unicorn's number of an instruction -> what it passes over unless hooked
+    unreported: Mapping[int, SystemCall] = field(factory=dict)
 
 
 @frozen(kw_only=True)
@@ -179,7 +193,8 @@ class Mapped:
     """What memory can be mapped, and reached."""
 
     page_size: int = 0x1000  #: the engine maps memory in multiples of this many bytes
-    #: (start, bytes) of windows of the guest's addresses onto memory from 0 on: the engine's functions know that one only
+    #: (start, bytes) of windows of the guest's addresses onto memory from 0 on: the engine's functions know that one
+    #: only
     segments: tuple[tuple[int, int], ...] = ()
     reach: int = 0  #: addresses from here on cannot be used, although memory can be mapped there; 0: all can
     text_writable: bool = False  #: code executes only in pages that can be written
@@ -203,7 +218,8 @@ class Contexts:
 
 @frozen
 class WordCheck:
-    """For the self-test of a register that is a word at a fixed distance. set, get: code in hex that makes it `value`, and that reads it."""
+    """For the self-test of a register that is a word at a fixed distance. set, get: code in hex that makes it `value`,
+    and that reads it."""
 
     name: str
     set: str
@@ -224,7 +240,8 @@ class Checks:
 
 @frozen(kw_only=True)
 class Guest:
-    """An architecture in Unicorn. The first three say how it is opened and probed; the others, where the engine is not like the CPU."""
+    """An architecture in Unicorn. The first three say how it is opened and probed; the others, where the engine is not
+    like the CPU."""
 
     cpu: Cpu
     registers: RegisterFile

@@ -16,9 +16,12 @@ from .guest import FETCHED, INTR, Blocks, Breakpoint, Cpu, Faults, Guest, Interr
 
 #: KSEG0 and KSEG1; the same for 64 bits, and XKPHYS with its eight ways of caching
 SEGMENTS = ((0x80000000, 1 << 29), (0xA0000000, 1 << 29))
-SEGMENTS_64 = (*((start | 0xFFFFFFFF << 32, size) for start, size in SEGMENTS), *(((16 | way) << 59, 1 << 36) for way in range(8)))
-#: major opcodes of branches and jumps; what release 6 has in place of other instructions; SPECIAL's functions JR, JALR, SYSCALL, BREAK
-ENDS, ENDS_R6, ENDS_SPECIAL = {2, 3, 4, 5, 6, 7, 0x14, 0x15, 0x16, 0x17}, {8, 0x18, 0x32, 0x36, 0x3A, 0x3E}, {8, 9, 12, 13}
+SEGMENTS_64 = (*((start | 0xFFFFFFFF << 32, size) for start, size in SEGMENTS),
+               *(((16 | way) << 59, 1 << 36) for way in range(8)))
+#: major opcodes of branches and jumps; what release 6 has in place of other instructions; SPECIAL's functions JR, JALR,
+#: SYSCALL, BREAK
+ENDS, ENDS_R6, ENDS_SPECIAL = {2, 3, 4, 5, 6, 7, 0x14, 0x15, 0x16,
+                               0x17}, {8, 0x18, 0x32, 0x36, 0x3A, 0x3E}, {8, 9, 12, 13}
 
 
 def _ends_block(swapped: bool, r6: bool, word: int) -> bool:
@@ -34,12 +37,12 @@ def _ends_block(swapped: bool, r6: bool, word: int) -> bool:
 
 
 def _mips(mode: int, model: int, status: int, *, r6: bool = False) -> Guest:
-    """Only SYSCALL arrives with a usable pc, so it is the breakpoint, with codes that nobody uses and that are reserved in MIPS16:
-    there a jump to an odd address would take a page of them for one long block.
+    """Only SYSCALL arrives with a usable pc, so it is the breakpoint, with codes that nobody uses and that are reserved
+    in MIPS16: there a jump to an odd address would take a page of them for one long block.
 
-    status: bits of CP0 Status that compiled code needs (29 CU1: FPU, 26 FR: 64-bit FPU registers, 24 MX: DSP, 7 to 5: 64-bit
-    addressing). ERL, set at reset, stays: it makes addresses below 2 GiB physical. Those above go through the CPU's TLB, which is
-    empty, or are shorthands of low ones (KSEG0, KSEG1).
+    status: bits of CP0 Status that compiled code needs (29 CU1: FPU, 26 FR: 64-bit FPU registers, 24 MX: DSP, 7 to 5:
+    64-bit addressing). ERL, set at reset, stays: it makes addresses below 2 GiB physical. Those above go through the
+    CPU's TLB, which is empty, or are shorthands of low ones (KSEG0, KSEG1).
     """
     order: Literal["big", "little"] = "big" if mode & unicorn.UC_MODE_BIG_ENDIAN else "little"
     probe, end = ((code << 6 | 0b001100).to_bytes(4, order) for code in (0xB03F5, 0xB03F6))
@@ -61,8 +64,10 @@ def _mips(mode: int, model: int, status: int, *, r6: bool = False) -> Guest:
         pc=Pc(plain=True, modes=1),
         runs=Runs(until_pc=False, settle=bytes(4)),
         blocks=Blocks(ends=partial(_ends_block, sys.byteorder != order, r6), fetch_fault_kills=True),
-        interrupts=Interrupts(lost_pc=True, refused=word(mips_const.UC_MIPS_REG_1, bits, 1280 if bits == 32 else 1600, bits)),
-        faults=Faults(arithmetic=frozenset({21, 22, 23}), undefined=frozenset({19, 20, 33, 34}), breakpoints=frozenset({16, 18}),
+        interrupts=Interrupts(lost_pc=True, refused=word(mips_const.UC_MIPS_REG_1, bits, 1280 if bits == 32 else 1600,
+                                                         bits)),
+        faults=Faults(arithmetic=frozenset({21, 22, 23}), undefined=frozenset({19, 20, 33, 34}),
+                      breakpoints=frozenset({16, 18}),
                       unaligned={12: "read", 13: "write"}, fetches=frozenset({12 + FETCHED})),
         memory=Mapped(segments=SEGMENTS if mode & unicorn.UC_MODE_MIPS32 else SEGMENTS_64, reach=1 << 31,
                       unwatchable="one in a delay slot has the branch's target executed twice"),
@@ -70,12 +75,16 @@ def _mips(mode: int, model: int, status: int, *, r6: bool = False) -> Guest:
 
 
 GUESTS = {
-    "mips": _mips(unicorn.UC_MODE_MIPS32 | unicorn.UC_MODE_BIG_ENDIAN, mips_const.UC_CPU_MIPS32_74KF, 1 << 29 | 1 << 24),
+    "mips": _mips(unicorn.UC_MODE_MIPS32 | unicorn.UC_MODE_BIG_ENDIAN, mips_const.UC_CPU_MIPS32_74KF,
+                  1 << 29 | 1 << 24),
     "mipsel": _mips(unicorn.UC_MODE_MIPS32, mips_const.UC_CPU_MIPS32_74KF, 1 << 29 | 1 << 24),
-    "mips64": _mips(unicorn.UC_MODE_MIPS64 | unicorn.UC_MODE_BIG_ENDIAN, mips_const.UC_CPU_MIPS64_MIPS64R2_GENERIC, 0x240000E0),
+    "mips64": _mips(unicorn.UC_MODE_MIPS64 | unicorn.UC_MODE_BIG_ENDIAN, mips_const.UC_CPU_MIPS64_MIPS64R2_GENERIC,
+                    0x240000E0),
     "mips64el": _mips(unicorn.UC_MODE_MIPS64, mips_const.UC_CPU_MIPS64_MIPS64R2_GENERIC, 0x240000E0),
-    "mips32r6": _mips(unicorn.UC_MODE_MIPS32 | unicorn.UC_MODE_BIG_ENDIAN, mips_const.UC_CPU_MIPS32_MIPS32R6_GENERIC, 0x24000000, r6=True),
+    "mips32r6": _mips(unicorn.UC_MODE_MIPS32 | unicorn.UC_MODE_BIG_ENDIAN, mips_const.UC_CPU_MIPS32_MIPS32R6_GENERIC,
+                      0x24000000, r6=True),
     "mips32r6el": _mips(unicorn.UC_MODE_MIPS32, mips_const.UC_CPU_MIPS32_MIPS32R6_GENERIC, 0x24000000, r6=True),
-    "mips64r6": _mips(unicorn.UC_MODE_MIPS64 | unicorn.UC_MODE_BIG_ENDIAN, mips_const.UC_CPU_MIPS64_I6400, 0x240000E0, r6=True),
+    "mips64r6": _mips(unicorn.UC_MODE_MIPS64 | unicorn.UC_MODE_BIG_ENDIAN, mips_const.UC_CPU_MIPS64_I6400, 0x240000E0,
+                      r6=True),
     "mips64r6el": _mips(unicorn.UC_MODE_MIPS64, mips_const.UC_CPU_MIPS64_I6400, 0x240000E0, r6=True),
 }

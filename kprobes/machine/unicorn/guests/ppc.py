@@ -12,7 +12,8 @@ FP, VECTORS, VSX = 1 << 13, 1 << 25, 1 << 23  # of the MSR
 
 
 def _ppc(wide: bool, msr: int) -> Guest:
-    """64 bit: with the CPU's own TLB every fetch is refused (interrupt 70). Little endian is a bit of the MSR, not a mode of the engine."""
+    """64 bit: with the CPU's own TLB every fetch is refused (interrupt 70). Little endian is a bit of the MSR, not a
+    mode of the engine."""
 
     def set_up(engine: Engine) -> None:
         if wide:
@@ -25,7 +26,8 @@ def _ppc(wide: bool, msr: int) -> Guest:
 
     names = {**{f"r{n}": str(n) for n in range(32)}, **{f"f{n}": f"FPR{n}" for n in range(32)}}
     return Guest(
-        cpu=Cpu(arch=unicorn.UC_ARCH_PPC, mode=(unicorn.UC_MODE_PPC64 if wide else unicorn.UC_MODE_PPC32) | unicorn.UC_MODE_BIG_ENDIAN,
+        cpu=Cpu(arch=unicorn.UC_ARCH_PPC, mode=(unicorn.UC_MODE_PPC64 if wide
+                                                else unicorn.UC_MODE_PPC32) | unicorn.UC_MODE_BIG_ENDIAN,
                 recognise=recognise, setup=set_up),
         registers=RegisterFile(constants=ppc_const, prefix="PPC", names=names, moving=frozenset({"msr", "fpscr"})),
         breakpoint=Breakpoint(channel=INTR, number=6, bias=4),

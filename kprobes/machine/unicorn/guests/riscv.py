@@ -11,8 +11,9 @@ from .guest import INTR, Blocks, Breakpoint, Contexts, Cpu, Faults, Guest, Inter
 
 
 def _riscv(mode: int) -> Guest:
-    """EBREAK ends the run with an error, so a reserved C.JR is the breakpoint (two zero bytes are illegal too, but a translation
-    that ends in them is recorded without them and survives their replacement). pc is 4 too far at every interrupt."""
+    """EBREAK ends the run with an error, so a reserved C.JR is the breakpoint (two zero bytes are illegal too, but a
+    translation that ends in them is recorded without them and survives their replacement). pc is 4 too far at every
+    interrupt."""
     trap = bytes.fromhex("0280")
 
     def enable_fpu(engine: Engine) -> None:

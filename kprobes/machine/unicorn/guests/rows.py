@@ -1,4 +1,5 @@
-"""The guests that Unicorn runs: a row per architecture, a file per family. A family's file says where the engine differs for it."""
+"""The guests that Unicorn runs: a row per architecture, a file per family. A family's file says where the engine
+differs for it."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ GUESTS: dict[str, Guest] = {name: guest for family in FAMILIES for name, guest i
 
 
 def guest_of(arch: str) -> Guest:
-    """The row of an architecture: ours, or of the entry-point group `kprobes.unicorn` (its name: the architecture's; its value: a Guest)."""
+    """The row of an architecture: ours, or of the entry-point group `kprobes.unicorn` (its name: the architecture's;
+    its value: a Guest)."""
     if arch in GUESTS:
         return GUESTS[arch]
     for entry in entry_points(group="kprobes.unicorn", name=arch):
@@ -24,7 +26,8 @@ def guest_of(arch: str) -> Guest:
         if not isinstance(guest, Guest):
             raise Unsupported(f"the entry point {entry.value!r} is no Guest", hint="see docs/adding-an-architecture.md")
         return guest
-    raise Unsupported(f"Unicorn does not run {arch}, as far as anybody has told", hint="use another machine, or add an entry point kprobes.unicorn")
+    raise Unsupported(f"Unicorn does not run {arch}, as far as anybody has told",
+                      hint="use another machine, or add an entry point kprobes.unicorn")
 
 
 def arch_of(uc: unicorn.Uc) -> str:
@@ -32,6 +35,8 @@ def arch_of(uc: unicorn.Uc) -> str:
     kind, mode = uc.query(const.UC_QUERY_ARCH), uc.query(const.UC_QUERY_MODE)
     for name, guest in GUESTS.items():
         cpu = guest.cpu
-        if cpu.arch == kind and not (cpu.mode ^ mode) & ~cpu.state_mode and (cpu.recognise is None or cpu.recognise(uc)):
+        if (cpu.arch == kind and not (cpu.mode ^ mode) & ~cpu.state_mode
+            and (cpu.recognise is None or cpu.recognise(uc))):
             return name
-    raise Unsupported(f"no architecture for Unicorn's arch {kind} in mode {mode:#x}", hint=f"pass arch=, one of {', '.join(GUESTS)}")
+    raise Unsupported(f"no architecture for Unicorn's arch {kind} in mode {mode:#x}",
+                      hint=f"pass arch=, one of {', '.join(GUESTS)}")

@@ -26,25 +26,27 @@ from .guest import (
 )
 
 #: MOV -1,G1; then operations of each kind on it, or on G0.
-SPARC_FLAGS = {32: (("82103fff80806001", 0x5), ("80a02001", 0x9), ("80882000", 0x4), ("031fffff80804001", 0xA), ("80c02000", 0x4),
-                    ("80e02001", 0x9), ("81002001", 0x2)),
-               64: (("82103fff80806001", 0x55), ("80a02001", 0x99), ("80882000", 0x44), ("031fffff80804001", 0x0A), ("80c02000", 0x44),
-                    ("80e02001", 0x99))}
+SPARC_FLAGS = {32: (("82103fff80806001", 0x5), ("80a02001", 0x9), ("80882000", 0x4), ("031fffff80804001", 0xA),
+                    ("80c02000", 0x4), ("80e02001", 0x9), ("81002001", 0x2)),
+               64: (("82103fff80806001", 0x55), ("80a02001", 0x99), ("80882000", 0x44), ("031fffff80804001", 0x0A),
+                    ("80c02000", 0x44), ("80e02001", 0x99))}
 #: MOV n,G1; WR G1,Y; RD Y,G2. SETHI n,G1; ST G1,[G3]; LD [G3],FSR; ST FSR,[G3]; LD [G3],G2, with G3 = 0x11000
 SPARC_Y = WordCheck("y", "8210255581806000", 0x555, "85400000", "g2")
-SPARC_WORDS = {32: (SPARC_Y, WordCheck("fsr", "070000440310000082106100c220c000c108c000", 0x40000100, "07000044c128c000c400c000", "g2",
-                                       0xC00003E0)), 64: (SPARC_Y,)}
+SPARC_WORDS = {32: (SPARC_Y, WordCheck("fsr", "070000440310000082106100c220c000c108c000", 0x40000100,
+                                       "07000044c128c000c400c000", "g2", 0xC00003E0)), 64: (SPARC_Y,)}
 
 
 def _sparc(bits: int) -> Guest:
-    """Reading PSR or CCR before anything has set condition codes ends the process, so setup sets them. pc is npc at interrupts."""
+    """Reading PSR or CCR before anything has set condition codes ends the process, so setup sets them. pc is npc at
+    interrupts."""
     g1, size = sparc_const.UC_SPARC_REG_G1, bits // 8
     codes = sparc_codes(g1, bits)
     names = [f"{kind}{n}" for kind in "oli" for n in range(8)]
     hidden = {"y": word(g1, bits, (11 if bits == 32 else 10) * size, bits), "ccr" if bits == 64 else "icc": codes}
     if bits == 32:
         hidden["fsr"] = word(g1, 32, 72)
-    moves = ("81e00000",) * 9 + ("81e80000",) * 9 if bits == 32 else ()  # SAVE, RESTORE, past all windows; version 9 traps at both
+    # SAVE, RESTORE, past all windows; version 9 traps at both
+    moves = ("81e00000",) * 9 + ("81e80000",) * 9 if bits == 32 else ()
     calls, unaligned, division = (0x80, 7, 0x2A) if bits == 32 else (0x100, 0x34, 0x28)
 
     def set_up(engine: Engine) -> None:

@@ -1,7 +1,7 @@
 """TriCore in Unicorn: how its CPU is set up, and how to leave the traps that it takes itself.
 
-DEBUG and SYSCALL do nothing here, so the breakpoint is an undefined instruction, under a CODE hook (_stops.py); without that
-it stops stray guests. What traps goes to the guest's vector, where nothing is mapped.
+DEBUG and SYSCALL do nothing here, so the breakpoint is an undefined instruction, under a CODE hook (_stops.py); without
+that it stops stray guests. What traps goes to the guest's vector, where nothing is mapped.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def area(link: int) -> int:
 def link_areas(_engine: Engine, regs: Regs, start: int, size: int) -> None:
     """Contexts.furnish: the list of free context save areas. A link holds a segment and 22 bits of an offset in it."""
     if start % (1 << 28) + size > 1 << 22:
-        raise NoMemory("contexts can be saved in the first 4 MiB of a segment only", address=start, hint="leave room there")
+        raise NoMemory("contexts can be saved in the first 4 MiB of a segment only", address=start,
+                       hint="leave room there")
     places = range(start, start + size, 64)
     links = [place >> 28 << 16 | place >> 6 & 0xFFFF for place in places]
     for place, following in zip(places, [*links[1:], 0], strict=True):
@@ -51,7 +52,8 @@ def link_areas(_engine: Engine, regs: Regs, start: int, size: int) -> None:
 
 
 def rewind(engine: Engine) -> tuple[Callable[[], int], Callable[[int], None]]:
-    """Contexts.rewind: contexts that were saved since, and not restored as nobody returned, go back to the free list."""
+    """Contexts.rewind: contexts that were saved since, and not restored as nobody returned, go back to the free
+    list."""
     free, last = engine.reader(const.UC_TRICORE_REG_FCX, 32), engine.reader(const.UC_TRICORE_REG_PCXI, 32)
 
     def to(mark: int) -> None:
@@ -77,14 +79,16 @@ def trap_taken(regs: Regs, pc: int) -> tuple[int, int, bytes] | None:
 
 
 def psw(engine: Engine) -> Access:
-    """The PSW with its user status bits, each of which is a word of its own: C is set by any bit of it, the others by the highest."""
+    """The PSW with its user status bits, each of which is a word of its own: C is set by any bit of it, the others by
+    the highest."""
     read_rest, write_rest = engine.reader(const.UC_TRICORE_REG_PSW, 32), engine.writer(const.UC_TRICORE_REG_PSW, 32)
     numbers = [getattr(const, f"UC_TRICORE_REG_PSW_USB_{name}") for name in ("C", "V", "SV", "AV", "SAV")]
     carry, *others = [engine.reader(number, 32) for number in numbers]
     writers = [engine.writer(number, 32) for number in numbers]
 
     def read() -> int:
-        status = bool(carry()) << 31 | sum(get() >> 31 << bit for bit, get in zip((30, 29, 28, 27), others, strict=True))
+        status = bool(carry()) << 31 | sum(get() >> 31 << bit
+                                           for bit, get in zip((30, 29, 28, 27), others, strict=True))
         return read_rest() & (1 << 27) - 1 | status
 
     def write(value: int) -> None:

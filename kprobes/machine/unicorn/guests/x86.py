@@ -1,4 +1,5 @@
-"""x86 in Unicorn: what the CPU starts as, its segments, and system calls, which the engine passes over unless they are hooked."""
+"""x86 in Unicorn: what the CPU starts as, its segments, and system calls, which the engine passes over unless they are
+hooked."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ def set_up(engine: Engine) -> None:
 
 
 def segment(number: int) -> Callable[[Engine], Access]:
-    """A segment register. Writing the selector that it holds already changes nothing: loading it again could change its base."""
+    """A segment register. Writing the selector that it holds already changes nothing: loading it again could change its
+    base."""
 
     def make(engine: Engine) -> Access:
         read = engine.reader(number, 16)
@@ -52,7 +54,8 @@ def segment(number: int) -> Callable[[Engine], Access]:
             try:
                 engine.uc.reg_write(number, value & 0xFFFF)
             except unicorn.UcError:
-                raise BadArgument(f"no segment has the selector {value:#x}", hint="write a descriptor into the guest's GDT first") from None
+                raise BadArgument(f"no segment has the selector {value:#x}",
+                                  hint="write a descriptor into the guest's GDT first") from None
 
         return read, write
 
@@ -67,8 +70,8 @@ def flat_segments(engine: Engine, regs: Regs, start: int, size: int) -> None:
         table[at : at + 8] = (0xCF000000_00FFFF | access << 40).to_bytes(8, "little")  # base 0, 4 GiB, 32 bits
     regs.machine.write(start, bytes(table))
     engine.uc.reg_write(const.UC_X86_REG_GDTR, (0, start, len(table) - 1, 0))
-    for register, selector in ((const.UC_X86_REG_SS, DATA), (const.UC_X86_REG_DS, USER_DATA), (const.UC_X86_REG_ES, USER_DATA),
-                               (const.UC_X86_REG_CS, CODE)):
+    for register, selector in ((const.UC_X86_REG_SS, DATA), (const.UC_X86_REG_DS, USER_DATA),
+                               (const.UC_X86_REG_ES, USER_DATA), (const.UC_X86_REG_CS, CODE)):
         engine.uc.reg_write(register, selector)
 
 
@@ -79,8 +82,10 @@ def syscall_effect(regs: Regs, behind: int) -> None:
 
 def _guest(mode: int, registers: dict[str, str]) -> Guest:
     wide = mode == unicorn.UC_MODE_64
-    segments = {name: segment(getattr(const, f"UC_X86_REG_{name.upper()}")) for name in ("cs", "ss", "ds", "es", "fs", "gs")}
-    calls = {const.UC_X86_INS_SYSCALL: SystemCall(SYSCALL, 2, syscall_effect if wide else None), const.UC_X86_INS_SYSENTER: SystemCall(SYSENTER, 2)}
+    segments = {name: segment(getattr(const, f"UC_X86_REG_{name.upper()}"))
+                for name in ("cs", "ss", "ds", "es", "fs", "gs")}
+    calls = {const.UC_X86_INS_SYSCALL: SystemCall(SYSCALL, 2, syscall_effect if wide else None),
+             const.UC_X86_INS_SYSENTER: SystemCall(SYSENTER, 2)}
     first, bits = (const.UC_X86_REG_RAX, 64) if wide else (const.UC_X86_REG_EAX, 32)
     served = Served(word(first, bits, 0x1578), bytes.fromhex("31c9f7f1"), 0)  # XOR ecx,ecx; DIV ecx
     interrupts = (*range(0x20, 0x100), SYSCALL, SYSENTER)  # of software: INT n, and these two

@@ -28,8 +28,9 @@ class CallSite:
     """One call site.
 
     Attributes:
-        words: for host code, see hostcode.SITE. tell: says who is told (regs, frame, return address) of calls: "entered", of one that may
-            be followed and is if that says True, and "returned", of one that was followed from here.
+        words: for host code, see hostcode.SITE. tell: says who is told (regs, frame, return address) of calls:
+            "entered", of one that may be followed and is if that says True, and "returned", of one that was followed
+            from here.
     """
 
     __slots__ = ("address", "callbacks", "programs", "tell", "words")
@@ -80,7 +81,8 @@ class SiteTable:
 
 
 class FollowedCalls:
-    """Calls that host code follows from a function's entry to its return: the young ones, which Python does not know of yet.
+    """Calls that host code follows from a function's entry to its return: the young ones, which Python does not know of
+    yet.
 
     They are followed while the gate is open; what is out of the ordinary closes it, or is left to Python.
 
@@ -99,7 +101,8 @@ class FollowedCalls:
         cpu.memory.blocks.on_remove(self._forget_stack)
         self.places: dict[int, int] = {}
         self._sp: Callable[[], int] | None = None
-        #: where the function returns to by itself -> where its caller wants it to; None: there is no difference. See Returning.skips
+        #: where the function returns to by itself -> where its caller wants it to; None: there is no difference. See
+        #: Returning.skips
         self.skip: Callable[[int], int] | None = None
         self.possible = hostcode.available() and self._learn(cpu)
 
@@ -111,7 +114,8 @@ class FollowedCalls:
         """Where the guest's calls leave the return address. False: not where host code finds it."""
         linkage, table = cpu.arch.linkage, cpu.arch.regs
         cells: Mapping[str, Cell | Windowed] = cpu.windowed or cpu.cells
-        if linkage is None or not linkage.back or (linkage.returning.restore and not linkage.returning.reloaded) or table.sp not in cells:
+        if (linkage is None or not linkage.back or (linkage.returning.restore and not linkage.returning.reloaded)
+            or table.sp not in cells):
             return False
         if (not linkage.pushed and linkage.register not in cells) or (table.sp_bias and not cpu.windowed):
             return False
@@ -125,7 +129,8 @@ class FollowedCalls:
             self.skip = linkage.returning.skips(cpu.regs)[0]
         convention = self._convention(cpu, linkage)
         self._set(**convention.words)
-        self.enter, self.ask, self.leave = (hostcode.address(convention.function(kind)) for kind in ("enter", "ask", "leave"))
+        self.enter, self.ask, self.leave = (hostcode.address(convention.function(kind))
+                                            for kind in ("enter", "ask", "leave"))
         return True
 
     def _convention(self, cpu: Cpu, linkage: Linkage) -> hostcode.Convention:
@@ -136,7 +141,8 @@ class FollowedCalls:
         if not cpu.windowed:
             return hostcode.Convention(bits, "cell", reloaded, words)
         sp, link = (cpu.windowed[name].index * self._word for name in (table.sp, linkage.register))
-        return hostcode.Convention(bits, "window", reloaded, words | {"sp_at": sp, "link_at": link, "sp_bias": table.sp_bias})
+        return hostcode.Convention(bits, "window", reloaded,
+                                   words | {"sp_at": sp, "link_at": link, "sp_bias": table.sp_bias})
 
     def close(self, reason: int, closed: bool = True) -> None:
         """Python is to be asked about every call, for one reason among others, or no more for that reason."""
@@ -166,7 +172,8 @@ class FollowedCalls:
         self._set(room=0)
 
     def take(self) -> list[tuple[int, int, int]]:
-        """The calls being followed, oldest first: (address of the call site's words, frame, return address). They are Python's now."""
+        """The calls being followed, oldest first: (address of the call site's words, frame, return address). They are
+        Python's now."""
         view = self.view
         top, base = view[_TOP], view[_BASE]
         if top == base:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-#: A hook on every instruction: its data is the count, then how many ranges do not count, and where they are. See ../clock.py.
+#: A hook on every instruction: its data is the count, then how many ranges do not count, and where they are. See
+#: ../clock.py.
 TICK = {
     "x86_64": """
         mov r8, [rcx + 8]; mov r9, [rcx + 16]
@@ -19,8 +20,9 @@ TICK = {
         count: ldr x4, [x3]; add x4, x4, #1; str x4, [x3]
         none: ret""",
 }
-#: A hook on every block: counts it in a table of four words each (address, count, place for edges or -1, size), and the edge to it. Its data:
-#: table, multiplier, mask, the place before, edges, where the table ends, and whom to call for a new one. See ../blockcounts.py.
+#: A hook on every block: counts it in a table of four words each (address, count, place for edges or -1, size), and the
+#: edge to it. Its data: table, multiplier, mask, the place before, edges, where the table ends, and whom to call for a
+#: new one. See ../blockcounts.py.
 BLOCK = {
     "x86_64": """
         mov r8, [rcx]; mov rax, rsi; imul rax, [rcx + 8]; shr rax, 32; and rax, [rcx + 16]; shl rax, 5; add rax, r8

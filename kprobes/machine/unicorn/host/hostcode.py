@@ -1,11 +1,13 @@
 """Code of this process's own machine, which the engine calls at call sites where nothing need be asked of Python.
 
-A hook is called as hook(uc, address, size, data) by the C ABI. `serve` is the hook of a whole area; it finds the call site's
-words by the address and calls the function there: a Python callback, or one of host code's. `count` is that of a site that is
-only counted; `enter`, `ask` and `leave` follow calls: a function's entry, one where Python has the say, and the trampoline.
+A hook is called as hook(uc, address, size, data) by the C ABI. `serve` is the hook of a whole area; it finds the call
+site's words by the address and calls the function there: a Python callback, or one of host code's. `count` is that of a
+site that is only counted; `enter`, `ask` and `leave` follow calls: a function's entry, one where Python has the say,
+and the trampoline.
 
-Words of a call site (SITE) and of the calls being followed (CALLS) are of 64 bits; see callsites.py. The functions are bytes
-in ready.py, made from source.py. Where the host is another machine, or forbids it, there are none, and Python does it all.
+Words of a call site (SITE) and of the calls being followed (CALLS) are of 64 bits; see callsites.py. The functions are
+bytes in ready.py, made from source.py. Where the host is another machine, or forbids it, there are none, and Python
+does it all.
 """
 
 from __future__ import annotations
@@ -21,16 +23,18 @@ from attrs import field, frozen
 
 from .ready import READY
 
-SITE = {name: 8 * n for n, name in enumerate(("function", "hits", "python", "spare", "calls", "entered", "returned", "program", "after",
-                                              "ran", "back", "returns"))}
+SITE = {name: 8 * n for n, name in enumerate(("function", "hits", "python", "spare", "calls", "entered", "returned",
+                                              "program", "after", "ran", "back", "returns"))}
 CALLS = {name: 8 * n for n, name in enumerate((
-    "gate", "top", "base", "limit", "sp", "link", "trampoline", "pushed", "stack", "room", "host", "frame", "target", "inside",
+    "gate", "top", "base", "limit", "sp", "link", "trampoline", "pushed", "stack", "room", "host", "frame", "target",
+    "inside",
     "bias", "sp_at", "sp_bias", "link_at"))}
-#: Bytes of the gate, each a reason why Python is to be asked: a displaced instruction runs; the run was stopped, or another one was
-#: nested in it; this one is nested; there are guest tasks, which only matters where calls are followed.
+#: Bytes of the gate, each a reason why Python is to be asked: a displaced instruction runs; the run was stopped, or
+#: another one was nested in it; this one is nested; there are guest tasks, which only matters where calls are followed.
 HIT, DISTURBED, NESTED, TASKS = 0, 1, 2, 4
 CALL = 24  # bytes of a followed call: frame, return address, call site
-#: Where a return address is: in a register's cell, in a register of a window, on the stack, and there in the other byte order than the host's.
+#: Where a return address is: in a register's cell, in a register of a window, on the stack, and there in the other byte
+#: order than the host's.
 WHERE = ("cell", "window", "stack", "swapped")
 SWITCH = "KPROBES_HOST_CODE"  #: "0" in the environment: no host code
 _ALIGN = 16
@@ -38,7 +42,8 @@ _memory: list[mmap.mmap] = []  # what the functions are in
 
 
 class SlowHost(RuntimeWarning):
-    """There is no host code on this host: everything works, and calls that are counted or followed cost about ten times as much."""
+    """There is no host code on this host: everything works, and calls that are counted or followed cost about ten times
+    as much."""
 
 
 @frozen
@@ -46,9 +51,11 @@ class Convention:
     """How a guest's calls leave the return address.
 
     Attributes:
-        bits: of a word, 32 or 64. where: one of WHERE. reloaded: returns put the register back to what it was before the call.
-        words: values of CALLS: `bias`, to be added to the return address; `sp_at` and `link_at`, bytes from what the window's pointer
-            points at to the stack pointer and the return address, and `sp_bias`, to be added to the stack pointer there.
+        bits: of a word, 32 or 64. where: one of WHERE. reloaded: returns put the register back to what it was before
+            the call.
+        words: values of CALLS: `bias`, to be added to the return address; `sp_at` and `link_at`, bytes from what the
+            window's pointer points at to the stack pointer and the return address, and `sp_bias`, to be added to the
+            stack pointer there.
     """
 
     bits: int
@@ -98,12 +105,14 @@ def _functions() -> dict[str, int]:
 
 
 def executable(text: bytes) -> int:
-    """Address of these bytes in memory that can be executed, for as long as the process lives; 0 where there is none."""
+    """Address of these bytes in memory that can be executed, for as long as the process lives; 0 where there is
+    none."""
     try:
         memory = mmap.mmap(-1, len(text))
         memory.write(text)
         start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-        # Writable first, executable then: an ARM host's kernel makes the instruction cache coherent when it maps a page so.
+        # Writable first, executable then: an ARM host's kernel makes the instruction cache coherent when it maps a page
+        # so.
         protect = ctypes.CDLL(None).mprotect
         failed = protect(ctypes.c_void_p(start), ctypes.c_size_t(len(text)), mmap.PROT_READ | mmap.PROT_EXEC)
     except (OSError, ValueError, AttributeError):

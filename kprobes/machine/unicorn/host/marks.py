@@ -1,7 +1,9 @@
-"""A CODE hook on marked instructions only: host code looks the address up before Python hears of it, and moves the guest afterwards.
+"""A CODE hook on marked instructions only: host code looks the address up before Python hears of it, and moves the
+guest afterwards.
 
-The engine calls hook(uc, address, size, data) at every instruction in a hook's range, by the host's C ABI. A Python function
-takes 200 ns to find out that nothing is to be done there, and as much again to write pc; these instructions take a few.
+The engine calls hook(uc, address, size, data) at every instruction in a hook's range, by the host's C ABI. A Python
+function takes 200 ns to find out that nothing is to be done there, and as much again to write pc; these instructions
+take a few.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from . import hostcode
 STAY = (1 << 64) - 1
 #: What a marked instruction calls: (uc, address) -> the pc to write, or STAY.
 MARKED = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64)
-HEADER = 32  # bytes before the marks: the range's start, the function to call, the engine's that writes a register, pc's number
+# bytes before the marks: the range's start, the function to call, the engine's that writes a register, pc's number
+HEADER = 32
 
 
 @cache

@@ -1,7 +1,7 @@
 """Assembly of call sites where programs run: part of source.py. The site's words are at rax or x4."""
 
-#: The environments of the site's programs, each run in turn by its first word; the second is the next one. Then what follows the call:
-#: it counts the hit, or asks Python, who learns by `ran` that the programs have had their turn.
+#: The environments of the site's programs, each run in turn by its first word; the second is the next one. Then what
+#: follows the call: it counts the hit, or asks Python, who learns by `ran` that the programs have had their turn.
 PROGRAM = {
     "x86_64": """
         mov r8, [rax + {calls}]; cmp dword ptr [r8 + {gate}], 0; jne python

@@ -1,9 +1,10 @@
 """The source of the host code: assembly of every host, and what the names in it stand for.
 
-Nothing at run time reads this. `python -m kprobes.machine.unicorn.host.source` assembles it (it takes Keystone) and writes
-ready.py, the bytes that the library comes with; a test compares them. See hostcode.py for what the functions do.
+Nothing at run time reads this. `python -m kprobes.machine.unicorn.host.source` assembles it (it takes Keystone) and
+writes ready.py, the bytes that the library comes with; a test compares them. See hostcode.py for what the functions do.
 
-A function's registers are the C ABI's scratch registers only. Its site's words are at rax or x4, those of the followed calls at r8 or x5.
+A function's registers are the C ABI's scratch registers only. Its site's words are at rax or x4, those of the followed
+calls at r8 or x5.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from .running import BACK, PROGRAM
 
 _KEYSTONE = {"x86_64": "x86_64", "aarch64": "arm64"}
 
-#: An area's words: its guest address and size, then the address of a site's words for every eight bytes of it. `inside` counts hooks
-#: that have not returned: see machine._processor.
+#: An area's words: its guest address and size, then the address of a site's words for every eight bytes of it. `inside`
+#: counts hooks that have not returned: see machine._processor.
 _SERVE = {
     "x86_64": """
         mov rax, rsi; sub rax, [rcx]; test al, 7; jne none
@@ -51,7 +52,8 @@ _COUNT = {
         ret
         python: ldr x5, [x4, #{python}]; br x5""",
 }
-#: {rcx}, {x10} and the like are a guest word's part of rcx, x10. Where the guest has windows, registers are behind a pointer.
+#: {rcx}, {x10} and the like are a guest word's part of rcx, x10. Where the guest has windows, registers are behind a
+#: pointer.
 _FRAME = {
     "x86_64": "mov r10, [r8 + {sp}]; mov {r10}, [r10]",
     "aarch64": "ldr x8, [x5, #{sp}]; ldr {x8}, [x8]",
@@ -127,7 +129,8 @@ _ENTER = {
         ret
         python: ldr x5, [x4, #{python}]; br x5""",
 }
-#: The same where Python has the say: its callback, which sees the return address as it was, answers whether the call is followed.
+#: The same where Python has the say: its callback, which sees the return address as it was, answers whether the call is
+#: followed.
 _ASK = {
     "x86_64": """
         {entry}
@@ -154,7 +157,8 @@ _ASK = {
         declined: ret
         python: ldr x5, [x4, #{python}]; br x5""",
 }
-#: The trampoline: the youngest followed call returns, if its frame is the one that does; then the Python callback of its site.
+#: The trampoline: the youngest followed call returns, if its frame is the one that does; then the Python callback of
+#: its site.
 _LEAVE = {
     "x86_64": """
         mov r8, [rax + {calls}]; cmp qword ptr [r8 + {gate}], 0; jne python
@@ -194,13 +198,14 @@ _HALVES = {
     "x86_64": {"r10": "r10d", "rcx": "ecx", "rdx": "edx"},
     "aarch64": {"x7": "w7", "x8": "w8", "x10": "w10", "x11": "w11", "x12": "w12"},
 }
-#: Where the return address is put right: a return that reloads the link register has done it, and Python looks at what shows the trampoline.
+#: Where the return address is put right: a return that reloads the link register has done it, and Python looks at what
+#: shows the trampoline.
 _PUT = {
     "x86_64": {False: ("jne", "{write_rcx}; mov [r11], {rcx}"), True: ("je", "")},
     "aarch64": {False: ("b.ne", "{write_x11}; str {x11}, [x9]"), True: ("b.eq", "")},
 }
-#: A hook on marked instructions: its data is a range's start, the function to call, the engine's that writes a register, pc's number,
-#: and a byte for each of the range. See marks.py.
+#: A hook on marked instructions: its data is a range's start, the function to call, the engine's that writes a
+#: register, pc's number, and a byte for each of the range. See marks.py.
 _MARKED = {
     "x86_64": """
         mov rax, rsi; sub rax, [rcx]; cmp byte ptr [rcx + rax + 32], 0; jne marked; ret
@@ -217,14 +222,16 @@ _MARKED = {
         ldp x0, x3, [sp, #16]; ldr w1, [x3, #24]; add x2, sp, #32; ldr x4, [x3, #16]; blr x4
         stay: ldp x29, x30, [sp], #48; ret""",
 }
-#: In front of a function of the engine's with three arguments: the third is lowered to what it may be at most. Its two words stand behind it,
-#: from byte 24 on: the function's address, and that number. (The assembler takes what LDR loads by its address, from the
-#: function's start on.) See translator.py.
+#: In front of a function of the engine's with three arguments: the third is lowered to what it may be at most. Its two
+#: words stand behind it, from byte 24 on: the function's address, and that number. (The assembler takes what LDR loads
+#: by its address, from the function's start on.) See translator.py.
 _AT_MOST = {
-    "x86_64": "cmp edx, dword ptr [rip + 26]; cmovg edx, dword ptr [rip + 19]; jmp qword ptr [rip + 5]; nop; nop; nop; nop; nop",
+    "x86_64": "cmp edx, dword ptr [rip + 26]; cmovg edx, dword ptr [rip + 19]; jmp qword ptr [rip + 5]; nop; nop; "
+              "nop; nop; nop",
     "aarch64": "ldr w3, #32; cmp w2, w3; csel w2, w3, w2, gt; ldr x16, #24; br x16; nop",
 }
-_ALWAYS = {"serve": _SERVE, "count": _COUNT, "program": PROGRAM, "back": BACK, "marked": _MARKED, "tick": TICK, "block": BLOCK, "at-most": _AT_MOST}
+_ALWAYS = {"serve": _SERVE, "count": _COUNT, "program": PROGRAM, "back": BACK, "marked": _MARKED, "tick": TICK,
+           "block": BLOCK, "at-most": _AT_MOST}
 _FOLLOWING = {"enter": _ENTER, "ask": _ASK, "leave": _LEAVE, "leave-reloaded": _LEAVE}
 
 

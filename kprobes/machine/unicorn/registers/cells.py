@@ -1,10 +1,10 @@
 """The CPU's registers where the engine keeps them.
 
-A register read through Unicorn's API costs a call into C; a word of memory costs a tenth of it. General registers lie as
-plain words in the engine's CPU structure, so this room finds them: it writes random values through the API and looks for
-them behind the pointers in the engine's handle. Nothing is assumed about the layout. A register is used only after it was
-seen to follow the API in both directions on this very engine; whatever does not (lazily computed flags, register windows,
-another operating system) stays with the API.
+A register read through Unicorn's API costs a call into C; a word of memory costs a tenth of it. General registers lie
+as plain words in the engine's CPU structure, so this room finds them: it writes random values through the API and looks
+for them behind the pointers in the engine's handle. Nothing is assumed about the layout. A register is used only after
+it was seen to follow the API in both directions on this very engine; whatever does not (lazily computed flags, register
+windows, another operating system) stays with the API.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class Cell:
     def onward(self, words: int) -> memoryview:
         """This word and those behind it, in the shape of a view."""
         size = self.view.itemsize
-        return memoryview((ctypes.c_char * (words * size)).from_address(self.address)).cast("B").cast("Q" if size == 8 else "I")
+        return memoryview((ctypes.c_char * (words * size)).from_address(self.address)).cast("B").cast("Q" if size == 8
+            else "I")
 
     def reader(self) -> Callable[[], int]:
         """A function that reads the register."""
@@ -70,7 +71,8 @@ class Cell:
 
 
 def find_cells(engine: Engine, layout: str, registers: dict[str, int], bits: int) -> dict[str, Cell]:
-    """Cells of those `registers` (name -> engine's number, all `bits` wide) that are plain words; {} where none can be found.
+    """Cells of those `registers` (name -> engine's number, all `bits` wide) that are plain words; {} where none can be
+    found.
 
     layout: engines of the same name keep their registers in the same places; the search is made once for each.
     """
@@ -101,8 +103,8 @@ def find_cells(engine: Engine, layout: str, registers: dict[str, int], bits: int
 def _search(engine: Engine, registers: dict[str, int], bits: int) -> tuple[int, dict[str, int]]:
     """Where in the handle the pointer to the CPU structure is, and the registers in that.
 
-    Other blocks may lie before the structure, at a distance that is another one in the next engine: so it is the pointer from which
-    the first register is nearest.
+    Other blocks may lie before the structure, at a distance that is another one in the next engine: so it is the
+    pointer from which the first register is nearest.
     """
     first = next(iter(registers.values()))
     engine.reader(first, bits)()  # the engine makes its CPU when it is first asked
@@ -118,7 +120,8 @@ def _search(engine: Engine, registers: dict[str, int], bits: int) -> tuple[int, 
 
 
 def offset(engine: Engine, number: int, bits: int, start: int, size: int = STATE_SIZE) -> int | None:
-    """Where in `size` bytes from `start` the register lies: the place that shows each of three random values, and shows the API its own.
+    """Where in `size` bytes from `start` the register lies: the place that shows each of three random values, and shows
+    the API its own.
 
     The first alone is not enough: the values pass through our own buffers, too, which may lie there.
     """
@@ -137,7 +140,8 @@ def offset(engine: Engine, number: int, bits: int, start: int, size: int = STATE
                 return None
     finally:
         write(old)
-    return next((place for place in sorted(places or ()) if agrees(engine, number, bits, _cell(start, place, bits))), None)
+    return next((place for place in sorted(places or ()) if agrees(engine, number, bits, _cell(start, place, bits))),
+                None)
 
 
 def _value(bits: int) -> int:
@@ -146,7 +150,8 @@ def _value(bits: int) -> int:
 
 
 def _cell(start: int, offset: int, bits: int) -> Cell:
-    view = memoryview((ctypes.c_char * (bits // 8)).from_address(start + offset)).cast("B").cast("Q" if bits == 64 else "I")
+    view = memoryview((ctypes.c_char * (bits // 8)).from_address(start + offset)).cast("B").cast("Q" if bits == 64
+        else "I")
     return Cell(view=view, index=0, mask=(1 << bits) - 1)
 
 
@@ -174,7 +179,8 @@ def agrees(engine: Engine, number: int, bits: int, cell: Word) -> bool:
 
 
 def find_mode(engine: Engine, layout: str, pc: Cell, number: int, flags: int, bit: int) -> memoryview | None:
-    """The word beside pc that holds the mode which the lowest bit of a pc written through the API selects; None where there is none.
+    """The word beside pc that holds the mode which the lowest bit of a pc written through the API selects; None where
+    there is none.
 
     number, flags, bit: of pc and of the flags' register, and which of its bits shows the mode.
     """

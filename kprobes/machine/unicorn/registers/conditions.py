@@ -1,8 +1,10 @@
-"""Condition codes and other registers that Unicorn's API lacks or gets wrong, read and written where the engine keeps them.
+"""Condition codes and other registers that Unicorn's API lacks or gets wrong, read and written where the engine keeps
+them.
 
-The engine works condition codes out lazily: it keeps the last result and operand and a number that says what they are of. Its
-own API reads them wrongly, or destroys them in a hook. Their words lie at fixed distances from the first general register in
-the CPU's structure, wherever that is (_cpustate.py finds it). The self-test compares them with what guest code sees.
+The engine works condition codes out lazily: it keeps the last result and operand and a number that says what they are
+of. Its own API reads them wrongly, or destroys them in a hook. Their words lie at fixed distances from the first
+general register in the CPU's structure, wherever that is (_cpustate.py finds it). The self-test compares them with what
+guest code sees.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ def _address(engine: Engine, first: int, bits: int) -> int:
     """Where register `first` (`bits` wide) lies in this process. Unsupported where it is not found."""
     cell = find_cells(engine, f"first of {bits} bits {first}", {"first": first}, bits).get("first")
     if cell is None:
-        raise Unsupported("the engine's registers are not found in this process, and its API gets condition codes wrong",
+        raise Unsupported("the engine's registers are not found in this process, and its API gets condition codes "
+                          "wrong",
                           hint="run on Linux or another POSIX system")
     return cell.address
 
@@ -30,7 +33,8 @@ def word(first: int, bits: int, distance: int, size: int = 32) -> Callable[[Engi
     """A register of `size` bits that is a plain word at that distance."""
 
     def make(engine: Engine) -> Access:
-        cell = (ctypes.c_uint64 if size == 64 else ctypes.c_uint32).from_address(_address(engine, first, bits) + distance)
+        cell = (ctypes.c_uint64 if size == 64
+                else ctypes.c_uint32).from_address(_address(engine, first, bits) + distance)
 
         def write(value: int) -> None:
             cell.value = value
@@ -40,9 +44,9 @@ def word(first: int, bits: int, distance: int, size: int = 32) -> Callable[[Engi
     return make
 
 
-# --- m68k: op, X, N, V, C, Z as words. op 1: N and V are sign bits, Z is zero where Z is set. Else N is the result and V the
-# second operand, sign-extended; 2 to 4: of ADD.B, .W, .L (the carry is X); 5 to 7: of SUB; 8 to 10: of CMP (N is the first
-# operand); 11: of what clears V and C.
+# --- m68k: op, X, N, V, C, Z as words. op 1: N and V are sign bits, Z is zero where Z is set. Else N is the result and
+# V the second operand, sign-extended; 2 to 4: of ADD.B, .W, .L (the carry is X); 5 to 7: of SUB; 8 to 10: of CMP (N is
+# the first operand); 11: of what clears V and C.
 
 _X, _N, _Z, _V, _C = 16, 8, 4, 2, 1
 
@@ -85,9 +89,9 @@ def _m68k(op: int, x: int, n: int, v: int, c: int, z: int) -> int:
     return extend | (n >> top & 1) << 3 | (0 if n & mask else _Z) | (overflow >> top & 1) << 1 | carry
 
 
-# --- SPARC: two operands and the result of the last operation, and its kind. 1: the codes stand in PSR (and its like for 64-bit
-# results) as the ISA has them; 2: of a division, overflow is a second operand; 3 to 6: of additions, 5 of a tagged one; 7 to 10:
-# of subtractions, 9 of a tagged one; 11: of what clears V and C.
+# --- SPARC: two operands and the result of the last operation, and its kind. 1: the codes stand in PSR (and its like
+# for 64-bit results) as the ISA has them; 2: of a division, overflow is a second operand; 3 to 6: of additions, 5 of a
+# tagged one; 7 to 10: of subtractions, 9 of a tagged one; 11: of what clears V and C.
 
 
 def sparc_codes(first: int, bits: int) -> Callable[[Engine], Access]:
@@ -156,4 +160,5 @@ def sparc_context(first: int) -> Callable[[Engine], tuple[Callable[[], bytes], C
     return make
 
 
-SPARC_STATE = 440 + 8 * (8 * 16 + 8)  # general registers, the pointer to the window, pc, npc, Y, codes, FSR, FPU; the windows
+# general registers, the pointer to the window, pc, npc, Y, codes, FSR, FPU; the windows
+SPARC_STATE = 440 + 8 * (8 * 16 + 8)

@@ -1,8 +1,8 @@
 """Registers of a window: words behind a pointer that lies in the engine's CPU structure and moves with the window.
 
-They are found like the others (_cpustate.py), on an engine made for that: a pointer near the general registers behind which all
-of them follow the API in both directions, in every window that the guest's code can move to. On each other engine the first and
-the last are seen to do so before any is used; where that fails, they stay with the API.
+They are found like the others (_cpustate.py), on an engine made for that: a pointer near the general registers behind
+which all of them follow the API in both directions, in every window that the guest's code can move to. On each other
+engine the first and the last are seen to do so before any is used; where that fails, they stay with the API.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ REACH = 0x1000  # bytes searched for the pointer on either side of a general reg
 WINDOW = 0x100  # bytes searched for registers behind it
 CODE = 0x10000
 Numbers = dict[str, int]
-#: (engine version, layout) -> bytes from the first general register to the pointer, and index of each register behind it
+#: (engine version, layout) -> bytes from the first general register to the pointer, and index of each register behind
+#: it
 _layouts: dict[tuple[str, str], tuple[int, Numbers]] = {}
 
 
@@ -44,8 +45,8 @@ class Windowed:
         return partial(self.window.__setitem__, self.index)
 
 
-def find_windowed(engine: Engine, guest: Guest, layout: str, cells: dict[str, Cell], general: Numbers, windowed: Numbers,
-                  bits: int) -> dict[str, Windowed]:
+def find_windowed(engine: Engine, guest: Guest, layout: str, cells: dict[str, Cell], general: Numbers,
+                  windowed: Numbers, bits: int) -> dict[str, Windowed]:
     """Where the registers `windowed` (name -> engine's number) are; {} where they are not found.
 
     cells: of those in `general`, which do not move. layout: see find_cells().
@@ -57,7 +58,8 @@ def find_windowed(engine: Engine, guest: Guest, layout: str, cells: dict[str, Ce
         _layouts[key] = _search(guest, layout, general, windowed, bits)
     distance, indexes = _layouts[key]
     found = _places(cells[first].address + distance, indexes, bits)
-    return found if all(agrees(engine, windowed[name], bits, found[name]) for name in [*found][:: max(len(found) - 1, 1)]) else {}
+    return found if all(agrees(engine, windowed[name], bits, found[name])
+                        for name in [*found][:: max(len(found) - 1, 1)]) else {}
 
 
 def _places(address: int, indexes: Numbers, bits: int) -> dict[str, Windowed]:
@@ -86,7 +88,8 @@ def _follow(engine: Engine, guest: Guest, pointer: int, windowed: Numbers, index
         engine.write(CODE, bytes.fromhex(move) + bytes(8))
         engine.drop_translations(CODE, CODE + 16)
         engine.start(CODE, 0)  # to the zeros, which end it
-        if _word(pointer) == before or not all(agrees(engine, windowed[name], bits, place) for name, place in places.items()):
+        if (_word(pointer) == before or not all(agrees(engine, windowed[name], bits, place)
+                                                for name, place in places.items())):
             return False
         before = _word(pointer)
     return True
