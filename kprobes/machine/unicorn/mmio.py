@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import unicorn
 from attrs import field, frozen
@@ -25,6 +25,15 @@ Write = Callable[[int, int, int], object]  # (offset, bytes, value)
 _READ = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint, ctypes.c_void_p)
 _WRITE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint, ctypes.c_uint64, ctypes.c_void_p)
 SIZES = 8, 4, 2, 1
+
+
+class Run(Protocol):
+    """The run that a device is accessed in."""
+
+    parked: BaseException | None
+
+    def park(self, error: BaseException) -> None:
+        """Keep what a device's function has raised."""
 
 
 @frozen(eq=False)
@@ -42,17 +51,16 @@ class Devices:
     """The devices of a machine.
 
     Attributes:
-        park: what takes what a function has raised. silent: says whether accesses go nowhere meanwhile.
-        accessed: a function is at work.
+        run: takes what a function has raised; accesses go nowhere while it keeps that. accessed: a function is at work.
     """
+
+    run: Run
 
     def __init__(self, engine: Engine, windows: Windows, page_size: int, order: Literal["little", "big"],
                  swapped: bool) -> None:
         self._engine, self._windows, self._page_size, self._order, self._swapped = (engine, windows, page_size, order,
             swapped)
         self._at: dict[int, Device] = {}
-        self.park: Callable[[BaseException], None] = lambda error: None
-        self.silent: Callable[[], bool] = lambda: False
         self.accessed = False
 
     # --- which there are
@@ -152,23 +160,23 @@ class Devices:
 
         def on_read(_uc: int, offset: int, part: int, _user: int) -> int:
             try:
-                if self.silent():
+                if self.run.parked is not None:
                     return 0
                 with self._access():
                     value = _value(read(offset, part), part)
                 return _swap(value, part) if swapped else value
             except BaseException as error:
-                self.park(error)
+                self.run.park(error)
                 return 0
 
         def on_write(_uc: int, offset: int, part: int, value: int, _user: int) -> None:
             try:
-                if not self.silent():
+                if self.run.parked is None:
                     value &= (1 << 8 * part) - 1
                     with self._access():
                         write(offset, part, _swap(value, part) if swapped else value)
             except BaseException as error:
-                self.park(error)
+                self.run.park(error)
 
         return Device(place, size, read, write, (_READ(on_read), _WRITE(on_write)))
 

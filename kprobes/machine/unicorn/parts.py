@@ -67,7 +67,7 @@ class Parts:
         self.loader = Loader(self.memory, functions, self.stubs, self.furniture, self.process)
         self.watches = Watches(cpu, state, owned)
         self.owner = None if owned else Owner(cpu, state, self.starts, self.runner, faults)
-        self.memory.devices.park, self.memory.devices.silent = state.park, lambda: state.parked is not None
+        self.memory.devices.run = state
         books = (self.memory.heap, self.starts, delay_slots, self.process, self.loader, Input(machine))
         self.snapshots = Snapshots(cpu, state, services, self.runner, self.calls, owned, books)
         self.stops = Stops(cpu, state, self.bounds)
