@@ -1,4 +1,4 @@
-"""Rebuild the executables in this directory from demo.c and firmware.c: `python examples/build.py [--check]`.
+"""Rebuild the executables in this directory from demo.c, notes.c and firmware.c: `python examples/build.py [--check]`.
 
 Needs `pip install ziglang==0.17.0` (a C compiler for every machine, as a Python package). The same version gives the
 same bytes on every computer; --check builds into a temporary directory and compares instead of writing.
@@ -23,6 +23,9 @@ COMMON = [
     "-Wl,--build-id=none",
 ]  # fmt: skip
 FLAGS = [*COMMON, "-Wl,-e,_start", "-Wl,--image-base=0x400000", "-Wl,-z,noexecstack"]
+UNSHARED = ("-static", "-fno-pic", "-fno-pie", "-g0")
+LIBRARY = ["-target", "aarch64-linux-musl", *(flag for flag in COMMON if flag not in UNSHARED),
+           "-shared", "-fPIC", "-g", "-fdebug-compilation-dir=."]
 FIRMWARE = ["-target", "thumb-freestanding-eabi", "-mcpu=cortex_m3", *COMMON, "-Wl,-e,reset", "-Wl,-T,firmware.ld"]
 
 
@@ -40,6 +43,13 @@ def build(arch: str, output: Path) -> None:
     """Compile demo.c for one machine. Runs in this directory, so no path of the builder gets into the file."""
     command = [sys.executable, "-m", "ziglang", "cc", *TARGETS[arch], *FLAGS, "demo.c", "-o", str(output)]
     subprocess.run(command, cwd=HERE, check=True)
+
+
+def build_library(folder: Path) -> bytes:
+    """notes.c as a shared library with debug information, which imports malloc() and free()."""
+    output = folder / "notes"
+    subprocess.run([sys.executable, "-m", "ziglang", "cc", *LIBRARY, "notes.c", "-o", str(output)], cwd=HERE, check=True)
+    return output.read_bytes()
 
 
 def build_firmware(folder: Path) -> dict[str, bytes]:
@@ -66,6 +76,7 @@ def main() -> None:
             build(arch, Path(directory, arch))
         fresh = {f"demo.{arch}": Path(directory, arch).read_bytes()
                  for arch in TARGETS} | build_firmware(Path(directory))
+        fresh["notes.arm64"] = build_library(Path(directory))
     for name, made in fresh.items():
         kept = HERE / name
         same = kept.exists() and kept.read_bytes() == made

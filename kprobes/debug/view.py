@@ -11,7 +11,8 @@ from ..symbols import CONTROLS
 from .types import CType, Member
 
 LARGEST = 64  #: bytes of a number
-SHOWN = 16  #: elements and characters that a repr shows
+SHOWN = 16  #: elements that a repr shows
+LONGEST = 4 * SHOWN  #: characters
 
 
 class Memory(Protocol):
@@ -118,8 +119,8 @@ class View:
         try:
             target = self._type.target
             if target is not None and target.kind == "char":
-                text = self._text(min(self._type.count or SHOWN, 4 * SHOWN)).decode("latin-1")
-                return f' "{text.translate(CONTROLS)}"'
+                room = self._type.count if self._type.kind == "array" else LONGEST
+                return f' "{self._text(min(room, LONGEST)).decode("latin-1").translate(CONTROLS)}"'
             if self._type.kind == "array":
                 items = ", ".join(_brief(self[n]) for n in range(min(len(self), SHOWN)))
                 return f" {{{items}{', ...' * (len(self) > SHOWN)}}}"

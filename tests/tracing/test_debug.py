@@ -43,6 +43,18 @@ def test_memory_as_c_sees_it(name: str) -> None:
         assert m.view("table_t", int(table)).count == 70 and "count = 70" in repr(table) and '"width"' in repr(first)
 
 
+@pytest.mark.parametrize("name", FILES)
+def test_text_behind_a_pointer_is_shown_whole(name: str) -> None:
+    seen = []
+    with load(name) as m, Kprobes(m) as k:
+        m.write(m.symbols["the_table"].address, bytes(8))
+        text = m.alloc(200)
+        m.write(text, b"a key of a length that is not one\0")
+        with k.kprobe("table_insert", pre_handler=lambda p, regs: seen.append(repr(regs.local("key")))):
+            m.call("table_insert", m.symbols["the_table"].address, text, 1)
+    assert len(seen) == 1 and '"a key of a length that is not one"' in seen[0]
+
+
 def test_types() -> None:
     with load("x86_64-eh") as m:
         table = m.type("struct table")
