@@ -37,6 +37,7 @@ from kprobes.programs.helpers import HELPERS
 DOCS = Path(__file__).resolve().parent
 SUPPORT = DOCS / "support.json"
 BENCHMARKS = DOCS.parent / "benchmarks"
+NOTEBOOK = DOCS.parent / "examples" / "notebook.ipynb"
 PART = re.compile(r"(?<=<!-- generated: )(?P<what>[^>]*?)(?P<end> -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 
@@ -142,8 +143,10 @@ def reference(words: str) -> str:
 
 
 def source(path: str) -> str:
-    """A file of the repository, as a block of C."""
-    return f"```c\n{(DOCS.parent / path).read_text()}```\n"
+    """A file of the repository, as a block. The page runs a script by a command, not by its block."""
+    language, note = {".py": ("python", "<!-- no-test: a command below runs the file -->\n")}.get(Path(path).suffix,
+        ("c", ""))
+    return f"{note}```{language}\n{(DOCS.parent / path).read_text()}```\n"
 
 
 def helpers(_: str) -> str:
@@ -215,21 +218,27 @@ def measured() -> Any:
     return json.loads((BENCHMARKS / "results.json").read_text())
 
 
-def benchmark(name: str) -> Any:
-    """A module of the benchmark's."""
-    if str(BENCHMARKS) not in sys.path:
-        sys.path.insert(0, str(BENCHMARKS))
+def helper(folder: Path, name: str) -> Any:
+    """A module beside the benchmarks or this one."""
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
     return importlib.import_module(name)
 
 
 def cost(what: str) -> str:
     """A part of docs/cost.md."""
-    return str(benchmark("report").part(measured(), what))
+    return str(helper(BENCHMARKS, "report").part(measured(), what))
 
 
 def pictures() -> dict[Path, str]:
     """Path -> what is to be there."""
-    return {DOCS / "cost.svg": str(benchmark("plot").svg(measured())), DOCS / "terminal.svg": terminal()}
+    return {DOCS / "cost.svg": str(helper(BENCHMARKS, "plot").svg(measured())), DOCS / "terminal.svg": terminal(),
+            NOTEBOOK: notebook()}
+
+
+def notebook() -> str:
+    """The cookbook's notebook, with the outputs of a run."""
+    return str(helper(DOCS, "cells").notebook(NOTEBOOK.with_suffix(".py"), DOCS.parent))
 
 
 def terminal() -> str:

@@ -48,7 +48,8 @@ def build(arch: str, output: Path) -> None:
 def build_library(folder: Path) -> bytes:
     """notes.c as a shared library with debug information, which imports malloc() and free()."""
     output = folder / "notes"
-    subprocess.run([sys.executable, "-m", "ziglang", "cc", *LIBRARY, "notes.c", "-o", str(output)], cwd=HERE, check=True)
+    subprocess.run([sys.executable, "-m", "ziglang", "cc", *LIBRARY, "notes.c", "-o", str(output)], cwd=HERE,
+                   check=True)
     return output.read_bytes()
 
 

@@ -2,8 +2,8 @@
 
     python examples/heap.py
 
-notes.arm64 imports malloc() and free(). Two functions here serve them; the checker itself knows nothing of these, and would be the same with
-a C library's: it is a return probe and a probe.
+notes.arm64 imports malloc() and free(). Two functions here serve them; the checker itself knows nothing of these, and
+would be the same with a C library's: it is a return probe and a probe.
 """
 
 from pathlib import Path

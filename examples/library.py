@@ -5,7 +5,6 @@
 Python is its C library: the few functions that it imports are served by `bind`.
 """
 
-import os
 import zlib
 
 from kprobes import Kprobes, UnicornMachine
