@@ -13,23 +13,9 @@ from attrs import evolve
 
 from ...errors import GuestFault
 from ...regs import Regs
-from .._base import (
-    Abi,
-    Arch,
-    Atomic,
-    Entry,
-    Files,
-    Insn,
-    Jump,
-    Linkage,
-    Order,
-    OutOfLine,
-    Pointers,
-    Registers,
-    Traps,
-    signed,
-)
+from .._base import Abi, Arch, Entry, Files, Jump, Linkage, Order, OutOfLine, Pointers, Registers, Traps, signed
 from .._decode import DecodeTable, Row, fixed_width
+from .._insn import Atomic, Insn
 from .._words import EXCEPTION, PRIVILEGED, RESERVED
 from . import displace as away
 from .displace import MASK, ZERO

@@ -12,24 +12,9 @@ from attrs import evolve
 
 from ...errors import GuestFault
 from ...regs import Regs
-from .._base import (
-    Abi,
-    Arch,
-    Atomic,
-    Entry,
-    Files,
-    Frame,
-    Insn,
-    Jump,
-    Linkage,
-    Order,
-    OutOfLine,
-    Pointers,
-    Registers,
-    Traps,
-    signed,
-)
+from .._base import Abi, Arch, Entry, Files, Frame, Jump, Linkage, Order, OutOfLine, Pointers, Registers, Traps, signed
 from .._decode import DecodeTable, Row, as_it_is, fixed_width
+from .._insn import Atomic, Insn
 from .._words import EXCEPTION, PRIVILEGED, TRANSACTION, WAITS
 from . import displace as away
 from .displace import jump

@@ -12,23 +12,10 @@ from collections.abc import Callable, Sequence
 from attrs import evolve
 
 from ...regs import Regs
-from .._base import (
-    Abi,
-    Arch,
-    Atomic,
-    Files,
-    Frame,
-    Insn,
-    Jump,
-    Linkage,
-    Order,
-    OutOfLine,
-    Registers,
-    Traps,
-    Walking,
-    signed,
-)
+from .._base import Abi, Arch, Files, Frame, Jump, Linkage, Order, OutOfLine, Registers, Traps, Walking, signed
+from .._compare import comparing, taken
 from .._decode import DecodeTable, Row, fixed_width
+from .._insn import Atomic, Insn
 from .._words import EXCEPTION, PRIVILEGED, TRAP_RETURN, WAITS
 from .._zero import zero_first
 from . import displace as away
@@ -56,12 +43,6 @@ x, set_x = zero_first(R)
 
 def signed_x(regs: Regs, n: int) -> int:
     return signed(x(regs, n), 64)
-
-
-def taken(insn: Insn) -> int:
-    """The target of a branch whose row has a format below as its `extra`."""
-    assert insn.target is not None
-    return insn.target
 
 
 # --- formats of branches and of pc-relative addresses as `extra`; i is the offset, high part first
@@ -128,33 +109,12 @@ def bcnez(regs: Regs, insn: Insn, c: int, **_: int) -> int:
     return taken(insn) if regs[FCC[c]] else insn.next
 
 
-def beq(regs: Regs, insn: Insn, s: int, d: int, **_: int) -> int:
-    return taken(insn) if x(regs, s) == x(regs, d) else insn.next
-
-
-def bne(regs: Regs, insn: Insn, s: int, d: int, **_: int) -> int:
-    return taken(insn) if x(regs, s) != x(regs, d) else insn.next
-
-
-def blt(regs: Regs, insn: Insn, s: int, d: int, **_: int) -> int:
-    return taken(insn) if signed_x(regs, s) < signed_x(regs, d) else insn.next
-
-
-def bge(regs: Regs, insn: Insn, s: int, d: int, **_: int) -> int:
-    return taken(insn) if signed_x(regs, s) >= signed_x(regs, d) else insn.next
-
-
-def bltu(regs: Regs, insn: Insn, s: int, d: int, **_: int) -> int:
-    return taken(insn) if x(regs, s) < x(regs, d) else insn.next
-
-
-def bgeu(regs: Regs, insn: Insn, s: int, d: int, **_: int) -> int:
-    return taken(insn) if x(regs, s) >= x(regs, d) else insn.next
+beq, bne, blt, bge, bltu, bgeu = comparing(x, signed_x)
 
 
 MONITOR = "part of an exclusive sequence: a trap inside drops the reservation"
 AT_HOME = "iiiiiiiiiiiiiiiiiiii ddddd"
-COMPARED = "iiiiiiiiiiiiiiii sssss ddddd"
+COMPARED = "iiiiiiiiiiiiiiii sssss ttttt"
 ROWS = (
     # pc-relative addresses
     Row(f"0001100 {AT_HOME}", "PCADDI", pcadd, displace=away.pcadd, extra=address(2)),

@@ -17,23 +17,9 @@ from functools import partial
 from attrs import evolve
 
 from ...regs import Regs
-from .._base import (
-    Abi,
-    Annul,
-    Arch,
-    Atomic,
-    Files,
-    Insn,
-    Jump,
-    Linkage,
-    Order,
-    OutOfLine,
-    Registers,
-    Traps,
-    Walking,
-    signed,
-)
+from .._base import Abi, Arch, Files, Jump, Linkage, Order, OutOfLine, Registers, Traps, Walking, signed
 from .._decode import DecodeTable, Row, with_delay_slots
+from .._insn import Annul, Atomic, Insn
 from .._words import EXCEPTION, PRIVILEGED, RESERVED, WAITS
 from .._zero import zero_first
 from .displace import Elsewhere, word

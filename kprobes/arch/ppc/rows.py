@@ -13,22 +13,9 @@ from typing import Any
 from attrs import evolve
 
 from ...regs import Regs
-from .._base import (
-    Abi,
-    Arch,
-    Atomic,
-    Decoded,
-    Frame,
-    Insn,
-    Jump,
-    Linkage,
-    Order,
-    Registers,
-    Traps,
-    displacement,
-    signed,
-)
+from .._base import Abi, Arch, Frame, Jump, Linkage, Order, Registers, Traps, displacement, signed
 from .._decode import Row, as_it_is
+from .._insn import Atomic, Decoded, Insn
 from .._words import EXCEPTION, PRIVILEGED, WAITS
 
 R = tuple(f"r{n}" for n in range(32))

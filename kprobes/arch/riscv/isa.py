@@ -15,23 +15,10 @@ from functools import partial
 from attrs import evolve
 
 from ...regs import Regs
-from .._base import (
-    Abi,
-    Arch,
-    Atomic,
-    Files,
-    Frame,
-    Insn,
-    Jump,
-    Linkage,
-    Order,
-    OutOfLine,
-    Registers,
-    Traps,
-    Walking,
-    signed,
-)
+from .._base import Abi, Arch, Files, Frame, Jump, Linkage, Order, OutOfLine, Registers, Traps, Walking, signed
+from .._compare import comparing, taken
 from .._decode import DecodeTable, Row, as_it_is
+from .._insn import Atomic, Insn
 from .._words import EXCEPTION, PRIVILEGED, RESERVED, TRAP_RETURN, WAITS
 from .._zero import zero_first
 from . import displace as away
@@ -60,12 +47,6 @@ x, set_x = zero_first(X)
 
 def signed_x(regs: Regs, n: int) -> int:
     return signed(x(regs, n), regs.arch.bits)
-
-
-def taken(insn: Insn) -> int:
-    """The target of a branch whose row has a format below as its `extra`."""
-    assert insn.target is not None
-    return insn.target
 
 
 # --- formats of direct branches ("Immediate Encoding Variants") as `extra`; letters name the pieces of the offset as
@@ -114,28 +95,7 @@ def jalr(regs: Regs, insn: Insn, i: int, s: int, d: int) -> int:
     return target
 
 
-def beq(regs: Regs, insn: Insn, s: int, t: int, **_: int) -> int:
-    return taken(insn) if x(regs, s) == x(regs, t) else insn.next
-
-
-def bne(regs: Regs, insn: Insn, s: int, t: int, **_: int) -> int:
-    return taken(insn) if x(regs, s) != x(regs, t) else insn.next
-
-
-def blt(regs: Regs, insn: Insn, s: int, t: int, **_: int) -> int:
-    return taken(insn) if signed_x(regs, s) < signed_x(regs, t) else insn.next
-
-
-def bge(regs: Regs, insn: Insn, s: int, t: int, **_: int) -> int:
-    return taken(insn) if signed_x(regs, s) >= signed_x(regs, t) else insn.next
-
-
-def bltu(regs: Regs, insn: Insn, s: int, t: int, **_: int) -> int:
-    return taken(insn) if x(regs, s) < x(regs, t) else insn.next
-
-
-def bgeu(regs: Regs, insn: Insn, s: int, t: int, **_: int) -> int:
-    return taken(insn) if x(regs, s) >= x(regs, t) else insn.next
+beq, bne, blt, bge, bltu, bgeu = comparing(x, signed_x)
 
 
 def c_j(regs: Regs, insn: Insn, **_: int) -> int:

@@ -16,24 +16,9 @@ from attrs import evolve
 
 from ...errors import GuestFault
 from ...regs import Regs
-from .._base import (
-    COMPUTED,
-    Abi,
-    Annul,
-    Arch,
-    Executing,
-    Files,
-    Insn,
-    Jump,
-    Linkage,
-    Order,
-    OutOfLine,
-    Registers,
-    Traps,
-    Walking,
-    signed,
-)
+from .._base import Abi, Arch, Executing, Files, Jump, Linkage, Order, OutOfLine, Registers, Traps, Walking, signed
 from .._decode import DecodeTable, Row, as_it_is
+from .._insn import COMPUTED, Annul, Insn
 from .._words import EXCEPTION, PRIVILEGED, TRANSACTION
 from . import displace as away
 from .displace import jump

@@ -1,0 +1,31 @@
+"""Branches that compare two general registers, and the target that they have from their row's `extra`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import eq, ge, lt, ne
+
+from ..regs import Regs
+from ._insn import Insn
+
+Read = Callable[[Regs, int], int]  # of the general register of a number
+Branch = Callable[..., int]
+
+
+def taken(insn: Insn) -> int:
+    """The target of a direct branch, which its row's `extra` has found."""
+    assert insn.target is not None
+    return insn.target
+
+
+def comparing(unsigned: Read, signed: Read) -> tuple[Branch, Branch, Branch, Branch, Branch, Branch]:
+    """The simulations of BEQ, BNE, BLT, BGE, BLTU and BGEU, which compare registers `s` and `t`."""
+
+    def branch(holds: Callable[[int, int], bool], read: Read) -> Branch:
+        def simulate(regs: Regs, insn: Insn, s: int, t: int, **_: int) -> int:
+            return taken(insn) if holds(read(regs, s), read(regs, t)) else insn.next
+
+        return simulate
+
+    return (branch(eq, unsigned), branch(ne, unsigned), branch(lt, signed), branch(ge, signed),
+            branch(lt, unsigned), branch(ge, unsigned))
