@@ -232,8 +232,9 @@ def cost(what: str) -> str:
 
 def pictures() -> dict[Path, str]:
     """Path -> what is to be there."""
-    return {DOCS / "cost.svg": str(helper(BENCHMARKS, "plot").svg(measured())), DOCS / "terminal.svg": terminal(),
-            NOTEBOOK: notebook()}
+    drawn = {DOCS / "pictures" / name: text for name, text in helper(DOCS, "diagrams").pictures().items()}
+    cost = str(helper(BENCHMARKS, "plot").svg(measured()))
+    return {**drawn, DOCS / "cost.svg": cost, DOCS / "terminal.svg": terminal(), NOTEBOOK: notebook()}
 
 
 def notebook() -> str:

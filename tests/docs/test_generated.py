@@ -11,7 +11,9 @@ from types import ModuleType
 import pytest
 
 import kprobes
+from kprobes.core.hit import ctlblk
 from kprobes.core.hit.ctlblk import TABLE
+from kprobes.core.patch import arming
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -35,6 +37,22 @@ def test_pages_are_up_to_date(generate: ModuleType, page: Path) -> None:
 def test_pictures_are_up_to_date(generate: ModuleType) -> None:
     assert {path: path.read_text()
             for path in generate.pictures()} == generate.pictures(), "out of date: run python docs/generate.py"
+
+
+def test_the_diagrams_have_every_transition_and_are_shown(generate: ModuleType) -> None:
+    diagrams = generate.helper(DOCS, "diagrams")
+    for table, states, places in ((TABLE, ctlblk.State, diagrams.CONTROL),
+                                  (arming.TABLE, arming.Arming, diagrams.ARMING)):
+        edges = diagrams.edges(table, states)
+        for (state, event), target in table.items():
+            assert event.name in [*edges.get((state.name, target.name), []), *edges.get(("any other", target.name), [])]
+        assert {*places} == {place for edge in edges for place in edge}
+        drawn = {event for events in edges.values() for event in events}
+        assert (sum(len(events) for events in edges.values()) <= len(table)
+                and drawn == {event.name for _, event in table})
+    pages = "".join(page.read_text() for page in DOCS.rglob("*.md"))
+    assert all(f"](pictures/{name})" in pages for name in diagrams.pictures())
+    assert {path.name for path in (DOCS / "pictures").iterdir()} == {*diagrams.pictures()}
 
 
 def test_every_part_is_used_and_the_tables_are_whole(generate: ModuleType) -> None:
