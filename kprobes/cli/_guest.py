@@ -251,6 +251,13 @@ def on_events(command: Callable[..., None]) -> Callable[..., None]:
     return wrapped
 
 
+def on_clock(default: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """--clock."""
+    return click.option("--clock", type=click.Choice(["counter", "host", "instructions"]), default=default,
+                        help=f"What tells a hit's time ({default}): nothing, the host (ns), or the guest's "
+                             "instructions so far, which makes it slow.")
+
+
 @contextlib.contextmanager
 def to_file(path: str, binary: bool = False) -> Iterator[IO[Any]]:
     """A file to write, or stdout for "-"."""

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from ._guest import Guest, GuestCommand, counted, on_events, on_guest, to_file
+from ._guest import Guest, GuestCommand, counted, on_clock, on_events, on_guest, to_file
 from ._render import stack_lines, table, where
 
 if TYPE_CHECKING:
@@ -28,11 +28,12 @@ KINDS = {"arrow": "arrow", "json": "chrome", "pftrace": "perfetto", "perfetto-tr
 @on_guest
 @on_events
 @click.option("--stack", is_flag=True, help="With each hit, the calls that led to it.")
+@on_clock("counter")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per hit.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, allow_dash=True), default="-",
               help="File for the hits.")
-def trace(guest: Guest, definitions: list[str], exclude: tuple[str, ...], condition: str, stack: bool, as_json: bool,
-          output: str) -> None:
+def trace(guest: Guest, definitions: list[str], exclude: tuple[str, ...], condition: str, stack: bool, clock: str,
+          as_json: bool, output: str) -> None:
     """Probe FILE, run it, and print every hit.
 
     \b
@@ -40,17 +41,18 @@ def trace(guest: Guest, definitions: list[str], exclude: tuple[str, ...], condit
     kprobes trace demo 'p *insert* key=+0($arg1):string' --stack --run
     """
     with guest.opened() as (machine, k), contextlib.ExitStack() as closing:
-        recording = _recording(k, definitions, exclude, condition, stack)
+        recording = _recording(k, definitions, exclude, condition, stack, clock)
         out = closing.enter_context(to_file(output))
-        recording.told = [_printer(k, event, out, as_json) for event in recording.events]
+        recording.told = [_printer(k, event, out, as_json, recording.now) for event in recording.events]
         with _counting(recording, out):
             guest.start(machine, prints=output == "-")
 
 
-def _recording(k: Kprobes, definitions: list[str], exclude: tuple[str, ...], condition: str, stack: bool) -> Any:
+def _recording(k: Kprobes, definitions: list[str], exclude: tuple[str, ...], condition: str, stack: bool,
+               clock: str = "counter") -> Any:
     from ..tracing.recorder import Recording
 
-    return Recording(k, definitions, stack=stack, filter=condition, exclude=exclude)
+    return Recording(k, definitions, stack=stack, filter=condition, exclude=exclude, clock=clock)
 
 
 @contextlib.contextmanager
@@ -70,25 +72,38 @@ def _counting(recording: Any, out: IO[str] | None = None) -> Any:
                     click.echo(f"left out: {len(recording.skipped) - 5} more", err=True)
 
 
-def _printer(k: Kprobes, event: Event, out: IO[str], as_json: bool) -> Emit:
+def _printer(k: Kprobes, event: Event, out: IO[str], as_json: bool, now: Any) -> Emit:
     import json
 
     from ..events import locate
 
     machine, symbols, write = k.machine, k.machine.symbols, out.write
-    if not as_json and event.kind == "p" and all(arg.type.style in "usx" and not arg.type.count for arg in event.args):
+    head = _stamper(machine, now)
+    numbers = all(arg.type.style in "usx" and not arg.type.count for arg in event.args)
+    if numbers and not as_json and now is None and event.kind == "p":
         return _numbers(k, event, out)
 
     def emit(values: tuple[Value, ...], return_address: int, stack: Sequence[int]) -> None:
         if as_json:
-            facts = event.as_dict(values, return_address)
+            facts = event.as_dict(values, return_address) | ({} if now is None else {"time": now()})
             if stack:
                 facts |= {"stack": [locate(symbols, address) for address in stack],
                           "lines": [where(machine, address - bool(n)) or None for n, address in enumerate(stack)]}
             write(json.dumps(facts) + "\n")
         else:
-            write(event.format(values, return_address) + "\n" + stack_lines(machine, stack))
+            write(f"{head()}{event.format(values, return_address)}\n" + stack_lines(machine, stack))
     return emit
+
+
+def _stamper(machine: Any, now: Any) -> Callable[[], str]:
+    """What a line begins with: its time, if there is one."""
+    from ..programs.inline import HOST, INSTRUCTIONS
+    from ..tracing.clocks import stamp
+
+    if now is None:
+        return lambda: ""
+    clock = INSTRUCTIONS if now is machine.clock else HOST
+    return lambda: f"{stamp(0, now(), clock)}: "
 
 
 def _numbers(k: Kprobes, event: Event, out: IO[str]) -> Emit:
@@ -114,17 +129,18 @@ def _numbers(k: Kprobes, event: Event, out: IO[str]) -> Emit:
 @click.option("--stack", is_flag=True, help="With each hit, the calls that led to it.")
 @click.option("--records", type=click.IntRange(1, 1 << 28), default=1 << 20, metavar="N",
               help="Hits that are kept: the last ones (1048576).")
+@on_clock("host")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), default="trace.arrow",
               help="File to write (trace.arrow); `kprobes convert` "
               "says which names stand for which formats.")
 def record(guest: Guest, definitions: list[str], exclude: tuple[str, ...], condition: str, stack: bool, records: int,
-           output: str) -> None:
+           clock: str, output: str) -> None:
     """Probe FILE, run it, and keep every hit in a file, for `kprobes report` and other tools."""
     from ..tracing.recorder import Recording
 
     with guest.opened() as (machine, k):
         recording = Recording(k, definitions, stack=stack, filter=condition, exclude=exclude, records=records,
-                              clock="host")
+                              clock=clock)
         try:
             with _counting(recording):
                 guest.start(machine)

@@ -17,7 +17,7 @@ from ._event import Event
 from ._filter import Filter, parse_filter
 from ._handler import Handler, handler
 from ._hist import Histogram
-from ._place import Owner, Place, attached, probe_of, stack_of
+from ._place import Owner, Place, attached, probe_at, probe_of, stack_of
 from ._program import EventProgram, compiled, needs_python, shape
 from ._triggers import Triggers
 
@@ -221,7 +221,7 @@ class TraceEvent:
         try:
             if place.compiled:
                 place.program = self._program(definition)
-                place.probe = attached(self._owner, place.program, definition, place.cookie)
+                place.probe = probe_at(attached(self._owner, place.program, definition, place.cookie))
             elif self.kind == "w":
                 self._watch(place)
             else:

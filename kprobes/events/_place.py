@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ..core.probe import Kprobe, Kretprobe, Probe
 from ..errors import Unsupported
 from ..machine._base import Machine
+from ..programs.inline import HOST
 from ..regs import Regs
 from ..tracing.record import Record
 from ._buffer import Buffer, Row
@@ -23,6 +24,8 @@ class Attached(Protocol):
     """What attach() gives."""
 
     probes: dict[str, Probe]
+
+    def detach(self) -> None: ...
 
 
 class Owner(Protocol):
@@ -88,12 +91,16 @@ def probe_of(event: Event, hit: Handler, disabled: bool = False) -> Probe:
                      disabled=disabled, **place)
 
 
-def attached(owner: Owner, made: EventProgram, event: Event, cookie: int) -> Probe:
-    """The registered probe that runs an event's program."""
+def attached(owner: Owner, made: EventProgram, event: Event, cookie: int, clock: str = HOST) -> Attached:
+    """An event's program, at its place. clock: what its records' times are of, if they have any."""
     where = event.symbol or event.target
-    made_of = owner.attach(made.program, where, event.offset, event.kind == "r", cookie=cookie,
-                           maxactive=event.maxactive)
-    return next(iter(made_of.probes.values()))
+    return owner.attach(made.program, where, event.offset, event.kind == "r", cookie=cookie, clock=clock,
+                        maxactive=event.maxactive)
+
+
+def probe_at(attachment: Attached) -> Probe:
+    """The registered probe that runs it."""
+    return next(iter(attachment.probes.values()))
 
 
 def stack_of(owner: Owner, regs: Regs) -> tuple[int, ...]:

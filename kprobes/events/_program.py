@@ -18,6 +18,7 @@ from attrs import frozen
 from ..arch._base import Arch
 from ..errors import ProgramError, Unsupported
 from ..machine._base import Machine
+from ..programs.inline import HOST
 from ..programs.maps import Map
 from ..programs.program import Program
 from ..symbols import Symbols
@@ -48,7 +49,8 @@ def why_not(event: Event, filter: Filter | None = None) -> str:
     return ""
 
 
-def needs_python(machine: Machine, event: Event, filter: Filter | None, make: Callable[[], EventProgram]) -> str:
+def needs_python(machine: Machine, event: Event, filter: Filter | None, make: Callable[[], EventProgram],
+                 clock: str = HOST) -> str:
     """Why hits of an event on this machine need Python, as one clause; empty where what `make` gives can do it."""
     if machine.cpu_task is not None:
         return "Python knows which task runs"
@@ -59,7 +61,7 @@ def needs_python(machine: Machine, event: Event, filter: Filter | None, make: Ca
     why = why_not(event, filter)
     if not why:
         try:
-            make().program.at_sites(machine.host_view, "host")
+            make().program.at_sites(machine.host_view, clock)
         except (Unsupported, ProgramError) as error:
             why = error.reason
     return why
@@ -101,7 +103,7 @@ class EventProgram:
 
     @property
     def time(self) -> int:
-        """Where in a record the host's time is; 0: nowhere."""
+        """Where in a record its time is; 0: nowhere."""
         return self._layout.time
 
     def reader(self) -> Callable[[bytes], tuple[tuple[Value, ...], int]]:
@@ -143,7 +145,7 @@ class EventProgram:
 
 def compiled(event: Event, arch: Arch, symbols: Symbols, buffer: Buffer, filter: Filter | None = None,
              timed: bool = False) -> EventProgram:
-    """The program of an event; `timed`: its records have the host's time. ProgramError: it needs Python, see
+    """The program of an event; `timed`: its records have times. ProgramError: it needs Python, see
     why_not()."""
     why = why_not(event, filter)
     if why:

@@ -10,6 +10,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ImageError, Unsupported
+from ..programs.inline import HOST
+from .clocks import COUNTER
 from .info import EventInfo, Field
 from .ring import Layout, Ring, Row
 
@@ -53,10 +55,10 @@ def names_of(infos: Sequence[EventInfo]) -> list[list[str]]:
 # --- of a ring
 
 
-def table_of_ring(infos: Sequence[EventInfo], ring: Ring, names: Callable[[int], str]) -> pyarrow.Table:
-    """The records of a ring as a table."""
+def table_of_ring(infos: Sequence[EventInfo], ring: Ring, clock: str, names: Callable[[int], str]) -> pyarrow.Table:
+    """The records of a ring as a table. clock: whose times they have."""
     need("pyarrow", "arrow")
-    return _Columns(infos, ring).table(names)
+    return _Columns(infos, ring).table(clock, names)
 
 
 class _Columns:
@@ -77,7 +79,7 @@ class _Columns:
     def places(self) -> list[int]:
         return self.ring.order()
 
-    def table(self, names: Callable[[int], str]) -> pyarrow.Table:
+    def table(self, clock: str, names: Callable[[int], str]) -> pyarrow.Table:
         pa, ring = self.pa, self.ring
         columns: dict[str, Any] = {"seq": pa.array(self.raw[:, 0].copy()),
                                    "event": self._dictionary(self.event, [i.name for i in self.infos]),
@@ -98,7 +100,7 @@ class _Columns:
                 self._argument(columns, event, n, name)
         addresses = {*callers, *(address for stack in {*stacks} for address in stack)}
         facts = {"version": VERSION, "events": [info.as_json() for info in self.infos], "lost": ring.lost,
-                 "names": {str(address): names(address) for address in addresses}}
+                 "clock": clock, "names": {str(address): names(address) for address in addresses}}
         return pa.table(columns).replace_schema_metadata({KEY: json.dumps(facts).encode()})
 
     def _dictionary(self, indices: numpy.ndarray[Any, Any], values: Sequence[str]) -> pyarrow.Array:
@@ -208,9 +210,9 @@ def load(path: str | os.PathLike[str]) -> tuple[Table, Mapping[int, str]]:
 class Table:
     """An Arrow table as the source of a trace."""
 
-    def __init__(self, table: pyarrow.Table, infos: Sequence[EventInfo], lost: int) -> None:
+    def __init__(self, table: pyarrow.Table, infos: Sequence[EventInfo], lost: int, clock: str) -> None:
         self.infos, self._table, self._lost = infos, table, lost
-        self.timed = "time" in table.column_names
+        self.clock = clock if "time" in table.column_names else COUNTER
         numbers = {(info.name, info.address): n for n, info in enumerate(infos)}  # several places may share a name
         self._events = [numbers[key] for key in zip(table.column("event").to_pylist(),
                                                     table.column("address").to_pylist(), strict=True)]
@@ -227,7 +229,8 @@ class Table:
                    *(name for row in names_of(infos) for name in row)} - {*table.column_names}
         if missing:
             raise KeyError(*missing)
-        return cls(table, infos, int(facts["lost"])), {int(address): str(name)
+        clock = str(facts.get("clock", HOST))  # older files do not say
+        return cls(table, infos, int(facts["lost"]), clock), {int(address): str(name)
                                                        for address, name in facts["names"].items()}
 
     @property
@@ -250,7 +253,7 @@ class Table:
         columns, event = self._columns, self._events[n]
         arguments, tasks = self._places
         values = tuple(tuple(v) if isinstance(v, list) else v for v in [column[n] for column in arguments[event]])
-        time = columns["time"][n] if self.timed else 0
+        time = columns["time"][n] if self.clock != COUNTER else 0
         caller = (columns["caller"][n] or 0) if "caller" in columns else 0
         stack = tuple(columns["stack"][n]) if "stack" in columns else ()
         return columns["seq"][n], event, columns["cpu"][n], tasks[columns["task"][n]], time, caller, values, stack

@@ -12,8 +12,9 @@ from ..events._buffer import Buffer
 from ..events._event import Event
 from ..events._filter import Filter
 from ..events._layout import Layout
-from ..events._place import Owner, attached
+from ..events._place import Attached, Owner, attached, probe_at
 from ..events._program import EventProgram, compiled, needs_python, shape
+from ..programs.inline import HOST, INSTRUCTIONS
 from .ring import Put, Ring
 
 MOST: Final = 1 << 28  #: bytes for records of programs: those of a trace that takes more go through Python
@@ -27,9 +28,10 @@ class Programs:
         buffer: where they record. made: event's number -> its program.
     """
 
-    def __init__(self, k: Owner, ring: Ring, timed: bool, events: Sequence[Event],
+    def __init__(self, k: Owner, ring: Ring, clock: str, events: Sequence[Event],
                  filters: Sequence[Filter | None]) -> None:
-        self._k, self._ring, self._timed = k, ring, timed
+        self._k, self._ring, self._clock, timed = k, ring, clock, ring.clock is not None
+        self._attached: list[Attached] = []
         able = [n for n, event in enumerate(events) if event.kind != "w"
                 and not any(arg.type.style == "string" for arg in event.args)]
         room = ring.records * (8 + max((Layout(events[n], timed).size for n in able), default=0))
@@ -47,9 +49,9 @@ class Programs:
         machine, key = self._k.machine, (event.kind, shape(event))
         if key not in self._known:
             def make() -> EventProgram:
-                return compiled(event, machine.arch, machine.symbols, self.buffer, filter, self._timed)
+                return compiled(event, machine.arch, machine.symbols, self.buffer, filter, self._ring.clock is not None)
 
-            self._known[key] = None if needs_python(machine, event, filter, make) else make()
+            self._known[key] = None if needs_python(machine, event, filter, make, self._ticks) else make()
         return self._known[key]
 
     def _taker(self, made: EventProgram, put: Put) -> Callable[[int, bytes], None]:
@@ -57,12 +59,25 @@ class Programs:
 
         def take(seq: int, data: bytes) -> None:
             values, caller = read(data)
-            put(seq, 0, 0, values, caller, (), struct.unpack_from("=Q", data, at)[0] if at else 0)
+            put(seq, 0, 0, values, caller, (), struct.unpack_from("=Q", data, at)[0] if at else None)
         return take
 
     def arm(self, event: Event, number: int) -> Probe:
         """Register the probe of an event that is in `made`."""
-        return attached(self._k, self.made[number], event, number)
+        attachment = attached(self._k, self.made[number], event, number, self._ticks)
+        self._attached.append(attachment)
+        return probe_at(attachment)
+
+    @property
+    def _ticks(self) -> str:
+        """The programs' clock."""
+        return INSTRUCTIONS if self._clock == INSTRUCTIONS else HOST
+
+    def detach(self) -> None:
+        """They run no more."""
+        attached, self._attached = self._attached, []
+        for each in attached:
+            each.detach()
 
     def drain(self) -> None:
         """What was recorded goes into the trace's ring."""

@@ -21,7 +21,8 @@ class Record:
         args: fetched values by name: integers, texts, tuples of these for arrays; None where guest memory was
             unreadable.
         stack: pc and return addresses, innermost first; empty where the event takes none.
-        address: of the probepoint. caller: where a return event returns to; 0 in other events.
+        address: of the probepoint. caller: where a return event returns to; 0 in other events. time: by
+            the trace's clock, in ns or instructions; None where it has none.
     """
 
     event: str
@@ -32,3 +33,4 @@ class Record:
     stack: Sequence[int] = ()
     address: int = field(default=0, repr=hex)
     caller: int = field(default=0, repr=hex)
+    time: int | None = None

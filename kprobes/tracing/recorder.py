@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,10 @@ from ..events._handler import Handler, handler
 from ..events._place import Owner, counts_of, probe_of, stack_of
 from ..events._siblings import check_sibling
 from ..events._watchpoint import Watchpoint
+from ..machine._base import Clock
+from ..programs.inline import INSTRUCTIONS
 from ..regs import Regs
+from .clocks import OWN, clock_of
 from .compiled import Programs
 from .info import EventInfo
 from .ring import Put, Ring, Row
@@ -28,14 +30,13 @@ if TYPE_CHECKING:
     import pyarrow
 
 RECORDS = 1 << 20  #: that are kept, where nobody says
-CLOCKS: dict[str, Callable[[], int] | None] = {"counter": None, "host": time.monotonic_ns}
 
 
 class Live:
     """A ring as the source of a trace. drain: gets into it what is on its way."""
 
-    def __init__(self, infos: Sequence[EventInfo], ring: Ring, drain: Callable[[], None]) -> None:
-        self.infos, self._ring, self.timed, self._drain = infos, ring, ring.clock is not None, drain
+    def __init__(self, infos: Sequence[EventInfo], ring: Ring, clock: str, drain: Callable[[], None]) -> None:
+        self.infos, self._ring, self.clock, self._drain = infos, ring, clock, drain
 
     @property
     def ring(self) -> Ring:
@@ -63,7 +64,7 @@ class Live:
     def table(self, names: Callable[[int], str]) -> pyarrow.Table:
         from .columns import table_of_ring
 
-        return table_of_ring(self.infos, self.ring, names)
+        return table_of_ring(self.infos, self.ring, self.clock, names)
 
 
 @checked()
@@ -71,10 +72,10 @@ class Recording:
     """Events that are recorded while it is entered: `with k.trace("p crc32 len=$arg3") as t`.
 
     Attributes:
-        trace: what is recorded. events: the parsed definitions. probes: of them, while they are armed. skipped:
-        (function, why) of those that a pattern names and that cannot be probed. armed: (event's name, probe) of all
-        that ever were. told: for each event who is told of a hit's values, return address and stack at once, instead of
-        recording it; empty: nobody.
+        now: what tells the time, None: nobody. trace: what is recorded. events: the parsed definitions. probes: of
+        them, while they are armed. skipped: (function, why) of those that a pattern names and that cannot be probed.
+        armed: (event's name, probe) of all that ever were. told: for each event who is told of a hit's values, return
+        address and stack at once, instead of recording it; empty: nobody.
     """
 
     def __init__(self, k: Owner, definitions: Sequence[str], *, stack: bool = False, records: int = RECORDS,
@@ -83,24 +84,25 @@ class Recording:
             raise BadArgument("no event is given", hint='write one, as in k.trace("p crc32 len=$arg3")')
         if isinstance(records, bool) or not isinstance(records, int) or not 0 < records <= 1 << 32:
             raise BadArgument(f"records={records!r} is no number of records", hint="give 1 or more")
-        if isinstance(clock, str) and clock not in CLOCKS:
-            raise BadArgument(f"no clock {clock!r}", hint=f"there are: {', '.join(CLOCKS)}; or give a function")
         machine = k.machine
+        self.now, self._clock = clock_of(machine, clock), clock if isinstance(clock, str) else OWN
+        self._counts: Clock | None = None
         self._k, self._stack, symbols = k, stack, machine.symbols
         self._exclude = [exclude] if isinstance(exclude, str) else list(exclude)
         self.skipped: list[tuple[str, str]] = []
         self.events = self._parse(definitions)
         self._filters = [parse_filter(filter, event, symbols) for event in self.events]
         infos = [EventInfo.of(event) for event in self.events]
-        self._ring = Ring(infos, records, CLOCKS[clock] if isinstance(clock, str) else clock, stack)
-        self._compilable = not stack and clock in ("counter", "host")
+        self._ring = Ring(infos, records, self.now, stack)
+        self._compilable = not stack and self._clock != OWN
         self._programs: Programs | None = None
         self._words: Any = [0, 1]
         self.probes: list[Probe | Watchpoint] = []
         self.armed: list[tuple[str, Probe | Watchpoint]] = []
         self.told: list[Callable[[Any, int, Sequence[int]], None]] = []
         self._before = 0
-        self.trace = Trace(Live(infos, self._ring, self._drain), lambda address: locate(symbols, address), self._missed)
+        self.trace = Trace(Live(infos, self._ring, self._clock, self._drain), lambda address: locate(symbols, address),
+                           self._missed)
 
     def _parse(self, definitions: Sequence[str]) -> list[Event]:
         """The events, one for each function that a pattern names; of these, those that cannot be probed are left
@@ -132,10 +134,11 @@ class Recording:
     def __enter__(self) -> Trace:
         """Arm the events: all or none. Raises EventError (the place is refused)."""
         if self._programs is None and self._compilable and not self.told:
-            programs = Programs(self._k, self._ring, self._ring.clock is not None, self.events, self._filters)
+            programs = Programs(self._k, self._ring, self._clock, self.events, self._filters)
             if programs.made:
                 self._programs, self._words = programs, programs.buffer.words
         try:
+            self._count()
             for number, event in enumerate(self.events):
                 try:
                     self.probes.append(self._arm(event, number))
@@ -157,6 +160,18 @@ class Recording:
                 probe.remove()
             elif probe.registered:
                 self._k.unregister(probe)
+        if self._programs is not None:
+            self._programs.detach()
+        counts, self._counts = self._counts, None
+        if counts is not None:
+            counts.stop()
+
+    def _count(self) -> None:
+        """Have the guest's instructions counted, where the clock goes by them."""
+        clock = self._k.machine.clock
+        if self._clock == INSTRUCTIONS and clock is not None and self._counts is None:
+            clock.start()
+            self._counts = clock
 
     def _missed(self) -> int:
         return self._before + sum(counts_of(probe)[1] for probe in self.probes)
@@ -186,7 +201,7 @@ class Recording:
         if not self.told:
             return self._ring.writer(number)
         tell = self.told[number]
-        return lambda seq, cpu, task, values, caller=0, stack=(), time=0: tell(values, caller, stack)
+        return lambda seq, cpu, task, values, caller=0, stack=(), time=None: tell(values, caller, stack)
 
 
 class _Sink:

@@ -23,10 +23,10 @@ Row = tuple[int, int, int, int, int, int, "tuple[Value, ...]", "tuple[int, ...]"
 
 
 class Put(Protocol):
-    """Puts a record of one event into a ring. time: 0: now."""
+    """Puts a record of one event into a ring. time: None: now."""
 
     def __call__(self, seq: int, cpu: int, task: Any, values: Sequence[Value], caller: int = 0,
-                 stack: Sequence[int] = (), time: int = 0) -> None: ...
+                 stack: Sequence[int] = (), time: int | None = None) -> None: ...
 
 
 class Layout:
@@ -137,12 +137,12 @@ class Ring:
         buffer, zeros, beside, numbers = self.buffer, (0,) * layout.words, worded or stacked, layout.numbers
 
         def put(seq: int, cpu: int, task: Any, values: Sequence[Value], caller: int = 0, stack: Sequence[int] = (),
-                time: int = 0) -> None:
+                time: int | None = None) -> None:
             at = self.at if self.at < self.end else self.turn()
             index = known.get(task)
             if index is None:
                 index = self.task(task)
-            head = () if clock is None else (time or clock(),)
+            head = () if clock is None else (clock() if time is None else time,)
             if returns:
                 head = (*head, caller)
             try:

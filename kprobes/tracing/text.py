@@ -10,7 +10,9 @@ from typing import IO, TYPE_CHECKING, Any
 from attrs import evolve
 
 from ..events._event import Type, Value
+from ..programs.inline import INSTRUCTIONS
 from ..symbols import CONTROLS
+from .clocks import COUNTS, stamp
 from .info import EventInfo
 from .recorder import Live
 from .ring import Layout, Ring, Row
@@ -35,7 +37,7 @@ _HEAD = """# tracer: nop
 
 
 def write(trace: Trace, file: IO[str], format: str) -> None:
-    """ftrace: the kernel's `trace` file, its clock "counter" (or "local", where the trace has times); jsonl; csv."""
+    """ftrace: the kernel's `trace` file, its clock "counter" (or "local", where there are times in ns); jsonl; csv."""
     if format == "csv":
         _csv(trace, file)
         return
@@ -74,14 +76,9 @@ def _place(trace: Trace, info: EventInfo, caller: int) -> str:
     return info.place(trace.name(caller) if info.kind != "p" else "")
 
 
-def _stamp(seq: int, time: int, timed: bool) -> str:
-    """A time in ns as seconds and microseconds, a counter as it is."""
-    return f"{time // 1_000_000_000:5d}.{time // 1000 % 1_000_000:06d}" if timed else f"{seq:12d}"
-
-
 def _line(trace: Trace, info: EventInfo, task: Any, row: Row) -> str:
     seq, _, cpu, _, time, caller, values, stack = row
-    head = f"{task_column(task)} [{cpu:03d}] ..... {_stamp(seq, time, trace.timed)}: "
+    head = f"{task_column(task)} [{cpu:03d}] ..... {stamp(seq, time, trace.clock)}: "
     line = f"{head}{info.name}: ({_place(trace, info, caller)}){info.arguments(values)}\n"
     return (line + f"{head}<stack trace>\n" + "".join([f" => {trace.name(address)}\n" for address in stack]) if stack
             else line)
@@ -117,14 +114,15 @@ def _template(trace: Trace, layout: Layout, info: EventInfo) -> Callable[[str, A
     forms = ["%s" if field.text else "%#x" if field.type.style == "x" else "%d" for field in info.fields]
     shown = "".join([f" {field.name}={form}" for field, form in zip(info.fields, forms, strict=True)])
     where = evolve(info, where=info.where.replace("%", "%%")).place("%s")
-    stamp, first = "%5d.%06d" if layout.clock else "%12d", layout.head + layout.words
+    counts, first = trace.clock in COUNTS, layout.head + layout.words
+    stamp, count = "%12d" if counts else "%5d.%06d", 4 if trace.clock == INSTRUCTIONS else 0
     line = f"%s [%03d] ..... {stamp}: {info.name}: ({where}){shown}\n"
     pick = _picker(layout, info, first)
-    if layout.clock or layout.returns:
+    if layout.returns or not counts:
         return lambda task, raw, texts: line % (
-            task, raw[2], *((raw[4] // 1_000_000_000, raw[4] // 1000 % 1_000_000) if layout.clock else (raw[0],)),
+            task, raw[2], *((raw[count],) if counts else (raw[4] // 1_000_000_000, raw[4] // 1000 % 1_000_000)),
             *((name(raw[at]),) if layout.returns else ()), *pick(raw, texts))
-    return lambda task, raw, texts: line % (task, raw[2], raw[0], *pick(raw, texts))
+    return lambda task, raw, texts: line % (task, raw[2], raw[count], *pick(raw, texts))
 
 
 def _picker(layout: Layout, info: EventInfo, first: int) -> Callable[[Any, Any], Sequence[Any]]:

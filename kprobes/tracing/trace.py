@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol, overload
 
 from ..arguments import checked
 from ..errors import BadArgument
+from .clocks import COUNTER
 from .info import EventInfo
 from .record import Record
 from .ring import Row
@@ -34,11 +35,11 @@ class Source(Protocol):
 
     Attributes:
         infos: the events, by the numbers in rows. tasks: what the numbers of tasks in rows stand for. lost: records
-        that there was no room for. timed: rows have times, in ns.
+        that there was no room for. clock: whose times rows have.
     """
 
     infos: Sequence[EventInfo]
-    timed: bool
+    clock: str
 
     @property
     def tasks(self) -> Sequence[Any]: ...
@@ -80,9 +81,14 @@ class Trace:
         return self._missed()
 
     @property
+    def clock(self) -> str:
+        """Whose times records have: "counter" (none), "host" (ns), "instructions" (of the guest, so far) or "own"."""
+        return self._source.clock
+
+    @property
     def timed(self) -> bool:
-        """True where records have a time, in ns."""
-        return self._source.timed
+        """True where records have a time."""
+        return self.clock != COUNTER
 
     def __len__(self) -> int:
         return len(self._source)
@@ -102,10 +108,11 @@ class Trace:
         return map(self._record, self._source.rows())
 
     def _record(self, row: Row) -> Record:
-        seq, event, cpu, task, _, caller, values, stack = row
+        seq, event, cpu, task, time, caller, values, stack = row
         info = self._source.infos[event]
         args = dict(zip([field.name for field in info.fields], values, strict=True))
-        return Record(info.name, seq, cpu, self._source.tasks[task], args, stack, info.address, caller)
+        return Record(info.name, seq, cpu, self._source.tasks[task], args, stack, info.address, caller,
+                      time if self.timed else None)
 
     def rows(self) -> Iterator[tuple[EventInfo, Any, Row]]:
         """(event, task, row) of each record, for writers of formats."""

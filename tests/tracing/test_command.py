@@ -70,6 +70,22 @@ def test_record_report_convert(tmp_path: Path) -> None:
     run("report", str(tmp_path / "nothing.arrow"), status=2)
 
 
+def test_clocks(tmp_path: Path) -> None:
+    fib = ("-e", "p fib n=$arg1:u32", "--call", "fib(2)")
+    lines = run("trace", DEMO, *fib, "--clock", "instructions").stdout.splitlines()
+    times = [int(line.split(":")[0]) for line in lines]
+    assert len({*times}) == 2 and times == sorted(times) and lines[0].endswith(": p_fib_0: (fib+0x0/0x2d) n=2")
+    assert [json.loads(line)["time"] for line in run("trace", DEMO, *fib, "--clock", "instructions",
+                                                     "--json").stdout.splitlines()] == times
+    assert "." in run("trace", DEMO, *fib, "--clock", "host").stdout.split(":")[0]
+    for clock in ("counter", "host", "instructions"):
+        run("record", DEMO, *fib, "--clock", clock, "-o", str(tmp_path / "x.arrow"))
+        t = Trace.load(tmp_path / "x.arrow")
+        assert t.clock == clock and [r.time is None for r in t] == [clock == "counter"] * 2
+        assert clock != "instructions" or [r.time for r in t] == times
+    run("trace", DEMO, *fib, "--clock", "moon", status=2)
+
+
 def test_a_recording_survives_the_guests_fault(tmp_path: Path) -> None:
     file = str(tmp_path / "x.arrow")
     done = run("record", DEMO, "p fib n=$arg1:u32", "--call", "fib(30)", "--max-insns", "20", "-o", file, status=1)

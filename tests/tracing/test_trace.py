@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import pytest
 from arches import ARCHES, NO_ENGINE, NO_PROGRAMS, RUNNABLE, programs_of, results
 
-from kprobes import BadArgument, EventError, ImageError, Kprobes, Trace, UnicornMachine
+from kprobes import BadArgument, EventError, ImageError, Kprobes, Trace, UnicornMachine, Unsupported
 from kprobes.core.hit.returns import ReturnMissed
 from kprobes.tracing.record import Record
 
@@ -313,6 +313,41 @@ def test_programs_record_what_python_does(arch: str, clock: str) -> None:
             assert exported(seen["programs"][0], "ftrace") == exported(seen["python"][0], "ftrace")
             assert seen["programs"][0].to_arrow().equals(seen["python"][0].to_arrow())
         assert seen["programs"][2].lost > 7
+
+
+@pytest.mark.parametrize("arch", [name for name in RUNNABLE if name not in NO_PROGRAMS])
+def test_times_are_the_guests_instructions(arch: str, tmp_path: Path) -> None:
+    """The same by programs and by Python, in every run, whatever else is probed; a file keeps them."""
+    with UnicornMachine.load(programs_of(arch)[-1]) as m, Kprobes(m) as k:
+        if arch.startswith("sparc"):
+            with pytest.raises(Unsupported, match="cannot count"), k.trace("p fib", clock="instructions"):
+                pass
+            assert not k.list() and m.clock is not None and not m.clock.runs
+            return
+        seen = []
+        for python, more in ((True, ()), (False, ()), (False, ("p:q fib text=+0($stack):string",))):
+            m.cpu_task = (lambda regs: 0) if python else None
+            recording = k.trace("p:in fib n=$arg1", "r:out fib $retval", *more, clock="instructions")
+            with recording as t:
+                m.call("fib", 5)
+            assert m.clock is not None and not m.clock.runs and bool(recording._programs) is not python
+            rows = [r for r in t if r.event != "q"]
+            assert t.clock == "instructions" and [r.time for r in rows] == [row[4] for i, _, row in t.rows()
+                                                                            if i.name != "q"]
+            seen.append([(r.event, r.time - (rows[0].time or 0)) for r in rows if r.time is not None])
+        assert len(seen[0]) > 9 and seen[0] == seen[1] == seen[2]
+        times = [time for _, time in seen[0]]
+        assert times == sorted(times) and len({*times}) == len(times)
+        t.save(tmp_path / "x.arrow")
+        again = Trace.load(tmp_path / "x.arrow")
+        assert [*again] == [*t] and again.clock == t.clock and exported(again, "ftrace") == exported(t, "ftrace")
+        assert [int(line.split()[3][:-1]) for line in exported(t, "ftrace").splitlines()[12:]] == [r.time for r in t]
+
+
+def test_who_cannot_count_says_so(k: Kprobes) -> None:
+    k.machine.clock = None  # type: ignore[misc, assignment]
+    with pytest.raises(Unsupported, match="does not count instructions"):
+        k.trace("p fib", clock="instructions")
 
 
 def test_writes_are_traced(k: Kprobes, tmp_path: Path) -> None:

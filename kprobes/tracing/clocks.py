@@ -1,0 +1,39 @@
+"""What tells the times of records."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from ..errors import BadArgument, Unsupported
+from ..machine._base import Machine
+from ..programs.inline import HOST, INSTRUCTIONS
+
+#: no times; a function of the user's
+COUNTER: Final = "counter"
+OWN: Final = "own"
+CLOCKS: Final = (COUNTER, HOST, INSTRUCTIONS)
+#: those whose times are counts, not nanoseconds
+COUNTS: Final = (COUNTER, INSTRUCTIONS)
+
+
+def clock_of(machine: Machine, clock: str | Callable[[], int]) -> Callable[[], int] | None:
+    """What tells a record's time; None: nobody. BadArgument; Unsupported: this machine counts no instructions."""
+    if callable(clock):
+        return clock
+    if clock == INSTRUCTIONS:
+        if machine.clock is None:
+            raise Unsupported("this machine does not count instructions",
+                              hint='use clock="host", or a function that gives ns')
+        return machine.clock
+    if clock not in CLOCKS:
+        raise BadArgument(f"no clock {clock!r}", hint=f"there are: {', '.join(CLOCKS)}; or give a function")
+    return time.monotonic_ns if clock == HOST else None
+
+
+def stamp(seq: int, time: int, clock: str) -> str:
+    """A time in ns as seconds and microseconds, a count as it is: as ftrace prints them."""
+    if clock in COUNTS:
+        return f"{seq if clock == COUNTER else time:12d}"
+    return f"{time // 1_000_000_000:5d}.{time // 1000 % 1_000_000:06d}"
