@@ -12,6 +12,9 @@ root_doc = "contents"
 exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = "kprobes"
+html_static_path = ["static"]
+html_css_files = ["tables.css"]
+html_js_files = ["tables.js"]  # support.md and cost.md are tables, above all
 
 myst_heading_anchors = 4  # links to headings, as repository browsers make them
 autodoc_member_order = "bysource"
