@@ -13,6 +13,7 @@ from ..regs import Regs
 from ..symbols import Symbols
 from ..tracing.record import Record
 from ._buffer import Buffer
+from ._counting import Counts, why_not
 from ._event import Event
 from ._filter import Filter, parse_filter
 from ._handler import Handler, handler
@@ -50,6 +51,7 @@ class TraceEvent:
         self.skipped: list[tuple[str, str]] = []
         self.why_python = ""
         self._made: dict[Hashable, EventProgram] = {}
+        self._counts: Counts | None = None
         self._removed, self._gone = False, gone
         self.add(definitions, lenient)
 
@@ -104,8 +106,8 @@ class TraceEvent:
         EventError: it is wrong, there already (EEXIST), or not there (ENOENT). Returns the event.
         """
         self._check()
-        before = bool(self._triggers)
-        if self._written.write(text) and (not before or not self._triggers):
+        before, was = bool(self._triggers), self.why_python
+        if self._written.write(text) and not (before and self._triggers and was and self._refused()):
             self._rearm()
         return self
 
@@ -163,6 +165,7 @@ class TraceEvent:
         where = (self.definition if len(self.places) == 1
                  else f"{self.kind}:{self.group}/{self.name} at {len(self.places)} places")
         state = "" if self.enabled else ", removed" if self._removed else ", disabled"
+        state += f"; in Python: {self.why_python}" * bool(self.why_python)
         return f"<TraceEvent {where}: {self.hits} hits, {self.missed} missed{state}>"
 
     # --- its places
@@ -202,22 +205,27 @@ class TraceEvent:
             return "accesses to memory are reported to Python"
         if self._stack:
             return "records have stacks"
-        if self._triggers:
+        return self._refused() or needs_python(machine, definition, self._filter, lambda: self._program(definition))
+
+    def _refused(self) -> str:
+        """Why its triggers are Python's, or ""."""
+        if len(self.hists) < len(self._triggers):
             return "triggers are Python's"
-        return needs_python(machine, definition, self._filter, lambda: self._program(definition))
+        return next(filter(None, map(why_not, self.hists)), "")
 
     def _program(self, definition: Event) -> EventProgram:
         key = shape(definition)
         made = self._made.get(key)
         if made is None:
             machine = self._owner.machine
-            made = self._made[key] = compiled(definition, machine.arch, machine.symbols, self.buffer, self._filter)
+            made = self._made[key] = compiled(definition, machine.arch, machine.symbols, self.buffer, self._filter,
+                                              counts=self._counts)
         return made
 
     def _arm(self, place: Place) -> None:
         """Register its probe."""
         definition = place.definition
-        place.compiled = self._recording and not self.why_python
+        place.compiled = bool(self._recording or self._triggers) and not self.why_python
         try:
             if place.compiled:
                 place.program = self._program(definition)
@@ -243,14 +251,29 @@ class TraceEvent:
         """The same places again, after a change that their probes cannot follow. What cannot be armed now is
         disabled."""
         self._made.clear()
+        self._counting(not self._refused())
         self.why_python = self._mode(self.definition)
+        if self.why_python:
+            self._counting(False)
         for place in self.places:
             self._drop(place)
         for place in self.places:
             self._arm(place)
 
+    def _counting(self, programs: bool) -> None:
+        """Its histograms are where programs count them, or where Python does."""
+        if self._counts is not None:
+            self._counts.give_back()
+        self._counts = Counts(self.hists) if programs and self.hists else None
+        self._record()
+
+    def _record(self) -> None:
+        if self._counts is not None:
+            self._counts.record(self._recording)
+
     def _switch(self) -> None:
         """Probes stand where there is something to be done."""
+        self._record()
         wanted = self._recording or bool(self._triggers)
         for place in self.places:
             probe = place.probe

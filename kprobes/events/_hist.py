@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterator, Mapping, MutableSequence, Sequence
 from typing import Any, Final
 
 from attrs import field, frozen
 
 from ..regs import Regs
 from ..symbols import Symbols
+from ._counts import DROPPED, HITS, PAUSED, Table
 from ._event import locate
 from ._filter import Field, Filter
 from ._plans import comm, pid
@@ -43,6 +45,15 @@ class Column:
     def text(self) -> bool:
         return self.field is not None and self.field.text
 
+    @property
+    def signed(self) -> bool:
+        return self.field is not None and self.field.signed
+
+    def wrap(self, number: int) -> int:
+        """A sum, or a key, as 64 bits hold it."""
+        number &= U64
+        return number - (1 << 64) if self.signed and number >> 63 else number
+
 
 @frozen
 class Sort:
@@ -73,6 +84,7 @@ class Histogram:
 
     Attributes:
         hits: counted. dropped: not counted, as there were too many entries. paused: counts nothing now.
+        table: where a program counts them; None: Python does.
     """
 
     def __init__(self, keys: Sequence[Column], values: Sequence[Column], sort: Sequence[Sort], size: int,
@@ -81,44 +93,89 @@ class Histogram:
                  paused: bool = False) -> None:
         self.keys, self.values, self.sort, self.size, self.filter = (tuple(keys), tuple(values), tuple(sort), size,
                                                                      filter)
-        self._symbols, self._shows_count, self.paused = symbols, shows_count, paused
+        self._symbols, self._shows_count = symbols, shows_count
         self._entries: dict[tuple[Any, ...], list[int]] = {}
-        self.hits = self.dropped = 0
+        self._state = [int(paused), 0, 0]
+        self.table: Table | None = None
         self._keys = [_getter(key, stack) for key in keys]
         self._values = [_getter(value, stack) for value in values]
 
     def hit(self, values: tuple[Any, ...], regs: Regs, caller: int, func: int) -> bool:
         """Count a hit (a handler's Trigger)."""
-        if self.paused or (self.filter is not None and not self.filter.keep(values, regs, caller, func)):
+        state = self._words
+        if state[PAUSED] or (self.filter is not None and not self.filter.keep(values, regs, caller, func)):
             return False
         key = tuple([get(values, regs, caller, func) for get in self._keys])
+        if self.table is not None:  # another place of the event runs a program
+            counts = [1, *[get(values, regs, caller, func) or 0 for get in self._values]]
+            state[HITS if self.table.add(key, counts) else DROPPED] += 1
+            return False
         entry = self._entries.get(key)
         if entry is None:
             if len(self._entries) >= self.size:
-                self.dropped += 1
+                state[DROPPED] += 1
                 return False
             entry = self._entries[key] = [0] * (1 + len(self._values))
-        self.hits += 1
+        state[HITS] += 1
         entry[0] += 1
         for n, get in enumerate(self._values, 1):
             entry[n] += get(values, regs, caller, func) or 0
         return False
 
+    @property
+    def _words(self) -> MutableSequence[int] | memoryview:
+        return self._state if self.table is None else self.table.words
+
+    @property
+    def hits(self) -> int:
+        return int(self._words[HITS])
+
+    @property
+    def dropped(self) -> int:
+        return int(self._words[DROPPED])
+
+    @property
+    def paused(self) -> bool:
+        return bool(self._words[PAUSED])
+
+    @paused.setter
+    def paused(self, on: bool) -> None:
+        self._words[PAUSED] = int(on)
+
+    def lend(self, table: Table | None) -> None:
+        """What is counted goes to a table for programs, or, with None, comes back from one."""
+        rows, state = self._rows(), self._words
+        self.table, self._entries = table, {} if table else rows
+        if table is None:
+            self._state = list(state)
+        else:
+            table.words[:] = array("Q", state)
+            for key, counts in rows.items():
+                table.add(key, counts)
+
     def clear(self) -> None:
         """Forget all that was counted."""
         self._entries.clear()
-        self.hits = self.dropped = 0
+        if self.table is not None:
+            self.table.entries.clear()
+        self._words[HITS] = self._words[DROPPED] = 0
+
+    def _rows(self) -> dict[tuple[Any, ...], list[int]]:
+        """Key -> hit count, and sums as 64 bits hold them."""
+        counted = self._entries if self.table is None else self.table.rows()
+        return {key: [hits, *[column.wrap(n) for column, n in zip(self.values, sums, strict=True)]]
+                for key, (hits, *sums) in counted.items()}
 
     def __iter__(self) -> Iterator[Row]:
         rows = [Row({c.name: _shown(c, v) for c, v in zip(self.keys, key, strict=True)}, entry[0],
                     {str(c): n for c, n in zip(self.values, entry[1:], strict=True)}, (key, entry))
-                    for key, entry in self._entries.items()]
+                    for key, entry in self._rows().items()]
         for sort in reversed(self.sort):
             rows.sort(key=self._order(sort), reverse=sort.descending)
         return iter(rows)
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._entries if self.table is None else self.table.entries)
 
     def _order(self, sort: Sort) -> Callable[[Row], Any]:
         column = sort.column
@@ -140,7 +197,7 @@ class Histogram:
                 f" [{'paused' if self.paused else 'active'}]")
 
     def __str__(self) -> str:
-        sums = [(sum(column), max(column)) for column in zip(*self._entries.values(), strict=True)]
+        sums = [(sum(column), max(column)) for column in zip(*self._rows().values(), strict=True)]
         rows = "".join(self._line(row, sums) for row in self)
         return (f"# event histogram\n#\n# trigger info: {self.text}\n#\n\n{rows}\n"
                 f"Totals:\n    Hits: {self.hits}\n    Entries: {len(self)}\n    Dropped: {self.dropped}\n")

@@ -22,12 +22,13 @@ from ..programs.inline import HOST
 from ..programs.maps import Map
 from ..programs.program import Program
 from ..symbols import Symbols
-from ._buffer import Buffer
+from ._buffer import STATE, Buffer
+from ._counting import Counts
 from ._event import Argument, Event, Scalar, Value
 from ._filter import Filter
 from ._layout import HEAD, Layout, elements, width
 from ._plans import Word, converter
-from ._writer import Writer
+from ._writer import Part, Writer
 
 #: bytes of the largest record
 LARGEST: Final = 1 << 16
@@ -144,16 +145,22 @@ class EventProgram:
 
 
 def compiled(event: Event, arch: Arch, symbols: Symbols, buffer: Buffer, filter: Filter | None = None,
-             timed: bool = False) -> EventProgram:
-    """The program of an event; `timed`: its records have times. ProgramError: it needs Python, see
-    why_not()."""
+             timed: bool = False, counts: Counts | None = None) -> EventProgram:
+    """The program of an event; `timed`: its records have times. counts: its histograms.
+
+    ProgramError: it needs Python, see why_not().
+    """
     why = why_not(event, filter)
     if why:
         raise ProgramError(why, program=event.name, hint="its hits are fetched by Event.fetch()")
     layout = Layout(event, timed)
-    code = Writer(arch, layout).write(event, filter)
-    program = Program.from_instructions(code, maps={"records": buffer.ring, "state": buffer.state}, name=event.name,
-                                        order=sys.byteorder)
+    maps: dict[int | str, Map] = {"records": buffer.ring, "state": buffer.state}
+    first: list[Part] = []
+    if counts is not None:
+        first = counts.parts(event, len(maps) + 1)
+        maps |= counts.maps
+    code = Writer(arch, layout).write(event, filter, first, STATE + 1 if counts else 0)
+    program = Program.from_instructions(code, maps=maps, name=event.name, order=sys.byteorder)
     return EventProgram(event, program, buffer.ring, layout, symbols)
 
 

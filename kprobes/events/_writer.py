@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from ..arch._base import Arch, Order
@@ -21,25 +22,35 @@ _SIGNED: Final = _UNSIGNED | {"<": isa.JSLT, "<=": isa.JSLE, ">": isa.JSGT, ">="
 _SIZES: Final = {1: isa.B, 2: isa.H, 4: isa.W, 8: isa.DW}
 
 
+Part = Callable[["Writer"], None]
+
+
 class Writer:
     """Writes one program. r6: context, r7: record, r8: the buffer's state, r9: address of an argument."""
 
     def __init__(self, arch: Arch, layout: Layout) -> None:
         self._arch, self._layout, self._word = arch, layout, arch.bits // 8
-        self._code: list[Instruction] = []
+        self.code: list[Instruction] = []
         self._jumps: list[tuple[int, str]] = []
         self._labels: dict[str, int] = {}
         self._tests = 0
 
-    def write(self, event: Event, filter: Filter | None) -> list[Instruction]:
-        op = self._op
+    def write(self, event: Event, filter: Filter | None, first: Sequence[Part] = (), switch: int = 0
+              ) -> list[Instruction]:
+        """The program. first: what is done before a record is made; each may end by jumps to labels of its own.
+        switch: number of a map whose first word says whether there are records; 0: there are."""
+        op = self.op
         op(isa.MOV | isa.X | isa.ALU64, 6, 1)
-        self._code += lddw(8, STATE, isa.MAP_VALUE, 0)
+        for part in first:
+            part(self)
+        if switch:
+            self.code += lddw(1, switch, isa.MAP_VALUE, 0)
+            op(isa.MEM | isa.DW | isa.LDX, 1, 1, 0)
+            self.jump(isa.JEQ | isa.JMP, "end", 1)
+        self.code += lddw(8, STATE, isa.MAP_VALUE, 0)
         op(isa.MEM | isa.DW | isa.LDX, 1, 8, 8 * ON)
-        self._jump(isa.JEQ | isa.JMP, "end", 1)
-        if filter is not None:
-            self._filter(event, filter.tree, "pass", "end")
-            self._labels["pass"] = len(self._code)
+        self.jump(isa.JEQ | isa.JMP, "end", 1)
+        self.passes(event, filter, "end")
         self._reserve()
         for number, (arg, (bit, at)) in enumerate(zip(event.args, self._layout.places, strict=True)):
             if arg.source.literal is None:
@@ -47,7 +58,7 @@ class Writer:
         op(isa.MOV | isa.X | isa.ALU64, 1, 7)
         op(isa.MOV | isa.ALU64, 2)
         op(isa.CALL | isa.JMP, imm=_SUBMIT)
-        self._labels["end"] = len(self._code)
+        self.label("end")
         op(isa.MOV | isa.ALU64, 0)
         op(isa.EXIT | isa.JMP)
         return self._linked()
@@ -55,34 +66,49 @@ class Writer:
     def _linked(self) -> list[Instruction]:
         """The code, its jumps to where their labels are."""
         for pc, label in self._jumps:
-            i = self._code[pc]
-            self._code[pc] = Instruction(i.opcode, i.dst, i.src, self._labels[label] - pc - 1, i.imm)
-        return self._code
+            i = self.code[pc]
+            self.code[pc] = Instruction(i.opcode, i.dst, i.src, self._labels[label] - pc - 1, i.imm)
+        return self.code
 
     def _reserve(self) -> None:
         """A new record, and its head."""
-        op, layout = self._op, self._layout
+        op, layout = self.op, self._layout
         op(isa.MEM | isa.DW | isa.LDX, 9, 8, 8 * SEQ)  # nobody else counts meanwhile: the guest's thread is ours
         op(isa.ADD | isa.ALU64, 9, imm=1)
         op(isa.MEM | isa.DW | isa.STX, 8, 9, 8 * SEQ)
-        self._code += lddw(1, 0, isa.MAP, 0)
+        self.code += lddw(1, 0, isa.MAP, 0)
         op(isa.MOV | isa.ALU64, 2, imm=layout.size)
         op(isa.MOV | isa.ALU64, 3)
         op(isa.CALL | isa.JMP, imm=_RESERVE)
-        self._jump(isa.JEQ | isa.JMP, "end", 0)
+        self.jump(isa.JEQ | isa.JMP, "end", 0)
         op(isa.MOV | isa.X | isa.ALU64, 7, 0)
         op(isa.MEM | isa.DW | isa.STX, 7, 9, 0)
         op(isa.MOV | isa.X | isa.ALU64, 1, 6)
         op(isa.CALL | isa.JMP, imm=_COOKIE)
         op(isa.MEM | isa.DW | isa.STX, 7, 0, 8)
         if layout.returns:
-            self._context(3, PC)
+            self.context(3, PC)
             op(isa.MEM | isa.DW | isa.STX, 7, 3, HEAD)
         if layout.time:
             op(isa.CALL | isa.JMP, imm=_TIME)
             op(isa.MEM | isa.DW | isa.STX, 7, 0, layout.time)
         for word in range(layout.words):
             op(isa.MEM | isa.DW | isa.ST, 7, 0, layout.faults + 8 * word)
+
+    def label(self, name: str) -> None:
+        """Jumps to `name` lead here."""
+        self._labels[name] = len(self.code)
+
+    def jumps_to(self, name: str) -> bool:
+        return any(label == name for _, label in self._jumps)
+
+    def passes(self, event: Event, filter: Filter | None, no: str) -> None:
+        """Go to a label where the filter keeps a hit out."""
+        if filter is not None:
+            self._tests += 1
+            yes = f"passed {self._tests}"
+            self._filter(event, filter.tree, yes, no)
+            self.label(yes)
 
     def _filter(self, event: Event, node: Node, yes: str, no: str) -> None:
         """Code that goes to one of two labels."""
@@ -95,38 +121,42 @@ class Writer:
                 self._tests += 1
                 after = f"after {self._tests}"
                 self._filter(event, part, *((yes, after) if node.either else (after, no)))
-                self._labels[after] = len(self._code)
+                self.label(after)
             self._filter(event, node.parts[-1], yes, no)
 
     def _tested(self, arg: Argument, test: Test, yes: str, no: str) -> None:
-        kind, op = arg.type, test.op
+        self.number(arg, no)
+        self.code += lddw(4, int(test.value) & isa.U64)
+        self.jump((_SIGNED if test.field.signed else _UNSIGNED)[test.op] | isa.X | isa.JMP, yes, 3, 4)
+        self.jump(isa.JA | isa.JMP, no)
+
+    def number(self, arg: Argument, failed: str) -> None:
+        """r3: an argument that is one number, extended as its type says."""
+        kind = arg.type
         if arg.source.where is None:
-            self._fetch(arg.source.tree, no)
+            self._fetch(arg.source.tree, failed)
         else:
-            self._address(arg.source.tree, no)
-            self._load(kind.size, no)
-        self._op(isa.LSH | isa.ALU64, 3, imm=64 - kind.shift - kind.bits)
-        self._op((isa.ARSH if test.field.signed else isa.RSH) | isa.ALU64, 3, imm=64 - kind.bits)
-        self._code += lddw(4, int(test.value) & isa.U64)
-        self._jump((_SIGNED if test.field.signed else _UNSIGNED)[op] | isa.X | isa.JMP, yes, 3, 4)
-        self._jump(isa.JA | isa.JMP, no)
+            self._address(arg.source.tree, failed)
+            self._load(kind.size, failed)
+        self.op(isa.LSH | isa.ALU64, 3, imm=64 - kind.shift - kind.bits)
+        self.op((isa.ARSH if kind.style == "s" else isa.RSH) | isa.ALU64, 3, imm=64 - kind.bits)
 
-    def _op(self, opcode: int, dst: int = 0, src: int = 0, offset: int = 0, imm: int = 0) -> None:
-        self._code.append(Instruction(opcode, dst, src, offset, imm))
+    def op(self, opcode: int, dst: int = 0, src: int = 0, offset: int = 0, imm: int = 0) -> None:
+        self.code.append(Instruction(opcode, dst, src, offset, imm))
 
-    def _jump(self, opcode: int, label: str, dst: int = 0, src: int = 0) -> None:
-        self._jumps.append((len(self._code), label))
-        self._op(opcode, dst, src)
+    def jump(self, opcode: int, label: str, dst: int = 0, src: int = 0) -> None:
+        self._jumps.append((len(self.code), label))
+        self.op(opcode, dst, src)
 
     def _argument(self, arg: Argument, number: int, bit: int, at: int) -> None:
         """One argument into the record, or its fault bits."""
         failed = f"argument {number}"
         if arg.source.where is None:
             self._fetch(arg.source.tree, failed)
-            self._op(isa.MEM | isa.DW | isa.STX, 7, 3, at)
+            self.op(isa.MEM | isa.DW | isa.STX, 7, 3, at)
         else:
             self._address(arg.source.tree, failed)
-            self._op(isa.MOV | isa.X | isa.ALU64, 9, 3)
+            self.op(isa.MOV | isa.X | isa.ALU64, 9, 3)
             for n in range(elements(arg)):
                 self._element(arg, f"{number} {n}", n, bit + 1 + n, at + n * width(arg))
         self._failing(failed, bit)
@@ -134,32 +164,32 @@ class Writer:
     def _element(self, arg: Argument, name: str, n: int, bit: int, at: int) -> None:
         """One element at r9, or its fault bit."""
         failed = f"element {name}"
-        self._op(isa.MOV | isa.X | isa.ALU64, 3, 9)
+        self.op(isa.MOV | isa.X | isa.ALU64, 3, 9)
         self._add(n * arg.type.size)
         if arg.type.style == "string":
             if arg.type.count:  # an array of strings is an array of pointers
                 self._load(self._word, failed)
             self._into_record(at, STRING, _READ_STRING)
-            self._jump(isa.JSLT | isa.JMP, failed, 0)
+            self.jump(isa.JSLT | isa.JMP, failed, 0)
         else:
             self._load(arg.type.size, failed)
-            self._op(isa.MEM | isa.DW | isa.STX, 7, 3, at)
+            self.op(isa.MEM | isa.DW | isa.STX, 7, 3, at)
         self._failing(failed, bit)
 
     def _failing(self, failed: str, bit: int) -> None:
         """What is done where something jumps to `failed`, and not otherwise: a fault bit."""
-        if any(label == failed for _, label in self._jumps):
-            self._jump(isa.JA | isa.JMP, f"{failed} done")
-            self._labels[failed] = len(self._code)
+        if self.jumps_to(failed):
+            self.jump(isa.JA | isa.JMP, f"{failed} done")
+            self.label(failed)
             self._fault(bit)
-            self._labels[f"{failed} done"] = len(self._code)
+            self.label(f"{failed} done")
 
     def _fault(self, bit: int) -> None:
         where = self._layout.faults + bit // 64 * 8
-        self._op(isa.MEM | isa.DW | isa.LDX, 1, 7, where)
-        self._code += lddw(2, 1 << (bit % 64))
-        self._op(isa.OR | isa.X | isa.ALU64, 1, 2)
-        self._op(isa.MEM | isa.DW | isa.STX, 7, 1, where)
+        self.op(isa.MEM | isa.DW | isa.LDX, 1, 7, where)
+        self.code += lddw(2, 1 << (bit % 64))
+        self.op(isa.OR | isa.X | isa.ALU64, 1, 2)
+        self.op(isa.MEM | isa.DW | isa.STX, 7, 1, where)
 
     # --- words: all into r3
 
@@ -169,32 +199,32 @@ class Writer:
             self._address(tree, failed)
             self._load(self._word, failed)
         elif tree.kind == "value":
-            self._code += lddw(3, tree.number)
+            self.code += lddw(3, tree.number)
         elif tree.kind == "register":
-            self._context(3, names.index(aliases.get(tree.name, tree.name)))
+            self.context(3, names.index(aliases.get(tree.name, tree.name)))
         elif tree.kind == "argument":
             self._call_argument(tree.number, failed)
         elif tree.kind == "stack":
             self._on_stack(tree.number * self._word, failed)
         else:
-            self._context(3, {"result": RESULT, "sp": SP}[tree.kind])
+            self.context(3, {"result": RESULT, "sp": SP}[tree.kind])
 
     def _call_argument(self, n: int, failed: str) -> None:
         abi = self._arch.abi
         assert abi is not None
         if n < len(abi.args):
-            self._context(3, ARGUMENT + n)
+            self.context(3, ARGUMENT + n)
         else:
             self._on_stack(abi.stack_args + (n - len(abi.args)) * self._word, failed)
 
     def _on_stack(self, offset: int, failed: str) -> None:
-        self._context(3, SP)
+        self.context(3, SP)
         self._add(offset)
         self._load(self._word, failed)
 
-    def _context(self, register: int, word: int) -> None:
+    def context(self, register: int, word: int) -> None:
         assert word < WORDS
-        self._op(isa.MEM | isa.DW | isa.LDX, register, 6, 8 * word)
+        self.op(isa.MEM | isa.DW | isa.LDX, register, 6, 8 * word)
 
     def _address(self, tree: Word, failed: str) -> None:
         """The address that a word in memory is at."""
@@ -205,28 +235,28 @@ class Writer:
     def _add(self, offset: int) -> None:
         """Add to r3, as wide as the guest's addresses."""
         if -(1 << 31) <= offset < 1 << 31:
-            self._op(isa.ADD | isa.ALU64, 3, imm=offset)
+            self.op(isa.ADD | isa.ALU64, 3, imm=offset)
         else:
-            self._code += lddw(2, offset & isa.U64)
-            self._op(isa.ADD | isa.X | isa.ALU64, 3, 2)
+            self.code += lddw(2, offset & isa.U64)
+            self.op(isa.ADD | isa.X | isa.ALU64, 3, 2)
         if self._arch.bits == 32:
-            self._op(isa.MOV | isa.X | isa.ALU, 3, 3)
+            self.op(isa.MOV | isa.X | isa.ALU, 3, 3)
 
     def _load(self, size: int, failed: str) -> None:
         """r3: the number of `size` bytes at the guest address r3."""
-        self._op(isa.MOV | isa.X | isa.ALU64, 1, 10)
-        self._op(isa.ADD | isa.ALU64, 1, imm=-8)
-        self._op(isa.MOV | isa.ALU64, 2, imm=size)
-        self._op(isa.CALL | isa.JMP, imm=_READ)
-        self._jump(isa.JNE | isa.JMP, failed, 0)
-        self._op(isa.MEM | _SIZES[size] | isa.LDX, 3, 10, -8)
+        self.op(isa.MOV | isa.X | isa.ALU64, 1, 10)
+        self.op(isa.ADD | isa.ALU64, 1, imm=-8)
+        self.op(isa.MOV | isa.ALU64, 2, imm=size)
+        self.op(isa.CALL | isa.JMP, imm=_READ)
+        self.jump(isa.JNE | isa.JMP, failed, 0)
+        self.op(isa.MEM | _SIZES[size] | isa.LDX, 3, 10, -8)
         if size > 1:
-            self._op(isa.END | (isa.X if self._arch.order is Order.BIG else isa.K) | isa.ALU, 3, imm=8 * size)
+            self.op(isa.END | (isa.X if self._arch.order is Order.BIG else isa.K) | isa.ALU, 3, imm=8 * size)
 
     def _into_record(self, at: int, size: int, helper: int) -> None:
-        self._op(isa.MOV | isa.X | isa.ALU64, 1, 7)
-        self._op(isa.ADD | isa.ALU64, 1, imm=at)
-        self._op(isa.MOV | isa.ALU64, 2, imm=size)
-        self._op(isa.CALL | isa.JMP, imm=helper)
+        self.op(isa.MOV | isa.X | isa.ALU64, 1, 7)
+        self.op(isa.ADD | isa.ALU64, 1, imm=at)
+        self.op(isa.MOV | isa.ALU64, 2, imm=size)
+        self.op(isa.CALL | isa.JMP, imm=helper)
 
 

@@ -226,6 +226,11 @@ class Hash(Map, MutableMapping[Any, Any]):
         if self.delete_elem(self.key_codec.store(key)):
             raise KeyError(key)
 
+    def clear(self) -> None:
+        """Remove all entries; those that come are in the order of memory again."""
+        self._head[COUNT] = self._head[FREE] = self._head[FRESH] = self._head[HAND] = 0
+        self._view[HEADER:HEADER + 4 * self.slots] = bytes(4 * self.slots)
+
     def __iter__(self) -> Iterator[Any]:
         used = [entry for entry in range(self._head[FRESH]) if self._entry(entry)[1]]
         return iter([self.key_codec.load(self._key(entry)) for entry in used])

@@ -1,0 +1,221 @@
+"""What a histogram does in an event's program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from ..programs import isa
+from ..programs.context import PC
+from ..programs.isa import lddw
+from ..programs.maps import NOEXIST, Array, Map, MapType, Spec
+from ._counts import DROPPED, HITS, PAUSED, Table
+from ._event import Event
+from ._hist import Column, Histogram
+from ._writer import Part, Writer
+
+COLUMNS: Final = 56  #: keys and values that the stack has room for
+_TEMPORARY: Final = 16  # bytes at the stack's end that the writer uses
+_LOOKUP, _UPDATE, _FUNC_IP = 1, 2, 173
+_NO_KEYS: Final = ("execname", "stacktrace")
+
+
+def why_not(hist: Histogram) -> str:
+    """Why a histogram's hits need Python, as one clause; empty where a program can count them."""
+    if hist.filter is not None and not hist.filter.compilable:
+        return "a histogram's filter looks at more than numbers"
+    for column in hist.keys:
+        if column.text or column.field is None or column.modifier in _NO_KEYS:
+            return f"the histogram's key {column} is no number"
+    much = len(hist.keys) + len(hist.values) > COLUMNS
+    return f"a histogram has more than {COLUMNS} keys and values" if much else ""
+
+
+class Counts:
+    """The histograms of an event that a program counts, and its switch.
+
+    maps: by name, the switch first. Made, they have what was counted before; give_back() gives it back.
+    """
+
+    def __init__(self, hists: Sequence[Histogram]) -> None:
+        self._hists = tuple(hists)
+        self._switch = Array(Spec(type=MapType.ARRAY, name="switch", key_size=4, value_size=8, max_entries=1))
+        self.maps: dict[int | str, Map] = {"switch": self._switch}
+        for n, hist in enumerate(self._hists):
+            table = Table([key.wrap for key in hist.keys], len(hist.values), hist.size)
+            hist.lend(table)
+            self.maps |= {f"histogram {n}": table.state, f"entries {n}": table.entries}
+
+    def record(self, on: bool) -> None:
+        """Whether hits become records, too."""
+        self._switch[0] = int(on)
+
+    def parts(self, event: Event, first: int) -> list[Part]:
+        """What writes them. first: number of the first histogram's first map."""
+        return [Counting(event, hist, n, first + 2 * n) for n, hist in enumerate(self._hists)]
+
+    def give_back(self) -> None:
+        """Python counts again."""
+        for hist in self._hists:
+            hist.lend(None)
+
+
+class Counting:
+    """What one histogram does at a hit (a writer's part). r6: context, r7: the entry, r8: the state.
+
+    number: of the histogram in the program. state: number of its first map.
+    """
+
+    _w: Writer
+
+    def __init__(self, event: Event, hist: Histogram, number: int, state: int) -> None:
+        self._event, self._hist, self._number, self._state = event, hist, number, state
+        self._key = -_TEMPORARY - 8 * (1 + len(hist.keys))
+        self._new = self._key - 8 * (1 + len(hist.values))
+
+    def __call__(self, w: Writer) -> None:
+        self._w, over = w, self._name("over")
+        w.code += lddw(8, self._state, isa.MAP_VALUE, 0)
+        w.op(isa.MEM | isa.DW | isa.LDX, 1, 8, 8 * PAUSED)
+        w.jump(isa.JNE | isa.JMP, over, 1)
+        w.passes(self._event, self._hist.filter, over)
+        w.op(isa.MEM | isa.DW | isa.ST, 10, 0, self._key)
+        for n, column in enumerate(self._hist.keys):
+            self._part(n, column)
+        self._find()
+        self._count(8, 8 * HITS)
+        self._count(7, 0)
+        for n, column in enumerate(self._hist.values):
+            self._add(n, column)
+        w.label(over)
+
+    def _name(self, text: str) -> str:
+        return f"histogram {self._number} {text}"
+
+    def _part(self, n: int, column: Column) -> None:
+        """A column of the key, or its fault bit."""
+        w, at, failed, done = self._w, self._key + 8 * (1 + n), self._name(f"no key {n}"), self._name(f"key {n}")
+        self._fetch(column, failed)
+        if column.modifier == "log2":
+            self._log2(n, column)
+        elif column.modifier == "buckets":
+            self._bucket(n, column)
+        w.op(isa.MEM | isa.DW | isa.STX, 10, 3, at)
+        if w.jumps_to(failed):
+            w.jump(isa.JA | isa.JMP, done)
+            w.label(failed)
+            w.op(isa.MEM | isa.DW | isa.ST, 10, 0, at)
+            w.op(isa.MEM | isa.DW | isa.LDX, 1, 10, self._key)
+            w.code += lddw(2, 1 << n)
+            w.op(isa.OR | isa.X | isa.ALU64, 1, 2)
+            w.op(isa.MEM | isa.DW | isa.STX, 10, 1, self._key)
+            w.label(done)
+
+    def _fetch(self, column: Column, failed: str) -> None:
+        """r3: what a column is made of."""
+        field = column.field
+        assert field is not None
+        if field.number >= 0:
+            self._w.number(self._event.args[field.number], failed)
+        else:
+            _COMMON[field.python](self._w)
+
+    def _log2(self, n: int, column: Column) -> None:
+        """r3: bits of r3 - 1, and 0 for what is not above 0."""
+        w, low, done = self._w, self._name(f"low {n}"), self._name(f"log2 {n}")
+        w.jump((isa.JSLE if column.signed else isa.JEQ) | isa.JMP, low, 3)
+        w.op(isa.ADD | isa.ALU64, 3, imm=-1)
+        w.op(isa.MOV | isa.ALU64, 1)
+        for step in (32, 16, 8, 4, 2, 1):
+            less = self._name(f"below {step} {n}")
+            w.op(isa.MOV | isa.X | isa.ALU64, 2, 3)
+            w.op(isa.RSH | isa.ALU64, 2, imm=step)
+            w.jump(isa.JEQ | isa.JMP, less, 2)
+            w.op(isa.MOV | isa.X | isa.ALU64, 3, 2)
+            w.op(isa.ADD | isa.ALU64, 1, imm=step)
+            w.label(less)
+        w.op(isa.ADD | isa.X | isa.ALU64, 3, 1)
+        w.jump(isa.JA | isa.JMP, done)
+        w.label(low)
+        w.op(isa.MOV | isa.ALU64, 3)
+        w.label(done)
+
+    def _bucket(self, n: int, column: Column) -> None:
+        """r3: where its bucket begins, below it."""
+        w, down, done = self._w, self._name(f"negative {n}"), self._name(f"bucket {n}")
+        if column.signed:
+            w.jump(isa.JSLT | isa.JMP, down, 3)
+        w.op(isa.MOV | isa.X | isa.ALU64, 1, 3)
+        w.op(isa.MOD | isa.ALU64, 1, imm=column.buckets)
+        w.op(isa.SUB | isa.X | isa.ALU64, 3, 1)
+        if column.signed:
+            w.jump(isa.JA | isa.JMP, done)
+            w.label(down)
+            w.op(isa.NEG | isa.ALU64, 3)
+            w.op(isa.ADD | isa.ALU64, 3, imm=column.buckets - 1)
+            w.op(isa.MOV | isa.X | isa.ALU64, 1, 3)
+            w.op(isa.MOD | isa.ALU64, 1, imm=column.buckets)
+            w.op(isa.SUB | isa.X | isa.ALU64, 3, 1)
+            w.op(isa.NEG | isa.ALU64, 3)
+            w.label(done)
+
+    def _find(self) -> None:
+        """r7: the key's entry, a new one where there is none; a hit without room is dropped."""
+        w, there = self._w, self._name("there")
+        self._lookup()
+        w.jump(isa.JNE | isa.JMP, there, 0)
+        for at in range(self._new, self._key, 8):
+            w.op(isa.MEM | isa.DW | isa.ST, 10, 0, at)
+        self._arguments()
+        w.op(isa.MOV | isa.X | isa.ALU64, 3, 10)
+        w.op(isa.ADD | isa.ALU64, 3, imm=self._new)
+        w.op(isa.MOV | isa.ALU64, 4, imm=NOEXIST)
+        w.op(isa.CALL | isa.JMP, imm=_UPDATE)
+        self._lookup()
+        w.jump(isa.JNE | isa.JMP, there, 0)
+        self._count(8, 8 * DROPPED)
+        w.jump(isa.JA | isa.JMP, self._name("over"))
+        w.label(there)
+        w.op(isa.MOV | isa.X | isa.ALU64, 7, 0)
+
+    def _lookup(self) -> None:
+        self._arguments()
+        self._w.op(isa.CALL | isa.JMP, imm=_LOOKUP)
+
+    def _arguments(self) -> None:
+        """r1, r2: the entries, and the key."""
+        w = self._w
+        w.code += lddw(1, self._state + 1, isa.MAP, 0)
+        w.op(isa.MOV | isa.X | isa.ALU64, 2, 10)
+        w.op(isa.ADD | isa.ALU64, 2, imm=self._key)
+
+    def _count(self, base: int, at: int) -> None:
+        w = self._w
+        w.op(isa.MEM | isa.DW | isa.LDX, 1, base, at)
+        w.op(isa.ADD | isa.ALU64, 1, imm=1)
+        w.op(isa.MEM | isa.DW | isa.STX, base, 1, at)
+
+    def _add(self, n: int, column: Column) -> None:
+        """Add a value to its sum; what cannot be fetched is nothing."""
+        w, failed = self._w, self._name(f"no value {n}")
+        if column.field is None:
+            return self._count(7, 8 * (1 + n))
+        self._fetch(column, failed)
+        w.op(isa.MEM | isa.DW | isa.LDX, 1, 7, 8 * (1 + n))
+        w.op(isa.ADD | isa.X | isa.ALU64, 1, 3)
+        w.op(isa.MEM | isa.DW | isa.STX, 7, 1, 8 * (1 + n))
+        w.label(failed)
+
+
+def _called(w: Writer) -> None:
+    """r3: the function whose return is probed."""
+    w.op(isa.MOV | isa.X | isa.ALU64, 1, 6)
+    w.op(isa.CALL | isa.JMP, imm=_FUNC_IP)
+    w.op(isa.MOV | isa.X | isa.ALU64, 3, 0)
+
+
+#: fields that are no arguments, by their Python -> what puts them into r3; programs run where there is one CPU, and no
+#: tasks
+_COMMON: Final[Mapping[str, Callable[[Writer], None]]] = {
+    "func": _called, "back": lambda w: w.context(3, PC), "regs.pc": lambda w: w.context(3, PC),
+    "pid(regs)": lambda w: w.op(isa.MOV | isa.ALU64, 3), "regs.cpu": lambda w: w.op(isa.MOV | isa.ALU64, 3)}

@@ -1,0 +1,66 @@
+"""Histograms in memory that programs count in.
+
+A key is a row of u64: bits that say which columns could not be fetched, then a word for each column: the bucket where
+it has buckets, sign-extended where its field is signed. A value is the hit count, then the sums, which wrap at 64 bits.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from ..programs.isa import U64
+from ..programs.maps import Array, Hash, MapType, Spec
+
+PAUSED, HITS, DROPPED = range(3)  # words of the state
+Wrap = Callable[[int], int]
+
+
+class Words:
+    """A codec of rows of u64 (tuples)."""
+
+    def __init__(self, count: int) -> None:
+        self._struct = struct.Struct(f"={count}Q")
+
+    def load(self, raw: bytes) -> tuple[int, ...]:
+        return self._struct.unpack(raw)
+
+    def store(self, value: Sequence[int]) -> bytes:
+        return self._struct.pack(*value)
+
+
+class Table:
+    """What programs count a histogram in.
+
+    keys: for each column, what makes a number of a word. values: sums.
+
+    Attributes:
+        state, entries: the maps. words: the state (PAUSED, HITS, DROPPED), for Python.
+    """
+
+    def __init__(self, keys: Iterable[Wrap], values: int, size: int) -> None:
+        self._keys = tuple(keys)
+        self.state = Array(Spec(type=MapType.ARRAY, name="histogram", key_size=4, value_size=24, max_entries=1))
+        self.words = self.state.block.view[:24].cast("Q")
+        key, value = 1 + len(self._keys), 1 + values
+        self.entries = Hash(Spec(type=MapType.HASH, name="entries", key_size=8 * key, value_size=8 * value,
+                                 max_entries=size, key=Words(key), value=Words(value), order=sys.byteorder))
+
+    def rows(self) -> dict[tuple[Any, ...], list[int]]:
+        """What is counted: key -> hit count and sums, as Histogram has them."""
+        return {tuple([None if faults >> n & 1 else wrap(word)
+                       for n, (wrap, word) in enumerate(zip(self._keys, words, strict=True))]): list(counts)
+                for (faults, *words), counts in self.entries.items()}
+
+    def add(self, key: tuple[Any, ...], counts: Iterable[int]) -> bool:
+        """The same for what Python has counted; False: there is no room for a key."""
+        faults = sum(1 << n for n, part in enumerate(key) if part is None)
+        words = (faults, *((part or 0) & U64 for part in key))
+        before = self.entries.get(words)
+        if before is None and len(self.entries) >= self.entries.max_entries:
+            return False
+        old = before or (0,) * (self.entries.value_size // 8)
+        self.entries[words] = tuple([a + b & U64 for a, b in zip(old, counts, strict=True)])
+        return True
