@@ -59,7 +59,7 @@ class Regs:
     """
 
     __slots__ = ("_args", "_bias", "_copies", "_live_pc", "_load", "_load_word", "_mask", "_memory", "_order", "_read",
-                 "_read_sp", "_result", "_store", "_store_word", "_strip", "_word", "_write", "arch", "cpu",
+                 "_read_sp", "_result", "_step", "_store", "_store_word", "_strip", "_word", "_write", "arch", "cpu",
                  "exception", "fault", "machine", "names", "reported", "target",
                  "true_return")
 
@@ -81,6 +81,7 @@ class Regs:
         self._store_word: Callable[[int, int], None] | None = getattr(memory, "store_word", None)
         self._order = arch.order.value
         self._word = arch.bits // 8
+        self._step = self._word * arch.callers
         self.reported: int | None = None
         self.target: int | None = None
         self._strip = ~arch.pointers.mode_bits
@@ -237,9 +238,9 @@ class Regs:
     # --- memory
 
     def stack(self, n: int) -> int:
-        """The n-th (from 0) word above the stack pointer."""
+        """The n-th (from 0) word above the stack pointer; below it, where the stack grows upwards."""
         try:
-            return self.word(self.sp + n * self._word)
+            return self.word(self.sp + n * self._step)
         except TypeError as error:
             raise blame(error, n=n) from None
 

@@ -24,6 +24,7 @@ NO_CASES: dict[str, str] = {}
 NO_ENGINE: dict[str, str] = {
     "loongarch64": "Unicorn 2.1.4 has no LoongArch; tests/remote runs it under QEMU",
     "alpha": "Unicorn 2.1.4 has no Alpha; tests/remote runs it under QEMU",
+    "parisc": "Unicorn 2.1.4 has no PA-RISC; tests/remote runs it under QEMU",
 }
 NO_PROGRAMS: dict[str, str] = {
     "tricore": "no compiler in PyPI, npm or Debian; tests/differential/test_tricore.py has a program assembled by hand",

@@ -78,7 +78,7 @@ BUDGETS = {"core/": 315, "core/kprobes.py": 390, "machine/": 315, "machine/paper
            "arch/arm/thumb.py": 355, "arch/s390x/isa.py": 355}
 # the plan said 1,800; docs/design.md says what the rest is. Of it 60 are doors: k.attach, k.trace ..., 40 the lock of
 # who changes probes
-CORE_TOTAL = 5584
+CORE_TOTAL = 5590
 WINGS = ("settings", "probe", "patch", "hit", "register", "kprobes")
 CHAIN = 350  # lines of a class along its bases
 #: written out for speed: benchmarks/hit_cost.py shows it

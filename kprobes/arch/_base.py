@@ -98,6 +98,12 @@ class Jump:
     encode: Callable[[int, int], bytes]  #: (from, to) -> bytes; raises OutOfReach
     modes: Mapping[int, Jump] = field(factory=dict)  #: the jump in other modes than 0, where it differs (Thumb)
 
+    def back(self, frm: int, insn: Insn) -> bytes:
+        """From behind an instruction's copy to what follows it at home. What may skip that may skip this jump: then a
+        second one follows. Raises OutOfReach."""
+        code = self.encode(frm, insn.next)
+        return code + self.encode(frm + self.size, insn.next + insn.skips) if insn.skips else code
+
 
 def verbatim(insn: Insn, to: int) -> bytes:
     """Default `relocate`: the body runs anywhere as it is."""
@@ -203,6 +209,11 @@ class Arch:
     def in_step(self) -> bool:
         """True where decoding may start at any multiple of insn_align and finds the instructions."""
         return self.walking.resyncs or self.max_insn == self.insn_align
+
+    @cached_property
+    def callers(self) -> int:
+        """Where the older frames of a stack lie: 1 above the stack pointer, -1 below it."""
+        return -1 if self.abi is not None and self.abi.upwards else 1
 
     @cached_property
     def mask(self) -> int:

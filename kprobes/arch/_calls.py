@@ -21,6 +21,8 @@ class Abi:
     stack_args: int = 0  #: bytes from sp, at function entry, to the first argument on the stack
     stack_align: int = 16  #: alignment of sp at a call, in bytes
     reserve: int = 0  #: bytes above sp that the callee may use (home area, back chain), included in stack_args
+    #: the stack grows upwards: these areas lie below sp, and the first word of the arguments highest
+    upwards: bool = False
     #: thread pointer register where ordinary code reads what it points at (x86-64: the stack protector's canary)
     thread: str = ""
     #: (regs, function pointer): set the registers besides the arguments that a function finds its data by (t9, r12,
@@ -43,7 +45,8 @@ class Abi:
             regs.set_word(self._slot(regs, n), value)
 
     def _slot(self, regs: Regs, n: int) -> int:
-        return regs.sp + self.stack_args + (n - len(self.args)) * int(regs.arch.bits // 8)
+        distance = self.stack_args + (n - len(self.args)) * int(regs.arch.bits // 8)
+        return regs.sp - distance if self.upwards else regs.sp + distance
 
 
 @frozen(kw_only=True)

@@ -42,9 +42,13 @@ class Passing:
             raise Unsupported(f"{self._arch.name} has no calling convention", python="set registers and use run()")
         pointers, words = self._sorted(abi) if self._arguments else ([], [])
         spilled = max(len(words) - len(abi.args), 0) * (self._arch.bits // 8)
-        regs.sp = (regs.sp - BELOW - abi.stack_args - spilled) // abi.stack_align * abi.stack_align - linkage.pushed
-        if abi.reserve:
-            self._memory.write(regs.sp + linkage.pushed, bytes(abi.reserve))  # a back chain ends here
+        room = BELOW + abi.stack_args + spilled
+        if abi.upwards:
+            regs.sp = -(-(regs.sp + room) // abi.stack_align) * abi.stack_align
+        else:
+            regs.sp = (regs.sp - room) // abi.stack_align * abi.stack_align - linkage.pushed
+        if abi.reserve:  # a back chain ends here
+            self._memory.write(regs.sp - abi.reserve if abi.upwards else regs.sp + linkage.pushed, bytes(abi.reserve))
         for n, word in enumerate(words):
             abi.set_argument(regs, n, word)
         for name, pointer in zip(abi.pointers, pointers, strict=False):

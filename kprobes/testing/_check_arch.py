@@ -22,6 +22,7 @@ LINUX_NAMES = {
     "riscv": " ".join(["epc ra sp gp tp", *(f"t{n}" for n in range(7)), *(f"s{n}" for n in range(12)),
                        *(f"a{n}" for n in range(8))]),
     "loongarch": " ".join([*(f"r{n}" for n in range(32)), "csr_era"]),
+    "parisc": " ".join([*(f"gr{n}" for n in range(32)), *(f"sr{n}" for n in range(8)), "iaoq0", "cr27", "sar", "ipsw"]),
     "s390": " ".join(f"r{n}" for n in range(16)),
     "sparc": " ".join([*(f"g{n}" for n in range(8)), *(f"i{n}" for n in range(8)), "pc"]),
 }

@@ -52,6 +52,7 @@ def _tricore() -> str:
 BY_HAND = {
     "sparc": _sparc(False), "sparc64": _sparc(True), "tricore": _tricore(),
     "m68k": "206f0004 11500010 316800020012 216800040014 216800080018 2168000c001c 7000 30280002 4e75".replace(" ", ""),
+    "parisc": "0f40101c 635c0020 0f44105c 675c0024 0f48109c 6b5c0028 0f50109c 0f58109d 6b5c0030 6b5d0038 e840c000 0f44105c".replace(" ", ""),
 }
 
 

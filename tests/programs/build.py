@@ -113,6 +113,8 @@ TARGETS = {
                       features=NO_FLOAT),
     "alpha": Target(compiler="alpha-linux-gnu-gcc", flags=("-mcpu=ev67", "-mieee"), helpers=("helpers_alpha",),
                     page=1 << 16),
+    "parisc": Target(compiler="hppa-linux-gnu-gcc", flags=("-march=1.1", "-Wl,--defsym=$global$=0"),
+                     features=("SETJMP", "FLOAT"), helpers=(*WORD, "helpers_parisc")),
     "m68k": Target(compiler="m68k-linux-gnu-gcc", flags=("-m68040",), helpers=WORD),
 }
 

@@ -1,9 +1,9 @@
 """Calls that are followed to their return: who they are, which of them returns, and which will not any more.
 
 Rules. A call is known by its frame, the stack pointer at entry. Nothing that may return is ever forgotten while it
-matters: a call whose frame lies below the stack pointer was left by longjmp or unwinding, or belongs to another stack
-that nobody told of (machine.cpu_task). It is set aside: its probe gets another instance for it, and should it return
-after all, it goes to the right place.
+matters: a call whose frame lies below the stack pointer (above, where stacks grow upwards) was left by longjmp or
+unwinding, or belongs to another stack that nobody told of (machine.cpu_task). It is set aside: its probe gets another
+instance for it, and should it return after all, it goes to the right place.
 
 Calls that the machine follows by itself are taken over by catch_up(), which everything does that looks at calls; an
 entry handler's instances are taken at entry, and held.
@@ -42,6 +42,7 @@ class Calls:
         self._linkage: Linkage = machine.arch.linkage  # type: ignore[assignment]
         self.tasks: dict[Any, Instances] = {cpu: [] for cpu in range(machine.cpus)}
         self.own = self.tasks[0]
+        self._way = machine.arch.callers
         self.trampoline = 0
         self.following: dict[int, tuple[Kretprobe, ...]] = {}
         self.programs = machine.following if machine.cpus == 1 else None
@@ -125,7 +126,7 @@ class Calls:
         trampoline = self.trampoline
         if link == trampoline:
             for ri in reversed(calls):
-                if ri.link != trampoline and ri.frame >= sp:
+                if ri.link != trampoline and not self._gone(ri, sp):
                     return ri.link
         return link
 
@@ -135,7 +136,11 @@ class Calls:
         return self._above(self.tasks.get(regs.task, []), regs.sp)
 
     def _above(self, calls: Instances, sp: int) -> Iterator[int]:
-        return (ri.link for ri in reversed(calls) if ri.link != self.trampoline and ri.frame >= sp)
+        return (ri.link for ri in reversed(calls) if ri.link != self.trampoline and not self._gone(ri, sp))
+
+    def _gone(self, ri: KretprobeInstance, sp: int) -> bool:
+        """True of a call whose frame the stack pointer has left behind."""
+        return (ri.frame - sp) * self._way < 0
 
     # --- return
 
@@ -180,7 +185,7 @@ class Calls:
         for ri in instances:
             ri.aside = False
         if known and at < len(calls):
-            self._set_aside(calls, lambda i, ri: i >= at and ri.frame <= frame)
+            self._set_aside(calls, lambda i, ri: i >= at and (ri.frame == frame or self._gone(ri, frame)))
         return instances
 
     def _put_back(self, regs: Regs, frame: int, target: int) -> None:
@@ -205,7 +210,7 @@ class Calls:
             if calls[i].frame in frames and (not calls[i].aside or self._popped(calls[i].frame)):
                 return i
         # The callee popped its own arguments (x86 `ret n`): the outermost frame still below sp.
-        below = [i for i, ri in enumerate(calls) if ri.frame < sp and not ri.aside]
+        below = [i for i, ri in enumerate(calls) if self._gone(ri, sp) and not ri.aside]
         if not below:
             raise ReentryError("a return through the trampoline belongs to no followed call", address=sp,
                                hint="functions that return twice cannot be followed",
@@ -228,8 +233,8 @@ class Calls:
         the trampoline is where this call returns to.
         """
         jumped = self._linkage.get(regs) == self.trampoline
-        alive = regs.sp if jumped or self._linkage.returning.shares_frames else regs.sp + 1
-        self._set_aside(calls, lambda i, ri: ri.frame < alive)
+        alive = regs.sp if jumped or self._linkage.returning.shares_frames else regs.sp + self._way
+        self._set_aside(calls, lambda i, ri: self._gone(ri, alive))
 
     def settle(self) -> None:
         """Between calls: set aside those whose frames are gone, of every task that runs."""
@@ -239,7 +244,7 @@ class Calls:
             if calls:
                 sp, shown = regs.sp, self._shown(regs)
                 self._set_aside(calls, lambda i, ri, sp=sp, shown=shown:  # type: ignore[misc]
-                                ri.frame < sp or (ri.frame == sp and not shown))
+                                self._gone(ri, sp) or (ri.frame == sp and not shown))
 
     def _shown(self, regs: Regs) -> bool:
         """True if a function may be running that has used no stack: a register has the trampoline, or something very

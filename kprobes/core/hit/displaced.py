@@ -41,7 +41,8 @@ class Displaced:
         site = None if slot is None else self._rooms.sites.get(slot)
         if site is not None and site.kind is Kind.SLOT:
             point: Probepoint = site.owner
-            return point, point.insn, point.address if pc < point.slot_end else point.insn.next, pc
+            insn, behind = point.insn, pc - point.slot_end
+            return point, insn, point.address if behind < 0 else insn.next + min(behind, insn.skips), pc
         buffer = rooms.buffers.slot_of(pc)
         if buffer is not None and buffer in rooms.displaced:
             point, places = rooms.displaced[buffer]

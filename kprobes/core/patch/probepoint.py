@@ -226,7 +226,7 @@ class Probepoint:
         jump = self._rooms.arch.jump_in(self.insn.mode)
         assert jump is not None
         try:
-            return jump.encode(self.slot_end, self.insn.next)
+            return jump.back(self.slot_end, self.insn)
         except OutOfReach:
             return None
 

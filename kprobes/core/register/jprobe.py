@@ -66,11 +66,12 @@ def _guest_mirror(machine: Machine, target: int) -> Callable[[Jprobe, Regs], int
 
 
 def _top_of_stack(machine: Machine, regs: Regs) -> tuple[int, bytes]:
-    """The stack pointer, and the bytes above it that a guest mirror has a copy of: fewer where mapped memory ends."""
+    """Of the callers' stack a guest mirror has a copy: where it is, and the bytes; fewer where mapped memory ends."""
     sp, size = regs.sp, STACK_COPY
     while size:
         try:
-            return sp, machine.read(sp, size)
+            start = sp if machine.arch.callers > 0 else sp - size
+            return start, machine.read(start, size)
         except GuestFault:
             size //= 2
     return sp, b""

@@ -61,7 +61,7 @@ class Control:
             raise ReentryError(f"{DEEPEST} guest runs are nested",
                                hint="a handler's guest call leads back to that handler")
         if start is not None:
-            self._threads.move(start)
+            self._threads.start(start)
         regs = self._threads.regs[self._threads.current]
         if self.depth == 0 and self.sink is not None:
             self.sink.starting(regs.pc if start is None else start)
@@ -186,6 +186,8 @@ class Control:
             self._signals.append((stop.thread, stop.code))
 
     def _trap(self, pc: int) -> None:
+        if not self._ours(pc) and self._threads.pass_over():
+            return  # nothing is executed there: no hit
         if self.sink is None or not self._report(pc, self.sink.trap):
             self._fault(Stop("signal", SIGTRAP, self._threads.name))  # the guest's own
 
@@ -270,7 +272,7 @@ class Control:
                 regs.sp = below
             for name, value in values.items():
                 regs[name] = below if value < 0 else value
-            threads.move(place)
+            threads.start(place)
             self._run_alone_to(end)
             return self._regs[result]
         finally:

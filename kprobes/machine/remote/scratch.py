@@ -55,12 +55,14 @@ _ARM = Calls(code="ef000000", number="r7", args=_names("r0 r1 r2 r3 r4 r5"), res
 _ARM64 = Calls(code="d4000001", number="x8", args=_names("x0 x1 x2 x3 x4 x5"), result="x0", map=222, unmap=215)
 _SPARC = Calls(code="91d02010", number="g1", args=_names("o0 o1 o2 o3 o4 o5"), result="o0", map=71, unmap=73,
                delay="01000000")
+_PARISC = Calls(code="e4008200", number="r20", args=_names("r26 r25 r24 r23 r22 r21"), result="r28", map=90, unmap=91,
+                anonymous=0x10, delay="08000240")
 #: architecture -> its calls. The code of those with words is written in the order of their instructions
 LINUX: Mapping[str, Calls] = {
     "x86_64": Calls(code="0f05", number="rax", args=_names("rdi rsi rdx r10 r8 r9"), result="rax", map=9, unmap=11),
     "i386": Calls(code="cd80", number="eax", args=_names("ebx ecx edx esi edi ebp"), result="eax", map=192, unmap=91),
     "arm": _ARM, "armeb": _ARM, "arm64": _ARM64, "arm64be": _ARM64, "ppc": _PPC, "ppc64": _PPC, "ppc64le": _PPC,
-    "riscv32": _RISCV, "riscv64": _RISCV, "loongarch64": _LOONGARCH, "alpha": _ALPHA,
+    "riscv32": _RISCV, "riscv64": _RISCV, "loongarch64": _LOONGARCH, "alpha": _ALPHA, "parisc": _PARISC,
     **dict.fromkeys(("mips", "mipsel", "mips32r6", "mips32r6el"), _MIPS),
     **dict.fromkeys(("mips64", "mips64el", "mips64r6", "mips64r6el"), _MIPS64),
     "s390x": Calls(code="0a", number="", args=("r2", "r3"), result="r2", map=90, unmap=91, block=True),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ...arch._base import Arch
 from ...errors import RemoteError
 from ...regs import Machine, Regs
-from .layouts import Slot, parts_of
+from .layouts import NULLIFIED, Slot, parts_of
 from .registers import RegisterFile, accessors
 from .target import Target
 
@@ -30,8 +30,9 @@ class Threads:
         self.regs = [Regs(machine, *accessors(file, slots, arch), cpu) for cpu, file in enumerate(self._files)]
         self.current = 0
         parts = parts_of(arch.name, slots)
-        kept = {parts[name].name if name in parts else name for name in arch.regs.names} & set(slots)
+        kept = ({parts[name].name if name in parts else name for name in arch.regs.names} | {"npc"}) & set(slots)
         self._kept = sorted(kept, key=lambda name: slots[name].number)
+        self._nullified = NULLIFIED.get(arch.name)
         self._pc = parts[arch.regs.pc].name if arch.regs.pc in parts else arch.regs.pc
 
     @property
@@ -61,6 +62,31 @@ class Threads:
         file.write(self._pc, target & ~bits)
         if "npc" in self._slots:
             file.write("npc", target + 4)
+
+    def start(self, target: int) -> None:
+        """move(), to code of its own: nothing that was before nullifies its first instruction."""
+        self._nullifies_next()
+        self.move(target)
+
+    def pass_over(self) -> bool:
+        """True: the instruction that the current thread is at is nullified, and has been left behind."""
+        if not self._nullifies_next():
+            return False
+        file = self._files[self.current]
+        following = file.read("npc")
+        file.write(self._pc, following)
+        file.write("npc", following + 4)
+        return True
+
+    def _nullifies_next(self) -> bool:
+        """Whether the next instruction is nullified; it is not any more."""
+        if self._nullified is None:
+            return False
+        (name, bits), file = self._nullified, self._files[self.current]
+        word = file.read(name)
+        if word & bits:
+            file.write(name, word & ~bits)
+        return bool(word & bits)
 
     def flush(self) -> None:
         """Write what has changed: the guest runs on."""

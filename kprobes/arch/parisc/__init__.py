@@ -1,0 +1,5 @@
+"""PA-RISC, 32 bits."""
+
+from .isa import ARCHES
+
+__all__ = ["ARCHES"]
