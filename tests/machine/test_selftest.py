@@ -45,7 +45,7 @@ def test_every_fixed_distance_is_checked(arch: str) -> None:
 @pytest.mark.parametrize("arch", guests_with("checks.words"))
 def test_a_word_elsewhere(arch: str) -> None:
     guest = GUESTS[arch]
-    number = guest.registers.number("d0" if arch == "m68k" else "g1")
+    number = guest.registers.number({"m68k": "d0", "s390x": "r1"}.get(arch, "g1"))
     bits = architectures.get(arch).bits
     for check in guest.checks.words:
         for distance in (16 * bits, 16 * bits + 8):  # behind what is used

@@ -28,10 +28,10 @@ UNALIGNED = {32: 7, 64: 0x34}  # trap type of mem_address_not_aligned
 
 def registers(bits: int) -> Registers:
     """`icc`: N Z V C. `ccr` of version 9: those of 64-bit results above those of 32-bit ones."""
-    flags = ("ccr",) if bits == 64 else ("icc", "fsr")
-    return Registers(names=(*R, "pc", "y", *flags), pc="pc", sp="o6", flags=flags[0],
+    flags = "ccr" if bits == 64 else "icc"
+    return Registers(names=(*R, "pc", "y", flags, "fsr"), pc="pc", sp="o6", flags=flags,
                      aliases={"sp": "o6", "fp": "i6", **{f"r{n}": name for n, name in enumerate(R)}},
-                     widths={"g0": 0, flags[0]: 8 if bits == 64 else 4}, sp_bias=2047 if bits == 64 else 0)
+                     widths={"g0": 0, flags: 8 if bits == 64 else 4}, sp_bias=2047 if bits == 64 else 0)
 
 
 r, set_r = zero_first(R)
@@ -59,9 +59,9 @@ def xcc(regs: Regs, c: int, **_: int) -> bool:
     return integer(regs.flags >> 4, c)
 
 
-def fcc(regs: Regs, c: int, **_: int) -> bool:
-    """FSR bits 11 and 10."""
-    return bool(FLOATING[c] >> (regs["fsr"] >> 10 & 3) & 1)
+def fcc(regs: Regs, c: int, n: int = 0, **_: int) -> bool:
+    """FSR bits 11 and 10; version 9 has three more of these fields from bit 32 on."""
+    return bool(FLOATING[c] >> (regs["fsr"] >> (30 + 2 * n if n else 10) & 3) & 1)
 
 
 def register(regs: Regs, c: int, s: int, **_: int) -> bool:
@@ -127,7 +127,6 @@ def computed(insn: Insn, d: int, s: int, **_: int) -> Insn:
 
 
 PRIVILEGED = "changes privileged state"
-NO_FPU = "the engine cannot enable the floating-point unit"
 WINDOW = "returns through a register window"
 #: A row of an instruction with a delay slot.
 Delayed = partial(Row, body="slot", delay_slot=True)
@@ -143,6 +142,8 @@ def rows(mask: int, to: Elsewhere) -> tuple[Row, ...]:
         Row("00 ----- 000 ----------------------", "UNIMP", reject=EXCEPTION),  # ILLTRAP
         Delayed(f"00 a cccc 010 {I22}", "Bicc", branch(icc), displace=to.branch(*ICC), extra=i22),
         Row(f"00 1 1000 010 {I22}", "BA,A", always, displace=to.unconditional, falls_through=False, extra=i22),
+        Delayed(f"00 a cccc 110 {I22}", "FBfcc", branch(fcc), displace=to.branch(*ICC), extra=i22),
+        Row(f"00 1 1000 110 {I22}", "FBA,A", always, displace=to.unconditional, falls_through=False, extra=i22),
         Delayed("00 - ---- 111 ----------------------", "CBccc",
                 reject="branches on a coprocessor's condition, which there is none"),
         Delayed("01 iiiiiiiiiiiiiiiiiiiiiiiiiiiiii", "CALL", call, links=True, displace=to.unconditional, extra=i30),
@@ -158,10 +159,6 @@ def rows8(mask: int, to: Elsewhere) -> tuple[Row, ...]:
     """Version 8."""
     return (
         *rows(mask, to),
-        Delayed(f"00 a cccc 110 {I22}", "FBfcc", branch(fcc), displace=to.branch(*ICC),
-                extra=partial(relative, bits=22, mask=mask)),
-        Row(f"00 1 1000 110 {I22}", "FBA,A", always, displace=to.unconditional, falls_through=False,
-            extra=partial(relative, bits=22, mask=mask)),
         Row("00 ----- 001 ----------------------", "reserved", reject=RESERVED),
         Row("00 ----- 011 ----------------------", "reserved", reject=RESERVED),
         Row("00 ----- 101 ----------------------", "reserved", reject=RESERVED),
@@ -180,8 +177,8 @@ def rows9(mask: int, to: Elsewhere) -> tuple[Row, ...]:
         *(Row(f"00 1 1000 001 {op} - {I19}", "BPA,A", always, displace=to.unconditional, falls_through=False,
               extra=i19) for op in ("00", "10")),
         Row("00 - ---- 001 -1 - -------------------", "reserved", reject=RESERVED),
-        Delayed("00 - ---- 110 ----------------------", "FBfcc", reject=NO_FPU),
-        Delayed("00 - ---- 101 ----------------------", "FBPfcc", reject=NO_FPU),
+        Delayed(f"00 a cccc 101 nn - {I19}", "FBPfcc", branch(fcc), displace=to.branch(*PREDICTED), extra=i19),
+        Row(f"00 1 1000 101 -- - {I19}", "FBPA,A", always, displace=to.unconditional, falls_through=False, extra=i19),
         Delayed("00 a 0ccc 011 hh - sssss iiiiiiiiiiiiii", "BPr", branch(register), displace=to.branch(*REGISTER),
                 extra=partial(split, mask=mask)),
         Row("00 - 0-00 011 ----------------------", "reserved", reject=RESERVED),

@@ -24,6 +24,10 @@ def _arm(mode: int) -> Guest:
         engine.uc.reg_write(access, engine.uc.reg_read(access) | 0xF << 20)
         engine.uc.reg_write(arm_const.UC_ARM_REG_FPEXC, 1 << 30)
 
+    def start_floats(engine: Engine) -> None:
+        """FPCA and SFPA: else the first instruction that uses the FPU sets FPSCR anew, whatever was written to it."""
+        engine.uc.reg_write(arm_const.UC_ARM_REG_CONTROL, 12)
+
     def exception_return(number: int, pc: int) -> int:
         """M profile: only BX and the like raise 8 at 0xFFFFFFxx, our pc write raises 3, which is the refused fetch
         elsewhere."""
@@ -31,7 +35,7 @@ def _arm(mode: int) -> Guest:
 
     return Guest(
         cpu=Cpu(arch=unicorn.UC_ARCH_ARM, mode=mode, state_mode=unicorn.UC_MODE_THUMB,
-                setup=None if profile_m else enable_fpu),
+                setup=start_floats if profile_m else enable_fpu),
         registers=RegisterFile(constants=arm_const, prefix="ARM", names={"tpidruro": "C13_C0_3"}),
         breakpoint=Breakpoint(channel=INTR, number=7, traps=traps),
         pc=Pc(plain=True, modes=1, mode_bit=24 if profile_m else 5, written_again=not profile_m),

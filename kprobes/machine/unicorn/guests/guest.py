@@ -57,7 +57,8 @@ class RegisterFile:
     #: our register name -> finds it in the engine: registers that Unicorn's API lacks, or reads wrongly
     #: (registers/conditions.py)
     hidden: Mapping[str, Callable[[Engine], Access]] = field(factory=dict)
-    #: registers whose place in the engine changes while it runs (banks): never touched but through the API
+    #: registers whose place in the engine changes while it runs (banks), or whose word is not all that a write changes
+    #: (MXCSR's rounding mode): never touched but through the API
     moving: frozenset[str] = frozenset()
     windowed: frozenset[str] = frozenset()  #: registers behind a pointer of the engine's, see registers/windows.py
 

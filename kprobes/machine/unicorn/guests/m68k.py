@@ -6,7 +6,7 @@ import unicorn
 from unicorn import m68k_const
 
 from ..engine import Engine
-from ..registers.conditions import m68k_ccr, word
+from ..registers.conditions import DOWN, NEAREST, UP, ZERO, Mode, control, m68k_ccr, word
 from .guest import INTR, Breakpoint, Checks, Cpu, Faults, Guest, Pc, RegisterFile, SystemCalls, WordCheck
 
 #: MOVEQ #n,D0; MOVE #m,CCR; then an operation of each kind that the engine tells apart.
@@ -24,13 +24,16 @@ def _m68k() -> Guest:
     in a hook destroys the condition codes: nobody does, the CCR is read where the engine keeps it."""
     d0 = m68k_const.UC_M68K_REG_D0
 
+    #: the value 3 of the precision is undefined, and changes nothing
+    fpcr = control(d0, 32, 256, Mode(4, (NEAREST, ZERO, DOWN, UP), 265), Mode(6, (80, 32, 64, None), 267))
+
     def set_up(engine: Engine) -> None:
         m68k_ccr(d0)(engine)[1](0)  # a fresh CPU has no condition codes: a conditional branch would end the process
 
     return Guest(
         cpu=Cpu(arch=unicorn.UC_ARCH_M68K, mode=unicorn.UC_MODE_BIG_ENDIAN, model=3, setup=set_up),
         registers=RegisterFile(constants=m68k_const, prefix="M68K",
-                               hidden={"ccr": m68k_ccr(d0), "fpcr": word(d0, 32, 256), "fpsr": word(d0, 32, 260)}),
+                               hidden={"ccr": m68k_ccr(d0), "fpcr": fpcr, "fpsr": word(d0, 32, 260)}),
         breakpoint=Breakpoint(channel=INTR, number=4),
         pc=Pc(plain=True),
         faults=Faults(arithmetic=frozenset({5}), undefined=frozenset({4, 10, 11})),

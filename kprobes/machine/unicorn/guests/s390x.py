@@ -7,7 +7,24 @@ from unicorn import s390x_const
 
 from ....arch._base import Traps
 from ..engine import Engine
-from .guest import INTR, Blocks, Breakpoint, Cpu, Faults, Guest, Mapped, Pc, RegisterFile, SystemCalls
+from ..registers.conditions import DOWN, NEAREST, ODD, UP, ZERO, Mode, control
+from .guest import (
+    INTR,
+    Blocks,
+    Breakpoint,
+    Checks,
+    Cpu,
+    Faults,
+    Guest,
+    Mapped,
+    Pc,
+    RegisterFile,
+    SystemCalls,
+    WordCheck,
+)
+
+#: LGHI r1,n; SFPC r1. EFPC r2
+S390X_WORDS = (WordCheck("fpc", "a7190002b3840010", 2, "b38c0020", "r2", 3),)
 
 
 def _s390x() -> Guest:
@@ -17,6 +34,9 @@ def _s390x() -> Guest:
     own TLB is exact, but does not tell a failed access from an undefined instruction, and executes nothing in pages
     that cannot be written."""
 
+    r1 = s390x_const.UC_S390X_REG_R1
+    fpc = control(r1, 64, 748, Mode(0, (NEAREST, ZERO, UP, DOWN, None, None, None, ODD), 758))
+
     def set_up(engine: Engine) -> None:
         engine.uc.reg_write(s390x_const.UC_S390X_REG_PSWM, 0x180000000)  # 64-bit addressing; the engine starts with 24
         control = s390x_const.UC_S390X_REG_CR0
@@ -25,7 +45,7 @@ def _s390x() -> Guest:
     return Guest(
         cpu=Cpu(arch=unicorn.UC_ARCH_S390X, mode=unicorn.UC_MODE_BIG_ENDIAN, setup=set_up),
         registers=RegisterFile(constants=s390x_const, prefix="S390X",
-                               names={f"v{n}_low": f"F{n}_HI" for n in range(32)}),
+                               names={f"v{n}_low": f"F{n}_HI" for n in range(32)}, hidden={"fpc": fpc}),
         breakpoint=Breakpoint(channel=INTR, number=2, traps=Traps(probe={2: b"\x0a\x0a"}, end={0: b"\x0a\x0a"})),
         pc=Pc(plain=True),
         blocks=Blocks(undefined_unrecorded=True,
@@ -34,6 +54,7 @@ def _s390x() -> Guest:
         faults=Faults(undefined=frozenset({3}), ambiguous=frozenset({3})),
         calls=SystemCalls(skip={2: 2}),
         memory=Mapped(text_writable=True),
+        checks=Checks(words=S390X_WORDS),
     )
 
 

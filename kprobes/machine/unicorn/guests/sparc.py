@@ -6,7 +6,18 @@ import unicorn
 from unicorn import sparc_const
 
 from ..engine import Engine
-from ..registers.conditions import sparc_codes, sparc_context, word
+from ..registers.conditions import (
+    DOWN,
+    NEAREST,
+    UP,
+    ZERO,
+    Mode,
+    control,
+    sparc_codes,
+    sparc_context,
+    sparc_floats,
+    word,
+)
 from .guest import (
     INVALID,
     Blocks,
@@ -32,8 +43,8 @@ SPARC_FLAGS = {32: (("82103fff80806001", 0x5), ("80a02001", 0x9), ("80882000", 0
                     ("80c02000", 0x44), ("80e02001", 0x99))}
 #: MOV n,G1; WR G1,Y; RD Y,G2. SETHI n,G1; ST G1,[G3]; LD [G3],FSR; ST FSR,[G3]; LD [G3],G2, with G3 = 0x11000
 SPARC_Y = WordCheck("y", "8210255581806000", 0x555, "85400000", "g2")
-SPARC_WORDS = {32: (SPARC_Y, WordCheck("fsr", "070000440310000082106100c220c000c108c000", 0x40000100,
-                                       "07000044c128c000c400c000", "g2", 0xC00003E0)), 64: (SPARC_Y,)}
+SPARC_FSR = WordCheck("fsr", "070000440310000082106100c220c000c108c000", 0x40000100, "07000044c128c000c400c000", "g2",
+                      0xC00003E0)
 
 
 def _sparc(bits: int) -> Guest:
@@ -42,9 +53,10 @@ def _sparc(bits: int) -> Guest:
     g1, size = sparc_const.UC_SPARC_REG_G1, bits // 8
     codes = sparc_codes(g1, bits)
     names = [f"{kind}{n}" for kind in "oli" for n in range(8)]
-    hidden = {"y": word(g1, bits, (11 if bits == 32 else 10) * size, bits), "ccr" if bits == 64 else "icc": codes}
-    if bits == 32:
-        hidden["fsr"] = word(g1, 32, 72)
+    distance, rounding = (72, 2653) if bits == 32 else (136, 6961)
+    fsr = control(g1, bits, distance, Mode(30, (NEAREST, ZERO, UP, DOWN), rounding), size=bits)
+    hidden = {"y": word(g1, bits, (11 if bits == 32 else 10) * size, bits), "ccr" if bits == 64 else "icc": codes,
+              "fsr": fsr}
     # SAVE, RESTORE, past all windows; version 9 traps at both
     moves = ("81e00000",) * 9 + ("81e80000",) * 9 if bits == 32 else ()
     calls, unaligned, division = (0x80, 7, 0x2A) if bits == 32 else (0x100, 0x34, 0x28)
@@ -53,6 +65,7 @@ def _sparc(bits: int) -> Guest:
         codes(engine)[1](0)
         if bits == 64:
             engine.uc.ctl_set_tlb_mode(unicorn.UC_TLB_VIRTUAL)  # the CPU's own refuses addresses above the lower half
+            sparc_floats(engine, g1)
         else:
             engine.uc.reg_write(sparc_const.UC_SPARC_REG_PSR, 0x10C0)  # FPU and supervisor
             codes(engine)[1](0)
@@ -70,7 +83,7 @@ def _sparc(bits: int) -> Guest:
         calls=SystemCalls(skip=dict.fromkeys(range(calls, calls + 0x80), 0)),
         memory=Mapped(page_size=0x2000 if bits == 64 else 0x1000),
         contexts=Contexts(state=sparc_context(g1) if bits == 64 else None),
-        checks=Checks(flags=SPARC_FLAGS[bits], words=SPARC_WORDS[bits], moves=moves),
+        checks=Checks(flags=SPARC_FLAGS[bits], words=(SPARC_Y, SPARC_FSR), moves=moves),
     )
 
 

@@ -91,7 +91,8 @@ def _guest(mode: int, registers: dict[str, str]) -> Guest:
     interrupts = (*range(0x20, 0x100), SYSCALL, SYSENTER)  # of software: INT n, and these two
     return Guest(
         cpu=Cpu(arch=unicorn.UC_ARCH_X86, mode=mode, setup=set_up),
-        registers=RegisterFile(constants=const, prefix="X86", names=registers, hidden=segments),
+        registers=RegisterFile(constants=const, prefix="X86", names=registers, hidden=segments,
+                               moving=frozenset({"mxcsr"})),
         breakpoint=Breakpoint(channel=INTR, number=3, bias=1),
         pc=Pc(plain=True),
         interrupts=Interrupts(bias=dict.fromkeys(interrupts, 2), served=served),

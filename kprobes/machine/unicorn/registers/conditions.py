@@ -12,6 +12,8 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 
+from attrs import frozen
+
 from ....errors import Unsupported
 from ..engine import Engine
 from .cells import find_cells
@@ -40,6 +42,53 @@ def word(first: int, bits: int, distance: int, size: int = 32) -> Callable[[Engi
             cell.value = value
 
         return lambda: cell.value, write
+
+    return make
+
+
+@frozen
+class Mode:
+    """A field of a control register that the engine's arithmetic keeps a second time, as a byte. shift: of the field's
+    lowest bit. values: the byte for each value of the field; None: there is no such mode. distance: of the byte, as in
+    `word`."""
+
+    shift: int
+    values: tuple[int | None, ...]
+    distance: int
+
+    @property
+    def last(self) -> int:
+        """The field's highest value."""
+        return len(self.values) - 1
+
+
+#: how the engine's arithmetic rounds: to nearest, down, up, towards zero, to odd
+NEAREST, DOWN, UP, ZERO, ODD = 0, 1, 2, 3, 5
+
+
+def control(first: int, bits: int, distance: int, *modes: Mode, size: int = 32) -> Callable[[Engine], Access]:
+    """A floating-point control register whose word does not rule the arithmetic: what is written is obeyed, and what is
+    read is what the arithmetic goes by."""
+
+    def make(engine: Engine) -> Access:
+        plain, put = word(first, bits, distance, size)(engine)
+        base = _address(engine, first, bits)
+        cells = [(mode, ctypes.c_uint8.from_address(base + mode.distance)) for mode in modes]
+
+        def read() -> int:
+            value = plain()
+            for mode, cell in cells:
+                if cell.value in mode.values:
+                    value = value & ~(mode.last << mode.shift) | mode.values.index(cell.value) << mode.shift
+            return value
+
+        def write(value: int) -> None:
+            put(value)
+            for mode, cell in cells:
+                new = mode.values[value >> mode.shift & mode.last]
+                cell.value = cell.value if new is None else new
+
+        return read, write
 
     return make
 
@@ -121,7 +170,10 @@ def sparc_codes(first: int, bits: int) -> Callable[[Engine], Access]:
     return make
 
 
-SPARC_XCC = 7232  # bytes from G0 to the codes of 64-bit results
+#: bytes from G0, of version 9: codes of 64-bit results, PSTATE, FPRS, GSR, and the rounding mode of
+#: the engine's arithmetic
+SPARC_XCC, SPARC_PSTATE, SPARC_FPRS, SPARC_GSR, SPARC_ROUNDING = 7232, 7240, 8040, 8080, 6969
+PEF, FEF = 0x10, 4  # floating point is on: to the system, and to the program
 
 
 def _sparc(kind: int, one: int, two: int, result: int, *, top: int) -> int:
@@ -140,25 +192,35 @@ def _sparc(kind: int, one: int, two: int, result: int, *, top: int) -> int:
     return (result >> top & 1) << 3 | zero << 2 | (overflow >> top & 1) << 1 | carry >> top & 1
 
 
+def sparc_floats(engine: Engine, first: int) -> None:
+    """Turn floating point on, by the number of G1. For 64 bits: a process may write FPRS, and not PSTATE."""
+    base = _address(engine, first, 64) - 8
+    ctypes.c_uint32.from_address(base + SPARC_PSTATE).value |= PEF
+    ctypes.c_uint64.from_address(base + SPARC_FPRS).value |= FEF
+
+
 def sparc_context(first: int) -> Callable[[Engine], tuple[Callable[[], bytes], Callable[[bytes], None]]]:
-    """The CPU's state from G0 to the end of the register windows, and XCC, by the number of G1. For 64 bits."""
+    """The CPU's state from G0 to the end of the register windows, and what a process can set behind it, by the number
+    of G1. For 64 bits."""
 
     def make(engine: Engine) -> tuple[Callable[[], bytes], Callable[[bytes], None]]:
         base = _address(engine, first, 64) - 8
-        state = (ctypes.c_char * SPARC_STATE).from_address(base)
-        codes = ctypes.c_uint32.from_address(base + SPARC_XCC)
+        parts = [(ctypes.c_char * size).from_address(base + at) for at, size in SPARC_STATE]
 
         def read() -> bytes:
-            return state.raw + codes.value.to_bytes(4, "little")
+            return b"".join(part.raw for part in parts)
 
         def write(saved: bytes) -> None:
-            state.raw = saved[:SPARC_STATE]
-            codes.value = int.from_bytes(saved[SPARC_STATE:], "little")
+            at = 0
+            for part in parts:
+                part.raw = saved[at : at + len(part)]
+                at += len(part)
 
         return read, write
 
     return make
 
 
-# general registers, the pointer to the window, pc, npc, Y, codes, FSR, FPU; the windows
-SPARC_STATE = 440 + 8 * (8 * 16 + 8)
+#: (bytes from G0, bytes) of: general registers, the pointer to the window, pc, npc, Y, codes, FSR, FPU, the windows;
+#: the rounding mode; XCC; FPRS; GSR
+SPARC_STATE = ((0, 440 + 8 * (8 * 16 + 8)), (SPARC_ROUNDING, 1), (SPARC_XCC, 4), (SPARC_FPRS, 8), (SPARC_GSR, 8))
