@@ -1,4 +1,4 @@
-"""Rebuild the executables in this directory from demo.c, notes.c and firmware.c: `python examples/build.py [--check]`.
+"""Rebuild the executables in this directory from demo.c, kernel_init.c, notes.c and firmware.c: `python examples/build.py [--check]`.
 
 Needs `pip install ziglang==0.17.0` (a C compiler for every machine, as a Python package). The same version gives the
 same bytes on every computer; --check builds into a temporary directory and compares instead of writing.
@@ -39,9 +39,9 @@ def check_compiler() -> None:
         sys.exit(f"examples are built with ziglang {ZIG}, found {version}: pip install ziglang=={ZIG}")
 
 
-def build(arch: str, output: Path) -> None:
-    """Compile demo.c for one machine. Runs in this directory, so no path of the builder gets into the file."""
-    command = [sys.executable, "-m", "ziglang", "cc", *TARGETS[arch], *FLAGS, "demo.c", "-o", str(output)]
+def build(source: str, arch: str, output: Path) -> None:
+    """Compile a program for one machine. Runs in this directory, so no path of the builder gets into the file."""
+    command = [sys.executable, "-m", "ziglang", "cc", *TARGETS[arch], *FLAGS, f"{source}.c", "-o", str(output)]
     subprocess.run(command, cwd=HERE, check=True)
 
 
@@ -73,10 +73,11 @@ def main() -> None:
     options = parser.parse_args()
     check_compiler()
     with tempfile.TemporaryDirectory() as directory:
-        for arch in TARGETS:
-            build(arch, Path(directory, arch))
-        fresh = {f"demo.{arch}": Path(directory, arch).read_bytes()
-                 for arch in TARGETS} | build_firmware(Path(directory))
+        programs = [(source, arch) for source in ("demo", "kernel_init") for arch in TARGETS]
+        for source, arch in programs:
+            build(source, arch, Path(directory, f"{source}.{arch}"))
+        fresh = {f"{source}.{arch}": Path(directory, f"{source}.{arch}").read_bytes() for source, arch in programs}
+        fresh |= build_firmware(Path(directory))
         fresh["notes.arm64"] = build_library(Path(directory))
     for name, made in fresh.items():
         kept = HERE / name

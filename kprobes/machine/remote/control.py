@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import RLock
 
@@ -21,7 +21,6 @@ SIGTRAP, SIGINT, SIGSEGV, SIGSTOP = 5, 2, 11, 19
 #: signal number (12: SIGSYS) -> Fault.access
 FAULTS = {4: "undefined", 5: "trap", 7: "read", 8: "arithmetic", 10: "read", 11: "read", 12: "trap"}
 SIGINFO = 128  #: bytes of siginfo_t: QEMU refuses to be asked for more
-STEPS = 1 << 16  #: of an injected system call, before it is given up
 
 
 class Control:
@@ -33,7 +32,9 @@ class Control:
     """
 
     def __init__(self, target: Target, threads: Threads, arch: Arch, symbols: Symbols, interrupt: Callable[[], None],
-                 console: Callable[[bytes], None]) -> None:
+                 console: Callable[[bytes], None], system: bool) -> None:
+        """system: the guest is a whole machine, with interrupts."""
+        self._system = system
         self._target, self._threads, self._arch, self._symbols = target, threads, arch, symbols
         self._interrupt, self._console = interrupt, console
         self._accesses = Accesses(arch, target.read)
@@ -44,7 +45,7 @@ class Control:
         self.busy = RLock()  # held by the thread that changes probes
         self._stopping = self._alone = False
         self._late = 0  # interrupts of ours that have not arrived: something else stopped the guest first
-        self._signals: list[tuple[str, int]] = []  # (thread, number) that came while a system call was injected
+        self._signals: list[tuple[str, int]] = []  # (thread, number) that came in an errand
 
     # --- runs
 
@@ -109,12 +110,17 @@ class Control:
                 self._trap(pc)
                 done += not self._ours(pc) and not self._ours(self._regs.pc)  # simulated: no step is made for it
                 continue
-            before = pc
-            stop = self._advance(deadline, alone, step=max_insns is not None)
-            done += max_insns is not None and stop.kind == "signal" and self._progress(before, self._regs.pc)
+            stop = self._advance(deadline, alone, step=max_insns is not None or self._in_slot(pc))
+            done += max_insns is not None and stop.kind == "signal" and self._progress(pc, self._regs.pc)
             if stop.kind == "signal" and self._regs.pc == end:
                 return
-            self._answer(stop, stepping=max_insns is not None)
+            self._answer(stop, stepping=max_insns is not None, slot=self._in_slot(pc))
+
+    def _in_slot(self, pc: int) -> bool:
+        """True where a step leads out of a slot. A whole machine makes it without interrupts: else another task could
+        come to a probe while this one's hit is under way."""
+        end = pc + self._arch.max_body
+        return self._system and self._ours(pc) and any(pc < place <= end for place in self.breakpoints)
 
     def _progress(self, before: int, after: int) -> bool:
         """True where a step executed an instruction of the guest's own: not one that leads back from a slot."""
@@ -152,6 +158,28 @@ class Control:
             if stop.code not in (SIGTRAP, SIGINT):
                 self._signals.append((stop.thread, stop.code))
 
+    def errand(self, thread: str) -> Stop:
+        """Let a thread run for somebody of ours until something stops it. RemoteError where nothing does."""
+        self._threads.flush()
+        self._target.resume(thread=thread)
+        try:
+            stop = self._target.wait(self._target.link.timeout, self._console)
+        except TimeoutError:
+            self._halt()
+            raise RemoteError("a call of the guest's system does not return",
+                              hint="the guest is stopped; try again elsewhere") from None
+        self._note(stop)
+        if stop.kind != "signal":
+            raise RemoteError("the program has ended", hint="start another machine")
+        return stop
+
+    def other(self, stop: Stop) -> None:
+        """A stop in an errand that is not its end: a signal, for later; in a whole machine some task's hit."""
+        if self._system:
+            self._answer(stop)
+        else:
+            self._signals.append((stop.thread, stop.code))
+
     def _note(self, stop: Stop) -> None:
         """Whose registers are looked at from now on, or that the program has ended."""
         if stop.kind == "signal":
@@ -172,7 +200,7 @@ class Control:
     def _at_breakpoint(self, pc: int) -> bool:
         return pc in self.breakpoints
 
-    def _answer(self, stop: Stop, stepping: bool) -> None:
+    def _answer(self, stop: Stop, stepping: bool = False, slot: bool = False) -> None:
         if stop.kind != "signal":
             self._ended(stop)
         elif self._at_breakpoint(self._regs.pc) and stop.code == SIGTRAP:
@@ -180,7 +208,7 @@ class Control:
                 self._trap(self._regs.pc)
         elif stop.code == SIGTRAP and self._late:
             self._late -= 1
-        elif stop.code in FAULTS and not (stop.code == SIGTRAP and stepping):
+        elif stop.code in FAULTS and not (stop.code == SIGTRAP and (stepping or slot)):
             self._fault(stop)
         elif stop.code not in (0, SIGTRAP, SIGSTOP):
             self._signals.append((stop.thread, stop.code))
@@ -252,60 +280,3 @@ class Control:
             raise GuestFault(f"the program was ended by signal {stop.code}", access="engine", number=stop.code)
         if self._alone:
             raise GuestFault(f"the program has ended with status {stop.code}", access="engine")
-
-    # --- a system call
-
-    def execute(self, code: bytes, values: Mapping[str, int], laid: bytes, result: str) -> int:
-        """Have the current thread execute `code` once, with these registers, and put everything back. See
-        scratch.Process."""
-        regs, threads, target = self._regs, self._threads, self._target
-        saved, shown = threads.save(), (regs.reported, regs.target)
-        regs.at(None)
-        place, sp = regs.pc & -4, regs.sp  # words are aligned
-        below = sp - 512 - len(laid) & -64 & self._arch.mask
-        old, old_stack = target.read(place, len(code)), target.read(below, len(laid)) if laid else b""
-        end = place + len(code)
-        try:
-            target.write(place, code)
-            if laid:
-                target.write(below, laid)
-                regs.sp = below
-            for name, value in values.items():
-                regs[name] = below if value < 0 else value
-            threads.start(place)
-            self._run_alone_to(end)
-            return self._regs[result]
-        finally:
-            if self.exit_status is None and not target.link.closed:
-                target.write(place, old)
-                if laid:
-                    target.write(below, old_stack)
-                threads.restore(saved)
-            regs.reported, regs.target = shown
-
-    def _run_alone_to(self, end: int) -> None:
-        """Run the current thread to `end`; signals that come meanwhile are kept for later."""
-        thread, align = self._threads.name, self._arch.insn_align
-        self._target.stop_at(end, align)
-        try:
-            for _ in range(STEPS):
-                self._threads.flush()
-                self._target.resume(thread=thread)
-                try:
-                    stop = self._target.wait(self._target.link.timeout, self._console)
-                except TimeoutError:
-                    self._halt()
-                    raise RemoteError("a system call does not return",
-                                      hint="the guest is stopped; try again elsewhere") from None
-                self._note(stop)
-                if stop.kind != "signal":
-                    raise RemoteError("the program has ended", hint="start another machine")
-                if self._regs.pc == end:
-                    return
-                self._signals.append((stop.thread, stop.code))
-            raise RemoteError("a system call does not return", hint="the guest is stopped; try again elsewhere")
-        finally:
-            if self.exit_status is None and not self._target.link.closed:
-                self._target.release(end, align)
-
-

@@ -136,6 +136,49 @@ def read_library(path: str, sysroot: str | None) -> Image | None:
         return None
 
 
+class Loads:
+    """What a guest has loaded, as far as files tell: its program, and libraries as they come."""
+
+    def __init__(self, symbols: Symbols, vector: dict[int, int], arch: Arch, sysroot: str | None) -> None:
+        self._symbols, self._vector, self._arch, self._sysroot = symbols, vector, arch, sysroot
+        self._loaded: list[Loaded] = []
+
+    def program(self, image: Image) -> None:
+        """Enter the program itself."""
+        entry = self._vector.get(AT_ENTRY)
+        bias = 0 if image.kind == "exec" or entry is None or image.entry is None else entry - image.entry
+        self._enter(image, bias, "")
+        self._symbols.main = image.name
+
+    def libraries(self, read: Read) -> tuple[str, ...]:
+        """Enter the shared libraries that are loaded by now; names of those that are new."""
+        known = {loaded.module for loaded in self._loaded}
+        new = []
+        for bias, path in Linked(read, self._vector, self._arch.bits, self._arch.order.value).libraries():
+            image = None if os.path.basename(path) in known else read_library(path, self._sysroot)
+            if image is not None:
+                self._enter(image, bias, image.name)
+                new.append(image.name)
+        return tuple(new)
+
+    def _enter(self, image: Image, bias: int, module: str) -> None:
+        self._loaded.append(Loaded(image, bias, module))
+        self._loaded[-1].tell(self._symbols)
+
+    @property
+    def nothing(self) -> bool:
+        """True while nothing is known to be loaded."""
+        return not self._loaded
+
+    def executable(self, addr: int) -> bool:
+        """True in code of what is loaded."""
+        return any(loaded.executable(addr) for loaded in self._loaded)
+
+    def end(self, addr: int) -> int:
+        """Where that ends in which `addr` is code; 0 where it is in nothing."""
+        return max((loaded.end for loaded in self._loaded if loaded.executable(addr)), default=0)
+
+
 def arch_of(target: Target, image: Image | None, name: str | None) -> Arch:
     """The guest's architecture: as asked for, else by its file, else by the stub's word."""
     if image is not None:

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -83,7 +84,7 @@ class QemuMachine(RemoteMachine):
                       os.environ, b"", None)
         with child.ended_by_errors():
             target = child.target(timeout)
-            machine = cls(target, arch_of(target, None, arch), symbols=symbols, scratch=scratch, threads=1)
+            machine = cls(target, arch_of(target, None, arch), symbols=symbols, scratch=scratch, threads=1, system=True)
         machine._child = child
         return machine
 
@@ -105,6 +106,7 @@ class Child:
         self._socket = os.path.join(self._folder.name, "gdb")
         streams: dict[str, Any] = {"stdin": _input(stdin), "stdout": stdout}
         self.process = subprocess.Popen(command(self._socket), env=dict(env), **streams)
+        self._kill = weakref.finalize(self, self.process.kill)  # where nobody calls end(), and where Python ends
 
     def target(self, timeout: float) -> Target:
         """Its stub. Raises RemoteError."""
@@ -112,7 +114,7 @@ class Child:
 
     def end(self) -> None:
         """The process and the folder go."""
-        self.process.kill()
+        self._kill()
         self.process.wait()
         self._folder.cleanup()
 

@@ -25,14 +25,17 @@ from .._passing import Argument, Passing
 from ..closed import close
 from .calls import GuestCalls
 from .control import LONGEST, Control
-from .files import AT_BASE, AT_ENTRY, AT_PAGESZ, Linked, Loaded, arch_of, auxiliary, read_library
+from .errands import Errands
+from .files import AT_BASE, AT_ENTRY, AT_PAGESZ, Loads, arch_of, auxiliary
+from .memory import Memory
 from .packets import Connection
 from .registers import slots_of
-from .scratch import Area, Pages, Process
+from .scratch import Area, Kernel, Pages, Process
 from .target import Target
 from .threads import Threads
 
 PAGE = 4096
+UNUSED = "_text"  #: Linux's first instruction: executed once, when it is started
 #: once it is closed
 KNOWN = frozenset({"arch", "busy", "call_area", "close", "cpus", "exit_status", "page_size", "symbols"})
 
@@ -58,27 +61,40 @@ class RemoteMachine(Described):
     def __init__(self, target: Target, arch: Arch, *, image: Image | None = None,
                  symbols: str | os.PathLike[str] | Where | None = None,
                  scratch: tuple[int, int] | None = None, threads: int = 16, sysroot: str | None = None,
-                 interrupt: Callable[[], None] | None = None,
+                 interrupt: Callable[[], None] | None = None, system: bool = False,
                  console: Callable[[bytes], None] = lambda data: None) -> None:
         """Use connect(), or QemuMachine.user() and .system()."""
+        system = system or scratch is not None
         self.arch, self.symbols, self.cpus, self.sysroot, self._target = arch, Symbols(), threads, sysroot, target
         self.symbols.mode_bits = arch.pointers.mode_bits
         self.cpu_task: Callable[[Regs], Any] | None = None
         self._threads = Threads(target, self, arch, slots_of(target, arch), threads)
-        self._control = Control(target, self._threads, arch, self.symbols, interrupt or target.link.interrupt, console)
+        self._control = Control(target, self._threads, arch, self.symbols, interrupt or target.link.interrupt, console,
+                                system)
         self.busy = self._control.busy
         self._threads.stopped(target.why().thread)
         self._vector = (auxiliary(target.transfer("auxv"), arch.bits // 8, arch.order.value)
                         if "qXfer:auxv:read" in target.features else {})
         self.page_size = self._vector.get(AT_PAGESZ) or PAGE
-        self._loaded: list[Loaded] = []
+        self._loads = Loads(self.symbols, self._vector, arch, sysroot)
         self._calls = GuestCalls(target, self._control, self._threads, arch, self.symbols)
         self._exit = 0
-        source = Process(arch, self._control.execute) if scratch is None else Area(*scratch, self.page_size)
-        self._pages = Pages(source, self.page_size, arch.mask)
+        self._errands = Errands(target, self._control, self._threads, arch)
+        self._pages = Pages(self._source(scratch, system), self.page_size, arch.mask)
+        self._memory = Memory(target, self._threads, arch, self._pages.has, system)
         if image is not None:
-            self._load(image, "")
+            self._loads.program(image)
         add_symbols(self.symbols, symbols)
+
+    def _source(self, scratch: tuple[int, int] | None, system: bool) -> Process | Area | Kernel:
+        """Where executable memory comes from."""
+        if scratch is not None:
+            return Area(*scratch, self.page_size)
+        if not system:
+            return Process(self.arch, self._errands.execute)
+        return Kernel(self.symbols, self.page_size, lambda: bool(self.regs.pc >> self.arch.bits - 1),
+                      lambda function, *args: self._errands.call(function, Passing(self, args),
+                                                                 self.symbols[UNUSED].address))
 
     @classmethod
     def connect(cls, address: str, *, arch: str | None = None, symbols: str | os.PathLike[str] | Where | None = None,
@@ -90,8 +106,9 @@ class RemoteMachine(Described):
         arch: its name, where neither the stub nor a file tells. image: the ELF file that runs there. symbols: name ->
         address or (address, size), or a file as symbols.load() takes it. scratch: (start, size) of executable guest
         memory that nobody uses, for guests that are no Linux process. threads: how many may stand in a hit at once.
-        sysroot: where a process's libraries are.
-        timeout: seconds that the stub may take for an answer. Raises RemoteError, ImageError, Unsupported.
+        system: it is a whole machine, with a Linux kernel whose own allocator gives such memory. sysroot: where a
+        process's libraries are. timeout: seconds that the stub may take for an answer. Raises RemoteError, ImageError,
+        Unsupported.
         """
         if not 0 < timeout < LONGEST:
             raise BadArgument(f"timeout is {timeout!r}", hint="pass seconds, more than 0")
@@ -108,22 +125,7 @@ class RemoteMachine(Described):
 
     def load_libraries(self) -> tuple[str, ...]:
         """Enter the symbols of the shared libraries that the process has loaded by now; names of those that are new."""
-        known = {loaded.module for loaded in self._loaded}
-        new = []
-        for bias, path in Linked(self.read, self._vector, self.arch.bits, self.arch.order.value).libraries():
-            image = None if os.path.basename(path) in known else read_library(path, self.sysroot)
-            if image is not None:
-                self._loaded.append(Loaded(image, bias, image.name))
-                self._loaded[-1].tell(self.symbols)
-                new.append(image.name)
-        return tuple(new)
-
-    def _load(self, image: Image, module: str) -> None:
-        entry = self._vector.get(AT_ENTRY)
-        bias = 0 if image.kind == "exec" or entry is None or image.entry is None else entry - image.entry
-        self._loaded.append(Loaded(image, bias, module))
-        self._loaded[-1].tell(self.symbols)
-        self.symbols.main = image.name
+        return self._loads.libraries(self.read)
 
     def to_entry(self) -> None:
         """A program that is linked dynamically runs its linker, to its own first instruction; then its libraries are
@@ -152,17 +154,18 @@ class RemoteMachine(Described):
     def read(self, addr: int, size: int) -> bytes:
         """Guest memory. Raises GuestFault where there is none."""
         self._check(addr, size, "read")
-        return self._target.read(addr, size)
+        return self._memory.read(addr, size)
 
     def write(self, addr: int, data: bytes) -> None:
         """Write guest memory, read-only parts too. Raises GuestFault where there is none."""
         self._check(addr, len(data), "write")
-        self._target.write(addr, bytes(data))
+        self._memory.write(addr, bytes(data))
 
     def patch(self, addr: int, code: bytes) -> None:
         """Replace code while nothing runs; nothing where the guest is gone."""
         if self._there:
-            self.write(addr, code)
+            self._check(addr, len(code), "write")
+            self._memory.patch(addr, code)
 
     def read_cstr(self, addr: int, limit: int = 4096) -> bytes:
         """Bytes up to the first NUL, at most `limit`; GuestFault."""
@@ -182,10 +185,10 @@ class RemoteMachine(Described):
     def executable(self, addr: int) -> bool:
         """True in code of what is loaded, and in pages of ours; where nothing is known to be loaded, in memory that can
         be read."""
-        if self._pages.has(addr) or any(loaded.executable(addr) for loaded in self._loaded):
+        if self._pages.has(addr) or self._loads.executable(addr):
             return True
         try:
-            return not self._loaded and bool(self.read(addr, 1))
+            return self._loads.nothing and bool(self.read(addr, 1))
         except GuestFault:
             return False
 
@@ -199,8 +202,7 @@ class RemoteMachine(Described):
         return self._map_near(self.regs.pc if near is None else near)
 
     def _map_near(self, near: int) -> int:
-        ends = [loaded.end for loaded in self._loaded if loaded.executable(near)]
-        return self._pages.map_near(near, max([near, *ends]))
+        return self._pages.map_near(near, max(near, self._loads.end(near)))
 
     def unmap_code(self, page: int, pages: int = 1) -> None:
         """Give it back."""

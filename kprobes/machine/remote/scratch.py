@@ -1,5 +1,5 @@
 """Executable memory in a remote guest: pages of a process, by a system call that one of its threads is made to execute;
-or an area that somebody has set aside in a kernel or firmware.
+an area that somebody has set aside in a kernel or firmware; or what a Linux kernel's own allocator gives.
 
 Numbers and registers are the Linux system call ABIs' (syscall(2), "Architecture calling conventions").
 """
@@ -13,11 +13,16 @@ from attrs import evolve, frozen
 
 from ...arch._base import Arch
 from ...errors import GuestFault, NoMemory, Unsupported
+from ...symbols import Symbols
 
 GAPS = (0, 1 << 20, 1 << 24, 1 << 25)  # bytes above an image where there may be room
 FAR = 1 << 25  # bytes: pages farther away are of no use to what is near
 READ_WRITE_EXECUTE = 7
 PRIVATE = 2
+AT_ONCE = 64  #: pages that a kernel is asked for
+#: functions of Linux that give executable memory near the kernel's text, and the arguments before the size
+ALLOCATORS = (("execmem_alloc", (0,)), ("module_alloc", ()))
+PROTECT = "set_memory_x"
 NOTHING = 4095  #: results from -4095 on are errors
 
 
@@ -140,10 +145,49 @@ class Area:
         self._free.append(addr)
 
 
+class Kernel:
+    """Pages that a Linux kernel gives its own modules, many at a time: they stay ours as long as it runs.
+
+    call: (function, arguments) -> its result, with the thread that stands in the kernel. here: whether it does.
+    """
+
+    def __init__(self, symbols: Symbols, page: int, here: Callable[[], bool], call: Callable[..., int]) -> None:
+        self._symbols, self._page, self._here, self._call = symbols, page, here, call
+        self._free: list[int] = []
+
+    def map(self, hint: int, size: int) -> int:
+        """A page, or memory of any other size; NoMemory."""
+        if size != self._page:
+            return self._take(size)
+        if not self._free:
+            start = self._take(AT_ONCE * self._page)
+            self._free = list(range(start, start + AT_ONCE * self._page, self._page))[::-1]
+        return self._free.pop()
+
+    def unmap(self, addr: int, size: int) -> None:
+        """Take it back."""
+        self._free.append(addr)
+
+    def _take(self, size: int) -> int:
+        ways = [(name, args) for name, args in ALLOCATORS if name in self._symbols]
+        if not ways or PROTECT not in self._symbols:
+            raise NoMemory("a whole machine has nobody to ask for executable memory",
+                           hint="pass scratch=(start, size), or symbols of a Linux kernel")
+        if not self._here():
+            raise NoMemory("a kernel gives memory only to who runs in it",
+                           hint="run(until=) a function of the kernel first, of a system call for example")
+        name, args = ways[0]
+        start = self._call(self._symbols[name].address, *args, size)
+        if not start or start % self._page:
+            raise NoMemory("the kernel gives no memory", hint="give the guest more, or pass scratch=(start, size)")
+        self._call(self._symbols[PROTECT].address, start, size // self._page)
+        return start
+
+
 class Pages:
     """Pages of ours in the guest: for code, each by itself, and for what alloc() hands out in pieces."""
 
-    def __init__(self, source: Process | Area, page: int, mask: int) -> None:
+    def __init__(self, source: Process | Area | Kernel, page: int, mask: int) -> None:
         self._source, self._page, self._mask = source, page, mask
         self._code: set[int] = set()
         self._spare: list[tuple[int, int]] = []  # (address, size)

@@ -128,14 +128,14 @@ class Target:
 
     def read(self, addr: int, size: int) -> bytes:
         """Guest memory; GuestFault (access "read") where there is none."""
-        out = b""
+        out = bytearray()
         starts = range(addr, addr + size, CHUNK)
         for answer in self.link.ask_all([b"m%x,%x" % (at, min(CHUNK, addr + size - at)) for at in starts]):
             piece = b"" if _refused(answer) else self._bytes(answer, "memory")
             out += piece
             if len(piece) < CHUNK and len(out) < size:
                 raise GuestFault("memory is not mapped", address=addr + len(out), access="read")
-        return out[:size]
+        return bytes(out[:size])
 
     def write(self, addr: int, data: bytes) -> None:
         """Write guest memory, read-only parts too; GuestFault (access "write") where there is none."""
@@ -183,7 +183,9 @@ class Target:
             elif answer[:1] == b"F":
                 self.link.send(b"F-1,26")  # file I/O for the guest: ENOSYS, and it goes on
             else:
-                return self._stopped(answer)
+                stop = self._stopped(answer)
+                self._thread = stop.thread  # registers are now those of who stopped
+                return stop
 
     def _stopped(self, answer: bytes) -> Stop:
         """What a stop says. What is none is the end: nobody knows then whose answers come, nor what runs."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from ...arch._base import Arch
 from ...errors import RemoteError
@@ -12,20 +11,17 @@ from .layouts import NULLIFIED, Slot, parts_of
 from .registers import RegisterFile, accessors
 from .target import Target
 
-if TYPE_CHECKING:
-    pass
-
 
 class Threads:
     """As many CPUs as threads may stand in a hit at once.
 
     Attributes:
-        regs: of each CPU. current: index of the one that stopped last.
+        regs: of each CPU. current: index of the one that stopped last. slots: the stub's registers by name.
     """
 
     def __init__(self, target: Target, machine: Machine, arch: Arch, slots: Mapping[str, Slot], most: int) -> None:
         size = len(target.all_registers())
-        self._target, self._arch, self._slots = target, arch, slots
+        self._target, self._arch, self.slots = target, arch, slots
         self._files = [RegisterFile(target, arch, slots, size) for _ in range(most)]
         self.regs = [Regs(machine, *accessors(file, slots, arch), cpu) for cpu, file in enumerate(self._files)]
         self.current = 0
@@ -57,10 +53,10 @@ class Threads:
     def move(self, target: int) -> None:
         """Set the current thread's pc; mode bits go where the CPU keeps them."""
         file, bits = self._files[self.current], self._arch.pointers.mode_bits
-        if bits and "cpsr" in self._slots:  # Arm: T is bit 5
+        if bits and "cpsr" in self.slots:  # Arm: T is bit 5
             file.write("cpsr", file.read("cpsr") & ~0x20 | (target & 1) << 5)
         file.write(self._pc, target & ~bits)
-        if "npc" in self._slots:
+        if "npc" in self.slots:
             file.write("npc", target + 4)
 
     def start(self, target: int) -> None:

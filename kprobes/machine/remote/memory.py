@@ -1,0 +1,96 @@
+"""A remote guest's memory as the core sees it.
+
+A whole machine's breakpoints are the stub's alone: what the core patches into text is shown to it, but is not there. A
+kernel reads its own text, compares and patches it, and takes breakpoint instructions there for its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from ...arch._base import Arch
+from ...errors import GuestFault
+from .target import Target
+from .threads import Threads
+
+T = TypeVar("T")
+BLOCK = 4096  #: bytes of memory for which what is shown is looked up together
+#: QEMU shows what the CPU may access as it stands. Architecture -> register, its bits, and their value with which a
+#: kernel sees its own memory, and a program's (Arm ARM, C5.2: PSTATE.M of EL1h, PAN)
+KERNELS = {"arm64": ("cpsr", 0xF, 0x5), "riscv64": ("priv", 0x3, 0x1)}
+PROGRAMS = {"arm64": ("cpsr", 1 << 22, 0)}
+
+
+class Memory:
+    """Reads, writes and patches.
+
+    ours: whether an address lies in pages of ours: code is really written there. system: see above.
+    """
+
+    def __init__(self, target: Target, threads: Threads, arch: Arch, ours: Callable[[int], bool], system: bool) -> None:
+        self._target, self._threads, self._arch, self._ours, self._system = target, threads, arch, ours, system
+        self._shown: dict[int, dict[int, tuple[bytes, bytes]]] = {}  # block -> address -> what is shown, what is there
+
+    def read(self, addr: int, size: int) -> bytes:
+        """Memory with breakpoints; GuestFault."""
+        data = self._reaching(addr, lambda: self._target.read(addr, size))
+        return self._over(addr, data) if self._shown else data
+
+    def write(self, addr: int, data: bytes) -> None:
+        """Write memory, breakpoints too; GuestFault."""
+        self._reaching(addr, lambda: self._target.write(addr, data))
+        for place, (shown, _) in list(self._near(addr, len(data))):
+            if place < addr + len(data) and addr < place + len(shown):
+                del self._shown[place & -BLOCK][place]
+
+    def patch(self, addr: int, code: bytes) -> None:
+        """Replace code. In a whole machine's text that is only shown; putting back what is there ends it."""
+        if not self._system or self._ours(addr):
+            self.write(addr, code)
+            return
+        block = self._shown.setdefault(addr & -BLOCK, {})
+        there = block[addr][1] if addr in block else b""
+        if len(there) < len(code):
+            there = self._reaching(addr, lambda: self._target.read(addr, len(code)))
+        if there == code:
+            block.pop(addr, None)
+        else:
+            block[addr] = (code, there[:len(code)])
+
+    def _near(self, addr: int, size: int) -> Iterator[tuple[int, tuple[bytes, bytes]]]:
+        for start in range(addr & -BLOCK, addr + size, BLOCK):
+            yield from self._shown.get(start, {}).items()
+
+    def _over(self, addr: int, data: bytes) -> bytes:
+        out = bytearray(data)
+        for place, (shown, _) in self._near(addr, len(data)):
+            lo, hi = max(place, addr), min(place + len(shown), addr + len(data))
+            if lo < hi:
+                out[lo - addr:hi - addr] = shown[lo - place:hi - place]
+        return bytes(out)
+
+    def _reaching(self, addr: int, access: Callable[[], T]) -> T:
+        """What `access` answers: in a whole machine also where the CPU must not access that as it stands."""
+        try:
+            return access()
+        except GuestFault:
+            state = (KERNELS if addr >> self._arch.bits - 1 else PROGRAMS).get(self._arch.name)
+            if not self._system or state is None or state[0] not in self._threads.slots:
+                raise
+            with self._standing(*state):
+                return access()
+
+    @contextmanager
+    def _standing(self, name: str, bits: int, value: int) -> Iterator[None]:
+        """Bits of a register of the CPU's have this value meanwhile."""
+        slot, order = self._threads.slots[name], self._arch.order
+        self._target.choose(self._threads.name)
+        was = self._target.register(slot.number)
+        now = int.from_bytes(was, order.value) & ~bits | value
+        self._target.set_register(slot.number, now.to_bytes(slot.size, order.value))
+        try:
+            yield
+        finally:
+            self._target.set_register(slot.number, was)
