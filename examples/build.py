@@ -1,4 +1,4 @@
-"""Rebuild this directory's executables from demo.c, kernel_init.c, notes.c and firmware.c: `python examples/build.py [--check]`.
+"""Rebuild the executables in this directory from their C files: `python examples/build.py [--check]`.
 
 Needs `pip install ziglang==0.17.0` (a C compiler for every machine, as a Python package). The same version gives the
 same bytes on every computer; --check builds into a temporary directory and compares instead of writing.
