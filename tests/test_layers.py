@@ -73,7 +73,7 @@ KEEPERS = {
 #: path (prefix; the longest that fits counts) -> most lines of a file
 #: lines of 120 columns: a room of 300 lines of 150 has some 315 of them
 BUDGETS = {"core/": 315, "core/kprobes.py": 390, "machine/": 315, "machine/paper.py": 480,
-           "machine/unicorn/machine.py": 372, "testing/": 315, "arch/": 315, "events/": 315, "events/_parser.py": 356,
+           "machine/unicorn/machine.py": 372, "testing/": 315, "arch/": 315, "events/": 315, "events/_parser.py": 340,
            "tracing/": 315, "debug/": 315, "programs/": 315, "cli/": 315,
            "arch/arm/thumb.py": 355, "arch/s390x/isa.py": 355}
 # the plan said 1,800; docs/design.md says what the rest is. Of it 60 are doors: k.attach, k.trace ..., 40 the lock of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import linecache
 import os
 from collections.abc import Iterator
@@ -107,12 +108,16 @@ def symbols(file: str, arch: str | None, pattern: str) -> None:
 @click.command(name="list")
 @on_file
 @click.argument("pattern", default="*")
-def list_(file: str, arch: str | None, pattern: str) -> None:
+@click.option("--sdt", is_flag=True, help="List the static tracepoints instead: places for events, %PROVIDER:NAME.")
+def list_(file: str, arch: str | None, pattern: str, sdt: bool) -> None:
     """List functions, by a shell glob; or with FUNCTION:* the source lines of a function where a probe can be, with
     FUNCTION:N its N-th line.
 
     Lines need a FILE that was built with -g; N counts from the function's first line, as perf does.
     """
+    if sdt:
+        _markers(file, arch, pattern)
+        return
     name, colon, line = pattern.rpartition(":")
     if not colon or not (line == "*" or (line.isdecimal() and len(line) < 10)):
         click.get_current_context().invoke(symbols, file=file, arch=arch, pattern=pattern)
@@ -135,6 +140,18 @@ def list_(file: str, arch: str | None, pattern: str) -> None:
             (each.line, each.line - first, f"{each.address:#x}", describe(k.check(each.address | mode)),
              _source(each.path, each.line))
             for each in wanted])
+
+
+def _markers(file: str, arch: str | None, pattern: str) -> None:
+    """A row for each place of the markers that a glob names: PROVIDER:NAME, or NAME."""
+    with load(file, arch) as machine:
+        rows = [(f"{m.address:#x}", f"%{m.provider}:{m.name}", f"{m.semaphore:#x}" if m.semaphore else "-",
+                 m.module or "-", " ".join(m.arguments)) for m in machine.debug.markers()
+                if fnmatch.fnmatchcase(f"{m.provider}:{m.name}", pattern) or fnmatch.fnmatchcase(m.name, pattern)]
+    if not rows:
+        raise UnknownSymbol("names no static tracepoint", symbol=pattern,
+                            hint="build the file with <sys/sdt.h>, or give another pattern")
+    table(("address", "place", "semaphore", "module", "arguments"), rows)
 
 
 def _first_line(die: Any, lowest: int) -> int:

@@ -272,9 +272,8 @@ class Kprobes:
 
         An event's place may be a glob or a /regular expression/. filter: which hits are recorded, in ftrace's language.
         stack: with each hit the return addresses above it (False). records: that there is room for, then the oldest go
-        (1 << 20). clock: "counter" (no time), "host" (ns of the host's), "instructions" (that the guest has executed;
-        counting them makes it slow), or a function that gives ns. Raises EventError, BadArgument, Unsupported (nobody
-        counts here).
+        (1 << 20). clock: "counter" (no time), "host" (ns), "instructions" (the guest's so far; that is slow), or a
+        function that gives ns. Raises EventError, BadArgument, Unsupported (nobody counts here).
         """
         from ..tracing.recorder import Recording
 
@@ -363,6 +362,8 @@ class Kprobes:
         """
         for watchpoint in self._watchpoints:
             watchpoint.remove()
+        if "events" in self.__dict__:
+            self.events.leave()
         with suppress(MachineClosed):  # that has unregistered everything
             self._listener.close()
 

@@ -19,6 +19,7 @@ from ..symbols import Symbols
 from .arguments import Passed
 from .expression import Place, Surroundings, Unknown, evaluate
 from .file import DAMAGE, children
+from .markers import Marker, markers_of
 from .places import SourceFrame, frames
 from .registers import register
 from .types import CType, Derived
@@ -289,6 +290,10 @@ class DebugInfo:
                 continue
             out += [SourceLine(line.path, line.line, line.start + file.bias) for line in found]
         return sorted(out, key=lambda line: line.address)
+
+    def markers(self) -> list[Marker]:
+        """The static tracepoints of all files, by address."""
+        return sorted((marker for file in self.files for marker in markers_of(file)), key=lambda marker: marker.address)
 
     def inlined(self, name: str) -> list[int]:
         """Addresses where a function's code stands inlined in others."""

@@ -227,6 +227,7 @@ class TraceEvent:
         definition = place.definition
         place.compiled = bool(self._recording or self._triggers) and not self.why_python
         try:
+            place.look(self._owner, self._recording or bool(self._triggers))
             if place.compiled:
                 place.program = self._program(definition)
                 place.probe = probe_at(attached(self._owner, place.program, definition, place.cookie))
@@ -237,10 +238,12 @@ class TraceEvent:
                 self._owner.register(probe)
                 place.probe = probe
         except KprobeError as error:
+            place.unlook(self._owner)
             raise definition.refused(error) from error
 
     def _drop(self, place: Place) -> None:
         place.hits, place.missed = place.counts()
+        place.unlook(self._owner)
         probe, place.probe = place.probe, None
         if isinstance(probe, Probe) and probe.registered:
             self._owner.unregister(probe)
@@ -278,6 +281,7 @@ class TraceEvent:
         for place in self.places:
             probe = place.probe
             if isinstance(probe, Probe) and probe.registered and probe.enabled != wanted:
+                place.look(self._owner, wanted)
                 (self._owner.enable if wanted else self._owner.disable)(probe)
 
     def _check(self) -> None:

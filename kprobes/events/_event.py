@@ -71,6 +71,7 @@ class Event:
         offset: bytes from symbol.
         address: of the place. target: the same with mode bits (ARM: bit 0), what a probe's addr= takes. maxactive: 0
         where not given. saves: the arguments (from 0) that a return event wants from entry.
+        semaphore: address of the 16 bits that count who looks at this place; 0: there are none.
         text: the definition, its words joined by single blanks. position: column of the place in it.
     """
 
@@ -89,12 +90,14 @@ class Event:
     watched: str = ""
     access: str = ""
     size: int = 0
+    semaphore: int = 0
     _where: str = field(repr=False)
     _symbols: Symbols = field(eq=False, repr=False)
 
     def __str__(self) -> str:
         place = self.watched or (f"{self.target:#x}" if self.symbol is None
                                  else f"{self.symbol}+{self.offset}".removesuffix("+0"))
+        place += f"({self.semaphore:#x})" if self.semaphore else ""
         head = f"{self.kind}{self.maxactive or ''}:{self.group}/{self.name} {place}"
         return " ".join([head, *(f"{arg.name}={arg.text}" for arg in self.args)])
 

@@ -11,6 +11,7 @@ from attrs import frozen
 from ..errors import EventError
 from ..machine._base import Machine
 from ..symbols import Symbols
+from ._markers import marked
 from ._messages import make_error
 
 _HEAD = re.compile(r"([pr])([^:]*)(?::(.*))?", re.ASCII | re.DOTALL)
@@ -45,6 +46,8 @@ def many(text: str, machine: Machine) -> Many | None:
     """The functions that a definition's place names; None where it names one place only. EventError: it names none, or
     is no pattern."""
     words = text.split()
+    if len(words) > 1 and words[1][0] == "%":
+        return Many(" ".join(words), words[1], marked(words, machine))
     if len(words) < 2 or not _is_pattern(words[1]):
         return None
     joined = " ".join(words)

@@ -29,6 +29,7 @@ MESSAGES = {
     "BAD_ACCESS_TYPE": "{!r} is no access; write r, w or rw before the @",
     "BAD_ACCESS_LEN": "{!r} is no number of bytes to watch; write 1 to 64",
     "BAD_PROBE_ADDR": "{}",
+    "BAD_REFCNT": "{!r} is no address of a reference counter; write PLACE(ADDRESS)",
     "NON_UNIQ_SYMBOL": "{}",
     "BAD_RETPROBE": "{!r} is no function entry, and return probes sit on entries only; drop the offset, or use p",
     "NO_ARG_NAME": "there is no name before the equals sign; write NAME=FETCH",

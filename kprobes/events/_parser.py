@@ -16,22 +16,15 @@ from ._event import Argument, Event, Type, located
 from ._messages import make_error
 from ._named import NAMED, Named
 from ._plans import Source, Word, comm, memory, plan, saved_argument
+from ._types import integer_of, type_of
 
 MAX_NAME, MAX_ARG_NAME, MAX_EXPRESSION = 63, 32, 63  # characters
 # MAX_RECORD: bytes of a hit
-MAX_ARGS, MAX_STEPS, MAX_ARRAY, MAX_ACTIVE, MAX_STACK, MAX_RECORD = 128, 15, 64, 4096, 2048, 3072
+MAX_ARGS, MAX_STEPS, MAX_ACTIVE, MAX_STACK, MAX_RECORD = 128, 15, 4096, 2048, 3072
 _TAKEN = {"common_type", "common_flags", "common_preempt_count", "common_pid", "__probe_ip", "__probe_ret_ip",
           "__probe_func"}
 WATCHED = ("$before", "$value", "$addr")  #: what an access to watched memory has
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-
-
-def _number(text: str) -> int | None:
-    """An unsigned 64-bit integer as C writes it, or None."""
-    if len(text) > 24 or not re.fullmatch(r"0x[0-9a-f]+|0[0-7]*|[1-9][0-9]*", text, re.ASCII | re.IGNORECASE):
-        return None
-    value = int(re.sub("^0(?=[0-7])", "0o", text), 0)
-    return value if value < 1 << 64 else None
 
 
 class Parser:
@@ -60,14 +53,14 @@ class Parser:
 
     def integer(self, text: str, kind: str, at: int, *facts: object) -> int:
         """A number with or without a sign."""
-        value = _number(text[text[:1] in ("+", "-"):])
+        value = integer_of(text[text[:1] in ("+", "-"):])
         if value is None:
             self.fail(kind, at, *(facts or (text,)))
         return -value if text[0] == "-" else value
 
     def count(self, text: str, at: int, most: int, bad: str, big: str) -> int:
         """A number from 1 to `most`."""
-        value = _number(text)
+        value = integer_of(text)
         self.need(value, bad, at, text)
         self.need(value is None or value <= most, big, at, text)
         return value or 0
@@ -80,6 +73,7 @@ class Parser:
         word, at = self.words[1]
         if self.kind == "w":
             return self.watch(group, name, word, at)
+        word, semaphore = self.counted(word, at)
         symbol, offset, target = self.place(word, at)
         self.target = target
         address = target & ~self.arch.pointers.mode_bits
@@ -90,7 +84,15 @@ class Parser:
         return Event(kind=self.kind, group=group, name=name or re.sub(r"\W", "_", default, flags=re.ASCII)[:MAX_NAME],
                      symbol=symbol, offset=offset, address=address, target=target, maxactive=maxactive,
                      args=self.arguments(),
-                     saves=tuple(self.saves), text=self.text, position=at, where=where, symbols=self.symbols)
+                     saves=tuple(self.saves), text=self.text, position=at, where=where, symbols=self.symbols,
+                     semaphore=semaphore)
+
+    def counted(self, word: str, at: int) -> tuple[str, int]:
+        """(the place, the address of what counts who looks at it), of `PLACE(ADDRESS)`."""
+        place, bracket, number = word.removesuffix(")").partition("(")
+        if not bracket or not word.endswith(")") or integer_of(place.rpartition(":")[2]) is None:
+            return word, 0
+        return place, self.integer(number, "BAD_REFCNT", at + len(place) + 1)
 
     def watch(self, group: str, name: str, word: str, at: int) -> Event:
         """`[r|w|rw]@ADDRESS[:LENGTH]`: an access to memory. Without arguments it has the value before and after."""
@@ -114,7 +116,7 @@ class Parser:
         """(address, symbol, offset) of `SYMBOL[+-OFFSET]` or an address."""
         # always matches
         name, sign, digits = re.fullmatch(r"([^+-]*)([+-]?)(.*)", body).groups()  # type: ignore[union-attr]
-        number = _number(name)
+        number = integer_of(name)
         self.need(name, "BAD_ACCESS_FMT", at, word)
         offset = self.integer(sign + digits, "BAD_MEM_ADDR", at, body, "write SYMBOL+OFFSET") if sign else 0
         try:
@@ -149,7 +151,7 @@ class Parser:
         body, percent, suffix = word.partition("%")
         self.need(suffix == "return" or not percent, "BAD_ADDR_SUFFIX", at + len(body), percent + suffix)
         self.kind = "r" if percent else self.kind
-        number = (self.in_file(body, at) if _number(body.rpartition(":")[2]) is not None and body not in self.symbols
+        number = (self.in_file(body, at) if integer_of(body.rpartition(":")[2]) is not None and body not in self.symbols
                   else None)
         try:
             found = self.symbol(body, at) if number is None else self.address(number, at)
@@ -163,7 +165,7 @@ class Parser:
     def in_file(self, body: str, at: int) -> int:
         """An address, or that of FILE:OFFSET, mode bits included."""
         path, colon, digits = body.rpartition(":")
-        offset = _number(digits) or 0
+        offset = integer_of(digits) or 0
         if not colon:
             return offset
         address = self.symbols.in_file(os.path.basename(path), offset)
@@ -176,7 +178,7 @@ class Parser:
 
     def symbol(self, body: str, at: int) -> tuple[str, int, int]:
         name, plus, digits = (body, "", "") if body in self.symbols else body.partition("+")
-        offset = _number(digits) if plus else 0
+        offset = integer_of(digits) if plus else 0
         if offset is None:
             self.fail("BAD_PROBE_ADDR", at, f"{digits!r} is no offset; write SYMBOL+NUMBER")
         start = self.start(self.symbols[name])
@@ -244,7 +246,7 @@ class Parser:
         usual, source = "string" if literal else f"x{self.arch.bits}", None
         if NAMED.fullmatch(fetch) and self.typed.known:
             source, usual = self.typed.fetch(fetch, at, (suffix or "").startswith(("string", "ustring")))
-        type = self.type(usual if suffix is None else suffix, type_at)
+        type = type_of(self, usual if suffix is None else suffix, type_at)
         source = source or self.fetch(fetch, at)
         self.need(not literal or (type.name == "string" and not type.count), "NEED_STRING_TYPE", type_at, suffix)
         self.need(literal or source.where or not (type.count or type.style == "string"), "BAD_STRING", type_at, suffix,
@@ -252,28 +254,6 @@ class Parser:
         steps = source.steps + (source.where is None) + (type.name[0] == "b") + (type.count > 0)
         self.need(steps <= MAX_STEPS, "TOO_MANY_OPS", at)
         return type, source
-
-    def type(self, text: str, at: int) -> Type:
-        name, bracket, rest = text.partition("[")
-        count = self.array(rest, at + len(name) + 1) if bracket else 0
-        plain = re.fullmatch(r"([usx])(8|16|32|64)|char|u?string|symbol|symstr", name)
-        if plain:
-            bits = int(plain[2] or (8 if name == "char" else self.arch.bits))
-            return Type(name=name, style=plain[1] or name.removeprefix("u"), bits=bits, size=bits // 8, count=count)
-        bit_field = re.fullmatch(r"b(.*)/(8|16|32|64)", name)
-        if bit_field is None:
-            self.fail("BAD_TYPE", at, name)
-        width, _, low = bit_field[1].partition("@")
-        wide, shift, whole = _number(width), _number(low), int(bit_field[2])
-        if not wide or shift is None or wide + shift > whole:
-            self.fail("BAD_BITFIELD", at, name)
-        return Type(name=name, style="u", bits=wide, shift=shift, size=whole // 8, count=count)
-
-    def array(self, text: str, at: int) -> int:
-        digits, close, rest = text.partition("]")
-        self.need(close, "ARRAY_NO_CLOSE", at + len(text))
-        self.need(not rest, "BAD_ARRAY_SUFFIX", at + len(digits) + 1, rest)
-        return self.count(digits, at, MAX_ARRAY, "BAD_ARRAY_NUM", "ARRAY_TOO_BIG")
 
     # --- fetches
 

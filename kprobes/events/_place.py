@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..core.probe import Kprobe, Kretprobe, Probe
-from ..errors import Unsupported
+from ..errors import GuestFault, MachineClosed, Unsupported
 from ..machine._base import Machine
 from ..programs.inline import HOST
 from ..regs import Regs
@@ -49,15 +50,28 @@ class Place:
 
     Attributes:
         definition: of this place. cookie: its number in the buffer. probe: what is registered; None: nothing now.
-        compiled: it runs a program. program: what its records are read with. hits, missed: of probes that are gone.
+        looks: its marker's semaphore counts it. compiled: it runs a program. program: what its records are read with.
+        hits, missed: of probes that are gone.
     """
 
     def __init__(self, definition: Event, buffer: Buffer) -> None:
         self.definition, self.cookie = definition, buffer.admit(self)
         self.probe: Probe | Watchpoint | None = None
         self.program: EventProgram | None = None
-        self.compiled = False
+        self.compiled = self.looks = False
         self.hits = self.missed = 0
+
+    def look(self, owner: Owner, on: bool) -> None:
+        """Have the program know whether somebody looks at its marker."""
+        if self.looks is not on:
+            look(owner, self.definition, on)
+            self.looks = on
+
+    def unlook(self, owner: Owner) -> None:
+        """Nobody looks."""
+        if self.looks:
+            self.looks = False
+            unlook(owner, self.definition)
 
     def counts(self) -> tuple[int, int]:
         """(hits, missed), of all its probes."""
@@ -75,6 +89,21 @@ class Place:
             cpu, task, stack = 0, 0, ()
         args = {arg.name: value for arg, value in zip(self.definition.args, values, strict=True)}
         return Record(self.definition.name, number, cpu, task, args, stack, self.definition.address, caller)
+
+
+def look(owner: Owner, event: Event, on: bool) -> None:
+    """One more looks at an event's marker, or one less. GuestFault: its semaphore is not there."""
+    if event.semaphore:
+        machine = owner.machine
+        order: Any = machine.arch.order.value
+        count = int.from_bytes(machine.read(event.semaphore, 2), order) + (1 if on else -1)
+        machine.write(event.semaphore, (count & 0xFFFF).to_bytes(2, order))
+
+
+def unlook(owner: Owner, event: Event) -> None:
+    """One less looks; of no effect where the guest has unmapped the semaphore, or the machine is closed."""
+    with suppress(GuestFault, MachineClosed):
+        look(owner, event, False)
 
 
 def probe_of(event: Event, hit: Handler, disabled: bool = False) -> Probe:

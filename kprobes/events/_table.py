@@ -131,6 +131,12 @@ class Events(Mapping[str, TraceEvent]):
         for event in list(self._events.values()):
             event.remove()
 
+    def leave(self) -> None:
+        """Nobody looks any more: semaphores are as without the events, which stay."""
+        for event in self._events.values():
+            for place in event.places:
+                place.unlook(self._owner)
+
     def text(self) -> str:
         """The definitions, normalized, a line each: the file kprobe_events."""
         return "".join(f"{event}\n" for event in self._events.values())

@@ -271,7 +271,8 @@ class Elf:
     @property
     def has_debug(self) -> bool:
         """True where there is call frame information or more."""
-        return any(s.name in (".eh_frame", ".debug_frame", ".debug_info", ".zdebug_info") for s in self.sections)
+        names = (".eh_frame", ".debug_frame", ".debug_info", ".zdebug_info", ".note.stapsdt")
+        return any(s.name in names for s in self.sections)
 
     @cached_property
     def sections(self) -> list[Section]:

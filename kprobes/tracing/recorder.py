@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..arguments import checked
 from ..core.probe import Probe
-from ..errors import BadArgument, EventError, KprobeError
+from ..errors import BadArgument, EventError, GuestFault, KprobeError
 from ..events import parse_event
 from ..events._event import Event, locate
 from ..events._filter import parse_filter
 from ..events._globs import many
 from ..events._handler import Handler, handler
-from ..events._place import Owner, counts_of, probe_of, stack_of
+from ..events._place import Owner, counts_of, look, probe_of, stack_of, unlook
 from ..events._siblings import check_sibling
 from ..events._watchpoint import Watchpoint
 from ..machine._base import Clock
@@ -87,6 +87,7 @@ class Recording:
         machine = k.machine
         self.now, self._clock = clock_of(machine, clock), clock if isinstance(clock, str) else OWN
         self._counts: Clock | None = None
+        self._looks: list[Event] = []
         self._k, self._stack, symbols = k, stack, machine.symbols
         self._exclude = [exclude] if isinstance(exclude, str) else list(exclude)
         self.skipped: list[tuple[str, str]] = []
@@ -114,15 +115,18 @@ class Recording:
             if pattern is None:
                 found.append(parse_event(text, machine))
                 continue
-            before = len(self._many)
+            before, first = len(self._many), None
             for place, definition in pattern.texts:
                 if any(fnmatchcase(place, glob) for glob in self._exclude):
                     continue
                 try:
                     self._many.append(parse_event(definition, machine))
                 except EventError as error:
+                    first = first or pattern.original(error, definition)
                     self.skipped.append((place, error.reason))
             if len(self._many) == before:
+                if first is not None:
+                    raise first
                 raise EventError("BAD_PROBE_ADDR", f"nothing that {pattern.pattern} names can be probed", pattern.text,
                                  pattern.text.index(" ") + 1)
         for n, event in enumerate(found):
@@ -143,6 +147,7 @@ class Recording:
                 try:
                     self.probes.append(self._arm(event, number))
                     self.armed.append((event.name, self.probes[-1]))
+                    self._look(event)
                 except EventError as error:
                     if event not in self._many:
                         raise
@@ -155,6 +160,9 @@ class Recording:
     def __exit__(self, *exc: object) -> None:
         self._before += self._missed()
         probes, self.probes = self.probes, []
+        looks, self._looks = self._looks, []
+        for event in looks:
+            unlook(self._k, event)
         for probe in probes:
             if isinstance(probe, Watchpoint):
                 probe.remove()
@@ -191,6 +199,13 @@ class Recording:
         except KprobeError as error:
             raise event.refused(error) from error
         return probe
+
+    def _look(self, event: Event) -> None:
+        try:
+            look(self._k, event, True)
+        except GuestFault as error:
+            raise event.refused(error) from error
+        self._looks.append(event)
 
     def _handler(self, event: Event, number: int) -> Handler:
         sink: Any = _Sink(self._writer(number), self._words, self._programs)

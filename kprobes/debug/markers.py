@@ -1,0 +1,87 @@
+"""Static tracepoints of a file: what sys/sdt.h's macros leave in its section .note.stapsdt."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from attrs import frozen
+from elftools.elf.elffile import ELFFile
+
+from ..image import LoadedFile
+from .file import DAMAGE, cached
+
+SECTION: Final = ".note.stapsdt"
+_BASE: Final = ".stapsdt.base"
+_KIND: Final = 3
+_OPERAND: Final = re.compile(r"\s+(?=-?\d+f?@)")
+
+
+@frozen
+class Marker:
+    """A place that a program's source marks. The same marker may have several, and each its own operands.
+
+    Attributes:
+        provider, name: of the marker. address: of the place. semaphore: of 16 bits that count who looks; 0: it has
+        none. arguments: as the compiler wrote them: `-4@%eax`, a signed number of 4 bytes that is in eax. module: as of
+        symbols.
+    """
+
+    provider: str
+    name: str
+    address: int
+    semaphore: int
+    arguments: tuple[str, ...]
+    module: str
+
+
+def markers_of(file: LoadedFile) -> list[Marker]:
+    """The markers of a file; none where it has none, or is damaged."""
+    try:
+        return cached(file, "markers", lambda: [*_read(file)])
+    except DAMAGE:
+        return []
+
+
+def _read(file: LoadedFile) -> Iterator[Marker]:
+    elf = ELFFile(io.BytesIO(file.data))
+    section, base = elf.get_section_by_name(SECTION), elf.get_section_by_name(_BASE)
+    if section is None or elf["e_type"] == "ET_REL":
+        return
+    order: Any = "little" if elf.little_endian else "big"
+    for desc in _notes(section.data(), order):
+        marker = _marker(desc, elf.elfclass // 8, order, base["sh_addr"] if base is not None else 0, file)
+        if marker is not None:
+            yield marker
+
+
+def _notes(data: bytes, order: Any) -> Iterator[bytes]:
+    """What the section's notes say; each is of multiples of 4 bytes."""
+    at = 0
+    while at + 12 <= len(data):
+        name, size, kind = (int.from_bytes(data[at + n:at + n + 4], order) for n in (0, 4, 8))
+        begin = at + 12 + (name + 3 & ~3)
+        if kind == _KIND and data[at + 12:at + 12 + name] == b"stapsdt\0" and begin + size <= len(data):
+            yield data[begin:begin + size]
+        at = begin + (size + 3 & ~3)
+
+
+def _marker(desc: bytes, word: int, order: Any, base: int, file: LoadedFile) -> Marker | None:
+    """One note: three words, then three texts. base: where the section of that name is now: who moved the file's
+    sections has not changed notes."""
+    texts = desc[3 * word:].split(b"\0")
+    if len(texts) < 4:
+        return None
+    provider, name, arguments = (text.decode("utf-8", "backslashreplace") for text in texts[:3])
+    address, then, semaphore = (int.from_bytes(desc[n * word:(n + 1) * word], order) for n in range(3))
+    moved, mask = (base - then if base and then else 0) + file.bias, (1 << 8 * word) - 1
+    return Marker(provider, name, address + moved & mask, semaphore + moved & mask if semaphore else 0,
+                  _operands(arguments), file.module)
+
+
+def _operands(text: str) -> tuple[str, ...]:
+    """The words of an argument list; one may have blanks in its brackets."""
+    text = text.strip()
+    return tuple(_OPERAND.split(text) if "@" in text else text.split())
