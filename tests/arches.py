@@ -24,6 +24,7 @@ NO_CASES: dict[str, str] = {}
 NO_ENGINE: dict[str, str] = {
     "loongarch64": "Unicorn 2.1.4 has no LoongArch; tests/remote runs it under QEMU",
     "alpha": "Unicorn 2.1.4 has no Alpha; tests/remote runs it under QEMU",
+    **dict.fromkeys(("sh4", "sh4eb"), "Unicorn 2.1.4 has no SuperH; tests/remote runs it under QEMU"),
     "parisc": "Unicorn 2.1.4 has no PA-RISC; tests/remote runs it under QEMU",
 }
 NO_PROGRAMS: dict[str, str] = {

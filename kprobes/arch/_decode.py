@@ -164,8 +164,8 @@ def fixed_width(table: DecodeTable, order: Any) -> Callable[[bytes, int], Insn]:
 
 def with_delay_slots(table: DecodeTable, order: Literal["little", "big"], *, nop: bytes,
                      may_stand: str = "") -> Callable[[bytes, int], Insn]:
-    """`Arch.decode` of words of 4 bytes: a branch is refused with what it has in its delay slot, unless that may run
-    anywhere.
+    """`Arch.decode` of an ISA with one instruction width: a branch is refused with what it has in its delay slot,
+    unless that may run anywhere.
 
     may_stand: the row of an instruction that may although it is refused: it faults, and at home.
     """
@@ -176,7 +176,7 @@ def with_delay_slots(table: DecodeTable, order: Literal["little", "big"], *, nop
         if not insn.delay_slot or insn.reject:
             return insn
         slot = insn.body
-        if len(slot) < 4:
+        if len(slot) < len(nop):
             return evolve(insn, reject="its delay slot is missing: mapped memory ends here")
         if slot == nop:
             return evolve(insn, body=b"")  # it has nothing to run

@@ -24,6 +24,7 @@ LINUX_NAMES = {
     "loongarch": " ".join([*(f"r{n}" for n in range(32)), "csr_era"]),
     "parisc": " ".join([*(f"gr{n}" for n in range(32)), *(f"sr{n}" for n in range(8)), "iaoq0", "cr27", "sar", "ipsw"]),
     "s390": " ".join(f"r{n}" for n in range(16)),
+    "sh4": " ".join([*(f"r{n}" for n in range(16)), "pc", "pr", "sr", "gbr", "mach", "macl"]),
     "sparc": " ".join([*(f"g{n}" for n in range(8)), *(f"i{n}" for n in range(8)), "pc"]),
 }
 

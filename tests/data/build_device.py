@@ -49,9 +49,11 @@ def _tricore() -> str:
     return "6044" + b"".join(word.to_bytes(4, "little") for word in [*words, access(False, 0x23, 2, 2)]).hex() + "0090"
 
 
+SH = "6543 7510 6040 2500 8541 8151 5141 1511 5142 1512 5143 1513 8541 000b 600d"
 BY_HAND = {
     "sparc": _sparc(False), "sparc64": _sparc(True), "tricore": _tricore(),
     "m68k": "206f0004 11500010 316800020012 216800040014 216800080018 2168000c001c 7000 30280002 4e75".replace(" ", ""),
+    "sh4": b"".join(bytes.fromhex(half)[::-1] for half in SH.split()).hex(), "sh4eb": SH.replace(" ", ""),
     "parisc": "0f40101c 635c0020 0f44105c 675c0024 0f48109c 6b5c0028 0f50109c 0f58109d 6b5c0030 6b5d0038 e840c000 0f44105c".replace(" ", ""),
 }
 

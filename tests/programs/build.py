@@ -77,6 +77,7 @@ NO_FLOAT = ("SETJMP", "ATOMICS")
 OPTIMIZED = ("O2",)
 WORD = ("helpers",)
 ARM_WORD = ("helpers", "helpers_arm")
+SH_WORD = ("helpers", "helpers_sh")
 ARM_OLD = (*ARM_WORD, "helpers_arm_divide")
 N64 = ("-Wno-option-ignored",)  # zig asks for -fno-pic, which this ABI does not have
 
@@ -115,6 +116,9 @@ TARGETS = {
                     page=1 << 16),
     "parisc": Target(compiler="hppa-linux-gnu-gcc", flags=("-march=1.1", "-Wl,--defsym=$global$=0"),
                      features=("SETJMP", "FLOAT"), helpers=(*WORD, "helpers_parisc")),
+    "sh4": Target(compiler="sh4-linux-gnu-gcc", flags=("-m4", "-ml", "-mno-ieee"), helpers=SH_WORD),
+    "sh4eb": Target(compiler="sh4-linux-gnu-gcc", flags=("-m4", "-mb", "-mno-ieee", "-Wl,-mshlelf_linux,-EB"),
+                    helpers=SH_WORD),
     "m68k": Target(compiler="m68k-linux-gnu-gcc", flags=("-m68040",), helpers=WORD),
 }
 

@@ -55,12 +55,14 @@ _ALPHA = _slots(8, f"0 {_row('r', 0, 31)} {_row('f', 0, 30)} fpcr pc virtual uni
 _PARISC = _slots(4, f"0 psw {_row('r', 1, 31)} sar iaoq_f iasq_f npc iasq_b eiem iir isr ior ipsw goto",
                  f"0 sr4 {_row('sr', 0, 3)} {_row('sr', 5, 7)} cr0 cr8 cr9 ccr cr12 cr13 {_row('cr', 24, 30)}",
                  "0 " + " ".join(f"fr{n} fr{n}r" for n in range(32)))
+_SH = _slots(4, f"0 {_row('r', 0, 15)} pc pr gbr vbr mach macl sr fpul fpscr {_row('fr', 0, 15)} ssr spc")
 SPARC32 = _slots(4, _SPARC_GENERAL, f"4 {_row('f', 0, 31)}", "4 y psr wim tbr pc npc fsr csr")
 SPARC64 = _slots(8, _SPARC_GENERAL, f"4 {_row('f', 0, 31)}", f"8 {_row('f', 32, 62, 2)}", "8 pc npc state fsr fprs y")
 
 #: architecture's name, or how it begins -> the register file where the stub describes none
 FILES: dict[str, tuple[Slot, ...]] = {
     "mips64": _mips(64), "mips": _mips(32), "sparc64": SPARC64, "sparc": SPARC32, "alpha": _ALPHA, "parisc": _PARISC,
+    "sh4": _SH,
 }
 _X86 = {"rflags": Part("eflags"), "fpcw": Part("fctrl"), "fpsw": Part("fstat"), "fptag": Part("ftag")}
 _S390X = {"pc": Part("pswa"), **{f"a{n}": Part(f"acr{n}") for n in range(16)},

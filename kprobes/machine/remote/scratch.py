@@ -56,6 +56,7 @@ _RISCV = Calls(code="00000073", number="a7", args=_names("a0 a1 a2 a3 a4 a5"), r
 _LOONGARCH = Calls(code="002b0000", number="r11", args=_names("r4 r5 r6 r7 r8 r9"), result="r4", map=222, unmap=215)
 _ALPHA = Calls(code="00000083", number="r0", args=_names("r16 r17 r18 r19 r20 r21"), result="r0", map=71, unmap=73,
                anonymous=0x10)
+_SH = Calls(code="c316", number="r3", args=_names("r4 r5 r6 r7 r0 r1"), result="r0", map=192, unmap=91)
 _ARM = Calls(code="ef000000", number="r7", args=_names("r0 r1 r2 r3 r4 r5"), result="r0", map=192, unmap=91)
 _ARM64 = Calls(code="d4000001", number="x8", args=_names("x0 x1 x2 x3 x4 x5"), result="x0", map=222, unmap=215)
 _SPARC = Calls(code="91d02010", number="g1", args=_names("o0 o1 o2 o3 o4 o5"), result="o0", map=71, unmap=73,
@@ -68,6 +69,7 @@ LINUX: Mapping[str, Calls] = {
     "i386": Calls(code="cd80", number="eax", args=_names("ebx ecx edx esi edi ebp"), result="eax", map=192, unmap=91),
     "arm": _ARM, "armeb": _ARM, "arm64": _ARM64, "arm64be": _ARM64, "ppc": _PPC, "ppc64": _PPC, "ppc64le": _PPC,
     "riscv32": _RISCV, "riscv64": _RISCV, "loongarch64": _LOONGARCH, "alpha": _ALPHA, "parisc": _PARISC,
+    "sh4": _SH, "sh4eb": _SH,
     **dict.fromkeys(("mips", "mipsel", "mips32r6", "mips32r6el"), _MIPS),
     **dict.fromkeys(("mips64", "mips64el", "mips64r6", "mips64r6el"), _MIPS64),
     "s390x": Calls(code="0a", number="", args=("r2", "r3"), result="r2", map=90, unmap=91, block=True),
@@ -75,7 +77,7 @@ LINUX: Mapping[str, Calls] = {
     "m68k": Calls(code="4e40", number="d0", args=_names("d1 d2 d3 d4 d5 a0"), result="d0", map=192, unmap=91),
 }
 _LITTLE_WORDS = ("arm", "armeb", "arm64", "arm64be", "riscv32", "riscv64", "loongarch64", "alpha", "ppc64le", "mipsel",
-                 "mips32r6el", "mips64el", "mips64r6el")
+                 "mips32r6el", "mips64el", "mips64r6el", "sh4")
 
 
 class Process:

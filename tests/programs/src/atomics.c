@@ -1,6 +1,8 @@
 /* Atomic operations: exclusive loads and stores, or one locked instruction, as the machine has it. */
 #include "suite.h"
 
+PLAIN_ON_SH
+
 static uint32_t counter;
 static uint32_t lock;
 static uint32_t shared[2];

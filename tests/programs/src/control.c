@@ -1,6 +1,8 @@
 /* Jump tables, interpreters, nested loops. */
 #include "suite.h"
 
+PLAIN_ON_SH
+
 KEEP static uint32_t step(uint32_t which, uint32_t value) {
     switch (which) {
     case 0: return value + 1;

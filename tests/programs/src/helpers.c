@@ -1,6 +1,8 @@
 /* 64-bit arithmetic for 32-bit machines, under the names the compilers call. Linked only there. */
 #include "suite.h"
 
+PLAIN_ON_SH
+
 uint64_t __udivmoddi4(uint64_t dividend, uint64_t divisor, uint64_t *remainder) {
     uint64_t quotient = 0, rest = 0;
     uint32_t small = (uint32_t)dividend, by = (uint32_t)divisor;

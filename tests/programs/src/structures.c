@@ -1,6 +1,8 @@
 /* Linked data, tables, globals in .data, .rodata and .bss. */
 #include "suite.h"
 
+PLAIN_ON_SH
+
 struct node {
     struct node *next;
     uint32_t value;

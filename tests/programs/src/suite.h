@@ -13,6 +13,13 @@
 #define KEEP __attribute__((noipa, used))
 #endif
 
+/* gcc 12.2 for SuperH loses comparisons, from -Og on: functions below this are not optimised there. */
+#if defined(__sh__)
+#define PLAIN_ON_SH _Pragma("GCC optimize(\"O0\")")
+#else
+#define PLAIN_ON_SH
+#endif
+
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Inlined when optimising; otherwise the one copy in run_all.c is called. */

@@ -1,0 +1,5 @@
+"""SuperH, from SH-1 to SH-4A."""
+
+from .isa import ARCHES
+
+__all__ = ["ARCHES"]

@@ -1,0 +1,28 @@
+/* Division, which SH has a step of: the quotient of r4 by r5 in r0; every other register is kept, but T, M and Q.
+ * ROTCL shifts a bit of the dividend out into T and the last quotient bit in; r0 is the remainder. */
+
+asm(".macro divide\n"
+    "\tmov #0, r0\n\tdiv0u\n"
+    "\t.rept 32\n\trotcl r4\n\tdiv1 r5, r0\n\t.endr\n"
+    "\trotcl r4\n"
+    "\t.endm\n"
+    "\t.macro entry name\n"
+    "\t.section .text.\\name, \"ax\"\n\t.align 2\n\t.globl \\name\n\t.type \\name, @function\n"
+    "\\name:\n"
+    "\tmov.l r4, @-r15\n\tmov.l r5, @-r15\n"
+    "\t.endm\n"
+    "\t.macro leave name\n"
+    "\tmov r4, r0\n\tmov.l @r15+, r5\n\trts\n\tmov.l @r15+, r4\n"
+    "\t.size \\name, .-\\name\n"
+    "\t.endm\n"
+    "\tentry __udivsi3_i4i\n"
+    "\tdivide\n"
+    "\tleave __udivsi3_i4i\n"
+    "\tentry __sdivsi3_i4i\n"
+    "\tmov.l r1, @-r15\n\tmov r4, r1\n\txor r5, r1\n"
+    "\tcmp/pz r4\n\tbt 1f\n\tneg r4, r4\n"
+    "1:\tcmp/pz r5\n\tbt 2f\n\tneg r5, r5\n"
+    "2:\tdivide\n"
+    "\tcmp/pz r1\n\tbt/s 3f\n\tmov.l @r15+, r1\n\tneg r4, r4\n"
+    "3:\tleave __sdivsi3_i4i\n"
+    "\t.text\n");
