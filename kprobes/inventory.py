@@ -6,6 +6,8 @@ import fnmatch
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from .errors import GuestFault
+
 if TYPE_CHECKING:
     from .core.kprobes import Kprobes
     from .machine.unicorn.machine import UnicornMachine
@@ -24,6 +26,14 @@ def instructions(machine: UnicornMachine, k: Kprobes, symbol: Symbol) -> Iterato
 
     entry = machine.arch.pointers.code_address(symbol.address | symbol.mode, machine.read)
     address, end = entry.addr, machine.symbols.extent(code_of(machine, symbol, entry))
-    while address < end:
+    while address < end and _mapped(machine, address):  # a symbol without a size reaches to the next, however far
         yield address
         address += k.check(address).size or machine.arch.insn_align
+
+
+def _mapped(machine: UnicornMachine, address: int) -> bool:
+    try:
+        machine.read(address, 1)
+    except GuestFault:
+        return False
+    return True

@@ -10,9 +10,10 @@ Work is written against `concurrent.futures.Executor`. Processes of this machine
 `dask.distributed`: `Client.get_executor()`.
 """
 
+from ._dataset import gather
 from ._jobs import Calls, Checks
 from ._journal import Journal, merged
 from ._local import local
 from ._run import Outcome, run
 
-__all__ = ["Calls", "Checks", "Journal", "Outcome", "local", "merged", "run"]
+__all__ = ["Calls", "Checks", "Journal", "Outcome", "gather", "local", "merged", "run"]

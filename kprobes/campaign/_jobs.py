@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
 from ..errors import BadArgument
+from ._dataset import Recorded
+
+if TYPE_CHECKING:
+    from ..core.kprobes import Kprobes
 
 _MACHINES = 4  # that a process keeps
 
@@ -26,12 +30,14 @@ class Calls:
             `len` their number.
         events: definitions of events that are counted. before: calls that make the state which every item starts from.
         arch: where the file does not tell.
-        timeout, max_insns: bounds of the guest's run. coverage: say which blocks are executed.
+        timeout, max_insns: bounds of the guest's run. coverage: say which blocks are executed. dataset: a folder that
+            the events' hits are recorded to, where they are to be kept and not only counted; see gather().
 
     Called: {"result": int, "hits": {event: n}, "missed": {event: n}}; with `coverage` also {"blocks": addresses, those
-    that this process has not seen before}.
+    that this process has not seen before}; with `dataset` also "part" and "rows": where gather() finds the records.
 
-    Raises, called: GuestFault, GuestTimeout as `UnicornMachine.call`; EventError for the call or an event; ImageError.
+    Raises, called: GuestFault, GuestTimeout as `UnicornMachine.call`; EventError for the call or an event; ImageError;
+    DatasetError, Unsupported (`dataset` takes the extra `arrow`).
     """
 
     image: str
@@ -42,12 +48,18 @@ class Calls:
     timeout: float | None = None
     max_insns: int | None = None
     coverage: bool = False
+    dataset: str | None = None
 
     def __call__(self, item: bytes | str | os.PathLike[str]) -> dict[str, Any]:
         if not isinstance(item, (bytes, bytearray, memoryview, str, os.PathLike)):
             raise BadArgument(f"an input is bytes or a file's path, not {type(item).__name__}")
         content = Path(item).read_bytes() if isinstance(item, (str, os.PathLike)) else bytes(item)
-        return _bench(self).run(content)
+        return _bench(self).run(content, str(item))
+
+    def flush(self) -> None:
+        """Write the records of the items so far; run() does so after each batch."""
+        if self.dataset:
+            _bench(self).flush()
 
 
 class _Bench:
@@ -67,22 +79,49 @@ class _Bench:
             first.check(self._machine)
             self._machine.call(first.function, *first.with_input(), timeout=job.timeout, max_insns=job.max_insns)
         self._kprobes = Kprobes(self._machine)
-        self._events = [self._kprobes.event(text) for text in job.events]
+        self._events = (Recorded(self._kprobes, job.events, job.dataset) if job.dataset
+                        else _Counted(self._kprobes, job.events))
         self._coverage = self._kprobes.coverage() if job.coverage else None
         self._start = self._machine.snapshot()
+        self.flush = self._events.flush
 
-    def run(self, content: bytes) -> dict[str, Any]:
-        before = [(event.hits, event.missed) for event in self._events]
+    def run(self, content: bytes, name: str) -> dict[str, Any]:
+        job, events = self._job, self._events
         self._machine.restore(self._start)
-        job = self._job
-        result = self._machine.call(self._call.function, *self._call.with_input(content), timeout=job.timeout,
-                                    max_insns=job.max_insns)
-        counted = {event.name: (event.hits - hits, event.missed - missed)
-                   for event, (hits, missed) in zip(self._events, before, strict=True)}
-        said: dict[str, Any] = {"result": result, "hits": {name: hits for name, (hits, _) in counted.items()},
-                                "missed": {name: missed for name, (_, missed) in counted.items()}}
-        return (said if self._coverage is None else {**said,
-                                                     "blocks": sorted(block.address for block in self._coverage.new())})
+        events.begin()
+        before = events.counts
+        try:
+            result = self._machine.call(self._call.function, *self._call.with_input(content), timeout=job.timeout,
+                                        max_insns=job.max_insns)
+        finally:
+            where = events.end(name)
+        counted = {event: (hits - before[event][0], missed - before[event][1])
+                   for event, (hits, missed) in events.counts.items()}
+        said: dict[str, Any] = {"result": result, "hits": {event: hits for event, (hits, _) in counted.items()},
+                                "missed": {event: missed for event, (_, missed) in counted.items()}, **where}
+        if self._coverage is not None:
+            said["blocks"] = sorted(block.address for block in self._coverage.new())
+        return said
+
+
+class _Counted:
+    """Events that are only counted."""
+
+    def __init__(self, k: Kprobes, events: tuple[str, ...]) -> None:
+        self._events = [k.event(text) for text in events]
+
+    @property
+    def counts(self) -> dict[str, tuple[int, int]]:
+        return {event.name: (event.hits, event.missed) for event in self._events}
+
+    def begin(self) -> None:
+        pass
+
+    def end(self, item: str) -> dict[str, Any]:
+        return {}
+
+    def flush(self) -> None:
+        pass
 
 
 @lru_cache(_MACHINES)

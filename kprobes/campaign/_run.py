@@ -56,7 +56,8 @@ def run(job: Callable[[Item], Result], items: Iterable[Item], executor: Executor
     batch dies, each of its items is tried alone, so that a crash or a hang of the engine costs the item that caused it.
 
     Args:
-        job: a function or object that can be pickled; so must its results. What it raises is that item's `error`.
+        job: a function or object that can be pickled; so must its results. What it raises is that item's `error`. Where
+            it has a method flush(), that is called in the worker after each batch, before outcomes go home.
         items: what can be pickled.
         executor: any `concurrent.futures.Executor`, for instance dask's `Client.get_executor()`; it is not shut down.
             None: processes of this machine, by pebble.
@@ -168,6 +169,8 @@ def attempt(job: Callable[[Any], Any], items: list[Any]) -> list[tuple[Any, Base
         except Exception as raised:
             result, error = None, _portable(raised)
         fates.append((result, error, time.perf_counter() - start))
+    if hasattr(job, "flush"):
+        job.flush()  # where it fails the batch does: each of its items is tried alone
     return fates
 
 

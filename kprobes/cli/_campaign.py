@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 @click.option("-e", "--event", "events", multiple=True, metavar="EVENT",
               help="Count an event, as for `trace`; may be given again.")
 @click.option("--coverage", is_flag=True, help="Count the blocks that were executed.")
+@click.option("--dataset", type=click.Path(file_okay=False), metavar="FOLDER",
+              help="Record the events' hits there: Arrow files, a data set for any reader.")
 @click.option("--arch", metavar="NAME", help="The architecture, where files do not tell.")
 @click.option("-j", "--jobs", type=click.IntRange(1), metavar="N",
               help="Processes; one for each processor unless given.")
@@ -45,8 +47,9 @@ if TYPE_CHECKING:
                    "goes on.")
 @click.option("--json", "as_json", is_flag=True, help="The sum as one JSON object.")
 def campaign(what: str, call: str | None, before: tuple[str, ...], inputs: tuple[Path, ...], files: tuple[str, ...],
-             events: tuple[str, ...], coverage: bool, arch: str | None, jobs: int | None, dask: str | None,
-             timeout: float | None, max_insns: int | None, output: Path | None, as_json: bool) -> None:
+             events: tuple[str, ...], coverage: bool, dataset: str | None, arch: str | None, jobs: int | None,
+             dask: str | None, timeout: float | None, max_insns: int | None, output: Path | None,
+             as_json: bool) -> None:
     """Do one thing for many inputs or files, on all processors or on a cluster, and sum up.
 
     \b
@@ -54,10 +57,12 @@ def campaign(what: str, call: str | None, before: tuple[str, ...], inputs: tuple
     kprobes campaign check --files 'lib/*.so'
     """
     job, items, again = (_check_job(files, arch) if files
-                         else _call_job(what, call, before, inputs, events, coverage, arch, max_insns))
+                         else _call_job(what, call, before, inputs, events, coverage, dataset, arch, max_insns))
+    if dataset and not events:
+        raise click.UsageError("--dataset records events: give some with -e")
     if files and what != "check":
         raise click.UsageError(f"with --files, what to do is `check`, not {what!r}")
-    from ..campaign import Journal, merged, run
+    from ..campaign import Journal, gather, merged, run
     from ..campaign._journal import entry_of
 
     with contextlib.ExitStack() as stack:
@@ -71,12 +76,16 @@ def campaign(what: str, call: str | None, before: tuple[str, ...], inputs: tuple
     total = merged(_countable(entry.result) for entry in entries) or {}
     failed = [entry for entry in entries if entry.error]
     _show(total, len(entries), failed, again, as_json)
+    if dataset:
+        found = gather(dataset, (entry.result for entry in entries))
+        click.echo(f"{dataset}: {found.count_rows()} records in {len(found.files)} files", err=True)
     if failed:
         click.get_current_context().exit(GUEST_FAILED)
 
 
 def _call_job(image: str, call: str | None, before: tuple[str, ...], inputs: Sequence[Path], events: tuple[str, ...],
-              coverage: bool, arch: str | None, max_insns: int | None) -> tuple[Callable[[Any], Any], list[Path], str]:
+              coverage: bool, dataset: str | None, arch: str | None,
+              max_insns: int | None) -> tuple[Callable[[Any], Any], list[Path], str]:
     if call is None or not inputs:
         raise click.UsageError("give --call 'NAME(@input, len)' and --inputs DIRECTORY; or `check` and --files 'GLOB'")
     from ..calltext import parse_call
@@ -92,7 +101,8 @@ def _call_job(image: str, call: str | None, before: tuple[str, ...], inputs: Seq
                           hint="--inputs takes a directory of inputs, one file each")
     words = ["kprobes", "campaign", image, "--call", call, *(word for text in before for word in ("--before", text)),
              *(word for event in events for word in ("-e", event)), "--inputs"]
-    return Calls(image, call, events, before, arch, max_insns=max_insns, coverage=coverage), items, shlex.join(words)
+    job = Calls(image, call, events, before, arch, max_insns=max_insns, coverage=coverage, dataset=dataset)
+    return job, items, shlex.join(words)
 
 
 def _check_job(files: tuple[str, ...], arch: str | None) -> tuple[Callable[[Any], Any], list[Path], str]:
@@ -142,7 +152,8 @@ def _countable(result: Any) -> Any:
     """Of a call's outcome what can be added up."""
     if not isinstance(result, dict):
         return None
-    return {key: {*value} if key == "blocks" else value for key, value in result.items() if key != "result"}
+    return {key: {*value} if key == "blocks" else value for key, value in result.items()
+            if key not in ("result", "part", "rows")}
 
 
 def _show(total: dict[str, Any], count: int, failed: Sequence[Entry], again: str, as_json: bool) -> None:

@@ -162,6 +162,10 @@ class Ring:
         if self.stacked:
             self.stacks[place] = self.same(tuple(stack))
 
+    def clear(self) -> None:
+        """Forget the records; there is room for as many again."""
+        self.at = self.laps = 0
+
     # --- reading
 
     @property

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import IO, TYPE_CHECKING, Any, Protocol, overload
 
 from ..arguments import checked
-from ..errors import BadArgument
+from ..errors import BadArgument, Unsupported
 from .clocks import COUNTER
 from .info import EventInfo
 from .record import Record
@@ -144,6 +144,13 @@ class Trace:
         rows += [["..."] * 6] * (len(self) > SHOWN)
         return table(f"{len(self)} records, {self.lost} lost", ("seq", "event", "cpu", "task", "place", "arguments"),
                      rows)
+
+    def clear(self) -> None:
+        """Forget the records so far, between runs; recording goes on. Raises Unsupported: they are a file's."""
+        ring = getattr(self._source, "ring", None)
+        if ring is None:
+            raise Unsupported("the records of a file stay", hint="record anew")
+        ring.clear()
 
     # --- other tools
 

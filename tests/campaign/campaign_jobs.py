@@ -7,6 +7,8 @@ import os
 import signal
 import time
 
+from kprobes.campaign import Calls
+
 
 class Picky(Exception):
     """Cannot be pickled as it is."""
@@ -45,3 +47,19 @@ def slow(n: int) -> int:
 
 def unpicklable(n: int) -> object:
     return (lambda: n) if n == 4 else n
+
+
+class Treacherous:
+    """A job with records, whose process dies or hangs at some inputs, as guests have done to engines."""
+
+    def __init__(self, job: Calls) -> None:
+        self.job, self.flush = job, job.flush
+
+    def __call__(self, item: bytes) -> object:
+        if item == b"crash=1":
+            self.job(item)
+            ctypes.string_at(0)
+        while item == b"hang=1":
+            self.job(item)
+            time.sleep(1)
+        return self.job(item)

@@ -14,12 +14,13 @@ import campaign_jobs as jobs
 import pytest
 from click.testing import CliRunner, Result
 
-from kprobes import BadArgument, GuestFault, KprobeError, UnknownSymbol
+from kprobes import BadArgument, GuestFault, KprobeError, Kprobes, UnicornMachine, UnknownSymbol
 from kprobes.campaign import Calls, Journal, Outcome, local, merged, run
 from kprobes.campaign._journal import JournalError
 from kprobes.campaign._run import WINDOW, attempt
 from kprobes.cli import main
 from kprobes.errors import AmbiguousSymbol, EventError, GuestTimeout, ProgramError
+from kprobes.inventory import instructions
 
 
 def test_every_item_has_an_outcome() -> None:
@@ -55,7 +56,8 @@ def test_items_are_taken_as_workers_become_free() -> None:
             yield n
 
     with ThreadPoolExecutor(2) as pool:
-        assert {o.result for o in islice(run(jobs.slow, endless(), pool, jobs=2), 2)} <= {0, 1, 2, 3}  # type: ignore[arg-type]
+        found = run(jobs.slow, endless(), pool, jobs=2)  # type: ignore[arg-type]
+        assert {o.result for o in islice(found, 2)} <= {0, 1, 2, 3}
     assert taken <= 64 * 2 * WINDOW
 
 
@@ -253,3 +255,12 @@ def test_files_are_checked() -> None:
     assert counted["files"] == counted["items"] == 2
     assert counted["instructions"] == sum(counted[how] for how in ("step", "simulate", "step+simulate",
                                                                    "refuse")) > 1000
+
+
+def test_a_function_without_a_size_ends_where_memory_does() -> None:
+    """Old libraries have such a _fini: the next symbol is megabytes away, and nothing between."""
+    m = UnicornMachine.from_code(bytes.fromhex("90c3"), arch="x86_64",
+                                 symbols={"last": (0x10000, 0), "far": (0x900000, 8)})
+    with m, Kprobes(m) as k:
+        page = list(islice(instructions(m, k, m.symbols["last"]), 1 << 16))
+        assert page[:2] == [0x10000, 0x10001] and page[-1] < 0x12000

@@ -1,0 +1,243 @@
+"""Records of many workers as one data set of Arrow: a file for each worker, and of these what counts.
+
+A worker appends to a stream of its own, which can be read up to where a kill has cut it. An item's outcome says which
+rows of which stream are its; rows of an attempt that never came home are in no outcome, and are left out when the
+streams become files.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import KprobeError
+from ..events._place import counts_of
+from ..tracing.columns import need
+from ..tracing.recorder import RECORDS
+
+if TYPE_CHECKING:
+    import pyarrow
+    import pyarrow.dataset
+
+    from ..core.kprobes import Kprobes
+
+STREAM, FILE = ".arrows", ".arrow"
+Rows = list[int]  # the first, and how many
+
+
+class DatasetError(KprobeError):
+    """A folder that cannot be written, or holds something else."""
+
+
+class Part:
+    """A worker's stream. Rows are announced as items end, and written when a batch of items does.
+
+    Attributes:
+        name: of the stream, without its ending. rows: announced so far.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        need("pyarrow", "arrow")
+        self.name, self.rows = f"part-{uuid.uuid4().hex[:12]}", 0
+        self._path = Path(folder, self.name + STREAM)
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self._path.open("xb")
+        except OSError as error:
+            raise DatasetError(f"{self._path}: {error.strerror}",
+                               hint="give a folder that workers can write to") from None
+        self._writer: Any = None
+        self._facts: Any = None
+        self._items: list[tuple[str, int]] = []
+
+    @property
+    def there(self) -> bool:
+        """False where the stream has become a file meanwhile, or was removed: then another part goes on."""
+        return self._path.exists()
+
+    def announce(self, item: str, count: int) -> Rows:
+        """The rows that an item's records will be."""
+        self._items.append((item, count))
+        self.rows += count
+        return [self.rows - count, count]
+
+    def write(self, table: pyarrow.Table) -> None:
+        """Write the announced records, each with the name of its item. Raises DatasetError."""
+        import pyarrow
+
+        items, self._items = self._items, []
+        names = pyarrow.array([item for item, count in items for _ in range(count)], pyarrow.string())
+        table = table.add_column(0, "item", names)
+        try:
+            if self._writer is None:
+                self._writer = pyarrow.ipc.new_stream(self._file, table.schema)
+                self._facts = table.schema.metadata  # a stream has one schema
+            self._writer.write_table(table.replace_schema_metadata(self._facts))
+            self._file.flush()
+        except (OSError, pyarrow.ArrowException) as error:
+            raise DatasetError(f"{self._path}: {error}", hint="is there room on the disk?") from None
+
+    def close(self) -> None:
+        """No more rows come."""
+        self._file.close()
+
+
+class Recorded:
+    """Events of a worker's machine that are recorded into a data set, item by item.
+
+    Attributes:
+        counts: event's name -> (hits, missed) so far.
+    """
+
+    def __init__(self, k: Kprobes, events: tuple[str, ...], folder: str) -> None:
+        self._folder, self._recording = folder, k.trace(*events, records=RECORDS)
+        self._trace = self._recording.__enter__()
+        self._part = Part(folder)
+        self._pending = self._lost = 0  # rows that are announced, and not written; records that were lost, all told
+        self._failed: DatasetError | None = None
+
+    @property
+    def counts(self) -> dict[str, tuple[int, int]]:
+        found: dict[str, tuple[int, int]] = {}
+        for name, probe in self._recording.armed:
+            hits, missed = found.get(name, (0, 0))
+            more, more_missed = counts_of(probe)
+            found[name] = hits + more, missed + more_missed
+        return found
+
+    def begin(self) -> None:
+        """An item begins."""
+        if self._pending > RECORDS // 2:
+            self._write()
+        if not self._part.there:
+            self._start_anew()
+
+    def end(self, item: str) -> dict[str, Any]:
+        """An item has ended: what its outcome says of its rows."""
+        rows = self._part.announce(item, len(self._trace) - self._pending)
+        self._pending += rows[1]
+        return {"part": self._part.name, "rows": rows}
+
+    def flush(self) -> None:
+        """Write what was announced. Raises DatasetError: since the last time the disk was full, or records were lost;
+        all that was announced since then is to be done again."""
+        self._write()
+        if self._failed is not None:
+            failed, self._failed = self._failed, None
+            self._start_anew()
+            raise failed
+
+    def _write(self) -> None:
+        if self._failed is None and (self._trace.lost != self._lost or len(self._trace) != self._pending):
+            self._failed = DatasetError(f"an item has made more than {RECORDS // 2:,} records",
+                                        hint="record fewer events")
+        if self._failed is None and self._pending:
+            try:
+                self._part.write(self._trace.to_arrow())
+            except DatasetError as error:
+                self._failed = error
+        self._clear()
+
+    def _clear(self) -> None:
+        self._trace.clear()
+        self._pending, self._lost = 0, self._trace.lost
+
+    def _start_anew(self) -> None:
+        self._part.close()
+        self._part = Part(self._folder)
+        self._clear()
+
+
+def gather(folder: str | os.PathLike[str], results: Iterable[Any]) -> pyarrow.dataset.Dataset:
+    """Make the streams of a campaign's workers files, and these a data set: `gather("out", (o.result for o in
+    outcomes))`.
+
+    results: of all items whose records count, those of a resumed campaign's first part included. For when the campaign
+    has ended. The columns are `item` and those of Trace.to_arrow(); every reader of Arrow opens the folder.
+
+    Raises:
+        DatasetError: the folder cannot be read or written. Unsupported: pyarrow is not installed (extra `arrow`).
+    """
+    need("pyarrow", "arrow")
+    import pyarrow
+    import pyarrow.dataset
+
+    kept: dict[str, list[Rows]] = {}
+    for result in results:
+        if isinstance(result, Mapping) and "part" in result:
+            kept.setdefault(result["part"], []).append(result["rows"])
+    there = {path.stem for path in Path(folder).glob("part-*")}
+    if gone := sorted(part for part, rows in kept.items() if part not in there and any(count for _, count in rows)):
+        raise DatasetError(f"{os.fspath(folder)}: {gone[0]} is not there, which outcomes name",
+                           hint="give the folder that the campaign wrote")
+    try:
+        for stream in sorted(Path(folder).glob(f"*{STREAM}")):
+            _to_file(stream, sorted(kept.get(stream.stem, [])))
+        files = sorted(str(path) for path in Path(folder).glob(f"*{FILE}"))
+        return pyarrow.dataset.dataset(files, format="ipc")
+    except (OSError, pyarrow.ArrowException) as error:
+        raise DatasetError(f"{os.fspath(folder)}: {error}", hint="give the folder that the campaign wrote") from None
+
+
+def _to_file(stream: Path, kept: list[Rows]) -> None:
+    """Make a stream a file of the rows that count; nothing, where none do. Raises DatasetError: some are not there."""
+    import pyarrow
+
+    unfinished, made = stream.with_suffix(".unfinished"), 0
+    with stream.open("rb") as source, unfinished.open("wb") as target:
+        for schema, tables in _tables(source):
+            with pyarrow.ipc.new_file(target, schema) as writer:
+                first = 0
+                for table in tables:
+                    for start, count in _within(kept, first, len(table)):
+                        writer.write_table(table.slice(start, count))
+                        made += count
+                    first += len(table)
+    missing = sum(count for _, count in kept) - made
+    if missing:
+        raise DatasetError(f"{stream}: {missing} rows are not there that outcomes name",
+                           hint="it was cut: do its items anew")
+    if made:
+        unfinished.replace(stream.with_suffix(FILE))
+    else:
+        unfinished.unlink()
+    stream.unlink()
+
+
+def _tables(source: Any) -> Iterator[tuple[Any, Iterator[Any]]]:
+    """The stream's schema and its whole tables; nothing, where not even the schema was written."""
+    import pyarrow
+
+    try:
+        reader = pyarrow.ipc.open_stream(source)
+    except (pyarrow.ArrowException, EOFError):
+        return
+
+    def whole() -> Iterator[Any]:
+        while True:
+            try:
+                batch = reader.read_next_batch()
+            except (StopIteration, pyarrow.ArrowException, OSError):  # the end, or where it was cut
+                return
+            yield pyarrow.Table.from_batches([batch])
+
+    yield reader.schema, whole()
+
+
+def _within(kept: list[Rows], first: int, length: int) -> Iterator[tuple[int, int]]:
+    """Of the rows that count those in a table that begins with row `first`: (start in it, how many), joined."""
+    start = end = 0
+    for row, count in kept:
+        low, high = max(row - first, 0), min(row + count - first, length)
+        if low >= high:
+            continue
+        if low != end or start == end:
+            if end > start:
+                yield start, end - start
+            start = low
+        end = high
+    if end > start:
+        yield start, end - start
