@@ -32,13 +32,12 @@ class Memory:
         regs: the CPU's, which a fault says pc of; the CPU puts them here. executable_pages: page -> may execute;
             forgotten whenever mappings may have changed. hooked: where mappings begin that have a hook on every
             instruction anyway. own: what only the library may unmap. written: how often code was, by the library or its
-            user. load_word, store_word, swap_word: (addr) -> word, and (addr, word), cut to its width: read() and
-            store() for the stack, see Blocks.words.
+            user. looking: (address, size) of code that changes, who looks through it. load_word, store_word, swap_word:
+            (addr) -> word, and (addr, word), cut to its width: read() and store() for the stack, see Blocks.words.
     """
 
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest) -> None:
-        self.uc = uc
-        self.arch, self.guest, self.page_size = arch, guest, guest.memory.page_size
+        self.uc, self.arch, self.guest, self.page_size = uc, arch, guest, guest.memory.page_size
         self.engine = Engine(uc)
         self.engine.undefined_unrecorded = guest.blocks.undefined_unrecorded
         self.regs: Regs | None = None
@@ -59,8 +58,8 @@ class Memory:
         self.devices = Devices(self.engine, self.windows, self.page_size, arch.order.value,
                                guest.memory.devices_swapped)
         self.written = 0
+        self.looking: Callable[[int, int], object] = lambda _addr, _size: None
         self.heap = Heap(self._map_heap, self.unmap_pages)
-        self._beyond = 1 << arch.bits  # the first number that is no address
 
     def read(self, addr: int, size: int) -> bytes:
         """`size` bytes of guest memory as they are, breakpoints included; GuestFault where it is not mapped."""
@@ -109,7 +108,7 @@ class Memory:
         # the engine's own way to write what the guest may not is slow
         if (block := self.blocks.find(addr, len(code))) is not None:
             block.view[addr - block.start : addr - block.start + len(code)] = code
-        elif not 0 <= addr < self._beyond or not self.engine.write(addr, code):
+        elif not 0 <= addr <= self.arch.mask or not self.engine.write(addr, code):
             self._check_mapped(addr, len(code), "write")
         self.code_changed(addr, len(code))
 
@@ -158,7 +157,7 @@ class Memory:
         start = self.windows.place(addr)
         self.uc.mem_protect(start, end - addr, self._granted(bits))
         self.windows.mark(start, start + end - addr, bool(bits & const.UC_PROT_EXEC))
-        if self.long_blocks is not None and bits & const.UC_PROT_EXEC:
+        if bits & const.UC_PROT_EXEC:
             self.code_changed(addr, end - addr)
 
     def unmap(self, addr: int, size: int) -> None:
@@ -258,7 +257,7 @@ class Memory:
         """Map zeroed memory without a look at what code will be there. perms: the engine's bits."""
         size = whole(size, self.page_size)
         self._forget_code(addr, size)
-        if not 0 <= addr <= self._beyond - size:
+        if not 0 <= addr <= self.arch.mask + 1 - size:
             raise NoMemory(f"cannot map {size:#x} bytes: addresses have {self.arch.bits} bits", address=addr,
                            hint="choose another base")
         place = self.windows.place(addr)
@@ -281,6 +280,7 @@ class Memory:
         """Code was written: what was translated of it is void."""
         self.written += 1
         self.engine.drop_translations(addr, addr + size)
+        self.looking(addr, size)
         if self.long_blocks is not None:
             block, start = self.blocks.find(addr, size), self.windows.place(addr)
             if block is not None and block.start not in self.hooked:
@@ -288,7 +288,7 @@ class Memory:
 
     def map_anywhere(self, size: int, near: int = 0x10000000) -> int:
         addr = self.gap(whole(size, self.page_size),
-                        near + (self.windows.home if self.windows.home + near < self._beyond else 0), self.page_size)
+                        near + (self.windows.home if self.windows.home + near <= self.arch.mask else 0), self.page_size)
         self.map_plain(addr, size, const.UC_PROT_READ | const.UC_PROT_WRITE)
         return addr
 

@@ -27,6 +27,7 @@ from .layout import whole
 from .loader import Loader
 from .memory import Memory
 from .owner import Owner
+from .passedover import PassedOver
 from .process import Process
 from .programs import HostView
 from .reports import Reports
@@ -70,8 +71,10 @@ class Parts:
         self.memory.devices.run = state
         books = (self.memory.heap, self.starts, delay_slots, self.process, self.loader, Input(machine))
         self.snapshots = Snapshots(cpu, state, services, self.runner, self.calls, owned, books)
-        self.stops = Stops(cpu, state, self.bounds)
+        self.stops = Stops(cpu, state, self.bounds, state)
         self.reports = Reports(cpu, state, services, self.starts, self.stubs, self.stops, self.owner, self.clock)
+        if owned and guest.calls.decoded is not None:
+            self.memory.looking = PassedOver(cpu, state, self.bounds, guest.calls.decoded, self.reports.unclaimed).look
 
     def protect(self, addr: int, size: int, perms: str) -> None:
         """See UnicornMachine.protect()."""

@@ -160,7 +160,7 @@ class Reports:
                         regs.reported = regs.target = None
                         return
                     pc += bias
-                self._unclaimed(number, pc)
+                self.unclaimed(number, pc)
             except BaseException as error:
                 self._failed(error)
             regs.reported = regs.target = None
@@ -177,7 +177,7 @@ class Reports:
                 behind = cpu.read_pc() + call.size
                 if call.effect is not None:
                     call.effect(regs, behind)
-                self._unclaimed(call.number, behind)
+                self.unclaimed(call.number, behind)
             except BaseException as error:
                 self._failed(error)
             regs.reported = regs.target = None
@@ -224,7 +224,7 @@ class Reports:
             self._cpu.write_pc(self._regs.target)
         self._state.park(error)
 
-    def _unclaimed(self, number: int, pc: int) -> None:
+    def unclaimed(self, number: int, pc: int) -> None:
         """An interrupt that is not ours: the guest's own."""
         cpu, state, guest, regs = self._cpu, self._state, self._guest, self._regs
         fetched = number in guest.faults.unaligned and self._starts.aborted.forget()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from unicorn import unicorn_const as const
 
+from ...regs import Regs
 from .bounds import Bounds
 from .cpu import Cpu
 from .engine import CALL, WRITE, address_of
@@ -18,6 +19,17 @@ FEW = 4  # hooks on longer lines
 LONGEST = 1 << 19  # bytes of a line
 
 
+class Told(Protocol):
+    """Who is told of an arrival.
+
+    Attributes:
+        trap: (registers) -> whether the guest goes on where they say; None: nobody listens now.
+    """
+
+    @property
+    def trap(self) -> Callable[[Regs], bool] | None: ...
+
+
 class Stops:
     """Where the guest stops.
 
@@ -27,8 +39,9 @@ class Stops:
     (_marks.py).
     """
 
-    def __init__(self, cpu: Cpu, state: RunState, bounds: Bounds) -> None:
-        self._cpu, self._state, self._bounds = cpu, state, bounds
+    def __init__(self, cpu: Cpu, state: RunState, bounds: Bounds, told: Told, most: int = MOST) -> None:
+        """most: hooks on single instructions."""
+        self._cpu, self._state, self._bounds, self._told, self._most = cpu, state, bounds, told, most
         self._stops: set[int] = set()
         self._callback = MARKED(self._on_stop())
         self._hook: Any = host_function() or CALL(self._on_instruction())
@@ -47,7 +60,7 @@ class Stops:
         self._stops.add(addr)
         self._place(addr)
         self._cpu.engine.drop_translations(addr, addr + self._shortest)
-        while (len(self._hooks) > (MOST if self._line == self._shortest else FEW) and self._line < LONGEST
+        while (len(self._hooks) > (self._most if self._line == self._shortest else FEW) and self._line < LONGEST
                and not self._serving):
             self._cut(self._line * 4)
 
@@ -62,7 +75,7 @@ class Stops:
             self._empty.add(start)
         if not self._serving:
             self._tidy()
-            if self._line > self._shortest and len(self._stops) <= MOST // 2:
+            if self._line > self._shortest and len(self._stops) <= self._most // 2:
                 self._cut(self._shortest)
 
     def _place(self, addr: int) -> None:
@@ -102,7 +115,7 @@ class Stops:
 
     def _on_stop(self) -> Callable[[int, int], int]:
         """What marked instructions call."""
-        state, regs = self._state, self._cpu.regs
+        state, regs, told = self._state, self._cpu.regs, self._told
 
         def on_stop(_uc: int, address: int) -> int:
             if self._bounds.stops(address) and self._since[address & -self._line] != self._bounds.installed:
@@ -110,7 +123,7 @@ class Stops:
             self._serving += 1
             regs.reported, to = address, STAY
             try:
-                if state.trap is not None and state.trap(regs):
+                if told.trap is not None and told.trap(regs):
                     to = address if regs.target is None else regs.target
             except BaseException as error:
                 if regs.target is not None:

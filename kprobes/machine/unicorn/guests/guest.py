@@ -6,6 +6,7 @@ Every fact here was measured (docs/engine.md); the self-test checks the ones tha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -180,6 +181,15 @@ class SystemCall:
 
 
 @frozen(kw_only=True)
+class Decoded:
+    """A system call instruction that the engine passes over, with no hook for it (passedover.py)."""
+
+    pattern: re.Pattern[bytes]  #: its bytes, looked at from each of them on
+    size: int  #: in bytes
+    number: Callable[[bytes], int]  #: to report it by
+
+
+@frozen(kw_only=True)
 class SystemCalls:
     """Where the guest goes on behind a system call."""
 
@@ -187,6 +197,7 @@ class SystemCalls:
     skip: Mapping[int, int] = field(factory=dict)
     #: Unicorn's number of an instruction -> what it passes over unless hooked
     unreported: Mapping[int, SystemCall] = field(factory=dict)
+    decoded: Decoded | None = None  #: one that it passes over in any case
 
 
 @frozen(kw_only=True)

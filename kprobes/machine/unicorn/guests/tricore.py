@@ -1,11 +1,13 @@
 """TriCore in Unicorn: how its CPU is set up, and how to leave the traps that it takes itself.
 
-DEBUG and SYSCALL do nothing here, so the breakpoint is an undefined instruction, under a CODE hook (_stops.py); without
-that it stops stray guests. What traps goes to the guest's vector, where nothing is mapped.
+DEBUG and SYSCALL do nothing here, so the breakpoint is an undefined instruction, under a CODE hook (stops.py), without
+which it stops stray guests; and SYSCALL is found by its bytes (passedover.py). What traps goes to the guest's vector,
+where nothing is mapped.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import unicorn
@@ -16,13 +18,30 @@ from ....errors import NoMemory
 from ....regs import Regs
 from ..engine import Engine
 from ..registers.conditions import Access
-from .guest import HOOK, Breakpoint, Checks, Contexts, Cpu, Faults, Guest, Interrupts, Mapped, RegisterFile
+from .guest import (
+    HOOK,
+    Breakpoint,
+    Checks,
+    Contexts,
+    Cpu,
+    Decoded,
+    Faults,
+    Guest,
+    Interrupts,
+    Mapped,
+    RegisterFile,
+    SystemCalls,
+)
 
 TRAP = bytes.fromhex("0010")
 VECTORS = 0xFFFFFF00  # 32 bytes for each class of traps
 UNCOUNTED = 0xBFF  # PSW after reset, but for the call depth counter, which allows 64 nested calls
 NO_CONTEXT = 0x304  # the trap that saves none, as none is free
 LINK = 0xFFFFF  # of FCX and PCXI: where a context lies
+SYSTEM_CALL = 0x600  #: class 6; TIN is the low byte of the instruction's constant
+#: SYSCALL const9: opcode AD, 4 in bits 27 to 21, the constant in 20 to 12
+SYSCALL = re.compile(rb"(?=\xad[\x00-\xff][\x80-\x9f]["
+                     + b"".join(b"\\x%x0" % n for n in range(16)) + rb"])")
 RETURN_FROM_EXCEPTION = bytes.fromhex("0080")
 #: MOV d0,-1; ADDX d1,d0,d0: C. MOVH d0,0x4000; ADD d0,d0: V, SV, AV, SAV.
 FLAGS = (("82f00b004010", 0x80000000), ("7b0000044200", 0x78000000))
@@ -78,6 +97,11 @@ def trap_taken(regs: Regs, pc: int) -> tuple[int, int, bytes] | None:
     return number, regs["a11"], b"" if number == NO_CONTEXT else RETURN_FROM_EXCEPTION
 
 
+def system_call(code: bytes) -> int:
+    """Decoded.number."""
+    return SYSTEM_CALL | int.from_bytes(code, "little") >> 12 & 0xFF
+
+
 def psw(engine: Engine) -> Access:
     """The PSW with its user status bits, each of which is a word of its own: C is set by any bit of it, the others by
     the highest."""
@@ -106,6 +130,8 @@ GUESTS = {
         breakpoint=Breakpoint(channel=HOOK, traps=Traps(probe=dict.fromkeys((2, 4), TRAP), end={0: TRAP})),
         interrupts=Interrupts(taken=trap_taken),
         faults=Faults(arithmetic=frozenset({0x501, 0x502}), undefined=frozenset({0x201, 0x202, 0x203})),
+        calls=SystemCalls(skip=dict.fromkeys(range(SYSTEM_CALL, SYSTEM_CALL + 0x100), 4),
+                          decoded=Decoded(pattern=SYSCALL, size=4, number=system_call)),
         memory=Mapped(page_size=0x4000),
         contexts=Contexts(rewind=rewind, furnish=link_areas, near=0x70100000),
         checks=Checks(flags=FLAGS),
