@@ -32,6 +32,7 @@ from kprobes.core.patch import arming
 from kprobes.core.settings import Setting
 from kprobes.events._messages import MESSAGES
 from kprobes.machine.unicorn.guests.rows import GUESTS
+from kprobes.programs import header
 from kprobes.programs.helpers import HELPERS
 
 DOCS = Path(__file__).resolve().parent
@@ -379,6 +380,7 @@ def main() -> None:
                         help="fail where a test run has proved other cells than docs/support.json says")
     options = parser.parse_args()
     wanted = {path: filled(path.read_text()) for path in sorted(DOCS.rglob("*.md"))} | pictures()
+    wanted[header.REGISTERS_H] = header.registers()
     stale = {path: new for path, new in wanted.items() if not path.exists() or path.read_text() != new}
     for path, new in stale.items():
         print(f"{path.relative_to(DOCS.parent)}: "

@@ -177,32 +177,24 @@ static __always_inline __u64 guest_word(struct pt_regs *ctx, __u64 addr)
 #define ____parms7(x, ...) ____parms6(__VA_ARGS__), (void *)PT_REGS_PARM7(ctx)
 #define ____parms8(x, ...) ____parms7(__VA_ARGS__), (void *)PT_REGS_PARM8(ctx)
 #define ____parms(...) ____bpf_concat(____parms, ____bpf_narg(__VA_ARGS__))(__VA_ARGS__)
-#define ____quietly(text) _Pragma(text)
-#define BPF_KPROBE(name, args...)                                                          \
-    name(struct pt_regs *ctx);                                                             \
-    static __always_inline int ____##name(struct pt_regs *ctx, ##args);                    \
-    int name(struct pt_regs *ctx)                                                          \
-    {                                                                                      \
-        ____quietly("GCC diagnostic push")                                                 \
-        ____quietly("GCC diagnostic ignored \"-Wint-conversion\"")                         \
-        return ____##name(____parms(args));                                                \
-        ____quietly("GCC diagnostic pop")                                                  \
-    }                                                                                      \
-    static __always_inline int ____##name(struct pt_regs *ctx, ##args)
 #define ____ret0() ctx
 #define ____ret1(x) ctx, (void *)PT_REGS_RC(ctx)
 #define ____rets(...) ____bpf_concat(____ret, ____bpf_narg(__VA_ARGS__))(__VA_ARGS__)
-#define BPF_KRETPROBE(name, args...)                                                       \
+#define ____quietly(text) _Pragma(text)
+/* The program takes the context's words as parameters of any type; `given` makes the list of them. */
+#define ____typed(name, given, args...)                                                    \
     name(struct pt_regs *ctx);                                                             \
     static __always_inline int ____##name(struct pt_regs *ctx, ##args);                    \
     int name(struct pt_regs *ctx)                                                          \
     {                                                                                      \
         ____quietly("GCC diagnostic push")                                                 \
         ____quietly("GCC diagnostic ignored \"-Wint-conversion\"")                         \
-        return ____##name(____rets(args));                                                 \
+        return ____##name(given(args));                                                    \
         ____quietly("GCC diagnostic pop")                                                  \
     }                                                                                      \
     static __always_inline int ____##name(struct pt_regs *ctx, ##args)
+#define BPF_KPROBE(name, args...) ____typed(name, ____parms, ##args)
+#define BPF_KRETPROBE(name, args...) ____typed(name, ____rets, ##args)
 
 /* Registers by name: KPROBES_REG(ctx, arm64_x19). Made from the architectures by docs/generate.py. */
 #include <kprobes/registers.h>
