@@ -26,8 +26,10 @@ NO_ENGINE: dict[str, str] = {
     "alpha": "Unicorn 2.1.4 has no Alpha; tests/remote runs it under QEMU",
     **dict.fromkeys(("sh4", "sh4eb"), "Unicorn 2.1.4 has no SuperH; tests/remote runs it under QEMU"),
     "parisc": "Unicorn 2.1.4 has no PA-RISC; tests/remote runs it under QEMU",
+    "ia64": "no emulator has Itanium; tests/machine/test_ia64.py runs it on a model of ours",
 }
 NO_PROGRAMS: dict[str, str] = {
+    "ia64": "no compiler in PyPI, npm or Debian; tests/machine/test_ia64.py has functions by GNU as",
     "tricore": "no compiler in PyPI, npm or Debian; tests/differential/test_tricore.py has a program assembled by hand",
     "mips32r6": "the compiler at hand makes release 6 code for little endian only; mips32r6el has the same decode rows",
     "mips64r6": "the compiler at hand makes release 6 code for little endian only; mips64r6el has the same decode rows",

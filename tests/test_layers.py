@@ -37,6 +37,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "machine": (),
     "machine._base": ("errors", "regs", "symbols", "arch._base", "machine._blocks"),
     "machine.": ("arguments", "errors", "regs", "symbols", "image", "debug.described", "machine", "arch", "arch._base"),
+    "machine.ia64": ("errors", "regs", "arch", "arch._", "arch.ia64.", "machine.paper", "machine.ia64."),
     "core": (),
     "core.": ("arguments", "notebook", "errors", "regs", "symbols", "arch._base", "machine._base", "core."),
     "debug.": ("arguments", "notebook", "errors", "regs", "symbols", "arch._base", "image", "debug."),
@@ -73,13 +74,13 @@ KEEPERS = {
 }
 #: path (prefix; the longest that fits counts) -> most lines of a file
 #: lines of 120 columns: a room of 300 lines of 150 has some 315 of them
-BUDGETS = {"core/": 315, "core/kprobes.py": 390, "machine/": 315, "machine/paper.py": 480,
+BUDGETS = {"core/": 315, "core/kprobes.py": 390, "machine/": 315, "machine/paper.py": 370,
            "machine/unicorn/machine.py": 372, "testing/": 315, "arch/": 315, "events/": 315, "events/_parser.py": 340,
            "tracing/": 315, "debug/": 315, "programs/": 315, "cli/": 315,
            "arch/arm/thumb.py": 355, "arch/s390x/isa.py": 355}
 # the plan said 1,800; docs/design.md says what the rest is. Of it 60 are doors: k.attach, k.trace ..., 40 the lock of
-# who changes probes
-CORE_TOTAL = 5590
+# who changes probes, 70 bundles: breakpoints of bits, boosts that take neighbours along
+CORE_TOTAL = 5660
 WINGS = ("settings", "probe", "patch", "hit", "register", "kprobes")
 CHAIN = 350  # lines of a class along its bases
 #: written out for speed: benchmarks/hit_cost.py shows it

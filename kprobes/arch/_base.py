@@ -20,9 +20,9 @@ from ..regs import Regs
 from ._calls import Abi, Frame, Linkage, Returning, Skips
 from ._insn import COMPUTED, Annul, Atomic, Decoded, Insn, Simulate
 
-__all__ = ["COMPUTED", "Abi", "Annul", "Arch", "Atomic", "Decoded", "Entry", "Executing", "Files", "Frame", "Insn",
-           "Jump", "Linkage", "Order", "OutOfLine", "Pointers", "Registers", "Returning", "Simulate", "Skips", "Traps",
-           "Walking", "displacement", "identity", "plain_address", "signed", "verbatim"]
+__all__ = ["COMPUTED", "Abi", "Annul", "Arch", "Atomic", "Bundles", "Decoded", "Entry", "Executing", "Files", "Frame",
+           "Insn", "Jump", "Linkage", "Order", "OutOfLine", "Pointers", "Registers", "Returning", "Simulate", "Skips",
+           "Traps", "Walking", "displacement", "identity", "plain_address", "signed", "verbatim"]
 
 
 class Order(enum.Enum):
@@ -77,6 +77,24 @@ class Traps:
 
 
 @frozen(kw_only=True)
+class Bundles:
+    """Instructions that share their bytes: an address is the bundle's, plus the number of the instruction in it.
+
+    Arch.decode gets the text from the bundle's start on. Jumps stand there only, and lead there. `Insn.span` says where
+    the next instruction is.
+    """
+
+    size: int  #: bytes of a bundle, a power of two: what bundles are aligned to
+    place: Callable[[int], int]  #: address of an instruction -> that of the first byte with a bit of its own
+    #: (insn) -> what stands from that byte on while it has a breakpoint, and which of these bits are its own
+    trap: Callable[[Insn], tuple[bytes, bytes]]
+
+    def start(self, addr: int) -> int:
+        """Where the bundle of an instruction begins."""
+        return addr & -self.size
+
+
+@frozen(kw_only=True)
 class Entry:
     """What a code address (symbol value, function pointer) means."""
 
@@ -101,6 +119,8 @@ class Jump:
     def back(self, frm: int, insn: Insn) -> bytes:
         """From behind an instruction's copy to what follows it at home. What may skip that may skip this jump: then a
         second one follows. Raises OutOfReach."""
+        if insn.onward is not None:
+            return insn.onward(frm)
         code = self.encode(frm, insn.next)
         return code + self.encode(frm + self.size, insn.next + insn.skips) if insn.skips else code
 
@@ -127,6 +147,7 @@ class OutOfLine:
     relocate: Callable[[Insn, int], bytes] = verbatim  #: (insn, to) -> body that runs at `to`; raises OutOfReach
     max_body: int = 0  #: longest relocated body, bytes; 0: Arch.max_insn
     max_displaced: int = 0  #: longest code of an `Insn.displace`, bytes
+    max_onward: int = 0  #: and of an `Insn.onward`
 
 
 @frozen(kw_only=True)
@@ -190,15 +211,16 @@ class Arch:
 
     regs: Registers
     traps: Traps
-    #: (original bytes from addr on, addr | mode bits) -> Insn. At least max_insn bytes, and two instructions' worth
-    #: where mapped memory allows; fewer bytes than the instruction needs, or an encoding nobody defines: an Insn with
-    #: `reject`.
+    #: (original bytes from addr on, or from the start of its bundle, addr | mode bits) -> Insn. At least max_insn
+    #: bytes, and two instructions' worth where mapped memory allows; fewer bytes than the instruction needs, or an
+    #: encoding nobody defines: an Insn with `reject`.
     decode: Callable[[bytes, int], Insn]
 
     abi: Abi | None = None
     linkage: Linkage | None = None
     jump: Jump | None = None
 
+    bundles: Bundles | None = None
     out_of_line: OutOfLine = OutOfLine()
     pointers: Pointers = Pointers()
     walking: Walking = Walking()
@@ -224,6 +246,18 @@ class Arch:
     def max_body(self) -> int:
         """Longest body, bytes."""
         return self.out_of_line.max_body or self.max_insn
+
+    def text_of(self, addr: int) -> int:
+        """Where the text begins from which decode() tells the instruction at an address."""
+        return addr if self.bundles is None else self.bundles.start(addr)
+
+    def place_of(self, addr: int) -> int:
+        """Where the bytes begin that change when a breakpoint comes to an address."""
+        return addr if self.bundles is None else self.bundles.place(addr)
+
+    def trap_for(self, insn: Insn) -> tuple[bytes, bytes]:
+        """What stands there then, and which of its bits are the instruction's own (b"": all)."""
+        return (self.traps.of(insn), b"") if self.bundles is None else self.bundles.trap(insn)
 
     def jump_in(self, mode: int) -> Jump | None:
         """The jump of a mode."""

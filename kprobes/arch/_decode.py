@@ -78,13 +78,12 @@ class Row:
         return out
 
     def make(self, insn: Insn, word: int, rest: bytes) -> Insn:
-        """The Insn of a matching encoding; `insn` has addr, raw and mode, `rest` the bytes after it (the delay
-        slot)."""
+        """The Insn of a matching encoding; `insn` says where it is, `rest` has the bytes after it (the delay slot)."""
         fields = self.extract(word)
         kind = self.body if self.body is not None else ("" if self.simulate or self.reject else "self")
         body = insn.raw if kind == "self" else rest[: len(insn.raw)] if kind == "slot" else b""
-        insn = Insn(addr=insn.addr, raw=insn.raw, mode=insn.mode, name=self.name, reject=self.reject, body=body,
-                    boostable=self.boostable, delay_slot=self.delay_slot, links=self.links,
+        insn = Insn(addr=insn.addr, raw=insn.raw, span=insn.span, mode=insn.mode, name=self.name, reject=self.reject,
+                    body=body, boostable=self.boostable, delay_slot=self.delay_slot, links=self.links,
                     falls_through=self.falls_through, atomic=self.atomic)
         if self.extra is not None:
             insn = self.extra(insn, **fields)
@@ -140,11 +139,10 @@ class DecodeTable:
         return None
 
     def decode(self, word: int, insn: Insn, rest: bytes = b"") -> Insn:
-        """The Insn for `word`; `insn` carries addr, raw and mode. An encoding without a row runs out of line as it
-        is."""
+        """The Insn for `word`; `insn` has addr, raw, span and mode. One without a row runs out of line as it is."""
         row = self.find(word)
         if row is None:
-            return Insn(addr=insn.addr, raw=insn.raw, mode=insn.mode, name=insn.name, body=insn.raw)
+            return Insn(addr=insn.addr, raw=insn.raw, span=insn.span, mode=insn.mode, name=insn.name, body=insn.raw)
         return row.make(insn, word, rest)
 
 

@@ -51,12 +51,17 @@ class Insn:
     name: str  #: row name (the manual's mnemonic), for messages and tests
     mode: int = 0  #: bits or-ed into every target that stays in this instruction's mode (Thumb: 1)
     decoded: Decoded = Decoded.WHOLE  #: whether there is an instruction at all; see truncated() and undefined()
+    span: int = 0  #: addresses to the next instruction, where `raw` is a bundle that it shares with others
 
     # how it is executed, where a probe is
     reject: str = ""  #: why it must not be probed; empty = fine
     simulate: Simulate | None = None  #: effect at the original address; returns where to go next
     body: bytes = b""  #: what runs out of line: the instruction, its delay slot, or nothing
+    conditional: bool = False  #: a breakpoint in its place is executed under its condition only; a jump always would be
     boostable: bool = True  #: the body may be followed by a jump back instead of a trap
+    #: where no jump can lead to `next`, within its bundle: (to) -> code that does there what follows it in the bundle,
+    #: at the same place in a bundle of its own, and goes on behind that. Raises OutOfReach
+    onward: Callable[[int], bytes] | None = None
     #: where it is simulated: (to) -> code that does there all that it does at home, its delay slot included, and
     #: nothing else, and falls through to `next`; where it faults, nothing is changed (its delay slot: but the link),
     #: and it can be executed again from its start. Raises OutOfReach
@@ -94,8 +99,8 @@ class Insn:
 
     @property
     def size(self) -> int:
-        """Length in bytes."""
-        return len(self.raw)
+        """Length in bytes; in a bundle its `span`."""
+        return self.span or len(self.raw)
 
     @property
     def next(self) -> int:

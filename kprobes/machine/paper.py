@@ -1,15 +1,4 @@
-"""PaperMachine: a deterministic toy engine with a toy ISA, for tests of the core and for reading.
-
-PAPER has instructions of 1 to 3 bytes, a link register, one delayed branch, an exclusive pair and a breakpoint:
-
-    01 d i  add d, i      02      nop          03 o    jmp o        04 o    call o       05      ret
-    06 d a  load d, [a]   07 s a  store s, [a] 08 a o  brz a, o     09 o 00 djmp o (the next add is its delay slot)
-    0a d    ll d          0b d    sc d         0d d a  div d, a     0e a    jr a         0f      sys
-    cc      trap
-
-`i` is a signed byte, `o` one counted from the instruction's own address; `d`, `a`, `s` number registers (sp is 8, lr is
-9).
-"""
+"""PaperMachine: a deterministic toy engine, for tests of the core and for reading. PAPER is in _paper_isa.py."""
 
 from __future__ import annotations
 
@@ -19,115 +8,23 @@ from functools import partial
 from threading import RLock
 from typing import Any
 
-from ..arch._base import (
-    Abi,
-    Annul,
-    Arch,
-    Atomic,
-    Decoded,
-    Insn,
-    Jump,
-    Linkage,
-    Order,
-    Registers,
-    Returning,
-    Traps,
-    signed,
-)
-from ..errors import AlreadyRegistered, GuestFault, GuestTimeout, NoMemory, OutOfReach, ReentryError
+from ..arch._base import Annul, Arch, Decoded, Insn
+from ..errors import AlreadyRegistered, GuestFault, GuestTimeout, NoMemory, ReentryError
 from ..regs import Regs
 from ..symbols import Symbols
 from ._base import BuiltIn, Fault, HostProgram, Sink, watches_no_text, watches_nothing
 from ._blocks import counts_no_blocks
+from ._paper_isa import LENGTHS, PAPER, execute
 
-NAMES = (*(f"r{n}" for n in range(8)), "sp", "lr", "pc", "flags")
 PAGE = 0x1000
 EXIT = 0xE000
-TRAP = 0xCC
-LENGTHS = {1: 3, 2: 1, 3: 2, 4: 2, 5: 1, 6: 3, 7: 3, 8: 3, 9: 3, 10: 2, 11: 2, 13: 3, 14: 2, 15: 1, TRAP: 1, 0x10: 3}
-
-
-def _jump(regs: Regs, insn: Insn) -> int:
-    return insn.addr + signed(insn.raw[1], 8)
-
-
-def _call(regs: Regs, insn: Insn) -> int:
-    regs["lr"] = insn.next
-    return insn.addr + signed(insn.raw[1], 8)
-
-
-def _ret(regs: Regs, insn: Insn) -> int:
-    return regs["lr"]
-
-
-def _brz(regs: Regs, insn: Insn) -> int:
-    return insn.next if regs[NAMES[insn.raw[1]]] else insn.addr + signed(insn.raw[2], 8)
-
-
-def _jr(regs: Regs, insn: Insn) -> int:
-    return regs[NAMES[insn.raw[1]]]
-
-
-_SIMULATED = {3: _jump, 4: _call, 5: _ret, 8: _brz, 9: _jump, 14: _jr}
-_DIRECT = {3, 4, 8, 9}
-_REJECTED = {10: "part of an exclusive sequence", 11: "part of an exclusive sequence", 15: "a system call",
-             TRAP: "a breakpoint", 16: "a slot's jump"}
-_ATOMIC = {10: Atomic.OPENS, 11: Atomic.CLOSES}
-
-
-def decode(code: bytes, addr: int) -> Insn:
-    """Arch.decode of PAPER."""
-    length = LENGTHS.get(code[0] if code else 0, 0)
-    if not code or len(code) < length:
-        return Insn.truncated(addr, code[:1])
-    if not length:
-        return Insn.undefined(addr, code[:1])
-    op, raw = code[0], bytes(code[:length])
-    insn = Insn(addr=addr, raw=raw, name=f"op{op:02x}", reject=_REJECTED.get(op, ""), atomic=_ATOMIC.get(op),
-                delay_slot=op == 9)
-    if insn.reject:
-        return insn
-    simulate = _SIMULATED.get(op)
-    body = bytes(code[3:6]) if op == 9 else b"" if simulate else raw
-    target = addr + signed(raw[2 if op == 8 else 1], 8) if op in _DIRECT else None
-    return Insn(addr=addr, raw=raw, name=insn.name, delay_slot=insn.delay_slot, body=body, target=target,
-                indirect=op == 14, links=op == 4,
-                falls_through=simulate is None or op in (4, 8),
-                simulate=None if simulate is None else partial(_simulate, simulate, insn))
-
-
-def _simulate(simulate: Callable[[Regs, Insn], int], insn: Insn, regs: Regs) -> int:
-    return simulate(regs, insn)
-
-
-def _back(frm: int, to: int) -> bytes:
-    if not 0 <= to < 1 << 16:
-        raise OutOfReach("PAPER has 16-bit addresses", address=to, hint="stay below 64 KiB")
-    return b"\x10" + to.to_bytes(2, "little")
-
-
-def _set_lr(regs: Regs, target: int) -> None:
-    regs["lr"] = target
-
-
-def _restore_lr(regs: Regs, sp: int, target: int) -> None:
-    regs["lr"] = target
-
-
-PAPER = Arch(
-    name="paper", bits=32, order=Order.LITTLE, insn_align=1, max_insn=3,
-    regs=Registers(names=NAMES, pc="pc", sp="sp", flags="flags", aliases={"ip": "pc"}),
-    traps=Traps(probe={1: bytes([TRAP])}, end={0: bytes([TRAP])}), decode=decode,
-    abi=Abi(args=("r0", "r1", "r2", "r3"), returns=("r0",), stack_args=0, stack_align=8),
-    linkage=Linkage(get=lambda regs: regs["lr"], set=_set_lr, back=b"\x05", returning=Returning(restore=_restore_lr)),
-    jump=Jump(size=3, encode=_back),
-)
 
 
 class PaperMachine:
     """The toy engine: of PAPER, or of an instruction set that no other engine has.
 
-    arch: the instruction set; execute(regs, insn): the effect of those of its instructions that have no simulation.
+    arch: the instruction set; execute(regs, insn): the effect of those of its instructions that have no simulation;
+    breaks(regs, insn): whether an instruction is a breakpoint, and executed; None: the bytes of its breakpoints are.
 
     Attributes:
         before: called with (machine, cpu) before each instruction; may change registers (an interrupt, say).
@@ -138,9 +35,10 @@ class PaperMachine:
     delays_in_calls = True
 
     def __init__(self, code: bytes, *, base: int = 0x1000, symbols: dict[str, int | tuple[int, int]] | None = None,
-                 cpus: int = 1, arch: Arch = PAPER, execute: Callable[[Regs, Insn], object] | None = None) -> None:
+                 cpus: int = 1, arch: Arch = PAPER, execute: Callable[[Regs, Insn], object] | None = None,
+                 breaks: Callable[[Regs, Insn], bool] | None = None) -> None:
         self.arch, self.cpus = arch, cpus
-        self._effect, self._pc, self._traps = execute, arch.regs.pc, arch.traps.every()
+        self._effect, self._pc, self._breaks, self._traps = execute, arch.regs.pc, breaks, arch.traps.every()
         self.symbols = Symbols()
         self.before: Callable[[PaperMachine, int], None] | None = None
         self.cpu_task: Callable[[Regs], Any] | None = None
@@ -373,8 +271,10 @@ class PaperMachine:
         self.steps += 1
         try:
             op = self._fetch(pc)
-            if not any(op.startswith(trap) for trap in self._traps):
-                values[self._pc] = self._execute(cpu, pc, op) if self.arch is PAPER else self._perform(cpu, pc, op)
+            if not self._stops(cpu, pc, op):
+                own = self.arch is PAPER
+                values[self._pc] = (execute(self._regs[cpu], values, self._fetch, pc, op) if own
+                                    else self._perform(cpu, pc, op))
                 return
         except GuestFault as error:
             self._faulted(cpu, error)
@@ -394,38 +294,18 @@ class PaperMachine:
         if pc & -PAGE not in self._code:
             raise GuestFault("not executable", address=pc, pc=pc, access="fetch")
         if self.arch is not PAPER:
-            return self.read(pc, min(2 * self.arch.max_insn, PAGE - pc % PAGE))
+            start = self.arch.text_of(pc)
+            return self.read(start, min(2 * self.arch.max_insn, PAGE - start % PAGE))
         length = LENGTHS.get(self.read(pc, 1)[0])
         if length is None:
             raise GuestFault("undefined instruction", address=pc, pc=pc, access="undefined")
         return self.read(pc, length)
 
-    def _execute(self, cpu: int, pc: int, op: bytes) -> int:
-        """Effect of an instruction; the next pc."""
-        values = self._values[cpu]
-        insn = decode(op + b"\x02\x02\x02", pc)
-        kind, a = op[0], NAMES[op[1] % 12] if len(op) > 1 else ""
-        if kind == 1:
-            values[a] = values[a] + signed(op[2], 8) & PAPER.mask
-        elif kind == 6:
-            values[a] = int.from_bytes(self.read(values[NAMES[op[2]]], 4), "little")
-        elif kind == 7:
-            self.write(values[NAMES[op[2]]], values[a].to_bytes(4, "little"))
-        elif kind == 13:
-            if not values[NAMES[op[2]]]:
-                raise GuestFault("division by zero", pc=pc, access="arithmetic")
-            values[a] //= values[NAMES[op[2]]]
-        elif kind == 16:
-            return int.from_bytes(op[1:3], "little")
-        elif kind == 15:
-            raise GuestFault("system call", pc=pc, access="interrupt")
-        elif kind == 9:
-            slot = self._fetch(pc + 3)
-            self._execute(cpu, pc + 3, slot)
-            return pc + signed(op[1], 8)
-        elif insn.simulate is not None:
-            return insn.simulate(self._regs[cpu])
-        return pc + len(op)
+    def _stops(self, cpu: int, pc: int, code: bytes) -> bool:
+        """True where a breakpoint is about to be executed."""
+        if self._breaks is not None:
+            return self._breaks(self._regs[cpu], self.arch.decode(code, pc))
+        return any(code.startswith(trap) for trap in self._traps)
 
     def _perform(self, cpu: int, pc: int, code: bytes) -> int:
         """Effect of an instruction of another instruction set than PAPER; the next pc."""
@@ -436,6 +316,8 @@ class PaperMachine:
         body = b"" if isinstance(target, Annul) else insn.body
         if body and self._effect is not None:
             self._effect(regs, self.arch.decode(body, pc + insn.size if insn.delay_slot else pc))
+        elif insn.reject and self._effect is not None:
+            self._effect(regs, insn)
         elif body:
             raise GuestFault(f"nobody says what {insn.name} does", address=pc, pc=pc, access="undefined")
         return int(target)
@@ -456,6 +338,9 @@ class PaperMachine:
     def _serve(self, cpu: int, pc: int) -> bool:
         """Call the service of a call site; True if it moves the guest."""
         assert self.sink is not None
+        service = self.sink.services.get(pc)
+        if service is None and self.arch.bundles is not None:
+            return False  # the rest of a bundle
         with self._reporting(cpu, pc) as regs:
             self.sink.services[pc](regs)
             return regs.target is not None

@@ -161,7 +161,8 @@ def _jump(arch: Arch, rng: random.Random) -> Iterator[str]:
     if arch.jump is None:
         return
     for mode, trap in arch.traps.end.items():
-        step = len(trap) if arch.jump.modes else arch.insn_align  # modes differ in alignment, and in the size of a trap
+        # modes differ in alignment, and in the size of a trap
+        step = len(trap) if arch.jump.modes else arch.insn_align if arch.bundles is None else arch.bundles.size
         yield from _jump_in(arch, arch.jump.modes.get(mode, arch.jump), mode, step)
 
 
@@ -188,7 +189,7 @@ def _reach(arch: Arch, jump: Jump, frm: int, step: int) -> int:
 
 def _farthest(arch: Arch) -> int:
     """More steps than any jump reaches, unless it reaches everything."""
-    return 1 << min(arch.bits - 3, 38)
+    return 1 << min(arch.bits - 3, 38 if arch.bundles is None else 36)
 
 
 def _encodes(jump: Jump, frm: int, to: int) -> bool:
@@ -219,11 +220,19 @@ def _jump_goes(arch: Arch, jump: Jump, mode: int, frm: int, to: int) -> Iterator
         return
     if len(code) != jump.size:
         yield f"a jump has {len(code)} bytes, not {jump.size}"
-    insn = arch.decode(code + bytes(2 * arch.max_insn), frm | mode)
+    insn = _that_jumps(arch, code + bytes(2 * arch.max_insn), frm, mode)
     if insn.target is not None and insn.target & ~arch.pointers.mode_bits != to:
         yield f"a jump from {frm:#x} to {to:#x} decodes as {insn.name} to {insn.target:#x}"
     if insn.reject or (insn.simulate is None and insn.target is None):
         yield f"decode does not see that {code.hex()} is a jump ({insn.name}: {insn.reject or 'straight line'})"
+
+
+def _that_jumps(arch: Arch, code: bytes, frm: int, mode: int) -> Insn:
+    """The first instruction; the last one of a bundle."""
+    insn = arch.decode(code, frm | mode)
+    while arch.bundles is not None and insn.next < frm + arch.bundles.size:
+        insn = arch.decode(code, insn.next | mode)
+    return insn
 
 
 _CHECKS = (_registers, _linux_names, _traps, _abi, _linkage, _addresses, _jump, check_links, check_falls_through,

@@ -41,8 +41,7 @@ class Displaced:
         site = None if slot is None else self._rooms.sites.get(slot)
         if site is not None and site.kind is Kind.SLOT:
             point: Probepoint = site.owner
-            insn, behind = point.insn, pc - point.slot_end
-            return point, insn, point.address if behind < 0 else insn.next + min(behind, insn.skips), pc
+            return point, point.insn, point.address if pc < point.slot_end else self._behind(point, pc), pc
         buffer = rooms.buffers.slot_of(pc)
         if buffer is not None and buffer in rooms.displaced:
             point, places = rooms.displaced[buffer]
@@ -53,3 +52,11 @@ class Displaced:
             point = rooms.called[point_of_call]
             return point, point.insn, point.address, pc
         return None
+
+    def _behind(self, point: Probepoint, pc: int) -> int:
+        """What `pc` behind a body stands for: the next instruction; or the rest of its bundle, and what follows."""
+        insn, bundles, behind = point.insn, self._rooms.arch.bundles, pc - point.slot_end
+        if bundles is None or insn.onward is None:
+            return insn.next + min(behind, insn.skips)
+        start = bundles.start(insn.addr)
+        return min(max(insn.next, start + behind), start + bundles.size)

@@ -62,7 +62,8 @@ class TrapDriver:
         """See machine._base.Sink."""
         site = self._sites.get(regs.pc)
         if site is None:
-            return self._rooms.text.stray(regs.pc) or self._executed.lay_bare(self.blocks[regs.cpu], regs)
+            again = self._rooms.text.stray(self._rooms.arch.place_of(regs.pc))
+            return again or self._executed.lay_bare(self.blocks[regs.cpu], regs)
         cb = self.blocks[regs.cpu]
         kind = site.kind
         if kind is AT_PROBEPOINT:

@@ -85,8 +85,15 @@ class Optimizer:
 
     def left(self, addr: int) -> None:
         """A breakpoint was disarmed at `addr`: whom it kept from being optimized may be."""
+        self.divide(addr)
         for point in self._near(addr):
             self.consider(point)
+
+    def divide(self, addr: int) -> None:
+        """A breakpoint came to `addr`, or went: its bundle's rest may not, or may, go along with who is before it."""
+        bundles = self._rooms.arch.bundles
+        for point in [] if bundles is None else self._rooms.sites.between(bundles.start(addr), addr):
+            point.refresh()
 
     def _near(self, addr: int) -> list[Probepoint]:
         """The probepoints whose region may cover `addr`: none is longer than a buffer."""

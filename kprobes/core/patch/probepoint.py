@@ -99,10 +99,18 @@ class Probepoint:
     def arm(self) -> None:
         """Put the breakpoint in memory."""
         armed = after(self.state, Change.ARM)
-        self._patch = self._rooms.text.apply(self.address, self._rooms.arch.traps.of(self.insn),
-                                             self.insn.next - self.address)
+        arch = self._rooms.arch
+        trap, mask = arch.trap_for(self.insn)
+        place = arch.place_of(self.address)
+        self._patch = self._rooms.text.apply(place, trap, self._behind - place, mask)
         self.state = armed
         self._rooms.machine.stop_at(self.address)
+
+    @property
+    def _behind(self) -> int:
+        """Where the text ends that the breakpoint stands for: with the instruction, or with its bundle."""
+        bundles = self._rooms.arch.bundles
+        return self.insn.next if bundles is None else bundles.start(self.address) + bundles.size
 
     def disarm(self) -> None:
         """Put the original bytes back."""
@@ -166,8 +174,8 @@ class Probepoint:
         """Replace the jump by the breakpoint."""
         self.state = after(self.state, Change.RESTORE)
         assert self._patch is not None
-        self._patch = self._rooms.text.replace(self._patch, self._rooms.arch.traps.of(self.insn),
-                                               self.insn.next - self.address)
+        trap, mask = self._rooms.arch.trap_for(self.insn)
+        self._patch = self._rooms.text.replace(self._patch, trap, self._behind - self._patch.addr, mask)
         self._rooms.machine.stop_at(self.address)
         self.native = self.boosted
         if self.slot is not None:
@@ -191,7 +199,7 @@ class Probepoint:
         def fill_near(slot: int) -> int:
             end = fill(slot)
             if jump is not None and insn.boostable and insn.simulate is None:
-                jump.encode(end, insn.next)  # OutOfReach: it could not be boosted from here
+                jump.back(end, insn)  # OutOfReach: it could not be boosted from here
             return end
 
         try:
@@ -216,7 +224,12 @@ class Probepoint:
     def _may_boost(self) -> bool:
         return (self.insn.boostable and self.insn.simulate is None and not self.has_post
                 and self._rooms.arch.jump_in(self.insn.mode) is not None
-                and all(p.optimize for p in self.active))
+                and all(p.optimize for p in self.active) and (self.insn.onward is None or not self._followed()))
+
+    def _followed(self) -> bool:
+        """True where a breakpoint stands behind it in its bundle: the rest of that may not go along."""
+        behind = self._rooms.sites.between(self.insn.next, self._behind)
+        return any(point.state not in (Arming.DISARMED, Arming.GONE) for point in behind)
 
     def may_boost(self) -> bool:
         """True where the slot may end in a jump back, and one reaches."""

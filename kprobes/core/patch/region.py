@@ -38,6 +38,10 @@ def region_of(first: Insn, rooms: Rooms) -> Region:
         raise NotOptimizable(f"{arch.name} has no jump that changes nothing else")
     if not rooms.can_call:
         raise NotOptimizable("this machine services nothing in place")
+    if arch.bundles is not None and first.addr != arch.bundles.start(first.addr):
+        raise NotOptimizable(f"a jump begins a bundle, and {first.name} is not the first in its own")
+    if first.conditional:
+        raise NotOptimizable(f"a jump would be executed although the predicate of {first.name} is false")
     if first.displace is None:
         if first.delay_slot:
             raise NotOptimizable(f"{first.name} cannot be displaced with its delay slot")

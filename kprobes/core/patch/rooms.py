@@ -73,8 +73,9 @@ class Rooms:
 
 
 def _slot_size(arch: Arch) -> int:
-    """Bytes of a body, then a trap or a jump."""
-    return _eight(arch.max_body + max([*map(len, arch.traps.end.values()), arch.jump.size if arch.jump else 0]))
+    """Bytes of a body, then a trap or what goes back."""
+    back = max(arch.jump.size, arch.out_of_line.max_onward) if arch.jump else 0
+    return _eight(arch.max_body + max(back, *map(len, arch.traps.end.values())))
 
 
 def _call_size(machine: Machine) -> int:

@@ -53,7 +53,7 @@ class Survey:
 
     def decode(self, addr: int, mode: int = 0) -> Insn:
         """The original instruction at `addr`; an Insn with `reject` where there is none."""
-        return self._arch.decode(self._bytes(addr, 2 * self._arch.max_insn), addr | mode)
+        return self._arch.decode(self._bytes(self._arch.text_of(addr), 2 * self._arch.max_insn), addr | mode)
 
     def at(self, addr: int, mode: int, symbol: Symbol | None) -> Insn:
         """The instruction at `addr`, if it may be probed there.

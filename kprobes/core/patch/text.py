@@ -27,13 +27,31 @@ class TextOverwritten(RuntimeWarning):
 
 @frozen
 class Patch:
-    """Bytes of ours at an address, and what they cover. tail: what it stands for besides, behind them, which is the
-    guest's."""
+    """Bytes of ours at an address, and what they cover.
+
+    tail: what it stands for besides, behind them, which is the guest's. mask: which bits of these
+    bytes they are, where the others are neighbours' (b"": all); new and old have 0 there.
+    """
 
     addr: int
     new: bytes
     old: bytes
     tail: bytes = b""
+    mask: bytes = b""
+
+    def stands_in(self, now: bytes, lo: int = 0) -> bool:
+        """True if it stands in `now`, the bytes from its `lo`-th on."""
+        return only(now, self.mask[lo:]) == self.new[lo : lo + len(now)]
+
+
+def only(data: bytes, mask: bytes) -> bytes:
+    """The bits of a mask."""
+    return bytes(byte & bits for byte, bits in zip(data, mask, strict=False)) if mask else data
+
+
+def over(now: bytes | bytearray, data: bytes, mask: bytes) -> bytes:
+    """`now` with these bits of a mask."""
+    return bytes(byte & ~bits | new for byte, new, bits in zip(now, data, mask, strict=False)) if mask else data
 
 
 AT_A_TIME = 32  # pages compared before a run, unless one of them has changed: then all are
@@ -41,7 +59,7 @@ FORMER = 1 << 16  # patches remembered after they were taken away
 _VERSIONS = count(1)  # of all texts, so that no two states of them have the same
 
 
-Former = dict[int, dict[bytes, bytes]]  # address -> patches that stood there -> what they covered
+Former = dict[int, dict[bytes, Patch]]  # address -> what stood there
 #: by machine: a later Kprobes knows what earlier ones have taken away
 _FORMER: WeakKeyDictionary[Machine, Former] = WeakKeyDictionary()
 
@@ -78,7 +96,8 @@ class Text:
         for patch in touching:
             if self._holds(patch, addr, data):
                 lo, hi = max(patch.addr, addr), min(patch.addr + len(patch.old), addr + size)
-                out[lo - addr : hi - addr] = patch.old[lo - patch.addr : hi - patch.addr]
+                at, end = lo - patch.addr, hi - patch.addr
+                out[lo - addr : hi - addr] = over(out[lo - addr : hi - addr], patch.old[at:end], patch.mask[at:end])
         return bytes(out)
 
     def _touching(self, addr: int, size: int) -> list[Patch]:
@@ -88,28 +107,33 @@ class Text:
             return [p for p in near if addr < p.addr + len(p.new)]
         return [p for p in self._patches.values() if p.addr < addr + size and addr < p.addr + len(p.new)]
 
-    def apply(self, addr: int, new: bytes, size: int = 0) -> Patch:
-        """Put `new` over the text at `addr`, for an instruction of `size` bytes; revert() takes it away."""
-        old = self._machine.read(addr, len(new))
-        patch = Patch(addr, new, old, self.read(addr + len(new), size - len(new)) if size > len(new) else b"")
-        self._machine.patch(addr, new)
+    def apply(self, addr: int, new: bytes, size: int = 0, mask: bytes = b"") -> Patch:
+        """Put `new` over the text at `addr`, for an instruction of `size` bytes, until revert(). mask: as in Patch."""
+        now = self._machine.read(addr, len(new))
+        tail = self.read(addr + len(new), size - len(new)) if size > len(new) else b""
+        patch = Patch(addr, only(new, mask), only(now, mask), tail, mask)
+        self._lay(patch, now, patch.new)
         self._keep(patch)
         return patch
 
-    def replace(self, patch: Patch, new: bytes, size: int = 0) -> Patch:
+    def _lay(self, patch: Patch, now: bytes, bits: bytes) -> None:
+        """Write a patch's `new` or `old` over what is there."""
+        self._machine.patch(patch.addr, over(now, bits, patch.mask))
+
+    def replace(self, patch: Patch, new: bytes, size: int = 0, mask: bytes = b"") -> Patch:
         """Put `new` where `patch` is, in one write; the longer of the two is covered. Returns the patch that is there
         now.
 
         A patch that somebody has overwritten meanwhile is left alone; revert() will say so.
         """
-        if self._machine.read(patch.addr, len(patch.new)) != patch.new:
+        if not patch.stands_in(self._machine.read(patch.addr, len(patch.new))):
             return patch
         if self._outlived(patch):
             self._outdated.append(patch.addr)
         written = max(len(new), len(patch.new))
         covered = self.read(patch.addr, max(written, size))
-        self._machine.patch(patch.addr, new + covered[len(new) : written])
-        made = Patch(patch.addr, new, covered[: len(new)], covered[len(new) : size])
+        made = Patch(patch.addr, only(new, mask), only(covered[: len(new)], mask), covered[len(new) : size], mask)
+        self._machine.patch(patch.addr, over(covered[: len(new)], made.new, mask) + covered[len(new) : written])
         self._was_here(patch)
         self._keep(made)
         return made
@@ -119,11 +143,11 @@ class Text:
         will say so."""
         self._drop(patch)
         now = self._machine.read(patch.addr, len(patch.new))
-        if now == patch.new:
-            self._machine.patch(patch.addr, patch.old)
+        if patch.stands_in(now):
+            self._lay(patch, now, patch.old)
             if self._outlived(patch):
                 self._outdated.append(patch.addr)
-        elif now != patch.old or patch.old == patch.new or self._outlived(patch):
+        elif only(now, patch.mask) != patch.old or patch.old == patch.new or self._outlived(patch):
             self._overwritten.append(patch.addr)
         self._was_here(patch)
 
@@ -144,7 +168,7 @@ class Text:
         self.writes.drop(patch.addr)
 
     def _was_here(self, patch: Patch) -> None:
-        self._former.setdefault(patch.addr, {})[patch.new] = patch.old
+        self._former.setdefault(patch.addr, {})[patch.new] = patch
         self._note(patch)
         if len(self._former) > FORMER:
             del self._former[next(iter(self._former))]
@@ -184,20 +208,23 @@ class Text:
     def _put_back(self, addr: int) -> bool:
         self.stray(addr)
         patch = self._patches.get(addr)
-        if (patch is None or patch.old == patch.new or self._machine.read(addr, len(patch.new)) != patch.old
-            or self._outlived(patch)):
+        if patch is None or patch.old == patch.new:
             return False
-        self._machine.patch(addr, patch.new)
+        now = self._machine.read(addr, len(patch.new))
+        if only(now, patch.mask) != patch.old or self._outlived(patch):
+            return False
+        self._lay(patch, now, patch.new)
         return True
 
     def stray(self, addr: int) -> bool:
         """True if a patch that was taken away stood there again: the original is back."""
-        now = self._patches.get(addr)
-        if now is not None and self._machine.read(addr, len(now.new)) == now.new:
+        standing = self._patches.get(addr)
+        if standing is not None and standing.stands_in(self._machine.read(addr, len(standing.new))):
             return False
-        for new, old in self._former.get(addr, {}).items():
-            if new != old and self._machine.read(addr, len(new)) == new:
-                self._machine.patch(addr, old)
+        for former in self._former.get(addr, {}).values():
+            now = self._machine.read(addr, len(former.new))
+            if former.new != former.old and former.stands_in(now):
+                self._lay(former, now, former.old)
                 return True
         return False
 
@@ -205,8 +232,9 @@ class Text:
         """The guest is about to write there: what it writes goes over what it knows. The patch is to be dropped by
         forget()."""
         patch = self._patches[addr]
-        if self._machine.read(addr, len(patch.new)) == patch.new:
-            self._machine.patch(addr, patch.old)
+        now = self._machine.read(addr, len(patch.new))
+        if patch.stands_in(now):
+            self._lay(patch, now, patch.old)
 
     def warn(self) -> None:
         """Warn of overwritten patches that were reverted. A warning may be raised (python -W error): so this is the
@@ -227,12 +255,12 @@ class Text:
         proofs."""
         patches, self._patches = self._patches, {}
         for patch in patches.values():
-            self._machine.patch(patch.addr, patch.old)
+            self._lay(patch, self._machine.read(patch.addr, len(patch.old)), patch.old)
         try:
             yield
         finally:
             for patch in patches.values():
-                self._machine.patch(patch.addr, patch.new)
+                self._lay(patch, self._machine.read(patch.addr, len(patch.new)), patch.new)
             self._patches = patches
 
     def renew(self) -> None:
@@ -257,4 +285,4 @@ class Text:
     def _holds(self, patch: Patch, addr: int, data: bytes) -> bool:
         """True if the patch is still in memory, as far as `data` shows it: guest code may have replaced itself."""
         lo, hi = max(patch.addr, addr), min(patch.addr + len(patch.new), addr + len(data))
-        return lo >= hi or data[lo - addr : hi - addr] == patch.new[lo - patch.addr : hi - patch.addr]
+        return lo >= hi or patch.stands_in(data[lo - addr : hi - addr], lo - patch.addr)

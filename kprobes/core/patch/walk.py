@@ -107,9 +107,10 @@ class Walk:
 
     def decode(self, addr: int) -> Insn:
         """The instruction at an address, in the walk's mode."""
-        size, offset = 2 * self._source.arch.max_insn, addr - self.start
-        code = bytes(self.code[offset : offset + size]) if offset >= 0 else b""
-        return self._source.arch.decode(code if len(code) == size else self._source.read(addr, size), addr | self.mode)
+        arch = self._source.arch
+        size, text = 2 * arch.max_insn, arch.text_of(addr)
+        code = bytes(self.code[text - self.start : text - self.start + size]) if text >= self.start else b""
+        return arch.decode(code if len(code) == size else self._source.read(text, size), addr | self.mode)
 
     def _unconditioned(self, addr: int) -> Insn:
         """The instruction at an address; it may fall through where what stands before it may make it conditional."""

@@ -1,0 +1,5 @@
+"""Itanium, 64 bits."""
+
+from .isa import ARCHES
+
+__all__ = ["ARCHES"]

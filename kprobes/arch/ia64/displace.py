@@ -1,0 +1,48 @@
+"""Instructions in another place than home, in a bundle of their own."""
+
+from __future__ import annotations
+
+from .._base import Insn
+from . import bundle
+from .bundle import BRANCH, SIZE
+
+
+def word_of(insn: Insn) -> int:
+    """The 41 bits of an instruction; of L+X those of X."""
+    _, slots = bundle.parts(insn.raw)
+    return slots[2 if insn.span == SIZE - 1 else insn.addr % SIZE]
+
+
+def jump(frm: int, to: int) -> bytes:
+    """BRL.COND.SPTK.MANY: everywhere, and no register."""
+    return bundle.far(0xC << 37 | 1 << 12, frm, to)
+
+
+def alone(insn: Insn, to: int, **_: int) -> bytes:
+    """The same instruction in the same slot, between NOPs."""
+    return bundle.only(insn.raw, (insn.addr % SIZE,))
+
+
+def br_cond(insn: Insn, to: int, **_: int) -> bytes:
+    """The long branch has the same fields."""
+    assert insn.target is not None
+    return bundle.far(word_of(insn) & ~(15 << 37) | 12 << 37, to, insn.target)
+
+
+def br_near(insn: Insn, to: int, **_: int) -> bytes:
+    """Branches that count and rotate have no long form."""
+    assert insn.target is not None
+    slot = insn.addr % SIZE
+    return bundle.only(bundle.with_slot(insn.raw, slot, bundle.near(word_of(insn), to, insn.target, BRANCH)), (slot,))
+
+
+def brl_cond(insn: Insn, to: int, **_: int) -> bytes:
+    assert insn.target is not None
+    return bundle.far(word_of(insn), to, insn.target)
+
+
+def mov_ip(insn: Insn, to: int, d: int, q: int) -> bytes:
+    """MOVL of home's address."""
+    value = insn.addr & -SIZE
+    word = 6 << 37 | (value >> 63) << 36 | (value >> 7 & 511) << 27 | (value >> 16 & 31) << 22 | (value >> 21 & 1) << 21
+    return bundle.long(word | (value & 127) << 13 | d << 6 | q, value >> 22 & bundle.ONES)

@@ -1,0 +1,129 @@
+"""The register stack: frames that calls rename, the backing store that they spill to, and rotation.
+
+"Register Stack Engine", volume 2. Registers are seen by their names in the current frame. What a call saves is in the
+backing store when the call is made, which the engine may do whenever it likes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...regs import Regs
+
+STACKED = tuple(f"r{n}" for n in range(32, 128))
+ROTATING_F = tuple(f"f{n}" for n in range(32, 128))
+ROTATING_P = 48  # predicates, from p16 on
+Values = list[int]
+
+# --- CFM: sof, sol, sor (in eights), rrb.gr, rrb.fr, rrb.pr
+
+
+def sof(cfm: int) -> int:
+    return cfm & 127
+
+
+def sol(cfm: int) -> int:
+    return cfm >> 7 & 127
+
+
+def sor(cfm: int) -> int:
+    return (cfm >> 14 & 15) * 8
+
+
+def rrb(cfm: int) -> tuple[int, int, int]:
+    return cfm >> 18 & 127, cfm >> 25 & 127, cfm >> 32 & 63
+
+
+def _turned(values: Sequence[int], by: int) -> Values:
+    return [values[(n + by) % len(values)] for n in range(len(values))]
+
+
+def physical(regs: Regs) -> Values:
+    """The stacked registers from the frame's bottom on, as if none had rotated."""
+    cfm, shown = regs["cfm"], [regs[name] for name in STACKED]
+    return _turned(shown[: sor(cfm)], -rrb(cfm)[0]) + shown[sor(cfm) :]
+
+
+def show(regs: Regs, cfm: int, stacked: Values) -> None:
+    """Make another CFM the current one; `stacked`: the physical registers from its frame's bottom on."""
+    before, now = rrb(regs["cfm"]), rrb(cfm)
+    _write(regs, STACKED, _turned(stacked[: sor(cfm)], now[0]) + stacked[sor(cfm) :])
+    if now[1] != before[1]:
+        _write(regs, ROTATING_F, _turned([regs[name] for name in ROTATING_F], now[1] - before[1]))
+    if now[2] != before[2]:
+        pr, by = regs["pr"], now[2] - before[2]
+        turned = sum((pr >> 16 + (n + by) % ROTATING_P & 1) << 16 + n for n in range(ROTATING_P))
+        regs["pr"] = pr & 0xFFFF | turned
+    regs["cfm"] = cfm
+
+
+def _write(regs: Regs, names: Sequence[str], values: Values) -> None:
+    for name, value in zip(names, values, strict=True):
+        if regs[name] != value:
+            regs[name] = value
+
+
+def rotate(regs: Regs) -> None:
+    """Each rotating register gets the next higher number."""
+    cfm, (gr, fr, pr) = regs["cfm"], rrb(regs["cfm"])
+    stacked = physical(regs)
+    gr = (gr - 1) % sor(cfm) if sor(cfm) else gr
+    show(regs, cfm & 0x3FFFF | gr << 18 | (fr - 1) % len(ROTATING_F) << 25 | (pr - 1) % ROTATING_P << 32, stacked)
+
+
+# --- the backing store: each 64th word holds NaT bits
+
+
+def _is_collection(addr: int) -> bool:
+    return addr >> 3 & 63 == 63
+
+
+def _above(bsp: int, count: int) -> tuple[list[int], int]:
+    """Where so many registers are saved from `bsp` on, and the next one's place."""
+    places: list[int] = []
+    while True:
+        if _is_collection(bsp):
+            bsp += 8
+        if len(places) == count:
+            return places, bsp
+        places.append(bsp)
+        bsp += 8
+
+
+def _below(bsp: int, count: int) -> list[int]:
+    """Where so many registers are saved below `bsp`."""
+    places: list[int] = []
+    while len(places) < count:
+        bsp -= 8
+        if not _is_collection(bsp):
+            places.insert(0, bsp)
+    return places
+
+
+def push(regs: Regs, count: int, cfm: int) -> None:
+    """Save so many registers of the frame; the next frame begins behind them."""
+    stacked = physical(regs)
+    places, bsp = _above(regs["ar_bsp"], count)
+    for place, value in zip(places, stacked, strict=False):
+        regs.set_word(place, value)
+    regs["ar_bsp"] = bsp
+    show(regs, cfm, stacked[count:] + [0] * count)
+
+
+def call(regs: Regs) -> None:
+    """What a call does but for the branch register: the outputs become the callee's first registers."""
+    cfm = regs["cfm"]
+    pfs = cfm & (1 << 38) - 1 | regs["ar_ec"] << 52
+    push(regs, sol(cfm), sof(cfm) - sol(cfm) & 127)
+    regs["ar_pfs"] = pfs
+
+
+def ret(regs: Regs) -> None:
+    """What a return does but for the branch: ar.pfs says what frame the caller has."""
+    pfs, stacked = regs["ar_pfs"], physical(regs)
+    places = _below(regs["ar_bsp"], sol(pfs))
+    local = [regs.word(place) for place in places]
+    if places:
+        regs["ar_bsp"] = places[0]
+    regs["ar_ec"] = pfs >> 52 & 63
+    show(regs, pfs & (1 << 38) - 1, (local + stacked)[: len(STACKED)])

@@ -1,0 +1,119 @@
+"""What reads or changes IP, simulated ("Instruction Reference", volume 3: br, brl, mov ip).
+
+A breakpoint has its instruction's qualifying predicate, so that is true at a hit; who asks without may find it false.
+"""
+
+from __future__ import annotations
+
+from ...regs import Regs
+from .._base import Insn
+from . import frames
+from .bundle import SIZE
+
+
+def holds(regs: Regs, predicate: int) -> bool:
+    """p0 is always true."""
+    return not predicate or bool(regs["pr"] >> predicate & 1)
+
+
+def taken(insn: Insn) -> int:
+    """The target of a branch relative to IP."""
+    assert insn.target is not None
+    return insn.target
+
+
+def behind(insn: Insn) -> int:
+    """The next bundle: where a call returns to."""
+    return (insn.addr & -SIZE) + SIZE & (1 << 64) - 1
+
+
+def br_cond(regs: Regs, insn: Insn, q: int, **_: int) -> int:
+    return taken(insn) if holds(regs, q) else insn.next
+
+
+def br_cond_b(regs: Regs, insn: Insn, b: int, q: int, **_: int) -> int:
+    return regs[f"b{b}"] & -SIZE if holds(regs, q) else insn.next
+
+
+def br_call(regs: Regs, insn: Insn, a: int, q: int, **_: int) -> int:
+    if not holds(regs, q):
+        return insn.next
+    frames.call(regs)
+    regs[f"b{a}"] = behind(insn)
+    return taken(insn)
+
+
+def br_call_b(regs: Regs, insn: Insn, a: int, b: int, q: int) -> int:
+    if not holds(regs, q):
+        return insn.next
+    target = regs[f"b{b}"] & -SIZE  # first: both may be the same
+    frames.call(regs)
+    regs[f"b{a}"] = behind(insn)
+    return target
+
+
+def br_ret(regs: Regs, insn: Insn, b: int, q: int) -> int:
+    if not holds(regs, q):
+        return insn.next
+    frames.ret(regs)
+    return regs[f"b{b}"] & -SIZE
+
+
+def br_cloop(regs: Regs, insn: Insn, **_: int) -> int:
+    if not regs["ar_lc"]:
+        return insn.next
+    regs["ar_lc"] -= 1
+    return taken(insn)
+
+
+def _p63(regs: Regs, value: int) -> None:
+    regs["pr"] = regs["pr"] & ~(1 << 63) | value << 63
+
+
+def _drain(regs: Regs) -> bool:
+    """The epilogue: another stage, or the last one, which goes on behind the loop. False: that one."""
+    stages = regs["ar_ec"]
+    _p63(regs, 0)
+    if stages:
+        regs["ar_ec"] = stages - 1
+        frames.rotate(regs)
+    return stages > 1
+
+
+def _counted(regs: Regs) -> bool:
+    if not regs["ar_lc"]:
+        return _drain(regs)
+    regs["ar_lc"] -= 1
+    _p63(regs, 1)
+    frames.rotate(regs)
+    return True
+
+
+def _while(regs: Regs, predicate: int) -> bool:
+    if not holds(regs, predicate):
+        return _drain(regs)
+    _p63(regs, 0)
+    frames.rotate(regs)
+    return True
+
+
+def br_ctop(regs: Regs, insn: Insn, **_: int) -> int:
+    return taken(insn) if _counted(regs) else insn.next
+
+
+def br_cexit(regs: Regs, insn: Insn, **_: int) -> int:
+    return insn.next if _counted(regs) else taken(insn)
+
+
+def br_wtop(regs: Regs, insn: Insn, q: int, **_: int) -> int:
+    return taken(insn) if _while(regs, q) else insn.next
+
+
+def br_wexit(regs: Regs, insn: Insn, q: int, **_: int) -> int:
+    return insn.next if _while(regs, q) else taken(insn)
+
+
+def mov_ip(regs: Regs, insn: Insn, d: int, q: int) -> int:
+    if holds(regs, q) and d:
+        regs[f"r{d}"] = insn.addr & -SIZE
+    return insn.next

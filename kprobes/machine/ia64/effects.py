@@ -1,0 +1,260 @@
+"""What the model's instructions do when their predicate holds ("Instruction Reference", volume 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...arch._base import signed
+from ...arch.ia64 import frames
+from ...arch.ia64.simulate import holds
+from ...errors import GuestFault
+from ...regs import Regs
+
+ONES = (1 << 64) - 1
+INTEGER = 0x1003E << 64  # exponent of a floating-point register that holds an integer
+ARS = {16: "ar_rsc", 17: "ar_bsp", 32: "ar_ccv", 36: "ar_unat", 40: "ar_fpsr", 64: "ar_pfs", 65: "ar_lc", 66: "ar_ec"}
+BSP = 17
+Value = Callable[[int, int], int]
+
+# --- registers
+
+
+def g(regs: Regs, n: int) -> int:
+    return regs[f"r{n}"] if n else 0
+
+
+def set_g(regs: Regs, n: int, value: int) -> None:
+    if n:
+        regs[f"r{n}"] = value & ONES
+
+
+def f(regs: Regs, n: int) -> int:
+    """A significand."""
+    return regs[f"f{n}"] & ONES if n > 1 else n << 63
+
+
+def set_f(regs: Regs, n: int, value: int) -> None:
+    regs[f"f{n}"] = INTEGER | value & ONES
+
+
+def set_p(regs: Regs, values: dict[int, bool]) -> None:
+    pr = regs["pr"]
+    for n, value in values.items():
+        pr = pr & ~(1 << n) | value << n
+    regs["pr"] = pr | 1
+
+
+# --- arithmetic
+
+
+def of_two(value: Value, regs: Regs, d: int, s: int, t: int, **_: int) -> None:
+    set_g(regs, d, value(g(regs, s), g(regs, t)))
+
+
+def of_imm(value: Value, bits: int, regs: Regs, d: int, i: int, t: int, **_: int) -> None:
+    set_g(regs, d, value(signed(i, bits), g(regs, t)))
+
+
+def shladd(regs: Regs, d: int, s: int, t: int, n: int, **_: int) -> None:
+    set_g(regs, d, (g(regs, s) << n + 1) + g(regs, t))
+
+
+def addl(regs: Regs, d: int, i: int, j: int, k: int, m: int, t: int, **_: int) -> None:
+    set_g(regs, d, signed(i << 21 | k << 16 | j << 7 | m, 22) + g(regs, t))
+
+
+def movl(regs: Regs, d: int, i: int, j: int, k: int, c: int, m: int, upper: int, **_: int) -> None:
+    set_g(regs, d, i << 63 | upper << 22 | c << 21 | k << 16 | j << 7 | m)
+
+
+Relation = Callable[[int, int], bool]
+RELATIONS: tuple[Relation, ...] = (lambda a, b: signed(a, 64) < signed(b, 64), lambda a, b: a < b, lambda a, b: a == b)
+#: By the bits `a` and `c`: of zero and a register.
+TO_ZERO: tuple[Relation, ...] = (lambda a, b: a > b, lambda a, b: a <= b, lambda a, b: a >= b, lambda a, b: a < b)
+
+
+def conclude(regs: Regs, kind: int, result: bool, u: int, v: int) -> None:
+    """A parallel compare: and, or, or.andcm."""
+    if kind == 0 and not result:
+        set_p(regs, {u: False, v: False})
+    elif kind == 1 and result:
+        set_p(regs, {u: True, v: True})
+    elif kind == 2 and result:
+        set_p(regs, {u: True, v: False})
+
+
+def plainly(regs: Regs, result: bool, unc: int, u: int, v: int, q: int) -> None:
+    """A compare with a result and its opposite."""
+    if holds(regs, q):
+        set_p(regs, {u: result, v: not result})
+    elif unc:
+        set_p(regs, {u: False, v: False})
+
+
+def cmp(op: int, regs: Regs, b: int, x: int, a: int, v: int, t: int, s: int, c: int, u: int, q: int, **_: int) -> None:
+    imm, bits = x >> 1, 32 if x & 1 else 64
+    left = signed(b << 7 | s, 8) if imm else g(regs, s)
+    left, right = left & (1 << bits) - 1, g(regs, t) & (1 << bits) - 1
+    if b and not imm:
+        return conclude(regs, op, TO_ZERO[a << 1 | c](0, signed(right, bits)), u, v)
+    if a:
+        return conclude(regs, op, (left == right) != bool(c), u, v)
+    wide = (signed(left, bits) & ONES, signed(right, bits) & ONES) if op == 0 else (left, right)
+    plainly(regs, RELATIONS[op](*wide), c, u, v, q)
+
+
+def tbit(regs: Regs, b: int, a: int, v: int, t: int, p: int, c: int, u: int, q: int, **_: int) -> None:
+    bit = bool(g(regs, t) >> p & 1)
+    if not a and not b:
+        plainly(regs, not bit, c, u, v, q)
+    else:
+        conclude(regs, 2 if a and b else a, bit == bool(c), u, v)
+
+
+def shift(value: Value, regs: Regs, d: int, s: int, t: int, **_: int) -> None:
+    set_g(regs, d, value(g(regs, s), g(regs, t)))
+
+
+def extr(regs: Regs, d: int, t: int, p: int, y: int, n: int, **_: int) -> None:
+    field = g(regs, t) >> p & (1 << n + 1) - 1
+    set_g(regs, d, signed(field, min(n + 1, 64 - p)) if y else field)
+
+
+def dep_z(regs: Regs, d: int, s: int, p: int, n: int, **_: int) -> None:
+    set_g(regs, d, (g(regs, s) & (1 << n + 1) - 1) << 63 - p)
+
+
+def dep(regs: Regs, d: int, s: int, t: int, p: int, n: int, **_: int) -> None:
+    field = (1 << n + 1) - 1 << 63 - p
+    set_g(regs, d, g(regs, t) & ~field | g(regs, s) << 63 - p & field)
+
+
+def extend(bits: int, sign: bool, regs: Regs, d: int, t: int, **_: int) -> None:
+    low = g(regs, t) & (1 << bits) - 1
+    set_g(regs, d, signed(low, bits) if sign else low)
+
+
+def xma(high: bool, regs: Regs, d: int, s: int, t: int, r: int, **_: int) -> None:
+    whole = f(regs, t) * f(regs, r) + f(regs, s)
+    set_f(regs, d, whole >> 64 if high else whole)
+
+
+# --- memory
+
+
+def load(regs: Regs, z: int, t: int, d: int, **_: int) -> None:
+    set_g(regs, d, regs.word(g(regs, t), 1 << z))
+
+
+def load_step(regs: Regs, z: int, t: int, d: int, i: int | None = None, s: int = 0, **_: int) -> None:
+    """With the base updated, by a number or a register."""
+    step = g(regs, s) if i is None else signed(i, 9)
+    value, base = regs.word(g(regs, t), 1 << z), g(regs, t) + step
+    set_g(regs, d, value)
+    set_g(regs, t, base)
+
+
+def store(regs: Regs, z: int, t: int, s: int, i: int = 0, **_: int) -> None:
+    regs.set_word(g(regs, t), g(regs, s), 1 << z)
+    set_g(regs, t, g(regs, t) + signed(i, 9))
+
+
+def cmpxchg(regs: Regs, z: int, t: int, s: int, d: int, **_: int) -> None:
+    addr, size = g(regs, t), 1 << z
+    old, new = regs.word(addr, size), g(regs, s)
+    regs.set_word(addr, new if old == regs["ar_ccv"] else old, size)
+    set_g(regs, d, old)
+
+
+def xchg(regs: Regs, z: int, t: int, s: int, d: int, **_: int) -> None:
+    old = regs.word(g(regs, t), 1 << z)
+    regs.set_word(g(regs, t), g(regs, s), 1 << z)
+    set_g(regs, d, old)
+
+
+def fetchadd(regs: Regs, z: int, t: int, s: int, i: int, d: int, **_: int) -> None:
+    by, size = (16, 8, 4, 1)[i], 4 << z
+    old = regs.word(g(regs, t), size)
+    regs.set_word(g(regs, t), old - by if s else old + by, size)
+    set_g(regs, d, old)
+
+
+# --- application registers, predicates, branch registers, frames
+
+
+def to_ar(regs: Regs, a: int, s: int | None = None, i: int = 0, **_: int) -> None:
+    if a not in ARS or a == BSP:
+        raise GuestFault(f"the model does not write ar{a}", access="undefined")
+    regs[ARS[a]] = signed(i, 8) & ONES if s is None else g(regs, s)
+
+
+def from_ar(regs: Regs, a: int, d: int, **_: int) -> None:
+    if a not in ARS:
+        raise GuestFault(f"the model does not know ar{a}", access="undefined")
+    set_g(regs, d, regs[ARS[a]])
+
+
+def to_pr(regs: Regs, i: int, s: int, j: int, **_: int) -> None:
+    mask = (signed(i << 7 | j, 16) << 1) & ONES & ~1
+    regs["pr"] = regs["pr"] & ~mask | g(regs, s) & mask | 1
+
+
+def to_rotating(regs: Regs, i: int, **_: int) -> None:
+    regs["pr"] = regs["pr"] & 0xFFFF | signed(i, 28) << 16 & ONES
+
+
+def alloc(regs: Regs, r: int, m: int, n: int, d: int, **_: int) -> None:
+    before, pfs, stacked = regs["cfm"], regs["ar_pfs"], frames.physical(regs)
+    if m > n or r * 8 > n or (r * 8 != frames.sor(before) and any(frames.rrb(before))):
+        raise GuestFault("alloc of a frame that cannot be", access="undefined")
+    frames.show(regs, before >> 18 << 18 | r << 14 | m << 7 | n, stacked)
+    set_g(regs, d, pfs)
+
+
+def cover(regs: Regs, **_: int) -> None:
+    frames.push(regs, frames.sof(regs["cfm"]), 0)
+
+
+def clrrrb(all_of_them: bool, regs: Regs, **_: int) -> None:
+    cfm = regs["cfm"]
+    frames.show(regs, cfm & (0x3FFFF if all_of_them else 0xFFFFFFFF), frames.physical(regs))
+
+
+def nothing(regs: Regs, **_: int) -> None:
+    """No effect that the model knows."""
+
+
+def setf(regs: Regs, d: int, s: int, **_: int) -> None:
+    set_f(regs, d, g(regs, s))
+
+
+def getf(regs: Regs, d: int, s: int, **_: int) -> None:
+    set_g(regs, d, f(regs, s))
+
+
+def loadf(regs: Regs, t: int, d: int, **_: int) -> None:
+    set_f(regs, d, regs.word(g(regs, t)))
+
+
+def storef(regs: Regs, t: int, s: int, **_: int) -> None:
+    regs.set_word(g(regs, t), f(regs, s))
+
+
+def from_b(regs: Regs, d: int, b: int, **_: int) -> None:
+    set_g(regs, d, regs[f"b{b}"])
+
+
+def to_b(regs: Regs, s: int, b: int, **_: int) -> None:
+    regs[f"b{b}"] = g(regs, s)
+
+
+def from_pr(regs: Regs, d: int, **_: int) -> None:
+    set_g(regs, d, regs["pr"])
+
+
+def popcnt(regs: Regs, d: int, t: int, **_: int) -> None:
+    set_g(regs, d, g(regs, t).bit_count())
+
+
+def dep_z_imm(regs: Regs, d: int, i: int, p: int, n: int, **_: int) -> None:
+    set_g(regs, d, (signed(i, 8) & (1 << n + 1) - 1) << 63 - p)
