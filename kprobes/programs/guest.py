@@ -17,12 +17,13 @@ from ..arch._base import Arch
 from ..errors import NoMemory, Unsupported
 from . import native
 from .code import CONTEXT_SIZE, Code
+from .helpers import HELPERS
 from .inline import Inlined
 from .isa import Order
 from .llvm import generate
 from .native import Triple
 from .verifier import Facts, verify
-from .writer import HEADER, Target
+from .writer import HEADER, Context, Slot, Target
 
 
 def _mips(name: str, cpu: str) -> Triple:
@@ -46,6 +47,7 @@ TRIPLES: Final[Mapping[str, Triple]] = {
     "ppc64le": Triple("powerpc64le-unknown-elf", unused=frozenset({250, 252})),  # REL16_LO, _HA: a TOC pointer
     "riscv32": Triple("riscv32-unknown-elf", "", "+m,-relax"),
     "riscv64": Triple("riscv64-unknown-elf", "", "+m,-relax"),
+    "loongarch64": Triple("loongarch64-unknown-elf", "", "-relax"),
     "s390x": Triple("s390x-unknown-linux"), "sparc": Triple("sparc-unknown-elf", "v8"),
     "sparc64": Triple("sparcv9-unknown-elf", "", _FLAT),
 }
@@ -77,20 +79,35 @@ def compiled(code: Code, arch: Arch, facts: Facts | None = None) -> tuple[bytes,
     It is called with the address of the environment. facts: of the verifier, which is asked if they are not given.
     ProgramError: it is not safe. Unsupported: LLVM has no such target, or the program does what only the host can.
     """
-    triple = TRIPLES.get(arch.name)
-    if triple is None:
-        raise Unsupported(f"LLVM does not compile for {arch.name}", hint="programs run on the host there")
-    cleared = (facts or verify(code)).cleared
+    return _compiled(code, arch, (facts or verify(code)).cleared, parameters=_PARAMETERS)
+
+
+def _compiled(code: Code, arch: Arch, cleared: Mapping[int, int], context: Context | None = None,
+              parameters: Sequence[Slot] = ()) -> tuple[bytes, tuple[Slot, ...]]:
+    known(arch)
     target = Target(bits=arch.bits, order=arch.order.value, program_order=code.order,
                     divides=_DIVIDES.get(arch.name, arch.bits),
                     shifts=_SHIFTS.get(arch.name, 64), atomic=False, alone=True)
-    text, slots = generate(code.instructions, target, Inlined(code.maps, guest=True), cleared=cleared,
-                           parameters=_PARAMETERS)
+    text, slots = generate(code.instructions, target, Inlined(code.maps, guest=True), context, cleared,
+                           parameters, framed=context is not None)
     outside = [number for kind, number in slots if kind == "call"]
     if outside:
-        raise Unsupported(f"helper {outside[0]} is not there in the guest", hint="programs with it run on the host")
-    made = native.compiled(text, triple)
-    return _AFTERWARDS.get(arch.name, bytes)(made), slots
+        raise Unsupported(f"bpf_{HELPERS[outside[0]].name} is not there in the guest (helper {outside[0]})",
+                          hint="programs with it run on the host")
+    return machine_code(text, arch), slots
+
+
+def known(arch: Arch) -> native.Triple:
+    """What LLVM compiles for. Unsupported where that is nothing."""
+    triple = TRIPLES.get(arch.name)
+    if triple is None:
+        raise Unsupported(f"LLVM does not compile for {arch.name}", hint="programs run on the host there")
+    return triple
+
+
+def machine_code(text: str, arch: Arch) -> bytes:
+    """The guest's code of IR. Unsupported: LLVM has no such target."""
+    return _AFTERWARDS.get(arch.name, bytes)(native.compiled(text, known(arch)))
 
 
 def _reversed(code: bytes) -> bytes:

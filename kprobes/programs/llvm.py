@@ -45,19 +45,35 @@ _RUN_ALONE: Final = """define void @run(ptr %env) #0 {{
   ret void
 }}"""
 
+_RUN_COUNTING: Final = """define void @run(ptr %env, ptr %frame) #0 {{
+  %countp = getelementptr i8, ptr %env, i32 8
+  %count = load i64, ptr %countp
+  %more = add i64 %count, 1
+  store i64 %more, ptr %countp
+{}  ret void
+}}"""
+_CALL_FRAME: Final = """  %at = ptrtoint ptr %frame to i64
+  %r = call i64 @f0(i64 %at, i64 0, i64 0, i64 0, i64 0, ptr %env)
+"""
+#: IR that only counts
+COUNT: Final = f"{_RUN_COUNTING.format('')}\n{_ATTRIBUTES}\n"
+
 
 def generate(code: Iterable[Instruction], target: Target, inline: Inline = no_inline, context: Context | None = None,
-             cleared: Mapping[int, int] | None = None, parameters: Sequence[Slot] = ()) -> tuple[str, tuple[Slot, ...]]:
+             cleared: Mapping[int, int] | None = None, parameters: Sequence[Slot] = (), framed: bool = False
+             ) -> tuple[str, tuple[Slot, ...]]:
     """(IR, what the environment's words after the header are). `@run(environment, r1, r2)` is where it begins.
 
     parameters: with these, `@run(environment)` finds r1 and r2 in the first two of them, and leaves r0 in the third.
+    framed: `@run(environment, frame)` counts itself in the header's second word; the frame is r1, for the context.
     cleared: first slot of a function -> bytes of its stack that are zero when it begins.
 
     Raises Unsupported for what has no meaning outside of an operating system, such as its own functions.
     """
     code = tuple(code)
     module = Module(code, places.find(code), target, inline, context)
-    begin = _RUN if not parameters else _RUN_ALONE.format(*map(module.slot, parameters))
+    begin = (_RUN_COUNTING.format(_CALL_FRAME) if framed else _RUN_ALONE.format(*map(module.slot, parameters))
+             if parameters else _RUN)
     if target.alone and _whole_size(module.places, code, 0) > MOST:
         raise Unsupported(f"with its functions put into one, the program has more than {MOST:,} instructions",
                           hint="call fewer functions")

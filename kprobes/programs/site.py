@@ -83,7 +83,7 @@ class ProbeContext:
         if source.value >= 0:
             return str(source.value)
         if source.argument >= 0:
-            return self._stacked(w, source.argument)
+            return stacked(w, self._arch, source.argument, self._sp(w))
         if source.linkage:
             return self._told(w, index)
         if index == context.SP and self._arch.regs.sp_bias:
@@ -94,21 +94,6 @@ class ProbeContext:
         table = self._arch.regs
         value = w.emit(f"add i64 {self._register(w, table.sp, table.names.index(table.sp))}, {table.sp_bias}")
         return w.emit(f"and i64 {value}, {self._arch.mask}")
-
-    def _stacked(self, w: Writer, n: int) -> str:
-        """An argument on the stack; 0 where there is no memory."""
-        assert self._arch.abi is not None
-        support.need(w.module, "read")
-        size = self._arch.bits // 8
-        off = self._arch.abi.stack_args + (n - len(self._arch.abi.args)) * size
-        at = w.emit(f"and i64 {w.emit(f'add i64 {self._sp(w)}, {off}')}, {self._arch.mask}")
-        room = w.room(8)
-        words = ", ".join(f"i64 {w.word((name, 0))}" for name in ("blocks", "uc", "uc_mem_read"))
-        w.emit(f"call i64 @read(ptr {room}, i64 {size}, i64 {at}, {words})")
-        value = w.emit(f"load i{8 * size}, ptr {room}")
-        if self._arch.order.value != w.module.target.order:
-            value = w.reversed(value, 8 * size)
-        return value if size == 8 else w.emit(f"zext i32 {value} to i64")
 
     def _told(self, w: Writer, index: int) -> str:
         """A word that Python finds."""
@@ -134,6 +119,26 @@ class ProbeContext:
             at = w.emit(f"getelementptr i8, ptr {w.emit(f'load ptr, ptr {at}')}, i64 {where.index}")
         value = w.emit(f"load i{where.bits}, ptr {at}")
         return value if where.bits == 64 else w.emit(f"zext i{where.bits} {value} to i64")
+
+
+def stacked(w: Writer, arch: Arch, n: int, sp: str) -> str:
+    """Argument `n`, on the stack; 0 where there is no memory."""
+    assert arch.abi is not None
+    return word_at(w, arch, sp, arch.abi.stack_args + (n - len(arch.abi.args)) * (arch.bits // 8))
+
+
+def word_at(w: Writer, arch: Arch, base: str, offset: int) -> str:
+    """The guest's word at an address and an offset; 0 where there is no memory."""
+    support.need(w.module, "read")
+    size = arch.bits // 8
+    at = w.emit(f"and i64 {w.emit(f'add i64 {base}, {offset}')}, {arch.mask}")
+    room = w.room(8)
+    words = ", ".join(f"i64 {w.word((name, 0))}" for name in ("blocks", "uc", "uc_mem_read"))
+    w.emit(f"call i64 @read(ptr {room}, i64 {size}, i64 {at}, {words})")
+    value = w.emit(f"load i{8 * size}, ptr {room}")
+    if arch.order.value != w.module.target.order:
+        value = w.reversed(value, 8 * size)
+    return value if size == 8 else w.emit(f"zext i32 {value} to i64")
 
 
 def compiled(code: Code, view: View, clock: str, cleared: Mapping[int, int]) -> HostCode:

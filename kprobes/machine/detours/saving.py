@@ -1,0 +1,87 @@
+"""What saves the registers of a guest that is about to run code of ours: a frame on its stack, as Linux's optimized
+probes make one.
+
+Encodings are the architectures' manuals'; which registers a called function may change are their ABIs'. Compiled
+programs use general registers only. Nothing here changes a flag before it is saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from attrs import field, frozen
+
+_PAD: Final = 16
+
+
+@frozen(kw_only=True)
+class Saving:
+    """Attributes:
+    numbers: of the general registers, by name. volatile: those that functions may change. word: bytes of a register.
+    below: bytes under the stack pointer that the guest uses. area: bytes at the frame's start that are for who is
+    called.
+    move: adds to the stack pointer, and changes no flags. store, load: (register's number, bytes from the stack
+    pointer). special: code that brings something else into `scratch`, which is saved already, and code that puts it
+    back. call: (environment, code's address): a call with the environment and the stack pointer as arguments.
+    """
+
+    numbers: Mapping[str, int]
+    volatile: frozenset[str]
+    word: int
+    below: int = 0
+    area: int = 0
+    scratch: int = 0
+    move: Callable[[int], bytes]
+    store: Callable[[int, int], bytes]
+    load: Callable[[int, int], bytes]
+    special: tuple[tuple[bytes, bytes], ...] = ()
+    call: Callable[[int, int], bytes]
+    #: bytes of a frame
+    size: int = field(init=False)
+
+    @size.default
+    def _size(self) -> int:
+        rooms = max(self.numbers.values()) + 1 + len(self.special)
+        return -(-(self.area + rooms * self.word) // _PAD) * _PAD
+
+    @property
+    def above(self) -> int:
+        """Bytes from the frame to where the stack pointer was."""
+        return self.size + self.below
+
+    def offset(self, name: str) -> int:
+        """Where a register is in the frame."""
+        return self._room(self.numbers[name])
+
+    def _room(self, number: int) -> int:
+        return self.area + self.word * number
+
+    def code(self, calls: Iterable[tuple[int, int]], also: Iterable[str] = ()) -> bytes:
+        """Everything: save, call each (environment, code's address), put back. also: registers to be saved for
+        programs that read them."""
+        numbers = sorted({self.numbers[name] for name in (*self.volatile, *also)})
+        put_back = sorted(self.numbers[name] for name in self.volatile)
+        first = max(self.numbers.values()) + 1
+        specials = [(read, write, self._room(first + n)) for n, (read, write) in enumerate(self.special)]
+        return b"".join([
+            self.move(-self.above), *(self.store(n, self._room(n)) for n in numbers),
+            *(read + self.store(self.scratch, at) for read, _, at in specials),
+            *(self.call(environment, entry) for environment, entry in calls),
+            *(self.load(self.scratch, at) + write for _, write, at in specials),
+            *(self.load(n, self._room(n)) for n in put_back), self.move(self.above)])
+
+
+def words(order: str, *values: int) -> bytes:
+    """Instructions of four bytes."""
+    return b"".join((value & 0xFFFF_FFFF).to_bytes(4, order) for value in values)  # type: ignore[arg-type]
+
+
+def numbered(names: str) -> dict[str, int]:
+    """Names in the order of their numbers; "-" for one that has none."""
+    return {name: n for n, name in enumerate(names.split()) if name != "-"}
+
+
+def some(text: str) -> frozenset[str]:
+    """Names."""
+    return frozenset(text.split())

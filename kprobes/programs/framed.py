@@ -1,0 +1,116 @@
+"""Programs that run in the guest, in a detour: what they read of registers is in the frame that the detour has made on
+the guest's stack.
+
+Nothing of the host's is asked, so a hit costs no stop. See guest.py for what such code is, and machine.detours for the
+frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from attrs import frozen
+
+from ..arch._base import Arch
+from ..errors import Unsupported
+from . import context
+from .code import Code
+from .guest import _compiled, machine_code
+from .llvm import COUNT
+from .site import stacked, word_at
+from .writer import Slot, Writer
+
+#: words of the environment: the probe's address
+PC = ("pc", 0)
+
+
+class Frame(Protocol):
+    """A detour's. numbers: the general registers. above: bytes from the frame to where the stack pointer was."""
+
+    @property
+    def numbers(self) -> Mapping[str, int]: ...
+    @property
+    def above(self) -> int: ...
+    def offset(self, name: str) -> int: ...
+
+
+class FrameContext:
+    """The context of a program in a detour. reads: names of the registers that it reads, when the IR is made."""
+
+    def __init__(self, arch: Arch, frame: Frame) -> None:
+        self._arch, self._frame = arch, frame
+        self.reads: set[str] = set()
+
+    def load(self, w: Writer, offset: int, size: int) -> str:
+        """Part of a word. The verifier lets no read pass that crosses words."""
+        if w.entry:
+            raise Unsupported("a function of the program's own looks at the context",
+                              hint="read what it needs in the program itself, or let it be inlined")
+        value, inside = self._word(w, offset // 8), offset % 8
+        shift = 8 * (8 - inside - size if w.module.target.program_order == "big" else inside)
+        if shift > 0:
+            value = w.emit(f"lshr i64 {value}, {shift}")
+        return value if size == 8 else w.emit(f"and i64 {value}, {(1 << 8 * size) - 1}")
+
+    def address(self, w: Writer) -> str:
+        """The frame's: nobody looks there by it."""
+        if w.module.places.escapes:
+            raise Unsupported("it takes the context for memory", hint="read words of it at places that are constant")
+        return "%a1"
+
+    def _word(self, w: Writer, index: int) -> str:
+        source = context.source(self._arch, index) if 0 <= index < context.WORDS else None
+        if source is None:
+            return "0"
+        if source.value >= 0:
+            return str(source.value)
+        if source.argument >= 0:
+            return stacked(w, self._arch, source.argument, self._sp(w))
+        if source.linkage:
+            return self._return(w)
+        return self._named(w, self._arch.regs.aliases.get(source.register, source.register))
+
+    def _named(self, w: Writer, name: str) -> str:
+        if name == self._arch.regs.pc:
+            return w.word(PC)
+        return self._sp(w) if name == self._arch.regs.sp else self._register(w, name)
+
+    def _return(self, w: Writer) -> str:
+        linkage = self._arch.linkage
+        assert linkage is not None
+        return self._named(w, linkage.register) if linkage.register else word_at(w, self._arch, self._sp(w), 0)
+
+    def _sp(self, w: Writer) -> str:
+        return w.emit(f"and i64 {w.emit(f'add i64 %a1, {self._frame.above}')}, {self._arch.mask}")
+
+    def _register(self, w: Writer, name: str) -> str:
+        if name not in self._frame.numbers:
+            raise Unsupported(f"detours of {self._arch.name} do not save {name}", hint="read general registers")
+        self.reads.add(name)
+        bits = self._arch.bits
+        base = w.emit("inttoptr i64 %a1 to ptr")
+        value = w.emit(f"load i{bits}, ptr {w.emit(f'getelementptr i8, ptr {base}, i64 {self._frame.offset(name)}')}")
+        return value if bits == 64 else w.emit(f"zext i{bits} {value} to i64")
+
+
+@frozen
+class Framed:
+    """A program for detours. text: machine code of (environment, frame). slots: the environment's words after the
+    header. reads: registers that must be in the frame."""
+
+    text: bytes
+    slots: tuple[Slot, ...]
+    reads: frozenset[str]
+
+
+def compiled(code: Code, arch: Arch, frame: Frame, cleared: Mapping[int, int]) -> Framed:
+    """The program for detours. Unsupported: only the host can do it, or LLVM has no such target."""
+    around = FrameContext(arch, frame)
+    text, slots = _compiled(code, arch, cleared, around)
+    return Framed(text, slots, frozenset(around.reads))
+
+
+def counting(arch: Arch) -> Framed:
+    """A program that counts itself, and does nothing else."""
+    return Framed(machine_code(COUNT, arch), (), frozenset())

@@ -1,0 +1,121 @@
+"""Code that runs programs in a detour, on Unicorn: every register that a program may read is what it was, and all are
+afterwards what they were before."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from arches import RUNNABLE
+
+from kprobes import UnicornMachine
+from kprobes.machine.detours.tables import SAVINGS
+from kprobes.programs import framed, guest
+from kprobes.programs.isa import ALU64, DW, EXIT, JMP, LDX, MAP_VALUE, MEM, MOV, STX, Instruction, K, X, lddw
+from kprobes.programs.maps import MapType, Spec, create
+from kprobes.programs.program import Program
+from kprobes.programs.writer import HEADER
+
+pytest.importorskip("llvmlite")
+GUESTS = [name for name in RUNNABLE if name in SAVINGS]
+BASE = 0x10000
+#: what else must survive: register -> bits of it that the guest may set
+MORE = {"rflags": 0x8D5, "eflags": 0x8D5, "nzcv": 0xF0000000, "cpsr": 0xF0000000, "hi": 0xFFFFFFFF, "lo": 0xFFFFFFFF,
+        "lr": 0xFFFFFFFC, "ctr": 0xFFFFFFFF, "cr": 0xFFFFFFFF, "pswm": 3 << 44}
+MTXER_R31, MFXER_R30, XER = 0x7FE103A6, 0x7FC102A6, 0xE000007F
+#: registers that no function may change, and no test either
+FIXED = {"zero", "k0", "k1"}
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+def reading(words: list[int], table: Any) -> Any:
+    """A program that writes these words of its context into an array's value."""
+    code = [Instruction(MOV | X | ALU64, 6, 1), lddw(7, 0, MAP_VALUE, 0)]
+    for n, word in enumerate(words):
+        code += [Instruction(LDX | MEM | DW, 1, 6, 8 * word), Instruction(STX | MEM | DW, 7, 1, 8 * n)]
+    code += [Instruction(MOV | K | ALU64, 0), Instruction(EXIT | JMP)]
+    flat = [i for part in code for i in (part if isinstance(part, tuple | list) else [part])]
+    return Program.from_instructions(flat, {"t": table})
+
+
+class Placed:
+    """A detour with one program in a machine: run() goes through it."""
+
+    def __init__(self, arch: str, words: list[int]) -> None:
+        self.m = UnicornMachine.from_code(bytes(0x8000), arch=arch, base=BASE)
+        self.saving = SAVINGS[arch]
+        self.table: Any = create(Spec(type=MapType.ARRAY, name="t", key_size=4, value_size=8 * len(words),
+                                      max_entries=1))
+        program = reading(words, self.table)
+        made = framed.compiled(program.code, self.m.arch, self.saving, program.verify().cleared)
+        m, order = self.m, self.m.arch.order.value
+        entry = BASE + 0x4000
+        m.write(entry, made.text)
+        self.map = m.alloc(self.table.block.size)
+        self.environment = m.alloc(8 * (HEADER + len(made.slots)))
+        known = {"map": self.map, "value": self.map, "pc": 0x1234}
+        m.write(self.environment, b"".join(value.to_bytes(8, order) for value in (
+            entry, 0, *(known.get(kind, 0) for kind, _ in made.slots))))
+        code = self.saving.code([(self.environment, entry)] * 2, made.reads)
+        if arch.startswith("ppc"):  # the engine's XER is not the guest's
+            before, after = ((word).to_bytes(4, order) for word in (MTXER_R31, MFXER_R30))
+            code = before + code + after
+        m.write(BASE, code)
+        self.end = BASE + len(code)
+
+    def run(self) -> list[int]:
+        """What the program has read."""
+        self.m.run(BASE, self.end)
+        raw = self.m.read(self.map, self.table.value_size)
+        return [int.from_bytes(raw[n : n + 8], "little") for n in range(0, len(raw), 8)]
+
+    @property
+    def runs(self) -> int:
+        return int.from_bytes(self.m.read(self.environment + 8, 8), self.m.arch.order.value)
+
+
+@pytest.mark.parametrize("arch", GUESTS)
+def test_registers_are_read_and_survive(arch: str) -> None:
+    saving = SAVINGS[arch]
+    table = UnicornMachine.from_code(bytes(64), arch=arch, base=BASE).arch.regs
+    names = [name for name in table.names if name in saving.numbers or name in (table.pc, table.sp)]
+    placed = Placed(arch, [table.names.index(name) for name in names])
+    regs, bits = placed.m.regs, placed.m.arch.bits
+    free = [name for name in saving.numbers if name not in FIXED | {table.sp}]
+    rng = random.Random(arch)
+    for turn in range(1, 6):
+        for name in free:
+            regs[name] = rng.getrandbits(bits)
+        for name, mask in MORE.items():
+            if name in table.names:
+                regs[name] = regs[name] & ~mask | rng.getrandbits(64) & mask
+        before = {name: regs[name] for name in table.names}
+        got = placed.run()
+        after = {name: regs[name] for name in table.names}
+        before[table.pc] = after[table.pc]
+        link = placed.m.arch.linkage.register
+        if link:  # run() has it lead to where runs end
+            before[link] = regs[link]
+            assert before[link] not in (0, BASE)
+        if arch.startswith("ppc"):
+            assert after["r30"] & XER == before["r31"] & XER
+            before["r30"], before["xer"] = after["r30"], after["xer"]
+            got[names.index("r30")] = after["r30"]
+        assert after == before
+        assert dict(zip(names, got, strict=True)) == {name: 0x1234 if name == table.pc else before[name]
+                                                      for name in names}
+        assert placed.runs == 2 * turn
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("arch", sorted(SAVINGS))
+def test_every_frame_has_code(arch: str) -> None:
+    saving = SAVINGS[arch]
+    assert arch in guest.TRIPLES and saving.volatile <= set(saving.numbers)
+    code = saving.code([(0x12345678, 0x2345678)])
+    assert 40 < len(code) < 500 and saving.size % 16 == 0
