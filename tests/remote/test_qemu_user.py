@@ -100,6 +100,36 @@ def test_bounds(program: Path) -> None:
         assert m.call("test_arith32", 1) & 0xFFFFFFFF == expected()["tests"]["test_arith32"][0]
 
 
+#: architecture -> a return with a load from its first argument in the delay slot
+FAILS_BEHIND = {"sh4": "0b004260", "sh4eb": "000b6042", "mips": "03e000088c820000", "mips64": "03e000088c820000",
+                "mipsel": "0800e0030000828c", "mips64el": "0800e0030000828c"}
+
+
+@pytest.mark.parametrize("arch", FAILS_BEHIND)
+def test_no_branch_waits_for_its_delay_slot(programs: Programs, arch: str) -> None:
+    """Wherever steps end, and whatever fails: the next call goes its own way."""
+    qemu_for(f"{arch}-O2")
+    with machine(programs(f"{arch}-O2")) as m:
+        plain = m.call("test_arith32", 1)
+        delayed = 0
+        for steps in range(1, 80):
+            with pytest.raises(GuestTimeout) as caught:
+                m.call("test_crc", 1, max_insns=steps)
+            assert caught.value.pc is not None
+            before = caught.value.pc - m.arch.insn_align
+            delayed += m.arch.decode(m.read(before, 16), before).delay_slot
+            assert m.call("test_arith32", 1, timeout=10) == plain, steps
+        assert not delayed
+        page, gone = m.map_code(), m.map_code()
+        m.unmap_code(gone)
+        m.patch(page, bytes.fromhex(FAILS_BEHIND[arch]))
+        with pytest.raises(GuestFault) as failed:
+            m.call(page, gone)
+        assert failed.value.address == gone
+        assert m.read(page, 8)[:len(FAILS_BEHIND[arch]) // 2] == bytes.fromhex(FAILS_BEHIND[arch])
+        assert m.call("test_arith32", 1, timeout=10) == plain
+
+
 def test_a_fault_is_at_home(program: Path) -> None:
     with machine(program) as m, Kprobes(m):
         nowhere = m.map_code()

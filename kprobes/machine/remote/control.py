@@ -15,6 +15,7 @@ from .._base import Fault, Sink
 from .accesses import Accesses
 from .target import Stop, Target
 from .threads import Threads
+from .waiting import Waiting
 
 DEEPEST, LONGEST = 16, 1 << 25  #: nested runs; seconds, a year: what clocks and sockets take
 SIGTRAP, SIGINT, SIGSEGV, SIGSTOP = 5, 2, 11, 19
@@ -37,7 +38,7 @@ class Control:
         self._system = system
         self._target, self._threads, self._arch, self._symbols = target, threads, arch, symbols
         self._interrupt, self._console = interrupt, console
-        self._accesses = Accesses(arch, target.read)
+        self._accesses, self._waiting = Accesses(arch, target.read), Waiting(target, arch)
         self.sink: Sink | None = None
         self.breakpoints: set[int] = set()
         self.exit_status: int | None = None
@@ -111,6 +112,9 @@ class Control:
                 done += not self._ours(pc) and not self._ours(self._regs.pc)  # simulated: no step is made for it
                 continue
             stop = self._advance(deadline, alone, step=max_insns is not None or self._in_slot(pc))
+            if max_insns is not None and stop.kind == "signal" and self._regs.pc != end and self._waiting.at(
+                    self._regs.pc, before=pc):
+                stop = self._advance(deadline, alone, step=True)
             done += max_insns is not None and stop.kind == "signal" and self._progress(pc, self._regs.pc)
             if stop.kind == "signal" and self._regs.pc == end:
                 return
@@ -158,10 +162,11 @@ class Control:
             if stop.code not in (SIGTRAP, SIGINT):
                 self._signals.append((stop.thread, stop.code))
 
-    def errand(self, thread: str) -> Stop:
-        """Let a thread run for somebody of ours until something stops it. RemoteError where nothing does."""
+    def errand(self, thread: str, *, step: bool = False) -> Stop:
+        """Let a thread run for somebody of ours until something stops it, or make a step. RemoteError where nothing
+        does."""
         self._threads.flush()
-        self._target.resume(thread=thread)
+        self._target.resume(thread=thread, step=step)
         try:
             stop = self._target.wait(self._target.link.timeout, self._console)
         except TimeoutError:
@@ -249,9 +254,24 @@ class Control:
             return
         if self._alone or stop.code == SIGTRAP:
             home = self._regs.pc
+            self._leave_slot(home)
             raise GuestFault(fault.text, address=address, pc=home, access=access, symbol=self._symbols.describe(home),
                              number=stop.code)
         self._signals.append((stop.thread, stop.code))
+
+    def _leave_slot(self, pc: int) -> None:
+        """What has failed at `pc` is not executed again: a branch that waits for it is taken, and pc put back."""
+        if not self._waiting.at(pc):
+            return
+        nop = self._waiting.nop
+        code = self._target.read(pc, len(nop))
+        self._target.write(pc, nop)
+        try:
+            self.errand(self._threads.name, step=True)
+        finally:
+            if self.exit_status is None and not self._target.link.closed:
+                self._target.write(pc, code)
+        self._threads.move(pc)
 
     def _accessed(self, signal: int) -> int | None:
         """The address that a fault is about, by siginfo_t (si_addr); None where the stub does not tell."""

@@ -1,0 +1,37 @@
+"""Branches that wait for their delay slot where a guest stops.
+
+QEMU's stub shows no such branch on MIPS and SuperH, and a write of pc does not end it: the guest would execute one
+instruction wherever it is sent, and take the branch then. So no run ends there: a step that would is made longer, and
+what faults in a delay slot is left behind by a NOP in its place.
+"""
+
+from __future__ import annotations
+
+from ...arch._base import Arch
+from ...errors import GuestFault
+from .target import Target
+
+#: how an architecture's name begins -> its NOP, as in memory; the longest that fits counts
+NOPS = {"mips": bytes(4), "sh4": bytes.fromhex("0900"), "sh4eb": bytes.fromhex("0009")}
+
+
+class Waiting:
+    """Where a branch may wait.
+
+    Attributes:
+        nop: an instruction that does nothing; b"": every branch that waits is seen in a register.
+    """
+
+    def __init__(self, target: Target, arch: Arch) -> None:
+        self._target, self._arch = target, arch
+        self.nop = NOPS.get(max((name for name in NOPS if arch.name.startswith(name)), key=len, default=""), b"")
+
+    def at(self, pc: int, before: int | None = None) -> bool:
+        """True where the instruction at `pc` stands in a delay slot. before: where the last step was made from."""
+        size = len(self.nop)
+        if not size or before not in (None, pc - size):
+            return False
+        try:
+            return self._arch.decode(self._target.read(pc - size, 2 * size), pc - size).delay_slot
+        except GuestFault:
+            return False
