@@ -1,4 +1,5 @@
-"""Records of programs, byte by byte: see _program.py for what is in them."""
+"""Records of programs, byte by byte: see _program.py for what is in them. One of nothing but numbers is a record of a
+trace's ring (see tracing/ring.py), too."""
 
 from __future__ import annotations
 
@@ -13,21 +14,22 @@ STRING: Final = 512
 
 
 class Layout:
-    """Where things are in a record. places: for each argument (its first fault bit, its first byte). time: the host's,
-    0: not there."""
+    """Where things are in a record. places: for each argument (its first fault bit, its first byte). time: of the
+    clock, 0: not there. returns: of the return address, 0: not there."""
 
-    def __init__(self, event: Event, timed: bool = False) -> None:
-        self.returns = 8 * (event.kind == "r")
-        self.time = (HEAD + self.returns) * timed
-        self.faults = HEAD + self.returns + 8 * timed
-        bits = sum(1 + elements(arg) for arg in event.args)
+    def __init__(self, event: Event, timed: bool = False, least: int = 0) -> None:
+        """least: bytes that a record has at least."""
+        returns = event.kind == "r"
+        self.time, self.returns = HEAD * timed, (HEAD + 8 * timed) * returns
+        self.faults = HEAD + 8 * timed + 8 * returns
+        bits = sum(1 + arg.type.count for arg in event.args)
         self.words = (bits + 63) // 64
         self.places: list[tuple[int, int]] = []
         bit, at = 0, self.faults + 8 * self.words
         for arg in event.args:
             self.places.append((bit, at))
-            bit, at = bit + 1 + elements(arg), at + elements(arg) * width(arg)
-        self.size = at
+            bit, at = bit + 1 + arg.type.count, at + elements(arg) * width(arg)
+        self.size = max(at, least)
 
 
 def elements(arg: Argument) -> int:

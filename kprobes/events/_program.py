@@ -1,9 +1,9 @@
 """Events as programs: a hit becomes a record of a ring buffer without asking Python.
 
 A record is a row of u64: its number among all in the buffer, from 1; the cookie of the place, which says whose it is;
-for return events the return address; fault bits; then a value for each element of each argument, as it was fetched and
-zero-extended, or STRING bytes of text. Fault bits are counted from 0: for each argument one that says that its address
-could not be had, then one for each of its elements.
+the time, where it has one; for return events the return address; fault bits; then a value for each element of each
+argument, extended as its type says, or STRING bytes of text. Fault bits are counted from 0: for each argument one, and
+of an array, where that one says that its address could not be had, one for each element.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Hashable, Iterator
 from typing import Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from ..arch._base import Arch
 from ..errors import ProgramError, Unsupported
@@ -100,7 +100,7 @@ class EventProgram:
         faults = int.from_bytes(record[layout.faults:layout.faults + 8 * layout.words], sys.byteorder)
         places = zip(self.event.args, layout.places, strict=True)
         values = [self._value(arg, record, faults >> bit, at) for arg, (bit, at) in places]
-        return tuple(values), struct.unpack_from("=Q", record, HEAD)[0] if layout.returns else 0
+        return tuple(values), struct.unpack_from("=Q", record, layout.returns)[0] if layout.returns else 0
 
     @property
     def time(self) -> int:
@@ -114,8 +114,8 @@ class EventProgram:
             return self.decode
         returns, first = bool(layout.returns), bool(layout.returns) + layout.words
         words = "Q" * (layout.words + len(args))
-        unpack = struct.Struct(f"={HEAD}x{'Q' * returns}{'8x' * bool(layout.time)}{words}").unpack_from
-        convert = [converter(arg.type, self._symbols) for arg in args]
+        unpack = struct.Struct(f"={HEAD}x{'8x' * bool(layout.time)}{'Q' * returns}{words}").unpack_from
+        convert = [self._shown(arg) for arg in args]
 
         def read(record: bytes) -> tuple[tuple[Value, ...], int]:
             raw = unpack(record)
@@ -132,11 +132,16 @@ class EventProgram:
             return None
         show, size = self._text if arg.type.style == "string" else self._number(arg), width(arg)
         pieces = (record[at + n * size:at + (n + 1) * size] for n in range(elements(arg)))
-        shown = [None if faults >> 1 + n & 1 else show(piece) for n, piece in enumerate(pieces)]
-        return tuple(shown) if arg.type.count else shown[0]
+        if not arg.type.count:
+            return show(next(pieces))
+        return tuple([None if faults >> 1 + n & 1 else show(piece) for n, piece in enumerate(pieces)])
+
+    def _shown(self, arg: Argument) -> Callable[[int], Scalar]:
+        """What a number in a record, which is shifted already, stands for."""
+        return converter(evolve(arg.type, shift=0), self._symbols)
 
     def _number(self, arg: Argument) -> Callable[[bytes], Scalar]:
-        convert = converter(arg.type, self._symbols)
+        convert = self._shown(arg)
         return lambda raw: convert(int.from_bytes(raw, sys.byteorder))
 
     @staticmethod
@@ -145,15 +150,15 @@ class EventProgram:
 
 
 def compiled(event: Event, arch: Arch, symbols: Symbols, buffer: Buffer, filter: Filter | None = None,
-             timed: bool = False, counts: Counts | None = None) -> EventProgram:
-    """The program of an event; `timed`: its records have times. counts: its histograms.
+             timed: bool = False, counts: Counts | None = None, least: int = 0) -> EventProgram:
+    """The program of an event; `timed`: its records have times. counts: its histograms. least: bytes of a record.
 
     ProgramError: it needs Python, see why_not().
     """
     why = why_not(event, filter)
     if why:
         raise ProgramError(why, program=event.name, hint="its hits are fetched by Event.fetch()")
-    layout = Layout(event, timed)
+    layout = Layout(event, timed, least)
     maps: dict[int | str, Map] = {"records": buffer.ring, "state": buffer.state}
     first: list[Part] = []
     if counts is not None:

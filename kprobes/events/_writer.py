@@ -10,9 +10,9 @@ from ..programs import isa
 from ..programs.context import ARGUMENT, PC, RESULT, SP, WORDS
 from ..programs.isa import Instruction, lddw
 from ._buffer import ON, SEQ, STATE
-from ._event import Argument, Event
+from ._event import Argument, Event, Type
 from ._filter import Filter, Node, Not, Test
-from ._layout import HEAD, STRING, Layout, elements, width
+from ._layout import STRING, Layout, elements, width
 from ._plans import Word
 
 _READ, _READ_STRING, _RESERVE, _SUBMIT, _COOKIE, _TIME = 113, 115, 131, 132, 174, 5
@@ -88,7 +88,7 @@ class Writer:
         op(isa.MEM | isa.DW | isa.STX, 7, 0, 8)
         if layout.returns:
             self.context(3, PC)
-            op(isa.MEM | isa.DW | isa.STX, 7, 3, HEAD)
+            op(isa.MEM | isa.DW | isa.STX, 7, 3, layout.returns)
         if layout.time:
             op(isa.CALL | isa.JMP, imm=_TIME)
             op(isa.MEM | isa.DW | isa.STX, 7, 0, layout.time)
@@ -132,12 +132,16 @@ class Writer:
 
     def number(self, arg: Argument, failed: str) -> None:
         """r3: an argument that is one number, extended as its type says."""
-        kind = arg.type
         if arg.source.where is None:
             self._fetch(arg.source.tree, failed)
         else:
             self._address(arg.source.tree, failed)
-            self._load(kind.size, failed)
+            self._load(arg.type.size, failed)
+        self._extend(arg.type)
+
+    def _extend(self, kind: Type) -> None:
+        if kind.bits == 64:
+            return
         self.op(isa.LSH | isa.ALU64, 3, imm=64 - kind.shift - kind.bits)
         self.op((isa.ARSH if kind.style == "s" else isa.RSH) | isa.ALU64, 3, imm=64 - kind.bits)
 
@@ -153,12 +157,13 @@ class Writer:
         failed = f"argument {number}"
         if arg.source.where is None:
             self._fetch(arg.source.tree, failed)
+            self._extend(arg.type)
             self.op(isa.MEM | isa.DW | isa.STX, 7, 3, at)
         else:
             self._address(arg.source.tree, failed)
             self.op(isa.MOV | isa.X | isa.ALU64, 9, 3)
             for n in range(elements(arg)):
-                self._element(arg, f"{number} {n}", n, bit + 1 + n, at + n * width(arg))
+                self._element(arg, f"{number} {n}", n, bit + (1 + n) * bool(arg.type.count), at + n * width(arg))
         self._failing(failed, bit)
 
     def _element(self, arg: Argument, name: str, n: int, bit: int, at: int) -> None:
@@ -173,6 +178,7 @@ class Writer:
             self.jump(isa.JSLT | isa.JMP, failed, 0)
         else:
             self._load(arg.type.size, failed)
+            self._extend(arg.type)
             self.op(isa.MEM | isa.DW | isa.STX, 7, 3, at)
         self._failing(failed, bit)
 

@@ -4,6 +4,7 @@ the trace's ring."""
 from __future__ import annotations
 
 import struct
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -15,10 +16,12 @@ from ..events._layout import Layout
 from ..events._place import Attached, Owner, attached, probe_at
 from ..events._program import EventProgram, compiled, needs_python, shape
 from ..programs.inline import HOST, INSTRUCTIONS
-from .ring import Put, Ring
+from .ring import HEAD, Put, Ring
 
 MOST: Final = 1 << 28  #: bytes for records of programs: those of a trace that takes more go through Python
-_HEAD: Final = struct.Struct("=QQ")
+_HEAD: Final = struct.Struct(HEAD)
+#: where the event's number is in the second word of a record: see ring.HEAD
+_EVENT: Final = 0 if sys.byteorder == "little" else 48
 
 
 class Programs:
@@ -34,7 +37,9 @@ class Programs:
         self._attached: list[Attached] = []
         able = [n for n, event in enumerate(events) if event.kind != "w"
                 and not any(arg.type.style == "string" for arg in event.args)]
-        room = ring.records * (8 + max((Layout(events[n], timed).size for n in able), default=0))
+        #: bytes of a record, all the same: where they are the ring's own, what was recorded is copied in one piece
+        self._size = max([ring.size, *(Layout(events[n], timed).size for n in able)])
+        room = ring.records * (8 + self._size)
         self.buffer = Buffer(size=room if able and room <= MOST else 1)
         self.made: dict[int, EventProgram] = {}
         self._known: dict[Any, EventProgram | None] = {}
@@ -42,14 +47,18 @@ class Programs:
             made = self._program(events[n], filters[n])
             if made is not None:
                 self.made[n] = made
+        self._copied = self._size == ring.size and not any(ring.layouts[n].texted for n in self.made)
         self._take: dict[int, Callable[[int, bytes], None]] = {n: self._taker(made, ring.writer(n))
                                                                for n, made in self.made.items()}
+        if self.made:
+            ring.task(0)  # the only one: its number is 0, too
 
     def _program(self, event: Event, filter: Filter | None) -> EventProgram | None:
         machine, key = self._k.machine, (event.kind, shape(event))
         if key not in self._known:
             def make() -> EventProgram:
-                return compiled(event, machine.arch, machine.symbols, self.buffer, filter, self._ring.clock is not None)
+                return compiled(event, machine.arch, machine.symbols, self.buffer, filter, self._ring.clock is not None,
+                                least=self._size)
 
             self._known[key] = None if needs_python(machine, event, filter, make, self._ticks) else make()
         return self._known[key]
@@ -64,7 +73,7 @@ class Programs:
 
     def arm(self, event: Event, number: int) -> Probe:
         """Register the probe of an event that is in `made`."""
-        attachment = attached(self._k, self.made[number], event, number, self._ticks)
+        attachment = attached(self._k, self.made[number], event, number << _EVENT, self._ticks)
         self._attached.append(attachment)
         return probe_at(attachment)
 
@@ -81,8 +90,10 @@ class Programs:
 
     def drain(self) -> None:
         """What was recorded goes into the trace's ring."""
-        take = self._take
-        for data in self.buffer.ring:
-            seq, number = _HEAD.unpack_from(data)
-            take[number](seq, data)
+        if self._copied:
+            self._ring.extend(self.buffer.ring.take(self._size))
+        else:
+            for data in self.buffer.ring:
+                seq, number, _, _ = _HEAD.unpack_from(data)
+                self._take[number](seq, data)
         self._ring.elsewhere = self.buffer.ring.lost

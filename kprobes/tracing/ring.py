@@ -33,9 +33,9 @@ class Layout:
     """Where things are in an event's records.
 
     Attributes:
-        format: of struct, unpadded. numbers: indices of the fields that are in the record. words: of fault bits. plain:
-        every field is a number of its own. bits: for each of `numbers` its first fault bit. counts: for each its
-        elements, 0: no array.
+        format: of struct, unpadded. numbers: indices of the fields that are in the record. words: of fault bits.
+        plain: every field is a number of its own. texted: one is text. bits: for each of `numbers` its first fault bit.
+        counts: for each its elements, 0: no array.
     """
 
     def __init__(self, info: EventInfo, clock: bool) -> None:
@@ -46,6 +46,7 @@ class Layout:
         self.bits = [sum(1 + c for c in self.counts[:n]) for n in range(len(types))]
         self.words = (sum(1 + c for c in self.counts) + 63) // 64
         self.plain = len(self.numbers) == len(info.fields) and not any(self.counts)
+        self.texted = len(self.numbers) < len(info.fields)
         self.head = len(HEAD) - 1 + clock + self.returns  # fields before the fault bits
         self.letters = ["q" if type.style == "s" else "Q" for type in types for _ in range(max(type.count, 1))]
         self.format = HEAD + "Q" * (clock + self.returns + self.words) + "".join(self.letters)
@@ -67,7 +68,7 @@ class Layout:
         """Values, of the record's fields and the text beside it."""
         if self.plain and (not self.words or not raw[self.head]):
             return tuple(raw[self.head + self.words :])
-        out: list[Any] = list(texts) if texts is not None else [None] * len(self.info.fields)
+        out: list[Any] = [None] * len(self.info.fields) if texts is None or not self.texted else list(texts)
         faults = sum(raw[self.head + word] << 64 * word for word in range(self.words))
         at = self.head + self.words
         for n, bit, elements in zip(self.numbers, self.bits, self.counts, strict=True):
@@ -154,6 +155,15 @@ class Ring:
                 self.aside(at // size, values, stack)
             self.at = at + size
         return put
+
+    def extend(self, rows: bytes) -> None:
+        """Records of programs, which are none of text or stacks, as they are."""
+        rest = memoryview(rows)
+        while rest:
+            at = self.at if self.at < self.end else self.turn()
+            many = min(len(rest), self.end - at)
+            self.buffer[at:at + many] = rest[:many]
+            self.at, rest = at + many, rest[many:]
 
     def aside(self, place: int, values: Sequence[Value], stack: Sequence[int]) -> None:
         """What a record has beside it."""

@@ -350,6 +350,37 @@ def test_who_cannot_count_says_so(k: Kprobes) -> None:
         k.trace("p fib", clock="instructions")
 
 
+NUMBERS_ONLY = ("p:in fib n=$arg1 s=$arg1:s8 b=$arg1:b3@1/8", "p:two fib some=@0x8:u8[2] @counter:s16[2] no=@0x8:s32",
+                "r:out fib $retval:s16 $stack0:x8")
+
+
+@pytest.mark.parametrize("clock", ["counter", "instructions"])
+@pytest.mark.parametrize("arch", [name for name in RUNNABLE if name not in NO_PROGRAMS and name[:5] != "sparc"])
+def test_records_of_programs_are_those_of_the_ring(arch: str, clock: str) -> None:
+    """Numbers, arrays, bit fields, faults, return addresses and times, of events that record different numbers of
+    bytes; copied in one piece, they are what Python records. Here the programs' buffer goes round, too."""
+    with UnicornMachine.load(programs_of(arch)[-1]) as m, Kprobes(m) as k:
+        seen = []
+        for python in (True, False):
+            m.cpu_task = (lambda regs: 0) if python else None
+            events = [event for event in NUMBERS_ONLY if "counter" not in event or m.symbols._by_name.get("counter")]
+            for records, looks in ((1 << 20, 1), (600, 1), (100, 30)):
+                recording = k.trace(*events, clock=clock, records=records)
+                with recording as t:
+                    start = m.clock() if m.clock is not None else 0
+                    for _ in range(looks):
+                        m.call("fib", 7)
+                        assert len(t) <= records
+                assert python or (recording._programs and recording._programs._copied)
+                rows = [row for *_, row in t.rows()]
+                if clock == "instructions":
+                    rows = [(*row[:4], row[4] - start, *row[5:]) for row in rows]
+                seen.append((rows, t.lost))
+        assert seen[:3] == seen[3:] and seen[0][1] == 0 < seen[2][1]
+        values = [row[6] for row in seen[0][0] if row[1] == 1]
+        assert values[0][0] == (None, None) and values[0][-1] is None
+
+
 def test_writes_are_traced(k: Kprobes, tmp_path: Path) -> None:
     with k.trace("w:head w@free_list:8", "p fib n=$arg1:u32", filter="common_pid < 1") as t:
         k.machine.call("table_init")  # type: ignore[attr-defined]

@@ -18,6 +18,7 @@ from __future__ import annotations
 import mmap
 import struct
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final
 
 from ._base import Map, MapType, Spec
@@ -114,6 +115,17 @@ class Ring(Map):
         return {0: head[PRODUCER] - head[CONSUMER], 1: self.size, 2: head[CONSUMER], 3: head[PRODUCER]}.get(what, 0)
 
     # ---- Python's side
+
+    def take(self, size: int) -> bytes:
+        """All records, one behind the other, and consume them; each is complete, and of `size` bytes, a multiple of
+        8."""
+        head, step, out = self._head, struct.Struct(f"8x{size}s"), list[bytes]()
+        while head[CONSUMER] < head[PRODUCER]:
+            at = head[CONSUMER] & self.size - 1
+            many = min(head[PRODUCER] - head[CONSUMER], self.size - at + step.size - 1) // step.size
+            out += chain.from_iterable(step.iter_unpack(self._data[at:at + many * step.size]))
+            head[CONSUMER] += many * step.size
+        return b"".join(out)
 
     def __iter__(self) -> Iterator[bytes]:
         head = self._head
