@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from ...arch._base import Arch
 from ...errors import RemoteError, Unsupported
 from ...regs import Regs
-from .._passing import Passing
+from .._passing import Memory, Passing
 from .control import Control
 from .target import Target
 from .threads import Threads
@@ -19,8 +18,10 @@ STEPS = 1 << 16  #: stops of one errand, before it is given up
 class Errands:
     """Runs the current thread a little; its registers are put back."""
 
-    def __init__(self, target: Target, control: Control, threads: Threads, arch: Arch) -> None:
-        self._target, self._control, self._threads, self._arch = target, control, threads, arch
+    def __init__(self, guest: Memory, target: Target, control: Control, threads: Threads) -> None:
+        """guest: where arguments are copied to."""
+        self._guest, self._arch = guest, guest.arch
+        self._target, self._control, self._threads = target, control, threads
 
     def execute(self, code: bytes, values: Mapping[str, int], laid: bytes, result: str) -> int:
         """Have the current thread execute `code` once, with these registers, and put everything back. See
@@ -45,13 +46,18 @@ class Errands:
                     if laid:
                         target.write(below, old_stack)
 
-    def call(self, function: int, passing: Passing, exit_at: int) -> int:
+    @property
+    def in_kernel(self) -> bool:
+        """True where the current thread is in a kernel: in the upper half of the addresses."""
+        return bool(self._regs.pc >> self._arch.bits - 1)
+
+    def call(self, function: int, args: tuple[int, ...], exit_at: int) -> int:
         """Call a function of a kernel; its result. exit_at: where it is to return to; nobody else comes there."""
         arch = self._arch
         if arch.linkage is None or arch.abi is None:
             raise Unsupported(f"{arch.name} has no calling convention", hint="pass scratch=(start, size)")
         with self._restoring() as regs:
-            passing.set_up(regs)
+            Passing(self._guest, args).set_up(regs)
             arch.linkage.set(regs, exit_at | arch.linkage.mode)
             if arch.abi.enter is not None:
                 arch.abi.enter(regs, function)

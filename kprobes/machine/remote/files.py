@@ -14,13 +14,14 @@ from attrs import frozen
 
 from ...arch import get, of_elf
 from ...arch._base import Arch
-from ...errors import ImageError, KprobeError
+from ...errors import ImageError, KprobeError, Unsupported
 from ...image import Image, read_elf
 from ...symbols import Symbols
 from .target import Target
 
 AT_PHDR, AT_PHENT, AT_PHNUM, AT_PAGESZ, AT_BASE, AT_ENTRY = 3, 4, 5, 6, 7, 9
 PT_DYNAMIC, PT_PHDR, DT_DEBUG, DT_MIPS_RLD_MAP, DT_MIPS_RLD_MAP_REL = 2, 6, 21, 0x70000016, 0x70000035
+LARGEST = 1 << 20  #: bytes of a function or object of a module
 MOST = 4096  #: entries of the dynamic section, and libraries
 #: what target descriptions call architectures -> ours; where byte orders share a name the program decides
 NAMES = {"i386:x86-64": "x86_64", "i386": "i386", "arm": "arm", "aarch64": "arm64", "powerpc:common": "ppc",
@@ -164,6 +165,17 @@ class Loads:
     def _enter(self, image: Image, bias: int, module: str) -> None:
         self._loaded.append(Loaded(image, bias, module))
         self._loaded[-1].tell(self._symbols)
+
+    def unload(self, name: str, page: int) -> list[int]:
+        """Forget a module; the pages that its symbols lie in. Unsupported where it has none."""
+        symbols = self._symbols
+        ends = {s.address: min(symbols.extent(s), s.address + LARGEST) for s in symbols if s.module == name and name}
+        if not ends:
+            raise Unsupported(f"no module {name!r} is known", hint="load its symbols while it is there")
+        symbols.remove_module(name)
+        self._loaded = [loaded for loaded in self._loaded if loaded.module != name]
+        parts = (range(start & -page, max(end, start + 1), page) for start, end in ends.items())
+        return sorted({place for part in parts for place in part})
 
     @property
     def nothing(self) -> bool:

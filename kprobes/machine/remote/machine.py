@@ -35,7 +35,6 @@ from .target import Target
 from .threads import Threads
 
 PAGE = 4096
-UNUSED = "_text"  #: Linux's first instruction: executed once, when it is started
 #: once it is closed
 KNOWN = frozenset({"arch", "busy", "call_area", "close", "cpus", "exit_status", "page_size", "symbols"})
 
@@ -76,10 +75,9 @@ class RemoteMachine(Described):
         self._vector = (auxiliary(target.transfer("auxv"), arch.bits // 8, arch.order.value)
                         if "qXfer:auxv:read" in target.features else {})
         self.page_size = self._vector.get(AT_PAGESZ) or PAGE
-        self._loads = Loads(self.symbols, self._vector, arch, sysroot)
+        self._exit, self._loads = 0, Loads(self.symbols, self._vector, arch, sysroot)
         self._calls = GuestCalls(target, self._control, self._threads, arch, self.symbols)
-        self._exit = 0
-        self._errands = Errands(target, self._control, self._threads, arch)
+        self._errands = Errands(self, target, self._control, self._threads)
         self._pages = Pages(self._source(scratch, system), self.page_size, arch.mask)
         self._memory = Memory(target, self._threads, arch, self._pages.has, system)
         if image is not None:
@@ -90,11 +88,8 @@ class RemoteMachine(Described):
         """Where executable memory comes from."""
         if scratch is not None:
             return Area(*scratch, self.page_size)
-        if not system:
-            return Process(self.arch, self._errands.execute)
-        return Kernel(self.symbols, self.page_size, lambda: bool(self.regs.pc >> self.arch.bits - 1),
-                      lambda function, *args: self._errands.call(function, Passing(self, args),
-                                                                 self.symbols[UNUSED].address))
+        return (Kernel(self.symbols, self.page_size, self._errands) if system
+                else Process(self.arch, self._errands.execute))
 
     @classmethod
     def connect(cls, address: str, *, arch: str | None = None, symbols: str | os.PathLike[str] | Where | None = None,
@@ -126,6 +121,14 @@ class RemoteMachine(Described):
     def load_libraries(self) -> tuple[str, ...]:
         """Enter the symbols of the shared libraries that the process has loaded by now; names of those that are new."""
         return self._loads.libraries(self.read)
+
+    def unload_module(self, name: str) -> None:
+        """The guest has unloaded a library, or a module of its kernel: probes in it are GONE. Unsupported where its
+        symbols are not known."""
+        for page in self._loads.unload(name, self.page_size):
+            if self._control.sink is not None:
+                self._control.sink.unloading(page, page + self.page_size)
+            self._memory.forget(page, self.page_size)
 
     def to_entry(self) -> None:
         """A program that is linked dynamically runs its linker, to its own first instruction; then its libraries are

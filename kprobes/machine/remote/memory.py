@@ -45,6 +45,11 @@ class Memory:
             if place < addr + len(data) and addr < place + len(shown):
                 del self._shown[place & -BLOCK][place]
 
+    def forget(self, addr: int, size: int) -> None:
+        """That memory is the guest's no more: nothing is shown there."""
+        for place, _ in list(self._near(addr, size)):
+            del self._shown[place & -BLOCK][place]
+
     def patch(self, addr: int, code: bytes) -> None:
         """Replace code. In a whole machine's text that is only shown; putting back what is there ends it."""
         if not self._system or self._ours(addr):

@@ -14,6 +14,7 @@ from attrs import evolve, frozen
 from ...arch._base import Arch
 from ...errors import GuestFault, NoMemory, Unsupported
 from ...symbols import Symbols
+from .errands import Errands
 
 GAPS = (0, 1 << 20, 1 << 24, 1 << 25)  # bytes above an image where there may be room
 FAR = 1 << 25  # bytes: pages farther away are of no use to what is near
@@ -23,6 +24,7 @@ AT_ONCE = 64  #: pages that a kernel is asked for
 #: functions of Linux that give executable memory near the kernel's text, and the arguments before the size
 ALLOCATORS = (("execmem_alloc", (0,)), ("module_alloc", ()))
 PROTECT = "set_memory_x"
+UNUSED = "_text"  #: Linux's first instruction: executed once, when it is started
 NOTHING = 4095  #: results from -4095 on are errors
 
 
@@ -150,15 +152,15 @@ class Area:
 class Kernel:
     """Pages that a Linux kernel gives its own modules, many at a time: they stay ours as long as it runs.
 
-    call: (function, arguments) -> its result, with the thread that stands in the kernel. here: whether it does.
+    errands: run its functions, with the thread that stands in it.
     """
 
-    def __init__(self, symbols: Symbols, page: int, here: Callable[[], bool], call: Callable[..., int]) -> None:
-        self._symbols, self._page, self._here, self._call = symbols, page, here, call
+    def __init__(self, symbols: Symbols, page: int, errands: Errands) -> None:
+        self._symbols, self._page, self._errands = symbols, page, errands
         self._free: list[int] = []
 
     def map(self, hint: int, size: int) -> int:
-        """A page, or memory of any other size; NoMemory."""
+        """A page, or memory of any other size; NoMemory, Unsupported."""
         if size != self._page:
             return self._take(size)
         if not self._free:
@@ -173,17 +175,20 @@ class Kernel:
     def _take(self, size: int) -> int:
         ways = [(name, args) for name, args in ALLOCATORS if name in self._symbols]
         if not ways or PROTECT not in self._symbols:
-            raise NoMemory("a whole machine has nobody to ask for executable memory",
-                           hint="pass scratch=(start, size), or symbols of a Linux kernel")
-        if not self._here():
-            raise NoMemory("a kernel gives memory only to who runs in it",
-                           hint="run(until=) a function of the kernel first, of a system call for example")
+            raise Unsupported("a whole machine has nobody to ask for executable memory",
+                              hint="pass scratch=(start, size), or symbols of a Linux kernel")
+        if not self._errands.in_kernel:
+            raise Unsupported("a kernel gives memory only to who runs in it",
+                              hint="run(until=) a function of the kernel first, of a system call for example")
         name, args = ways[0]
-        start = self._call(self._symbols[name].address, *args, size)
+        start = self._call(name, *args, size)
         if not start or start % self._page:
             raise NoMemory("the kernel gives no memory", hint="give the guest more, or pass scratch=(start, size)")
-        self._call(self._symbols[PROTECT].address, start, size // self._page)
+        self._call(PROTECT, start, size // self._page)
         return start
+
+    def _call(self, function: str, *args: int) -> int:
+        return self._errands.call(self._symbols[function].address, args, self._symbols[UNUSED].address)
 
 
 class Pages:

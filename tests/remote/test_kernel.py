@@ -1,0 +1,103 @@
+"""Real kernels, as tests/fetch_kernel gets them: $KPROBES_KERNEL_DIR."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from kprobes import Kprobe, Kprobes, Unsupported
+from kprobes.machine.remote.launch import NAMES, find_qemu
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "kernel.py"
+ROUNDS = 100
+
+
+@pytest.fixture(scope="module")
+def example() -> ModuleType:
+    specification = importlib.util.spec_from_file_location("kernel_example", EXAMPLE)
+    assert specification is not None and specification.loader is not None
+    made = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(made)
+    return made
+
+
+@pytest.fixture(scope="module", params=["arm64", "x86_64"])
+def kernel(request: pytest.FixtureRequest, example: ModuleType) -> Iterator[object]:
+    """One that asks what to do, with its symbols loaded."""
+    folder = os.environ.get("KPROBES_KERNEL_DIR")
+    if not folder:
+        pytest.skip("no kernels here: tests/fetch_kernel FOLDER, then set KPROBES_KERNEL_DIR=FOLDER and "
+                    "KPROBES_QEMU_DIR=FOLDER/bin")
+    try:
+        find_qemu(f"qemu-system-{NAMES.get(request.param, request.param)}", 7)
+    except Unsupported as error:
+        pytest.skip(str(error))
+    made = example.Kernel(Path(folder), request.param)
+    with made.m:
+        made.wait()
+        made.load_symbols()
+        yield made
+
+
+def test_as_many_hits_as_its_own_kprobes_count(kernel: object, example: ModuleType) -> None:
+    """On the same work: of functions, and of returns; with arguments, strings of a program's, results, and the stack."""
+    seen = example.count(kernel, ROUNDS)
+    assert seen.hits == [2 * ROUNDS, ROUNDS, 2 * ROUNDS] == example.count_by_itself(kernel, ROUNDS)
+    assert seen.names == {"/greeting"} and seen.asked == [37, 1000] * ROUNDS
+    assert seen.sizes == [37, len(example.GREETING) - 37] * ROUNDS
+    assert seen.stack[0].startswith("vfs_read") and seen.stack[1].startswith("ksys_read+")
+
+
+def test_a_module_comes_and_goes(kernel: object, example: ModuleType) -> None:
+    """Its probes are hit as often as its functions run, and are gone afterwards; twice."""
+    for _ in range(2):
+        hits, gone = example.module(kernel)
+        assert hits[0] > 0 and hits[1] == 1 and gone
+
+
+def test_its_text_stays_as_it_is(kernel: object, example: ModuleType) -> None:
+    """Breakpoints are the stub's alone: a kernel that patches its own text beneath them finds what it has put there."""
+    m = kernel.m  # type: ignore[attr-defined]
+    kernel.tell(example.WORK, 10)  # type: ignore[attr-defined]
+    m.run(until="do_sys_openat2", timeout=60)
+    with Kprobes(m) as k:
+        probe = Kprobe(symbol_name="ksys_read")
+        k.register(probe)
+        start = m.symbols["ksys_read"].address
+        assert m.read(start, 16) != m._target.read(start, 16)
+        kernel.answered()  # type: ignore[attr-defined]
+        kernel.wait()  # type: ignore[attr-defined]
+        assert probe.nhit == 20
+        # its own kprobe stands behind ours, and both count
+        assert example.count_by_itself(kernel, 10) == [20, 10, 20]
+        assert probe.nhit >= 40
+
+
+def test_where_a_program_runs_the_kernel_gives_no_memory(kernel: object, example: ModuleType) -> None:
+    """What to do is said; what was probed before is as it was."""
+    m = kernel.m  # type: ignore[attr-defined]
+    source = m._pages._source
+    free, source._free = source._free, []
+    with Kprobes(m) as k:
+        probe = Kprobe(symbol_name="vfs_read")
+        with pytest.raises(Unsupported, match="a function of the kernel first"):
+            k.register(probe)
+        source._free = free
+        k.register(probe)
+        kernel.do(example.WORK, 3)  # type: ignore[attr-defined]
+        assert probe.nhit == 6
+
+
+def test_it_is_called(kernel: object, example: ModuleType) -> None:
+    """A function of the kernel's, by its name."""
+    m = kernel.m  # type: ignore[attr-defined]
+    kernel.tell(example.WORK, 1)  # type: ignore[attr-defined]
+    m.run(until="do_sys_openat2", timeout=60)
+    assert m.call("strlen", b"seven", timeout=20) == 5
+    kernel.answered()  # type: ignore[attr-defined]
+    kernel.wait()  # type: ignore[attr-defined]
