@@ -148,5 +148,5 @@ def bb(regs: Regs, c: int, t: int, s: int | None = None, **_: int) -> bool:
 
 
 def mfia(regs: Regs, insn: Insn, d: int) -> int:
-    set_r(regs, d, insn.addr | USER)
+    set_r(regs, d, insn.addr)
     return insn.next

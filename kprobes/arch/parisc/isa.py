@@ -17,7 +17,7 @@ from ...errors import GuestFault
 from ...regs import Regs
 from .._base import Abi, Arch, Entry, Files, Insn, Jump, Linkage, Order, OutOfLine, Pointers, Registers, Traps
 from .._decode import DecodeTable, Row, with_delay_slots
-from .._words import EXCEPTION, EXCEPTION_RETURN, PRIVILEGED
+from .._words import EXCEPTION, EXCEPTION_RETURN, PRIVILEGED, RESERVED
 from . import branches as simulated
 from . import displace as away
 from .branches import R, calling, computed, far, farthest, near
@@ -57,7 +57,7 @@ def negated(first: int, name: str, holds: Callable[..., bool]) -> tuple[Conditio
 CONDITIONAL: tuple[Conditional, ...] = (
     *negated(0x20, "CMPB", simulated.cmpb), *negated(0x21, "CMPIB", simulated.cmpib),
     *negated(0x28, "ADDB", simulated.addb), *negated(0x29, "ADDIB", simulated.addib),
-    (f"110000 ----- {TESTED}", "BB", simulated.bb, CONDITION),
+    (f"110000 00000 {TESTED}", "BB", simulated.bb, CONDITION),
     (f"110001 sssss {TESTED}", "BB", simulated.bb, CONDITION),
     (f"110010 {COMPARED}", "MOVB", simulated.movb, CONDITION),
     (f"110011 {COMPARED}", "MOVIB", simulated.movib, CONDITION),
@@ -85,14 +85,16 @@ ROWS = (
     *(row for each in CONDITIONAL for row in conditional(*each)),
     *always("111010 ddddd jjjjj 000 iiiiiiiiiii w", "B,L", simulated.b, far, away.b),
     *always("111010 kkkkk jjjjj 101 iiiiiiiiiii w", "B,L22", simulated.b_l, farthest, away.b_l),
-    *always("111010 ddddd xxxxx 010 ----------- -", "BLR", simulated.blr, calling),
-    *always("111010 bbbbb xxxxx 110 0---------- -", "BV", simulated.bv, computed, away.computed),
-    *always("111010 bbbbb ----- 110 1---------- -", "BVE", simulated.bv, computed, away.computed),
-    *always("111010 bbbbb ----- 111 1---------- -", "BVE,L", simulated.bve_l, calling, away.bve_l),
+    *always("111010 ddddd xxxxx 010 00000000000 0", "BLR", simulated.blr, calling),
+    *always("111010 bbbbb xxxxx 110 00000000000 0", "BV", simulated.bv, computed, away.computed),
+    *always("111010 bbbbb 00000 110 10000000000 -", "BVE", simulated.bv, computed, away.computed),
+    *always("111010 bbbbb 00000 111 10000000000 -", "BVE,L", simulated.bve_l, calling, away.bve_l),
     *always("111000 bbbbb jjjjj --- iiiiiiiiiii w", "BE", simulated.be, computed, away.computed),
     *always("111001 bbbbb jjjjj --- iiiiiiiiiii w", "BE,L", simulated.be_l, calling, away.be_l),
     Delayed("111010 ----- ----- 001 ----------- - -", "B,GATE", reject=GATE),
     Delayed("111010 ----- ----- 100 ----------- - -", "B,L,PUSH", reject=STACK),
+    Delayed("111010 --------------------------", "reserved", reject=RESERVED),
+    Delayed("11000- --------------------------", "reserved", reject=RESERVED),
     # for 64-bit registers
     Delayed("11000- ----- ----- --1 ----------- - -", "BB,*", reject=WIDE),
     Delayed("10-111 --------------------------", "CMPB,*", reject=WIDE),
@@ -106,7 +108,8 @@ ROWS = (
     Row("111110 --------------------------", "PERMH", reject=WIDE),  # MIX, HSHL ...
     # "System Control Instructions"
     Row("000000 ------------- 00000000 -----", "BREAK", reject=EXCEPTION),
-    Row("000000 ------------- 10100101 ddddd", "MFIA", simulated.mfia),
+    Row("000000 ----- 00000 --- 10100101 ddddd", "MFIA", simulated.mfia),
+    Row("000000 ------------- 10100101 -----", "reserved", reject=RESERVED),
     Row("000000 ------------- 01100-0- -----", "RFI", reject=EXCEPTION_RETURN),
     Row("000000 ------------- 01101011 -----", "SSM", reject=PRIVILEGED),
     Row("000000 ------------- 01110011 -----", "RSM", reject=PRIVILEGED),

@@ -29,6 +29,7 @@ class Threads:
         kept = ({parts[name].name if name in parts else name for name in arch.regs.names} | {"npc"}) & set(slots)
         self._kept = sorted(kept, key=lambda name: slots[name].number)
         self._nullified = NULLIFIED.get(arch.name)
+        self._privilege = (1 << parts[arch.regs.pc].low) - 1 if arch.regs.pc in parts else 0
         self._pc = parts[arch.regs.pc].name if arch.regs.pc in parts else arch.regs.pc
 
     @property
@@ -55,7 +56,8 @@ class Threads:
         file, bits = self._files[self.current], self._arch.pointers.mode_bits
         if bits and "cpsr" in self.slots:  # Arm: T is bit 5
             file.write("cpsr", file.read("cpsr") & ~0x20 | (target & 1) << 5)
-        file.write(self._pc, target & ~bits)
+        target = target & ~bits | (file.read(self._pc) & self._privilege if self._privilege else 0)
+        file.write(self._pc, target)
         if "npc" in self.slots:
             file.write("npc", target + 4)
 

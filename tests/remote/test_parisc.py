@@ -1,0 +1,255 @@
+"""PA-RISC's instructions, probed and displaced, as QEMU executes them by themselves: in registers, memory, the queue of
+addresses, bit N of the status word, and faults. Each with several neighbours in its delay slot, and nullified itself."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from arches import cases_of, expected
+from attrs import evolve, frozen
+from qemu import qemu_for
+
+from kprobes import GuestFault, GuestTimeout, Kprobe, Kprobes, Kretprobe, QemuMachine
+from kprobes.conformance import Conformance
+from kprobes.errors import OutOfReach
+from kprobes.testing import Case
+from kprobes.testing._states import States
+
+NOP = bytes.fromhex("08000240")
+N = 1 << 21
+#: in delay slots: nothing, what changes the link, loads through a pointer, adds, and what nullifies
+SLOTS = [NOP, *map(bytes.fromhex, ("34420002", "0c60109c", "08610605", "08832885", "34030603", "d0645ffb"))]
+GENERATED = 1  #: words made of each case
+SHOWN = 20
+MOVES = ("020008a4",)  # a clock's time
+
+
+@frozen
+class Seen:
+    """What has been left behind."""
+
+    regs: dict[str, int]
+    pc: int
+    memory: bytes
+    fault: tuple[str, int | None] | None
+
+    def differs(self, other: Seen) -> list[str]:
+        out = [f"{name}: {value:#x}, not {other.regs[name]:#x}"
+               for name, value in self.regs.items() if value != other.regs[name]]
+        out += [f"pc: {self.pc:#x}, not {other.pc:#x}"] * (self.pc != other.pc)
+        out += [f"fault: {self.fault}, not {other.fault}"] * (self.fault != other.fault)
+        return out + ["memory"] * (self.memory != other.memory)
+
+
+class Lab:
+    """One process: a place for an instruction and its delay slot, data, and places for displaced code."""
+
+    def __init__(self, m: Any) -> None:
+        self.m, self.k = m, Kprobes(m)
+        pages = sorted(m.map_code() for _ in range(7))  # branches from the middle do not lead into slots, which come later
+        page, self.near, self.far = pages[3], pages[3] + 0xC00, pages[0]
+        m.symbols.add(f"lab{page:x}", page, m.page_size)
+        self.home = page + 0x400
+        self.data = m.map_code(page + (1 << 26))
+        self.fill = random.Random(1).randbytes(4096)
+        kept = {"sr0", *(f"sr{n}" for n in range(1, 8)), "cr27", "fr0", "fr0r"}
+        self.states = States(m.regs, (self.data, self.data + 4096), (self.data, self.data + 2048), {"psw": 0xFF00}, kept)
+
+    def state(self, seed: str, nullified: bool = False) -> dict[str, int]:
+        self.states.randomize(random.Random(seed))
+        self.m.regs.sp = self.data + 2048
+        state: dict[str, int] = self.m._threads.save()
+        return {**state, "psw": state["psw"] & ~N | N * nullified}
+
+    def run(self, state: dict[str, int], place: int, size: int) -> Seen:
+        """Code at `place`, up to where it leaves its bytes."""
+        m, fault = self.m, None
+        m.write(self.data, self.fill)
+        m._threads.restore(state)
+        m._threads.move(place)
+        at = place
+        try:
+            while place <= at < place + size:
+                try:
+                    m._control.run(None, None, 10, 1, call=True)
+                except GuestTimeout as error:
+                    assert "1 instructions" in str(error), f"{m.read(place, 8).hex()} at {place:#x}: {error}"
+                at = m.regs.pc
+        except GuestFault as error:
+            fault, at = (error.access, error.address), m.regs.pc
+        regs = m._threads.save()
+        del regs["iaoq_f"]
+        return Seen(regs, at, m.read(self.data, 4096), fault)
+
+    def probed(self, state: dict[str, int], **handlers: Any) -> Seen:
+        probe = Kprobe(addr=self.home, **handlers)
+        self.k.register(probe)
+        try:
+            seen = self.run(state, self.home, 8)
+            assert probe.nhit == (not state["psw"] & N), "a nullified instruction is not hit"
+        finally:
+            self.k.unregister(probe)
+        return seen
+
+    def displaced(self, insn: Any, state: dict[str, int], place: int) -> Seen | None:
+        """None: it does not reach."""
+        try:
+            code = insn.displace(place)
+        except OutOfReach:
+            return None
+        assert len(code) <= self.m.arch.out_of_line.max_displaced
+        self.m.write(place, code)
+        seen = self.run(state, place, len(code))
+        if place <= seen.pc <= place + len(code):  # it is at its end, or has faulted there
+            regs = {**seen.regs, "npc": insn.next + 4 | 3}
+            return Seen(regs, insn.addr if seen.fault else insn.next, seen.memory, seen.fault)
+        return seen
+
+    def check(self, code: bytes, slot: bytes, seed: str, nullified: bool = False) -> list[str]:
+        """What is different."""
+        self.m.write(self.home, code + slot)
+        insn, state = self.m.arch.decode(code + slot, self.home), self.state(seed, nullified)
+        if insn.reject:
+            return []  # what is in its delay slot
+        plain = self.run(state, self.home, 8)
+        runs: dict[str, Seen | None] = {"boosted": self.probed(state)}
+        runs["post"] = self.probed(state, post_handler=lambda p, regs, flags: None)
+        if insn.displace is not None and not nullified:
+            stays = plain if insn.delay_slot else self.run(state, self.home, 4)
+            away = {"near": self.displaced(insn, state, self.near), "far": self.displaced(insn, state, self.far)}
+            problems = [f"{how}: {text}" for how, seen in away.items() if seen for text in at_home(insn, seen, stays)]
+        else:
+            problems = []
+        problems += [f"{how}: {text}" for how, seen in runs.items() if seen for text in at_home(insn, seen, plain)]
+        return [f"{code.hex()} {slot.hex()} {insn.name}, {seed}, {text}" for text in problems]
+
+
+def at_home(insn: Any, seen: Seen, plain: Seen) -> list[str]:
+    """What is different. A fault in a delay slot is the branch's: it is where the hit began."""
+    if plain.fault is not None and insn.delay_slot and (seen.pc, plain.pc) == (insn.addr, insn.addr + 4):
+        plain = evolve(plain, pc=insn.addr)
+        regs = {**plain.regs, "npc": seen.regs["npc"], "psw": seen.regs["psw"]}
+        return seen.differs(evolve(plain, regs=regs))
+    return seen.differs(plain)
+
+
+@pytest.fixture(scope="module")
+def guest(programs: Callable[[str], Path]) -> Iterator[QemuMachine]:
+    qemu_for("parisc-O2")
+    with QemuMachine.user([programs("parisc-O2")], env={}, timeout=20, stdout=subprocess.DEVNULL) as m:
+        yield m
+
+
+@pytest.fixture
+def lab(guest: QemuMachine) -> Iterator[Lab]:
+    lab = Lab(guest)
+    saved = guest._threads.save()
+    yield lab
+    guest._threads.restore(saved)
+    lab.k.close()
+
+
+def probeable() -> list[Case]:
+    return [case for case in cases_of("parisc").cases if case.outcome != "reject" and case.code.hex() not in MOVES]
+
+
+def test_probed_is_unprobed(lab: Lab, conformance: Conformance) -> None:
+    problems, done, rng = [], {"step": 0, "simulate": 0}, random.Random(2)
+    for case in probeable():
+        for slot in (NOP, *([rng.choice(SLOTS[1:])] if case.outcome == "simulate" else [])):
+            problems += [f"{case}: {text}" for text in lab.check(case.code, slot, f"{case.code.hex()}")]
+            done[case.outcome] += 1
+    assert not problems, "\n".join(problems[:SHOWN])
+    for outcome, count in done.items():
+        conformance("parisc", outcome, count)
+
+
+def test_a_nullified_instruction_is_no_hit(lab: Lab) -> None:
+    problems = []
+    for case in probeable()[::7]:
+        problems += lab.check(case.code, NOP, f"{case.code.hex()} nullified", nullified=True)
+    assert not problems, "\n".join(problems[:SHOWN])
+
+
+def generated() -> Iterator[bytes]:
+    """Words that begin as a case's does, and are of the same row: other registers, conditions and offsets."""
+    rng, decode = random.Random(7), cases_of("parisc")
+    for case in decode.cases:
+        if case.outcome == "simulate":
+            for _ in range(GENERATED):
+                yield (int.from_bytes(case.code, "big") ^ rng.getrandbits(32) & rng.getrandbits(32) & 0x03FFFFFF).to_bytes(4, "big")
+
+
+def test_generated_words(lab: Lab) -> None:
+    """Whatever is simulated."""
+    problems: list[str] = []
+    count, rng = 0, random.Random(3)
+    for code in generated():
+        insn = lab.m.arch.decode(code + NOP, lab.home)
+        inside = insn.target is not None and lab.home <= insn.target < lab.home + 8
+        if insn.simulate is not None and not inside:
+            problems += lab.check(code, rng.choice(SLOTS), f"{code.hex()} generated")
+            count += 1
+    assert count > 200
+    assert not problems, "\n".join(problems[:SHOWN])
+
+
+def test_returns_of_every_function(guest: QemuMachine) -> None:
+    """Frames grow upwards: recursion, tail calls, longjmp out of followed calls, calls through pointers."""
+    m, wanted = guest, expected()
+    with Kprobes(m) as k:
+        names = [name for name in wanted["tests"] if name in m.symbols] + ["fib", "ackermann", "quicksort", "swap"]
+        backs = {name: Kretprobe(symbol_name=name, handler=lambda ri, regs: None) for name in names}
+        for back in backs.values():
+            k.register_kretprobe(back)
+        for seed, result in zip(wanted["seeds"][:2], wanted["run_all"]["parisc"], strict=False):
+            assert m.call("run_all", seed, timeout=60) & 0xFFFFFFFF == result
+        assert all(back.nreturned >= 2 and not back.nmissed for back in backs.values())
+
+
+def test_recursion_deeper_than_maxactive(guest: QemuMachine) -> None:
+    """Calls that are followed at a time are those whose frames are there: what has returned makes room."""
+    m, depth = guest, 3
+    with Kprobes(m) as k:
+        back = Kretprobe(symbol_name="fib", maxactive=depth, handler=lambda ri, regs: None)
+        k.register_kretprobe(back)
+        with pytest.warns(RuntimeWarning, match="followed at a time"):
+            m.call("test_fib", 5, timeout=60)
+        assert back.nreturned and back.nmissed
+        k.unregister_kretprobe(back)
+        assert m.call("test_fib", 1) & 0xFFFFFFFF == expected()["tests"]["test_fib"][0]
+
+
+def test_arguments_on_an_upward_stack(guest: QemuMachine) -> None:
+    """Six arguments, of which two are in memory, as compiled code passes them and as m.call() does."""
+    m = guest
+    code = "4bdd3f994bdc3f910b9d061c0b9a061c0b99061c0b98061ce840c0000b97061c"
+    page = m.map_code()
+    m.symbols.add("six", page, m.page_size)
+    m.patch(page, bytes.fromhex(code))
+    seen: list[list[int]] = []
+    with Kprobes(m) as k:
+        k.register(Kprobe(addr=page, pre_handler=lambda p, regs: seen.append([regs.arg(n) for n in range(6)])))
+        assert m.call(page, 1, 20, 300, 4000, 50000, 600000) == 654321
+    assert seen == [[1, 20, 300, 4000, 50000, 600000]]
+
+
+def test_a_system_call_and_a_descriptor(guest: QemuMachine) -> None:
+    """The gateway's branch under a probe; a function pointer that is the address of a function's address."""
+    m, page = guest, guest.map_code()
+    m.symbols.add(f"calls{page:x}", page, m.page_size)
+    # copy r2, r22; be,l 0x100(sr2, r0); ldi 64 (getppid), r20; bv r0(r22); nop; r19 + 1 is returned behind it
+    m.patch(page, bytes.fromhex("08020256 e4008200 34140080 eac0c000 08000240 e840c000 367c0002"))
+    plain = m.call(page)
+    m.write(page + 0x100, (page + 0x14).to_bytes(4, "big") + (41).to_bytes(4, "big"))
+    with Kprobes(m) as k:
+        probes = [Kprobe(addr=page + 4), Kprobe(addr=page + 0x14)]
+        k.register_kprobes(probes)
+        assert m.call(page) == plain > 0
+        assert m.call(page + 0x100 | 2) == 42
+        assert [probe.nhit for probe in probes] == [1, 1]
