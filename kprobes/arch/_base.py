@@ -19,10 +19,11 @@ from ..errors import OutOfReach, UnknownRegister
 from ..regs import Regs
 from ._calls import Abi, Frame, Linkage, Returning, Skips
 from ._insn import COMPUTED, Annul, Atomic, Decoded, Insn, Simulate
+from ._tables import Table
 
 __all__ = ["COMPUTED", "Abi", "Annul", "Arch", "Atomic", "Bundles", "Decoded", "Entry", "Executing", "Files", "Frame",
            "Insn", "Jump", "Linkage", "Order", "OutOfLine", "Pointers", "Registers", "Returning", "Simulate", "Skips",
-           "Traps", "Walking", "displacement", "identity", "plain_address", "signed", "verbatim"]
+           "Table", "Traps", "Walking", "displacement", "identity", "plain_address", "signed", "verbatim"]
 
 
 class Order(enum.Enum):
@@ -172,6 +173,8 @@ class Walking:
     #: the first that is needed to prove that it returns, or calls at the function's tail; None: nothing proves it.
     #: None: only the instruction itself tells
     leaves: Callable[[Insn, Sequence[Insn]], Insn | None] | None = None
+    #: (computed jump, what precedes it, as above) -> the table that it reads; None: none that is known
+    table: Callable[[Insn, Sequence[Insn]], Table | None] | None = None
 
 
 @frozen(kw_only=True)

@@ -14,9 +14,10 @@ from attrs import evolve
 
 from ...errors import Unsupported
 from ...regs import Regs
-from .._base import Abi, Arch, Atomic, Files, Insn, Linkage, Order, Registers, Traps, signed
+from .._base import Abi, Arch, Atomic, Files, Insn, Linkage, Order, Registers, Traps, Walking, signed
 from .._decode import DecodeTable, Row, with_delay_slots
 from .._words import EXCEPTION, PRIVILEGED, RESERVED, TRAP_RETURN, WAITS
+from .tables import table
 
 MASK = 0xFFFFFFFF
 R = tuple(f"r{n}" for n in range(16))
@@ -181,6 +182,7 @@ def sh4(name: str, order: Order) -> Arch:
         traps=Traps(probe={2: trap}, end={0: trap}), decode=with_delay_slots(DecodeTable(ROWS), order.value, nop=nop),
         abi=Abi(args=R[4:8], returns=("r0", "r1"), stack_align=8),
         linkage=Linkage.in_register("pr", back=half(0x000B) + nop),
+        walking=Walking(table=partial(table, order)),
         files=Files(machines=((42, 32, order.value),), choose=partial(of_flags, name)),
     )  # fmt: skip
 

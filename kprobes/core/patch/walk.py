@@ -233,15 +233,20 @@ class Walk:
             self._addresses(insn.operand, insn)
         elif self.pos in self.pointers and not insn.falls_through:
             self._addresses(self.pos, insn)
-        leaves = self._source.arch.walking.leaves
-        proof = leaves(insn, self._run) if leaves is not None else None
+        walking = self._source.arch.walking
+        table = walking.table(insn, self._run) if walking.table is not None else None
+        if table is not None:
+            targets = self.tables[insn.addr] = table.targets(self._source.read, self.start, self.end)
+            read = range(table.start, table.start + table.size * len(targets))
+            self.literals.update(dict.fromkeys(read, insn.addr))
+        proof = walking.leaves(insn, self._run) if walking.leaves is not None else None
         if proof is not None:
             self.leaving[insn.addr] = proof.addr
 
     def _remember(self, insn: Insn) -> None:
         """What always precedes the next instruction, if nothing jumps between; a branch that was not taken comes
         first."""
-        if self._source.arch.walking.leaves is None:
+        if self._source.arch.walking.leaves is None and self._source.arch.walking.table is None:
             return
         moves = insn.links or insn.indirect or insn.target is not None or not insn.falls_through
         if moves:

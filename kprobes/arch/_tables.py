@@ -1,0 +1,35 @@
+"""Jump tables in text: where their entries lead. Part of the contract in _base.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from attrs import frozen
+
+
+@frozen(kw_only=True)
+class Table:
+    """A table of distances."""
+
+    start: int  #: its address
+    size: int  #: bytes of an entry
+    base: int  #: where the jump goes whose entry is 0
+    signed: bool
+    order: Literal["little", "big"]
+
+    def targets(self, read: Callable[[int, int], bytes], start: int, end: int) -> list[int]:
+        """Where its entries lead, up to the first that leads out of the function, [start, end), or to an odd address.
+
+        No entry stands where another one leads. read: gives fewer bytes where memory ends.
+        """
+        found: list[int] = []
+        at, stop = self.start, end
+        while at + self.size <= stop and len(entry := read(at, self.size)) == self.size:
+            target = self.base + int.from_bytes(entry, self.order, signed=self.signed)
+            if not start <= target < end or target % 2:
+                break
+            found.append(target)
+            at += self.size
+            stop = target if at <= target < stop else stop
+        return found
