@@ -41,9 +41,12 @@ class Survey:
             names = [s.name for s in functions(bare) if s.kind == "func" and "@" not in s.name and s.size]
             names = [*dict.fromkeys(names)][: self.most]
             wanted = [*self._calls(bare, names)]
-            with k.trace("p *", records=1 << 16) as trace:
-                found = [*self._calls(probed, names)]
-                hits, probes = len(trace) + trace.lost, len(trace.events)
+            found: list[tuple[Any, ...]] = []
+            hits = probes = 0
+            if functions(probed):
+                with k.trace("p *", records=1 << 16) as trace:
+                    found = [*self._calls(probed, names)]
+                    hits, probes = len(trace) + trace.lost, len(trace.events)
             differing = [f"{path}: {name}: {a} / {b}" for name, a, b in zip(names, wanted, found, strict=True)
                          if a != b]
             ends = Counter(outcome[0] for outcome in found)
