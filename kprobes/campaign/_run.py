@@ -22,6 +22,7 @@ Result = TypeVar("Result")
 
 BATCH_SECONDS = 0.05  # what a batch is to take: far more than handing it over does
 LARGEST_BATCH = 256
+CLUSTER_SECONDS, CLUSTER_BATCH = 0.3, 2048  # of others' workers: a scheduler takes milliseconds for each
 WINDOW = 3  # batches under way for each worker: one that runs, and some that wait for it
 _TICK = 0.2  # seconds between looks at what is overdue
 
@@ -105,9 +106,13 @@ class _Run:
     singly: list[Any] = field(factory=list)
     under_way: dict[Future[Any], _Batch] = field(factory=dict)
     killed_in_time: bool = field(init=False)  # the executor sees to the timeout
+    batch_seconds: float = BATCH_SECONDS
+    largest: int = LARGEST_BATCH
 
     def __attrs_post_init__(self) -> None:
         self.killed_in_time = isinstance(self.executor, Local)
+        if not self.killed_in_time and self.timeout is None:  # else a large batch were late to be given up
+            self.batch_seconds, self.largest = CLUSTER_SECONDS, CLUSTER_BATCH
 
     def outcomes(self) -> Iterator[Outcome[Any, Any]]:
         while True:
@@ -137,7 +142,7 @@ class _Run:
                 yield Outcome(batch.items[0], None, _said(error, self.timeout), self.timeout or 0.0)
             return
         spent = sum(seconds for _, _, seconds in fates)
-        self.size = max(1, min(LARGEST_BATCH, 2 * self.size, int(BATCH_SECONDS * len(fates) / max(spent, 1e-9))))
+        self.size = max(1, min(self.largest, 2 * self.size, int(self.batch_seconds * len(fates) / max(spent, 1e-9))))
         for item, fate in zip(batch.items, fates, strict=True):
             yield Outcome(item, *fate)
 
