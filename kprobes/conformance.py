@@ -4,7 +4,8 @@
 
 A test asks for the `conformance` fixture and says what it proves: `conformance("arm64", "simulate", 12)`. If the test
 passes, 12 is added to that cell; if it fails, the cell says so. `conformance.blank("m68k", "jprobe", "no Abi")`
-explains an empty cell. Works under pytest-xdist; needs nothing of this project's own tests.
+explains an empty cell, `conformance.note("ia64", "on a model")` what an architecture's numbers are of. Works under
+pytest-xdist; needs nothing of this project's own tests.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ CAPABILITIES = ("decode", "step", "simulate", "engine", "kprobe", "colocated", "
 Cells = dict[str, dict[str, dict[str, Any]]]
 _PROPERTY = "kprobes-conformance"
 _BLANK = "kprobes-conformance-blank"
+_NOTE = "kprobes-conformance-note"
 
 
 class Conformance:
@@ -38,6 +40,10 @@ class Conformance:
         """There is nothing to prove, for this reason."""
         self._record(_BLANK, [arch, capability, reason])
 
+    def note(self, arch: str, text: str) -> None:
+        """What is to be known of this architecture's numbers."""
+        self._record(_NOTE, [arch, text])
+
 
 class Matrix:
     """Cells collected from the reports of a run (on xdist's controller: of all workers)."""
@@ -47,6 +53,7 @@ class Matrix:
         self.proved: dict[str, dict[str, int]] = {}
         self.failed: dict[str, dict[str, int]] = {}
         self.blank: dict[str, dict[str, str]] = {}
+        self.notes: dict[str, str] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count what a passed or failed test has declared."""
@@ -59,6 +66,8 @@ class Matrix:
                 row[capability] = row.get(capability, 0) + (count if report.passed else 1)
             elif name == _BLANK:
                 self.blank.setdefault(value[0], {})[value[1]] = value[2]
+            elif name == _NOTE:
+                self.notes[value[0]] = value[1]
 
     def pytest_sessionfinish(self) -> None:
         """Write the file."""
@@ -78,7 +87,8 @@ class Matrix:
     def _facts(self, arch: str, capability: str) -> dict[str, Any]:
         proved, failed = self.proved.get(arch, {}).get(capability, 0), self.failed.get(arch, {}).get(capability, 0)
         if proved or failed:
-            return {"proved": proved, "failed": failed}
+            note = {"note": self.notes[arch]} if arch in self.notes else {}
+            return {"proved": proved, "failed": failed, **note}
         return {"blank": self.blank.get(arch, {}).get(capability, "not tested in this run")}
 
 
@@ -95,11 +105,13 @@ def table(cells: Cells) -> str:
 
 
 def _cell(facts: dict[str, Any], notes: list[str]) -> str:
+    said = facts.get("blank") or facts.get("note")
+    if said and said not in notes:
+        notes.append(said)
+    mark = f" ({notes.index(said) + 1})" if said else ""
     if "blank" in facts:
-        if facts["blank"] not in notes:
-            notes.append(facts["blank"])
-        return f"- ({notes.index(facts['blank']) + 1})"
-    return f"{facts['proved']}" + (f", **{facts['failed']} FAILED**" if facts["failed"] else "")
+        return f"-{mark}"
+    return f"{facts['proved']}" + (f", **{facts['failed']} FAILED**" if facts["failed"] else "") + mark
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

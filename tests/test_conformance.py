@@ -17,6 +17,10 @@ def test_many(n, conformance):
     conformance("toy", "kprobe", 2)
     conformance("toy", "made up")
 
+def test_on_paper(conformance):
+    conformance("paper", "kprobe")
+    conformance.note("paper", "a toy")
+
 def test_fails(conformance):
     conformance("toy", "jprobe")
     assert False
@@ -52,6 +56,7 @@ def test_json(tmp_path: Path, options: tuple[str, ...]) -> None:
     assert cells["toy"]["made up"] == {"proved": 6, "failed": 0}
     assert cells["toy"]["jprobe"] == {"proved": 0, "failed": 1}
     assert cells["toy"]["post"] == {"blank": "not tested in this run"}
+    assert cells["paper"]["kprobe"] == {"proved": 1, "failed": 0, "note": "a toy"}
     assert cells["other"]["boost"] == {"blank": "no Jump"}
     assert cells["other"]["post"] == {"blank": "not tested in this run"}
 

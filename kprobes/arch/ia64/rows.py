@@ -97,6 +97,8 @@ B = DecodeTable([
     Row(f"0000 - - -- 000000 {'-' * 21} {Q}", "break.b", reject=EXCEPTION),
     Row(f"0000 - - -- 000010 {'-' * 21} {Q}", "cover"),
     Row(f"0000 - - -- 00010- {'-' * 21} {Q}", "clrrrb"),
+    Row(f"0111 {'-' * 37}", "brp"),
+    Row(f"0010 - - -- 01000- {'-' * 27}", "brp"),
     Row(f"0000 - - -- 001000 {'-' * 21} {Q}", "rfi", reject=TRAP_RETURN),
     Row(f"0000 - - -- 00110- {'-' * 21} {Q}", "bsw", reject=PRIVILEGED),
     Row(f"0000 - - -- 010000 {'-' * 21} {Q}", "epc", reject=LEVEL),
@@ -111,7 +113,8 @@ TABLES = {"M": M, "I": I, "F": F, "B": B, "X": X}
 
 #: Their breakpoints are always executed: they do something when their predicate is false, or have none.
 ALWAYS = frozenset({"cmp.unc", "cmp.unc.imm", "tbit.unc", "fcmp.unc", "fclass.unc", "frcpa", "alloc", "flushrs",
-                    "loadrs", "cover", "clrrrb", "br.wexit", "br.wtop", "br.cloop", "br.cexit", "br.ctop"})  # fmt: skip
+                    "loadrs", "cover", "clrrrb", "br.wexit", "br.wtop", "br.cloop", "br.cexit", "br.ctop",
+                    "brp", "rfi", "bsw", "epc", "vmsw"})  # fmt: skip
 #: What may stand behind another instruction in its copy, and how it then gets the displacement that it had.
 MOVED = {**dict.fromkeys(("br.cond", "br.wexit", "br.wtop", "br.cloop", "br.cexit", "br.ctop", "chk.a"), bundle.BRANCH),
          **dict.fromkeys(("chk.s.m", "chk.s.f", "chk.s.i"), bundle.CHK_S), "fchkf": bundle.FCHKF}  # fmt: skip

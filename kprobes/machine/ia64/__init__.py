@@ -50,4 +50,4 @@ def _execute(regs: Regs, insn: Insn) -> None:
     unit = bundle.units(template)[insn.addr % bundle.SIZE]
     if not EFFECTS[unit].run(regs, word, slots[1]):
         what = f"the model does not know {insn.name} {word:011x} of the {unit} unit"
-        raise GuestFault(what, address=insn.addr, access="undefined")
+        raise GuestFault(what, access="undefined")
