@@ -80,6 +80,12 @@ class Buffer:
         for row in list(self.pull()):
             yield self.members[row[1]].record(row)
 
+    def lines(self, cookie: int, cpu: str, stack: str, values: str, names: dict[str, Any]) -> list[str]:
+        """What makes a row of a hit (see Store)."""
+        names |= {"rows": self.rows, "buffer": self}
+        return ["if len(rows) >= buffer.limit:", "    buffer.dropped += 1", "    rows.popleft()",
+                f"rows.append((number, {cookie}, ({values}), {cpu}, who, back, {stack}))"]
+
     def admit(self, member: Member) -> int:
         """A cookie for another member."""
         self.members.append(member)

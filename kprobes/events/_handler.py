@@ -6,12 +6,13 @@ What is executed is text of ours: names and numbers. What users wrote goes in as
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from ..machine._base import Machine
 from ..regs import Regs
-from ._buffer import ON, SEQ, Buffer
+from ._buffer import ON, SEQ
 from ._event import Argument, Event
 from ._filter import Filter
 from ._plans import Word
@@ -25,6 +26,17 @@ class Trigger(Protocol):
     def hit(self, values: tuple[Any, ...], regs: Regs, caller: int, func: int) -> bool: ...
 
 
+class Store(Protocol):
+    """Where a hit goes. words: state, as of a Buffer."""
+
+    words: Any
+
+    def lines(self, cookie: int, cpu: str, stack: str, values: str, names: dict[str, Any]) -> Sequence[str]:
+        """Lines that keep a hit: its `number`, of task `who`, where it returns to, `back`; and what they name. cpu,
+        stack: expressions. values: `v0, v1, `."""
+        ...
+
+
 class Switch(Protocol):
     """The event."""
 
@@ -33,34 +45,43 @@ class Switch(Protocol):
     def stack_of(self, regs: Regs) -> tuple[int, ...]: ...
 
 
-def handler(event: Event, machine: Machine, buffer: Buffer, cookie: int, filter: Filter | None,
+def handler(event: Event, machine: Machine, store: Store, cookie: int, filter: Filter | None,
             triggers: Sequence[Trigger], switch: Switch, stacked: bool) -> Handler:
-    """handler(probe or instance, regs) for one place. switch: asked whether hits are recorded, where triggers may
-    change that; it gives the stacks for records, always where `stacked`."""
-    names: dict[str, Any] = {"words": buffer.words, "rows": buffer.rows, "buffer": buffer, "machine": machine,
-                             "stack": switch.stack_of, "triggers": triggers, "switch": switch}
+    """handler(probe or instance, regs) for one place, whose number in the store is `cookie`. switch: asked whether hits
+    are recorded, where triggers may change that; it gives the stacks for records, always where `stacked`."""
+    names: dict[str, Any] = {"words": store.words, "machine": machine, "stack": switch.stack_of, "triggers": triggers,
+                             "switch": switch}
     fetches = [_fetch(arg, n, machine, names) for n, arg in enumerate(event.args)]
-    returns = event.kind == "r"
-    lines = [f"saved = {'p.data.get(' + repr('saved') + ', ())' if event.saves else '()'}"]
+    task, cpu = "p.task" if event.kind == "r" else "task(regs)", "regs.cpu" if machine.cpus > 1 else "0"
+    lines = ["saved = p.data.get('saved', ())"] if event.saves else []
     if event.kind == "w":
         lines = ["saved = (p.before, p.value, p.accessed)"]
-    lines += ["back = 0"] if event.kind == "p" else ["back = regs.pc"]
-    lines += [f"v = ({''.join(f'{fetch}, ' for fetch in fetches)})", f"func = {event.address}", f"stacked = {stacked}"]
+    names |= {"saved": (), "back": 0, "func": event.address}  # unless a hit has others
+    lines += [] if event.kind == "p" else ["back = regs.pc"]
+    lines += [f"v{n} = {fetch}" for n, fetch in enumerate(fetches)]
+    values = "".join(f"v{n}, " for n in range(len(fetches)))
     if triggers:
-        lines += ["for trigger in triggers:", "    stacked |= trigger.hit(v, regs, back, func)",
-                  "if not switch.enabled: return"]
+        lines += [f"stacked, v = {stacked}, ({values})", "for trigger in triggers:",
+                  f"    stacked |= trigger.hit(v, regs, back, {event.address})", "if not switch.enabled: return"]
     lines += [f"if not words[{ON}]: return"]
     if filter is not None:
         names |= filter.constants
-        lines.append(f"if not {filter.python}: return")
-    lines += [f"number = words[{SEQ}] + 1", f"words[{SEQ}] = number",
-              "if len(rows) >= buffer.limit:", "    buffer.dropped += 1", "    rows.popleft()",
-              "task = machine.cpu_task",
-              f"rows.append((number, {cookie}, v, regs.cpu, regs.cpu if task is None else "
-              f"{'p.task' if returns else 'task(regs)'}, back, "
-              "stack(regs) if stacked else ()))"]
+        lines += [f"if not {_test(filter, fetches)}: return"]
+    lines += [f"words[{SEQ}] = number = words[{SEQ}] + 1", "task = machine.cpu_task",
+              f"who = {cpu} if task is None else {task}"]
+    stack = "(stack(regs) if stacked else ())" if triggers else "stack(regs)" if stacked else "()"
+    lines += store.lines(cookie, cpu, stack, values, names)
     exec("def take(p, regs):\n" + "\n".join(f"    {line}" for line in lines), names)
     return names["take"]  # type: ignore[no-any-return]
+
+
+def _test(filter: Filter, fetches: Sequence[str]) -> str:
+    """The filter's expression, of the values by themselves; those that are words are never None."""
+    text = re.sub(r"\bv\[(\d+)\]", r"v\1", filter.python)
+    for n, fetch in enumerate(fetches):
+        if "read" not in fetch:
+            text = text.replace(f"v{n} is not None and ", "")
+    return text
 
 
 def _fetch(arg: Argument, n: int, machine: Machine, names: dict[str, Any]) -> str:

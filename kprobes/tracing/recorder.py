@@ -23,7 +23,8 @@ from ..regs import Regs
 from .clocks import OWN, clock_of
 from .compiled import Programs
 from .info import EventInfo
-from .ring import Put, Ring, Row
+from .ring import Ring, Row
+from .stores import IntoRing, Tell, Told
 from .trace import Trace
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class Recording:
         self._words: Any = [0, 1]
         self.probes: list[Probe | Watchpoint] = []
         self.armed: list[tuple[str, Probe | Watchpoint]] = []
-        self.told: list[Callable[[Any, int, Sequence[int]], None]] = []
+        self.told: list[Tell] = []
         self._before = 0
         self.trace = Trace(Live(infos, self._ring, self._clock, self._drain), lambda address: locate(symbols, address),
                            self._missed)
@@ -208,35 +209,8 @@ class Recording:
         self._looks.append(event)
 
     def _handler(self, event: Event, number: int) -> Handler:
-        sink: Any = _Sink(self._writer(number), self._words, self._programs)
-        return handler(event, self._k.machine, sink, number, self._filters[number], (), Walker(self._k), self._stack)
-
-    def _writer(self, number: int) -> Put:
-        """What a hit goes to: the ring, or whoever wants to be told at once."""
-        if not self.told:
-            return self._ring.writer(number)
-        tell = self.told[number]
-        return lambda seq, cpu, task, values, caller=0, stack=(), time=None: tell(values, caller, stack)
-
-
-class _Sink:
-    """What the handler of an event takes for the place of its records. words: as of a buffer of events, one for all of
-    a trace."""
-
-    limit, dropped = 1, 0
-
-    def __init__(self, put: Put, words: Any, programs: Programs | None) -> None:
-        self.words, self.rows = words, self
-
-        def append(row: tuple[Any, ...]) -> None:
-            if programs is not None:  # what they recorded before comes first
-                programs.drain()
-            put(row[0], row[3], row[4], row[2], row[5], row[6])
-
-        self.append = append
-
-    def __len__(self) -> int:
-        return 0
+        store = Told(self.told[number]) if self.told else IntoRing(self._ring, self._words, self._programs)
+        return handler(event, self._k.machine, store, number, self._filters[number], (), Walker(self._k), self._stack)
 
 
 class Walker:

@@ -84,8 +84,9 @@ class Ring:
 
     Attributes:
         layouts: of the events, by their number. records: how many there is room for. written: recorded so far. tasks:
-        what the numbers of tasks in records stand for. texts, stacks: beside each record, the values of an event with
-        text, and the stack; empty where there are none. elsewhere: records that were lost before they came here.
+        what the numbers of tasks in records stand for; known: the numbers. texts, stacks: beside each record, the
+        values of an event with text, and the stack; empty where there are none. elsewhere: records that were lost
+        before they came here.
     """
 
     def __init__(self, infos: Sequence[EventInfo], records: int, clock: Callable[[], int] | None, stack: bool) -> None:
@@ -95,7 +96,7 @@ class Ring:
         self.buffer = bytearray()
         self.at = self.end = self.laps = self.elsewhere = 0
         self.tasks: list[Any] = []
-        self._known: dict[Any, int] = {}
+        self.known: dict[Any, int] = {}
         self.worded = any(field.text for info in infos for field in info.fields)
         self.texts: list[Any] = []
         self.stacks: list[tuple[int, ...]] = []
@@ -119,9 +120,9 @@ class Ring:
 
     def task(self, task: Any) -> int:
         """The number that stands for a task."""
-        number = self._known.get(task)
+        number = self.known.get(task)
         if number is None:
-            number = self._known[task] = len(self.tasks)
+            number = self.known[task] = len(self.tasks)
             self.tasks.append(task)
         return number
 
@@ -134,7 +135,7 @@ class Ring:
     def writer(self, event: int) -> Put:
         """What puts records of one event here."""
         layout, pack, size, clock = self.layouts[event], self.formats[event].pack_into, self.size, self.clock
-        known, returns, plain, worded, stacked = self._known, layout.returns, layout.plain, self.worded, self.stacked
+        known, returns, plain, worded, stacked = self.known, layout.returns, layout.plain, self.worded, self.stacked
         buffer, zeros, beside, numbers = self.buffer, (0,) * layout.words, worded or stacked, layout.numbers
 
         def put(seq: int, cpu: int, task: Any, values: Sequence[Value], caller: int = 0, stack: Sequence[int] = (),
