@@ -68,7 +68,7 @@ class GuestCalls:
         with suppress(RemoteError):
             if self._there:
                 self._threads.flush()
-                self._target.detach()
+                self._target.detach(self._threads.name)
         self._target.link.close()
 
     @contextmanager

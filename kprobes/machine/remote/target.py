@@ -41,6 +41,7 @@ class Target:
         self.features = dict(_feature(word) for word in answer.decode("latin1").split(";") if word)
         if self.features.get("QStartNoAckMode") == "+" and connection.ask(b"QStartNoAckMode") == b"OK":
             connection.no_acknowledgements()
+        connection.ask(b"Hgp0.0" if self.features.get("multiprocess") == "+" else b"Hg0")  # any: gdbserver has none yet
         self._breakpoints: dict[int, int] = {}  # address -> how many want it
         self._thread = ""
         self.resumes_threads = b"c" in connection.ask(b"vCont?").split(b";")
@@ -200,9 +201,10 @@ class Target:
         self.link.send(b"?")
         return _stop(self.link.receive())
 
-    def detach(self) -> None:
-        """Let go: the guest runs on, without us."""
-        self.link.ask(b"D")
+    def detach(self, thread: str = "") -> None:
+        """Let go: the guest runs on, without us. thread: one of its, as the stub names it."""
+        process = thread[1:].partition(".")[0] if thread.startswith("p") else ""
+        self.link.ask(b"D;%s" % process.encode() if process else b"D")
 
     def kill(self) -> None:
         """End the guest."""
@@ -240,7 +242,7 @@ def _refused(answer: bytes) -> bool:
 
 
 def _stop(answer: bytes) -> Stop:
-    found = re.match(rb"([TSWX])([0-9a-fA-F]{2})(.*)", answer, re.DOTALL)
+    found = re.match(rb"([TS](?=[0-9a-fA-F]{2})|[WX])([0-9a-fA-F]{1,2})(.*)", answer, re.DOTALL)  # gdbserver: W7
     if found is None:
         raise RemoteError(f"the stub's answer is no reason to stop: {answer[:40]!r}",
                           hint="this is no stub that can be used; QEMU's user mode is none for more than one thread")

@@ -1,0 +1,142 @@
+"""Native processes behind gdbserver, where that is on PATH."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from arches import expected
+
+from kprobes import GuestTimeout, Kprobe, Kprobes, Kretprobe, RemoteMachine
+from kprobes.testing import check_machine
+
+Programs = Callable[[str], Path]
+THREADS, ROUNDS = 3, 50
+SOURCE = f"""
+#include <pthread.h>
+#include <stdio.h>
+__attribute__((noinline)) long twice(long n) {{ return 2 * n; }}
+__attribute__((noinline)) long work(long n) {{ long s = 0; for (long i = 0; i < n; i++) s += twice(i); return s; }}
+__attribute__((noinline)) void spin(void) {{ for (;;) __asm__ volatile(""); }}
+static void *run(void *n) {{ return (void *)work((long)n); }}
+int main(int argc, char **argv)
+{{
+    pthread_t threads[{THREADS}];
+    long sum = work({ROUNDS});
+    for (int i = 0; i < {THREADS}; i++) pthread_create(&threads[i], 0, run, (void *){ROUNDS}L);
+    for (int i = 0; i < {THREADS}; i++) {{ void *result; pthread_join(threads[i], &result); sum += (long)result; }}
+    printf("%ld\\n", sum);
+    if (argc > 1) spin();
+    return 7;
+}}
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def server() -> str:
+    found = shutil.which("gdbserver")
+    if found is None or platform.machine() != "x86_64":
+        pytest.skip("no gdbserver for x86-64 here: the package gdbserver")
+    return found
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Linked dynamically, with threads."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler here")
+    folder = tmp_path_factory.mktemp("gdbserver")
+    (folder / "program.c").write_text(SOURCE)
+    subprocess.run([compiler, "-O1", "-o", folder / "program", folder / "program.c", "-lpthread"], check=True)
+    return folder / "program"
+
+
+@contextmanager
+def served(server: str, *argv: object) -> Iterator[tuple[RemoteMachine, subprocess.Popen[bytes]]]:
+    """A program that stands at its first instruction."""
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    process = subprocess.Popen([server, "--once", f"localhost:{port}", *map(str, argv)], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        with RemoteMachine.connect(f"localhost:{port}", image=str(argv[0]), timeout=20) as m:
+            program = int(m._threads.name[1:].partition(".")[0], 16)
+            yield m, process
+            with suppress(ProcessLookupError):
+                os.kill(program, signal.SIGKILL)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_the_contract(server: str, programs: Programs) -> None:
+    """As of every machine, on a static program."""
+    with ExitStack() as stack:
+        assert check_machine(lambda: stack.enter_context(served(server, programs("x86_64-O2")))[0]) == []
+
+
+def test_compiled_programs_run_as_ever(server: str, programs: Programs) -> None:
+    wanted, seeds = expected()["tests"], expected()["seeds"]
+    with served(server, programs("x86_64-O2")) as (m, _), Kprobes(m) as k:
+        names = [name for name in wanted if name in m.symbols]
+        assert len(names) > 20
+        for name in names:
+            probe, after = Kprobe(symbol_name=name), Kprobe(symbol_name=name, post_handler=lambda p, regs, flags: None)
+            back = Kretprobe(symbol_name=name, handler=lambda ri, regs: None)
+            k.register_kprobes([probe, after])
+            k.register_kretprobe(back)
+            assert m.call(name, seeds[0]) & 0xFFFFFFFF == wanted[name][0], name
+            assert probe.nhit == after.nhit == back.nreturned >= 1, name
+
+
+def test_threads(server: str, program: Path) -> None:
+    """Every thread's hits and returns, none missed; its libraries; its exit status."""
+    with served(server, program) as (m, process), Kprobes(m) as k:
+        m.run(until="main", timeout=20)
+        assert any(name.startswith("libc") for name in m.load_libraries())
+        entered: list[int] = []
+        returned: list[int] = []
+        probe = Kprobe(symbol_name="twice", pre_handler=lambda p, regs: entered.append(regs.arg(0)))
+        after = Kprobe(symbol_name="work", post_handler=lambda p, regs, flags: None)
+        back = Kretprobe(symbol_name="twice", handler=lambda ri, regs: returned.append(regs.return_value))
+        k.register_kprobes([probe, after])
+        k.register(back)
+        m.run(timeout=60)
+        hits = (THREADS + 1) * ROUNDS
+        assert m.exit_status == 7 and (probe.nhit, after.nhit, back.nreturned) == (hits, THREADS + 1, hits)
+        assert sorted(entered) == sorted(list(range(ROUNDS)) * (THREADS + 1))
+        assert sorted(returned) == [2 * n for n in sorted(entered)] and probe.nmissed == back.nmissed == 0
+        assert process.stdout is not None
+        assert int(process.stdout.readline()) == (THREADS + 1) * sum(returned) // (THREADS + 1)
+
+
+def test_it_is_let_go(server: str, program: Path) -> None:
+    """When the machine is closed the process runs on, without probes."""
+    with served(server, program) as (m, process):
+        m.run(until="main", timeout=20)
+        k = Kprobes(m)
+        probe = Kprobe(symbol_name="twice")
+        k.register(probe)
+        assert m.call("twice", 4) == 8
+        m.close()
+        assert process.stdout is not None
+        assert int(process.stdout.readline()) == (THREADS + 1) * ROUNDS * (ROUNDS - 1)
+        assert probe.nhit == 1
+
+
+def test_a_running_process_is_stopped(server: str, program: Path) -> None:
+    with served(server, program, "spin") as (m, _):
+        for _ in range(2):
+            with pytest.raises(GuestTimeout):
+                m.run(timeout=1)
+        assert m.symbols.describe(m.regs.pc).startswith("spin")
