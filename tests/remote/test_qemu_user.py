@@ -100,6 +100,19 @@ def test_bounds(program: Path) -> None:
         assert m.call("test_arith32", 1) & 0xFFFFFFFF == expected()["tests"]["test_arith32"][0]
 
 
+def test_memory_where_a_probe_stands(program: Path) -> None:
+    """The process asks for memory where it stands: not the probe there is what stops it."""
+    with machine(program) as m, Kprobes(m) as k:
+        pc = m.regs.pc
+        start = pc & -4
+        first = Kprobe(addr=next(at for at in (start, start + m.arch.insn_align) if k.check(at).probeable))
+        k.register(first)
+        assert m.map_code() != m.map_code()
+        with pytest.raises(GuestTimeout):
+            m.run(max_insns=4)
+        assert first.nhit == (first.address == pc)
+
+
 #: architecture -> a return with a load from its first argument in the delay slot
 FAILS_BEHIND = {"sh4": "0b004260", "sh4eb": "000b6042", "mips": "03e000088c820000", "mips64": "03e000088c820000",
                 "mipsel": "0800e0030000828c", "mips64el": "0800e0030000828c"}

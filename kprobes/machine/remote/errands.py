@@ -38,7 +38,8 @@ class Errands:
                     regs.sp = below
                 for name, value in values.items():
                     regs[name] = below if value < 0 else value
-                self._run(place, place + len(code))
+                with target.no_stops(place, place + len(code), self._arch.insn_align):
+                    self._run(place, place + len(code))
                 return self._regs[result]
             finally:
                 if self._there:

@@ -7,7 +7,8 @@ Descriptions". What a stub says is checked before it is believed.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from xml.etree import ElementTree
 
 from attrs import frozen
@@ -161,6 +162,19 @@ class Target:
             self._breakpoints[addr] = wanted - 1
         elif wanted:
             self.link.ask(b"z0,%x,%x" % (addr, kind))  # refused: it is gone already
+
+    @contextmanager
+    def no_stops(self, start: int, end: int, kind: int) -> Iterator[None]:
+        """None of the breakpoints in [start, end) stands meanwhile."""
+        there = [addr for addr, wanted in self._breakpoints.items() if wanted and start <= addr < end]
+        for addr in there:
+            self.link.ask(b"z0,%x,%x" % (addr, kind))
+        try:
+            yield
+        finally:
+            for addr in there:
+                if not self.link.closed:
+                    self._accepted(b"Z0,%x,%x" % (addr, kind), "insert a breakpoint", addr)
 
     # --- running
 
