@@ -57,7 +57,7 @@ def needs_python(machine: Machine, event: Event, filter: Filter | None, make: Ca
         return "Python knows which task runs"
     if machine.cpus > 1:
         return "Python knows which CPU runs"
-    if not machine.can_run:
+    if not machine.can_run or machine.host_view is None:
         return "this machine runs no code of the host's at its call sites"
     why = why_not(event, filter)
     if not why:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from ..arch._base import Arch, Order
+from ..errors import ProgramError
 from ..programs import isa
-from ..programs.context import ARGUMENT, PC, RESULT, SP, WORDS
+from ..programs.context import ARGUMENT, PC, RESULT, SP, UNIFORM, WORDS
 from ..programs.isa import Instruction, lddw
 from ._buffer import ON, SEQ, STATE
 from ._event import Argument, Event, Type
@@ -207,7 +208,11 @@ class Writer:
         elif tree.kind == "value":
             self.code += lddw(3, tree.number)
         elif tree.kind == "register":
-            self.context(3, names.index(aliases.get(tree.name, tree.name)))
+            number = names.index(aliases.get(tree.name, tree.name))
+            if number >= UNIFORM:
+                raise ProgramError(f"%{tree.name} is behind the {UNIFORM} registers that programs see",
+                                   hint="its hits are fetched by Event.fetch()")
+            self.context(3, number)
         elif tree.kind == "argument":
             self._call_argument(tree.number, failed)
         elif tree.kind == "stack":

@@ -1,7 +1,7 @@
 """The context of a probe: 128 words of 64 bits at r1, the same for every architecture.
 
-Words 0 to 103 are the guest's registers in the order of `Registers.names`, zero-extended; of wider ones the lower 64
-bits. Words 104 to 127 mean the same on every architecture, so that one object serves all guests:
+Words 0 to 103 are the guest's first 104 registers in the order of `Registers.names`, zero-extended; of wider ones the
+lower 64 bits. Words 104 to 127 mean the same on every architecture, so that one object serves all guests:
 
     104 PC   105 SP   106 return value   107 return address   108 frame pointer (0 where there is none)
     109 bits of a word of the guest (32, 64)   110 1 where the guest is big-endian   111 number of registers

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from .. import arch
+from .context import UNIFORM
 from .object.clang import INCLUDE
 
 BPF_H: Final = INCLUDE / "kprobes" / "bpf.h"
@@ -21,7 +22,8 @@ def registers() -> str:
     """The text of <kprobes/registers.h>: the number of each register of each architecture in struct pt_regs."""
     out = ["enum {"]
     for name in arch.names():
-        numbers = (f"KPROBES_REG_{name}_{register} = {n}" for n, register in enumerate(arch.get(name).regs.names))
+        seen = arch.get(name).regs.names[:UNIFORM]
+        numbers = (f"KPROBES_REG_{name}_{register} = {n}" for n, register in enumerate(seen))
         out.append(f"    {', '.join(numbers)},")
     return "\n".join([*out, "};", ""])
 

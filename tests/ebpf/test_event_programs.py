@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from arches import RUNNABLE
+from arches import ARCHES, RUNNABLE
 from guests import Guest
 
 from kprobes import Kprobe, Kprobes, Kretprobe, ProgramError
+from kprobes import arch as architectures
 from kprobes.events import parse_event, program_of, why_python
 from kprobes.events._layout import STRING
+from kprobes.machine.paper import PaperMachine
+from kprobes.programs.context import UNIFORM
+from kprobes.programs.header import REGISTERS_H
 
 #: arguments of events; {data} is the address of DATA, {pointers} of two pointers into it, {bad} is not mapped
 ENTRY = [
@@ -116,3 +122,23 @@ def test_hits_without_room_are_counted(guest):
             assert g.call() == g.want
     kept = len(list(made.ring))
     assert kept + made.ring.lost == a.runs == 40 and made.ring.lost
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("arch", ARCHES)
+def test_registers_behind_the_context_are_pythons(arch: str) -> None:
+    """A program sees 104 registers; the others of PA-RISC and Itanium are no other words of its context."""
+    value = architectures.get(arch)
+    machine = PaperMachine(bytes(64), arch=value, execute=lambda regs, insn: None, symbols={"f": (0x1000, 64)})
+    names = [name for name in value.regs.names if value.regs.widths.get(name, value.bits) <= 64]
+    seen = [name for name in names if value.regs.names.index(name) < UNIFORM]
+    program_of(parse_event(f"p:x f a=%{seen[-1]}", machine), machine)
+    for name in sorted({*names} - {*seen}):
+        with pytest.raises(ProgramError, match="behind the 104 registers"):
+            program_of(parse_event(f"p:x f a=%{name}", machine), machine)
+
+
+@pytest.mark.quick
+def test_the_header_names_what_programs_see() -> None:
+    numbers = re.findall(r"KPROBES_REG_\w+ = (\d+)", REGISTERS_H.read_text())
+    assert max(map(int, numbers)) < UNIFORM

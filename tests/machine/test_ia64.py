@@ -389,3 +389,34 @@ def test_together_nested_and_mirrored(conformance: Conformance) -> None:
         assert seen[2:] == [CHOICES[1]]
     for capability in ("colocated", "nested", "jprobe"):
         conformance("ia64", capability)
+
+
+@pytest.mark.quick
+def test_events() -> None:
+    """In any slot, with any register: also those that no program sees."""
+    m = machine()
+    with Kprobes(m) as k:
+        event = k.event("p:mid sum+0x11 n=%r32 far=%r127 frame=%cfm")
+        m.regs["r127"] = 99
+        m.call("sum", 2)
+        assert [record.args["n"] for record in event] == [2, 1]
+        assert {(record.args["far"], record.args["frame"] & 127, record.address) for record in event} == {(99, 6, LOOP + 1)}
+
+
+@pytest.mark.quick
+def test_somebody_restores_the_text() -> None:
+    """Breakpoints of all three slots, and a jump, are put back; what is taken away and written again goes."""
+    m, code = machine(), image()[0]
+    probes = [*(Kprobe(addr=LOOP + slot) for slot in range(3)), Kprobe(addr=LOOP + 0x10)]
+    with Kprobes(m) as k:
+        k.register_all(probes)
+        m.call("sum", 4)
+        patched = m.read(BASE, len(code))
+        m.write(BASE, code)
+        assert m.call("sum", 4) == 10
+        assert [probe.nhit for probe in probes] == [8] * 4
+        assert m.read(BASE, len(code)) == patched
+        k.unregister_all(probes)
+        m.write(BASE, patched)
+        assert m.call("sum", 4) == 10
+        assert m.read(BASE, len(code)) == code

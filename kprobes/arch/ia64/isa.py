@@ -23,7 +23,7 @@ SPECIAL = (*(f"b{n}" for n in range(8)), "pr", "cfm",
 F = tuple(f"f{n}" for n in range(2, 128))  # f0 is 0.0, f1 is 1.0
 
 REGISTERS = Registers(
-    names=(*R, *SPECIAL, "pc", *F), pc="pc", sp="r12", flags="pr",
+    names=(*R[:32], *SPECIAL, "pc", *R[32:], *F), pc="pc", sp="r12", flags="pr",
     aliases={"gp": "r1", "sp": "r12", "tp": "r13", "rp": "b0", "ip": "pc", "cr_iip": "pc", "cr_ifs": "cfm",
              **{f"ret{n}": f"r{8 + n}" for n in range(4)}},
     widths={"r0": 0, "cfm": 38, "ar_ec": 6, **dict.fromkeys(F, 82)},

@@ -264,10 +264,12 @@ class Registry:
 
         In the middle of an instruction, maybe of a displaced one: nothing is freed.
         """
-        for point in [self.points[addr] for addr in addrs if addr in self.points]:
-            self.driver.overwritten(point)
-            self._rooms.text.lay_bare(point.address)
-            self._lose(point)
+        arch, near = self._rooms.arch, self._rooms.sites.between
+        for addr in addrs:
+            for point in [p for p in near(arch.text_of(addr), addr + 1) if arch.place_of(p.address) == addr]:
+                self.driver.overwritten(point)
+                self._rooms.text.lay_bare(addr)
+                self._lose(point)
         self.driver.handlers.settle()
         warnings.warn(f"the guest's instruction at {pc:#x} overwrites text at "
                       f"{', '.join(f'{addr:#x}' for addr in addrs)}, which is probed: "
