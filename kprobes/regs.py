@@ -264,6 +264,10 @@ class Regs:
         except TypeError as error:
             raise blame(error, addr=addr, value=value) from None
 
+    def _store_bytes(self, addr: int, value: int) -> None:
+        """A word's worth, where the machine has nothing for words."""
+        self._store(addr & self._mask, (value & self._mask).to_bytes(self._word, self._order))
+
     def read(self, addr: int, size: int) -> bytes:
         """`size` bytes of guest memory; GuestFault where it is not mapped."""
         return self._memory.read(addr, size)
@@ -314,12 +318,12 @@ class Regs:
         held."""
         copies = self._copies
         if copies is None:
-            copies = self._copies = _Copies(self._read, self._write, self._store_word or self.set_word, self.word)
-        self._write, self._store_word = copies, copies.storing
+            copies = self._copies = _Copies(self._read, self._write, self._store_word or self._store_bytes, self.word)
+        kept, self._write, self._store_word = self._store_word, copies, copies.storing
         try:
             function(*args)
         finally:
-            self._write, self._store_word = copies.write, copies.store_word
+            self._write, self._store_word = copies.write, kept
             if copies.old or copies.words:
                 copies.put_back()
 
