@@ -2,7 +2,7 @@
 
 docs/support.md shows docs/support.json, which `pytest --conformance=docs/support.json` writes; --proved FILE, a newer
 one, must prove the same cells. docs/cost.md and docs/cost.svg show benchmarks/results.json, which
-benchmarks/hit_cost.py writes.
+benchmarks/hit_cost.py writes. docs/remote.md shows docs/remote.json: see tests/remote/test_capabilities.py.
 
 A page says where: everything between `<!-- generated: NAME ARGUMENT -->` and `<!-- end -->` is written by the function
 of that name below, from the code. --check changes nothing and fails where a page is out of date.
@@ -37,6 +37,7 @@ from kprobes.programs.helpers import HELPERS
 
 DOCS = Path(__file__).resolve().parent
 SUPPORT = DOCS / "support.json"
+STUBS = DOCS / "remote.json"
 BENCHMARKS = DOCS.parent / "benchmarks"
 NOTEBOOK = DOCS.parent / "examples" / "notebook.ipynb"
 PART = re.compile(r"(?<=<!-- generated: )(?P<what>[^>]*?)(?P<end> -->\n).*?(?=<!-- end -->)", re.DOTALL)
@@ -292,6 +293,27 @@ def changed(now: conformance.Cells) -> list[str]:
             for name, capability in sorted(proved[0] ^ proved[1])]
 
 
+# --- stubs
+
+
+def capabilities(_: str) -> str:
+    """What tests/remote/test_capabilities.py has found: stubs that can do the same share a column."""
+    columns: dict[tuple[str, str], list[str]] = {}
+    for stub, rows in json.loads(STUBS.read_text()).items():
+        for name, found in rows.items():
+            columns.setdefault((stub, json.dumps(found)), []).append(name)
+    tables = [json.loads(found) for _, found in columns]
+    nowhere = [what for what in tables[0] if not any(table[what] for table in tables)]
+    lines = ["| | " + " | ".join(f"{stub} ({n})" for n, (stub, _) in enumerate(columns, 1)) + " |",
+             "|---|" + ":---:|" * len(columns)]
+    words = {"True": "yes", "False": "-"}  # others are numbers
+    lines += [f"| {what} | " + " | ".join(words.get(str(table[what]), str(table[what])) for table in tables) + " |"
+              for what in tables[0] if what not in nowhere]
+    lines += ["", f"On none of them: {', '.join(nowhere)}.", ""]
+    lines += [f"{n}. {', '.join(names)}" for n, names in enumerate(columns.values(), 1)]
+    return "\n".join(lines)
+
+
 # --- the core
 
 CORE = DOCS.parent / "kprobes" / "core"
@@ -358,7 +380,7 @@ PARTS: dict[str, Callable[[str], str]] = {
     "control-block": control_block, "arming": arming_states, "patches": patches, "errors": errors,
     "event-errors": event_errors,
     "architectures": architectures, "reference": reference, "source": source, "helpers": helpers, "cost": cost,
-    "support": support,
+    "support": support, "capabilities": capabilities,
     "core-size": core_size,
 }
 

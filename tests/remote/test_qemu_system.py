@@ -33,7 +33,7 @@ def board(name: str) -> QemuMachine:
     image = FIRMWARE / f"{name}.elf"
     m = QemuMachine.system(["-M", "virt", "-m", "32", "-nic", "none", "-display", "none", "-serial", "none",
                             "-monitor", "none", *arguments,
-                            "-kernel", str(image)], arch=name, symbols=image, scratch=(start + 0x200000, 0x10000))
+                            "-kernel", str(image)], arch=name, symbols=image, scratch=(start + 0xA0000, 0x10000))
     m.run("_start", until="body", timeout=20)
     return m
 
