@@ -14,6 +14,7 @@ import click
 from attrs import define, field, frozen
 
 from ..calltext import Call, parse_call
+from ..errors import Unsupported
 from ..symbols import CONTROLS
 from ._main import file_argument, load
 from ._render import number, patience, table
@@ -96,6 +97,7 @@ class Guest:
     symbols: str | None
     mmio: tuple[tuple[int, int], ...]
     qemu: bool
+    sysroot: str | None
     call: str | None
     run: bool
     timeout: float | None
@@ -139,7 +141,9 @@ class Guest:
         if self.qemu:
             from ..machine.remote import QemuMachine
 
-            return QemuMachine.user([self.file, *(self.arguments or ())], arch=self.arch)
+            return QemuMachine.user([self.file, *(self.arguments or ())], arch=self.arch, sysroot=self.sysroot)
+        if self.sysroot is not None:
+            raise click.UsageError("--sysroot is where QEMU finds libraries: give --qemu as well")
         with patience(f"loading {os.path.basename(self.file)}"):
             machine = load(self.file, self.arch, self.base, self.symbols)
         for start, size in self.mmio:
@@ -148,6 +152,9 @@ class Guest:
             self.devices.append(device)
         if self.arguments is not None:
             machine.process([os.fsencode(word) for word in (self.file, *self.arguments)])
+        elif self.call is not None and self.base is None:  # a library's functions need their thread-local storage
+            with contextlib.suppress(Unsupported):
+                machine.process([os.fsencode(self.file)])
         return machine
 
     def start(self, machine: Any, prints: bool = False) -> None:
@@ -215,6 +222,8 @@ OPTIONS = (
                  help="A device of a raw image's board: reads give 0, writes are dropped, both are counted; may be "
                       "given again."),
     click.option("--qemu", is_flag=True, help="Run it as a Linux process under qemu-user."),
+    click.option("--sysroot", type=click.Path(exists=True, file_okay=False), metavar="FOLDER",
+                 help="With --qemu: where the program's dynamic linker and libraries are."),
     click.option("--call", metavar="'NAME(ARG, ...)'",
                  help="Call a function; arguments are integers, 'c' and \"text\"."),
     click.option("--run", is_flag=True, help="Run from the entry point; `-- ARGS ...` gives arguments."),
@@ -223,7 +232,7 @@ OPTIONS = (
     click.option("--max-insns", type=click.IntRange(1), metavar="N",
                  help="Stop the guest after this many instructions."),
 )
-NAMES = ("file", "arch", "base", "symbols", "mmio", "qemu", "call", "run", "timeout", "max_insns")
+NAMES = ("file", "arch", "base", "symbols", "mmio", "qemu", "sysroot", "call", "run", "timeout", "max_insns")
 
 
 def on_events(command: Callable[..., None]) -> Callable[..., None]:

@@ -110,7 +110,14 @@ class Child:
 
     def target(self, timeout: float) -> Target:
         """Its stub. Raises RemoteError."""
-        return Target(Connection.open(self._socket, timeout, lambda: self.process.poll() is None))
+        try:
+            return Target(Connection.open(self._socket, timeout, lambda: self.process.poll() is None))
+        except RemoteError:
+            if (status := self.process.poll()) is None:
+                raise
+            raise RemoteError(f"QEMU has ended before the program began (status {status})",
+                              hint="it has said why; a program's dynamic linker and libraries are looked for in "
+                                   "sysroot= (--sysroot)") from None
 
     def end(self) -> None:
         """The process and the folder go."""

@@ -32,7 +32,7 @@ NOTHING = 4095  #: results from -4095 on are errors
 class Calls:
     """How a process asks Linux for memory."""
 
-    code: str  #: the instruction, as hexadecimal digits of its bytes
+    code: str  #: the instructions, as hexadecimal digits of their bytes
     number: str  #: register of the call's number; "" where that is in the instruction
     args: tuple[str, ...]
     result: str
@@ -60,7 +60,8 @@ _ALPHA = Calls(code="00000083", number="r0", args=_names("r16 r17 r18 r19 r20 r2
                anonymous=0x10)
 _SH = Calls(code="c316", number="r3", args=_names("r4 r5 r6 r7 r0 r1"), result="r0", map=192, unmap=91)
 _ARM = Calls(code="ef000000", number="r7", args=_names("r0 r1 r2 r3 r4 r5"), result="r0", map=192, unmap=91)
-_ARM64 = Calls(code="d4000001", number="x8", args=_names("x0 x1 x2 x3 x4 x5"), result="x0", map=222, unmap=215)
+# BTI jc first: the program is at an instruction that a branch leads to, and its page may be guarded
+_ARM64 = Calls(code="d50324df d4000001", number="x8", args=_names("x0 x1 x2 x3 x4 x5"), result="x0", map=222, unmap=215)
 _SPARC = Calls(code="91d02010", number="g1", args=_names("o0 o1 o2 o3 o4 o5"), result="o0", map=71, unmap=73,
                delay="01000000")
 _PARISC = Calls(code="e4008200", number="r20", args=_names("r26 r25 r24 r23 r22 r21"), result="r28", map=90, unmap=91,
@@ -118,11 +119,11 @@ class Process:
 
     def _call(self, number: int, args: list[int], laid: bytes) -> int:
         calls = self._calls
-        code = bytes.fromhex(calls.code)
+        order = -1 if calls.number and self._arch.name in _LITTLE_WORDS else 1
+        code = b"".join(bytes.fromhex(word)[::order] for word in calls.code.split())
         values = dict(zip(calls.args, args, strict=False))
         if calls.number:
             values[calls.number] = number
-            code = code[::-1] if self._arch.name in _LITTLE_WORDS else code
         else:
             code += bytes([number])
         if laid and calls.block:
