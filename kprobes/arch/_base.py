@@ -258,9 +258,11 @@ class Arch:
         """Where the bytes begin that change when a breakpoint comes to an address."""
         return addr if self.bundles is None else self.bundles.place(addr)
 
-    def trap_for(self, insn: Insn) -> tuple[bytes, bytes]:
-        """What stands there then, and which of its bits are the instruction's own (b"": all)."""
-        return (self.traps.of(insn), b"") if self.bundles is None else self.bundles.trap(insn)
+    def trap_for(self, insn: Insn) -> tuple[int, bytes, bytes]:
+        """That address, what stands there then, and which of its bits are the instruction's own (b"": all)."""
+        if self.bundles is None:
+            return insn.addr, self.traps.of(insn), b""
+        return (self.bundles.place(insn.addr), *self.bundles.trap(insn))
 
     def jump_in(self, mode: int) -> Jump | None:
         """The jump of a mode."""

@@ -99,9 +99,7 @@ class Probepoint:
     def arm(self) -> None:
         """Put the breakpoint in memory."""
         armed = after(self.state, Change.ARM)
-        arch = self._rooms.arch
-        trap, mask = arch.trap_for(self.insn)
-        place = arch.place_of(self.address)
+        place, trap, mask = self._rooms.arch.trap_for(self.insn)
         self._patch = self._rooms.text.apply(place, trap, self._behind - place, mask)
         self.state = armed
         self._rooms.machine.stop_at(self.address)
@@ -174,8 +172,8 @@ class Probepoint:
         """Replace the jump by the breakpoint."""
         self.state = after(self.state, Change.RESTORE)
         assert self._patch is not None
-        trap, mask = self._rooms.arch.trap_for(self.insn)
-        self._patch = self._rooms.text.replace(self._patch, trap, self._behind - self._patch.addr, mask)
+        place, trap, mask = self._rooms.arch.trap_for(self.insn)
+        self._patch = self._rooms.text.replace(self._patch, trap, self._behind - place, mask)
         self._rooms.machine.stop_at(self.address)
         self.native = self.boosted
         if self.slot is not None:

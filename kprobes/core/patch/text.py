@@ -111,8 +111,8 @@ class Text:
         """Put `new` over the text at `addr`, for an instruction of `size` bytes, until revert(). mask: as in Patch."""
         now = self._machine.read(addr, len(new))
         tail = self.read(addr + len(new), size - len(new)) if size > len(new) else b""
-        patch = Patch(addr, only(new, mask), only(now, mask), tail, mask)
-        self._lay(patch, now, patch.new)
+        patch = Patch(addr, only(new, mask), only(now, mask), tail, mask) if mask else Patch(addr, new, now, tail)
+        self._machine.patch(addr, over(now, patch.new, mask) if mask else new)
         self._keep(patch)
         return patch
 
@@ -143,7 +143,7 @@ class Text:
         will say so."""
         self._drop(patch)
         now = self._machine.read(patch.addr, len(patch.new))
-        if patch.stands_in(now):
+        if now == patch.new or (patch.mask and patch.stands_in(now)):
             self._lay(patch, now, patch.old)
             if self._outlived(patch):
                 self._outdated.append(patch.addr)

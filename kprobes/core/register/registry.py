@@ -195,7 +195,8 @@ class Registry:
             if point.state is Arming.DISARMED:
                 self.driver.handlers.make_room(point.address)
                 point.arm()
-                self.optimizer.divide(point.address)
+                if self._rooms.arch.bundles is not None:
+                    self.optimizer.divide(point.address)
             self.optimizer.consider(point)
         elif point.state in (Arming.ARMED, Arming.OPTIMIZING):
             self.optimizer.force(point)
