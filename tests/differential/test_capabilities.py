@@ -465,6 +465,8 @@ def test_boost(guest: Guest) -> None:
 @each_program
 def test_optimize(guest: Guest, arch: str) -> None:
     """A jump takes the breakpoint's place, and handlers run all the same."""
+    if not guest.machine.call_area:
+        pytest.skip("this machine serves nothing in place")
     guest.lacks(guest.arch.jump, "optimize", "no Jump: no instruction that changes nothing but pc")
     done = 0
     for address in guest.places("sum_of_12"):
