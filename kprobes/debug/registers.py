@@ -7,7 +7,8 @@ from ..arch._base import Arch
 _X86_64 = ("rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13", "r14",
            "r15", "rip")
 _I386 = ("eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi", "eip")
-_OWN = {"x86_64": _X86_64, "i386": _I386}
+_PARISC = (None, *(f"r{n}" for n in range(1, 32)))  # r0 has no name
+_OWN: dict[str, tuple[str | None, ...]] = {"x86_64": _X86_64, "i386": _I386, "parisc": _PARISC}
 _LINK = {65: "lr"}  # of PowerPC
 CALL_FRAME = 160  #: s390x: bytes from the stack pointer at a call to what its ABI calls the canonical frame address
 

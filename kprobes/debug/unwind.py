@@ -121,7 +121,8 @@ class Unwinder:
                     return
                 target = seen(above.pc) & ~self._arch.pointers.mode_bits
                 yield target
-                if not first and above.sp <= frame.sp:  # only the innermost function may have no stack of its own
+                # only the innermost function may have no stack of its own
+                if not first and (above.sp - frame.sp) * self._arch.callers <= 0:
                     return
                 frame, lookup, first = above, target - 1, False
         except (GuestFault, Unknown):

@@ -15,7 +15,9 @@ from attrs import evolve, frozen
 from qemu import qemu_for
 
 from kprobes import GuestFault, GuestTimeout, Kprobe, Kprobes, Kretprobe, QemuMachine
+from kprobes import arch as architectures
 from kprobes.conformance import Conformance
+from kprobes.debug.registers import register
 from kprobes.errors import OutOfReach
 from kprobes.testing import Case
 from kprobes.testing._states import States
@@ -253,3 +255,8 @@ def test_a_system_call_and_a_descriptor(guest: QemuMachine) -> None:
         assert m.call(page) == plain > 0
         assert m.call(page + 0x100 | 2) == 42
         assert [probe.nhit for probe in probes] == [1, 1]
+
+
+def test_numbers_of_registers_in_debug_information() -> None:
+    arch = architectures.get("parisc")
+    assert [register(arch, number) for number in (0, 1, 26, 31, 32)] == [None, "r1", "r26", "r31", None]
