@@ -14,7 +14,7 @@ from . import settings
 from .settings import Setting
 
 if TYPE_CHECKING:
-    from ..machine._base import BuiltIn, HostProgram
+    from ..machine._base import BuiltIn
 
 #: What a pre-handler returns when it has set regs.pc itself: no step, no younger siblings, no post-handlers.
 DIVERTED: Final = 1
@@ -52,7 +52,7 @@ class Probe:
     _pre: Callable[[Any, Regs], Any] | None = field(default=None, init=False)
     _post: Callable[[Any, Regs, int], Any] | None = field(default=None, init=False)
     #: What a machine may run at a call site in place of the handler: a program, which does the same.
-    _host: HostProgram | None = field(default=None, init=False)
+    _host: Any = field(default=None, init=False)  # a HostProgram, or a GuestProgram
     family: ClassVar[str] = "?"  #: letter in the debugfs list
 
     symbol_name = Setting[str | None]("Symbol of the place, or None.", settings.text, instead=AGAIN)

@@ -208,6 +208,7 @@ class Machine(Protocol):
     call_area: int
     cpus: int
     cpu_task: Callable[[Regs], Any] | None
+    guest_view: Any  #: for who compiles programs that run in the guest: a programs.inguest.View; None: none do
     before_run: Callable[[], object] | None  #: called before each run that is inside no other, while nobody listens
 
     @property
@@ -251,6 +252,9 @@ class Machine(Protocol):
         8."""
 
     def unmap_calls(self, area: int) -> None: ...
+    def jumps(self, programs: Sequence[Any] | None, mode: int) -> bool:
+        """True if a jump may stand where only these programs run; None: where others are called. mode: of the text."""
+
     @property
     def can_run(self) -> bool:
         """True if program_at() works."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -15,13 +14,13 @@ from ..core.probe import DIVERTED, Kprobe, Kretprobe, Probe
 from ..errors import BadArgument, ProgramError, Unsupported
 from ..machine._base import Clock, Machine
 from ..regs import Regs
-from . import header
 from .atprobe import AtProbe, Contexts
 from .code import Code
-from .context import WORDS, absent
+from .fitting import fits, words
 from .host import HostCall
+from .inguest import InGuest
 from .inline import HOST, INSTRUCTIONS
-from .maps import PER_CPU, Map
+from .maps import Map
 from .program import Program
 from .site import SiteProgram
 
@@ -63,11 +62,17 @@ class Attachment:
 
     def __init__(self, owner: Owner, program: Program) -> None:
         self._owner, self.program = owner, program
-        self.maps: dict[str, Map] = program.maps
         self.probes: dict[str, Probe] = {}
         self.why_python: dict[str, str] = {}
         self.printed: deque[str] = deque(maxlen=LINES)
         self._counts: Clock | None = None
+
+    @property
+    def maps(self) -> dict[str, Map]:
+        for probe in self.probes.values():
+            if isinstance(probe._host, InGuest):
+                probe._host.look()
+        return self.program.maps
 
     @property
     def runs(self) -> int:
@@ -159,9 +164,10 @@ def _clock(machine: Machine, clock: Callable[[], int] | str) -> Ticks:
             raise Unsupported("this machine does not count instructions",
                               hint='use clock="host", or a function that gives ns')
         return Ticks(INSTRUCTIONS, machine.clock)
-    if callable(clock):
-        return Ticks("", clock)
-    raise BadArgument(f"{clock!r} is no clock", hint=f'use "{HOST}", "{INSTRUCTIONS}", or a function that gives ns')
+    if not callable(clock):
+        raise BadArgument(f"{clock!r} is no clock",
+                          hint=f'use "{HOST}", "{INSTRUCTIONS}", or a function that gives ns')
+    return Ticks("", clock)
 
 
 def by_section(code: Code) -> Where | None:
@@ -193,17 +199,21 @@ class _Site:
     def __init__(self, owner: Owner, program: Program, where: Where, attachment: Attachment, cookie: int,
                  ticks: Ticks, engine: str | None) -> None:
         machine = owner.machine
-        _fits(program.code, machine)
+        fits(program.code, machine)
         self._owner = owner
         self._place = AtProbe(owner, where.retprobe, cookie, ticks.now)
-        self._contexts = Contexts(machine.arch, _words(program, machine))
+        self._contexts = Contexts(machine.arch, words(program, machine))
         self._print = attachment.printed.append
         self.why_python = "" if engine != "interpreter" else "the interpreter was asked for"
-        self._host = self._compiled(program, ticks.name) if not self.why_python else None
+        self._host = self._guest = None
+        if not self.why_python and machine.guest_view is not None:
+            self._guest = self._in_guest(program)
+        elif not self.why_python:
+            self._host = self._compiled(program, ticks.name)
         if self._host is None:
             self._engine = program.engine(engine)
         self.probe = self._probe(where)
-        self.probe._host = self._host
+        self.probe._host = self._host or self._guest
 
     def _probe(self, where: Where) -> Probe:
         named = isinstance(where.symbol, str)
@@ -211,7 +221,18 @@ class _Site:
         if where.retprobe:
             return Kretprobe(**place, handler=self._compiled_hit if self._host else self._returned,
                              maxactive=where.maxactive)
-        return Kprobe(**place, pre_handler=self._compiled_hit if self._host else self._hit)
+        hit = self._compiled_hit if self._host else self._hit_in_guest if self._guest else self._hit
+        return Kprobe(**place, pre_handler=hit)
+
+    def _in_guest(self, program: Program) -> InGuest | None:
+        """The program for a machine that runs it in the guest; None: the handler runs it."""
+        try:
+            if self._place.returns:
+                raise Unsupported("returns are stops of a remote guest")
+            return InGuest(program, self._owner.machine.guest_view, program.verify())
+        except Unsupported as error:
+            self.why_python = error.reason
+        return None
 
     def _compiled(self, program: Program, clock: str) -> SiteProgram | None:
         """The program for a machine that runs it without asking Python; None: the handler runs it."""
@@ -239,13 +260,18 @@ class _Site:
         """The probe is registered."""
         place, address = self._place, self.probe.address or 0
         place.function = address if place.returns or self._owner.is_entry(address) else 0
-        if self._host is not None:
-            self._host.at(address, place.function, place.cookie())
+        if (made := self._host or self._guest) is not None:
+            made.at(address, place.function, place.cookie())
 
     def _compiled_hit(self, _: object, regs: Regs) -> int:
         assert self._host is not None
         self._host.run(regs.pc)
         return 0
+
+    def _hit_in_guest(self, probe: Probe, regs: Regs) -> int:
+        assert self._guest is not None
+        self._guest.look()
+        return self._hit(probe, regs)
 
     def _hit(self, probe: Probe, regs: Regs) -> int:
         place = self._place
@@ -256,40 +282,3 @@ class _Site:
     def _returned(self, instance: Any, regs: Regs) -> None:
         self._place.regs = regs
         self._engine.run(self._contexts.of(regs), self._place, self._print)
-
-
-def _fits(code: Code, machine: Machine) -> None:
-    """ProgramError: the program is for other contexts, or for fewer CPUs."""
-    if code.order != sys.byteorder:
-        mine = "el" if sys.byteorder == "little" else "eb"
-        raise code.error(f"is a {code.order}-endian object, and contexts are {sys.byteorder}-endian here",
-                         hint=f"compile it with -target bpf{mine}; the guest's byte order does not matter")
-    other = min((name for name in code.names if not header.has(machine.arch.regs.names, name)), default=None)
-    if other is not None:
-        raise code.error(f"names register {other}, and the guest is {machine.arch.name}",
-                         hint="attach it to that architecture's guests; PT_REGS_* are there on all")
-    few = next((m for m in code.maps if m.type in PER_CPU and m.cpus < machine.cpus), None)
-    if few is not None:
-        raise code.error(f"map {few.name} has values for {few.cpus} CPUs, and the machine has {machine.cpus}",
-                         hint=f"load the program with cpus={machine.cpus}")
-
-
-def _words(program: Program, machine: Machine) -> list[int]:
-    """The words of the context that a program reads. ProgramError: one of them is of no register of this guest."""
-    facts, code, arch = program.verify(), program.code, machine.arch
-    hidden = {n: name for n, name in enumerate(arch.regs.names) if name not in machine.cpu_regs[0].names}
-    if facts.whole_context:
-        return [word for word in range(WORDS) if word not in hidden]
-    reads = {pc: access.offset // 8 for pc, access in facts.accesses.items()
-             if access.kind == "ctx" and access.offset is not None}
-    missing = absent(arch, reads.values())
-    if missing:
-        pc = next(pc for pc, word in reads.items() if word == missing[0])
-        raise code.error(f"reads word {missing[0]} of the context, which {arch.name} has not: "
-                         f"it has {len(arch.regs.names)} registers", pc, "is it for another architecture? "
-                         "PT_REGS_* and KPROBES_REG(ctx, <arch>_<name>) name what there is")
-    at = next((pc for pc, word in reads.items() if word in hidden), None)
-    if at is not None:
-        raise code.error(f"reads register {hidden[reads[at]]}, which this machine does not show", at,
-                         "regs.names has those that it shows")
-    return sorted(set(reads.values()))

@@ -26,13 +26,12 @@ PC = ("pc", 0)
 
 
 class Frame(Protocol):
-    """A detour's. numbers: the general registers. above: bytes from the frame to where the stack pointer was."""
+    """A detour's. above: bytes from the frame to where the stack pointer was. offset: where a register is; None:
+    nowhere."""
 
     @property
-    def numbers(self) -> Mapping[str, int]: ...
-    @property
     def above(self) -> int: ...
-    def offset(self, name: str) -> int: ...
+    def offset(self, name: str) -> int | None: ...
 
 
 class FrameContext:
@@ -85,12 +84,13 @@ class FrameContext:
         return w.emit(f"and i64 {w.emit(f'add i64 %a1, {self._frame.above}')}, {self._arch.mask}")
 
     def _register(self, w: Writer, name: str) -> str:
-        if name not in self._frame.numbers:
+        at = self._frame.offset(name)
+        if at is None:
             raise Unsupported(f"detours of {self._arch.name} do not save {name}", hint="read general registers")
         self.reads.add(name)
         bits = self._arch.bits
         base = w.emit("inttoptr i64 %a1 to ptr")
-        value = w.emit(f"load i{bits}, ptr {w.emit(f'getelementptr i8, ptr {base}, i64 {self._frame.offset(name)}')}")
+        value = w.emit(f"load i{bits}, ptr {w.emit(f'getelementptr i8, ptr {base}, i64 {at}')}")
         return value if bits == 64 else w.emit(f"zext i{bits} {value} to i64")
 
 

@@ -166,7 +166,7 @@ def _patches(s: Scene) -> Iterator[str]:
 
 def _calls(s: Scene) -> Iterator[str]:
     """A call area: reported in place, and moved only where the sink says so."""
-    if s.arch.jump is None:
+    if s.arch.jump is None or not s.machine.jumps(None, 0):
         return
     try:
         area = s.machine.map_calls(s.page)

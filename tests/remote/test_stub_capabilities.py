@@ -94,9 +94,8 @@ def refused(m: RemoteMachine) -> Found:
     """What no such machine does."""
     tries: dict[str, Callable[[], object]] = {
         "snapshots": m.snapshot, "mmio": lambda: m.mmio(0, 16), "blocks counted": m.count_blocks,
-        "accesses reported": lambda: m.watch_at(0, 4, "w", lambda *_: None), "calls in place": lambda: m.map_calls(0),
-    }
-    out: Found = {}
+        "accesses reported": lambda: m.watch_at(0, 4, "w", lambda *_: None)}
+    out: Found = {"programs in the guest": m.can_run, "calls in place": m.jumps(None, 0)}
     for what, attempt in tries.items():
         with suppress(Unsupported):
             attempt()

@@ -79,7 +79,7 @@ class Returns:
 
     def _make_trampoline(self, linkage: Linkage, near: int) -> None:
         rooms = self._rooms
-        if linkage.back and rooms.can_call:
+        if linkage.back and rooms.serves:
             address, _ = rooms.calls.take(near, partial(self._write_back, linkage))
             self.calls.trampoline = address | linkage.mode
             rooms.machine.call_at(address)

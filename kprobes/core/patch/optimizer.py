@@ -20,6 +20,7 @@ from .region import NotOptimizable, Region, region_of
 from .rooms import Rooms
 
 OFF = "optimization is switched off"
+IN_PLACE = "this machine services nothing in place"
 
 
 class Optimizer:
@@ -43,7 +44,7 @@ class Optimizer:
     def consider(self, point: Probepoint) -> None:
         """Something changed at a probepoint: queue it, or take the jump out, as its probes now want."""
         wants = (self.allowed and bool(point.active) and not point.has_post and not point.refusal
-                 and all(p.optimize for p in point.active))
+                 and all(p.optimize for p in point.active) and point.may_jump)
         if wants and point.state is Arming.ARMED:
             point.queue()
             self._queue[point] = None
@@ -53,7 +54,7 @@ class Optimizer:
         elif not wants and point.state is Arming.OPTIMIZING:
             self._dequeue(point)
         elif (not wants and point.state is Arming.OPTIMIZED
-              and (point.has_post or any(not p.optimize for p in point.active))):
+              and (point.has_post or any(not p.optimize for p in point.active) or not point.may_jump)):
             self.force(point)
         elif not wants and point.state is Arming.OPTIMIZED:
             point.unqueue()
@@ -74,6 +75,7 @@ class Optimizer:
 
     def forget(self, point: Probepoint) -> None:
         """The text is gone: no queue, and the detour is garbage."""
+        point.settle_count()
         self._queue.pop(point, None)
         self._unqueue.pop(point, None)
         self._give_back(point)
@@ -121,6 +123,8 @@ class Optimizer:
             return "a post_handler wants to run after the instruction"
         if not all(p.optimize for p in point.active):
             return "a probe there has optimize=False"
+        if not point.may_jump:
+            return IN_PLACE
         try:
             region_of(point.insn, self._rooms)
         except NotOptimizable as reason:
@@ -190,6 +194,9 @@ class Optimizer:
         """
         rooms, point = self._rooms, Probepoint(self._rooms, insn, "", 0, "")
         point.boosted = point.may_boost()
+        if not rooms.serves:
+            point.give_back_slot()
+            return point.boosted, IN_PLACE
         try:
             detour = self._build(point, region_of(insn, rooms), demanded=False)
         except (NotOptimizable, OutOfReach, NoMemory) as reason:

@@ -76,6 +76,13 @@ class Probepoint:
         if self._owns_slot and self.active:  # else it stays as it is, for who is inside
             self._write_tail()
 
+    @property
+    def may_jump(self) -> bool:
+        """True if the machine serves what a hit does from a call site."""
+        programs = [p._host for p in self.active if p._host is not None and isinstance(p, Kprobe)]
+        alone = len(programs) == len(self.active) and (self.insn.simulate is None or self.insn.displace is not None)
+        return self._rooms.machine.jumps(programs if alone else None, self.insn.mode)
+
     def missed(self) -> None:
         """A hit whose handlers do not run counts on every probe, disabled ones included."""
         for p in self.probes:

@@ -48,6 +48,11 @@ class Rooms:
         return self.machine.map_calls(near)
 
     @property
+    def serves(self) -> bool:
+        """True if it does so for whatever is called there, not for programs alone."""
+        return self.can_call and self.machine.jumps(None, 0)
+
+    @property
     def can_call(self) -> bool:
         """True if the machine services call areas."""
         return bool(self.machine.call_area)

@@ -22,8 +22,9 @@ class Saving:
     below: bytes under the stack pointer that the guest uses. area: bytes at the frame's start that are for who is
     called.
     move: adds to the stack pointer, and changes no flags. store, load: (register's number, bytes from the stack
-    pointer). special: code that brings something else into `scratch`, which is saved already, and code that puts it
-    back. call: (environment, code's address): a call with the environment and the stack pointer as arguments.
+    pointer). special: of other registers: name ("": no program reads it), code that brings it into `scratch`, which is
+    saved already, and code that puts it back. call: (environment, code's address): a call with the environment and the
+    stack pointer as arguments.
     """
 
     numbers: Mapping[str, int]
@@ -35,24 +36,30 @@ class Saving:
     move: Callable[[int], bytes]
     store: Callable[[int, int], bytes]
     load: Callable[[int, int], bytes]
-    special: tuple[tuple[bytes, bytes], ...] = ()
+    special: tuple[tuple[str, bytes, bytes], ...] = ()
     call: Callable[[int, int], bytes]
     #: bytes of a frame
     size: int = field(init=False)
 
     @size.default
     def _size(self) -> int:
-        rooms = max(self.numbers.values()) + 1 + len(self.special)
-        return -(-(self.area + rooms * self.word) // _PAD) * _PAD
+        return -(-(self.area + (self._first + len(self.special)) * self.word) // _PAD) * _PAD
 
     @property
     def above(self) -> int:
         """Bytes from the frame to where the stack pointer was."""
         return self.size + self.below
 
-    def offset(self, name: str) -> int:
-        """Where a register is in the frame."""
-        return self._room(self.numbers[name])
+    def offset(self, name: str) -> int | None:
+        """Where a register is in the frame; None: it is not."""
+        number = self.numbers.get(name)
+        if number is None and name:
+            number = next((self._first + n for n, row in enumerate(self.special) if row[0] == name), None)
+        return None if number is None else self._room(number)
+
+    @property
+    def _first(self) -> int:
+        return max(self.numbers.values()) + 1
 
     def _room(self, number: int) -> int:
         return self.area + self.word * number
@@ -60,10 +67,9 @@ class Saving:
     def code(self, calls: Iterable[tuple[int, int]], also: Iterable[str] = ()) -> bytes:
         """Everything: save, call each (environment, code's address), put back. also: registers to be saved for
         programs that read them."""
-        numbers = sorted({self.numbers[name] for name in (*self.volatile, *also)})
+        numbers = sorted({self.numbers[name] for name in (*self.volatile, *also) if name in self.numbers})
         put_back = sorted(self.numbers[name] for name in self.volatile)
-        first = max(self.numbers.values()) + 1
-        specials = [(read, write, self._room(first + n)) for n, (read, write) in enumerate(self.special)]
+        specials = [(read, write, self._room(self._first + n)) for n, (_, read, write) in enumerate(self.special)]
         return b"".join([
             self.move(-self.above), *(self.store(n, self._room(n)) for n in numbers),
             *(read + self.store(self.scratch, at) for read, _, at in specials),

@@ -36,7 +36,7 @@ def _x86_call(environment: int, entry: int) -> bytes:
             + bytes.fromhex("ffd0 8d642408"))
 
 
-_FLAGS: Final = bytes.fromhex("9c 58 fc"), bytes.fromhex("50 9d")  # PUSHF; POP rAX; CLD, and PUSH rAX; POPF
+_FLAGS: Final = "", bytes.fromhex("9c 58 fc"), bytes.fromhex("50 9d")  # PUSHF; POP rAX; CLD, and PUSH rAX; POPF
 _X86_64: Final = Saving(
     numbers=_X64, volatile=some("rax rcx rdx rsi rdi r8 r9 r10 r11"), word=8, below=128, special=(_FLAGS,),
     move=lambda n: bytes.fromhex("488da424") + n.to_bytes(4, "little", signed=True),  # LEA RSP, [RSP+n]
@@ -56,7 +56,7 @@ def _a64_constant(register: int, value: int) -> list[int]:
 
 _ARM64: Final = Saving(
     numbers=numbered(" ".join(f"x{n}" for n in range(31))), volatile=some(" ".join(f"x{n}" for n in (*range(19), 30))),
-    word=8, special=((words("little", 0xD53B4200), words("little", 0xD51B4200)),),  # MRS, MSR x0, NZCV
+    word=8, special=(("nzcv", words("little", 0xD53B4200), words("little", 0xD51B4200)),),  # MRS, MSR x0, NZCV
     move=lambda n: words("little", (0xD10003FF if n < 0 else 0x910003FF) | abs(n) << 10),  # SUB, ADD SP, SP, #n
     store=lambda r, at: words("little", 0xF9000000 | at // 8 << 10 | 31 << 5 | r),
     load=lambda r, at: words("little", 0xF9400000 | at // 8 << 10 | 31 << 5 | r),
@@ -72,7 +72,7 @@ def _a32_constant(register: int, value: int) -> list[int]:
 
 _ARM: Final = Saving(
     numbers=numbered("r0 r1 r2 r3 r4 r5 r6 r7 r8 r9 r10 r11 r12 - lr"), volatile=some("r0 r1 r2 r3 r12 lr"), word=4,
-    special=((words("little", 0xE10F0000), words("little", 0xE12CF000)),),  # MRS r0, CPSR; MSR CPSR_fs, r0
+    special=(("", words("little", 0xE10F0000), words("little", 0xE12CF000)),),  # MRS r0, CPSR; MSR CPSR_fs, r0
     move=lambda n: words("little", (0xE24DD000 if n < 0 else 0xE28DD000) | abs(n)),  # SUB, ADD sp, sp, #n: n <= 255
     store=lambda r, at: words("little", 0xE58D0000 | r << 12 | at),
     load=lambda r, at: words("little", 0xE59D0000 | r << 12 | at),
@@ -143,14 +143,15 @@ def _mips(order: str, bits: int, release6: bool) -> Saving:
     names = _N64 if bits == 64 else _O32
     access = (0xFC000000, 0xDC000000) if bits == 64 else (0xAC000000, 0x8C000000)
     add = 0x67BD0000 if bits == 64 else 0x27BD0000  # (D)ADDIU sp, sp, n
-    moves = ((0x4010, 0x01000011), (0x4012, 0x01000013))  # MFHI, MTHI t0 (n64: a4); MFLO, MTLO
+    moves = (("hi", 0x4010, 0x01000011), ("lo", 0x4012, 0x01000013))  # MFHI, MTHI t0 (n64: a4); MFLO, MTLO
     return Saving(
         numbers=numbered(names), volatile=some("at v0 v1 a0 a1 a2 a3 t0 t1 t2 t3 t8 t9 gp ra "
                                                + ("a4 a5 a6 a7" if bits == 64 else "t4 t5 t6 t7")),
         word=bits // 8, area=16, scratch=8, move=lambda n: words(order, add | n & 0xFFFF),
         store=lambda r, at: words(order, access[0] | 29 << 21 | r << 16 | at),
         load=lambda r, at: words(order, access[1] | 29 << 21 | r << 16 | at),
-        special=() if release6 else tuple((words(order, read), words(order, write)) for read, write in moves),
+        special=tuple((name, words(order, read), words(order, write)) for name, read, write in moves
+                      if not release6),
         call=lambda environment, entry: words(
             order, *_mips_constant(4, environment, bits), *_mips_constant(25, entry, bits),
             0x0320F809, 0x03A02825))  # JALR t9; OR a1, sp, zero
@@ -171,14 +172,15 @@ def _ppc_constant(register: int, value: int, bits: int) -> list[int]:
 def _ppc(order: str, bits: int) -> Saving:
     access = (0xF8000000, 0xE8000000) if bits == 64 else (0x90000000, 0x80000000)
     # MFCR, MTCRF; MFLR, MTLR; MFCTR, MTCTR; MFXER, MTXER: all r0
-    moves = ((0x7C000026, 0x7C0FF120), (0x7C0802A6, 0x7C0803A6), (0x7C0902A6, 0x7C0903A6), (0x7C0102A6, 0x7C0103A6))
+    moves = (("cr", 0x7C000026, 0x7C0FF120), ("lr", 0x7C0802A6, 0x7C0803A6), ("ctr", 0x7C0902A6, 0x7C0903A6),
+             ("", 0x7C0102A6, 0x7C0103A6))
     return Saving(
         numbers=numbered(" ".join(f"r{n}" for n in range(32))),
         volatile=some(" ".join(f"r{n}" for n in (0, *range(3, 13)))), word=bits // 8, area=48,
         below=288 if bits == 64 else 0, move=lambda n: words(order, 0x38210000 | n & 0xFFFF),  # ADDI r1, r1, n
         store=lambda r, at: words(order, access[0] | r << 21 | 1 << 16 | at),
         load=lambda r, at: words(order, access[1] | r << 21 | 1 << 16 | at),
-        special=tuple((words(order, read), words(order, write)) for read, write in moves),
+        special=tuple((name, words(order, read), words(order, write)) for name, read, write in moves),
         call=lambda environment, entry: words(
             order, *_ppc_constant(3, environment, bits), 0x7C240B78, *_ppc_constant(12, entry, bits),  # MR r4, r1
             0x7D8903A6, 0x4E800421))  # MTCTR r12; BCTRL
@@ -198,7 +200,7 @@ def _s390x_constant(register: int, value: int) -> bytes:
 
 _S390X: Final = Saving(
     numbers=numbered(" ".join(f"r{n}" for n in range(16))), volatile=some("r0 r1 r2 r3 r4 r5 r14"), word=8, area=160,
-    special=((bytes.fromhex("b2220000"), bytes.fromhex("0400")),),  # IPM, SPM r0
+    special=(("", bytes.fromhex("b2220000"), bytes.fromhex("0400")),),  # IPM, SPM r0
     move=lambda n: _s390x_access(0x71, 15, n & 0xFFFFF), store=partial(_s390x_access, 0x24),  # LAY; STG
     load=partial(_s390x_access, 0x04),
     call=lambda environment, entry: (_s390x_constant(2, environment) + bytes.fromhex("b904003f")  # LGR r3, r15

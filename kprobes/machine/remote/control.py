@@ -13,6 +13,7 @@ from ...regs import Regs
 from ...symbols import Symbols
 from .._base import Fault, Sink
 from .accesses import Accesses
+from .sites import Detours
 from .target import Stop, Target
 from .threads import Threads
 from .waiting import Waiting
@@ -47,6 +48,11 @@ class Control:
         self._stopping = self._alone = False
         self._late = 0  # interrupts of ours that have not arrived: something else stopped the guest first
         self._signals: list[tuple[str, int]] = []  # (thread, number) that came in an errand
+        self._detours = Detours()
+
+    def detours(self, detours: Detours) -> None:
+        """There are some."""
+        self._detours = detours
 
     # --- runs
 
@@ -133,6 +139,7 @@ class Control:
 
     def _advance(self, deadline: float | None, alone: str, step: bool) -> Stop:
         """Let the guest run, or one thread of it make a step, until something stops it."""
+        self._detours.going()
         thread, signal = self._signals.pop(0) if self._signals else (self._threads.name, 0)
         self._threads.flush()
         self._target.resume(signal=signal, step=step, thread=thread if signal or step else alone)
@@ -161,6 +168,10 @@ class Control:
             self._late += 1
             if stop.code not in (SIGTRAP, SIGINT):
                 self._signals.append((stop.thread, stop.code))
+        while self.exit_status is None and self._detours.inside(self._regs.pc):  # to its end: nobody stands there
+            self._threads.flush()
+            self._target.resume(step=True, thread=self._threads.name)
+            self._note(self._target.wait(self._target.link.timeout, self._console))
 
     def errand(self, thread: str, *, step: bool = False) -> Stop:
         """Let a thread run for somebody of ours until something stops it, or make a step. RemoteError where nothing
@@ -182,7 +193,7 @@ class Control:
         """A stop in an errand that is not its end: a signal, for later; in a whole machine some task's hit."""
         if self._system:
             self._answer(stop)
-        else:
+        elif not stop.call:
             self._signals.append((stop.thread, stop.code))
 
     def _note(self, stop: Stop) -> None:
@@ -200,7 +211,7 @@ class Control:
         return self._threads.regs[self._threads.current]
 
     def _ours(self, pc: int) -> bool:
-        return self.sink is not None and self.sink.ours(pc)
+        return self.sink is not None and (self.sink.ours(pc) or self._detours.inside(pc))
 
     def _at_breakpoint(self, pc: int) -> bool:
         return pc in self.breakpoints
@@ -208,6 +219,8 @@ class Control:
     def _answer(self, stop: Stop, stepping: bool = False, slot: bool = False) -> None:
         if stop.kind != "signal":
             self._ended(stop)
+        elif stop.call:
+            self._detours.ending()
         elif self._at_breakpoint(self._regs.pc) and stop.code == SIGTRAP:
             if not stepping:  # else before the next step: this one may have ended there by itself
                 self._trap(self._regs.pc)

@@ -19,7 +19,7 @@ from ...image import Image, read_elf
 from ...symbols import Symbols
 from .target import Target
 
-AT_PHDR, AT_PHENT, AT_PHNUM, AT_PAGESZ, AT_BASE, AT_ENTRY = 3, 4, 5, 6, 7, 9
+AT_PHDR, AT_PHENT, AT_PHNUM, AT_PAGESZ, AT_BASE, AT_ENTRY, AT_RANDOM = 3, 4, 5, 6, 7, 9, 25
 PT_DYNAMIC, PT_PHDR, DT_DEBUG, DT_MIPS_RLD_MAP, DT_MIPS_RLD_MAP_REL = 2, 6, 21, 0x70000016, 0x70000035
 LARGEST = 1 << 20  #: bytes of a function or object of a module
 MOST = 4096  #: entries of the dynamic section, and libraries
@@ -176,6 +176,12 @@ class Loads:
         self._loaded = [loaded for loaded in self._loaded if loaded.module != name]
         parts = (range(start & -page, max(end, start + 1), page) for start, end in ends.items())
         return sorted({place for part in parts for place in part})
+
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """(start, end) of every segment."""
+        return [(loaded.bias + s.addr, loaded.bias + s.addr + s.memsz) for loaded in self._loaded
+                for s in loaded.image.segments]
 
     @property
     def nothing(self) -> bool:

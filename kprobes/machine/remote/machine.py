@@ -30,7 +30,8 @@ from .files import AT_BASE, AT_ENTRY, AT_PAGESZ, Loads, arch_of, auxiliary
 from .memory import Memory
 from .packets import Connection
 from .registers import slots_of
-from .scratch import Area, Kernel, Pages, Process
+from .scratch import EXITS, Area, Kernel, Pages, Process
+from .sites import CallSites, Detours, view_of
 from .target import Target
 from .threads import Threads
 
@@ -48,9 +49,8 @@ class RemoteMachine(Described):
         exit_status: of the program once it has ended (negative: the signal that ended it), else None.
     """
 
-    call_area, _is_closed = 0, False
-    delays_in_calls = True
-    can_run, host_view, clock, following, modules = False, None, None, None, dict[str, tuple[int, int]]()
+    _is_closed, delays_in_calls = False, True
+    host_view, clock, following, modules = None, None, None, dict[str, tuple[int, int]]()
     snapshot = restore = staticmethod(refuses("a remote guest's state cannot all be read and put back",
                                               "start it anew, or use a UnicornMachine"))
     mmio = staticmethod(refuses("a remote guest's accesses to memory are not reported", "use a UnicornMachine"))
@@ -80,6 +80,14 @@ class RemoteMachine(Described):
         self._errands = Errands(self, target, self._control, self._threads)
         self._pages = Pages(self._source(scratch, system), self.page_size, arch.mask)
         self._memory = Memory(target, self._threads, arch, self._pages.has, system)
+        view = None if system else view_of(self, lambda: self._there, self._pages.fresh, self._vector, self._loads)
+        self._sites = CallSites(view, self.map_code, self.patch, self.page_size)
+        self.guest_view, self.call_area, self.can_run = view, self._sites.area, view is not None
+        self.jumps, self.program_at, self.count = self._sites.jumps, self._sites.program_at, self._sites.count
+        self.map_calls, self.call_at = self._sites.map, self._sites.call_at
+        if view is not None:
+            self._control.detours(Detours(self._sites.inside, view.push, view.pull))
+            target.report_calls(EXITS.get(arch.name, ()))
         if image is not None:
             self._loads.program(image)
         add_symbols(self.symbols, symbols)
@@ -240,19 +248,11 @@ class RemoteMachine(Described):
             raise AlreadyRegistered("this machine has a Kprobes already", hint="close it first")
         self._control.sink = sink
 
-    def map_calls(self, near: int) -> int:
-        """Unsupported: a stub tells of an instruction by stopping."""
-        raise Unsupported("a remote machine serves nothing in place", hint="probes work by breakpoints")
-
-    def count(self, addr: int) -> int:
-        """0: nothing is counted without a stop."""
-        return 0
+    unmap_calls = unmap_code
 
     def ran(self, addr: int) -> bool:
-        """False: no program is run without a stop."""
+        """False: who runs programs calls nobody."""
         return False
-
-    call_at = unmap_calls = program_at = map_calls
 
     # --- running
 
@@ -264,7 +264,8 @@ class RemoteMachine(Described):
         instructions cause, and that no fault_handler handles, are the program's. Raises GuestFault (it was ended by
         one), GuestTimeout, RemoteError.
         """
-        self._calls.run(start, until, timeout, max_insns)
+        with self._sites.running(self._control.depth):
+            self._calls.run(start, until, timeout, max_insns)
 
     def call(self, function: str | int, *args: Argument, timeout: float | None = None,
              max_insns: int | None = None) -> int:
@@ -272,12 +273,13 @@ class RemoteMachine(Described):
 
         Arguments, bounds and errors: as UnicornMachine.call(). Other threads stand still meanwhile.
         """
-        with self._control.alone():
+        with self._control.alone(), self._sites.running(self._control.depth):
             return self._calls.call(function, Passing(self, args), self._exit_address(), timeout, max_insns)
 
     def invoke(self, target: int) -> None:
         """Run guest code with the registers as they are until it returns; then put all registers back."""
-        self._calls.call(target, None, self._exit_address(), None, None)
+        with self._sites.running(self._control.depth):
+            self._calls.call(target, None, self._exit_address(), None, None)
 
     def stop(self) -> None:
         """End the run after the report that is being served."""

@@ -82,6 +82,13 @@ LINUX: Mapping[str, Calls] = {
 _LITTLE_WORDS = ("arm", "armeb", "arm64", "arm64be", "riscv32", "riscv64", "loongarch64", "alpha", "ppc64le", "mipsel",
                  "mips32r6el", "mips64el", "mips64r6el", "sh4")
 
+#: architecture -> numbers of exit() and exit_group(); QEMU 10 cannot tell of those above 1023 (MIPS), and breaks others
+#: when it is asked to
+EXITS: Mapping[str, tuple[int, int]] = {
+    "x86_64": (60, 231), "i386": (1, 252), **dict.fromkeys(("arm", "armeb", "s390x"), (1, 248)),
+    **dict.fromkeys(("arm64", "arm64be", "riscv32", "riscv64", "loongarch64"), (93, 94)),
+    **dict.fromkeys(("ppc", "ppc64", "ppc64le"), (1, 234))}
+
 
 class Process:
     """Pages of a process.
@@ -240,6 +247,10 @@ class Pages:
             self._spare.append((place[0] + need, place[1] - need))
         self._taken[place[0]] = need
         return place[0]
+
+    def fresh(self, size: int) -> int:
+        """Memory of zeros, pages of its own, that is never taken back. NoMemory."""
+        return self._source.map(0, -(-size // self._page) * self._page)
 
     def free(self, addr: int) -> None:
         """Take memory from alloc() back."""

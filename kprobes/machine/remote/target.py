@@ -7,7 +7,7 @@ Descriptions". What a stub says is checked before it is believed.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from xml.etree import ElementTree
 
@@ -30,6 +30,7 @@ class Stop:
     kind: str  #: "signal", "exited" or "killed"
     code: int  #: signal number, or exit status
     thread: str = ""  #: as Hg and vCont take it; "" where the stub names none
+    call: bool = False  #: it is about to enter a system call that report_calls() has named
 
 
 class Target:
@@ -176,6 +177,11 @@ class Target:
                 if not self.link.closed:
                     self._accepted(b"Z0,%x,%x" % (addr, kind), "insert a breakpoint", addr)
 
+    def report_calls(self, numbers: Sequence[int]) -> None:
+        """Stop before these system calls, where the stub can do that."""
+        if numbers and self.features.get("QCatchSyscalls") == "+":
+            self.link.ask(b"QCatchSyscalls:1" + b"".join(b";%x" % number for number in numbers))
+
     # --- running
 
     def resume(self, *, signal: int = 0, step: bool = False, thread: str = "") -> None:
@@ -262,6 +268,7 @@ def _stop(answer: bytes) -> Stop:
                           hint="this is no stub that can be used; QEMU's user mode is none for more than one thread")
     kind = {b"W": "exited", b"X": "killed"}.get(found[1], "signal")
     thread = re.search(rb"thread:(p?-?[0-9a-fA-F]+(?:\.-?[0-9a-fA-F]+)?);", found[3])
-    return Stop(kind, int(found[2], 16), thread[1].decode() if thread and kind == "signal" else "")
+    return Stop(kind, int(found[2], 16), thread[1].decode() if thread and kind == "signal" else "",
+                b"syscall_entry:" in found[3])
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from unicorn import unicorn_const as const
 
 from .._base import BuiltIn, HostProgram
+from .._jumps import always_jumps
 from .cpu import Cpu
 from .engine import CALL, DIRECT
 from .following import Enter, Following, Leave
@@ -24,6 +25,8 @@ IDLE_TABLES = 4  # tables that no area uses, before one is used again
 
 class Areas:
     """A CPU's. See machine._base.Machine."""
+
+    jumps = staticmethod(always_jumps)
 
     def __init__(self, cpu: Cpu, services: Services, followed: FollowedCalls) -> None:
         self._services, self._followed = services, followed

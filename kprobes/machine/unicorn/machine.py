@@ -59,7 +59,7 @@ class UnicornMachine(Described):
             work.
     """
 
-    maps_runs, _is_closed = True, False
+    maps_runs, _is_closed, guest_view = True, False, None
 
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest, *, owned: bool = True) -> None:
         """Use load(), from_code() or attach()."""
@@ -87,7 +87,7 @@ class UnicornMachine(Described):
         self.busy = self.parts.runner.busy
         self.can_run, self.following, self.delays_in_calls = (areas.can_run, areas.following,
                                                               self.guest.blocks.hooked_delay_slots)
-        self.program_at, self.count, self.ran = areas.program_at, areas.count, areas.ran
+        self.program_at, self.count, self.ran, self.jumps = areas.program_at, areas.count, areas.ran, areas.jumps
         self.watch_at, self.writable = self.parts.watches.add, self.parts.watches.writable
         self.stop_at, self.release, self.report_to = reports.stop_at, reports.release, reports.report_to
 

@@ -1,0 +1,199 @@
+"""Call sites that run programs in the guest: what stands there leads to code that saves registers, runs the programs,
+and jumps on to the displaced instructions. Nothing of it stops.
+
+A page of call sites, and pages for that code, are beside each other. Code is never taken back while there is a guest: a
+thread may stand in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from attrs import frozen
+
+from ...errors import GuestFault, NoMemory, OutOfReach, Unsupported
+from .._base import BuiltIn
+from .._jumps import GuestProgram
+from ..detours.saving import Saving
+from ..detours.tables import saving_of
+from .files import AT_RANDOM, Loads
+
+STACK = 4 << 20  #: bytes below a process's first stack frame that are its stack in any case
+
+
+@frozen
+class Detours:
+    """What a run is told of them.
+
+    inside: whether an address lies in code of ours that they lead through. going: called before the guest runs.
+    ending: before the program ends, where the stub tells of that.
+    """
+
+    inside: Callable[[int], bool] = lambda pc: False
+    going: Callable[[], None] = lambda: None
+    ending: Callable[[], None] = lambda: None
+
+
+class Copies(Protocol):
+    """What the guest has copies of."""
+
+    def push(self) -> None:
+        """Before the guest runs."""
+
+    def pull(self) -> None:
+        """After it has."""
+
+
+class View:
+    """The guest, for who compiles GuestPrograms.
+
+    Attributes:
+        arch, saving: how a detour saves registers. copies: told when the guest runs and has run. code: (start, end) of
+        programs. spans: (start, end) of what the system has mapped for certain.
+    """
+
+    def __init__(self, machine: Any, saving: Saving, there: Callable[[], bool], fresh: Callable[[int], int],
+                 spans: Callable[[], list[tuple[int, int]]]) -> None:
+        self.arch, self.saving, self.copies = machine.arch, saving, list[Copies]()
+        self._there, self.fresh, self._spans = there, fresh, spans
+        self.read, self.write, self.alloc = machine.read, machine.write, machine.alloc
+        self.code: list[tuple[int, int]] = []
+
+    @property
+    def there(self) -> bool:
+        """True while there is a guest."""
+        return self._there()
+
+    def readable(self) -> list[tuple[int, int]]:
+        """(start, bytes) of memory that is there."""
+        return [(start, end - start) for start, end in self._spans() if start < end and self._has(start)
+                and self._has(end - 1)]
+
+    def _has(self, addr: int) -> bool:
+        try:
+            return bool(self.read(addr, 1))
+        except GuestFault:
+            return False
+
+    def push(self) -> None:
+        """The guest is about to run."""
+        for one in self.copies:
+            one.push()
+
+    def pull(self) -> None:
+        """The guest has run, or is about to end."""
+        for one in self.copies if self.there else ():
+            one.pull()
+
+
+def view_of(machine: Any, there: Callable[[], bool], fresh: Callable[[int], int], vector: Mapping[int, int],
+            loads: Loads) -> View | None:
+    """The view of a process. None where nobody has said how its registers are saved."""
+    saving = saving_of(machine.arch)
+    if saving is None or machine.arch.jump is None:
+        return None
+
+    def spans() -> list[tuple[int, int]]:
+        top = vector.get(AT_RANDOM, 0) & -machine.page_size
+        return [*loads.spans, *([(top - STACK, top + machine.page_size)] if top > STACK else [])]
+
+    return View(machine, saving, there, fresh, spans)
+
+
+class CallSites:
+    """The call sites of one machine; view: None where there are none. map_page: gives a page near an address.
+
+    Attributes:
+        area: bytes of one.
+    """
+
+    def __init__(self, view: View | None, map_page: Callable[[int], int], patch: Callable[[int, bytes], None],
+                 page: int) -> None:
+        self._given, self._map_page, self._patch, self.area = view, map_page, patch, page if view else 0
+        self._plain: dict[int, bytes] = {}  # call site -> what stood there
+        self._counted: dict[int, int] = {}  # executions before the program that runs there now
+        self._running: dict[int, tuple[GuestProgram, int]] = {}  # and how often it had run elsewhere
+        self._room: list[tuple[int, int]] = []  # (start, end) of what is left in pages
+        self._code: list[tuple[int, int]] = []
+
+    @property
+    def _view(self) -> View:
+        if self._given is None:
+            raise Unsupported("this remote machine runs no programs in the guest", hint="probes work by breakpoints")
+        return self._given
+
+    @contextmanager
+    def running(self, depth: int) -> Iterator[None]:
+        """The guest runs: after an outermost run what it has copies of comes back."""
+        try:
+            yield
+        finally:
+            if self._given is not None and not depth:
+                self._given.pull()
+
+    def jumps(self, programs: Sequence[GuestProgram] | None, mode: int) -> bool:
+        """True for programs that run in the guest: a stub tells of an instruction by stopping."""
+        if self._given is None or mode or not programs:
+            return False
+        return len(self._given.saving.code([(0, 0)] * len(programs))) + 32 < self.area // 2
+
+    def map(self, near: int) -> int:
+        """A page for call sites. Raises NoMemory; Unsupported in a whole machine, and where nobody has said how
+        registers are saved."""
+        return self._map_page(near) if self._view else 0
+
+    def program_at(self, addr: int, programs: Sequence[GuestProgram], last: BuiltIn | None = None) -> None:
+        """Run these there from now on. NoMemory."""
+        self.call_at(addr)
+        view, arch = self._view, self._view.arch
+        jump = arch.jump
+        assert jump is not None
+        plain = view.read(addr, jump.size)
+        onward = arch.decode(plain, addr).target
+        assert onward is not None
+        reads = frozenset[str]().union(*(program.reads for program in programs))
+        code = view.saving.code([(program.environment, program.entry) for program in programs], reads)
+        place = self._take(addr, len(code) + jump.size)
+        try:
+            self._patch(place, code + jump.encode(place + len(code), onward))
+            leading = jump.encode(addr, place)
+        except OutOfReach as error:
+            raise NoMemory("no room within reach for the code of a detour", address=addr,
+                           hint="unmap something, or give the probe optimize=False") from error
+        self._running[addr], self._plain[addr] = (programs[0], programs[0].runs), plain
+        self._patch(addr, leading)
+
+    def call_at(self, addr: int) -> None:
+        """Run none there any more."""
+        if addr in self._running:
+            self._counted[addr] = self.count(addr)
+            del self._running[addr]
+            self._patch(addr, self._plain.pop(addr))
+
+    def count(self, addr: int) -> int:
+        """How often programs have run there."""
+        before = self._counted.get(addr, 0)
+        if addr not in self._running:
+            return before
+        program, elsewhere = self._running[addr]
+        return before + program.runs - elsewhere
+
+    def inside(self, addr: int) -> bool:
+        """True in code of ours that a detour leads through."""
+        return any(start <= addr < end for start, end in (*self._code, *(self._given.code if self._given else ())))
+
+    def _take(self, near: int, size: int) -> int:
+        """Memory for code, near a call site."""
+        size = -(-size // 16) * 16
+        found = next((n for n, (start, end) in enumerate(self._room) if end - start >= size
+                      and abs(start - near) < 1 << 19), None)
+        if found is None:
+            page = self._map_page(near)
+            self._room.append((page, page + self.area))
+            self._code.append((page, page + self.area))
+            found = len(self._room) - 1
+        start, end = self._room[found]
+        self._room[found] = start + size, end
+        return start

@@ -1,0 +1,181 @@
+"""Programs at probes of machines that run them in the guest: their code, environments and maps in its memory.
+
+While the guest runs its copies of the maps are the true ones; after a run, and when somebody looks at a stop, Python's
+are, until the guest goes on. Guest code is one
+thread's idea of memory: two threads that add to one number at once may lose one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+from weakref import WeakKeyDictionary
+
+from ..arch._base import Arch
+from . import framed
+from .framed import Frame
+from .maps import Map, Ring
+from .maps.ring import CONSUMER, PRODUCER
+from .maps.ring import HEADER as RING
+from .program import Program
+from .verifier import Facts
+from .writer import HEADER
+
+PAGE: Final = 4096
+COUNT: Final = 8  # of the environment: how often it has run
+
+
+class View(Protocol):
+    """A guest; see machine.remote.sites.View."""
+
+    arch: Arch
+    copies: list[Any]
+    code: list[tuple[int, int]]
+    read: Callable[[int, int], bytes]
+    write: Callable[[int, bytes], None]
+    alloc: Callable[[int], int]
+    fresh: Callable[[int], int]
+
+    @property
+    def saving(self) -> Frame: ...
+    @property
+    def there(self) -> bool: ...
+    def readable(self) -> list[tuple[int, int]]: ...
+
+
+class Copy:
+    """A map in the guest. at: its address there."""
+
+    def __init__(self, view: View, m: Map) -> None:
+        self._view, self._map = view, m
+        self.at = view.fresh(m.block.size)
+        self._both = bytearray(m.block.size)  # what both have
+
+    def push(self) -> None:
+        """What Python has changed goes over."""
+        mine, both = self._map.block.view, self._both
+        if mine == both:
+            return
+        for at in range(0, len(both), PAGE):
+            piece = mine[at:at + PAGE]
+            if piece != both[at:at + PAGE]:
+                both[at:at + PAGE] = piece
+                self._view.write(self.at + at, bytes(piece))
+
+    def pull(self) -> None:
+        """What the guest may have changed comes back."""
+        m = self._map
+        for start, end in self._new_records(m) if isinstance(m, Ring) else [(0, len(self._both))]:
+            data = self._view.read(self.at + start, end - start)
+            self._both[start:end] = m.block.view[start:end] = data
+
+    def _new_records(self, m: Ring) -> list[tuple[int, int]]:
+        """Where a ring has what was not there before, the header last: (start, end)."""
+        def word(raw: bytes | bytearray, number: int) -> int:
+            return int.from_bytes(raw[8 * number:8 * number + 8], m.spec.order)  # type: ignore[arg-type]
+
+        head = self._view.read(self.at, RING)
+        producer, old = word(head, PRODUCER), max(word(self._both, PRODUCER), word(head, CONSUMER))
+        first, length = old & m.size - 1, producer - old
+        if not 0 < length <= m.size:
+            return [(0, RING)] if not length else [(RING, len(self._both)), (0, RING)]
+        beyond = max(first + length - m.size, 0)
+        return [(RING + first, RING + first + length), *([(RING, RING + beyond)] if beyond else []), (0, RING)]
+
+
+class GuestMaps:
+    """The maps of all programs in one guest, and the code of those programs; told when the guest runs."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._maps: dict[int, Copy] = {}  # by address here
+        self._codes: dict[bytes, int] = {}
+        self.environments: list[InGuest] = []
+        self.running = False
+        blocks = view.readable()
+        self.table = view.alloc(16 + 24 * len(blocks))
+        words = [len(blocks), self.table + 16, *(word for start, size in blocks for word in (start, size, start))]
+        view.write(self.table, b"".join(self.word(word) for word in words))
+        view.copies.append(self)
+
+    def word(self, value: int) -> bytes:
+        return value.to_bytes(8, self._view.arch.order.value)
+
+    def at(self, m: Map) -> int:
+        """Address of a map's copy."""
+        if m.address not in self._maps:
+            self._maps[m.address] = Copy(self._view, m)
+            if self.running:
+                self._maps[m.address].push()
+        return self._maps[m.address].at
+
+    def entry(self, text: bytes) -> int:
+        """Address of code."""
+        if text not in self._codes:
+            at = self._codes[text] = self._view.fresh(len(text))
+            self._view.write(at, text)
+            self._view.code.append((at, at + len(text)))
+        return self._codes[text]
+
+    def push(self) -> None:
+        """The guest's maps are the true ones from now on."""
+        if self.running:
+            return
+        self.running = True
+        for copy in self._maps.values():
+            copy.push()
+
+    def pull(self) -> None:
+        """Python's are."""
+        if not self.running:
+            return
+        self.running = False
+        for copy in self._maps.values():
+            copy.pull()
+        for one in self.environments:
+            one.settle()
+
+
+_GUESTS: WeakKeyDictionary[Any, GuestMaps] = WeakKeyDictionary()
+
+
+class InGuest:
+    """One program at one probe (a machine._jumps.GuestProgram). Unsupported: it cannot run there."""
+
+    def __init__(self, program: Program, view: View, facts: Facts) -> None:
+        code, self._view = program.code, view
+        made = framed.compiled(code, view.arch, view.saving, facts.cleared)
+        if view not in _GUESTS:
+            _GUESTS[view] = GuestMaps(view)
+        self._guest = guest = _GUESTS[view]
+        self.reads, self._slots, self._runs = made.reads, made.slots, 0
+        self.entry = guest.entry(made.text)
+        self.environment = view.alloc(8 * (HEADER + len(self._slots)))
+        maps = [guest.at(m) for m in code.maps]
+        values = [maps[n] if kind in ("map", "value") else guest.table if kind == "blocks" else 0
+                  for kind, n in self._slots]
+        view.write(self.environment, b"".join(map(guest.word, (self.entry, 0, *values))))
+        guest.environments.append(self)
+
+    def at(self, address: int, function: int, cookie: int) -> None:
+        """Where it is: address of the probe, and what get_func_ip and get_attach_cookie give."""
+        for name, value in (("pc", address), ("func_ip", function), ("cookie", cookie)):
+            if (name, 0) in self._slots:
+                where = self.environment + 8 * (HEADER + self._slots.index((name, 0)))
+                self._view.write(where, self._guest.word(value))
+
+    @property
+    def runs(self) -> int:
+        """How often it has run there."""
+        self.settle()
+        return self._runs
+
+    def settle(self) -> None:
+        """Keep the count: the guest may end."""
+        if self._view.there:
+            raw = self._view.read(self.environment + COUNT, 8)
+            self._runs = int.from_bytes(raw, self._view.arch.order.value)
+
+    def look(self) -> None:
+        """Python's maps are the true ones until the guest goes on."""
+        self._guest.pull()

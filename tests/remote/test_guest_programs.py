@@ -1,0 +1,160 @@
+"""Programs that run in a remote guest, without a stop: they do what they do by stops, and nothing else changes."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from qemu import RUN_HERE, qemu_for
+
+from kprobes import GuestTimeout, Kprobe, Kprobes, Program, QemuMachine
+from kprobes.machine.detours.tables import SAVINGS
+
+pytest.importorskip("llvmlite")
+pytest.importorskip("ziglang")
+SOURCE = """
+#include <kprobes/bpf.h>
+struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 1024); __type(key, u64); __type(value, u64); }
+    counts SEC(".maps");
+struct { __uint(type, BPF_MAP_TYPE_RINGBUF); __uint(max_entries, 1 << 12); } records SEC(".maps");
+u64 calls, unreadable;
+SEC("kprobe") int on(struct pt_regs *ctx) {
+    u64 key = PT_REGS_PARM1(ctx) & 15, one = 1, *n = bpf_map_lookup_elem(&counts, &key);
+    if (n) *n += 1; else bpf_map_update_elem(&counts, &key, &one, BPF_ANY);
+    struct { u64 first, second, sp, ip, back, function, stack; } *e;
+    calls += 1;
+    e = bpf_ringbuf_reserve(&records, sizeof(*e), 0);
+    if (!e) return 0;
+    e->first = PT_REGS_PARM1(ctx); e->second = PT_REGS_PARM2(ctx);
+    e->sp = PT_REGS_SP(ctx); e->ip = PT_REGS_IP(ctx); e->back = PT_REGS_RET(ctx); e->function = bpf_get_func_ip(ctx);
+    e->stack = 0;
+    bpf_probe_read(&e->stack, 8, (void *)PT_REGS_SP(ctx));
+    if (bpf_probe_read(&one, 8, (void *)8)) unreadable += 1;
+    bpf_ringbuf_submit(e, 0);
+    return 0;
+}
+"""
+FUNCTION = "test_crc"
+Programs = Callable[[str], Path]
+
+
+@pytest.fixture(scope="module")
+def source() -> Callable[[], Program]:
+    made = Program.from_c(SOURCE)
+    assert made
+    return lambda: Program.from_c(SOURCE)
+
+
+@pytest.fixture(params=RUN_HERE)
+def m(request: pytest.FixtureRequest, programs: Programs) -> Iterator[Any]:
+    with start(request.param, programs) as machine:
+        yield machine
+
+
+@pytest.fixture
+def x86(programs: Programs) -> Iterator[Any]:
+    with start("x86_64-O2", programs) as machine:
+        yield machine
+
+
+def start(stem: str, programs: Programs) -> QemuMachine:
+    qemu_for(stem)
+    return QemuMachine.user([programs(stem)], env={}, timeout=20, stdout=subprocess.DEVNULL)
+
+
+def seen(m: Any, k: Kprobes, program: Program, engine: str | None) -> tuple[Any, ...]:
+    """What a program has counted and recorded, in calls and with an overflowing ring; whether its probe was a jump."""
+    with k.attach(program, FUNCTION, engine=engine) as a:
+        results = [m.call(FUNCTION, n) for n in range(4)]
+        records = [record[:56] for record in a.maps["records"]]
+        results += [m.call(FUNCTION, n % 7) for n in range(70)]
+        records += list(a.maps["records"])
+        jump, = (probe.optimized for probe in a)
+        return (results, records, dict(a.maps["counts"]), program.variables["calls"], program.variables["unreadable"],
+                a.runs, a.missed, a.maps["records"].lost), jump, a.why_python["on"]
+
+
+def test_the_same_as_by_stops(m: Any, source: Callable[[], Program]) -> None:
+    with Kprobes(m) as k:
+        plain = [m.call(FUNCTION, n) for n in range(4)]
+        stops, jump, why = seen(m, k, source(), "interpreter")
+        assert not jump and why == "the interpreter was asked for"
+        inside, jump, why = seen(m, k, source(), None)
+        assert inside == stops and inside[0][:4] == plain and stops[3] == stops[5] == 74
+        assert jump == (m.arch.name in SAVINGS and not m.symbols[FUNCTION].mode)  # Thumb code's are stops
+        assert bool(why) == (m.arch.name not in SAVINGS)
+        assert m.call(FUNCTION, 1) == plain[1]
+
+
+def test_probes_join_and_leave(x86: Any, source: Callable[[], Program]) -> None:
+    """Where Python is called there is a breakpoint; nothing is counted twice, and nothing is lost."""
+    with Kprobes(x86) as k:
+        program, other, hits = source(), source(), []
+        with k.attach(program, FUNCTION) as a:
+            probe, = a
+            x86.call(FUNCTION, 1)
+            x86.call(FUNCTION, 1)
+            assert probe.optimized and a.runs == 2
+            p = Kprobe(symbol_name=FUNCTION, pre_handler=lambda p, regs: hits.append(program.variables["calls"]))
+            k.register(p)
+            assert not probe.optimized
+            x86.call(FUNCTION, 1)
+            k.unregister(p)
+            x86.call(FUNCTION, 1)
+            x86.call(FUNCTION, 1)
+            assert probe.optimized and a.runs == program.variables["calls"] == 5 and p.nhit == 1 and hits == [2]
+            with k.attach(other, FUNCTION) as b:
+                x86.call(FUNCTION, 2)
+                x86.call(FUNCTION, 2)
+                assert (a.runs, b.runs) == (7, 2) and probe.optimized
+            x86.call(FUNCTION, 2)
+            assert (a.runs, b.runs, program.variables["calls"], other.variables["calls"]) == (8, 2, 8, 2)
+        x86.call(FUNCTION, 2)
+        assert a.runs == 8
+
+
+def test_python_may_change_maps_between_runs(x86: Any, source: Callable[[], Program]) -> None:
+    with Kprobes(x86) as k, k.attach(program := source(), FUNCTION) as a:
+        for _ in range(3):
+            x86.call(FUNCTION, 3)
+        a.maps["counts"][3] = 1000
+        program.variables["calls"] = 50
+        x86.call(FUNCTION, 3)
+        assert a.maps["counts"][3] == 1001 and program.variables["calls"] == 51
+        del a.maps["counts"][3]
+        x86.call(FUNCTION, 3)
+        assert dict(a.maps["counts"]) == {3: 1}
+
+
+def test_runs_may_be_interrupted_anywhere(x86: Any, source: Callable[[], Program]) -> None:
+    """Nobody is left standing in a detour: its probe can go, and the guest goes on."""
+    plain = x86.call(FUNCTION, 5)
+    with Kprobes(x86) as k:
+        for n in range(1, 60, 7):
+            with k.attach(source(), FUNCTION):
+                assert x86.call(FUNCTION, 5) == plain
+                with pytest.raises(GuestTimeout):
+                    x86.call(FUNCTION, 5, max_insns=n)
+            assert x86.call(FUNCTION, 5) == plain
+        busy = source()
+        with k.attach(busy, FUNCTION) as a:
+            with pytest.raises(GuestTimeout):
+                while True:
+                    x86.call(FUNCTION, 5, timeout=0.0001)
+            assert a.runs == busy.variables["calls"]
+        assert x86.call(FUNCTION, 5) == plain
+
+
+@pytest.mark.parametrize(("body", "why"), [
+    ("bpf_ktime_get_ns()", "bpf_ktime_get_ns is not there in the guest"),
+    ("PT_REGS_PARM1(ctx)", "")])
+def test_what_only_the_host_can_do_says_so(x86: Any, body: str, why: str) -> None:
+    text = f'#include <kprobes/bpf.h>\nu64 n;\nSEC("kprobe") int on(struct pt_regs *ctx) {{ n += !!{body}; return 0; }}'
+    with Kprobes(x86) as k, k.attach(program := Program.from_c(text), FUNCTION) as a:
+        for _ in range(3):
+            x86.call(FUNCTION, 1)
+        assert (why in a.why_python["on"]) and bool(why) == bool(a.why_python["on"])
+        assert a.runs == 3 and program.variables["n"] == 3
