@@ -56,3 +56,13 @@ def test_an_import_that_nobody_has(name: str) -> None:
                            match=r"unresolved import ext .*m\.bind\('ext', function\).*m\.load_module\(\)") as raised:
             m.call("tail", 1)
         assert raised.value.symbol == "ext" and p.nhit == 1
+
+
+@pytest.mark.parametrize(("arch", "second"), [("riscv64", "2e85 8280"), ("arm64", "e00301aa c0035fd6"), ("x86_64", "4889f0 c3"),
+                                              ("arm", "0100a0e1 1eff2fe1"), ("ppc64le", "7823837c 2000804e")])
+def test_a_resolver_is_told_of_no_capabilities(arch: str, second: str) -> None:
+    """Not what the registers hold: RISC-V's second argument is a function that would be called. This one returns it."""
+    with UnicornMachine.from_code(bytes.fromhex(second), arch=arch, symbols={"second": (0x10000, 8)}) as m:
+        assert m.call("second", 1, 2) == 2
+        m.regs.set_arg(1, 0x1234)
+        assert m.parts.stubs.choose(m.symbols["second"].address) == 0

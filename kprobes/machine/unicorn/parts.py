@@ -45,7 +45,7 @@ class Parts:
     """The parts of one machine, which owns them. Each is made with those that it needs, and knows no others."""
 
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest, machine: Machine, symbols: Symbols,
-                 call: Callable[[int], int], owned: bool) -> None:
+                 call: Callable[..., int], owned: bool) -> None:
         """machine: whose CPU it is. call: of guest code. owned: the engine is ours."""
         self.memory = Memory(uc, arch, guest)
         self.cpu = cpu = Cpu(self.memory, machine)

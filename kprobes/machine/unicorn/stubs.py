@@ -12,6 +12,9 @@ from .functions import Functions
 
 LEAD = 8  # bytes before an import's trap
 
+#: What a resolver gets: no capabilities, and nobody to ask about them (RISC-V's second argument is a function).
+CAPABILITIES = (0, 0, 0)
+
 
 class Stubs:
     """Places in guest memory, full of traps, that stand for functions. An import's begins with a jump over the first
@@ -23,7 +26,7 @@ class Stubs:
         bound: import -> Python function in its place.
     """
 
-    def __init__(self, cpu: Cpu, functions: Functions, call: Callable[[int], int]) -> None:
+    def __init__(self, cpu: Cpu, functions: Functions, call: Callable[..., int]) -> None:
         """call: of guest code, for resolvers."""
         self._cpu, self._functions, self._call = cpu, functions, call
         self.imports: dict[int, str] = {}
@@ -69,7 +72,7 @@ class Stubs:
     def choose(self, resolver: int) -> int:
         """The function that an ifunc's resolver chooses."""
         if resolver not in self._resolved:
-            self._resolved[resolver] = self._call(resolver)
+            self._resolved[resolver] = self._call(resolver, *CAPABILITIES)
         return self._resolved[resolver]
 
     def _call_python(self, stub: int, function: Callable[[Regs], int | None]) -> None:
