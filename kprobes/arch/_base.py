@@ -173,7 +173,7 @@ class Walking:
     #: the first that is needed to prove that it returns, or calls at the function's tail; None: nothing proves it.
     #: None: only the instruction itself tells
     leaves: Callable[[Insn, Sequence[Insn]], Insn | None] | None = None
-    #: (computed jump, what precedes it, as above) -> the table that it reads; None: none that is known
+    #: (instruction, up to 64 before it, as above) -> data of the text that it reads through a register; None: none
     table: Callable[[Insn, Sequence[Insn]], Table | None] | None = None
 
 

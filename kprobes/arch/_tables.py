@@ -1,4 +1,4 @@
-"""Jump tables in text: where their entries lead. Part of the contract in _base.py."""
+"""Data in text that is read through a register: values, and jump tables. Part of the contract in _base.py."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from attrs import frozen
 
 @frozen(kw_only=True)
 class Table:
-    """A table of distances."""
+    """A jump table of distances, or a value."""
 
     start: int  #: its address
     size: int  #: bytes of an entry
-    base: int  #: where the jump goes whose entry is 0
-    signed: bool
-    order: Literal["little", "big"]
+    base: int | None = None  #: where the jump goes whose entry is 0; None: there is one entry, a value
+    signed: bool = False
+    order: Literal["little", "big"] = "little"
 
     def targets(self, read: Callable[[int, int], bytes], start: int, end: int) -> list[int]:
         """Where its entries lead, up to the first that leads out of the function, [start, end), or to an odd address.
 
-        No entry stands where another one leads. read: gives fewer bytes where memory ends.
+        No entry stands where another one leads. read: gives fewer bytes where memory ends. A value: its own address.
         """
+        if self.base is None:
+            return [self.start]
         found: list[int] = []
         at, stop = self.start, end
         while at + self.size <= stop and len(entry := read(at, self.size)) == self.size:

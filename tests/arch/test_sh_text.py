@@ -60,6 +60,19 @@ def test_a_table_with_signs_leads_back(arch: str) -> None:
         assert why(k, 20) == why(k, 0) == ""
 
 
+def test_constants_are_data(arch: str) -> None:
+    """mova .+20,r0; fmov.s @r0+,fr1; bt; fmov.s @r0+,fr2: a branch that is not taken changes nothing."""
+    loads = (0xC704, 0xF109, 0x8901, NOP, 0xF209, NOP, RTS, NOP)
+    with kprobes(arch, *loads, *[NOP] * 6) as k:
+        assert [n for n in range(28) if not n % 2 and "is data" in why(k, n)] == [20, 22, 24, 26]
+    with kprobes(arch, *loads[:4], 0xE010, *loads[4:], *[NOP] * 6) as k:  # mov #16,r0
+        assert [n for n in range(28) if not n % 2 and "is data" in why(k, n)] == [20, 22]
+    with kprobes(arch, 0xC703, 0xF3FD, 0xF109, NOP, NOP, NOP, RTS, NOP, *[NOP] * 4) as k:  # fschg
+        assert [n for n in range(24) if not n % 2 and "is data" in why(k, n)] == [16, 18, 20, 22]
+    with kprobes(arch, 0xC702, 0x6102, RTS, NOP, NOP, NOP, NOP, NOP) as k:  # mov.l @r0,r1
+        assert [n for n in range(16) if not n % 2 and "is data" in why(k, n)] == [12, 14]
+
+
 def test_what_no_table_is_known_for(arch: str) -> None:
     """A call of position-independent code, and a load that nobody can follow."""
     for code in ((0xD102, 0x0123, NOP, NOP), (0x014C, 0x0123, NOP, NOP), (0xC701, 0x6122, 0x0123, NOP)):

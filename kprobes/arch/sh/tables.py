@@ -1,6 +1,7 @@
-"""`Walking.table` of SuperH: compiled functions jump through a table of distances in their text.
+"""`Walking.table` of SuperH: what compiled functions read of their own text through R0, which MOVA has set.
 
-    mova table,r0; mov.b @(r0,r1),r1; extu.b r1,r1; braf r1
+    mova value,r0; fmov.s @r0+,fr5; fmov.s @r0+,fr4
+    mova table,r0; mov.b @(r0,r1),r1; extu.b r1,r1; braf r1    the distances of a switch
 """
 
 from __future__ import annotations
@@ -9,17 +10,61 @@ from collections.abc import Sequence
 
 from .._base import Insn, Order, Table
 
+FSCHG, MOVT_R0 = 0xF3FD, 0x0029  #: FMOV's size is another one then; others that end in 9 do not set their register
 INDEXED = {0xC: 1, 0xD: 2, 0xE: 4}  #: MOV.B, MOV.W and MOV.L @(R0,Rm),Rn: low bits -> bytes that are read
+#: high bits -> low bits of what sets the register in bits 11:8
+SETS = {0: (2, 10, 12, 13, 14), 2: (4, 5, 6, 9, 10, 11, 13), 3: range(16), 4: range(16), 5: range(16), 6: range(16),
+        7: range(16), 9: range(16), 13: range(16), 14: range(16)}
+SETS_R0 = (0x84, 0x85, 0xC4, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB)  #: high bytes of what sets R0 without saying so
 
 
-def table(order: Order, jump: Insn, before: Sequence[Insn]) -> Table | None:
+def code_of(order: Order, insn: Insn) -> int:
+    return int.from_bytes(insn.raw, order.value)
+
+
+def loaded(code: int) -> tuple[int, bool]:
+    """(bytes, whether R0 is moved on) of a load from @R0 or @R0+; 0 bytes: it is none."""
+    if code & 0xF0FE == 0xF008:  # FMOV.S @Rm,FRn and @Rm+,FRn
+        return 4, bool(code & 1)
+    if code & 0xF0F8 == 0x6000 and code & 3 < 3:  # MOV.B, MOV.W, MOV.L
+        return 1 << (code & 3), bool(code & 4)
+    return 0, False
+
+
+def table(order: Order, insn: Insn, before: Sequence[Insn]) -> Table | None:
+    """A jump's table, a load's value."""
+    if insn.name == "BRAF":
+        return _distances(order, insn, before)
+    size, _ = loaded(code_of(order, insn)) if insn.name == "insn" else (0, False)
+    return _value(order, size, before) if size else None
+
+
+def _value(order: Order, size: int, before: Sequence[Insn]) -> Table | None:
+    """R0 has MOVA's address, and so many bytes as loads have moved it on."""
+    passed, wide = 0, 1
+    for insn in reversed(before):
+        code = code_of(order, insn)
+        if insn.name == "MOVA":
+            assert insn.operand is not None
+            return Table(start=insn.operand + passed * wide, size=size * wide)
+        read, moves = loaded(code)
+        passed += read if moves else 0
+        wide = 2 if code == FSCHG else wide
+        if not read and _sets_r0(code):
+            return None
+    return None
+
+
+def _sets_r0(code: int) -> bool:
+    return code >> 8 in SETS_R0 or code == MOVT_R0 or (code >> 8 & 15 == 0 and code & 15 in SETS.get(code >> 12, ()))
+
+
+def _distances(order: Order, jump: Insn, before: Sequence[Insn]) -> Table | None:
     """The load of BRAF's register, and MOVA before that; EXTU between them says that entries have no sign."""
-    if jump.name != "BRAF":
-        return None
-    register = int.from_bytes(jump.raw, order.value) >> 8 & 15
+    register = code_of(order, jump) >> 8 & 15
     size, signed = 0, True
     for insn in reversed(before):
-        code = int.from_bytes(insn.raw, order.value)
+        code = code_of(order, insn)
         if insn.name == "MOVA" and size:
             assert insn.operand is not None
             return Table(start=insn.operand, size=size, base=jump.next, signed=signed, order=order.value)

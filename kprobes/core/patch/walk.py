@@ -19,7 +19,7 @@ NOTHING, PLAIN, DELAY_SLOT = range(3)
 MOST = 1 << 16
 _CHUNK = 1024  # bytes read at a time
 _ROUNDS = 4  # walks from the start again, for data that came to light behind
-_RUN = 16  # instructions remembered before a computed jump
+_RUN, _PROOF = 64, 16  # instructions remembered, and of them those that a computed jump is told of
 
 
 @frozen
@@ -186,6 +186,12 @@ class Walk:
         if insn.table:
             self.tables[insn.addr] = []
             self.pos = self._behind_table(insn)
+        read = self._source.arch.walking.table
+        table = read(insn, self._run) if read is not None else None
+        if table is not None:
+            targets = table.targets(self._source.read, self.start, self.end)
+            self.tables |= {insn.addr: targets} if insn.indirect else {}
+            self._operand(evolve(insn, operand=table.start, data=table.size * len(targets)))
         if insn.indirect:
             self._computed(insn)
         self._remember(insn)
@@ -233,13 +239,9 @@ class Walk:
             self._addresses(insn.operand, insn)
         elif self.pos in self.pointers and not insn.falls_through:
             self._addresses(self.pos, insn)
-        walking = self._source.arch.walking
-        table = walking.table(insn, self._run) if walking.table is not None else None
-        if table is not None:
-            targets = self.tables[insn.addr] = table.targets(self._source.read, self.start, self.end)
-            read = range(table.start, table.start + table.size * len(targets))
-            self.literals.update(dict.fromkeys(read, insn.addr))
-        proof = walking.leaves(insn, self._run) if walking.leaves is not None else None
+        leaves = self._source.arch.walking.leaves
+        branch = max((n for n, i in enumerate(self._run) if i.indirect or i.target is not None), default=0)
+        proof = leaves(insn, self._run[branch:][-_PROOF:]) if leaves is not None else None
         if proof is not None:
             self.leaving[insn.addr] = proof.addr
 
@@ -249,7 +251,7 @@ class Walk:
         if self._source.arch.walking.leaves is None and self._source.arch.walking.table is None:
             return
         moves = insn.links or insn.indirect or insn.target is not None or not insn.falls_through
-        if moves:
+        if moves and (insn.links or not insn.falls_through):
             self._run.clear()
         if not self._skipped and (not moves or (insn.falls_through and not insn.links)):
             self._run.append(insn)
