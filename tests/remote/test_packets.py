@@ -44,6 +44,25 @@ def test_a_damaged_answer_is_asked_for_again(stub: Stub) -> None:
     assert link.ask(b"?") == b"OK"
 
 
+def test_acknowledgements_go_with_the_next_packet(stub: Stub) -> None:
+    """Half as many writes; but nobody waits for an answer while one is due: a stub may send no more before it."""
+    came: list[bytes] = []
+
+    def answer(channel: socket.socket, data: bytes) -> None:
+        came.append(data)
+        if data.endswith(frame(b"?")):
+            channel.sendall(b"+" + frame(b"S05"))
+        elif data == b"+":
+            channel.sendall(frame(b"S06"))
+
+    link = Connection.open(stub(answer), timeout=5)
+    link.send(b"?")
+    assert link.receive() == b"S05" and came == [frame(b"?")]
+    link.send(b"?")
+    assert link.receive() == b"S05" and came[1:] == [b"+" + frame(b"?")]
+    assert link.receive() == b"S06" and came[2:] == [b"+"]
+
+
 def test_without_acknowledgements_damage_ends_it(stub: Stub) -> None:
     link = Connection.open(stub(lambda channel, data: channel.sendall(b"$OK#00")))
     link.no_acknowledgements()

@@ -57,6 +57,7 @@ class Connection:
         self._socket: socket.socket | None = channel
         self._buffer = bytearray()
         self._acknowledges = True
+        self._due = b""  # acknowledgements: they go with the next packet, or before anything is waited for
         self._sent = b""
 
     @classmethod
@@ -120,12 +121,14 @@ class Connection:
         while True:
             packet = self._packet()
             if packet is None:
+                if self._due:
+                    self._write(b"")
                 self._fill(deadline, own_limit=wait is not None and wait < 0)
                 continue
             payload, sound = packet
             if sound:
                 if self._acknowledges:
-                    self._write(b"+")
+                    self._due += b"+"
                 return expand(payload)
             if not self._acknowledges or not resends:
                 self._fail("the stub sends damaged packets")
@@ -185,7 +188,8 @@ class Connection:
         channel = self._open()
         try:
             channel.settimeout(self.timeout)
-            channel.sendall(data)
+            due, self._due = self._due, b""
+            channel.sendall(due + data)
         except OSError as error:
             self._fail(str(error) or "the stub takes no data")
 
