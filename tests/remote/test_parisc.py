@@ -201,6 +201,27 @@ def test_generated_words(lab: Lab) -> None:
     assert not problems, "\n".join(problems[:SHOWN])
 
 
+#: calls through pointers and of millicode, longjmp out of functions, computed jumps, what nullifies, floating point
+FUNCTIONS = ("test_tail_calls", "test_setjmp", "test_float", "test_pointers", "test_structs", "test_varargs",
+             "test_switch", "test_shifts", "test_args64", "test_convert", "test_threaded", "test_arith32")
+THEIRS = ("$$divU", "$$remU", "$$divI", "$$remI", "$$dyncall", "fold", "dispatch", "attempt", "threaded", "choose")
+
+
+def test_every_instruction_of_functions(guest: QemuMachine, conformance: Conformance) -> None:
+    """Each with probes on all its instructions, and on those of what it calls; the results are what they were."""
+    m, wanted, hit = guest, expected(), set[int]()
+    for name in FUNCTIONS:
+        with Kprobes(m) as k:
+            symbols = [m.symbols[each] for each in (name, *THEIRS)]
+            probes = [Kprobe(addr=place) for symbol in symbols
+                      for place in range(symbol.address, symbol.address + symbol.size, 4) if k.check(place).probeable]
+            k.register_kprobes(probes)
+            assert m.call(name, wanted["seeds"][0], timeout=60) & 0xFFFFFFFF == wanted["tests"][name][0], name
+            hit |= {probe.addr for probe in probes if probe.nhit and probe.addr is not None}
+    assert len(hit) > 700
+    conformance("parisc", "real program", len(hit))
+
+
 def test_returns_of_every_function(guest: QemuMachine) -> None:
     """Frames grow upwards: recursion, tail calls, longjmp out of followed calls, calls through pointers."""
     m, wanted = guest, expected()
