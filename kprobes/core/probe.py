@@ -42,8 +42,7 @@ class Probe:
     _optimize: bool = True
     _nhit: int = field(default=0, init=False)
     _missed: int = field(default=0, init=False)
-    #: its probepoint, which knows this room and not the other way round; None: not registered
-    _point: Any = field(default=None, init=False)
+    _point: Any = field(default=None, init=False)  #: its probepoint, which knows this room; None: not registered
     _off: bool = field(default=False, init=False)  #: disabled now, whatever it was registered with
     _gone: bool = field(default=False, init=False)
     _active: bool = field(default=False, init=False)  #: registered, not disabled, not gone: handlers may run
@@ -53,6 +52,7 @@ class Probe:
     _post: Callable[[Any, Regs, int], Any] | None = field(default=None, init=False)
     #: What a machine may run at a call site in place of the handler: a program, which does the same.
     _host: Any = field(default=None, init=False)  # a HostProgram, or a GuestProgram
+    _late: int = field(default=0, init=False)  # 1: acts behind the others, which see where a call returns; 2: last
     family: ClassVar[str] = "?"  #: letter in the debugfs list
 
     symbol_name = Setting[str | None]("Symbol of the place, or None.", settings.text, instead=AGAIN)
@@ -298,6 +298,7 @@ class Jprobe(Probe):
     """
 
     _entry: Mirror = None
+    _late: int = field(default=2, init=False)
     family: ClassVar[str] = "j"
 
     entry = Setting[Mirror]("The mirror. It does not change while registered.", settings.mirror, instead=AGAIN)

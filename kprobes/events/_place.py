@@ -116,8 +116,10 @@ def probe_of(event: Event, hit: Handler, disabled: bool = False) -> Probe:
     def entered(ri: Any, regs: Regs) -> None:
         ri.data["saved"] = event.enter(regs)
 
-    return Kretprobe(handler=hit, entry_handler=entered if event.saves else None, maxactive=event.maxactive,
+    made = Kretprobe(handler=hit, entry_handler=entered if event.saves else None, maxactive=event.maxactive,
                      disabled=disabled, **place)
+    made._late = 1
+    return made
 
 
 def attached(owner: Owner, made: EventProgram, event: Event, cookie: int, clock: str = HOST) -> Attached:

@@ -213,7 +213,7 @@ class _Site:
         if self._host is None:
             self._engine = program.engine(engine)
         self.probe = self._probe(where)
-        self.probe._host = self._host or self._guest
+        self.probe._host, self.probe._late = self._host or self._guest, int(where.retprobe)
 
     def _probe(self, where: Where) -> Probe:
         named = isinstance(where.symbol, str)

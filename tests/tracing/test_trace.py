@@ -381,6 +381,32 @@ def test_records_of_programs_are_those_of_the_ring(arch: str, clock: str) -> Non
         assert values[0][0] == (None, None) and values[0][-1] is None
 
 
+LINKS = {"arm": "%lr", "arm64": "%lr", "mips": "%ra", "riscv": "%ra", "ppc": "%lr", "s390": "%r14", "sparc": "%o7"}
+
+
+@pytest.mark.parametrize("arch", [name for name in RUNNABLE if name not in NO_PROGRAMS])
+def test_what_returns_is_not_seen(arch: str) -> None:
+    """Where a call returns to, as an event at the entry sees it beside a return event: as without it, whoever came
+    first, and whether programs or Python record either."""
+    link = next((name for prefix, name in LINKS.items() if arch.startswith(prefix)), "$stack0")
+    entry, back, slow = f"p:in fib to={link}", "r:out fib $retval", " text=+0($stack):string"
+    with UnicornMachine.load(programs_of(arch)[-1]) as m, Kprobes(m) as k:
+        def seen(*events: str) -> list[Any]:
+            with k.trace(*events) as t:
+                m.call("fib", 3)
+            return [r.args["to"] for r in t if r.event == "in"]
+
+        want = seen(entry)
+        for python in (True, False):
+            m.cpu_task = (lambda regs: 0) if python else None
+            for more in ((entry, back), (back, entry), (entry + slow, back), (back, entry + slow),
+                         (entry, back + slow), (back + slow, entry), (entry, back, "r:again fib")):
+                assert seen(*more) == want, (python, more)
+        e, r = k.event(entry), k.event(back)
+        m.call("fib", 3)
+        assert [x.args["to"] for x in e] == want and len(want) == r.hits
+
+
 def test_writes_are_traced(k: Kprobes, tmp_path: Path) -> None:
     with k.trace("w:head w@free_list:8", "p fib n=$arg1:u32", filter="common_pid < 1") as t:
         k.machine.call("table_init")  # type: ignore[attr-defined]

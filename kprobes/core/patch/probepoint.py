@@ -71,7 +71,7 @@ class Probepoint:
         for p in self.probes:
             if isinstance(p, Kprobe):
                 p._pre, p._post = p.pre_handler, p.post_handler
-        self.active = tuple(p for p in self.probes if p._active)
+        self.active = tuple(sorted((p for p in self.probes if p._active), key=lambda p: p._late))
         self.has_post = any(p._post is not None for p in self.active)
         if self._owns_slot and self.active:  # else it stays as it is, for who is inside
             self._write_tail()
