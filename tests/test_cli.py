@@ -405,3 +405,8 @@ def test_symbols_of_a_stripped_file(tmp_path: Path) -> None:
     assert re.search(r"no names of functions.*stripped \(its entry point is 0x[0-9a-f]+\).*probe addresses",
                      result.stderr)
     assert run("trace", str(file), "-e", f"p {re.search('0x[0-9a-f]+', result.stderr)[0]}", "--run", "--max-insns", "9").exit_code == 1  # type: ignore[index]
+
+
+def test_a_sysroot_is_qemus() -> None:
+    done = run("trace", X86, "-e", "p crc32", *CRC, "--sysroot", str(EXAMPLES))
+    assert done.exit_code == 2 and "--qemu" in done.stderr

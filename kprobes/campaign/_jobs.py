@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from ..errors import BadArgument
+from ..errors import BadArgument, Unsupported
 from ._dataset import Recorded
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ class _Bench:
         self._job = job
         self._call = parse_call(job.call, inputs=True)
         self._machine = UnicornMachine.load(job.image, arch=job.arch)
+        with suppress(Unsupported):  # where there are processes, their thread-local storage
+            self._machine.process((job.image,))
         self._call.check(self._machine)
         for text in job.before:
             first = parse_call(text)

@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 from arches import RUNNABLE
+from click.testing import CliRunner
 
 from kprobes import BadArgument, GuestFault, Kprobes, UnicornMachine, Unsupported
+from kprobes.campaign import Calls
+from kprobes.cli import main
 from kprobes.machine.unicorn.process import THREADS
 from kprobes.regs import Regs
 
@@ -155,6 +158,16 @@ def test_two_libraries_have_their_own(name: str) -> None:
 def test_without_a_process_the_fault_says_so(name: str) -> None:
     with UnicornMachine.load(FILES[name]) as m, pytest.raises(GuestFault, match=r"m\.process\(\)"):
         m.call("bump", 1, timeout=5)
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_the_command_and_campaigns_make_a_process(name: str, tmp_path: Path) -> None:
+    """Who calls a library's function from there cannot call m.process()."""
+    file = tmp_path / "library.so"
+    file.write_bytes(FILES[name])
+    done = CliRunner().invoke(main, ["trace", str(file), "-e", "r bump $retval:s32", "--call", "bump(1)"])
+    assert done.exit_code == 0 and "bump(1) = 0x8" in done.output
+    assert Calls(str(file), "bump(len)")(b"x")["result"] == 8
 
 
 def test_a_library_without_such_variables_gets_a_hint() -> None:
