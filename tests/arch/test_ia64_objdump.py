@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from kprobes import arch
-from kprobes.arch._base import Insn
+from kprobes import OutOfReach, arch
+from kprobes.arch._base import Decoded, Insn
+from kprobes.arch.ia64 import bundle
+from kprobes.arch.ia64.displace import word_of
 from kprobes.arch.ia64.rows import ALWAYS
 
 pytestmark = pytest.mark.quick
@@ -63,3 +66,67 @@ def test_targets_and_predicates() -> None:
     for insn, text in listed():
         predicate = re.match(r"\(p(\d+)\)", text)
         assert insn.conditional == (predicate is not None and insn.name not in ALWAYS), text
+
+
+# --- the same bundles elsewhere
+
+FAR = AT + 0x300000  # every near branch of a random bundle that is displaced to here reaches
+
+
+def bundles() -> list[tuple[int, bytes]]:
+    lines = [line for line in LISTING.read_text().splitlines() if line[0] != "#"]
+    return [(AT + 16 * n, bytes.fromhex(line.partition(" ")[0])) for n, line in enumerate(lines)]
+
+
+def same(there: Insn, insn: Insn) -> None:
+    """What it says of itself, but for its place; the displacement is another one, to the same target."""
+    assert (there.name, there.target, there.conditional) == (insn.name, insn.target, insn.conditional)
+    if insn.target is None:
+        assert word_of(there) == word_of(insn)
+
+
+def test_what_goes_along_is_the_rest_of_the_bundle() -> None:
+    """Each instruction behind in its slot, with its target; nothing before it; then the next bundle."""
+    value, along = arch.get("ia64"), Counter[str]()
+    for start, code in bundles():
+        for slot in range(3):
+            insn = value.decode(code, start | slot)
+            if insn.onward is None:
+                continue
+            try:
+                made = insn.onward(FAR)
+            except OutOfReach:
+                along["out of reach"] += 1
+                continue
+            assert len(made) == value.out_of_line.max_onward
+            assert value.decode(made[16:], FAR + 16 + 1).target == start + 16
+            for other in range(3):
+                there = value.decode(made[:16], FAR | other)
+                if there.decoded is Decoded.WHOLE and other > slot:
+                    same(there, value.decode(code, start | other))
+                    along[there.name] += 1
+                elif there.decoded is Decoded.WHOLE:
+                    unit = bundle.units(made[0] & 31)[other]
+                    assert word_of(there) == bundle.NOP[unit]
+    assert {"insn", "br.cond", "br.ret", "br.ctop", "chk.a", "chk.s.i", "fchkf", "brl.cond"} <= set(along)
+
+
+def test_displaced_branches_lead_where_they_led() -> None:
+    value, seen = arch.get("ia64"), Counter[str]()
+    for start, code in bundles():
+        for insn in (value.decode(code, start | slot) for slot in range(3)):
+            if insn.displace is None:
+                continue
+            try:
+                made = insn.displace(FAR)
+            except OutOfReach:
+                continue
+            assert len(made) <= value.out_of_line.max_displaced
+            long = value.decode(made, FAR | 1)
+            there = long if long.span == 15 else value.decode(made, FAR | insn.addr & 3)
+            if insn.name == "mov.ip":
+                assert (there.name, there.conditional) == ("insn", insn.conditional)
+            else:
+                assert (there.target, there.conditional) == (insn.target, insn.conditional)
+            seen[insn.name] += 1
+    assert {"br.cond", "br.cond.b", "br.ret", "br.ctop", "br.cloop", "brl.cond", "mov.ip"} <= set(seen)

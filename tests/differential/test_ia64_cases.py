@@ -68,7 +68,7 @@ def ending(m: PaperMachine, case: Case, seed: int) -> tuple[Any, ...]:
     for name, value in state(seed).items():
         regs[name] = value
     with pytest.raises(GuestFault) as caught:
-        m.run(HOME | case.mode, until=1, limit=50)
+        m.run(HOME | case.mode, until=1, limit=5000)
     fault = caught.value
     left = {name: regs[name] for name in ARCH.regs.names if name != "pc"}
     return fault.reason, fault.address, fault.pc, left, m.read(0xC000, PAGE)
@@ -106,3 +106,64 @@ def _holds(m: PaperMachine, insn: Any, seed: int) -> bool:
 def test_what_is_refused(case: Case) -> None:
     with Kprobes(machine(case)) as k, pytest.raises(Unprobeable):
         k.register(Kprobe(addr=HOME | case.mode))
+
+
+# --- several at once
+
+PLAIN = [case for case in PROBED if case.outcome == "step"]
+LENGTH = 6  # bundles
+
+
+def random_text(rng: random.Random) -> bytes:
+    """Bundles of words from the cases, with other predicates; the last branches back, or goes on, as ar.lc says."""
+    words: dict[str, list[int]] = {unit: [bundle.NOP[unit]] for unit in "MIFB"}
+    for case in PLAIN:
+        insn = ARCH.decode(case.code, HOME | case.mode)
+        unit = bundle.units(bundle.parts(case.code)[0])[case.mode]
+        if unit in words and insn.name not in ("alloc", "cover", "loadrs") and "mov.i ar.lc" not in case.asm:
+            words[unit].append(word_of(insn))
+    kinds = [template for template, units in bundle.UNITS.items() if "X" not in units]
+    made = []
+    for _ in range(LENGTH):
+        template = rng.choice(kinds)
+        slots = [rng.choice(words[unit]) for unit in bundle.units(template << 1)]
+        made.append(bundle.join(template << 1 | 1, [word & ~63 | rng.choice((0, 0, word & 63, 6, 16)) for word in slots]))
+    loop = bundle.near(5 << 6 | 4 << 37, HOME + 16 * LENGTH, HOME, bundle.BRANCH)  # br.cloop
+    return b"".join(made) + bundle.join(0x11, (bundle.NOP["M"], bundle.NOP["I"], loop))
+
+
+def probes(rng: random.Random) -> list[Kprobe]:
+    """In some slots, of all kinds, in any order."""
+    places = [HOME + 16 * n + slot for n in range(LENGTH + 1) for slot in range(3)]
+    chosen = rng.sample(places, rng.choice((1, 3, 8, len(places))))
+    return [Kprobe(addr=addr, pre_handler=lambda p, regs: None, **rng.choice(list(KINDS.values()))) for addr in chosen]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_bundles(seed: int, conformance: Conformance) -> None:
+    """Six bundles that are executed up to eight times, with probes in any slots that come and go, and without."""
+    rng = random.Random(seed)
+    text = random_text(rng)
+    case = Case(code=text, asm="", outcome="step", row="")
+
+    def make() -> PaperMachine:
+        m = machine(Case(code=STOP, asm="", outcome="", row=""))
+        m.write(HOME, text)
+        m.symbols.add("loop", HOME, len(text))
+        return m
+
+    plain, m = make(), make()
+    with Kprobes(m) as k:
+        for state_seed in range(4):
+            wanted = ending(plain, case, state_seed)
+            registered = probes(rng)
+            k.register_all(registered)
+            if rng.random() < 0.5:
+                k.flush_optimizer()
+            assert ending(m, case, state_seed) == wanted
+            for probe in rng.sample(registered, len(registered) // 2):
+                k.unregister(probe)
+            assert ending(m, case, state_seed) == wanted
+            k.unregister_all([probe for probe in registered if probe.registered])
+    assert m.read(BASE, PAGE) == plain.read(BASE, PAGE)
+    conformance("ia64", "real program", LENGTH)
