@@ -293,12 +293,16 @@ def test_a_fault_behind_the_probe_is_at_home(probed: int, optimize: bool, confor
 
 @pytest.mark.quick
 @pytest.mark.parametrize("probed", [0, 1, 2])
-@pytest.mark.parametrize("optimize", [False, True])
-def test_a_fault_in_slot_2_is_at_home(probed: int, optimize: bool) -> None:
+@pytest.mark.parametrize("how", ["stepped", "boosted", "a jump where it may be one"])
+def test_a_fault_in_slot_2_is_at_home(probed: int, how: str) -> None:
     """mux1, which the model does not know: in its copy, in the rest of a bundle that goes along, and displaced."""
     m = small(f"{NOP:011x}", f"{NOP:011x}", "0eca0b12200")
     with Kprobes(m) as k:
-        k.register(Kprobe(addr=BASE + probed, optimize=optimize))
+        k.optimization = how != "boosted"
+        k.register(probe := Kprobe(addr=BASE + probed, optimize=how != "stepped"))
+        point = probe._point
+        assert point is not None
+        assert point.boosted == (how != "stepped")
         for _ in range(3):
             with pytest.raises(GuestFault, match="does not know") as caught:
                 m.call("f", 1)
