@@ -52,6 +52,7 @@ class Units:
 
     def __init__(self, file: LoadedFile) -> None:
         self.info = dwarf(file)
+        self._tables: dict[int, tuple[list[Line], list[int]]] = {}
         self.units = [*self.info.iter_CUs()] if self.info is not None and self.info.has_debug_info else []
 
     @cached_property
@@ -96,22 +97,41 @@ class Units:
     @cached_property
     def lines(self) -> list[Line]:
         """All code that has a line, by address."""
-        found: list[Line] = []
-        for unit in self.units:
-            try:
-                found += _lines(self.info, unit)
-            except DAMAGE:
-                continue
+        found = [line for n in range(len(self.units)) for line in self._table(n)[0]]
         return sorted(found, key=lambda line: line.start)
 
     def line_at(self, address: int) -> Line | None:
-        """The line of a link address."""
-        at = bisect.bisect_right(self._starts, address) - 1
-        return self.lines[at] if at >= 0 and address < self.lines[at].end else None
+        """The line of a link address. Only tables of units that say that they have code there are read."""
+        for n, parts in enumerate(self._code):
+            if parts is None or any(start <= address < end for start, end in parts):
+                lines, starts = self._table(n)
+                at = bisect.bisect_right(starts, address) - 1
+                if at >= 0 and address < lines[at].end:
+                    return lines[at]
+        return None
 
     @cached_property
-    def _starts(self) -> list[int]:
-        return [line.start for line in self.lines]
+    def _code(self) -> list[list[tuple[int, int]] | None]:
+        """Where each unit has code; None: it does not say."""
+        return [_code_of(unit) for unit in self.units]
+
+    def _table(self, n: int) -> tuple[list[Line], list[int]]:
+        """The lines of a unit, by address, and where each begins; read once."""
+        found = self._tables.get(n)
+        if found is None:
+            try:
+                lines = sorted(_lines(self.info, self.units[n]), key=lambda line: line.start)
+            except DAMAGE:
+                lines = []
+            found = self._tables[n] = lines, [line.start for line in lines]
+        return found
+
+
+def _code_of(unit: Any) -> list[tuple[int, int]] | None:
+    try:
+        return [*spans(unit.get_top_DIE(), unit)] or None
+    except DAMAGE:
+        return None
 
 
 def _top(unit: Any) -> list[Any]:

@@ -21,8 +21,9 @@ from kprobes import (
     UnknownSymbol,
     keep_arguments,
 )
+from kprobes.debug import units as module
 from kprobes.debug.names import demangle, plain
-from kprobes.debug.units import spelling
+from kprobes.debug.units import Units, spelling
 from kprobes.image import LoadedFile
 
 pytestmark = pytest.mark.quick
@@ -279,3 +280,29 @@ def test_a_parameter_is_another_word_in_another_function() -> None:
         with k.trace("p:x outer depth", "p:x leaf depth") as u:
             m.call("outer", 5)
         assert said == [r.args["depth"] for r in t] == [r.args["depth"] for r in u] and len(u) > 1
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_line_is_of_all_tables(name: str) -> None:
+    """What line_at() finds without reading all tables is what all of them have."""
+    with load(name) as m:
+        for file in m.symbols.files:
+            units, whole = Units(file), Units(file)
+            for line in whole.lines:
+                assert (found := units.line_at(line.start)) is not None and found.line == line.line
+            assert units.line_at(0xFFFF_FFFF) is None
+
+
+def test_only_tables_that_are_needed_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a file of three units one is asked, and once; of an address in none of them nobody is."""
+    with load("arm64-eh") as m:
+        whole, units = (Units(m.symbols.files[0]) for _ in range(2))
+        (parts,) = units._code
+        assert parts is not None
+        units.units, want = units.units * 3, whole.lines[0]
+        units._code[:] = [[(start + far, end + far) for start, end in parts] for far in (0x10000, 0, 0x20000)]
+        asked: list[Any] = []
+        read = module._lines
+        monkeypatch.setattr(module, "_lines", lambda info, unit: asked.append(unit) or read(info, unit))
+        assert units.line_at(want.start) == units.line_at(want.start) == want and len(asked) == 1
+        assert units.line_at(0) is None and len(asked) == 1
