@@ -25,6 +25,7 @@ class Arg(Enum):
     SIZE = "size"  # of the argument before: 1 or more
     SIZE_OR_ZERO = "size or zero"  # of the argument before; if it is 0, the memory is not looked at
     CONST_SIZE = "constant size"  # a constant, 1 or more: the size of the memory that is returned
+    CONST_STR = "constant text"  # of a map that programs cannot write, with a NUL
     RECORD = "record"  # what ringbuf_reserve gave; consumed
     SCALAR = "scalar"  # any number
     ANY = "any"  # anything, not necessarily initialised

@@ -66,10 +66,13 @@ _ALL: Final = (
     Helper(132, "ringbuf_submit", (Arg.RECORD, Arg.SCALAR), Ret.VOID, meanings.ring_submit),
     Helper(133, "ringbuf_discard", (Arg.RECORD, Arg.SCALAR), Ret.VOID, meanings.ring_discard),
     Helper(134, "ringbuf_query", (Arg.MAP, Arg.SCALAR), Ret.SCALAR, meanings.ring_query, _RINGS),
+    Helper(165, "snprintf", (Arg.MEM_OUT, Arg.SIZE_OR_ZERO, Arg.CONST_STR, Arg.MEM, Arg.SIZE_OR_ZERO), Ret.SCALAR,
+           meanings.snprintf, bounds=_STRING),
     Helper(173, "get_func_ip", (Arg.CTX,), Ret.SCALAR, meanings.func_ip),
     Helper(174, "get_attach_cookie", (Arg.CTX,), Ret.SCALAR, meanings.cookie),
     Helper(177, "trace_vprintk", (Arg.MEM, Arg.SIZE, Arg.MEM, Arg.SIZE_OR_ZERO), Ret.SCALAR, meanings.vprintk,
            bounds=_LINE),
+    Helper(182, "strncmp", (Arg.MEM, Arg.SIZE, Arg.CONST_STR), Ret.SCALAR, meanings.strncmp, bounds=(-1, 1)),
 )
 HELPERS: Final[Mapping[int, Helper]] = {helper.number: helper for helper in _ALL}
 

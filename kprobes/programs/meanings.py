@@ -138,6 +138,33 @@ def vprintk(call: Call, text: int, size: int, data: int, length: int, *_: Any) -
     return _print(call, text, size, [int.from_bytes(raw[at:at + 8], call.order) for at in range(0, len(raw), 8)])
 
 
+def snprintf(call: Call, to: int, size: int, text: int, data: int, length: int, *_: Any) -> int:
+    """What does not fit is cut, and the rest of the memory is zeros; the length is that of the whole, its NUL
+    included."""
+    size &= _U32
+    call.check(to, size)
+    raw = call.read(data, length & _U32)
+    out = None
+    if len(raw) % 8 == 0 and len(raw) <= 8 * ARGUMENTS:
+        args = [int.from_bytes(raw[at:at + 8], call.order) for at in range(0, len(raw), 8)]
+        out = expand(_text(call, text), args, lambda addr, n: _own(call, addr, n) or call.place.read(addr, n))
+    call.write(to, (out or b"")[:max(size - 1, 0)].ljust(size, b"\0"))
+    return EINVAL if out is None else len(out) + 1
+
+
+def strncmp(call: Call, one: int, size: int, other: int, *_: Any) -> int:
+    """-1, 0 or 1: how bytes of the program's compare with a constant text, up to a NUL in both."""
+    size &= _U32
+    mine, theirs = (raw[:size].partition(b"\0")[0] for raw in (call.read(one, size), _text(call, other)))
+    return (mine > theirs) - (mine < theirs)
+
+
+def _text(call: Call, addr: int) -> bytes:
+    """A constant text, its NUL included."""
+    raw, nul, _ = _own(call, addr, LINE).partition(b"\0")
+    return raw + nul
+
+
 def _print(call: Call, text: int, size: int, args: Sequence[int]) -> int:
     pattern = call.read(text, size & _U32)
     out = expand(pattern, args, lambda addr, n: _own(call, addr, n) or call.place.read(addr, n))

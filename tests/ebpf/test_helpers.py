@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from kprobes import KprobeError, Program
+from kprobes import KprobeError, Program, ProgramError
 from kprobes.programs import isa
 from kprobes.programs.engines import ENGINES
 from kprobes.programs.helpers import HELPERS
@@ -41,6 +41,24 @@ SEC("kprobe") int hash(void *ctx)
     out[7] = bpf_map_delete_elem(&h, &one);
     out[8] = bpf_map_delete_elem(&h, &one);
     out[9] = bpf_map_lookup_elem(&h, &one) != NULL;
+    return 0;
+}
+SEC("kprobe") int texts(void *ctx)
+{
+    static const char bad[] = "%q", plain[] = "plain";
+    u64 none[] = {1};
+    char mine[8] = "abc";
+    out[0] = BPF_SNPRINTF(text, sizeof(text), "%d of 0x%x", -5, 255);
+    out[1] = BPF_SNPRINTF(mine, sizeof(mine), "%llx|%d", 0x123456789, 1);
+    out[2] = bpf_strncmp(mine, sizeof(mine), "1234567");
+    out[3] = bpf_snprintf(text + 16, 8, bad, none, 8);
+    out[4] = bpf_snprintf(text + 16, 8, plain, none, 4);
+    out[5] = bpf_snprintf(NULL, 0, plain, none, 0);
+    __builtin_memcpy(mine, "abd\0xyz", 8);
+    out[6] = bpf_strncmp(mine, sizeof(mine), "abd");
+    out[7] = bpf_strncmp(mine, sizeof(mine), "abc");
+    out[8] = bpf_strncmp(mine, sizeof(mine), "abdx");
+    out[9] = bpf_strncmp(mine, 2, "abx");
     return 0;
 }
 SEC("kprobe") int queue(void *ctx)
@@ -205,6 +223,23 @@ def test_stacks(run):
     assert out[2:7] == [-14, -22, 16, -22, -14]
     assert {number: trace for number, trace in prog.maps["s"].items()} == {out[0]: (0x10, 0x20, 0x30), out[1]: (0x20, 0x30)}  # noqa: C416
     assert list(prog.variables["frames"]) == [0x20, 0x30, 0, 0]
+
+
+def test_texts(run):
+    prog, out = run("texts")
+    assert bytes(prog.variables["text"]) == b"-5 of 0xff"
+    assert out[:10] == [11, 12, 0, -22, -22, 6, 0, 1, -1, 1]
+
+
+@pytest.mark.parametrize(("text", "why"), [
+    ("(const char *)out", "is a constant text, but"), ("(const char *)ctx", "is a constant text, but"),
+    ("end", "this one has no end")])
+def test_texts_are_constants(text, why):
+    prog = Program.from_c(f"""#include <kprobes/bpf.h>
+        s64 out[2]; static const char end[3] = {{'a', 'b', 'c'}}; char mine[4];
+        SEC("kprobe") int on(void *ctx) {{ return bpf_strncmp(mine, 4, {text}); }}""")
+    with pytest.raises(ProgramError, match=why):
+        prog.verify()
 
 
 def test_printing(run):

@@ -9,7 +9,7 @@ from ..maps import Map
 from .memory import need_readable, need_writable, pointed
 from .path import Path
 from .scalar import Scalar, between, unknown
-from .state import CTX, MAP, NAMES, RECORD, START, VALUE, Pointer, Region
+from .state import CTX, MAP, NAMES, RECORD, START, VALUE, Pointer, Region, Value
 
 _SIZES: Final = (Arg.SIZE, Arg.SIZE_OR_ZERO)
 #: helpers that change a map's values
@@ -59,6 +59,8 @@ class _Arguments:
                 raise path.refuse(f"{name} is a number, but {value} is given", hint)
             if kind is Arg.CONST_SIZE:
                 self.size = self._constant(value, name)
+        elif kind is Arg.CONST_STR:
+            self._text(value, name)
         elif kind is Arg.RECORD:
             self.given = self._record(register, name)
         elif kind in (Arg.KEY, Arg.VALUE, Arg.VALUE_OUT):
@@ -93,6 +95,16 @@ class _Arguments:
             raise self.path.refuse(f"{name} is a constant size of 1 byte or more, but it is {value}",
                                    "use sizeof; for sizes that vary there is bpf_ringbuf_output()")
         return value.value
+
+    def _text(self, value: Value | None, name: str) -> None:
+        """A text in constants, which from now on stay as they are."""
+        of = value.region.map if isinstance(value, Pointer) and value.region.kind == VALUE and not value.null else None
+        if not isinstance(value, Pointer) or of is None or not of.readonly or value.offset.mask:
+            raise self.path.refuse(f"{name} is a constant text, but {value} is given",
+                                   "give a text in quotation marks, or a static const array")
+        of.frozen = True
+        if b"\0" not in bytes(of.block.view[value.offset.value:of.value_size]):
+            raise self.path.refuse(f"{name} is a constant text, and this one has no end", "put a NUL behind it")
 
     def _record(self, register: int, name: str) -> Region:
         value = self.path.read(register)

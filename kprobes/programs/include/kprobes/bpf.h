@@ -112,6 +112,8 @@ static void (*const bpf_ringbuf_submit)(void *data, __u64 flags) = (void *)132;
 static void (*const bpf_ringbuf_discard)(void *data, __u64 flags) = (void *)133;
 static __u64 (*const bpf_ringbuf_query)(void *ringbuf, __u64 flags) = (void *)134;
 static long (*const bpf_trace_vprintk)(const char *fmt, __u32 fmt_size, const void *data, __u32 data_len) = (void *)177;
+static long (*const bpf_snprintf)(char *str, __u32 str_size, const char *fmt, const __u64 *data, __u32 data_len) = (void *)165;
+static long (*const bpf_strncmp)(const char *s1, __u32 s1_size, const char *s2) = (void *)182;
 static __u64 (*const bpf_get_func_ip)(void *ctx) = (void *)173;
 static __u64 (*const bpf_get_attach_cookie)(void *ctx) = (void *)174;
 
@@ -137,6 +139,10 @@ static __u64 (*const bpf_get_attach_cookie)(void *ctx) = (void *)174;
 #define ____bpf_u64_12(x, ...) (__u64)(x), ____bpf_u64_11(__VA_ARGS__)
 #define ____bpf_pick(_, _1, _2, _3, _4, _5, _6, _7, _8, _9, _10, _11, _12, f, ...) f
 /* A line for Attachment.printed; up to 12 arguments; %s shows a string of the guest's or the program's. */
+#define BPF_SNPRINTF(out, out_size, fmt, ...)                                              \
+    ({ static const char ____fmt[] = fmt;                                                  \
+       __u64 ____args[] = {____bpf_concat(____bpf_u64_, ____bpf_narg(__VA_ARGS__))(__VA_ARGS__)};  \
+       bpf_snprintf(out, out_size, ____fmt, ____args, sizeof(____args)); })
 #define bpf_printk(fmt, ...)                                                               \
     ({ static const char ____fmt[] = fmt;                                                  \
        ____bpf_pick(_, ##__VA_ARGS__, ____bpf_long, ____bpf_long, ____bpf_long, ____bpf_long, ____bpf_long, ____bpf_long,   \
