@@ -13,7 +13,7 @@ import pytest
 from test_packets import GOOD
 from wrong import methods, refused
 
-from kprobes import GuestTimeout, Kprobe, Kprobes, MachineBusy, MachineClosed, RemoteMachine
+from kprobes import GuestTimeout, Kprobe, Kprobes, MachineBusy, MachineClosed, RemoteError, RemoteMachine
 from kprobes.machine.remote.packets import frame
 
 pytestmark = pytest.mark.quick
@@ -25,6 +25,14 @@ def sound(channel: socket.socket, data: bytes) -> None:
         found = next((value for key, value in sorted(GOOD.items(), key=lambda item: -len(item[0]))
                       if packet.startswith(key)), b"")
         channel.sendall(b"+" + frame(found))
+
+
+def dying(channel: socket.socket, data: bytes) -> None:
+    """A stub that is gone when it is to stop somewhere."""
+    if b"$Z0" in data:
+        channel.close()
+    else:
+        sound(channel, data)
 
 
 def running(channel: socket.socket, data: bytes) -> None:
@@ -90,3 +98,13 @@ def test_a_machine_is_one_threads(stub: Callable[[Any], str]) -> None:
                 use()
         thread.join()
         k.register(Kprobe(symbol_name="f"))
+
+
+def test_a_guest_that_is_lost_before_it_runs(stub: Callable[..., str]) -> None:
+    """Registers read as 0 then, and nothing that is closed afterwards raises."""
+    m = machine(stub, dying)
+    m.cpu_task = lambda regs: regs.sp
+    with Kprobes(m), pytest.raises(RemoteError):
+        m.run(until=0x1000)
+    assert m.regs.sp == 0
+    m.close()

@@ -95,6 +95,8 @@ class Control:
         try:
             yield
         finally:
+            if self._target.link.closed:
+                self._lose()
             self.busy.release()
 
     def check_idle(self) -> None:
@@ -129,8 +131,7 @@ class Control:
     def _in_slot(self, pc: int) -> bool:
         """True where a step leads out of a slot. A whole machine makes it without interrupts: else another task could
         come to a probe while this one's hit is under way."""
-        end = pc + self._arch.max_body
-        return self._system and self._ours(pc) and any(pc < place <= end for place in self.breakpoints)
+        return self._system and self._ours(pc) and any(0 < at - pc <= self._arch.max_body for at in self.breakpoints)
 
     def _progress(self, before: int, after: int) -> bool:
         """True where a step executed an instruction of the guest's own: not one that leads back from a slot."""
@@ -182,8 +183,7 @@ class Control:
             stop = self._target.wait(self._target.link.timeout, self._console)
         except TimeoutError:
             self._halt()
-            raise RemoteError("a call of the guest's system does not return",
-                              hint="the guest is stopped; try again elsewhere") from None
+            raise RemoteError("the guest's system does not answer", hint="try again elsewhere") from None
         self._note(stop)
         if stop.kind != "signal":
             raise RemoteError("the program has ended", hint="start another machine")
