@@ -268,7 +268,8 @@ def _stop(answer: bytes) -> Stop:
                           hint="this is no stub that can be used; QEMU's user mode is none for more than one thread")
     kind = {b"W": "exited", b"X": "killed"}.get(found[1], "signal")
     thread = re.search(rb"thread:(p?-?[0-9a-fA-F]+(?:\.-?[0-9a-fA-F]+)?);", found[3])
-    return Stop(kind, int(found[2], 16), thread[1].decode() if thread and kind == "signal" else "",
+    code = 0 if b"syscall_return:" in found[3] else int(found[2], 16)  # nobody has asked for returns: go on
+    return Stop(kind, code, thread[1].decode() if thread and kind == "signal" else "",
                 b"syscall_entry:" in found[3])
 
 
