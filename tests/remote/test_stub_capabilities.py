@@ -45,7 +45,7 @@ def packets(m: RemoteMachine, place: int) -> Found:
     file.forget()
     return {
         "registers described": bool(target.described()[1]), "read alone": len(data) == pc.size,
-        "written alone": bool(data) and target.set_register(pc.number, data), "writes text": written,
+        "written alone": bool(data) and target.set_registers([(pc.number, data)])[0], "writes text": written,
         "threads": target.link.ask(b"qfThreadInfo").startswith(b"m"), "resumes one thread": target.resumes_threads,
         "libraries": "qXfer:auxv:read" in target.features, "fault's address": "qXfer:siginfo:read" in target.features,
         **{what: watched(target, kind, m.regs.sp & -8) for kind, what in WATCHES.items()},

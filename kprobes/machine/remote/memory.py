@@ -94,8 +94,8 @@ class Memory:
         self._target.choose(self._threads.name)
         was = self._target.register(slot.number)
         now = int.from_bytes(was, order.value) & ~bits | value
-        self._target.set_register(slot.number, now.to_bytes(slot.size, order.value))
+        self._target.set_registers([(slot.number, now.to_bytes(slot.size, order.value))])
         try:
             yield
         finally:
-            self._target.set_register(slot.number, was)
+            self._target.set_registers([(slot.number, was)])

@@ -66,8 +66,9 @@ class RegisterFile:
         """Write what has changed, and forget everything: the guest runs on."""
         if self._changed and self.thread is not None:
             self._target.choose(self.thread)
-            slow = [name for name in sorted(self._changed, key=lambda name: self._slots[name].number)
-                    if not self._write_one(name)]
+            names = sorted(self._changed, key=lambda name: self._slots[name].number)
+            done = self._target.set_registers([(self._slots[name].number, self._bytes(name)) for name in names])
+            slow = [name for name, written in zip(names, done, strict=True) if not written]
             if slow:
                 self._write_all(slow)
         self.forget()
@@ -86,9 +87,6 @@ class RegisterFile:
 
     def _bytes(self, name: str) -> bytes:
         return self._single[name].to_bytes(self._slots[name].size, self._order.value)
-
-    def _write_one(self, name: str) -> bool:
-        return self._target.set_register(self._slots[name].number, self._bytes(name))
 
     def _write_all(self, names: list[str]) -> None:
         """By a G packet: the stub has no P."""

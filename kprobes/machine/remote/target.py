@@ -123,9 +123,10 @@ class Target:
         return [b"" if _refused(answer) else self._bytes(answer.replace(b"x", b"0"), "a register")
                 for answer in answers]
 
-    def set_register(self, number: int, data: bytes) -> bool:
-        """Write one register; False where the stub does not do that."""
-        return self.link.ask(b"P%x=%s" % (number, data.hex().encode())) == b"OK"
+    def set_registers(self, values: list[tuple[int, bytes]]) -> list[bool]:
+        """Write registers by their numbers, all at once; False for each that the stub does not write."""
+        answers = self.link.ask_all([b"P%x=%s" % (number, data.hex().encode()) for number, data in values])
+        return [answer == b"OK" for answer in answers]
 
     # --- memory
 
