@@ -1,7 +1,7 @@
 """The command itself under damage: mutated files of every architecture, mutated arguments. A status and a sentence,
 always, and soon.
 
-KPROBES_FUZZ_COUNT: files tried for each architecture.
+KPROBES_FUZZ_COUNT: files tried for each architecture. KPROBES_FUZZ_SEED: for other damage.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 DEMO = str(EXAMPLES / "demo.x86_64")
 FILES = sorted((PROGRAMS / "bin").glob("*-O2.elf"))
 COUNT = int(os.environ.get("KPROBES_FUZZ_COUNT", "25"))
+SEED = os.environ.get("KPROBES_FUZZ_SEED", "")
 SECONDS = 20  # much more than any of these takes
 STATUSES = {0, 1, 2}
 
@@ -110,7 +111,7 @@ def commands(file: str, rng: random.Random) -> list[str]:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_damaged_files(path: Path, tmp_path: Path) -> None:
     data, file = path.read_bytes(), tmp_path / "damaged.elf"
-    rng = random.Random(path.stem)
+    rng = random.Random(path.stem + SEED)
     for _ in range(COUNT):
         file.write_bytes(mutated(data, rng))
         run(*commands(str(file), rng))
@@ -128,7 +129,7 @@ OBJECTS = objects()
 @pytest.mark.parametrize("name", OBJECTS)
 def test_damaged_objects(name: str, tmp_path: Path) -> None:
     file = tmp_path / "damaged.o"
-    rng = random.Random(name)
+    rng = random.Random(name + SEED)
     for _ in range(COUNT):
         file.write_bytes(mutated(OBJECTS[name], rng))
         run(*rng.choice([["symbols", str(file)], ["check", str(file)],
@@ -144,7 +145,7 @@ PIECES = ["fib", "crc32", "main", "+", "0x10", "-1", ":", "%di", "$arg1", "$retv
 @pytest.mark.quick
 @pytest.mark.parametrize("seed", range(8))
 def test_damaged_arguments(seed: int) -> None:
-    rng = random.Random(seed)
+    rng = random.Random(f"{seed}{SEED}")
 
     def text() -> str:
         return "".join(rng.choice(PIECES) for _ in range(rng.randrange(1, 6)))

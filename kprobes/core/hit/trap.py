@@ -7,6 +7,8 @@ the engine with the guest consistent: pc at the probepoint (before the instructi
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...errors import ReentryError
 from ...machine._base import Fault
 from ...regs import Regs
@@ -35,7 +37,7 @@ class TrapDriver:
 
     Attributes:
         blocks: a control block for each CPU. serving: who serves call sites. handlers: runs handlers, and what they
-            change.
+            change. outlived: told of a probepoint whose instruction is another one behind the breakpoint's bytes.
     """
 
     def __init__(self, rooms: Rooms, optimizer: Optimizer, returns: Returns) -> None:
@@ -46,6 +48,8 @@ class TrapDriver:
         self.serving = Serving(rooms, returns.calls, Entries(rooms, handlers, returns), self._exits)
         self._executed = Executed(rooms, handlers, self._displaced)
         self._overwritten: set[Probepoint] = set()
+        self._doubtful = rooms.text.doubtful
+        self.outlived: Callable[[list[int]], None] | None = None
         self.home, self.stops, self.ours = self._displaced.home, self._displaced.stops, self._displaced.ours
 
     @property
@@ -68,6 +72,8 @@ class TrapDriver:
         kind = site.kind
         if kind is AT_PROBEPOINT:
             point = site.owner
+            if self._doubtful and point.address in self._doubtful and self._other_behind(point.address):
+                return True
             if point.state is not ARMED:
                 if point.state is GONE:
                     return self._gone(point)
@@ -127,6 +133,13 @@ class TrapDriver:
         if point.detour is not None:
             home = point.address | point.insn.mode
             self._rooms.services[point.detour.call] = lambda regs: regs.go(home)
+
+    def _other_behind(self, addr: int) -> bool:
+        """True where the guest has changed what is behind the breakpoint's bytes: what it wrote is executed."""
+        if self.outlived is None or not self._rooms.text.outlived(addr):
+            return False
+        self.outlived([addr])
+        return True
 
     def _gone(self, point: Probepoint) -> bool:
         """A trap where there is no breakpoint of ours any more: once, by code from before. Then it is the guest's

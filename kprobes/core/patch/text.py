@@ -68,13 +68,15 @@ class Text:
     """Guest text with our patches seen through. Every change of guest code by the core goes through here.
 
     Attributes:
-        writes: tells of the guest's own, before they happen.
+        writes: tells of the guest's own, before they happen. doubtful: where patches are that stand for bytes behind
+            them, which the guest may write unheard of.
     """
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._patches: dict[int, Patch] = {}
         self.writes = Writes(machine)
+        self.doubtful: set[int] = set()
         self._longest = 1
         self._overwritten: list[int] = []
         self._outdated: list[int] = []
@@ -82,6 +84,8 @@ class Text:
         self._on: dict[int, set[int]] = {}  # page -> addresses where something of ours stands, or stood
         self._pages: dict[int, bytes] = {}  # what the page was
         self._turn = 0
+        self._suspects: list[tuple[int, bytes]] = []  # patches that the guest may write, and what they stand for
+        self._suspected = (0, 0)  # when that was so
         self.version = next(_VERSIONS)  #: another one whenever patches come or go
         for addr in self._former:
             self._on.setdefault(addr & -machine.page_size, set()).add(addr)
@@ -159,11 +163,15 @@ class Text:
         self._patches[patch.addr] = patch
         self.version = next(_VERSIONS)
         self._longest = max(self._longest, len(patch.new))
-        self.writes.keep(patch.addr, patch.addr + len(patch.new) + len(patch.tail))
+        end = patch.addr + len(patch.new) + len(patch.tail)
+        self.writes.keep(patch.addr, end)
+        if patch.tail and not self.writes.watched and self.writes.may_write(patch.addr, end):
+            self.doubtful.add(patch.addr)
         self._note(patch)
 
     def _drop(self, patch: Patch) -> None:
         del self._patches[patch.addr]
+        self.doubtful.discard(patch.addr)
         self.version = next(_VERSIONS)
         self.writes.drop(patch.addr)
 
@@ -187,12 +195,39 @@ class Text:
 
     def check(self) -> int:
         """Look whether somebody has written what we had: patches that are missing are put back. How many."""
-        pages = list(self._on)
+        return sum(self._repair(page) for page in self._other(list(self._on)))
+
+    def lost(self) -> list[int]:
+        """Where patches are that the guest has written over since check(), and nobody has reported it."""
+        if self._suspected != (state := (self.version, self.writes.changes)):
+            self._suspected, may_write = state, self.writes.may_write
+            self._suspects = [(p.addr, p.new + p.tail) for p in self._patches.values()
+                              if may_write(p.addr, p.addr + len(p.new) + len(p.tail))]
+        if len(self._suspects) <= AT_A_TIME:
+            read, near = self._machine.read, self._suspects
+            return [addr for addr, was in near if read(addr, len(was)) != was and self.outlived(addr)]
+        pages = self._other(list({addr & -self._machine.page_size for addr, _ in self._suspects}))
+        return [addr for page in pages for addr in self._on[page] if self.outlived(addr)]
+
+    def _other(self, pages: list[int]) -> list[int]:
+        """Those of the pages that are not what they were."""
         if len(pages) > AT_A_TIME:
             self._turn = (self._turn + AT_A_TIME) % len(pages)
             some = (pages + pages)[self._turn : self._turn + AT_A_TIME]
-            pages = pages if any(self._differs(page) for page in some) else []
-        return sum(self._repair(page) for page in pages if self._differs(page))
+            if not any(self._differs(page) for page in some):
+                return []
+        return [page for page in pages if self._differs(page)]
+
+    def outlived(self, addr: int) -> bool:
+        """True if the patch at `addr` is there no more, nor is the original, nor one from before that somebody has
+        restored; or if what it stands for besides is not."""
+        patch = self._patches.get(addr)
+        if patch is None or self._outlived(patch):
+            return patch is not None
+        if any(former.stands_in(self._machine.read(addr, len(former.new)))
+               for former in self._former.get(addr, {}).values()):
+            return False
+        return self._beneath(patch, self._machine.read(addr, len(patch.new))) != patch.old
 
     def _differs(self, page: int) -> bool:
         try:
@@ -211,7 +246,7 @@ class Text:
         if patch is None or patch.old == patch.new:
             return False
         now = self._machine.read(addr, len(patch.new))
-        if only(now, patch.mask) != patch.old or self._outlived(patch):
+        if patch.stands_in(now) or self._beneath(patch, now) != patch.old or self._outlived(patch):
             return False
         self._lay(patch, now, patch.new)
         return True
@@ -229,12 +264,22 @@ class Text:
         return False
 
     def lay_bare(self, addr: int) -> None:
-        """The guest is about to write there: what it writes goes over what it knows. The patch is to be dropped by
-        forget()."""
+        """The guest is about to write there, and what it writes goes over what it knows; or it has. The patch is to be
+        dropped by forget()."""
         patch = self._patches[addr]
         now = self._machine.read(addr, len(patch.new))
-        if patch.stands_in(now):
-            self._lay(patch, now, patch.old)
+        if (bare := self._beneath(patch, now)) != only(now, patch.mask):
+            self._lay(patch, now, bare)
+
+    def _beneath(self, patch: Patch, now: bytes) -> bytes:
+        """What is there without our patch: the original, where somebody has not written over it.
+
+        What was written is told from ours by the bytes; where nobody reports stores, by units of instructions: there
+        they are made of such, and a byte of theirs may well be one of ours.
+        """
+        n, mine = 1 if self.writes.watched else self._machine.arch.insn_align, only(now, patch.mask)
+        return b"".join((patch.old if mine[at : at + n] == patch.new[at : at + n] else mine)[at : at + n]
+                        for at in range(0, len(mine), n))
 
     def warn(self) -> None:
         """Warn of overwritten patches that were reverted. A warning may be raised (python -W error): so this is the

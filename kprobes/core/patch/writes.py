@@ -30,6 +30,7 @@ class Writes:
         self._line = SHORTEST
         self._writable: dict[int, bool] = {}  # page -> may the guest write it
         self._watchable = True
+        self.changes = 0  #: how often what the guest may write was another thing
         self.told: Told | None = None  #: called before the guest writes there
 
     def keep(self, addr: int, end: int) -> None:
@@ -37,7 +38,7 @@ class Writes:
         if self._kept.get(addr) != end:
             self.drop(addr)
             self._kept[addr] = end
-            if self._watchable and self._may_write(addr, end):
+            if self._watchable and self.may_write(addr, end):
                 self._watch(addr)
 
     def drop(self, addr: int) -> None:
@@ -54,6 +55,7 @@ class Writes:
     def protected(self, start: int, end: int) -> None:
         """What the guest may do in [start, end) is another thing now."""
         self._writable.clear()
+        self.changes += 1
         for addr, behind in [(a, e) for a, e in self._kept.items() if a < end and start < e]:
             self.drop(addr)
             self.keep(addr, behind)
@@ -61,7 +63,13 @@ class Writes:
     def _lines_of(self, addr: int, end: int) -> range:
         return range(addr & -self._line, end, self._line)
 
-    def _may_write(self, addr: int, end: int) -> bool:
+    @property
+    def watched(self) -> bool:
+        """False where nobody reports the guest's stores, as far as is known."""
+        return self._watchable
+
+    def may_write(self, addr: int, end: int) -> bool:
+        """True where the guest may write some of [addr, end)."""
         size = self._machine.page_size
         for page in range(addr & -size, end, size):
             if page not in self._writable:

@@ -58,6 +58,7 @@ class Listener:
 
     def ended(self) -> None:
         """See machine._base.Sink."""
+        self.registry.look()
         self.finish()
         self.returns.warn()
 

@@ -39,6 +39,7 @@ class Registry:
         self.admission = Admission(rooms)
         self.rearmed = 0
         rooms.text.writes.told = self.overwritten
+        self.driver.outlived = self._outlived
         self._enabled = True
 
     # --- registration
@@ -265,6 +266,12 @@ class Registry:
 
         In the middle of an instruction, maybe of a displaced one: nothing is freed.
         """
+        self._lay_bare(addrs)
+        warnings.warn(f"the guest's instruction at {pc:#x} overwrites text at "
+                      f"{', '.join(f'{addr:#x}' for addr in addrs)}, which is probed: "
+                      "the probes there are gone", TextOverwritten, stacklevel=2)
+
+    def _lay_bare(self, addrs: list[int]) -> None:
         arch, near = self._rooms.arch, self._rooms.sites.between
         for addr in addrs:
             for point in [p for p in near(arch.text_of(addr), addr + 1) if arch.place_of(p.address) == addr]:
@@ -272,9 +279,18 @@ class Registry:
                 self._rooms.text.lay_bare(addr)
                 self._lose(point)
         self.driver.handlers.settle()
-        warnings.warn(f"the guest's instruction at {pc:#x} overwrites text at "
-                      f"{', '.join(f'{addr:#x}' for addr in addrs)}, which is probed: "
-                      "the probes there are gone", TextOverwritten, stacklevel=2)
+
+    def look(self) -> None:
+        """Nothing runs: what has been written over text that the guest may write, and nobody has reported, is noticed
+        now."""
+        if addrs := self._rooms.text.lost():
+            self._outlived(addrs)
+
+    def _outlived(self, addrs: list[int]) -> None:
+        self._lay_bare(addrs)
+        warnings.warn(f"text at {', '.join(f'{addr:#x}' for addr in addrs)} was overwritten while probed, by stores "
+                      "that nobody reports: the probes there are gone, and may have executed what was there before",
+                      TextOverwritten, stacklevel=2)
 
     def clear(self) -> None:
         """Unregister everything, and take every jump out."""
