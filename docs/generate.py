@@ -334,7 +334,7 @@ ROOMS = {
     "entries in place; who serves a call site":
         "entries serving",
     "patches: the state machine, slots, sites, text that the guest or somebody else writes":
-        "probepoint arming rooms sites slots text writes",
+        "probepoint arming rooms sites slots text bits writes",
     "jumps: when, over what, displaced regions":
         "optimizer region detour",
     "the neighbourhood: walks, boundaries, delay slots, data amid code, tables, exclusive sequences":

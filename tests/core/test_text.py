@@ -10,7 +10,8 @@ from scenes import BASE as BASE_OF
 from scenes import Scene, paper_machine, subject_machine, unicorn_machine
 
 from kprobes import Kprobe, Kprobes
-from kprobes.core.patch.text import AT_A_TIME, Patch, Text, TextOverwritten
+from kprobes.core.patch.bits import Patch
+from kprobes.core.patch.text import AT_A_TIME, Text, TextOverwritten
 from kprobes.errors import GuestFault
 from kprobes.machine.paper import PaperMachine
 

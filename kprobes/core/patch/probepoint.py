@@ -6,10 +6,10 @@ from ...arch._base import Insn
 from ...errors import OutOfReach
 from ..probe import Jprobe, Kprobe, Probe
 from .arming import Arming, Change, after
+from .bits import Patch
 from .detour import Detour
 from .rooms import Rooms
 from .sites import Kind, Site
-from .text import Patch
 
 
 class Probepoint:

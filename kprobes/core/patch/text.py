@@ -14,44 +14,14 @@ from contextlib import contextmanager
 from itertools import count
 from weakref import WeakKeyDictionary
 
-from attrs import frozen
-
 from ...errors import GuestFault
 from ...machine._base import Machine
+from .bits import Patch, only, over
 from .writes import Writes
 
 
 class TextOverwritten(RuntimeWarning):
     """The guest, or its owner, has overwritten a patch of ours; its bytes are left as they are."""
-
-
-@frozen
-class Patch:
-    """Bytes of ours at an address, and what they cover.
-
-    tail: what it stands for besides, behind them, which is the guest's. mask: which bits of these
-    bytes they are, where the others are neighbours' (b"": all); new and old have 0 there.
-    """
-
-    addr: int
-    new: bytes
-    old: bytes
-    tail: bytes = b""
-    mask: bytes = b""
-
-    def stands_in(self, now: bytes, lo: int = 0) -> bool:
-        """True if it stands in `now`, the bytes from its `lo`-th on."""
-        return only(now, self.mask[lo:]) == self.new[lo : lo + len(now)]
-
-
-def only(data: bytes, mask: bytes) -> bytes:
-    """The bits of a mask."""
-    return bytes(byte & bits for byte, bits in zip(data, mask, strict=False)) if mask else data
-
-
-def over(now: bytes | bytearray, data: bytes, mask: bytes) -> bytes:
-    """`now` with these bits of a mask."""
-    return bytes(byte & ~bits | new for byte, new, bits in zip(now, data, mask, strict=False)) if mask else data
 
 
 AT_A_TIME = 32  # pages compared before a run, unless one of them has changed: then all are
@@ -204,8 +174,9 @@ class Text:
             self._suspects = [(p.addr, p.new + p.tail) for p in self._patches.values()
                               if may_write(p.addr, p.addr + len(p.new) + len(p.tail))]
         if len(self._suspects) <= AT_A_TIME:
-            read, near = self._machine.read, self._suspects
-            return [addr for addr, was in near if read(addr, len(was)) != was and self.outlived(addr)]
+            read, changed = self._machine.read, self._differs
+            return [addr for addr, was in self._suspects
+                    if read(addr, len(was)) != was and changed(addr) and self.outlived(addr)]
         pages = self._other(list({addr & -self._machine.page_size for addr, _ in self._suspects}))
         return [addr for page in pages for addr in self._on[page] if self.outlived(addr)]
 
@@ -229,7 +200,9 @@ class Text:
             return False
         return self._beneath(patch, self._machine.read(addr, len(patch.new))) != patch.old
 
-    def _differs(self, page: int) -> bool:
+    def _differs(self, addr: int) -> bool:
+        """True if the page is not what it was."""
+        page = addr & -self._machine.page_size
         try:
             return self._machine.read(page, self._machine.page_size) != self._pages.get(page)
         except GuestFault:
