@@ -29,10 +29,11 @@ class Stub:
     def register(self, number: int) -> bytes:
         return self.cpsr.to_bytes(4, "little")
 
-    def set_register(self, number: int, data: bytes) -> bool:
+    def set_registers(self, values: list[tuple[int, bytes]]) -> list[bool]:
+        [(_, data)] = values
         self.cpsr = int.from_bytes(data, "little")
         self.states.append(self.cpsr)
-        return True
+        return [True]
 
     def _may(self, addr: int) -> None:
         if not (self.cpsr & 0xC if addr >= TEXT else not self.cpsr & 1 << 22):
