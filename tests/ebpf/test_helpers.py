@@ -228,7 +228,7 @@ def test_stacks(run):
 def test_texts(run):
     prog, out = run("texts")
     assert bytes(prog.variables["text"]) == b"-5 of 0xff"
-    assert out[:10] == [11, 12, 0, -22, -22, 6, 0, 1, -1, 1]
+    assert out[:10] == [11, 12, 0, -22, -22, 6, 0, 1, -1, 0]
 
 
 @pytest.mark.parametrize(("text", "why"), [
