@@ -127,9 +127,9 @@ class GuestMaps:
 
     def pull(self) -> None:
         """Python's are."""
-        if not self.running:
+        running, self.running = self.running, False
+        if not running or not self._view.there:
             return
-        self.running = False
         for copy in self._maps.values():
             copy.pull()
         for one in self.environments:

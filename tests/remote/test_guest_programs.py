@@ -148,6 +148,28 @@ def test_runs_may_be_interrupted_anywhere(x86: Any, source: Callable[[], Program
         assert x86.call(FUNCTION, 5) == plain
 
 
+def calls_and_exits(m: Any, calls: int) -> bytes:
+    """Code for where the guest stands: it calls FUNCTION so often, and exits with status 3."""
+    at, to = m.regs.pc, m.symbols[FUNCTION].address
+    if m.arch.name == "x86_64":
+        code = b"".join(b"\xe8" + (to - (at + 5 * n + 5) & 0xFFFFFFFF).to_bytes(4, "little") for n in range(calls))
+        return code + bytes.fromhex("bf03000000 b8e7000000 0f05")
+    words = [0x94000000 | (to - (at + 4 * n) >> 2 & 0x3FFFFFF) for n in range(calls)]
+    return b"".join(word.to_bytes(4, "little") for word in (*words, 0xD2800060, 0xD2800BC8, 0xD4000001))
+
+
+@pytest.mark.parametrize("stem", ["x86_64-O2", "arm64-O2"])
+def test_what_is_counted_before_an_exit_is_not_lost(stem: str, programs: Programs, source: Callable[[], Program]
+                                                   ) -> None:
+    """The maps come over before the guest ends."""
+    with start(stem, programs) as m, Kprobes(m) as k, k.attach(program := source(), FUNCTION) as a:
+        m.write(m.regs.pc, calls_and_exits(m, 6))
+        m.run(timeout=20)
+        assert m.exit_status == 3 and not a.why_python["on"]
+        assert (a.runs, program.variables["calls"], len(list(a.maps["records"]))) == (6, 6, 6)
+        assert sum(a.maps["counts"].values()) == 6
+
+
 @pytest.mark.parametrize(("body", "why"), [
     ("bpf_ktime_get_ns()", "bpf_ktime_get_ns is not there in the guest"),
     ("PT_REGS_PARM1(ctx)", "")])
