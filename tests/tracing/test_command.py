@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -185,3 +186,14 @@ def test_numbers_as_json() -> None:
     assert {"len": 6, "text": "height", "hitcount": 4} in rows and sum(row["hitcount"] for row in rows) > 10
     last = json.loads(run("top", DEMO, "-i", "s*", "-x", "*equal", "--json", "--run").stdout.splitlines()[-1])
     assert last["hits"] == {"string_length": 14} and last["seconds"] > 0
+
+
+@pytest.mark.skipif(shutil.which("lcov") is None, reason="no lcov here")
+def test_lcov_reads_what_cover_writes(mips: str, tmp_path: Path) -> None:
+    """lcov's own tools: a summary, and pages of the source."""
+    run("cover", mips, "--call", "outer(1)", "-o", str(tmp_path / "x.info"))
+    words = {"cwd": ROOT / "tests" / "data", "capture_output": True, "text": True, "timeout": 60}
+    done = subprocess.run(["lcov", "--summary", str(tmp_path / "x.info")], check=True, **words)  # type: ignore[call-overload]
+    assert "lines......: 8" in done.stdout + done.stderr
+    subprocess.run(["genhtml", "-q", "-o", str(tmp_path / "html"), str(tmp_path / "x.info")], check=True, **words)  # type: ignore[call-overload]
+    assert "debug.c" in (tmp_path / "html" / "index.html").read_text() or list((tmp_path / "html").rglob("debug.c.*"))
