@@ -70,9 +70,8 @@ class Control:
                                hint="a handler's guest call leads back to that handler")
         if start is not None:
             self._threads.start(start)
-        regs = self._threads.regs[self._threads.current]
         if self.depth == 0 and self.sink is not None:
-            self.sink.starting(regs.pc if start is None else start)
+            self.sink.starting(self._regs.pc if start is None else start)
         deadline = None if timeout is None else time.monotonic() + min(timeout, LONGEST)
         outer, self._alone, self._stopping = self._alone, call or self.depth > 0, False
         self.depth += 1
@@ -113,8 +112,10 @@ class Control:
         alone = self._threads.name if self._alone else ""
         while self.exit_status is None and not self._stopping:
             pc = self._regs.pc
-            if max_insns is not None and done >= max_insns and not self._ours(pc):
-                raise GuestTimeout(f"{max_insns} instructions are executed", pc=pc)
+            over = ("the time is over" if deadline is not None and time.monotonic() > deadline else
+                    f"{max_insns} instructions are executed" if max_insns is not None and done >= max_insns else "")
+            if over and not self._ours(pc):
+                raise GuestTimeout(over, pc=pc)
             if max_insns is not None and self._at_breakpoint(pc):
                 self._trap(pc)
                 done += not self._ours(pc) and not self._ours(self._regs.pc)  # simulated: no step is made for it
@@ -145,7 +146,7 @@ class Control:
         self._threads.flush()
         self._target.resume(signal=signal, step=step, thread=thread if signal or step else alone)
         try:
-            stop = self._target.wait(None if deadline is None else max(deadline - time.monotonic(), 0), self._console)
+            stop = self._target.wait(None if deadline is None else deadline - time.monotonic(), self._console)
         except TimeoutError:
             self._halt()
             raise GuestTimeout("the time is over", pc=self._regs.pc) from None
@@ -261,9 +262,8 @@ class Control:
         elif stop.code == SIGSEGV and address:
             access = self._accesses.kind(self._regs, pc, address) or access
         fault = Fault(access=access, address=address, trapnr=stop.code, number=stop.code, text=f"signal {stop.code}")
-        if (self.sink is not None and self._report(pc,
-                                                   lambda regs: self.sink is not None
-                                                   and self.sink.fault(regs, fault))):
+        sink = self.sink
+        if sink is not None and self._report(pc, lambda regs: sink.fault(regs, fault)):
             return
         if self._alone or stop.code == SIGTRAP:
             home = self._regs.pc

@@ -7,6 +7,7 @@ Descriptions". What a stub says is checked before it is believed.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from xml.etree import ElementTree
@@ -197,9 +198,14 @@ class Target:
             self.link.send(action)
 
     def wait(self, patience: float | None, console: Callable[[bytes], None]) -> Stop:
-        """The next stop; TimeoutError after `patience` seconds (None: never). console: gets what the guest prints."""
+        """The next stop; TimeoutError after `patience` seconds (None: never; less than 0: now), whatever is said
+        meanwhile. console: gets what the guest prints."""
+        deadline = None if patience is None else time.monotonic() + patience
         while True:
-            answer = self.link.receive(patience)
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left < 0:
+                raise TimeoutError
+            answer = self.link.receive(left)
             if answer[:1] == b"O" and answer != b"OK":
                 console(self._bytes(answer[1:], "output"))
             elif answer[:1] == b"F":
