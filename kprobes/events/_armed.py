@@ -20,6 +20,7 @@ from ._handler import Handler, handler
 from ._hist import Histogram
 from ._place import Owner, Place, attached, probe_at, probe_of, stack_of
 from ._program import EventProgram, compiled, needs_python, shape
+from ._syscalls import syscall_names
 from ._triggers import Triggers
 
 
@@ -38,12 +39,13 @@ class TraceEvent:
     def __init__(self, owner: Owner, buffer: Buffer, definitions: Sequence[Event], *, enabled: bool = True,
                  filter: str = "",
                  stack: bool = False, lenient: bool = False, gone: Callable[[TraceEvent], None] = lambda event: None,
-                 find: Callable[[str], TraceEvent | None] = lambda name: None) -> None:
+                 find: Callable[[str], TraceEvent | None] = lambda name: None,
+                 named: Callable[[str], Histogram | None] = lambda name: None) -> None:
         """Arm it; EventError where the filter is wrong, or a place is refused, and then nothing is armed."""
         first = definitions[0]
         self.name, self.group, self.kind = first.name, first.group, first.kind
         self._owner, self.buffer, self._stack = owner, buffer, stack
-        self._recording, self.find = enabled, find
+        self._recording, self.find, self.named = enabled, find, named
         self._written = Triggers(self)
         self._triggers = self._written.all
         self._filter: Filter | None = parse_filter(filter, first, owner.machine.symbols)
@@ -133,12 +135,17 @@ class TraceEvent:
         """Of its machine."""
         return self._owner.machine.symbols
 
+    def syscalls(self) -> Callable[[int], str] | None:
+        """What names system calls; None: nothing does."""
+        return syscall_names(self._owner.machine)
+
     def remove(self) -> None:
         """Its probes go; its records and counters stay. No effect on one that is gone."""
         for place in self.places:
             self._drop(place)
         if not self._removed:
             self._removed = True
+            self._counting(False)
             self._gone(self)
 
     def __iter__(self) -> Iterator[Record]:

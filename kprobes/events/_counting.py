@@ -9,14 +9,14 @@ from ..programs import isa
 from ..programs.context import PC
 from ..programs.isa import lddw
 from ..programs.maps import NOEXIST, Array, Map, MapType, Spec
-from ._counts import DROPPED, HITS, PAUSED, Table
+from ._counts import DROPPED, HITS, PAUSED
 from ._event import Event
 from ._hist import Column, Histogram
 from ._writer import Part, Writer
 
 COLUMNS: Final = 56  #: keys and values that the stack has room for
 _TEMPORARY: Final = 16  # bytes at the stack's end that the writer uses
-_LOOKUP, _UPDATE, _FUNC_IP = 1, 2, 173
+_LOOKUP, _UPDATE, _TIME, _FUNC_IP = 1, 2, 5, 173
 _NO_KEYS: Final = ("execname", "stacktrace")
 
 
@@ -42,8 +42,7 @@ class Counts:
         self._switch = Array(Spec(type=MapType.ARRAY, name="switch", key_size=4, value_size=8, max_entries=1))
         self.maps: dict[int | str, Map] = {"switch": self._switch}
         for n, hist in enumerate(self._hists):
-            table = Table([key.wrap for key in hist.keys], len(hist.values), hist.size)
-            hist.lend(table)
+            table = hist.lend()
             self.maps |= {f"histogram {n}": table.state, f"entries {n}": table.entries}
 
     def record(self, on: bool) -> None:
@@ -57,7 +56,7 @@ class Counts:
     def give_back(self) -> None:
         """Python counts again."""
         for hist in self._hists:
-            hist.lend(None)
+            hist.give_back()
 
 
 class Counting:
@@ -214,8 +213,17 @@ def _called(w: Writer) -> None:
     w.op(isa.MOV | isa.X | isa.ALU64, 3, 0)
 
 
+def _time(w: Writer, unit: int) -> None:
+    """r3: the host's time, in units of so many ns."""
+    w.op(isa.CALL | isa.JMP, imm=_TIME)
+    w.op(isa.MOV | isa.X | isa.ALU64, 3, 0)
+    if unit > 1:
+        w.op(isa.DIV | isa.ALU64, 3, imm=unit)
+
+
 #: fields that are no arguments, by their Python -> what puts them into r3; programs run where there is one CPU, and no
 #: tasks
 _COMMON: Final[Mapping[str, Callable[[Writer], None]]] = {
     "func": _called, "back": lambda w: w.context(3, PC), "regs.pc": lambda w: w.context(3, PC),
+    "now()": lambda w: _time(w, 1), "now() // 1000": lambda w: _time(w, 1000),
     "pid(regs)": lambda w: w.op(isa.MOV | isa.ALU64, 3), "regs.cpu": lambda w: w.op(isa.MOV | isa.ALU64, 3)}

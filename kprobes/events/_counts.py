@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, MutableSequence, Sequence
 from typing import Any
 
 from ..programs.isa import U64
@@ -29,6 +29,25 @@ class Words:
 
     def store(self, value: Sequence[int]) -> bytes:
         return self._struct.pack(*value)
+
+
+class Counted:
+    """What is counted of a histogram, and of all that share it by name.
+
+    Attributes:
+        entries: key -> hit count and sums. state: PAUSED, HITS, DROPPED. table: where both are while programs count;
+            None: here. borrowers: events whose programs do.
+    """
+
+    def __init__(self, paused: bool) -> None:
+        self.entries: dict[tuple[Any, ...], list[int]] = {}
+        self.state = [int(paused), 0, 0]
+        self.table: Table | None = None
+        self.borrowers = 0
+
+    @property
+    def words(self) -> MutableSequence[int] | memoryview:
+        return self.state if self.table is None else self.table.words
 
 
 class Table:

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import re
+import time
 from array import array
-from collections.abc import Callable, Iterator, Mapping, MutableSequence, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from attrs import field, frozen
 
 from ..regs import Regs
 from ..symbols import Symbols
-from ._counts import DROPPED, HITS, PAUSED, Table
+from ._counts import DROPPED, HITS, PAUSED, Counted, Table
 from ._event import locate
 from ._filter import Field, Filter
 from ._plans import comm, pid
 
 U64: Final = (1 << 64) - 1
 SIZE: Final = 2048  #: entries, where nobody says
-KEY_MODIFIERS: Final = ("hex", "sym", "sym-offset", "execname", "log2", "buckets", "stacktrace")
-VALUE_MODIFIERS: Final = ("hex", "percent", "graph")
+KEY_MODIFIERS: Final = ("hex", "sym", "sym-offset", "execname", "log2", "buckets", "stacktrace", "syscall", "usecs")
+VALUE_MODIFIERS: Final = ("hex", "percent", "graph", "usecs")
+CLOCK: Final = "mono"  #: of common_timestamp, by ftrace's name
+#: common_timestamp, by its modifier; both are in _counting, too
+TIMES: Final = {modifier: Field("common_timestamp", -1, python, False)
+                for modifier, python in (("", "now()"), ("usecs", "now() // 1000"))}
 Get = Callable[[tuple[Any, ...], Regs, int, int], Any]
 
 
@@ -83,39 +88,38 @@ class Histogram:
     """A hist trigger. Iterating gives its rows, sorted; str() is what ftrace prints.
 
     Attributes:
-        hits: counted. dropped: not counted, as there were too many entries. paused: counts nothing now.
-        table: where a program counts them; None: Python does.
+        name: those of one name share what is counted; "": none. hits: counted. dropped: not counted, as there were
+            too many entries. paused: counts nothing now.
     """
 
     def __init__(self, keys: Sequence[Column], values: Sequence[Column], sort: Sequence[Sort], size: int,
                  filter: Filter | None,
                  symbols: Symbols, stack: Callable[[Regs], tuple[int, ...]], *, shows_count: bool = True,
-                 paused: bool = False) -> None:
+                 paused: bool = False, name: str = "", syscall: Callable[[int], str] | None = None) -> None:
         self.keys, self.values, self.sort, self.size, self.filter = (tuple(keys), tuple(values), tuple(sort), size,
                                                                      filter)
-        self._symbols, self._shows_count = symbols, shows_count
-        self._entries: dict[tuple[Any, ...], list[int]] = {}
-        self._state = [int(paused), 0, 0]
-        self.table: Table | None = None
+        self._symbols, self._shows_count, self.name, self._syscall = symbols, shows_count, name, syscall
+        self._counted = Counted(paused)
         self._keys = [_getter(key, stack) for key in keys]
         self._values = [_getter(value, stack) for value in values]
 
     def hit(self, values: tuple[Any, ...], regs: Regs, caller: int, func: int) -> bool:
         """Count a hit (a handler's Trigger)."""
-        state = self._words
+        counted = self._counted
+        table, state = counted.table, counted.words
         if state[PAUSED] or (self.filter is not None and not self.filter.keep(values, regs, caller, func)):
             return False
         key = tuple([get(values, regs, caller, func) for get in self._keys])
-        if self.table is not None:  # another place of the event runs a program
+        if table is not None:  # another place, or another event of the name, runs a program
             counts = [1, *[get(values, regs, caller, func) or 0 for get in self._values]]
-            state[HITS if self.table.add(key, counts) else DROPPED] += 1
+            state[HITS if table.add(key, counts) else DROPPED] += 1
             return False
-        entry = self._entries.get(key)
+        entry = counted.entries.get(key)
         if entry is None:
-            if len(self._entries) >= self.size:
+            if len(counted.entries) >= self.size:
                 state[DROPPED] += 1
                 return False
-            entry = self._entries[key] = [0] * (1 + len(self._values))
+            entry = counted.entries[key] = [0] * (1 + len(self._values))
         state[HITS] += 1
         entry[0] += 1
         for n, get in enumerate(self._values, 1):
@@ -123,46 +127,60 @@ class Histogram:
         return False
 
     @property
-    def _words(self) -> MutableSequence[int] | memoryview:
-        return self._state if self.table is None else self.table.words
-
-    @property
     def hits(self) -> int:
-        return int(self._words[HITS])
+        return int(self._counted.words[HITS])
 
     @property
     def dropped(self) -> int:
-        return int(self._words[DROPPED])
+        return int(self._counted.words[DROPPED])
 
     @property
     def paused(self) -> bool:
-        return bool(self._words[PAUSED])
+        return bool(self._counted.words[PAUSED])
 
     @paused.setter
     def paused(self, on: bool) -> None:
-        self._words[PAUSED] = int(on)
+        self._counted.words[PAUSED] = int(on)
 
-    def lend(self, table: Table | None) -> None:
-        """What is counted goes to a table for programs, or, with None, comes back from one."""
-        rows, state = self._rows(), self._words
-        self.table, self._entries = table, {} if table else rows
-        if table is None:
-            self._state = list(state)
-        else:
-            table.words[:] = array("Q", state)
-            for key, counts in rows.items():
+    def lend(self) -> Table:
+        """What is counted is from now on in a table for programs: give_back() it, each."""
+        counted = self._counted
+        if counted.table is None:
+            table = Table([key.wrap for key in self.keys], len(self.values), self.size)
+            table.words[:] = array("Q", counted.state)
+            for key, counts in self._rows().items():
                 table.add(key, counts)
+            counted.table, counted.entries = table, {}
+        counted.borrowers += 1
+        return counted.table
+
+    def give_back(self) -> None:
+        """A program of its table counts no more."""
+        counted = self._counted
+        counted.borrowers -= 1
+        if not counted.borrowers:
+            counted.entries, counted.state, counted.table = self._rows(), list(counted.words), None
+
+    def share(self, other: Histogram) -> bool:
+        """Count where another of its name counts; False: it has other columns, or is sorted otherwise."""
+        mine, theirs = ([(str(c), c.text, c.signed, c.field and c.field.bits) for c in (*h.keys, *h.values)]
+                        + [*map(str, h.sort)] for h in (self, other))
+        if mine == theirs and len(self.keys) == len(other.keys):
+            self._counted, self.size, self._shows_count = other._counted, other.size, other._shows_count
+            return True
+        return False
 
     def clear(self) -> None:
         """Forget all that was counted."""
-        self._entries.clear()
-        if self.table is not None:
-            self.table.entries.clear()
-        self._words[HITS] = self._words[DROPPED] = 0
+        counted = self._counted
+        counted.entries.clear()
+        if counted.table is not None:
+            counted.table.entries.clear()
+        counted.words[HITS] = counted.words[DROPPED] = 0
 
     def _rows(self) -> dict[tuple[Any, ...], list[int]]:
         """Key -> hit count, and sums as 64 bits hold them."""
-        counted = self._entries if self.table is None else self.table.rows()
+        counted = self._counted.entries if self._counted.table is None else self._counted.table.rows()
         return {key: [hits, *[column.wrap(n) for column, n in zip(self.values, sums, strict=True)]]
                 for key, (hits, *sums) in counted.items()}
 
@@ -175,7 +193,7 @@ class Histogram:
         return iter(rows)
 
     def __len__(self) -> int:
-        return len(self._entries if self.table is None else self.table.entries)
+        return len(self._counted.entries if self._counted.table is None else self._counted.table.entries)
 
     def _order(self, sort: Sort) -> Callable[[Row], Any]:
         column = sort.column
@@ -191,8 +209,10 @@ class Histogram:
     def text(self) -> str:
         """The trigger as ftrace prints it."""
         values = [*(["hitcount"] if self._shows_count else []), *map(str, self.values)]
-        return (f"hist:keys={','.join(map(str, self.keys))}:vals={','.join(values)}"
-                f":sort={','.join(map(str, self.sort))}:size={self.size}"
+        clock = f":clock={CLOCK}" if any(c.field in TIMES.values() for c in (*self.keys, *self.values)) else ""
+        name = f"name={self.name}:" if self.name else ""
+        return (f"hist:{name}keys={','.join(map(str, self.keys))}:vals={','.join(values)}"
+                f":sort={','.join(map(str, self.sort))}:size={self.size}{clock}"
                 f"{'' if self._shows_count else ':nohitcount'}{f' if {self.filter.text}' if self.filter else ''}"
                 f" [{'paused' if self.paused else 'active'}]")
 
@@ -220,6 +240,8 @@ class Histogram:
             return f"{name}{'(fault)' if value is None else value:<50}"
         if column.modifier == "execname":
             return f"{name}{value[1]:<16}[{value[0]:10}]"
+        if self._syscall is not None and column.modifier == "syscall":
+            return f"{name}{self._syscall(int(value or 0) & U64):<30}[{int(value or 0) & U64:3}]"
         return name + self._number(column, int(value or 0) & U64)
 
     def _number(self, column: Column, number: int) -> str:
@@ -261,7 +283,7 @@ def _getter(column: Column, stack: Callable[[Regs], tuple[int, ...]]) -> Get:
         python = f"({python}, comm(regs))"
     guarded = f"None if v[{column.field.number}] is None else {python}" if column.field.number >= 0 else python
     # our own text: numbers, and names of ours
-    return eval(f"lambda v, regs, back, func: {guarded}", {"comm": comm, "pid": pid})  # type: ignore[no-any-return]
+    return eval(f"lambda v, regs, back, func: {guarded}", {"comm": comm, "pid": pid, "now": time.monotonic_ns})  # type: ignore[no-any-return]
 
 
 def _shown(column: Column, value: Any) -> Any:

@@ -101,10 +101,15 @@ MESSAGES = {
     "NO_SUCH_EVENT": "there is no event {!r}; define it first",
     "NO_SUCH_TRIGGER": "there is no trigger {!r} to remove; see what there is in .triggers",
     "TRIGGER_EXISTS": "there is {!r} already; remove it first",
-    "BAD_HIST_PARAMETER": "{!r} is nothing for hist; write keys=, vals=, sort=, size=, pause, continue, clear or "
-                          "nohitcount",
+    "BAD_HIST_PARAMETER": "{!r} is nothing for hist; write keys=, vals=, sort=, size=, name=, clock=, pause, continue, "
+                          "clear or nohitcount",
     "NO_HIST_KEYS": "a histogram needs keys; write hist:keys=FIELD",
     "BAD_HIST_SIZE": "{!r} is no number of entries; write 1 to 131072",
+    "BAD_HIST_NAME": "{!r} is no name of a histogram; use letters, digits and _, no digit first",
+    "NAMED_MISMATCH": "the histogram {!r} is another, {}; give the same keys, values and sort, or choose another name",
+    "SET_CLOCK_FAIL": "there is no clock {!r} here; times are {}, the host's, in ns",
+    "NO_SYSCALLS": "{!r} needs the guest's sys_call_table, whose functions have the names; load a kernel's symbols, or "
+                   "leave .syscall out",
     "BAD_FIELD_MODIFIER": "{!r} has a modifier that does not go there; there are {}",
     "TEXT_AS_VALUE": "{!r} is text, which cannot be summed up; make it a key",
     "NEED_NOHC_VAL": "without the hit count there must be another value; write vals=FIELD",

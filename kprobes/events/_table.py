@@ -10,6 +10,7 @@ from ._armed import TraceEvent
 from ._buffer import Buffer
 from ._event import Event
 from ._globs import many
+from ._hist import Histogram
 from ._parser import Parser
 from ._place import Owner, Place
 from ._siblings import check_sibling
@@ -63,7 +64,7 @@ class Events(Mapping[str, TraceEvent]):
                 known.filter = filter
             return known
         event = TraceEvent(self._owner, self.buffer, definitions, enabled=enabled, filter=filter, stack=stack,
-                           lenient=lenient, gone=self._forget, find=self.get)
+                           lenient=lenient, gone=self._forget, find=self.get, named=self._named)
         self._events[first.group, first.name] = event
         return event
 
@@ -125,6 +126,9 @@ class Events(Mapping[str, TraceEvent]):
 
     def _forget(self, event: TraceEvent) -> None:
         self._events.pop((event.group, event.name), None)
+
+    def _named(self, name: str) -> Histogram | None:
+        return next((hist for event in self._events.values() for hist in event.hists if hist.name == name), None)
 
     def clear(self) -> None:
         """Remove all events."""

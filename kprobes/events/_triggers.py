@@ -11,12 +11,12 @@ from ..symbols import Symbols
 from ._buffer import Buffer
 from ._event import Event
 from ._filter import Field, Filter, fields, parse_filter
-from ._hist import KEY_MODIFIERS, SIZE, VALUE_MODIFIERS, Column, Histogram, Sort, power_of_two
+from ._hist import CLOCK, KEY_MODIFIERS, SIZE, TIMES, VALUE_MODIFIERS, Column, Histogram, Sort, power_of_two
 from ._messages import make_error
 
 PLAIN: Final = ("traceon", "traceoff", "snapshot", "stacktrace")
 SWITCHES: Final = ("enable_event", "disable_event")
-VALUED: Final = ("keys", "vals", "sort", "size")
+VALUED: Final = ("keys", "vals", "sort", "size", "name", "clock")
 _IF = re.compile(r"\s+if(?:\s+|$)")
 
 
@@ -41,6 +41,8 @@ class Context(Protocol):
     def symbols(self) -> Symbols: ...
     def stack_of(self, regs: Regs) -> tuple[int, ...]: ...
     def find(self, name: str) -> Switched | None: ...
+    def named(self, name: str) -> Histogram | None: ...
+    def syscalls(self) -> Callable[[int], str] | None: ...
 
 
 class Command:
@@ -129,6 +131,10 @@ class TriggerParser:
             if name not in (*VALUED, "pause", "continue", "clear", "nohitcount") or bool(equals) != (name in VALUED):
                 self.fail("BAD_HIST_PARAMETER", part, part)
             given[name] = value
+        if given.get("clock", CLOCK) != CLOCK:
+            self.fail("SET_CLOCK_FAIL", f"clock={given['clock']}", given["clock"], CLOCK)
+        if "name" in given and not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", given["name"], re.ASCII):
+            self.fail("BAD_HIST_NAME", f"name={given['name']}", given["name"])
         if not given.get("keys"):
             self.fail("NO_HIST_KEYS", "hist")
         keys = [self.column(word, KEY_MODIFIERS) for word in given["keys"].split(",")]
@@ -146,8 +152,17 @@ class TriggerParser:
                 else [Sort(None)])
         if len(sort) > 2:
             self.fail("TOO_MANY_SORT_FIELDS", given["sort"])
-        return Histogram(keys, values, sort, size, self.filter(), self.context.symbols, self.context.stack_of,
-                         shows_count="nohitcount" not in given, paused="pause" in given)
+        hist = Histogram(keys, values, sort, size, self.filter(), self.context.symbols, self.context.stack_of,
+                         shows_count="nohitcount" not in given, paused="pause" in given, name=given.get("name", ""),
+                         syscall=self.context.syscalls())
+        return self.shared(hist)
+
+    def shared(self, hist: Histogram) -> Histogram:
+        """With what others of its name have counted."""
+        other = self.context.named(hist.name) if hist.name else None
+        if other is not None and not hist.share(other):
+            self.fail("NAMED_MISMATCH", f"name={hist.name}", hist.name, other.text)
+        return hist
 
     def column(self, word: str, modifiers: tuple[str, ...]) -> Column:
         name, dot, modifier = word.partition(".")
@@ -158,13 +173,17 @@ class TriggerParser:
         if ((name in ("stacktrace", "common_stacktrace") and modifiers is KEY_MODIFIERS)
             or (name == "hitcount" and modifiers is VALUE_MODIFIERS)):
             return Column(name, None, modifier)
-        field = self.known.get(name)
+        field = TIMES.get(modifier, TIMES[""]) if name == "common_timestamp" else self.known.get(name)
         if field is None:
-            self.fail("FIELD_NOT_FOUND", word, name, ", ".join(self.known))
+            self.fail("FIELD_NOT_FOUND", word, name, ", ".join([*self.known, "common_timestamp"]))
         if field.text and modifier:
             self.fail("BAD_FIELD_MODIFIER", word, word, "none for text")
         if modifier == "execname" and name != "common_pid":
             self.fail("BAD_FIELD_MODIFIER", word, word, ".execname for common_pid only")
+        if modifier == "usecs" and name != "common_timestamp":
+            self.fail("BAD_FIELD_MODIFIER", word, word, ".usecs for common_timestamp only")
+        if modifier == "syscall" and self.context.syscalls() is None:
+            self.fail("NO_SYSCALLS", word, word)
         return Column(name, field, modifier, int(width[:9] or 0))
 
     def sort(self, word: str, columns: list[Column]) -> Sort:
@@ -231,4 +250,4 @@ def _same(one: Trigger, other: Trigger) -> bool:
 
 
 def _identity(hist: Histogram) -> tuple[Any, ...]:
-    return hist.keys, hist.values, hist.filter.text if hist.filter else ""
+    return hist.name, hist.keys, hist.values, hist.filter.text if hist.filter else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -176,3 +177,87 @@ def test_triggers_act_while_the_event_is_disabled(k: Kprobes) -> None:
     e.enabled = True
     crc(k, b"1")
     assert len(list(e)) == 1 and e.hist.hits == 3 and e.hits == 3
+
+
+@pytest.mark.parametrize("condition", ["", " if len > 0", ' if comm == "guest"'])
+def test_histograms_of_one_name_share_what_they_count(k: Kprobes, condition: str) -> None:
+    hist = "hist:name=foo:keys=len:vals=len"
+    e = k.event("p:crc crc32 len=$arg3:u32").trigger(hist)
+    crc(k, b"1", b"22")
+    f = k.event("p:f fib len=$arg1:u32").trigger(hist + condition)  # programs, or Python for the last
+    assert bool(f.why_python) == ("comm" in condition) and e.why_python == ""
+    crc(k, b"22")
+    for n in (2, 0):
+        k.machine.call("fib", n)  # type: ignore[attr-defined]
+    want = {1: 2, 2: 3, **({} if ">" in condition else {0: 1})}
+    for each in (e, f):
+        assert {row["len"]: row.hitcount for row in each.hist} == want and each.hist.hits == sum(want.values())
+        assert {row["len"]: row["len"] * row.hitcount for row in each.hist} == {
+            row["len"]: row.values["len"] for row in each.hist}
+    assert f.hist.text == f"hist:name=foo:keys=len:vals=hitcount,len:sort=hitcount:size=2048{condition} [active]"
+    assert str(e.hist).split("[active]")[1] == str(f.hist).split("[active]")[1]
+    f.trigger(f"{hist}:pause{condition}")
+    crc(k, b"1")
+    assert e.hist.paused and e.hist.hits == sum(want.values())
+    f.trigger(f"{hist}:continue{condition}")
+    e.remove()
+    k.machine.call("fib", 1)  # type: ignore[attr-defined]
+    assert {row["len"]: row.hitcount for row in f.hist} == want | {1: 3}
+    f.trigger("!" + hist + condition)
+    fresh = k.event("p:crc2 crc32 len=$arg3:u32").trigger(hist)
+    assert fresh.hist.hits == 0
+
+
+@pytest.mark.parametrize(("text", "kind"), [
+    ("hist:name=foo:keys=len.hex", "NAMED_MISMATCH"), ("hist:name=foo:keys=len:vals=len", "NAMED_MISMATCH"),
+    ("hist:name=foo:keys=signed", "NAMED_MISMATCH"), ("hist:name=foo:keys=len:sort=len", "NAMED_MISMATCH"),
+    ("hist:name=:keys=len", "BAD_HIST_NAME"), ("hist:name=a b:keys=len", "BAD_HIST_NAME"),
+    ("hist:keys=len.usecs", "BAD_FIELD_MODIFIER"), ("hist:keys=common_timestamp.sym-of", "BAD_FIELD_MODIFIER"),
+    ("hist:keys=len:clock=tai", "SET_CLOCK_FAIL"), ("hist:keys=len.syscall", "NO_SYSCALLS")])
+def test_named_and_timed_histograms_are_refused_in_words(k: Kprobes, text: str, kind: str) -> None:
+    k.event("p:f fib len=$arg1:u32").trigger("hist:name=foo:keys=len")
+    e = k.event("p:crc crc32 len=$arg3:u32 signed=$arg3:s32")
+    with pytest.raises(EventError) as caught:
+        e.trigger(text)
+    assert caught.value.kind == kind and e.triggers == []
+
+
+@pytest.mark.parametrize("python", [False, True])
+def test_times_are_keys_and_values(k: Kprobes, python: bool) -> None:
+    e = k.event("p:crc crc32 len=$arg3:u32").trigger(
+        "hist:keys=common_timestamp.usecs,common_timestamp.log2:vals=common_timestamp:clock=mono")
+    if python:
+        e.trigger("stacktrace:1")
+    assert bool(e.why_python) == python
+    before = time.monotonic_ns()
+    crc(k, b"1")
+    after = time.monotonic_ns()
+    row = next(iter(e.hist))
+    micros, nanos = row._raw[0][0], row.values["common_timestamp"]
+    assert before // 1000 <= micros <= after // 1000 and before <= nanos <= after
+    assert row._raw[0][1] == (nanos - 1).bit_length()
+    assert e.hist.text == ("hist:keys=common_timestamp.usecs,common_timestamp.log2:vals=hitcount,common_timestamp"
+                           ":sort=hitcount:size=2048:clock=mono [active]")
+    assert f"{{ common_timestamp: {micros:10}, " in str(e.hist)
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "arm", "mips", "s390x"])
+def test_system_calls_have_the_names_of_the_kernels_table(arch: str) -> None:
+    g = Guest(arch)
+    with g.machine as m, Kprobes(m) as k:
+        word, order = m.arch.bits // 8, m.arch.order.value
+        names = ["__x64_sys_read", "sys_write", "__arm64_sys_ni_syscall", "what"]
+        table = 0x3000_0000
+        m.map(table, 0x1000)
+        for n, name in enumerate(names):
+            m.symbols.add(name, 0x70000 + 16 * n, 16)
+            m.write(table + n * word, (0x70000 + 16 * n).to_bytes(word, order))
+        m.symbols.add("sys_call_table", table, word * len(names), "object")
+        e = k.event(f"p:e {g.name} id=$arg1:u16").trigger("hist:keys=id.syscall:sort=id.syscall")
+        for g.value in (0, 1, 2, 3, 4, 999):
+            g.call()
+        unknown = "unknown_syscall"
+        shown = ["sys_read", "sys_write", unknown, unknown, unknown, unknown]
+        lines = [f"{{ id: {name:<30}[{n:3}] }} hitcount:          1"
+                 for n, name in zip((0, 1, 2, 3, 4, 999), shown, strict=True)]
+        assert [line for line in str(e.hist).split("\n") if line.startswith("{")] == lines and e.why_python == ""
