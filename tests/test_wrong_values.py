@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Mapping, MutableMapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 from scenes import Scene
-from wrong import WRONG, methods, refused
+from wrong import WRONG, methods, refused, said
 
 from kprobes import BadArgument, Jprobe, Kprobe, KprobeError, Kretprobe, Program, Regs, Symbols, Trace, UnicornMachine
 from kprobes.arguments import SORTS, sort_of
@@ -17,6 +19,8 @@ from kprobes.core.kprobes import Kprobes
 from kprobes.debug.info import DebugInfo
 from kprobes.events._armed import TraceEvent
 from kprobes.events._table import Events
+from kprobes.programs.maps import MapType, Plain, Spec, create
+from kprobes.programs.object.variables import Variable, Variables
 from kprobes.tracing.coverage import Coverage
 
 pytestmark = pytest.mark.quick
@@ -156,6 +160,87 @@ def test_campaigns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     good = {"job": len, "items": [], "path": tmp_path / "journal", "campaign": "c"}
     for function in (run, local, Journal):
         assert refused(function, good, lambda: None)
+
+
+FITTING: dict[MapType, dict[str, int]] = {
+    **{kind: {"key_size": 0} for kind in (MapType.QUEUE, MapType.STACK)}, MapType.STACK_TRACE: {"value_size": 64},
+    MapType.RINGBUF: {"key_size": 0, "value_size": 0, "max_entries": 4096},
+    MapType.PERF_EVENT_ARRAY: {"value_size": 4}}
+
+
+@pytest.mark.parametrize("kind", MapType, ids=lambda kind: kind.name)
+def test_maps(kind: MapType) -> None:
+    """As they are made, and what is put in. What is not there is a KeyError, as in every mapping."""
+    fits: dict[str, Any] = {"type": kind, "key_size": 4, "value_size": 8, "max_entries": 4, "cpus": 2,
+                            **FITTING.get(kind, {})}
+    for field in ("type", "name", "key_size", "value_size", "max_entries", "flags", "cpus", "readonly", "order"):
+        assert any(was_refused(lambda value, field=field: create(Spec(**{**fits, field: value})), value)
+                   for value in WRONG), field
+    made: Any = create(Spec(**fits))
+    one = [7, 8] if made.percpu else 7
+    acts: list[Any] = []
+    if isinstance(made, MutableMapping):
+        made[1] = one
+        acts = [made.__getitem__, made.__delitem__, made.__contains__, lambda value: made.__setitem__(value, one),
+                lambda value: made.__setitem__(1, value), lambda value: made.__setitem__(1, [value, value])]
+    elif isinstance(made, Mapping):
+        acts = [made.__getitem__]
+    elif hasattr(made, "push"):
+        acts = [made.push]
+    for act, value in product(acts, (*WRONG, range(3), 1 << 33, "x" * 99)):
+        before = repr(made)
+        if was_refused(act, value):
+            assert repr(made) == before
+        elif isinstance(made, MutableMapping):
+            made[1] = one
+
+
+def was_refused(act: Callable[[Any], Any], value: Any) -> bool:
+    """By a KprobeError that says what was given, or what there is none of."""
+    try:
+        act(value)
+    except KprobeError as error:
+        assert any(word in str(error) for word in (*said(value), "name", "size", "order", "entries", "map")), error
+        return True
+    except KeyError as error:
+        assert isinstance(value, int), error
+        return True
+    return False
+
+
+def test_values_of_maps_are_those_that_were_given() -> None:
+    """What has an index is a number, not so many zeros; and none loses what is above its size."""
+    made = create(Spec(type=MapType.HASH, name="m", key_size=4, value_size=8, max_entries=4))
+    assert isinstance(made, MutableMapping)
+    made[Eight()] = Eight()
+    assert dict(made) == {8: 8}
+    for key, value, what in ((1 << 32 | 8, 1, "key"), (8, 1 << 64, "value"), (8, -(1 << 63) - 1, "value")):
+        with pytest.raises(BadArgument, match=f"map m: {what} is .*does not fit"):
+            made[key] = value
+    assert dict(made) == {8: 8}
+
+
+class Eight:
+    """An integer, as numpy's are."""
+
+    def __index__(self) -> int:
+        return 8
+
+
+def test_variables_of_programs() -> None:
+    made = create(Spec(type=MapType.ARRAY, name=".bss", key_size=4, value_size=8, max_entries=1))
+    variables = Variables({"count": Variable(made, 0, 8, Plain(8))})
+    variables["count"] = 5
+    for value in (None, 2.5, "5", object(), b"123", 1 << 64):
+        with pytest.raises(BadArgument, match="count is"):
+            variables["count"] = value
+        for act in (variables.__getitem__, variables.__contains__):
+            if not isinstance(value, str):
+                with pytest.raises(BadArgument, match="name is"):
+                    act(value)
+    with pytest.raises(BadArgument, match="cannot be deleted"):
+        del variables["count"]
+    assert dict(variables) == {"count": 5} and variables.get("no such") is None
 
 
 @pytest.mark.parametrize("annotation", ["int", "str | int | None", "Callable[[int | str], bool] | None",

@@ -20,7 +20,7 @@ there are ctypes structures.
 """
 
 from ...errors import ProgramError
-from ._base import ANY, ENOENT, EXIST, NOEXIST, Block, Codec, Map, MapType, Plain, Spec
+from ._base import ANY, ENOENT, EXIST, NOEXIST, Block, Codec, Map, MapType, Plain, Spec, stored
 from .array import Array
 from .hash import Hash
 from .queue import Queue
@@ -52,4 +52,4 @@ def create(spec: Spec) -> Map:
 
 
 __all__ = ["ANY", "ENOENT", "EXIST", "NOEXIST", "OVERWRITE", "PER_CPU", "Array", "Block", "Codec", "Hash", "Map",
-           "MapType", "Plain", "Queue", "Ring", "Spec", "StackTraces", "create"]
+           "MapType", "Plain", "Queue", "Ring", "Spec", "StackTraces", "create", "stored"]

@@ -8,11 +8,13 @@ import struct
 from collections.abc import Mapping
 from enum import IntEnum
 from itertools import islice
+from operator import index
 from typing import Any, Final, Protocol
 
 from attrs import frozen
 
-from ...errors import ProgramError
+from ...arguments import SORTS, checked, look, shown
+from ...errors import BadArgument, ProgramError
 
 ENOENT: Final = -2
 E2BIG: Final = -7
@@ -78,15 +80,35 @@ class Plain:
         return struct.unpack(self._order + self._code, raw)[0] if self._code else raw
 
     def store(self, value: Any) -> bytes:
-        """From an integer (negative ones as two's complement) or anything with a buffer. ValueError: another size."""
-        if isinstance(value, int):
-            return (value % (1 << 8 * self.size)).to_bytes(self.size, "little" if self._order == "<" else "big")
-        raw = bytes(value)
+        """From an integer (negative ones as two's complement) or anything with a buffer. BadArgument: something else,
+        or of another size."""
+        if hasattr(type(value), "__index__"):
+            return self._integer(index(value))
+        try:
+            raw = bytes(value)
+        except (TypeError, ValueError):
+            raise BadArgument(f"{shown(value)} is neither", hint="pass an integer, or bytes") from None
         if len(raw) != self.size:
-            raise ValueError(f"{len(raw)} bytes where {self.size} are needed")
+            raise BadArgument(f"{len(raw)} bytes where {self.size} are needed", hint=f"pass {self.size} bytes")
         return raw
 
+    def _integer(self, value: int) -> bytes:
+        bits = 8 * self.size
+        if bits and not -(1 << bits - 1) <= value < 1 << bits:
+            raise BadArgument(f"{shown(value)} does not fit into {self.size} bytes", hint="pass a smaller number")
+        return (value & (1 << bits) - 1).to_bytes(self.size, "little" if self._order == "<" else "big")
 
+
+def stored(what: str, codec: Codec, value: Any) -> bytes:
+    """The bytes of a value. BadArgument, which says what it is: it has none, in whatever way the codec says so."""
+    try:
+        return codec.store(value)
+    except Exception as error:
+        raise BadArgument(f"{what} is {shown(value)}: {getattr(error, 'reason', error)}",
+                          hint=getattr(error, "hint", "")) from None
+
+
+@checked()
 @frozen(kw_only=True)
 class Spec:
     """What a map is made from.
@@ -124,9 +146,14 @@ class Map:
     address: int
     block: Block
     span: tuple[int, int] = (0, 0)
+    percpu = False  # a value for each CPU
 
     def __init__(self, spec: Spec) -> None:
+        """Raises ProgramError, BadArgument."""
         self.spec = spec
+        for what in ("key_size", "value_size", "max_entries", "cpus"):
+            if not 0 <= getattr(spec, what) < 1 << 32:
+                raise self.refuse(f"{what} is {shown(getattr(spec, what))}", "it has 32 bits")
         self.type = MapType(spec.type)
         self.name, self.max_entries = spec.name, spec.max_entries
         self.key_size, self.value_size = spec.key_size, spec.value_size
@@ -171,9 +198,26 @@ class Map:
         """The next value; None where there is none."""
         return None
 
+    # ---- Python's side
+
+    def _raw(self, what: str, codec: Codec, value: Any) -> bytes:
+        """The bytes of a key, or of a value. BadArgument."""
+        return stored(f"map {self.name}: {what}", codec, value)
+
+    def _values(self, value: Any) -> list[bytes]:
+        """The bytes of a value, or of those of all CPUs."""
+        if not self.percpu:
+            return [self._raw("value", self.value_codec, value)]
+        look(f"map {self.name}: value", value, SORTS["Sequence"])
+        values = [self._raw("value", self.value_codec, one) for one in value]
+        if len(values) != self.cpus:
+            raise BadArgument(f"map {self.name}: {len(values)} values for {self.cpus} CPUs",
+                              hint="pass a list with one for each CPU")
+        return values
+
     def refuse(self, reason: str, hint: str = "") -> ProgramError:
         """The error of a map that cannot be made."""
-        return ProgramError(f"map {self.name or '?'}: {reason}", hint=hint)
+        return ProgramError(f"map {self.spec.name or '?'}: {reason}", hint=hint)
 
     def _block(self, size: int) -> Block:
         if size > LIMIT:
@@ -182,8 +226,8 @@ class Map:
         return Block(size)
 
     def __repr__(self) -> str:
-        shown = ""
+        entries = ""
         if isinstance(self, Mapping):
-            shown = ", ".join(f"{key!r}: {self[key]!r}" for key in islice(self, SHOWN))
-            shown = f" {{{shown}{', ...' if len(self) > SHOWN else ''}}}"
-        return f"<{self.type.name.lower()} map {self.name}{shown}>"
+            entries = ", ".join(f"{key!r}: {self[key]!r}" for key in islice(self, SHOWN))
+            entries = f" {{{entries}{', ...' if len(self) > SHOWN else ''}}}"
+        return f"<{self.type.name.lower()} map {self.name}{entries}>"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, MutableMapping
 from typing import Any
 
-from ...errors import ProgramError
+from ...arguments import look
+from ...errors import BadArgument, ProgramError
 from ._base import E2BIG, EEXIST, EINVAL, EXIST, NOEXIST, Map, MapType, Spec
 
 
@@ -68,14 +69,11 @@ class Array(Map, MutableMapping[int, Any]):
         if self.frozen:
             raise ProgramError(f"map {self.name} is constant, and a program has been verified with its value",
                                hint="set it before, or load the program again")
-        values = list(value) if self.percpu else [value]
-        if len(values) != self.cpus:
-            raise ValueError(f"map {self.name}: {len(values)} values for {self.cpus} CPUs")
-        for cpu, raw in enumerate([self.value_codec.store(v) for v in values]):
+        for cpu, raw in enumerate(self._values(value)):
             self._put(index, cpu, raw)
 
     def __delitem__(self, index: int) -> None:
-        raise TypeError(f"map {self.name}: entries of an array cannot be deleted")
+        raise BadArgument(f"map {self.name}: entries of an array cannot be deleted", hint="set them to 0")
 
     def __iter__(self) -> Iterator[int]:
         return iter(range(self.max_entries))
@@ -84,5 +82,6 @@ class Array(Map, MutableMapping[int, Any]):
         return self.max_entries
 
     def _check(self, index: int) -> None:
+        look(f"map {self.name}: index", index)
         if not 0 <= index < self.max_entries:
             raise KeyError(index)

@@ -27,6 +27,7 @@ import struct
 from collections.abc import Iterator, MutableMapping
 from typing import Any, Final
 
+from ...errors import BadArgument
 from ._base import E2BIG, EEXIST, EINVAL, ENOENT, EXIST, NOEXIST, Map, MapType, Spec
 
 HEADER: Final = 64
@@ -199,7 +200,7 @@ class Hash(Map, MutableMapping[Any, Any]):
     # ---- Python's side
 
     def __getitem__(self, key: Any) -> Any:
-        _, entry = self._find(self.key_codec.store(key))
+        _, entry = self._find(self._raw("key", self.key_codec, key))
         if entry < 0:
             raise KeyError(key)
         values = [self._load(entry, cpu) for cpu in range(self.cpus)]
@@ -210,20 +211,18 @@ class Hash(Map, MutableMapping[Any, Any]):
         return self.value_codec.load(bytes(self._view[at:at + self.value_size]))
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        raw = self.key_codec.store(key)
-        values = [self.value_codec.store(v) for v in (list(value) if self.percpu else [value])]
-        if len(values) != self.cpus:
-            raise ValueError(f"map {self.name}: {len(values)} values for {self.cpus} CPUs")
+        raw, values = self._raw("key", self.key_codec, key), self._values(value)
         slot, entry = self._find(raw)
         if entry < 0:
             entry = self._insert(raw, slot)
         if entry < 0:
-            raise ValueError(f"map {self.name}: all {self.max_entries} entries are in use")
+            raise BadArgument(f"map {self.name}: all {self.max_entries} entries are in use",
+                              hint="delete some, or make max_entries larger")
         for cpu, one in enumerate(values):
             self._put(entry, cpu, one)
 
     def __delitem__(self, key: Any) -> None:
-        if self.delete_elem(self.key_codec.store(key)):
+        if self.delete_elem(self._raw("key", self.key_codec, key)):
             raise KeyError(key)
 
     def clear(self) -> None:

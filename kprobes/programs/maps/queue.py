@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
+from ...errors import BadArgument
 from ._base import E2BIG, EINVAL, EXIST, Map, MapType, Spec
 
 
@@ -48,9 +49,10 @@ class Queue(Map):
     # ---- Python's side
 
     def push(self, value: Any) -> None:
-        """ValueError: it is full."""
-        if self.push_elem(self.value_codec.store(value)):
-            raise ValueError(f"map {self.name}: all {self.max_entries} entries are in use")
+        """BadArgument: it is full, or the value has no such bytes."""
+        if self.push_elem(self._raw("value", self.value_codec, value)):
+            raise BadArgument(f"map {self.name}: all {self.max_entries} entries are in use",
+                              hint="pop some, or make max_entries larger")
 
     def pop(self) -> Any:
         """The next value, removed. IndexError: it is empty."""

@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from ...arguments import look
 from ._base import EEXIST, EINVAL, ENOENT, Map, Spec
 
 FAST_COMPARE: Final = 1 << 9
@@ -53,6 +54,7 @@ class StackTraces(Map, Mapping[int, tuple[int, ...]]):
     # ---- Python's side
 
     def __getitem__(self, number: int) -> tuple[int, ...]:
+        look(f"map {self.name}: number", number)
         return self._traces[number]
 
     def __iter__(self) -> Iterator[int]:

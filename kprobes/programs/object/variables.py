@@ -8,8 +8,9 @@ from typing import Any
 
 from attrs import frozen
 
-from ...errors import ProgramError
-from ..maps import Codec, Map
+from ...arguments import SORTS, look, shown
+from ...errors import BadArgument, ProgramError
+from ..maps import Codec, Map, stored
 
 
 @frozen
@@ -41,10 +42,10 @@ class Variables(MutableMapping[str, Any]):
         if v.map.frozen or (v.map.readonly and self.frozen):
             raise ProgramError(f"{name} is constant, and the program has been verified with its value",
                                hint="set it before, or load the program again")
-        v.map.block.view[v.at:v.at + v.size] = v.codec.store(value)
+        v.map.block.view[v.at:v.at + v.size] = stored(name, v.codec, value)
 
     def __delitem__(self, name: str) -> None:
-        raise TypeError("variables cannot be deleted")
+        raise BadArgument(f"{shown(name)}: variables cannot be deleted", hint="set it to 0")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._known)
@@ -53,6 +54,7 @@ class Variables(MutableMapping[str, Any]):
         return len(self._known)
 
     def _find(self, name: str) -> Variable:
+        look("name", name, SORTS["str"])
         if name not in self._known:
             near = difflib.get_close_matches(name, self._known, 3)
             known = f"did you mean {' or '.join(near)}" if near else f"the variables are {', '.join(self._known)}"
