@@ -12,17 +12,23 @@ from elftools.common.exceptions import DWARFError, ELFError
 from elftools.construct.core import ConstructError
 from elftools.elf.elffile import ELFFile
 
-from ..image import LoadedFile
+from ..errors import ImageError
+from ..image import LoadedFile, linked
 
-DAMAGE = (DWARFError, ELFError, ConstructError, ArithmeticError, LookupError, ValueError, TypeError, AttributeError,
-          AssertionError, NotImplementedError, EOFError, RecursionError, struct.error, zlib.error, MemoryError)
+DAMAGE = (ImageError, DWARFError, ELFError, ConstructError, ArithmeticError, LookupError, ValueError, TypeError,
+          AttributeError, AssertionError, NotImplementedError, EOFError, RecursionError, struct.error, zlib.error,
+          MemoryError)
 T = TypeVar("T")
 
 
 def dwarf(file: LoadedFile) -> Any:
     """pyelftools' DWARFInfo of a file, or None. Raises what is in DAMAGE."""
-    return cached(file, "dwarf", lambda: ELFFile(io.BytesIO(file.data)).get_dwarf_info(relocate_dwarf_sections=False,
-        follow_links=False))
+    return cached(file, "dwarf", lambda: elf_of(file).get_dwarf_info(relocate_dwarf_sections=False, follow_links=False))
+
+
+def elf_of(file: LoadedFile) -> ELFFile:
+    """A file as pyelftools reads it, relocated where nobody has linked it. Raises what is in DAMAGE."""
+    return ELFFile(io.BytesIO(cached(file, "linked", lambda: linked(file.data))))
 
 
 def children(die: Any) -> list[Any]:

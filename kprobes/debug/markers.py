@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterator
 from typing import Any, Final
 
 from attrs import frozen
-from elftools.elf.elffile import ELFFile
 
 from ..image import LoadedFile
-from .file import DAMAGE, cached
+from .file import DAMAGE, cached, elf_of
 
 SECTION: Final = ".note.stapsdt"
 _BASE: Final = ".stapsdt.base"
@@ -46,9 +44,9 @@ def markers_of(file: LoadedFile) -> list[Marker]:
 
 
 def _read(file: LoadedFile) -> Iterator[Marker]:
-    elf = ELFFile(io.BytesIO(file.data))
+    elf = elf_of(file)
     section, base = elf.get_section_by_name(SECTION), elf.get_section_by_name(_BASE)
-    if section is None or elf["e_type"] == "ET_REL":
+    if section is None:
         return
     order: Any = "little" if elf.little_endian else "big"
     for desc in _notes(section.data(), order):

@@ -12,6 +12,7 @@ from ._names import FORMATS, names_in
 from ._placing import Image
 from ._relocatable import relocatable
 from ._symbol import LoadedFile, Symbol
+from ._unlinked import linked
 from ._values import TLSDESC, Copy, Import, Placed, Resolve, ResolveIfunc, Segment, TlsBlock, page_size
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Segment",
     "Symbol",
     "TlsBlock",
+    "linked",
     "page_size",
     "raw_bytes",
     "read_elf",

@@ -110,6 +110,7 @@ class Elf:
         self.flags: int = self._file["e_flags"]
         self.profile = self._profile() if self._file["e_machine"] == "EM_ARM" else ""
         self.type: str | int = self._file["e_type"]
+        self.header: Any = self._file.header
         self.entry: int = self._file["e_entry"]
 
     def _profile(self) -> str:

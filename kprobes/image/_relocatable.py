@@ -11,6 +11,7 @@ from ._relocations import rows
 from ._segments import merge, up, with_addends
 from ._symbols import data_of, imports_of, local_entries, symbols_of
 from ._types import MIPS
+from ._unlinked import renumbered
 from ._values import memory_of, page_size
 from ._veneers import SIZES
 
@@ -40,6 +41,7 @@ def relocatable(elf: Elf) -> Image:
         symbols=symbols_of(elf, entries, segments), relocations=tuple(relocations), entries=tuple(entries),
         imports=imports_of(entries), local_entries=local_entries(elf, entries), data=data_of(elf, entries, segments),
         got=layout.got, veneers=layout.veneers_at, tls=layout.tls,
+        file=renumbered(elf, entries),
         init=tuple((layout.at[n], s["sh_size"]) for n, s in layout.members.items() if s["sh_type"] == "SHT_INIT_ARRAY"))
 
 

@@ -52,7 +52,7 @@ def data_of(elf: Elf, entries: Iterable[Entry], segments: tuple[Segment, ...]) -
     """Data amid code, as (start, end): from a mark $d to the next mark of code."""
     if elf.machine not in MARKED:
         return ()
-    marks = sorted((e.value, e.name[1] != "d") for e in entries if _is_mark(e))
+    marks = sorted((e.value, e.name[1] != "d") for e in entries if _is_mark(e) and e.section != "none")
     found: list[tuple[int, int]] = []
     for (start, code), (end, _) in pairwise([*marks, (1 << elf.bits, True)]):
         segment = segment_at(segments, start)

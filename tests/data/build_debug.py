@@ -1,5 +1,6 @@
-"""Rebuild debug.tar.xz: `python tests/data/build_debug.py` (pip install ziglang==0.17.0). debug.c for every target of
-the compiler, with .eh_frame (ARCH-eh.elf), and with .debug_frame (ARCH-df.elf); both with DWARF, version 5 and 4."""
+"""Rebuild debug.tar.xz and debug_objects.tar.xz: `python tests/data/build_debug.py` (pip install ziglang==0.17.0).
+debug.c for every target of the compiler, with .eh_frame (ARCH-eh.elf), and with .debug_frame (ARCH-df.elf); both with
+DWARF, version 5 and 4. The objects are ARCH-eh.o, unlinked."""
 
 from __future__ import annotations
 
@@ -38,12 +39,17 @@ KINDS = {"eh": ["-gdwarf-5", "-fasynchronous-unwind-tables"], "df": ["-gdwarf-4"
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as directory, tarfile.open(HERE / "debug.tar.xz", "w:xz") as archive:
+    build("debug.tar.xz", KINDS, ".elf", [])
+    build("debug_objects.tar.xz", {"eh": [*KINDS["eh"], "-gz=none"]}, ".o", ["-c"])
+
+
+def build(archive_name: str, kinds: dict[str, list[str]], suffix: str, more: list[str], source: str = "debug.c") -> None:
+    with tempfile.TemporaryDirectory() as directory, tarfile.open(HERE / archive_name, "w:xz") as archive:
         for name, target in TARGETS.items():
-            for kind, flags in KINDS.items():
-                out = Path(directory, f"{name}-{kind}.elf")
-                command = [sys.executable, "-m", "ziglang", "cc", "-target", *target, *FLAGS, *flags, "debug.c", "-o",
-                           str(out)]
+            for kind, flags in kinds.items():
+                out = Path(directory, f"{name}-{kind}{suffix}")
+                command = [sys.executable, "-m", "ziglang", "cc", "-target", *target, *FLAGS, *flags, *more,
+                           source, "-o", str(out)]
                 done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=False)
                 if done.returncode:
                     print(f"{name}-{kind}: {done.stderr.strip().splitlines()[:2]}")

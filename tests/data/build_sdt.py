@@ -1,5 +1,5 @@
-"""Rebuild sdt.tar.xz: `python tests/data/build_sdt.py` (pip install ziglang==0.17.0). sdt.c for every target of the
-compiler."""
+"""Rebuild sdt.tar.xz and sdt_objects.tar.xz: `python tests/data/build_sdt.py` (pip install ziglang==0.17.0). sdt.c for
+every target of the compiler, linked and not."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from build_debug import FLAGS, HERE, TARGETS
+from build_debug import FLAGS, HERE, TARGETS, build
+
+UNLINKED = {"sdt": ["-fno-asynchronous-unwind-tables"]}
 
 
 def main() -> None:
+    build("sdt_objects.tar.xz", UNLINKED, ".o", ["-c"], "sdt.c")
     with tempfile.TemporaryDirectory() as directory, tarfile.open(HERE / "sdt.tar.xz", "w:xz") as archive:
         for name, target in TARGETS.items():
             out = Path(directory, f"{name}.elf")

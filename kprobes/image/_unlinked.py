@@ -1,0 +1,104 @@
+"""What a relocatable file says of its source, at the addresses that its sections got."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Final
+
+from attrs import define, field
+
+from ..errors import ImageError
+from ._elf import Elf, Entry, Relocation, damage_is_error
+from ._relocations import apply, rows
+from ._segments import with_addends
+from ._sites import Memory, Site, Target
+
+NAMES: Final = (".debug_", ".zdebug_", ".eh_frame", ".note.stapsdt")
+_COMPRESSED: Final = 0x800  # section flag
+
+
+@define
+class _Binder:
+    """Formulas of such sections need symbols, places and addends only: there is no GOT, and so on."""
+
+    memory: Memory
+    image: str
+    bias: int = 0
+    got: int = 0
+    gp: int = 0
+    toc: int = 0
+    hi20: dict[int, int] = field(factory=dict)
+    tls: tuple[int, int, int] = (0, 0, 0)
+
+    def slot(self, content: int) -> int:
+        raise ImageError(f"{self.image}: debug information asks for a slot or for code", hint="is the file damaged?")
+
+    def veneer(self, target: int, kind: str) -> int:
+        return self.slot(target)
+
+    def code(self, x: Site) -> int:
+        return x.sum
+
+    def describe(self, x: Site) -> int:
+        return self.slot(0)
+
+    def ifunc(self, resolver: int) -> int:
+        return resolver
+
+
+def renumbered(elf: Elf, entries: list[Entry]) -> bytes:
+    """A relocatable file, its symbols at the addresses that `entries` have; b"" where it says nothing of its source."""
+    section = next((s for s in elf.sections if s["sh_type"] == "SHT_SYMTAB"), None)
+    if section is None or not elf.has_debug:
+        return b""
+    data, order = bytearray(elf.data), "<" if elf.order == "little" else ">"
+    at, mask = (8, (1 << 64) - 1) if elf.bits == 64 else (4, (1 << 32) - 1)
+    for n, entry in enumerate(entries):
+        row = section["sh_offset"] + n * section["sh_entsize"]
+        struct.pack_into(f"{order}{'Q' if at == 8 else 'I'}", data, row + at, entry.value & mask)
+    return bytes(data)
+
+
+def linked(data: bytes) -> bytes:
+    """A file of renumbered(), or any other, as a linker leaves its debug information. Raises ImageError where it is
+    damaged.
+
+    Sections stay at address 0, and what is relative to a place in them counts from there.
+    """
+    with damage_is_error("debug information"):
+        elf = Elf(data, "debug information")
+        if elf.type != "ET_REL":
+            return data
+        out, entries = bytearray(data), elf.symbol_table()
+        sections = elf.sections
+        for n, found in elf.section_relocations(lambda s: sections[s["sh_info"]].name.startswith(NAMES)):
+            if sections[n].name.startswith(".zdebug"):
+                raise ImageError(f"{elf.name}: it is compressed in the way of before 2015", hint="build with -gz=none")
+            _replace(out, elf, n, _relocated(elf, bytes(sections[n].data()), found, entries))
+        return bytes(out)
+
+
+def _relocated(elf: Elf, data: bytes, found: list[Relocation], entries: list[Entry]) -> bytes:
+    memory = Memory([(0, len(data), data)], elf.order, elf.name)
+    binder = _Binder(memory, elf.name)
+    known = {kind: rows(elf.machine, elf.bits, kind) for kind in {r.type for r in found}}
+    for r in with_addends(found, memory, elf):
+        if not known.get(r.type):
+            raise ImageError(f"{elf.name}: its relocations of type {r.type} are not known", hint="link the file")
+        target = Target(address=entries[r.symbol].value)
+        apply(known[r.type], Site(r.offset, r.addend or 0, target, binder, known[r.type][-1]))
+    return bytes(memory.regions[0][2])
+
+
+def _replace(out: bytearray, elf: Elf, n: int, content: bytes) -> None:
+    """A section's bytes; those of one that was compressed go to the file's end."""
+    section: Any = elf.sections[n]
+    if not section["sh_flags"] & _COMPRESSED:
+        out[section["sh_offset"]:section["sh_offset"] + len(content)] = content
+        return
+    head, order = int(elf.header["e_shoff"] + n * elf.header["e_shentsize"]), "<" if elf.order == "little" else ">"
+    word, size = ("Q", 8) if elf.bits == 64 else ("I", 4)
+    flags = section["sh_flags"] & ~_COMPRESSED
+    struct.pack_into(f"{order}{word}", out, head + 8, flags)
+    struct.pack_into(f"{order}{word}{word}", out, head + 8 + 2 * size, len(out), len(content))
+    out += content
