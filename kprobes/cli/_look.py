@@ -15,7 +15,7 @@ from ..errors import ImageError, UnknownSymbol
 from ..inventory import functions, instructions
 from ..symbols import CONTROLS
 from ._main import load, on_file
-from ._render import describe, disassembler, patience, table, where
+from ._render import describe, disassembler, on_names, patience, table, where
 
 if TYPE_CHECKING:
     from ..core.kprobes import Kprobes
@@ -107,6 +107,7 @@ def symbols(file: str, arch: str | None, pattern: str) -> None:
 
 @click.command(name="list")
 @on_file
+@on_names
 @click.argument("pattern", default="*")
 @click.option("--sdt", is_flag=True, help="List the static tracepoints instead: places for events, %PROVIDER:NAME.")
 def list_(file: str, arch: str | None, pattern: str, sdt: bool) -> None:

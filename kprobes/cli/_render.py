@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 
-from ..errors import KprobeError
+from ..debug.names import can_demangle, readable
+from ..errors import KprobeError, Unsupported
 from ..symbols import CONTROLS
 
 if TYPE_CHECKING:
@@ -18,10 +20,53 @@ if TYPE_CHECKING:
     from ..core.register.verdict import Verdict
 
 
+DEMANGLED = "kprobes.demangled"  #: whether names are, in click's context
+
+
+def _wanted(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not can_demangle():
+        raise Unsupported("nothing here reads C++ and Rust names", hint="pip install 'kprobes[dwarf]'")
+    ctx.meta[DEMANGLED] = wanted
+
+
+#: -C
+on_names = click.option("-C", "--demangle", is_flag=True, expose_value=False, callback=_wanted,
+                        help="Show C++ and Rust names as people write them.")
+
+
+def named(text: str) -> str:
+    """Text as it is shown: with -C, its names readable."""
+    ctx = click.get_current_context(silent=True)
+    return readable(text) if ctx is not None and ctx.meta.get(DEMANGLED) else text
+
+
+class Named:
+    """A file whose text is written as named() has it; of JSON, with JSON's escapes."""
+
+    def __init__(self, file: IO[str], as_json: bool) -> None:
+        self._file, self._shown = file, _escaped if as_json else str
+
+    def write(self, text: str) -> int:
+        return self._file.write(readable(text, self._shown))
+
+    def flush(self) -> None:
+        self._file.flush()
+
+
+def naming(file: IO[str], as_json: bool = False) -> IO[str]:
+    """The file, or with -C what writes to it."""
+    wanted = click.get_current_context().meta.get(DEMANGLED)
+    return cast("IO[str]", Named(file, as_json)) if wanted else file
+
+
+def _escaped(name: str) -> str:
+    return json.dumps(name)[1:-1]
+
+
 def table(heads: tuple[str, ...], rows: Sequence[tuple[Any, ...]], to_stderr: bool = False) -> None:
     """A table: rich's on a terminal, plain columns elsewhere; numbers are right-aligned."""
     sides = [">" if rows and isinstance(value, int) else "<" for value in (rows[0] if rows else heads)]
-    cells = [heads, *(tuple(str(value).translate(CONTROLS) for value in row) for row in rows)]
+    cells = [heads, *(tuple(named(str(value)).translate(CONTROLS) for value in row) for row in rows)]
     if not (sys.stderr if to_stderr else sys.stdout).isatty():
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         for line in cells:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ._guest import to_file
-from ._render import table
+from ._render import named, on_names, table
 from ._trace import KINDS, save
 
 if TYPE_CHECKING:
@@ -27,23 +27,30 @@ def _read(path: str) -> Trace:
 @click.argument("recording", default="trace.arrow")
 @click.option("--by", type=click.Choice(["event", "function", "caller", "task"]), default="event",
               help="What hits are counted by.")
+@on_names
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per row.")
 @click.option("--flame", type=click.Path(dir_okay=False), metavar="FILE.svg", help="Write a flame graph as well.")
 def report(recording: str, by: str, as_json: bool, flame: str | None) -> None:
     """Summarize what `kprobes record` wrote: hits by event, function, caller or task."""
     import json
 
+    from ..tracing.profile import folded, write_folded
+
     trace = _read(recording)
     rows: Counter[str] = Counter(_key(trace, by, info, task, row) for info, task, row in trace.rows())
     total = max(len(trace), 1)
     if as_json:
         for name, hits in rows.most_common():
-            click.echo(json.dumps({by: name, "hits": hits}))
+            click.echo(json.dumps({by: named(name), "hits": hits}))
     else:
         table((by, "hits", "percent"), [(name, hits, f"{100 * hits / total:.1f}") for name, hits in rows.most_common()])
         click.echo(f"{len(trace)} records, {trace.lost} lost", err=True)
     if flame is not None:
-        trace.export(flame, "svg")
+        stacks = Counter[tuple[str, ...]]()
+        for frames, hits in folded(trace).items():
+            stacks[tuple(map(named, frames))] += hits
+        with to_file(flame) as out:
+            write_folded(stacks, out, "svg", "hits")
 
 
 def _key(trace: Trace, by: str, info: Any, task: Any, row: Any) -> str:

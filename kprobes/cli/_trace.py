@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from ._guest import Guest, GuestCommand, counted, on_clock, on_events, on_guest, to_file
-from ._render import stack_lines, table, where
+from ._render import named, naming, on_names, stack_lines, table, where
 
 if TYPE_CHECKING:
     from ..core.kprobes import Kprobes
@@ -27,6 +27,7 @@ KINDS = {"arrow": "arrow", "json": "chrome", "pftrace": "perfetto", "perfetto-tr
 @click.command(cls=GuestCommand)
 @on_guest
 @on_events
+@on_names
 @click.option("--stack", is_flag=True, help="With each hit, the calls that led to it.")
 @on_clock("counter")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per hit.")
@@ -42,7 +43,7 @@ def trace(guest: Guest, definitions: list[str], exclude: tuple[str, ...], condit
     """
     with guest.opened() as (machine, k), contextlib.ExitStack() as closing:
         recording = _recording(k, definitions, exclude, condition, stack, clock)
-        out = closing.enter_context(to_file(output))
+        out = naming(closing.enter_context(to_file(output)), as_json)
         recording.told = [_printer(k, event, out, as_json, recording.now) for event in recording.events]
         with _counting(recording, out):
             guest.start(machine, prints=output == "-")
@@ -166,6 +167,7 @@ def save(trace: Trace, output: str, format: str | None) -> None:
 @click.command(cls=GuestCommand)
 @on_guest
 @on_events
+@on_names
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per event.")
 def stat(guest: Guest, definitions: list[str], exclude: tuple[str, ...], condition: str, as_json: bool) -> None:
     """Probe FILE, run it, and count the hits of each event, by function, with their rate."""
@@ -186,7 +188,8 @@ def stat(guest: Guest, definitions: list[str], exclude: tuple[str, ...], conditi
                           key=lambda row: -row[2])
             if as_json:
                 for event, function, hits, rate in rows:
-                    click.echo(json.dumps({"event": event, "function": function, "hits": hits, "per_second": rate}))
+                    click.echo(json.dumps({"event": event, "function": named(function), "hits": hits,
+                                           "per_second": rate}))
             else:
                 table(("event", "function", "hits", "per second"), rows)
 
@@ -203,6 +206,7 @@ def _counter(counts: dict[tuple[str, str], int], key: tuple[str, str]) -> Emit:
 
 @click.command(cls=GuestCommand)
 @on_guest
+@on_names
 @click.argument("function")
 @click.option("-i", "--include", default="*", metavar="GLOB", help="Which functions are shown.")
 @click.option("--args", type=click.IntRange(0, 16), default=0, metavar="N", help="How many arguments are shown.")
@@ -222,6 +226,8 @@ def graph(guest: Guest, function: str, include: str, args: int, depth: int | Non
         finally:
             if not isinstance(sys.exc_info()[1], BrokenPipeError):
                 tree = graph.tree
+                for call in (call for root in tree.calls for call in root):
+                    call.name = named(call.name)
                 tree.export(out, format)
                 out.flush()
                 click.echo(f"{len(tree)} calls, {tree.missed} missed, {len(tree.skipped)} functions left out", err=True)

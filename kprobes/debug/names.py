@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any
 
+_MANGLED = re.compile(r"\b__?[ZR][\w$.]+", re.ASCII)
 LONGEST = 4096  #: characters of a name that is looked at
 _HASH = re.compile(r"::h[0-9a-f]{16}$")
 
@@ -48,6 +49,20 @@ def demangle(name: str) -> str:
         if found:
             return found
     return name
+
+
+_cached = lru_cache(1 << 12)(demangle)
+
+
+def can_demangle() -> bool:
+    """False where neither of the libraries is installed."""
+    return any(_library(name) is not None for name in ("itanium_demangler", "rust_demangler"))
+
+
+def readable(text: str, shown: Callable[[str], str] = lambda name: name) -> str:
+    """Text with its mangled names as people write them, as c++filt has it. shown: what is done to each, such as JSON's
+    escapes."""
+    return _MANGLED.sub(lambda found: shown(_cached(found[0])), text)
 
 
 def plain(name: str) -> str:

@@ -198,3 +198,30 @@ def test_lcov_reads_what_cover_writes(mips: str, tmp_path: Path) -> None:
     assert "lines......: 8" in done.stdout + done.stderr
     subprocess.run(["genhtml", "-q", "-o", str(tmp_path / "html"), str(tmp_path / "x.info")], check=True, **how)
     assert "debug.c" in (tmp_path / "html" / "index.html").read_text() or list((tmp_path / "html").rglob("debug.c.*"))
+
+
+@pytest.mark.parametrize(("mangled", "shown"), [("_Z6insertPKc", "insert(char const*)"),
+                                                ("_ZltiP5Table", "operator<(int, Table*)")])
+def test_names_as_people_write_them(mangled: str, shown: str, tmp_path: Path) -> None:
+    """-C; what other programs read is escaped as they want it."""
+    (guest := tmp_path / "c++.elf").write_bytes(FILES["x86_64-eh"].replace(b"table_insert\0", mangled.encode() + b"\0"))
+    file, how, saved = str(guest), ("--call", "outer(1)"), str(tmp_path / "x.arrow")
+    event = f"p:e {mangled} n=$arg3"
+    run("record", file, event, *how, "--stack", "-o", saved)
+    flame = tmp_path / "x.svg"
+    for words in (("list", file), ("trace", file, event, *how, "--stack"), ("stat", file, event, *how),
+                  ("graph", file, "outer", *how), ("report", saved, "--by", "function"),
+                  ("graph", file, "outer", *how, "--format", "folded")):
+        plain, readable = run(*words).stdout, run(*words, "-C").stdout
+        assert mangled in plain and shown not in plain, words
+        assert shown in readable and mangled not in readable, words
+    for words in (("trace", file, event, *how, "--json", "--stack"), ("stat", file, event, *how, "--json"),
+                  ("report", saved, "--by", "function", "--json"), ("graph", file, "outer", *how, "--format", "jsonl")):
+        assert shown in str([json.loads(line) for line in run(*words, "-C").stdout.splitlines()]), words
+    run("report", saved, "-C", "--flame", str(flame))
+    assert shown.replace("<", "&lt;") in flame.read_text() and mangled not in flame.read_text()
+
+
+def test_without_the_library_names_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kprobes.debug.names._library", lambda name: None)
+    assert "kprobes[dwarf]" in run("list", DEMO, "-C", status=2).stderr

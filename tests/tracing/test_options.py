@@ -29,6 +29,7 @@ QEMU = os.environ.get("KPROBES_QEMU_DIR")
 
 #: mov w0, #6; ldr w1, [x8]; ret, behind movz x8, #0x4000, lsl 16
 RAW = bytes.fromhex("0800a8d2 c0008052 010140b9 c0035fd6")
+MANGLED, READABLE = "_ZN5Table6insertEPKci", "Table::insert(char const*, int)"
 Check = Callable[[Result, Path], bool]
 
 
@@ -51,7 +52,11 @@ def words_of(command: str, option: str, folder: Path) -> tuple[list[str], Check]
     image = [command, str(raw), *(["six"] if command == "graph" else what(command, "p:f six n=$arg1"))]
     image += ["--arch", "arm64", "--base", "0x10000", "--symbols", str(names), "--mmio", "0x40000000:0x1000", *saved]
     raws = ([*image, "--call", "six()"], said("six() = 0x6"))
+    (mangled := folder / "mangled.txt").write_text(f"0000000000010000 T {MANGLED}\n")
+    cxx = [command, str(raw), *([MANGLED] if command == "graph" else what(command, f"p:f {MANGLED} n=$arg1"))]
+    cxx += ["--arch", "arm64", "--base", "0x10000", "--symbols", str(mangled), "--mmio", "0x40000000:0x1000"]
     rows: dict[str, tuple[list[str], Check]] = {
+        "--demangle": ([*cxx, "--call", f"{MANGLED}()", "-C"], said(READABLE)),
         "--arch": raws, "--base": raws, "--symbols": raws,
         "--mmio": (raws[0], lambda done, folder: "0x40000000:0x1000" in done.stderr and "reads" in done.stderr),
         "--call": ([*guest, *call, *saved], said("fib(3) = ")),
@@ -109,9 +114,9 @@ def test_an_option(command: str, option: str, tmp_path: Path) -> None:
 
 OTHERS = {
     "archs": {}, "symbols": {"--arch": ("--arch", "x86_64")},
-    "list": {"--arch": ("--arch", "x86_64"), "--sdt": ("--sdt",)},
+    "list": {"--arch": ("--arch", "x86_64"), "--sdt": ("--sdt",), "--demangle": ("-C",)},
     "check": {"--arch": ("fib", "--arch", "x86_64"), "--event": ("-e", EVENT)},
-    "report": {"--by": ("--by", "function"), "--json": ("--json",), "--flame": ("--flame", "x.svg")},
+    "report": {"--demangle": ("-C",), "--by": ("--by", "function"), "--json": ("--json",), "--flame": ("--flame", "x.svg")},
     "convert": {"--format": ("-", "--format", "jsonl")},
 }
 
