@@ -6,6 +6,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any, Protocol
 
+from ..arguments import look
 from ..errors import BadArgument, GuestFault
 from ..symbols import CONTROLS
 from .types import CType, Member
@@ -52,6 +53,7 @@ class View:
             raise AttributeError(f"{self._type.name} has no member {name!r}")
         address, type = self._address + member.offset, member.type
         if member.bits:
+            look(name, value)
             mask = (1 << member.bits) - 1 << member.shift
             store(self._machine, type, address, _raw(self._machine, type,
                                                      address) & ~mask | value << member.shift & mask)
@@ -61,6 +63,7 @@ class View:
     def __getitem__(self, key: int | str) -> Any:
         if isinstance(key, str):
             return View.__getattr__(self, key)
+        look("index", key)
         target, count = self._type.target, self._type.count
         if target is None or not target.size:
             raise BadArgument(f"{self._type.name} has no elements", hint="index arrays and pointers")

@@ -13,7 +13,19 @@ import pytest
 from test_packets import GOOD
 from wrong import methods, refused
 
-from kprobes import GuestTimeout, Kprobe, Kprobes, MachineBusy, MachineClosed, RemoteError, RemoteMachine
+from kprobes import (
+    BadArgument,
+    GuestTimeout,
+    Kprobe,
+    KprobeError,
+    Kprobes,
+    MachineBusy,
+    MachineClosed,
+    QemuMachine,
+    RemoteError,
+    RemoteMachine,
+    Unsupported,
+)
 from kprobes.machine.remote.packets import frame
 
 pytestmark = pytest.mark.quick
@@ -108,3 +120,51 @@ def test_a_guest_that_is_lost_before_it_runs(stub: Callable[..., str]) -> None:
         m.run(until=0x1000)
     assert m.regs.sp == 0
     m.close()
+
+
+@pytest.mark.parametrize("name", ["argv", "arch", "sysroot", "env", "stdin", "stdout", "threads", "timeout"])
+def test_programs_in_qemu(name: str, programs: Callable[[str], Any]) -> None:
+    """None is started with what it cannot have: whether or not there is a QEMU."""
+    wrong = {"argv": [None, "", [], [5], ["a\0b"], {}, b"x"], "arch": [[], 5, "no such"], "sysroot": [5, [], 2.5],
+             "env": [5, {"A=": "b"}, {1: "x"}, {"A": "\0"}, [1]], "threads": [None, 0, -1, 1 << 70, 2.5],
+             "timeout": [None, 0, -1, 1 << 70, float("nan"), "1"], "stdin": [1 << 70, 2.5, [], object()],
+             "stdout": [1 << 70, 2.5, "x", object()]}[name]
+    for value in wrong:
+        given = {"argv": [programs("arm64-O2")], "timeout": 5.0, name: value}
+        with pytest.raises(KprobeError) as caught:
+            QemuMachine.user(given.pop("argv"), **given).close()
+        assert isinstance(caught.value, BadArgument) or "no qemu" in str(caught.value) or name == "arch", caught.value
+
+
+@pytest.mark.parametrize("name", ["arguments", "arch", "timeout"])
+def test_whole_machines(name: str) -> None:
+    for value in {"arguments": [None, "-S", [5], ["a\0b"]], "arch": [None, [], "no such"],
+                  "timeout": [None, 0, float("nan"), 1 << 70]}[name]:
+        given = {"arguments": ["-machine", "none"], "arch": "x86_64", name: value}
+        with pytest.raises((BadArgument, Unsupported)):
+            QemuMachine.system(given.pop("arguments"), **given).close()
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1 << 70, None, 2.5])
+def test_numbers_of_threads(stub: Callable[[Any], str], threads: Any) -> None:
+    with pytest.raises(BadArgument, match="threads is"):
+        RemoteMachine.connect(stub(sound), arch="mips", scratch=(0x100000, 0x10000), threads=threads)
+
+
+def test_memory_in_a_run(stub: Callable[[Any], str]) -> None:
+    """Another thread gets a clear answer meanwhile, and the connection stays in step."""
+    with machine(stub, running) as m:
+        def run() -> None:
+            with pytest.raises(GuestTimeout):
+                m.run(timeout=0.5)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        while thread.is_alive() and not m._control.depth:
+            time.sleep(0.001)
+        for use in (lambda: m.read(0x1000, 4), lambda: m.write(0x1000, b"abcd"), lambda: m.patch(0x1000, b"abcd"),
+                    lambda: m.read_cstr(0x1000)):
+            with pytest.raises(MachineBusy):
+                use()
+        thread.join()
+        assert m.read(0x1000, 4) == bytes(4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import random
+import re
 from typing import Any
 
 import pytest
@@ -42,6 +43,23 @@ def test_memory_as_c_sees_it(name: str) -> None:
         table.count, first.rest, first.value = 70, 9, -3
         assert (table.count, first.rest, first.flag, first.value) == (70, 9, 5, -3)
         assert m.view("table_t", int(table)).count == 70 and "count = 70" in repr(table) and '"width"' in repr(first)
+
+
+@pytest.mark.parametrize("name", ["count", "wide", "kind"])
+def test_wrong_values_of_views(name: str) -> None:
+    """Of structures, arrays and bit fields. A member that there is not is an AttributeError, as of every object."""
+    with load("x86_64-eh") as m:
+        m.call("outer", 1)
+        table = m.view("struct table *", m.symbols["the_table"].address)
+        for value in (None, 2.5, float("nan"), [], {}, object(), ..., (1, 2)):
+            for view in (table, table.first, table.u.bytes, table.first.key):
+                with pytest.raises(BadArgument, match="index is"):
+                    view[value]
+            for view, member in ((table, name), (table.first, "flag"), (table.first, "rest")):
+                before = bytes(view)
+                with pytest.raises(BadArgument, match=re.escape(repr(value))):
+                    setattr(view, member, value)
+                assert bytes(view) == before
 
 
 @pytest.mark.parametrize("name", FILES)

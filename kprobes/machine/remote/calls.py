@@ -6,12 +6,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from ...arch._base import Arch
-from ...errors import RemoteError, Unsupported
+from ...arguments import place
+from ...errors import BadArgument, RemoteError, Unsupported
 from ...symbols import Symbols
 from .._passing import Passing, check_bounds, code_pointer
-from .control import Control
+from .control import LONGEST, Control
 from .target import Target
 from .threads import Threads
+
+
+def check_limits(timeout: float, threads: int = 1) -> None:
+    """What a machine is made with: seconds that an answer may take, and CPUs. BadArgument."""
+    if not 0 < timeout < LONGEST:
+        raise BadArgument(f"timeout is {timeout!r}", hint="pass seconds, more than 0")
+    if not place("threads", threads):
+        raise BadArgument("threads is 0", hint="pass 1 or more")
 
 
 class GuestCalls:

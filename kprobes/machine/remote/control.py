@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import RLock
 
 from ...arch._base import Arch
 from ...errors import GuestFault, GuestTimeout, MachineBusy, ReentryError, RemoteError
@@ -44,7 +43,7 @@ class Control:
         self.breakpoints: set[int] = set()
         self.exit_status: int | None = None
         self.depth = 0
-        self.busy = RLock()  # held by the thread that changes probes
+        self.busy = target.link.busy  # held by the thread that changes probes, too
         self._stopping = self._alone = False
         self._late = 0  # interrupts of ours that have not arrived: something else stopped the guest first
         self._signals: list[tuple[str, int]] = []  # (thread, number) that came in an errand
@@ -88,9 +87,7 @@ class Control:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Nobody else runs the guest, or changes probes, meanwhile. MachineBusy where somebody does."""
-        if not self.busy.acquire(False):
-            raise MachineBusy("another thread runs this machine, or changes its probes",
-                              hint="wait until it has finished")
+        self._target.link.take()
         try:
             yield
         finally:

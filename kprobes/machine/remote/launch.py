@@ -9,15 +9,17 @@ import signal
 import subprocess
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import IO, Any
 
 from ...arch import of_elf
-from ...errors import RemoteError, Unsupported
+from ...arguments import checked, shown
+from ...errors import BadArgument, RemoteError, Unsupported
 from ...image import read_elf
 from .._listed import Where
+from .calls import check_limits
 from .files import arch_of
 from .machine import RemoteMachine
 from .packets import Connection
@@ -32,6 +34,7 @@ CPUS = {"mips32r6": "mips32r6-generic", "mips32r6el": "mips32r6-generic", "mips6
 Stream = bytes | str | IO[Any] | int | None
 
 
+@checked("__init__")
 class QemuMachine(RemoteMachine):
     """A RemoteMachine whose stub is a QEMU that it started, and ends with."""
 
@@ -46,9 +49,10 @@ class QemuMachine(RemoteMachine):
 
         sysroot: where its dynamic linker and libraries are. env: its environment; default: this process's. stdin:
         bytes, or as in subprocess; stdout: as in subprocess. threads, timeout: see connect(). QEMU is looked for in
-        $KPROBES_QEMU_DIR and on PATH; 9 or newer. Raises ImageError, Unsupported (no QEMU), RemoteError.
+        $KPROBES_QEMU_DIR and on PATH; 9 or newer. Raises ImageError, Unsupported (no QEMU), RemoteError, BadArgument.
         """
-        program = os.fspath(argv[0])
+        check_limits(timeout, threads)
+        program, *words = _words("argv", argv)
         image = read_elf(program)
         found = of_elf(image.machine, image.bits, image.order, image.flags, image.profile, arch)
         if not os.access(program, os.X_OK):
@@ -59,8 +63,8 @@ class QemuMachine(RemoteMachine):
             command += ["-L", os.fspath(sysroot)]
         if found.name in CPUS:
             command += ["-cpu", CPUS[found.name]]
-        child = Child(lambda socket: [*command, "-g", socket, *(os.fspath(word) for word in argv)],
-                      os.environ if env is None else env, stdin, stdout)
+        child = Child(lambda socket: [*command, "-g", socket, program, *words],
+                      os.environ if env is None else _environment(env), stdin, stdout)
         with child.ended_by_errors():
             machine = cls(child.target(timeout), found, image=image, threads=threads,
                           sysroot=None if sysroot is None else os.fspath(sysroot),
@@ -75,10 +79,10 @@ class QemuMachine(RemoteMachine):
         """A whole machine: qemu-system with these arguments, stopped before its first instruction.
 
         arch: its name. symbols, scratch: see connect(). Run it to where memory is mapped before the first probe is
-        registered. Raises Unsupported (no QEMU), RemoteError.
+        registered. Raises Unsupported (no QEMU), RemoteError, BadArgument.
         """
-        command = [find_qemu(f"qemu-system-{NAMES.get(arch, arch)}", 7), *arguments]
-
+        check_limits(timeout)
+        command = [find_qemu(f"qemu-system-{NAMES.get(arch, arch)}", 7), *_words("arguments", arguments, least=0)]
         child = Child(lambda socket: [*command, "-S", "-chardev",
                                       f"socket,path={socket},server=on,wait=off,id=kprobes", "-gdb", "chardev:kprobes"],
                       os.environ, b"", None)
@@ -97,7 +101,7 @@ class QemuMachine(RemoteMachine):
 class Child:
     """A QEMU that we have started, and the folder that the socket of its stub is in.
 
-    Raises OSError where it cannot be started.
+    Raises OSError where it cannot be started, BadArgument where its streams are none.
     """
 
     def __init__(self, command: Callable[[str], list[str]], env: Mapping[str, str], stdin: Stream,
@@ -105,7 +109,11 @@ class Child:
         self._folder = tempfile.TemporaryDirectory(prefix="kprobes-")
         self._socket = os.path.join(self._folder.name, "gdb")
         streams: dict[str, Any] = {"stdin": _input(stdin), "stdout": stdout}
-        self.process = subprocess.Popen(command(self._socket), env=dict(env), **streams)
+        try:
+            self.process = subprocess.Popen(command(self._socket), env=dict(env), **streams)
+        except (AttributeError, OverflowError, TypeError, ValueError) as error:  # there is nothing else that is wrong
+            raise BadArgument(f"stdin is {shown(stdin)}, stdout is {shown(stdout)}: {error}",
+                              hint="pass what subprocess takes") from None
         self._kill = weakref.finalize(self, self.process.kill)  # where nobody calls end(), and where Python ends
 
     def target(self, timeout: float) -> Target:
@@ -133,6 +141,25 @@ class Child:
         except BaseException:
             self.end()
             raise
+
+
+def _words(name: str, words: Iterable[Any], least: int = 1) -> list[str]:
+    """What a process can be given as arguments. BadArgument."""
+    found: list[Any] = [words] if isinstance(words, bytes) else [*words]
+    for word in found:
+        if isinstance(words, str) or not isinstance(word, (str, os.PathLike)):
+            raise BadArgument(f"{name} has {shown(word)}", hint="pass a list of words")
+    if len(found) < least or any("\0" in os.fspath(word) for word in found):
+        raise BadArgument(f"{name} is {shown(words)}", hint="pass a list of words without NULs")
+    return [os.fspath(word) for word in found]
+
+
+def _environment(env: Mapping[str, str]) -> Mapping[str, str]:
+    """What can be one. BadArgument."""
+    for name, value in env.items():
+        if not isinstance(name, str) or not isinstance(value, str) or "=" in name or "\0" in name + value:
+            raise BadArgument(f"env has {shown(name)}: {shown(value)}", hint='pass {"NAME": "value"}, without NULs')
+    return env
 
 
 def find_qemu(name: str, oldest: int) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from ...arch._base import Arch
 from ...arguments import checked
 from ...debug.described import Described
-from ...errors import AlreadyRegistered, BadArgument, GuestFault, RemoteError, Unsupported
+from ...errors import AlreadyRegistered, GuestFault, RemoteError, Unsupported
 from ...image import Image, read_elf
 from ...regs import Regs, read_cstr
 from ...symbols import Symbols
@@ -23,8 +23,8 @@ from .._blocks import counts_no_blocks, refuses
 from .._listed import Where, add_symbols
 from .._passing import Argument, Passing
 from ..closed import close
-from .calls import GuestCalls
-from .control import LONGEST, Control
+from .calls import GuestCalls, check_limits
+from .control import Control
 from .errands import Errands
 from .files import AT_BASE, AT_ENTRY, AT_PAGESZ, Loads, arch_of, auxiliary
 from .memory import Memory
@@ -113,8 +113,7 @@ class RemoteMachine(Described):
         process's libraries are. timeout: seconds that the stub may take for an answer. Raises RemoteError, ImageError,
         Unsupported.
         """
-        if not 0 < timeout < LONGEST:
-            raise BadArgument(f"timeout is {timeout!r}", hint="pass seconds, more than 0")
+        check_limits(timeout, threads)
         target = Target(Connection.open(address, timeout))
         try:
             file = None if image is None else read_elf(image)

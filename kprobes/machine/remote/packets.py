@@ -11,9 +11,10 @@ import re
 import socket
 import time
 from collections.abc import Callable
+from threading import RLock
 from typing import NoReturn
 
-from ...errors import RemoteError
+from ...errors import MachineBusy, RemoteError
 
 LONGEST = 1 << 22  # bytes of a packet, or of noise before one
 RESENDS = 3
@@ -50,10 +51,13 @@ class Connection:
 
     timeout: seconds that any answer may take, but for that to a continued guest. Raises RemoteError when the other end
     is gone, stalls or does not speak the protocol; after that it is closed.
+
+    Attributes:
+        busy: held by the thread whose answers come.
     """
 
     def __init__(self, channel: socket.socket, timeout: float = 10.0) -> None:
-        self.timeout = timeout
+        self.timeout, self.busy = timeout, RLock()
         self._socket: socket.socket | None = channel
         self._buffer = bytearray()
         self._acknowledges = True
@@ -92,7 +96,21 @@ class Connection:
         return self.ask_all([payload])[0]
 
     def ask_all(self, payloads: list[bytes]) -> list[bytes]:
-        """Send packets, as many at once as is safe, and return the answers in order."""
+        """Send packets, as many at once as is safe, and return the answers in order. MachineBusy: another thread's
+        come."""
+        self.take()
+        try:
+            return self._ask_all(payloads)
+        finally:
+            self.busy.release()
+
+    def take(self) -> None:
+        """Nobody else uses the channel until busy.release(). MachineBusy where somebody does."""
+        if not self.busy.acquire(False):
+            raise MachineBusy("another thread runs this machine, or changes its probes",
+                              hint="wait until it has finished")
+
+    def _ask_all(self, payloads: list[bytes]) -> list[bytes]:
         answers: list[bytes] = []
         while len(answers) < len(payloads):
             count, size = 0, 0
