@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from importlib.util import find_spec
 
@@ -13,6 +14,9 @@ from kprobes.testing import Bench
 
 if find_spec("keystone") is None:  # tests that write assembly text need it; the library does not
     assembler._keystone = lambda: pytest.skip("Keystone is not installed", allow_module_level=True)
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in a shell's background: tests of Ctrl-C would wait for ever
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
