@@ -115,15 +115,11 @@ def number(value: int, bits: int) -> str:
 
 
 def where(machine: Any, address: int) -> str:
-    """The source line of an address, and what is inlined there into what: `a.c:12 in f, inlined at a.c:30 in g`; ""
-    where no file tells."""
+    """DebugInfo.where()."""
     try:
-        frames = machine.debug.frames(address)
+        return str(machine.debug.where(address))
     except KprobeError:
         return ""
-    known = [f"{f.path.rpartition('/')[2] or '?'}:{f.line}{f' in {f.function}' if len(frames) > 1 else ''}"
-             for f in frames if f.line]
-    return ", inlined at ".join(known).translate(CONTROLS)
 
 
 def stack_lines(machine: Any, stack: Sequence[int]) -> str:

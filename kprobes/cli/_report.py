@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,13 +26,16 @@ def _read(path: str) -> Trace:
 
 @click.command()
 @click.argument("recording", default="trace.arrow")
-@click.option("--by", type=click.Choice(["event", "function", "caller", "task"]), default="event",
+@click.option("--by", type=click.Choice(["event", "function", "caller", "task", "stack"]), default="event",
               help="What hits are counted by.")
 @on_names
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per row.")
 @click.option("--flame", type=click.Path(dir_okay=False), metavar="FILE.svg", help="Write a flame graph as well.")
 def report(recording: str, by: str, as_json: bool, flame: str | None) -> None:
-    """Summarize what `kprobes record` wrote: hits by event, function, caller or task."""
+    """Summarize what `kprobes record` wrote: hits by event, function, caller, task or stack.
+
+    Stacks are as `record --stack` left them, innermost first, with source lines where the guest was built with -g.
+    """
     import json
 
     from ..tracing.profile import folded, write_folded
@@ -57,7 +61,16 @@ def _key(trace: Trace, by: str, info: Any, task: Any, row: Any) -> str:
     if by == "caller":
         caller = row[5] or (row[7][1] if len(row[7]) > 1 else 0)
         return trace.name(caller).partition("+")[0] if caller else "(unknown: record with --stack, or return events)"
+    if by == "stack":
+        return _stack(trace, row[7]) or "(unknown: record with --stack)"
     return str({"event": info.name, "function": info.function, "task": task}[by])
+
+
+def _stack(trace: Trace, stack: Sequence[int]) -> str:
+    """`insert (a.c:12) < main (b.c:3)`, innermost first."""
+    frames = (f"{trace.name(address).partition('+')[0]}{f' ({line})' if line else ''}"
+              for address, line in zip(stack, trace.lines(stack), strict=True))
+    return " < ".join(frames)
 
 
 @click.command(epilog="Endings of names: " + ", ".join(f".{name} {kind}" for name, kind in KINDS.items()))

@@ -20,7 +20,7 @@ from .arguments import Passed
 from .expression import Place, Surroundings, Unknown, evaluate
 from .file import DAMAGE, children
 from .markers import Marker, markers_of
-from .places import SourceFrame, frames
+from .places import SourceFrame, frames, told
 from .registers import register
 from .types import CType, Derived
 from .units import Function, Units, inlined_in, location, named, spelling, takes_a_word, text, units_of
@@ -279,6 +279,11 @@ class DebugInfo:
             return frames(found[1], address - found[0].bias, line.path if line else "", line.line if line else 0)
         except DAMAGE:
             return []
+
+    def where(self, address: int) -> str:
+        """The source line of an address, and what is inlined there into what: `a.c:12 in f, inlined at a.c:30 in g`; ""
+        where no file tells."""
+        return told(self.frames(address))
 
     def lines(self, start: int, end: int) -> list[SourceLine]:
         """The lines that have code in [start, end), by address, each where it begins."""

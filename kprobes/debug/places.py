@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from attrs import frozen
 
+from ..symbols import CONTROLS
 from .file import DAMAGE, children
 from .units import Function, named, source_path, spans, text
 
@@ -23,6 +24,13 @@ class SourceFrame:
 
     def __str__(self) -> str:
         return self.function + " (inlined)" * self.inlined + (f" {self.path}:{self.line}" if self.line else "")
+
+
+def told(frames: Sequence[SourceFrame]) -> str:
+    """Frames in a line: `a.c:12 in f, inlined at a.c:30 in g`; "" where no line is known."""
+    known = [f"{f.path.rpartition('/')[2] or '?'}:{f.line}{f' in {f.function}' if len(frames) > 1 else ''}"
+             for f in frames if f.line]
+    return ", inlined at ".join(known).translate(CONTROLS)
 
 
 def frames(function: Function, address: int, path: str, line: int) -> list[SourceFrame]:

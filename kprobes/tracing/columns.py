@@ -55,10 +55,11 @@ def names_of(infos: Sequence[EventInfo]) -> list[list[str]]:
 # --- of a ring
 
 
-def table_of_ring(infos: Sequence[EventInfo], ring: Ring, clock: str, names: Callable[[int], str]) -> pyarrow.Table:
+def table_of_ring(infos: Sequence[EventInfo], ring: Ring, clock: str, names: Callable[[int], str],
+                  lines: Callable[[int], str]) -> pyarrow.Table:
     """The records of a ring as a table. clock: whose times they have."""
     need("pyarrow", "arrow")
-    return _Columns(infos, ring).table(clock, names)
+    return _Columns(infos, ring).table(clock, names, lines)
 
 
 class _Columns:
@@ -79,7 +80,7 @@ class _Columns:
     def places(self) -> list[int]:
         return self.ring.order()
 
-    def table(self, clock: str, names: Callable[[int], str]) -> pyarrow.Table:
+    def table(self, clock: str, names: Callable[[int], str], lines: Callable[[int], str]) -> pyarrow.Table:
         pa, ring = self.pa, self.ring
         columns: dict[str, Any] = {"seq": pa.array(self.raw[:, 0].copy()),
                                    "event": self._dictionary(self.event, [i.name for i in self.infos]),
@@ -98,9 +99,11 @@ class _Columns:
         for event, row in enumerate(names_of(self.infos)):
             for n, name in enumerate(row):
                 self._argument(columns, event, n, name)
+        looked_up = {address - bool(n) for stack in {*stacks} for n, address in enumerate(stack)}
         addresses = {*callers, *(address for stack in {*stacks} for address in stack)}
         facts = {"version": VERSION, "events": [info.as_json() for info in self.infos], "lost": ring.lost,
-                 "clock": clock, "names": {str(address): names(address) for address in addresses}}
+                 "clock": clock, "names": {str(address): names(address) for address in addresses},
+                 "lines": {str(address): line for address in looked_up if (line := lines(address))}}
         return pa.table(columns).replace_schema_metadata({KEY: json.dumps(facts).encode()})
 
     def _dictionary(self, indices: numpy.ndarray[Any, Any], values: Sequence[str]) -> pyarrow.Array:
@@ -190,8 +193,8 @@ def save(table: pyarrow.Table, path: str | os.PathLike[str]) -> None:
         writer.write_table(table)
 
 
-def load(path: str | os.PathLike[str]) -> tuple[Table, Mapping[int, str]]:
-    """A file's table, and the names of the addresses in it. Raises ImageError, Unsupported."""
+def load(path: str | os.PathLike[str]) -> tuple[Table, Mapping[int, str], Mapping[int, str]]:
+    """A file's table, and the names and the source lines of the addresses in it. Raises ImageError, Unsupported."""
     need("pyarrow", "arrow")
     import pyarrow
 
@@ -219,7 +222,7 @@ class Table:
         self.tasks: Sequence[Any] = list(dict.fromkeys(table.column("task").to_pylist()))
 
     @classmethod
-    def of(cls, table: pyarrow.Table) -> tuple[Table, Mapping[int, str]]:
+    def of(cls, table: pyarrow.Table) -> tuple[Table, Mapping[int, str], Mapping[int, str]]:
         """Raises KeyError, TypeError, ValueError: that is none of ours."""
         facts = json.loads(table.schema.metadata[KEY])
         if facts["version"] != VERSION:
@@ -230,8 +233,9 @@ class Table:
         if missing:
             raise KeyError(*missing)
         clock = str(facts.get("clock", HOST))  # older files do not say
-        return cls(table, infos, int(facts["lost"]), clock), {int(address): str(name)
-                                                       for address, name in facts["names"].items()}
+        names, lines = ({int(address): str(text) for address, text in found.items()}
+                        for found in (facts["names"], facts.get("lines", {})))  # older files have no lines
+        return cls(table, infos, int(facts["lost"]), clock), names, lines
 
     @property
     def lost(self) -> int:
@@ -261,5 +265,5 @@ class Table:
     def rows(self) -> Iterator[Row]:
         return map(self.row, range(len(self)))
 
-    def table(self, names: Callable[[int], str]) -> pyarrow.Table:
+    def table(self, names: Callable[[int], str], lines: Callable[[int], str]) -> pyarrow.Table:
         return self._table

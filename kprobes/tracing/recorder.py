@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..arguments import checked
 from ..core.probe import Probe
+from ..debug.info import DebugInfo
 from ..errors import BadArgument, EventError, GuestFault, KprobeError
 from ..events import parse_event
 from ..events._event import Event, locate
@@ -62,10 +63,10 @@ class Live:
     def rows(self) -> Iterator[Row]:
         return self.ring.rows()
 
-    def table(self, names: Callable[[int], str]) -> pyarrow.Table:
+    def table(self, names: Callable[[int], str], lines: Callable[[int], str]) -> pyarrow.Table:
         from .columns import table_of_ring
 
-        return table_of_ring(self.infos, self.ring, self.clock, names)
+        return table_of_ring(self.infos, self.ring, self.clock, names, lines)
 
 
 @checked()
@@ -104,7 +105,7 @@ class Recording:
         self.told: list[Tell] = []
         self._before = 0
         self.trace = Trace(Live(infos, self._ring, self._clock, self._drain), lambda address: locate(symbols, address),
-                           self._missed)
+                           self._missed, DebugInfo(k.machine).where)
 
     def _parse(self, definitions: Sequence[str]) -> list[Event]:
         """The events, one for each function that a pattern names; of these, those that cannot be probed are left

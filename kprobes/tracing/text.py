@@ -153,7 +153,7 @@ class _Shown(dict[Value, str]):
 
 
 def json_lines(trace: Trace) -> Iterator[str]:
-    """An object for each record: event, seq, cpu, task, time, caller, args, stack (as symbols)."""
+    """An object for each record: event, seq, cpu, task, time, caller, args, stack (as symbols) and its source lines."""
     for info, task, row in trace.rows():
         seq, _, cpu, _, time, caller, values, stack = row
         facts: dict[str, Any] = {"event": info.name, "seq": seq, "cpu": cpu,
@@ -165,6 +165,8 @@ def json_lines(trace: Trace) -> Iterator[str]:
         facts["args"] = dict(zip([field.name for field in info.fields], values, strict=True))
         if stack:
             facts["stack"] = [trace.name(address) for address in stack]
+            lines = trace.lines(stack)
+            facts |= {"lines": [line or None for line in lines]} if any(lines) else {}
         yield json.dumps(facts) + "\n"
 
 

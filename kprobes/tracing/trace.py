@@ -48,7 +48,7 @@ class Source(Protocol):
     def __len__(self) -> int: ...
     def row(self, n: int) -> Row: ...
     def rows(self) -> Iterator[Row]: ...
-    def table(self, names: Callable[[int], str]) -> pyarrow.Table: ...
+    def table(self, names: Callable[[int], str], lines: Callable[[int], str]) -> pyarrow.Table: ...
 
 
 @checked("__init__", "name")
@@ -58,9 +58,11 @@ class Trace:
     While events are recorded it grows. Where there is no more room the oldest records go: `lost` says how many did.
     """
 
-    def __init__(self, source: Source, names: Callable[[int], str], missed: Callable[[], int] = lambda: 0) -> None:
-        """names: a code address -> what to show for it. missed: hits that could not be recorded."""
-        self._source, self._names, self._missed = source, names, missed
+    def __init__(self, source: Source, names: Callable[[int], str], missed: Callable[[], int] = lambda: 0,
+                 lines: Callable[[int], str] = lambda address: "") -> None:
+        """names: a code address -> what to show for it. missed: hits that could not be recorded. lines: a code address
+        -> its source line, "" where none is known."""
+        self._source, self._names, self._missed, self._lines = source, names, missed, lines
         self._cache: dict[int, str] = {}
 
     # --- looking
@@ -126,6 +128,11 @@ class Trace:
             found = self._cache[address] = self._names(address)
         return found
 
+    def lines(self, stack: Sequence[int]) -> list[str]:
+        """The source line of each address of a record's stack, "" where none is known: of the first its own, of a
+        return address that of the call before it."""
+        return [self._lines(address - bool(n)) for n, address in enumerate(stack)]
+
     @property
     def source(self) -> Source:
         """Where the records are."""
@@ -161,7 +168,7 @@ class Trace:
 
         Raises Unsupported: pyarrow is not installed (extra `arrow`).
         """
-        return self._source.table(self.name)
+        return self._source.table(self.name, self._lines)
 
     def to_pandas(self) -> pandas.DataFrame:
         """to_arrow() as a data frame; integers stay integers (UInt64 ...) where some are missing.
@@ -190,8 +197,9 @@ class Trace:
         """What save() wrote. Raises ImageError: unreadable, damaged, another program's; Unsupported."""
         from .columns import load
 
-        source, names = load(path)
-        return cls(source, lambda address: names.get(address, f"{address:#x}"))
+        source, names, lines = load(path)
+        return cls(source, lambda address: names.get(address, f"{address:#x}"),
+                   lines=lambda address: lines.get(address, ""))
 
     def export(self, path: str | os.PathLike[str] | IO[Any], format: str) -> None:
         """Write a file for other tools, or to an open one: ftrace, jsonl, csv (one file for each event where there are

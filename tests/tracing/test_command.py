@@ -225,3 +225,25 @@ def test_names_as_people_write_them(mangled: str, shown: str, tmp_path: Path) ->
 def test_without_the_library_names_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kprobes.debug.names._library", lambda name: None)
     assert "kprobes[dwarf]" in run("list", DEMO, "-C", status=2).stderr
+
+
+def test_saved_stacks_have_source_lines(mips: str, tmp_path: Path) -> None:
+    """The recording tells them without the guest: as `trace` does with it."""
+    file, event = str(tmp_path / "x.arrow"), "p:e table_insert"
+    live = [json.loads(line)["lines"] for line in run("trace", mips, event, "--stack", "--json", "--call",
+                                                      "outer(1)").stdout.splitlines()]
+    run("record", mips, event, "--stack", "--call", "outer(1)", "-o", file)
+    trace = Trace.load(file)
+    assert [[line or None for line in trace.lines(record.stack)] for record in trace] == live and live[0][0]
+    saved = run("convert", file, "-", "--format", "jsonl").stdout.splitlines()
+    assert [json.loads(line)["lines"] for line in saved] == live
+    row = run("report", file, "--by", "stack").stdout.splitlines()[1]
+    assert row.startswith(f"table_insert ({live[0][0]}) < outer ({live[0][1]})")
+    assert json.loads(run("report", file, "--by", "stack", "--json").stdout)["stack"] in row
+    assert " => table_insert" in run("convert", file, "-", "--format", "ftrace").stdout
+    trace.save(again := str(tmp_path / "again.arrow"))
+    assert Trace.load(again).lines(trace[0].stack) == trace.lines(trace[0].stack)
+    run("record", DEMO, "p:f fib", "--stack", "--call", "fib(2)", "-o", file)
+    bare = Trace.load(file)
+    assert set(bare.lines(bare[0].stack)) == {""} and "lines" not in run("convert", file, "-", "--format",
+                                                                          "jsonl").stdout
