@@ -14,7 +14,7 @@ from wrong import WRONG, methods, refused, said
 
 from kprobes import BadArgument, Jprobe, Kprobe, KprobeError, Kretprobe, Program, Regs, Symbols, Trace, UnicornMachine
 from kprobes.arguments import SORTS, sort_of
-from kprobes.campaign import Journal, local, run
+from kprobes.campaign import Calls, Journal, Outcome, local, run
 from kprobes.core.kprobes import Kprobes
 from kprobes.debug.info import DebugInfo
 from kprobes.events._armed import TraceEvent
@@ -241,6 +241,55 @@ def test_variables_of_programs() -> None:
     with pytest.raises(BadArgument, match="cannot be deleted"):
         del variables["count"]
     assert dict(variables) == {"count": 5} and variables.get("no such") is None
+
+
+@pytest.mark.parametrize("field", ["image", "call", "events", "before", "arch", "timeout", "max_insns", "coverage",
+                                   "dataset"])
+def test_jobs(field: str) -> None:
+    """As they are made, not in a worker. A list of events is as good as a tuple."""
+    for value in (5.5j, [5], object(), {1: 2}):
+        with pytest.raises(BadArgument):
+            Calls(**{"image": str(DEMO), "call": "inc(1)", field: value})
+    job = Calls(DEMO, "string_length(@input)", ["p string_length"], [])
+    assert job(b"")["hits"] == {"p_string_length_0": 1}
+    for text in ("p inc", b"p inc"):
+        with pytest.raises(BadArgument):
+            Calls(str(DEMO), "inc(1)", text)  # type: ignore[arg-type]
+
+
+def test_what_no_journal_holds(tmp_path: Path) -> None:
+    """The file stays as it was: the next outcome is noted."""
+    with Journal(tmp_path / "journal", "c") as journal:
+        wrong: tuple[Any, ...] = (None, 5, Outcome("a", b"bytes", None, 0.1), Outcome("a", object(), None, 0.1),
+                                  Outcome("a", 1, None, "long"))  # type: ignore[arg-type]
+        for outcome in wrong:
+            with pytest.raises(KprobeError):
+                journal.note(outcome)
+        assert not journal.entries
+        journal.note(Outcome("a", 1, None, 0.1))
+    with pytest.raises(KprobeError, match="keep the journal open"):
+        journal.note(Outcome("b", 1, None, 0.1))
+    with Journal(tmp_path / "journal", "c") as journal:
+        assert list(journal.entries) == ["a"]
+
+
+@pytest.mark.parametrize("value", [None, -1, 2, 2.5, "on", [], object()], ids=repr)
+def test_histograms_and_call_trees(value: Any, tmp_path: Path) -> None:
+    world = World()
+    world.event.trigger("hist:keys=len")
+    world.m.call("inc", 3)
+    before = str(world.event.hist)
+    with pytest.raises(BadArgument, match="paused is"):
+        world.event.hist.paused = value
+    assert str(world.event.hist) == before and not world.event.hist.paused
+    with world.k.graph("inc") as tree:
+        world.m.call("inc", 3)
+    if not isinstance(value, str):
+        with pytest.raises(BadArgument, match="path is"):
+            tree.export(value, "text")
+    with pytest.raises(BadArgument, match="format"):
+        tree.export(tmp_path / "out", value)
+    assert not (tmp_path / "out").exists() and len(tree) == 1
 
 
 @pytest.mark.parametrize("annotation", ["int", "str | int | None", "Callable[[int | str], bool] | None",

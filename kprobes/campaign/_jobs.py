@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attrs import frozen
+from attrs import field, frozen
 
+from ..arguments import SORTS, checked, look, shown
 from ..errors import BadArgument, Unsupported
 from ._dataset import Recorded
 
@@ -19,6 +21,17 @@ if TYPE_CHECKING:
 _MACHINES = 4  # that a process keeps
 
 
+def _texts(words: Iterable[str]) -> tuple[str, ...]:
+    """Words that can be told from others. BadArgument."""
+    look("a list of texts", words, SORTS["Sequence"])
+    if isinstance(words, str):
+        raise BadArgument(f"{shown(words)} is no list of texts", hint="pass (text,)")
+    for word in (found := tuple(words)):
+        look("a text", word, SORTS["str"])
+    return found
+
+
+@checked()
 @frozen
 class Calls:
     """Call one function of an image with each item, from the same state every time.
@@ -41,15 +54,15 @@ class Calls:
     DatasetError, Unsupported (`dataset` takes the extra `arrow`).
     """
 
-    image: str
+    image: str | os.PathLike[str]
     call: str
-    events: tuple[str, ...] = ()
-    before: tuple[str, ...] = ()
+    events: tuple[str, ...] = field(default=(), converter=_texts)
+    before: tuple[str, ...] = field(default=(), converter=_texts)
     arch: str | None = None
     timeout: float | None = None
     max_insns: int | None = None
     coverage: bool = False
-    dataset: str | None = None
+    dataset: str | os.PathLike[str] | None = None
 
     def __call__(self, item: bytes | str | os.PathLike[str]) -> dict[str, Any]:
         if not isinstance(item, (bytes, bytearray, memoryview, str, os.PathLike)):
@@ -75,14 +88,14 @@ class _Bench:
         self._call = parse_call(job.call, inputs=True)
         self._machine = UnicornMachine.load(job.image, arch=job.arch)
         with suppress(Unsupported):  # where there are processes, their thread-local storage
-            self._machine.process((job.image,))
+            self._machine.process((os.fspath(job.image),))
         self._call.check(self._machine)
         for text in job.before:
             first = parse_call(text)
             first.check(self._machine)
             self._machine.call(first.function, *first.with_input(), timeout=job.timeout, max_insns=job.max_insns)
         self._kprobes = Kprobes(self._machine)
-        self._events = (Recorded(self._kprobes, job.events, job.dataset) if job.dataset
+        self._events = (Recorded(self._kprobes, job.events, os.fspath(job.dataset)) if job.dataset
                         else _Counted(self._kprobes, job.events))
         self._coverage = self._kprobes.coverage() if job.coverage else None
         self._start = self._machine.snapshot()
@@ -132,6 +145,7 @@ def _bench(job: Calls) -> _Bench:
     return _Bench(job)
 
 
+@checked()
 @frozen
 class Checks:
     """Check every instruction of every function of a file, as `kprobes check` does; nothing runs.
@@ -148,6 +162,8 @@ class Checks:
     arch: str | None = None
 
     def __call__(self, item: str | os.PathLike[str]) -> dict[str, int]:
+        if not isinstance(item, (str, os.PathLike)):
+            raise BadArgument(f"item is {shown(item)}", hint="pass a file's path")
         from ..core.kprobes import Kprobes
         from ..inventory import functions, instructions
         from ..machine.unicorn.machine import UnicornMachine

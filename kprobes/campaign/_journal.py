@@ -10,8 +10,8 @@ from typing import Any
 
 from attrs import frozen
 
-from ..arguments import checked
-from ..errors import KprobeError
+from ..arguments import SORTS, checked, look, looking, shown
+from ..errors import BadArgument, KprobeError
 from ._run import Outcome
 
 
@@ -94,9 +94,17 @@ class Journal:
         return (item for item in items if str(item) not in self.entries)
 
     def note(self, outcome: Outcome[Any, Any]) -> Entry:
-        """Write an outcome down, before anything is made of it. Its result must be what JSON can say."""
+        """Write an outcome down, before anything is made of it. Its result must be what JSON can say.
+        Raises JournalError, BadArgument."""
+        if not isinstance(outcome, Outcome):
+            raise BadArgument(f"outcome is {shown(outcome)}", hint="pass what run() gives")
+        look("seconds", outcome.seconds, SORTS["float"])
         entry = entry_of(outcome)
-        self._write({"item": entry.item, "result": entry.result, "error": entry.error, "seconds": entry.seconds})
+        try:
+            self._write({"item": entry.item, "result": entry.result, "error": entry.error, "seconds": entry.seconds})
+        except (TypeError, ValueError) as error:
+            raise JournalError(f"{self._path}: {shown(entry.item)} is not noted: {error}",
+                               hint="keep the journal open, and let jobs return what JSON can say") from None
         self.entries[entry.item] = entry
         return entry
 
@@ -111,6 +119,7 @@ class Journal:
         self.close()
 
 
+@looking
 def merged(results: Iterable[Any]) -> Any:
     """Results of many items as one: numbers are added, mappings merged key by key, sets united, sequences joined; None
     counts for nothing.

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from attrs import field, frozen
 
+from ..arguments import SORTS, look
 from ..regs import Regs
 from ..symbols import Symbols
 from ._counts import DROPPED, HITS, PAUSED, Counted, Table
@@ -140,6 +141,7 @@ class Histogram:
 
     @paused.setter
     def paused(self, on: bool) -> None:
+        look("paused", on, SORTS["bool"])
         self._counted.words[PAUSED] = int(on)
 
     def lend(self) -> Table:

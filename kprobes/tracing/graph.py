@@ -66,6 +66,7 @@ class Call:
             todo += reversed(call.calls)
 
 
+@checked()
 class CallTree:
     """What was called below a function; str() shows it as ftrace's function graph does.
 
