@@ -273,6 +273,17 @@ def test_what_no_journal_holds(tmp_path: Path) -> None:
         assert list(journal.entries) == ["a"]
 
 
+def test_watchpoints() -> None:
+    """What was the handler still is."""
+    world = World()
+    hits: list[int] = []
+    with world.k.watchpoint(world.room, 4, "rw", was := lambda w, regs: hits.append(w.nhit)) as w:
+        for value in (5, "f", b"", [], object()):
+            with pytest.raises(BadArgument, match="no handler"):
+                w.handler = value
+        assert w.handler is was
+
+
 @pytest.mark.parametrize("value", [None, -1, 2, 2.5, "on", [], object()], ids=repr)
 def test_histograms_and_call_trees(value: Any, tmp_path: Path) -> None:
     world = World()

@@ -37,15 +37,25 @@ class Watchpoint:
         if self.address + self.size - 1 > machine.arch.mask:
             raise BadLocation(f"{self.size} bytes do not fit behind it", address=self.address,
                               hint="watch less, or a smaller address")
-        if handler is not None and not callable(handler):
-            raise BadArgument(f"{handler!r} is no handler", hint="give a function of the watchpoint and the registers")
+        self.handler = handler
         machine.read(self.address, self.size)
-        self._machine, self.handler = machine, handler
+        self._machine = machine
         self.nhit = self.nmissed = self.before = self.value = self.accessed = self.accessed_size = 0
         self.access = ""
         self._busy = False
         self._order = machine.arch.order.value
         self._end: Callable[[], None] | None = machine.watch_at(self.address, self.size, self.wanted, self._hit)
+
+    @property
+    def handler(self) -> WatchHandler | None:
+        """Called at each hit; it may be replaced. BadArgument."""
+        return self._handler
+
+    @handler.setter
+    def handler(self, handler: WatchHandler | None) -> None:
+        if handler is not None and not callable(handler):
+            raise BadArgument(f"{handler!r} is no handler", hint="give a function of the watchpoint and the registers")
+        self._handler = handler
 
     @property
     def registered(self) -> bool:
@@ -80,10 +90,10 @@ class Watchpoint:
         self.value = int.from_bytes(after, self._order)  # type: ignore[arg-type]
         self.access, self.accessed, self.accessed_size = "r" if data is None else "w", address, size
         self.nhit += 1
-        if self.handler is not None:
+        if self._handler is not None:
             self._busy = True
             try:
-                self.handler(self, regs)
+                self._handler(self, regs)
             finally:
                 self._busy = False
 
