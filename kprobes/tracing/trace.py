@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Any, Protocol, overload
 
-from ..arguments import checked
+from ..arguments import checked, shown
 from ..errors import BadArgument, Unsupported
 from .clocks import COUNTER
 from .info import EventInfo
@@ -130,7 +130,9 @@ class Trace:
 
     def lines(self, stack: Sequence[int]) -> list[str]:
         """The source line of each address of a record's stack, "" where none is known: of the first its own, of a
-        return address that of the call before it."""
+        return address that of the call before it. BadArgument: it is no stack."""
+        if not all(isinstance(address, int) for address in stack):
+            raise BadArgument(f"stack is {shown(stack)}", hint="pass a record's stack: addresses")
         return [self._lines(address - bool(n)) for n, address in enumerate(stack)]
 
     @property
