@@ -87,13 +87,13 @@ def test_counts_survive_when_python_takes_over_and_gives_back(e: Any) -> None:
     run(e, 5)
     before = {row["n"]: (row.hitcount, row["n"]) for row in e.hist}
     hits = e.hist.hits
-    assert e.hist.table is not None and sum(n for n, _ in before.values()) == e.hits == hits
+    assert e.hist._counted.table is not None and sum(n for n, _ in before.values()) == e.hits == hits
     e.trigger("stacktrace")
-    assert e.why_python and e.hist.table is None and e.hist.hits == hits
+    assert e.why_python and e.hist._counted.table is None and e.hist.hits == hits
     assert {row["n"]: (row.hitcount, row["n"]) for row in e.hist} == before
     run(e, 5)
     e.trigger("!stacktrace")
-    assert e.why_python == "" and e.hist.table is not None
+    assert e.why_python == "" and e.hist._counted.table is not None
     run(e, 5)
     assert e.hist.hits == 3 * hits == e.hits
     assert {row["n"]: row.hitcount for row in e.hist} == {n: 3 * count for n, (count, _) in before.items()}
