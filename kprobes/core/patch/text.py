@@ -55,6 +55,7 @@ class Text:
         self._pages: dict[int, bytes] = {}  # what the page was
         self._turn = 0
         self._suspects: list[tuple[int, bytes]] = []  # patches that the guest may write, and what they stand for
+        self._suspect_pages: list[int] = []
         self._suspected = (0, 0)  # when that was so
         self.version = next(_VERSIONS)  #: another one whenever patches come or go
         for addr in self._former:
@@ -173,12 +174,12 @@ class Text:
             self._suspected, may_write = state, self.writes.may_write
             self._suspects = [(p.addr, p.new + p.tail) for p in self._patches.values()
                               if may_write(p.addr, p.addr + len(p.new) + len(p.tail))]
+            self._suspect_pages = list({addr & -self._machine.page_size for addr, _ in self._suspects})
         if len(self._suspects) <= AT_A_TIME:
             read, changed = self._machine.read, self._differs
             return [addr for addr, was in self._suspects
                     if read(addr, len(was)) != was and changed(addr) and self.outlived(addr)]
-        pages = self._other(list({addr & -self._machine.page_size for addr, _ in self._suspects}))
-        return [addr for page in pages for addr in self._on[page] if self.outlived(addr)]
+        return [addr for page in self._other(self._suspect_pages) for addr in self._on[page] if self.outlived(addr)]
 
     def _other(self, pages: list[int]) -> list[int]:
         """Those of the pages that are not what they were."""
