@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -23,6 +24,13 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     """--conformance, also where the package is on the path but not installed."""
     if not any(pluginmanager.has_plugin(name) for name in ("kprobes_conformance", "kprobes.conformance")):
         pluginmanager.import_plugin("kprobes.conformance")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse a test that is named by an address: every process of pytest-xdist would know it by another name."""
+    named = [item.nodeid for item in items if re.search(r" at 0x[0-9a-f]+>", item.nodeid)]
+    if named:
+        raise pytest.UsageError(f"name these tests by ids=...: {', '.join(named)}")
 
 
 class _Benches(dict[str, Bench]):

@@ -284,7 +284,8 @@ def test_watchpoints() -> None:
         assert w.handler is was
 
 
-@pytest.mark.parametrize("value", [None, -1, 2, 2.5, "on", [], object()], ids=repr)
+@pytest.mark.parametrize("value", [None, -1, 2, 2.5, "on", [], object()],
+                         ids=["none", "negative", "two", "float", "text", "list", "object"])
 def test_histograms_and_call_trees(value: Any, tmp_path: Path) -> None:
     world = World()
     world.event.trigger("hist:keys=len")
