@@ -14,11 +14,10 @@ from attrs import frozen
 
 from ..arch._base import Arch
 from ..errors import Unsupported
-from . import context
 from .code import Code
 from .guest import _compiled, machine_code
 from .llvm import COUNT
-from .site import stacked, word_at
+from .site import part, word, word_at
 from .writer import Slot, Writer
 
 #: words of the environment: the probe's address
@@ -46,11 +45,7 @@ class FrameContext:
         if w.entry:
             raise Unsupported("a function of the program's own looks at the context",
                               hint="read what it needs in the program itself, or let it be inlined")
-        value, inside = self._word(w, offset // 8), offset % 8
-        shift = 8 * (8 - inside - size if w.module.target.program_order == "big" else inside)
-        if shift > 0:
-            value = w.emit(f"lshr i64 {value}, {shift}")
-        return value if size == 8 else w.emit(f"and i64 {value}, {(1 << 8 * size) - 1}")
+        return part(w, word(w, self._arch, self, offset // 8), offset % 8, size)
 
     def address(self, w: Writer) -> str:
         """The frame's: nobody looks there by it."""
@@ -58,32 +53,21 @@ class FrameContext:
             raise Unsupported("it takes the context for memory", hint="read words of it at places that are constant")
         return "%a1"
 
-    def _word(self, w: Writer, index: int) -> str:
-        source = context.source(self._arch, index) if 0 <= index < context.WORDS else None
-        if source is None:
-            return "0"
-        if source.value >= 0:
-            return str(source.value)
-        if source.argument >= 0:
-            return stacked(w, self._arch, source.argument, self._sp(w))
-        if source.linkage:
-            return self._return(w)
-        return self._named(w, self._arch.regs.aliases.get(source.register, source.register))
-
-    def _named(self, w: Writer, name: str) -> str:
-        if name == self._arch.regs.pc:
-            return w.word(PC)
-        return self._sp(w) if name == self._arch.regs.sp else self._register(w, name)
-
-    def _return(self, w: Writer) -> str:
-        linkage = self._arch.linkage
-        assert linkage is not None
-        return self._named(w, linkage.register) if linkage.register else word_at(w, self._arch, self._sp(w), 0)
-
-    def _sp(self, w: Writer) -> str:
+    def sp(self, w: Writer) -> str:
         return w.emit(f"and i64 {w.emit(f'add i64 %a1, {self._frame.above}')}, {self._arch.mask}")
 
-    def _register(self, w: Writer, name: str) -> str:
+    def linkage(self, w: Writer, index: int) -> str:
+        linkage = self._arch.linkage
+        assert linkage is not None
+        return self.register(w, linkage.register, index) if linkage.register else word_at(w, self._arch, self.sp(w), 0)
+
+    def register(self, w: Writer, name: str, index: int) -> str:
+        name = self._arch.regs.aliases.get(name, name)
+        if name == self._arch.regs.pc:
+            return w.word(PC)
+        return self.sp(w) if name == self._arch.regs.sp else self._saved(w, name)
+
+    def _saved(self, w: Writer, name: str) -> str:
         at = self._frame.offset(name)
         if at is None:
             raise Unsupported(f"detours of {self._arch.name} do not save {name}", hint="read general registers")

@@ -60,11 +60,7 @@ class ProbeContext:
 
     def load(self, w: Writer, offset: int, size: int) -> str:
         """Part of a word. The verifier lets no read pass that crosses words."""
-        value, inside = self._word(w, offset // 8), offset % 8
-        shift = 8 * (8 - inside - size if w.module.target.program_order == "big" else inside)
-        if shift > 0:
-            value = w.emit(f"lshr i64 {value}, {shift}")
-        return value if size == 8 else w.emit(f"and i64 {value}, {(1 << 8 * size) - 1}")
+        return part(w, word(w, self._arch, self, offset // 8), offset % 8, size)
 
     def address(self, w: Writer) -> str:
         """Memory with all words, where the program needs it; else nothing looks there."""
@@ -72,35 +68,25 @@ class ProbeContext:
             return "0"
         at = w.word(("context", 0))
         for n in range(context.WORDS):
-            value = w.swap(self._word(w, n), 64)
+            value = w.swap(word(w, self._arch, self, n), 64)
             w.do(f"store i64 {value}, ptr {w.pointer(w.emit(f'add i64 {at}, {8 * n}'))}")
         return at
 
-    def _word(self, w: Writer, index: int) -> str:
-        source = context.source(self._arch, index) if 0 <= index < context.WORDS else None
-        if source is None:
-            return "0"
-        if source.value >= 0:
-            return str(source.value)
-        if source.argument >= 0:
-            return stacked(w, self._arch, source.argument, self._sp(w))
-        if source.linkage:
-            return self._told(w, index)
-        if index == context.SP and self._arch.regs.sp_bias:
-            return self._sp(w)
-        return self._register(w, source.register, index)
-
-    def _sp(self, w: Writer) -> str:
+    def sp(self, w: Writer) -> str:
         table = self._arch.regs
-        value = w.emit(f"add i64 {self._register(w, table.sp, table.names.index(table.sp))}, {table.sp_bias}")
+        value = w.emit(f"add i64 {self._value(w, table.sp, table.names.index(table.sp))}, {table.sp_bias}")
         return w.emit(f"and i64 {value}, {self._arch.mask}")
 
-    def _told(self, w: Writer, index: int) -> str:
-        """A word that Python finds."""
+    def linkage(self, w: Writer, index: int) -> str:
+        """As every word that Python finds."""
         function = w.pointer(w.word(("word", 0)))
         return w.emit(f"call i64 {function}(i64 {index})")
 
-    def _register(self, w: Writer, name: str, index: int) -> str:
+    def register(self, w: Writer, name: str, index: int) -> str:
+        biased = index == context.SP and self._arch.regs.sp_bias
+        return self.sp(w) if biased else self._value(w, name, index)
+
+    def _value(self, w: Writer, name: str, index: int) -> str:
         where = self._view.where(self._arch.regs.aliases.get(name, name))
         if where.way == "none":
             return "0"
@@ -108,7 +94,7 @@ class ProbeContext:
             target = w.emit(f"load i64, ptr {w.pointer(w.word(_PC))}")
             return w.emit(f"and i64 {target}, {~where.place}")
         if where.way == "python":
-            return self._told(w, index)
+            return self.linkage(w, index)
         if where.way == "api":
             support.need(w.module, "register")
             engine, function = w.word(("uc", 0)), w.word(("uc_reg_read", 0))
@@ -119,6 +105,34 @@ class ProbeContext:
             at = w.emit(f"getelementptr i8, ptr {w.emit(f'load ptr, ptr {at}')}, i64 {where.index}")
         value = w.emit(f"load i{where.bits}, ptr {at}")
         return value if where.bits == 64 else w.emit(f"zext i{where.bits} {value} to i64")
+
+
+class Words(Protocol):
+    """Where a context's words come from, as far as that differs: the stack pointer, the return address, registers."""
+
+    def sp(self, w: Writer) -> str: ...
+    def linkage(self, w: Writer, index: int) -> str: ...
+    def register(self, w: Writer, name: str, index: int) -> str: ...
+
+
+def word(w: Writer, arch: Arch, words: Words, index: int) -> str:
+    """A word of the context, by its number; 0 where the architecture has none."""
+    source = context.source(arch, index) if 0 <= index < context.WORDS else None
+    if source is None:
+        return "0"
+    if source.value >= 0:
+        return str(source.value)
+    if source.argument >= 0:
+        return stacked(w, arch, source.argument, words.sp(w))
+    return words.linkage(w, index) if source.linkage else words.register(w, source.register, index)
+
+
+def part(w: Writer, value: str, inside: int, size: int) -> str:
+    """`size` bytes of a word, from byte `inside` on as memory has them."""
+    shift = 8 * (8 - inside - size if w.module.target.program_order == "big" else inside)
+    if shift > 0:
+        value = w.emit(f"lshr i64 {value}, {shift}")
+    return value if size == 8 else w.emit(f"and i64 {value}, {(1 << 8 * size) - 1}")
 
 
 def stacked(w: Writer, arch: Arch, n: int, sp: str) -> str:
