@@ -39,20 +39,21 @@ KINDS = {"eh": ["-gdwarf-5", "-fasynchronous-unwind-tables"], "df": ["-gdwarf-4"
 
 
 def main() -> None:
-    build("debug.tar.xz", KINDS, ".elf", [])
-    build("debug_objects.tar.xz", {"eh": [*KINDS["eh"], "-gz=none"]}, ".o", ["-c"])
+    build("debug.tar.xz", "debug.c", {f"-{kind}.elf": flags for kind, flags in KINDS.items()})
+    build("debug_objects.tar.xz", "debug.c", {"-eh.o": [*KINDS["eh"], "-gz=none", "-c"]})
 
 
-def build(archive_name: str, kinds: dict[str, list[str]], suffix: str, more: list[str], source: str = "debug.c") -> None:
+def build(archive_name: str, source: str, kinds: dict[str, list[str]]) -> None:
+    """A file for each target and kind: how its name ends, and the compiler's flags."""
     with tempfile.TemporaryDirectory() as directory, tarfile.open(HERE / archive_name, "w:xz") as archive:
         for name, target in TARGETS.items():
-            for kind, flags in kinds.items():
-                out = Path(directory, f"{name}-{kind}{suffix}")
-                command = [sys.executable, "-m", "ziglang", "cc", "-target", *target, *FLAGS, *flags, *more,
+            for suffix, flags in kinds.items():
+                out = Path(directory, name + suffix)
+                command = [sys.executable, "-m", "ziglang", "cc", "-target", *target, *FLAGS, *flags,
                            source, "-o", str(out)]
                 done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=False)
                 if done.returncode:
-                    print(f"{name}-{kind}: {done.stderr.strip().splitlines()[:2]}")
+                    print(f"{out.name}: {done.stderr.strip().splitlines()[:2]}")
                     continue
                 data = out.read_bytes()
                 info = tarfile.TarInfo(out.name)

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from arches import expected
+from qemu import compiled_functions
 
 from kprobes import GuestTimeout, Kprobe, Kprobes, Kretprobe, RemoteMachine
 from kprobes.testing import check_machine
@@ -86,17 +86,8 @@ def test_the_contract(server: str, programs: Programs) -> None:
 
 
 def test_compiled_programs_run_as_ever(server: str, programs: Programs) -> None:
-    wanted, seeds = expected()["tests"], expected()["seeds"]
     with served(server, programs("x86_64-O2")) as (m, _), Kprobes(m) as k:
-        names = [name for name in wanted if name in m.symbols]
-        assert len(names) > 20
-        for name in names:
-            probe, after = Kprobe(symbol_name=name), Kprobe(symbol_name=name, post_handler=lambda p, regs, flags: None)
-            back = Kretprobe(symbol_name=name, handler=lambda ri, regs: None)
-            k.register_kprobes([probe, after])
-            k.register_kretprobe(back)
-            assert m.call(name, seeds[0]) & 0xFFFFFFFF == wanted[name][0], name
-            assert probe.nhit == after.nhit == back.nreturned >= 1, name
+        compiled_functions(m, k)
 
 
 def test_threads(server: str, program: Path) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from arches import cases_of, expected
-from attrs import evolve, frozen
-from qemu import qemu_for
+from attrs import evolve
+from qemu import Seen, qemu_for
 
 from kprobes import GuestFault, GuestTimeout, Kprobe, Kprobes, Kretprobe, QemuMachine
 from kprobes import arch as architectures
@@ -29,23 +29,6 @@ SLOTS = [NOP, *map(bytes.fromhex, ("34420002", "0c60109c", "08610605", "08832885
 GENERATED = 1  #: words made of each case
 SHOWN = 20
 MOVES = ("020008a4",)  # a clock's time
-
-
-@frozen
-class Seen:
-    """What has been left behind."""
-
-    regs: dict[str, int]
-    pc: int
-    memory: bytes
-    fault: tuple[str, int | None] | None
-
-    def differs(self, other: Seen) -> list[str]:
-        out = [f"{name}: {value:#x}, not {other.regs[name]:#x}"
-               for name, value in self.regs.items() if value != other.regs[name]]
-        out += [f"pc: {self.pc:#x}, not {other.pc:#x}"] * (self.pc != other.pc)
-        out += [f"fault: {self.fault}, not {other.fault}"] * (self.fault != other.fault)
-        return out + ["memory"] * (self.memory != other.memory)
 
 
 class Lab:

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 from arches import PROGRAMS, cases_of
-from attrs import evolve, frozen
-from qemu import qemu_for
+from attrs import evolve
+from qemu import Seen, qemu_for
 
 from kprobes import GuestFault, GuestTimeout, Kprobe, Kprobes, QemuMachine
 from kprobes.arch._base import Insn
@@ -31,23 +31,6 @@ SHOWN = 20
 #: registers of which only some bits may take any value: others make every instruction trap
 ONLY = {"loongarch64": {"fcsr0": 0x300}, "sh4": {"sr": 0x303, "fpscr": 0x180003}}  # SZ and PR, the rounding mode
 ONLY["sh4eb"] = ONLY["sh4"]
-
-
-@frozen
-class Seen:
-    """What an instruction has left behind."""
-
-    regs: dict[str, int]
-    pc: int
-    memory: bytes
-    fault: tuple[str, int | None] | None
-
-    def differs(self, other: Seen) -> list[str]:
-        out = [f"{name}: {value:#x}, not {other.regs[name]:#x}" for name, value in self.regs.items()
-               if value != other.regs[name]]
-        out += [f"pc: {self.pc:#x}, not {other.pc:#x}"] * (self.pc != other.pc)
-        out += [f"fault: {self.fault}, not {other.fault}"] * (self.fault != other.fault)
-        return out + ["memory"] * (self.memory != other.memory)
 
 
 class Lab:

@@ -6,7 +6,8 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -94,21 +95,28 @@ def test_a_closed_machine_says_so(stub: Callable[[Any], str]) -> None:
     m.close()
 
 
+@contextmanager
+def run_by_another_thread(m: RemoteMachine) -> Iterator[None]:
+    """It runs inside, for half a second."""
+    def run() -> None:
+        with pytest.raises(GuestTimeout):
+            m.run(timeout=0.5)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    while thread.is_alive() and not m._control.depth:
+        time.sleep(0.001)
+    yield
+    thread.join()
+
+
 def test_a_machine_is_one_threads(stub: Callable[[Any], str]) -> None:
     """While one thread runs it another neither runs it, nor changes probes, nor closes it."""
     with machine(stub, running) as m, Kprobes(m) as k:
-        def run() -> None:
-            with pytest.raises(GuestTimeout):
-                m.run(timeout=0.5)
-
-        thread = threading.Thread(target=run)
-        thread.start()
-        while thread.is_alive() and not m._control.depth:
-            time.sleep(0.001)
-        for use in (lambda: m.call("f"), m.run, m.close, lambda: k.register(Kprobe(symbol_name="f"))):
-            with pytest.raises(MachineBusy):
-                use()
-        thread.join()
+        with run_by_another_thread(m):
+            for use in (lambda: m.call("f"), m.run, m.close, lambda: k.register(Kprobe(symbol_name="f"))):
+                with pytest.raises(MachineBusy):
+                    use()
         k.register(Kprobe(symbol_name="f"))
 
 
@@ -154,17 +162,9 @@ def test_numbers_of_threads(stub: Callable[[Any], str], threads: Any) -> None:
 def test_memory_in_a_run(stub: Callable[[Any], str]) -> None:
     """Another thread gets a clear answer meanwhile, and the connection stays in step."""
     with machine(stub, running) as m:
-        def run() -> None:
-            with pytest.raises(GuestTimeout):
-                m.run(timeout=0.5)
-
-        thread = threading.Thread(target=run)
-        thread.start()
-        while thread.is_alive() and not m._control.depth:
-            time.sleep(0.001)
-        for use in (lambda: m.read(0x1000, 4), lambda: m.write(0x1000, b"abcd"), lambda: m.patch(0x1000, b"abcd"),
-                    lambda: m.read_cstr(0x1000)):
-            with pytest.raises(MachineBusy):
-                use()
-        thread.join()
+        with run_by_another_thread(m):
+            for use in (lambda: m.read(0x1000, 4), lambda: m.write(0x1000, b"abcd"), lambda: m.patch(0x1000, b"abcd"),
+                        lambda: m.read_cstr(0x1000)):
+                with pytest.raises(MachineBusy):
+                    use()
         assert m.read(0x1000, 4) == bytes(4)
