@@ -6,13 +6,15 @@ import re
 import socket
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 import pytest
 from test_wrong_remote import running
 
-from kprobes import GuestTimeout, Kprobe, Kprobes, RemoteMachine
+from kprobes import GuestTimeout, Kprobe, Kprobes, RemoteError, RemoteMachine
 from kprobes.machine.remote.packets import frame
+from kprobes.machine.remote.sites import Detours
 
 pytestmark = pytest.mark.quick
 FOREVER = bytes.fromhex("1000ffff 00000000")  # b . of MIPS, and its delay slot
@@ -90,3 +92,12 @@ def test_of_instructions_that_are_simulated(stub: Callable[..., str]) -> None:
         with pytest.raises(GuestTimeout, match="time is over"):
             m.run("f", timeout=0.1, max_insns=100_000)
         assert time.monotonic() - before < 1 and set(pcs) == {0x1000} and m.regs.pc == 0x1000
+
+
+def test_of_a_guest_that_never_leaves_a_detour(stub: Callable[..., str]) -> None:
+    with machine(stub, partial(stopping, b"T02thread:p1.1;")) as m, suppress(RemoteError), Kprobes(m):
+        m._control.detours(Detours(inside=lambda pc: True))
+        before = time.monotonic()
+        with pytest.raises(RemoteError, match="does not stop"):
+            m.run(timeout=0.1)
+        assert time.monotonic() - before < LATEST

@@ -157,12 +157,8 @@ class Control:
     def _halt(self) -> None:
         """Stop a running guest."""
         self._interrupt()
-        try:
-            stop = self._target.wait(self._target.link.timeout, self._console)
-        except TimeoutError:
-            self._target.link.close()
-            raise RemoteError("the guest does not stop", hint="the machine is gone: start another") from None
-        self._note(stop)
+        deadline = time.monotonic() + self._target.link.timeout
+        stop = self._stopped_by(deadline)
         if stop.kind == "signal" and (stop.code not in (SIGTRAP, SIGINT) or self._at_breakpoint(self._regs.pc)):
             self._late += 1
             if stop.code not in (SIGTRAP, SIGINT):
@@ -170,7 +166,17 @@ class Control:
         while self.exit_status is None and self._detours.inside(self._regs.pc):  # to its end: nobody stands there
             self._threads.flush()
             self._target.resume(step=True, thread=self._threads.name)
-            self._note(self._target.wait(self._target.link.timeout, self._console))
+            self._stopped_by(deadline)
+
+    def _stopped_by(self, deadline: float) -> Stop:
+        """The stop that ought to come; without it nobody knows where the guest is, and it is given up."""
+        try:
+            stop = self._target.wait(deadline - time.monotonic(), self._console)
+        except TimeoutError:
+            self._target.link.close()
+            raise RemoteError("the guest does not stop", hint="the machine is gone: start another") from None
+        self._note(stop)
+        return stop
 
     def errand(self, thread: str, *, step: bool = False) -> Stop:
         """Let a thread run for somebody of ours until something stops it, or make a step. RemoteError where nothing
