@@ -111,10 +111,6 @@ def tbit(regs: Regs, b: int, a: int, v: int, t: int, p: int, c: int, u: int, q: 
         conclude(regs, 2 if a and b else a, bit == bool(c), u, v)
 
 
-def shift(value: Value, regs: Regs, d: int, s: int, t: int, **_: int) -> None:
-    set_g(regs, d, value(g(regs, s), g(regs, t)))
-
-
 def extr(regs: Regs, d: int, t: int, p: int, y: int, n: int, **_: int) -> None:
     field = g(regs, t) >> p & (1 << n + 1) - 1
     set_g(regs, d, signed(field, min(n + 1, 64 - p)) if y else field)

@@ -88,9 +88,9 @@ M: Known = (
 )  # fmt: skip
 I: Known = (  # noqa: E741
     *A, NOP_AND_HINT,
-    ("0111 1 001 000100 ttttttt sssssss ddddddd qqqqqq", partial(effects.shift, lambda s, t: SHR(t, s))),
-    ("0111 1 001 000000 ttttttt sssssss ddddddd qqqqqq", partial(effects.shift, lambda s, t: SHR_U(t, s))),
-    ("0111 1 001 001000 ttttttt sssssss ddddddd qqqqqq", partial(effects.shift, SHL)),
+    ("0111 1 001 000100 ttttttt sssssss ddddddd qqqqqq", partial(effects.of_two, lambda s, t: SHR(t, s))),
+    ("0111 1 001 000000 ttttttt sssssss ddddddd qqqqqq", partial(effects.of_two, lambda s, t: SHR_U(t, s))),
+    ("0111 1 001 001000 ttttttt sssssss ddddddd qqqqqq", partial(effects.of_two, SHL)),
     ("0101 0 010 nnnnnn ttttttt pppppp y ddddddd qqqqqq", effects.extr),
     ("0101 0 011 nnnnnn 0 pppppp sssssss ddddddd qqqqqq", effects.dep_z),
     ("0101 i 011 nnnnnn 1 pppppp iiiiiii ddddddd qqqqqq", effects.dep_z_imm),

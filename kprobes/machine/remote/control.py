@@ -113,7 +113,7 @@ class Control:
                     f"{max_insns} instructions are executed" if max_insns is not None and done >= max_insns else "")
             if over and not self._ours(pc):
                 raise GuestTimeout(over, pc=pc)
-            if max_insns is not None and self._at_breakpoint(pc):
+            if max_insns is not None and pc in self.breakpoints:
                 self._trap(pc)
                 done += not self._ours(pc) and not self._ours(self._regs.pc)  # simulated: no step is made for it
                 continue
@@ -159,7 +159,7 @@ class Control:
         self._interrupt()
         deadline = time.monotonic() + self._target.link.timeout
         stop = self._stopped_by(deadline)
-        if stop.kind == "signal" and (stop.code not in (SIGTRAP, SIGINT) or self._at_breakpoint(self._regs.pc)):
+        if stop.kind == "signal" and (stop.code not in (SIGTRAP, SIGINT) or self._regs.pc in self.breakpoints):
             self._late += 1
             if stop.code not in (SIGTRAP, SIGINT):
                 self._signals.append((stop.thread, stop.code))
@@ -217,15 +217,12 @@ class Control:
     def _ours(self, pc: int) -> bool:
         return self.sink is not None and (self.sink.ours(pc) or self._detours.inside(pc))
 
-    def _at_breakpoint(self, pc: int) -> bool:
-        return pc in self.breakpoints
-
     def _answer(self, stop: Stop, stepping: bool = False, slot: bool = False) -> None:
         if stop.kind != "signal":
             self._ended(stop)
         elif stop.call:
             self._detours.ending()
-        elif self._at_breakpoint(self._regs.pc) and stop.code == SIGTRAP:
+        elif self._regs.pc in self.breakpoints and stop.code == SIGTRAP:
             if not stepping:  # else before the next step: this one may have ended there by itself
                 self._trap(self._regs.pc)
         elif stop.code == SIGTRAP and self._late:
