@@ -48,7 +48,7 @@ class Source:
 def comm(regs: Regs) -> str:
     """The name of the guest task, at most 15 bytes: what machine.cpu_task gives where that is text."""
     task = regs.task
-    return task.encode()[:15].decode(errors="ignore") if isinstance(task, str) else "guest"
+    return task.encode(errors="backslashreplace")[:15].decode(errors="ignore") if isinstance(task, str) else "guest"
 
 
 def pid(regs: Regs) -> int:

@@ -13,6 +13,7 @@ from ..errors import ImageError, Unsupported
 from ..programs.inline import HOST
 from .clocks import COUNTER
 from .info import EventInfo, Field
+from .record import task_text
 from .ring import Layout, Ring, Row
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class _Columns:
         np, tasks, numbers = self.np, self.ring.tasks, self.head[:, 2:].copy().view(self.np.uint32).reshape(-1)
         if all(isinstance(task, int) and -(1 << 63) <= task < 1 << 63 for task in tasks):
             return self.pa.array(np.array(tasks or [0], np.int64)[numbers])
-        return self._dictionary(numbers, [str(task) for task in tasks])
+        return self._dictionary(numbers, [task_text(task) for task in tasks])
 
     def _callers(self) -> pyarrow.Array:
         out: Any = self.np.zeros(len(self.raw), self.np.uint64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import IO, TYPE_CHECKING, Any
 
 from .columns import need
-from .timeline import Marks, task_name
+from .timeline import Hex, Marks, task_name
 
 if TYPE_CHECKING:
     from .trace import Trace
@@ -15,7 +15,7 @@ SEQUENCE = 1  #: of packets: there is one writer
 
 
 def write(trace: Trace, file: IO[bytes], format: str) -> None:
-    """A track for each task. Raises Unsupported: the package perfetto is not installed (extra `perfetto`)."""
+    """A thread for each task. Raises Unsupported: the package perfetto is not installed (extra `perfetto`)."""
     builder = need("perfetto.trace_builder.proto_builder", "perfetto").StreamingTraceProtoBuilder(file)
     protos = need("perfetto.protos.perfetto.trace.perfetto_trace_pb2", "perfetto")
     marks = Marks(trace)
@@ -26,7 +26,8 @@ def write(trace: Trace, file: IO[bytes], format: str) -> None:
     for n, task in enumerate(marks.tasks):
         packet = builder.create_packet()
         packet.track_descriptor.uuid, packet.track_descriptor.parent_uuid = PID + 1 + n, PID
-        packet.track_descriptor.name = task_name(task)
+        thread = packet.track_descriptor.thread
+        thread.pid, thread.tid, thread.thread_name = PID, 1 + n, task_name(task)
         builder.write_packet(packet)
     kinds = {"B": protos.TrackEvent.TYPE_SLICE_BEGIN, "E": protos.TrackEvent.TYPE_SLICE_END,
              "i": protos.TrackEvent.TYPE_INSTANT}
@@ -46,10 +47,14 @@ def write(trace: Trace, file: IO[bytes], format: str) -> None:
 def _annotate(annotation: Any, name: str, value: Any) -> None:
     if name:
         annotation.name = name
-    if isinstance(value, int):
-        annotation.int_value = value if value < 1 << 63 else value - (1 << 64)
-    elif isinstance(value, tuple | list):
+    if isinstance(value, dict):
+        for key, each in value.items():
+            _annotate(annotation.dict_entries.add(), key, each)
+    elif isinstance(value, tuple):
         for element in value:
             _annotate(annotation.array_values.add(), "", element)
+    elif isinstance(value, int):
+        kind = "pointer" if isinstance(value, Hex) else "int" if value < 1 << 63 else "uint"
+        setattr(annotation, f"{kind}_value", value)
     else:
         annotation.string_value = "(fault)" if value is None else value

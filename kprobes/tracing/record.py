@@ -34,3 +34,8 @@ class Record:
     address: int = field(default=0, repr=hex)
     caller: int = field(default=0, repr=hex)
     time: int | None = None
+
+
+def task_text(task: Any) -> str:
+    """A task as text that every file can hold: of a name that is no Unicode what is not, as escapes."""
+    return str(task).encode("utf-8", "backslashreplace").decode()

@@ -111,12 +111,15 @@ def test_missed_hits_are_said(k: Kprobes) -> None:
     assert t.missed > 0 and len(t) + t.missed == 5
 
 
-def test_tasks_of_every_kind(k: Kprobes) -> None:
-    names = iter([f"task {n} \x1b" for n in range(1000)])
+def test_tasks_of_every_kind(k: Kprobes, tmp_path: Path) -> None:
+    names = iter([f"task {n} \x1b\ud800" for n in range(1000)])
     k.machine.cpu_task = lambda regs: next(names)
-    t = recorded(k, "p fib n=$arg1:u32")
+    t = recorded(k, "p fib n=$arg1:u32 name=$comm")
     assert t[0].task.startswith("task ") and t[0].task != t[1].task
-    assert t.to_arrow().column("task")[0].as_py() == t[0].task
+    assert t.to_arrow().column("task")[0].as_py() == t[0].task.encode("utf-8", "backslashreplace").decode()
+    for format in (*TEXTS, "perfetto"):
+        t.export(tmp_path / format, format)
+    t.save(tmp_path / "x.arrow")
     assert "\x1b" not in exported(t, "ftrace") + exported(t, "svg") + t._repr_html_()
 
 
