@@ -9,6 +9,7 @@ from importlib.util import find_spec
 
 import pytest
 from arches import cases_of
+from host import host_code
 
 from kprobes.machine.unicorn import assembler
 from kprobes.testing import Bench
@@ -27,10 +28,14 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse a test that is named by an address: every process of pytest-xdist would know it by another name."""
+    """Refuse a test that is named by an address: every process of pytest-xdist would know it by another name. Skip tests
+    of host code where there is none."""
     named = [item.nodeid for item in items if re.search(r" at 0x[0-9a-f]+>", item.nodeid)]
     if named:
         raise pytest.UsageError(f"name these tests by ids=...: {', '.join(named)}")
+    for item in items:
+        if item.get_closest_marker("host_code") and not host_code():
+            item.add_marker(pytest.mark.skip(reason="host code is turned off, or not to be had here"))
 
 
 class _Benches(dict[str, Bench]):

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from arches import RUNNABLE
+from host import host_code
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
@@ -118,4 +119,4 @@ def test_fuzzing_measures_all_it_says() -> None:
 
     found = fuzzing.measure(str(fuzzing.HERE.parent / "examples" / "demo.x86_64"), rounds=2)
     assert found.keys() == {"snapshot", "restore", "snapshot, comparing", "restore, comparing", "fuzz", "coverage"}
-    assert all(value > 0 for value in found.values()) and found["coverage"] < 3
+    assert all(value > 0 for value in found.values()) and found["coverage"] < (3 if host_code() else 60)

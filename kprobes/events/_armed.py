@@ -111,6 +111,7 @@ class TraceEvent:
         before, was = bool(self._triggers), self.why_python
         if self._written.write(text) and not (before and self._triggers and was and self._refused()):
             self._rearm()
+        self.why_python = self._mode(self.definition) if was and self._refused() else self.why_python  # another one
         return self
 
     @property

@@ -57,15 +57,15 @@ def needs_python(machine: Machine, event: Event, filter: Filter | None, make: Ca
         return "Python knows which task runs"
     if machine.cpus > 1:
         return "Python knows which CPU runs"
+    if why := why_not(event, filter):
+        return why
     if not machine.can_run or machine.host_view is None:
         return "this machine runs no code of the host's at its call sites"
-    why = why_not(event, filter)
-    if not why:
-        try:
-            make().program.at_sites(machine.host_view, clock)
-        except (Unsupported, ProgramError) as error:
-            why = error.reason
-    return why
+    try:
+        make().program.at_sites(machine.host_view, clock)
+    except (Unsupported, ProgramError) as error:
+        return error.reason
+    return ""
 
 
 def shape(event: Event) -> Hashable:

@@ -13,7 +13,6 @@ import pytest
 import unicorn
 
 from kprobes import Kprobe, Kprobes, Program, UnicornMachine
-from kprobes.machine.unicorn.host import hostcode
 from kprobes.programs import atprobe, native, site
 from kprobes.programs.isa import (
     ADD,
@@ -38,10 +37,8 @@ from kprobes.programs.isa import (
 )
 from kprobes.programs.maps import MapType, Spec, create
 
-pytestmark = [pytest.mark.quick, pytest.mark.filterwarnings("ignore::kprobes.ReturnMissed")]
+pytestmark = [pytest.mark.quick, pytest.mark.host_code, pytest.mark.filterwarnings("ignore::kprobes.ReturnMissed")]
 pytest.importorskip("llvmlite")
-if not hostcode.available():
-    pytest.skip("there is no host code here", allow_module_level=True)
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import worlds  # noqa: E402

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from arches import RUNNABLE
 from guests import Guest
+from host import why_python
 
 from kprobes import Kprobes, UnicornMachine
 from kprobes.events._counting import COLUMNS
@@ -47,11 +48,13 @@ def both(arch: str, kind: str, fields: str, texts: list[str]) -> None:
         assert {len(list(e)) for e in mine} == {len(list(python))} == {len(VALUES) + 6}
 
 
+@pytest.mark.host_code
 @pytest.mark.parametrize("arch", RUNNABLE)
 def test_programs_count_what_python_counts(arch: str) -> None:
     both(arch, "p", FIELDS, ENTRY)
 
 
+@pytest.mark.host_code
 @pytest.mark.parametrize("arch", [name for name in RUNNABLE if name not in ("sparc", "tricore")])
 def test_and_at_returns(arch: str) -> None:
     both(arch, "r", "v=$retval:u16", RETURN)
@@ -75,13 +78,14 @@ def run(e: Any, n: int) -> None:
     (f"keys={','.join(['n'] * COLUMNS)}:vals=n", f"a histogram has more than {COLUMNS} keys and values")])
 def test_what_needs_python_says_why(e: Any, text: str, why: str) -> None:
     e.trigger(f"hist:{text}")
-    assert e.why_python == why and repr(e).endswith(f"; in Python: {why}>")
+    assert why_python(e) == why and repr(e).endswith(f"; in Python: {why}>")
     run(e, 2)
     assert e.hist.hits == (0 if "comm ==" in text else e.hits)
     e.trigger(f"!hist:{text}")
-    assert e.why_python == ""
+    assert why_python(e) == ""
 
 
+@pytest.mark.host_code
 def test_counts_survive_when_python_takes_over_and_gives_back(e: Any) -> None:
     e.trigger("hist:keys=n:vals=n")
     run(e, 5)
@@ -106,7 +110,7 @@ def test_pause_clear_and_switch_act_on_programs(e: Any) -> None:
     e.trigger("hist:keys=n:continue")
     e.enabled = False
     run(e, 3)
-    assert e.hist.hits == e.hits // 2 == len(list(e)) and e.why_python == ""
+    assert e.hist.hits == e.hits // 2 == len(list(e)) and why_python(e) == ""
     e.trigger("hist:keys=n:clear")
     assert (e.hist.hits, len(e.hist), list(e.hist)) == (0, 0, [])
     e.enabled = True
@@ -120,5 +124,5 @@ def test_sums_wrap_at_64_bits_for_both() -> None:
         python = k.event("p:b fib big=\\0xC000000000000000:u64").trigger("hist:keys=cpu:vals=big").trigger("traceon")
         m.call("fib", 1)
         m.call("fib", 1)
-        assert mine.why_python == "" and python.why_python
+        assert why_python(mine) == "" and python.why_python
         assert [row["big"] for row in mine.hist] == [row["big"] for row in python.hist] == [1 << 63]

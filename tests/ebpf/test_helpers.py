@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from kprobes import KprobeError, Program, ProgramError
@@ -161,13 +159,12 @@ class Somewhere(Nowhere):
         return 0xC00C1E
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.host_code) if name == "host" else name
+                        for name in ENGINES])
 def run(request):
     """Runs one of the programs; gives it, and what it left in `out`."""
     if request.param == "host":
         pytest.importorskip("llvmlite")
-        if os.environ.get("KPROBES_HOST_CODE") == "0":
-            pytest.skip("host code is switched off")
 
     def go(name):
         prog = Program.from_c(SOURCE)

@@ -10,16 +10,13 @@ import pytest
 from arches import RUNNABLE
 
 from kprobes import Kprobe, Kprobes, Kretprobe, UnicornMachine
-from kprobes.machine.unicorn.host import hostcode
 from kprobes.programs import context
 from kprobes.programs.code import Code
 from kprobes.programs.isa import ADD, ALU64, DW, EXIT, JMP, LDX, MAP_VALUE, MEM, MOV, STX, Instruction, K, X, lddw
 from kprobes.programs.maps import MapType, Spec, create
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.host_code]
 pytest.importorskip("llvmlite")
-if not hostcode.available():
-    pytest.skip("there is no host code here", allow_module_level=True)
 
 from kprobes.programs import site  # noqa: E402
 

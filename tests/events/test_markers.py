@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from host import why_python
 
 from kprobes import EventError, Kprobes, UnicornMachine
 from kprobes import arch as architectures
@@ -47,7 +48,7 @@ def test_markers(name: str, python: bool) -> None:
         assert [dict(r.args) for r in e] == [
             {"n": 1, "text": "height", "number": -7, "small": 1, "raw": 1},
             {"n": -5, "text": "width", "number": -7, "small": 9, "raw": 9}]
-        assert len(e.places) == 2 and bool(e.why_python) is python
+        assert len(e.places) == 2 and bool(why_python(e)) is python
         assert (none.group, none.name, [dict(r.args) for r in none]) == ("sdt_lab", "none", [{}])
         k.events.clear()
         with k.trace("p %lab:work") as t:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from ebpf.guests import Guest
+from host import why_python
 
 from kprobes import BadLocation, EventError, Kprobes, UnicornMachine
 
@@ -115,7 +116,7 @@ def test_events_switch_events(k: Kprobes) -> None:
     for n in (1, 2, 1):
         k.machine.call("fib", n)  # type: ignore[attr-defined]
         crc(k, b"22")
-    assert e.enabled and [r.args["len"] for r in e] == [2, 2, 2] and e.why_python == ""
+    assert e.enabled and [r.args["len"] for r in e] == [2, 2, 2] and why_python(e) == ""
     assert (not f.enabled and [r.args["n"] for r in f] == [1]
             and f.triggers[0] == "enable_event:g:crc:unlimited if n == 1")
 
@@ -124,10 +125,10 @@ def test_stacktrace_and_snapshot(k: Kprobes) -> None:
     e = k.event("p:f fib n=$arg1:u8").trigger("stacktrace:1").trigger("snapshot if n == 1")
     k.machine.call("fib", 2)  # type: ignore[attr-defined]
     first, *others = [k.events.buffer.members[row[1]].record(row) for row in k.events.buffer.shot] + list(e)
-    assert first.stack and others and not any(r.stack for r in others) and e.why_python == "triggers are Python's"
+    assert first.stack and others and not any(r.stack for r in others) and why_python(e) == "triggers are Python's"
     for text in ("!stacktrace:1", "!snapshot if n == 1"):
         e.trigger(text)
-    assert e.triggers == [] and e.why_python == ""
+    assert e.triggers == [] and why_python(e) == ""
 
 
 @pytest.mark.parametrize(("text", "kind", "position"), [
@@ -152,7 +153,7 @@ def test_wrong_triggers_say_what_and_where(k: Kprobes, text: str, kind: str, pos
         e.trigger(text)
     assert (caught.value.kind, caught.value.position) == (kind, position)
     assert (caught.value.errno == (errno.ENOENT if text[:1] == "!" else errno.EINVAL) and e.triggers == []
-            and e.why_python == "")
+            and why_python(e) == "")
 
 
 @pytest.mark.parametrize(("one", "other"), [("traceon", "traceoff:2"), ("snapshot", "snapshot if len == 3"),
@@ -185,7 +186,7 @@ def test_histograms_of_one_name_share_what_they_count(k: Kprobes, condition: str
     e = k.event("p:crc crc32 len=$arg3:u32").trigger(hist)
     crc(k, b"1", b"22")
     f = k.event("p:f fib len=$arg1:u32").trigger(hist + condition)  # programs, or Python for the last
-    assert bool(f.why_python) == ("comm" in condition) and e.why_python == ""
+    assert bool(why_python(f)) == ("comm" in condition) and why_python(e) == ""
     crc(k, b"22")
     for n in (2, 0):
         k.machine.call("fib", n)  # type: ignore[attr-defined]
@@ -228,7 +229,7 @@ def test_times_are_keys_and_values(k: Kprobes, python: bool) -> None:
         "hist:keys=common_timestamp.usecs,common_timestamp.log2:vals=common_timestamp:clock=mono")
     if python:
         e.trigger("stacktrace:1")
-    assert bool(e.why_python) == python
+    assert bool(why_python(e)) == python
     before = time.monotonic_ns()
     crc(k, b"1")
     after = time.monotonic_ns()
@@ -260,4 +261,4 @@ def test_system_calls_have_the_names_of_the_kernels_table(arch: str) -> None:
         shown = ["sys_read", "sys_write", unknown, unknown, unknown, unknown]
         lines = [f"{{ id: {name:<30}[{n:3}] }} hitcount:          1"
                  for n, name in zip((0, 1, 2, 3, 4, 999), shown, strict=True)]
-        assert [line for line in str(e.hist).split("\n") if line.startswith("{")] == lines and e.why_python == ""
+        assert [line for line in str(e.hist).split("\n") if line.startswith("{")] == lines and why_python(e) == ""

@@ -459,11 +459,10 @@ def followed(m: UnicornMachine, way: str, tests: set[str]) -> Iterator[Any]:
                         p.entry_handler = None if p.entry_handler else lambda ri, regs: 0
 
 
+@pytest.mark.host_code
 @pytest.mark.parametrize("together", [1, 2, 3])
 def test_host_code_follows(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the test above compares Python with Python."""
-    if not hostcode.available():
-        pytest.skip("no host code")
     path = next(p for p in programs_of("arm64") if p.stem.endswith("-O2"))
     with UnicornMachine.load(path) as m, Kprobes(m) as k:
         assert m.following is not None

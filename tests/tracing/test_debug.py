@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from debug_guests import FILES, load
+from host import why_python
 
 from kprobes import (
     BadArgument,
@@ -158,7 +159,7 @@ def test_events_are_compiled_with_names() -> None:
     with load("x86_64-eh") as m, Kprobes(m) as k:
         event = k.event("p table_insert value n=table->count", filter="value > 600")
         m.call("outer", 1)
-        assert event.why_python == "" and [dict(r.args) for r in event] == [{"value": 640, "n": 0}]
+        assert why_python(event) == "" and [dict(r.args) for r in event] == [{"value": 640, "n": 0}]
 
 
 @pytest.mark.parametrize(("text", "kind"), [
@@ -290,7 +291,7 @@ def test_a_parameter_is_another_word_in_another_function() -> None:
     """One event at functions that have a parameter in different places, by programs."""
     with load("x86_64-eh") as m, Kprobes(m) as k:
         e = k.event("p:x outer depth")
-        assert k.event("p:x leaf depth") is e and not e.why_python
+        assert k.event("p:x leaf depth") is e and not why_python(e)
         with k.trace("p:x outer depth", "p:x leaf depth") as t:
             m.call("outer", 5)
         said = [r.args["depth"] for r in e]

@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 from arches import ARCHES, NO_ENGINE, NO_PROGRAMS, RUNNABLE, programs_of, results
+from host import host_code
 
 from kprobes import BadArgument, EventError, ImageError, Kprobes, Trace, UnicornMachine, Unsupported
 from kprobes.core.hit.returns import ReturnMissed
@@ -285,6 +286,7 @@ NUMBERS = ("p:in fib n=$arg1 s=$arg1:s8 b=$arg1:b2@1/8 c=$arg1:char at=$stack:sy
            "p:bad fib no=@0x8 some=@0x8:u8[2] two=@counter:x8[2]", "r:out fib $retval:s16", "p:sum checksum")
 
 
+@pytest.mark.host_code
 @pytest.mark.parametrize("clock", ["counter", "host"])
 @pytest.mark.parametrize("arch", [name for name in RUNNABLE if name not in NO_PROGRAMS])
 def test_programs_record_what_python_does(arch: str, clock: str) -> None:
@@ -333,7 +335,8 @@ def test_times_are_the_guests_instructions(arch: str, tmp_path: Path) -> None:
             recording = k.trace("p:in fib n=$arg1", "r:out fib $retval", *more, clock="instructions")
             with recording as t:
                 m.call("fib", 5)
-            assert m.clock is not None and not m.clock.runs and bool(recording._programs) is not python
+            assert m.clock is not None and not m.clock.runs
+            assert bool(recording._programs) is (host_code() and not python)
             rows = [r for r in t if r.event != "q"]
             assert t.clock == "instructions" and [r.time for r in rows] == [row[4] for i, _, row in t.rows()
                                                                             if i.name != "q"]
@@ -357,6 +360,7 @@ NUMBERS_ONLY = ("p:in fib n=$arg1 s=$arg1:s8 b=$arg1:b3@1/8", "p:two fib some=@0
                 "r:out fib $retval:s16 $stack0:x8")
 
 
+@pytest.mark.host_code
 @pytest.mark.parametrize("clock", ["counter", "instructions"])
 @pytest.mark.parametrize("arch", [name for name in RUNNABLE if name not in NO_PROGRAMS and name[:5] != "sparc"])
 def test_records_of_programs_are_those_of_the_ring(arch: str, clock: str) -> None:
