@@ -14,10 +14,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from ..events._event import Value
+from ..hostmemory import zeroed
 from .info import EventInfo
 
 HEAD = "=QHHI"
 FIRST = 1024  #: records that there is room for at first
+#: bytes that are mapped at first: more than the records that a trace keeps where nobody says
+MAPPED = 1 << 28
 #: number, event, cpu, task, time, caller, values, stack
 Row = tuple[int, int, int, int, int, int, "tuple[Value, ...]", "tuple[int, ...]"]
 
@@ -93,8 +96,9 @@ class Ring:
         self.layouts = [Layout(info, clock is not None) for info in infos]
         self.size = max(layout.size for layout in self.layouts)
         self.records, self.clock, self.stacked = records, clock, stack
-        self.buffer = bytearray()
         self.at = self.end = self.laps = self.elsewhere = 0
+        self.buffer = memoryview(b"")
+        self._map()
         self.tasks: list[Any] = []
         self.known: dict[Any, int] = {}
         self.worded = any(field.text for info in infos for field in info.fields)
@@ -107,16 +111,24 @@ class Ring:
 
     def turn(self) -> int:
         """There is no room at the end: more room, or the beginning again. Where the next record goes."""
-        have = len(self.buffer) // self.size
+        have = self.end // self.size
         if have < self.records:
             more = min(max(have, FIRST), self.records - have)
-            self.buffer += bytes(more * self.size)
             self.texts += [None] * (more if self.worded else 0)
             self.stacks += [()] * (more if self.stacked else 0)
-            self.end = len(self.buffer)
+            self.end += more * self.size
+            if self.end > len(self.buffer):
+                self._map()
             return self.at
         self.laps += 1
         return 0
+
+    def _map(self) -> None:
+        """More memory, with what is in it; the system gives as much of it as is used."""
+        have, most = len(self.buffer), self.records * self.size
+        new = memoryview(zeroed(min(max(MAPPED, 2 * have, self.end), most), filled=True))
+        new[:have] = self.buffer
+        self.buffer = new
 
     def task(self, task: Any) -> int:
         """The number that stands for a task."""
@@ -136,7 +148,7 @@ class Ring:
         """What puts records of one event here."""
         layout, pack, size, clock = self.layouts[event], self.formats[event].pack_into, self.size, self.clock
         known, returns, plain, worded, stacked = self.known, layout.returns, layout.plain, self.worded, self.stacked
-        buffer, zeros, beside, numbers = self.buffer, (0,) * layout.words, worded or stacked, layout.numbers
+        zeros, beside, numbers = (0,) * layout.words, worded or stacked, layout.numbers
 
         def put(seq: int, cpu: int, task: Any, values: Sequence[Value], caller: int = 0, stack: Sequence[int] = (),
                 time: int | None = None) -> None:
@@ -148,10 +160,10 @@ class Ring:
             if returns:
                 head = (*head, caller)
             try:
-                pack(buffer, at, seq, event, cpu, index, *head, *zeros,
+                pack(self.buffer, at, seq, event, cpu, index, *head, *zeros,
                      *(values if plain else [values[n] for n in numbers]))
             except struct.error:  # something else than numbers: an array, a fault
-                pack(buffer, at, seq, event, cpu, index, *head, *layout.flat(values))
+                pack(self.buffer, at, seq, event, cpu, index, *head, *layout.flat(values))
             if beside:
                 self.aside(at // size, values, stack)
             self.at = at + size

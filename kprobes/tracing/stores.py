@@ -25,7 +25,7 @@ class IntoRing:
         """What puts a record of event number `cookie` there: an event of numbers only is packed at once."""
         ring, layout = self._ring, self._ring.layouts[cookie]
         names |= {"ring": ring, "put": ring.writer(cookie), "pack": ring.formats[cookie].pack_into, "known": ring.known,
-                  "buffer": ring.buffer, "clock": ring.clock, "error": struct.error}
+                  "clock": ring.clock, "error": struct.error}
         before = []
         if self._programs is not None:
             names["drain"], before = self._programs.drain, ["drain()"]
@@ -37,7 +37,7 @@ class IntoRing:
         head = ", now" * layout.clock + ", back" * layout.returns + ", 0" * layout.words
         return [*before, "at = ring.at if ring.at < ring.end else ring.turn()",
                 "try:",
-                f"    pack(buffer, at, number, {cookie}, {cpu}, known[who]{head}, {values})",
+                f"    pack(ring.buffer, at, number, {cookie}, {cpu}, known[who]{head}, {values})",
                 f"    ring.at = at + {ring.size}",
                 "except (error, KeyError):",  # a fault; a task that is new
                 f"    {slow}"]

@@ -91,7 +91,7 @@ def _fast(trace: Trace, ring: Ring) -> Iterator[str]:
     faults = [layout.head if layout.words else 0 for layout in ring.layouts]
     templates = [None if ring.stacked else _template(trace, ring.layouts[n], info) for n, info in enumerate(infos)]
     unpack = [each.unpack_from for each in ring.formats]
-    events = memoryview(buffer).cast("H")[4 :: size // 2].tolist() if len(ring) else []
+    events = buffer[:len(ring) * size].cast("H")[4 :: size // 2].tolist() if len(ring) else []
     for place in ring.order():
         event = events[place]
         template = templates[event]

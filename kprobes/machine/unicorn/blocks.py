@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import mmap
 import sys
 from bisect import bisect_right
 from collections.abc import Callable
@@ -11,6 +10,8 @@ from operator import attrgetter
 from typing import Any, Literal
 
 from attrs import frozen
+
+from ...hostmemory import zeroed
 
 Read = Callable[[int, int], bytes]
 Write = Callable[[int, bytes], None]
@@ -42,13 +43,6 @@ class Block:
 _NOWHERE = Block(1, 0, memoryview(b""), memoryview(b""), 0, 0)
 
 
-def _pages(size: int) -> mmap.mmap:
-    """Host memory, private: a process that is forked has guest memory of its own."""
-    if sys.platform == "win32":
-        return mmap.mmap(-1, size)
-    return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-
-
 class Blocks:
     """The blocks by address; the one used last is looked at first. width: bytes of a word of the guest's."""
 
@@ -65,7 +59,7 @@ class Blocks:
 
     def make(self, start: int, size: int, code: bool) -> Block:
         """Zeroed host memory for [start, start + size)."""
-        return self._block(start, memoryview(_pages(size)), code)
+        return self._block(start, memoryview(zeroed(size)), code)
 
     def _block(self, start: int, view: memoryview, code: bool) -> Block:
         size = len(view)

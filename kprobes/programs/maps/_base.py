@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import mmap
 import struct
 from collections.abc import Mapping
 from enum import IntEnum
@@ -15,6 +14,7 @@ from attrs import frozen
 
 from ...arguments import SORTS, checked, look, shown
 from ...errors import BadArgument, ProgramError
+from ...hostmemory import zeroed
 
 ENOENT: Final = -2
 E2BIG: Final = -7
@@ -48,15 +48,15 @@ class MapType(IntEnum):
 
 
 class Block:
-    """Zeroed host memory at an address that does not move.
+    """Zeroed host memory at an address that does not move. filled: see zeroed().
 
     Attributes:
         address: of its first byte; a multiple of the host's page size. size: bytes. view: the same memory, for Python.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, filled: bool = False) -> None:
         self.size = max(size, 8)
-        self._memory = mmap.mmap(-1, self.size)
+        self._memory = zeroed(self.size, filled)
         self._pin = (ctypes.c_char * self.size).from_buffer(self._memory)
         self.address = ctypes.addressof(self._pin)
         self.view = memoryview(self._memory)
@@ -219,11 +219,11 @@ class Map:
         """The error of a map that cannot be made."""
         return ProgramError(f"map {self.spec.name or '?'}: {reason}", hint=hint)
 
-    def _block(self, size: int) -> Block:
+    def _block(self, size: int, filled: bool = False) -> Block:
         if size > LIMIT:
             raise self.refuse(f"takes {size:,} bytes of memory where {LIMIT:,} are the most",
                               "make max_entries smaller")
-        return Block(size)
+        return Block(size, filled)
 
     def __repr__(self) -> str:
         entries = ""

@@ -52,7 +52,7 @@ class Ring(Map):
                 raise self.refuse("a perf event array has keys and values of 4 bytes")
             self.size = PERF_SIZE
         self.overwrites = self.type is MapType.RINGBUF and bool(self.flags & OVERWRITE)
-        self.block = self._block(HEADER + 2 * self.size)
+        self.block = self._block(HEADER + 2 * self.size, filled=True)
         self.address = self.block.address
         self._head = self.block.view[:HEADER].cast("Q")
         self._head[MASK] = self.size - 1
