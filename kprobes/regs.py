@@ -58,14 +58,13 @@ class Regs:
             again. The hot paths write both directly, as at() and go() do.
     """
 
-    __slots__ = ("_args", "_bias", "_copies", "_live_pc", "_load", "_load_word", "_mask", "_memory", "_order", "_read",
-                 "_read_sp", "_result", "_step", "_store", "_store_word", "_strip", "_word", "_write", "arch", "cpu",
-                 "exception", "fault", "machine", "names", "reported", "target",
-                 "true_return")
+    __slots__ = ("_args", "_bias", "_cells", "_copies", "_live_pc", "_load", "_load_word", "_mask", "_memory",
+                 "_order", "_read", "_read_sp", "_result", "_step", "_store", "_store_word", "_strip", "_word",
+                 "_write", "arch", "cpu", "exception", "fault", "machine", "names", "reported", "target", "true_return")
 
     def __init__(self, machine: Machine, readers: Mapping[str, Reader], writers: Mapping[str, Writer], cpu: int = 0,
-                 memory: Memory | None = None) -> None:
-        """memory: the machine's, where that is a part of it; None: the machine itself."""
+                 memory: Memory | None = None, cells: Mapping[str, tuple[memoryview, int]] | None = None) -> None:
+        """memory: the machine's, where that is a part of it; None: the machine itself. cells: see cell()."""
         self.machine = machine
         self._memory = memory = machine if memory is None else memory
         self.arch = arch = machine.arch
@@ -91,6 +90,7 @@ class Regs:
         self.names: tuple[str, ...] = tuple(name for name in arch.regs.names if name in readers)
         self._read = dict(readers)
         self._write = dict(writers)
+        self._cells = cells or {}
         self._read[arch.regs.pc] = self._get_pc
         self._write[arch.regs.pc] = self.go
         for alias, name in arch.regs.aliases.items():
@@ -293,6 +293,11 @@ class Regs:
             return self._read[name], self._write[name]
         except KeyError:
             raise self.arch.regs.unknown(name) from None
+
+    def cell(self, name: str) -> tuple[memoryview, int] | None:
+        """(words, index) of a register that is read as a word of this process's memory, for whoever reads several at
+        once on every hit; None where it is none."""
+        return self._cells.get(self.arch.regs.aliases.get(name, name))
 
     def words(self) -> tuple[Callable[[int], int], Callable[[int, int], None], Callable[[int, int], int]]:
         """(load, store, swap) of one word of guest memory: what word() and set_word() call, for addresses and values of

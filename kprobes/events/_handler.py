@@ -7,17 +7,20 @@ What is executed is text of ours: names and numbers. What users wrote goes in as
 from __future__ import annotations
 
 import re
+import struct
+import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from ..machine._base import Machine
 from ..regs import Regs
 from ._buffer import ON, SEQ
-from ._event import Argument, Event
+from ._event import Argument, Event, Type
 from ._filter import Filter
-from ._plans import Word
 
 Handler = Callable[[Any, Regs], None]
+#: struct's letters for unsigned integers, by their bits
+_LETTERS: Final = {8: "B", 16: "H", 32: "I", 64: "Q"}
 
 
 class Trigger(Protocol):
@@ -51,14 +54,15 @@ def handler(event: Event, machine: Machine, store: Store, cookie: int, filter: F
     are recorded, where triggers may change that; it gives the stacks for records, always where `stacked`."""
     names: dict[str, Any] = {"words": store.words, "machine": machine, "stack": switch.stack_of, "triggers": triggers,
                              "switch": switch}
-    fetches = [_fetch(arg, n, machine, names) for n, arg in enumerate(event.args)]
+    at_once = AtOnce(event.args, machine)
+    fetches = ["" if n in at_once else _fetch(arg, n, machine, names) for n, arg in enumerate(event.args)]
     task, cpu = "p.task" if event.kind == "r" else "task(regs)", "regs.cpu" if machine.cpus > 1 else "0"
     lines = ["saved = p.data.get('saved', ())"] if event.saves else []
     if event.kind == "w":
         lines = ["saved = (p.before, p.value, p.accessed)"]
     names |= {"saved": (), "back": 0, "func": event.address}  # unless a hit has others
     lines += [] if event.kind == "p" else ["back = regs.pc"]
-    lines += [f"v{n} = {fetch}" for n, fetch in enumerate(fetches)]
+    lines += at_once.lines(names) + [f"v{n} = {fetch}" for n, fetch in enumerate(fetches) if fetch]
     values = "".join(f"v{n}, " for n in range(len(fetches)))
     if triggers:
         lines += [f"stacked, v = {stacked}, ({values})", "for trigger in triggers:",
@@ -86,9 +90,9 @@ def _test(filter: Filter, fetches: Sequence[str]) -> str:
 
 def _fetch(arg: Argument, n: int, machine: Machine, names: dict[str, Any]) -> str:
     """An expression for an argument's value."""
-    kind, tree = arg.type, arg.source.tree
-    reader = (_reader(tree, machine) if arg.source.where is None and arg.source.literal is None and kind.style in "usx"
-              else None)
+    kind = arg.type
+    name = _register(arg, machine)
+    reader = machine.cpu_regs[0].accessors(name)[0] if name else None
     if reader is None:
         names[f"read{n}"] = arg.read
         return f"read{n}(regs, saved)"
@@ -101,12 +105,58 @@ def _fetch(arg: Argument, n: int, machine: Machine, names: dict[str, Any]) -> st
     return f"({word} >> {kind.shift} & {mask})" if kind.shift else f"({word} & {mask})"
 
 
-def _reader(tree: Word, machine: Machine) -> Callable[[], int] | None:
-    """What reads a register that a word is in; None where it is in none, or it depends on the CPU whose."""
-    abi = machine.arch.abi
-    name = tree.name if tree.kind == "register" else ""
-    if abi is not None and tree.kind == "argument" and tree.number < len(abi.args):
+def _register(arg: Argument, machine: Machine) -> str:
+    """The register whose number an argument is; empty where it is none, or it depends on the CPU whose."""
+    abi, tree, name = machine.arch.abi, arg.source.tree, ""
+    if arg.source.where is not None or arg.source.literal is not None or arg.type.style not in "usx":
+        return ""
+    if tree.kind == "register":
+        name = tree.name
+    elif abi is not None and tree.kind == "argument" and tree.number < len(abi.args):
         name = abi.args[tree.number]
     elif abi is not None and tree.kind == "result":
         name = abi.returns[0]
-    return machine.cpu_regs[0].accessors(name)[0] if name and machine.cpus == 1 else None
+    return name if machine.cpus == 1 else ""
+
+
+class AtOnce:
+    """Those of an event's arguments that are words of the same memory: one call fetches all, cut and extended as their
+    types say."""
+
+    def __init__(self, args: Sequence[Argument], machine: Machine) -> None:
+        found: list[tuple[int, str, int]] = []  # where, struct's letter, the argument's number
+        self._words = memoryview(b"")
+        for n, arg in enumerate(args):
+            name = _register(arg, machine)
+            cell = machine.cpu_regs[0].cell(name) if name else None
+            if cell is not None and arg.type.bits in _LETTERS and not arg.type.shift:
+                self._words, index = cell
+                found.append((*_part(self._words.itemsize, index, arg.type), n))
+        self._format, self._taken, end = "=", list[int](), 0
+        found.sort()
+        for at, letter, n in found:
+            if not self._taken:
+                end = self._start = at
+            if at >= end:  # else it is part of the one before
+                self._format += f"{at - end}x{letter}"
+                end = at + struct.calcsize("=" + letter)
+                self._taken.append(n)
+        if len(self._taken) < 2:
+            self._taken.clear()
+
+    def __contains__(self, n: int) -> bool:
+        return n in self._taken
+
+    def lines(self, names: dict[str, Any]) -> list[str]:
+        """What fetches them, and what it names."""
+        if not self._taken:
+            return []
+        names |= {"fetch": struct.Struct(self._format).unpack_from, "cells": self._words}
+        return [f"{', '.join(f'v{n}' for n in self._taken)} = fetch(cells, {self._start})"]
+
+
+def _part(size: int, index: int, kind: Type) -> tuple[int, str]:
+    """(where, struct's letter) of the lower bits of a word of this process's memory."""
+    bits = min(kind.bits, 8 * size)
+    letter = _LETTERS[bits].lower() if kind.style == "s" and bits == kind.bits else _LETTERS[bits]
+    return size * index + (size - bits // 8 if sys.byteorder == "big" else 0), letter

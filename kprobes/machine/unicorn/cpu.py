@@ -68,7 +68,8 @@ class Cpu:
         for name, cell in (self.cells | self.windowed).items():
             if name != table.pc:  # outside of a hook the engine's pc is written through the API
                 readers[name], writers[name] = cell.reader(), cell.writer()
+        cells = {name: (cell.view, cell.index) for name, cell in self.cells.items() if name != table.pc}
         sp, abi = self.cells.get(table.sp), self.arch.abi
         if sp is not None and abi is not None and not abi.args:
-            return StackRegs(machine, readers, writers, self.memory, self.memory.blocks, sp)
-        return Regs(machine, readers, writers, memory=self.memory)
+            return StackRegs(machine, readers, writers, self.memory, self.memory.blocks, sp, cells)
+        return Regs(machine, readers, writers, memory=self.memory, cells=cells)
