@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: Of Regs, what handlers call on every hit: these see to what they are given themselves, once it has failed.
 HOT = ("__init__", "at", "go", "pc", "sp", "flags", "return_value", "arg", "set_arg", "stack", "word", "set_word",
-       "read", "write")
+       "read", "write", "on_copies")
 
 
 class Memory(Protocol):

@@ -17,9 +17,9 @@ class Link:
 
     Attributes:
         get, put: of the return address at function entry; at the trampoline: of where Linkage.back goes to. load,
-            store, swap: of a word of memory, where calls push it; else None. swap: store, and what was there. skip:
-            what get() finds at function entry -> where the function returns to; None: there is no difference. See
-            Returning.skips.
+            store: of a word of memory, where calls push it; else None. swap: (frame, target): put, and what was there,
+            where that is one call; None: get and put do it. skip: what get() finds at function entry -> where the
+            function returns to; None: there is no difference. See Returning.skips.
     """
 
     get_sp: Callable[[], int]
@@ -41,10 +41,28 @@ class Link:
         if not linkage.register:
             return cls(get_sp, lambda: linkage.get(regs), lambda target: linkage.set(regs, target))
         get, put = regs.accessors(linkage.register)
+        both: Callable[[int, int], int] | None = None
         if linkage.bias:
-            read, write, bias = get, put, linkage.bias
-            get, put = lambda: read() + bias & mask, lambda target: write(target - bias & mask)
+            get, put, both = _biased(get, put, linkage.bias, mask)
         if linkage.returning.skips is None:
-            return cls(get_sp, get, put)
+            return cls(get_sp, get, put, swap=both)
         skip, unskip = linkage.returning.skips(regs)
-        return cls(get_sp, get, lambda target: put(unskip(target))) if returning else cls(get_sp, get, put, skip=skip)
+        return (cls(get_sp, get, lambda target: put(unskip(target))) if returning
+                else cls(get_sp, get, put, swap=both, skip=skip))
+
+
+def _biased(read: Callable[[], int], write: Callable[[int], Any], bias: int, mask: int) -> tuple[
+        Callable[[], int], Callable[[int], Any], Callable[[int, int], int]]:
+    """get, put and swap of a register from which the return address is `bias` away; `& mask` costs more than `<=`."""
+    last, raw = -1, 0
+
+    def swap(frame: int, target: int) -> int:
+        nonlocal last, raw
+        if target is not last:  # the trampoline, always the same
+            last, raw = target, target - bias & mask
+        value = read() + bias
+        write(raw)
+        return value if value <= mask else value & mask
+
+    return (lambda: value if (value := read() + bias) <= mask else value & mask,
+            lambda target: write(target - bias & mask), swap)

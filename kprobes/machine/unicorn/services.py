@@ -31,7 +31,7 @@ class Services:
 
     def direct(self, address: int) -> tuple[Callable[[], None], Callable[[], None]]:
         """The callback of one call site: the engine need not say which. And what makes it the next sink's."""
-        regs, state, services = self._regs, self._state, self._state.services
+        regs, state, services, send = self._regs, self._state, self._state.services, self._sender()
 
         def on_direct() -> None:
             if state.disturbed or services is not state.services:
@@ -43,7 +43,10 @@ class Services:
                 return  # it has taken itself away
             try:
                 service(regs)
-                if regs.target is not None or state.disturbed:
+                if regs.target is not None:
+                    send(regs.target)
+                    regs.target = None
+                elif state.disturbed:
                     self._settle(address)
             except BaseException as error:
                 self._failed(error)
@@ -58,7 +61,7 @@ class Services:
     def followed(self, address: int | None) -> tuple[Callable[[], bool | None], Callable[[Followed], None]]:
         """What host code asks at a function entry, whether the call is followed; or calls at the trampoline (address:
         None) when it has put the return address right. And what says who is told."""
-        regs, state = self._regs, self._state
+        regs, state, send = self._regs, self._state, self._sender()
         view, frame, target = self._followed.view, hostcode.CALLS["frame"] // 8, hostcode.CALLS["target"] // 8
         handler: Followed = _nobody
 
@@ -66,7 +69,10 @@ class Services:
             follows: bool | None = False
             try:
                 follows = handler(regs, view[frame], view[target])
-                if regs.target is not None or state.disturbed:
+                if regs.target is not None:
+                    send(regs.target)
+                    regs.target = None
+                elif state.disturbed:
                     self._settle(self.trampoline if address is None else address)
             except BaseException as error:
                 self._failed(error)
@@ -96,26 +102,23 @@ class Services:
             if service is None:
                 return  # not the first instruction of a call site
             service(self._regs)
-            if self._regs.target is not None or state.disturbed:
+            if self._regs.target is not None:
+                self._send(self._regs.target)
+                self._regs.target = None
+            elif state.disturbed:
                 self._settle(address)
         except BaseException as error:
             self._failed(error)
         self._regs.reported = None
 
     def _settle(self, address: int) -> None:
-        """The service has moved the guest; or it has stopped the run, or run other guest code: the engine executes the
-        call site again."""
-        regs = self._regs
-        if regs.target is not None:
-            self._send(regs.target)
-            regs.target = None
-            return
+        """The service has stopped the run, or run other guest code: the engine executes the call site again."""
         self.skip = address
         if self._state.why_stopped and self._state.depth:
             self._engine.stop()  # now: whoever asked for it may not have told the engine yet
         else:
             # the nested run has left the engine elsewhere
-            self._cpu.write_pc(self._cpu.arch.pointers.same_mode(regs, address))
+            self._cpu.write_pc(self._cpu.arch.pointers.same_mode(self._regs, address))
 
     def _failed(self, error: BaseException) -> None:
         """A service has raised: the guest goes where it was sent all the same, and the run raises."""
@@ -124,6 +127,10 @@ class Services:
             self.failed_at, self._sent = self._sent, None
             self._regs.target = None
         self._state.park(error)
+
+    def _sender(self) -> Callable[[int], None]:
+        """_send(), without its second half where there is none."""
+        return self._send if self._cpu.guest.pc.written_again else self._cpu.write_pc
 
     def _send(self, target: int) -> None:
         """Write pc in a CODE hook, and remember it where the engine may lose that: see Pc.written_again."""

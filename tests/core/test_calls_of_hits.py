@@ -1,0 +1,69 @@
+"""How many Python functions a hit runs, the user's handler counted. It is what a hit costs, as far as that does not
+depend on the machine: instructions, which benchmarks/instructions.py counts, follow it."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections import Counter
+from pathlib import Path
+from types import FrameType
+
+import pytest
+from arches import RUNNABLE
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+
+import rows
+import worlds
+
+from kprobes.machine.unicorn.host import hostcode
+
+pytestmark = pytest.mark.skipif(not hostcode.available(), reason="without host code, Python does its work")
+
+#: Row of the benchmark -> functions of one hit, at most; on TriCore, whose returns are sent on; on sparc64, whose stack
+#: pointer and return address are biased; and on SPARC, which looks at the caller for what returns skip.
+CALLS = {
+    "k, empty": (14, 16, 14, 14), "k, two arguments": (16, 18, 16, 16),
+    "b, empty": (7, 8, 7, 7), "b, two arguments": (9, 10, 9, 9),
+    "o, empty": (3, 3, 3, 3), "o, two arguments": (5, 5, 5, 5), "c": (0, 0, 0, 0),
+    "j, empty": (5, 5, 5, 5), "j, two arguments": (8, 6, 6, 6),
+    "r, empty": (21, 28, 25, 29), "r, two arguments": (25, 31, 29, 33), "r, return value": (22, 29, 26, 30),
+    "rb, empty": (14, 20, 18, 22), "rb, two arguments": (18, 23, 22, 26), "rb, return value": (15, 21, 19, 23),
+    "ro, empty": (3, 5, 4, 7), "ro, two arguments": (9, 11, 10, 15), "ro, return value": (4, 6, 5, 8),
+    "ro, empty at entry and return": (7, 9, 8, 13), "ro, two probes": (11, 13, 12, 15),
+    "ro, two probes, one asks at entry": (27, 31, 32, 35), "ro, guest tasks": (19, 24, 23, 27),
+}
+COLUMNS = {"tricore": 1, "sparc64": 2, "sparc": 3}
+HITS = 50
+
+
+def functions(run: worlds.Run) -> Counter[str]:
+    """Functions of HITS hits."""
+    calls: Counter[str] = Counter()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            calls[frame.f_code.co_qualname] += 1
+
+    sys.setprofile(note)
+    try:
+        run(HITS)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.parametrize("arch", RUNNABLE)
+def test_a_hit_runs_no_more_functions(arch: str) -> None:
+    gc.disable()  # finalizers of other tests
+    try:
+        for row in rows.probe_rows(worlds.Machine(arch)):
+            with row.enter() as run:
+                # what a call runs for itself, and what a run does once, does not count
+                found = min((functions(run) for _ in range(2)), key=Counter.total)
+            found = Counter({name: count // HITS for name, count in found.items()})
+            assert found.total() <= CALLS.get(row.name, (0,) * 4)[COLUMNS.get(arch, 0)], (row.name, found)
+            assert not [name for name in found.elements() if name.startswith("looking.")], row.name
+    finally:
+        gc.enable()
