@@ -1,10 +1,10 @@
-"""Campaigns: what spreading costs and gains. `python benchmarks/campaign.py [--items 20000]`.
+"""Campaigns: what spreading costs and gains. `python benchmarks/campaign.py [--items 20000] [--rounds 5]`.
 
 One function of the demo program is called with each input, from the same state: in this process, by one process of a
-pool and by two, by two dask workers; each gives the same. Ratios are to the first,
-in the same run: of time, and what two processors would make of the processor time spent, which other programs that run
-at the same time do not change. Then 100,000 inputs with one that crashes its process and one that hangs it: nothing
-else may be lost.
+pool and by two, by two dask workers, in turn; each gives the same. Ratios are to the first of the same round: of time,
+and what as many processors would make of the processor time spent, which other programs that run at the same time
+change less. dask's settings are those of examples/dask.yaml. Then 100,000 inputs with one that crashes its process and
+one that hangs it: nothing else may be lost.
 """
 
 from __future__ import annotations
@@ -12,21 +12,23 @@ from __future__ import annotations
 import argparse
 import ctypes
 import resource
+import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import dask.config
 import psutil  # distributed brings it
+import yaml  # dask does
 from attrs import frozen
 from distributed import Client, LocalCluster
 
-from kprobes.campaign import Calls, run
+from kprobes.campaign import Calls, Outcome, run
 
-DEMO = str(Path(__file__).resolve().parent.parent / "examples" / "demo.x86_64")
-JOB = Calls(DEMO, "parse_settings(@input)", ("p table_insert",), ("table_init()",))
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+JOB = Calls(str(EXAMPLES / "demo.x86_64"), "parse_settings(@input)", ("p table_insert",), ("table_init()",))
 
 
 @frozen
@@ -52,39 +54,75 @@ def spent() -> tuple[float, float]:
     return time.perf_counter(), sum(u.ru_utime + u.ru_stime for u in usages) + sum(c.user + c.system for c in below)
 
 
-def measured(what: str, work: Callable[[], Iterable[Any]], wanted: Mapping[bytes, Any], alone: tuple[float, float],
-             workers: int) -> None:
-    """Do it, and say how long it took. What comes of each item must be what came of it here."""
+class Spent(NamedTuple):
+    """Seconds for all items. busy: of the processors' time."""
+
+    wall: float
+    busy: float
+
+
+def measured(work: Callable[[], Iterable[Any]], wanted: Mapping[bytes, Any]) -> Spent:
+    """Do it. What comes of each item must be what came of it here."""
     before = spent()
     outcomes = [*work()]
     wall, busy = (after - start for start, after in zip(before, spent(), strict=True))
     assert {outcome.item: outcome.result for outcome in outcomes} == wanted
-    print(f"{what:28} {len(wanted) / wall:10,.0f} items/s  {alone[0] / wall:5.2f}, {workers * alone[1] / busy:5.2f} "
-          "undisturbed")
+    return Spent(wall, busy)
+
+
+def here(items: list[bytes]) -> Iterable[Any]:
+    """In this process."""
+    return [Outcome(item, JOB(item), None, 0) for item in items]
+
+
+def said(what: str, workers: int, items: int, rounds: list[Spent], alone: list[Spent]) -> None:
+    """A line: items each second, and ratios to one process, in the middle of the rounds and (least)."""
+    faster = [one.wall / this.wall for one, this in zip(alone, rounds, strict=True)]
+    undisturbed = [workers * one.busy / this.busy for one, this in zip(alone, rounds, strict=True)]
+    print(f"{what:16} {items / statistics.median(each.wall for each in rounds):8,.0f} items/s"
+          f"  {statistics.median(faster):5.2f} ({min(faster):.2f})"
+          f"  by processor time {statistics.median(undisturbed):5.2f} ({min(undisturbed):.2f})", flush=True)
+
+
+def by_dask(items: list[bytes], wanted: Mapping[bytes, Any]) -> Spent:
+    """A cluster of two workers, once they have imported what they need."""
+    with (LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
+          Client(cluster) as client):
+        client.run(JOB, items[0])
+        return measured(lambda: run(JOB, items, client.get_executor(), jobs=2), wanted)
+
+
+def spread(count: int, rounds: int) -> None:
+    """The same items in each way, in turn."""
+    items = inputs(count)
+    wanted = {item: JOB(item) for item in items}
+    dask.config.update(dask.config.config, yaml.safe_load((EXAMPLES / "dask.yaml").read_text()))
+    alone: list[Spent] = []
+    workers: list[Spent] = []
+    pools: dict[int, list[Spent]] = {1: [], 2: []}
+    for _ in range(rounds):
+        alone.append(measured(partial(here, items), wanted))
+        for jobs, times in pools.items():
+            times.append(measured(partial(run, JOB, items, jobs=jobs, timeout=60), wanted))
+        workers.append(by_dask(items, wanted))
+    said("in this process", 1, count, alone, alone)
+    for jobs, times in pools.items():
+        said(f"{jobs} of a pool", jobs, count, times, alone)
+    said("2 dask workers", 2, count, workers, alone)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--items", type=int, default=20_000)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--hostile", type=int, default=100_000)
     options = parser.parse_args()
-    items = inputs(options.items)
-    JOB(items[0])
-    before = spent()
-    wanted = {item: JOB(item) for item in items}
-    wall, busy = (after - start for start, after in zip(before, spent(), strict=True))
-    print(f"{'in this process':28} {len(items) / wall:10,.0f} items/s")
-    for jobs in (1, 2):
-        measured(f"{jobs} of a pool", partial(run, JOB, items, jobs=jobs, timeout=60), wanted, (wall, busy), jobs)
-    dask.config.set({"distributed.worker.profile.enabled": False})  # it takes as much as the work
-    with (LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
-          Client(cluster) as client):
-        [*run(JOB, items[:100], client.get_executor())]  # they import it
-        measured("2 dask workers", lambda: run(JOB, items, client.get_executor(), jobs=2), wanted, (wall, busy), 2)
-    start = time.perf_counter()
-    outcomes = [*run(Treacherous(), inputs(options.hostile), jobs=2, timeout=5)]
-    failed = [(o.item, type(o.error).__name__) for o in outcomes if not o.ok]
-    print(f"{len(outcomes):,} inputs in {time.perf_counter() - start:.0f} s, of which failed: {failed}")
+    spread(options.items, options.rounds)
+    if options.hostile:
+        start = time.perf_counter()
+        outcomes = [*run(Treacherous(), inputs(options.hostile), jobs=2, timeout=5)]
+        failed = [(o.item, type(o.error).__name__) for o in outcomes if not o.ok]
+        print(f"{len(outcomes):,} inputs in {time.perf_counter() - start:.0f} s, of which failed: {failed}")
 
 
 if __name__ == "__main__":

@@ -146,8 +146,8 @@ def reference(words: str) -> str:
 
 def source(path: str) -> str:
     """A file of the repository, as a block. The page runs a script by a command, not by its block."""
-    language, note = {".py": ("python", "<!-- no-test: a command below runs the file -->\n")}.get(Path(path).suffix,
-        ("c", ""))
+    language, note = {".py": ("python", "<!-- no-test: a command below runs the file -->\n"),
+                      ".yaml": ("yaml", "")}.get(Path(path).suffix, ("c", ""))
     return f"{note}```{language}\n{(DOCS.parent / path).read_text()}```\n"
 
 

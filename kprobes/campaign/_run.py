@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import ExitStack
 from itertools import islice
 from typing import Any, Generic, TypeVar
+from uuid import uuid4
 
 from attrs import define, field, frozen
 
@@ -22,7 +23,8 @@ Result = TypeVar("Result")
 
 BATCH_SECONDS = 0.05  # what a batch is to take: far more than handing it over does
 LARGEST_BATCH = 256
-CLUSTER_SECONDS, CLUSTER_BATCH = 0.3, 2048  # of others' workers: a scheduler takes milliseconds for each
+CLUSTER_SECONDS, CLUSTER_BATCH = 1.0, 8192  # of others' workers: a scheduler takes milliseconds for each
+SHARES = 2  # of what is left each worker has so many batches to come, at least: all end at about the same time
 WINDOW = 3  # batches under way for each worker: one that runs, and some that wait for it
 _TICK = 0.2  # seconds between looks at what is overdue
 
@@ -73,16 +75,16 @@ def run(job: Callable[[Item], Result], items: Iterable[Item], executor: Executor
         raise BadArgument(f"a timeout of {timeout} seconds leaves no time", hint="give a positive number, or None")
     if jobs is not None and jobs < 1:
         raise BadArgument(f"{jobs} processes do no work", hint="give 1 or more")
-    return _outcomes(job, iter(items), executor, timeout, jobs)
+    return _outcomes(job, iter(items), executor, timeout, jobs, len(items) if isinstance(items, Sized) else None)
 
 
 def _outcomes(job: Callable[[Any], Any], items: Iterator[Any], executor: Executor | None, timeout: float | None,
-              jobs: int | None) -> Iterator[Outcome[Any, Any]]:
+              jobs: int | None, left: int | None) -> Iterator[Outcome[Any, Any]]:
     with ExitStack() as stack:
         if executor is None:
             executor = own = local(jobs, timeout)
             stack.callback(own.shutdown, cancel_futures=True)
-        yield from _Run(job, items, executor, timeout, jobs or os.cpu_count() or 1).outcomes()
+        yield from _Run(job, items, executor, timeout, jobs or os.cpu_count() or 1, left).outcomes()
 
 
 @define(eq=False)
@@ -93,16 +95,31 @@ class _Batch:
     since: float | None = None
 
 
+@frozen(eq=False)
+class Work:
+    """A batch on its way: one object, into which no executor looks."""
+
+    job: Callable[[Any], Any]
+    items: list[Any]
+
+    def __dask_tokenize__(self) -> str:
+        """dask takes calls with the same arguments for one, and would read every item to see that they are."""
+        return uuid4().hex
+
+
 @define
 class _Run:
-    """The loop. size: items in the next batch. singly: items whose batch died."""
+    """The loop. left: items that were not handed over, where that is known. size: items in the next batch. short: how
+    many are worth handing over, at least. singly: items whose batch died."""
 
     job: Callable[[Any], Any]
     items: Iterator[Any]
     executor: Executor
     timeout: float | None
     workers: int
+    left: int | None
     size: int = 1
+    short: int = 1
     singly: list[Any] = field(factory=list)
     under_way: dict[Future[Any], _Batch] = field(factory=dict)
     killed_in_time: bool = field(init=False)  # the executor sees to the timeout
@@ -117,7 +134,7 @@ class _Run:
     def outcomes(self) -> Iterator[Outcome[Any, Any]]:
         while True:
             while len(self.under_way) < WINDOW * self.workers and (batch := self._next()):
-                self.under_way[self.executor.submit(attempt, self.job, batch)] = _Batch(batch)
+                self.under_way[self.executor.submit(attempt, Work(self.job, batch))] = _Batch(batch)
             if not self.under_way:
                 return
             done, _ = wait(self.under_way, timeout=_TICK if self.timeout and not self.killed_in_time else None,
@@ -129,7 +146,11 @@ class _Run:
     def _next(self) -> list[Any]:
         if self.singly:
             return [self.singly.pop(0)]
-        return [*islice(self.items, self.size)]
+        size = self.size
+        if self.left is not None:
+            size = min(size, max(self.short, self.left // (SHARES * self.workers)))
+            self.left -= size
+        return [*islice(self.items, size)]
 
     def _finished(self, future: Future[Any], batch: _Batch) -> Iterator[Outcome[Any, Any]]:
         try:
@@ -142,7 +163,9 @@ class _Run:
                 yield Outcome(batch.items[0], None, _said(error, self.timeout), self.timeout or 0.0)
             return
         spent = sum(seconds for _, _, seconds in fates)
-        self.size = max(1, min(self.largest, 2 * self.size, int(self.batch_seconds * len(fates) / max(spent, 1e-9))))
+        in_second = len(fates) / max(spent, 1e-9)
+        self.size = max(1, min(self.largest, 2 * self.size, int(self.batch_seconds * in_second)))
+        self.short = max(1, min(self.size, int(BATCH_SECONDS * in_second)))
         for item, fate in zip(batch.items, fates, strict=True):
             yield Outcome(item, *fate)
 
@@ -164,10 +187,11 @@ class _Run:
                                   now - batch.since)
 
 
-def attempt(job: Callable[[Any], Any], items: list[Any]) -> list[tuple[Any, BaseException | None, float]]:
+def attempt(work: Work) -> list[tuple[Any, BaseException | None, float]]:
     """In a worker: (result, error, seconds) of each."""
+    job = work.job
     fates: list[tuple[Any, BaseException | None, float]] = []
-    for item in items:
+    for item in work.items:
         start = time.perf_counter()
         try:
             result, error = job(item), None

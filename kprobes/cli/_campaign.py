@@ -37,7 +37,7 @@ if TYPE_CHECKING:
               help="Record the events' hits there: Arrow files, a data set for any reader.")
 @click.option("--arch", metavar="NAME", help="The architecture, where files do not tell.")
 @click.option("-j", "--jobs", type=click.IntRange(1), metavar="N",
-              help="Processes; one for each processor unless given.")
+              help="Processes, or of a cluster's workers so many; one for each processor, or all, unless given.")
 @click.option("--dask", metavar="ADDRESS", help="A dask scheduler, whose workers do it instead.")
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
               help="Give an item up after this time.")
@@ -66,11 +66,11 @@ def campaign(what: str, call: str | None, before: tuple[str, ...], inputs: tuple
     from ..campaign._journal import entry_of
 
     with contextlib.ExitStack() as stack:
-        executor = stack.enter_context(_cluster(dask)) if dask else None
+        executor, jobs = stack.enter_context(_cluster(dask, jobs)) if dask else (None, jobs)
         journal = stack.enter_context(Journal(output, repr(job))) if output else None
         entries = _kept(journal, items)
         left = [*journal.left(items)] if journal else items
-        for outcome in stack.enter_context(_progress(len(left)))(run(job, map(str, left), executor, timeout,
+        for outcome in stack.enter_context(_progress(len(left)))(run(job, [*map(str, left)], executor, timeout,
                                                                      jobs=jobs)):
             entries.append(journal.note(outcome) if journal else entry_of(outcome))
     total = merged(_countable(entry.result) for entry in entries) or {}
@@ -116,17 +116,18 @@ def _check_job(files: tuple[str, ...], arch: str | None) -> tuple[Callable[[Any]
     return Checks(arch), items, "kprobes check"
 
 
-def _cluster(address: str) -> contextlib.AbstractContextManager[Executor]:
+def _cluster(address: str, jobs: int | None) -> contextlib.AbstractContextManager[tuple[Executor, int]]:
+    """Its executor, and how many workers that has unless `jobs` says."""
     try:
         from distributed import Client
     except ImportError:
         raise Unsupported("--dask needs the package distributed", hint="pip install 'kprobes[campaign]'") from None
 
     @contextlib.contextmanager
-    def connected() -> Iterator[Executor]:
+    def connected() -> Iterator[tuple[Executor, int]]:
         client: Any = Client
         with client(address, timeout="10s") as connection:
-            yield connection.get_executor()
+            yield connection.get_executor(), jobs or max(1, sum(connection.nthreads().values()))
 
     return connected()
 

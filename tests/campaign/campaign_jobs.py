@@ -40,9 +40,22 @@ def mixed(n: int) -> int:
     return -n
 
 
+def killing(n: int) -> int:
+    """One item ends its process."""
+    if n == 137:
+        os._exit(5)
+    return -n
+
+
 def slow(n: int) -> int:
     time.sleep(3 if n == 2 else 0.01)
     return n
+
+
+def noting(path: str) -> None:
+    """Leaves a trace of each call."""
+    with open(path, "ab") as file:
+        file.write(b".")
 
 
 def unpicklable(n: int) -> object:

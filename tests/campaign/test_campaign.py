@@ -6,9 +6,12 @@ import json
 import pickle
 import time
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import count, islice
 from pathlib import Path
+from typing import Any
 
 import campaign_jobs as jobs
 import pytest
@@ -17,7 +20,7 @@ from click.testing import CliRunner, Result
 from kprobes import BadArgument, GuestFault, KprobeError, Kprobes, UnicornMachine, UnknownSymbol
 from kprobes.campaign import Calls, Journal, Outcome, local, merged, run
 from kprobes.campaign._journal import JournalError
-from kprobes.campaign._run import WINDOW, attempt
+from kprobes.campaign._run import WINDOW, Work, _Batch, _Run, attempt
 from kprobes.cli import main
 from kprobes.errors import AmbiguousSymbol, EventError, GuestTimeout, ProgramError
 from kprobes.inventory import instructions
@@ -75,13 +78,50 @@ def test_another_executors_item_is_given_up_in_time() -> None:
     assert sum(not o.ok for o in outcomes.values()) == 1
 
 
-def test_dask_gives_the_same() -> None:
+@contextmanager
+def cluster(processes: bool) -> Iterator[Any]:
+    """Two workers; of this process, or processes. A port of its own: another cluster may run."""
     distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False,
-                                  dashboard_address=None) as cluster, \
-            distributed.Client(cluster) as client:
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=processes,
+                                  dashboard_address="127.0.0.1:0") as two, distributed.Client(two) as client:
+        yield client
+
+
+def test_dask_gives_the_same() -> None:
+    with cluster(processes=False) as client:
         there = {o.item: o.result for o in run(jobs.square, range(300), client.get_executor())}
     assert there == {o.item: o.result for o in run(jobs.square, range(300), jobs=1)}
+
+
+def test_dask_does_each_even_where_two_are_equal(tmp_path: Path) -> None:
+    """dask takes equal calls for one, and gives the result of the first."""
+    with cluster(processes=False) as client:
+        for _ in range(2):
+            assert [o.ok for o in run(jobs.noting, [str(tmp_path / "noted")] * 20, client.get_executor())] == [True] * 20
+    assert (tmp_path / "noted").read_bytes() == b"." * 40
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("workers", [1, 2, 7])
+@pytest.mark.parametrize("items", [0, 1, 5, 100, 20_000])
+def test_where_the_number_of_items_is_known_all_workers_end_together(workers: int, items: int) -> None:
+    """The largest batch is large enough for a cluster, the last ones are small, and none is too small."""
+    loop = _Run(jobs.square, iter(range(items)), ThreadPoolExecutor(1), None, workers, items)
+    batches = []
+    while batch := loop._next():
+        batches.append(len(batch))
+        [*loop._finished(_done([(None, None, 1e-4)] * len(batch)), _Batch(batch))]
+    assert sum(batches) == items
+    if items > 10_000:
+        assert max(batches) > 1000
+        assert max(batches[-workers:]) <= loop.short <= 500
+        assert len(batches) < 20 + 20 * workers
+
+
+def _done(result: object) -> Future[object]:
+    future: Future[object] = Future()
+    future.set_result(result)
+    return future
 
 
 def test_results_that_do_not_travel() -> None:
@@ -118,7 +158,7 @@ def test_errors_travel(error: KprobeError) -> None:
 
 @pytest.mark.quick
 def test_a_job_that_raises() -> None:
-    assert ([(r, type(e)) for r, e, _ in attempt(jobs.mixed, [1, 3, 17])]
+    assert ([(r, type(e)) for r, e, _ in attempt(Work(jobs.mixed, [1, 3, 17]))]
             == [(-1, type(None)), (None, ValueError), (None, RuntimeError)])
 
 

@@ -34,7 +34,7 @@ from attrs import frozen
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TESTED = ("python", "console", "text")
-LANGUAGES = (*TESTED, "", "c", "asm", "bash", "toml", "json")
+LANGUAGES = (*TESTED, "", "c", "asm", "bash", "toml", "json", "yaml")
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _NO_TEST = re.compile(r"<!-- no-test: .+ -->\n$")
 _NEEDS = re.compile(r"<!-- needs: (\S+) -->\n$")
