@@ -199,10 +199,10 @@ class Histogram:
 
     def _order(self, sort: Sort) -> Callable[[Row], Any]:
         column = sort.column
-        if column in self.keys:
+        if column in self.keys and column not in self.values:
             at = self.keys.index(column)
             return lambda row: row._raw[0][at] or ("" if column.text else 0)
-        at = 0 if column is None or column not in self.values else 1 + self.values.index(column)
+        at = 0 if column is None else 1 + self.values.index(column)
         return lambda row: row._raw[1][at]
 
     # --- as text

@@ -85,8 +85,10 @@ class TriggerParser:
         self.conditional = found is not None
         self.known: dict[str, Field] = fields(context.definition)
 
-    def fail(self, kind: str, part: str, *facts: object) -> NoReturn:
-        raise make_error(kind, max(self.text.find(part), 0), self.text, *facts)
+    def fail(self, kind: str, part: str, *facts: object, behind: str = "", skip: int = 0) -> NoReturn:
+        """behind: the parameter that the part is in. skip: characters of it that are right."""
+        word = re.compile(rf"(?<![\w.]){re.escape(part)}(?!\w)").search(self.text, max(self.text.find(behind), 0))
+        raise make_error(kind, skip + (word.start() if word else max(self.text.find(part), 0)), self.text, *facts)
 
     def parse(self) -> Trigger:
         """Raises EventError."""
@@ -142,16 +144,16 @@ class TriggerParser:
                   if word not in ("hitcount", "")]
         text = next((str(column) for column in values if column.text), None)
         if text is not None:
-            self.fail("TEXT_AS_VALUE", text, text)
+            self.fail("TEXT_AS_VALUE", text, text, behind=":val")
         if "nohitcount" in given and not values:
             self.fail("NEED_NOHC_VAL", "nohitcount")
         size = power_of_two(given["size"]) if "size" in given else SIZE
         if not size:
             self.fail("BAD_HIST_SIZE", given["size"] or "size", given["size"])
-        sort = ([self.sort(word, [*keys, *values]) for word in given["sort"].split(",")] if "sort" in given
+        if given.get("sort", "").count(",") > 1:
+            self.fail("TOO_MANY_SORT_FIELDS", f"sort={given['sort']}")
+        sort = ([self.sort(word, [*values, *keys]) for word in given["sort"].split(",")] if "sort" in given
                 else [Sort(None)])
-        if len(sort) > 2:
-            self.fail("TOO_MANY_SORT_FIELDS", given["sort"])
         hist = Histogram(keys, values, sort, size, self.filter(), self.context.symbols, self.context.stack_of,
                          shows_count="nohitcount" not in given, paused="pause" in given, name=given.get("name", ""),
                          syscall=self.context.syscalls())
@@ -164,39 +166,45 @@ class TriggerParser:
             self.fail("NAMED_MISMATCH", f"name={hist.name}", hist.name, other.text)
         return hist
 
+    def misfit(self, word: str, behind: str, there_are: str) -> NoReturn:
+        """A modifier that does not go there: shown where it stands; at the field, where values take none of a key's."""
+        name, _, modifier = word.partition(".")
+        skip = 0 if behind == ":val" and modifier in KEY_MODIFIERS else len(name) + 1
+        self.fail("BAD_FIELD_MODIFIER", word, word, there_are, behind=behind, skip=skip)
+
     def column(self, word: str, modifiers: tuple[str, ...]) -> Column:
         name, dot, modifier = word.partition(".")
         modifier, _, width = modifier.partition("=")
+        behind = ":key" if modifiers is KEY_MODIFIERS else ":val"
         if dot and (modifier not in modifiers or bool(width) != (modifier == "buckets")
                     or (width and (not width.isdecimal() or not int(width[:9])))):
-            self.fail("BAD_FIELD_MODIFIER", word, word, ", ".join(f".{m}" for m in modifiers))
+            self.misfit(word, behind, ", ".join(f".{m}" for m in modifiers))
         if ((name in ("stacktrace", "common_stacktrace") and modifiers is KEY_MODIFIERS)
             or (name == "hitcount" and modifiers is VALUE_MODIFIERS)):
             return Column(name, None, modifier)
         field = TIMES.get(modifier, TIMES[""]) if name == "common_timestamp" else self.known.get(name)
         if field is None:
-            self.fail("FIELD_NOT_FOUND", word, name, ", ".join([*self.known, "common_timestamp"]))
+            self.fail("FIELD_NOT_FOUND", word, name, ", ".join([*self.known, "common_timestamp"]), behind=behind)
         if field.text and modifier:
-            self.fail("BAD_FIELD_MODIFIER", word, word, "none for text")
+            self.misfit(word, behind, "none for text")
         if modifier == "execname" and name != "common_pid":
-            self.fail("BAD_FIELD_MODIFIER", word, word, ".execname for common_pid only")
+            self.misfit(word, behind, ".execname for common_pid only")
         if modifier == "usecs" and name != "common_timestamp":
-            self.fail("BAD_FIELD_MODIFIER", word, word, ".usecs for common_timestamp only")
+            self.misfit(word, behind, ".usecs for common_timestamp only")
         if modifier == "syscall" and self.context.syscalls() is None:
-            self.fail("NO_SYSCALLS", word, word)
+            self.fail("NO_SYSCALLS", word, word, behind=behind)
         return Column(name, field, modifier, int(width[:9] or 0))
 
     def sort(self, word: str, columns: list[Column]) -> Sort:
-        name, _, direction = word.partition(".")
-        whole = next((c for c in columns if str(c) == word.removesuffix(".descending").removesuffix(".ascending")),
-                     None)
+        """columns: the values first; a bare name is the first one's of this name, as in Linux."""
+        name, bare = word.partition(".")[0], word.removesuffix(".descending").removesuffix(".ascending")
         if not name:
             self.fail("EMPTY_SORT_FIELD", "sort")
-        if whole is None and direction not in ("", "descending", "ascending"):
-            self.fail("INVALID_SORT_MODIFIER", word, word)
-        column = whole or next((c for c in columns if c.name == name), None)
+        column = next((c for c in columns if (c.name if bare == name else str(c)) == bare), None)
+        if column is None and bare != name:
+            self.fail("INVALID_SORT_MODIFIER", word, word, behind=":sort", skip=len(name) + 1)
         if column is None and name != "hitcount":
-            self.fail("INVALID_SORT_FIELD", word, word)
+            self.fail("INVALID_SORT_FIELD", word, word, behind=":sort")
         return Sort(None if name == "hitcount" else column, word.endswith(".descending"))
 
 

@@ -52,7 +52,7 @@ def test_the_printed_form(k: Kprobes) -> None:
     crc(k, b"hello", b"hi", b"hello", b"well, well, well")
     assert str(e.hists[0]) == (
         "# event histogram\n#\n# trigger info: "
-        "hist:keys=len:vals=hitcount,len.hex,len.percent,len.graph:sort=len.descending:size=128 [active]\n#\n\n"
+        "hist:keys=len:vals=hitcount,len.hex,len.percent,len.graph:sort=len.hex.descending:size=128 [active]\n#\n\n"
         "{ len:         16 } hitcount:          1  len:         10  len (%):  57.14  len: ####################\n"
         "{ len:          5 } hitcount:          2  len:          a  len (%):  35.71  len: ############        \n"
         "{ len:          2 } hitcount:          1  len:          2  len (%):   7.14  len: ##                  \n"
@@ -131,20 +131,32 @@ def test_stacktrace_and_snapshot(k: Kprobes) -> None:
     assert e.triggers == [] and why_python(e) == ""
 
 
+def test_a_bare_name_sorts_by_the_value(k: Kprobes) -> None:
+    """Where a key has the same name, as in Linux; by the key, where there is no such value, or by its modifier."""
+    e = k.event("p:crc crc32 len=$arg3:u32")
+    for text in ("hist:keys=len:vals=len:sort=len", "hist:keys=len.buckets=1:vals=len:sort=len.buckets=1",
+                 "hist:keys=len.hex:sort=len"):
+        e.trigger(text)
+    crc(k, b"hello", b"xx", b"xx", b"xx", b"xx")
+    assert [[row.values.get("len", row.hitcount) for row in hist] for hist in e.hists] == [[5, 8], [8, 5], [4, 1]]
+    assert e.hists[2].text.split(":")[3] == "sort=len.hex"
+
+
 @pytest.mark.parametrize(("text", "kind", "position"), [
     ("nothing", "BAD_TRIGGER", 0), ("", "BAD_TRIGGER", 0), ("traceon:x", "BAD_TRIGGER_COUNT", 8),
     ("traceon:0", "BAD_TRIGGER_COUNT", 8), ("traceon if nope == 3", "FIELD_NOT_FOUND", 0),
     ("traceon if", "NO_FILTER", 7), ("enable_event:no:such", "NO_SUCH_EVENT", 13), ("hist", "NO_HIST_KEYS", 0),
     ("hist:keys=", "NO_HIST_KEYS", 0), ("hist:keys=nope", "FIELD_NOT_FOUND", 10),
-    ("hist:keys=len.nope", "BAD_FIELD_MODIFIER", 10), ("hist:keys=len.buckets", "BAD_FIELD_MODIFIER", 10),
-    ("hist:keys=len.buckets=0", "BAD_FIELD_MODIFIER", 10),
-    ("hist:keys=len.execname", "BAD_FIELD_MODIFIER", 10), ("hist:keys=len.percent", "BAD_FIELD_MODIFIER", 10),
+    ("hist:keys=len.nope", "BAD_FIELD_MODIFIER", 14), ("hist:keys=len.buckets", "BAD_FIELD_MODIFIER", 14),
+    ("hist:keys=len.buckets=0", "BAD_FIELD_MODIFIER", 14),
+    ("hist:keys=len.execname", "BAD_FIELD_MODIFIER", 14), ("hist:keys=len.percent", "BAD_FIELD_MODIFIER", 14),
     ("hist:keys=len:vals=len.log2", "BAD_FIELD_MODIFIER", 19),
-    ("hist:keys=text.hex", "BAD_FIELD_MODIFIER", 10), ("hist:keys=len:vals=text", "TEXT_AS_VALUE", 19),
+    ("hist:keys=text.hex", "BAD_FIELD_MODIFIER", 15), ("hist:keys=len:vals=text", "TEXT_AS_VALUE", 19),
     ("hist:keys=len:size=0", "BAD_HIST_SIZE", 19), ("hist:keys=len:size=131073", "BAD_HIST_SIZE", 19),
-    ("hist:keys=len:sort=text", "INVALID_SORT_FIELD", 19), ("hist:keys=len:sort=len.up", "INVALID_SORT_MODIFIER", 19),
+    ("hist:keys=len:sort=text", "INVALID_SORT_FIELD", 19), ("hist:keys=len:sort=len.up", "INVALID_SORT_MODIFIER", 23),
     ("hist:keys=len:sort=", "EMPTY_SORT_FIELD", 14),
-    ("hist:keys=len:sort=len,hitcount,len", "TOO_MANY_SORT_FIELDS", 19),
+    ("hist:keys=len:sort=len,hitcount,len", "TOO_MANY_SORT_FIELDS", 14),
+    ("hist:keys=len:sort=len,e", "INVALID_SORT_FIELD", 23),
     ("hist:keys=len:what", "BAD_HIST_PARAMETER", 14), ("hist:keys=len:nohitcount", "NEED_NOHC_VAL", 14),
     ("hist:keys=array", "FIELD_NOT_FOUND", 10), ("!traceon", "NO_SUCH_TRIGGER", 0)])
 def test_wrong_triggers_say_what_and_where(k: Kprobes, text: str, kind: str, position: int) -> None:

@@ -2,46 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
-from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from kprobes import Kprobe, Kprobes, Unsupported
-from kprobes.machine.remote.launch import NAMES, find_qemu
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "kernel.py"
 ROUNDS = 100
-
-
-@pytest.fixture(scope="module")
-def example() -> ModuleType:
-    specification = importlib.util.spec_from_file_location("kernel_example", EXAMPLE)
-    assert specification is not None and specification.loader is not None
-    made = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(made)
-    return made
-
-
-@pytest.fixture(scope="module", params=["arm64", "x86_64"])
-def kernel(request: pytest.FixtureRequest, example: ModuleType) -> Iterator[object]:
-    """One that asks what to do, with its symbols loaded."""
-    folder = os.environ.get("KPROBES_KERNEL_DIR")
-    if not folder:
-        pytest.skip("no kernels here: tests/fetch_kernel FOLDER, then set KPROBES_KERNEL_DIR=FOLDER and "
-                    "KPROBES_QEMU_DIR=FOLDER/bin")
-    try:
-        find_qemu(f"qemu-system-{NAMES.get(request.param, request.param)}", 7)
-    except Unsupported as error:
-        pytest.skip(str(error))
-    made = example.Kernel(Path(folder), request.param)
-    with made.m:
-        made.wait()
-        made.load_symbols()
-        yield made
 
 
 def test_as_many_hits_as_its_own_kprobes_count(kernel: object, example: ModuleType) -> None:

@@ -136,7 +136,8 @@ def test_calls_that_do_not_return_in_order(format: str) -> None:
 
 
 NAMES = (7, "seven", "a\x1b[31m b", "a\0b", "\ud800x", "é", "", ("a", 1), None, 1 << 70)
-THREADS = ["task 7", "seven", "a\\x1b[31m b", "a\\x00b", "\\ud800x", "é", "task", "('a', 1)", "None", f"task {1 << 70}"]
+THREADS = ["task 7", "seven", "a\\x1b[31m b", "a\\x00b", "\\ud800x", "é", "task", "('a', 1)", "None",
+           f"task {1 << 70}"]
 
 
 @pytest.mark.parametrize("format", FORMATS)
