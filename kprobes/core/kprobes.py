@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from ..arguments import checked, key
@@ -59,6 +59,7 @@ class Kprobes:
         self._watchpoints: list[Watchpoint] = []
         self.optimizer, self.blacklist = registry.optimizer, registry.admission.blacklist
         self._unwinder = Unwinder(machine.arch, machine.symbols)
+        self._entry = lru_cache(1 << 12)(lambda pc, changes, text=self._text: locate(machine, text, None, pc, 0).entry)
 
     # --- registration
 
@@ -315,8 +316,7 @@ class Kprobes:
         at a function entry and in return handlers, and elsewhere in code that keeps them. Unsupported where the
         architecture has no such convention either.
         """
-        entry = self._points.get(regs.pc)
-        at_entry = entry is not None and self.is_entry(regs.pc)
+        at_entry = regs.pc in self._points and self._entry(regs.pc, self.machine.symbols.changes)
         return stack_trace(self._calls, self._unwinder, self.machine.arch, regs, limit, at_entry)
 
     def watchpoint(self, where: str | int, size: int, access: str = "w",

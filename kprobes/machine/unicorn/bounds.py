@@ -141,7 +141,7 @@ class Bounds:
         return [(start, end) for start, end in self._code() if state.sink is None or not state.sink.ours(start)]
 
     def _code(self) -> list[tuple[int, int]]:
-        return [(start, end) for start, end, perms in self._cpu.engine.uc.mem_regions() if perms & const.UC_PROT_EXEC]
+        return [(start, end) for start, end, perms in self._cpu.engine.regions() if perms & const.UC_PROT_EXEC]
 
     def _callback(self) -> Callable[[int, int, int, int], None]:
         """Counts the guest's own instructions, not those in slots; never stops inside a slot. Where no stop is possible

@@ -8,6 +8,7 @@ threads live while the guest runs.
 from __future__ import annotations
 
 import ctypes
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +31,8 @@ _held.uc_context_free.argtypes = (_void,)
 _held.uc_hook_add.argtypes = (_void, ctypes.POINTER(_size), ctypes.c_int, _void, _void, _u64, _u64)
 _held.uc_hook_del.argtypes = (_void, _size)
 _held.uc_emu_stop.argtypes = (_void,)
+_held.uc_mem_regions.argtypes = (_void, ctypes.POINTER(_void), ctypes.POINTER(ctypes.c_uint32))
+_held.uc_free.argtypes = (_void,)
 _held.uc_mmio_map.argtypes = (_void, _u64, _size, _void, _void, _void, _void)
 _held.uc_ctl.argtypes = (_void, ctypes.c_int)  # and more
 _free.uc_emu_start.argtypes = (_void, _u64, _u64, _u64, _size)
@@ -63,6 +66,7 @@ class TlbEntry(ctypes.Structure):
 TLB = ctypes.CFUNCTYPE(ctypes.c_bool, _void, _u64, ctypes.c_int, ctypes.POINTER(TlbEntry), _void)
 
 PAGE = 4096
+_REGION = struct.Struct("QQI0Q")
 REMOVE_CACHE = const.UC_CTL_TB_REMOVE_CACHE | 2 << 26 | const.UC_CTL_IO_WRITE << 30  # for uc_ctl; it takes two more
 
 
@@ -171,9 +175,19 @@ class Engine:
     def _remove(self, start: int, end: int) -> None:
         check(_held.uc_ctl(self.handle, REMOVE_CACHE, _u64(start), _u64(end)))
 
+    def regions(self) -> list[tuple[int, int, int]]:
+        """(first address, last address, UC_PROT_* bits) of all mapped memory: the binding's mem_regions(), in a quarter
+        of its time."""
+        found, count = _void(), ctypes.c_uint32()
+        check(_held.uc_mem_regions(self.handle, found, count))
+        try:
+            return [*_REGION.iter_unpack(ctypes.string_at(found, _REGION.size * count.value))]
+        finally:
+            _held.uc_free(found)
+
     def retranslate(self) -> None:
         """Forget all translated code: hooks have come or gone."""
-        for start, end, perms in self.uc.mem_regions():
+        for start, end, perms in self.regions():
             if perms & const.UC_PROT_EXEC:
                 self.drop_translations(start, end + 1)
 

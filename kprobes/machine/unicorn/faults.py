@@ -224,7 +224,7 @@ class Faults:
         permissions)."""
         m = self._cpu
         write = const.UC_PROT_WRITE
-        ranges = [(start, end + 1 - start, perms) for start, end, perms in m.engine.uc.mem_regions()
+        ranges = [(start, end + 1 - start, perms) for start, end, perms in m.engine.regions()
                   if needed and perms & write]
         for start, size, perms in ranges:
             m.engine.uc.mem_protect(start, size, perms & ~write)

@@ -219,7 +219,7 @@ class Memory:
         if known is None:
             place = self.windows.place(addr)
             known = any(start <= place <= end and perms & const.UC_PROT_EXEC
-                        for start, end, perms in self.uc.mem_regions())
+                        for start, end, perms in self.engine.regions())
             self.executable_pages[page] = known
         return known
 
@@ -242,7 +242,7 @@ class Memory:
         self.windows.home = addr - self.windows.place(addr)
 
     def regions(self) -> list[tuple[int, int]]:
-        return sorted((start, end + 1) for start, end, _ in self.uc.mem_regions())
+        return sorted((start, end + 1) for start, end, _ in self.engine.regions())
 
     def map_own(self, addr: int, size: int, *, hooked: bool = False) -> None:
         """Map code that only the library may unmap, and the guest may not write. hooked: every instruction there will

@@ -108,7 +108,7 @@ class Snapshots:
                             key=lambda block: block.start)
             own = [b for b in blocks if self._memory.own.has(b.start) and not b.room]
             hidden = {b.start for b in own} | self._devices.places()
-            layout = [(start, end + 1, perms) for start, end, perms in self._memory.uc.mem_regions()
+            layout = [(start, end + 1, perms) for start, end, perms in self._memory.engine.regions()
                       if start not in hidden]
             self._known = self._version, sorted(layout), [b for b in blocks if b not in own]
         return self._known[1], self._known[2]

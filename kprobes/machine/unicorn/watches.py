@@ -59,7 +59,7 @@ class Watches:
         memory = self._cpu.memory
         place = memory.windows.place(addr)
         return any(start <= place <= end and perms & const.UC_PROT_WRITE
-                   for start, end, perms in memory.uc.mem_regions())
+                   for start, end, perms in memory.engine.regions())
 
     def _tidy(self) -> None:
         if self._owned and not self._state.depth:
