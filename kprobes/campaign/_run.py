@@ -89,9 +89,11 @@ def _outcomes(job: Callable[[Any], Any], items: Iterator[Any], executor: Executo
 
 @define(eq=False)
 class _Batch:
-    """Items that travel together. since: when they began to run, as far as one can tell."""
+    """Items that travel together. since: when they began to run, as far as one can tell. alone: nothing else is under
+    way, so that it is they who ended a worker."""
 
     items: list[Any]
+    alone: bool = False
     since: float | None = None
 
 
@@ -110,7 +112,8 @@ class Work:
 @define
 class _Run:
     """The loop. left: items that were not handed over, where that is known. size: items in the next batch. short: how
-    many are worth handing over, at least. singly: items whose batch died."""
+    many are worth handing over, at least. singly: items whose batch died. suspects: those that died singly, where what
+    waits for the same worker dies as well."""
 
     job: Callable[[Any], Any]
     items: Iterator[Any]
@@ -121,6 +124,7 @@ class _Run:
     size: int = 1
     short: int = 1
     singly: list[Any] = field(factory=list)
+    suspects: list[Any] = field(factory=list)
     under_way: dict[Future[Any], _Batch] = field(factory=dict)
     killed_in_time: bool = field(init=False)  # the executor sees to the timeout
     batch_seconds: float = BATCH_SECONDS
@@ -134,7 +138,7 @@ class _Run:
     def outcomes(self) -> Iterator[Outcome[Any, Any]]:
         while True:
             while len(self.under_way) < WINDOW * self.workers and (batch := self._next()):
-                self.under_way[self.executor.submit(attempt, Work(self.job, batch))] = _Batch(batch)
+                self.under_way[self.executor.submit(attempt, Work(self.job, batch.items))] = batch
             if not self.under_way:
                 return
             done, _ = wait(self.under_way, timeout=_TICK if self.timeout and not self.killed_in_time else None,
@@ -143,14 +147,19 @@ class _Run:
                 yield from self._finished(future, self.under_way.pop(future))
             yield from self._overdue()
 
-    def _next(self) -> list[Any]:
+    def _next(self) -> _Batch | None:
+        if any(batch.alone for batch in self.under_way.values()):
+            return None
         if self.singly:
-            return [self.singly.pop(0)]
+            return _Batch([self.singly.pop(0)])
+        if self.suspects:
+            return None if self.under_way else _Batch([self.suspects.pop(0)], alone=True)
         size = self.size
         if self.left is not None:
             size = min(size, max(self.short, self.left // (SHARES * self.workers)))
             self.left -= size
-        return [*islice(self.items, size)]
+        items = [*islice(self.items, size)]
+        return _Batch(items) if items else None
 
     def _finished(self, future: Future[Any], batch: _Batch) -> Iterator[Outcome[Any, Any]]:
         try:
@@ -159,6 +168,8 @@ class _Run:
             if len(batch.items) > 1:
                 self.size = 1
                 self.singly += batch.items
+            elif not self.killed_in_time and not batch.alone:
+                self.suspects += batch.items
             else:
                 yield Outcome(batch.items[0], None, _said(error, self.timeout), self.timeout or 0.0)
             return
@@ -174,8 +185,9 @@ class _Run:
         if self.timeout is None or self.killed_in_time:
             return
         now = time.monotonic()
-        for future, batch in [*self.under_way.items()]:
-            if batch.since is None and (future.running() or future.done()):
+        for place, (future, batch) in enumerate([*self.under_way.items()]):
+            # dask calls all running; the first ones are
+            if batch.since is None and (future.done() or (place < self.workers and future.running())):
                 batch.since = now
             if batch.since is not None and now - batch.since > self.timeout * len(batch.items) and not future.done():
                 del self.under_way[future]
@@ -219,6 +231,8 @@ def _said(error: BaseException, timeout: float | None) -> BaseException:
     """Why a process or a worker has not answered, in words."""
     if isinstance(error, (FutureTimeout, TimeoutError)):
         return TimeoutError(f"no result within {timeout:g} seconds" if timeout else str(error) or "no result in time")
+    if type(error).__name__ == "KilledWorker":  # dask's
+        return ChildProcessError("its worker died")
     if type(error).__name__ == "ProcessExpired":
         import signal
 

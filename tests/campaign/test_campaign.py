@@ -6,9 +6,9 @@ import json
 import pickle
 import time
 from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, InvalidStateError, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 from kprobes import BadArgument, GuestFault, KprobeError, Kprobes, UnicornMachine, UnknownSymbol
 from kprobes.campaign import Calls, Journal, Outcome, local, merged, run
 from kprobes.campaign._journal import JournalError
-from kprobes.campaign._run import WINDOW, Work, _Batch, _Run, attempt
+from kprobes.campaign._run import WINDOW, Work, _Run, attempt
 from kprobes.cli import main
 from kprobes.errors import AmbiguousSymbol, EventError, GuestTimeout, ProgramError
 from kprobes.inventory import instructions
@@ -109,13 +109,65 @@ def test_where_the_number_of_items_is_known_all_workers_end_together(workers: in
     loop = _Run(jobs.square, iter(range(items)), ThreadPoolExecutor(1), None, workers, items)
     batches = []
     while batch := loop._next():
-        batches.append(len(batch))
-        [*loop._finished(_done([(None, None, 1e-4)] * len(batch)), _Batch(batch))]
+        batches.append(len(batch.items))
+        [*loop._finished(_done([(None, None, 1e-4)] * len(batch.items)), batch)]
     assert sum(batches) == items
     if items > 10_000:
         assert max(batches) > 1000
         assert max(batches[-workers:]) <= loop.short <= 500
         assert len(batches) < 20 + 20 * workers
+
+
+def test_a_worker_of_dask_that_dies_costs_one_item() -> None:
+    """With the settings that the page shows. A busy machine takes its time to start another worker."""
+    config = pytest.importorskip("dask.config")
+    settings = pytest.importorskip("yaml").safe_load((Path(DEMO).parent / "dask.yaml").read_text())
+    failures = settings["distributed"]["scheduler"]["allowed-failures"]
+    with config.set({"distributed.deploy.lost-worker-timeout": "10 minutes",
+                     "distributed.scheduler.allowed-failures": failures}), cluster(processes=True) as client:
+        outcomes = {o.item: o for o in run(jobs.killing, range(60), client.get_executor(), jobs=2)}
+    assert {n: str(o.error) for n, o in outcomes.items() if not o.ok} == {37: "its worker died"}
+    assert {n: o.result for n, o in outcomes.items() if o.ok} == {n: -n for n in range(60) if n != 37}
+
+
+def test_what_dies_beside_another_is_tried_alone() -> None:
+    """Of a cluster: what waits for a worker dies with it. Nothing but the item that ends a worker fails."""
+    with _Cluster(deadly={11, 40}) as executor:
+        outcomes = {o.item: o for o in run(jobs.square, range(60), executor, jobs=2)}
+    assert {n for n, o in outcomes.items() if not o.ok} == {11, 40}
+    assert len(outcomes) == 60
+
+
+def test_what_waits_for_a_worker_is_not_late() -> None:
+    """dask's futures say that they run from the first moment on."""
+    with _Cluster() as executor:
+        assert all(o.ok for o in run(jobs.half, range(8), executor, timeout=0.8, jobs=2))
+
+
+class _Cluster(Executor):
+    """As dask does: all futures run, and a worker's end is the end of all that were given out."""
+
+    def __init__(self, deadly: set[int] | None = None) -> None:
+        self._pool, self._deadly = ThreadPoolExecutor(2), deadly or set()
+        self._given: list[Future[Any]] = []
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_running_or_notify_cancel()
+        self._given.append(future)
+        self._pool.submit(self._do, future, fn, args[0])
+        return future
+
+    def _do(self, future: Future[Any], fn: Callable[..., Any], work: Work) -> None:
+        if self._deadly & {*work.items}:
+            time.sleep(0.05)
+            for given in [given for given in self._given if not given.done()]:
+                with suppress(InvalidStateError):
+                    given.set_exception(ChildProcessError("a worker died"))
+        else:
+            result = fn(work)
+            with suppress(InvalidStateError):
+                future.set_result(result)
 
 
 def _done(result: object) -> Future[object]:
