@@ -28,7 +28,6 @@ class Fault:
         trapnr: POSIX signal number that an operating system would send (4 SIGILL, 5 SIGTRAP, 8 SIGFPE, 11 SIGSEGV).
         number: the engine's interrupt number, where there is one.
         text: what the engine calls it.
-        lost: the engine does not say which instruction it was: at the report regs.pc is only the last place known.
     """
 
     access: str
@@ -36,7 +35,6 @@ class Fault:
     trapnr: int = 11
     number: int | None = None
     text: str = ""
-    lost: bool = False
 
 
 class Patched(Protocol):

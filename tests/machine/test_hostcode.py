@@ -668,3 +668,27 @@ def test_at_most(host: str, asked: int, given: int) -> None:
     m.run(0x10000, until=target)
     assert [m.regs.arg(n) for n in range(3)] == [0x1111, 0x2222, given]
     assert m.regs.pc == target and m.regs.sp == sp
+
+
+@pytest.mark.parametrize("host", READY)
+@pytest.mark.parametrize("onward", [0, 0x123000])
+def test_note(host: str, onward: int) -> None:
+    """The function's word behind it leads to its three: it copies what the first points at, and goes on at the second
+    with the arguments as they were; without one it answers 0."""
+    arm = host == "aarch64"
+    code = bytes.fromhex(READY[host]["note"])
+    m = UnicornMachine.from_code(bytes(0x40), arch="arm64" if arm else "x86_64")
+    source, words, target = m.alloc(8), m.alloc(24), 0x123000
+    m.map(target, 0x1000)
+    m.write(0x10000, code + struct.pack("<Q", words))
+    m.write(source, struct.pack("<Q", 0x1122334455667788))
+    m.write(words, struct.pack("<QQQ", source, onward, 0))
+    if onward:
+        for name, value in zip(("x0", "x1") if arm else ("rdi", "rsi"), (0x1111, 0x2222), strict=True):
+            m.regs[name] = value
+        sp = m.regs.sp
+        m.run(0x10000, until=target)
+        assert ([m.regs.arg(n) for n in range(2)], m.regs.pc, m.regs.sp) == ([0x1111, 0x2222], target, sp)
+    else:
+        assert m.call(0x10000, 0x1111, 7) == 0
+    assert struct.unpack("<QQQ", m.read(words, 24)) == (source, onward, 0x1122334455667788)

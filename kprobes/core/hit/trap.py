@@ -91,8 +91,6 @@ class TrapDriver:
     def fault(self, regs: Regs, fault: Fault) -> bool:
         """See machine._base.Sink. A fault in a slot is moved home and the probes there are asked."""
         cb = self.blocks[regs.cpu]
-        if fault.lost and cb.point is not None and cb.state in (HIT_SS, REENTER):
-            regs.go(cb.point.slot_target)  # a displaced instruction runs until its slot's end is reported
         displaced = self._displaced.at(regs.pc)
         if displaced is None:
             self._handlers.abandon(cb)

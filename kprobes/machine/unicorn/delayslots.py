@@ -11,31 +11,16 @@ from .starts import Starts
 
 
 class DelaySlots:
-    """What is to be done about them before the guest is sent elsewhere.
-
-    Attributes:
-        pending: the guest may have stopped in one.
-    """
+    """What is to be done about them before the guest is sent elsewhere."""
 
     def __init__(self, cpu: Cpu, state: RunState, starts: Starts) -> None:
         self._cpu, self._state, self._starts = cpu, state, starts
-        self.pending = False
         self._stopping = CODE(lambda *_: cpu.engine.stop())
-
-    @property
-    def books(self) -> bool:
-        """For a guest that goes back: `pending`."""
-        return self.pending
-
-    @books.setter
-    def books(self, then: bool) -> None:
-        self.pending = then
 
     def settle(self) -> None:
         """The guest is sent elsewhere: let go of a branch that waits."""
         m, state = self._cpu, self._state
-        if m.guest.runs.settle and state.depth == 0 and state.exit and (self.pending or self.holds(m.read_pc())):
-            self.pending = False
+        if m.guest.runs.settle and state.depth == 0 and state.exit and self.holds(m.read_pc()):
             self.leave()
 
     def leave(self) -> None:

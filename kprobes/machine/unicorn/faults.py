@@ -14,7 +14,6 @@ from ...symbols import Symbols
 from .._base import Fault
 from .bounds import Bounds
 from .cpu import Cpu
-from .delayslots import DelaySlots
 from .engine import ERRORS, MEM
 from .furniture import Furniture
 from .guests.guest import FETCHED
@@ -30,9 +29,9 @@ _FETCHES = (const.UC_MEM_FETCH_UNMAPPED, const.UC_MEM_FETCH_PROT)
 class Faults:
     """Finds out about faults, and reports them."""
 
-    def __init__(self, cpu: Cpu, state: RunState, starts: Starts, bounds: Bounds, delay_slots: DelaySlots,
-                 stubs: Stubs, symbols: Symbols, furniture: Furniture, process: Process) -> None:
-        self._cpu, self._state, self._starts, self._bounds, self._delay_slots = cpu, state, starts, bounds, delay_slots
+    def __init__(self, cpu: Cpu, state: RunState, starts: Starts, bounds: Bounds, stubs: Stubs,
+                 symbols: Symbols, furniture: Furniture, process: Process) -> None:
+        self._cpu, self._state, self._starts, self._bounds = cpu, state, starts, bounds
         self._stubs, self._symbols, self._furniture, self._process = stubs, symbols, furniture, process
         self._seen: list[tuple[str, int]] = []  # failed accesses of an instruction that is executed again
         self._telling = MEM(self._tell)
@@ -42,17 +41,13 @@ class Faults:
         m, state = self._cpu, self._state
         if m.guest.interrupts.taken is not None:
             pc, fault = self._undo_trap(pc, fault)
-        home = None if state.sink is None or fault.lost else state.sink.home(pc)
+        home = None if state.sink is None else state.sink.home(pc)
         on, moved = self.ask(pc, fault)
         if on is not None:
             return on
         # as without the probe: a branch was executed before what is in its delay slot
         if home is not None and moved is not None:
             m.write_pc(m.arch.pointers.same_mode(m.regs, home))
-        if fault.lost:
-            self._delay_slots.pending = True
-            text = f"{fault.text}, here or later: the engine does not say where" if moved is None else fault.text
-            fault = Fault(access=fault.access, trapnr=fault.trapnr, number=fault.number, text=text)
         self.fail(home if home is not None else pc if moved is None else moved & ~m.arch.pointers.mode_bits, fault)
 
     def ask(self, pc: int, fault: Fault) -> tuple[int | None, int | None]:
@@ -126,23 +121,29 @@ class Faults:
         meanings = guest.faults
         if number in meanings.ambiguous and (failed := self._failed_access(pc)) is not None:
             return Fault(access=failed[0], address=failed[1], text=f"invalid memory {failed[0]}")
-        lost = guest.interrupts.lost_pc and number != guest.breakpoint.number
         if number in meanings.arithmetic:
-            return Fault(access="arithmetic", trapnr=8, number=number, text="division or arithmetic error", lost=lost)
+            return Fault(access="arithmetic", trapnr=8, number=number, text="division or arithmetic error")
         if number in meanings.undefined:
-            return Fault(access="undefined", trapnr=4, number=number, text="undefined instruction", lost=lost)
+            return Fault(access="undefined", trapnr=4, number=number, text="undefined instruction")
         if number in meanings.breakpoints:
-            return Fault(access="trap", trapnr=5, number=number, text="breakpoint instruction of the guest's own",
-                         lost=lost)
+            return Fault(access="trap", trapnr=5, number=number, text="breakpoint instruction of the guest's own")
         if number in meanings.fetches:
             text = "unaligned instruction fetch" if number >= FETCHED else "instruction fetch refused"
             return Fault(access="fetch", address=pc, number=number, text=text)
         if number in meanings.unaligned:
-            where = ", here or in the delay slot of a branch to behind it" if guest.pc.next else ""
-            return Fault(access=meanings.unaligned[number], trapnr=7, number=number, text=f"unaligned access{where}",
-                         lost=lost)
+            writes = meanings.writes is not None and meanings.writes(self._cpu.engine.read(pc, 4) or b"")
+            return Fault(access="write" if writes else meanings.unaligned[number], trapnr=7, number=number,
+                         text="unaligned access")
         text = f"interrupt {number} (no operating system)"
-        return Fault(access="interrupt", trapnr=5, number=number, text=text, lost=lost)
+        return Fault(access="interrupt", trapnr=5, number=number, text=text)
+
+    def where(self) -> int:
+        """The run has ended by an error: which instruction's it is. The guest is there."""
+        m, failed = self._cpu, self._starts.failed
+        if failed is None:
+            return m.read_pc()
+        m.write_pc(m.arch.pointers.same_mode(m.regs, failed[0]))
+        return failed[0]
 
     def error(self, error: int, pc: int) -> Fault:
         """What the engine's error stands for."""
@@ -151,34 +152,18 @@ class Faults:
         # else a part of it, or EXECUTE's target
         itself = access == "fetch" and (m.guest.blocks.fetch_fault_kills or not m.memory.executable(pc))
         address = pc if itself else self._fault_address(pc, access) if access in ("read", "write", "fetch") else None
-        where = (", in the delay slot of a branch to here, or shortly before"
-                 if m.guest.runs.settle and access == "write" and address is None else "")
-        return Fault(access=access, address=address, trapnr=signal, text=f"{unicorn.UcError(error)}{where}")
+        return Fault(access=access, address=address, trapnr=signal, text=str(unicorn.UcError(error)))
 
     def _fault_address(self, pc: int, access: str) -> int | None:
-        """The engine does not say which address failed: execute the instruction once more under a hook that does."""
-        m, state = self._cpu, self._state
-        if not m.guest.runs.settle:
-            seen = self._execute_again(pc)
-            m.write_pc(m.arch.pointers.same_mode(m.regs, pc))
-            return m.memory.windows.shown(seen[0][1], m.regs) if seen else None
-        # With delay slots: under the hook nothing may execute in one, and after a store in one pc is the branch's
-        # target, where an innocent instruction stands (a probe's trap or jump, for instance).
-        in_slot = self._delay_slots.holds(pc)
-        insn = m.arch.decode(m.engine.read(pc, m.arch.max_insn) or b"", pc)
-        if insn.reject or insn.simulate is not None or (in_slot and (state.depth > 1 or not state.exit)):
-            return None
-        saved = m.engine.save()
-        try:
-            if in_slot:
-                self._delay_slots.leave()
-            with self._sealed(access == "write") as sealed:
-                seen = self._execute_again(pc)
-        finally:
-            m.engine.restore(saved)
-            m.engine.discard(saved)
-        failed = next((a for _, a in seen if not any(start <= a < start + size for start, size, _ in sealed)), None)
-        return None if failed is None else m.memory.windows.shown(failed, m.regs)
+        """The engine does not say which address failed: execute the instruction once more under a hook that does. With
+        delay slots nothing may be executed again, and the address was noted when it failed."""
+        m = self._cpu
+        if m.guest.runs.settle:
+            failed = self._starts.failed
+            return None if failed is None or access == "fetch" else m.memory.windows.shown(failed[1], m.regs)
+        seen = self._execute_again(pc)
+        m.write_pc(m.arch.pointers.same_mode(m.regs, pc))
+        return m.memory.windows.shown(seen[0][1], m.regs) if seen else None
 
     def _failed_access(self, pc: int) -> tuple[str, int] | None:
         """The access that an ambiguous interrupt stands for, by executing the instruction once more under the virtual
@@ -189,7 +174,7 @@ class Faults:
         self._starts.again, state.trap, state.services = True, None, {}
         m.engine.uc.ctl_set_tlb_mode(const.UC_TLB_VIRTUAL)
         try:
-            with self._sealed(True) as sealed:
+            with self._sealed() as sealed:
                 seen = self._execute_again(pc)
         finally:
             m.engine.uc.ctl_set_tlb_mode(const.UC_TLB_CPU)
@@ -219,13 +204,12 @@ class Faults:
         return False
 
     @contextmanager
-    def _sealed(self, needed: bool) -> Iterator[list[tuple[int, int, int]]]:
-        """If needed, nothing can be written in guest memory meanwhile. The ranges that could: (start, size,
+    def _sealed(self) -> Iterator[list[tuple[int, int, int]]]:
+        """Nothing can be written in guest memory meanwhile. The ranges that could: (start, size,
         permissions)."""
         m = self._cpu
         write = const.UC_PROT_WRITE
-        ranges = [(start, end + 1 - start, perms) for start, end, perms in m.engine.regions()
-                  if needed and perms & write]
+        ranges = [(start, end + 1 - start, perms) for start, end, perms in m.engine.regions() if perms & write]
         for start, size, perms in ranges:
             m.engine.uc.mem_protect(start, size, perms & ~write)
         try:

@@ -67,13 +67,13 @@ class Owner:
 
     def _run(self, start: Callable[..., None], begin: int, until: int, timeout: int, count: int) -> None:
         deadline = monotonic() + timeout / 1e6
-        seen = self._runner.enter(begin)
+        self._runner.enter(begin)
         try:
             while (on := self._stretch(start, begin, until, timeout, count)) is not None:
                 begin = on
                 timeout = timeout and max(1, int((deadline - monotonic()) * 1e6))
         finally:
-            self._runner.leave(seen)
+            self._runner.leave()
 
     def _stretch(self, start: Callable[..., None], begin: int, until: int, timeout: int, count: int) -> int | None:
         """One stretch of the owner's run; returns where to go on, or None."""

@@ -18,17 +18,21 @@ from ...regs import Regs
 from .._base import Sink
 from .clock import InstructionClock
 from .cpu import Cpu
-from .engine import INSN, INTR, INVALID, TLB
+from .engine import INSN, INTR, INVALID, MEM, TLB
 from .guests.guest import FETCHED, SystemCall
 from .guests.guest import HOOK as BY_HOOK
 from .guests.guest import INTR as BY_INTERRUPT
 from .owner import Owner
+from .raised import Raised
 from .runstate import RunState
 from .services import Services
 from .starts import Starts
 from .stops import Stops
 from .stubs import Stubs
 
+#: accesses to data that fail
+REFUSED = (const.UC_HOOK_MEM_READ_UNMAPPED | const.UC_HOOK_MEM_READ_PROT | const.UC_HOOK_MEM_WRITE_UNMAPPED
+           | const.UC_HOOK_MEM_WRITE_PROT)
 NONE = 0xFFFFFFFF  # no exception is under way
 
 
@@ -42,6 +46,8 @@ class Reports:
     def __init__(self, cpu: Cpu, state: RunState, services: Services, starts: Starts, stubs: Stubs, stops: Stops,
                  owner: Owner | None, clock: InstructionClock) -> None:
         """owner: of the engine; None: it is ours."""
+        self._raised = (Raised(cpu.engine, cpu.arch.mask, cpu.read_pc, cpu.cells.get(cpu.arch.regs.pc))
+                        if cpu.guest.interrupts.lost_pc else None)
         self._cpu, self._state, self._services, self._starts = cpu, state, services, starts
         self._stubs, self._stops, self._owner, self._clock = stubs, stops, owner, clock
         self._engine, self._guest, self._regs = cpu.engine, cpu.guest, cpu.regs
@@ -93,12 +99,16 @@ class Reports:
 
     def add_hooks(self) -> None:
         """Listen to the engine."""
+        if self._raised is not None:
+            self._raised.begin()
         add = self._engine.hook
         self._hooks = [add(const.UC_HOOK_INTR, INTR(self._interrupt_callback()))]
         if self._guest.breakpoint.channel != BY_INTERRUPT:
             self._hooks.append(add(const.UC_HOOK_INSN_INVALID, INVALID(self._invalid_callback())))
         for insn, call in self._guest.calls.unreported.items() if self._owner is None else ():
             self._hooks.append(add(const.UC_HOOK_INSN, INSN(self._system_call_callback(call)), insn=insn))
+        if self._guest.runs.settle and self._owner is None:
+            self._hooks.append(add(REFUSED, MEM(self._refused_callback())))
         if self._guest.memory.virtual_tlb and self._owner is None:
             self._hooks.append(add(const.UC_HOOK_TLB_FILL, TLB(self._fill_callback())))
 
@@ -107,8 +117,21 @@ class Reports:
         for hook in self._hooks:
             self._engine.unhook(hook)
         self._hooks = []
+        if self._raised is not None:
+            self._raised.end()
         if self._owner is not None:
             self._owner.unshadow()
+
+    def _refused_callback(self) -> Callable[..., bool]:
+        """The hook of accesses that fail: only there the engine knows which instruction it was."""
+        starts, read_pc = self._starts, self._cpu.read_pc
+
+        def on_refused(_uc: int, _access: int, address: int, *_: int) -> bool:
+            if starts.failed is None:
+                starts.failed = read_pc(), address
+            return False
+
+        return on_refused
 
     def _fill_callback(self) -> Callable[[int, int, int, Any, int], bool]:
         """The hook of the virtual TLB: the engine itself makes an entry for one kind of access, which evicts the
@@ -140,15 +163,12 @@ class Reports:
         view, index, mask, write_pc = pc_word.view, pc_word.index, self._cpu.arch.mask, self._cpu.write_pc
         modes = self._guest.pc.modes if cell is not None else 0
         mode, beyond, plain = self._cpu.mode_word(cell), ~mask, mask & ~modes
-        note = self._starts.seen.append if self._guest.interrupts.lost_pc else None
 
         def on_interrupt(_uc: int, number: int, _user: int) -> None:
             try:
                 pc = view[index]
                 if number == ours and state.trap is not None:
                     regs.reported = pc = pc - bias
-                    if note is not None:
-                        note(pc)
                     if state.trap(regs):
                         target = regs.target
                         if target is None:
@@ -224,6 +244,10 @@ class Reports:
             self._cpu.write_pc(self._regs.target)
         self._state.park(error)
 
+    def _again(self, pc: int) -> None:
+        """The instruction is executed once more: what is next stays next, a branch's target behind its delay slot."""
+        self._cpu.cells[self._cpu.arch.regs.pc].writer()(pc)
+
     def unclaimed(self, number: int, pc: int) -> None:
         """An interrupt that is not ours: the guest's own."""
         cpu, state, guest, regs = self._cpu, self._state, self._guest, self._regs
@@ -242,23 +266,26 @@ class Reports:
             return
         biases = guest.interrupts.mode_bias.get(cpu.arch.pointers.same_mode(regs, 0), guest.interrupts.bias)
         home = stub if number == guest.breakpoint.number else pc - biases.get(number, 0)
-        if guest.interrupts.lost_pc and number != guest.breakpoint.number:
-            before, last = self._starts.seen
-            home = pc = before if state.ours(last) else last
+        if self._raised is not None and number != guest.breakpoint.number:
+            home = stub = self._raised.pc
             if fetched and self._refused is not None:
                 number, home = number + FETCHED, self._refused()
+            if number not in guest.calls.skip:
                 pc = home
-            if self._owner is None:
-                cpu.write_pc(home & -2 if fetched else home)  # an odd one selects MIPS16
         strayed = state.ours(stub) or stub & -cpu.memory.page_size == state.exit  # no system call of the guest's
         if self.interrupt_handler is not None and not strayed:
             ahead = pc + guest.calls.skip.get(number, -biases.get(number, 0))
             regs.at(ahead)
             if self.interrupt_handler(regs, number):
-                cpu.write_pc(regs.target if regs.target is not None else cpu.arch.pointers.same_mode(regs, ahead))
+                if regs.target is None and ahead == home and guest.pc.next:
+                    self._again(home)
+                else:
+                    cpu.write_pc(regs.target if regs.target is not None else cpu.arch.pointers.same_mode(regs, ahead))
                 return
         if self._owner is None:
-            if home != pc:
+            if self._raised is not None:
+                cpu.write_pc(home & -2 if fetched else home)  # an odd one selects MIPS16
+            elif home != pc:
                 cpu.write_pc(cpu.arch.pointers.same_mode(regs, home))
             self._starts.interrupt = number, home
             self._engine.stop()

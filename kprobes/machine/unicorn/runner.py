@@ -79,8 +79,8 @@ class Runner:
         self.let_go()
         self.signals.end()
 
-    def enter(self, target: int) -> tuple[int, ...]:
-        """A run begins. For leave()."""
+    def enter(self, target: int) -> None:
+        """A run begins."""
         cpu, state = self._cpu, self._state
         if state.depth >= MAX_DEPTH:
             raise ReentryError(f"{MAX_DEPTH} guest runs are nested",
@@ -97,12 +97,10 @@ class Runner:
             elif self.before_run is not None:
                 self.before_run()
         state.nest(1)
-        return tuple(self._starts.seen)
 
-    def leave(self, seen: tuple[int, ...]) -> None:
+    def leave(self) -> None:
         """It has ended, whatever by."""
         cpu, state = self._cpu, self._state
-        self._starts.seen.extend(seen)
         state.nest(-1)
         state.disturb(state.depth > 0)
         if state.depth:
@@ -116,7 +114,7 @@ class Runner:
 
     def run(self, target: int, until: int, timeout: float | None, max_insns: int | None) -> bool:
         """Run until `until`. True: or until somebody stopped it. Between begin() and finish()."""
-        seen = self.enter(target)
+        self.enter(target)
         try:
             if timeout is None and max_insns is None:
                 if self._state.depth == 1:
@@ -125,7 +123,7 @@ class Runner:
             with self.bounds.within(timeout, max_insns):
                 return self._loop(target, until)
         finally:
-            self.leave(seen)
+            self.leave()
 
     def _loop(self, target: int, until: int) -> bool:
         """Run until `until`, resuming after handled faults and after stops that belonged to an inner run. True:
@@ -155,7 +153,7 @@ class Runner:
         if interrupt is not None:
             return self.faults.report(pc, self.faults.interrupt(number, pc))
         if error:
-            pc = cpu.read_pc()
+            pc = self.faults.where()
             return self.faults.report(pc, self.faults.error(error, pc))
         stopped = cpu.engine.stopped or bool(state.why_stopped)
         if state.why_stopped and self._come_to_rest():
@@ -218,4 +216,5 @@ class Runner:
             if state.parked is not None:
                 self.raise_parked()
             if error:
-                self.faults.report(cpu.read_pc(), self.faults.error(error, cpu.read_pc()))
+                pc = self.faults.where()
+                self.faults.report(pc, self.faults.error(error, pc))

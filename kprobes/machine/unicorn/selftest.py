@@ -12,6 +12,7 @@ from .guests.guest import HOOK as BY_HOOK
 from .guests.guest import INTR as BY_INTERRUPT
 from .guests.guest import INVALID as BY_INVALID
 from .guests.guest import Guest
+from .raised import Raised, known
 from .registers.cells import find_cells
 
 BASE = 0x10000
@@ -58,6 +59,7 @@ def _verdict(guest: Guest, arch: Arch) -> str:
         return f"a breakpoint arrives as {seen}, not {expected}"
     wrong = _flags_verdict(guest, arch, trap) if guest.checks.flags else ""
     wrong = wrong or (_next_pc_verdict(guest, arch, trap, pc) if guest.pc.next else "")
+    wrong = wrong or (raised_verdict(guest, arch) if guest.interrupts.lost_pc else "")
     return wrong or words_verdict(guest, arch) or exception_verdict(guest) or context_verdict(guest, arch)
 
 
@@ -81,6 +83,30 @@ def _next_pc_verdict(guest: Guest, arch: Arch, trap: bytes, pc: int) -> str:
     engine.start(BASE, 0)
     expected = [[BASE, BASE + step], [to + step, to + 2 * step]]
     return "" if seen == expected else f"pc and the next pc are at {seen}, not {expected}"
+
+
+def raised_verdict(guest: Guest, arch: Arch) -> str:
+    """Whether the engine asks about interrupts where it is said to, with pc as it was."""
+    engine, trap = guest.cpu.fresh(), arch.end_bytes(min(arch.traps.end))
+    read = engine.reader(guest.registers.number(arch.regs.pc), arch.bits)
+    read()  # the engine makes its CPU
+    if not known(engine):
+        return "it does not ask about interrupts where it did"
+    raised, seen = Raised(engine, arch.mask, read, None), []
+    raised.begin()
+
+    def note(*_: int) -> bool:
+        seen.append(raised.pc)
+        engine.stop()
+        return False
+
+    engine.hook(const.UC_HOOK_INTR, INTR(note))
+    engine.hook(const.UC_HOOK_INSN_INVALID, INVALID(note))
+    engine.uc.mem_map(BASE, 0x4000, const.UC_PROT_ALL)
+    engine.write(BASE + 0x100, trap)
+    engine.start(BASE + 0x100, 0)
+    raised.end()
+    return "" if seen == [BASE + 0x100] else f"pc was {seen} when it asked about a breakpoint, not {BASE + 0x100}"
 
 
 def _flags_verdict(guest: Guest, arch: Arch, trap: bytes) -> str:

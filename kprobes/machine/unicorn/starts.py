@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
-
 from unicorn import unicorn_const as const
 
 from ...errors import Unsupported
@@ -19,7 +17,7 @@ class Starts:
     Attributes:
         end: where the innermost run ends, see Runs.until_stops. interrupt: (number, pc) of the one of the guest's own
             that ended it.
-        seen: the last places known in this run, the later last: see Interrupts.lost_pc.
+        failed: (pc, address) of the first access of this run that the engine refused, see Runs.settle.
         again: an instruction that failed is executed once more, only to learn why.
         aborted: translations that a failed fetch has ended. dead: the next translation would kill the process, see
             Blocks.fetch_fault_kills.
@@ -32,25 +30,16 @@ class Starts:
         self.end = -1
         self._ended_at = 0
         self.interrupt: tuple[int, int] | None = None
-        self.seen: deque[int] = deque((0, 0), maxlen=2)
+        self.failed: tuple[int, int] | None = None
         self.again = False
-
-    @property
-    def books(self) -> tuple[int, ...]:
-        """For a guest that goes back: `seen`."""
-        return tuple(self.seen)
-
-    @books.setter
-    def books(self, then: tuple[int, ...]) -> None:
-        self.seen.extend(then)
 
     def start(self, begin: int, until: int) -> int:
         """Run the engine from `begin` until `until` (0: until something ends it); its error number, 0 for none."""
         cpu, state = self._cpu, self._state
         self.check_alive()
+        self.failed = None
         if until != self._ended_at:
             self._end_elsewhere(until)
-        self.seen.extend((begin, begin))
         error = self._start_until(begin, until) if cpu.guest.runs.until_stops else self._start_to_trap(begin, until)
         self.settle(ERRORS.get(error, ("",))[0])
         if self.dead and state.depth > 1:  # outer runs must not go on either

@@ -147,7 +147,8 @@ class Interrupts:
     bias: Mapping[int, int] = field(factory=dict)
     #: mode bits of the code -> bias of instructions in that mode, where it differs
     mode_bias: Mapping[int, Mapping[int, int]] = field(factory=dict)
-    #: pc is right at breakpoints' interrupts only; at every other one it is what the last of those left behind
+    #: pc is right at breakpoints only, where it stands for the instruction: what the engine had before is noted
+    #: (raised.py)
     lost_pc: bool = False
     #: (interrupt number, pc) -> the number to report, where the engine's depends on how the guest came to pc
     renumber: Callable[[int, int], int] | None = None
@@ -168,6 +169,8 @@ class Faults:
     #: refused instruction fetches, unaligned ones by FETCHED more than the engine's number
     fetches: frozenset[int] = frozenset()
     unaligned: Mapping[int, str] = field(factory=dict)  #: an unaligned access -> "read" or "write"
+    #: an instruction -> whether an unaligned access of its is a write, where the number does not say so
+    writes: Callable[[bytes], bool] | None = None
     ambiguous: frozenset[int] = frozenset()  #: maybe failed accesses: the virtual TLB would tell
 
 

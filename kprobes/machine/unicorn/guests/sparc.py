@@ -47,9 +47,14 @@ SPARC_FSR = WordCheck("fsr", "070000440310000082106100c220c000c108c000", 0x40000
                       0xC00003E0)
 
 
+def _stores(insn: bytes) -> bool:
+    """Instructions on memory have bit 2 of op3 set where they write."""
+    word = int.from_bytes(insn, "big")
+    return word >> 30 == 3 and bool(word >> 19 & 4)
+
+
 def _sparc(bits: int) -> Guest:
-    """Reading PSR or CCR before anything has set condition codes ends the process, so setup sets them. pc is npc at
-    interrupts."""
+    """Reading PSR or CCR before anything has set condition codes ends the process, so setup sets them."""
     g1, size = sparc_const.UC_SPARC_REG_G1, bits // 8
     codes = sparc_codes(g1, bits)
     names = [f"{kind}{n}" for kind in "oli" for n in range(8)]
@@ -78,8 +83,8 @@ def _sparc(bits: int) -> Guest:
         pc=Pc(next=bytes.fromhex("01000000")),
         runs=Runs(until_stops=False),
         blocks=Blocks(hooked_delay_slots=False),
-        interrupts=Interrupts(bias=dict.fromkeys(range(0x200), 4)),
-        faults=Faults(arithmetic=frozenset({division}), unaligned={unaligned: "read"}),
+        interrupts=Interrupts(lost_pc=True),
+        faults=Faults(arithmetic=frozenset({division}), unaligned={unaligned: "read"}, writes=_stores),
         calls=SystemCalls(skip=dict.fromkeys(range(calls, calls + 0x80), 0)),
         memory=Mapped(page_size=0x2000 if bits == 64 else 0x1000),
         contexts=Contexts(state=sparc_context(g1) if bits == 64 else None),

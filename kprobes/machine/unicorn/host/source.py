@@ -230,8 +230,20 @@ _AT_MOST = {
               "nop; nop; nop",
     "aarch64": "ldr w3, #32; cmp w2, w3; csel w2, w3, w2, gt; ldr x16, #24; br x16; nop",
 }
+#: A function that the engine calls with two arguments: a word is copied, then another function has its say, if there is
+#: one. The address of its words stands behind it. See noting.py.
+_NOTE = {
+    "x86_64": """
+        mov rax, qword ptr [rip + 25]; mov rcx, [rax]; mov rcx, [rcx]; mov [rax + 16], rcx
+        mov rax, [rax + 8]; test rax, rax; je none; jmp rax
+        none: ret; nop; nop; nop""",
+    "aarch64": """
+        ldr x4, #40; ldr x5, [x4]; ldr x5, [x5]; str x5, [x4, #16]
+        ldr x5, [x4, #8]; cbz x5, none; br x5
+        none: mov w0, #0; ret; nop""",
+}
 _ALWAYS = {"serve": _SERVE, "count": _COUNT, "program": PROGRAM, "back": BACK, "marked": _MARKED, "tick": TICK,
-           "block": BLOCK, "at-most": _AT_MOST}
+           "block": BLOCK, "at-most": _AT_MOST, "note": _NOTE}
 _FOLLOWING = {"enter": _ENTER, "ask": _ASK, "leave": _LEAVE, "leave-reloaded": _LEAVE}
 
 

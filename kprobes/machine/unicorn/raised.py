@@ -1,0 +1,84 @@
+"""Where an interrupt was raised, on guests whose pc is another one by the time that anybody hears of it.
+
+Before it reports an interrupt the engine writes pc: on SPARC it becomes the next pc, which is a branch's target where a
+delay slot was executed, on MIPS whatever was noted last. Before that it asks a function of the guest's, whose address
+is in its handle, whether the interrupt ends the run; the function gets the handle and the number. One of ours stands in
+front of it, and notes pc: host code, or Python where there is none.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Callable
+
+from .engine import WRITE, Engine, address_of
+from .host.noting import give_back, take
+from .registers.cells import Cell
+
+ASKS = 0xE0  # bytes from the handle to that address; 0 is there on guests that have no such function
+WITHIN = 1 << 27  # bytes that the engine's library is smaller than
+_ASKED = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_int)
+
+
+def known(engine: Engine) -> bool:
+    """True if functions of the library's are around the place, and nothing else in it. The engine must have made its
+    CPU: it does when it is first asked for a register."""
+    before, there, behind = (_word(engine, ASKS + offset).value for offset in (-8, 0, 8))
+    return all(abs(function - WRITE) < WITHIN for function in (before, there or before, behind))
+
+
+def _word(engine: Engine, offset: int) -> ctypes.c_uint64:
+    return ctypes.c_uint64.from_address((engine.handle.value or 0) + offset)
+
+
+class Raised:
+    """An engine's note."""
+
+    def __init__(self, engine: Engine, mask: int, read_pc: Callable[[], int], cell: Cell | None) -> None:
+        """mask: of an address. cell: pc's word, where it is known."""
+        self._engine, self._mask, self._read_pc, self._cell = engine, mask, read_pc, cell
+        self._place, self._theirs = _word(engine, ASKS), 0
+        self._note: ctypes.Array[ctypes.c_uint64] = (ctypes.c_uint64 * 1)()
+        self._callback: object = None
+        self._end: Callable[[], object] | None = None
+
+    @property
+    def pc(self) -> int:
+        """Of the instruction that the last interrupt belongs to; in its hook, before anything else is executed."""
+        return self._note[0] & self._mask
+
+    def begin(self) -> None:
+        """Note it from now on."""
+        if self._end is not None:
+            return
+        self._theirs = self._place.value
+        taken = take(self._cell.address, self._theirs) if self._cell is not None else None
+        if taken is not None:
+            self._place.value, self._note = taken.function, taken.note
+            self._end = weakref.finalize(self._engine.uc, give_back, taken)
+            return
+        self._callback = _ASKED(self._by_python())
+        self._place.value = address_of(self._callback)
+        self._end = self._nothing
+
+    def end(self) -> None:
+        """Do so no more."""
+        if self._end is not None:
+            self._place.value = self._theirs
+            self._end()
+            self._end = None
+
+    def _by_python(self) -> Callable[[int, int], bool]:
+        note, read_pc = self._note, self._read_pc
+        theirs = _ASKED(self._theirs) if self._theirs else None
+
+        def asked(uc: int, number: int) -> bool:
+            if number >= 0:  # else nothing has been raised
+                note[0] = read_pc()
+            return theirs is not None and bool(theirs(uc, number))
+
+        return asked
+
+    def _nothing(self) -> None:
+        """There is nothing to give back."""
