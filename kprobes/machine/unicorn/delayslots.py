@@ -11,16 +11,31 @@ from .starts import Starts
 
 
 class DelaySlots:
-    """What is to be done about them before the guest is sent elsewhere."""
+    """What is to be done about them before the guest is sent elsewhere.
+
+    Attributes:
+        pending: the guest may have stopped in one.
+    """
 
     def __init__(self, cpu: Cpu, state: RunState, starts: Starts) -> None:
         self._cpu, self._state, self._starts = cpu, state, starts
+        self.pending = False
         self._stopping = CODE(lambda *_: cpu.engine.stop())
+
+    @property
+    def books(self) -> bool:
+        """For a guest that goes back: `pending`."""
+        return self.pending
+
+    @books.setter
+    def books(self, then: bool) -> None:
+        self.pending = then
 
     def settle(self) -> None:
         """The guest is sent elsewhere: let go of a branch that waits."""
         m, state = self._cpu, self._state
-        if m.guest.runs.settle and state.depth == 0 and state.exit and self.holds(m.read_pc()):
+        if m.guest.runs.settle and state.depth == 0 and state.exit and (self.pending or self.holds(m.read_pc())):
+            self.pending = False
             self.leave()
 
     def leave(self) -> None:
@@ -30,9 +45,11 @@ class DelaySlots:
         trap = m.engine.read(place, len(nop)) or b""
         m.memory.patch(place, nop)
         hook = m.engine.hook(const.UC_HOOK_CODE, self._stopping, place, place)
+        self._starts.again = True  # a target that cannot be fetched is nobody's fault: the guest does not go there
         try:
             self._starts.start(place, 0)
         finally:
+            self._starts.again = False
             m.engine.unhook(hook)
             m.memory.patch(place, trap)
 

@@ -14,6 +14,7 @@ from ...symbols import Symbols
 from .._base import Fault
 from .bounds import Bounds
 from .cpu import Cpu
+from .delayslots import DelaySlots
 from .engine import ERRORS, MEM
 from .furniture import Furniture
 from .guests.guest import FETCHED
@@ -29,9 +30,9 @@ _FETCHES = (const.UC_MEM_FETCH_UNMAPPED, const.UC_MEM_FETCH_PROT)
 class Faults:
     """Finds out about faults, and reports them."""
 
-    def __init__(self, cpu: Cpu, state: RunState, starts: Starts, bounds: Bounds, stubs: Stubs,
-                 symbols: Symbols, furniture: Furniture, process: Process) -> None:
-        self._cpu, self._state, self._starts, self._bounds = cpu, state, starts, bounds
+    def __init__(self, cpu: Cpu, state: RunState, starts: Starts, bounds: Bounds, delay_slots: DelaySlots,
+                 stubs: Stubs, symbols: Symbols, furniture: Furniture, process: Process) -> None:
+        self._cpu, self._state, self._starts, self._bounds, self._delay_slots = cpu, state, starts, bounds, delay_slots
         self._stubs, self._symbols, self._furniture, self._process = stubs, symbols, furniture, process
         self._seen: list[tuple[str, int]] = []  # failed accesses of an instruction that is executed again
         self._telling = MEM(self._tell)
@@ -48,6 +49,7 @@ class Faults:
         # as without the probe: a branch was executed before what is in its delay slot
         if home is not None and moved is not None:
             m.write_pc(m.arch.pointers.same_mode(m.regs, home))
+        self._delay_slots.pending = True  # whoever was displaced, or strayed into pages of ours, is home by now
         self.fail(home if home is not None else pc if moved is None else moved & ~m.arch.pointers.mode_bits, fault)
 
     def ask(self, pc: int, fault: Fault) -> tuple[int | None, int | None]:

@@ -143,18 +143,8 @@ class Runner:
         error = 0 if state.why_stopped else self._starts.start(target, end)
         if state.parked is not None:
             self.raise_parked()
-        interrupt, self._starts.interrupt = self._starts.interrupt, None
-        if interrupt is not None:
-            number, pc = interrupt
-            # by an interrupt, whatever the error says
-            told = number in cpu.guest.faults.unaligned or number in cpu.guest.faults.fetches
-            if not told and ERRORS.get(error, ("",))[0] in ("read", "write"):
-                interrupt = None  # the access failed first: the engine notices some only instructions later
-        if interrupt is not None:
-            return self.faults.report(pc, self.faults.interrupt(number, pc))
-        if error:
-            pc = self.faults.where()
-            return self.faults.report(pc, self.faults.error(error, pc))
+        if (on := self._failed(error)) is not None:
+            return on
         stopped = cpu.engine.stopped or bool(state.why_stopped)
         if state.why_stopped and self._come_to_rest():
             return True
@@ -165,6 +155,22 @@ class Runner:
             return cpu.arch.pointers.same_mode(cpu.regs, cpu.read_pc())
         self._arrived(until)
         return False
+
+    def _failed(self, error: int) -> int | None:
+        """The engine has ended by this error, or by an interrupt: report that. Where to go on; None: by neither."""
+        meanings = self._cpu.guest.faults
+        interrupt, self._starts.interrupt = self._starts.interrupt, None
+        if interrupt is not None:
+            number, pc = interrupt
+            # by an interrupt, whatever the error says; else the access failed first: the engine notices some only
+            # instructions later
+            told = number in meanings.unaligned or number in meanings.fetches
+            if told or ERRORS.get(error, ("",))[0] not in ("read", "write"):
+                return self.faults.report(pc, self.faults.interrupt(number, pc))
+        if not error:
+            return None
+        pc = self.faults.where()
+        return self.faults.report(pc, self.faults.error(error, pc))
 
     def raise_parked(self) -> NoReturn:
         """Raise what was raised inside the engine."""
@@ -215,6 +221,4 @@ class Runner:
             state.take_stop()
             if state.parked is not None:
                 self.raise_parked()
-            if error:
-                pc = self.faults.where()
-                self.faults.report(pc, self.faults.error(error, pc))
+            self._failed(error)

@@ -18,7 +18,8 @@ class Starts:
         end: where the innermost run ends, see Runs.until_stops. interrupt: (number, pc) of the one of the guest's own
             that ended it.
         failed: (pc, address) of the first access of this run that the engine refused, see Runs.settle.
-        again: an instruction that failed is executed once more, only to learn why.
+        again: what is executed is no business of the guest's: only to learn why an instruction failed, or to let go of
+            a branch.
         aborted: translations that a failed fetch has ended. dead: the next translation would kill the process, see
             Blocks.fetch_fault_kills.
     """
