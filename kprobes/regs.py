@@ -56,11 +56,14 @@ class Regs:
             while a report lasts, without mode bits (None: none lasts, the engine's own counts). target: where the guest
             was sent since at(), mode bits included (None: nowhere); who has reported sends it there, and calls at()
             again. The hot paths write both directly, as at() and go() do.
+        callers_window: for who walks stacks: n, from 1 on -> l0 to l7 and i0 to i7 of the n-th register window above
+            the present one, or None where the processor has it no more; None where the machine cannot look.
     """
 
     __slots__ = ("_args", "_bias", "_cells", "_copies", "_live_pc", "_load", "_load_word", "_mask", "_memory",
                  "_order", "_read", "_read_sp", "_result", "_step", "_store", "_store_word", "_strip", "_word",
-                 "_write", "arch", "cpu", "exception", "fault", "machine", "names", "reported", "target", "true_return")
+                 "_write", "arch", "callers_window", "cpu", "exception", "fault", "machine", "names", "reported",
+                 "target", "true_return")
 
     def __init__(self, machine: Machine, readers: Mapping[str, Reader], writers: Mapping[str, Writer], cpu: int = 0,
                  memory: Memory | None = None, cells: Mapping[str, tuple[memoryview, int]] | None = None) -> None:
@@ -71,6 +74,7 @@ class Regs:
         self.cpu = cpu
         self.fault: Any = None
         self.exception: BaseException | None = None
+        self.callers_window: Callable[[int], tuple[int, ...] | None] | None = None
         #: (regs, address) -> the return address behind a trampoline; the return probes install theirs here.
         self.true_return: Callable[[Regs, int], int] | None = None
         self._load, self._mask = memory.read, arch.mask

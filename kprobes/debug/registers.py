@@ -27,7 +27,7 @@ def sp_at_call(arch: Arch, cfa: int) -> int:
     return cfa - (CALL_FRAME if arch.name.startswith("s390") else arch.regs.sp_bias) & arch.mask
 
 
-def windowed(arch: Arch, name: str) -> bool:
-    """True where a canonical frame address that counts from this register says that the function has a register window
-    of its own."""
-    return arch.name.startswith("sparc") and name == "i6"
+def has_windows(arch: Arch) -> bool:
+    """True where DW_CFA_GNU_window_save says that a function has a register window of its own; elsewhere that number
+    stands for something else."""
+    return arch.name.startswith("sparc")

@@ -3,12 +3,14 @@
 `.eh_frame` and `.debug_frame` of every file that a machine has loaded are read; where code has neither, the frame
 pointer is followed, on architectures that have such a convention.
 
-Not for SPARC code with register windows: its callers' registers are in the processor, where nobody can look.
+SPARC's functions with a register window have their caller's registers in the window above, in the processor: the
+machine says what is there, where it can look (Regs.callers_window). What is there no more is not known.
 """
 
 from __future__ import annotations
 
 import bisect
+import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -22,9 +24,13 @@ from ..regs import Regs
 from ..symbols import Symbols
 from .expression import Surroundings, Unknown, evaluate
 from .file import DAMAGE, cached, dwarf
-from .registers import register, sp_at_call, windowed
+from .registers import has_windows, register, sp_at_call
 
 NUMBERED = ("OFFSET", "VAL_OFFSET", "REGISTER")  #: rules whose argument is a number
+#: opcodes of call frame instructions: steps by bytes of code, a jump, and the window
+ADVANCE, SET, WINDOW_SAVE = (0x40, 2, 3, 4), 1, 0x2D
+SHARED = tuple(f"o{n}" for n in range(8)), tuple(f"i{n}" for n in range(8))
+OWN = (*(f"l{n}" for n in range(8)), *SHARED[1])
 Seen = Callable[[int], int]  #: a return address as it is found -> the true one
 
 
@@ -33,13 +39,14 @@ class Row:
     """How a caller's registers are found at an instruction. cfa: a register's number and an offset, or an expression.
 
     rules: DWARF number -> pyelftools' rule. link: DWARF number of the return address. structs: what expressions are
-    parsed with.
+    parsed with. window: the function has a register window of its own.
     """
 
     cfa: Any
     rules: dict[int, Any]
     link: int
     structs: Any
+    window: bool
 
 
 class Frames:
@@ -66,7 +73,8 @@ class Frames:
                                                   and isinstance(line["cfa"].offset, int)))
         if not sound or any(rule.type in NUMBERED and not isinstance(rule.arg, int) for rule in rules.values()):
             return None
-        return Row(line["cfa"], rules, entry.cie["return_address_register"], entry.structs)
+        return Row(line["cfa"], rules, entry.cie["return_address_register"], entry.structs,
+                   pc - self._bias >= _window_saved(entry))
 
 
 def _entries(file: LoadedFile) -> list[tuple[int, int, Any]]:
@@ -79,6 +87,19 @@ def _entries(file: LoadedFile) -> list[tuple[int, int, Any]]:
             start = entry["initial_location"]
             found.setdefault(start, (start, start + entry["address_range"], entry))
     return [found[start] for start in sorted(found)]
+
+
+def _window_saved(entry: Any) -> float:
+    """From which link address on an entry's function has a register window of its own."""
+    at, unit = entry["initial_location"], entry.cie["code_alignment_factor"]
+    for instruction in entry.instructions:
+        if instruction.opcode == WINDOW_SAVE:
+            return int(at)
+        if instruction.opcode in ADVANCE:
+            at += instruction.args[0] * unit
+        elif instruction.opcode == SET:
+            at = instruction.args[0]
+    return math.inf
 
 
 class Unwinder:
@@ -130,10 +151,12 @@ class Unwinder:
 
 
 class Frame:
-    """The registers of a function that has called another one. pc: where it goes on, mode bits and all."""
+    """The registers of a function that has called another one. pc: where it goes on, mode bits and all. windows: how
+    many register windows its own is above the processor's."""
 
-    def __init__(self, arch: Arch, regs: Regs, values: dict[str, int | None] | None = None, pc: int = 0) -> None:
-        self._arch, self._regs, self.values, self.pc = arch, regs, values or {}, pc
+    def __init__(self, arch: Arch, regs: Regs, values: dict[str, int | None] | None = None, pc: int = 0,
+                 windows: int = 0) -> None:
+        self._arch, self._regs, self.values, self.pc, self.windows = arch, regs, values or {}, pc, windows
 
     @property
     def sp(self) -> int:
@@ -170,9 +193,8 @@ class Frame:
     def caller(self, row: Row) -> Frame | None:
         """The caller's frame; None where this function has none."""
         cfa, arch = self.cfa(row), self._arch
-        values = dict(self.values)
-        if row.cfa.expr is None and windowed(arch, register(arch, row.cfa.reg) or ""):
-            raise Unknown  # the caller's registers are in the processor's other windows
+        windowed = row.window and has_windows(arch)
+        values = {**self.values, **(self._window_above() if windowed else {})}
         link = None if row.link in row.rules else self.get(row.link)
         values[arch.regs.sp] = sp_at_call(arch, cfa)
         for number, rule in row.rules.items():
@@ -182,7 +204,14 @@ class Frame:
             if number == row.link:
                 link = value
         bias = arch.linkage.bias if arch.linkage is not None else 0
-        return None if not link else Frame(arch, self._regs, values, link + bias & arch.mask)
+        return (Frame(arch, self._regs, values, link + bias & arch.mask, self.windows + windowed) if link else None)
+
+    def _window_above(self) -> dict[str, int | None]:
+        """The registers of the caller's window, as far as they are known."""
+        look = self._regs.callers_window
+        own = None if look is None else look(self.windows + 1)
+        shared = {out: self._get(kept) for out, kept in zip(*SHARED, strict=True)}
+        return {**shared, **dict(zip(OWN, own or (None,) * len(OWN), strict=True))}
 
     def _restored(self, row: Row, rule: Any, number: int, cfa: int) -> int | None:
         kind, mask = rule.type, self._arch.mask

@@ -15,7 +15,7 @@ def _read() -> dict[str, bytes]:
         return {m.name.removesuffix(".elf"): archive.extractfile(m).read() for m in archive.getmembers()}  # type: ignore[union-attr]
 
 
-FILES = _read()  #: "ARCH-eh" (.eh_frame, DWARF 5) and "ARCH-df" (.debug_frame, DWARF 4) -> the file
+FILES = _read()  #: "ARCH-eh" (.eh_frame, DWARF 5) and "ARCH-df" (.debug_frame, DWARF 4) -> the file; SPARC's are objects
 
 
 def load(name: str) -> UnicornMachine:

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from debug_guests import FILES, load
 
-from kprobes import Kprobe, Kprobes, Kretprobe, UnicornMachine, Unsupported
+from kprobes import GuestFault, Kprobe, Kprobes, Kretprobe, UnicornMachine, Unsupported
 from kprobes.image import LoadedFile
 
 INNER = ["walk", "walk", "walk", "outer"]
@@ -58,6 +59,52 @@ def test_when_a_function_has_returned(name: str) -> None:
         m.call("outer", 2)
         assert [stack[: 3 - n] for n, stack in enumerate(seen)] == [["walk", "walk", "outer"], ["walk", "outer"],
                                                                     ["outer"]]
+
+
+WINDOWS = [name for name in FILES if name.startswith("sparc")]
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("name", WINDOWS)
+def test_wherever_the_present_window_is(name: str) -> None:
+    """At every instruction of all functions, from each of the eight windows that the processor has, and round."""
+    with load(name) as m, Kprobes(m) as k:
+        for function in ("outer", "walk", "leaf"):
+            for address in instructions(m, k, function):
+                k.register(Kprobe(addr=address, pre_handler=lambda p, regs: seen.append(names(k, k.stack_trace(regs)))))
+        m.map(there := 0x800000, 0x1000, "rwx")
+        m.write(there, bytes.fromhex("81e00000"))  # SAVE: the next window
+        for _ in range(9):
+            seen: list[list[str]] = []
+            m.call("outer", 2)
+            assert {len(stack) for stack in seen} == {2, 3, 4, 5, 6}
+            assert all(stack[:-1] == ["leaf", *INNER][1 - len(stack) :] for stack in seen), seen
+            m.run(there, until=there + 4)
+            m.regs["o6"] = m.regs["i6"]
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("name", WINDOWS)
+def test_no_more_callers_than_windows(name: str) -> None:
+    """outer(9) goes round: what is shown is right as far as it goes."""
+    with load(name) as m, Kprobes(m) as k:
+        deepest: list[list[str]] = []
+        k.register(Kprobe(symbol_name="leaf", pre_handler=lambda p, regs: deepest.append(names(k, k.stack_trace(regs)))))
+        with suppress(GuestFault):  # the engine's windows go round in silence: what was in them is lost
+            m.call("outer", 9, timeout=5)
+        assert deepest[0] == ["leaf", *["walk"] * 8]
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("name", WINDOWS)
+def test_where_the_processor_cannot_be_looked_into(name: str) -> None:
+    """As on a machine in another process: the caller is known by the present window."""
+    with load(name) as m, Kprobes(m) as k:
+        m.regs.callers_window = None
+        seen: list[list[str]] = []
+        k.register(Kprobe(symbol_name="leaf", pre_handler=lambda p, regs: seen.append(names(k, k.stack_trace(regs)))))
+        m.call("outer", 2)
+        assert seen == [["leaf", "walk", "walk"]]
 
 
 @pytest.mark.quick

@@ -8,7 +8,7 @@ from ...regs import Machine, Regs
 from .memory import Memory
 from .registers.cells import Cell, find_cells, find_mode
 from .registers.stack import StackRegs
-from .registers.windows import find_windowed
+from .registers.windows import callers, find_windowed
 
 
 class Cpu:
@@ -72,4 +72,7 @@ class Cpu:
         sp, abi = self.cells.get(table.sp), self.arch.abi
         if sp is not None and abi is not None and not abi.args:
             return StackRegs(machine, readers, writers, self.memory, self.memory.blocks, sp, cells)
-        return Regs(machine, readers, writers, memory=self.memory, cells=cells)
+        regs = Regs(machine, readers, writers, memory=self.memory, cells=cells)
+        if self.windowed:
+            regs.callers_window = callers(engine, self.arch.name, self.cells[next(iter(plain))], bits)
+        return regs

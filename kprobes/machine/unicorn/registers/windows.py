@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 from unicorn import unicorn_const as const
 
 from ..engine import Engine
@@ -23,9 +23,26 @@ REACH = 0x1000  # bytes searched for the pointer on either side of a general reg
 WINDOW = 0x100  # bytes searched for registers behind it
 CODE = 0x10000
 Numbers = dict[str, int]
-#: (engine version, layout) -> bytes from the first general register to the pointer, and index of each register behind
-#: it
-_layouts: dict[tuple[str, str], tuple[int, Numbers]] = {}
+SHARED = 16  # registers of a window that are no other's: those behind them are the next one's
+
+
+@frozen
+class Layout:
+    """Of an engine's windows.
+
+    Attributes:
+        pointer: bytes from the first general register to the pointer. indexes: of each register behind it.
+        first: bytes from the first general register to the first window. count: of windows.
+    """
+
+    pointer: int = 0
+    indexes: Numbers = field(factory=dict)
+    first: int = 0
+    count: int = 0
+
+
+#: (engine version, layout) -> where they are
+_layouts: dict[tuple[str, str], Layout] = {}
 
 
 @frozen(kw_only=True)
@@ -56,10 +73,31 @@ def find_windowed(engine: Engine, guest: Guest, layout: str, cells: dict[str, Ce
         return {}
     if key not in _layouts:
         _layouts[key] = _search(guest, layout, general, windowed, bits)
-    distance, indexes = _layouts[key]
-    found = _places(cells[first].address + distance, indexes, bits)
+    found = _places(cells[first].address + _layouts[key].pointer, _layouts[key].indexes, bits)
     return found if all(agrees(engine, windowed[name], bits, found[name])
                         for name in [*found][:: max(len(found) - 1, 1)]) else {}
+
+
+def callers(engine: Engine, layout: str, anchor: Cell, bits: int) -> Callable[[int], tuple[int, ...] | None] | None:
+    """Regs.callers_window of this engine; None where its windows do not move. anchor: the first general register's.
+
+    A window's callers are behind it, and behind the last window the first. What a window has in common with the next
+    one is written there; the present window's is where its pointer shows it, which may be elsewhere.
+    """
+    found = _layouts.get((engine.version, layout), Layout())
+    if found.count < 2:
+        return None
+    kind = ctypes.c_uint64 if bits == 64 else ctypes.c_uint32
+    size, first, local = SHARED * found.count, anchor.address + found.first, found.indexes["l0"]
+    words, pointer = (kind * size).from_address(first), ctypes.c_uint64.from_address(anchor.address + found.pointer)
+
+    def window(n: int) -> tuple[int, ...] | None:
+        if not 0 < n < found.count - 1:  # what the last one has in common with the present one is that one's by now
+            return None
+        start = (pointer.value - first) // (bits // 8) + SHARED * n + local
+        return tuple(words[(start + k) % size] for k in range(SHARED))
+
+    return window
 
 
 def _places(address: int, indexes: Numbers, bits: int) -> dict[str, Windowed]:
@@ -67,7 +105,7 @@ def _places(address: int, indexes: Numbers, bits: int) -> dict[str, Windowed]:
     return {name: Windowed(window=window, index=index, address=address) for name, index in indexes.items()}
 
 
-def _search(guest: Guest, layout: str, general: Numbers, windowed: Numbers, bits: int) -> tuple[int, Numbers]:
+def _search(guest: Guest, layout: str, general: Numbers, windowed: Numbers, bits: int) -> Layout:
     engine = guest.cpu.fresh()
     engine.uc.mem_map(CODE, 0x4000, const.UC_PROT_ALL)
     anchor = find_cells(engine, layout, general, bits)[next(iter(general))].address
@@ -76,23 +114,29 @@ def _search(guest: Guest, layout: str, general: Numbers, windowed: Numbers, bits
         if 0x10000 <= pointer < 1 << 47 and pointer % (bits // 8) == 0:
             found = {name: offset(engine, number, bits, pointer, WINDOW) for name, number in windowed.items()}
             indexes = {name: place * 8 // bits for name, place in found.items() if place is not None}
-            if len(indexes) == len(windowed) and _follow(engine, guest, anchor + distance, windowed, indexes, bits):
-                return distance, indexes
-    return 0, {}
+            moved = (_follow(engine, guest, anchor + distance, windowed, indexes, bits)
+                     if len(indexes) == len(windowed) else set())
+            if moved:
+                start, step = min(moved), SHARED * bits // 8
+                whole = moved == {*range(start, start + len(moved) * step, step)} and pointer == start
+                return Layout(distance, indexes, start - anchor, len(moved) if whole else 0)
+    return Layout()
 
 
-def _follow(engine: Engine, guest: Guest, pointer: int, windowed: Numbers, indexes: Numbers, bits: int) -> bool:
-    """True if the registers are found in this window and in each one that the guest's code moves to."""
-    places, before = _places(pointer, indexes, bits), 0
+def _follow(engine: Engine, guest: Guest, pointer: int, windowed: Numbers, indexes: Numbers, bits: int) -> set[int]:
+    """Where the pointer leads to if the registers are found in this window and in each one that the guest's code moves
+    to; nothing if they are not."""
+    places, before, seen = _places(pointer, indexes, bits), 0, set()
     for move in ("", *guest.checks.moves):
         engine.write(CODE, bytes.fromhex(move) + bytes(8))
         engine.drop_translations(CODE, CODE + 16)
         engine.start(CODE, 0)  # to the zeros, which end it
         if (_word(pointer) == before or not all(agrees(engine, windowed[name], bits, place)
                                                 for name, place in places.items())):
-            return False
+            return set()
         before = _word(pointer)
-    return True
+        seen.add(before)
+    return seen
 
 
 def _word(address: int) -> int:
