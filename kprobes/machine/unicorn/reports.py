@@ -244,9 +244,20 @@ class Reports:
             self._cpu.write_pc(self._regs.target)
         self._state.park(error)
 
-    def _again(self, pc: int) -> None:
-        """The instruction is executed once more: what is next stays next, a branch's target behind its delay slot."""
-        self._cpu.cells[self._cpu.arch.regs.pc].writer()(pc)
+    def _handled(self, number: int, ahead: int, home: int) -> bool:
+        """Ask the interrupt handler. True: it has handled the interrupt, and the guest goes on, at `ahead` unless it
+        was sent elsewhere."""
+        cpu, regs = self._cpu, self._regs
+        if self.interrupt_handler is None:
+            return False
+        regs.at(ahead)
+        if not self.interrupt_handler(regs, number):
+            return False
+        if regs.target is None and ahead == home and self._guest.pc.next:
+            cpu.cells[cpu.arch.regs.pc].writer()(home)  # what is next stays next: behind a delay slot the branch's target
+        else:
+            cpu.write_pc(regs.target if regs.target is not None else cpu.arch.pointers.same_mode(regs, ahead))
+        return True
 
     def unclaimed(self, number: int, pc: int) -> None:
         """An interrupt that is not ours: the guest's own."""
@@ -273,15 +284,8 @@ class Reports:
             if number not in guest.calls.skip:
                 pc = home
         strayed = state.ours(stub) or stub & -cpu.memory.page_size == state.exit  # no system call of the guest's
-        if self.interrupt_handler is not None and not strayed:
-            ahead = pc + guest.calls.skip.get(number, -biases.get(number, 0))
-            regs.at(ahead)
-            if self.interrupt_handler(regs, number):
-                if regs.target is None and ahead == home and guest.pc.next:
-                    self._again(home)
-                else:
-                    cpu.write_pc(regs.target if regs.target is not None else cpu.arch.pointers.same_mode(regs, ahead))
-                return
+        if not strayed and self._handled(number, pc + guest.calls.skip.get(number, -biases.get(number, 0)), home):
+            return
         if self._owner is None:
             if self._raised is not None:
                 cpu.write_pc(home & -2 if fetched else home)  # an odd one selects MIPS16
