@@ -254,7 +254,7 @@ class Reports:
         if not self.interrupt_handler(regs, number):
             return False
         if regs.target is None and ahead == home and self._guest.pc.next:
-            cpu.cells[cpu.arch.regs.pc].writer()(home)  # what is next stays next: behind a delay slot the branch's target
+            cpu.cells[cpu.arch.regs.pc].writer()(home)  # the next pc stays: behind a delay slot the branch's target
         else:
             cpu.write_pc(regs.target if regs.target is not None else cpu.arch.pointers.same_mode(regs, ahead))
         return True
