@@ -28,11 +28,11 @@ CALLS = {
     "b, empty": (7, 8, 7, 7), "b, two arguments": (9, 10, 9, 9),
     "o, empty": (3, 3, 3, 3), "o, two arguments": (5, 5, 5, 5), "c": (0, 0, 0, 0),
     "j, empty": (5, 5, 5, 5), "j, two arguments": (8, 6, 6, 6),
-    "r, empty": (21, 28, 25, 29), "r, two arguments": (25, 31, 29, 33), "r, return value": (22, 29, 26, 30),
-    "rb, empty": (14, 20, 18, 22), "rb, two arguments": (18, 23, 22, 26), "rb, return value": (15, 21, 19, 23),
+    "r, empty": (19, 26, 23, 27), "r, two arguments": (23, 29, 27, 31), "r, return value": (20, 27, 24, 28),
+    "rb, empty": (12, 18, 16, 20), "rb, two arguments": (16, 21, 20, 24), "rb, return value": (13, 19, 17, 21),
     "ro, empty": (3, 5, 4, 7), "ro, two arguments": (9, 11, 10, 15), "ro, return value": (4, 6, 5, 8),
     "ro, empty at entry and return": (7, 9, 8, 13), "ro, two probes": (11, 13, 12, 15),
-    "ro, two probes, one asks at entry": (27, 31, 32, 35), "ro, guest tasks": (19, 24, 23, 27),
+    "ro, two probes, one asks at entry": (24, 28, 29, 32), "ro, guest tasks": (17, 22, 21, 25),
 }
 COLUMNS = {"tricore": 1, "sparc64": 2, "sparc": 3}
 HITS = 50

@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import unicorn
@@ -198,15 +199,13 @@ class UnicornMachine(Described):
         self.parts.memory.unmap(addr, size)
 
     # --- the CPU, and who is told what it does
-    @property
-    def cpu_task(self) -> Callable[[Regs], Any] | None:
-        """regs -> identity of the running guest task; None: one task per CPU."""
-        return self._cpu_task
-
-    @cpu_task.setter
-    def cpu_task(self, task: Callable[[Regs], Any] | None) -> None:
+    def _choose_task(self, task: Callable[[Regs], Any] | None) -> None:
         self._cpu_task = task
         self.parts.followed.close(TASKS, task is not None)
+
+    # entries and returns read it: no call of Python
+    cpu_task = property(attrgetter("_cpu_task"), _choose_task,
+                        doc="regs -> identity of the running guest task; None: one task per CPU.")
 
     @property
     def interrupt_handler(self) -> Callable[[Regs, int], bool] | None:
