@@ -212,8 +212,10 @@ class Crowd(Machine):
         super().__init__(arch)
         made, self.count = SUBJECTS[arch], count
         step = len(made.filler)
-        self.machine.map(FARM, -(-count * step // ROOM) * ROOM)
+        size = -(-count * step // ROOM) * ROOM
+        self.machine.map(FARM, size)
         self.machine.write(FARM, made.filler * count)
+        self.machine.protect(FARM, size, "rx")  # as make_machine() does
         for n in range(0, count, FUNCTION):
             self.machine.symbols.add(f"farm{n}", FARM + n * step, FUNCTION * step, mode=made.mode)
         before = resident()
