@@ -70,7 +70,7 @@ class Counter:
         self.request(DUMP, name)
 
 
-def rows_of(tree: Path, arch: str, wanted: re.Pattern[str]) -> Iterator[Any]:
+def rows_of(tree: Path, arch: str) -> Iterator[Any]:
     """The rows of a checkout."""
     sys.path[:0] = [str(tree), str(tree / "benchmarks")]
     import rows
@@ -82,16 +82,14 @@ def rows_of(tree: Path, arch: str, wanted: re.Pattern[str]) -> Iterator[Any]:
         raise SystemExit(f"{kprobes.__file__} was imported, which is not in {tree}")
     yield from rows.raw_rows(worlds.BareEngine(arch))
     yield from rows.probe_rows(worlds.Machine(arch))
-    crowd = f"o, two arguments, {CROWD:,} probes elsewhere"
-    if wanted.search(crowd):
-        yield from (row for row in rows.crowd_rows(worlds.Crowd(arch, CROWD)) if row.name == crowd)
+    yield from rows.crowd_rows(worlds.Crowd(arch, CROWD))
 
 
 def count_rows(tree: Path, arch: str, hits: int, wanted: re.Pattern[str]) -> None:
     """Run the rows of an architecture, each with two dumps: `row|1` for its hits, `row|2` for twice as many. Prints
-    JSON: the names of the rows that ran -> how many hits, and the loop to take off them."""
+    JSON: the names of the rows that ran -> how many hits, and the loop to take off them; "": it is one."""
     counter, ran = Counter(), {}
-    rows = list(rows_of(tree, arch, wanted))
+    rows = list(rows_of(tree, arch))
     needed = {row.name for row in rows if wanted.search(row.name)}
     needed |= {row.to for row in rows if row.name in needed}
     needed |= {row.over for row in rows if row.name in needed}
@@ -105,7 +103,7 @@ def count_rows(tree: Path, arch: str, hits: int, wanted: re.Pattern[str]) -> Non
                 count_row(counter, row.name, run, count)
         except Absent:
             continue
-        ran[row.name] = count, "bare machine" if row.over.startswith("unprobed") else row.over
+        ran[row.name] = count, row.over
     print(json.dumps(ran))
 
 
@@ -139,7 +137,7 @@ def counted(tree: Path, arch: str, options: argparse.Namespace, where: Path) -> 
             totals[named[1], named[2]] = int(named[3])
     ran = json.loads(done.stdout)
     gross = {row: (totals[row, "2"] - totals[row, "1"]) / count for row, (count, _) in ran.items()}
-    return {row: round(gross[row] - gross[over], 1) for row, (_, over) in ran.items() if over}
+    return {row: round(gross[row] - gross.get(over, 0), 1) for row, (_, over) in ran.items()}
 
 
 def compared(before: Counts, after: Counts) -> str:

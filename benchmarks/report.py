@@ -130,6 +130,14 @@ def host(results: Results) -> str:
             f"medians of {s['rounds']} rounds of {s['hits']:,} hits.\n")
 
 
+def instructions(counts: dict[str, dict[str, float]]) -> str:
+    """What benchmarks/instructions.py has counted: architectures down, kinds of probes across, handlers empty."""
+    names = {kind: kind if kind == "c" else f"{kind}, empty" for kind in KINDS}
+    return table(["", "raw hook", *names], ([f"`{arch}`", *(f"{found[name]:,.0f}" if name in found else ""
+                                                            for name in ("raw hook, empty", *names.values()))]
+                                            for arch, found in counts.items()))
+
+
 def part(results: Results, what: str) -> str:
     """A generated part of docs/cost.md by its name: `ratios empty`, `rows arm64`, ..."""
     name, _, argument = what.partition(" ")

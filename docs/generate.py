@@ -229,7 +229,10 @@ def helper(folder: Path, name: str) -> Any:
 
 def cost(what: str) -> str:
     """A part of docs/cost.md."""
-    return str(helper(BENCHMARKS, "report").part(measured(), what))
+    report = helper(BENCHMARKS, "report")
+    if what == "instructions":
+        return str(report.instructions(json.loads((BENCHMARKS / "instructions.json").read_text())))
+    return str(report.part(measured(), what))
 
 
 def pictures() -> dict[Path, str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+import platform
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +19,7 @@ BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 
 import calls  # noqa: E402
+import instructions  # noqa: E402
 import plot  # noqa: E402
 import report  # noqa: E402
 import rows  # noqa: E402
@@ -120,3 +123,23 @@ def test_fuzzing_measures_all_it_says() -> None:
     found = fuzzing.measure(str(fuzzing.HERE.parent / "examples" / "demo.x86_64"), rounds=2)
     assert found.keys() == {"snapshot", "restore", "snapshot, comparing", "restore, comparing", "fuzz", "coverage"}
     assert all(value > 0 for value in found.values()) and found["coverage"] < (3 if host_code() else 60)
+
+
+@pytest.mark.skipif(not shutil.which("valgrind") or platform.machine() != "x86_64", reason="counts under valgrind")
+def test_instructions(tmp_path: Path) -> None:
+    """A hit's instructions repeat, and rows that are not asked for do not run but for what they need."""
+    command = [sys.executable, str(BENCHMARKS / "instructions.py"), "--arch", "arm64", "--rows", "^o, ", "--hits", "50",
+               "--profiles", str(tmp_path / "profiles"), "--json", str(tmp_path / "out.json")]
+    printed = subprocess.run(command, capture_output=True, text=True, timeout=500, check=True).stdout
+    found = json.loads((tmp_path / "out.json").read_text())["arm64"]
+    assert "o, two arguments" in printed and "k, empty" not in found
+    assert 1_000 < found["o, empty"] < found["o, two arguments"] < found["raw hook, two arguments"]
+    assert abs(found["bare machine"] - found["bare engine"]) < 200
+    assert len(list((tmp_path / "profiles").glob("arm64.*"))) == 2 * len(found)
+
+
+@pytest.mark.quick
+def test_counts_are_compared() -> None:
+    before = {"arm64": {"k": 100.0, "gone": 1.0}, "mips": {"k": 100.0}}
+    after = {"arm64": {"k": 106.0, "new": 1.0}, "mips": {"k": 95.0}, "ppc": {"k": 1.0}}
+    assert instructions.compared(before, after).splitlines()[2:] == ["| k | 0.95 | 1.00 | 1.06 | arm64 1.06 |"]
