@@ -116,6 +116,20 @@ def test_probes_join_and_leave(x86: Any, source: Callable[[], Program]) -> None:
         assert a.runs == 8
 
 
+def test_one_that_has_left_leaves_nothing(m: Any, source: Callable[[], Program]) -> None:
+    """Its jump was taken out by itself, or with another probe's coming: then the text is as it was, and nothing stops."""
+    addr = m.symbols[FUNCTION].address
+    before = m.read(addr, 32)
+    with Kprobes(m) as k:
+        for beside in (False, True):
+            with k.attach(source(), FUNCTION):
+                result = m.call(FUNCTION, 3)
+                if beside:
+                    with k.attach(source(), FUNCTION, engine="interpreter"):
+                        assert m.call(FUNCTION, 3) == result
+            assert m.read(addr, 32) == before and not m._control.breakpoints and m.call(FUNCTION, 3) == result
+
+
 def test_python_may_change_maps_between_runs(x86: Any, source: Callable[[], Program]) -> None:
     with Kprobes(x86) as k, k.attach(program := source(), FUNCTION) as a:
         for _ in range(3):
