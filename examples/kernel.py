@@ -15,16 +15,21 @@ import tempfile
 import time
 from pathlib import Path
 
-from kprobes import GuestFault, Kprobe, Kprobes, Kretprobe, QemuMachine, Regs
+from kprobes import GuestFault, Kprobe, Kprobes, Kretprobe, Program, QemuMachine, Regs
 from kprobes.image import read_elf
 
 HERE = Path(__file__).resolve().parent
-READ, WRITE, WORK, INSERT, REMOVE = range(1, 6)  #: what kernel_init.c does
+READ, WRITE, WORK, INSERT, REMOVE, READS = range(1, 7)  #: what kernel_init.c does
 DEBIAN = {"arm64": "arm64", "x86_64": "amd64"}
 BOARDS = {"arm64": ["-M", "virt", "-cpu", "max,pauth=off"], "x86_64": ["-M", "pc", "-cpu", "max"]}
 QUIET = ["-m", "512", "-nic", "none", "-display", "none", "-serial", "none", "-monitor", "none", "-no-reboot"]
 GREETING = b"Hello from the first process of a real kernel.\n"
 EVENTS = b"p:reads vfs_read\np:opens do_sys_openat2\nr:returns vfs_read\n"
+PROGRAM = """
+#include <kprobes/bpf.h>
+u64 hits, asked;
+SEC("kprobe/vfs_read") int on_read(struct pt_regs *ctx) { hits += 1; asked += PT_REGS_PARM3(ctx); return 0; }
+"""
 NO_EVENTS = b"-:reads\n-:opens\n-:returns\n"
 STACKS = 14  #: kernel stacks have 16 KiB, aligned: which one tells the task
 
@@ -148,6 +153,19 @@ def count_by_itself(kernel: Kernel, rounds: int) -> list[int]:
     return [int(profile["reads"]), int(profile["opens"]) - 1, int(profile["returns"])]
 
 
+def in_the_kernel(kernel: Kernel, rounds: int) -> tuple[int, int, float]:
+    """A program counts reads in the guest, which never stops: (hits, bytes that were asked for, seconds)."""
+    m, program = kernel.m, Program.from_c(PROGRAM)
+    kernel.tell(READS, rounds)
+    m.run(until="do_sys_openat2", timeout=60)
+    with Kprobes(m) as k, k.attach(program):
+        before = time.monotonic()
+        kernel.answered()
+        took = time.monotonic() - before
+        kernel.wait()
+        return program.variables["hits"], program.variables["asked"], took
+
+
 def module(kernel: Kernel) -> tuple[list[int], bool]:
     """A network driver comes, is probed, and goes: how often its statistics were asked for, and its end; whether its
     probes are gone."""
@@ -183,6 +201,8 @@ def main(folder: str, arch: str = "arm64", rounds: str = "200") -> None:
         print("a read:", " < ".join(seen.stack))
         print(f"hits of vfs_read, do_sys_openat2, returns: {seen.hits}; {sum(seen.hits) / took:.0f} a second")
         print(f"by the kernel's own kprobes: {count_by_itself(kernel, int(rounds))}")
+        found, asked, took = in_the_kernel(kernel, 500 * int(rounds))
+        print(f"counted by a program in the kernel: {found} hits, {asked} bytes; {found / took:.0f} a second")
         hits, gone = module(kernel)
         print(f"the module's functions: {hits} hits; {'gone' if gone else 'still there'}")
 

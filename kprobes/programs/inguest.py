@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 from weakref import WeakKeyDictionary
 
 from ..arch._base import Arch
+from ..errors import Unsupported
 from . import framed
 from .framed import Frame
 from .maps import Map, Ring
@@ -31,6 +32,7 @@ class View(Protocol):
     arch: Arch
     copies: list[Any]
     code: list[tuple[int, int]]
+    reads: bool
     read: Callable[[int, int], bytes]
     write: Callable[[int, bytes], None]
     alloc: Callable[[int], int]
@@ -145,6 +147,9 @@ class InGuest:
     def __init__(self, program: Program, view: View, facts: Facts) -> None:
         code, self._view = program.code, view
         made = framed.compiled(code, view.arch, view.saving, facts.cleared)
+        if not view.reads and ("blocks", 0) in made.slots:
+            raise Unsupported("it reads memory, and nobody knows what a kernel has mapped",
+                              hint="read registers and arguments that are in registers")
         if view not in _GUESTS:
             _GUESTS[view] = GuestMaps(view)
         self._guest = guest = _GUESTS[view]

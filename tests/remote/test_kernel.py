@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from kprobes import Kprobe, Kprobes, Unsupported
+from kprobes import Kprobe, Kprobes, Program, Unsupported
 
 ROUNDS = 100
 
@@ -67,4 +67,42 @@ def test_it_is_called(kernel: object, example: ModuleType) -> None:
     m.run(until="do_sys_openat2", timeout=60)
     assert m.call("strlen", b"seven", timeout=20) == 5
     kernel.answered()  # type: ignore[attr-defined]
+    kernel.wait()  # type: ignore[attr-defined]
+
+
+def test_programs_run_in_it(kernel: object, example: ModuleType) -> None:
+    """They count what the kernel's own kprobes count, the guest stops for none of it, and leave its text as it was."""
+    m = kernel.m  # type: ignore[attr-defined]
+    start = m.symbols["vfs_read"].address
+    before = m.read(start, 16)
+    for _ in range(2):
+        assert example.in_the_kernel(kernel, 1000)[:2] == (1001, 2000)
+        assert m.read(start, 16) == before and not m._memory._jumps
+    assert example.count_by_itself(kernel, 10) == [20, 10, 20]
+
+
+def test_programs_that_read_memory_run_by_stops(kernel: object, example: ModuleType) -> None:
+    """Nobody knows what is mapped in a kernel: a fault there would be the guest's. Other probes there stop, too."""
+    m = kernel.m  # type: ignore[attr-defined]
+    reading = Program.from_c("""
+#include <kprobes/bpf.h>
+u64 hits, word;
+SEC("kprobe/vfs_read") int on_read(struct pt_regs *ctx)
+{
+    hits += 1;
+    bpf_probe_read(&word, 8, (void *)PT_REGS_SP(ctx));
+    return 0;
+}
+""")
+    kernel.tell(example.READS, 10)  # type: ignore[attr-defined]
+    m.run(until="do_sys_openat2", timeout=60)
+    seen: list[int] = []
+    with Kprobes(m) as k, k.attach(reading) as a:
+        assert "nobody knows what a kernel has mapped" in a.why_python["on_read"]
+        with k.attach(Program.from_c(example.PROGRAM)) as beside:
+            k.register(Kprobe(symbol_name="vfs_read", pre_handler=lambda p, regs: seen.append(regs.arg(2))))
+            kernel.answered()  # type: ignore[attr-defined]
+            assert seen == [1000, *[1] * 10] and a.runs == beside.runs == 11
+            assert reading.variables["hits"] == 11 and reading.variables["word"]
+            assert beside.program.variables["asked"] == 1010
     kernel.wait()  # type: ignore[attr-defined]

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
+from attrs import evolve
+
 from ...arch._base import Arch
 from .saving import Saving, numbered, some, words
 
@@ -217,6 +219,15 @@ SAVINGS: Final[Mapping[str, Saving]] = {
     "ppc": _ppc("big", 32), "ppc64": _ppc("big", 64), "ppc64le": _ppc("little", 64)}
 
 
-def saving_of(arch: Arch, mode: int = 0) -> Saving | None:
+#: the same in a kernel: no interrupt comes between, so no other task comes to the same program meanwhile
+IN_KERNELS: Final[Mapping[str, Saving]] = {
+    # CLI after PUSHF; POPF puts the flag back
+    "x86_64": evolve(_X86_64, special=(("", _FLAGS[1] + b"\xfa", _FLAGS[2]),)),
+    # MRS x0, DAIF; MSR DAIFSet, #2 (I), and MSR DAIF, x0
+    "arm64": evolve(_ARM64, special=(*_ARM64.special, ("", words("little", 0xD53B4220, 0xD50342DF),
+                                                       words("little", 0xD51B4220))))}
+
+
+def saving_of(arch: Arch, kernel: bool = False) -> Saving | None:
     """None where nobody has said how."""
-    return SAVINGS.get(arch.name) if not mode else None
+    return (IN_KERNELS if kernel else SAVINGS).get(arch.name)

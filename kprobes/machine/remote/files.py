@@ -138,15 +138,16 @@ def read_library(path: str, sysroot: str | None) -> Image | None:
 
 
 class Loads:
-    """What a guest has loaded, as far as files tell: its program, and libraries as they come."""
+    """What a guest has loaded, as far as files tell: its program, and libraries as they come. vector: the auxiliary
+    vector."""
 
     def __init__(self, symbols: Symbols, vector: dict[int, int], arch: Arch, sysroot: str | None) -> None:
-        self._symbols, self._vector, self._arch, self._sysroot = symbols, vector, arch, sysroot
+        self._symbols, self.vector, self._arch, self._sysroot = symbols, vector, arch, sysroot
         self._loaded: list[Loaded] = []
 
     def program(self, image: Image) -> None:
         """Enter the program itself."""
-        entry = self._vector.get(AT_ENTRY)
+        entry = self.vector.get(AT_ENTRY)
         bias = 0 if image.kind == "exec" or entry is None or image.entry is None else entry - image.entry
         self._enter(image, bias, "")
         self._symbols.main = image.name
@@ -155,7 +156,7 @@ class Loads:
         """Enter the shared libraries that are loaded by now; names of those that are new."""
         known = {loaded.module for loaded in self._loaded}
         new = []
-        for bias, path in Linked(read, self._vector, self._arch.bits, self._arch.order.value).libraries():
+        for bias, path in Linked(read, self.vector, self._arch.bits, self._arch.order.value).libraries():
             image = None if os.path.basename(path) in known else read_library(path, self._sysroot)
             if image is not None:
                 self._enter(image, bias, image.name)

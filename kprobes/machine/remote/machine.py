@@ -80,14 +80,14 @@ class RemoteMachine(Described):
         self._errands = Errands(self, target, self._control, self._threads)
         self._pages = Pages(self._source(scratch, system), self.page_size, arch.mask)
         self._memory = Memory(target, self._threads, arch, self._pages.has, system)
-        view = None if system else view_of(self, lambda: self._there, self._pages.fresh, self._vector, self._loads)
+        view = None if scratch else view_of(self, lambda: self._there, self._pages.fresh, self._loads, system)
         self._sites = CallSites(view, self.map_code, self.patch, self.page_size)
         self.guest_view, self.call_area, self.can_run = view, self._sites.area, view is not None
         self.jumps, self.program_at, self.count = self._sites.jumps, self._sites.program_at, self._sites.count
         self.map_calls, self.call_at = self._sites.map, self._sites.call_at
         if view is not None:
             self._control.detours(Detours(self._sites.inside, view.push, view.pull))
-            target.report_calls(EXITS.get(arch.name, ()))
+            target.report_calls(EXITS.get(arch.name, ()) if not system else ())
         if image is not None:
             self._loads.program(image)
         add_symbols(self.symbols, symbols)

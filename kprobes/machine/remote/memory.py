@@ -1,7 +1,8 @@
 """A remote guest's memory as the core sees it.
 
 A whole machine's breakpoints are the stub's alone: what the core patches into text is shown to it, but is not there. A
-kernel reads its own text, compares and patches it, and takes breakpoint instructions there for its own.
+kernel reads its own text, compares and patches it, and takes breakpoint instructions there for its own. Only jumps to
+programs of ours really stand there.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class Memory:
     def __init__(self, target: Target, threads: Threads, arch: Arch, ours: Callable[[int], bool], system: bool) -> None:
         self._target, self._threads, self._arch, self._ours, self._system = target, threads, arch, ours, system
         self._shown: dict[int, dict[int, tuple[bytes, bytes]]] = {}  # block -> address -> what is shown, what is there
+        self._jumps: dict[int, bytes] = {}  # address of one that really stands in text -> what stood there
 
     def read(self, addr: int, size: int) -> bytes:
         """Memory with breakpoints; GuestFault."""
@@ -49,13 +51,22 @@ class Memory:
         """That memory is the guest's no more: nothing is shown there."""
         for place, _ in list(self._near(addr, size)):
             del self._shown[place & -BLOCK][place]
+        self._jumps = {at: was for at, was in self._jumps.items() if not addr <= at < addr + size}
 
     def patch(self, addr: int, code: bytes) -> None:
-        """Replace code. In a whole machine's text that is only shown; putting back what is there ends it."""
+        """Replace code. In a whole machine's text that is only shown, but for jumps; putting back what is there ends
+        it."""
         if not self._system or self._ours(addr):
             self.write(addr, code)
             return
         block = self._shown.setdefault(addr & -BLOCK, {})
+        if addr in self._jumps:
+            self._lay(addr, self._jumps.pop(addr))
+        if self._leads(addr, code):
+            block.pop(addr, None)
+            self._jumps[addr] = self._reaching(addr, lambda: self._target.read(addr, len(code)))
+            self._lay(addr, code)
+            return
         there = block[addr][1] if addr in block else b""
         if len(there) < len(code):
             there = self._reaching(addr, lambda: self._target.read(addr, len(code)))
@@ -63,6 +74,14 @@ class Memory:
             block.pop(addr, None)
         else:
             block[addr] = (code, there[:len(code)])
+
+    def _leads(self, addr: int, code: bytes) -> bool:
+        """True for a jump to pages of ours."""
+        target = self._arch.decode(code.ljust(2 * self._arch.max_insn, b"\0"), addr).target
+        return target is not None and self._ours(target)
+
+    def _lay(self, addr: int, code: bytes) -> None:
+        self._reaching(addr, lambda: self._target.write(addr, code))
 
     def _near(self, addr: int, size: int) -> Iterator[tuple[int, tuple[bytes, bytes]]]:
         for start in range(addr & -BLOCK, addr + size, BLOCK):

@@ -249,7 +249,7 @@ class Pages:
         return place[0]
 
     def fresh(self, size: int) -> int:
-        """Memory of zeros, pages of its own, that is never taken back. NoMemory."""
+        """Pages that are never taken back; a process's are zeros. NoMemory."""
         return self._source.map(0, -(-size // self._page) * self._page)
 
     def free(self, addr: int) -> None:

@@ -7,7 +7,7 @@ thread may stand in it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -51,15 +51,23 @@ class View:
 
     Attributes:
         arch, saving: how a detour saves registers. copies: told when the guest runs and has run. code: (start, end) of
-        programs. spans: (start, end) of what the system has mapped for certain.
+        programs. spans: (start, end) of what the system has mapped for certain. reads: whether programs may read
+        memory.
     """
 
     def __init__(self, machine: Any, saving: Saving, there: Callable[[], bool], fresh: Callable[[int], int],
-                 spans: Callable[[], list[tuple[int, int]]]) -> None:
-        self.arch, self.saving, self.copies = machine.arch, saving, list[Copies]()
-        self._there, self.fresh, self._spans = there, fresh, spans
+                 spans: Callable[[], list[tuple[int, int]]], kernel: bool) -> None:
+        self.arch, self.saving, self.copies, self.reads = machine.arch, saving, list[Copies](), not kernel
+        self._there, self._fresh, self._spans, self._kernel = there, fresh, spans, kernel
         self.read, self.write, self.alloc = machine.read, machine.write, machine.alloc
         self.code: list[tuple[int, int]] = []
+
+    def fresh(self, size: int) -> int:
+        """Memory of zeros, pages of its own, that is never taken back. NoMemory."""
+        at = self._fresh(size)
+        if self._kernel:  # it gives what others have used
+            self.write(at, bytes(size))
+        return at
 
     @property
     def there(self) -> bool:
@@ -88,18 +96,19 @@ class View:
             one.pull()
 
 
-def view_of(machine: Any, there: Callable[[], bool], fresh: Callable[[int], int], vector: Mapping[int, int],
-            loads: Loads) -> View | None:
-    """The view of a process. None where nobody has said how its registers are saved."""
-    saving = saving_of(machine.arch)
+def view_of(machine: Any, there: Callable[[], bool], fresh: Callable[[int], int], loads: Loads,
+            kernel: bool) -> View | None:
+    """The view of a process, or of a kernel: who knows what is mapped there? None where nobody has said how its
+    registers are saved."""
+    saving = saving_of(machine.arch, kernel)
     if saving is None or machine.arch.jump is None:
         return None
 
     def spans() -> list[tuple[int, int]]:
-        top = vector.get(AT_RANDOM, 0) & -machine.page_size
+        top = loads.vector.get(AT_RANDOM, 0) & -machine.page_size
         return [*loads.spans, *([(top - STACK, top + machine.page_size)] if top > STACK else [])]
 
-    return View(machine, saving, there, fresh, spans)
+    return View(machine, saving, there, fresh, spans, kernel)
 
 
 class CallSites:
