@@ -54,8 +54,7 @@ class Optimizer:
         elif not wants and point.state is Arming.OPTIMIZING:
             self._dequeue(point)
         elif (not wants and point.state is Arming.OPTIMIZED
-              and (point.has_post or any(not p.optimize for p in point.active)
-                   or (point.active and not point.may_jump))):
+              and (point.has_post or any(not p.optimize for p in point.active) or not point.may_jump)):
             self.force(point)
         elif not wants and point.state is Arming.OPTIMIZED:
             point.unqueue()

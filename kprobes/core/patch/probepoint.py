@@ -78,10 +78,10 @@ class Probepoint:
 
     @property
     def may_jump(self) -> bool:
-        """True if the machine serves what a hit does from a call site."""
+        """True if the machine serves what a hit does from a call site; nobody's hit does nothing."""
         programs = [p._host for p in self.active if p._host is not None and isinstance(p, Kprobe)]
         alone = len(programs) == len(self.active) and (self.insn.simulate is None or self.insn.displace is not None)
-        return self._rooms.machine.jumps(programs if alone else None, self.insn.mode)
+        return not self.active or self._rooms.machine.jumps(programs if alone else None, self.insn.mode)
 
     def missed(self) -> None:
         """A hit whose handlers do not run counts on every probe, disabled ones included."""
