@@ -124,7 +124,7 @@ def crowd(arch: str) -> Iterator[Run]:
     """The loop with `count` as its program, and as many programs elsewhere as OTHERS says."""
     machine, made = machine_with_text(arch), SUBJECTS[arch]
     step = len(made.filler)
-    machine.map(FARM, -(-OTHERS * step // 0x10000) * 0x10000)
+    machine.map(FARM, -(-OTHERS * step // 0x10000) * 0x10000, "rx")  # as code is: nobody stores there
     machine.write(FARM, made.filler * OTHERS)
     for n in range(0, OTHERS, 1000):
         machine.symbols.add(f"farm{n}", FARM + n * step, 1000 * step, mode=made.mode)
