@@ -262,12 +262,14 @@ def test_a_signal_handler_moves_the_guest(scene: Scene) -> None:
 
     def move(number: int, frame: Any) -> None:
         results.append(scene.m.call("deep", 4))
-        scene.m.regs.pc = scene.at("probed")
+        if scene.m.regs.pc in spinning:
+            scene.m.regs.pc = scene.at("probed")
 
-    with handling(move):
-        signal.setitimer(signal.ITIMER_REAL, 0.02)
+    spinning = range(scene.at("spin"), scene.at("spin") + 16)
+    with handling(move):  # again and again: on a busy machine the first may come before the guest runs
+        signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
         assert scene.m.call("spin", 4) in (7, 4 + 3)
-    assert results == [6]
+    assert results and {*results} == {6}
 
 
 def test_somebody_elses_wakeup_descriptor(scene: Scene) -> None:

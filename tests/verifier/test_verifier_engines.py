@@ -16,6 +16,7 @@ from kprobes.programs.interpreter import Interpreter
 from kprobes.programs.verifier import Facts, verify
 
 pytest.importorskip("llvmlite")
+pytestmark = pytest.mark.host_code
 
 
 def same(program: Code, facts: Facts, seed: int, runs: int) -> None:
