@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ....regs import Machine, Memory, Regs
@@ -9,7 +10,7 @@ from ..blocks import Blocks
 from .cells import Cell
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from ....regs import Reader, Writer
 
@@ -41,6 +42,19 @@ class StackRegs(Regs):
         if at & self._outside:
             return self._arg_elsewhere(n)
         return self._words[at >> self._shift]  # type: ignore[no-any-return]
+
+    def argument(self, n: int) -> Callable[[], int]:
+        """See Regs: arg() of one place, not called through anything."""
+        sp, sp_at, shift, elsewhere = self._sp, self._sp_at, self._shift, partial(self._arg_elsewhere, n)
+
+        def read() -> int:
+            try:
+                at = sp[sp_at] + self._distances[n]
+            except KeyError:
+                return elsewhere()
+            return elsewhere() if at & self._outside else self._words[at >> shift]
+
+        return read
 
     def _arg_elsewhere(self, n: int) -> int:
         found = self._blocks.window(self.sp)
