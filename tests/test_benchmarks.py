@@ -26,7 +26,8 @@ import rows  # noqa: E402
 import worlds  # noqa: E402
 from subjects import SUBJECTS  # noqa: E402
 
-from kprobes import Kprobe  # noqa: E402
+from kprobes import Kprobe, Unsupported  # noqa: E402
+from kprobes.machine.remote.launch import OLDEST, find_qemu  # noqa: E402
 from kprobes.machine.unicorn.host import hostcode  # noqa: E402
 
 RESULTS = json.loads((BENCHMARKS / "results.json").read_text())
@@ -114,6 +115,21 @@ def test_calls(arch: str) -> None:
     made, kept = calls.rows_of(arch)
     found = calls.measured(made, rounds=2, calls=2)
     assert kept and all(len(times) == 2 and min(times) >= 0 for times in found.values())
+
+
+def test_remote_counts_every_call() -> None:
+    """The rows of benchmarks/remote.py, on few calls: no time is trusted here."""
+    import remote
+
+    try:
+        find_qemu("qemu-x86_64", OLDEST)
+    except Unsupported as error:
+        pytest.skip(str(error))
+    pytest.importorskip("llvmlite")
+    pytest.importorskip("ziglang")
+    assert [remote.calls_of(n) for n in (1, 2, 3, remote.STOPS, remote.RUNS)] == [1, 3, 5, 465, 635621]
+    found = remote.measured("x86_64", rounds=1)
+    assert found.keys() == remote.ROWS.keys() and all(seconds > 0 for row in found.values() for seconds in row)
 
 
 def test_fuzzing_measures_all_it_says() -> None:
