@@ -112,8 +112,12 @@ def probe_rows(m: Machine) -> Iterator[Row]:
     plain, asking = kretprobe("ro", nothing), kretprobe("ro", nothing, nothing)
     yield row("ro, empty at entry and return", "o", asking, RAW_PAIR, 2.0)
     yield Row("ro, two probes", lambda: m.probed("o", plain(), plain()), RAW_PAIR, MACHINE, 2.5)
-    yield Row("ro, two probes, one asks at entry", lambda: m.probed("o", plain(), asking()), RAW_PAIR, MACHINE, 6.0)
+    yield Row("ro, two probes, one asks at entry", lambda: m.probed("o", plain(), asking()), RAW_PAIR, MACHINE, 4.0)
+    yield Row("ro, three probes, all ask at entry", lambda: m.probed("o", asking(), asking(), asking()), RAW_PAIR,
+              MACHINE, 4.5)
     yield Row("ro, guest tasks", lambda: m.with_tasks(plain()), RAW_PAIR, MACHINE, 4.0)
+    yield Row("ro, guest tasks, two probes, one asks at entry", lambda: m.with_tasks(plain(), asking()), RAW_PAIR,
+              MACHINE, 6.0)
 
 
 def crowd_rows(crowd: Crowd) -> Iterator[Row]:

@@ -335,7 +335,7 @@ ROOMS = {
     "returns: instances, tasks, calls that the machine follows, unwound frames, stack walks":
         "returns calls link exits trace",
     "entries in place; who serves a call site":
-        "entries serving",
+        "entries siblings serving",
     "patches: the state machine, slots, sites, text that the guest or somebody else writes":
         "probepoint arming rooms sites slots text bits writes",
     "jumps: when, over what, displaced regions":

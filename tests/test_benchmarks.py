@@ -45,7 +45,7 @@ def test_rows(arch: str) -> None:
     itself."""
     found = rows.measure(arch, hits=20, rounds=1, others=[1, 30])
     assert [row["name"] for row in found["rows"] if "absent" in row] == [] if hostcode.available() else ["c"]
-    assert len(found["rows"]) == 35
+    assert len(found["rows"]) == 37
     assert [registering["probes"] for registering in found["registering"]] == [1, 30]
 
 

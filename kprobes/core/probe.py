@@ -219,7 +219,7 @@ class KretprobeInstance:
     def data(self) -> Any:
         """This call's private data; made when it is first asked for."""
         if self._data is None:
-            self._data = bytearray(self.rp.data_size) if self.rp.data_size else {}
+            self._data = bytearray(size) if (size := self.rp._data_size) else {}
         return self._data
 
     @data.setter

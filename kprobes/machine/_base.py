@@ -140,6 +140,8 @@ Returned = Callable[[Regs, int, int], None]
 class Following(Protocol):
     """Built-in programs that follow calls from a function's entry to its return, and the calls that they share."""
 
+    some: Callable[[], bool]  # is any call being followed? Asked on every hit
+
     def enter(self, returned: Returned | Sequence[HostProgram], entered: Entered | None = None) -> BuiltIn:
         """For a call site at which a function begins: its calls are made to return to leave()'s call site.
 
@@ -150,15 +152,13 @@ class Following(Protocol):
         """
 
     def leave(self, target: int) -> BuiltIn:
-        """For the call site where followed calls return; `target` is its address with mode bits. Its service is called
-        for all others."""
+        """For the call site where followed calls return, `target` with mode bits. Its service gets the rest."""
 
     def pause(self, now: bool) -> None:
         """True: every call is left to its service; until False, or until some BuiltIn is given room."""
 
     def take(self) -> list[tuple[int, int, int]]:
-        """The calls being followed, oldest first: (call site, stack pointer at entry, return address). From now on they
-        are nobody's."""
+        """The calls being followed, oldest first: (call site, stack pointer at entry, return address); nobody's now."""
 
 
 class Clock(Protocol):

@@ -644,6 +644,67 @@ def test_a_sibling_after_one_that_raises(scene: Scene) -> None:
     assert (a.nmissed, b.nmissed) == (0, 0)
 
 
+def test_a_sibling_whose_entry_handler_raises(scene: Scene) -> None:
+    """The elder one follows the call, the younger one is not asked; as often as they are hit, nothing is lost."""
+    a, b, c = (Kretprobe(symbol_name="inc", entry_handler=hook(f"entry {name}", scene.lines),
+                         handler=hook(f"return {name}", scene.lines), maxactive=2) for name in "abc")
+    scene.k.register_kretprobes([a, b, c])
+    for _ in range(2):
+        scene.play("inc", 4)
+    for _ in range(3):
+        scene.lines.clear()
+        b.entry_handler = oops
+        with pytest.raises(Oops):
+            scene.m.call("inc", 4)
+        assert scene.lines == ["entry c"] and scene.m.regs.pc == scene.at("inc") and scene.k.idle
+        b.entry_handler = hook("entry b", scene.lines)
+        assert scene.play("inc", 4) == ["entry c", *(f"entry {x}" for x in "ba"), *(f"return {x}" for x in "abc"),
+                                        "= 5"]
+    assert [(x.nhit, x.nreturned, x.nmissed) for x in (a, b, c)] == [(5, 5, 0), (8, 5, 0), (8, 5, 0)]
+
+
+def test_a_sibling_is_unregistered_by_the_elder_ones_entry_handler(scene: Scene) -> None:
+    """Neither its handlers run nor its hits count."""
+    a, b = follow(scene, "a"), follow(scene, "b")
+    scene.play("inc", 4)
+
+    def enter(ri: Any, regs: Any) -> None:
+        scene.k.unregister_kretprobe(b)
+
+    scene.k.register_kretprobe(Kretprobe(symbol_name="inc", entry_handler=enter,
+                                         handler=hook("return c", scene.lines)))
+    assert scene.play("inc", 4) == ["entry a", "return a", "return c", "= 5"]
+    assert (a.nhit, a.nreturned, b.nhit, b.nreturned) == (2, 2, 1, 1)
+    scene.k.register_kretprobe(b)
+
+
+@pytest.mark.parametrize("who", ["a", "b", "c"])
+def test_a_sibling_sets_the_return_address(scene: Scene, who: str) -> None:
+    """All of them are told, whoever it is."""
+    elsewhere, seen = scene.at("probed"), []
+
+    def enter(name: str) -> Any:
+        def handler(ri: Any, regs: Any) -> None:
+            if name == who and regs.arg(0) == 40:
+                scene.m.arch.linkage.set(regs, elsewhere)
+        return handler
+
+    def leave(name: str) -> Any:
+        return lambda ri, regs: seen.append((name, ri.ret_addr, regs.pc))
+
+    for name in "abc":
+        scene.k.register_kretprobe(Kretprobe(symbol_name="inc", entry_handler=enter(name), handler=leave(name)))
+    for _ in range(3):  # by a trap, by a jump, and followed by the machine
+        scene.m.regs[scene.m.arch.abi.args[0]] = 40
+        scene.m.run(scene.at("inc"), until=elsewhere)
+        assert scene.m.regs.pc == elsewhere and scene.m.regs.return_value == 41
+        assert seen == [(name, elsewhere, elsewhere) for name in "abc"]
+        seen.clear()
+        assert scene.play("inc", 1) == ["= 2"] and len(seen) == 3
+        seen.clear()
+    assert scene.k._calls.pending == 0
+
+
 # --- hits while something else runs
 
 

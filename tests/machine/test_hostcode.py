@@ -388,7 +388,7 @@ NO_RETURN = {"_start", "my_longjmp", "longjmp", "attempt"}
 #: setjmp there stores a return address that may be the trampoline's, and goes back to it when nobody follows that call
 #: any more.
 KEEPS_RETURN_ADDRESSES = {"sparc": {"test_setjmp"}, "sparc64": {"test_setjmp"}}
-WAYS = ("host", "python", "stepped")
+WAYS = ("host", "python", "stepped", "tasks")
 
 
 @pytest.fixture
@@ -406,10 +406,12 @@ def test_calls_are_followed_the_same_way(arch: str, path: Path, python_only: Cal
         if way == "python":
             python_only()
         with UnicornMachine.load(path) as m:
+            m.cpu_task = (lambda regs: 0) if way == "tasks" else None
             told[way] = list(followed(m, way, tests))
     assert len(told["host"]) > 100
     assert told["host"] == told["python"]
     assert told["host"] == told["stepped"]
+    assert told["host"] == told["tasks"]
 
 
 def followed(m: UnicornMachine, way: str, tests: set[str]) -> Iterator[Any]:
@@ -437,9 +439,11 @@ def followed(m: UnicornMachine, way: str, tests: set[str]) -> Iterator[Any]:
             except KprobeError:
                 continue
             probes.append(r)
-            if n % 2 == 0:  # another one, of which most share their calls: other counts, and its turn at the return
-                again = partial(returned, name=f"{name}, again")
-                probes.append(Kretprobe(**fields, handler=again, maxactive=1 + n % 3))
+            for more in range(n % 3):  # others, which share its calls: other counts, and their turn at the return
+                again = f"{name}, again {more}"
+                asks = partial(entered, name=again) if n % 4 == more else None
+                probes.append(Kretprobe(**fields, handler=partial(returned, name=again), entry_handler=asks,
+                                        maxactive=1 + n % (3 + more)))
                 k.register(probes[-1])
             if n % 5 == 2:
                 probes.append(Kprobe(**fields,
@@ -460,21 +464,23 @@ def followed(m: UnicornMachine, way: str, tests: set[str]) -> Iterator[Any]:
 
 
 @pytest.mark.host_code
-@pytest.mark.parametrize("together", [1, 2, 3])
-def test_host_code_follows(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("together", ["p", "a", "pp", "pa", "ap", "aa", "ppp", "apa"])
+def test_host_code_follows(together: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the test above compares Python with Python."""
     path = next(p for p in programs_of("arm64") if p.stem.endswith("-O2"))
     with UnicornMachine.load(path) as m, Kprobes(m) as k:
         assert m.following is not None
-        probes = [Kretprobe(symbol_name="test_structs", handler=lambda ri, regs: 0) for _ in range(together)]
+        probes = [Kretprobe(symbol_name="test_structs", handler=lambda ri, regs: 0,
+                            entry_handler=(lambda ri, regs: 0) if one == "a" else None) for one in together]
         for r in probes:
             k.register(r)
         m.call("test_structs", 1)
         with monkeypatch.context() as without:
-            for r in probes:
-                without.setattr(r, "_pre", None)  # what Python would do at entry
+            assert m.sink is not None
+            for call in [*m.sink.services]:
+                without.setitem(m.sink.services, call, None)  # type: ignore[arg-type]
             m.call("test_structs", 1)
-        assert [(r.nhit, r.nreturned) for r in probes] == [(2, 2)] * together
+        assert [(r.nhit, r.nreturned) for r in probes] == [(2, 2)] * len(together)
 
 
 @pytest.mark.parametrize("way", ["host", "python"])

@@ -25,7 +25,13 @@ def structures(regs: Regs) -> tuple[Callable[[int], int], Callable[[int], int]]:
         except GuestFault:
             return back
 
-    return skip, lambda target: target - 4 if skip(target - 4 & mask) == target else target
+    def unskip(target: int) -> int:
+        try:
+            return target - 4 if 0 < load(target - 4 & mask) <= UNIMP_SIZE else target
+        except GuestFault:
+            return target
+
+    return skip, unskip
 
 
 def linkage(bits: int) -> Linkage:

@@ -33,7 +33,8 @@ class Calls:
         own: those of the task that runs on the only CPU while there is no cpu_task, oldest first, behind those set
             aside; the machine's are younger. tasks: task -> its calls; each CPU is one, for good. trampoline: where
             they return to, mode bits included; 0: there is none yet.
-        following: call site -> whose calls the machine follows, by its `programs`; None: it cannot.
+        following: call site -> whose calls the machine follows, by its `programs`; None: it cannot. some: tells whether
+            it follows any call now.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -46,6 +47,7 @@ class Calls:
         self.trampoline = 0
         self.following: dict[int, tuple[Kretprobe, ...]] = {}
         self.programs = machine.following if machine.cpus == 1 else None
+        self.some: Callable[[], bool] = bool if self.programs is None else self.programs.some
 
     @cached_property
     def _links(self) -> list[Link]:
@@ -89,18 +91,15 @@ class Calls:
 
     def catch_up(self) -> None:
         """Take over the calls that the machine follows: they are the youngest."""
-        for call, frame, link in self.programs.take() if self.programs is not None and self.following else ():
+        if self.programs is None or not self.following or not self.some():
+            return
+        for call, frame, link in self.programs.take():
             for rp in self.following[call]:
                 ri = rp._held.pop(0) if rp._held else rp._pool.pop()
-                self.own.append(self.began(ri, frame, link))
-
-    def began(self, ri: KretprobeInstance, frame: int, link: int) -> KretprobeInstance:
-        """An instance of a call that the machine has followed: of several that share it the first has seen where it
-        returns to."""
-        ri.begin(frame, link)
-        if ri.rp._together[0] is not ri.rp:
-            ri.link = self.trampoline
-        return ri
+                ri.begin(frame, link)
+                if rp is not rp._together[0]:  # of several that share it the first has seen where it returns to
+                    ri.link = self.trampoline
+                self.own.append(ri)
 
     # --- entry
 
@@ -109,6 +108,7 @@ class Calls:
         ri.begin(frame, link)
         self.catch_up()
         self.own.append(ri)
+        self.room(ri.rp)
 
     def of(self, task: Any) -> Instances:
         """The calls of a task."""
@@ -120,6 +120,17 @@ class Calls:
     def true_return(self, regs: Regs, address: int) -> int:
         """The return address behind `address`, which may be the trampoline's."""
         return next(self.above(regs), address) if address == self.trampoline else address
+
+    def send(self, calls: Instances, begins: KretprobeInstance) -> None:
+        """A call begins where the trampoline was the return address, and its entry handler has set another one: all
+        that share it return there."""
+        begins.link = trampoline = self.trampoline
+        for ri in reversed(calls):
+            if not self._gone(ri, begins.frame):
+                ri.ret_addr = begins.ret_addr
+                if ri.link != trampoline:
+                    ri.link = begins.ret_addr
+                    return
 
     def true(self, calls: Instances, link: int, sp: int) -> int:
         """The same of a call that begins."""

@@ -56,12 +56,12 @@ class Entries:
                 finally:
                     cb.state = IDLE
                 if diverted:
-                    self._divert_in_place(point, regs)
+                    self.divert_in_place(point, regs)
                     return
             else:
                 point.missed()
             regs.target = None  # only DIVERTED moves the guest
-            if detour.left and self._taken_apart(cb, cb.probes, point, regs, detour):
+            if detour.left and self.taken_apart(cb, cb.probes, point, regs, detour):
                 return
             if simulated:
                 self._simulate_in_place(cb, point, regs)
@@ -84,15 +84,15 @@ class Entries:
             try:
                 diverted = handler(p, regs)
             except BaseException as error:
-                diverted = self._failed_in_place(p, point, regs, error)
+                diverted = self.failed_in_place(p, point, regs, error)
             finally:
                 cb.state = IDLE
             if diverted:
-                self._divert_in_place(point, regs)
+                self.divert_in_place(point, regs)
                 return
             regs.target = None  # only DIVERTED moves the guest
             if detour.left:
-                self._taken_apart(cb, (p,), point, regs, detour)
+                self.taken_apart(cb, (p,), point, regs, detour)
 
         return serve
 
@@ -110,7 +110,7 @@ class Entries:
 
         return serve
 
-    def _taken_apart(self, cb: ControlBlock, probes: tuple[Probe, ...], point: Probepoint, regs: Regs,
+    def taken_apart(self, cb: ControlBlock, probes: tuple[Probe, ...], point: Probepoint, regs: Regs,
                      detour: Detour) -> bool:
         """A handler has had the jump taken out. Where a probe stands in what it covered, the hit goes on as a
         breakpoint's: True."""
@@ -121,7 +121,7 @@ class Entries:
         self._handlers.execute(cb, point, regs)
         return True
 
-    def _failed_in_place(self, p: Probe, point: Probepoint, regs: Regs, error: BaseException) -> bool:
+    def failed_in_place(self, p: Probe, point: Probepoint, regs: Regs, error: BaseException) -> bool:
         """What the handler raised: True if its fault_handler has handled the exception by setting pc; raises it if it
         has not."""
         try:
@@ -133,7 +133,7 @@ class Entries:
             raise
         return regs.pc != point.address
 
-    def _divert_in_place(self, point: Probepoint, regs: Regs) -> None:
+    def divert_in_place(self, point: Probepoint, regs: Regs) -> None:
         """A pre_handler has set pc itself: the probepoint becomes a breakpoint again, unless a jump was demanded."""
         if point.detour is not None and point.detour.demanded:
             regs.go(point.address | point.insn.mode)
@@ -170,13 +170,13 @@ class Entries:
             try:
                 declined = handler(ri, regs)
             except BaseException as error:
-                diverted = self._failed_in_place(rp, point, regs, error)
+                diverted = self.failed_in_place(rp, point, regs, error)
             finally:
                 cb.state = IDLE
                 if declined:
                     self._calls.recycle((ri,))
             if diverted:
-                self._divert_in_place(point, regs)
+                self.divert_in_place(point, regs)
                 return False
             regs.target = None
             if not declined:
@@ -191,7 +191,7 @@ class Entries:
                 # the handler has changed who serves this, or where it goes
                 self._calls.add(ri, frame, now if skip is None else skip(now))
             if detour.left:
-                self._taken_apart(cb, (rp,), point, regs, detour)
+                self.taken_apart(cb, (rp,), point, regs, detour)
             return False
 
         return entered

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from ...regs import Regs
 from ..patch.rooms import Rooms
 from ..probe import Kretprobe, KretprobeInstance
+from .calls import Instances
 from .ctlblk import ControlBlock, State
 from .handlers import Handlers
 from .returns import Returns
@@ -28,13 +29,13 @@ class Exits:
 
     def _service_of_one(self) -> Callable[[Regs], None]:
         """The same on the only CPU. The usual return, of the youngest call, alone in its frame, is written out."""
-        machine, bits = self._rooms.machine, self._rooms.arch.pointers.mode_bits
+        machine, bits, several = self._rooms.machine, self._rooms.arch.pointers.mode_bits, self._service_of_several()
         cb, handlers, followed, rare = self._handlers.blocks[0], self._handlers, self._calls, self._serve_rare
         own, following, trampoline, link, pushed, restore = self._returns.usual()
-        get_sp, get, put, tasks = link.get_sp, link.get, link.put, followed.tasks
+        get_sp, get, put, tasks, some = link.get_sp, link.get, link.put, followed.tasks, followed.some
 
         def serve(regs: Regs) -> None:
-            if following:
+            if following and some():
                 followed.catch_up()
             calls = own if (chooser := machine.cpu_task) is None else tasks.get(chooser(regs))
             if not calls or cb.state is not IDLE:
@@ -42,7 +43,7 @@ class Exits:
             ri = calls[-1]
             target, sp, rp = ri.link, get_sp(), ri.rp
             if target == trampoline or ri.frame != sp - pushed or ri.aside or ri.pool is not rp._pool:
-                return self._finish(regs, sp, followed.pop_of(calls, regs, sp))
+                return several(regs, calls, sp)
             del calls[-1]
             if restore is not None:
                 restore(ri.frame, target)
@@ -66,6 +67,39 @@ class Exits:
                 handlers.land(regs)
 
         return serve
+
+    def _service_of_several(self) -> Callable[[Regs, Instances, int], None]:
+        """The same for calls that share the youngest one's frame: (registers, calls of the task, stack pointer)."""
+        bits, cb, followed, handlers = (self._rooms.arch.pointers.mode_bits, self._handlers.blocks[0], self._calls,
+            self._handlers)
+        _, _, trampoline, link, pushed, restore = self._returns.usual()
+        get_sp, get, put, run_handlers = link.get_sp, link.get, link.put, self.run_handlers
+
+        def several(regs: Regs, calls: Instances, sp: int) -> None:
+            instances, frame = [], sp - pushed
+            for ri in reversed(calls):
+                if ri.frame != frame or ri.aside:
+                    return self._finish(regs, sp, followed.pop_of(calls, regs, sp))
+                instances.append(ri)
+                target = ri.link
+                if target != trampoline:
+                    break
+            else:
+                return self._finish(regs, sp, followed.pop_of(calls, regs, sp))
+            del calls[-len(instances):]
+            if restore is not None:
+                restore(frame, target)
+            elif get() == trampoline:
+                put(target)
+            regs.target = target
+            regs.reported = target & ~bits if bits else target
+            run_handlers(cb, instances, regs)
+            if regs.target is target and (get_sp() == sp if pushed else get() == target):
+                regs.target = None
+            else:
+                handlers.land(regs)
+
+        return several
 
     def returned(self, rp: Kretprobe) -> Callable[[Regs, int, int], None]:
         """The end of a return that the machine has followed, of the call that is held last, if any is: it goes to the
@@ -101,24 +135,6 @@ class Exits:
 
         return returned
 
-    def returned_together(self, probes: tuple[Kretprobe, ...]) -> Callable[[Regs, int, int], None]:
-        """returned() of several probes of a function, none of which has an entry handler: the machine has followed
-        their calls alone."""
-        cb, bits, began = self._handlers.blocks[0], self._rooms.arch.pointers.mode_bits, self._calls.began
-        _, _, _, link, pushed, _ = self._returns.usual()
-        get_sp, get, pools = link.get_sp, link.get, [rp._pool for rp in reversed(probes)]
-
-        def returned(regs: Regs, frame: int, target: int) -> None:
-            regs.target = target
-            regs.reported = target & ~bits if bits else target
-            self._run_handlers(cb, [began(pool.pop(), frame, target) for pool in pools], regs)
-            if regs.target is target and (get_sp() == frame + pushed if pushed else get() == target):
-                regs.target = None
-            else:
-                self._handlers.land(regs)
-
-        return returned
-
     def _serve_rare(self, regs: Regs) -> None:
         """service() for every other case."""
         sp = regs.sp
@@ -127,7 +143,7 @@ class Exits:
     def _finish(self, regs: Regs, sp: int, instances: list[KretprobeInstance]) -> None:
         """The end of any return in place, whose true target regs knows."""
         frame, target = instances[0].frame, regs.target
-        self._run_handlers(self._handlers.blocks[regs.cpu], instances, regs)
+        self.run_handlers(self._handlers.blocks[regs.cpu], instances, regs)
         if target is not None and regs.target == target and self._calls.goes_back(regs, sp, frame, target):
             regs.target = None
         else:
@@ -135,9 +151,9 @@ class Exits:
 
     def by_trap(self, cb: ControlBlock, regs: Regs) -> None:
         """The trampoline by trap."""
-        self._run_handlers(cb, self._calls.pop(regs, regs.sp), regs)
+        self.run_handlers(cb, self._calls.pop(regs, regs.sp), regs)
 
-    def _run_handlers(self, cb: ControlBlock, instances: list[KretprobeInstance], regs: Regs) -> None:
+    def run_handlers(self, cb: ControlBlock, instances: list[KretprobeInstance], regs: Regs) -> None:
         if cb.state is not IDLE:
             self._calls.missed(instances)
             return
@@ -156,5 +172,8 @@ class Exits:
                     except Exception as error:
                         self._handlers.ask_about_exception(rp, regs, error)
         finally:
-            self._calls.recycle(instances)
             cb.state = IDLE
+            for ri in instances:  # recycle(), written out
+                ri._data = ri.args = None
+                if not ri.aside:
+                    ri.pool.append(ri)

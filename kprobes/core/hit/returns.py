@@ -140,19 +140,18 @@ class Returns:
         get_sp, get, put, load, swap = link.get_sp, link.get, link.put, link.load, link.swap
 
         def enter(rp: Kretprobe, regs: Regs) -> int:
-            if following:
+            if following and followed.some():
                 followed.catch_up()
             task, chooser = cpu, machine.cpu_task
             calls = own if chooser is None else followed.of(task := chooser(regs))
-            if not pool and not self._room(rp, calls, regs):
+            if not pool and not self.room(rp, calls, regs):
                 return 0
             ri, frame, shown = pool.pop(), get_sp(), -1
             ri.task, ri.frame = task, frame
             if rp._entry_handler is not None:  # it knows where the function returns to
                 shown, declined = get() if load is None else load(frame), True
-                ri.link = ri.ret_addr = shown if skip is None or shown == trampoline else skip(shown)
-                if shown == trampoline:
-                    ri.ret_addr = followed.true(calls, shown, frame)
+                ri.link = shown if skip is None or shown == trampoline else skip(shown)
+                ri.ret_addr = ri.link if shown != trampoline else followed.true(calls, shown, frame)
                 try:
                     declined = rp._entry_handler(ri, regs)
                 finally:
@@ -164,9 +163,10 @@ class Returns:
             if swap is None:
                 put(trampoline)
             if found != shown:
-                ri.link = ri.ret_addr = found if skip is None or found == trampoline else skip(found)
-                if found == trampoline:
-                    ri.ret_addr = followed.true(calls, found, frame)
+                ri.link = found if skip is None or found == trampoline else skip(found)
+                ri.ret_addr = ri.link if found != trampoline else followed.true(calls, found, frame)
+                if shown == trampoline:
+                    followed.send(calls, ri)
             calls.append(ri)
             if rp._follow is not None and chooser is None:  # with tasks the machine leaves every call to us
                 followed.room(rp)
@@ -174,7 +174,7 @@ class Returns:
 
         return enter
 
-    def _room(self, rp: Kretprobe, calls: Instances, regs: Regs) -> bool:
+    def room(self, rp: Kretprobe, calls: Instances, regs: Regs) -> bool:
         """A call begins and no instance is free: True if one is now; else it is missed."""
         self.calls.reap(calls, regs)
         # who jumps to the entry without end has one frame for all these calls, and gets no more than a few

@@ -8,13 +8,16 @@ from ..probe import Kretprobe
 from .calls import Calls
 from .entries import Entries
 from .exits import Exits
+from .siblings import Siblings
 
 
 class Serving:
     """Decides it, whenever the probes of an optimized probepoint have changed."""
 
-    def __init__(self, rooms: Rooms, calls: Calls, entries: Entries, exits: Exits) -> None:
-        self._rooms, self._calls, self._entries, self._exits = rooms, calls, entries, exits
+    def __init__(self, rooms: Rooms, calls: Calls, entries: Entries, exits: Exits,
+                 siblings: Siblings) -> None:
+        self._rooms, self._calls = rooms, calls
+        self._entries, self._exits, self._siblings = entries, exits, siblings
 
     def serve(self, point: Probepoint) -> None:
         """Have the call site of a detour served: by the machine where it counts or follows calls and nobody else wants
@@ -26,18 +29,23 @@ class Serving:
         self._rooms.services[call] = self._entries.service(point)
         if not point.active or (point.insn.simulate is not None and not point.native):
             return
+        probes = tuple(p for p in point.active if isinstance(p, Kretprobe))
+        asks = any(p._entry_handler is not None for p in probes)
+        together = len(probes) == len(point.active) > 1 and machine.cpus == 1
+        if together:
+            self._rooms.services[call] = self._siblings.service(point, point.detour, probes, asks)
         if (machine.can_run and all(p._host is not None or p._pre is None for p in point.active)
             and self._run(point, call)):
             return
-        probes = tuple(p for p in point.active if isinstance(p, Kretprobe))
         if len(probes) < len(point.active) or self._calls.programs is None:
             return
         handler = probes[0]._entry_handler
-        if len(probes) == 1:
+        if together:
+            entered = self._siblings.entered(point, point.detour, probes) if asks else None
+            self._calls.follow(probes, call, self._siblings.returned(probes, asks), entered)
+        else:
             entered = None if handler is None else self._entries.entered(point, point.detour, probes[0], handler)
             self._calls.follow(probes, call, self._exits.returned(probes[0]), entered)
-        elif all(p._entry_handler is None for p in probes):
-            self._calls.follow(probes, call, self._exits.returned_together(probes))
 
     def _run(self, point: Probepoint, call: int) -> bool:
         """Every probe there is a program, or only counts: the machine does it, and follows calls where a program is to

@@ -25,6 +25,7 @@ from .exits import Exits
 from .handlers import Handlers
 from .returns import Returns
 from .serving import Serving
+from .siblings import Siblings
 
 # A member looked up through its class costs a descriptor call; these are on every hit.
 IDLE, HIT_ACTIVE, HIT_SS, REENTER, DONE = State.IDLE, State.HIT_ACTIVE, State.HIT_SS, State.REENTER, Event.DONE
@@ -45,7 +46,9 @@ class TrapDriver:
         self.handlers = self._handlers = handlers = Handlers(rooms, optimizer, returns.calls)
         self.blocks = handlers.blocks
         self._exits = Exits(rooms, handlers, returns)
-        self.serving = Serving(rooms, returns.calls, Entries(rooms, handlers, returns), self._exits)
+        entries = Entries(rooms, handlers, returns)
+        siblings = Siblings(rooms, handlers, returns, entries, self._exits)
+        self.serving = Serving(rooms, returns.calls, entries, self._exits, siblings)
         self._executed = Executed(rooms, handlers, self._displaced)
         self._overwritten: set[Probepoint] = set()
         self._doubtful = rooms.text.doubtful

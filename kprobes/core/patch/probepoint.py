@@ -24,7 +24,7 @@ class Probepoint:
         while there is one. failure: why the optimizer gave up. refusal: why it need not try.
     """
 
-    __slots__ = ("_counted", "_owns_slot", "_patch", "_rooms", "active", "address", "boosted", "detour", "failure",
+    __slots__ = ("_owns_slot", "_patch", "_rooms", "active", "address", "boosted", "counted", "detour", "failure",
                  "has_post", "insn", "module", "native", "next", "offset", "probes", "refusal", "slot", "slot_end",
                  "slot_target", "state", "symbol", "where")
 
@@ -41,7 +41,7 @@ class Probepoint:
         self._patch: Patch | None = None
         self.detour: Detour | None = None
         self.failure = self.refusal = ""
-        self._counted = 0
+        self.counted = 0
         self.next = insn.next | insn.mode
         self.slot: int | None = None
         self._owns_slot = False
@@ -91,13 +91,13 @@ class Probepoint:
     @property
     def uncounted(self) -> int:
         """Hits that the machine has counted and the probes do not know of yet."""
-        return 0 if self.detour is None else self._rooms.machine.count(self.detour.call) - self._counted
+        return 0 if self.detour is None else self._rooms.machine.count(self.detour.call) - self.counted
 
     def settle_count(self) -> None:
         """Tell the probes of the hits that the machine has counted."""
         hits = self.uncounted
         if hits:
-            self._counted += hits
+            self.counted += hits
             for p in self.active:
                 p._nhit += hits
 
@@ -167,7 +167,7 @@ class Probepoint:
         """Replace the breakpoint by the jump."""
         self.state = after(self.state, Change.JUMP)
         self.detour = detour
-        self._counted = self._rooms.machine.count(detour.call)
+        self.counted = self._rooms.machine.count(detour.call)
         assert self._patch is not None
         self._patch = self._rooms.text.replace(self._patch, detour.jump, detour.size)
         self._rooms.machine.release(self.address)

@@ -19,6 +19,7 @@ class Following:
 
     def __init__(self, calls: FollowedCalls, services: Services, blocks: Blocks) -> None:
         self._calls, self._services, self._blocks = calls, services, blocks
+        self.some = calls.some
 
     def enter(self, returned: Returned | Sequence[HostProgram], entered: Entered | None = None) -> Enter:
         """For a function's entry."""
@@ -34,8 +35,7 @@ class Following:
 
     def take(self) -> list[tuple[int, int, int]]:
         """The calls that are followed, oldest first: (call site, frame, return address). They are followed no more."""
-        taken = self._calls.take()
-        return [(self._calls.places[site], frame, link) for site, frame, link in taken] if taken else taken
+        return [(self._calls.places[site], frame, link) for site, frame, link in self._calls.take()]
 
 
 class Enter:

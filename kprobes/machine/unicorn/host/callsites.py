@@ -87,7 +87,7 @@ class FollowedCalls:
     They are followed while the gate is open; what is out of the ordinary closes it, or is left to Python.
 
     Attributes:
-        places: address of a call site's words -> where it is, of all there are.
+        places: address of a call site's words -> where it is, of all there are. some: tells whether any is followed.
     """
 
     def __init__(self, cpu: Cpu) -> None:
@@ -105,6 +105,12 @@ class FollowedCalls:
         #: Returning.skips
         self.skip: Callable[[int], int] | None = None
         self.possible = hostcode.available() and self._learn(cpu)
+        view = self.view
+
+        def some() -> bool:
+            return view[_TOP] != base
+
+        self.some = some
 
     def _set(self, **words: int) -> None:
         for name, value in words.items():
