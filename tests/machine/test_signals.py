@@ -146,7 +146,7 @@ def test_a_storm_that_raises_nothing(scene: Scene) -> None:
     with handling(count):
         signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
         end = time.monotonic() + 0.7
-        while time.monotonic() < end:
+        while (now := time.monotonic()) < end or (came <= 10 and now < end + 60):  # a busy machine's timer comes late
             works(scene)
             with pytest.raises(GuestTimeout):
                 scene.m.call("spin", timeout=0.03)
