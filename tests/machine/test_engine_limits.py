@@ -25,7 +25,7 @@ def inserted(op: int, into: int, what: int, first: int, last: int, zero: bool, l
 
 
 WRAPS, ZERO, KEPT, WHOLE = (28, 3, False), (4, 9, True), (4, 9, False), (0, 31, True)
-WRONG = pytest.mark.xfail(strict=True, reason="Unicorn 2.1.4 inserts into the other half")
+WRONG = pytest.mark.xfail(strict=True, reason="Unicorn 2.1.4: s390x's RISBLG and RISBHG insert into the other half")
 
 
 @pytest.mark.parametrize("op", [LOW, HIGH])

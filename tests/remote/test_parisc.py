@@ -81,8 +81,8 @@ class Lab:
             self.k.unregister(probe)
         return seen
 
-    def displaced(self, insn: Any, state: dict[str, int], place: int) -> Seen | None:
-        """None: it does not reach."""
+    def displaced(self, insn: Any, state: dict[str, int], place: int, failing: int) -> Seen | None:
+        """None: it does not reach. failing: where it fails at home."""
         try:
             code = insn.displace(place)
         except OutOfReach:
@@ -92,7 +92,7 @@ class Lab:
         seen = self.run(state, place, len(code))
         if place <= seen.pc <= place + len(code):  # it is at its end, or has faulted there
             regs = {**seen.regs, "npc": insn.next + 4 | 3}
-            return Seen(regs, insn.addr if seen.fault else insn.next, seen.memory, seen.fault)
+            return Seen(regs, failing if seen.fault else insn.next, seen.memory, seen.fault)
         return seen
 
     def check(self, code: bytes, slot: bytes, seed: str, nullified: bool = False) -> list[str]:
@@ -106,7 +106,8 @@ class Lab:
         runs["post"] = self.probed(state, post_handler=lambda p, regs, flags: None)
         if insn.displace is not None and not nullified:
             stays = plain if insn.delay_slot else self.run(state, self.home, 4)
-            away = {"near": self.displaced(insn, state, self.near), "far": self.displaced(insn, state, self.far)}
+            away = {how: self.displaced(insn, state, place, stays.pc)
+                    for how, place in (("near", self.near), ("far", self.far))}
             problems = [f"{how}: {text}" for how, seen in away.items() if seen for text in at_home(insn, seen, stays)]
         else:
             problems = []
@@ -115,9 +116,8 @@ class Lab:
 
 
 def at_home(insn: Any, seen: Seen, plain: Seen) -> list[str]:
-    """What is different. A fault in a delay slot is the branch's: it is where the hit began."""
-    if plain.fault is not None and insn.delay_slot and (seen.pc, plain.pc) == (insn.addr, insn.addr + 4):
-        plain = evolve(plain, pc=insn.addr)
+    """What is different. Behind a fault in a delay slot the branch's target is no more next."""
+    if plain.fault is not None and insn.delay_slot and seen.pc == plain.pc == insn.addr + 4:
         regs = {**plain.regs, "npc": seen.regs["npc"], "psw": seen.regs["psw"]}
         return seen.differs(evolve(plain, regs=regs))
     return seen.differs(plain)

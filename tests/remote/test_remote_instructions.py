@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 from arches import PROGRAMS, cases_of
-from attrs import evolve
 from qemu import Seen, qemu_for
 
 from kprobes import GuestFault, GuestTimeout, Kprobe, Kprobes, QemuMachine
@@ -94,8 +93,8 @@ class Lab:
             self.k.unregister(probe)
         return seen
 
-    def displaced(self, insn: Insn, state: dict[str, int], place: int) -> Seen | None:
-        """None: it does not reach, or there is nothing to run."""
+    def displaced(self, insn: Insn, state: dict[str, int], place: int, failing: int) -> Seen | None:
+        """None: it does not reach, or there is nothing to run. failing: where it fails at home."""
         assert insn.displace is not None
         try:
             code = insn.displace(place)
@@ -108,7 +107,7 @@ class Lab:
         seen = self.run(state, place, len(code))
         home = insn.next if seen.pc == place + len(code) else seen.pc
         if seen.fault and place <= seen.pc < place + len(code):
-            home = insn.addr
+            home = failing  # itself, or its delay slot: what is probed tells them apart
         return Seen(seen.regs, home, seen.memory, seen.fault)
 
     def check(self, code: bytes, seed: str) -> list[str]:
@@ -117,12 +116,11 @@ class Lab:
         self.m.write(self.home, code)
         insn, state = self.decode(code), self.state(seed)
         plain = self.run(state, self.home)
-        if plain.fault and insn.delay_slot and plain.pc == self.home + insn.size:
-            plain = evolve(plain, pc=self.home)  # CPUs report the branch, QEMU's user mode what is in its delay slot
         runs: dict[str, Seen | None] = {"boosted": self.probed(state),
                                         "post": self.probed(state, post_handler=lambda p, regs, flags: None)}
         if insn.displace is not None:
-            runs |= {"near": self.displaced(insn, state, self.near), "far": self.displaced(insn, state, self.far)}
+            runs |= {how: self.displaced(insn, state, place, plain.pc)
+                     for how, place in (("near", self.near), ("far", self.far))}
         return [f"{code.hex()} {insn.name}, {how}, {seed}: {text}" for how, seen in runs.items() if seen is not None
                 for text in seen.differs(plain)]
 

@@ -263,10 +263,14 @@ class Control:
             access = self._accesses.kind(self._regs, pc, address) or access
         fault = Fault(access=access, address=address, trapnr=stop.code, number=stop.code, text=f"signal {stop.code}")
         sink = self.sink
+        home = None if sink is None else sink.home(pc)  # in a delay slot that is not where the hit began
         if sink is not None and self._report(pc, lambda regs: sink.fault(regs, fault)):
             return
         if self._alone or stop.code == SIGTRAP:
-            home = self._regs.pc
+            if home is None:
+                home = self._regs.pc
+            else:
+                self._threads.move(home)
             self._leave_slot(home)
             raise GuestFault(fault.text, address=address, pc=home, access=access, symbol=self._symbols.describe(home),
                              number=stop.code)
