@@ -35,9 +35,8 @@ class Control:
     def __init__(self, target: Target, threads: Threads, arch: Arch, symbols: Symbols, interrupt: Callable[[], None],
                  console: Callable[[bytes], None], system: bool) -> None:
         """system: the guest is a whole machine, with interrupts."""
-        self._system = system
         self._target, self._threads, self._arch, self._symbols = target, threads, arch, symbols
-        self._interrupt, self._console = interrupt, console
+        self._interrupt, self._console, self._system = interrupt, console, system
         self._accesses, self._waiting = Accesses(arch, target.read), Waiting(target, arch)
         self.sink: Sink | None = None
         self.breakpoints: set[int] = set()
@@ -253,8 +252,7 @@ class Control:
     def _fault(self, stop: Stop) -> None:
         """A signal that an instruction caused: the core's, else the program's own, else the end of a call."""
         pc = self._regs.pc
-        address = self._accessed(stop.code)
-        access = FAULTS[stop.code]
+        address, access = self._accessed(stop.code), FAULTS[stop.code]
         if access == "read" and (address == pc or not self._readable(pc)):
             address, access = pc, "fetch"
         elif stop.code == SIGSEGV and address and self._readable(address):
@@ -262,15 +260,13 @@ class Control:
         elif stop.code == SIGSEGV and address:
             access = self._accesses.kind(self._regs, pc, address) or access
         fault = Fault(access=access, address=address, trapnr=stop.code, number=stop.code, text=f"signal {stop.code}")
-        sink = self.sink
-        home = None if sink is None else sink.home(pc)  # in a delay slot that is not where the hit began
+        home = None if (sink := self.sink) is None else sink.home(pc)
         if sink is not None and self._report(pc, lambda regs: sink.fault(regs, fault)):
             return
         if self._alone or stop.code == SIGTRAP:
-            if home is None:
-                home = self._regs.pc
-            else:
-                self._threads.move(home)
+            if home is not None:
+                self._threads.move(home)  # in a delay slot that is not where the hit began
+            home = self._regs.pc
             self._leave_slot(home)
             raise GuestFault(fault.text, address=address, pc=home, access=access, symbol=self._symbols.describe(home),
                              number=stop.code)
