@@ -159,6 +159,7 @@ class Pointers:
     same_mode: Callable[[Regs, int], int] = identity  #: a pc as users write it -> target
     #: (code address: a symbol's value or a function pointer, read original bytes) -> where it really starts
     code_address: Callable[[int, Callable[[int, int], bytes]], Entry] = plain_address
+    direct: bool = False  #: that is the address itself: what is read says only what else is function entry
 
 
 @frozen(kw_only=True)

@@ -150,6 +150,10 @@ def _addresses(arch: Arch, rng: random.Random) -> Iterator[str]:
         yield "code_address leaves mode bits in the address, or the other way round"
     if 0 not in entry.entries:
         yield "a function's own address is not among its entries"
+    for code in (bytes(16), rng.randbytes(16)) if arch.pointers.direct else ():
+        entry = arch.pointers.code_address(HOME, lambda addr, size, code=code: code[:size])  # type: ignore[misc]
+        if entry.addr | entry.mode != HOME:
+            yield "code_address gives another address, though direct"
     if arch.pointers.same_mode(paper_regs(arch), HOME) & ~arch.pointers.mode_bits != HOME:
         yield "same_mode changes the address"
 

@@ -33,6 +33,13 @@ def test_contract(arch: str) -> None:
     assert check_arch(architectures.get(arch)) == []
 
 
+def test_addresses_that_are_not_direct() -> None:
+    """A mode is found where somebody says that there is none."""
+    made = architectures.get("cortexm")
+    wrong = evolve(made, pointers=evolve(made.pointers, direct=True))
+    assert any("though direct" in problem for problem in check_arch(wrong))
+
+
 @pytest.mark.parametrize("bits", [0, 8, 16, 24, 128])
 def test_widths_that_nobody_supports(bits: int) -> None:
     """Words, masks and addresses have 32 or 64 bits; another width is refused where it is written down."""

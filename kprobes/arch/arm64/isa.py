@@ -257,7 +257,7 @@ ARM64 = Arch(
     # RET
     linkage=Linkage.in_register("x30", back=bytes.fromhex("c0035fd6"), frame=Frame(register="x29", address=8, next=0)),
     jump=Jump(size=4, encode=jump), out_of_line=OutOfLine(max_displaced=20),
-    pointers=Pointers(code_address=code_address),
+    pointers=Pointers(code_address=code_address, direct=True),
     files=Files(machines=((183, 64, "little"),)),
 )
 ARM64BE = evolve(ARM64, name="arm64be", order=Order.BIG, files=Files(machines=((183, 64, "big"),)))

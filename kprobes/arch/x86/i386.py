@@ -26,7 +26,7 @@ I386 = Arch(
     decode=MODE.decode,
     abi=Abi(args=(), returns=("eax", "edx"), stack_args=4, stack_align=16),
     linkage=linkage(4), jump=jump(32), out_of_line=OutOfLine(max_displaced=11),
-    pointers=Pointers(code_address=landing(bytes.fromhex("f30f1efb"))),  # ENDBR32
+    pointers=Pointers(code_address=landing(bytes.fromhex("f30f1efb")), direct=True),  # ENDBR32
     files=Files(machines=((3, 32, "little"),)),
 )
 

@@ -35,7 +35,7 @@ X86_64 = Arch(
     abi=Abi(args=("rdi", "rsi", "rdx", "rcx", "r8", "r9"), returns=("rax", "rdx"), stack_args=8, stack_align=16,
             thread="fs_base"),
     linkage=linkage(8), jump=jump(64), out_of_line=OutOfLine(relocate=relocate, max_displaced=26),
-    pointers=Pointers(code_address=landing(bytes.fromhex("f30f1efa"))),  # ENDBR64
+    pointers=Pointers(code_address=landing(bytes.fromhex("f30f1efa")), direct=True),  # ENDBR64
     files=Files(machines=((62, 64, "little"),)),
 )
 

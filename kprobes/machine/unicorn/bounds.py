@@ -37,20 +37,23 @@ class Bounds:
         self._counting: Any = None  # the hook's function
         self._inside = 0  # instructions in a row in the sink's pages
 
-    @contextmanager
-    def within(self, timeout: float | None, max_insns: int | None) -> Iterator[None]:
-        """A run with these bounds, seconds and instructions. Unsupported where the engine cannot count."""
+    def begin(self, timeout: float | None, max_insns: int | None) -> Deadline | None:
+        """A run with these bounds, seconds and instructions, until end(). Unsupported where the engine cannot count."""
         if max_insns is not None:
             self._count(max_insns)
         try:
-            deadline = None if timeout is None else Deadline(timeout, partial(self._expire, self._state.depth))
-            try:
-                yield
-            finally:
-                if deadline is not None:
-                    self._in_time(deadline)
+            return None if timeout is None else Deadline(timeout, partial(self._expire, self._state.depth))
+        except BaseException:
+            self.end(None, max_insns is not None)
+            raise
+
+    def end(self, deadline: Deadline | None, counted: bool) -> None:
+        """It has ended, whatever by."""
+        try:
+            if deadline is not None:
+                self._in_time(deadline)
         finally:
-            if max_insns is not None:
+            if counted:
                 self._counted()
 
     def stops(self, address: int) -> bool:

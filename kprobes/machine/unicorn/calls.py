@@ -27,7 +27,8 @@ class Calls:
 
     def call(self, function: str | int, args: Sequence[Argument], timeout: float | None, max_insns: int | None) -> int:
         """See UnicornMachine.call()."""
-        check_bounds(timeout, max_insns)
+        if timeout is not None or max_insns is not None:
+            check_bounds(timeout, max_insns)
         passing = Passing(self._cpu.memory, args)
         if not self.runs_in.begin():
             return self._call(function, passing, timeout, max_insns)
@@ -44,7 +45,8 @@ class Calls:
             raise Unsupported(f"{cpu.arch.name} has no calling convention", python="set registers and use run()")
         if not state.exit:
             self._furniture.make_exit()
-        self.forget_failure()
+        if self._abandoned is not None:
+            self.forget_failure()
         outer = cpu.regs.reported, cpu.regs.target
         saved = cpu.engine.save()
         cpu.regs.at(None)

@@ -18,7 +18,7 @@ class Functions:
     def __init__(self, cpu: Cpu, state: RunState, symbols: Symbols) -> None:
         self._cpu, self._state, self.symbols = cpu, state, symbols
         self.regs = cpu.regs
-        self._plain = cpu.arch.pointers.code_address is plain_address
+        self._plain = cpu.arch.pointers.direct or cpu.arch.pointers.code_address is plain_address
 
     def target(self, pointer: int) -> int:
         """Where the function of a pointer starts, mode bits included."""

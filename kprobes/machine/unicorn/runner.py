@@ -46,7 +46,7 @@ class Runner:
             return False
         self.signals.begin()
         try:
-            self.hold()
+            self._acquire()
         except MachineBusy:
             self.signals.end()
             raise
@@ -59,6 +59,9 @@ class Runner:
         if self._state.runs_in == get_ident():
             raise MachineBusy("the guest is in a run",
                               hint="do it when that has ended: in a handler, call stop() first")
+        self._acquire()
+
+    def _acquire(self) -> None:
         if not self.busy.acquire(False):
             raise MachineBusy("another thread runs this machine, or changes its probes",
                               hint="wait until it has finished, or make a machine for each thread")
@@ -76,7 +79,7 @@ class Runner:
         """Undo begin(). Raises what signal handlers raise."""
         state = self._state
         state.runs_in = 0
-        self.let_go()
+        self.busy.release()
         self.signals.end()
 
     def enter(self, target: int) -> None:
@@ -120,8 +123,11 @@ class Runner:
                 if self._state.depth == 1:
                     self.bounds.close()
                 return self._loop(target, until)
-            with self.bounds.within(timeout, max_insns):
+            deadline = self.bounds.begin(timeout, max_insns)
+            try:
                 return self._loop(target, until)
+            finally:
+                self.bounds.end(deadline, max_insns is not None)
         finally:
             self.leave()
 

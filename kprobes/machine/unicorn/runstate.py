@@ -67,7 +67,8 @@ class RunState:
     def nest(self, by: int) -> None:
         """So many more runs are nested."""
         self.depth += by
-        self._followed.close(NESTED, self.depth > 1)
+        if self.depth != by:  # else it is the outermost that begins
+            self._followed.close(NESTED, self.depth > 1)
 
     def stop_for(self, reason: str) -> None:
         """Stop the run, from a hook or another thread."""

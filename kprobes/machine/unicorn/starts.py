@@ -37,12 +37,14 @@ class Starts:
     def start(self, begin: int, until: int) -> int:
         """Run the engine from `begin` until `until` (0: until something ends it); its error number, 0 for none."""
         cpu, state = self._cpu, self._state
-        self.check_alive()
+        if self.dead:
+            self.check_alive()
         self.failed = None
         if until != self._ended_at:
             self._end_elsewhere(until)
         error = self._start_until(begin, until) if cpu.guest.runs.until_stops else self._start_to_trap(begin, until)
-        self.settle(ERRORS.get(error, ("",))[0])
+        if error:
+            self.settle(ERRORS.get(error, ("",))[0])
         if self.dead and state.depth > 1:  # outer runs must not go on either
             cpu.engine.stop()
         return error
