@@ -4,9 +4,11 @@ without it."""
 from __future__ import annotations
 
 import gc
+import hashlib
 import random
 import struct
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -587,6 +589,71 @@ def test_stops_by_another_thread_serve_nothing_twice(arch: str, way: str, kind: 
             over.set()
             thread.join()
         assert p.nhit == total == getattr(p, "nreturned", total)
+
+
+def processor_time(work: Callable[[], object]) -> float:
+    begun = time.thread_time()
+    work()
+    return time.thread_time() - begun
+
+
+@pytest.mark.parametrize("way", ["host", "python"])
+@pytest.mark.parametrize("arch", LOOPS)
+def test_a_stop_by_another_thread_waits_for_hooks_behind_ours(arch: str, way: str,
+                                                              python_only: Callable[[], None]) -> None:
+    """Between a call site's hook and the engine's look whether it was stopped its owner's hooks run, 0.1 ms here; and on
+    a host that is emulated it takes long anyway."""
+    if way == "python":
+        python_only()
+    over, work = threading.Event(), bytes(4096)
+    while processor_time(partial(hashlib.sha256, work)) < 1e-4:
+        work *= 2
+
+    def behind(_uc: unicorn.Uc, address: int, _size: int, _data: Any) -> None:
+        if address in m.parts.state.services:
+            hashlib.sha256(work)  # lets other threads run
+
+    with unicorn_machine(arch, **LOOPS[arch]) as m, Kprobes(m) as k:
+        k.register(p := Kprobe(symbol_name="tiny"))
+        m.call("tiny")
+        m.uc.hook_add(unicorn_const.UC_HOOK_CODE, behind)
+
+        def stop() -> None:
+            while not over.wait(0.0005):
+                m.stop()
+
+        thread = threading.Thread(target=stop)
+        thread.start()
+        try:
+            m.regs[m.arch.abi.args[1]] = 60  # type: ignore[union-attr]
+            m.run("loop")
+            while m.regs.pc != m.parts.state.exit:
+                m.run()
+        finally:
+            over.set()
+            thread.join()
+        assert p.optimized and p.nhit == 61
+
+
+
+@pytest.mark.parametrize("way", ["host", "python"])
+@pytest.mark.parametrize("arch", LOOPS)
+def test_a_run_that_rests_at_a_call_site_goes_on_behind_it(arch: str, way: str, python_only: Callable[[], None],
+                                                           monkeypatch: pytest.MonkeyPatch) -> None:
+    """So it does when it was stopped again and again. The site was served: host code is not to do it once more."""
+    if way == "python":
+        python_only()
+    monkeypatch.setattr("kprobes.machine.unicorn.runner.ROUNDS", 0)
+    with unicorn_machine(arch, **LOOPS[arch]) as m, Kprobes(m) as k:
+        k.register(p := Kprobe(symbol_name="tiny"))
+        m.call("tiny")
+        p.pre_handler = lambda p, regs: m.stop() if p.nhit == 3 else None
+        m.regs[m.arch.abi.args[1]] = 5  # type: ignore[union-attr]
+        m.run("loop")
+        assert m.regs.pc in m.parts.state.services
+        p.pre_handler = None  # it is only counted from now on
+        m.run()
+        assert m.regs.pc == m.parts.state.exit and p.nhit == 6
 
 
 @pytest.mark.parametrize("arch", LOOPS)

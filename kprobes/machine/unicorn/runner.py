@@ -93,6 +93,8 @@ class Runner:
                 state.take_stop()
             if target & ~cpu.arch.pointers.mode_bits != self._services.skip:
                 self._services.skip = -1  # a run that was to execute that call site again has failed
+            else:
+                state.disturb(True)  # host code would serve it once more
             if self.signals.waiting:
                 state.why_stopped = "signal"
             if state.sink is not None:
@@ -219,12 +221,16 @@ class Runner:
         """The guest rests in the sink's pages only if it does not leave them: it has no business there but displaced
         instructions."""
         cpu, state = self._cpu, self._state
-        for _ in range(ROUNDS):
-            if not state.ours(cpu.read_pc()):
-                return
-            with self.bounds.none_but_ours():
-                error = self._starts.start(cpu.arch.pointers.same_mode(cpu.regs, cpu.read_pc()), 0)
-            state.take_stop()
-            if state.parked is not None:
-                self.raise_parked()
-            self._failed(error)
+        state.resting = True
+        try:
+            for _ in range(ROUNDS):
+                if not state.ours(cpu.read_pc()):
+                    return
+                with self.bounds.none_but_ours():
+                    error = self._starts.start(cpu.arch.pointers.same_mode(cpu.regs, cpu.read_pc()), 0)
+                state.take_stop()
+                if state.parked is not None:
+                    self.raise_parked()
+                self._failed(error)
+        finally:
+            state.resting = False

@@ -16,9 +16,8 @@ from .host.callsites import FollowedCalls
 from .host.hostcode import DISTURBED, NESTED
 
 REASONS = "", "signal", "stop", "max_insns", "timeout"  #: why a run stops; of several the last counts
-#: seconds, how many times these at most while a call site is served and while none is, and processor time that takes
-#: the run past one: see _let_pass()
-PASSING, AT_MOST, WAITING, PASSED = 50e-6, 200, 2000, 10e-6
+#: seconds, how many times these at most, and processor time that takes the run past a call site: see _let_pass()
+PASSING, WAITING, PASSED = 50e-6, 2000, 1e-3
 
 
 class RunState:
@@ -30,6 +29,7 @@ class RunState:
         depth: nested runs. runs_in: thread of the run; 0: nothing runs.
         why_stopped: one of REASONS. parked: what was raised inside the engine, for the run to raise.
         disturbed: the run was stopped, or another one was nested in it, since the last service.
+        resting: it was stopped, and a displaced instruction is being finished.
     """
 
     def __init__(self, engine: Engine, followed: FollowedCalls) -> None:
@@ -39,7 +39,7 @@ class RunState:
         self.services: dict[int, Callable[[Regs], None]] = {}
         self.exit = self.depth = self.runs_in = 0
         self.why_stopped = ""
-        self.disturbed = False
+        self.disturbed = self.resting = False
         self.parked: BaseException | None = None
         self._clocked = 0  # the thread whose time the clock shows
         self._clock: Callable[[], float] = time.monotonic
@@ -73,9 +73,11 @@ class RunState:
     def stop_for(self, reason: str) -> None:
         """Stop the run, from a hook or another thread."""
         mine = get_ident() == self.runs_in
-        self._waits |= mine
+        if mine:
+            self._waits = True
         with self._stopping:
-            self._waits &= not mine
+            if mine:
+                self._waits = False
             self.note_stop(reason)
             self.disturb(True)
             if not mine:
@@ -99,15 +101,21 @@ class RunState:
         knowing that pass.
 
         After a hook the engine looks whether it was stopped, and if so executes the instruction, hook and all, once
-        more when it goes on. A handler that takes long, and the next ones, know. Between hook and look the run's thread
-        may lose its processor for long: it has passed when it has used some.
+        more when it goes on. Call sites that know of it stop the run themselves, so most are over before the engine is
+        told. Between hook and look the run's thread may lose its processor, in host code too, and its owner's own hooks
+        may run: it has passed when it has used far more processor time than that takes. (10 us were too little on an
+        emulated host, and behind a hook that works for 0.1 ms.) A handler that waits for who stops it waits for the
+        whole of WAITING.
         """
-        clock, served = self._clock, 0
+        clock = self._clock
         begun = clock()
         for _ in range(WAITING):
             time.sleep(PASSING)
-            served += self._followed.serving
-            if served > AT_MOST or self._waits or (not self._followed.serving and clock() - begun > PASSED):
+            if self._waits or not self.runs_in:
+                break
+            if self.resting:  # it comes to its end by itself, at its own pace
+                begun = clock()
+            elif clock() - begun > PASSED and not self._followed.serving:
                 break
 
     def disturb(self, on: bool) -> None:

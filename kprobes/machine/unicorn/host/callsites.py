@@ -156,8 +156,8 @@ class FollowedCalls:
 
     @property
     def serving(self) -> bool:
-        """True while host code serves a call site. Where there is none nobody knows."""
-        return bool(self.view[_INSIDE]) or not hostcode.available()
+        """True while host code serves a call site."""
+        return bool(self.view[_INSIDE])
 
     def returns_to(self, trampoline: int) -> None:
         """Where followed calls return to, mode bits included."""
