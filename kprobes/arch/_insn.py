@@ -76,6 +76,8 @@ class Insn:
     table: int = 0
     table_unit: int = 0  #: bytes that an unsigned entry counts; 0: entries are signed and count bytes
 
+    lands: bool = False  #: in guarded pages indirect branches must lead to one like it, and fault at a jump
+
     # whom else it concerns
     delay_slot: bool = False  #: the next instruction is its delay slot
     skips: int = 0  #: bytes behind it that it may skip, or nullify: behind its copy as well

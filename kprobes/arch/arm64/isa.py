@@ -176,6 +176,8 @@ ROWS = (
     Row("1111 0011 10- ---------------- 11111", "AUTIASPPC", reject=SIGNS_PC),  # and AUTIBSPPC
     Row("1101 1010 1100 0001 10- 00- 11111 11110", "PACIASPPC", reject=SIGNS_PC),  # A or B key, PACNB too
     Row("1101 0101 0000 0011 0010 0100 111 11111", "PACM", reject="ties the next instruction to its address"),
+    Row("1101 0101 0000 0011 0010 0011 0-1 11111", "PACIASP, PACIBSP", lands=True),
+    Row("1101 0101 0000 0011 0010 0100 --0 11111", "BTI", lands=True),
     # Branches to labels: C4.1 "Branches, exception generating and system instructions"
     Row("0 00101 iiiiiiiiiiiiiiiiiiiiiiiiii", "B", b, displace=away.b, falls_through=False, extra=direct(26)),
     Row("1 00101 iiiiiiiiiiiiiiiiiiiiiiiiii", "BL", bl, displace=away.bl, links=True, extra=direct(26)),

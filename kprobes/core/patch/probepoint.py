@@ -81,6 +81,8 @@ class Probepoint:
         """True if the machine serves what a hit does from a call site; nobody's hit does nothing."""
         programs = [p._host for p in self.active if p._host is not None and isinstance(p, Kprobe)]
         alone = len(programs) == len(self.active) and (self.insn.simulate is None or self.insn.displace is not None)
+        if self.insn.lands and self._rooms.machine.guest_view is not None:  # whose pages may be guarded
+            return False
         return not self.active or self._rooms.machine.jumps(programs if alone else None, self.insn.mode)
 
     def missed(self) -> None:

@@ -1,0 +1,34 @@
+"""Guests with guarded pages (AArch64's branch target identification): a jump where an indirect branch may lead faults."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kprobes import Kprobe, Kprobes, UnicornMachine
+
+pytestmark = pytest.mark.quick
+PADS = {"paciasp": 0xD503233F, "pacibsp": 0xD503237F, "bti": 0xD503241F, "bti c": 0xD503245F, "bti j": 0xD503249F,
+        "bti jc": 0xD50324DF}
+RET, NOP = 0xD65F03C0, 0xD503201F
+
+
+class Remote(UnicornMachine):
+    """Compiles for the guest, as remote machines do: its pages may be guarded."""
+
+    guest_view: Any = object()
+
+
+@pytest.mark.parametrize("arch", ["arm64", "arm64be"])
+@pytest.mark.parametrize(("first", "remote", "jumps"), [
+    *((pad, remote, not remote) for pad in PADS.values() for remote in (False, True)), (NOP, True, True)])
+def test_no_jump_stands_where_indirect_branches_land(arch: str, first: int, remote: bool, jumps: bool) -> None:
+    code = b"".join(word.to_bytes(4, "little") for word in (first, NOP, NOP, RET))
+    machine = (Remote if remote else UnicornMachine).from_code(code, arch=arch, symbols={"f": (0x10000, len(code))})
+    with machine as m, Kprobes(m) as k:
+        probe = Kprobe(symbol_name="f", pre_handler=lambda p, regs: None)
+        k.register(probe)
+        for _ in range(3):
+            m.call("f")
+        assert (probe.optimized, probe.nmissed) == (jumps, 0)
