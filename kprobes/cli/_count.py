@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -67,7 +68,10 @@ def top(guest: Guest, definitions: list[str], exclude: tuple[str, ...], conditio
                 guest.start(machine, prints=True)
             finally:
                 if not isinstance(sys.exc_info()[1], BrokenPipeError):
-                    shown.show()
+                    shown.show(clear=guest.wanted is None)  # the call's result stays
+
+
+ROOM = 4  #: lines of a terminal that are no rows of a table: its head, a call's result, what a shell says
 
 
 class _Top:
@@ -90,16 +94,17 @@ class _Top:
                 self.show()
         return told
 
-    def show(self) -> None:
-        """Show the table as it is now."""
-        now = time.perf_counter()
+    def show(self, clear: bool = True) -> None:
+        """Show the table as it is now. clear: alone on the screen."""
+        now, rows = time.perf_counter(), self._rows
         self._due, spent = now + self._interval, max(now - self._begun, 1e-9)
-        found = [(name, hits) for name, hits in sorted(self._counts.items(), key=lambda row: -row[1])[: self._rows]
-                 if hits]
+        if sys.stdout.isatty() and not self._json:
+            rows = min(rows, max(shutil.get_terminal_size().lines - ROOM, 1))
+        found = [(name, hits) for name, hits in sorted(self._counts.items(), key=lambda row: -row[1])[:rows] if hits]
         if self._json:
             click.echo(json.dumps({"seconds": round(spent, 6), "hits": dict(found)}))
         else:
-            if sys.stdout.isatty():
+            if clear and sys.stdout.isatty():
                 click.clear()
             table(("function", "hits", "per second"), [(name, hits, round(hits / spent)) for name, hits in found])
         sys.stdout.flush()
