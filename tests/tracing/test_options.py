@@ -39,8 +39,8 @@ def linux_program(code: bytes, base: int, start: int, interpreter: bytes = b"") 
     loads = struct.pack("<IIQQQQQQ", 1, 5, 0, base, base, 0x1000, 0x1000, 0x1000)  # PT_LOAD, R+X
     if interpreter:
         loads += struct.pack("<IIQQQQQQ", 3, 4, 0xE0, base + 0xE0, base + 0xE0, len(interpreter), len(interpreter), 1)
-    head = b"\x7fELF\2\1\1".ljust(16, b"\0") + struct.pack("<HHIQQQIHHHHHH", 2, 62, 1, base + 0x100 + start, 64, 0, 0, 64,
-                                                           56, len(loads) // 56, 64, 0, 0)
+    head = b"\x7fELF\2\1\1".ljust(16, b"\0") + struct.pack(
+        "<HHIQQQIHHHHHH", 2, 62, 1, base + 0x100 + start, 64, 0, 0, 64, 56, len(loads) // 56, 64, 0, 0)
     return ((head + loads).ljust(0xE0, b"\0") + interpreter).ljust(0x100, b"\0") + code.ljust(0xF00, b"\0")
 
 
