@@ -1,9 +1,9 @@
 """What a hit costs in instructions of the host, which do not depend on what else the machine does.
 
     python benchmarks/instructions.py --arch x86_64
-    python benchmarks/instructions.py --json now.json
+    python benchmarks/instructions.py --json benchmarks/instructions.json && python docs/generate.py
     python benchmarks/instructions.py --tree ../before --json before.json    # another checkout's library and rows
-    python benchmarks/instructions.py --compare before.json now.json
+    python benchmarks/instructions.py --compare before.json benchmarks/instructions.json
 
 Every row of hit_cost.py runs with HITS and with twice as many hits, under valgrind's callgrind, which counts all
 instructions: Python's, the engine's and those that both translate. The difference, less the loop's, is a hit's. Counts
@@ -169,7 +169,8 @@ def measured(options: argparse.Namespace) -> Counts:
         for row, count in found[arch].items():
             print(f"{row:48} {count:12,.0f}", flush=True)
         if options.json:
-            options.json.write_text(json.dumps(found, indent=1) + "\n")
+            lines = ",\n".join(f' "{name}": {json.dumps(counts)}' for name, counts in found.items())
+            options.json.write_text(f"{{\n{lines}\n}}\n")
     return found
 
 

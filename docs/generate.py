@@ -2,7 +2,8 @@
 
 docs/support.md shows docs/support.json, which `pytest --conformance=docs/support.json` writes; --proved FILE, a newer
 one, must prove the same cells. docs/cost.md and docs/cost.svg show benchmarks/results.json, which
-benchmarks/hit_cost.py writes. docs/remote.md shows docs/remote.json: see tests/remote/test_stub_capabilities.py.
+benchmarks/hit_cost.py writes, and benchmarks/instructions.json, of instructions.py. docs/remote.md shows
+docs/remote.json: see tests/remote/test_stub_capabilities.py.
 
 A page says where: everything between `<!-- generated: NAME ARGUMENT -->` and `<!-- end -->` is written by the function
 of that name below, from the code. --check changes nothing and fails where a page is out of date.

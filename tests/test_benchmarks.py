@@ -159,3 +159,8 @@ def test_counts_are_compared() -> None:
     before = {"arm64": {"k": 100.0, "gone": 1.0}, "mips": {"k": 100.0}}
     after = {"arm64": {"k": 106.0, "new": 1.0}, "mips": {"k": 95.0}, "ppc": {"k": 1.0}}
     assert instructions.compared(before, after).splitlines()[2:] == ["| k | 0.95 | 1.00 | 1.06 | arm64 1.06 |"]
+
+
+def test_every_architecture_is_counted() -> None:
+    counts = json.loads((BENCHMARKS / "instructions.json").read_text())
+    assert list(counts) == list(SUBJECTS), "run benchmarks/instructions.py --json benchmarks/instructions.json"
