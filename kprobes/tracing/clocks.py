@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from ..errors import BadArgument, Unsupported
 from ..machine._base import Machine
@@ -21,7 +21,7 @@ COUNTS: Final = (COUNTER, INSTRUCTIONS)
 def clock_of(machine: Machine, clock: str | Callable[[], int]) -> Callable[[], int] | None:
     """What tells a record's time; None: nobody. BadArgument; Unsupported: this machine counts no instructions."""
     if callable(clock):
-        return clock
+        return _own(clock)
     if clock == INSTRUCTIONS:
         if machine.clock is None:
             raise Unsupported("this machine does not count instructions",
@@ -30,6 +30,17 @@ def clock_of(machine: Machine, clock: str | Callable[[], int]) -> Callable[[], i
     if clock not in CLOCKS:
         raise BadArgument(f"no clock {clock!r}", hint=f"there are: {', '.join(CLOCKS)}; or give a function")
     return time.monotonic_ns if clock == HOST else None
+
+
+def _own(clock: Callable[[], Any]) -> Callable[[], int]:
+    """Somebody's clock; BadArgument where it gives what no record has room for."""
+    def now() -> int:
+        time = clock()
+        if not isinstance(time, int) or not 0 <= time < 1 << 64:
+            raise BadArgument(f"the clock says {time!r}", hint="a clock gives a number of 64 bits, such as ns")
+        return time
+
+    return now
 
 
 def stamp(seq: int, time: int, clock: str) -> str:

@@ -21,6 +21,7 @@ from .profile import write_folded
 
 MOST_CALLS, ACTIVE = 1_000_000, 4096
 COLUMN = 12  #: characters of the number of instructions
+INDENTED = 50  #: calls inside each other whose lines are shown so; ftrace follows no more
 FORMATS = ("text", "jsonl", "folded", "speedscope", "svg")
 
 
@@ -159,7 +160,7 @@ def _lines(calls: Sequence[Call], counted: bool) -> Iterator[str]:
         if isinstance(call, str):
             yield call
             continue
-        indent = "  " * call.depth
+        indent = "  " * min(call.depth, INDENTED)
         shown = ", ".join("(fault)" if arg is None else f"{arg:#x}" for arg in call.args)
         result = "" if call.result is None else f" = {call.result:#x}"
         head = f"{indent}{call.name.translate(CONTROLS)}({shown})"

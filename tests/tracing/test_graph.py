@@ -9,7 +9,16 @@ from typing import Any
 import pytest
 from debug_guests import FILES, load
 
-from kprobes import BadArgument, GuestTimeout, KprobeError, Kprobes, UnicornMachine, UnknownSymbol, Unsupported
+from kprobes import (
+    BadArgument,
+    GuestTimeout,
+    KprobeError,
+    Kprobes,
+    ReturnMissed,
+    UnicornMachine,
+    UnknownSymbol,
+    Unsupported,
+)
 
 pytestmark = pytest.mark.quick
 TREE = "outer {\n  table_insert;\n  walk {\n    walk {\n      leaf;\n    }\n  }\n}\n"
@@ -113,6 +122,18 @@ def test_what_limits_it() -> None:
         with k.graph("outer", functions="wa*") as tree:
             m.call("outer", 1)
         assert [c.name for c in tree] == ["outer", "walk", "walk"]
+
+
+def test_a_loop_through_the_entry_is_no_wall_of_blanks() -> None:
+    """A function that jumps to its own entry calls itself, as far as anybody can see: lines stay short."""
+    m = UnicornMachine.from_code(bytes.fromhex("ebfe"), arch="x86_64", base=0x1000)
+    m.symbols.add("f", 0x1000, 2)
+    with Kprobes(m) as k, k.graph("f") as tree:
+        with pytest.raises(GuestTimeout), pytest.warns(ReturnMissed):
+            m.call("f", max_insns=10_000)
+        lines = str(tree).splitlines()
+        assert tree.count > 1_000 and len(lines) == 2 * tree.count - 1
+        assert max(map(len, lines)) == 2 * 50 + len("f() {") and max(call.depth for call in tree) == tree.count - 1
 
 
 def test_what_is_left_has_no_result() -> None:

@@ -182,6 +182,16 @@ def test_ftrace_is_the_kernels_text(k: Kprobes) -> None:
     assert timed[12] == "           guest-0       [000] .....    12.345678: p_fib_0: (fib+0x0/0x2d)"
 
 
+@pytest.mark.parametrize("time", [-1, 1 << 64, 2.5, None, "1"], ids=str)
+def test_a_clock_that_says_no_time(k: Kprobes, time: Any) -> None:
+    """The run ends by a sentence that says so; what was recorded before stays."""
+    times = iter([5, time])
+    with k.trace("p fib", clock=lambda: next(times)) as t:
+        with pytest.raises(BadArgument, match=r"the clock says .*a number of 64 bits"):
+            k.machine.call("fib", 3)
+        assert len(t) == 1
+
+
 def test_the_fast_lines_are_the_slow_ones(k: Kprobes) -> None:
     from kprobes.tracing import text
 
