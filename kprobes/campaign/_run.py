@@ -109,6 +109,13 @@ class Work:
         return uuid4().hex
 
 
+@frozen(eq=False)
+class Fates:
+    """What comes back of a batch: (result, error, seconds) of each item; one object, as Work is."""
+
+    of: list[tuple[Any, BaseException | None, float]]
+
+
 @define
 class _Run:
     """The loop. left: items that were not handed over, where that is known. size: items in the next batch. short: how
@@ -163,7 +170,7 @@ class _Run:
 
     def _finished(self, future: Future[Any], batch: _Batch) -> Iterator[Outcome[Any, Any]]:
         try:
-            fates = future.result()
+            fates = future.result().of
         except (Exception, CancelledError) as error:
             if len(batch.items) > 1:
                 self.size = 1
@@ -199,8 +206,8 @@ class _Run:
                                   now - batch.since)
 
 
-def attempt(work: Work) -> list[tuple[Any, BaseException | None, float]]:
-    """In a worker: (result, error, seconds) of each."""
+def attempt(work: Work) -> Fates:
+    """In a worker: do a batch."""
     job = work.job
     fates: list[tuple[Any, BaseException | None, float]] = []
     for item in work.items:
@@ -212,7 +219,7 @@ def attempt(work: Work) -> list[tuple[Any, BaseException | None, float]]:
         fates.append((result, error, time.perf_counter() - start))
     if hasattr(job, "flush"):
         job.flush()  # where it fails the batch does: each of its items is tried alone
-    return fates
+    return Fates(fates)
 
 
 def _portable(error: Exception) -> Exception:

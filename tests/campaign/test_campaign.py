@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 from kprobes import BadArgument, GuestFault, KprobeError, Kprobes, UnicornMachine, UnknownSymbol
 from kprobes.campaign import Calls, Journal, Outcome, local, merged, run
 from kprobes.campaign._journal import JournalError
-from kprobes.campaign._run import WINDOW, Work, _Run, attempt
+from kprobes.campaign._run import WINDOW, Fates, Work, _Run, attempt
 from kprobes.cli import main
 from kprobes.errors import AmbiguousSymbol, EventError, GuestTimeout, ProgramError
 from kprobes.inventory import instructions
@@ -110,7 +110,7 @@ def test_where_the_number_of_items_is_known_all_workers_end_together(workers: in
     batches = []
     while batch := loop._next():
         batches.append(len(batch.items))
-        [*loop._finished(_done([(None, None, 1e-4)] * len(batch.items)), batch)]
+        [*loop._finished(_done(Fates([(None, None, 1e-4)] * len(batch.items))), batch)]
     assert sum(batches) == items
     if items > 10_000:
         assert max(batches) > 1000
@@ -210,7 +210,7 @@ def test_errors_travel(error: KprobeError) -> None:
 
 @pytest.mark.quick
 def test_a_job_that_raises() -> None:
-    assert ([(r, type(e)) for r, e, _ in attempt(Work(jobs.mixed, [1, 3, 17]))]
+    assert ([(r, type(e)) for r, e, _ in attempt(Work(jobs.mixed, [1, 3, 17])).of]
             == [(-1, type(None)), (None, ValueError), (None, RuntimeError)])
 
 
