@@ -63,6 +63,36 @@ def test_of_those_that_run_nothing(command: str, option: str, terminals: Termina
     same(everywhere(terminals, tmp_path, 2 if option == "--sdt" else 0, command, file, *OTHERS[command][option]))
 
 
+#: option of `campaign` -> words behind its image
+CAMPAIGNS: dict[str, tuple[str, ...]] = {
+    "--before": ("--before", "table_init()"), "--inputs": ("--inputs", "in/0"), "--event": ("-e", FIB[1]),
+    "--coverage": ("--coverage",), "--dataset": ("-e", "p parse_settings text=+0($arg1):string", "--dataset", "out"),
+    "--arch": ("--arch", "x86_64"), "--jobs": ("--jobs", "2"), "--dask": ("--dask", "127.0.0.1:1"),
+    "--timeout": ("--timeout", "30"), "--max-insns": ("--max-insns", "20000"), "--output": ("-o", "journal"),
+    "--json": ("--json",), "--call": (), "--files": ()}
+
+
+def test_every_option_of_campaigns_is_tried() -> None:
+    assert CAMPAIGNS.keys() == {*options_of("campaign")} - {"--help"}
+
+
+@pytest.mark.parametrize("option", CAMPAIGNS)
+def test_campaigns_everywhere(option: str, terminals: Terminals, tmp_path: Path) -> None:
+    call = ("campaign", DEMO, "--call", "parse_settings(@input)", "--inputs", "in")
+    words = ("campaign", "check", "--files", DEMO) if option == "--files" else (*call, *CAMPAIGNS[option])
+    runs = {}
+    for name, size in SIZES.items():
+        (tmp_path / name / "in").mkdir(parents=True)
+        for n in range(3):
+            (tmp_path / name / "in" / f"{n}").write_bytes(b"width=%d" % n)
+        done = runs[name] = terminals.run(*words, *(() if option == "--jobs" else ("-j", "1")), size=size,
+                                          folder=tmp_path / name, **({"NO_COLOR": "1"} if name == "big" else {}))
+        assert done.status == (2 if option == "--dask" else 0), (name, done.text)
+        assert "Traceback" not in done.text and "defect" not in done.text
+    assert "\x1b" not in runs["pipe"].text and not COLOURS.search(runs["big"].text)
+    same(runs)
+
+
 @pytest.mark.parametrize("words", [("--version",), ("--help",), *((name, "--help") for name in main.commands),
                                    ("no_such",), ("trace",), ("trace", "/none"), ("archs",)], ids=" ".join)
 def test_help_and_what_is_wrong(words: tuple[str, ...], terminals: Terminals, tmp_path: Path) -> None:
