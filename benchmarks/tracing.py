@@ -11,10 +11,11 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from kprobes import Kprobes, UnicornMachine, Unsupported
+from kprobes.image import read_elf
 from kprobes.programs import native
 from kprobes.tracing.recorder import Recording
 
@@ -23,6 +24,8 @@ NOTHING = "a handler that does nothing"
 EVENT = "p fib n=$arg1:u32 b=$arg2:x32 c=$arg3"
 N, ROUNDS, MILLION = 22, 9, 1_000_000
 FEW = 14  # of fib, where a hit takes microseconds
+FUNCTIONS = 5_000
+LIBRARIES = sorted(Path("/usr/lib").glob("*/libcrypto.so.*"))
 
 
 def spent(work: Callable[[], object]) -> float:
@@ -91,6 +94,30 @@ def files(k: Kprobes) -> dict[str, float]:
     return out
 
 
+def many() -> dict[str, float]:
+    """Seconds for what is done once for each of many functions."""
+    nops = bytes.fromhex("0f1f440000 0f1f440000 0f1f440000 c3")
+    names = {f"function_{n:04}": (0x10000 + len(nops) * n, len(nops)) for n in range(FUNCTIONS)}
+    out = {}
+    found = next((path for path in LIBRARIES if path.exists()), None)
+    if found is not None:
+        out[f"symbols of {found.name}"] = spent(lambda: read_elf(found).symbols)
+        with UnicornMachine.load(found) as m, Kprobes(m) as k:
+            starts = sorted({s.address for s in m.symbols if s.kind == "func" and s.size})
+            out[f"check its {len(starts):,} functions"] = spent(lambda: [k.check(start) for start in starts])
+    with (UnicornMachine.from_code(nops * FUNCTIONS, arch="x86_64", base=0x10000, symbols=names) as m, Kprobes(m) as k,
+          ExitStack() as stack):
+        out[f"an event on {FUNCTIONS:,} functions, by a glob"] = spent(
+            lambda: stack.enter_context(k.event("p function_* n=$arg1")))
+    with UnicornMachine.load(DEMO) as m:
+        m.call("fib", N)
+        bare = spent(lambda: m.call("fib", N))
+        with Kprobes(m) as k, k.coverage():
+            m.call("fib", N)
+            out["block coverage, times the bare run"] = spent(lambda: m.call("fib", N)) / bare
+    return out
+
+
 def main() -> None:
     with UnicornMachine.load(DEMO) as m, Kprobes(m) as k:
         rounds = [hits(m, k) for _ in range(ROUNDS)]
@@ -99,9 +126,11 @@ def main() -> None:
             cost = statistics.median(r[name] for r in rounds)
             ratio = statistics.median(r[name] / r[NOTHING] for r in rounds)
             print(f"{name:<36}{cost:>8.0f}{ratio:>8.2f}")
-        print(f"\n{'files':<32}{'s':>8}")
+        print(f"\n{'at once':<44}{'s':>8}")
         for name, seconds in files(k).items():
-            print(f"{name:<32}{seconds:>8.2f}")
+            print(f"{name:<44}{seconds:>8.2f}")
+    for name, seconds in many().items():
+        print(f"{name:<44}{seconds:>8.2f}")
 
 
 if __name__ == "__main__":
