@@ -285,7 +285,8 @@ def _getter(column: Column, stack: Callable[[Regs], tuple[int, ...]]) -> Get:
         python = f"({python}, comm(regs))"
     guarded = f"None if v[{column.field.number}] is None else {python}" if column.field.number >= 0 else python
     # our own text: numbers, and names of ours
-    return eval(f"lambda v, regs, back, func: {guarded}", {"comm": comm, "pid": pid, "now": time.monotonic_ns})  # type: ignore[no-any-return]
+    names = {"comm": comm, "pid": pid, "now": time.monotonic_ns}
+    return eval(f"lambda v, regs, back, func: {guarded}", names)  # type: ignore[no-any-return]
 
 
 def _shown(column: Column, value: Any) -> Any:

@@ -111,7 +111,7 @@ def _arguments(annotations: list[Any], arch: Arch) -> list[Argument]:
         if register is None:
             raise Unsupported(f"the mirror takes more pointers than {arch.name} passes in registers",
                               hint="leave the last of them out")
-        out.append(_converted(convert, lambda regs, register=register: regs.accessors(register)[0]))  # type: ignore[misc]
+        out.append(_converted(convert, lambda regs, at=register: regs.accessors(at)[0]))  # type: ignore[misc]
     return out
 
 

@@ -65,7 +65,8 @@ def arch_named(description: str) -> str | None:
 
 def auxiliary(data: bytes, word: int, order: str) -> dict[int, int]:
     """The auxiliary vector: type -> value."""
-    words = [int.from_bytes(data[at:at + word], order) for at in range(0, len(data) - len(data) % (2 * word), word)]  # type: ignore[arg-type]
+    words = [int.from_bytes(data[at:at + word], order)  # type: ignore[arg-type]
+             for at in range(0, len(data) - len(data) % (2 * word), word)]
     return dict(zip(words[::2], words[1::2], strict=True))
 
 
