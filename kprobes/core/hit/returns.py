@@ -148,12 +148,12 @@ class Returns:
                 return 0
             ri, frame, shown = pool.pop(), get_sp(), -1
             ri.task, ri.frame = task, frame
-            if rp._entry_handler is not None:  # it knows where the function returns to
+            if (handler := rp._entry_handler) is not None:  # it knows where the function returns to
                 shown, declined = get() if load is None else load(frame), True
                 ri.link = shown if skip is None or shown == trampoline else skip(shown)
                 ri.ret_addr = ri.link if shown != trampoline else followed.true(calls, shown, frame)
                 try:
-                    declined = rp._entry_handler(ri, regs)
+                    declined = handler(ri, regs)
                 finally:
                     if declined:
                         followed.recycle((ri,))
