@@ -40,11 +40,13 @@ def machine():
     return m
 
 def goes(m):
+    m.regs.sp = sp  # x86 has executed zeros, which add to what is executed next: that may have been any instruction
     m.regs[register] = 0x10200 | mode  # zeros, to where it stops
     m.run(0x10000 | mode, until=0x10200 | mode)
     assert m.regs.pc == 0x10200, hex(m.regs.pc)
 
 m = machine()
+sp = m.regs.sp
 for target in (0x10801, 0x10802, 0x10803, 0x80001, 0x80002, 0x80004, 0x100002, 0x100004):
     for start in (0x10000 | mode, target):
         m.regs[register] = target
