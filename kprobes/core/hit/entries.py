@@ -111,7 +111,7 @@ class Entries:
         return serve
 
     def taken_apart(self, cb: ControlBlock, probes: tuple[Probe, ...], point: Probepoint, regs: Regs,
-                     detour: Detour) -> bool:
+                    detour: Detour) -> bool:
         """A handler has had the jump taken out. Where a probe stands in what it covered, the hit goes on as a
         breakpoint's: True."""
         inside = self._rooms.sites.between(point.address + 1, point.address + detour.size)

@@ -83,8 +83,8 @@ class Siblings:
 
     def entered(self, point: Probepoint, detour: Detour, probes: tuple[Kretprobe, ...]) -> Entered:
         """Asks the entry handlers about a call that the machine may follow."""
-        ask, show, followed, first, count = (self._asking(point, probes), self._showing(True), self._calls, probes[0],
-            len(probes))
+        ask, show = self._asking(point, probes), self._showing(True)
+        followed, first, count = self._calls, probes[0], len(probes)
 
         def entered(regs: Regs, frame: int, link: int) -> bool:
             follow, calls = first._follow, followed.own
@@ -105,8 +105,8 @@ class Siblings:
         return entered
 
     def _asking(self, point: Probepoint, probes: tuple[Kretprobe, ...]) -> Ask:
-        cb, address, followed, room, skip = (self._handlers.blocks[0], point.address, self._calls, self._returns.room,
-            self._skip)
+        cb, address, followed = self._handlers.blocks[0], point.address, self._calls
+        room, skip = self._returns.room, self._skip
         trampoline = followed.trampoline
 
         def ask(regs: Regs, calls: Instances, task: object, frame: int, shown: int) -> tuple[Instances, End]:

@@ -58,14 +58,14 @@ class View:
     def __init__(self, machine: Any, saving: Saving, there: Callable[[], bool], fresh: Callable[[int], int],
                  spans: Callable[[], list[tuple[int, int]]], kernel: bool) -> None:
         self.arch, self.saving, self.copies, self.reads = machine.arch, saving, list[Copies](), not kernel
-        self._there, self._fresh, self._spans, self._kernel = there, fresh, spans, kernel
+        self._there, self._fresh, self._spans = there, fresh, spans
         self.read, self.write, self.alloc = machine.read, machine.write, machine.alloc
         self.code: list[tuple[int, int]] = []
 
     def fresh(self, size: int) -> int:
         """Memory of zeros, pages of its own, that is never taken back. NoMemory."""
         at = self._fresh(size)
-        if self._kernel:  # it gives what others have used
+        if not self.reads:  # a kernel gives what others have used
             self.write(at, bytes(size))
         return at
 
