@@ -116,3 +116,15 @@ def test_the_architecture_of_the_cookbook_is_the_guides() -> None:
                                                   and ast.unparse(node.targets[0]) not in whole)):
             assert ast.unparse(node) in told
     assert {"Jump(size=4, encode=jump)", "OutOfLine(max_displaced=8)"} <= told
+
+
+def test_what_an_index_of_packages_shows_has_no_link_that_leads_nowhere() -> None:
+    """pyproject.toml says how the README becomes the long description."""
+    tomllib = pytest.importorskip("tomllib", reason="Python 3.11 brings it")
+    hook = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["metadata"]["hooks"]
+    text = (ROOT / "README.md").read_text()
+    assert "](docs/" in text
+    for change in hook["fancy-pypi-readme"]["substitutions"]:
+        text = re.sub(change["pattern"], change["replacement"], text)
+    assert [link for link in re.findall(r"\]\(([^)]*)\)", text) if not link.startswith("https://")] == []
+    assert "Tutorial | Kprobes, return probes, jprobes | How a hit works" in text and "![" not in text
