@@ -13,8 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kprobes import KprobeError, Kprobes, Kretprobe, RemoteError, RemoteMachine
+from kprobes.arch import get
 from kprobes.machine.remote.packets import Connection, escape, expand, frame, unescape
+from kprobes.machine.remote.stops import kind_of
 from kprobes.machine.remote.target import Target
+from kprobes.symbols import Symbols
 
 pytestmark = pytest.mark.quick
 Answer = Callable[[socket.socket, bytes], None]
@@ -176,3 +179,32 @@ def test_a_description_with_entities_is_refused(stub: Stub) -> None:
 
     with pytest.raises(RemoteError, match="description"):
         Target(Connection.open(stub(answer))).described()
+
+
+def test_it_is_still_there(stub: Stub) -> None:
+    """An O packet without text: OpenOCD says so while something takes long."""
+    said: list[bytes] = []
+    link = Connection.open(stub(lambda channel, data: channel.sendall(
+        b"".join(map(frame, (b"O", b"O6869", b"O", b"T05"))) if data.endswith(frame(b"c")) else frame(b""))), timeout=5)
+    target = Target(link)
+    target.resume()
+    assert target.wait(5, said.append).code == 5 and b"".join(said) == b"hi"
+
+
+@pytest.mark.parametrize(("arch", "code", "kind"), [
+    ("riscv32", "0100", 2), ("riscv32", "13000000", 4), ("riscv64", "0100", 2), ("riscv64", "13000000", 4),
+    ("arm", "0000a0e1", 4), ("armeb", "e1a00000", 4), ("cortexm", "00bf", 2), ("cortexm", "00f00000", 3),
+    ("x86_64", "90", 1), ("arm64", "1f2003d5", 4), ("mips", "00000000", 4), ("s390x", "0707", 2), ("m68k", "4e71", 2),
+    ("sh4", "0900", 2), ("ppc", "60000000", 4)])
+def test_kinds_of_breakpoints(arch: str, code: str, kind: int) -> None:
+    """As GDB's manual has them: a stub puts a trap there that is as long as what it replaces."""
+    memory = bytes.fromhex(code).ljust(8, b"\0")
+    assert kind_of(get(arch), Symbols(), lambda addr, size: memory[:size], 0x1000) == kind
+
+
+def test_thumb_breakpoints_are_short() -> None:
+    symbols = Symbols()
+    symbols.mode_bits = 1
+    symbols.add("thumb", 0x1000, 16, mode=1)
+    arm = get("arm")
+    assert [kind_of(arm, symbols, lambda addr, size: b"\0\0\xa0\xe1"[:size], at) for at in (0x1000, 0x1010)] == [2, 4]

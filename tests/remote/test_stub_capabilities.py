@@ -16,6 +16,9 @@ from typing import Any
 
 import pytest
 from arches import ARCH_OF_PROGRAM
+from openocd import BOARDS as BEHIND_OPENOCD
+from openocd import NAMES as RISCV
+from openocd import board as behind_openocd
 from qemu import RUN_HERE, qemu_for
 from test_gdbserver import served
 from test_qemu_system import BOARDS, board
@@ -42,10 +45,14 @@ def packets(m: RemoteMachine, place: int) -> Found:
     target.write(place, text[::-1])
     written = target.read(place, 4) == text[::-1]
     target.write(place, text)
+    target.stops.add(place)
+    shown = bytes.fromhex(target.link.ask(b"m%x,4" % place).decode())
+    target.stops.remove(place)
     file.forget()
     return {
         "registers described": bool(target.described()[1]), "read alone": len(data) == pc.size,
         "written alone": bool(data) and target.set_registers([(pc.number, data)])[0], "writes text": written,
+        "hides its breakpoints": shown == text,
         "threads": target.link.ask(b"qfThreadInfo").startswith(b"m"), "resumes one thread": target.resumes_threads,
         "libraries": "qXfer:auxv:read" in target.features, "fault's address": "qXfer:siginfo:read" in target.features,
         **{what: watched(target, kind, m.regs.sp & -8) for kind, what in WATCHES.items()},
@@ -140,3 +147,11 @@ def test_gdbserver(programs: Programs) -> None:
         pytest.skip("no gdbserver here: the package gdbserver")
     with served(found, programs("x86_64-O2")) as (m, _):
         check("gdbserver", "x86_64", m, "test_arith32")
+
+
+@pytest.mark.parametrize("name", RISCV)
+@pytest.mark.parametrize("kind", BEHIND_OPENOCD)
+def test_openocd(kind: str, name: str) -> None:
+    with behind_openocd(kind, name) as m:
+        m.run("_start", until="body", timeout=20)
+        check("openocd", name, m, "leaf")

@@ -86,12 +86,12 @@ class GuestCalls:
         if end is None:
             yield
             return
-        self._target.stop_at(end, self._arch.insn_align)
+        self._target.stops.add(end)
         try:
             yield
         finally:
             if self._there:
-                self._target.release(end, self._arch.insn_align)
+                self._target.stops.remove(end)
 
     @property
     def _there(self) -> bool:

@@ -38,7 +38,7 @@ class Errands:
                     regs.sp = below
                 for name, value in values.items():
                     regs[name] = below if value < 0 else value
-                with target.no_stops(place, place + len(code), self._arch.insn_align):
+                with target.stops.away(place, place + len(code)):
                     self._run(place, place + len(code))
                 return self._regs[result]
             finally:
@@ -80,9 +80,9 @@ class Errands:
 
     def _run(self, start: int, end: int) -> None:
         """Run the current thread from `start` to `end`."""
-        thread, align = self._threads.name, self._arch.insn_align
+        thread = self._threads.name
         self._threads.start(start)
-        self._target.stop_at(end, align)
+        self._target.stops.add(end)
         try:
             for _ in range(STEPS):
                 stop = self._control.errand(thread)
@@ -93,7 +93,7 @@ class Errands:
                               hint="the guest is stopped; try again elsewhere")
         finally:
             if self._there:
-                self._target.release(end, align)
+                self._target.stops.remove(end)
 
     @property
     def _regs(self) -> Regs:

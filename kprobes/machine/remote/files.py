@@ -146,8 +146,10 @@ class Loads:
         self._symbols, self.vector, self._arch, self._sysroot = symbols, vector, arch, sysroot
         self._loaded: list[Loaded] = []
 
-    def program(self, image: Image) -> None:
-        """Enter the program itself."""
+    def program(self, image: Image | None) -> None:
+        """Enter the program itself; None: nobody knows it."""
+        if image is None:
+            return
         entry = self.vector.get(AT_ENTRY)
         bias = 0 if image.kind == "exec" or entry is None or image.entry is None else entry - image.entry
         self._enter(image, bias, "")

@@ -76,6 +76,7 @@ class RemoteMachine(Described):
                         if "qXfer:auxv:read" in target.features else {})
         self.page_size = self._vector.get(AT_PAGESZ) or PAGE
         self._exit, self._loads = 0, Loads(self.symbols, self._vector, arch, sysroot)
+        target.stops.of(arch, self.symbols, scratch)
         self._calls = GuestCalls(target, self._control, self._threads, arch, self.symbols)
         self._errands = Errands(self, target, self._control, self._threads)
         self._pages = Pages(self._source(scratch, system), self.page_size, arch.mask)
@@ -88,8 +89,7 @@ class RemoteMachine(Described):
         if view is not None:
             self._control.detours(Detours(self._sites.inside, view.push, view.pull))
             target.report_calls(EXITS.get(arch.name, ()) if not system else ())
-        if image is not None:
-            self._loads.program(image)
+        self._loads.program(image)
         add_symbols(self.symbols, symbols)
 
     def _source(self, scratch: tuple[int, int] | None, system: bool) -> Process | Area | Kernel:
@@ -231,7 +231,7 @@ class RemoteMachine(Described):
     def stop_at(self, addr: int) -> None:
         """Stop there, and report it."""
         if self._there and addr not in self._control.breakpoints:
-            self._target.stop_at(addr, self.arch.insn_align)
+            self._target.stops.add(addr)
             self._control.breakpoints.add(addr)
 
     def release(self, addr: int) -> None:
@@ -239,7 +239,7 @@ class RemoteMachine(Described):
         if addr in self._control.breakpoints:
             self._control.breakpoints.discard(addr)
             if self._there:
-                self._target.release(addr, self.arch.insn_align)
+                self._target.stops.remove(addr)
 
     def report_to(self, sink: Sink | None) -> None:
         """Deliver reports to `sink`; None: to nobody. Raises AlreadyRegistered."""

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from xml.etree import ElementTree
 
 from attrs import frozen
@@ -17,6 +16,7 @@ from attrs import frozen
 from ...errors import GuestFault, RemoteError
 from .layouts import Slot
 from .packets import Connection, unescape
+from .stops import Stops
 
 FEATURES = b"qSupported:multiprocess+;swbreak+;hwbreak+;vContSupported+;xmlRegisters=i386"
 LARGEST = 1 << 20  #: bytes of a target description or of the auxiliary vector
@@ -45,7 +45,7 @@ class Target:
         if self.features.get("QStartNoAckMode") == "+" and connection.ask(b"QStartNoAckMode") == b"OK":
             connection.no_acknowledgements()
         connection.ask(b"Hgp0.0" if self.features.get("multiprocess") == "+" else b"Hg0")  # any: gdbserver has none yet
-        self._breakpoints: dict[int, int] = {}  # address -> how many want it
+        self.stops = Stops(connection, self.read, self.write)
         self._thread = ""
         self.resumes_threads = b"c" in connection.ask(b"vCont?").split(b";")
 
@@ -140,44 +140,19 @@ class Target:
             out += piece
             if len(piece) < CHUNK and len(out) < size:
                 raise GuestFault("memory is not mapped", address=addr + len(out), access="read")
-        return bytes(out[:size])
+        return self.stops.over(addr, bytes(out[:size]))
 
     def write(self, addr: int, data: bytes) -> None:
         """Write guest memory, read-only parts too; GuestFault (access "write") where there is none."""
+        if self.stops.shown(addr, addr + len(data)):
+            with self.stops.away(addr, addr + len(data)):
+                self.write(addr, data)
+            return
         for at in range(0, len(data), CHUNK // 2):
             piece = data[at:at + CHUNK // 2]
             if self.link.ask(b"M%x,%x:%s" % (addr + at, len(piece), piece.hex().encode())) != b"OK":
                 raise GuestFault("memory is not mapped, or the stub may not write there", address=addr + at,
                                  access="write")
-
-    # --- breakpoints
-
-    def stop_at(self, addr: int, kind: int) -> None:
-        """Stop before the instruction at `addr` is executed. Every call wants one release()."""
-        if not self._breakpoints.get(addr):
-            self._accepted(b"Z0,%x,%x" % (addr, kind), "insert a breakpoint", addr)
-        self._breakpoints[addr] = self._breakpoints.get(addr, 0) + 1
-
-    def release(self, addr: int, kind: int) -> None:
-        """Undo one stop_at()."""
-        wanted = self._breakpoints.pop(addr, 0)
-        if wanted > 1:
-            self._breakpoints[addr] = wanted - 1
-        elif wanted:
-            self.link.ask(b"z0,%x,%x" % (addr, kind))  # refused: it is gone already
-
-    @contextmanager
-    def no_stops(self, start: int, end: int, kind: int) -> Iterator[None]:
-        """None of the breakpoints in [start, end) stands meanwhile."""
-        there = [addr for addr, wanted in self._breakpoints.items() if wanted and start <= addr < end]
-        for addr in there:
-            self.link.ask(b"z0,%x,%x" % (addr, kind))
-        try:
-            yield
-        finally:
-            for addr in there:
-                if not self.link.closed:
-                    self._accepted(b"Z0,%x,%x" % (addr, kind), "insert a breakpoint", addr)
 
     def report_calls(self, numbers: Sequence[int]) -> None:
         """Stop before these system calls, where the stub can do that."""
@@ -207,7 +182,7 @@ class Target:
                 raise TimeoutError
             answer = self.link.receive(left)
             if answer[:1] == b"O" and answer != b"OK":
-                console(self._bytes(answer[1:], "output"))
+                console(self._bytes(answer[1:], "output") if answer[1:] else b"")  # OpenOCD: it is still there
             elif answer[:1] == b"F":
                 self.link.send(b"F-1,26")  # file I/O for the guest: ENOSYS, and it goes on
             else:
