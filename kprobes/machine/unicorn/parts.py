@@ -50,7 +50,7 @@ class Parts:
         self.memory = Memory(uc, arch, guest)
         self.cpu = cpu = Cpu(self.memory, machine)
         self.followed = FollowedCalls(cpu)
-        self.state = state = RunState(self.memory.engine, self.followed)
+        self.state = state = RunState(cpu, self.followed)
         self.clock = InstructionClock(self.memory, state)
         services = Services(cpu, state, self.followed)
         functions = Functions(cpu, state, symbols)

@@ -5,19 +5,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
 from threading import RLock, get_ident
 
 from ...errors import AlreadyRegistered
 from ...regs import Regs
 from .._base import Sink
-from .engine import Engine
+from .cpu import Cpu
 from .host.callsites import FollowedCalls
 from .host.hostcode import DISTURBED, NESTED
 
 REASONS = "", "signal", "stop", "max_insns", "timeout"  #: why a run stops; of several the last counts
-#: seconds, how many times these at most, and processor time that takes the run past a call site: see _let_pass()
-PASSING, WAITING, PASSED = 50e-6, 2000, 1e-3
+PASSING, WAITING = 50e-6, 10.0  #: seconds: of one look, and until nobody is waited for any more. See _let_pass()
 
 
 class RunState:
@@ -32,8 +30,8 @@ class RunState:
         resting: it was stopped, and a displaced instruction is being finished.
     """
 
-    def __init__(self, engine: Engine, followed: FollowedCalls) -> None:
-        self._engine, self._followed = engine, followed
+    def __init__(self, cpu: Cpu, followed: FollowedCalls) -> None:
+        self._engine, self._followed, self._regs, self._read_pc = cpu.engine, followed, cpu.regs, cpu.read_pc
         self.sink: Sink | None = None
         self.trap: Callable[[Regs], bool] | None = None
         self.services: dict[int, Callable[[Regs], None]] = {}
@@ -41,8 +39,6 @@ class RunState:
         self.why_stopped = ""
         self.disturbed = self.resting = False
         self.parked: BaseException | None = None
-        self._clocked = 0  # the thread whose time the clock shows
-        self._clock: Callable[[], float] = time.monotonic
         self._waits = False  # the run's thread, for the lock
         self._stopping = RLock()  # held from saying why until the engine knows; reentrant, for Ctrl-C
 
@@ -60,9 +56,7 @@ class RunState:
 
     def begin(self) -> None:
         """This thread runs the guest from now on."""
-        self.runs_in = thread = get_ident()
-        if thread != self._clocked:
-            self._clocked, self._clock = thread, _processor_time()
+        self.runs_in = get_ident()
 
     def nest(self, by: int) -> None:
         """So many more runs are nested."""
@@ -100,22 +94,20 @@ class RunState:
         """Between saying that the run is to stop, and telling the engine: let who has served a call site without
         knowing that pass.
 
-        After a hook the engine looks whether it was stopped, and if so executes the instruction, hook and all, once
-        more when it goes on. Call sites that know of it stop the run themselves, so most are over before the engine is
-        told. Between hook and look the run's thread may lose its processor, in host code too, and its owner's own hooks
-        may run: it has passed when it has used far more processor time than that takes. (10 us were too little on an
-        emulated host, and behind a hook that works for 0.1 ms.) A handler that waits for who stops it waits for the
-        whole of WAITING.
+        Behind a hook the engine looks whether it was stopped, and if so executes the instruction, hook and all, once
+        more when it goes on. Whoever comes to a call site from now on knows, and stops the run before anything is
+        served. So there is at most one call site that was served and not left yet; however long the run's thread is
+        kept from going on there, the engine's pc shows it: the engine writes it before it calls the hooks, and the call
+        site's jump writes it again, as it leads to another page. A handler sees to itself at its end (Services), and
+        may wait for who stops the run; an owner's hook that does has the whole of WAITING.
         """
-        clock = self._clock
-        begun = clock()
-        for _ in range(WAITING):
+        end = time.monotonic() + WAITING
+        while time.monotonic() < end:
             time.sleep(PASSING)
-            if self._waits or not self.runs_in:
+            if self._waits or not self.runs_in or self._regs.reported is not None:
                 break
-            if self.resting:  # it comes to its end by itself, at its own pace
-                begun = clock()
-            elif clock() - begun > PASSED and not self._followed.serving:
+            # a displaced instruction comes to its end by itself, at its own pace
+            if not self.resting and self._read_pc() not in self.services:
                 break
 
     def disturb(self, on: bool) -> None:
@@ -129,19 +121,3 @@ class RunState:
             self.parked = error
         self._engine.stop()
 
-
-def _processor_time() -> Callable[[], float]:
-    """What this thread has used, in seconds; for other threads to ask. Where the system does not tell, time passes
-    instead."""
-    try:
-        clock = time.pthread_getcpuclockid(get_ident())
-    except (AttributeError, OSError):
-        return time.monotonic
-    return partial(_read, clock)
-
-
-def _read(clock: int) -> float:
-    try:
-        return time.clock_gettime(clock)
-    except OSError:  # that thread has ended, and another one has its identity
-        return time.monotonic()

@@ -43,6 +43,7 @@ class Services:
                 return  # it has taken itself away
             try:
                 service(regs)
+                regs.reported = None  # who stops the run from now on waits until this call site is left
                 if regs.target is not None:
                     send(regs.target)
                     regs.target = None
@@ -50,7 +51,6 @@ class Services:
                     self._settle(address)
             except BaseException as error:
                 self._failed(error)
-            regs.reported = None
 
         def renew() -> None:
             nonlocal services
@@ -69,6 +69,7 @@ class Services:
             follows: bool | None = False
             try:
                 follows = handler(regs, view[frame], view[target])
+                regs.reported = None
                 if regs.target is not None:
                     send(regs.target)
                     regs.target = None
@@ -76,7 +77,6 @@ class Services:
                     self._settle(self.trampoline if address is None else address)
             except BaseException as error:
                 self._failed(error)
-            regs.reported = None
             return follows
 
         def tell(who: Followed) -> None:
@@ -102,6 +102,7 @@ class Services:
             if service is None:
                 return  # not the first instruction of a call site
             service(self._regs)
+            self._regs.reported = None
             if self._regs.target is not None:
                 self._send(self._regs.target)
                 self._regs.target = None
@@ -109,7 +110,6 @@ class Services:
                 self._settle(address)
         except BaseException as error:
             self._failed(error)
-        self._regs.reported = None
 
     def _settle(self, address: int) -> None:
         """The service has stopped the run, or run other guest code: the engine executes the call site again."""
@@ -127,6 +127,7 @@ class Services:
             self.failed_at, self._sent = self._sent, None
             self._regs.target = None
         self._state.park(error)
+        self._regs.reported = None
 
     def _sender(self) -> Callable[[int], None]:
         """_send(), without its second half where there is none."""
