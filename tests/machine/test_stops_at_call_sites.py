@@ -161,3 +161,54 @@ def test_a_handler_may_wait_for_who_stops_the_run(arch: str, way: str, where: st
         assert [run(m, "inc", n) for n in (1, 5, 6, 5)] == [2, 6, 7, 6]
         assert probe.nhit == getattr(probe, "nreturned", 4) == 4
         assert time.monotonic() - begun < 5
+
+
+
+def straight(m: UnicornMachine) -> Iterator[tuple[int, int, int]]:
+    """(Start, end, mode) of code in the program that has room for a jump, and goes straight on."""
+    for symbol in functions(m):
+        code = m.arch.pointers.code_address(symbol.address | symbol.mode, m.read)
+        start = at = code.place(0)
+        while at - start < m.arch.jump_in(symbol.mode).size:
+            insn = m.arch.decode(m.read(at, m.arch.max_insn), at | symbol.mode)
+            if insn.simulate is not None or insn.target is not None or insn.indirect or insn.reject:
+                break
+            at = insn.next
+        else:
+            yield start, at, symbol.mode
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("path", [pytest.param(case.values[0], id=case.values[0].stem) for case in CASES
+                                  if case.values[1:] == ("host", "counted")])
+def test_who_has_left_the_last_call_site_is_stopped_at_once(path: Path, way: str,
+                                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind it the guest goes round in one block of the engine's that never writes pc: a jump to itself."""
+    if way == "python":
+        monkeypatch.setattr(hostcode, "available", lambda: False)
+    with UnicornMachine.load(path) as m:
+        for start, end, mode in straight(m):
+            m.write(end, m.arch.jump_in(mode).encode(end, end))  # type: ignore[union-attr]
+            with Kprobes(m) as k:
+                if not (why := k.check(start).why_not_optimized):
+                    break
+        assert not why
+        with Kprobes(m) as k:
+            k.register(p := Kprobe(addr=start))
+            for _ in range(2):
+                m.run(start | mode, until=end)
+            assert p.optimized and p.nhit == 2
+            took = []
+
+            def stop() -> None:
+                while p.nhit < 3:
+                    time.sleep(0.001)
+                took.append(-time.monotonic())
+                m.stop()
+                took[0] += time.monotonic()
+
+            thread = threading.Thread(target=stop)
+            thread.start()
+            m.run(start | mode, timeout=30)
+            thread.join()
+            assert took[0] < 3 and (p.nhit, p.nmissed) == (3, 0) and end <= m.regs.pc < end + 8
