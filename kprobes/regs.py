@@ -61,9 +61,9 @@ class Regs:
     """
 
     __slots__ = ("_args", "_bias", "_cells", "_copies", "_live_pc", "_load", "_load_word", "_mask", "_memory",
-                 "_order", "_read", "_read_sp", "_result", "_step", "_store", "_store_word", "_strip", "_word",
-                 "_write", "arch", "callers_window", "cpu", "exception", "fault", "machine", "names", "reported",
-                 "target", "true_return")
+                 "_order", "_read", "_read_sp", "_result", "_sp_name", "_step", "_store", "_store_word", "_strip",
+                 "_word", "_write", "arch", "callers_window", "cpu", "exception", "fault", "machine", "names",
+                 "reported", "target", "true_return")
 
     def __init__(self, machine: Machine, readers: Mapping[str, Reader], writers: Mapping[str, Writer], cpu: int = 0,
                  memory: Memory | None = None, cells: Mapping[str, tuple[memoryview, int]] | None = None) -> None:
@@ -82,15 +82,14 @@ class Regs:
         self._store: Callable[[int, bytes], None] = getattr(memory, "store", memory.write)
         self._load_word: Callable[[int], int] | None = getattr(memory, "load_word", None)
         self._store_word: Callable[[int, int], None] | None = getattr(memory, "store_word", None)
-        self._order = arch.order.value
-        self._word = arch.bits // 8
+        self._order, self._word = arch.order.value, arch.bits // 8
         self._step = self._word * arch.callers
         self.reported: int | None = None
         self.target: int | None = None
         self._strip = ~arch.pointers.mode_bits
         self._copies: _Copies | None = None
         self._live_pc = readers[arch.regs.pc]
-        self._read_sp, self._bias = readers[arch.regs.sp], arch.regs.sp_bias
+        self._sp_name, self._read_sp, self._bias = arch.regs.sp, readers[arch.regs.sp], arch.regs.sp_bias
         self.names: tuple[str, ...] = tuple(name for name in arch.regs.names if name in readers)
         self._read = dict(readers)
         self._write = dict(writers)
@@ -161,8 +160,10 @@ class Regs:
 
     @sp.setter
     def sp(self, value: int) -> None:
-        look("sp", value)
-        self._write[self.arch.regs.sp](value - self.arch.regs.sp_bias & self.arch.mask)
+        try:
+            self._write[self._sp_name](value - self._bias & self._mask)
+        except TypeError as error:
+            raise blame(error, sp=value) from None
 
     @property
     def flags(self) -> int:

@@ -40,19 +40,25 @@ class Passing:
         abi, linkage = self._arch.abi, self._arch.linkage
         if abi is None or linkage is None:
             raise Unsupported(f"{self._arch.name} has no calling convention", python="set registers and use run()")
-        pointers, words = self._sorted(abi) if self._arguments else ([], [])
-        spilled = max(len(words) - len(abi.args), 0) * (self._arch.bits // 8)
-        room = BELOW + abi.stack_args + spilled
-        if abi.upwards:
-            regs.sp = -(-(regs.sp + room) // abi.stack_align) * abi.stack_align
-        else:
-            regs.sp = (regs.sp - room) // abi.stack_align * abi.stack_align - linkage.pushed
-        if abi.reserve:  # a back chain ends here
-            self._memory.write(regs.sp - abi.reserve if abi.upwards else regs.sp + linkage.pushed, bytes(abi.reserve))
+        if not self._arguments:
+            self._make_room(regs, abi, linkage.pushed, 0)
+            return
+        pointers, words = self._sorted(abi)
+        self._make_room(regs, abi, linkage.pushed, max(len(words) - len(abi.args), 0) * (self._arch.bits // 8))
         for n, word in enumerate(words):
             abi.set_argument(regs, n, word)
         for name, pointer in zip(abi.pointers, pointers, strict=False):
             regs[name] = pointer
+
+    def _make_room(self, regs: Regs, abi: Abi, pushed: int, spilled: int) -> None:
+        """The stack as at function entry, with so many bytes of arguments on it."""
+        room, align = BELOW + abi.stack_args + spilled, abi.stack_align
+        if abi.upwards:
+            regs.sp = -(-(regs.sp + room) // align) * align
+        else:
+            regs.sp = (regs.sp - room) // align * align - pushed
+        if abi.reserve:  # a back chain ends here
+            self._memory.write(regs.sp - abi.reserve if abi.upwards else regs.sp + pushed, bytes(abi.reserve))
 
     def _sorted(self, abi: Abi) -> tuple[list[int], list[int]]:
         """Arguments for the registers that take pointers only, where there are such, and all others; copied where they
@@ -103,7 +109,8 @@ def _checked(arch: Arch, place: int, value: Argument) -> int | bytes | bytearray
 
 def code_pointer(value: int, bits: int) -> int:
     """A function's address, as it is given. BadArgument where it is none."""
-    look("the address", value)
+    if type(value) is not int:
+        look("the address", value)
     if not 0 <= value < 1 << bits:
         raise BadArgument(f"{value:#x} is no address of {bits} bits", hint="pass an address, or a symbol's name")
     return value

@@ -1,5 +1,6 @@
 """How many Python functions a hit runs, the user's handler counted. It is what a hit costs, as far as that does not
-depend on the machine: instructions, which benchmarks/instructions.py counts, follow it."""
+depend on the machine: instructions, which benchmarks/instructions.py counts, follow it. And how many a guest call
+runs."""
 
 from __future__ import annotations
 
@@ -54,6 +55,24 @@ def functions(run: worlds.Run) -> Counter[str]:
     finally:
         sys.setprofile(None)
     return calls
+
+
+@pytest.mark.parametrize(("arch", "most"), [("x86_64", 47), ("arm64", 46)])
+def test_a_guest_call_runs_no_more_functions(arch: str, most: int) -> None:
+    """By name, without arguments, of a function that does nothing; see benchmarks/calls.py."""
+    m = worlds.make_machine(arch)
+
+    def call(times: int) -> None:
+        for _ in range(times):
+            m.call("tiny")
+
+    call(2)
+    gc.disable()
+    try:
+        found = Counter({name: count // HITS for name, count in functions(call).items()})
+    finally:
+        gc.enable()
+    assert found.total() <= most, found
 
 
 @pytest.mark.parametrize("arch", RUNNABLE)

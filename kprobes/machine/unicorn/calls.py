@@ -24,12 +24,13 @@ class Calls:
         self._cpu, self._state, self.runs_in, self._functions, self.stubs = cpu, state, runner, functions, stubs
         self.delay_slots, self._furniture = delay_slots, furniture
         self._abandoned: Any = None  # the state before a call that failed
+        self._nothing = Passing(cpu.memory, ())
 
     def call(self, function: str | int, args: Sequence[Argument], timeout: float | None, max_insns: int | None) -> int:
         """See UnicornMachine.call()."""
         if timeout is not None or max_insns is not None:
             check_bounds(timeout, max_insns)
-        passing = Passing(self._cpu.memory, args)
+        passing = Passing(self._cpu.memory, args) if args else self._nothing
         if not self.runs_in.begin():
             return self._call(function, passing, timeout, max_insns)
         try:
@@ -62,7 +63,8 @@ class Calls:
             failed = False
             return result
         finally:
-            passing.finish()
+            if passing is not self._nothing:
+                passing.finish()
             if failed and state.depth == 0:
                 self._abandoned = saved
             else:

@@ -35,9 +35,9 @@ _held.uc_mem_regions.argtypes = (_void, ctypes.POINTER(_void), ctypes.POINTER(ct
 _held.uc_free.argtypes = (_void,)
 _held.uc_mmio_map.argtypes = (_void, _u64, _size, _void, _void, _void, _void)
 _held.uc_ctl.argtypes = (_void, ctypes.c_int)  # and more
-_free.uc_emu_start.argtypes = (_void, _u64, _u64, _u64, _size)
-# Two functions with prebuilt arguments only: no argtypes, no result conversion.
+# Three functions with prebuilt arguments only: no argtypes; of two no result.
 _held.uc_reg_read.restype = _held.uc_reg_write.restype = None
+_start, _WITHOUT_TIMEOUT, _WITHOUT_COUNT = _free.uc_emu_start, _u64(0), _size(0)
 #: addresses, for host code
 WRITE = ctypes.cast(_held.uc_reg_write, _void).value or 0
 READ = ctypes.cast(_held.uc_reg_read, _void).value or 0
@@ -97,6 +97,7 @@ class Engine:
         #: guest address -> the engine's own address of that memory, which its functions take; None: they are the same
         self.place: Callable[[int], int] | None = None
         self._piece = ctypes.create_string_buffer(4096)
+        self._begin, self._until = _u64(), _u64()
 
     # --- registers
 
@@ -193,13 +194,15 @@ class Engine:
 
     # --- running
 
-    def start(self, begin: int, until: int, count: int = 0) -> int:
+    def start(self, begin: int, until: int) -> int:
         """Run; returns the engine's error number (0: none). See ended()."""
-        self.starts()
-        return int(_free.uc_emu_start(self.handle, begin, until, 0, count))
+        self.stopped = self._invalid = False
+        self._begin.value, self._until.value = begin, until
+        return _start(self.handle, self._begin, self._until,  # type: ignore[no-any-return]
+                      _WITHOUT_TIMEOUT, _WITHOUT_COUNT)
 
     def starts(self) -> None:
-        """A run begins."""
+        """A run begins that start() has not started."""
         self.stopped = self._invalid = False
 
     def ended(self, error: int) -> bool:
@@ -250,7 +253,8 @@ class Engine:
         else:
             context = ctypes.c_void_p()
             check(_held.uc_context_alloc(self.handle, ctypes.byref(context)))
-        check(_held.uc_context_save(self.handle, context))
+        if error := _held.uc_context_save(self.handle, context):
+            raise UcError(error)
         if self.beside:
             self._values[context.value] = [read() for read, _ in self.beside]
         if self.rewind is not None:
@@ -261,9 +265,11 @@ class Engine:
         """Put a saved state back and keep it."""
         if self.rewind is not None:
             self.rewind[1](self._marks[context.value])
-        check(_held.uc_context_restore(self.handle, context))
-        for (_, write), value in zip(self.beside, self._values.get(context.value, ()), strict=False):
-            write(value)
+        if error := _held.uc_context_restore(self.handle, context):
+            raise UcError(error)
+        if self.beside:
+            for (_, write), value in zip(self.beside, self._values.get(context.value, ()), strict=False):
+                write(value)
 
     def discard(self, context: ctypes.c_void_p) -> None:
         """The saved state is not needed any more; its memory is reused."""

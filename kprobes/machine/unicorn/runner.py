@@ -34,6 +34,7 @@ class Runner:
                  faults: Faults) -> None:
         self._cpu, self._state, self._services, self._starts, self.bounds, self.faults = (cpu, state, services, starts,
             bounds, faults)
+        self._devices = cpu.memory.devices
         self.before_run: Callable[[], object] | None = None
         self.busy = RLock()  # held while somebody uses the CPU, or changes probes
         self.signals = HeldSignals(partial(state.stop_for, "signal"))
@@ -41,35 +42,34 @@ class Runner:
     def begin(self) -> bool:
         """Somebody is about to use the CPU, and says finish() when that is over. False: within a run, there is nothing
         to finish."""
-        self._check_devices()
+        if self._devices.accessed:
+            self._refuse_devices()
         if self._state.runs_in == get_ident():
             return False
         self.signals.begin()
-        try:
-            self._acquire()
-        except MachineBusy:
+        if not self.busy.acquire(False):
             self.signals.end()
-            raise
+            self._refuse()
         self._state.begin()
         return True
 
     def hold(self) -> None:
         """Nobody runs the guest until let_go(): nor does who calls this."""
-        self._check_devices()
+        if self._devices.accessed:
+            self._refuse_devices()
         if self._state.runs_in == get_ident():
             raise MachineBusy("the guest is in a run",
                               hint="do it when that has ended: in a handler, call stop() first")
-        self._acquire()
-
-    def _acquire(self) -> None:
         if not self.busy.acquire(False):
-            raise MachineBusy("another thread runs this machine, or changes its probes",
-                              hint="wait until it has finished, or make a machine for each thread")
+            self._refuse()
 
-    def _check_devices(self) -> None:
-        if self._cpu.memory.devices.accessed:
-            raise MachineBusy("a device serves an access: the engine is in the middle of an instruction",
-                              hint="note what is to be done, and do it when the run has ended, or in a probe's handler")
+    def _refuse(self) -> NoReturn:
+        raise MachineBusy("another thread runs this machine, or changes its probes",
+                          hint="wait until it has finished, or make a machine for each thread")
+
+    def _refuse_devices(self) -> NoReturn:
+        raise MachineBusy("a device serves an access: the engine is in the middle of an instruction",
+                          hint="note what is to be done, and do it when the run has ended, or in a probe's handler")
 
     def let_go(self) -> None:
         """Undo hold()."""
@@ -107,7 +107,8 @@ class Runner:
         """It has ended, whatever by."""
         cpu, state = self._cpu, self._state
         state.nest(-1)
-        state.disturb(state.depth > 0)
+        if state.disturbed or state.depth:
+            state.disturb(state.depth > 0)
         if state.depth:
             if state.why_stopped or cpu.engine.stopped:
                 # the outer run, too: it is not told twice, or this one's last start has made the engine forget
@@ -151,7 +152,7 @@ class Runner:
         error = 0 if state.why_stopped else self._starts.start(target, end)
         if state.parked is not None:
             self.raise_parked()
-        if (on := self._failed(error)) is not None:
+        if (error or self._starts.interrupt is not None) and (on := self._failed(error)) is not None:
             return on
         stopped = cpu.engine.stopped or bool(state.why_stopped)
         if state.why_stopped and self._come_to_rest():

@@ -61,7 +61,7 @@ class RunState:
     def nest(self, by: int) -> None:
         """So many more runs are nested."""
         self.depth += by
-        if self.depth != by:  # else it is the outermost that begins
+        if self.depth > (by > 0):  # else it is the outermost
             self._followed.close(NESTED, self.depth > 1)
 
     def stop_for(self, reason: str) -> None:
@@ -112,8 +112,8 @@ class RunState:
 
     def disturb(self, on: bool) -> None:
         """The run is disturbed, or no more: services look for themselves, and host code asks Python."""
-        self.disturbed = on
         self._followed.close(DISTURBED, on)
+        self.disturbed = on  # last: who sees that it is not has nothing to undo
 
     def park(self, error: BaseException) -> None:
         """Keep what was raised inside the engine for the run to raise."""

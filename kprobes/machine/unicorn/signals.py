@@ -71,6 +71,13 @@ _watcher: _Watcher | None = None
 _main = threading.main_thread().ident
 
 
+def _watch() -> _Watcher:
+    """The first run begins."""
+    global _watcher
+    _watcher = _Watcher()
+    return _watcher
+
+
 def _in_child() -> None:
     global _watcher, _main
     _watcher = None  # the thread has stayed behind
@@ -105,29 +112,28 @@ class HeldSignals:
         if get_ident() != _main:
             return
         if (handlers := [*map(_getsignal, NUMBERS)]) != self._seen:
-            there = zip(NUMBERS, handlers, strict=True)
-            self._to_hold = {number: handler for number, handler in there
-                             if callable(handler) and handler != self._hold}
-            self._usual |= self._to_hold
-            self._seen = handlers
+            self._look(handlers)
+        if not self._to_hold:
+            return
+        watcher, held, hold = _watcher or _watch(), self.held, self._hold
         try:
             for number in self._to_hold:
-                self.held.append(number)
-                _signal(number, self._hold)
-            if self.held:
-                self._watch()
+                held.append(number)
+                _signal(number, hold)
+            watcher.runs.append(self)
+            self._fd = there = _set_wakeup_fd(watcher.write, warn_on_full_buffer=False)
+            if there != watcher.write:
+                watcher.others = there
         except BaseException:  # one that was not held yet
             self._let_go()
             raise
 
-    def _watch(self) -> None:
-        global _watcher
-        if _watcher is None:
-            _watcher = _Watcher()
-        _watcher.runs.append(self)
-        self._fd = _set_wakeup_fd(_watcher.write, warn_on_full_buffer=False)
-        if self._fd != _watcher.write:
-            _watcher.others = self._fd
+    def _look(self, handlers: list[Any]) -> None:
+        """These are the handlers of all signals now."""
+        there = zip(NUMBERS, handlers, strict=True)
+        self._to_hold = {number: handler for number, handler in there if callable(handler) and handler != self._hold}
+        self._usual |= self._to_hold
+        self._seen = handlers
 
     def end(self) -> None:
         """No more. Raises what a handler has raised in this run, or raises now."""
@@ -152,15 +158,18 @@ class HeldSignals:
     def _let_go(self) -> None:
         """Put the handlers back. One that was may raise at any moment: the others are put back all the same."""
         try:
-            if _watcher is not None and self in _watcher.runs:
-                _set_wakeup_fd(self._fd, warn_on_full_buffer=False)
-                with _watcher.lock:
-                    _watcher.runs.remove(self)
-            while self.held:
-                number = self.held[-1]
-                if _getsignal(number) == self._hold:  # nobody has set another one meanwhile
+            watcher, held, hold = _watcher, self.held, self._hold
+            if watcher is not None and self in watcher.runs:
+                if self._fd < 0:
+                    _set_wakeup_fd(-1)
+                else:
+                    _set_wakeup_fd(self._fd, warn_on_full_buffer=False)
+                with watcher.lock:
+                    watcher.runs.remove(self)
+            while held:
+                if _getsignal(number := held[-1]) == hold:  # nobody has set another one meanwhile
                     _signal(number, self._usual[number])
-                self.held.pop()
+                held.pop()
         except BaseException:
             self._let_go()
             raise
