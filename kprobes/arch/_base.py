@@ -81,14 +81,18 @@ class Traps:
 class Bundles:
     """Instructions that share their bytes: an address is the bundle's, plus the number of the instruction in it.
 
-    Arch.decode gets the text from the bundle's start on. Jumps stand there only, and lead there. `Insn.span` says where
-    the next instruction is.
+    Arch.decode gets the text from the bundle's start on. Branches lead there only. `Insn.span` says where the next
+    instruction is.
     """
 
     size: int  #: bytes of a bundle, a power of two: what bundles are aligned to
     place: Callable[[int], int]  #: address of an instruction -> that of the first byte with a bit of its own
     #: (insn) -> what stands from that byte on while it has a breakpoint, and which of these bits are its own
     trap: Callable[[Insn], tuple[bytes, bytes]]
+    #: (insn, to, where each of those behind it in its bundle is executed meanwhile) -> the bundle while the instruction
+    #: is a jump, under its condition; those before it stay. Raises OutOfReach
+    jump: Callable[[Insn, int, Sequence[int]], bytes]
+    no_jump: Callable[[Insn], str]  #: why there can be no such bundle; "": there is one
 
     def start(self, addr: int) -> int:
         """Where the bundle of an instruction begins."""
@@ -255,6 +259,10 @@ class Arch:
         """Where the text begins from which decode() tells the instruction at an address."""
         return addr if self.bundles is None else self.bundles.start(addr)
 
+    def last_of(self, addr: int) -> int:
+        """The last address whose bytes an instruction shares: in its bundle."""
+        return addr if self.bundles is None else self.bundles.start(addr) + self.bundles.size - 1
+
     def place_of(self, addr: int) -> int:
         """Where the bytes begin that change when a breakpoint comes to an address."""
         return addr if self.bundles is None else self.bundles.place(addr)
@@ -264,6 +272,14 @@ class Arch:
         if self.bundles is None:
             return insn.addr, self.traps.of(insn), b""
         return (self.bundles.place(insn.addr), *self.bundles.trap(insn))
+
+    def jump_for(self, insn: Insn, to: int, places: Sequence[tuple[int, Insn]]) -> bytes:
+        """What stands from text_of() on while an instruction is a jump; places: where it, and what the jump covers
+        besides, is executed. Raises OutOfReach."""
+        jump = self.jump_in(insn.mode)
+        assert jump is not None
+        return (jump.encode(insn.addr, to) if self.bundles is None
+                else self.bundles.jump(insn, to, [place for place, _ in places[1:]]))
 
     def jump_in(self, mode: int) -> Jump | None:
         """The jump of a mode."""

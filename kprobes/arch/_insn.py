@@ -57,7 +57,7 @@ class Insn:
     reject: str = ""  #: why it must not be probed; empty = fine
     simulate: Simulate | None = None  #: effect at the original address; returns where to go next
     body: bytes = b""  #: what runs out of line: the instruction, its delay slot, or nothing
-    conditional: bool = False  #: a breakpoint in its place is executed under its condition only; a jump always would be
+    conditional: bool = False  #: a breakpoint in its place, or in a bundle a jump, is executed under its condition only
     boostable: bool = True  #: the body may be followed by a jump back instead of a trap
     #: where no jump can lead to `next`, within its bundle: (to) -> code that does there what follows it in the bundle,
     #: at the same place in a bundle of its own, and goes on behind that. Raises OutOfReach

@@ -122,11 +122,12 @@ def test_displaced_branches_lead_where_they_led() -> None:
             except OutOfReach:
                 continue
             assert len(made) <= value.out_of_line.max_displaced
-            long = value.decode(made, FAR | 1)
-            there = long if long.span == 15 else value.decode(made, FAR | insn.addr & 3)
+            long = insn.name in ("br.cond", "brl.cond", "mov.ip")
+            there = value.decode(made, FAR | (1 if long else insn.addr & 3))
             if insn.name == "mov.ip":
                 assert (there.name, there.conditional) == ("insn", insn.conditional)
             else:
                 assert (there.target, there.conditional) == (insn.target, insn.conditional)
             seen[insn.name] += 1
-    assert {"br.cond", "br.cond.b", "br.ret", "br.ctop", "br.cloop", "brl.cond", "mov.ip"} <= set(seen)
+    assert {"br.cond", "br.cond.b", "br.ret", "br.ctop", "br.cloop", "brl.cond", "mov.ip", "chk.a", "chk.s.i",
+            "fchkf"} <= set(seen)

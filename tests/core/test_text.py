@@ -86,11 +86,11 @@ def test_forget_touches_no_memory(text: Text) -> None:
 
 def test_replace_by_a_longer_and_by_a_shorter_patch(text: Text) -> None:
     patch = text.apply(BASE + 4, b"\xcc")
-    longer = text.replace(patch, b"\xe9\x01\x02")
+    longer = text.replace(patch, patch.addr, b"\xe9\x01\x02")
     assert (longer.new, longer.old) == (b"\xe9\x01\x02", b"\x04\x05\x06")
     assert memory(text, 8) == b"\0\1\2\3\xe9\1\2\7"
     assert text.read(BASE, 16) == ORIGINAL
-    shorter = text.replace(longer, b"\xcc")
+    shorter = text.replace(longer, patch.addr, b"\xcc")
     assert memory(text, 8) == b"\0\1\2\3\xcc\5\6\7"
     assert (shorter.new, shorter.old, text.patches) == (b"\xcc", b"\x04", [shorter])
     text.revert(shorter)

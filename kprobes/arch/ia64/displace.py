@@ -29,11 +29,11 @@ def br_cond(insn: Insn, to: int, **_: int) -> bytes:
     return bundle.far(word_of(insn) & ~(15 << 37) | 12 << 37, to, insn.target)
 
 
-def br_near(insn: Insn, to: int, **_: int) -> bytes:
-    """Branches that count and rotate have no long form."""
+def near(insn: Insn, to: int, pieces: bundle.Pieces = BRANCH, **_: int) -> bytes:
+    """Branches that count and rotate have no long form, nor have checks."""
     assert insn.target is not None
     slot = insn.addr % SIZE
-    return bundle.only(bundle.with_slot(insn.raw, slot, bundle.near(word_of(insn), to, insn.target, BRANCH)), (slot,))
+    return bundle.only(bundle.with_slot(insn.raw, slot, bundle.near(word_of(insn), to, insn.target, pieces)), (slot,))
 
 
 def brl_cond(insn: Insn, to: int, **_: int) -> bytes:

@@ -11,7 +11,7 @@ from functools import partial
 from attrs import evolve
 
 from .._base import Abi, Arch, Bundles, Files, Insn, Jump, Linkage, Order, OutOfLine, Registers, Traps, Walking
-from . import bundle
+from . import bundle, jumps
 from .bundle import NOP, SIZE
 from .displace import alone, jump, word_of
 from .rows import ALWAYS, MOVED, SAME, TABLES
@@ -115,7 +115,7 @@ def place(addr: int) -> int:
 
 def trap(insn: Insn) -> tuple[bytes, bytes]:
     """`Bundles.trap`: it keeps the qualifying predicate, unless the instruction does something when that is false."""
-    slot, qp = insn.addr % SIZE, 0 if insn.name in ALWAYS else word_of(insn) & 63
+    slot, qp = insn.addr % SIZE, jumps.predicate(insn)
     template, words = bundle.parts(insn.raw)
     own = [0, 0, 0]
     words[slot], own[slot] = BREAK | qp, bundle.ONES
@@ -133,7 +133,8 @@ BACK = bundle.join(0x11, (NOP["M"], NOP["I"], 0x20 << 27 | 1 << 12))  # br.cond.
 ARCHES = (
     Arch(
         name="ia64", bits=64, order=Order.LITTLE, insn_align=1, max_insn=SIZE, regs=REGISTERS,
-        traps=Traps(probe={SIZE: END}, end={0: END}), bundles=Bundles(size=SIZE, place=place, trap=trap), decode=decode,
+        traps=Traps(probe={SIZE: END}, end={0: END}), decode=decode,
+        bundles=Bundles(size=SIZE, place=place, trap=trap, jump=jumps.home, no_jump=jumps.why_none),
         abi=ABI, linkage=Linkage.in_register("b0", back=BACK), jump=Jump(size=SIZE, encode=jump),
         out_of_line=OutOfLine(max_displaced=SIZE, max_onward=2 * SIZE), walking=Walking(resyncs=True),
         files=Files(machines=((50, 64, "little"),)),

@@ -5,6 +5,8 @@ The last six bits of a picture are the qualifying predicate; `i` is a displaceme
 
 from __future__ import annotations
 
+from functools import partial
+
 from attrs import evolve
 
 from .._base import Insn, signed
@@ -21,10 +23,11 @@ IA32 = "goes on with IA-32 code"
 
 
 def near(insn: Insn, i: int, **fields: int) -> Insn:
-    """A displacement of 21 bits."""
+    """A displacement of 21 bits; checks, which must not be probed, may stand elsewhere all the same."""
     always = not fields.get("q") and not insn.links and insn.name == "br.cond"
     target = (insn.addr & -SIZE) + (signed(i, 21) << 4) & MASK
-    return evolve(insn, target=target, falls_through=not always)
+    insn = evolve(insn, target=target, falls_through=not always)
+    return evolve(insn, displace=partial(displace.near, insn, pieces=MOVED[insn.name])) if insn.reject else insn
 
 
 def far(insn: Insn, q: int, **_: int) -> Insn:
@@ -84,9 +87,9 @@ F = DecodeTable([
 B = DecodeTable([
     *(Row(f"0100 i - -- {IMM20} - --- {kind:03b} {Q}", name, effect, displace=away, extra=near)
       for kind, name, effect, away in (
-        (0, "br.cond", simulate.br_cond, displace.br_cond), (2, "br.wexit", simulate.br_wexit, displace.br_near),
-        (3, "br.wtop", simulate.br_wtop, displace.br_near), (5, "br.cloop", simulate.br_cloop, displace.br_near),
-        (6, "br.cexit", simulate.br_cexit, displace.br_near), (7, "br.ctop", simulate.br_ctop, displace.br_near))),
+        (0, "br.cond", simulate.br_cond, displace.br_cond), (2, "br.wexit", simulate.br_wexit, displace.near),
+        (3, "br.wtop", simulate.br_wtop, displace.near), (5, "br.cloop", simulate.br_cloop, displace.near),
+        (6, "br.cexit", simulate.br_cexit, displace.near), (7, "br.ctop", simulate.br_ctop, displace.near))),
     Row(f"0101 i - -- {IMM20} - --- aaa {Q}", "br.call", simulate.br_call, links=True, extra=near),
     Row(f"0001 - - -- {'-' * 17} bbb - --- aaa {Q}", "br.call.b", simulate.br_call_b, links=True),
     Row(f"0000 - - -- 100000 {'-' * 11} bbb - --- 000 {Q}", "br.cond.b", simulate.br_cond_b,

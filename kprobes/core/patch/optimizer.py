@@ -81,7 +81,7 @@ class Optimizer:
         self._give_back(point)
 
     def make_room(self, addr: int) -> None:
-        """A breakpoint is about to be armed at `addr`: no jump may cover it."""
+        """The guest goes to `addr`, or a breakpoint is about to be armed there: no jump may cover it."""
         for point in self._covering(addr):
             self.force(point)
 
@@ -98,16 +98,14 @@ class Optimizer:
             point.refresh()
 
     def _near(self, addr: int) -> list[Probepoint]:
-        """The probepoints whose region may cover `addr`: none is longer than a buffer."""
-        return (self._rooms.sites.between(addr - self._rooms.buffers.size, addr) if self._rooms.arch.jump is not None
-                else [])
+        """The probepoints whose region may cover `addr`, none is longer than a buffer; and those of its bundle."""
+        arch, between = self._rooms.arch, self._rooms.sites.between
+        return [] if arch.jump is None else between(addr - self._rooms.buffers.size, arch.last_of(addr) + 1)
 
     def _covering(self, addr: int) -> list[Probepoint]:
-        if not self._rooms.displaced:  # no jump covers more than its own instruction
+        if not self._rooms.displaced and self._rooms.arch.bundles is None:  # none covers more than its own instruction
             return []
-        return [p for p in self._near(addr) if p.state in (Arming.OPTIMIZED, Arming.UNOPTIMIZING)
-                and p.detour is not None
-                and p.address + p.detour.size > addr]
+        return [p for p in self._near(addr) if p.detour is not None and p.address < addr < p.address + p.detour.size]
 
     def explain(self, point: Probepoint) -> str:
         """Why a probepoint is not a jump; "" where it is."""
@@ -212,7 +210,7 @@ class Optimizer:
         """Write the detour: displaced instructions where they are not in the slot already, then the call site."""
         rooms, jump = self._rooms, self._rooms.arch.jump_in(point.insn.mode)
         assert jump is not None
-        if point.slot is not None and not point.boosted and point.insn.displace is None:
+        if point.slot is not None and not point.boosted and not region.moved:
             raise NotOptimizable("no jump reaches back from its slot")
         buffer = self._move(point, region) if region.moved else None
         on = buffer if buffer is not None else point.slot
@@ -220,7 +218,7 @@ class Optimizer:
         def fill(call: int) -> bytes:
             if on is not None:
                 rooms.machine.patch(call, jump.encode(call, on))
-            return jump.encode(point.address, call)
+            return rooms.arch.jump_for(point.insn, call, () if buffer is None else rooms.displaced[buffer][1])
 
         try:
             call, patch = rooms.calls.take(point.address, fill)
@@ -256,6 +254,8 @@ class Optimizer:
         code += jump.encode(to + len(code), point.address + region.size)
         if len(code) > rooms.buffers.size:
             raise NotOptimizable("what the jump would cover takes too much room elsewhere")
+        if rooms.arch.bundles is not None:  # OutOfReach: what is left of it could not lead there
+            rooms.arch.jump_for(point.insn, to, places)
         rooms.machine.patch(to, code)
         rooms.displaced[to] = point, places
 

@@ -17,15 +17,15 @@ class Probepoint:
 
     Attributes:
         address: mode bits stripped. where: `name+0xOFF`. module: image name. insn: the original instruction.
-        probes: all, newest first (jprobes last). active: those whose handlers may run. state: what is in memory.
+        probes: all, newest first (jprobes last). active: those whose handlers may run. state, patch: what is in memory.
         next: target after the instruction. slot: address of the out-of-line copy, None where nothing runs out of line.
         slot_target: what a hit executes out of line, with mode bits: the slot, or the detour's buffer. boosted: the
         slot ends in a jump back. native: what stands at slot_target does all the rest. detour: where the jump leads
         while there is one. failure: why the optimizer gave up. refusal: why it need not try.
     """
 
-    __slots__ = ("_owns_slot", "_patch", "_rooms", "active", "address", "boosted", "counted", "detour", "failure",
-                 "has_post", "insn", "module", "native", "next", "offset", "probes", "refusal", "slot", "slot_end",
+    __slots__ = ("_owns_slot", "_rooms", "active", "address", "boosted", "counted", "detour", "failure", "has_post",
+                 "insn", "module", "native", "next", "offset", "patch", "probes", "refusal", "slot", "slot_end",
                  "slot_target", "state", "symbol", "where")
 
     def __init__(self, rooms: Rooms, insn: Insn, symbol: str, offset: int, module: str) -> None:
@@ -38,7 +38,7 @@ class Probepoint:
         self.has_post = False
         self.boosted = self.native = False
         self.state = Arming.DISARMED
-        self._patch: Patch | None = None
+        self.patch: Patch | None = None
         self.detour: Detour | None = None
         self.failure = self.refusal = ""
         self.counted = 0
@@ -109,31 +109,31 @@ class Probepoint:
         """Put the breakpoint in memory."""
         armed = after(self.state, Change.ARM)
         place, trap, mask = self._rooms.arch.trap_for(self.insn)
-        self._patch = self._rooms.text.apply(place, trap, self._behind - place, mask)
+        self.patch = self._rooms.text.apply(place, trap, self._behind - place, mask)
         self.state = armed
         self._rooms.machine.stop_at(self.address)
 
     @property
     def _behind(self) -> int:
         """Where the text ends that the breakpoint stands for: with the instruction, or with its bundle."""
-        bundles = self._rooms.arch.bundles
-        return self.insn.next if bundles is None else bundles.start(self.address) + bundles.size
+        arch = self._rooms.arch
+        return self.insn.next if arch.bundles is None else arch.last_of(self.address) + 1
 
     def disarm(self) -> None:
         """Put the original bytes back."""
         self.state = after(self.state, Change.DISARM)
         self._rooms.machine.release(self.address)
-        assert self._patch is not None
-        self._rooms.text.revert(self._patch)
-        self._patch = None
+        assert self.patch is not None
+        self._rooms.text.revert(self.patch)
+        self.patch = None
 
     def unload(self) -> None:
         """The text goes away with whatever is in it."""
         self.state = after(self.state, Change.UNLOAD)
-        if self._patch is not None:
+        if self.patch is not None:
             self._rooms.machine.release(self.address)
-            self._rooms.text.forget(self._patch)
-            self._patch = None
+            self._rooms.text.forget(self.patch)
+            self.patch = None
 
     def reload(self, insn: Insn, symbol: str, offset: int, module: str) -> None:
         """A new probe is registered where text was unloaded: take what is there now."""
@@ -170,8 +170,9 @@ class Probepoint:
         self.state = after(self.state, Change.JUMP)
         self.detour = detour
         self.counted = self._rooms.machine.count(detour.call)
-        assert self._patch is not None
-        self._patch = self._rooms.text.replace(self._patch, detour.jump, detour.size)
+        assert self.patch is not None
+        start = self._rooms.arch.text_of(self.address)
+        self.patch = self._rooms.text.replace(self.patch, start, detour.jump, detour.size)
         self._rooms.machine.release(self.address)
         if detour.buffer is not None:  # the slot would jump back into the middle of the jump
             self.slot_target = detour.buffer | self.insn.mode
@@ -180,9 +181,9 @@ class Probepoint:
     def restore(self) -> None:
         """Replace the jump by the breakpoint."""
         self.state = after(self.state, Change.RESTORE)
-        assert self._patch is not None
+        assert self.patch is not None
         place, trap, mask = self._rooms.arch.trap_for(self.insn)
-        self._patch = self._rooms.text.replace(self._patch, trap, self._behind - place, mask)
+        self.patch = self._rooms.text.replace(self.patch, place, trap, self._behind - place, mask)
         self._rooms.machine.stop_at(self.address)
         self.native = self.boosted
         if self.slot is not None:

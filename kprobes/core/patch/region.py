@@ -1,14 +1,15 @@
 """What a jump over a probepoint would cover, and whether it may.
 
 A jump longer than the probed instruction replaces its followers too: the region. It must lie in one function, be all
-relocatable, and nothing may jump into its middle (Linux: Documentation/trace/kprobes, "Safety Check").
+relocatable, and nothing may jump into its middle (Linux: Documentation/trace/kprobes, "Safety Check"). In a bundle
+these are the instructions behind it there, which no branch leads to.
 """
 
 from __future__ import annotations
 
 from attrs import frozen
 
-from ...arch._base import Insn
+from ...arch._base import Bundles, Insn
 from .arming import Arming
 from .rooms import Rooms
 
@@ -38,22 +39,21 @@ def region_of(first: Insn, rooms: Rooms) -> Region:
         raise NotOptimizable(f"{arch.name} has no jump that changes nothing else")
     if not rooms.can_call:
         raise NotOptimizable("this machine services nothing in place")
-    if arch.bundles is not None and first.addr != arch.bundles.start(first.addr):
-        raise NotOptimizable(f"a jump begins a bundle, and {first.name} is not the first in its own")
-    if first.conditional:
-        raise NotOptimizable(f"a jump would be executed although the predicate of {first.name} is false")
+    alone = arch.bundles is None
+    limit = first.addr + jump.size if alone else arch.last_of(first.addr) + 1
     if first.displace is None:
         if first.delay_slot:
             raise NotOptimizable(f"{first.name} cannot be displaced with its delay slot")
-        if first.simulate is not None and first.size < jump.size:
-            raise NotOptimizable(f"{first.name} is simulated and shorter than a jump")
-    if not first.boostable:
+        if first.simulate is not None and first.next < limit:
+            others = "shorter than a jump" if alone else "followed by others in its bundle"
+            raise NotOptimizable(f"{first.name} is simulated and {others}")
+    if alone and not first.boostable:
         raise NotOptimizable(f"no jump may stand in the place of {first.name}, or behind it")
     insns, end, block = [first], first.next, first.together
-    while end < first.addr + jump.size or block:
+    while end < limit or block:
         if insns[-1].links:
             raise NotOptimizable(f"the jump would cover what {insns[-1].name} returns to, at {end:#x}")
-        if not insns[-1].falls_through:
+        if alone and not insns[-1].falls_through:
             raise NotOptimizable(f"the jump would cover what follows {insns[-1].name}, at {end:#x}, and may be data")
         insn = rooms.survey.decode(end, first.mode)
         _check_follower(insn)
@@ -61,18 +61,30 @@ def region_of(first: Insn, rooms: Rooms) -> Region:
         end, block = insn.next, max(block - 1, insn.together)
     region = Region(tuple(insns), end - first.addr, len(insns) > 1 or first.displace is not None)
     _check_executed(first.addr, region, rooms)
-    if jump.size > first.size:
+    if arch.bundles is not None:
+        _check_bundle(first, arch.bundles, rooms)
+    elif jump.size > first.size:
         _check_surroundings(first, region, rooms)
     return region
 
 
 def _check_follower(insn: Insn) -> None:
-    what = insn.reject
+    what = "" if insn.span and insn.displace is not None else insn.reject
     if not what and insn.displace is None:
-        what = ("it must be simulated at its own address" if insn.simulate else "" if insn.boostable
+        what = ("it must be simulated at its own address" if insn.simulate else "" if insn.boostable or insn.span
                 else "it cannot be displaced")
     if what:
         raise NotOptimizable(f"the jump would cover {insn.name} at {insn.addr:#x}: {what}")
+
+
+def _check_bundle(first: Insn, bundles: Bundles, rooms: Rooms) -> None:
+    """A jump has room in its bundle, and no other probe."""
+    why, start = bundles.no_jump(first), bundles.start(first.addr)
+    for other in rooms.sites.between(start, start + bundles.size):
+        if other.address != first.addr and other.state not in (Arming.DISARMED, Arming.GONE):
+            why = why or f"another probe is armed in its bundle, at {other.address:#x}"
+    if why:
+        raise NotOptimizable(why)
 
 
 def _check_executed(start: int, region: Region, rooms: Rooms) -> None:

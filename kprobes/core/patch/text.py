@@ -95,9 +95,8 @@ class Text:
         """Write a patch's `new` or `old` over what is there."""
         self._machine.patch(patch.addr, over(now, bits, patch.mask))
 
-    def replace(self, patch: Patch, new: bytes, size: int = 0, mask: bytes = b"") -> Patch:
-        """Put `new` where `patch` is, in one write; the longer of the two is covered. Returns the patch that is there
-        now.
+    def replace(self, patch: Patch, addr: int, new: bytes, size: int = 0, mask: bytes = b"") -> Patch:
+        """Put `new` at `addr` where `patch` is, in one write that covers both. Returns the patch that is there now.
 
         A patch that somebody has overwritten meanwhile is left alone; revert() will say so.
         """
@@ -105,11 +104,15 @@ class Text:
             return patch
         if self._outlived(patch):
             self._outdated.append(patch.addr)
-        written = max(len(new), len(patch.new))
-        covered = self.read(patch.addr, max(written, size))
-        made = Patch(patch.addr, only(new, mask), only(covered[: len(new)], mask), covered[len(new) : size], mask)
-        self._machine.patch(patch.addr, over(covered[: len(new)], made.new, mask) + covered[len(new) : written])
+        lo, end = min(addr, patch.addr), addr + len(new)
+        hi = max(end, patch.addr + len(patch.new))
+        covered = self.read(lo, max(hi, addr + size) - lo)
+        before, old, behind = covered[: addr - lo], covered[addr - lo : end - lo], covered[end - lo :]
+        made = Patch(addr, only(new, mask), only(old, mask), behind[: max(addr + size - end, 0)], mask)
+        self._machine.patch(lo, before + over(old, made.new, mask) + behind[: hi - end])
         self._was_here(patch)
+        if addr != patch.addr:
+            self._drop(patch)
         self._keep(made)
         return made
 

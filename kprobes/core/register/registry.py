@@ -194,7 +194,7 @@ class Registry:
         """Make memory say what is wanted: armed where somebody enabled is there and the switch is on."""
         if self._enabled and point.active:
             if point.state is Arming.DISARMED:
-                self.driver.handlers.make_room(point.address)
+                self.driver.handlers.make_room(self._rooms.arch.last_of(point.address))
                 point.arm()
                 if self._rooms.arch.bundles is not None:
                     self.optimizer.divide(point.address)
@@ -274,7 +274,8 @@ class Registry:
     def _lay_bare(self, addrs: list[int]) -> None:
         arch, near = self._rooms.arch, self._rooms.sites.between
         for addr in addrs:
-            for point in [p for p in near(arch.text_of(addr), addr + 1) if arch.place_of(p.address) == addr]:
+            sharing = near(arch.text_of(addr), arch.last_of(addr) + 1)
+            for point in [p for p in sharing if p.patch is not None and p.patch.addr == addr]:
                 self.driver.overwritten(point)
                 self._rooms.text.lay_bare(addr)
                 self._lose(point)

@@ -1,0 +1,77 @@
+"""One bundle or a few on the model of an Itanium, in random states; and what there is when they are done."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from arches import cases_of
+
+from kprobes import GuestFault
+from kprobes import arch as architectures
+from kprobes.arch.ia64 import bundle, frames
+from kprobes.arch.ia64.displace import word_of
+from kprobes.machine.ia64 import model
+from kprobes.machine.paper import PaperMachine
+
+ARCH, FILE = architectures.get("ia64"), cases_of("ia64")
+BASE, HOME, PAGE, DATA, BSP = 0x1000, 0x1800, 0x1000, 0xC800, 0xC400
+STOP = bundle.join(0x09, (0x55 << 6, bundle.NOP["M"], bundle.NOP["I"]))  # a breakpoint of the guest's own
+
+
+def machine(code: bytes) -> PaperMachine:
+    """Bundles, and breakpoints wherever they may lead."""
+    text = bytearray(STOP * (PAGE // 16))
+    text[HOME - BASE : HOME - BASE + len(code)] = code
+    return model(bytes(text), base=BASE, symbols={"here": (HOME, len(code))})
+
+
+def frame(rng: random.Random) -> int:
+    """A CFM that can be."""
+    sor = rng.choice((0, 0, 1, 2, 12))
+    sof = rng.randint(sor * 8, 96)
+    gr = rng.randrange(sor * 8) if sor else 0
+    return sof | rng.randint(0, sof) << 7 | sor << 14 | gr << 18 | rng.randrange(96) << 25 | rng.randrange(48) << 32
+
+
+def state(seed: int) -> dict[str, int]:
+    """Registers: addresses where there may be some, numbers of all sizes elsewhere."""
+    rng = random.Random(seed)
+    numbers = (0, 1, 2, (1 << 64) - 1, 1 << 63, 5, rng.getrandbits(64), rng.getrandbits(32), rng.getrandbits(8))
+    regs = {name: rng.choice(numbers) for name in ARCH.regs.names if name != "pc"}
+    regs |= {name: rng.getrandbits(82) if rng.random() < 0.5 else 0x1003E << 64 | rng.choice(numbers)
+             for name in ARCH.regs.names if name[0] == "f"}
+    regs |= {f"b{n}": rng.choice((HOME + 0x40, HOME - 0x20, HOME + 0x43, 0x9000, rng.getrandbits(64))) for n in range(8)}
+    regs |= {"r0": 0, "r12": 0xCF00, "r14": DATA + 8 * rng.randrange(32), "pr": rng.getrandbits(64) | 1,
+             "cfm": frame(rng), "ar_pfs": frame(rng) | rng.choice((0, 1, 2)) << 52, "ar_bsp": BSP + 8 * rng.randrange(63),
+             "ar_lc": rng.choice((0, 1, 7)), "ar_ec": rng.choice((0, 1, 2, 63)),
+             "ar_ccv": rng.choice((0, rng.getrandbits(64)))}
+    if frames._is_collection(regs["ar_bsp"]):
+        regs["ar_bsp"] += 8
+    return regs
+
+
+def ending(m: PaperMachine, seed: int, start: int = HOME) -> tuple[Any, ...]:
+    """Run in a state, to the breakpoint where that leads or to a fault: that, and what there is then."""
+    regs, data = m.cpu_regs[0], random.Random(seed).randbytes(PAGE)
+    m.write(0xC000, data)
+    for name, value in state(seed).items():
+        regs[name] = value
+    with pytest.raises(GuestFault) as caught:
+        m.run(start, until=1, limit=5000)
+    fault = caught.value
+    left = {name: regs[name] for name in ARCH.regs.names if name != "pc"}
+    return fault.reason, fault.address, fault.pc, left, m.read(0xC000, PAGE)
+
+
+def words() -> dict[str, list[int]]:
+    """Instructions of each unit, from the cases: nothing that needs a frame of its own, or a place of its own."""
+    found: dict[str, list[int]] = {unit: [bundle.NOP[unit]] for unit in "MIFB"}
+    for case in FILE.cases:
+        insn = ARCH.decode(case.code, HOME | case.mode)
+        unit = bundle.units(bundle.parts(case.code)[0])[case.mode]
+        plain = case.outcome == "step" and insn.name not in ("alloc", "cover", "loadrs") and "ar.lc" not in case.asm
+        if plain and unit in found:
+            found[unit].append(word_of(insn))
+    return found
