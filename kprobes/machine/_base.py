@@ -78,11 +78,17 @@ class Sink(Protocol):
     def home(self, pc: int) -> int | None:
         """The original address of an instruction that runs in a slot at `pc`; None where `pc` is not in a slot."""
 
+    def waits(self, regs: Regs) -> int | None:
+        """Where the branch leads whose delay slot runs out of line at regs.pc, until fault(); None: none does."""
+
     def ours(self, pc: int) -> bool:
         """True where `pc` lies in one of the core's own pages."""
 
     def stops(self, pc: int) -> bool:
         """True where a breakpoint of the core's stands at `pc`."""
+
+    def original(self, addr: int, data: bytes) -> bytes:
+        """What is in memory at `addr`, without the core's own in it."""
 
     def unloading(self, start: int, end: int) -> None:
         """Guest memory [start, end) is about to be unmapped."""

@@ -51,11 +51,17 @@ class Listener:
     def home(self, pc: int) -> int | None:
         return None
 
+    def waits(self, regs: Regs) -> int | None:
+        return None
+
     def ours(self, pc: int) -> bool:
         return False
 
     def stops(self, pc: int) -> bool:
         return pc in self.at
+
+    def original(self, addr: int, data: bytes) -> bytes:
+        return data
 
     def unloading(self, start: int, end: int) -> None: ...
     def protected(self, start: int, end: int) -> None: ...

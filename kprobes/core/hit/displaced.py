@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from ...arch._base import Insn
+from ...regs import Regs
 from ..patch.probepoint import Probepoint
 from ..patch.rooms import Rooms
 from ..patch.sites import Kind
+from .ctlblk import ControlBlock, State
 
 
 class Displaced:
@@ -24,9 +26,23 @@ class Displaced:
         if found is None:
             return None
         _, insn, home, _ = found
-        delayed = (insn.delay_slot and home == insn.addr and insn.body and self._rooms.machine.read(pc, len(insn.body))
-                   == insn.body)
-        return home + insn.size if delayed else home
+        return home + insn.size if self._delayed(pc, insn, home) else home
+
+    def waits(self, cb: ControlBlock, regs: Regs) -> int | None:
+        """See machine._base.Sink."""
+        found = self.at(regs.pc)
+        if found is None or not self._delayed(regs.pc, *found[1:3]):
+            return None
+        point, insn, _, _ = found
+        if cb.point is point and cb.state in (State.HIT_SS, State.REENTER):
+            return cb.resume
+        assert insn.simulate is not None  # a detour: what it has read and written at home is as it was
+        return insn.simulate(regs)
+
+    def _delayed(self, pc: int, insn: Insn, home: int) -> bool:
+        """True where `pc` is at what is in the instruction's delay slot."""
+        return (insn.delay_slot and home == insn.addr and bool(insn.body)
+                and self._rooms.machine.read(pc, len(insn.body)) == insn.body)
 
     def stops(self, pc: int) -> bool:
         """See machine._base.Sink."""

@@ -116,6 +116,10 @@ class TrapDriver:
             self._handlers.land(regs)
         return handled
 
+    def waits(self, regs: Regs) -> int | None:
+        """See machine._base.Sink."""
+        return self._displaced.waits(self.blocks[regs.cpu], regs)
+
     def give_up(self, target: int | None = None) -> None:
         """Nothing runs: a hit whose slot the guest has left, and not by its end, never ends. target: where it will go
         on."""

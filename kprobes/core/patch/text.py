@@ -63,14 +63,17 @@ class Text:
 
     def read(self, addr: int, size: int) -> bytes:
         """Original bytes; GuestFault where memory is not mapped."""
-        data = self._machine.read(addr, size)
-        touching = self._touching(addr, size)
+        return self.original(addr, self._machine.read(addr, size))
+
+    def original(self, addr: int, data: bytes) -> bytes:
+        """See machine._base.Sink."""
+        touching = self._touching(addr, len(data))
         if not touching:
             return data
         out = bytearray(data)
         for patch in touching:
             if self._holds(patch, addr, data):
-                lo, hi = max(patch.addr, addr), min(patch.addr + len(patch.old), addr + size)
+                lo, hi = max(patch.addr, addr), min(patch.addr + len(patch.old), addr + len(data))
                 at, end = lo - patch.addr, hi - patch.addr
                 out[lo - addr : hi - addr] = over(out[lo - addr : hi - addr], patch.old[at:end], patch.mask[at:end])
         return bytes(out)

@@ -38,8 +38,8 @@ class Listener:
         driver.serving.serve_returns()
         self.closing = self._closed = False
         self.services = self.rooms.services
-        self.trap, self.fault, self.home, self.ours, self.stops = (driver.trap, driver.fault, driver.home, driver.ours,
-                                                                   driver.stops)
+        self.trap, self.fault, self.home, self.waits = driver.trap, driver.fault, driver.home, driver.waits
+        self.ours, self.stops, self.original = driver.ours, driver.stops, self.rooms.text.original
         machine.report_to(self)
         machine.before_run = None
         for regs in machine.cpu_regs:

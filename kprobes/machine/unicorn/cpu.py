@@ -17,6 +17,7 @@ class Cpu:
     Attributes:
         memory, engine, arch, guest: what it works on, and is. regs: its registers, live. cells, windowed: those that
             are words in the engine, see registers. read_pc, write_pc: of the engine, by its API.
+        pair: pc and the next pc, where the engine has both. A write of pc sets both.
     """
 
     def __init__(self, memory: Memory, machine: Machine) -> None:
@@ -25,6 +26,8 @@ class Cpu:
         self.regs = memory.regs = self._make_regs(machine)
         self.write_pc = self.engine.writer(self.register(self.arch.regs.pc), self.arch.bits)
         self.read_pc = self.engine.reader(self.register(self.arch.regs.pc), self.arch.bits)
+        cell = self.cells.get(self.arch.regs.pc) if self.guest.pc.next else None
+        self.pair = None if cell is None else cell.onward(2)
         self.engine.beside = [self.access(name) for name in self.guest.contexts.beside]
         if self.guest.contexts.state is not None:
             self.engine.beside.append(self.guest.contexts.state(self.engine))
@@ -34,6 +37,13 @@ class Cpu:
     def register(self, name: str) -> int:
         """The engine's number of a register."""
         return self.guest.registers.number(name)
+
+    def stay(self, pc: int) -> None:
+        """The guest stands at `pc`: where that is in a delay slot, its branch waits as before."""
+        if self.pair is None:
+            self.write_pc(self.arch.pointers.same_mode(self.regs, pc))
+        else:
+            self.pair[0] = pc
 
     def access(self, name: str) -> tuple[Callable[[], int], Callable[[int], None]]:
         """Reader and writer of a register, through the engine's API."""

@@ -20,6 +20,7 @@ class DelaySlots:
     def __init__(self, cpu: Cpu, state: RunState, starts: Starts) -> None:
         self._cpu, self._state, self._starts = cpu, state, starts
         self.pending = False
+        self._edge = 0
         self._stopping = CODE(lambda *_: cpu.engine.stop())
 
     @property
@@ -34,9 +35,35 @@ class DelaySlots:
     def settle(self) -> None:
         """The guest is sent elsewhere: let go of a branch that waits."""
         m, state = self._cpu, self._state
+        if m.pair is not None:
+            m.write_pc(m.pair[0])
         if m.guest.runs.settle and state.depth == 0 and state.exit and (self.pending or self.holds(m.read_pc())):
             self.pending = False
             self.leave()
+
+    def wait(self, slot: int, target: int) -> None:
+        """The guest stands in the delay slot at `slot` of a branch to `target`, which is taken when it goes on."""
+        m, jump = self._cpu, self._cpu.guest.runs.jump
+        if m.pair is not None:
+            m.pair[0], m.pair[1] = slot, target
+        elif jump and target != slot + len(jump):
+            self._jump_across(target)
+            m.write_pc(m.arch.pointers.same_mode(m.regs, slot))
+
+    def _jump_across(self, target: int) -> None:
+        """Execute a jump to `target` at the end of a page, and end in its delay slot in the next one: not by a hook,
+        which may be somebody else's as well."""
+        m, jump = self._cpu, self._cpu.guest.runs.jump
+        if not self._edge:
+            self._edge = m.memory.map_code(pages=2) + m.memory.page_size
+            m.memory.patch(self._edge - len(jump), jump)
+        assert m.arch.linkage is not None
+        link = m.arch.linkage.register
+        before, m.regs[link] = m.regs[link], target
+        try:
+            self._starts.start(self._edge - len(jump), self._edge)
+        finally:
+            m.regs[link] = before
 
     def leave(self) -> None:
         """Execute a NOP in the delay slot's stead, which takes the branch, and stop: before its target is fetched."""
@@ -55,5 +82,6 @@ class DelaySlots:
 
     def holds(self, pc: int) -> bool:
         """True where the instruction at `pc` is in one."""
-        m, size = self._cpu, len(self._cpu.guest.runs.settle)
-        return m.arch.decode(m.engine.read(pc - size, 2 * size) or b"", pc - size).delay_slot
+        m, sink, size = self._cpu, self._state.sink, len(self._cpu.guest.runs.settle)
+        code = m.engine.read(pc - size, 2 * size) or b""
+        return m.arch.decode(code if sink is None else sink.original(pc - size, code), pc - size).delay_slot

@@ -39,36 +39,41 @@ class Faults:
 
     def report(self, pc: int, fault: Fault) -> int:
         """Report a fault at `pc`. Returns where to go on if a handler has handled it, else raises GuestFault."""
-        m, state = self._cpu, self._state
-        if m.guest.interrupts.taken is not None:
+        if self._cpu.guest.interrupts.taken is not None:
             pc, fault = self._undo_trap(pc, fault)
-        home = None if state.sink is None else state.sink.home(pc)
-        on, moved = self.ask(pc, fault)
+        on, home = self.ask(pc, fault)
         if on is not None:
             return on
-        # as without the probe: a branch was executed before what is in its delay slot
-        if home is not None and moved is not None:
-            m.write_pc(m.arch.pointers.same_mode(m.regs, home))
         self._delay_slots.pending = True  # whoever was displaced, or strayed into pages of ours, is home by now
-        self.fail(home if home is not None else pc if moved is None else moved & ~m.arch.pointers.mode_bits, fault)
+        self.fail(home, fault)
 
-    def ask(self, pc: int, fault: Fault) -> tuple[int | None, int | None]:
-        """Ask the sink about a fault at `pc`: where to go on, None if nobody has handled it; and where the guest was
-        moved to, or None.
+    def ask(self, pc: int, fault: Fault) -> tuple[int | None, int]:
+        """Ask the sink about a fault at `pc`: where to go on, None if nobody has handled it; and where the guest is
+        then: at home, and as without the probe a branch whose delay slot it was waits.
 
-        Whatever a handler raises, the guest is where it was moved to: at home.
+        Whatever a handler raises, the guest is where it was moved to.
         """
-        m, state, regs = self._cpu, self._state, self._cpu.regs
+        m, sink, regs = self._cpu, self._state.sink, self._cpu.regs
+        handled, home, waits = False, None, None
         regs.at(pc)
         try:
-            handled = state.sink is not None and state.sink.fault(regs, fault)
+            if sink is not None:
+                home, waits = sink.home(pc), sink.waits(regs)
+                handled = sink.fault(regs, fault)
         finally:
             moved = regs.target
             regs.at(None)
             if moved is not None:
                 m.write_pc(moved)
-        on = moved if moved is not None else m.arch.pointers.same_mode(regs, pc)
-        return on if handled else None, moved
+        if handled:
+            return moved if moved is not None else m.arch.pointers.same_mode(regs, pc), pc
+        if home is None or moved is None:
+            return None, pc if moved is None else moved & ~m.arch.pointers.mode_bits
+        m.write_pc(m.arch.pointers.same_mode(regs, home))
+        if waits is not None:
+            with self._bounds.paused():
+                self._delay_slots.wait(home, waits)
+        return None, home
 
     def _undo_trap(self, pc: int, fault: Fault) -> tuple[int, Fault]:
         """The guest's CPU may have taken a trap: then put it back before the instruction."""
@@ -144,8 +149,15 @@ class Faults:
         m, failed = self._cpu, self._starts.failed
         if failed is None:
             return m.read_pc()
-        m.write_pc(m.arch.pointers.same_mode(m.regs, failed[0]))
-        return failed[0]
+        at, pc = m.read_pc(), failed[0]
+        m.write_pc(m.arch.pointers.same_mode(m.regs, pc))
+        if at != pc and self._delay_slots.holds(pc):  # a store failed, and its branch was taken all the same, or not
+            with self._bounds.paused():
+                self._delay_slots.leave()
+                m.write_pc(pc)
+                self._delay_slots.wait(pc, at)
+            self._starts.failed = failed
+        return pc
 
     def error(self, error: int, pc: int) -> Fault:
         """What the engine's error stands for."""
@@ -164,7 +176,7 @@ class Faults:
             failed = self._starts.failed
             return None if failed is None or access == "fetch" else m.memory.windows.shown(failed[1], m.regs)
         seen = self._execute_again(pc)
-        m.write_pc(m.arch.pointers.same_mode(m.regs, pc))
+        m.stay(pc)
         return m.memory.windows.shown(seen[0][1], m.regs) if seen else None
 
     def _failed_access(self, pc: int) -> tuple[str, int] | None:

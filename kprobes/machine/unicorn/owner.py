@@ -92,7 +92,7 @@ class Owner:
                     raise
                 return on
         if state.parked is not None:
-            self._runner.raise_parked()
+            return self._runner.displaced_or_raise()
         reason = state.take_stop()
         if reason == "signal":
             self._runner.signals.deliver()

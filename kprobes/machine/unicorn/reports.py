@@ -209,8 +209,7 @@ class Reports:
         """The engine's invalid-instruction hook, where breakpoints arrive that way. True: go on at pc."""
         regs, state, bias, mask, step = (self._regs, self._state, self._guest.breakpoint.bias, self._cpu.arch.mask,
                                          self._cpu.arch.insn_align)
-        cell = self._cpu.cells.get(self._cpu.arch.regs.pc) if self._guest.pc.next else None
-        words = _Register(self._cpu.read_pc, self._cpu.write_pc) if cell is None else cell.onward(2)  # pc, next pc
+        words = _Register(self._cpu.read_pc, self._cpu.write_pc) if self._cpu.pair is None else self._cpu.pair
 
         def on_invalid(_uc: int, _user: int) -> bool:
             try:
@@ -253,8 +252,8 @@ class Reports:
         regs.at(ahead)
         if not self.interrupt_handler(regs, number):
             return False
-        if regs.target is None and ahead == home and self._guest.pc.next:
-            cpu.cells[cpu.arch.regs.pc].writer()(home)  # the next pc stays: behind a delay slot the branch's target
+        if regs.target is None and ahead == home and cpu.pair is not None:
+            cpu.stay(home)
         else:
             cpu.write_pc(regs.target if regs.target is not None else cpu.arch.pointers.same_mode(regs, ahead))
         return True
@@ -287,13 +286,17 @@ class Reports:
         if not strayed and self._handled(number, pc + guest.calls.skip.get(number, -biases.get(number, 0)), home):
             return
         if self._owner is None:
-            if self._raised is not None:
+            if cpu.pair is not None:
+                cpu.stay(home)
+            elif self._raised is not None:
                 cpu.write_pc(home & -2 if fetched else home)  # an odd one selects MIPS16
             elif home != pc:
                 cpu.write_pc(cpu.arch.pointers.same_mode(regs, home))
             self._starts.interrupt = number, home
             self._engine.stop()
         elif not self._owner.hooks_interrupts:
+            if state.ours(home):
+                self._starts.interrupt = number, home  # whoever raises the error brings the guest home
             state.park(unicorn.UcError(const.UC_ERR_EXCEPTION))  # what the engine says when nobody hooks interrupts
 
 

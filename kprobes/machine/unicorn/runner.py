@@ -147,11 +147,11 @@ class Runner:
         end = until & ~cpu.arch.pointers.mode_bits
         if self.signals.waiting:
             state.note_stop("signal")
-        if state.why_stopped:  # before it has begun
+        if state.why_stopped and cpu.read_pc() != target:  # before it has begun
             cpu.write_pc(target)
         error = 0 if state.why_stopped else self._starts.start(target, end)
         if state.parked is not None:
-            self.raise_parked()
+            return self.displaced_or_raise()
         if (error or self._starts.interrupt is not None) and (on := self._failed(error)) is not None:
             return on
         stopped = cpu.engine.stopped or bool(state.why_stopped)
@@ -180,6 +180,17 @@ class Runner:
             return None
         pc = self.faults.where()
         return self.faults.report(pc, self.faults.error(error, pc))
+
+    def displaced_or_raise(self) -> int:
+        """raise_parked(); but an interrupt in a displaced instruction, on an engine whose owner hooks none, is a fault
+        at home. Returns where to go on if a handler has handled it."""
+        interrupt, self._starts.interrupt = self._starts.interrupt, None
+        if interrupt is not None:
+            on, _ = self.faults.ask(interrupt[1], self.faults.interrupt(*interrupt))
+            if on is not None:
+                self._state.parked = None
+                return on
+        self.raise_parked()
 
     def raise_parked(self) -> NoReturn:
         """Raise what was raised inside the engine."""

@@ -7,7 +7,7 @@ from unicorn import unicorn_const as const
 from ...errors import Unsupported
 from .aborted import Aborted
 from .cpu import Cpu
-from .engine import ERRORS
+from .engine import ERRORS, INVALID
 from .runstate import RunState
 
 
@@ -22,12 +22,14 @@ class Starts:
             a branch.
         aborted: translations that a failed fetch has ended. dead: the next translation would kill the process, see
             Blocks.fetch_fault_kills.
+        door: a trap where runs start that go on in a delay slot; 0: none has.
     """
 
     def __init__(self, cpu: Cpu, state: RunState) -> None:
         self._cpu, self._state = cpu, state
         self.aborted = Aborted(cpu.engine, cpu.guest)
         self.dead = False
+        self.door = 0
         self.end = -1
         self._ended_at = 0
         self.interrupt: tuple[int, int] | None = None
@@ -90,11 +92,34 @@ class Starts:
 
     def _run_engine(self, begin: int, until: int) -> int:
         cpu, state = self._cpu, self._state
-        while cpu.engine.ended(error := cpu.engine.start(begin, until)):
+        while cpu.engine.ended(error := self._begin(begin, until)):
             if state.parked is not None or state.why_stopped:
                 return 0
             begin = cpu.arch.pointers.same_mode(cpu.regs, cpu.read_pc())
         return error
+
+    def _begin(self, begin: int, until: int) -> int:
+        """Start the engine. Where the guest stands at `begin`, and that is in a delay slot, its branch waits: a start
+        sets the next pc, so it is made at a trap, whose hook sets both."""
+        cpu, pair = self._cpu, self._cpu.pair
+        if pair is None or pair[0] != begin or pair[1] == begin + cpu.arch.insn_align & cpu.arch.mask:
+            return cpu.engine.start(begin, until)
+        if not self.door:
+            self.door = cpu.memory.map_code()
+            cpu.memory.fill(self.door, cpu.memory.page_size)
+        waiting = [(begin, pair[1])]
+
+        def on_trap(_uc: int, _user: int) -> bool:
+            if pair[0] != self.door or not waiting:
+                return False
+            pair[0], pair[1] = waiting.pop()
+            return True
+
+        hook = cpu.engine.hook(const.UC_HOOK_INSN_INVALID, INVALID(on_trap))
+        try:
+            return cpu.engine.start(self.door, until)
+        finally:
+            cpu.engine.unhook(hook)
 
     def check_alive(self) -> None:
         """Unsupported once a failed fetch has made the next translation deadly."""

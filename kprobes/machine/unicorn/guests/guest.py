@@ -106,6 +106,7 @@ class Runs:
     #: old target. This one does nothing; it is run in place of the delay slot where the guest is sent elsewhere. b"":
     #: no such thing
     settle: bytes = b""
+    jump: bytes = b""  #: there: goes to the link register, behind a delay slot
 
 
 FETCHED = 0x100  #: how much more an unaligned access's number is where it is an instruction's fetch

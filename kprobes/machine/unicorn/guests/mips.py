@@ -62,7 +62,7 @@ def _mips(mode: int, model: int, status: int, *, r6: bool = False) -> Guest:
         registers=RegisterFile(constants=mips_const, prefix="MIPS", names={**n64, "userlocal": "CP0_USERLOCAL"}),
         breakpoint=Breakpoint(channel=INTR, number=17, bias=4, traps=Traps(probe={4: probe}, end={0: end})),
         pc=Pc(plain=True, modes=1),
-        runs=Runs(until_pc=False, settle=bytes(4)),
+        runs=Runs(until_pc=False, settle=bytes(4), jump=0x03E00009.to_bytes(4, order)),  # JALR zero, ra
         blocks=Blocks(ends=partial(_ends_block, sys.byteorder != order, r6), fetch_fault_kills=True),
         interrupts=Interrupts(lost_pc=True, refused=word(mips_const.UC_MIPS_REG_1, bits, 1280 if bits == 32 else 1600,
                                                          bits)),
