@@ -1,9 +1,9 @@
 """Fill in the generated parts of the documentation: `python docs/generate.py [--check]`.
 
 docs/support.md shows docs/support.json, which `pytest --conformance=docs/support.json` writes; --proved FILE, a newer
-one, must prove the same cells. docs/cost.md and docs/cost.svg show benchmarks/results.json, which
-benchmarks/hit_cost.py writes, and benchmarks/instructions.json, of instructions.py. docs/remote.md shows
-docs/remote.json: see tests/remote/test_stub_capabilities.py.
+one, must prove the same cells, but for what it had to skip. docs/cost.md and docs/cost.svg show
+benchmarks/results.json, which benchmarks/hit_cost.py writes, and benchmarks/instructions.json, of instructions.py.
+docs/remote.md shows docs/remote.json: see tests/remote/test_stub_capabilities.py.
 
 A page says where: everything between `<!-- generated: NAME ARGUMENT -->` and `<!-- end -->` is written by the function
 of that name below, from the code. --check changes nothing and fails where a page is out of date.
@@ -32,7 +32,6 @@ from kprobes.core.hit import ctlblk
 from kprobes.core.patch import arming
 from kprobes.core.settings import Setting
 from kprobes.events._messages import MESSAGES
-from kprobes.machine.unicorn.guests.rows import GUESTS
 from kprobes.programs import header
 from kprobes.programs.helpers import HELPERS
 
@@ -272,29 +271,28 @@ def terminal() -> str:
 # --- the support matrix
 
 
-def support(_: str) -> str:
-    """What the last recorded test run has proved."""
-    return conformance.table(json.loads(SUPPORT.read_text()))
+def support(title: str) -> str:
+    """What the last recorded test run has proved: one of its tables."""
+    return conformance.table(json.loads(SUPPORT.read_text())[title])
 
 
-def changed(now: conformance.Cells) -> list[str]:
-    """Cells that a test run has proved and the page does not show, or the other way round.
-
-    But for what runs under QEMU only, where that was not there: of such an architecture nothing but decoding is proved.
-    """
+def changed(now: conformance.Tables) -> list[str]:
+    """Cells that a test run has proved and the page does not show, or the other way round; but for those whose tests
+    were skipped, because what they need was not there."""
     then = json.loads(SUPPORT.read_text())
-    unseen = {name for name in kprobes.arch_names()
-              if name not in GUESTS and not any(cell.get("proved") for what, cell in now.get(name, {}).items()
-                                                if what != "decode")}
-    then = {name: cells for name, cells in then.items() if name not in unseen}
-    now = {name: cells for name, cells in now.items() if name not in unseen}
-    every = {(name, capability) for cells in (then, now) for name in cells for capability in cells[name]}
-    proved = [{where for where in every if cells.get(where[0], {}).get(where[1], {}).get("proved")}
-              for cells in (then, now)]
-    return [f"docs/support.json: {name}, {capability}: "
-            f"{'proved now' if (name, capability) in proved[1] else 'no longer proved'};"
+    return [f"docs/support.json: {title or 'architectures'}: {name}, {capability}: "
+            f"{'proved now' if (name, capability) in proved else 'no longer proved'};"
             " write it anew by pytest --conformance=docs/support.json"
-            for name, capability in sorted(proved[0] ^ proved[1])]
+            for title in sorted({*then, *now})
+            for proved in [proofs(now.get(title, {}))]
+            for name, capability in sorted(proofs(then.get(title, {})) ^ proved)
+            if not now.get(title, {}).get(name, {}).get(capability, {}).get("absent")]
+
+
+def proofs(cells: conformance.Cells) -> set[tuple[str, str]]:
+    """(architecture, capability) of what is proved."""
+    return {(name, capability) for name, row in cells.items() for capability, facts in row.items()
+            if facts.get("proved")}
 
 
 # --- stubs

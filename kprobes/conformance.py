@@ -4,8 +4,9 @@
 
 A test asks for the `conformance` fixture and says what it proves: `conformance("arm64", "simulate", 12)`. If the test
 passes, 12 is added to that cell; if it fails, the cell says so. `conformance.blank("m68k", "jprobe", "no Abi")`
-explains an empty cell, `conformance.note("ia64", "on a model")` what an architecture's numbers are of. Works under
-pytest-xdist; needs nothing of this project's own tests.
+explains an empty cell, `conformance.note("ia64", "on a model")` what an architecture's numbers are of,
+`conformance.absent("alpha", "no QEMU")` why nobody has tried. `conformance.under("In QEMU")` fills another table. Works
+under pytest-xdist; needs nothing of this project's own tests.
 """
 
 from __future__ import annotations
@@ -21,86 +22,123 @@ import pytest
 CAPABILITIES = ("decode", "step", "simulate", "engine", "kprobe", "colocated", "post", "nested", "divert",
                 "return probe", "jprobe", "arguments", "stack arguments", "fault", "boost", "optimize", "real program")
 Cells = dict[str, dict[str, dict[str, Any]]]
+Tables = dict[str, Cells]  # by title
 _PROPERTY = "kprobes-conformance"
 _BLANK = "kprobes-conformance-blank"
 _NOTE = "kprobes-conformance-note"
+_ABSENT = "kprobes-conformance-absent"
 
 
 class Conformance:
     """What one test proves. Call it with an architecture, a capability and how many cases."""
 
-    def __init__(self, record: Callable[[str, Any], None]) -> None:
-        self._record = record
+    def __init__(self, record: Callable[[str, Any], None], title: str = "") -> None:
+        self._record, self._title = record, title
 
     def __call__(self, arch: str, capability: str, count: int = 1) -> None:
         """This test proves `count` cases of a capability, if it passes."""
-        self._record(_PROPERTY, [arch, capability, count])
+        self._record(_PROPERTY, [self._title, arch, capability, count])
 
     def blank(self, arch: str, capability: str, reason: str) -> None:
         """There is nothing to prove, for this reason."""
-        self._record(_BLANK, [arch, capability, reason])
+        self._record(_BLANK, [self._title, arch, capability, reason])
 
     def note(self, arch: str, text: str) -> None:
         """What is to be known of this architecture's numbers."""
-        self._record(_NOTE, [arch, text])
+        self._record(_NOTE, [self._title, arch, text])
+
+    def absent(self, arch: str, reason: str) -> None:
+        """Its tests are skipped: what they need is not here. Cells without a reason of their own give this one."""
+        self._record(_ABSENT, [self._title, arch, reason])
+
+    def under(self, title: str) -> Conformance:
+        """The same for another table: another machine, say."""
+        return Conformance(self._record, title)
 
 
-class Matrix:
-    """Cells collected from the reports of a run (on xdist's controller: of all workers)."""
+class Found:
+    """What the tests have said for one table."""
 
-    def __init__(self, file: Path) -> None:
-        self._file = file
+    def __init__(self) -> None:
         self.proved: dict[str, dict[str, int]] = {}
         self.failed: dict[str, dict[str, int]] = {}
         self.blank: dict[str, dict[str, str]] = {}
         self.notes: dict[str, str] = {}
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count what a passed or failed test has declared."""
-        properties: list[tuple[str, Any]] = report.user_properties
-        for name, value in properties:
-            if name == _PROPERTY and report.when == "call" and not report.skipped:
-                arch, capability, count = value
-                cells = self.proved if report.passed else self.failed
-                row = cells.setdefault(arch, {})
-                row[capability] = row.get(capability, 0) + (count if report.passed else 1)
-            elif name == _BLANK:
-                self.blank.setdefault(value[0], {})[value[1]] = value[2]
-            elif name == _NOTE:
-                self.notes[value[0]] = value[1]
-
-    def pytest_sessionfinish(self) -> None:
-        """Write the file."""
-        cells = self.cells()
-        text = json.dumps(cells, indent=1, ensure_ascii=False) + "\n" if self._file.suffix == ".json" else table(cells)
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        self._file.write_text(text)
+        self.absent: dict[str, str] = {}
 
     def cells(self) -> Cells:
-        """{architecture: {capability: {"proved": n, "failed": n} or {"blank": reason}}}, for every architecture
-        mentioned."""
+        """{architecture: {capability: facts}}, for every architecture mentioned."""
         seen = {c for part in (self.proved, self.failed, self.blank) for row in part.values() for c in row}
         columns = [*CAPABILITIES, *sorted(seen - set(CAPABILITIES))]
         return {arch: {c: self._facts(arch, c) for c in columns}
-                for arch in sorted({*self.proved, *self.failed, *self.blank})}
+                for arch in sorted({*self.proved, *self.failed, *self.blank, *self.absent})}
 
     def _facts(self, arch: str, capability: str) -> dict[str, Any]:
         proved, failed = self.proved.get(arch, {}).get(capability, 0), self.failed.get(arch, {}).get(capability, 0)
         if proved or failed:
             note = {"note": self.notes[arch]} if arch in self.notes else {}
             return {"proved": proved, "failed": failed, **note}
-        return {"blank": self.blank.get(arch, {}).get(capability, "not tested in this run")}
+        if reason := self.blank.get(arch, {}).get(capability):
+            return {"blank": reason}
+        if arch in self.absent:
+            return {"blank": self.absent[arch], "absent": True}
+        return {"blank": "not tested in this run"}
+
+
+class Matrix:
+    """Tables collected from the reports of a run (on xdist's controller: of all workers)."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._found: dict[str, Found] = {"": Found()}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count what a passed or failed test has declared."""
+        properties: list[tuple[str, Any]] = report.user_properties
+        for name, value in properties:
+            if name not in (_PROPERTY, _BLANK, _NOTE, _ABSENT):
+                continue
+            title, arch, *said = value
+            found = self._found.setdefault(title, Found())
+            if name == _PROPERTY and report.when == "call" and not report.skipped:
+                row = (found.proved if report.passed else found.failed).setdefault(arch, {})
+                row[said[0]] = row.get(said[0], 0) + (said[1] if report.passed else 1)
+            elif name == _BLANK:
+                found.blank.setdefault(arch, {})[said[0]] = said[1]
+            elif name in (_NOTE, _ABSENT):
+                (found.notes if name == _NOTE else found.absent)[arch] = said[0]
+
+    def pytest_sessionfinish(self) -> None:
+        """Write the file."""
+        tables = self.tables()
+        text = (json.dumps(tables, indent=1, ensure_ascii=False) + "\n" if self._file.suffix == ".json"
+                else "\n".join(f"## {title}\n\n{table(cells)}" if title else table(cells)
+                               for title, cells in tables.items()))
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        self._file.write_text(text)
+
+    def tables(self) -> Tables:
+        """{title: {architecture: {capability: {"proved": n, "failed": n} or {"blank": reason}}}}; the first has no
+        title."""
+        return {title: self._found[title].cells() for title in sorted(self._found)}
 
 
 def table(cells: Cells) -> str:
-    """Cases proved, as Markdown, and the reasons of blanks below."""
+    """Cases proved, as Markdown, and the reasons of blanks below. Where all of a row is blank for one reason, it is no
+    row: the last lines say so."""
     columns = next(iter(cells.values()), {})
     lines = ["| " + " | ".join(["architecture", *columns]) + " |", "|---|" + "---:|" * len(columns)]
     notes: list[str] = []
-    lines += ["| " + " | ".join([arch, *(_cell(facts, notes) for facts in row.values())]) + " |"
-              for arch, row in cells.items()]
+    nowhere: dict[str, list[str]] = {}
+    for arch, row in cells.items():
+        reasons = {facts.get("blank") for facts in row.values()}
+        if len(reasons) == 1 and (reason := reasons.pop()):
+            nowhere.setdefault(reason, []).append(arch)
+        else:
+            lines.append("| " + " | ".join([arch, *(_cell(facts, notes) for facts in row.values())]) + " |")
     lines += ["", "Numbers: cases proved in the test run that wrote this.", ""]
     lines += [f"{n}. {note}" for n, note in enumerate(notes, 1)]
+    lines += ["", *(f"- without a row: {', '.join(names)}: {reason}" for reason, names in nowhere.items())]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -22,10 +22,10 @@ RUNNABLE = tuple(name for name in ARCHES if name in GUESTS)
 #: Architectures that lack a case file, an engine or programs, each with the reason. Nothing else may lack them.
 NO_CASES: dict[str, str] = {}
 NO_ENGINE: dict[str, str] = {
-    "loongarch64": "Unicorn 2.1.4 has no LoongArch; tests/remote runs it under QEMU",
-    "alpha": "Unicorn 2.1.4 has no Alpha; tests/remote runs it under QEMU",
-    **dict.fromkeys(("sh4", "sh4eb"), "Unicorn 2.1.4 has no SuperH; tests/remote runs it under QEMU"),
-    "parisc": "Unicorn 2.1.4 has no PA-RISC; tests/remote runs it under QEMU",
+    "loongarch64": "Unicorn 2.1.4 has no LoongArch; see below, under QEMU",
+    "alpha": "Unicorn 2.1.4 has no Alpha; see below, under QEMU",
+    **dict.fromkeys(("sh4", "sh4eb"), "Unicorn 2.1.4 has no SuperH; see below, under QEMU"),
+    "parisc": "Unicorn 2.1.4 has no PA-RISC; see below, under QEMU",
     "ia64": "no emulator has Itanium; tests/machine/test_ia64.py runs it on a model of ours",
 }
 NO_PROGRAMS: dict[str, str] = {

@@ -32,12 +32,12 @@ class Snapshot:
 
 
 def snapshot(machine: Any) -> Snapshot:
-    """Registers and all mapped memory of a machine."""
+    """Registers and all mapped memory of a machine; of a remote one, what is known of it."""
     return Snapshot(registers(machine.regs), {r: machine.read(r[0], r[1] - r[0]) for r in regions(machine)})
 
 
 def regions(machine: Any) -> list[tuple[int, int]]:
-    """What is mapped, as sorted (start, end), from `machine.uc` or, where there is none, `machine.snapshot()`."""
+    """What is mapped, as sorted (start, end), from `machine.uc`, `machine.regions()`, or `machine.snapshot()`."""
     if isinstance(machine, UnicornMachine):
         memory = machine.parts.memory
         home, place = memory.windows.home, memory.windows.place
@@ -45,6 +45,8 @@ def regions(machine: Any) -> list[tuple[int, int]]:
                 for start, end in memory.regions()]
     if hasattr(machine, "uc"):
         return sorted((start, end + 1) for start, end, _ in machine.uc.mem_regions())
+    if hasattr(machine, "regions"):
+        return list(machine.regions())
     return sorted((page, page + len(data)) for page, data in machine.snapshot().items())
 
 
@@ -111,13 +113,19 @@ class Comparison:
         now = self._memory()
         out = ([] if now.keys() == self._after.memory.keys()
                else [Difference("mappings", _show(self._after.memory), _show(now), where)])
-        sp = self.machine.regs.sp
         for (start, end), plain in self._after.memory.items():
-            # below sp is nobody's: trampolines' addresses may lie there
-            skip = max(sp - start, 0) if start <= sp < end else 0
             if (start, end) in now:
-                out += compare_bytes(start + skip, plain[skip:], now[start, end][skip:], where)
+                used = self._used(start, end)
+                out += compare_bytes(start + used.start, plain[used], now[start, end][used], where)
         return out
+
+    def _used(self, start: int, end: int) -> slice:
+        """Of a mapping all, of the stack's without what is beyond the stack pointer, where trampolines' addresses may
+        lie."""
+        sp, abi = self.machine.regs.sp, self.machine.arch.abi
+        if not start <= sp < end:
+            return slice(0, end - start)
+        return slice(0, sp - start) if abi is not None and abi.upwards else slice(sp - start, end - start)
 
     def text_changed(self, where: str = "unregistered") -> list[Difference]:
         """What is not as it was in executable memory, breakpoints included."""

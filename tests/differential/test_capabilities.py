@@ -3,16 +3,14 @@ reason."""
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
-from arches import NO_ENGINE, RUNNABLE, programs_of
+from arches import ARCHES, NO_ENGINE, RUNNABLE, programs_of
+from qemu import RUN_HERE, USER_MODE, arch_of, process
 
 from kprobes import (
     DIVERTED,
@@ -22,18 +20,21 @@ from kprobes import (
     Kprobe,
     Kprobes,
     Kretprobe,
-    QemuMachine,
+    Program,
     UnicornMachine,
     Unsupported,
 )
 from kprobes.arch._base import Atomic, Insn
 from kprobes.conformance import Conformance
 from kprobes.core.probe import Probe
+from kprobes.machine.detours.tables import SAVINGS
 from kprobes.testing import Recorder, functions, instructions, kprobes_everywhere
 from kprobes.testing._difference import registers
 
-PAIRS = [pytest.param(arch, path, id=path.stem, marks=[pytest.mark.quick] if arch in RUNNABLE else [])
-         for arch in (*RUNNABLE, *NO_ENGINE) for path in programs_of(arch) if path.stem.endswith("-O2")]
+HERE = [pytest.param(path, False, id=path.stem, marks=pytest.mark.quick) for arch in RUNNABLE
+        for path in programs_of(arch) if path.stem.endswith("-O2")]
+REMOTE = [pytest.param(path, True, id=f"{path.stem}-qemu") for arch in ARCHES for path in programs_of(arch)
+          if path.stem in RUN_HERE]
 ARGS = tuple(3 + 1000 * n for n in range(12))
 SUM = sum((n + 1) * value for n, value in enumerate(ARGS))
 MASK = 0xFFFFFFFF
@@ -41,27 +42,14 @@ NOWHERE = 0x6660  # nothing is mapped there
 SHORTEST_PROMISE = 16  # instructions for which every architecture promises that an exclusive sequence makes progress
 
 
-def process(path: Path) -> QemuMachine:
-    """Under QEMU, what Unicorn does not run."""
-    copy = Path(tempfile.mkdtemp(), path.stem)
-    shutil.copy(path, copy)
-    copy.chmod(0o755)
-    try:
-        return QemuMachine.user([copy], env={}, timeout=20, stdout=subprocess.DEVNULL)
-    except Unsupported as error:
-        pytest.skip(str(error))
-    finally:
-        shutil.rmtree(copy.parent)
-
-
 class Guest:
-    """A program, probed."""
+    """A program, probed: in Unicorn, or a process in QEMU."""
 
-    def __init__(self, arch: str, path: Path, conformance: Conformance) -> None:
-        self.machine: Any = UnicornMachine.load(path) if arch in RUNNABLE else process(path)
-        self.kprobes = Kprobes(self.machine)
-        self.name, self.arch = arch, self.machine.arch
-        self._conformance = conformance
+    def __init__(self, machine: Any, remote: bool, conformance: Conformance) -> None:
+        self.machine, self.remote = machine, remote
+        self.kprobes = Kprobes(machine)
+        self.name, self.arch = machine.arch.name, machine.arch
+        self._conformance = conformance.under(USER_MODE) if remote else conformance
 
     def sum(self) -> int:
         """sum_of_12(3, 1003, ...): a + 2b + 3c + ..., most of its arguments on the stack."""
@@ -84,18 +72,34 @@ class Guest:
         return instructions(self.kprobes, self.machine.symbols[name])
 
 
+@pytest.fixture(scope="module")
+def processes() -> Iterator[dict[str, Any]]:
+    """By program: a process serves all tests until one spoils it."""
+    running: dict[str, Any] = {}
+    yield running
+    for machine in running.values():
+        machine.close()
+
+
 @pytest.fixture
-def guest(arch: str, path: Path, conformance: Conformance) -> Iterator[Guest]:
-    made = Guest(arch, path, conformance)
+def guest(path: Path, remote: bool, processes: dict[str, Any], conformance: Conformance) -> Iterator[Guest]:
+    if remote:
+        machine = processes.pop(path.stem, None) or process(path)
+    else:
+        machine = UnicornMachine.load(path)
+    made = Guest(machine, remote, conformance)
     made.lacks(made.arch.abi, "kprobe", "no Abi: functions cannot be called")
     made.lacks(made.arch.linkage, "kprobe", "no Linkage: functions cannot be called")
     yield made
     made.kprobes.close()
     assert made.sum() == SUM, "the guest is not as it was"
-    made.machine.close()
+    if remote:
+        processes[path.stem] = machine
+    else:
+        machine.close()
 
 
-each_program = pytest.mark.parametrize(("arch", "path"), PAIRS)
+each_program = pytest.mark.parametrize(("path", "remote"), HERE + REMOTE, scope="module")
 
 
 def each_company(guest: Guest) -> Iterator[str]:
@@ -279,7 +283,7 @@ def test_fault_is_at_home(guest: Guest, post: bool) -> None:
 def test_bounded_runs_stop_where_they_do_without_probes(guest: Guest) -> None:
     """max_insns counts the guest's instructions, not what a probe adds; a stop is never inside a slot."""
 
-    if guest.machine.arch.name.startswith("sparc"):
+    if guest.arch.name.startswith("sparc") and not guest.remote:
         # its CODE hooks destroy jumps, see Blocks.hooked_delay_slots
         with pytest.raises(Unsupported, match="cannot count"):
             guest.machine.call("test_crc", 1, max_insns=24)
@@ -305,7 +309,7 @@ def test_bounded_runs_stop_where_they_do_without_probes(guest: Guest) -> None:
 
 
 @each_program
-def test_exception_leaves_a_consistent_guest(guest: Guest, arch: str) -> None:
+def test_exception_leaves_a_consistent_guest(guest: Guest) -> None:
     """What a handler raises leaves through call(), with pc at the probepoint wherever the handler had sent it; all goes
     on working."""
     machine, armed = guest.machine, Kprobe(symbol_name="fib", pre_handler=lambda p, regs: None)
@@ -321,7 +325,7 @@ def test_exception_leaves_a_consistent_guest(guest: Guest, arch: str) -> None:
                 with pytest.raises(LookupError, match="mine") as raised:
                     guest.sum()
                 assert "fail" in [entry.name for entry in raised.traceback]
-                if arch in RUNNABLE:  # a remote machine's registers are put back
+                if not guest.remote:  # a remote machine's registers are put back
                     assert machine.regs.pc == guest.entry() == p.address
                 assert guest.kprobes.idle
         before = armed.nhit
@@ -340,7 +344,8 @@ def ways_to_a_store(insns: dict[int, Insn], frm: Insn, steps: int) -> Iterator[t
             yield from ((frm.addr, *way) for way in ways_to_a_store(insns, insn, steps - 1))
 
 
-@each_program
+@pytest.mark.parametrize(("path", "remote"), [*HERE, *(pair for pair in REMOTE if arch_of(pair.id) in NO_ENGINE)],
+                         scope="module")
 def test_nothing_is_probed_inside_an_exclusive_sequence(guest: Guest) -> None:
     """Between a load-exclusive and its store a trap would break the sequence; before and behind it all is well."""
     inside = found = 0
@@ -415,7 +420,7 @@ def test_registers_at_return(guest: Guest) -> None:
     machine = guest.machine
     assert guest.arch.abi is not None
 
-    end = None if guest.name in RUNNABLE else machine.map_code()
+    end = machine.map_code() if guest.remote else None
 
     def leave() -> dict[str, int]:
         saved = registers(machine.regs)
@@ -463,11 +468,21 @@ def test_boost(guest: Guest) -> None:
 
 
 @each_program
-def test_optimize(guest: Guest, arch: str) -> None:
-    """A jump takes the breakpoint's place, and handlers run all the same."""
-    if not guest.machine.call_area:
-        pytest.skip("this machine serves nothing in place")
+def test_optimize(guest: Guest) -> None:
+    """A jump takes the breakpoint's place, and handlers run all the same; in a remote guest, programs do."""
     guest.lacks(guest.arch.jump, "optimize", "no Jump: no instruction that changes nothing but pc")
+    if guest.remote:
+        done, reason = programs_by_jumps(guest)
+    else:
+        done, reason = handlers_by_jumps(guest), "the jump does not fit over any instruction of the function tried"
+    if not done and reason:
+        guest._conformance.blank(guest.name, "optimize", reason)
+        pytest.skip(reason)
+    guest.proves("optimize", done)
+
+
+def handlers_by_jumps(guest: Guest) -> int:
+    """At how many instructions a jump takes the place of the breakpoint."""
     done = 0
     for address in guest.places("sum_of_12"):
         hits: list[int] = []
@@ -479,10 +494,29 @@ def test_optimize(guest: Guest, arch: str) -> None:
             assert hits == [p.address] * 2
             assert p.optimized == jump
             done += jump
-    if not done:
-        reason = "the jump does not fit over any instruction of the function tried"
-        guest._conformance.blank(arch, "optimize", reason)
-        pytest.skip(reason)
-    guest.proves("optimize", done)
+    return done
 
 
+def programs_by_jumps(guest: Guest) -> tuple[int, str]:
+    """At how many instructions programs ran by jumps, all attached at once; why there are none."""
+    pytest.importorskip("llvmlite")
+    if guest.name not in SAVINGS:
+        return 0, "programs run by stops: there is no compiler of them for it"
+    apart: list[int] = []
+    for address in guest.places("sum_of_12"):
+        if not apart or address >= apart[-1] + guest.arch.jump.size:
+            apart.append(address)
+    attached = [guest.kprobes.attach(Program.from_instructions(COUNTS), address) for address in apart]
+    try:
+        assert [guest.sum() for _ in range(4)] == [SUM] * 4
+        assert {a.runs for a in attached} == {4}
+        jumps = sum(probe.optimized for a in attached for probe in a)
+        assert jumps or guest.machine.symbols["sum_of_12"].mode, "only Thumb code has none"
+        return jumps, ""
+    finally:
+        for a in attached:
+            a.detach()
+
+
+#: r0 = 0; exit
+COUNTS = bytes.fromhex("b700000000000000 9500000000000000")

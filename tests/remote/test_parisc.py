@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from arches import cases_of, expected
 from attrs import evolve
-from qemu import Seen, qemu_for
+from qemu import USER_MODE, Seen, qemu_for
 
 from kprobes import GuestFault, GuestTimeout, Kprobe, Kprobes, Kretprobe, QemuMachine
 from kprobes import arch as architectures
@@ -151,7 +151,7 @@ def test_probed_is_unprobed(lab: Lab, conformance: Conformance) -> None:
             done[case.outcome] += 1
     assert not problems, "\n".join(problems[:SHOWN])
     for outcome, count in done.items():
-        conformance("parisc", outcome, count)
+        conformance.under(USER_MODE)("parisc", outcome, count)
 
 
 def test_a_nullified_instruction_is_no_hit(lab: Lab) -> None:
@@ -202,7 +202,7 @@ def test_every_instruction_of_functions(guest: QemuMachine, conformance: Conform
             assert m.call(name, wanted["seeds"][0], timeout=60) & 0xFFFFFFFF == wanted["tests"][name][0], name
             hit |= {probe.addr for probe in probes if probe.nhit and probe.addr is not None}
     assert len(hit) > 700
-    conformance("parisc", "real program", len(hit))
+    conformance.under(USER_MODE)("parisc", "real program", len(hit))
 
 
 def test_returns_of_every_function(guest: QemuMachine) -> None:

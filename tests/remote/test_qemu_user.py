@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
-from arches import HERE, NO_ENGINE, expected
-from qemu import RUN_HERE, compiled_functions, qemu_for
+from arches import ARCHES, HERE, NO_ENGINE, expected
+from qemu import NO_ROW, RUN_HERE, USER_MODE, arch_of, compiled_functions, qemu_for
 
 from kprobes import (
     GuestFault,
@@ -38,22 +40,41 @@ def machine(program: Path) -> QemuMachine:
     return QemuMachine.user([program], env={}, timeout=20, stdout=subprocess.DEVNULL)
 
 
-def test_the_contract(program: Path) -> None:
+@pytest.fixture
+def proves(program: Path, conformance: Conformance) -> Callable[[str, int], None]:
+    return partial(conformance.under(USER_MODE), arch_of(program.name))
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("arch", ARCHES)
+def test_every_architecture_has_a_row_or_a_reason(arch: str, conformance: Conformance) -> None:
+    """In the support matrix, also where there is no QEMU."""
+    table, stems = conformance.under(USER_MODE), [stem for stem in RUN_HERE if arch_of(stem) == arch]
+    assert bool(stems) != (arch in NO_ROW)
+    if arch in NO_ROW:
+        table.absent(arch, NO_ROW[arch])
+        return
+    if arch not in NO_ENGINE:
+        for capability in ("decode", "step", "simulate"):
+            table.blank(arch, capability, "proved above: instructions one by one, in every state, need no QEMU")
+    try:
+        qemu_for(stems[0])
+    except pytest.skip.Exception as skipped:
+        table.absent(arch, f"skipped, no QEMU: {skipped}")
+        raise
+
+
+def test_the_contract(program: Path, proves: Callable[[str, int], None]) -> None:
     assert check_machine(lambda: machine(program)) == []
+    proves("engine", 1)
 
 
-def only_here(m: QemuMachine, conformance: Conformance, capability: str, count: int) -> None:
-    """Proved by QEMU; architectures that Unicorn runs as well have other tests for the support matrix."""
-    if m.arch.name in NO_ENGINE:
-        conformance(m.arch.name, capability, count)
-
-
-def test_compiled_programs_run_as_ever(program: Path, conformance: Conformance) -> None:
+def test_compiled_programs_run_as_ever(program: Path, proves: Callable[[str, int], None]) -> None:
     with machine(program) as m, Kprobes(m) as k:
-        only_here(m, conformance, "return probe", compiled_functions(m, k))
+        proves("return probe", compiled_functions(m, k))
 
 
-def test_every_instruction_of_a_function(program: Path, conformance: Conformance) -> None:
+def test_every_instruction_of_a_function(program: Path, proves: Callable[[str, int], None]) -> None:
     with machine(program) as m:
         plain = m.call("test_crc", 7)
         symbol = m.symbols["test_crc"]
@@ -67,7 +88,7 @@ def test_every_instruction_of_a_function(program: Path, conformance: Conformance
             assert m.call("test_crc", 7) == plain
             hit = sum(p.nhit > 0 for p in probes)
             assert hit > len(probes) // 2
-            only_here(m, conformance, "real program", hit)
+            proves("real program", hit)
         assert m.call("test_crc", 7) == plain
 
 
@@ -80,6 +101,34 @@ def test_registers_that_the_stub_shows(program: Path) -> None:
         for name in hidden:
             with pytest.raises(UnknownRegister, match="does not show"):
                 print(m.regs[name])
+
+
+#: architecture -> registers that the stub shows and leaves as they are
+LEFT = {"arm64": {"tpidr_el0"}, "arm64be": {"tpidr_el0"}, "arm": {"tpidruro"}, "armeb": {"tpidruro"},
+        "x86_64": {"fptag"}, "i386": {"fptag"}}
+#: those that take some values only: a wrong one ends the process
+SELECTORS = {"cs", "ss", "ds", "es", "fs", "gs"}
+
+
+def test_registers_are_what_was_written(program: Path) -> None:
+    """Bits that there are: what has been seen can be put back. QEMU takes some otherwise than it shows them."""
+    rng = random.Random(program.name)
+    with machine(program) as m:
+        table, left = m.arch.regs, set()
+        for name in sorted({*m.regs.names} - SELECTORS):
+            width = table.widths.get(name, m.arch.bits)
+            first, seen = m.regs[name], []
+            for value in (0, (1 << width) - 1, *(rng.getrandbits(width) for _ in range(4 if width else 0))):
+                m.regs[name] = value
+                m._threads.flush()
+                seen.append(m.regs[name])
+            for value in (*seen, first):
+                m.regs[name] = value
+                m._threads.flush()
+                assert m.regs[name] == value, name
+            if len({*seen}) == 1 and width:
+                left.add(name)
+        assert left == LEFT.get(m.arch.name, set())
 
 
 def test_bounds(program: Path) -> None:

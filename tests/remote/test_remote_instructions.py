@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from arches import PROGRAMS, cases_of
-from qemu import Seen, qemu_for
+from qemu import USER_MODE, Seen, qemu_for
 
 from kprobes import GuestFault, GuestTimeout, Kprobe, Kprobes, QemuMachine
 from kprobes.arch._base import Insn
@@ -148,7 +148,7 @@ def test_probed_is_unprobed(lab: Lab, conformance: Conformance) -> None:
             done[case.outcome] += 1
     assert not problems, "\n".join(problems[:SHOWN])
     for outcome, count in done.items():
-        conformance(lab.m.arch.name, outcome, count)
+        conformance.under(USER_MODE)(lab.m.arch.name, outcome, count)
 
 
 def generated(lab: Lab) -> Iterator[bytes]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from arches import expected
-from qemu import qemu_for
+from qemu import USER_MODE, qemu_for
 
 from kprobes import Kprobe, Kprobes, Kretprobe, QemuMachine
 from kprobes.conformance import Conformance
@@ -75,8 +75,8 @@ def test_every_instruction(stem: str, programs: Callable[[str], Path], conforman
                 k.unregister_kprobes(probes)
             assert run(m, name) == result, name
         assert done > 0.85 * probed
-        conformance(m.arch.name, "kprobe", done)
-        conformance(m.arch.name, "real program", done)
+        conformance.under(USER_MODE)(m.arch.name, "kprobe", done)
+        conformance.under(USER_MODE)(m.arch.name, "real program", done)
 
 
 def test_return_probes_on_all_functions(stem: str, programs: Callable[[str], Path], conformance: Conformance) -> None:
@@ -89,4 +89,4 @@ def test_return_probes_on_all_functions(stem: str, programs: Callable[[str], Pat
         assert {name: run(m, name) for name in results} == results
         done = [back for back in backs if back.nreturned]
         assert len(done) > 0.9 * len(backs)
-        conformance(m.arch.name, "return probe", len(done))
+        conformance.under(USER_MODE)(m.arch.name, "return probe", len(done))

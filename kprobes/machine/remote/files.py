@@ -22,6 +22,7 @@ from .target import Target
 AT_PHDR, AT_PHENT, AT_PHNUM, AT_PAGESZ, AT_BASE, AT_ENTRY, AT_RANDOM = 3, 4, 5, 6, 7, 9, 25
 PT_DYNAMIC, PT_PHDR, DT_DEBUG, DT_MIPS_RLD_MAP, DT_MIPS_RLD_MAP_REL = 2, 6, 21, 0x70000016, 0x70000035
 LARGEST = 1 << 20  #: bytes of a function or object of a module
+STACK = 1 << 15  #: bytes of a stack that are surely there
 MOST = 4096  #: entries of the dynamic section, and libraries
 #: what target descriptions call architectures -> ours; where byte orders share a name the program decides
 NAMES = {"i386:x86-64": "x86_64", "i386": "i386", "arm": "arm", "aarch64": "arm64", "powerpc:common": "ppc",
@@ -186,6 +187,12 @@ class Loads:
         """(start, end) of every segment."""
         return [(loaded.bias + s.addr, loaded.bias + s.addr + s.memsz) for loaded in self._loaded
                 for s in loaded.image.segments]
+
+    def regions(self) -> list[tuple[int, int]]:
+        """(start, end) of what is known to be mapped: segments, and the top of the stack that its vector tells."""
+        words, upwards = self.vector.get(AT_RANDOM), self._arch.abi is not None and self._arch.abi.upwards
+        stack = [] if words is None else [(words, words + STACK) if upwards else (words - STACK, words)]
+        return sorted(span for span in {*self.spans, *stack} if span[0] < span[1])
 
     @property
     def nothing(self) -> bool:

@@ -6,7 +6,7 @@ their files are GDB's for these targets. Names are the architecture's own where 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from attrs import frozen
 
@@ -87,6 +87,19 @@ PARTS: dict[str, Mapping[str, Part]] = {
 }
 #: architecture -> (the stub's register, bits that say: the next instruction does nothing)
 NULLIFIED = {"parisc": ("psw", 1 << 21)}
+
+
+def _reversed(data: bytes) -> bytes:
+    return data[::-1]
+
+
+#: architecture -> registers that QEMU's stub (10) does not take as it shows them -> how it does: it reads eight bytes
+#: for four, in the host's order, the upper half of sixteen
+TAKEN: dict[str, Mapping[str, Callable[[bytes], bytes]]] = {
+    "arm64be": {"cpsr": lambda data: bytes(4) + data, "fpcr": _reversed, "fpsr": _reversed},
+    "armeb": {f"d{n}": _reversed for n in range(32)},
+    "s390x": {f"v{n}l": lambda data: bytes(8) + data for n in range(16)},
+}
 
 
 def _of(table: Mapping[str, object], arch: str) -> Iterator[str]:

@@ -47,6 +47,7 @@ class RemoteMachine(Described):
     Attributes:
         arch, symbols, cpu_task, regs: as of every machine. cpus: threads that may stand in a hit at once.
         exit_status: of the program once it has ended (negative: the signal that ended it), else None.
+        regions: () -> sorted (start, end) of memory known to be mapped: what is loaded, and the top of the stack.
     """
 
     _is_closed, delays_in_calls = False, True
@@ -77,6 +78,7 @@ class RemoteMachine(Described):
         self.page_size = self._vector.get(AT_PAGESZ) or PAGE
         self._exit, self._loads = 0, Loads(self.symbols, self._vector, arch, sysroot)
         target.stops.of(arch, self.symbols, scratch)
+        self.regions = self._loads.regions
         self._calls = GuestCalls(target, self._control, self._threads, arch, self.symbols)
         self._errands = Errands(self, target, self._control, self._threads)
         self._pages = Pages(self._source(scratch, system), self.page_size, arch.mask)

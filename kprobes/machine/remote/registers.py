@@ -8,7 +8,7 @@ from functools import partial
 
 from ...arch._base import Arch
 from ...errors import RemoteError
-from .layouts import Part, Slot, file_of, parts_of
+from .layouts import TAKEN, Part, Slot, file_of, parts_of
 from .target import Target
 
 
@@ -23,7 +23,7 @@ class RegisterFile:
         """slots: by name. size: bytes of a g packet."""
         self.thread: str | None = None
         self._target, self._order = target, arch.order
-        self._slots = slots
+        self._slots, self._taken = slots, TAKEN.get(arch.name, {})
         self._places = _places(slots, size)
         self._together = bytearray()
         self._single: dict[str, int] = {}
@@ -68,10 +68,19 @@ class RegisterFile:
             self._target.choose(self.thread)
             names = sorted(self._changed, key=lambda name: self._slots[name].number)
             done = self._target.set_registers([(self._slots[name].number, self._bytes(name)) for name in names])
+            if again := self._changed & self._taken.keys():
+                self._look_again(again)
             slow = [name for name, written in zip(names, done, strict=True) if not written]
             if slow:
                 self._write_all(slow)
         self.forget()
+
+    def _look_again(self, names: Iterable[str]) -> None:
+        """Registers that the stub may not have taken as it shows them: once more, as it takes them."""
+        numbers = {name: self._slots[name].number for name in names}
+        shown = dict(zip(numbers, self._target.registers([*numbers.values()]), strict=True))
+        self._target.set_registers([(number, self._taken[name](self._bytes(name))) for name, number in numbers.items()
+                                    if shown[name] != self._bytes(name)])
 
     def forget(self) -> None:
         """Nothing is known any more."""

@@ -1,31 +1,65 @@
-"""Which of the compiled programs run under QEMU here."""
+"""Which of the compiled programs run under QEMU here, and the table of the support matrix that says what they prove."""
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
 import pytest
-from arches import ARCH_OF_PROGRAM, PROGRAMS, expected
+from arches import ARCH_OF_PROGRAM, NO_ENGINE, NO_PROGRAMS, PROGRAMS, expected
 from attrs import frozen
 
-from kprobes import Kprobe, Kprobes, Kretprobe, Machine, Unsupported
+from kprobes import Kprobe, Kprobes, Kretprobe, Machine, QemuMachine, Unsupported
+from kprobes.conformance import Conformance
 from kprobes.machine.remote.launch import NAMES, OLDEST, find_qemu
 
+USER_MODE = "Under QEMU's user mode"  #: a table of the support matrix
 #: Programs of tests/programs that qemu-user does not run, each with the reason.
 NOT_HERE = {
     "armeb32": "no architecture yet", "cortexm": "a microcontroller's program is no Linux process",
     "sparc64": "linked for 4 KiB pages: QEMU wants 8", "sparc": "QEMU's default CPU lacks LEON's casa",
     "sparcw": "the same",
 }
+#: architectures without a row in that table, each with the reason
+NO_ROW = {"cortexm": "a microcontroller's program is no Linux process", "tricore": "QEMU has no user mode for it",
+          "ia64": "no QEMU has it",
+          "sparc": NOT_HERE["sparc"], "sparc64": NOT_HERE["sparc64"],
+          **{arch: reason for arch, reason in NO_PROGRAMS.items() if arch.startswith("mips")}}
 RUN_HERE = sorted(p.stem for p in (PROGRAMS / "bin").glob("*-O2.elf") if p.stem.rpartition("-")[0] not in NOT_HERE)
+
+
+def arch_of(stem: str) -> str:
+    """The architecture that runs a program."""
+    name = stem.rpartition("-")[0]
+    return ARCH_OF_PROGRAM.get(name, name)
+
+
+def table_of(conformance: Conformance, arch: str) -> Conformance:
+    """Where what needs no QEMU is said: of an architecture that nothing else runs with the rest that it has proved."""
+    return conformance.under(USER_MODE) if arch in NO_ENGINE and arch not in NO_ROW else conformance
 
 
 def qemu_for(stem: str) -> str:
     """Skips where there is no QEMU for a program."""
-    name = stem.rpartition("-")[0]
-    arch = ARCH_OF_PROGRAM.get(name, name)
+    arch = arch_of(stem)
     try:
         return find_qemu(f"qemu-{NAMES.get(arch, arch)}", OLDEST)
     except Unsupported as error:
         pytest.skip(str(error))
+
+
+def process(path: Path) -> QemuMachine:
+    """A compiled program as a Linux process, its file gone again. Skips where there is no QEMU for it."""
+    qemu_for(path.stem)
+    copy = Path(tempfile.mkdtemp(), path.stem)
+    shutil.copy(path, copy)
+    copy.chmod(0o755)
+    try:
+        return QemuMachine.user([copy], env={}, timeout=20, stdout=subprocess.DEVNULL)
+    finally:
+        shutil.rmtree(copy.parent)
 
 
 def compiled_functions(m: Machine, k: Kprobes) -> int:
