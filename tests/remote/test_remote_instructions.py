@@ -1,5 +1,5 @@
-"""Every case of LoongArch and SuperH, which Unicorn lacks, under QEMU: probed == unprobed, in registers, memory, target
-and fault. A branch has one of the case file's instructions in its delay slot.
+"""Every case of Alpha, LoongArch and SuperH, which Unicorn lacks, under QEMU: probed == unprobed, in registers, memory,
+target and fault. A branch has one of the case file's instructions in its delay slot.
 
 Each runs in random states: alone, under a boosted probe, under one with a post_handler; and its displaced code by
 itself, near its home and far away. The generated words are changes of the cases in one field.
@@ -28,7 +28,8 @@ STATES = 1
 GENERATED = 2  #: words made of each case
 SHOWN = 20
 #: registers of which only some bits may take any value: others make every instruction trap
-ONLY = {"loongarch64": {"fcsr0": 0x300}, "sh4": {"sr": 0x303, "fpscr": 0x180003}}  # SZ and PR, the rounding mode
+ONLY = {"alpha": {"fpcr": 0}, "loongarch64": {"fcsr0": 0x300},
+        "sh4": {"sr": 0x303, "fpscr": 0x180003}}  # SZ and PR, the rounding mode
 ONLY["sh4eb"] = ONLY["sh4"]
 
 
@@ -125,7 +126,7 @@ class Lab:
                 for text in seen.differs(plain)]
 
 
-@pytest.fixture(scope="module", params=list(ONLY))  # test_alpha has Alpha's
+@pytest.fixture(scope="module", params=list(ONLY))
 def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     stem = f"{request.param}-O2"
     qemu_for(stem)

@@ -45,9 +45,8 @@ class RemoteMachine(Described):
     """A guest behind a stub: QEMU's, gdbserver's, OpenOCD's, a simulator's. Make one with connect(); a context manager.
 
     Attributes:
-        arch, symbols, cpu_task, regs: as of every machine. cpus: threads that may stand in a hit at once.
-        exit_status: of the program once it has ended (negative: the signal that ended it), else None.
-        regions: () -> sorted (start, end) of memory known to be mapped: what is loaded, and the top of the stack.
+        arch, symbols, cpu_task, regs: as of every machine. cpus: threads that may stand in a hit at once. exit_status:
+        once it has ended (less than 0: the signal), else None. regions(): (start, end) of what is loaded, and a stack.
     """
 
     _is_closed, delays_in_calls = False, True
@@ -71,14 +70,13 @@ class RemoteMachine(Described):
         self._threads = Threads(target, self, arch, slots_of(target, arch), threads)
         self._control = Control(target, self._threads, arch, self.symbols, interrupt or target.link.interrupt, console,
                                 system)
-        self.busy = self._control.busy
         self._threads.stopped(target.why().thread)
         self._vector = (auxiliary(target.transfer("auxv"), arch.bits // 8, arch.order.value)
                         if "qXfer:auxv:read" in target.features else {})
         self.page_size = self._vector.get(AT_PAGESZ) or PAGE
-        self._exit, self._loads = 0, Loads(self.symbols, self._vector, arch, sysroot)
+        self._loads = Loads(self.symbols, self._vector, arch, sysroot)
         target.stops.of(arch, self.symbols, scratch)
-        self.regions = self._loads.regions
+        self._exit, self.busy, self.regions = 0, self._control.busy, self._loads.regions
         self._calls = GuestCalls(target, self._control, self._threads, arch, self.symbols)
         self._errands = Errands(self, target, self._control, self._threads)
         self._pages = Pages(self._source(scratch, system), self.page_size, arch.mask)
