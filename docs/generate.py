@@ -337,8 +337,8 @@ ROOMS = {
         "entries siblings serving",
     "patches: the state machine, slots, sites, text that the guest or somebody else writes":
         "probepoint arming rooms sites slots text bits writes",
-    "jumps: when, over what, displaced regions":
-        "optimizer region detour",
+    "jumps: when, over what, displaced regions; none, where programs run in place":
+        "optimizer region detour inplace",
     "the neighbourhood: walks, boundaries, delay slots, data amid code, tables, exclusive sequences":
         "survey walk exclusive",
     "EXECUTE":

@@ -81,6 +81,7 @@ class Insn:
     # whom else it concerns
     delay_slot: bool = False  #: the next instruction is its delay slot
     skips: int = 0  #: bytes behind it that it may skip, or nullify: behind its copy as well
+    repeats: bool = False  #: an engine executes it once for each element: a hook on it is called as often
     together: int = 0  #: so many instructions after it go where it goes, and as they are (Thumb: an IT block)
     atomic: Atomic | None = None  #: opens or closes an exclusive sequence
     operand: int | None = None  #: a pc-relative operand's absolute address

@@ -126,6 +126,9 @@ class HostProgram(Protocol):
 
     @property
     def address(self) -> int: ...
+    @property
+    def asks(self) -> bool:
+        """True if it may call Python."""
 
 
 class BuiltIn(Protocol):
@@ -256,6 +259,10 @@ class Machine(Protocol):
         8."""
 
     def unmap_calls(self, area: int) -> None: ...
+    def serve_here(self, addr: int, programs: Sequence[HostProgram]) -> Callable[[], None] | None:
+        """The instruction at `addr`, which is not the guest's to write, is a call site itself from now on, for these
+        programs: no jump leads there. Returns what ends it; None: it is none."""
+
     def jumps(self, programs: Sequence[Any] | None, mode: int) -> bool:
         """True if a jump may stand where only these programs run; None: where others are called. mode: of the text."""
 

@@ -11,6 +11,10 @@ def always_jumps(programs: Sequence[Any] | None, mode: int) -> bool:
     return True
 
 
+def never_here(addr: int, programs: Sequence[Any]) -> None:
+    """serve_here() of a machine whose call sites are elsewhere."""
+
+
 class GuestProgram(Protocol):
     """Code of the guest's own that the detour of a machine without call sites in place may run.
 

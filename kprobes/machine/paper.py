@@ -14,7 +14,7 @@ from ..regs import Regs
 from ..symbols import Symbols
 from ._base import BuiltIn, Fault, HostProgram, Sink, watches_no_text, watches_nothing
 from ._blocks import counts_no_blocks
-from ._jumps import always_jumps
+from ._jumps import always_jumps, never_here
 from ._paper_isa import LENGTHS, PAPER, execute
 
 PAGE = 0x1000
@@ -165,7 +165,7 @@ class PaperMachine:
         self.unmap_code(area)
 
     can_run, host_view, clock, following, modules = True, None, None, None, dict[str, tuple[int, int]]()
-    guest_view, jumps = None, staticmethod(always_jumps)
+    guest_view, jumps, serve_here = None, staticmethod(always_jumps), staticmethod(never_here)
     watch_at, writable, count_blocks = (staticmethod(watches_nothing), staticmethod(watches_no_text),
                                         staticmethod(counts_no_blocks))
 

@@ -179,7 +179,7 @@ class SiteProgram:
                  cleared: Mapping[int, int] | None = None, made: HostCode | None = None,
                  called: Callable[[bool], None] = lambda begins: None) -> None:
         self._view, self._returns, self._called, self._handled = view, returns, called, False
-        made = made or compiled(code, view, clock, cleared or {})
+        self._made = made = made or compiled(code, view, clock, cleared or {})
         self._pc = ctypes.c_uint64.from_address(view.words["returned_to"]) if returns else ctypes.c_uint64()
         known: dict[Slot, int] = {("base", 0): view.base, _PC: ctypes.addressof(self._pc),
                                   **{(name, 0): value for name, value in view.words.items()}}
@@ -197,6 +197,11 @@ class SiteProgram:
     def address(self) -> int:
         """Of its environment."""
         return self._environment.address
+
+    @property
+    def asks(self) -> bool:
+        """True if it may call Python."""
+        return any(kind in ("call", "word") for kind, _ in self._made.slots)
 
     def at(self, address: int, function: int = 0, cookie: int = 0) -> None:
         """Where it is: address of the probe, and what get_func_ip and get_attach_cookie give."""

@@ -185,7 +185,7 @@ class Bench:
     def _unmap_rest(self) -> None:
         """Nothing else is mapped, so nothing else can change: the stack is in `data`, calls end at the exit page
         only."""
-        for start, end, _ in list(self.machine.uc.mem_regions()):
+        for start, end, _ in list(self.machine.parts.memory.engine.regions()):
             if not any(start <= a <= end for a in (BASE, self.data, self.machine.parts.state.exit)):
                 self.machine.parts.memory.unmap_pages(start, end + 1 - start)
 

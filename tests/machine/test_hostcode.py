@@ -69,7 +69,7 @@ class Host:
         for at in (PYTHON, ENTERED, RETURNED):
             self.uc.mem_write(at, ret)
         self.called: list[int] = []
-        self.answer = 1
+        self.answer, self.data = 1, TABLE
         self.uc.hook_add(unicorn_const.UC_HOOK_CODE, self._callback, begin=PYTHON, end=RETURNED)
         self[TABLE] = AREA
         self[TABLE + 8] = 0x10000
@@ -109,10 +109,10 @@ class Host:
         """The engine calls its hook."""
         self.called.clear()
         if self.arm:
-            registers = {"X0": 1, "X1": address, "X2": 4, "X3": TABLE, "X30": BACK, "SP": STACK + 0x800}
+            registers = {"X0": 1, "X1": address, "X2": 4, "X3": self.data, "X30": BACK, "SP": STACK + 0x800}
             prefix, constants = "UC_ARM64_REG_", arm64_const
         else:
-            registers = {"RDI": 1, "RSI": address, "RDX": 4, "RCX": TABLE, "RSP": STACK + 0x7F8}
+            registers = {"RDI": 1, "RSI": address, "RDX": 4, "RCX": self.data, "RSP": STACK + 0x7F8}
             prefix, constants = "UC_X86_REG_", x86_const
             self[STACK + 0x7F8] = BACK
         for name, value in registers.items():
@@ -236,12 +236,30 @@ def test_count(host: str) -> None:
         h.hook(address)
         assert not h.called
     assert h[SITE_AT + SITE["hits"]] == 2
-    for reason in (hostcode.HIT, hostcode.DISTURBED, hostcode.NESTED, hostcode.TASKS):
+    asks_python(h)
+
+
+def asks_python(h: Host) -> None:
+    """Where the gate is closed."""
+    for reason in (hostcode.HIT, hostcode.DISTURBED, hostcode.NESTED, hostcode.RESTING, hostcode.TASKS):
         h[CALLS_AT + CALLS["gate"]] = 1 << 8 * reason
         h.hook(AREA + PLACE)
         assert h.called == ([] if reason == hostcode.TASKS else [PYTHON])
     assert h[SITE_AT + SITE["hits"]] == 3
     assert h[CALLS_AT + CALLS["inside"]] == 0
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_here(host: str) -> None:
+    """The hook of one instruction, whose data is its site."""
+    h = Host(host, "count", CONVENTIONS[0])
+    h.uc.mem_write(CODE, bytes.fromhex(READY[host]["here"]))
+    h.data = SITE_AT
+    for _ in range(2):
+        h.hook(AREA + PLACE)
+        assert not h.called
+    assert h[SITE_AT + SITE["hits"]] == 2
+    asks_python(h)
 
 
 @each("enter")

@@ -20,6 +20,7 @@ from .displace import displaced, to_label
 from .shape import DEFINED, FS, GS, LOCKED, MAPS, NULL, TWO_BYTE_MAP, Shape, measure
 
 #: Map and opcode of instructions whose memory operand is only an address: LEA, PREFETCH, NOP.
+STRINGS = {*range(0x6C, 0x70), *range(0xA4, 0xA8), *range(0xAA, 0xB0)}  # one-byte opcodes that REP repeats
 POINTERS = {(0, 0x8D), *((TWO_BYTE_MAP, opcode) for opcode in (0x0D, *range(0x18, 0x20)))}
 
 # --- Near branches. A simulation reads and writes memory before it changes a register.
@@ -203,7 +204,8 @@ class Mode:
                 return self._special(row, shape, raw, addr)
         operand = self._relative(shape, raw, addr)
         data = _widest(shape) if operand is not None and (shape.map, shape.opcode) not in POINTERS else 0
-        return Insn(addr=addr, raw=raw, name=MAPS[shape.map], body=raw, operand=operand, data=data)
+        repeats = shape.map == 0 and shape.prefix in (2, 3) and shape.opcode in STRINGS
+        return Insn(addr=addr, raw=raw, name=MAPS[shape.map], body=raw, operand=operand, data=data, repeats=repeats)
 
     def _relative(self, shape: Shape, raw: bytes, addr: int) -> int | None:
         """Address of a rip-relative operand."""

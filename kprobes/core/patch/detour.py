@@ -7,7 +7,8 @@ from attrs import define
 
 @define(eq=False, kw_only=True)
 class Detour:
-    """A call site, then the displaced instructions. `buffer` holds these; None: the slot does, or nothing."""
+    """A call site, then the displaced instructions. `buffer` holds these; None: the slot does, or nothing. An
+    instruction that is its own call site (inplace.py) has itself for a jump."""
 
     call: int
     buffer: int | None

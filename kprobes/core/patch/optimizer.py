@@ -15,6 +15,7 @@ from ...arch._base import Insn
 from ...errors import NoMemory, OutOfReach
 from .arming import Arming
 from .detour import Detour
+from .inplace import InPlace
 from .probepoint import Probepoint
 from .region import NotOptimizable, Region, region_of
 from .rooms import Rooms
@@ -36,6 +37,7 @@ class Optimizer:
         self._left: list[int] = []
         self.allowed = True
         self._exact = 0  # runs that count instructions are under way: no jump may cover more than one
+        self._in_place = InPlace(rooms)
         self._queue: dict[Probepoint, None] = {}
         self._unqueue: dict[Probepoint, None] = {}
 
@@ -45,6 +47,8 @@ class Optimizer:
         """Something changed at a probepoint: queue it, or take the jump out, as its probes now want."""
         wants = (self.allowed and bool(point.active) and not point.has_post and not point.refusal
                  and all(p.optimize for p in point.active) and point.may_jump)
+        if self._in_place.unfit(point):
+            self.force(point)
         if wants and point.state is Arming.ARMED:
             point.queue()
             self._queue[point] = None
@@ -160,7 +164,7 @@ class Optimizer:
                 return False
             if any(self._inside(point, region, regs.pc) for regs in self._rooms.machine.cpu_regs):
                 return False
-            detour = self._build(point, region, demanded)
+            detour = (None if self._exact else self._in_place.take(point)) or self._build(point, region, demanded)
         except (NotOptimizable, OutOfReach, NoMemory) as reason:
             self._dequeue(point)
             point.failure = reason.reason if isinstance(reason, OutOfReach | NoMemory) else str(reason)
@@ -168,15 +172,26 @@ class Optimizer:
         del self._queue[point]
         self._rooms.called[detour.call] = point
         point.jump(detour)
+        if detour.call != point.address:
+            self.move()
         return True
+
+    def move(self) -> None:
+        """Who is served in place is to be served elsewhere."""
+        self._again([*self._in_place.points])
+
+    def _again(self, points: list[Probepoint]) -> None:
+        """Breakpoints instead, which may become jumps at their next hits."""
+        for point in points:
+            self.force(point)
+            if point.probes:
+                self.consider(point)
 
     def exact(self, on: bool) -> None:
         """A run that counts the guest's instructions begins or has ended: meanwhile each stands at its own address."""
         self._exact += 1 if on else -1
-        for point in [point for point, _ in self._rooms.displaced.values()] if on else []:
-            self.force(point)
-            if point.probes:
-                self.consider(point)
+        if on:
+            self._again([*self._in_place.points, *(point for point, _ in self._rooms.displaced.values())])
 
     def _inside(self, point: Probepoint, region: Region, pc: int) -> bool:
         """True if a CPU at `pc` has yet to execute bytes that the jump would replace."""
@@ -283,6 +298,9 @@ class Optimizer:
             rooms.services.pop(detour.call, None)
             del rooms.called[detour.call]
 
+        if self._in_place.leave(point):
+            finish()
+            return
         rooms.calls.give_back(detour.call, finish)
         if detour.buffer is not None:
             rooms.buffers.give_back(detour.buffer, partial(self._forget_buffer, detour.buffer))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...arch._base import Insn
 from ...errors import OutOfReach
 from ..probe import Jprobe, Kprobe, Probe
@@ -77,10 +79,16 @@ class Probepoint:
             self._write_tail()
 
     @property
+    def programs(self) -> list[Any]:
+        """What runs at a hit, where that is programs alone; else none."""
+        programs = [p._host for p in self.active if p._host is not None and isinstance(p, Kprobe)]
+        return programs if len(programs) == len(self.active) else []
+
+    @property
     def may_jump(self) -> bool:
         """True if the machine serves what a hit does from a call site; nobody's hit does nothing."""
-        programs = [p._host for p in self.active if p._host is not None and isinstance(p, Kprobe)]
-        alone = len(programs) == len(self.active) and (self.insn.simulate is None or self.insn.displace is not None)
+        programs = self.programs
+        alone = bool(programs) and (self.insn.simulate is None or self.insn.displace is not None)
         if self.insn.lands and self._rooms.machine.guest_view is not None:  # whose pages may be guarded
             return False
         return not self.active or self._rooms.machine.jumps(programs if alone else None, self.insn.mode)
@@ -191,7 +199,7 @@ class Probepoint:
 
     @property
     def optimized(self) -> bool:
-        """True while the jump is in memory."""
+        """True while the jump is in memory, or none is needed."""
         return self.detour is not None
 
     # --- the out-of-line copy

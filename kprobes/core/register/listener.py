@@ -74,6 +74,8 @@ class Listener:
     def protected(self, start: int, end: int) -> None:
         """See machine._base.Sink."""
         self.rooms.text.writes.protected(start, end)
+        self.registry.optimizer.move()
+        self._driver.handlers.settle()
 
     # --- going back
 

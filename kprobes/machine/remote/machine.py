@@ -20,6 +20,7 @@ from ...regs import Regs, read_cstr
 from ...symbols import Symbols
 from .._base import Sink, watches_no_text, watches_nothing
 from .._blocks import counts_no_blocks, refuses
+from .._jumps import never_here
 from .._listed import Where, add_symbols
 from .._passing import Argument, Passing
 from ..closed import close
@@ -202,7 +203,7 @@ class RemoteMachine(Described):
         except GuestFault:
             return False
 
-    maps_runs = False
+    maps_runs, serve_here = False, staticmethod(never_here)
 
     def map_code(self, near: int | None = None, pages: int = 1) -> int:
         """A page of executable guest memory, as near as there is room. Raises NoMemory."""

@@ -14,6 +14,7 @@ from .engine import CALL, DIRECT
 from .following import Enter, Following, Leave
 from .host import hostcode
 from .host.callsites import CallSite, FollowedCalls, SiteTable
+from .inplace import InPlace
 from .programs import chain
 from .services import Services
 
@@ -28,8 +29,8 @@ class Areas:
 
     jumps = staticmethod(always_jumps)
 
-    def __init__(self, cpu: Cpu, services: Services, followed: FollowedCalls) -> None:
-        self._services, self._followed = services, followed
+    def __init__(self, cpu: Cpu, services: Services, followed: FollowedCalls, here: InPlace) -> None:
+        self._here, self._services, self._followed = here, services, followed
         self._memory, self._engine = cpu.memory, cpu.engine
         self._call_hooks: dict[int, list[int]] = {}
         self._on_call: object = None  # the areas' hook, without host code
@@ -71,7 +72,7 @@ class Areas:
 
     def call_at(self, addr: int) -> None:
         """A service is there from now on."""
-        if addr & -CALL_AREA in self._tables:
+        if addr in self._here.sites or addr & -CALL_AREA in self._tables:
             site = self._site(addr)
             site["function"] = site["python"]
         elif addr & CALL_AREA - 1 < DIRECT_CALLS and addr not in self._direct:
@@ -106,7 +107,8 @@ class Areas:
 
     def count(self, addr: int) -> int:
         """How often the call site was executed without its service being called."""
-        return self._site(addr)["hits"] if addr & -CALL_AREA in self._tables else 0
+        served = addr in self._here.sites or addr & -CALL_AREA in self._tables
+        return self._site(addr)["hits"] if served else 0
 
     def ran(self, addr: int) -> bool:
         """True while the service is called though programs have run."""
@@ -124,6 +126,8 @@ class Areas:
         return table
 
     def _site(self, addr: int) -> CallSite:
+        if addr in self._here.sites:
+            return self._here.sites[addr]
         table = self._tables[addr & -CALL_AREA]
         site = table.sites.get(addr)
         if site is None:

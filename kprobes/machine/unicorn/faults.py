@@ -206,7 +206,7 @@ class Faults:
         hook = m.engine.hook(const.UC_HOOK_MEM_INVALID, self._telling)
         try:
             insn = m.arch.decode(m.engine.read(pc, m.arch.max_insn) or b"", pc)
-            with self._bounds.paused():  # max_insns has counted this instruction already
+            with self._bounds.paused(), self._state.executing():  # it has been counted already
                 self._starts.start(m.arch.pointers.same_mode(m.regs, pc), insn.next)
         finally:
             self._starts.interrupt = None  # where the failure is noticed late, this executed an innocent instruction

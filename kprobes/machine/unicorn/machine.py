@@ -64,7 +64,7 @@ class UnicornMachine(Described):
 
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest, *, owned: bool = True) -> None:
         """Use load(), from_code() or attach()."""
-        self.uc, self.guest = uc, guest
+        self._uc, self.guest = uc, guest
         self.arch = arch if guest.breakpoint.traps is None else evolve(arch, traps=guest.breakpoint.traps)
         self.page_size, self.cpus, self.call_area = guest.memory.page_size, 1, CALL_AREA
         self.stdin = io.BytesIO()
@@ -89,8 +89,15 @@ class UnicornMachine(Described):
         self.can_run, self.following, self.delays_in_calls = (areas.can_run, areas.following,
                                                               self.guest.blocks.hooked_delay_slots)
         self.program_at, self.count, self.ran, self.jumps = areas.program_at, areas.count, areas.ran, areas.jumps
+        self.serve_here = self.parts.here.add
         self.watch_at, self.writable = self.parts.watches.add, self.parts.watches.writable
         self.stop_at, self.release, self.report_to = reports.stop_at, reports.release, reports.report_to
+
+    @property
+    def uc(self) -> unicorn.Uc:
+        """The engine beneath. Whoever asks for it may add hooks: programs are not run in place from then on."""
+        self.parts.here.share()
+        return self._uc
 
     # --- making one
 

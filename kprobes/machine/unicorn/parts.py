@@ -23,6 +23,7 @@ from .functions import Functions
 from .furniture import Furniture
 from .guests.guest import Guest
 from .host.callsites import FollowedCalls
+from .inplace import InPlace
 from .layout import whole
 from .loader import Loader
 from .memory import Memory
@@ -60,13 +61,14 @@ class Parts:
         delay_slots = DelaySlots(cpu, state, self.starts)
         self.bounds = Bounds(cpu, state, delay_slots, owned)
         self.process = Process(cpu, state, functions, self.stubs, self.furniture)
-        self.areas = Areas(cpu, services, self.followed)
+        self.here = InPlace(cpu, state, services, self.followed, owned)
+        self.areas = Areas(cpu, services, self.followed, self.here)
         faults = Faults(cpu, state, self.starts, self.bounds, delay_slots, self.stubs, symbols, self.furniture,
                         self.process)
         self.runner = Runner(cpu, state, services, self.starts, self.bounds, faults)
         self.calls = Calls(cpu, state, self.runner, functions, self.stubs, delay_slots, self.furniture)
         self.loader = Loader(self.memory, functions, self.stubs, self.furniture, self.process)
-        self.watches = Watches(cpu, state, owned)
+        self.watches = Watches(cpu, state, owned, self.here)
         self.owner = None if owned else Owner(cpu, state, self.starts, self.runner, faults)
         self.memory.devices.run = state
         books = (self.memory.heap, delay_slots, self.process, self.loader, Input(machine))

@@ -233,8 +233,7 @@ class Runner:
         """The guest rests in the sink's pages only if it does not leave them: it has no business there but displaced
         instructions."""
         cpu, state = self._cpu, self._state
-        state.resting = True
-        try:
+        with state.executing():
             for _ in range(ROUNDS):
                 if not state.ours(cpu.read_pc()):
                     return
@@ -244,5 +243,3 @@ class Runner:
                 if state.parked is not None:
                     self.raise_parked()
                 self._failed(error)
-        finally:
-            state.resting = False

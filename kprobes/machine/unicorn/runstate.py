@@ -4,7 +4,9 @@ listens."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from threading import RLock, get_ident
 
 from ...errors import AlreadyRegistered
@@ -12,10 +14,12 @@ from ...regs import Regs
 from .._base import Sink
 from .cpu import Cpu
 from .host.callsites import FollowedCalls
-from .host.hostcode import DISTURBED, NESTED
+from .host.hostcode import DISTURBED, NESTED, RESTING
 
 REASONS = "", "signal", "stop", "max_insns", "timeout"  #: why a run stops; of several the last counts
-PASSING, WAITING = 50e-6, 10.0  #: seconds: of one look, and until nobody is waited for any more. See _let_pass()
+#: seconds: of one look; until nobody is waited for any more; of processor time that takes the run past an instruction
+#: that is its own call site. See _let_pass()
+PASSING, WAITING, PASSED = 50e-6, 10.0, 1e-3
 
 
 class RunState:
@@ -27,7 +31,7 @@ class RunState:
         depth: nested runs. runs_in: thread of the run; 0: nothing runs.
         why_stopped: one of REASONS. parked: what was raised inside the engine, for the run to raise.
         disturbed: the run was stopped, or another one was nested in it, since the last service.
-        resting: it was stopped, and a displaced instruction is being finished.
+        resting: depth of the run in which what is executed is no hit, see executing(); 0: it is one.
     """
 
     def __init__(self, cpu: Cpu, followed: FollowedCalls) -> None:
@@ -35,10 +39,13 @@ class RunState:
         self.sink: Sink | None = None
         self.trap: Callable[[Regs], bool] | None = None
         self.services: dict[int, Callable[[Regs], None]] = {}
-        self.exit = self.depth = self.runs_in = 0
+        self.exit = self.depth = self.runs_in = self.resting = 0
         self.why_stopped = ""
-        self.disturbed = self.resting = False
+        self.disturbed = False
         self.parked: BaseException | None = None
+        self.in_place: dict[int, int] = {}  # instructions that are their own call sites, and their hooks
+        self._clocked = 0  # the thread whose time the clock shows
+        self._clock: Callable[[], float] = time.monotonic
         self._waits = False  # the run's thread, for the lock
         self._stopping = RLock()  # held from saying why until the engine knows; reentrant, for Ctrl-C
 
@@ -56,7 +63,9 @@ class RunState:
 
     def begin(self) -> None:
         """This thread runs the guest from now on."""
-        self.runs_in = get_ident()
+        self.runs_in = thread = get_ident()
+        if self.in_place and thread != self._clocked:
+            self._clocked, self._clock = thread, _processor_time()
 
     def nest(self, by: int) -> None:
         """So many more runs are nested."""
@@ -99,15 +108,17 @@ class RunState:
         served. So there is at most one call site that was served and not left yet; however long the run's thread is
         kept from going on there, the engine's pc shows it: the engine writes it before it calls the hooks, and the call
         site's jump writes it again, as it leads to another page. A handler sees to itself at its end (Services), and
-        may wait for who stops the run; an owner's hook that does has the whole of WAITING.
+        may wait for who stops the run; an owner's hook that does has the whole of WAITING. Behind an instruction that
+        is its own call site pc may not be written for long: it has passed when it has used far more processor time.
         """
-        end = time.monotonic() + WAITING
+        end, begun = time.monotonic() + WAITING, self._clock()
         while time.monotonic() < end:
             time.sleep(PASSING)
             if self._waits or not self.runs_in or self._regs.reported is not None:
                 break
             # a displaced instruction comes to its end by itself, at its own pace
-            if not self.resting and self._read_pc() not in self.services:
+            if not self.resting and ((pc := self._read_pc()) not in self.services or (
+                    pc in self.in_place and self._clock() - begun > PASSED and not self._followed.serving)):
                 break
 
     def disturb(self, on: bool) -> None:
@@ -115,9 +126,37 @@ class RunState:
         self._followed.close(DISTURBED, on)
         self.disturbed = on  # last: who sees that it is not has nothing to undo
 
+    @contextmanager
+    def executing(self) -> Iterator[None]:
+        """Meanwhile a displaced instruction is finished, or one is executed again: who is served in place has nothing
+        to do with it."""
+        before, self.resting = self.resting, self.depth
+        self._followed.close(RESTING)
+        try:
+            yield
+        finally:
+            self.resting = before
+            self._followed.close(RESTING, bool(before))
+
     def park(self, error: BaseException) -> None:
         """Keep what was raised inside the engine for the run to raise."""
         if self.parked is None:
             self.parked = error
         self._engine.stop()
 
+
+def _processor_time() -> Callable[[], float]:
+    """What this thread has used, in seconds; for other threads to ask. Where the system does not tell, time passes
+    instead."""
+    try:
+        clock = time.pthread_getcpuclockid(get_ident())
+    except (AttributeError, OSError):
+        return time.monotonic
+    return partial(_read, clock)
+
+
+def _read(clock: int) -> float:
+    try:
+        return time.clock_gettime(clock)
+    except OSError:  # that thread has ended, and another one has its identity
+        return time.monotonic()

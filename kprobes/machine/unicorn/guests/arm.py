@@ -7,7 +7,7 @@ from unicorn import arm64_const, arm_const
 
 from ....arch._base import Traps
 from ..engine import Engine
-from .guest import INTR, Breakpoint, Cpu, Faults, Guest, Interrupts, Mapped, Pc, RegisterFile, SystemCalls
+from .guest import INTR, Blocks, Breakpoint, Cpu, Faults, Guest, Interrupts, Mapped, Pc, RegisterFile, SystemCalls
 
 
 def _arm(mode: int) -> Guest:
@@ -54,6 +54,7 @@ def _arm64(mode: int) -> Guest:
         registers=RegisterFile(constants=arm64_const, prefix="ARM64"),
         breakpoint=Breakpoint(channel=INTR, number=7),
         pc=Pc(plain=True),
+        blocks=Blocks(served_in_place=True),
         interrupts=Interrupts(bias={2: 4, 13: 4}),
         faults=Faults(undefined=frozenset({1}), breakpoints=frozenset({7})),
         calls=SystemCalls(skip={2: 0, 13: 0}),

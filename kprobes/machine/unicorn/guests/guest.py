@@ -118,6 +118,9 @@ class Blocks:
 
     #: a CODE hook may be on a delay slot (on SPARC it destroys the jump): all instructions can be counted
     hooked_delay_slots: bool = True
+    #: a CODE hook may be on any instruction, changes nothing, and is called once for each execution, but for
+    #: Insn.repeats: inplace.py
+    served_in_place: bool = False
     #: first two bytes of an instruction -> True where a CODE hook sees it twice in a row
     reported_twice: Callable[[bytes], bool] | None = None
     #: whether an instruction of 4 bytes, as a word of the host's, ends a block: where the engine dies of long ones

@@ -14,6 +14,7 @@ from ..engine import Engine
 from ..registers.conditions import Access, word
 from .guest import (
     INTR,
+    Blocks,
     Breakpoint,
     Contexts,
     Cpu,
@@ -95,6 +96,7 @@ def _guest(mode: int, registers: dict[str, str]) -> Guest:
                                moving=frozenset({"mxcsr"})),
         breakpoint=Breakpoint(channel=INTR, number=3, bias=1),
         pc=Pc(plain=True),
+        blocks=Blocks(served_in_place=True),
         interrupts=Interrupts(bias=dict.fromkeys(interrupts, 2), served=served),
         faults=Faults(arithmetic=frozenset({0, 16, 19}), undefined=frozenset({6}), breakpoints=frozenset({1, 3})),
         calls=SystemCalls(skip=dict.fromkeys(interrupts, 0), unreported=calls),

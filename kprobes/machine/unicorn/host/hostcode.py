@@ -30,8 +30,9 @@ CALLS = {name: 8 * n for n, name in enumerate((
     "inside",
     "bias", "sp_at", "sp_bias", "link_at"))}
 #: Bytes of the gate, each a reason why Python is to be asked: a displaced instruction runs; the run was stopped, or
-#: another one was nested in it; this one is nested; there are guest tasks, which only matters where calls are followed.
-HIT, DISTURBED, NESTED, TASKS = 0, 1, 2, 4
+#: another one was nested in it; this one is nested; what is executed is finished, or tried again, and no hit; there are
+#: guest tasks, which only matters where calls are followed.
+HIT, DISTURBED, NESTED, RESTING, TASKS = 0, 1, 2, 3, 4
 CALL = 24  # bytes of a followed call: frame, return address, call site
 #: Where a return address is: in a register's cell, in a register of a window, on the stack, and there in the other byte
 #: order than the host's.

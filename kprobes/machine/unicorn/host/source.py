@@ -39,6 +39,17 @@ _SERVE = {
         ldr x6, [x5, #{inside}]; sub x6, x6, #1; str x6, [x5, #{inside}]
         none: ret""",
 }
+#: The same for one instruction: its data is the site's words.
+_HERE = {
+    "x86_64": """
+        mov rax, rcx; mov r8, [rax + {calls}]; inc qword ptr [r8 + {inside}]
+        push r8; call qword ptr [rax]; pop r8
+        dec qword ptr [r8 + {inside}]; ret""",
+    "aarch64": """
+        mov x4, x3; ldr x5, [x4, #{calls}]; ldr x6, [x5, #{inside}]; add x6, x6, #1; str x6, [x5, #{inside}]
+        stp x30, x5, [sp, #-16]!; ldr x6, [x4]; blr x6; ldp x30, x5, [sp], #16
+        ldr x6, [x5, #{inside}]; sub x6, x6, #1; str x6, [x5, #{inside}]; ret""",
+}
 #: From here on the site's words are at rax, x4.
 _COUNT = {
     "x86_64": """
@@ -242,8 +253,8 @@ _NOTE = {
         ldr x5, [x4, #8]; cbz x5, none; br x5
         none: mov w0, #0; ret; nop""",
 }
-_ALWAYS = {"serve": _SERVE, "count": _COUNT, "program": PROGRAM, "back": BACK, "marked": _MARKED, "tick": TICK,
-           "block": BLOCK, "at-most": _AT_MOST, "note": _NOTE}
+_ALWAYS = {"serve": _SERVE, "here": _HERE, "count": _COUNT, "program": PROGRAM, "back": BACK, "marked": _MARKED,
+           "tick": TICK, "block": BLOCK, "at-most": _AT_MOST, "note": _NOTE}
 _FOLLOWING = {"enter": _ENTER, "ask": _ASK, "leave": _LEAVE, "leave-reloaded": _LEAVE}
 
 

@@ -1,0 +1,48 @@
+"""Probepoints whose instruction is its own call site: nothing is patched, and no jump leads away and back.
+
+For programs alone, where the machine can do it and the guest cannot write the text; and only while there is no other
+call site, as they make each other slower.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .detour import Detour
+from .probepoint import Probepoint
+from .rooms import Rooms
+
+
+class InPlace:
+    """Which those are.
+
+    Attributes:
+        points: and what ends it.
+    """
+
+    def __init__(self, rooms: Rooms) -> None:
+        self._rooms = rooms
+        self.points: dict[Probepoint, Callable[[], None]] = {}
+
+    def take(self, point: Probepoint) -> Detour | None:
+        """The instruction as its own detour: what is written is what stands there. None: not that one."""
+        insn, rooms = point.insn, self._rooms
+        if (not point.programs or insn.simulate is not None or insn.repeats or len(rooms.called) > len(self.points)
+            or rooms.text.writes.may_write(insn.addr, insn.next)):
+            return None
+        end = rooms.machine.serve_here(insn.addr, point.programs)
+        if end is None:
+            return None
+        self.points[point] = end
+        return Detour(call=insn.addr, buffer=None, jump=insn.raw, size=insn.size)
+
+    def unfit(self, point: Probepoint) -> bool:
+        """True of one of those whose probes are others now."""
+        return point in self.points and bool(point.active) and not point.programs
+
+    def leave(self, point: Probepoint) -> bool:
+        """True, and it is none of them any more."""
+        end = self.points.pop(point, None)
+        if end is not None:
+            end()
+        return end is not None

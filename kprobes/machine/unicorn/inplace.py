@@ -1,0 +1,77 @@
+"""Instructions that are call sites themselves: a hook on each calls host code, and no jump leads away and back.
+
+That takes a third of the time. The engine walks its list of hooks at each of them and at every call site, so there are
+few, and only while nothing else is served. What a jump gives by itself is seen to here: an instruction that is executed
+again, as a run rests in front of it or to find out where it failed, is no hit. Where that cannot be, as somebody else
+may stop the engine in a hook of his own on the same instruction, there are none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from unicorn import unicorn_const as const
+
+from .._base import HostProgram
+from .cpu import Cpu
+from .engine import DIRECT
+from .host import hostcode
+from .host.callsites import CallSite, FollowedCalls
+from .runstate import RunState
+from .services import Services
+
+MOST = 4  # hooks: 6 ns a hit with one of them, 9 with four
+
+
+class InPlace:
+    """A CPU's.
+
+    Attributes:
+        sites: address -> the words of its call site, also of those that have left: a callback must not go while it
+            runs.
+    """
+
+    def __init__(self, cpu: Cpu, state: RunState, services: Services, followed: FollowedCalls, owned: bool) -> None:
+        """owned: the engine is ours."""
+        self._engine, self._state, self._services, self._followed = cpu.engine, state, services, followed
+        self._possible = owned and cpu.guest.blocks.served_in_place and hostcode.available()
+        self._hooks = state.in_place
+        self.sites: dict[int, CallSite] = {}
+
+    def add(self, addr: int, programs: Sequence[HostProgram]) -> Callable[[], None] | None:
+        """See machine._base.Machine.serve_here()."""
+        if not self._possible or len(self._hooks) >= MOST or any(program.asks for program in programs):
+            return None
+        if addr not in self.sites:
+            site = self.sites[addr] = CallSite(self._followed.address)
+            site.callback("python", DIRECT(self._on_hit(addr)))
+            site["function"] = site["python"]
+            self._engine.keep(site)
+        self._hooks[addr] = self._engine.hook(const.UC_HOOK_CODE, hostcode.address("here"), addr, addr,
+                                              self.sites[addr].address)
+        return partial(self._remove, addr)
+
+    def _remove(self, addr: int) -> None:
+        self._engine.unhook(self._hooks.pop(addr))
+
+    def restarts(self, pc: int) -> None:
+        """The run has been stopped within the instruction at `pc`, which will be executed once more: that is no hit."""
+        if pc in self._hooks:
+            self._services.skip = pc
+
+    def share(self) -> None:
+        """Somebody else has the engine, too: there are none from now on."""
+        self._possible = False
+        if self._hooks and self._state.sink is not None:
+            self._state.sink.exact(True)
+            self._state.sink.exact(False)
+
+    def _on_hit(self, addr: int) -> Callable[[], None]:
+        state, serve = self._state, self._services.direct(addr)[0]
+
+        def on_hit() -> None:
+            if state.resting != state.depth:
+                serve()
+
+        return on_hit
