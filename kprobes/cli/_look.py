@@ -64,7 +64,7 @@ def _event(k: Kprobes, text: str) -> None:
     """A line for each of an event's places: what makes a record of a hit there."""
     event = k.event(text)
     for place in event.places:
-        why = event.why_python or k.check(place.definition.target).why_not_optimized
+        why = place.why or event.why_python or k.check(place.definition.target).why_not_optimized
         click.echo(f"{place.definition}: {f'Python: {why}' if why else 'a program'}")
     event.remove()
 

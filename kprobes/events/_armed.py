@@ -18,7 +18,7 @@ from ._event import Event
 from ._filter import Filter, parse_filter
 from ._handler import Handler, handler
 from ._hist import Histogram
-from ._place import Owner, Place, attached, probe_at, probe_of, stack_of
+from ._place import Owner, Place, probe_of, stack_of
 from ._program import EventProgram, compiled, needs_python, shape
 from ._syscalls import syscall_names
 from ._triggers import Triggers
@@ -32,8 +32,7 @@ class TraceEvent:
     Attributes:
         name, group: as defined. kind: "p", "r" or "w". places: its probes. buffer: where its records are; other events'
             are there, too.
-        skipped: functions that its pattern names and that cannot be probed, with the reason. why_python: why its hits
-        go through Python, as one clause; "" where a program records them.
+        skipped: functions that its pattern names and that cannot be probed, with the reason.
     """
 
     def __init__(self, owner: Owner, buffer: Buffer, definitions: Sequence[Event], *, enabled: bool = True,
@@ -51,7 +50,7 @@ class TraceEvent:
         self._filter: Filter | None = parse_filter(filter, first, owner.machine.symbols)
         self.places, self._all = list[Place](), list[Place]()
         self.skipped: list[tuple[str, str]] = []
-        self.why_python = ""
+        self._why = ""
         self._made: dict[Hashable, EventProgram] = {}
         self._counts: Counts | None = None
         self._removed, self._gone = False, gone
@@ -75,6 +74,11 @@ class TraceEvent:
         return sum(place.counts()[1] for place in self.places)
 
     @property
+    def why_python(self) -> str:
+        """Why its hits, or those at some places, go through Python, as one clause; "" where a program records them."""
+        return self._why or next((place.why for place in self.places if place.why), "")
+
+    @property
     def enabled(self) -> bool:
         """Whether hits are recorded. Triggers act all the same."""
         return self._recording and not self._removed
@@ -83,7 +87,7 @@ class TraceEvent:
     def enabled(self, on: bool) -> None:
         self._check()
         self._recording = bool(on)
-        if self.kind == "w" or (on and not self.why_python and not all(place.compiled for place in self.places)):
+        if self.kind == "w" or (on and not self._why and not all(place.compiled or place.why for place in self.places)):
             self._rearm()
         elif self.kind != "w":
             self._switch()
@@ -108,10 +112,10 @@ class TraceEvent:
         EventError: it is wrong, there already (EEXIST), or not there (ENOENT). Returns the event.
         """
         self._check()
-        before, was = bool(self._triggers), self.why_python
+        before, was = bool(self._triggers), self._why
         if self._written.write(text) and not (before and self._triggers and was and self._refused()):
             self._rearm()
-        self.why_python = self._mode(self.definition) if was and self._refused() else self.why_python  # another one
+        self._why = self._mode(self.definition) if was and self._refused() else self._why  # another one
         return self
 
     @property
@@ -181,7 +185,7 @@ class TraceEvent:
     def add(self, definitions: Sequence[Event], lenient: bool = False) -> None:
         """Arm more places, all or none; with `lenient` all that can be, one at least. EventError: what was refused."""
         mode, done = self._mode(definitions[0]), list[Place]()
-        self.why_python = self.why_python or mode
+        self._why = self._why or mode
         try:
             for definition in definitions:
                 place = Place(definition, self.buffer)
@@ -233,16 +237,15 @@ class TraceEvent:
     def _arm(self, place: Place) -> None:
         """Register its probe."""
         definition = place.definition
-        place.compiled = bool(self._recording or self._triggers) and not self.why_python
+        wanted, place.compiled, place.why = self._recording or bool(self._triggers), False, ""
         try:
-            place.look(self._owner, self._recording or bool(self._triggers))
-            if place.compiled:
-                place.program = self._program(definition)
-                place.probe = probe_at(attached(self._owner, place.program, definition, place.cookie))
-            elif self.kind == "w":
+            place.look(self._owner, wanted)
+            if wanted and not self._why and place.attach(self._owner, self._program(definition)):
+                return
+            if self.kind == "w":
                 self._watch(place)
             else:
-                probe = self._probe(place)
+                probe = probe_of(definition, self._handler(place), disabled=not wanted)
                 self._owner.register(probe)
                 place.probe = probe
         except KprobeError as error:
@@ -263,8 +266,8 @@ class TraceEvent:
         disabled."""
         self._made.clear()
         self._counting(not self._refused())
-        self.why_python = self._mode(self.definition)
-        if self.why_python:
+        self._why = self._mode(self.definition)
+        if self._why:
             self._counting(False)
         for place in self.places:
             self._drop(place)
@@ -306,9 +309,6 @@ class TraceEvent:
         d = place.definition
         if self._recording or self._triggers:
             place.probe = self._owner.watchpoint(d.address, d.size, d.access, self._handler(place))
-
-    def _probe(self, place: Place) -> Probe:
-        return probe_of(place.definition, self._handler(place), disabled=not (self._recording or self._triggers))
 
     def stack_of(self, regs: Regs) -> tuple[int, ...]:
         """The stack of a hit: pc and return addresses, innermost first."""

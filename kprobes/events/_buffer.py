@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import struct
+import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from ..machine._base import Machine
 from ..programs.maps import OVERWRITE, Array, MapType, Ring, Spec
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ SEQ, ON = 0, 1
 STATE: Final = 1  #: the state's number among a program's maps
 #: bytes for records of programs; how many records are kept
 BYTES: Final = 1 << 23
+KERNEL: Final = 1 << 16  #: bytes of a buffer in a kernel's memory
 RECORDS: Final = 1 << 20
 _HEAD: Final = struct.Struct("=QQ")
 # number of the record; cookie of the member whose it is; what its record() wants: bytes of a program, or values
@@ -25,6 +28,10 @@ Row = tuple[Any, ...]
 
 class Member(Protocol):
     """One place of an event."""
+
+    def wrote(self, data: bytes) -> bool:
+        """Whether its program may have written a record."""
+        ...
 
     def record(self, row: Row) -> Record: ...
 
@@ -39,8 +46,10 @@ class Buffer:
     """
 
     def __init__(self, records: int = RECORDS, size: int = BYTES) -> None:
-        self.ring = Ring(Spec(type=MapType.RINGBUF, name="records", max_entries=size, flags=OVERWRITE))
-        self.state = Array(Spec(type=MapType.ARRAY, name="state", key_size=4, value_size=16, max_entries=1))
+        self.ring = Ring(Spec(type=MapType.RINGBUF, name="records", max_entries=size, flags=OVERWRITE,
+                              order=sys.byteorder))
+        self.state = Array(Spec(type=MapType.ARRAY, name="state", key_size=4, value_size=16, max_entries=1,
+                                order=sys.byteorder))
         self.words = self.state.block.view[:16].cast("Q")
         self.words[ON] = 1
         self.members: list[Member] = []
@@ -48,24 +57,34 @@ class Buffer:
         self.shot: list[Row] = []
         self.dropped = 0
 
+    @classmethod
+    def of(cls, machine: Machine, size: int = BYTES) -> Buffer:
+        """One of a size that the guest has room for, where programs run there."""
+        view = machine.guest_view
+        return cls(size=size if view is None or view.reads else min(size, KERNEL))
+
     @property
     def on(self) -> bool:
         """Whether records are taken (tracing_on)."""
+        self.state.settle()
         return bool(self.words[ON])
 
     @on.setter
     def on(self, value: bool) -> None:
+        self.state.settle()
         self.words[ON] = bool(value)
 
     @property
     def lost(self) -> int:
         """Records for which there was no room."""
+        self.ring.settle()
         return self.dropped + self.ring.lost
 
     def pull(self) -> deque[Row]:
         """All rows, in order, what programs have written included."""
         rows = self.rows
-        new: list[Row] = [(*_HEAD.unpack_from(data), data) for data in self.ring]
+        self.ring.settle()
+        new: list[Row] = [(*_HEAD.unpack_from(data), data) for data in self.taken(self._whose)]
         if new:
             if rows and rows[-1][0] > new[0][0]:
                 new = sorted((*rows, *new), key=_number)
@@ -75,6 +94,28 @@ class Buffer:
             rows.popleft()
             self.dropped += 1
         return rows
+
+    def taken(self, sound: Callable[[bytes], bool]) -> Iterable[bytes]:
+        """Records of programs; those out of a guest, which may have written over them, only where they are sound."""
+        return self._sound(sound) if self.ring.copies else self.ring
+
+    def _whose(self, data: bytes) -> bool:
+        cookie = _HEAD.unpack_from(data)[1] if len(data) >= _HEAD.size else len(self.members)
+        return cookie < len(self.members) and self.members[cookie].wrote(data)
+
+    def _sound(self, sound: Callable[[bytes], bool]) -> Iterator[bytes]:
+        for data in self.ring:
+            if sound(data):
+                yield data
+            else:
+                self.dropped += 1
+        if self.ring.query(0):  # nothing is under way where nothing runs
+            self.ring.drop()
+
+    def settle(self) -> None:
+        """Have what programs in a guest have recorded and counted: before a hit that Python records there."""
+        self.ring.settle()
+        self.state.settle()
 
     def __iter__(self) -> Iterator[Record]:
         for row in list(self.pull()):

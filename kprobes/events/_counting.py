@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -39,7 +40,8 @@ class Counts:
 
     def __init__(self, hists: Sequence[Histogram]) -> None:
         self._hists = tuple(hists)
-        self._switch = Array(Spec(type=MapType.ARRAY, name="switch", key_size=4, value_size=8, max_entries=1))
+        self._switch = Array(Spec(type=MapType.ARRAY, name="switch", key_size=4, value_size=8, max_entries=1,
+                                  order=sys.byteorder))
         self.maps: dict[int | str, Map] = {"switch": self._switch}
         for n, hist in enumerate(self._hists):
             table = hist.lend()
@@ -47,6 +49,7 @@ class Counts:
 
     def record(self, on: bool) -> None:
         """Whether hits become records, too."""
+        self._switch.settle()
         self._switch[0] = int(on)
 
     def parts(self, event: Event, first: int) -> list[Part]:

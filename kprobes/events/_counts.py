@@ -42,12 +42,22 @@ class Counted:
     def __init__(self, paused: bool) -> None:
         self.entries: dict[tuple[Any, ...], list[int]] = {}
         self.state = [int(paused), 0, 0]
-        self.table: Table | None = None
+        self._table: Table | None = None
         self.borrowers = 0
 
     @property
+    def table(self) -> Table | None:
+        if self._table is not None:
+            self._table.settle()
+        return self._table
+
+    @table.setter
+    def table(self, table: Table | None) -> None:
+        self._table = table
+
+    @property
     def words(self) -> MutableSequence[int] | memoryview:
-        return self.state if self.table is None else self.table.words
+        return self.state if (table := self.table) is None else table.words
 
 
 class Table:
@@ -61,11 +71,17 @@ class Table:
 
     def __init__(self, keys: Iterable[Wrap], values: int, size: int) -> None:
         self._keys = tuple(keys)
-        self.state = Array(Spec(type=MapType.ARRAY, name="histogram", key_size=4, value_size=24, max_entries=1))
+        self.state = Array(Spec(type=MapType.ARRAY, name="histogram", key_size=4, value_size=24, max_entries=1,
+                                order=sys.byteorder))
         self.words = self.state.block.view[:24].cast("Q")
         key, value = 1 + len(self._keys), 1 + values
         self.entries = Hash(Spec(type=MapType.HASH, name="entries", key_size=8 * key, value_size=8 * value,
                                  max_entries=size, key=Words(key), value=Words(value), order=sys.byteorder))
+
+    def settle(self) -> None:
+        """Have what programs of a remote guest have counted."""
+        self.state.settle()
+        self.entries.settle()
 
     def rows(self) -> dict[tuple[Any, ...], list[int]]:
         """What is counted: key -> hit count and sums, as Histogram has them."""

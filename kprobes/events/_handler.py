@@ -34,6 +34,10 @@ class Store(Protocol):
 
     words: Any
 
+    def settle(self) -> None:
+        """Have what programs of a remote guest have left there."""
+        ...
+
     def lines(self, cookie: int, cpu: str, stack: str, values: str, names: dict[str, Any]) -> Sequence[str]:
         """Lines that keep a hit: its `number`, of task `who`, where it returns to, `back`; and what they name. cpu,
         stack: expressions. values: `v0, v1, `."""
@@ -67,6 +71,8 @@ def handler(event: Event, machine: Machine, store: Store, cookie: int, filter: F
     if triggers:
         lines += [f"stacked, v = {stacked}, ({values})", "for trigger in triggers:",
                   f"    stacked |= trigger.hit(v, regs, back, {event.address})", "if not switch.enabled: return"]
+    if machine.guest_view is not None:
+        lines, names["settle"] = [*lines, "settle()"], store.settle
     lines += [f"if not words[{ON}]: return"]
     if filter is not None:
         names |= filter.constants

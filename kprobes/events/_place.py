@@ -25,6 +25,7 @@ class Attached(Protocol):
     """What attach() gives."""
 
     probes: dict[str, Probe]
+    why_python: dict[str, str]
 
     def detach(self) -> None: ...
 
@@ -51,6 +52,7 @@ class Place:
     Attributes:
         definition: of this place. cookie: its number in the buffer. probe: what is registered; None: nothing now.
         looks: its marker's semaphore counts it. compiled: it runs a program. program: what its records are read with.
+        why: of a place of a remote guest that a program cannot be reached from without a stop: why.
         hits, missed: of probes that are gone.
     """
 
@@ -60,6 +62,19 @@ class Place:
         self.program: EventProgram | None = None
         self.compiled = self.looks = False
         self.hits = self.missed = 0
+        self.why = ""
+
+    def attach(self, owner: Owner, program: EventProgram) -> bool:
+        """Register the probe that runs the program; False, and a reason: a remote guest would stop here at every hit,
+        as it does for Python."""
+        self.program, made = program, attached(owner, program, self.definition, self.cookie)
+        self.why = next(iter(made.why_python.values())) if owner.machine.guest_view is not None else ""
+        self.compiled = not self.why
+        if self.why:
+            made.detach()
+        else:
+            self.probe = probe_at(made)
+        return self.compiled
 
     def look(self, owner: Owner, on: bool) -> None:
         """Have the program know whether somebody looks at its marker."""
@@ -77,6 +92,10 @@ class Place:
         """(hits, missed), of all its probes."""
         hits, missed = counts_of(self.probe)
         return self.hits + hits, self.missed + missed
+
+    def wrote(self, data: bytes) -> bool:
+        """Whether its program may have written a record."""
+        return self.program is not None and len(data) == self.program.size
 
     def record(self, row: Row) -> Record:
         """What a handler or a program has left."""

@@ -55,14 +55,20 @@ def needs_python(machine: Machine, event: Event, filter: Filter | None, make: Ca
     """Why hits of an event on this machine need Python, as one clause; empty where what `make` gives can do it."""
     if machine.cpu_task is not None:
         return "Python knows which task runs"
-    if machine.cpus > 1:
+    guest = machine.guest_view
+    if machine.cpus > 1 and (guest is None or guest.several):
         return "Python knows which CPU runs"
     if why := why_not(event, filter):
         return why
-    if not machine.can_run or machine.host_view is None:
+    if guest is not None and event.kind == "r":
+        return "returns are stops of a remote guest"
+    if guest is None and (not machine.can_run or machine.host_view is None):
         return "this machine runs no code of the host's at its call sites"
     try:
-        make().program.at_sites(machine.host_view, clock)
+        if guest is not None:
+            make().program.in_guest(guest)
+        else:
+            make().program.at_sites(machine.host_view, clock)
     except (Unsupported, ProgramError) as error:
         return error.reason
     return ""
@@ -101,6 +107,11 @@ class EventProgram:
         places = zip(self.event.args, layout.places, strict=True)
         values = [self._value(arg, record, faults >> bit, at) for arg, (bit, at) in places]
         return tuple(values), struct.unpack_from("=Q", record, layout.returns)[0] if layout.returns else 0
+
+    @property
+    def size(self) -> int:
+        """Bytes of a record."""
+        return self._layout.size
 
     @property
     def time(self) -> int:

@@ -26,7 +26,7 @@ class Events(Mapping[str, TraceEvent]):
 
     def __init__(self, owner: Owner, buffer: Buffer | None = None) -> None:
         self._owner = owner
-        self.buffer = Buffer() if buffer is None else buffer
+        self.buffer = Buffer.of(owner.machine) if buffer is None else buffer
         self._events: dict[tuple[str, str], TraceEvent] = {}
 
     # --- a mapping

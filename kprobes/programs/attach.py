@@ -139,8 +139,8 @@ def attach(owner: Owner, program: Program, where: str | int | None = None, offse
         for name, site in sites.items():
             owner.register(site.probe)
             attachment.probes[name] = site.probe
-            attachment.why_python[name] = site.why_python
             site.placed()
+            attachment.why_python[name] = site.why_python
     except BaseException:
         attachment.detach()
         raise
@@ -229,7 +229,7 @@ class _Site:
         try:
             if self._place.returns:
                 raise Unsupported("returns are stops of a remote guest")
-            return InGuest(program, self._owner.machine.guest_view, program.verify())
+            return InGuest(program, self._owner.machine.guest_view)
         except Unsupported as error:
             self.why_python = error.reason
         return None
@@ -262,6 +262,8 @@ class _Site:
         place.function = address if place.returns or self._owner.is_entry(address) else 0
         if (made := self._host or self._guest) is not None:
             made.at(address, place.function, place.cookie())
+        if self._guest is not None:
+            self.why_python = str(self.probe._owner.never(self.probe._point))
 
     def _compiled_hit(self, _: object, regs: Regs) -> int:
         assert self._host is not None

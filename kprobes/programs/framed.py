@@ -33,6 +33,16 @@ class Frame(Protocol):
     def offset(self, name: str) -> int | None: ...
 
 
+class Guest(Protocol):
+    """Where detours are. reads: whether programs may read memory there."""
+
+    arch: Arch
+    reads: bool
+
+    @property
+    def saving(self) -> Frame: ...
+
+
 class FrameContext:
     """The context of a program in a detour. reads: names of the registers that it reads, when the IR is made."""
 
@@ -88,10 +98,13 @@ class Framed:
     reads: frozenset[str]
 
 
-def compiled(code: Code, arch: Arch, frame: Frame, cleared: Mapping[int, int]) -> Framed:
+def compiled(code: Code, guest: Guest, cleared: Mapping[int, int]) -> Framed:
     """The program for detours. Unsupported: only the host can do it, or LLVM has no such target."""
-    around = FrameContext(arch, frame)
-    text, slots = _compiled(code, arch, cleared, around)
+    around = FrameContext(guest.arch, guest.saving)
+    text, slots = _compiled(code, guest.arch, cleared, around)
+    if not guest.reads and ("blocks", 0) in slots:
+        raise Unsupported("it reads memory, and nobody knows what a kernel has mapped",
+                          hint="read registers and arguments that are in registers")
     return Framed(text, slots, frozenset(around.reads))
 
 

@@ -1,28 +1,20 @@
 """Programs at probes of machines that run them in the guest: their code, environments and maps in its memory.
 
-While the guest runs its copies of the maps are the true ones; after a run, and when somebody looks at a stop, Python's
-are, until the guest goes on. Guest code is one
-thread's idea of memory: two threads that add to one number at once may lose one of them.
+Guest code is one thread's idea of memory: two threads that add to one number at once may lose one of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Final, Protocol
-from weakref import WeakKeyDictionary
 
 from ..arch._base import Arch
-from ..errors import Unsupported
-from . import framed
+from .copies import Copy
 from .framed import Frame
-from .maps import Map, Ring
-from .maps.ring import CONSUMER, PRODUCER
-from .maps.ring import HEADER as RING
+from .maps import Map
 from .program import Program
-from .verifier import Facts
 from .writer import HEADER
 
-PAGE: Final = 4096
 COUNT: Final = 8  # of the environment: how often it has run
 
 
@@ -30,7 +22,7 @@ class View(Protocol):
     """A guest; see machine.remote.sites.View."""
 
     arch: Arch
-    copies: list[Any]
+    copies: Any
     code: list[tuple[int, int]]
     reads: bool
     read: Callable[[int, int], bytes]
@@ -43,46 +35,6 @@ class View(Protocol):
     @property
     def there(self) -> bool: ...
     def readable(self) -> list[tuple[int, int]]: ...
-
-
-class Copy:
-    """A map in the guest. at: its address there."""
-
-    def __init__(self, view: View, m: Map) -> None:
-        self._view, self._map = view, m
-        self.at = view.fresh(m.block.size)
-        self._both = bytearray(m.block.size)  # what both have
-
-    def push(self) -> None:
-        """What Python has changed goes over."""
-        mine, both = self._map.block.view, self._both
-        if mine == both:
-            return
-        for at in range(0, len(both), PAGE):
-            piece = mine[at:at + PAGE]
-            if piece != both[at:at + PAGE]:
-                both[at:at + PAGE] = piece
-                self._view.write(self.at + at, bytes(piece))
-
-    def pull(self) -> None:
-        """What the guest may have changed comes back."""
-        m = self._map
-        for start, end in self._new_records(m) if isinstance(m, Ring) else [(0, len(self._both))]:
-            data = self._view.read(self.at + start, end - start)
-            self._both[start:end] = m.block.view[start:end] = data
-
-    def _new_records(self, m: Ring) -> list[tuple[int, int]]:
-        """Where a ring has what was not there before, the header last: (start, end)."""
-        def word(raw: bytes | bytearray, number: int) -> int:
-            return int.from_bytes(raw[8 * number:8 * number + 8], m.spec.order)  # type: ignore[arg-type]
-
-        head = self._view.read(self.at, RING)
-        producer, old = word(head, PRODUCER), max(word(self._both, PRODUCER), word(head, CONSUMER))
-        first, length = old & m.size - 1, producer - old
-        if not 0 < length <= m.size:
-            return [(0, RING)] if not length else [(RING, len(self._both)), (0, RING)]
-        beyond = max(first + length - m.size, 0)
-        return [(RING + first, RING + first + length), *([(RING, RING + beyond)] if beyond else []), (0, RING)]
 
 
 class GuestMaps:
@@ -98,7 +50,6 @@ class GuestMaps:
         self.table = view.alloc(16 + 24 * len(blocks))
         words = [len(blocks), self.table + 16, *(word for start, size in blocks for word in (start, size, start))]
         view.write(self.table, b"".join(self.word(word) for word in words))
-        view.copies.append(self)
 
     def word(self, value: int) -> bytes:
         return value.to_bytes(8, self._view.arch.order.value)
@@ -107,8 +58,6 @@ class GuestMaps:
         """Address of a map's copy."""
         if m.address not in self._maps:
             self._maps[m.address] = Copy(self._view, m)
-            if self.running:
-                self._maps[m.address].push()
         return self._maps[m.address].at
 
     def entry(self, text: bytes) -> int:
@@ -121,8 +70,6 @@ class GuestMaps:
 
     def push(self) -> None:
         """The guest's maps are the true ones from now on."""
-        if self.running:
-            return
         self.running = True
         for copy in self._maps.values():
             copy.push()
@@ -138,25 +85,18 @@ class GuestMaps:
             one.settle()
 
 
-_GUESTS: WeakKeyDictionary[Any, GuestMaps] = WeakKeyDictionary()
-
-
 class InGuest:
     """One program at one probe (a machine._jumps.GuestProgram). Unsupported: it cannot run there."""
 
-    def __init__(self, program: Program, view: View, facts: Facts) -> None:
-        code, self._view = program.code, view
-        made = framed.compiled(code, view.arch, view.saving, facts.cleared)
-        if not view.reads and ("blocks", 0) in made.slots:
-            raise Unsupported("it reads memory, and nobody knows what a kernel has mapped",
-                              hint="read registers and arguments that are in registers")
-        if view not in _GUESTS:
-            _GUESTS[view] = GuestMaps(view)
-        self._guest = guest = _GUESTS[view]
+    def __init__(self, program: Program, view: View) -> None:
+        made, self._view, self._maps = program.in_guest(view), view, program.code.maps
+        if view.copies is None:
+            view.copies = GuestMaps(view)
+        self._guest = guest = view.copies
         self.reads, self._slots, self._runs = made.reads, made.slots, 0
         self.entry = guest.entry(made.text)
         self.environment = view.alloc(8 * (HEADER + len(self._slots)))
-        maps = [guest.at(m) for m in code.maps]
+        maps = [guest.at(m) for m in self._maps]
         values = [maps[n] if kind in ("map", "value") else guest.table if kind == "blocks" else 0
                   for kind, n in self._slots]
         view.write(self.environment, b"".join(map(guest.word, (self.entry, 0, *values))))
@@ -183,4 +123,5 @@ class InGuest:
 
     def look(self) -> None:
         """Python's maps are the true ones until the guest goes on."""
-        self._guest.pull()
+        for m in self._maps:
+            m.settle()

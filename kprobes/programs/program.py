@@ -10,8 +10,10 @@ from weakref import WeakKeyDictionary
 
 from ..arguments import checked, shown
 from ..errors import BadArgument, ProgramError
+from . import framed
 from .code import Code
 from .engines import Engine, best, named
+from .framed import Framed, Guest
 from .host import HostCode
 from .isa import Instruction, Order
 from .linker import link
@@ -49,6 +51,7 @@ class Program:
         self._engines: dict[str | None, Engine] = {}
         self._facts: Facts | None = None
         self._sites: WeakKeyDictionary[View, dict[str, HostCode]] = WeakKeyDictionary()  # machines may go
+        self._frames: WeakKeyDictionary[Guest, Framed] = WeakKeyDictionary()
         self._parts: dict[str, Program] = {}
 
     @classmethod
@@ -175,6 +178,13 @@ class Program:
         if clock not in made:
             made[clock] = compiled_for(self.code, view, clock, self.verify().cleared)
         return made[clock]
+
+    def in_guest(self, view: Guest) -> Framed:
+        """Code for the detours of one machine. Made once. Unsupported: not this program, or not there."""
+        self.variables.frozen = True
+        if view not in self._frames:
+            self._frames[view] = framed.compiled(self.code, view, self.verify().cleared)
+        return self._frames[view]
 
     def _make(self, name: str | None) -> Engine:
         if name != "interpreter":

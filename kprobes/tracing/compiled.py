@@ -40,7 +40,7 @@ class Programs:
         #: bytes of a record, all the same: where they are the ring's own, what was recorded is copied in one piece
         self._size = max([ring.size, *(Layout(events[n], timed).size for n in able)])
         room = ring.records * (8 + self._size)
-        self.buffer = Buffer(size=room if able and room <= MOST else 1)
+        self.buffer = Buffer.of(k.machine, room if able and room <= MOST else 1)
         self.made: dict[int, EventProgram] = {}
         self._known: dict[Any, EventProgram | None] = {}
         for n in able if room <= MOST else ():
@@ -71,9 +71,13 @@ class Programs:
             put(seq, 0, 0, values, caller, (), struct.unpack_from("=Q", data, at)[0] if at else None)
         return take
 
-    def arm(self, event: Event, number: int) -> Probe:
-        """Register the probe of an event that is in `made`."""
+    def arm(self, event: Event, number: int) -> Probe | None:
+        """Register the probe of an event that is in `made`; None: a remote guest would stop there at every hit, as it
+        does for Python."""
         attachment = attached(self._k, self.made[number], event, number << _EVENT, self._ticks)
+        if self._k.machine.guest_view is not None and any(attachment.why_python.values()):
+            attachment.detach()
+            return None
         self._attached.append(attachment)
         return probe_at(attachment)
 
@@ -88,12 +92,17 @@ class Programs:
         for each in attached:
             each.detach()
 
+    def _whose(self, data: bytes) -> bool:
+        """Whether one of the programs may have written a record."""
+        return len(data) == self._size and _HEAD.unpack_from(data)[1] in self._take
+
     def drain(self) -> None:
         """What was recorded goes into the trace's ring."""
-        if self._copied:
+        self.buffer.settle()
+        if self._copied and not self.buffer.ring.copies:
             self._ring.extend(self.buffer.ring.take(self._size))
         else:
-            for data in self.buffer.ring:
+            for data in self.buffer.taken(self._whose):
                 seq, number, _, _ = _HEAD.unpack_from(data)
                 self._take[number](seq, data)
-        self._ring.elsewhere = self.buffer.ring.lost
+        self._ring.elsewhere = self.buffer.lost

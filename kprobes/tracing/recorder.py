@@ -193,7 +193,9 @@ class Recording:
     def _arm(self, event: Event, number: int) -> Probe | Watchpoint:
         try:
             if self._programs is not None and number in self._programs.made:
-                return self._programs.arm(event, number)
+                made = self._programs.arm(event, number)
+                if made is not None:
+                    return made
             if event.kind == "w":
                 return self._k.watchpoint(event.address, event.size, event.access, self._handler(event, number))
             probe = probe_of(event, self._handler(event, number))

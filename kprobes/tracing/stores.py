@@ -21,6 +21,11 @@ class IntoRing:
     def __init__(self, ring: Ring, words: Any, programs: Programs | None) -> None:
         self.words, self._ring, self._programs = words, ring, programs
 
+    def settle(self) -> None:
+        """See Store."""
+        if self._programs is not None:
+            self._programs.buffer.settle()
+
     def lines(self, cookie: int, cpu: str, stack: str, values: str, names: dict[str, Any]) -> list[str]:
         """What puts a record of event number `cookie` there: an event of numbers only is packed at once."""
         ring, layout = self._ring, self._ring.layouts[cookie]
@@ -48,6 +53,9 @@ class Told:
 
     def __init__(self, tell: Tell) -> None:
         self.words, self._tell = [0, 1], tell
+
+    def settle(self) -> None:
+        """Nothing is kept."""
 
     def lines(self, cookie: int, cpu: str, stack: str, values: str, names: dict[str, Any]) -> list[str]:
         """What tells of a hit."""

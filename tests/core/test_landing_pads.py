@@ -32,3 +32,4 @@ def test_no_jump_stands_where_indirect_branches_land(arch: str, first: int, remo
         for _ in range(3):
             m.call("f")
         assert (probe.optimized, probe.nmissed) == (jumps, 0)
+        assert ("indirect branches may lead to" in probe.why_not_optimized) == (not jumps)

@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 from arches import RUNNABLE
+from attrs import frozen
 
 from kprobes import UnicornMachine
+from kprobes.arch._base import Arch
+from kprobes.machine.detours.saving import Saving
 from kprobes.machine.detours.tables import SAVINGS
 from kprobes.programs import framed, guest
 from kprobes.programs.isa import ALU64, DW, EXIT, JMP, LDX, MAP_VALUE, MEM, MOV, STX, Instruction, K, X, lddw
@@ -43,6 +46,15 @@ def reading(words: list[int], table: Any) -> Any:
     return Program.from_instructions(flat, {"t": table})
 
 
+@frozen
+class Detours:
+    """A guest's, as framed wants it."""
+
+    arch: Arch
+    saving: Saving
+    reads: bool = True
+
+
 class Placed:
     """A detour with one program in a machine: run() goes through it."""
 
@@ -52,7 +64,7 @@ class Placed:
         self.table: Any = create(Spec(type=MapType.ARRAY, name="t", key_size=4, value_size=8 * len(words),
                                       max_entries=1))
         program = reading(words, self.table)
-        made = framed.compiled(program.code, self.m.arch, self.saving, program.verify().cleared)
+        made = framed.compiled(program.code, Detours(self.m.arch, self.saving), program.verify().cleared)
         m, order = self.m, self.m.arch.order.value
         entry = BASE + 0x4000
         m.write(entry, made.text)

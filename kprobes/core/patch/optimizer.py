@@ -126,12 +126,16 @@ class Optimizer:
         if not all(p.optimize for p in point.active):
             return "a probe there has optimize=False"
         if not point.may_jump:
-            return IN_PLACE
+            return point.barred or IN_PLACE
+        return self.never(point) or point.failure or "queued: the next safe point optimizes it"
+
+    def never(self, point: Probepoint) -> str:
+        """Why a probepoint is never a jump, as its place is; "" where it may be one."""
         try:
             region_of(point.insn, self._rooms)
         except NotOptimizable as reason:
             return str(reason)
-        return point.failure or "queued: the next safe point optimizes it"
+        return point.barred
 
     # --- safe points
 

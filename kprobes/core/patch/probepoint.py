@@ -89,9 +89,21 @@ class Probepoint:
         """True if the machine serves what a hit does from a call site; nobody's hit does nothing."""
         programs = self.programs
         alone = bool(programs) and (self.insn.simulate is None or self.insn.displace is not None)
-        if self.insn.lands and self._rooms.machine.guest_view is not None:  # whose pages may be guarded
+        if self.barred:
             return False
         return not self.active or self._rooms.machine.jumps(programs if alone else None, self.insn.mode)
+
+    @property
+    def barred(self) -> str:
+        """Why no jump leads from here to programs in the guest, ever; "" where one may."""
+        insn = self.insn
+        if self._rooms.machine.guest_view is None:
+            return ""
+        if insn.lands:
+            return f"indirect branches may lead to {insn.name}, which in guarded pages must not be a jump"
+        if insn.mode:
+            return "no detours are written for code of this mode"
+        return f"{insn.name} is simulated" if insn.simulate is not None and insn.displace is None else ""
 
     def missed(self) -> None:
         """A hit whose handlers do not run counts on every probe, disabled ones included."""

@@ -82,7 +82,7 @@ class RemoteMachine(Described):
         self._errands = Errands(self, target, self._control, self._threads)
         self._pages = Pages(self._source(scratch, system), self.page_size, arch.mask)
         self._memory = Memory(target, self._threads, arch, self._pages.has, system)
-        view = None if scratch else view_of(self, lambda: self._there, self._pages.fresh, self._loads, system)
+        view = None if scratch else view_of(self, target, lambda: self._there, self._pages.fresh, self._loads, system)
         self._sites = CallSites(view, self.map_code, self.patch, self.page_size)
         self.guest_view, self.call_area, self.can_run = view, self._sites.area, view is not None
         self.jumps, self.program_at, self.count = self._sites.jumps, self._sites.program_at, self._sites.count

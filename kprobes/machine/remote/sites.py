@@ -19,6 +19,7 @@ from .._jumps import GuestProgram
 from ..detours.saving import Saving
 from ..detours.tables import saving_of
 from .files import AT_RANDOM, Loads
+from .target import Target
 
 STACK = 4 << 20  #: bytes below a process's first stack frame that are its stack in any case
 
@@ -50,15 +51,16 @@ class View:
     """The guest, for who compiles GuestPrograms.
 
     Attributes:
-        arch, saving: how a detour saves registers. copies: told when the guest runs and has run. code: (start, end) of
-        programs. spans: (start, end) of what the system has mapped for certain. reads: whether programs may read
-        memory.
+        arch, saving: how a detour saves registers. copies: told when the guest runs and has run; None: nobody. code:
+        (start, end) of programs. spans: (start, end) of what the system has mapped for certain. reads: whether programs
+        may read memory.
     """
 
     def __init__(self, machine: Any, saving: Saving, there: Callable[[], bool], fresh: Callable[[int], int],
-                 spans: Callable[[], list[tuple[int, int]]], kernel: bool) -> None:
-        self.arch, self.saving, self.copies, self.reads = machine.arch, saving, list[Copies](), not kernel
-        self._there, self._fresh, self._spans = there, fresh, spans
+                 spans: Callable[[], list[tuple[int, int]]], kernel: bool, several: Callable[[], bool]) -> None:
+        self.arch, self.saving, self.reads = machine.arch, saving, not kernel
+        self.copies: Copies | None = None
+        self._there, self._fresh, self._spans, self._several = there, fresh, spans, several
         self.read, self.write, self.alloc = machine.read, machine.write, machine.alloc
         self.code: list[tuple[int, int]] = []
 
@@ -68,6 +70,11 @@ class View:
         if not self.reads:  # a kernel gives what others have used
             self.write(at, bytes(size))
         return at
+
+    @property
+    def several(self) -> bool:
+        """True while there are several threads, or CPUs: nothing in the guest says to a program which it is."""
+        return self._several()
 
     @property
     def there(self) -> bool:
@@ -87,16 +94,16 @@ class View:
 
     def push(self) -> None:
         """The guest is about to run."""
-        for one in self.copies:
-            one.push()
+        if self.copies is not None:
+            self.copies.push()
 
     def pull(self) -> None:
         """The guest has run, or is about to end."""
-        for one in self.copies if self.there else ():
-            one.pull()
+        if self.copies is not None and self.there:
+            self.copies.pull()
 
 
-def view_of(machine: Any, there: Callable[[], bool], fresh: Callable[[int], int], loads: Loads,
+def view_of(machine: Any, target: Target, there: Callable[[], bool], fresh: Callable[[int], int], loads: Loads,
             kernel: bool) -> View | None:
     """The view of a process, or of a kernel: who knows what is mapped there? None where nobody has said how its
     registers are saved."""
@@ -108,7 +115,7 @@ def view_of(machine: Any, there: Callable[[], bool], fresh: Callable[[int], int]
         top = loads.vector.get(AT_RANDOM, 0) & -machine.page_size
         return [*loads.spans, *([(top - STACK, top + machine.page_size)] if top > STACK else [])]
 
-    return View(machine, saving, there, fresh, spans, kernel)
+    return View(machine, saving, there, fresh, spans, kernel, target.several)
 
 
 class CallSites:

@@ -105,6 +105,14 @@ class Target:
             self._accepted(b"Hg%s" % thread.encode(), "choose a thread")
             self._thread = thread
 
+    def several(self) -> bool:
+        """True where the stub tells of more than one thread."""
+        found, answer = 0, self.link.ask(b"qfThreadInfo")
+        while answer.startswith(b"m") and found < 2:
+            found += 1 + answer.count(b",")
+            answer = self.link.ask(b"qsThreadInfo")
+        return found > 1
+
     def all_registers(self) -> bytes:
         """The register file as g sends it; what is unknown reads as 0."""
         answer = self.link.ask(b"g")

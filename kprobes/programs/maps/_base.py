@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import IntEnum
 from itertools import islice
 from operator import index
@@ -141,6 +141,7 @@ class Map:
         span: (first address, size) of the memory in which there are values that programs may access; size 0: there are
             none.
         frozen: read-only data that a program has been verified with; it stays as it is.
+        copies: each brings over what a copy in a guest has by now.
     """
 
     address: int
@@ -158,7 +159,7 @@ class Map:
         self.name, self.max_entries = spec.name, spec.max_entries
         self.key_size, self.value_size = spec.key_size, spec.value_size
         self.flags, self.cpus, self.readonly = spec.flags, spec.cpus, spec.readonly
-        self.frozen = False
+        self.frozen, self.copies = False, list[Callable[[], None]]()
         self.key_codec: Codec = spec.key or Plain(spec.key_size, spec.order)
         self.value_codec: Codec = spec.value or Plain(spec.value_size, spec.order)
 
@@ -214,6 +215,11 @@ class Map:
             raise BadArgument(f"map {self.name}: {len(values)} values for {self.cpus} CPUs",
                               hint="pass a list with one for each CPU")
         return values
+
+    def settle(self) -> None:
+        """Have what guests' copies have, which stand still: Python's is the true one until they go on."""
+        for bring in self.copies:
+            bring()
 
     def refuse(self, reason: str, hint: str = "") -> ProgramError:
         """The error of a map that cannot be made."""

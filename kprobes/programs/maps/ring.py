@@ -116,6 +116,11 @@ class Ring(Map):
 
     # ---- Python's side
 
+    def drop(self) -> None:
+        """All records go, and those that nobody can tell from rubbish count as one that was lost."""
+        self._head[CONSUMER] = self._head[PRODUCER]
+        self._head[LOST] += 1
+
     def take(self, size: int) -> bytes:
         """All records, one behind the other, and consume them; each is complete, and of `size` bytes, a multiple of
         8."""
@@ -135,6 +140,8 @@ class Ring(Map):
             if length & BUSY:
                 return
             size = length & ~DISCARDED
+            if size + 8 > head[PRODUCER] - head[CONSUMER]:  # a guest has written over it
+                return self.drop()
             data = bytes(self._data[at + 8:at + 8 + size])
             head[CONSUMER] += size + 15 & ~7
             if not length & DISCARDED:
