@@ -101,11 +101,16 @@ class Framed:
 def compiled(code: Code, guest: Guest, cleared: Mapping[int, int]) -> Framed:
     """The program for detours. Unsupported: only the host can do it, or LLVM has no such target."""
     around = FrameContext(guest.arch, guest.saving)
-    text, slots = _compiled(code, guest.arch, cleared, around)
+    text, slots = _compiled(code, guest.arch, cleared, around, asks=True)
     if not guest.reads and ("blocks", 0) in slots:
         raise Unsupported("it reads memory, and nobody knows what a kernel has mapped",
                           hint="read registers and arguments that are in registers")
     return Framed(text, slots, frozenset(around.reads))
+
+
+def asked(arch: Arch) -> bytes:
+    """The function by which programs have the host read: where it is called, the guest stops."""
+    return machine_code("define void @run() nounwind { ret void }\n", arch)
 
 
 def counting(arch: Arch) -> Framed:

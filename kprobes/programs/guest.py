@@ -55,6 +55,8 @@ TRIPLES: Final[Mapping[str, Triple]] = {
 _DIVIDES: Final[Mapping[str, int]] = {"arm": 0, "armeb": 0}
 #: the same of numbers that they shift
 _SHIFTS: Final[Mapping[str, int]] = {"sparc": 32}
+#: architectures whose functions LLVM calls by descriptors: address, TOC, environment (ELFv1)
+DESCRIBED: Final = frozenset({"ppc64"})
 _BASE, _PAGE = 1 << 28, 1 << 14  # where code goes, and its alignment: of the largest pages
 _CONTEXT, _SIZE, _RESULT = ("context", 0), ("size", 0), ("result", 0)
 _PARAMETERS: Final = (_CONTEXT, _SIZE, _RESULT)  # the first words of the environment
@@ -83,11 +85,11 @@ def compiled(code: Code, arch: Arch, facts: Facts | None = None) -> tuple[bytes,
 
 
 def _compiled(code: Code, arch: Arch, cleared: Mapping[int, int], context: Context | None = None,
-              parameters: Sequence[Slot] = ()) -> tuple[bytes, tuple[Slot, ...]]:
+              parameters: Sequence[Slot] = (), asks: bool = False) -> tuple[bytes, tuple[Slot, ...]]:
     known(arch)
     target = Target(bits=arch.bits, order=arch.order.value, program_order=code.order,
                     divides=_DIVIDES.get(arch.name, arch.bits),
-                    shifts=_SHIFTS.get(arch.name, 64), atomic=False, alone=True)
+                    shifts=_SHIFTS.get(arch.name, 64), atomic=False, alone=True, asks=asks)
     text, slots = generate(code.instructions, target, Inlined(code.maps, guest=True), context, cleared,
                            parameters, framed=context is not None)
     outside = [number for kind, number in slots if kind == "call"]

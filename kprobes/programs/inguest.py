@@ -9,8 +9,10 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from ..arch._base import Arch
+from . import framed
 from .copies import Copy
 from .framed import Frame
+from .guest import DESCRIBED
 from .maps import Map
 from .program import Program
 from .writer import HEADER
@@ -29,6 +31,7 @@ class View(Protocol):
     write: Callable[[int, bytes], None]
     alloc: Callable[[int], int]
     fresh: Callable[[int], int]
+    asked: Callable[[bytes], int]
 
     @property
     def saving(self) -> Frame: ...
@@ -46,6 +49,7 @@ class GuestMaps:
         self._codes: dict[bytes, int] = {}
         self.environments: list[InGuest] = []
         self.running = False
+        self._ask = 0
         blocks = view.readable()
         self.table = view.alloc(16 + 24 * len(blocks))
         words = [len(blocks), self.table + 16, *(word for start, size in blocks for word in (start, size, start))]
@@ -59,6 +63,17 @@ class GuestMaps:
         if m.address not in self._maps:
             self._maps[m.address] = Copy(self._view, m)
         return self._maps[m.address].at
+
+    @property
+    def ask(self) -> int:
+        """What programs call that read memory which may not be there: a function, or its descriptor."""
+        if not self._ask:
+            view = self._view
+            self._ask = view.asked(framed.asked(view.arch))
+            if view.arch.name in DESCRIBED:
+                function, self._ask = self._ask, view.alloc(24)
+                view.write(self._ask, b"".join(map(self.word, (function, 0, 0))))
+        return self._ask
 
     def entry(self, text: bytes) -> int:
         """Address of code."""
@@ -97,7 +112,8 @@ class InGuest:
         self.entry = guest.entry(made.text)
         self.environment = view.alloc(8 * (HEADER + len(self._slots)))
         maps = [guest.at(m) for m in self._maps]
-        values = [maps[n] if kind in ("map", "value") else guest.table if kind == "blocks" else 0
+        values = [maps[n] if kind in ("map", "value") else guest.table if kind == "blocks" else
+                  guest.ask if kind == "uc_mem_read" else 0
                   for kind, n in self._slots]
         view.write(self.environment, b"".join(map(guest.word, (self.entry, 0, *values))))
         guest.environments.append(self)

@@ -121,6 +121,26 @@ bad:
   ret i64 -14
 }
 """
+#: (function, guest address, to, bytes) -> 0, or something else: a guest's program has the host read, see
+#: machine.remote.asking
+_ASK: Final = """
+define internal i32 @ask(i64 %function, i64 %at, ptr %to, i64 %size) #0 {
+  %block = alloca [4 x i64], align 16
+  store i64 %at, ptr %block ; native
+  %there = ptrtoint ptr %to to i64
+  %p1 = getelementptr i64, ptr %block, i64 1
+  store i64 %there, ptr %p1 ; native
+  %p2 = getelementptr i64, ptr %block, i64 2
+  store i64 %size, ptr %p2 ; native
+  %p3 = getelementptr i64, ptr %block, i64 3
+  store i64 1, ptr %p3 ; native
+  %asked = inttoptr i64 %function to ptr
+  call void %asked(ptr %block)
+  %error = load i64, ptr %p3 ; native
+  %given = trunc i64 %error to i32
+  ret i32 %given
+}
+"""
 #: The same of a string: its length with the NUL. In pieces that do not cross 256-byte lines, as it may end where a
 #: mapping does.
 _READ_STRING: Final = """
@@ -252,6 +272,7 @@ define internal i64 @register(i64 %uc, i64 %reader, i32 %number) #0 {
 _ALL: Final = {
     "find": (_FIND, ()), "copy": (_COPY, ()), "clear": (_CLEAR, ()), "read": (_READ, ("find", "copy", "clear")),
     "read_string": (_READ_STRING, ("find", "clear")), "register": (_REGISTER, ()), "clock": (_CLOCK, ()),
+    "ask": (_ASK, ()),
     **{name: (_DIVISION % {"name": name}, ()) for name in ("quotient", "rest")},
 }
 
@@ -260,5 +281,7 @@ def need(module: Module, name: str) -> None:
     """A module calls one of these."""
     text, others = _ALL[name]
     module.need(name, text)
+    if module.target.asks and name.startswith("read"):
+        need(module, "ask")
     for other in others:
         need(module, other)

@@ -47,7 +47,7 @@ class Target:
             swapped.
         divides, shifts: bits of the widest numbers that it has instructions to divide, and to shift by a register.
         atomic: atomic operations are atomic; else load, compute, store. alone: there is nothing to call: all is put
-            into one function.
+            into one function. asks: but for a function that has the host read.
     """
 
     bits: int = 64
@@ -57,6 +57,7 @@ class Target:
     shifts: int = 64
     atomic: bool = True
     alone: bool = False
+    asks: bool = False
 
     @property
     def swapped(self) -> bool:
@@ -102,6 +103,8 @@ def fitted(text: str, target: Target) -> str:
 
     Lines that end in `; native` are left alone. Where there is nobody to call, calls of the host's functions fail.
     """
+    if target.asks:
+        text = text.replace("call i32 %f(i64 %uc, i64", "call i32 @ask(i64 %reader, i64")
     if target.alone:
         text = re.sub(r"call i32 %f\(.*\)", "add i32 0, 1", text)
     if target.atomic and not target.swapped:

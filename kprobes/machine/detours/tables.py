@@ -178,7 +178,7 @@ def _ppc(order: str, bits: int) -> Saving:
              ("", 0x7C0102A6, 0x7C0103A6))
     return Saving(
         numbers=numbered(" ".join(f"r{n}" for n in range(32))),
-        volatile=some(" ".join(f"r{n}" for n in (0, *range(3, 13)))), word=bits // 8, area=48,
+        volatile=some(" ".join(f"r{n}" for n in (0, *range(2, 13)))), word=bits // 8, area=48,  # r2: TOC
         below=288 if bits == 64 else 0, move=lambda n: words(order, 0x38210000 | n & 0xFFFF),  # ADDI r1, r1, n
         store=lambda r, at: words(order, access[0] | r << 21 | 1 << 16 | at),
         load=lambda r, at: words(order, access[1] | r << 21 | 1 << 16 | at),

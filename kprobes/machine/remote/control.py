@@ -107,6 +107,8 @@ class Control:
         done = 0
         alone = self._threads.name if self._alone else ""
         while self.exit_status is None and not self._stopping:
+            if self._asked():
+                continue
             pc = self._regs.pc
             over = ("the time is over" if deadline is not None and time.monotonic() > deadline else
                     f"{max_insns} instructions are executed" if max_insns is not None and done >= max_insns else "")
@@ -124,6 +126,20 @@ class Control:
             if stop.kind == "signal" and self._regs.pc == end:
                 return
             self._answer(stop, stepping=max_insns is not None, slot=self._in_slot(pc))
+
+    @property
+    def _asks(self) -> bool:
+        """True where a program asks what is in memory."""
+        asking = self._detours.asking
+        return asking is not None and asking.stands(self._regs.pc)
+
+    def _asked(self) -> bool:
+        """The same, and it has been told."""
+        asking = self._detours.asking
+        if asking is None or not asking.stands(self._regs.pc):
+            return False
+        self._threads.move(asking.answer(self._regs))
+        return True
 
     def _in_slot(self, pc: int) -> bool:
         """True where a step leads out of a slot. A whole machine makes it without interrupts: else another task could
@@ -158,14 +174,16 @@ class Control:
         self._interrupt()
         deadline = time.monotonic() + self._target.link.timeout
         stop = self._stopped_by(deadline)
-        if stop.kind == "signal" and (stop.code not in (SIGTRAP, SIGINT) or self._regs.pc in self.breakpoints):
+        if stop.kind == "signal" and (stop.code not in (SIGTRAP, SIGINT) or self._regs.pc in self.breakpoints
+                                      or (stop.code == SIGTRAP and self._asks)):
             self._late += 1
             if stop.code not in (SIGTRAP, SIGINT):
                 self._signals.append((stop.thread, stop.code))
         while self.exit_status is None and self._detours.inside(self._regs.pc):  # to its end: nobody stands there
-            self._threads.flush()
-            self._target.resume(step=True, thread=self._threads.name)
-            self._stopped_by(deadline)
+            if not self._asked():
+                self._threads.flush()
+                self._target.resume(step=True, thread=self._threads.name)
+                self._stopped_by(deadline)
 
     def _stopped_by(self, deadline: float) -> Stop:
         """The stop that ought to come; without it nobody knows where the guest is, and it is given up."""
@@ -224,6 +242,8 @@ class Control:
         elif self._regs.pc in self.breakpoints and stop.code == SIGTRAP:
             if not stepping:  # else before the next step: this one may have ended there by itself
                 self._trap(self._regs.pc)
+        elif stop.code == SIGTRAP and self._asks:
+            pass  # it is told before it goes on
         elif stop.code == SIGTRAP and self._late:
             self._late -= 1
         elif stop.code in FAULTS and not (stop.code == SIGTRAP and (stepping or slot)):

@@ -18,6 +18,7 @@ from .._base import BuiltIn
 from .._jumps import GuestProgram
 from ..detours.saving import Saving
 from ..detours.tables import saving_of
+from .asking import Asking
 from .files import AT_RANDOM, Loads
 from .target import Target
 
@@ -29,12 +30,13 @@ class Detours:
     """What a run is told of them.
 
     inside: whether an address lies in code of ours that they lead through. going: called before the guest runs.
-    ending: before the program ends, where the stub tells of that.
+    ending: before the program ends, where the stub tells of that. asking: see there; None: nobody asks.
     """
 
     inside: Callable[[int], bool] = lambda pc: False
     going: Callable[[], None] = lambda: None
     ending: Callable[[], None] = lambda: None
+    asking: Asking | None = None
 
 
 class Copies(Protocol):
@@ -57,10 +59,12 @@ class View:
     """
 
     def __init__(self, machine: Any, saving: Saving, there: Callable[[], bool], fresh: Callable[[int], int],
-                 spans: Callable[[], list[tuple[int, int]]], kernel: bool, several: Callable[[], bool]) -> None:
+                 spans: Callable[[], list[tuple[int, int]]], kernel: bool, several: Callable[[], bool],
+                 asking: Asking) -> None:
         self.arch, self.saving, self.reads = machine.arch, saving, not kernel
         self.copies: Copies | None = None
         self._there, self._fresh, self._spans, self._several = there, fresh, spans, several
+        self.asking = asking
         self.read, self.write, self.alloc = machine.read, machine.write, machine.alloc
         self.code: list[tuple[int, int]] = []
 
@@ -70,6 +74,12 @@ class View:
         if not self.reads:  # a kernel gives what others have used
             self.write(at, bytes(size))
         return at
+
+    def asked(self, function: bytes) -> int:
+        """Address of a function by which programs have the host read; see Asking."""
+        start, end = self.asking.place(function, self.fresh)
+        self.code.append((start, end))
+        return start
 
     @property
     def several(self) -> bool:
@@ -115,7 +125,7 @@ def view_of(machine: Any, target: Target, there: Callable[[], bool], fresh: Call
         top = loads.vector.get(AT_RANDOM, 0) & -machine.page_size
         return [*loads.spans, *([(top - STACK, top + machine.page_size)] if top > STACK else [])]
 
-    return View(machine, saving, there, fresh, spans, kernel, target.several)
+    return View(machine, saving, there, fresh, spans, kernel, target.several, Asking(machine, target))
 
 
 class CallSites:
