@@ -7,14 +7,15 @@ what it does there reaches the guest. So no instruction set's loads and stores a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 
 from ...arch._base import Arch
 from ...errors import GuestFault, KprobeError
 from ...regs import Regs
 from ..unicorn.machine import UnicornMachine
+from .target import Target
 
+SIGINFO = 128  #: bytes of siginfo_t: QEMU refuses to be asked for more
 TRIES = 64  #: pages that one instruction is given
 LONGEST = 4  #: instructions: a branch that fails in its delay slot, an execute
 
@@ -22,10 +23,17 @@ LONGEST = 4  #: instructions: a branch that fails in its delay slot, an execute
 class Accesses:
     """Tells reads from writes. One per guest: the engine is kept."""
 
-    def __init__(self, arch: Arch, read: Callable[[int, int], bytes]) -> None:
-        """read: guest memory; GuestFault."""
-        self._arch, self._read = arch, read
+    def __init__(self, arch: Arch, target: Target) -> None:
+        self._arch, self._target, self._read = arch, target, target.read
         self._engine: UnicornMachine | None = None
+
+    def address(self, signal: int) -> int | None:
+        """The address that a fault is about, by siginfo_t (si_addr); None where the stub does not tell."""
+        if "qXfer:siginfo:read" not in self._target.features or signal not in (7, 10, 11):
+            return None
+        info, word = self._target.transfer("siginfo", chunk=SIGINFO), self._arch.bits // 8
+        at = 16 if word == 8 else 12
+        return int.from_bytes(info[at:at + word], self._arch.order.value) if len(info) >= at + word else None
 
     def kind(self, regs: Regs, pc: int, address: int) -> str | None:
         """What the instruction at `pc` did at `address`, which nobody has: "read" or "write"; None where no engine can

@@ -21,7 +21,6 @@ DEEPEST, LONGEST = 16, 1 << 25  #: nested runs; seconds, a year: what clocks and
 SIGTRAP, SIGINT, SIGSEGV, SIGSTOP = 5, 2, 11, 19
 #: signal number (12: SIGSYS) -> Fault.access
 FAULTS = {4: "undefined", 5: "trap", 7: "read", 8: "arithmetic", 10: "read", 11: "read", 12: "trap"}
-SIGINFO = 128  #: bytes of siginfo_t: QEMU refuses to be asked for more
 
 
 class Control:
@@ -37,7 +36,7 @@ class Control:
         """system: the guest is a whole machine, with interrupts."""
         self._target, self._threads, self._arch, self._symbols = target, threads, arch, symbols
         self._interrupt, self._console, self._system = interrupt, console, system
-        self._accesses, self._waiting = Accesses(arch, target.read), Waiting(target, arch)
+        self._accesses, self._waiting = Accesses(arch, target), Waiting(target, arch)
         self.sink: Sink | None = None
         self.breakpoints: set[int] = set()
         self.exit_status: int | None = None
@@ -107,8 +106,6 @@ class Control:
         done = 0
         alone = self._threads.name if self._alone else ""
         while self.exit_status is None and not self._stopping:
-            if self._asked():
-                continue
             pc = self._regs.pc
             over = ("the time is over" if deadline is not None and time.monotonic() > deadline else
                     f"{max_insns} instructions are executed" if max_insns is not None and done >= max_insns else "")
@@ -126,20 +123,6 @@ class Control:
             if stop.kind == "signal" and self._regs.pc == end:
                 return
             self._answer(stop, stepping=max_insns is not None, slot=self._in_slot(pc))
-
-    @property
-    def _asks(self) -> bool:
-        """True where a program asks what is in memory."""
-        asking = self._detours.asking
-        return asking is not None and asking.stands(self._regs.pc)
-
-    def _asked(self) -> bool:
-        """The same, and it has been told."""
-        asking = self._detours.asking
-        if asking is None or not asking.stands(self._regs.pc):
-            return False
-        self._threads.move(asking.answer(self._regs))
-        return True
 
     def _in_slot(self, pc: int) -> bool:
         """True where a step leads out of a slot. A whole machine makes it without interrupts: else another task could
@@ -175,15 +158,16 @@ class Control:
         deadline = time.monotonic() + self._target.link.timeout
         stop = self._stopped_by(deadline)
         if stop.kind == "signal" and (stop.code not in (SIGTRAP, SIGINT) or self._regs.pc in self.breakpoints
-                                      or (stop.code == SIGTRAP and self._asks)):
+                                      or self._detours.asks(self._regs.pc)):
             self._late += 1
             if stop.code not in (SIGTRAP, SIGINT):
                 self._signals.append((stop.thread, stop.code))
         while self.exit_status is None and self._detours.inside(self._regs.pc):  # to its end: nobody stands there
-            if not self._asked():
-                self._threads.flush()
-                self._target.resume(step=True, thread=self._threads.name)
-                self._stopped_by(deadline)
+            if self._detours.asks(self._regs.pc):
+                self._threads.move(self._detours.answer(self._regs))
+            self._threads.flush()
+            self._target.resume(step=True, thread=self._threads.name)
+            self._stopped_by(deadline)
 
     def _stopped_by(self, deadline: float) -> Stop:
         """The stop that ought to come; without it nobody knows where the guest is, and it is given up."""
@@ -242,8 +226,8 @@ class Control:
         elif self._regs.pc in self.breakpoints and stop.code == SIGTRAP:
             if not stepping:  # else before the next step: this one may have ended there by itself
                 self._trap(self._regs.pc)
-        elif stop.code == SIGTRAP and self._asks:
-            pass  # it is told before it goes on
+        elif stop.code == SIGTRAP and self._detours.asks(self._regs.pc):
+            self._threads.move(self._detours.answer(self._regs))
         elif stop.code == SIGTRAP and self._late:
             self._late -= 1
         elif stop.code in FAULTS and not (stop.code == SIGTRAP and (stepping or slot)):
@@ -272,7 +256,7 @@ class Control:
     def _fault(self, stop: Stop) -> None:
         """A signal that an instruction caused: the core's, else the program's own, else the end of a call."""
         pc = self._regs.pc
-        address, access = self._accessed(stop.code), FAULTS[stop.code]
+        address, access = self._accesses.address(stop.code), FAULTS[stop.code]
         if access == "read" and (address == pc or not self._readable(pc)):
             address, access = pc, "fetch"
         elif stop.code == SIGSEGV and address and self._readable(address):
@@ -305,14 +289,6 @@ class Control:
             if self.exit_status is None and not self._target.link.closed:
                 self._target.write(pc, code)
         self._threads.move(pc)
-
-    def _accessed(self, signal: int) -> int | None:
-        """The address that a fault is about, by siginfo_t (si_addr); None where the stub does not tell."""
-        if "qXfer:siginfo:read" not in self._target.features or signal not in (7, 10, 11):
-            return None
-        info, word = self._target.transfer("siginfo", chunk=SIGINFO), self._arch.bits // 8
-        at = 16 if word == 8 else 12
-        return int.from_bytes(info[at:at + word], self._arch.order.value) if len(info) >= at + word else None
 
     def _readable(self, addr: int) -> bool:
         try:

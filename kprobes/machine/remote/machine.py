@@ -88,7 +88,7 @@ class RemoteMachine(Described):
         self.jumps, self.program_at, self.count = self._sites.jumps, self._sites.program_at, self._sites.count
         self.map_calls, self.call_at = self._sites.map, self._sites.call_at
         if view is not None:
-            self._control.detours(Detours(self._sites.inside, view.push, view.pull, view.asking))
+            self._control.detours(Detours(self._sites.inside, view.push, view.pull, *view.asking))
             target.report_calls(EXITS.get(arch.name, ()) if not system else ())
         self._loads.program(image)
         add_symbols(self.symbols, symbols)

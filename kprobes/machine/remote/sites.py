@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from attrs import frozen
 
 from ...errors import GuestFault, NoMemory, OutOfReach, Unsupported
+from ...regs import Regs
 from .._base import BuiltIn
 from .._jumps import GuestProgram
 from ..detours.saving import Saving
@@ -30,13 +31,14 @@ class Detours:
     """What a run is told of them.
 
     inside: whether an address lies in code of ours that they lead through. going: called before the guest runs.
-    ending: before the program ends, where the stub tells of that. asking: see there; None: nobody asks.
+    ending: before the program ends, where the stub tells of that. asks, answer: see Asking.
     """
 
     inside: Callable[[int], bool] = lambda pc: False
     going: Callable[[], None] = lambda: None
     ending: Callable[[], None] = lambda: None
-    asking: Asking | None = None
+    asks: Callable[[int], bool] = lambda pc: False
+    answer: Callable[[Regs], int] = lambda regs: regs.pc
 
 
 class Copies(Protocol):
@@ -55,7 +57,7 @@ class View:
     Attributes:
         arch, saving: how a detour saves registers. copies: told when the guest runs and has run; None: nobody. code:
         (start, end) of programs. spans: (start, end) of what the system has mapped for certain. reads: whether programs
-        may read memory.
+        may read memory. asking: the same as of Detours.
     """
 
     def __init__(self, machine: Any, saving: Saving, there: Callable[[], bool], fresh: Callable[[int], int],
@@ -64,7 +66,7 @@ class View:
         self.arch, self.saving, self.reads = machine.arch, saving, not kernel
         self.copies: Copies | None = None
         self._there, self._fresh, self._spans, self._several = there, fresh, spans, several
-        self.asking = asking
+        self._asking, self.asking = asking, (asking.stands, asking.answer)
         self.read, self.write, self.alloc = machine.read, machine.write, machine.alloc
         self.code: list[tuple[int, int]] = []
 
@@ -77,7 +79,7 @@ class View:
 
     def asked(self, function: bytes) -> int:
         """Address of a function by which programs have the host read; see Asking."""
-        start, end = self.asking.place(function, self.fresh)
+        start, end = self._asking.place(function, self.fresh)
         self.code.append((start, end))
         return start
 
