@@ -4,78 +4,37 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import pytest
-from itanium import ARCH, BASE, HOME, PAGE, ending, machine, words
+from itanium import (
+    BASE,
+    CALL,
+    HOME,
+    MOV_PR,
+    PAGE,
+    TEMPLATES,
+    executions,
+    insn_at,
+    machine,
+    outcome,
+    slots,
+    some,
+    why_not,
+)
 
 from kprobes import Kprobe, Kprobes, OutOfReach
-from kprobes.arch._base import Insn
 from kprobes.arch.ia64 import bundle, jumps
 from kprobes.arch.ia64.displace import word_of
-from kprobes.arch.ia64.rows import ALWAYS
-from kprobes.arch.ia64.simulate import holds
 from kprobes.conformance import Conformance
-from kprobes.machine.paper import PaperMachine
 
-TEMPLATES = [half << 1 | stop for half in bundle.UNITS for stop in (0, 1)]
 TO, PLACES = 0x4000, (0x5000, 0x5010)
-MOV_PR, MOV_IP, ADD = 3 << 33 | 0x1FE << 6, 0x30 << 27 | 9 << 6, 0x10008040200
-CALL, CHK = 5 << 37 | 2 << 13, 1 << 36 | 1 << 33 | 1 << 6
-#: br.cond .+64, br.cond b6, br.ret b3, br.cond .+0x7fff0 ...
-BRANCHES = [4 << 37 | 4 << 13, 0x20 << 27 | 6 << 13, 0x21 << 27 | 4 << 6 | 3 << 13, 4 << 37 | 0x7FFF << 13]
-LONG = [(0, 0xC << 37 | 4 << 13), (0, 0xD << 37 | 4 << 13), (0x123456789, 6 << 37 | 8 << 6)]  # brl.cond, brl.call, movl
-LOOP = 4 << 37 | 5 << 6 | 4 << 13  # br.cloop .+64
-
-
-@cache
-def pool() -> dict[str, list[int]]:
-    found = words()
-    found["I"] += [MOV_IP, MOV_PR]
-    found["B"] += BRANCHES + [CALL]
-    return found
-
-
-def some(template: int, rng: random.Random) -> list[int]:
-    """Words for the slots of a bundle."""
-    units = bundle.units(template)
-    if "X" in units:
-        return [rng.choice(pool()["M"]), *rng.choice(LONG)]
-    return [rng.choice([*pool()[unit], LOOP] if unit == "B" and n == 2 else pool()[unit])
-            for n, unit in enumerate(units)]
-
-
-def slots(template: int) -> range:
-    return range(len(bundle.units(template)))
-
-
-def insn_at(code: bytes, slot: int) -> Insn:
-    return ARCH.decode(code, HOME + slot)
-
-
+ADD = 0x10008040200
 CASES = [(template, slot) for template in TEMPLATES for slot in slots(template)]
 
 
 def named(value: Any) -> str:
     return f"{bundle.units(value[0])}-{value[0]:02x}-slot {value[1]}"
-
-
-def why_not(code: bytes, slot: int) -> str:
-    """What check says, worked out from the manual's tables."""
-    template, words_ = bundle.parts(code)
-    behind = [insn_at(code, n) for n in slots(template)][slot + 1 :]
-    probed = insn_at(code, slot)
-    if probed.links and behind:
-        return "followed by others in its bundle"
-    if any(insn.links for insn in behind):
-        return "must be simulated at its own address"
-    if slot == 2 and template >> 1 == 5:
-        return "no template has a stop behind slot 0 and"
-    if slot == 2 and template >> 1 == 1 and probed.conditional and words_[1] & ~63 == MOV_PR:
-        return "no template has a stop behind slot 1, which sets"
-    return ""
 
 
 # --- the bundle
@@ -130,40 +89,6 @@ def test_far_away(case: tuple[int, int]) -> None:
 
 
 # --- on the model
-
-
-def entering(slot: int) -> Callable[[PaperMachine, int], None]:
-    """An interruption returns to a slot, of which nobody tells."""
-    come = [HOME + slot]
-
-    def before(m: PaperMachine, cpu: int) -> None:
-        if come:
-            m.cpu_regs[cpu]["pc"] = come.pop()
-
-    return before
-
-
-def outcome(m: PaperMachine, seed: int, entry: int) -> tuple[Any, ...]:
-    m.before = entering(entry)
-    try:
-        return ending(m, seed, BASE)
-    finally:
-        m.before = None
-
-
-def executions(code: bytes, slot: int, seed: int, entry: int) -> int:
-    """How often the instruction is executed where its breakpoint would be."""
-    m, probed, found = machine(code), insn_at(code, slot), []
-    enter = entering(entry)
-
-    def look(m: PaperMachine, cpu: int) -> None:
-        enter(m, cpu)
-        if m.cpu_regs[cpu]["pc"] == HOME + slot:
-            found.append(probed.name in ALWAYS or holds(m.cpu_regs[cpu], word_of(probed) & 63))
-
-    m.before = look
-    ending(m, seed, BASE)
-    return sum(found)
 
 
 @pytest.mark.parametrize("case", CASES, ids=named)

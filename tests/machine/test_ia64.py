@@ -192,6 +192,31 @@ def test_slots_of_a_bundle_come_and_go_in_any_order(order: tuple[int, ...], leav
 
 
 @pytest.mark.quick
+@pytest.mark.parametrize("slot", [0, 1, 2])
+@pytest.mark.parametrize("other", [0, 1, 2])
+@pytest.mark.parametrize("leaves", [False, True])
+def test_a_handler_brings_a_neighbour(slot: int, other: int, leaves: bool) -> None:
+    """The jump it was called from goes; who is behind it in the bundle is hit in the same round already."""
+    m = machine()
+    second = Kprobe(addr=LOOP + other, pre_handler=lambda p, regs: None)
+    with Kprobes(m) as k:
+        def handler(p: Any, regs: Any) -> None:
+            if p.nhit == 3:
+                assert p.optimized
+                k.register(second)
+            elif leaves and p.nhit == 4:
+                k.unregister(second)
+
+        k.register(first := Kprobe(addr=LOOP + slot, pre_handler=handler))
+        assert m.call("sum", 4) == 10
+        assert first.nhit == 4
+        assert second.nhit == (slot < other) + (other <= slot or not leaves)  # in the third round, in the fourth
+        assert m.call("sum", 4) == 10
+        assert first.optimized == (leaves or slot == other)
+    assert m.read(BASE, len(image()[0])) == image()[0]
+
+
+@pytest.mark.quick
 def test_a_disabled_neighbour_goes_along() -> None:
     m = machine()
     with Kprobes(m) as k:
@@ -426,16 +451,18 @@ def test_events() -> None:
 
 @pytest.mark.quick
 def test_somebody_restores_the_text() -> None:
-    """Breakpoints of all three slots, and a jump, are put back; what is taken away and written again goes."""
+    """Breakpoints of all three slots, and a jump of each, are put back; what is taken away and written again goes."""
     m, code = machine(), image()[0]
-    probes = [*(Kprobe(addr=LOOP + slot) for slot in range(3)), Kprobe(addr=LOOP + 0x10)]
+    jumps = (LOOP + 0x10, LOOP + 0x21, LOOP + 0x32)
+    probes = [*(Kprobe(addr=LOOP + slot) for slot in range(3)), *(Kprobe(addr=addr) for addr in jumps)]
     with Kprobes(m) as k:
         k.register_all(probes)
         m.call("sum", 4)
         patched = m.read(BASE, len(code))
         m.write(BASE, code)
         assert m.call("sum", 4) == 10
-        assert [probe.nhit for probe in probes] == [8] * 4
+        assert [probe.nhit for probe in probes] == [8] * 4 + [2] * 2
+        assert [probe.optimized for probe in probes] == [False] * 3 + [True] * 3
         assert m.read(BASE, len(code)) == patched
         k.unregister_all(probes)
         m.write(BASE, patched)
