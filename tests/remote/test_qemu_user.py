@@ -6,7 +6,7 @@ import random
 import subprocess
 import tempfile
 from collections.abc import Callable
-from functools import partial
+from functools import partial, partialmethod
 from pathlib import Path
 
 import pytest
@@ -25,6 +25,8 @@ from kprobes import (
     Unsupported,
 )
 from kprobes.conformance import Conformance
+from kprobes.machine.remote.launch import TAKE_PC
+from kprobes.machine.remote.packets import Connection
 from kprobes.testing import check_machine
 
 Programs = Callable[[str], Path]
@@ -90,6 +92,29 @@ def test_every_instruction_of_a_function(program: Path, proves: Callable[[str, i
             assert hit > len(probes) // 2
             proves("real program", hit)
         assert m.call("test_crc", 7) == plain
+
+
+def test_a_stop_takes_two_packets(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One asks for the registers; the other lets the guest go on, from another place where nothing else has changed."""
+    with machine(program) as m, Kprobes(m) as k:
+        plain, sent = m.call("fib", 9), list[bytes]()
+        k.register(Kprobe(symbol_name="fib", pre_handler=lambda p, regs: None))
+        m.call("fib", 2)  # the first hit looks around
+        monkeypatch.setattr(Connection, "send", partialmethod(noting, sent, Connection.send))
+        m.call("fib", 2)
+        few, few_stops = len(sent), sum(packet.startswith((b"c", b"vCont")) for packet in sent)
+        sent.clear()
+        assert m.call("fib", 9) == plain
+        stops = sum(packet.startswith((b"c", b"vCont")) for packet in sent) - few_stops
+        assert stops > 30
+        if m.arch.name in TAKE_PC:
+            assert len(sent) - few == 2 * stops
+
+
+def noting(link: Connection, sent: list[bytes], send: Callable[..., None], *payloads: bytes) -> None:
+    """Connection.send()."""
+    sent.extend(payloads)
+    send(link, *payloads)
 
 
 def test_registers_that_the_stub_shows(program: Path) -> None:

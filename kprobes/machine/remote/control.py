@@ -138,8 +138,8 @@ class Control:
         """Let the guest run, or one thread of it make a step, until something stops it."""
         self._detours.going()
         thread, signal = self._signals.pop(0) if self._signals else (self._threads.name, 0)
-        self._threads.flush()
-        self._target.resume(signal=signal, step=step, thread=thread if signal or step else alone)
+        at = self._threads.flush(going_on=not (signal or step))
+        self._target.resume(signal=signal, step=step, thread=thread if signal or step else alone, at=at)
         try:
             stop = self._target.wait(None if deadline is None else deadline - time.monotonic(), self._console)
         except TimeoutError:

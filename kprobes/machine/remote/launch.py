@@ -25,6 +25,8 @@ from .machine import RemoteMachine
 from .packets import Connection
 from .target import Target
 
+#: architectures whose pc is written alone by "c address" as by P: no npc, no mode, no delay slot goes with it
+TAKE_PC = frozenset({"x86_64", "i386", "arm64", "arm64be", "riscv32", "riscv64", "loongarch64", "s390x"})
 OLDEST = 9  #: version of qemu-user: before, its stub cannot write text
 #: our names of architectures -> QEMU's, where they differ
 NAMES = {"arm64": "aarch64", "arm64be": "aarch64_be", "cortexm": "arm", "mips32r6": "mips", "mips32r6el": "mipsel",
@@ -66,7 +68,7 @@ class QemuMachine(RemoteMachine):
         child = Child(lambda socket: [*command, "-g", socket, program, *words],
                       os.environ if env is None else _environment(env), stdin, stdout)
         with child.ended_by_errors():
-            machine = cls(child.target(timeout), found, image=image, threads=threads,
+            machine = cls(child.target(timeout, found.name in TAKE_PC), found, image=image, threads=threads,
                           sysroot=None if sysroot is None else os.fspath(sysroot),
                           interrupt=lambda: os.kill(child.process.pid, signal.SIGTRAP))
         machine._child = child
@@ -116,10 +118,10 @@ class Child:
                               hint="pass what subprocess takes") from None
         self._kill = weakref.finalize(self, self.process.kill)  # where nobody calls end(), and where Python ends
 
-    def target(self, timeout: float) -> Target:
+    def target(self, timeout: float, takes_pc: bool = False) -> Target:
         """Its stub. Raises RemoteError."""
         try:
-            return Target(Connection.open(self._socket, timeout, lambda: self.process.poll() is None))
+            return Target(Connection.open(self._socket, timeout, lambda: self.process.poll() is None), takes_pc)
         except RemoteError:
             if (status := self.process.poll()) is None:
                 raise

@@ -62,6 +62,14 @@ class RegisterFile:
             self._single[name] = value & (1 << 8 * self._slots[name].size) - 1
             self._changed.add(name)
 
+    def onward(self, pc: str) -> int | None:
+        """Where the thread goes on, if that is all that has changed, and the stub is told when it does: it is not
+        written then."""
+        if self._changed == {pc} and self._target.goes_on(self.thread):
+            self._changed.clear()
+            return self._single[pc]
+        return None
+
     def flush(self) -> None:
         """Write what has changed, and forget everything: the guest runs on."""
         if self._changed and self.thread is not None:

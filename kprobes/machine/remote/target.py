@@ -38,8 +38,10 @@ class Target:
     """What can be asked of a stub. Addresses and sizes are the guest's; everything raises RemoteError when the stub is
     gone."""
 
-    def __init__(self, connection: Connection) -> None:
-        self.link = connection
+    def __init__(self, connection: Connection, takes_pc: bool = False) -> None:
+        """takes_pc: resume() may be told where the thread that stopped goes on. QEMU's user mode: it cannot hold the
+        other threads, so that a packet without a thread does what one with a thread does."""
+        self.link, self._takes_pc = connection, takes_pc
         answer = connection.ask(FEATURES)
         self.features = dict(_feature(word) for word in answer.decode("latin1").split(";") if word)
         if self.features.get("QStartNoAckMode") == "+" and connection.ask(b"QStartNoAckMode") == b"OK":
@@ -47,6 +49,7 @@ class Target:
         connection.ask(b"Hgp0.0" if self.features.get("multiprocess") == "+" else b"Hg0")  # any: gdbserver has none yet
         self.stops = Stops(connection, self.read, self.write)
         self._thread = ""
+        self._stopped_last = ""
         self.resumes_threads = b"c" in connection.ask(b"vCont?").split(b";")
 
     # --- what it is
@@ -169,10 +172,17 @@ class Target:
 
     # --- running
 
-    def resume(self, *, signal: int = 0, step: bool = False, thread: str = "") -> None:
+    def goes_on(self, thread: str | None) -> bool:
+        """True where resume() may be told where this thread goes on."""
+        return self._takes_pc and thread == self._stopped_last
+
+    def resume(self, *, signal: int = 0, step: bool = False, thread: str = "", at: int | None = None) -> None:
         """Let the guest run. signal: delivered to `thread` first. step: one instruction. thread: only this one, where
-        the stub can do that (with a signal: this one gets it, and the others run as well)."""
+        the stub can do that (with a signal: this one gets it, and the others run as well). at: where, see goes_on()."""
         self._thread = ""  # the stub chooses anew
+        if at is not None:
+            self.link.send(b"c%x" % at)
+            return
         action = b"%c%02x" % (b"SC"[not step], signal) if signal else b"s" if step else b"c"
         if thread and self.resumes_threads:
             others = b";c" if signal and not step else b""
@@ -195,7 +205,7 @@ class Target:
                 self.link.send(b"F-1,26")  # file I/O for the guest: ENOSYS, and it goes on
             else:
                 stop = self._stopped(answer)
-                self._thread = stop.thread  # registers are now those of who stopped
+                self._thread = self._stopped_last = stop.thread  # registers are now those of who stopped
                 return stop
 
     def _stopped(self, answer: bytes) -> Stop:

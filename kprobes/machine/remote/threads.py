@@ -24,6 +24,7 @@ class Threads:
         self._target, self._arch, self.slots = target, arch, slots
         self._files = [RegisterFile(target, arch, slots, size) for _ in range(most)]
         self.regs = [Regs(machine, *accessors(file, slots, arch), cpu) for cpu, file in enumerate(self._files)]
+        self._used: list[RegisterFile] = []  # those that are a thread's: the others hold nothing
         self.current = 0
         parts = parts_of(arch.name, slots)
         kept = ({parts[name].name if name in parts else name for name in arch.regs.names} | {"npc"}) & set(slots)
@@ -40,14 +41,16 @@ class Threads:
     def stopped(self, thread: str) -> Regs:
         """This thread has stopped: its CPU is the current one. RemoteError where more threads stop than there are
         CPUs."""
-        for file in self._files:
+        for file in self._used:
             file.forget()
         known = next((cpu for cpu, file in enumerate(self._files) if file.thread == thread), None)
         if known is None:
             known = next((cpu for cpu, file in enumerate(self._files) if file.thread is None), None)
         if known is None:
             known = self._reclaim()
-        self._files[known].thread = thread
+        if self._files[known].thread != thread:
+            self._files[known].thread = thread
+            self._used = [file for file in self._files if file.thread is not None]
         self.current = known
         return self.regs[known]
 
@@ -86,10 +89,13 @@ class Threads:
             file.write(name, word & ~bits)
         return bool(word & bits)
 
-    def flush(self) -> None:
-        """Write what has changed: the guest runs on."""
-        for file in self._files:
+    def flush(self, going_on: bool = False) -> int | None:
+        """Write what has changed: the guest runs on. going_on: resume() can be told where: see
+        RegisterFile.onward()."""
+        at = self._files[self.current].onward(self._pc) if going_on else None
+        for file in self._used:
             file.flush()
+        return at
 
     def save(self) -> dict[str, int]:
         """The current thread's registers, as far as the architecture shows them."""
@@ -104,9 +110,10 @@ class Threads:
 
     def forget(self) -> None:
         """There are no threads any more."""
-        for file in self._files:
+        for file in self._used:
             file.forget()
             file.thread = None
+        self._used = []
 
     def _reclaim(self) -> int:
         """A CPU of a thread that is no more."""
