@@ -149,7 +149,7 @@ Returned = Callable[[Regs, int, int], None]
 class Following(Protocol):
     """Built-in programs that follow calls from a function's entry to its return, and the calls that they share."""
 
-    some: Callable[[], bool]  # is any call being followed? Asked on every hit
+    idle: tuple[Sequence[int], int]  # a number, and what it is while no call is followed: looked at on every hit
 
     def enter(self, returned: Returned | Sequence[HostProgram], entered: Entered | None = None) -> BuiltIn:
         """For a call site at which a function begins: its calls are made to return to leave()'s call site.

@@ -4,6 +4,7 @@ structure."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from weakref import WeakKeyDictionary
 
 from ...errors import GuestFault
 from ...regs import Regs
@@ -12,20 +13,27 @@ from .displace import NOP
 
 # a caller of a function that returns a structure has UNIMP with its size, modulo 4096, behind the delay slot
 UNIMP_SIZE = 0xFFF
+_SKIPPED: WeakKeyDictionary[object, set[int]] = WeakKeyDictionary()  # machine -> what such functions return to
 
 
 def structures(regs: Regs) -> tuple[Callable[[int], int], Callable[[int], int]]:
     """Version 8: `skips` of a call that returns a structure. UNIMP is behind its delay slot, and the function returns
     behind that."""
     load, mask = regs.words()[0], regs.arch.mask
+    skipped = _SKIPPED.setdefault(regs.machine, set())
 
     def skip(back: int) -> int:
         try:
-            return back + 4 if 0 < load(back) <= UNIMP_SIZE else back
+            if 0 < load(back) <= UNIMP_SIZE:
+                skipped.add(back + 4)
+                return back + 4
         except GuestFault:
-            return back
+            pass
+        return back
 
     def unskip(target: int) -> int:
+        if target not in skipped:
+            return target
         try:
             return target - 4 if 0 < load(target - 4 & mask) <= UNIMP_SIZE else target
         except GuestFault:

@@ -33,8 +33,8 @@ class Calls:
         own: those of the task that runs on the only CPU while there is no cpu_task, oldest first, behind those set
             aside; the machine's are younger. tasks: task -> its calls; each CPU is one, for good. trampoline: where
             they return to, mode bits included; 0: there is none yet.
-        following: call site -> whose calls the machine follows, by its `programs`; None: it cannot. some: tells whether
-            it follows any call now.
+        following: call site -> whose calls the machine follows, by its `programs`; None: it cannot. idle: a number in
+            a sequence, and what it is while it follows none.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -47,7 +47,7 @@ class Calls:
         self.trampoline = 0
         self.following: dict[int, tuple[Kretprobe, ...]] = {}
         self.programs = machine.following if machine.cpus == 1 else None
-        self.some: Callable[[], bool] = bool if self.programs is None else self.programs.some
+        self.idle = ((0,), 0) if self.programs is None else self.programs.idle
 
     @cached_property
     def _links(self) -> list[Link]:
@@ -91,7 +91,7 @@ class Calls:
 
     def catch_up(self) -> None:
         """Take over the calls that the machine follows: they are the youngest."""
-        if self.programs is None or not self.following or not self.some():
+        if self.programs is None or not self.following or self.idle[0][0] == self.idle[1]:
             return
         for call, frame, link in self.programs.take():
             for rp in self.following[call]:

@@ -32,10 +32,10 @@ class Exits:
         machine, bits, several = self._rooms.machine, self._rooms.arch.pointers.mode_bits, self._service_of_several()
         cb, handlers, followed, rare = self._handlers.blocks[0], self._handlers, self._calls, self._serve_rare
         own, following, trampoline, link, pushed, restore = self._returns.usual()
-        get_sp, get, put, tasks, some = link.get_sp, link.get, link.put, followed.tasks, followed.some
+        get_sp, get, put, tasks, (top, bottom) = link.get_sp, link.get, link.put, followed.tasks, followed.idle
 
         def serve(regs: Regs) -> None:
-            if following and some():
+            if following and top[0] != bottom:
                 followed.catch_up()
             calls = own if (chooser := machine.cpu_task) is None else tasks.get(chooser(regs))
             if not calls or cb.state is not IDLE:
@@ -73,7 +73,8 @@ class Exits:
         bits, cb, followed, handlers = (self._rooms.arch.pointers.mode_bits, self._handlers.blocks[0], self._calls,
             self._handlers)
         _, _, trampoline, link, pushed, restore = self._returns.usual()
-        get_sp, get, put, run_handlers = link.get_sp, link.get, link.put, self.run_handlers
+        get_sp, get, put, read, bias = link.get_sp, link.get, link.put, link.read, link.bias
+        run_handlers, displaced = self.run_handlers, self._rooms.displaced
 
         def several(regs: Regs, calls: Instances, sp: int) -> None:
             instances, frame = [], sp - pushed
@@ -94,9 +95,9 @@ class Exits:
             regs.target = target
             regs.reported = target & ~bits if bits else target
             run_handlers(cb, instances, regs)
-            if regs.target is target and (get_sp() == sp if pushed else get() == target):
+            if regs.target is target and (get_sp() == sp if pushed else read() + bias == target):
                 regs.target = None
-            else:
+            elif displaced:
                 handlers.land(regs)
 
         return several

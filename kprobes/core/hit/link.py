@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from attrs import frozen
@@ -19,7 +20,7 @@ class Link:
         get, put: of the return address at function entry; at the trampoline: of where Linkage.back goes to. load,
             store: of a word of memory, where calls push it; else None. swap: (frame, target): put, and what was there,
             where that is one call; None: get and put do it. skip: what get() finds at function entry -> where the
-            function returns to; None: there is no difference. See Returning.skips.
+            function returns to; None: there is no difference. See Returning.skips. read, bias: what get() adds up.
     """
 
     get_sp: Callable[[], int]
@@ -29,6 +30,8 @@ class Link:
     store: Callable[[int, int], None] | None = None
     swap: Callable[[int, int], int] | None = None
     skip: Callable[[int], int] | None = None
+    read: Callable[[], int] = int
+    bias: int = 0
 
     @classmethod
     def of(cls, regs: Regs, linkage: Linkage, *, returning: bool = False) -> Link:
@@ -39,16 +42,40 @@ class Link:
             load, store, swap = regs.words()
             return cls(get_sp, lambda: load(get_sp()), lambda target: store(get_sp(), target), load, store, swap)
         if not linkage.register:
-            return cls(get_sp, lambda: linkage.get(regs), lambda target: linkage.set(regs, target))
+            found = partial(linkage.get, regs)
+            return cls(get_sp, found, lambda target: linkage.set(regs, target), read=found)
         get, put = regs.accessors(linkage.register)
-        both: Callable[[int, int], int] | None = None
+        read, both, cell = get, None, regs.cell(linkage.register)
+        if cell is not None and not returning:
+            put = partial(cell[0].__setitem__, cell[1])  # the trampoline, which needs no cutting
         if linkage.bias:
             get, put, both = _biased(get, put, linkage.bias, mask)
         if linkage.returning.skips is None:
-            return cls(get_sp, get, put, swap=both)
+            return cls(get_sp, get, put, swap=both, read=read, bias=linkage.bias)
         skip, unskip = linkage.returning.skips(regs)
-        return (cls(get_sp, get, lambda target: put(unskip(target))) if returning
+        return (cls(get_sp, get, lambda target: put(unskip(target)), read=read, bias=linkage.bias) if returning
                 else cls(get_sp, get, put, swap=both, skip=skip))
+
+
+def mending(regs: Regs, linkage: Linkage, trampoline: int) -> Callable[[int, int], Any] | None:
+    """(frame, target): at the trampoline, put the return address where that still shows; None: get() and put() do."""
+    back = linkage.returning.restore and partial(linkage.returning.restore, regs)
+    if back is None and linkage.pushed:
+        return regs.words()[1]
+    if not linkage.register or not (linkage.bias or linkage.returning.reloaded):
+        return back
+    (read, write), bias, mask = regs.accessors(linkage.register), linkage.bias, regs.arch.mask
+    unskip = linkage.returning.skips(regs)[1] if linkage.returning.skips is not None else None
+    shown = trampoline - bias & mask
+
+    def mend(frame: int, target: int) -> None:
+        if read() == shown:
+            if back is not None:
+                back(frame, target)
+            else:
+                write((target if unskip is None else unskip(target)) - bias & mask)
+
+    return mend
 
 
 def _biased(read: Callable[[], int], write: Callable[[int], Any], bias: int, mask: int) -> tuple[

@@ -19,7 +19,7 @@ from ..patch.rooms import Rooms
 from ..patch.sites import Kind, Site
 from ..probe import Kretprobe, KretprobeInstance
 from .calls import Calls, Instances
-from .link import Link
+from .link import Link, mending
 
 FIRST_INSTANCES = 16  # made at registration; more when they are needed, up to maxactive
 LOOPS = 256  # that share a frame, of a probe whose maxactive is not set
@@ -135,12 +135,12 @@ class Returns:
 
     def _hook(self, rp: Kretprobe, link: Link, cpu: int) -> Callable[[Kretprobe, Regs], int]:
         """hook() of one CPU, with what never changes looked up beforehand."""
-        followed, machine, pool, skip = self.calls, self._machine, rp._pool, link.skip
+        followed, machine, pool, skip, (top, bottom) = self.calls, self._machine, rp._pool, link.skip, self.calls.idle
         own, trampoline, following = followed.tasks[cpu], followed.trampoline, followed.following
         get_sp, get, put, load, swap = link.get_sp, link.get, link.put, link.load, link.swap
 
         def enter(rp: Kretprobe, regs: Regs) -> int:
-            if following and followed.some():
+            if following and top[0] != bottom:
                 followed.catch_up()
             task, chooser = cpu, machine.cpu_task
             calls = own if chooser is None else followed.of(task := chooser(regs))
@@ -199,5 +199,5 @@ class Returns:
         register."""
         linkage, regs = self._linkage, self._machine.cpu_regs[0]
         link = Link.of(regs, linkage, returning=True)
-        restore = link.store if linkage.returning.restore is None else partial(linkage.returning.restore, regs)
-        return self.calls.own, self.calls.following, self.calls.trampoline, link, linkage.pushed, restore
+        return (self.calls.own, self.calls.following, self.calls.trampoline, link, linkage.pushed,
+                mending(regs, linkage, self.calls.trampoline))

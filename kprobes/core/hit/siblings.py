@@ -51,7 +51,7 @@ class Siblings:
                 asks: bool) -> Callable[[Regs], None]:
         """Serves a call that the machine does not follow. asks: one of the probes has an entry handler."""
         cb, machine, followed, to = self._handlers.blocks[0], self._rooms.machine, self._calls, self._returns.link()
-        own, tasks, following, some = followed.own, followed.tasks, followed.following, followed.some
+        own, tasks, following, (top, bottom) = followed.own, followed.tasks, followed.following, followed.idle
         get_sp, get, load = to.get_sp, to.get, to.load
         ask, show = self._asking(point, probes), self._showing(asks)
 
@@ -60,7 +60,7 @@ class Siblings:
                 point.missed()
                 return
             point.counted -= 1  # a hit of each
-            if following and some():
+            if following and top[0] != bottom:
                 followed.catch_up()
             task, chooser = 0, machine.cpu_task
             calls = own if chooser is None else tasks.get(task := chooser(regs))
@@ -112,7 +112,8 @@ class Siblings:
         def ask(regs: Regs, calls: Instances, task: object, frame: int, shown: int) -> tuple[Instances, End]:
             begun: Instances = []
             end: End = False
-            returns_to = shown if skip is None and shown != trampoline else self._true(calls, frame, shown)
+            returns_to = (followed.true(calls, shown, frame) if shown == trampoline else shown if skip is None else
+                          skip(shown))
             regs.reported = address
             cb.state = HIT_ACTIVE
             for rp in probes:

@@ -19,7 +19,7 @@ class Following:
 
     def __init__(self, calls: FollowedCalls, services: Services, blocks: Blocks) -> None:
         self._calls, self._services, self._blocks = calls, services, blocks
-        self.some = calls.some
+        self.idle = calls.idle
 
     def enter(self, returned: Returned | Sequence[HostProgram], entered: Entered | None = None) -> Enter:
         """For a function's entry."""

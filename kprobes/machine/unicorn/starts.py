@@ -92,17 +92,19 @@ class Starts:
 
     def _run_engine(self, begin: int, until: int) -> int:
         cpu, state = self._cpu, self._state
-        while cpu.engine.ended(error := self._begin(begin, until)):
+        start = cpu.engine.start if cpu.pair is None else self._begin
+        while cpu.engine.ended(error := start(begin, until)):
             if state.parked is not None or state.why_stopped:
                 return 0
             begin = cpu.arch.pointers.same_mode(cpu.regs, cpu.read_pc())
         return error
 
     def _begin(self, begin: int, until: int) -> int:
-        """Start the engine. Where the guest stands at `begin`, and that is in a delay slot, its branch waits: a start
-        sets the next pc, so it is made at a trap, whose hook sets both."""
+        """Start an engine with a next pc. Where the guest stands at `begin`, and that is in a delay slot, its branch
+        waits: a start sets the next pc, so it is made at a trap, whose hook sets both."""
         cpu, pair = self._cpu, self._cpu.pair
-        if pair is None or pair[0] != begin or pair[1] == begin + cpu.arch.insn_align & cpu.arch.mask:
+        assert pair is not None
+        if pair[0] != begin or pair[1] == begin + cpu.arch.insn_align & cpu.arch.mask:
             return cpu.engine.start(begin, until)
         if not self.door:
             self.door = cpu.memory.map_code()

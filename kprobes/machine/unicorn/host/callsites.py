@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ....arch._base import Linkage
@@ -105,12 +105,7 @@ class FollowedCalls:
         #: Returning.skips
         self.skip: Callable[[int], int] | None = None
         self.possible = hostcode.available() and self._learn(cpu)
-        view = self.view
-
-        def some() -> bool:
-            return view[_TOP] != base
-
-        self.some = some
+        self.idle: tuple[Sequence[int], int] = self.view[_TOP : _TOP + 1], base  # see Following
 
     def _set(self, **words: int) -> None:
         for name, value in words.items():
