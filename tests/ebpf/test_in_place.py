@@ -396,6 +396,35 @@ def test_a_watchpoint_that_stops_there(arch: str, monkeypatch: pytest.MonkeyPatc
 
 
 @every
+@pytest.mark.parametrize("way", ["stop", "raise"])
+def test_a_device_that_stops_there(arch: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run() -> Any:
+        with code(arch, bytes.fromhex(READS[arch])) as m, Kprobes(m) as k:
+            out, seen, ends = array(), [], []
+            a = k.attach(counts(out), "f")
+
+            def read(offset: int, size: int) -> int:
+                seen.append(a.runs)
+                if len(seen) % 3 == 1:
+                    if way == "raise":
+                        raise ValueError
+                    m.stop()
+                return 5
+
+            m.mmio(AT, m.page_size, read)
+            for _ in range(6):
+                try:
+                    m.call("f", AT)
+                except (GuestStopped, ValueError) as error:
+                    ends.append(type(error))
+                    while m.regs.pc & -m.page_size == 0x10000:
+                        m.run()
+            return bool(ends), a.runs, word(out), a.missed
+
+    assert both(monkeypatch, run) == (True, 6, 6, 0)
+
+
+@every
 def test_going_back(scene: Any) -> None:
     """To a time before it was in place, and to one when it was."""
     m, k = scene

@@ -55,11 +55,6 @@ class InPlace:
     def _remove(self, addr: int) -> None:
         self._engine.unhook(self._hooks.pop(addr))
 
-    def restarts(self, pc: int) -> None:
-        """The run has been stopped within the instruction at `pc`, which will be executed once more: that is no hit."""
-        if pc in self._hooks:
-            self._services.skip = pc
-
     def share(self) -> None:
         """Somebody else has the engine, too: there are none from now on."""
         self._possible = False

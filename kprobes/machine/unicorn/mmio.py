@@ -35,6 +35,9 @@ class Run(Protocol):
     def park(self, error: BaseException) -> None:
         """Keep what a device's function has raised."""
 
+    def accessed(self) -> None:
+        """A function has served an access of the guest's."""
+
 
 @frozen(eq=False)
 class Device:
@@ -168,6 +171,8 @@ class Devices:
             except BaseException as error:
                 self.run.park(error)
                 return 0
+            finally:
+                self.run.accessed()
 
         def on_write(_uc: int, offset: int, part: int, value: int, _user: int) -> None:
             try:
@@ -177,6 +182,7 @@ class Devices:
                         write(offset, part, _swap(value, part) if swapped else value)
             except BaseException as error:
                 self.run.park(error)
+            self.run.accessed()
 
         return Device(place, size, read, write, (_READ(on_read), _WRITE(on_write)))
 

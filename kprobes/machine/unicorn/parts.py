@@ -68,11 +68,11 @@ class Parts:
         self.runner = Runner(cpu, state, services, self.starts, self.bounds, faults)
         self.calls = Calls(cpu, state, self.runner, functions, self.stubs, delay_slots, self.furniture)
         self.loader = Loader(self.memory, functions, self.stubs, self.furniture, self.process)
-        self.watches = Watches(cpu, state, owned, self.here)
+        self.watches = Watches(cpu, state, owned)
         self.owner = None if owned else Owner(cpu, state, self.starts, self.runner, faults)
         self.memory.devices.run = state
         books = (self.memory.heap, delay_slots, self.process, self.loader, Input(machine))
-        self.snapshots = Snapshots(cpu, state, services, self.runner, self.calls, owned, books)
+        self.snapshots = Snapshots(cpu, state, self.runner, self.calls, owned, books)
         self.stops = Stops(cpu, state, self.bounds, state)
         self.reports = Reports(cpu, state, services, self.starts, self.stubs, self.stops, self.owner, self.clock)
         if owned and guest.calls.decoded is not None:

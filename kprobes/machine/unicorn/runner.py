@@ -91,8 +91,8 @@ class Runner:
         if state.depth == 0:
             if state.why_stopped:
                 state.take_stop()
-            if target & ~cpu.arch.pointers.mode_bits != self._services.skip:
-                self._services.skip = -1  # a run that was to execute that call site again has failed
+            if target & ~cpu.arch.pointers.mode_bits != state.skip:
+                state.skip = -1  # a run that was to execute that call site again has failed
             else:
                 state.disturb(True)  # host code would serve it once more
             if self.signals.waiting:
@@ -139,6 +139,8 @@ class Runner:
         somebody stopped it."""
         while not isinstance(on := self._stretch(target, until), bool):
             target = on
+            if self._state.skip in self._state.in_place and target != self._state.skip:
+                self._state.skip = -1  # another instruction was executed once more
         return on
 
     def _stretch(self, target: int, until: int) -> int | bool:

@@ -30,6 +30,7 @@ class RunState:
         exit: the page where runs end; 0: there is none yet.
         depth: nested runs. runs_in: thread of the run; 0: nothing runs.
         why_stopped: one of REASONS. parked: what was raised inside the engine, for the run to raise.
+        skip: call site that was served already, and will be executed again.
         disturbed: the run was stopped, or another one was nested in it, since the last service.
         resting: depth of the run in which what is executed is no hit, see executing(); 0: it is one.
     """
@@ -44,6 +45,7 @@ class RunState:
         self.disturbed = False
         self.parked: BaseException | None = None
         self.in_place: dict[int, int] = {}  # instructions that are their own call sites, and their hooks
+        self.skip = -1
         self._clocked = 0  # the thread whose time the clock shows
         self._clock: Callable[[], float] = time.monotonic
         self._waits = False  # the run's thread, for the lock
@@ -137,6 +139,12 @@ class RunState:
         finally:
             self.resting = before
             self._followed.close(RESTING, bool(before))
+
+    def accessed(self) -> None:
+        """A function has served an access of the guest's, and may have stopped the run: the engine executes that
+        instruction once more then, which is no hit where it is its own call site."""
+        if self.in_place and (self.why_stopped or self.parked is not None) and (pc := self._read_pc()) in self.in_place:
+            self.skip = pc
 
     def park(self, error: BaseException) -> None:
         """Keep what was raised inside the engine for the run to raise."""

@@ -16,14 +16,13 @@ class Services:
     settled in one place.
 
     Attributes:
-        skip: call site that was served already, and will be executed again. failed_at: where a service that raised sent
-            the guest, if the engine may not have noticed. trampoline: call site where followed calls return.
+        failed_at: where a service that raised sent the guest, if the engine may not have noticed. trampoline: call site
+            where followed calls return.
     """
 
     def __init__(self, cpu: Cpu, state: RunState, followed: FollowedCalls) -> None:
         self._cpu, self._state, self._followed = cpu, state, followed
         self._engine, self._regs = cpu.engine, cpu.regs
-        self.skip = -1
         self.failed_at: int | None = None
         self.trampoline = 0
         # where the last service sent the guest that did not raise, if the engine may not have noticed
@@ -95,8 +94,8 @@ class Services:
                 state.disturb(True)
                 self._engine.stop()
                 return
-            if self.skip == address:  # it was served when its own service stopped the guest, and is now resumed
-                self.skip = -1
+            if state.skip == address:  # it was served when its own service stopped the guest, and is now resumed
+                state.skip = -1
                 return
             service = state.services.get(address)
             if service is None:
@@ -113,7 +112,7 @@ class Services:
 
     def _settle(self, address: int) -> None:
         """The service has stopped the run, or run other guest code: the engine executes the call site again."""
-        self.skip = address
+        self._state.skip = address
         if self._state.why_stopped and self._state.depth:
             self._engine.stop()  # now: whoever asked for it may not have told the engine yet
         else:

@@ -23,7 +23,6 @@ from .cpu import Cpu
 from .hostpages import Kept, best
 from .runner import Runner
 from .runstate import RunState
-from .services import Services
 
 Region = tuple[int, int, int]  # start, end, permissions
 _WX = const.UC_PROT_WRITE | const.UC_PROT_EXEC
@@ -85,10 +84,10 @@ class Snapshots:
         pages: how memory is kept, from the first snapshot on: see hostpages.
     """
 
-    def __init__(self, cpu: Cpu, state: RunState, services: Services, runner: Runner, calls: Calls, owned: bool,
+    def __init__(self, cpu: Cpu, state: RunState, runner: Runner, calls: Calls, owned: bool,
                  books: Sequence[Books]) -> None:
         """owned: the engine is ours, and so is all of its memory."""
-        self._cpu, self._state, self._services, self._runner, self._calls = cpu, state, services, runner, calls
+        self._cpu, self._state, self._runner, self._calls = cpu, state, runner, calls
         self._memory, self._devices, self._owned, self._books = cpu.memory, cpu.memory.devices, owned, books
         self.pages: Any = None
         self._version = 0  # of the mappings
@@ -175,7 +174,7 @@ class Snapshots:
         for book, then in zip(self._books, snapshot._books, strict=True):
             book.books = then
         self._calls.drop_failure()
-        self._services.skip = -1
+        self._state.skip = -1
         snapshot._written = self._memory.written
         if sink is not None:
             sink.resume(snapshot._calls)

@@ -10,7 +10,6 @@ from unicorn import unicorn_const as const
 from ...errors import Unsupported
 from .._base import Watched
 from .cpu import Cpu
-from .inplace import InPlace
 from .runstate import RunState
 
 MEMORY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64, ctypes.c_int, ctypes.c_int64,
@@ -26,9 +25,9 @@ class Watches:
     or goes between runs, and an engine whose runs are its owner's keeps them.
     """
 
-    def __init__(self, cpu: Cpu, state: RunState, owned: bool, here: InPlace) -> None:
+    def __init__(self, cpu: Cpu, state: RunState, owned: bool) -> None:
         """owned: the engine is ours."""
-        self._cpu, self._state, self._owned, self._here = cpu, state, owned, here
+        self._cpu, self._state, self._owned = cpu, state, owned
         self._left: list[int] = []
         self._watches: dict[int, tuple[int, Watched]] = {}  # first address and whom to tell, by number
         self._last = 0
@@ -82,8 +81,7 @@ class Watches:
         except BaseException as error:
             state.park(error)
         regs.reported, regs.target = before
-        if state.why_stopped or state.parked is not None:
-            self._here.restarts(self._cpu.read_pc())
+        state.accessed()
 
     def _home(self, pc: int) -> int:
         """Where the instruction stands that runs at pc: at home, even if a copy of it runs elsewhere."""
