@@ -19,13 +19,12 @@ USER_MODE = "Under QEMU's user mode"  #: a table of the support matrix
 #: Programs of tests/programs that qemu-user does not run, each with the reason.
 NOT_HERE = {
     "armeb32": "no architecture yet", "cortexm": "a microcontroller's program is no Linux process",
-    "sparc64": "linked for 4 KiB pages: QEMU wants 8", "sparc": "QEMU's default CPU lacks LEON's casa",
-    "sparcw": "the same",
+    "sparc64": "linked for 4 KiB pages: QEMU wants 8",
 }
 #: architectures without a row in that table, each with the reason
 NO_ROW = {"cortexm": "a microcontroller's program is no Linux process", "tricore": "QEMU has no user mode for it",
           "ia64": "no QEMU has it",
-          "sparc": NOT_HERE["sparc"], "sparc64": NOT_HERE["sparc64"],
+          "sparc64": NOT_HERE["sparc64"],
           **{arch: reason for arch, reason in NO_PROGRAMS.items() if arch.startswith("mips")}}
 RUN_HERE = sorted(p.stem for p in (PROGRAMS / "bin").glob("*-O2.elf") if p.stem.rpartition("-")[0] not in NOT_HERE)
 

@@ -41,6 +41,7 @@ class Returns:
         self._rooms, self._machine = rooms, rooms.machine
         self.calls = Calls(rooms.machine)
         self.ceiling = CEILING
+        self._stops = range(0)  # of the trampoline, where it is no code
         self._short: list[Kretprobe] = []  # that had no instance, and of which nothing was said yet
 
     # --- registration
@@ -87,10 +88,13 @@ class Returns:
                 rooms.machine.program_at(address, (), self.calls.programs.leave(self.calls.trampoline))
         else:
             trap = rooms.arch.end_bytes(linkage.mode)
-            address, _ = rooms.slots.take(near, lambda slot: rooms.machine.patch(slot, trap))
-            rooms.sites[address] = Site(Kind.TRAMPOLINE, None)
+            traps = 1 if linkage.returning.skips is None else 2  # who skips something comes to the second
+            address, _ = rooms.slots.take(near, lambda slot: rooms.machine.patch(slot, traps * trap))
             self.calls.trampoline = address | linkage.mode
-            rooms.machine.stop_at(address)
+            self._stops = range(address, address + traps * len(trap), len(trap))
+            for stop in self._stops:
+                rooms.sites[stop] = Site(Kind.TRAMPOLINE, None)
+                rooms.machine.stop_at(stop)
 
     def _write_back(self, linkage: Linkage, call: int) -> None:
         """Linkage.back, at the trampoline; or outside the call area, where the machine wants no delay slot there: then
@@ -116,8 +120,9 @@ class Returns:
         if self.calls.trampoline:
             address = self.calls.trampoline & ~self._rooms.arch.pointers.mode_bits
             self._rooms.services.pop(address, None)
-            if self._rooms.sites.pop(address, None) is not None:
-                self._machine.release(address)
+            for stop in self._stops:
+                if self._rooms.sites.pop(stop, None) is not None:
+                    self._machine.release(stop)
             self.calls.trampoline = 0
 
     # --- entry

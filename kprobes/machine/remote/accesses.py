@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from ...arch._base import Arch
-from ...errors import GuestFault, KprobeError
+from ...errors import GuestFault, KprobeError, Unsupported
 from ...regs import Regs
 from ..unicorn.machine import UnicornMachine
 from .target import Target
@@ -74,7 +74,10 @@ class Accesses:
             with suppress(KprobeError):  # i386: selectors of tables that are the system's
                 m.regs[name] = value
         try:
-            m.run(start, max_insns=LONGEST)
+            try:
+                m.run(start, max_insns=LONGEST)
+            except Unsupported:  # SPARC's engine does not count
+                m.run(start, until=start + LONGEST * self._arch.insn_align, timeout=1)
         except GuestFault as fault:
             return fault
         return None

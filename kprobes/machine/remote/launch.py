@@ -32,7 +32,8 @@ OLDEST = 9  #: version of qemu-user: before, its stub cannot write text
 NAMES = {"arm64": "aarch64", "arm64be": "aarch64_be", "cortexm": "arm", "mips32r6": "mips", "mips32r6el": "mipsel",
          "mips64r6": "mips64", "mips64r6el": "mips64el", "parisc": "hppa"}
 #: CPU models without which QEMU does not run what the architecture's compilers make
-CPUS = {"mips32r6": "mips32r6-generic", "mips32r6el": "mips32r6-generic", "mips64r6": "I6400", "mips64r6el": "I6400"}
+CPUS = {"mips32r6": "mips32r6-generic", "mips32r6el": "mips32r6-generic", "mips64r6": "I6400", "mips64r6el": "I6400",
+        "sparc": "LEON3"}  # has casa
 Stream = bytes | str | IO[Any] | int | None
 
 

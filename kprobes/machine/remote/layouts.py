@@ -88,6 +88,9 @@ PARTS: dict[str, Mapping[str, Part]] = {
 #: architecture -> (the stub's register, bits that say: the next instruction does nothing)
 NULLIFIED = {"parisc": ("psw", 1 << 21)}
 
+#: registers of SPARC's stubs that say which window others are in: they are written first
+WINDOW = frozenset({"psr", "state"})
+
 
 def _reversed(data: bytes) -> bytes:
     return data[::-1]

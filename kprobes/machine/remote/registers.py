@@ -8,7 +8,7 @@ from functools import partial
 
 from ...arch._base import Arch
 from ...errors import RemoteError
-from .layouts import TAKEN, Part, Slot, file_of, parts_of
+from .layouts import TAKEN, WINDOW, Part, Slot, file_of, parts_of
 from .target import Target
 
 
@@ -74,7 +74,7 @@ class RegisterFile:
         """Write what has changed, and forget everything: the guest runs on."""
         if self._changed and self.thread is not None:
             self._target.choose(self.thread)
-            names = sorted(self._changed, key=lambda name: self._slots[name].number)
+            names = sorted(self._changed, key=lambda name: (name not in WINDOW, self._slots[name].number))
             done = self._target.set_registers([(self._slots[name].number, self._bytes(name)) for name in names])
             if again := self._changed & self._taken.keys():
                 self._look_again(again)

@@ -2,8 +2,8 @@
 
 QEMU's stub shows no such branch on MIPS and SuperH, and a write of pc does not end it: the guest would execute one
 instruction wherever it is sent, and take the branch then. So no run ends there: a step that would is made longer, and
-what faults in a delay slot is left behind by a NOP in its place. PA-RISC's stub shows them; there a bounded run counts
-as the others do, and as a probed one.
+what faults in a delay slot is left behind by a NOP in its place. PA-RISC's and SPARC's stubs show them; there a bounded
+run counts as the others do, and as a probed one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .target import Target
 
 #: how an architecture's name begins -> its NOP, as in memory; the longest that fits counts
 NOPS = {"mips": bytes(4), "parisc": bytes.fromhex("08000240"),
-        "sh4": bytes.fromhex("0900"), "sh4eb": bytes.fromhex("0009")}
+        "sh4": bytes.fromhex("0900"), "sh4eb": bytes.fromhex("0009"), "sparc": bytes.fromhex("01000000")}
 
 
 class Waiting:
