@@ -106,3 +106,26 @@ SEC("kprobe/vfs_read") int on_read(struct pt_regs *ctx)
             assert reading.variables["hits"] == 11 and reading.variables["word"]
             assert beside.program.variables["asked"] == 1010
     kernel.wait()  # type: ignore[attr-defined]
+
+
+def test_events_run_in_it(kernel: object, example: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records and histograms as Python makes them, without a stop; what reads memory is Python's, and tasks are."""
+    m = kernel.m  # type: ignore[attr-defined]
+    kernel.tell(example.READS, 500)  # type: ignore[attr-defined]
+    m.run(until="do_sys_openat2", timeout=60)
+    with Kprobes(m) as k, k.event("p:tasks vfs_read") as e:
+        assert e.why_python == "Python knows which task runs"
+    monkeypatch.setattr(m, "cpu_task", None)
+    with (Kprobes(m) as k, k.event("p:reads vfs_read n=$arg3:u32", "n == 1") as reads,
+          k.event("p:h vfs_read n=$arg3") as h, k.event("p:word vfs_read w=+0($stack)") as word):
+        h.trigger("hist:keys=n")
+        assert not reads.why_python and not h.why_python
+        assert word.why_python == "it reads memory, and nobody knows what a kernel has mapped"
+        word.remove()
+        kernel.answered()  # type: ignore[attr-defined]
+        assert reads.places[0].probe.optimized and (reads.hits, h.hits, k.events.buffer.lost) == (501, 501, 0)
+        assert [dict(r.args) for r in reads] == [{"n": 1}] * 500
+        assert {row["n"]: row.hitcount for row in h.hist} == {1: 500, 1000: 1}
+        numbers = [r.seq for r in k.events.buffer]
+        assert numbers == sorted(set(numbers)) == list(range(numbers[0], numbers[0] + 1001))
+    kernel.wait()  # type: ignore[attr-defined]
