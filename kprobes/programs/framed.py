@@ -16,7 +16,7 @@ from ..arch._base import Arch
 from ..errors import Unsupported
 from .code import Code
 from .guest import _compiled, machine_code
-from .llvm import COUNT
+from .llvm import COUNT, NOTHING
 from .site import part, word, word_at
 from .writer import Slot, Writer
 
@@ -110,7 +110,7 @@ def compiled(code: Code, guest: Guest, cleared: Mapping[int, int]) -> Framed:
 
 def asked(arch: Arch) -> bytes:
     """The function by which programs have the host read: where it is called, the guest stops."""
-    return machine_code("define void @run() nounwind { ret void }\n", arch)
+    return machine_code(NOTHING, arch)
 
 
 def counting(arch: Arch) -> Framed:

@@ -57,6 +57,9 @@ _DIVIDES: Final[Mapping[str, int]] = {"arm": 0, "armeb": 0}
 _SHIFTS: Final[Mapping[str, int]] = {"sparc": 32}
 #: architectures whose functions LLVM calls by descriptors: address, TOC, environment (ELFv1)
 DESCRIBED: Final = frozenset({"ppc64"})
+#: architectures whose pages may be guarded: detours call programs by a register, so these begin with a landing pad
+_GUARDED: Final = ("arm64", "arm64be")
+_PADDED: Final = '"branch-target-enforcement"="true"'
 _BASE, _PAGE = 1 << 28, 1 << 14  # where code goes, and its alignment: of the largest pages
 _CONTEXT, _SIZE, _RESULT = ("context", 0), ("size", 0), ("result", 0)
 _PARAMETERS: Final = (_CONTEXT, _SIZE, _RESULT)  # the first words of the environment
@@ -109,6 +112,8 @@ def known(arch: Arch) -> native.Triple:
 
 def machine_code(text: str, arch: Arch) -> bytes:
     """The guest's code of IR. Unsupported: LLVM has no such target."""
+    if arch.name in _GUARDED:
+        text = text.replace("attributes #0 = {", f"attributes #0 = {{ {_PADDED}")
     return _AFTERWARDS.get(arch.name, bytes)(native.compiled(text, known(arch)))
 
 

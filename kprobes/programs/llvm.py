@@ -57,6 +57,7 @@ _CALL_FRAME: Final = """  %at = ptrtoint ptr %frame to i64
 """
 #: IR that only counts
 COUNT: Final = f"{_RUN_COUNTING.format('')}\n{_ATTRIBUTES}\n"
+NOTHING: Final = f"define void @run() #0 {{\n  ret void\n}}\n{_ATTRIBUTES}\n"
 
 
 def generate(code: Iterable[Instruction], target: Target, inline: Inline = no_inline, context: Context | None = None,
