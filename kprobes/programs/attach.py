@@ -263,7 +263,7 @@ class _Site:
         if (made := self._host or self._guest) is not None:
             made.at(address, place.function, place.cookie())
         if self._guest is not None:
-            self.why_python = str(self.probe._owner.never(self.probe._point))
+            self.why_python = str(self.probe._owner.optimizer.never(self.probe._point))
 
     def _compiled_hit(self, _: object, regs: Regs) -> int:
         assert self._host is not None

@@ -152,10 +152,6 @@ class Registry:
         """Why a probepoint is no jump; "" where it is."""
         return self.optimizer.explain(point)
 
-    def never(self, point: Probepoint) -> str:
-        """Why no program runs there without a stop, as the place is; ""."""
-        return self.optimizer.never(point)
-
     @property
     def enabled(self) -> bool:
         """See Kprobes.enabled."""
