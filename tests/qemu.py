@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import struct
 import subprocess
 import tempfile
 from pathlib import Path
@@ -19,12 +20,10 @@ USER_MODE = "Under QEMU's user mode"  #: a table of the support matrix
 #: Programs of tests/programs that qemu-user does not run, each with the reason.
 NOT_HERE = {
     "armeb32": "no architecture yet", "cortexm": "a microcontroller's program is no Linux process",
-    "sparc64": "linked for 4 KiB pages: QEMU wants 8",
 }
 #: architectures without a row in that table, each with the reason
 NO_ROW = {"cortexm": "a microcontroller's program is no Linux process", "tricore": "QEMU has no user mode for it",
           "ia64": "no QEMU has it",
-          "sparc64": NOT_HERE["sparc64"],
           **{arch: reason for arch, reason in NO_PROGRAMS.items() if arch.startswith("mips")}}
 RUN_HERE = sorted(p.stem for p in (PROGRAMS / "bin").glob("*-O2.elf") if p.stem.rpartition("-")[0] not in NOT_HERE)
 
@@ -49,12 +48,34 @@ def qemu_for(stem: str) -> str:
         pytest.skip(str(error))
 
 
+def executable(path: Path, folder: Path) -> Path:
+    """A program's copy that may be executed. sparc64's are linked for pages of 4 KiB, and QEMU wants 8: there its
+    segments become one, which can be written."""
+    copy = folder / path.stem
+    copy.write_bytes(one_segment(path.read_bytes()) if path.stem.startswith("sparc64") else path.read_bytes())
+    copy.chmod(0o755)
+    return copy
+
+
+def one_segment(data: bytes, page: int = 8192) -> bytes:
+    """A big-endian ELF64 file with all that is loaded in a segment of its own, at the file's end."""
+    table, (size, count) = int.from_bytes(data[32:40], "big"), struct.unpack_from(">HH", data, 54)
+    heads = {at: struct.unpack_from(">IIQQQQQQ", data, at) for at in range(table, table + size * count, size)}
+    loads = {at: head for at, head in heads.items() if head[0] == 1}
+    start, whole, place = min(head[3] for head in loads.values()), b"", -(-len(data) // page) * page
+    end = max(head[3] + head[6] for head in loads.values())
+    for _, _, offset, address, _, stored, _, _ in loads.values():
+        whole = whole.ljust(address - start, b"\0") + data[offset:offset + stored]
+    out = bytearray(data.ljust(place, b"\0") + whole)
+    for n, at in enumerate(loads):
+        struct.pack_into(">IIQQQQQQ", out, at, not n, 7, place, start, start, len(whole), end - start, page)
+    return bytes(out)
+
+
 def process(path: Path) -> QemuMachine:
     """A compiled program as a Linux process, its file gone again. Skips where there is no QEMU for it."""
     qemu_for(path.stem)
-    copy = Path(tempfile.mkdtemp(), path.stem)
-    shutil.copy(path, copy)
-    copy.chmod(0o755)
+    copy = executable(path, Path(tempfile.mkdtemp()))
     try:
         return QemuMachine.user([copy], env={}, timeout=20, stdout=subprocess.DEVNULL)
     finally:

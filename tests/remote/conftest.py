@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import shutil
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from types import ModuleType
 
 import pytest
 from arches import PROGRAMS
+from qemu import executable
 
 from kprobes import Unsupported
 from kprobes.machine.remote.launch import NAMES, find_qemu
@@ -25,14 +25,10 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Programs that may be executed."""
     folder = tmp_path_factory.mktemp("programs")
 
-    def executable(stem: str) -> Path:
-        copy = folder / stem
-        if not copy.exists():
-            shutil.copy(PROGRAMS / "bin" / f"{stem}.elf", copy)
-            copy.chmod(0o755)
-        return copy
+    def copied(stem: str) -> Path:
+        return folder / stem if (folder / stem).exists() else executable(PROGRAMS / "bin" / f"{stem}.elf", folder)
 
-    return executable
+    return copied
 
 
 Answer = Callable[[socket.socket, bytes], None]
