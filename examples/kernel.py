@@ -21,7 +21,8 @@ from kprobes.image import read_elf
 HERE = Path(__file__).resolve().parent
 READ, WRITE, WORK, INSERT, REMOVE, READS = range(1, 7)  #: what kernel_init.c does
 DEBIAN = {"arm64": "arm64", "x86_64": "amd64"}
-BOARDS = {"arm64": ["-M", "virt", "-cpu", "max,pauth=off"], "x86_64": ["-M", "pc", "-cpu", "max"]}
+BOARDS = {"arm64": ["-M", "virt", "-cpu", "max,pauth=off,sve=off,sme=off,lpa2=off"],
+          "x86_64": ["-M", "pc", "-cpu", "max"]}
 QUIET = ["-m", "512", "-nic", "none", "-display", "none", "-serial", "none", "-monitor", "none", "-no-reboot"]
 GREETING = b"Hello from the first process of a real kernel.\n"
 EVENTS = b"p:reads vfs_read\np:opens do_sys_openat2\nr:returns vfs_read\n"
@@ -153,6 +154,17 @@ def count_by_itself(kernel: Kernel, rounds: int) -> list[int]:
     return [int(profile["reads"]), int(profile["opens"]) - 1, int(profile["returns"])]
 
 
+def without_probes(kernel: Kernel, rounds: int) -> float:
+    """Seconds of the same reads without a probe."""
+    kernel.tell(READS, rounds)
+    kernel.m.run(until="do_sys_openat2", timeout=60)
+    before = time.monotonic()
+    kernel.answered()
+    took = time.monotonic() - before
+    kernel.wait()
+    return took
+
+
 def in_the_kernel(kernel: Kernel, rounds: int) -> tuple[int, int, float]:
     """A program counts reads in the guest, which never stops: (hits, bytes that were asked for, seconds)."""
     m, program = kernel.m, Program.from_c(PROGRAM)
@@ -201,8 +213,10 @@ def main(folder: str, arch: str = "arm64", rounds: str = "200") -> None:
         print("a read:", " < ".join(seen.stack))
         print(f"hits of vfs_read, do_sys_openat2, returns: {seen.hits}; {sum(seen.hits) / took:.0f} a second")
         print(f"by the kernel's own kprobes: {count_by_itself(kernel, int(rounds))}")
+        plain = without_probes(kernel, 500 * int(rounds))
         found, asked, took = in_the_kernel(kernel, 500 * int(rounds))
-        print(f"counted by a program in the kernel: {found} hits, {asked} bytes; {found / took:.0f} a second")
+        print(f"counted by a program in the kernel: {found} hits, {asked} bytes; {found / took:.0f} a second, "
+              f"{found / plain:.0f} without it")
         hits, gone = module(kernel)
         print(f"the module's functions: {hits} hits; {'gone' if gone else 'still there'}")
 
