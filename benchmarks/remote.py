@@ -90,8 +90,12 @@ ROWS: dict[str, Row] = {
         Kprobe(symbol_name="fib", pre_handler=asked, post_handler=lambda p, regs, flags: None))),
     "boosted, two arguments": (STOPS, registered(Kprobe(symbol_name="fib", pre_handler=asked))),
     "return probe": (STOPS, registered(Kretprobe(symbol_name="fib", handler=lambda ri, regs: None))),
+    "event that Python records, with times": (STOPS, lambda k: k.trace("p fib n=$arg1:u32", clock="host")),
     "no probe": (RUNS, lambda k: nullcontext()),
     **{f"program: {name}": (RUNS, program(name)) for name in ("count", "filter", "histogram", "record")},
+    "event: record": (RUNS, lambda k: k.event("p:e fib n=$arg1:u32")),
+    "event: filter": (RUNS, lambda k: k.event("p:e fib n=$arg1:u32", "n > 26")),
+    "event: histogram": (RUNS, lambda k: k.event("p:e fib n=$arg1:u32", "n > 26").trigger("hist:keys=n")),
 }
 
 
