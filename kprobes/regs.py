@@ -55,14 +55,15 @@ class Regs:
         reported, target: the hand-over of pc, for engines and the core; handlers use pc. reported: pc as it is shown
             while a report lasts, without mode bits (None: none lasts, the engine's own counts). target: where the guest
             was sent since at(), mode bits included (None: nowhere); who has reported sends it there, and calls at()
-            again. The hot paths write both directly, as at() and go() do.
+            again. The hot paths write both directly, as at() and go() do. live_pc: reads the engine's own.
+        midway: for engines: an access is reported, in the middle of an instruction: no page may come or go.
         callers_window: for who walks stacks: n, from 1 on -> l0 to l7 and i0 to i7 of the n-th register window above
             the present one, or None where the processor has it no more; None where the machine cannot look.
     """
 
-    __slots__ = ("_args", "_bias", "_cells", "_copies", "_live_pc", "_load", "_load_word", "_mask", "_memory",
-                 "_order", "_read", "_read_sp", "_result", "_sp_name", "_step", "_store", "_store_word", "_strip",
-                 "_word", "_write", "arch", "callers_window", "cpu", "exception", "fault", "machine", "names",
+    __slots__ = ("_args", "_bias", "_cells", "_copies", "_load", "_load_word", "_mask", "_memory", "_order", "_read",
+                 "_read_sp", "_result", "_sp_name", "_step", "_store", "_store_word", "_strip", "_word", "_write",
+                 "arch", "callers_window", "cpu", "exception", "fault", "live_pc", "machine", "midway", "names",
                  "reported", "target", "true_return")
 
     def __init__(self, machine: Machine, readers: Mapping[str, Reader], writers: Mapping[str, Writer], cpu: int = 0,
@@ -88,11 +89,10 @@ class Regs:
         self.target: int | None = None
         self._strip = ~arch.pointers.mode_bits
         self._copies: _Copies | None = None
-        self._live_pc = readers[arch.regs.pc]
+        self.live_pc, self.midway = readers[arch.regs.pc], False
         self._sp_name, self._read_sp, self._bias = arch.regs.sp, readers[arch.regs.sp], arch.regs.sp_bias
         self.names: tuple[str, ...] = tuple(name for name in arch.regs.names if name in readers)
-        self._read = dict(readers)
-        self._write = dict(writers)
+        self._read, self._write = dict(readers), dict(writers)
         self._cells = cells or {}
         self._read[arch.regs.pc] = self._get_pc
         self._write[arch.regs.pc] = self.go
@@ -127,7 +127,7 @@ class Regs:
 
     def _get_pc(self) -> int:
         pc = self.reported
-        return self._live_pc() if pc is None else pc
+        return self.live_pc() if pc is None else pc
 
     def go(self, target: int) -> None:
         """Move the guest to `target`, mode bits included (ARM: bit 0 selects Thumb). For simulation and the core."""
@@ -146,7 +146,7 @@ class Regs:
     def pc(self) -> int:
         """Address of the instruction reported; instruction_pointer(regs)."""
         pc = self.reported
-        return self._live_pc() if pc is None else pc
+        return self.live_pc() if pc is None else pc
 
     @pc.setter
     def pc(self, value: int) -> None:

@@ -171,7 +171,7 @@ class Kprobes:
 
     def flush_optimizer(self) -> None:
         """Do all that is queued now. Inside a hit nothing can be done; it waits for the next safe point."""
-        if self.idle:
+        if self._driver.at_rest:
             self._registry.flush()
 
     @property
@@ -214,7 +214,7 @@ class Kprobes:
         except KprobeError as error:
             reason = error.reason
         found = verdict(insn, reason, self.optimizer, partial(self._debug.line, insn.addr))
-        if self.idle:
+        if self._driver.at_rest:
             self._rooms.collect()
         return found
 
@@ -358,8 +358,10 @@ class Kprobes:
 
         In a handler the library's memory goes, and the machine is free for another Kprobes, when the run has ended.
         While calls are followed the memory that they return through stays until they have returned, or are left:
-        another Kprobes of the machine takes it over.
+        another Kprobes of the machine takes it over. MachineBusy, and nothing is done, while an access is reported.
         """
+        with suppress(MachineClosed):
+            self._listener.check_changing()
         for watchpoint in self._watchpoints:
             watchpoint.remove()
         if "events" in self.__dict__:

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from attrs import fields
 
-from ..errors import AlreadyRegistered, BadArgument, BadLocation, KprobeError
+from ..errors import AlreadyRegistered, BadArgument, BadLocation, KprobeError, MachineBusy
 
 T = TypeVar("T")
 Check = Callable[[str, Any], Any]  # (name, value) -> the value as it is kept; raises KprobeError
@@ -46,9 +46,14 @@ class Setting(Generic[T]):
         if probe._point is not None and self._instead is not None and value != getattr(probe, self._field):
             raise AlreadyRegistered(f"{self._name} does not change while the probe is registered",
                                     address=probe.address, symbol=probe.place(), hint=self._instead)
+        before = getattr(probe, self._field)
         setattr(probe, self._field, value)
         if self._told and probe._owner is not None:
-            probe._owner.handlers_changed(probe)
+            try:
+                probe._owner.handlers_changed(probe)
+            except MachineBusy:
+                setattr(probe, self._field, before)
+                raise
 
     def admit(self, probe: object) -> None:
         """Check what the probe was made with."""

@@ -60,6 +60,13 @@ class TrapDriver:
         """True while no CPU is in a hit."""
         return all(cb.state is IDLE for cb in self.blocks)
 
+    @property
+    def at_rest(self) -> bool:
+        """True while, besides, no CPU is in pages of ours: asked for its task at a call site or the trampoline, or in
+        the middle of a displaced instruction that a watchpoint reports, as if it were at home."""
+        return self.idle and not any(regs.midway or self.ours(regs.live_pc())
+                                     for regs in self._rooms.machine.cpu_regs)
+
     def optimize(self, point: Probepoint, *, demanded: bool = False) -> None:
         """Make a queued probepoint a jump, if it may be one now, and have its call site served."""
         if self._optimizer.optimize(point, demanded=demanded):
@@ -102,10 +109,14 @@ class TrapDriver:
         regs.go(home | point.insn.mode)
         running = cb.point is point and cb.state in (HIT_SS, REENTER)
         missed = cb.state is REENTER or (cb.state is not IDLE and not running)  # a missed hit asks nobody
-        handled = False
+        handled, idle = False, cb.state is IDLE
+        if idle:
+            cb.state = HIT_ACTIVE  # of a detour: it is still needed
         try:
             handled = not missed and self._handlers.ask(point.active, regs, fault)
         finally:
+            if idle:
+                cb.state = IDLE
             if not handled:
                 regs.go(home | point.insn.mode)
             if running and (not handled or regs.pc != home):
@@ -125,7 +136,7 @@ class TrapDriver:
         on."""
         machine = self._rooms.machine
         for cb, regs in zip(self.blocks, machine.cpu_regs, strict=True):
-            pc = (regs.pc if target is None or regs is not machine.regs
+            pc = (regs.live_pc() if target is None or regs is not machine.regs
                   else target & ~self._rooms.arch.pointers.mode_bits)
             if cb.state is not IDLE and not self._displaced.ours(pc):
                 self._handlers.abandon(cb)

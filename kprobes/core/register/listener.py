@@ -103,6 +103,10 @@ class Listener:
     # --- the end
 
     @alone
+    def check_changing(self) -> None:
+        """MachineBusy where nobody may change probes now."""
+
+    @alone
     def close(self) -> None:
         """See Kprobes.close()."""
         self.registry.clear()
@@ -115,7 +119,7 @@ class Listener:
     def finish(self) -> None:
         """If it is closing: give the memory back once no call is pending, and no CPU in a hit or in displaced
         instructions."""
-        if not self.closing or self._closed or not self._at_rest:
+        if not self.closing or self._closed or not self._driver.at_rest:
             return
         self.returns.calls.settle()
         if self.returns.calls.pending:
@@ -123,10 +127,6 @@ class Listener:
         self.returns.close()
         self.rooms.close()
         self._let_go()
-
-    @property
-    def _at_rest(self) -> bool:
-        return self._driver.idle and all(self.home(regs.pc) is None for regs in self._machine.cpu_regs)
 
     def _let_go(self) -> None:
         self._closed = True
@@ -139,7 +139,7 @@ class Listener:
     def _hand_over(self) -> None:
         """It is closed, but for calls that have yet to return: another one looks after them. Raises AlreadyRegistered
         within a hit."""
-        if not self._at_rest:
+        if not self._driver.at_rest:
             raise AlreadyRegistered("the Kprobes that this machine has is being closed",
                                     hint="make another one when the handler has returned")
         self._let_go()

@@ -238,7 +238,7 @@ class Registry:
     def collect(self) -> None:
         """Outside of a hit, unregistering is a safe point: no jump stays, and slots of probes that are gone are
         freed."""
-        if self.driver.idle:
+        if self.driver.at_rest:
             self._drain()
             self._rooms.collect()
         self._rooms.text.warn()

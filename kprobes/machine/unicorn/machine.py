@@ -85,7 +85,7 @@ class UnicornMachine(Described):
         self.map_calls, self.unmap_calls, self.call_at = areas.map_calls, areas.unmap_calls, areas.call_at
         self.invoke = self.parts.calls.invoke
         self.clock: Clock | None = self.parts.clock
-        self.busy = self.parts.runner.busy
+        self.busy = self.parts.runner.changing
         self.can_run, self.following, self.delays_in_calls = (areas.can_run, areas.following,
                                                               self.guest.blocks.hooked_delay_slots)
         self.program_at, self.count, self.ran, self.jumps = areas.program_at, areas.count, areas.ran, areas.jumps

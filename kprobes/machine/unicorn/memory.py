@@ -11,7 +11,7 @@ from unicorn import unicorn_const as const
 
 from ...arch._base import Arch
 from ...arguments import look
-from ...errors import BadArgument, GuestFault, NoMemory
+from ...errors import BadArgument, GuestFault, MachineBusy, NoMemory
 from ...regs import Regs
 from .blocks import Block, Blocks
 from .engine import Engine
@@ -148,6 +148,7 @@ class Memory:
         """Change what the guest may do in mapped memory; the library itself reads and writes it all the same. Raises as
         unmap() does."""
         bits = permissions(perms)
+        self.check_settled()
         end = pages_end(addr, size, self.page_size)
         self.own.check(self.windows.place(addr), end - addr)
         self._check_mapped(addr, end - addr, "protect")
@@ -164,6 +165,7 @@ class Memory:
         """Unmap guest memory, in whole pages; probes in it are GONE. GuestFault where it is not mapped, BadArgument for
         what is no address or size, and for memory of the library's own (slots, call areas, what alloc() hands out).
         """
+        self.check_settled()
         end = pages_end(addr, size, self.page_size)
         self.own.check(self.windows.place(addr), end - addr)
         self._check_mapped(addr, end - addr, "unmap")
@@ -213,6 +215,12 @@ class Memory:
         if at < first + size:
             raise GuestFault("memory is not mapped", address=addr + at - first, pc=self._pc, access=access)
 
+    def check_settled(self) -> None:
+        """MachineBusy while an access is reported: behind it the engine goes on with where it has found the memory."""
+        if self.regs is not None and self.regs.midway:
+            raise MachineBusy("a device or a watchpoint is served: the engine is in the middle of an instruction",
+                              hint="note what is to be done, and do it when the run has ended, or in a probe's handler")
+
     def is_code(self, addr: int) -> bool:
         page = addr & -self.page_size
         known = self.executable_pages.get(page)
@@ -255,6 +263,7 @@ class Memory:
 
     def map_plain(self, addr: int, size: int, perms: int) -> None:
         """Map zeroed memory without a look at what code will be there. perms: the engine's bits."""
+        self.check_settled()
         size = whole(size, self.page_size)
         self._forget_code(addr, size)
         if not 0 <= addr <= self.arch.mask + 1 - size:

@@ -16,6 +16,7 @@ import unicorn
 from attrs import field, frozen
 
 from ...errors import BadArgument, NoMemory
+from ...regs import Regs
 from .engine import Engine, map_device
 from .layout import pages_end
 from .windows import Windows
@@ -31,6 +32,7 @@ class Run(Protocol):
     """The run that a device is accessed in."""
 
     parked: BaseException | None
+    regs: Regs
 
     def park(self, error: BaseException) -> None:
         """Keep what a device's function has raised."""
@@ -124,11 +126,13 @@ class Devices:
 
     @contextmanager
     def _access(self) -> Iterator[None]:
-        outer, self.accessed = self.accessed, True
+        regs = self.run.regs
+        outer = self.accessed, regs.midway
+        self.accessed = regs.midway = True
         try:
             yield
         finally:
-            self.accessed = outer
+            self.accessed, regs.midway = outer
 
     def _find(self, place: int, size: int) -> Device | None:
         return (next((d for d in self._at.values() if d.place <= place and place + size <= d.place + d.size), None)

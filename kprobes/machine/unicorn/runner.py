@@ -8,7 +8,7 @@ from threading import RLock, get_ident
 from typing import NoReturn
 
 from ...errors import GuestTimeout, MachineBusy, ReentryError
-from .._base import Fault
+from .._base import Busy, Fault
 from .bounds import Bounds
 from .cpu import Cpu
 from .engine import ERRORS
@@ -21,6 +21,17 @@ from .starts import Starts
 MAX_DEPTH = 16  # nested runs; the engine dies at 64
 ROUNDS = 4  # starts until a displaced instruction must have finished
 _REASONS = {"timeout": "the time is up", "max_insns": "max_insns instructions are executed"}
+
+
+class Changing:
+    """The machine's lock, as who changes probes has it: never in the middle of an instruction, MachineBusy."""
+
+    def __init__(self, busy: Busy, check_settled: Callable[[], None]) -> None:
+        self._busy, self._check_settled, self.release = busy, check_settled, busy.release
+
+    def acquire(self, blocking: bool = True) -> bool:
+        self._check_settled()
+        return self._busy.acquire(blocking)
 
 
 class Runner:
@@ -37,6 +48,7 @@ class Runner:
         self._devices = cpu.memory.devices
         self.before_run: Callable[[], object] | None = None
         self.busy = RLock()  # held while somebody uses the CPU, or changes probes
+        self.changing = Changing(self.busy, cpu.memory.check_settled)
         self.signals = HeldSignals(partial(state.stop_for, "signal"))
 
     def begin(self) -> bool:

@@ -27,7 +27,7 @@ class RunState:
 
     Attributes:
         sink: who listens. trap, services: the sink's, looked up once.
-        exit: the page where runs end; 0: there is none yet.
+        regs: the CPU's. exit: the page where runs end; 0: there is none yet.
         depth: nested runs. runs_in: thread of the run; 0: nothing runs.
         why_stopped: one of REASONS. parked: what was raised inside the engine, for the run to raise.
         skip: call site that was served already, and will be executed again.
@@ -36,7 +36,7 @@ class RunState:
     """
 
     def __init__(self, cpu: Cpu, followed: FollowedCalls) -> None:
-        self._engine, self._followed, self._regs, self._read_pc = cpu.engine, followed, cpu.regs, cpu.read_pc
+        self._engine, self._followed, self.regs, self._read_pc = cpu.engine, followed, cpu.regs, cpu.read_pc
         self.sink: Sink | None = None
         self.trap: Callable[[Regs], bool] | None = None
         self.services: dict[int, Callable[[Regs], None]] = {}
@@ -116,7 +116,7 @@ class RunState:
         end, begun = time.monotonic() + WAITING, self._clock()
         while time.monotonic() < end:
             time.sleep(PASSING)
-            if self._waits or not self.runs_in or self._regs.reported is not None:
+            if self._waits or not self.runs_in or self.regs.reported is not None:
                 break
             # a displaced instruction comes to its end by itself, at its own pace
             if not self.resting and ((pc := self._read_pc()) not in self.services or (

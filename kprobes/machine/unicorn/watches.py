@@ -72,7 +72,8 @@ class Watches:
         start, report = self._watches.get(number, (0, None))
         if report is None or state.parked is not None or address + size <= start:
             return
-        before = regs.reported, regs.target
+        before = regs.reported, regs.target, regs.midway
+        regs.midway = True
         try:
             regs.at(self._home(self._cpu.read_pc()))
             written = kind == const.UC_MEM_WRITE
@@ -80,7 +81,7 @@ class Watches:
                    if written else None)
         except BaseException as error:
             state.park(error)
-        regs.reported, regs.target = before
+        regs.reported, regs.target, regs.midway = before
         state.accessed()
 
     def _home(self, pc: int) -> int:
