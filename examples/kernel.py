@@ -19,7 +19,7 @@ from kprobes import GuestFault, Kprobe, Kprobes, Kretprobe, Program, QemuMachine
 from kprobes.image import read_elf
 
 HERE = Path(__file__).resolve().parent
-READ, WRITE, WORK, INSERT, REMOVE, READS = range(1, 7)  #: what kernel_init.c does
+READ, WRITE, WORK, INSERT, REMOVE, READS, BOTH = range(1, 8)  #: what kernel_init.c does
 DEBIAN = {"arm64": "arm64", "x86_64": "amd64"}
 BOARDS = {"arm64": ["-M", "virt", "-cpu", "max,pauth=off,sve=off,sme=off,lpa2=off"],
           "x86_64": ["-M", "pc", "-cpu", "max"]}
@@ -48,7 +48,7 @@ def archive(files: dict[str, bytes]) -> bytes:
 class Kernel:
     """A kernel that stands, once wait() has returned, where its program asks what to do."""
 
-    def __init__(self, folder: Path, arch: str) -> None:
+    def __init__(self, folder: Path, arch: str, cpus: int = 1) -> None:
         self.init = HERE / f"kernel_init.{arch}"
         found = folder / DEBIAN[arch]
         module = next(found.glob("usr/lib/modules/*/kernel/drivers/net/dummy.ko.xz"))
@@ -58,7 +58,7 @@ class Kernel:
             initramfs.flush()
             self.m = QemuMachine.system(
                 [*BOARDS[arch], *QUIET, "-kernel", str(next(found.glob("boot/vmlinuz-*"))), "-initrd", initramfs.name,
-                 "-append", "nokaslr quiet panic=-1"], arch=arch)
+                 "-smp", str(cpus), "-append", "nokaslr quiet panic=-1"], arch=arch)
         self.m.cpu_task = lambda regs: regs.sp >> STACKS
         symbols = {s.name: s.address for s in read_elf(self.init).symbols}
         self.ask, self.answer, self.box = symbols["ask"], symbols["answer"], symbols["box"]
@@ -119,10 +119,10 @@ class Seen:
         self.stack: list[str] = []
 
 
-def count(kernel: Kernel, rounds: int) -> Seen:
+def count(kernel: Kernel, rounds: int, what: int = WORK) -> Seen:
     """Work with probes."""
     m, seen = kernel.m, Seen()
-    kernel.tell(WORK, rounds)
+    kernel.tell(what, rounds)
     m.run(until="do_sys_openat2", timeout=60)  # in the kernel, in a system call: there it can be asked for memory
     with Kprobes(m) as k:
 
@@ -142,11 +142,11 @@ def count(kernel: Kernel, rounds: int) -> Seen:
         return seen
 
 
-def count_by_itself(kernel: Kernel, rounds: int) -> list[int]:
+def count_by_itself(kernel: Kernel, rounds: int, what: int = WORK) -> list[int]:
     """The same by the kernel's own kprobes."""
     kernel.do(WRITE, len(EVENTS), "/tracing/kprobe_events", EVENTS)
     kernel.do(WRITE, 1, "/tracing/events/kprobes/enable", b"1")
-    kernel.do(WORK, rounds)
+    kernel.do(what, rounds)
     kernel.do(WRITE, 1, "/tracing/events/kprobes/enable", b"0")
     profile = dict(line.split()[:2] for line in kernel.file("/tracing/kprobe_profile").decode().splitlines())
     kernel.do(WRITE, len(NO_EVENTS), "/tracing/kprobe_events", NO_EVENTS)

@@ -2,7 +2,7 @@
 
 typedef unsigned long word;
 
-enum { READ_FILE = 1, WRITE_FILE, WORK, INSERT, REMOVE, READS };
+enum { READ_FILE = 1, WRITE_FILE, WORK, INSERT, REMOVE, READS, BOTH };
 
 /* What is asked, and the answer. The host writes this at ask(), and reads it at answer(). */
 struct {
@@ -12,7 +12,8 @@ struct {
 } box __attribute__((aligned(4096)));
 
 #if defined(__x86_64__)
-enum { READ, WRITE, OPEN = 257, CLOSE = 3, MKDIR = 258, MOUNT = 165, INSERT_MODULE = 313, REMOVE_MODULE = 176 };
+enum { READ, WRITE, OPEN = 257, CLOSE = 3, MKDIR = 258, MOUNT = 165, INSERT_MODULE = 313, REMOVE_MODULE = 176,
+       CLONE = 56, EXIT = 60, WAIT = 61, SET_AFFINITY = 203 };
 
 static word call(word number, word a, word b, word c, word d, word e)
 {
@@ -21,7 +22,8 @@ static word call(word number, word a, word b, word c, word d, word e)
     return number;
 }
 #else
-enum { READ = 63, WRITE, OPEN = 56, CLOSE, MKDIR = 34, MOUNT = 40, INSERT_MODULE = 273, REMOVE_MODULE = 106 };
+enum { READ = 63, WRITE, OPEN = 56, CLOSE, MKDIR = 34, MOUNT = 40, INSERT_MODULE = 273, REMOVE_MODULE = 106,
+       CLONE = 220, EXIT = 93, WAIT = 260, SET_AFFINITY = 122 };
 
 static word call(word number, word a, word b, word c, word d, word e)
 {
@@ -100,6 +102,26 @@ static word reads(word count)
     return sum;
 }
 
+static void use(word cpus)
+{
+    call(SET_AFFINITY, 0, sizeof cpus, (word)&cpus, 0, 0);
+}
+
+/* Opens a file, and then two processes work at once, each on a CPU of its own. */
+static word both(word count)
+{
+    word sum, child;
+    call(CLOSE, open("/greeting", 0), 0, 0, 0, 0);
+    child = call(CLONE, 17, 0, 0, 0, 0);
+    use(child ? 1 : 2);
+    sum = work(count);
+    if (!child)
+        call(EXIT, 0, 0, 0, 0, 0);
+    call(WAIT, child, 0, 0, 0, 0);
+    use(3);
+    return sum;
+}
+
 static word insert(const char *name)
 {
     word file = open(name, 0), result;
@@ -122,6 +144,7 @@ void begin(void)
         case WRITE_FILE: box.result = write_file(box.name, box.text, box.count); break;
         case WORK: box.result = work(box.count); break;
         case READS: box.result = reads(box.count); break;
+        case BOTH: box.result = both(box.count); break;
         case INSERT: box.result = insert(box.name); break;
         case REMOVE: box.result = call(REMOVE_MODULE, (word)box.name, 0, 0, 0, 0); break;
         }

@@ -1,6 +1,7 @@
 """Programs at probes of machines that run them in the guest: their code, environments and maps in its memory.
 
-Guest code is one thread's idea of memory: two threads that add to one number at once may lose one of them.
+Guest code is one thread's idea of memory: two threads of a process that add to one number at once may lose one of
+them; a kernel's processors take turns.
 """
 
 from __future__ import annotations

@@ -72,8 +72,14 @@ def example() -> ModuleType:
     return made
 
 
+@pytest.fixture(scope="module")
+def kernel_cpus() -> int:
+    """Processors of the kernel below; tests that want others have a fixture of this name."""
+    return 1
+
+
 @pytest.fixture(scope="module", params=["arm64", "x86_64"])
-def kernel(request: pytest.FixtureRequest, example: ModuleType) -> Iterator[object]:
+def kernel(request: pytest.FixtureRequest, example: ModuleType, kernel_cpus: int) -> Iterator[object]:
     """One that asks what to do, with its symbols loaded."""
     folder = os.environ.get("KPROBES_KERNEL_DIR")
     if not folder:
@@ -83,7 +89,7 @@ def kernel(request: pytest.FixtureRequest, example: ModuleType) -> Iterator[obje
         find_qemu(f"qemu-system-{NAMES.get(request.param, request.param)}", 7)
     except Unsupported as error:
         pytest.skip(str(error))
-    made = example.Kernel(Path(folder), request.param)
+    made = example.Kernel(Path(folder), request.param, kernel_cpus)
     with made.m:
         made.wait()
         made.load_symbols()

@@ -17,13 +17,17 @@ BOARDS: dict[str, tuple[int, tuple[str, ...]]] = {
 }
 
 
-@pytest.fixture(params=BOARDS)
-def name(request: pytest.FixtureRequest) -> str:
-    arch = str(request.param)
+def needs(arch: str) -> None:
+    """Skips where there is no QEMU for it."""
     try:
         find_qemu(f"qemu-system-{NAMES.get(arch, arch)}", 7)
     except Unsupported as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture(params=BOARDS)
+def name(request: pytest.FixtureRequest) -> str:
+    needs(arch := str(request.param))
     return arch
 
 

@@ -23,8 +23,9 @@ class Saving:
     called.
     move: adds to the stack pointer, and changes no flags. store, load: (register's number, bytes from the stack
     pointer). special: of other registers: name ("": no program reads it), code that brings it into `scratch`, which is
-    saved already, and code that puts it back. call: (environment, code's address): a call with the environment and the
-    stack pointer as arguments.
+    saved already, and code that puts it back. lock: (address of a word): code that takes, and code that gives back a
+    lock, by registers that functions may change. call: (environment, code's address): a call with the environment and
+    the stack pointer as arguments.
     """
 
     numbers: Mapping[str, int]
@@ -37,6 +38,7 @@ class Saving:
     store: Callable[[int, int], bytes]
     load: Callable[[int, int], bytes]
     special: tuple[tuple[str, bytes, bytes], ...] = ()
+    lock: Callable[[int], tuple[bytes, bytes]] | None = None
     call: Callable[[int, int], bytes]
     #: bytes of a frame
     size: int = field(init=False)
@@ -64,16 +66,17 @@ class Saving:
     def _room(self, number: int) -> int:
         return self.area + self.word * number
 
-    def code(self, calls: Iterable[tuple[int, int]], also: Iterable[str] = ()) -> bytes:
+    def code(self, calls: Iterable[tuple[int, int]], also: Iterable[str] = (), lock: int = 0) -> bytes:
         """Everything: save, call each (environment, code's address), put back. also: registers to be saved for
-        programs that read them."""
+        programs that read them. lock: address of a word that who calls holds; 0: of none."""
         numbers = sorted({self.numbers[name] for name in (*self.volatile, *also) if name in self.numbers})
         put_back = sorted(self.numbers[name] for name in self.volatile)
         specials = [(read, write, self._room(self._first + n)) for n, (_, read, write) in enumerate(self.special)]
+        taking, giving = self.lock(lock) if self.lock is not None and lock else (b"", b"")
         return b"".join([
             self.move(-self.above), *(self.store(n, self._room(n)) for n in numbers),
             *(read + self.store(self.scratch, at) for read, _, at in specials),
-            *(self.call(environment, entry) for environment, entry in calls),
+            taking, *(self.call(environment, entry) for environment, entry in calls), giving,
             *(self.load(self.scratch, at) + write for _, write, at in specials),
             *(self.load(n, self._room(n)) for n in put_back), self.move(self.above)])
 

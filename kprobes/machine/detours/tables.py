@@ -219,13 +219,26 @@ SAVINGS: Final[Mapping[str, Saving]] = {
     "ppc": _ppc("big", 32), "ppc64": _ppc("big", 64), "ppc64le": _ppc("little", 64)}
 
 
+def _x64_lock(at: int) -> tuple[bytes, bytes]:
+    """MOV RAX, at; LOCK BTS DWORD [RAX], 0; JNC +4; PAUSE; JMP -11, and MOV RAX, at; MOV DWORD [RAX], 0"""
+    word = b"\x48\xb8" + at.to_bytes(8, "little")
+    return word + bytes.fromhex("f00fba2800 7304 f390 ebf5"), word + bytes.fromhex("c70000000000")
+
+
+def _a64_lock(at: int) -> tuple[bytes, bytes]:
+    """MOV x0, at; MOV w1, #1; LDAXR w2, [x0]; CBNZ w2, -4; STXR w3, w1, [x0]; CBNZ w3, -12, and STLR wzr, [x0]"""
+    word = _a64_constant(0, at)
+    return (words("little", *word, 0x52800021, 0x885FFC02, 0x35FFFFE2, 0x88037C01, 0x35FFFFA3),
+            words("little", *word, 0x889FFC1F))
+
+
 #: the same in a kernel: no interrupt comes between, so no other task comes to the same program meanwhile
 IN_KERNELS: Final[Mapping[str, Saving]] = {
     # CLI after PUSHF; POPF puts the flag back
-    "x86_64": evolve(_X86_64, special=(("", _FLAGS[1] + b"\xfa", _FLAGS[2]),)),
+    "x86_64": evolve(_X86_64, lock=_x64_lock, special=(("", _FLAGS[1] + b"\xfa", _FLAGS[2]),)),
     # MRS x0, DAIF; MSR DAIFSet, #2 (I), and MSR DAIF, x0
-    "arm64": evolve(_ARM64, special=(*_ARM64.special, ("", words("little", 0xD53B4220, 0xD50342DF),
-                                                       words("little", 0xD51B4220))))}
+    "arm64": evolve(_ARM64, lock=_a64_lock, special=(*_ARM64.special, ("", words("little", 0xD53B4220, 0xD50342DF),
+                                                                        words("little", 0xD51B4220))))}
 
 
 def saving_of(arch: Arch, kernel: bool = False) -> Saving | None:

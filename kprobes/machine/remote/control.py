@@ -162,8 +162,8 @@ class Control:
             self._late += 1
             if stop.code not in (SIGTRAP, SIGINT):
                 self._signals.append((stop.thread, stop.code))
-        while self.exit_status is None and self._detours.inside(self._regs.pc):  # to its end: nobody stands there
-            if self._detours.asks(self._regs.pc):
+        while self.exit_status is None and self._threads.turn_to(self._detours.inside, self._system):
+            if self._detours.asks(self._regs.pc):  # to its end: nobody stands there
                 self._threads.move(self._detours.answer(self._regs))
             self._threads.flush()
             self._target.resume(step=True, thread=self._threads.name)
@@ -180,10 +180,9 @@ class Control:
         return stop
 
     def errand(self, thread: str, *, step: bool = False) -> Stop:
-        """Let a thread run for somebody of ours until something stops it, or make a step. RemoteError where nothing
-        does."""
+        """Let a thread run for us (in a kernel others too: it may wait) to a stop, or make a step. RemoteError."""
         self._threads.flush()
-        self._target.resume(thread=thread, step=step)
+        self._target.resume(thread=thread if step or not self._system else "", step=step)
         try:
             stop = self._target.wait(self._target.link.timeout, self._console)
         except TimeoutError:

@@ -57,6 +57,9 @@ class Errands:
         arch = self._arch
         if arch.linkage is None or arch.abi is None:
             raise Unsupported(f"{arch.name} has no calling convention", hint="pass scratch=(start, size)")
+        if self._control.depth and len(self._threads.regs) > 1:
+            raise Unsupported("a kernel with several processors may move a hit's task while it gives memory",
+                              hint="register a probe before the run: it gets memory for many")
         with self._restoring() as regs:
             Passing(self._guest, args).set_up(regs)
             arch.linkage.set(regs, exit_at | arch.linkage.mode)
@@ -69,13 +72,13 @@ class Errands:
     def _restoring(self) -> Iterator[Regs]:
         """The current thread's registers, put back afterwards."""
         regs, threads = self._regs, self._threads
-        saved, shown = threads.save(), (regs.reported, regs.target)
+        cpu, saved, shown = threads.current, threads.save(), (regs.reported, regs.target)
         regs.at(None)
         try:
             yield regs
         finally:
             if self._there:
-                threads.restore(saved)
+                threads.restore(saved, moved=threads.current != cpu)
             regs.reported, regs.target = shown
 
     def _run(self, start: int, end: int) -> None:

@@ -91,7 +91,7 @@ class QemuMachine(RemoteMachine):
                       os.environ, b"", None)
         with child.ended_by_errors():
             target = child.target(timeout)
-            machine = cls(target, arch_of(target, None, arch), symbols=symbols, scratch=scratch, threads=1, system=True)
+            machine = cls(target, arch_of(target, None, arch), symbols=symbols, scratch=scratch, system=True)
         machine._child = child
         return machine
 

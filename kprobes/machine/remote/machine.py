@@ -65,16 +65,16 @@ class RemoteMachine(Described):
                  console: Callable[[bytes], None] = lambda data: None) -> None:
         """Use connect(), or QemuMachine.user() and .system()."""
         system = system or scratch is not None
-        self.arch, self.symbols, self.cpus, self.sysroot, self._target = arch, Symbols(), threads, sysroot, target
+        self.arch, self.symbols, self.sysroot, self._target = arch, Symbols(), sysroot, target
         self.symbols.mode_bits = arch.pointers.mode_bits
         self.cpu_task: Callable[[Regs], Any] | None = None
-        self._threads = Threads(target, self, arch, slots_of(target, arch), threads)
+        self._threads = Threads(target, self, arch, slots_of(target, arch), threads, system)
         self._control = Control(target, self._threads, arch, self.symbols, interrupt or target.link.interrupt, console,
                                 system)
         self._threads.stopped(target.why().thread)
         self._vector = (auxiliary(target.transfer("auxv"), arch.bits // 8, arch.order.value)
                         if "qXfer:auxv:read" in target.features else {})
-        self.page_size = self._vector.get(AT_PAGESZ) or PAGE
+        self.page_size, self.cpus = self._vector.get(AT_PAGESZ) or PAGE, len(self._threads.regs)
         self._loads = Loads(self.symbols, self._vector, arch, sysroot)
         target.stops.of(arch, self.symbols, scratch)
         self._exit, self.busy, self.regions = 0, self._control.busy, self._loads.regions

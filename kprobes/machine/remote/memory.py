@@ -96,7 +96,10 @@ class Memory:
         return bytes(out)
 
     def _reaching(self, addr: int, access: Callable[[], T]) -> T:
-        """What `access` answers: in a whole machine also where the CPU must not access that as it stands."""
+        """What `access` answers: in a whole machine by the current CPU's page tables, also where that must not access
+        it as it stands."""
+        if self._system:
+            self._target.choose(self._threads.name)
         try:
             return access()
         except GuestFault:

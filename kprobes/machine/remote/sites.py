@@ -7,7 +7,7 @@ thread may stand in it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -69,6 +69,13 @@ class View:
         self._asking, self.asking = asking, (asking.stands, asking.answer)
         self.read, self.write, self.alloc = machine.read, machine.write, machine.alloc
         self.code: list[tuple[int, int]] = []
+        self._locks, self._lock = kernel and machine.cpus > 1, 0
+
+    def detour(self, calls: list[tuple[int, int]], also: Iterable[str] = (), draft: bool = False) -> bytes:
+        """What runs programs, on one of a kernel's processors at a time. draft: it is not going to run."""
+        if self._locks and not self._lock and not draft:
+            self._lock = self.fresh(16)
+        return self.saving.code(calls, also, self._lock or self._locks)
 
     def fresh(self, size: int) -> int:
         """Memory of zeros, pages of its own, that is never taken back. NoMemory."""
@@ -127,7 +134,8 @@ def view_of(machine: Any, target: Target, there: Callable[[], bool], fresh: Call
         top = loads.vector.get(AT_RANDOM, 0) & -machine.page_size
         return [*loads.spans, *([(top - STACK, top + machine.page_size)] if top > STACK else [])]
 
-    return View(machine, saving, there, fresh, spans, kernel, target.several, Asking(machine, target))
+    return View(machine, saving, there, fresh, spans, kernel, lambda: len(target.threads()) > 1,
+                Asking(machine, target))
 
 
 class CallSites:
@@ -165,7 +173,7 @@ class CallSites:
         """True for programs that run in the guest: a stub tells of an instruction by stopping."""
         if self._given is None or mode or not programs:
             return False
-        return len(self._given.saving.code([(0, 0)] * len(programs))) + 32 < self.area // 2
+        return len(self._given.detour([(0, 0)] * len(programs), draft=True)) + 32 < self.area // 2
 
     def map(self, near: int) -> int:
         """A page for call sites. Raises NoMemory; Unsupported in a whole machine, and where nobody has said how
@@ -182,7 +190,7 @@ class CallSites:
         onward = arch.decode(plain, addr).target
         assert onward is not None
         reads = frozenset[str]().union(*(program.reads for program in programs))
-        code = view.saving.code([(program.environment, program.entry) for program in programs], reads)
+        code = view.detour([(program.environment, program.entry) for program in programs], reads)
         place = self._take(addr, len(code) + jump.size)
         try:
             self._patch(place, code + jump.encode(place + len(code), onward))

@@ -21,6 +21,8 @@ from .stops import Stops
 FEATURES = b"qSupported:multiprocess+;swbreak+;hwbreak+;vContSupported+;xmlRegisters=i386"
 LARGEST = 1 << 20  #: bytes of a target description or of the auxiliary vector
 INCLUDES = 64
+MOST_THREADS = 1 << 12
+_THREAD = re.compile(r"p?-?[0-9a-fA-F]+(?:\.-?[0-9a-fA-F]+)?")
 CHUNK = 0x7F0  #: bytes of memory in one packet: QEMU's packets have 4 KiB
 
 
@@ -108,13 +110,14 @@ class Target:
             self._accepted(b"Hg%s" % thread.encode(), "choose a thread")
             self._thread = thread
 
-    def several(self) -> bool:
-        """True where the stub tells of more than one thread."""
-        found, answer = 0, self.link.ask(b"qfThreadInfo")
-        while answer.startswith(b"m") and found < 2:
-            found += 1 + answer.count(b",")
+    def threads(self) -> list[str]:
+        """Those that there are, as the stub names them; [] where it has no list."""
+        out: list[str] = []
+        answer = self.link.ask(b"qfThreadInfo")
+        while answer[:1] == b"m" and len(out) < MOST_THREADS:
+            out += [name for name in answer[1:].decode("latin1").split(",") if _THREAD.fullmatch(name)]
             answer = self.link.ask(b"qsThreadInfo")
-        return found > 1
+        return out
 
     def all_registers(self) -> bytes:
         """The register file as g sends it; what is unknown reads as 0."""
@@ -267,7 +270,7 @@ def _stop(answer: bytes) -> Stop:
         raise RemoteError(f"the stub's answer is no reason to stop: {answer[:40]!r}",
                           hint="this is no stub that can be used; QEMU's user mode is none for more than one thread")
     kind = {b"W": "exited", b"X": "killed"}.get(found[1], "signal")
-    thread = re.search(rb"thread:(p?-?[0-9a-fA-F]+(?:\.-?[0-9a-fA-F]+)?);", found[3])
+    thread = re.search(rb"thread:(%s);" % _THREAD.pattern.encode(), found[3])
     code = 0 if b"syscall_return:" in found[3] else int(found[2], 16)  # nobody has asked for returns: go on
     return Stop(kind, code, thread[1].decode() if thread and kind == "signal" else "",
                 b"syscall_entry:" in found[3])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ...arch._base import Arch
 from ...errors import RemoteError
@@ -10,6 +10,9 @@ from ...regs import Machine, Regs
 from .layouts import NULLIFIED, Slot, parts_of
 from .registers import RegisterFile, accessors
 from .target import Target
+
+#: registers with which a kernel knows the processor, not the task
+OF_PROCESSORS = ("gs_base",)
 
 
 class Threads:
@@ -19,12 +22,17 @@ class Threads:
         regs: of each CPU. current: index of the one that stopped last. slots: the stub's registers by name.
     """
 
-    def __init__(self, target: Target, machine: Machine, arch: Arch, slots: Mapping[str, Slot], most: int) -> None:
+    def __init__(self, target: Target, machine: Machine, arch: Arch, slots: Mapping[str, Slot], most: int,
+                 system: bool) -> None:
+        """most: threads that may come; a whole machine's processors are there from the start."""
+        names = target.threads() if system else []
         size = len(target.all_registers())
         self._target, self._arch, self.slots = target, arch, slots
-        self._files = [RegisterFile(target, arch, slots, size) for _ in range(most)]
+        self._files = [RegisterFile(target, arch, slots, size) for _ in names or range(most)]
+        for file, name in zip(self._files, names, strict=False):
+            file.thread = name
         self.regs = [Regs(machine, *accessors(file, slots, arch), cpu) for cpu, file in enumerate(self._files)]
-        self._used: list[RegisterFile] = []  # those that are a thread's: the others hold nothing
+        self._used = self._files[:len(names)]  # those that are a thread's: the others hold nothing
         self.current = 0
         parts = parts_of(arch.name, slots)
         kept = ({parts[name].name if name in parts else name for name in arch.regs.names} | {"npc"}) & set(slots)
@@ -37,6 +45,16 @@ class Threads:
     def name(self) -> str:
         """The current thread, as the stub names it."""
         return self._files[self.current].thread or ""
+
+    def turn_to(self, inside: Callable[[int], bool], every: bool) -> bool:
+        """True: a thread that stands there is the current one now; each time another one, as it may wait for that.
+        every: of all, not only the one that was."""
+        first = self.current + 1 if every else self.current
+        cpus = [(first + n) % len(self.regs) for n in range(len(self.regs) if every else 1)]
+        found = next((cpu for cpu in cpus if inside(self.regs[cpu].pc)), None)
+        if found is not None:
+            self.current = found
+        return found is not None
 
     def stopped(self, thread: str) -> Regs:
         """This thread has stopped: its CPU is the current one. RemoteError where more threads stop than there are
@@ -101,11 +119,11 @@ class Threads:
         """The current thread's registers, as far as the architecture shows them."""
         return self._files[self.current].read_all(self._kept)
 
-    def restore(self, saved: dict[str, int]) -> None:
-        """Put registers back."""
-        file = self._files[self.current]
+    def restore(self, saved: dict[str, int], moved: bool = False) -> None:
+        """Put registers back. moved: a kernel has moved the task to another processor meanwhile."""
+        file, stay = self._files[self.current], OF_PROCESSORS if moved else ()
         for name, value in file.read_all(self._kept).items():
-            if value != saved[name]:
+            if value != saved[name] and name not in stay:
                 file.write(name, saved[name])
 
     def forget(self) -> None:
