@@ -29,7 +29,7 @@ DEMO = Path(__file__).resolve().parent.parent / "examples" / "demo.x86_64"
 KINDS: dict[type, tuple[str, ...]] = {
     UnicornMachine: (), Kprobes: ("program_calls",), Symbols: ("add_file",), Regs: ("at", "on_copies"),
     DebugInfo: ("place", "type_of", "typed"), Events: (),
-    TraceEvent: ("add", "leave"), Trace: ("name",), Coverage: (), Program: ("at_sites",),
+    TraceEvent: ("add", "leave"), Trace: ("name",), Coverage: (), Program: ("at_sites", "in_guest"),
 }
 #: what fits there and nowhere else
 GOOD: dict[tuple[type, str], dict[str, Any]] = {
