@@ -39,12 +39,15 @@ def _x86_call(environment: int, entry: int) -> bytes:
 
 
 _FLAGS: Final = "", bytes.fromhex("9c 58 fc"), bytes.fromhex("50 9d")  # PUSHF; POP rAX; CLD, and PUSH rAX; POPF
+# emulators leave their fast path at POPF: TEST AH, 4 (DF); JNZ; MOV ECX, EAX; SHR ECX, 11; AND CL, 1; MOV AH, AL;
+# ADD CL, 0x7F (sets OF); SAHF (the others of programs); JMP; PUSH rAX; POPF
+_FAST_FLAGS: Final = "", _FLAGS[1], bytes.fromhex("f6c404 7510 89c1 c1e90b 80e101 88c4 80c17f 9e eb02") + _FLAGS[2]
 _X86_64: Final = Saving(
-    numbers=_X64, volatile=some("rax rcx rdx rsi rdi r8 r9 r10 r11"), word=8, below=128, special=(_FLAGS,),
+    numbers=_X64, volatile=some("rax rcx rdx rsi rdi r8 r9 r10 r11"), word=8, below=128, special=(_FAST_FLAGS,),
     move=lambda n: bytes.fromhex("488da424") + n.to_bytes(4, "little", signed=True),  # LEA RSP, [RSP+n]
     store=partial(_x64_access, 0x89), load=partial(_x64_access, 0x8B), call=_x64_call)
 _I386: Final = Saving(
-    numbers=_X86, volatile=some("eax ecx edx"), word=4, special=(_FLAGS,),
+    numbers=_X86, volatile=some("eax ecx edx"), word=4, special=(_FAST_FLAGS,),
     move=lambda n: bytes.fromhex("8da424") + n.to_bytes(4, "little", signed=True),
     store=partial(_x86_access, 0x89), load=partial(_x86_access, 0x8B), call=_x86_call)
 
