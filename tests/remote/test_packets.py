@@ -84,6 +84,39 @@ def test_silence_has_a_limit(stub: Stub) -> None:
         link.ask(b"?")
 
 
+@pytest.mark.parametrize("wait", [None, 5.0])
+def test_a_guest_may_run_longer_than_an_answer_takes(stub: Stub, wait: float | None) -> None:
+    def answer(channel: socket.socket, data: bytes) -> None:
+        if data.endswith(frame(b"c")):
+            time.sleep(0.25)
+            channel.sendall(b"+" + frame(b"S05"))
+
+    link = Connection.open(stub(answer), timeout=0.1)
+    for _ in range(2):
+        link.send(b"c")
+        assert link.receive(wait) == b"S05"
+    link.send(b"c")
+    with pytest.raises(TimeoutError):
+        link.receive(0.15)
+    assert link.receive(wait) == b"S05"  # nothing is lost
+    with pytest.raises(RemoteError, match=r"not answered for 0.1 seconds"):
+        link.ask(b"c")
+
+
+def test_a_stub_that_dribbles_has_the_same_time(stub: Stub) -> None:
+    """Bytes that come make the limit of an answer no longer."""
+    def answer(channel: socket.socket, data: bytes) -> None:
+        for _ in range(100):
+            channel.sendall(b"+")
+            time.sleep(0.02)
+
+    link = Connection.open(stub(answer), timeout=0.2)
+    started = time.monotonic()
+    with pytest.raises(RemoteError, match=r"not answered for 0.2 seconds"):
+        link.ask(b"?")
+    assert 0.19 < time.monotonic() - started < 0.6
+
+
 def test_a_packet_without_end_has_a_limit(stub: Stub) -> None:
     link = Connection.open(stub(lambda channel, data: channel.sendall(b"$" + b"0" * (5 << 20))))
     with pytest.raises(RemoteError, match="without end"):

@@ -93,7 +93,12 @@ class Connection:
 
     def ask(self, payload: bytes) -> bytes:
         """Send a packet and return the answer's payload."""
-        return self.ask_all([payload])[0]
+        self.take()
+        try:
+            self.send(payload)
+            return self._answer()
+        finally:
+            self.busy.release()
 
     def ask_all(self, payloads: list[bytes]) -> list[bytes]:
         """Send packets, as many at once as is safe, and return the answers in order. MachineBusy: another thread's
@@ -137,7 +142,7 @@ class Connection:
         deadline = None if patience is None else time.monotonic() + patience
         resends = RESENDS
         while True:
-            packet = self._packet()
+            packet = self._packet() if self._buffer else None
             if packet is None:
                 if self._due:
                     self._write(b"")
@@ -187,12 +192,14 @@ class Connection:
     def _fill(self, deadline: float | None, own_limit: bool) -> None:
         channel = self._open()
         try:
-            left = None if deadline is None else deadline - time.monotonic()
-            if left is not None and left <= 0:
+            left = self.timeout if deadline is None else deadline - time.monotonic()
+            if left <= 0:
                 raise TimeoutError
-            channel.settimeout(left)
+            self._limit_to(channel, left)
             data = channel.recv(1 << 16)
         except TimeoutError:
+            if deadline is None or time.monotonic() < deadline:
+                return  # not over yet
             if own_limit:
                 self._fail(f"the stub has not answered for {self.timeout:g} seconds")
             raise
@@ -205,11 +212,18 @@ class Connection:
     def _write(self, data: bytes) -> None:
         channel = self._open()
         try:
-            channel.settimeout(self.timeout)
+            self._limit_to(channel, self.timeout)
             due, self._due = self._due, b""
             channel.sendall(due + data)
         except OSError as error:
             self._fail(str(error) or "the stub takes no data")
+
+    def _limit_to(self, channel: socket.socket, seconds: float) -> None:
+        """How long the channel waits: within a hundredth of the connection's limit, or beyond it, that. Longer waits
+        are made of several: to set it is a system call."""
+        limit = self.timeout if seconds > 0.99 * self.timeout else seconds
+        if channel.gettimeout() != limit:
+            channel.settimeout(limit)
 
     def _open(self) -> socket.socket:
         return self._fail("the connection is closed") if self._socket is None else self._socket

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from typing import Literal
 
 from ...arch._base import Arch
 from ...errors import RemoteError
@@ -22,29 +23,30 @@ class RegisterFile:
     def __init__(self, target: Target, arch: Arch, slots: Mapping[str, Slot], size: int) -> None:
         """slots: by name. size: bytes of a g packet."""
         self.thread: str | None = None
-        self._target, self._order = target, arch.order
+        self._target = target
+        self._order: Literal["little", "big"] = arch.order.value
         self._slots, self._taken = slots, TAKEN.get(arch.name, {})
         self._places = _places(slots, size)
-        self._together = bytearray()
+        self._together = b""
         self._single: dict[str, int] = {}
         self._changed: set[str] = set()
 
     def read(self, name: str) -> int:
         """A register of the stub's."""
+        known = self._single.get(name)
+        if known is not None:
+            return known
         if self.thread is None:
             return 0
-        if name in self._single:
-            return self._single[name]
         slot = self._slots[name]
         place = self._places.get(name)
         if place is None:
             self._target.choose(self.thread)
             data = self._target.register(slot.number)
         else:
-            self._fetch()
-            data = bytes(self._together[place:place + slot.size])
-        self._single[name] = int.from_bytes(data, self._order.value)
-        return self._single[name]
+            data = self._fetch()[place:place + slot.size]
+        known = self._single[name] = int.from_bytes(data, self._order)
+        return known
 
     def read_all(self, names: Iterable[str]) -> dict[str, int]:
         """Many registers, asked for at once."""
@@ -53,7 +55,7 @@ class RegisterFile:
             self._target.choose(self.thread)
             for name, data in zip(single, self._target.registers([self._slots[name].number for name in single]),
                                   strict=True):
-                self._single[name] = int.from_bytes(data, self._order.value)
+                self._single[name] = int.from_bytes(data, self._order)
         return {name: self.read(name) for name in names}
 
     def write(self, name: str, value: int) -> None:
@@ -92,28 +94,30 @@ class RegisterFile:
 
     def forget(self) -> None:
         """Nothing is known any more."""
-        self._together.clear()
+        self._together = b""
         self._single.clear()
         self._changed.clear()
 
-    def _fetch(self) -> None:
+    def _fetch(self) -> bytes:
+        """The register file."""
         if not self._together:
             assert self.thread is not None
             self._target.choose(self.thread)
-            self._together += self._target.all_registers()
+            self._together = self._target.all_registers()
+        return self._together
 
     def _bytes(self, name: str) -> bytes:
-        return self._single[name].to_bytes(self._slots[name].size, self._order.value)
+        return self._single[name].to_bytes(self._slots[name].size, self._order)
 
     def _write_all(self, names: list[str]) -> None:
         """By a G packet: the stub has no P."""
-        self._fetch()
+        together = bytearray(self._fetch())
         for name in names:
             place = self._places.get(name)
             if place is None:
                 raise RemoteError(f"the stub does not write {name}", hint="leave that register alone")
-            self._together[place:place + self._slots[name].size] = self._bytes(name)
-        self._target.set_all_registers(bytes(self._together))
+            together[place:place + self._slots[name].size] = self._bytes(name)
+        self._target.set_all_registers(bytes(together))
 
 
 def _places(slots: Mapping[str, Slot], size: int) -> dict[str, int]:

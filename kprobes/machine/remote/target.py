@@ -23,6 +23,8 @@ LARGEST = 1 << 20  #: bytes of a target description or of the auxiliary vector
 INCLUDES = 64
 MOST_THREADS = 1 << 12
 _THREAD = re.compile(r"p?-?[0-9a-fA-F]+(?:\.-?[0-9a-fA-F]+)?")
+_OF_THREAD = re.compile(rb"thread:(%s);" % _THREAD.pattern.encode())
+_REFUSED = re.compile(rb"E[0-9a-fA-F]{2}|E\..*", re.DOTALL)
 CHUNK = 0x7F0  #: bytes of memory in one packet: QEMU's packets have 4 KiB
 
 
@@ -52,6 +54,7 @@ class Target:
         self.stops = Stops(connection, self.read, self.write)
         self._thread = ""
         self._stopped_last = ""
+        self._said: tuple[bytes, Stop | None] = b"", None  # the last stop, as it was said: most are said again
         self.resumes_threads = b"c" in connection.ask(b"vCont?").split(b";")
 
     # --- what it is
@@ -213,11 +216,16 @@ class Target:
 
     def _stopped(self, answer: bytes) -> Stop:
         """What a stop says. What is none is the end: nobody knows then whose answers come, nor what runs."""
+        said, stop = self._said
+        if stop is not None and said == answer:
+            return stop
         try:
-            return _stop(answer)
+            stop = _stop(answer)
         except RemoteError:
             self.link.close()
             raise
+        self._said = answer, stop
+        return stop
 
     def why(self) -> Stop:
         """Why nothing runs now."""
@@ -261,7 +269,7 @@ def _number(element: ElementTree.Element, name: str, default: int) -> int:
 
 
 def _refused(answer: bytes) -> bool:
-    return not answer or bool(re.fullmatch(rb"E[0-9a-fA-F]{2}|E\..*", answer, re.DOTALL))
+    return not answer or _REFUSED.fullmatch(answer) is not None
 
 
 def _stop(answer: bytes) -> Stop:
@@ -270,7 +278,7 @@ def _stop(answer: bytes) -> Stop:
         raise RemoteError(f"the stub's answer is no reason to stop: {answer[:40]!r}",
                           hint="this is no stub that can be used; QEMU's user mode is none for more than one thread")
     kind = {b"W": "exited", b"X": "killed"}.get(found[1], "signal")
-    thread = re.search(rb"thread:(%s);" % _THREAD.pattern.encode(), found[3])
+    thread = _OF_THREAD.search(found[3])
     code = 0 if b"syscall_return:" in found[3] else int(found[2], 16)  # nobody has asked for returns: go on
     return Stop(kind, code, thread[1].decode() if thread and kind == "signal" else "",
                 b"syscall_entry:" in found[3])

@@ -61,6 +61,8 @@ class Threads:
         CPUs."""
         for file in self._used:
             file.forget()
+        if self._files[self.current].thread == thread:
+            return self.regs[self.current]
         known = next((cpu for cpu, file in enumerate(self._files) if file.thread == thread), None)
         if known is None:
             known = next((cpu for cpu, file in enumerate(self._files) if file.thread is None), None)
