@@ -260,6 +260,19 @@ def test_a_jump_into_the_librarys_pages(scene: Scene) -> None:
     assert scene.play("inc", 4) == ["pre a", "post a", "= 5"]
 
 
+@pytest.mark.parametrize("kind", ["slots", "calls"])
+def test_who_stays_in_the_librarys_pages_does_not_keep_them(scene: Scene, kind: str) -> None:
+    """It rests where nothing is: they are given back all the same, and another Kprobes may come."""
+    scene.probe("a", optimize=kind != "slots")
+    scene.k.register(Kprobe(symbol_name="twice", pre_handler=lambda p, regs: 0))
+    scene.k.flush_optimizer()
+    cache = getattr(scene.k._listener.rooms, kind)
+    scene.m.regs.pc = cache.ranges[0][1] - cache.size
+    scene.k.close()
+    assert scene._code_regions() == scene.code_regions
+    Kprobes(scene.m).close()
+
+
 @pytest.mark.parametrize("optimize", [True, False])
 def test_a_guest_that_overwrites_its_own_probed_code(optimize: bool) -> None:
     """x86_64: f patches g while g is probed: the new code runs, the probe is gone, and a warning says so."""

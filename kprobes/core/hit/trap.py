@@ -62,9 +62,10 @@ class TrapDriver:
 
     @property
     def at_rest(self) -> bool:
-        """True while, besides, no CPU is in pages of ours: asked for its task at a call site or the trampoline, or in
+        """True while, besides, no CPU is in code of ours: asked for its task at a call site or the trampoline, or in
         the middle of a displaced instruction that a watchpoint reports, as if it were at home."""
-        return self.idle and not any(regs.midway or self.ours(regs.live_pc())
+        caches = self._rooms.caches
+        return self.idle and not any(regs.midway or any(cache.in_use(regs.live_pc()) for cache in caches)
                                      for regs in self._rooms.machine.cpu_regs)
 
     def optimize(self, point: Probepoint, *, demanded: bool = False) -> None:

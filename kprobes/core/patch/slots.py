@@ -141,6 +141,11 @@ class SlotCache:
         start = self._area_of(addr)
         return start + (addr - start) // self.size * self.size if start >= 0 else None
 
+    def in_use(self, addr: int) -> bool:
+        """True in a slot that somebody has, or has had when a CPU was inside."""
+        area = self._areas.get(self._area_of(addr))
+        return area is not None and addr < area.fresh and self.slot_of(addr) not in area.free
+
     @property
     def ranges(self) -> list[tuple[int, int]]:
         """(start, end) of the areas, sorted."""
