@@ -32,7 +32,6 @@ class Bounds:
         self._keeps = owned and cpu.guest.blocks.hooked_delay_slots  # the hook, after a run: it is everywhere
         self._cpu, self._state, self._delay_slots = cpu, state, delay_slots
         self.timed_out = self.installed = 0
-        self._left: list[int] = []  # instructions, of every run that counts them
         self._hooks: list[int] = []
         self._counting: Any = None  # the hook's function
         self._inside = 0  # instructions in a row in the sink's pages
@@ -58,7 +57,7 @@ class Bounds:
 
     def stops(self, address: int) -> bool:
         """True where the run is over before the instruction at `address`."""
-        return bool(self._left) and self._left[-1] <= 0 and not self._passes(address)
+        return bool(self._state.left) and self._state.left[-1] <= 0 and not self._passes(address)
 
     def _passes(self, address: int) -> bool:
         """True for an instruction of the core's own, which does not count."""
@@ -67,22 +66,22 @@ class Bounds:
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Meanwhile instructions are not counted."""
-        left, self._left = self._left, []
+        left, self._state.left = self._state.left, []
         try:
             yield
         finally:
-            self._left = left
+            self._state.left = left
 
     @contextmanager
     def none_but_ours(self) -> Iterator[None]:
         """Meanwhile the guest stops before the first instruction that is not in the sink's pages."""
-        self._left.append(0)
+        self._state.left.append(0)
         self._inside = 0
         try:
             self._install_hook()
             yield
         finally:
-            self._left.pop()
+            self._state.left.pop()
 
     def close(self) -> None:
         """Nothing runs, or an unbounded run is about to: do without the hook that counts.
@@ -120,10 +119,10 @@ class Bounds:
         self._install_hook()
         if sink is not None:
             sink.exact(True)
-        self._left.append(instructions)
+        self._state.left.append(instructions)
 
     def _counted(self) -> None:
-        self._left.pop()
+        self._state.left.pop()
         if self._state.sink is not None:
             self._state.sink.exact(False)
 
@@ -155,7 +154,7 @@ class Bounds:
 
         def on_instruction(_uc: int, address: int, _size: int, _user: int) -> None:
             nonlocal last
-            if not self._left:
+            if not state.left:
                 return
             if state.sink is not None and state.sink.ours(address):
                 self._inside += 1
@@ -173,10 +172,12 @@ class Bounds:
                     delayed[address] = self._delay_slots.holds(address)
                 if delayed[address]:
                     return
-            if self._left[-1] <= 0:
+            if state.left[-1] <= 0:
                 state.note_stop("max_insns")
                 m.engine.stop()
+            elif state.why_stopped:
+                m.engine.stop()
             else:
-                self._left[-1] -= 1
+                state.left[-1] -= 1
 
         return on_instruction

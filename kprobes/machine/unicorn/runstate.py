@@ -29,6 +29,7 @@ class RunState:
         sink: who listens. trap, services: the sink's, looked up once.
         regs: the CPU's. exit: the page where runs end; 0: there is none yet.
         depth: nested runs. runs_in: thread of the run; 0: nothing runs.
+        left: instructions, of every run that counts them.
         why_stopped: one of REASONS. parked: what was raised inside the engine, for the run to raise.
         skip: call site that was served already, and will be executed again.
         disturbed: the run was stopped, or another one was nested in it, since the last service.
@@ -41,6 +42,7 @@ class RunState:
         self.trap: Callable[[Regs], bool] | None = None
         self.services: dict[int, Callable[[Regs], None]] = {}
         self.exit = self.depth = self.runs_in = self.resting = 0
+        self.left: list[int] = []
         self.why_stopped = ""
         self.disturbed = False
         self.parked: BaseException | None = None
@@ -87,7 +89,8 @@ class RunState:
             self.disturb(True)
             if not mine:
                 self._let_pass()
-            self._engine.stop()
+            if mine or not self.left:  # else who counts stops the run, in front of an instruction
+                self._engine.stop()
 
     def note_stop(self, reason: str) -> None:
         """The run is to stop; who says so tells the engine."""
