@@ -214,6 +214,8 @@ class _Site:
             self._engine = program.engine(engine)
         self.probe = self._probe(where)
         self.probe._host, self.probe._late = self._host or self._guest, int(where.retprobe)
+        if self._guest is not None:
+            self._guest.probe = self.probe
 
     def _probe(self, where: Where) -> Probe:
         named = isinstance(where.symbol, str)

@@ -6,7 +6,7 @@ them; a kernel's processors take turns.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from ..arch._base import Arch
@@ -19,6 +19,7 @@ from .program import Program
 from .writer import HEADER
 
 COUNT: Final = 8  # of the environment: how often it has run
+RUNS: Final = 2  # whole ones, after which nobody is in the code of a program whose probe is gone
 
 
 class View(Protocol):
@@ -47,6 +48,7 @@ class GuestMaps:
     def __init__(self, view: View) -> None:
         self._view = view
         self._maps: dict[int, Copy] = {}  # by address here
+        self._used: list[Copy] = []  # of programs whose code somebody may be in
         self._codes: dict[bytes, int] = {}
         self.environments: list[InGuest] = []
         self.running = False
@@ -84,10 +86,18 @@ class GuestMaps:
             self._view.code.append((at, at + len(text)))
         return self._codes[text]
 
+    def add(self, one: InGuest, maps: Sequence[Map]) -> None:
+        """A program that uses these maps."""
+        self.environments.append(one)
+        one.copies = [self._maps[m.address] for m in maps]
+        self._used = list(dict.fromkeys(self._used + one.copies))
+
     def push(self) -> None:
         """The guest's maps are the true ones from now on."""
+        if not self.running:
+            self._used = list(dict.fromkeys(copy for one in self.environments if one.used for copy in one.copies))
         self.running = True
-        for copy in self._maps.values():
+        for copy in self._used:
             copy.push()
 
     def pull(self) -> None:
@@ -95,16 +105,24 @@ class GuestMaps:
         running, self.running = self.running, False
         if not running or not self._view.there:
             return
-        for copy in self._maps.values():
+        for copy in self._used:
             copy.pull()
         for one in self.environments:
-            one.settle()
+            if one.used:
+                one.settle()
+            one.idle = 0 if one.placed else one.idle + 1
 
 
 class InGuest:
-    """One program at one probe (a machine._jumps.GuestProgram). Unsupported: it cannot run there."""
+    """One program at one probe (a machine._jumps.GuestProgram). Unsupported: it cannot run there.
+
+    Attributes:
+        probe: that one, once it is made. idle: runs of the guest that ended since it was registered. copies: its maps'.
+    """
 
     def __init__(self, program: Program, view: View) -> None:
+        self.probe: Any = None
+        self.idle, self.copies = 0, list[Copy]()
         made, self._view, self._maps = program.in_guest(view), view, program.code.maps
         if view.copies is None:
             view.copies = GuestMaps(view)
@@ -117,7 +135,17 @@ class InGuest:
                   guest.ask if kind == "uc_mem_read" else 0
                   for kind, n in self._slots]
         view.write(self.environment, b"".join(map(guest.word, (self.entry, 0, *values))))
-        guest.environments.append(self)
+        guest.add(self, self._maps)
+
+    @property
+    def placed(self) -> bool:
+        """True while its probe is registered, or not made yet."""
+        return self.probe is None or self.probe.registered
+
+    @property
+    def used(self) -> bool:
+        """False where nobody is in its code any more."""
+        return self.idle < RUNS or self.placed
 
     def at(self, address: int, function: int, cookie: int) -> None:
         """Where it is: address of the probe, and what get_func_ip and get_attach_cookie give."""

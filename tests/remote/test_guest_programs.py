@@ -12,6 +12,7 @@ from qemu import RUN_HERE, qemu_for
 
 from kprobes import GuestTimeout, Kprobe, Kprobes, Program, QemuMachine
 from kprobes.machine.detours.tables import SAVINGS
+from kprobes.machine.remote.packets import Connection
 
 pytest.importorskip("llvmlite")
 pytest.importorskip("ziglang")
@@ -128,6 +129,39 @@ def test_one_that_has_left_leaves_nothing(m: Any, source: Callable[[], Program])
                     with k.attach(source(), FUNCTION, engine="interpreter"):
                         assert m.call(FUNCTION, 3) == result
             assert m.read(addr, 32) == before and not m._control.breakpoints and m.call(FUNCTION, 3) == result
+
+
+def test_one_that_has_left_costs_runs_nothing(m: Any, source: Callable[[], Program], monkeypatch: pytest.MonkeyPatch
+                                              ) -> None:
+    """Two runs later nobody asks for its maps and its count any more; they are there, also if its probe comes back."""
+    sent: list[bytes] = []
+    send = Connection.send
+    monkeypatch.setattr(Connection, "send", lambda link, *payloads: (sent.extend(payloads), send(link, *payloads))[1])
+
+    def packets(times: int) -> int:
+        for _ in range(times):
+            sent.clear()
+            m.call(FUNCTION, 1)
+        return len(sent)
+
+    with Kprobes(m) as k:
+        program, idle = source(), []
+        for _ in range(3):
+            with k.attach(program, FUNCTION) as a:
+                packets(1)
+            busy = packets(1)  # somebody may be in its code
+            idle.append(packets(2))
+            assert idle == idle[:1] * len(idle)
+            assert idle[0] <= busy - 4 * (not a.why_python["on"])  # three maps and the count
+        assert a.runs == 1 and program.variables["calls"] == 3 and dict(program.maps["counts"]) == {1: 3}
+        probe, = a
+        k.register(probe)
+        program.variables["calls"] = 10
+        packets(2)
+        assert program.variables["calls"] == 12 and a.runs == 2  # since it was registered
+        k.unregister(probe)
+        packets(1)
+        assert program.variables["calls"] == 12 and packets(2) == idle[0]
 
 
 def test_python_may_change_maps_between_runs(x86: Any, source: Callable[[], Program]) -> None:
