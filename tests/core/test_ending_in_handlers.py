@@ -148,7 +148,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.mark.parametrize(("arch", "path"), PROGRAMS)
 def test_by_probes(arch: str, path: Path, way: str) -> None:
     world, some = World(path), ENDS if arch in FULL else ("unregister", "close", "again")
-    for kind, end, at in product(KINDS, some, HITS):
+    for kind, end, at in product(KINDS, some, HITS if arch in FULL else HITS[1:2]):
         tried(world, k := Kprobes(world.m), kind, end, at)
         nothing_is_left(world, k)
 
@@ -267,7 +267,7 @@ def test_on_an_engine_of_its_owners(arch: str, way: str) -> None:
     uc.mem_map(0x10000, 0x10000)
     uc.mem_write(0x10000, plain.read(0x10000, 0x1000))
     symbols = {name: (plain.symbols[name].address, plain.symbols[name].size) for name in loops}
-    for kind, end, at in product(KINDS, ENDS, HITS):
+    for kind, end, at in product(KINDS, ENDS, HITS[1:]):
         m = UnicornMachine.attach(uc, symbols=symbols)
         seen, made, k = 0, [], Kprobes(m)
 

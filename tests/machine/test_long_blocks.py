@@ -24,59 +24,60 @@ LIMITS = {} if bounded() else {"i386": (100, 231), "x86_64": (100, 231), "m68k":
 WORST = {"i386": ["d8c0", "660f70c000", "d50a"], "x86_64": ["d8c0", "660f70c000"], "m68k": ["4680", "44c0"],
          **{arch: ["46000000" if not arch.endswith("el") else "00000046"] for arch in MIPS if "64" in arch}}
 
-#: Runs lines of code, each in a machine of its own, in a process of its own: [arch, mode, how, codes ...].
+#: Runs lines of code, each in a machine of its own, in a process of its own: [arch, mode, hows, lengths, codes ...].
 CHILD = """
 import sys
 import unicorn
 from kprobes import KprobeError, UnicornMachine
 from kprobes.machine.unicorn.engine import Engine
 from kprobes.machine.unicorn.guests.rows import GUESTS
-arch, mode, how, lengths, *codes = sys.argv[1:]
+arch, mode, hows, lengths, *codes = sys.argv[1:]
 mode = int(mode)
-for code in map(bytes.fromhex, codes):
-    for length in map(int, lengths.split(",")):
-        text = code * length
-        size = -(-len(text) // 0x4000) * 0x4000
-        if how in ("attached", "another"):
-            guest = GUESTS[arch]
-            uc = unicorn.Uc(guest.cpu.arch, guest.cpu.mode, guest.cpu.model)
-            m = UnicornMachine.attach(uc if how == "attached" else unicorn.Uc(guest.cpu.arch, guest.cpu.mode, guest.cpu.model), arch=arch)
-            if guest.cpu.setup is not None:
-                guest.cpu.setup(Engine(uc))
-            uc.mem_map(0x10000, size)
-            uc.mem_write(0x10000, text)
+for how in hows.split(','):
+    for code in map(bytes.fromhex, codes):
+        for length in map(int, lengths.split(",")):
+            text = code * length
+            size = -(-len(text) // 0x4000) * 0x4000
+            if how in ("attached", "another"):
+                guest = GUESTS[arch]
+                uc = unicorn.Uc(guest.cpu.arch, guest.cpu.mode, guest.cpu.model)
+                m = UnicornMachine.attach(uc if how == "attached" else unicorn.Uc(guest.cpu.arch, guest.cpu.mode, guest.cpu.model), arch=arch)
+                if guest.cpu.setup is not None:
+                    guest.cpu.setup(Engine(uc))
+                uc.mem_map(0x10000, size)
+                uc.mem_write(0x10000, text)
+                try:
+                    uc.emu_start(0x10000 | mode, 0x10000 + len(text), timeout=1_000_000)
+                except unicorn.UcError:
+                    pass
+                continue
+            if how == "from_code":
+                m = UnicornMachine.from_code(text, arch=arch, base=0x10000)
+            else:
+                m = UnicornMachine.from_code(b"", arch=arch, base=0x8000000)
+                if how == "r-x":
+                    m.map(0x10000, size, "rx")
+                    m.write(0x10000, text)
+                elif how == "protect":
+                    m.map(0x10000, size, "rw")
+                    m.write(0x10000, text)
+                    m.protect(0x10000, size, "rx")
+                elif how == "guest":  # as if the guest had written it
+                    m.map(0x10000, size, "rwx")
+                    m.parts.memory.engine.write(0x10000, text)
+            for name in m.arch.abi.args or m.arch.regs.names[:4]:
+                m.regs[name] = m.regs.sp
             try:
-                uc.emu_start(0x10000 | mode, 0x10000 + len(text), timeout=1_000_000)
-            except unicorn.UcError:
+                m.run(0x10000 | mode, until=0x10000 + len(text), timeout=20)
+            except KprobeError:
                 pass
-            continue
-        if how == "from_code":
-            m = UnicornMachine.from_code(text, arch=arch, base=0x10000)
-        else:
-            m = UnicornMachine.from_code(b"", arch=arch, base=0x8000000)
-            if how == "r-x":
-                m.map(0x10000, size, "rx")
-                m.write(0x10000, text)
-            elif how == "protect":
-                m.map(0x10000, size, "rw")
-                m.write(0x10000, text)
-                m.protect(0x10000, size, "rx")
-            elif how == "guest":  # as if the guest had written it
-                m.map(0x10000, size, "rwx")
-                m.parts.memory.engine.write(0x10000, text)
-        for name in m.arch.abi.args or m.arch.regs.names[:4]:
-            m.regs[name] = m.regs.sp
-        try:
-            m.run(0x10000 | mode, until=0x10000 + len(text), timeout=20)
-        except KprobeError:
-            pass
-    print(code.hex(), flush=True)
+        print(f"{how}:{code.hex()}", flush=True)
 """
 
 
-def run(arch: str, mode: int, how: str, codes: list[str], lengths: tuple[int, ...] = LENGTHS,
+def run(arch: str, mode: int, hows: str, codes: list[str], lengths: tuple[int, ...] = LENGTHS,
         host_code: bool = True) -> None:
-    arguments = [arch, str(mode), how, ",".join(map(str, lengths)), *codes]
+    arguments = [arch, str(mode), hows, ",".join(map(str, lengths)), *codes]
     environment = {**os.environ, **({} if host_code else {"KPROBES_HOST_CODE": "0"})}
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", CHILD, *arguments], capture_output=True, text=True,
                           timeout=300, check=False, env=environment)
@@ -102,21 +103,19 @@ def test_lines_of_every_kind(arch: str) -> None:
         run(arch, mode, "from_code", codes, LIMITS.get(arch, LENGTHS))
 
 
-@pytest.mark.parametrize("how", ["r-x", "protect", "guest"])
 @pytest.mark.parametrize("arch", MIPS)
-def test_lines_however_they_came_without_host_code(arch: str, how: str) -> None:
+def test_lines_however_they_came_without_host_code(arch: str) -> None:
     addiu, nop = ("01004224" if arch.endswith("el") else "24420001"), "00000000"
-    run(arch, 0, how, [addiu, nop], host_code=False)
+    run(arch, 0, "r-x,protect,guest", [addiu, nop], host_code=False)
 
 
 @pytest.mark.skipif(not bounded(), reason="blocks are bounded by host code")
-@pytest.mark.parametrize("how", ["r-x", "protect", "guest", "attached", "another"])
 @pytest.mark.parametrize("arch", RUNNABLE)
-def test_lines_however_they_came(arch: str, how: str) -> None:
+def test_lines_however_they_came(arch: str) -> None:
     """guest: as if the guest had made the code. attached: the owner runs his engine. another: no machine of ours is on
     that one."""
     for mode, codes in lines_of(arch, 2).items():
-        run(arch, mode, how, codes if mode else [*codes, *WORST.get(arch, [])], (400,))
+        run(arch, mode, "r-x,protect,guest,attached,another", codes if mode else [*codes, *WORST.get(arch, [])], (400,))
 
 
 #: Runs programs in blocks of so many instructions at most, and compares: [tests' folder, most, names ...].
