@@ -131,11 +131,18 @@ def test_behind_what_was_served(path: Path, way: str, kind: str, monkeypatch: py
             after = [(p.nhit, p.nmissed, getattr(p, "nreturned", 0)) for p in probes]
             points = stopper.seen  # few where entries are simulated: they visit no slot
             stopper.every = max(points // STOPS, 1) | 1
-            assert run(m, test, argument) == want
-            again = [(p.nhit, p.nmissed, getattr(p, "nreturned", 0)) for p in probes]
+            plain = [b - a for two in zip(before, after, strict=True) for a, b in zip(*two, strict=True)]
+            for _ in range(3):
+                assert run(m, test, argument) == want
+                again = [(p.nhit, p.nmissed, getattr(p, "nreturned", 0)) for p in probes]
+                stopped = [b - a for two in zip(after, again, strict=True) for a, b in zip(*two, strict=True)]
+                # An instruction with several hooks may run without any between the two stores of uc_emu_stop
+                # (docs/engine.md), if the thread loses its processor there: then something was left out. Try again.
+                if stopped == plain or any(more > less for more, less in zip(stopped, plain, strict=True)):
+                    break
+                after = again
         assert stopper.stops >= min(points // 2, 4) > 0 or kind in ("boosted", "stepped")
-        assert [[b - a for a, b in zip(*two, strict=True)] for two in zip(after, again, strict=True)] == [
-            [b - a for a, b in zip(*two, strict=True)] for two in zip(before, after, strict=True)]
+        assert stopped == plain
 
 
 @pytest.mark.parametrize("way", WAYS)
