@@ -6,6 +6,7 @@ import shutil
 import struct
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -113,3 +114,9 @@ class Seen:
         out += [f"pc: {self.pc:#x}, not {other.pc:#x}"] * (self.pc != other.pc)
         out += [f"fault: {self.fault}, not {other.fault}"] * (self.fault != other.fault)
         return out + ["memory"] * (self.memory != other.memory)
+
+
+def start(stem: str, programs: Callable[[str], Path]) -> QemuMachine:
+    """A process of a program, which says nothing."""
+    qemu_for(stem)
+    return QemuMachine.user([programs(stem)], env={}, timeout=20, stdout=subprocess.DEVNULL)

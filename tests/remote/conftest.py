@@ -12,9 +12,9 @@ from types import ModuleType
 
 import pytest
 from arches import PROGRAMS
-from qemu import executable
+from qemu import RUN_HERE, executable, start
 
-from kprobes import Unsupported
+from kprobes import QemuMachine, Unsupported
 from kprobes.machine.remote.launch import NAMES, find_qemu
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "kernel.py"
@@ -29,6 +29,20 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         return folder / stem if (folder / stem).exists() else executable(PROGRAMS / "bin" / f"{stem}.elf", folder)
 
     return copied
+
+
+@pytest.fixture(params=RUN_HERE)
+def m(request: pytest.FixtureRequest, programs: Callable[[str], Path]) -> Iterator[QemuMachine]:
+    """A process of each program that runs programs of ours."""
+    with start(request.param, programs) as machine:
+        yield machine
+
+
+@pytest.fixture
+def x86(programs: Callable[[str], Path]) -> Iterator[QemuMachine]:
+    """One of x86-64."""
+    with start("x86_64-O2", programs) as machine:
+        yield machine
 
 
 Answer = Callable[[socket.socket, bytes], None]

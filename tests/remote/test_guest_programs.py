@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from qemu import RUN_HERE, qemu_for
+from qemu import start
 
-from kprobes import GuestTimeout, Kprobe, Kprobes, Program, QemuMachine
+from kprobes import GuestTimeout, Kprobe, Kprobes, Program
 from kprobes.machine.detours.tables import SAVINGS
 from kprobes.machine.remote.packets import Connection
 
@@ -47,23 +46,6 @@ def source() -> Callable[[], Program]:
     made = Program.from_c(SOURCE)
     assert made
     return lambda: Program.from_c(SOURCE)
-
-
-@pytest.fixture(params=RUN_HERE)
-def m(request: pytest.FixtureRequest, programs: Programs) -> Iterator[Any]:
-    with start(request.param, programs) as machine:
-        yield machine
-
-
-@pytest.fixture
-def x86(programs: Programs) -> Iterator[Any]:
-    with start("x86_64-O2", programs) as machine:
-        yield machine
-
-
-def start(stem: str, programs: Programs) -> QemuMachine:
-    qemu_for(stem)
-    return QemuMachine.user([programs(stem)], env={}, timeout=20, stdout=subprocess.DEVNULL)
 
 
 def seen(m: Any, k: Kprobes, program: Program, engine: str | None) -> tuple[Any, ...]:

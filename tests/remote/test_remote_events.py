@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from qemu import RUN_HERE, qemu_for
+from qemu import start
 
-from kprobes import GuestTimeout, Kprobe, Kprobes, QemuMachine
+from kprobes import GuestTimeout, Kprobe, Kprobes
 from kprobes.events._buffer import Buffer
 from kprobes.events._table import Events
 from kprobes.machine.detours.tables import SAVINGS
@@ -19,23 +18,6 @@ from kprobes.programs.maps import Map
 pytest.importorskip("llvmlite")
 FUNCTION, OTHER = "test_crc", "test_strings"
 Programs = Callable[[str], Path]
-
-
-@pytest.fixture(params=RUN_HERE)
-def m(request: pytest.FixtureRequest, programs: Programs) -> Iterator[Any]:
-    with start(request.param, programs) as machine:
-        yield machine
-
-
-@pytest.fixture
-def x86(programs: Programs) -> Iterator[Any]:
-    with start("x86_64-O2", programs) as machine:
-        yield machine
-
-
-def start(stem: str, programs: Programs) -> QemuMachine:
-    qemu_for(stem)
-    return QemuMachine.user([programs(stem)], env={}, timeout=20, stdout=subprocess.DEVNULL)
 
 
 def definition(m: Any, kind: str = "p") -> str:
