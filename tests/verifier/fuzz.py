@@ -276,8 +276,8 @@ def held(code: Code, facts: Facts, r: random.Random, runs: int) -> None:
             list(ring)
 
 
-def tried(code: Code, seed: int, runs: int = 12, seconds: float = 0.5) -> bool:
-    """Whether a program is accepted within some time; then it has been run."""
+def tried(code: Code, seed: int, runs: int = 12, seconds: float = 1.0) -> bool:
+    """Whether a program is accepted within some time of the processor; then it has been run."""
     try:
         facts = verify(code, seconds)
     except ProgramError:

@@ -43,18 +43,19 @@ from .explore import Exploration
 from .facts import ANY, Access, Facts, HelperCall
 from .flow import Flow
 
-#: how long a verification may take
+#: how long a verification may take, in seconds of this thread on the processor
 SECONDS: Final = 10.0
 
 
 def verify(code: Code, seconds: float = SECONDS) -> Facts:
     """Checks a program.
 
-    seconds: the most time to take (1,000,000 instructions walked are the most in any case).
+    seconds: the most time of the processor to take, whatever else runs beside (1,000,000 instructions walked are the
+        most in any case).
     ProgramError (EINVAL): the program is not safe, or that could not be shown.
     """
     flow = Flow(code)
-    walk = _walk(code, flow, time.monotonic() + seconds)
+    walk = _walk(code, flow, time.thread_time() + seconds)
     found = walk.findings
     depth, chain = flow.deepest(found.stack)
     if depth > STACK_SIZE:

@@ -26,7 +26,7 @@ class Exploration:
     """Walks all paths of a program: `findings` are what was found, `visited` how many instructions were walked."""
 
     def __init__(self, code: Code, flow: Flow, decided: Set[int], until: float) -> None:
-        """decided: see Path. until: when it has to be over, by time.monotonic()."""
+        """decided: see Path. until: when it has to be over, by time.thread_time()."""
         self._joins, self._until = flow.joins, until
         self.findings, self.visited, self._impatient = Findings(), 0, False
         self._path = Path(code, _entry(), self.findings, decided)
@@ -87,7 +87,7 @@ class Exploration:
                                     "or too many paths", hint)
         if self.visited > _PATIENCE and (self.findings.assumed or self.findings.untold):
             self._impatient = True
-        elif time.monotonic() <= self._until:
+        elif time.thread_time() <= self._until:
             return
         raise self._path.refuse(f"verification takes too long ({self.visited:,} instructions walked): "
                                 "a loop with a large bound or none, or too many paths", hint)
