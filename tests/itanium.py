@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
 from typing import Any
 
 import pytest
@@ -40,7 +40,8 @@ def frame(rng: random.Random) -> int:
     return sof | rng.randint(0, sof) << 7 | sor << 14 | gr << 18 | rng.randrange(96) << 25 | rng.randrange(48) << 32
 
 
-def state(seed: int) -> dict[str, int]:
+@lru_cache(256)
+def state(seed: int) -> Mapping[str, int]:
     """Registers: addresses where there may be some, numbers of all sizes elsewhere."""
     rng = random.Random(seed)
     numbers = (0, 1, 2, (1 << 64) - 1, 1 << 63, 5, rng.getrandbits(64), rng.getrandbits(32), rng.getrandbits(8))

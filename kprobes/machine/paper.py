@@ -97,16 +97,23 @@ class PaperMachine:
             raise GuestFault("memory is not mapped", address=addr, access=access)
         return page
 
+    def _views(self, addr: int, size: int, access: str) -> Iterator[memoryview]:
+        end = addr + size
+        while addr < end:
+            page, at = self._access(addr, access), addr % PAGE
+            yield memoryview(page)[at : at + end - addr]
+            addr += PAGE - at
+
     def read(self, addr: int, size: int) -> bytes:
         """Guest memory; GuestFault where it is not mapped."""
-        return bytes(self._access(a, "read")[a % PAGE] for a in range(addr, addr + size))
+        return b"".join(self._views(addr, size, "read"))
 
     def write(self, addr: int, data: bytes) -> None:
         """Write guest memory; GuestFault where it is not mapped, before anything is written."""
-        for a in range(addr, addr + len(data)):
-            self._access(a, "write")
-        for a, byte in zip(range(addr, addr + len(data)), data, strict=True):
-            self._access(a, "write")[a % PAGE] = byte
+        at = 0
+        for view in list(self._views(addr, len(data), "write")):
+            view[:] = data[at : at + len(view)]
+            at += len(view)
 
     patch = write
 
