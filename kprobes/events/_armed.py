@@ -184,8 +184,8 @@ class TraceEvent:
 
     def add(self, definitions: Sequence[Event], lenient: bool = False) -> None:
         """Arm more places, all or none; with `lenient` all that can be, one at least. EventError: what was refused."""
-        mode, done = self._mode(definitions[0]), list[Place]()
-        self._why = self._why or mode
+        before, done = (self._why, list(self.skipped)), list[Place]()
+        self._why = self._why or self._mode(definitions[0])
         try:
             for definition in definitions:
                 place = Place(definition, self.buffer)
@@ -198,6 +198,7 @@ class TraceEvent:
                     continue
                 done.append(place)
         except BaseException:
+            self._why, self.skipped[:] = before
             for place in done:
                 self._drop(place)
             raise
@@ -263,7 +264,8 @@ class TraceEvent:
 
     def _rearm(self) -> None:
         """The same places again, after a change that their probes cannot follow. What cannot be armed now is
-        disabled."""
+        disabled: the first such is raised, when all others are armed."""
+        refused: EventError | None = None
         self._made.clear()
         self._counting(not self._refused())
         self._why = self._mode(self.definition)
@@ -272,7 +274,12 @@ class TraceEvent:
         for place in self.places:
             self._drop(place)
         for place in self.places:
-            self._arm(place)
+            try:
+                self._arm(place)
+            except EventError as error:
+                refused = refused or error
+        if refused is not None:
+            raise refused
 
     def _counting(self, programs: bool) -> None:
         """Its histograms are where programs count them, or where Python does."""

@@ -9,6 +9,7 @@ from ..errors import EventError, NotRegistered
 from ._armed import TraceEvent
 from ._buffer import Buffer
 from ._event import Event
+from ._filter import parse_filter
 from ._globs import many
 from ._hist import Histogram
 from ._parser import Parser
@@ -59,6 +60,7 @@ class Events(Mapping[str, TraceEvent]):
             for definition in definitions:
                 for place in known.places:
                     check_sibling(definition, place.definition)
+            parse_filter(filter, known.definition, self._owner.machine.symbols)  # before there is anything to undo
             known.add(definitions, lenient)
             if filter:
                 known.filter = filter

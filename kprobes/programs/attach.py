@@ -16,6 +16,7 @@ from ..machine._base import Clock, Machine
 from ..regs import Regs
 from .atprobe import AtProbe, Contexts
 from .code import Code
+from .engines import check
 from .fitting import fits, words
 from .host import HostCall
 from .inguest import InGuest
@@ -124,27 +125,32 @@ def attach(owner: Owner, program: Program, where: str | int | None = None, offse
         raise ProgramError(f"a {type(program).__name__} is no Program",
                            hint="make one with Program.from_c(), from_elf() or from_instructions()")
     ticks = _clock(owner.machine, clock)
-    attachment = Attachment(owner, program)
-    if where is None:
-        places = {name: found for name, code in program.codes.items() if (found := by_section(code)) is not None}
-        if not places:
-            raise ProgramError("says nowhere where it belongs", program=program.name,
-                               hint="say where: k.attach(prog, 'function')")
-    else:
-        places = {program.code.name: Where(where, offset, retprobe, maxactive)}
-    sites = {name: _Site(owner, program[name], place, attachment, cookie, ticks, engine)
-             for name, place in places.items()}
-    try:
-        attachment._start(ticks)
-        for name, site in sites.items():
-            owner.register(site.probe)
-            attachment.probes[name] = site.probe
-            site.placed()
-            attachment.why_python[name] = site.why_python
-    except BaseException:
-        attachment.detach()
-        raise
+    with program.unless_refused():
+        attachment = Attachment(owner, program)
+        sites = {name: _Site(owner, program[name], place, attachment, cookie, ticks, engine)
+                 for name, place in _places(program, where, offset, retprobe, maxactive).items()}
+        try:
+            attachment._start(ticks)
+            for name, site in sites.items():
+                owner.register(site.probe)
+                attachment.probes[name] = site.probe
+                site.placed()
+                attachment.why_python[name] = site.why_python
+        except BaseException:
+            attachment.detach()
+            raise
     return attachment
+
+
+def _places(program: Program, where: str | int | None, offset: int, retprobe: bool, maxactive: int) -> dict[str, Where]:
+    """Program name -> where it goes. ProgramError: nowhere."""
+    if where is not None:
+        return {program.code.name: Where(where, offset, retprobe, maxactive)}
+    places = {name: found for name, code in program.codes.items() if (found := by_section(code)) is not None}
+    if not places:
+        raise ProgramError("says nowhere where it belongs", program=program.name,
+                           hint="say where: k.attach(prog, 'function')")
+    return places
 
 
 @frozen
@@ -199,6 +205,7 @@ class _Site:
     def __init__(self, owner: Owner, program: Program, where: Where, attachment: Attachment, cookie: int,
                  ticks: Ticks, engine: str | None) -> None:
         machine = owner.machine
+        check(engine, program.code)
         fits(program.code, machine)
         self._owner = owner
         self._place = AtProbe(owner, where.retprobe, cookie, ticks.now)

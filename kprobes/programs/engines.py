@@ -28,10 +28,15 @@ ENGINES: Final[dict[str, Callable[[Code], Engine]]] = {"host": HostEngine, "inte
 
 def named(name: str, code: Code) -> Engine:
     """An engine by name. ProgramError: there is none of this name. Unsupported: not on this host."""
-    if name not in ENGINES:
+    check(name, code)
+    return ENGINES[name](code)
+
+
+def check(name: str | None, code: Code) -> None:
+    """ProgramError: there is no engine of this name."""
+    if name is not None and name not in ENGINES:
         raise ProgramError(f"there is no engine {name!r} here", program=code.name,
                            hint=f"use one of {', '.join(ENGINES)}")
-    return ENGINES[name](code)
 
 
 def best(code: Code) -> Engine:

@@ -135,12 +135,11 @@ class InGuest:
                   guest.ask if kind == "uc_mem_read" else 0
                   for kind, n in self._slots]
         view.write(self.environment, b"".join(map(guest.word, (self.entry, 0, *values))))
-        guest.add(self, self._maps)
 
     @property
     def placed(self) -> bool:
-        """True while its probe is registered, or not made yet."""
-        return self.probe is None or self.probe.registered
+        """True while its probe is registered."""
+        return bool(self.probe.registered)
 
     @property
     def used(self) -> bool:
@@ -148,11 +147,12 @@ class InGuest:
         return self.idle < RUNS or self.placed
 
     def at(self, address: int, function: int, cookie: int) -> None:
-        """Where it is: address of the probe, and what get_func_ip and get_attach_cookie give."""
+        """Where it is, as its probe is registered: the address, and what get_func_ip and get_attach_cookie give."""
         for name, value in (("pc", address), ("func_ip", function), ("cookie", cookie)):
             if (name, 0) in self._slots:
                 where = self.environment + 8 * (HEADER + self._slots.index((name, 0)))
                 self._view.write(where, self._guest.word(value))
+        self._guest.add(self, self._maps)
 
     @property
     def runs(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
@@ -36,7 +37,7 @@ class Program:
         name: of its entry function, or of the object. codes: name -> instructions of each program.
         maps: name -> map, data sections (".bss", ".rodata") included; a map without a name goes by its number.
         variables: the global variables, name -> value; those of .rodata can be set before the first verify(), run() or
-            attach.
+            attach that is not refused.
         types: name -> ctypes structure, of those that variables, maps and parameters refer to; for records of ring
             buffers.
         printed: the lines of trace_printk in test runs.
@@ -48,11 +49,8 @@ class Program:
         self.variables = Variables({}) if variables is None else variables
         self.types = Types() if types is None else types
         self.printed: list[str] = []
-        self._engines: dict[str | None, Engine] = {}
-        self._facts: Facts | None = None
-        self._sites: WeakKeyDictionary[View, dict[str, HostCode]] = WeakKeyDictionary()  # machines may go
-        self._frames: WeakKeyDictionary[Guest, Framed] = WeakKeyDictionary()
         self._parts: dict[str, Program] = {}
+        self._forget()
 
     @classmethod
     def from_c(cls, text: str, name: str | None = None, cpus: int = 1) -> Program:
@@ -141,10 +139,35 @@ class Program:
 
         Verified once. ProgramError: it is not safe, or that could not be shown.
         """
-        self.variables.frozen = True
         if self._facts is None:
-            self._facts = verify(self.code)
+            with self.unless_refused():
+                self._facts = verify(self.code)
         return self._facts
+
+    @contextmanager
+    def unless_refused(self) -> Iterator[None]:
+        """Constants stay as they are from now on; where it raises, they may be set as before."""
+        frozen, maps = self.variables.frozen, [m for code in self.codes.values() for m in code.maps]
+        before = [m.frozen for m in maps]
+        try:
+            yield
+        except BaseException:
+            if not frozen or before != [m.frozen for m in maps]:
+                self._forget()
+            self.variables.frozen = frozen
+            for m, was in zip(maps, before, strict=True):
+                m.frozen = was
+            raise
+        self.variables.frozen = True
+
+    def _forget(self) -> None:
+        """What was found out and made of the constants, which may be set."""
+        self._engines: dict[str | None, Engine] = {}
+        self._facts: Facts | None = None
+        self._sites: WeakKeyDictionary[View, dict[str, HostCode]] = WeakKeyDictionary()  # machines may go
+        self._frames: WeakKeyDictionary[Guest, Framed] = WeakKeyDictionary()
+        for part in self._parts.values():
+            part._forget()
 
     def run(self, ctx: bytes | bytearray = b"", engine: str | None = None) -> int:
         """A test run, without a guest: r0 at its end, unsigned 64 bits.
@@ -163,10 +186,10 @@ class Program:
 
     def engine(self, name: str | None = None) -> Engine:
         """What runs this program; made once."""
-        self.variables.frozen = True
         made = self._engines.get(name)
         if made is None:
-            made = self._engines[name] = self._make(name)
+            with self.unless_refused():
+                made = self._engines[name] = self._make(name)
         return made
 
     def at_sites(self, view: View, clock: str) -> HostCode:
@@ -174,17 +197,18 @@ class Program:
 
         Made once. clock: what ktime_get_ns is, see Inlined. Unsupported: not this program, or not here.
         """
-        made = self._sites.setdefault(view, {})
-        if clock not in made:
-            made[clock] = compiled_for(self.code, view, clock, self.verify().cleared)
-        return made[clock]
+        with self.unless_refused():
+            made = self._sites.setdefault(view, {})
+            if clock not in made:
+                made[clock] = compiled_for(self.code, view, clock, self.verify().cleared)
+            return made[clock]
 
     def in_guest(self, view: Guest) -> Framed:
         """Code for the detours of one machine. Made once. Unsupported: not this program, or not there."""
-        self.variables.frozen = True
-        if view not in self._frames:
-            self._frames[view] = framed.compiled(self.code, view, self.verify().cleared)
-        return self._frames[view]
+        with self.unless_refused():
+            if view not in self._frames:
+                self._frames[view] = framed.compiled(self.code, view, self.verify().cleared)
+            return self._frames[view]
 
     def _make(self, name: str | None) -> Engine:
         if name != "interpreter":

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from qemu import start
 
-from kprobes import GuestTimeout, Kprobe, Kprobes, Program
+from kprobes import GuestTimeout, Kprobe, KprobeError, Kprobes, Program
 from kprobes.machine.detours.tables import SAVINGS
 from kprobes.machine.remote.packets import Connection
 
@@ -144,6 +144,31 @@ def test_one_that_has_left_costs_runs_nothing(m: Any, source: Callable[[], Progr
         k.unregister(probe)
         packets(1)
         assert program.variables["calls"] == 12 and packets(2) == idle[0]
+
+
+def test_one_that_is_refused_costs_runs_nothing(m: Any, source: Callable[[], Program], monkeypatch: pytest.MonkeyPatch
+                                                ) -> None:
+    """Nothing of it is brought over, then or later, and its constants are free."""
+    sent: list[bytes] = []
+    send = Connection.send
+    monkeypatch.setattr(Connection, "send", lambda link, *payloads: (sent.extend(payloads), send(link, *payloads))[1])
+    with Kprobes(m) as k:
+        with k.attach(source(), FUNCTION):
+            m.call(FUNCTION, 1)
+        k.blacklist.add(FUNCTION)
+        for _ in range(3):
+            m.call(FUNCTION, 1)
+        sent.clear()
+        m.call(FUNCTION, 1)
+        before, program = len(sent), source()
+        for where in (FUNCTION, "no such function"):
+            with pytest.raises(KprobeError):
+                k.attach(program, where)
+            assert not program.variables.frozen
+            for _ in range(3):
+                sent.clear()
+                m.call(FUNCTION, 1)
+            assert len(sent) == before
 
 
 def test_python_may_change_maps_between_runs(x86: Any, source: Callable[[], Program]) -> None:
