@@ -49,8 +49,11 @@ class Program:
         self.variables = Variables({}) if variables is None else variables
         self.types = Types() if types is None else types
         self.printed: list[str] = []
+        self._engines: dict[str | None, Engine] = {}
+        self._facts: Facts | None = None
+        self._sites: WeakKeyDictionary[View, dict[str, HostCode]] = WeakKeyDictionary()  # machines may go
+        self._frames: WeakKeyDictionary[Guest, Framed] = WeakKeyDictionary()
         self._parts: dict[str, Program] = {}
-        self._forget()
 
     @classmethod
     def from_c(cls, text: str, name: str | None = None, cpus: int = 1) -> Program:
@@ -162,10 +165,9 @@ class Program:
 
     def _forget(self) -> None:
         """What was found out and made of the constants, which may be set."""
-        self._engines: dict[str | None, Engine] = {}
-        self._facts: Facts | None = None
-        self._sites: WeakKeyDictionary[View, dict[str, HostCode]] = WeakKeyDictionary()  # machines may go
-        self._frames: WeakKeyDictionary[Guest, Framed] = WeakKeyDictionary()
+        self._facts = None
+        for made in (self._engines, self._sites, self._frames):
+            made.clear()
         for part in self._parts.values():
             part._forget()
 

@@ -155,15 +155,14 @@ def test_one_that_is_refused_costs_runs_nothing(m: Any, source: Callable[[], Pro
     with Kprobes(m) as k:
         with k.attach(source(), FUNCTION):
             m.call(FUNCTION, 1)
-        k.blacklist.add(FUNCTION)
         for _ in range(3):
             m.call(FUNCTION, 1)
         sent.clear()
         m.call(FUNCTION, 1)
         before, program = len(sent), source()
-        for where in (FUNCTION, "no such function"):
+        for where, offset in (("no such function", 0), (FUNCTION, 1 << 70), (5, 0)):
             with pytest.raises(KprobeError):
-                k.attach(program, where)
+                k.attach(program, where, offset)
             assert not program.variables.frozen
             for _ in range(3):
                 sent.clear()
