@@ -6,7 +6,7 @@ runs it: what is proved is proved on the model in kprobes/machine/ia64.
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 
 from attrs import evolve
 
@@ -44,7 +44,12 @@ def _span(units: str, slot: int) -> int:
 
 def decode(code: bytes, addr: int) -> Insn:
     """`Arch.decode`: `code` is the text from the start of the bundle on."""
-    raw, slot = bytes(code[:SIZE]), addr % SIZE
+    return _decoded(bytes(code[:SIZE]), addr)
+
+
+@lru_cache(1 << 11)  # the model decodes an instruction at each step, with those that follow it in its bundle
+def _decoded(raw: bytes, addr: int) -> Insn:
+    slot = addr % SIZE
     if len(raw) < SIZE:
         return evolve(Insn.truncated(addr, raw), span=SIZE - slot)
     template, words = bundle.parts(raw)
