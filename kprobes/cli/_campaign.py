@@ -21,6 +21,8 @@ from ._render import table
 if TYPE_CHECKING:
     from ..campaign._journal import Entry, Journal
 
+CONNECT = 10.0  #: seconds until a scheduler must have answered
+
 
 @click.command()
 @click.argument("what", metavar="IMAGE|check")
@@ -126,7 +128,12 @@ def _cluster(address: str, jobs: int | None) -> contextlib.AbstractContextManage
     @contextlib.contextmanager
     def connected() -> Iterator[tuple[Executor, int]]:
         client: Any = Client
-        with client(address, timeout="10s") as connection:
+        try:
+            connection = client(address, timeout=CONNECT)
+        except (OSError, TypeError, ValueError) as error:  # nobody there; no certificates; no address
+            raise BadArgument(f"--dask {address}: {error}", hint="give a scheduler's, as HOST:PORT or tcp://HOST:PORT"
+                              ) from None
+        with connection:
             yield connection.get_executor(), jobs or max(1, sum(connection.nthreads().values()))
 
     return connected()

@@ -317,8 +317,10 @@ def test_the_command_goes_on_after_a_kill(tmp_path: Path) -> None:
     ((DEMO,), "--inputs"), ((DEMO, "--call", "f(@input)"), "--inputs"),
     ((DEMO, "--call", "f(@in", "--inputs", DEMO), "no argument here"),
     (("check", "--files", "/nowhere/*.so"), "no file matches"), (("chekc", "--files", DEMO), "`check`"),
-    ((DEMO, "--call", "f(@input)", "--inputs", DEMO, "--dask", "nowhere:1"), "nowhere")])
-def test_wrong_command_lines(words: tuple[str, ...], says: str) -> None:
+    *(((DEMO, "--call", "f(@input)", "--inputs", DEMO, "--dask", address), address)
+      for address in ("nowhere:1", "127.0.0.1:1", "bad://here", "tls://here:1", "here:port"))])
+def test_wrong_command_lines(words: tuple[str, ...], says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kprobes.cli._campaign.CONNECT", 0.5)
     result = cli(*words)
     assert result.exit_code == 2, result.output
     assert says in result.stderr

@@ -9,6 +9,7 @@ import fcntl
 import importlib
 import json
 import os
+import pkgutil
 import pty
 import re
 import select
@@ -18,12 +19,15 @@ import subprocess
 import sys
 import termios
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
+import kprobes
+
 COLOURS = re.compile(r"\x1b\[(?:[0-9;]*;)?(?:3[0-7]|38|4[0-7]|48|9[0-7])[0-9;]*m")
 _TOKENS = re.compile(r"\x1b\[([0-9;?]*)([A-Za-z])|\x1b[()][A-Z0-9]|[\r\n]|[^\x1b\r\n]+")
-WHOLE = 60.0  #: seconds that a command may take
+WHOLE = 300.0  #: seconds that a command may take
 
 
 class Done(NamedTuple):
@@ -142,10 +146,18 @@ def listen(own: int, child: int, interrupt: bytes) -> bytes:
     return seen
 
 
+def import_all() -> None:
+    """What commands need, so that none of them has to import it for itself."""
+    ours = [module.name for module in pkgutil.walk_packages(kprobes.__path__, "kprobes.")]
+    for name in (*ours, "rich.progress", "rich.table", "pandas", "pyarrow.dataset", "pyarrow.ipc"):
+        if not name.endswith("__main__"):
+            with suppress(ImportError):  # an extra that is not here
+                importlib.import_module(name)
+
+
 def main() -> None:
     """Answer questions."""
-    for name in ("kprobes.cli._trace", "kprobes.machine.unicorn.machine", "rich.progress", "rich.table"):
-        importlib.import_module(name)
+    import_all()
     answers = os.fdopen(os.dup(1), "w")
     for line in sys.stdin:
         print(json.dumps(serve(json.loads(line))), file=answers, flush=True)

@@ -67,7 +67,7 @@ def test_of_those_that_run_nothing(command: str, option: str, terminals: Termina
 CAMPAIGNS: dict[str, tuple[str, ...]] = {
     "--before": ("--before", "table_init()"), "--inputs": ("--inputs", "in/0"), "--event": ("-e", FIB[1]),
     "--coverage": ("--coverage",), "--dataset": ("-e", "p parse_settings text=+0($arg1):string", "--dataset", "out"),
-    "--arch": ("--arch", "x86_64"), "--jobs": ("--jobs", "2"), "--dask": ("--dask", "127.0.0.1:1"),
+    "--arch": ("--arch", "x86_64"), "--jobs": ("--jobs", "2"), "--dask": ("--dask", "no://where"),
     "--timeout": ("--timeout", "30"), "--max-insns": ("--max-insns", "20000"), "--output": ("-o", "journal"),
     "--json": ("--json",), "--call": (), "--files": ()}
 
