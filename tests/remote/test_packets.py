@@ -16,7 +16,7 @@ from kprobes import KprobeError, Kprobes, Kretprobe, RemoteError, RemoteMachine
 from kprobes.arch import get
 from kprobes.machine.remote.packets import Connection, escape, expand, frame, unescape
 from kprobes.machine.remote.stops import kind_of
-from kprobes.machine.remote.target import Target
+from kprobes.machine.remote.target import FEATURES, Target
 from kprobes.symbols import Symbols
 
 pytestmark = pytest.mark.quick
@@ -127,6 +127,111 @@ def test_a_packet_without_end_has_a_limit(stub: Stub) -> None:
 def test_addresses_where_nobody_is(address: str) -> None:
     with pytest.raises(RemoteError, match="stub"):
         RemoteMachine.connect(address, arch="arm", timeout=0.1)
+
+
+def reading(size: int, answers: dict[bytes, list[bytes]]) -> Answer:
+    """A stub as QEMU's of user mode is: it reads `size` bytes at once, serves what they hold, and waits for one byte
+    after each answer. While the guest runs it reads nothing; when it goes on, what it has read is lost."""
+    def serve(channel: socket.socket, data: bytes) -> None:
+        unread, acknowledges = bytearray(data), True
+
+        def take(many: int) -> bytes:
+            if not unread:
+                unread.extend(channel.recv(1 << 16))
+            taken = bytes(unread[:many])
+            del unread[:many]
+            return taken
+
+        while block := take(size):
+            for packet in re.findall(rb"\$([^#]*)#..", block):
+                channel.sendall(b"+" * acknowledges)
+                for answer in answers[packet]:
+                    channel.sendall(frame(answer))
+                    assert not acknowledges or take(1) in (b"+", b"")
+                acknowledges &= packet != b"QStartNoAckMode"
+                if packet in (b"c", b"F-1,26"):
+                    assert block.endswith(frame(packet)), "it reads on, and says nothing of its stop"
+                    break
+
+    return serve
+
+
+STOPPED = b"T05thread:p1.1;"
+SAID = {b"QStartNoAckMode": [b"OK"], b"Hgp0.0": [b"OK"], b"vCont?": [b""], b"c": [STOPPED], b"g": [b"07" * 8],
+        b"F-1,26": [STOPPED], b"P0=05": [b"OK"], b"m10,2": [b"0102"], b"Hgp1.2": [b"OK"]}
+
+
+def user_mode(stub: Stub, acknowledges: bool = True, **answers: list[bytes]) -> Target:
+    """A Target with such a stub."""
+    features = [b"multiprocess+" + b";QStartNoAckMode+" * (not acknowledges)]
+    said = SAID | {FEATURES: features} | {name.encode(): answer for name, answer in answers.items()}
+    return Target(Connection.open(stub(reading(256, said)), timeout=2), reads=256)
+
+
+@pytest.mark.parametrize("acknowledges", [True, False])
+def test_registers_come_with_the_stop(stub: Stub, acknowledges: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asked for before the guest runs on, in the stub's next read; once looked at, or once written, they are asked for
+    anew. What is sent in between is read as ever."""
+    target, asked = user_mode(stub, acknowledges), list[bytes]()
+    send = Connection.send
+    monkeypatch.setattr(Connection, "send", lambda link, *sent: (asked.extend(sent), send(link, *sent)))
+    for _ in range(3):
+        target.resume()
+        assert target.wait(1, print).thread == "p1.1"
+        assert target.all_registers() == b"\7" * 8 and not asked
+        assert target.read(0x10, 2) == b"\1\2" and target.all_registers() == b"\7" * 8
+        assert asked == [b"m10,2", b"g"]
+        target.resume()
+        target.wait(1, print)
+        target.set_registers([(0, b"\5")])
+        target.all_registers()
+        assert asked[2:] == [b"P0=05", b"g"]
+        target.resume()
+        target.wait(1, print)
+        target.choose("p1.2")
+        target.all_registers()
+        assert asked[4:] == [b"Hgp1.2", b"g"]
+        asked.clear()
+
+
+def test_registers_of_a_system_call_of_the_host_are_not_those_of_the_stop(stub: Stub) -> None:
+    """File I/O is asked of us while the guest waits in it."""
+    target = user_mode(stub, c=[b"Fwrite,1,10,2"])
+    for _ in range(3):
+        target.resume()
+        assert target.wait(1, print).code == 5 and target.all_registers() == b"\7" * 8
+
+
+def test_a_wait_that_is_broken_off_loses_no_stop(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C between a stop and its registers: who interrupts the guest then gets that stop."""
+    target, answer = user_mode(stub), Connection.answer
+
+    def interrupted(link: Connection) -> bytes:
+        monkeypatch.setattr(Connection, "answer", answer)
+        raise KeyboardInterrupt
+
+    target.resume()
+    monkeypatch.setattr(Connection, "answer", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        target.wait(1, print)
+    assert target.wait(1, print).code == 5 and target.all_registers() == b"\7" * 8
+    target.resume()
+    assert target.wait(1, print).code == 5 and target.all_registers() == b"\7" * 8
+
+
+@pytest.mark.parametrize("end", [b"W07", b"X0b"])
+def test_the_end_has_no_registers(stub: Stub, end: bytes) -> None:
+    target = user_mode(stub, c=[end])
+    target.resume()
+    assert target.wait(1, print).kind in ("exited", "killed")
+
+
+def test_a_stop_of_another_thread_in_the_place_of_registers_is_the_end(stub: Stub) -> None:
+    target = user_mode(stub, g=[STOPPED])
+    target.resume()
+    with pytest.raises(RemoteError, match="two threads"):
+        target.wait(1, print)
+    assert target.link.closed
 
 
 GOOD = {b"qSupported": b"PacketSize=1000;qXfer:features:read+;qXfer:auxv:read+;QStartNoAckMode+",

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable
 from functools import partial, partialmethod
 from pathlib import Path
+from typing import Any
 
 import pytest
 from arches import ARCHES, HERE, NO_ENGINE, expected
@@ -25,6 +26,7 @@ from kprobes import (
     Unsupported,
 )
 from kprobes.conformance import Conformance
+from kprobes.machine.remote import launch
 from kprobes.machine.remote.launch import OLDEST, TAKE_PC
 from kprobes.machine.remote.packets import Connection
 from kprobes.testing import check_machine
@@ -95,27 +97,49 @@ def test_every_instruction_of_a_function(program: Path, proves: Callable[[str, i
         assert m.call("test_crc", 7) == plain
 
 
-def test_a_stop_takes_two_packets(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One asks for the registers; the other lets the guest go on, from another place where nothing else has changed."""
+def test_a_stop_takes_one_exchange(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The guest goes on, from another place where nothing else has changed, and is asked for its next stop's registers
+    already. Where it cannot be told the place, that is written first."""
     with machine(program) as m, Kprobes(m) as k:
-        plain, sent = m.call("fib", 9), list[bytes]()
+        plain, sent, apart = m.call("fib", 9), list[bytes](), list[bytes]()
         k.register(Kprobe(symbol_name="fib", pre_handler=lambda p, regs: None))
         m.call("fib", 2)  # the first hit looks around
         monkeypatch.setattr(Connection, "send", partialmethod(noting, sent, Connection.send))
+        monkeypatch.setattr(Connection, "send_apart", partialmethod(noting_apart, apart, Connection.send_apart))
         m.call("fib", 2)
-        few, few_stops = len(sent), sum(packet.startswith((b"c", b"vCont")) for packet in sent)
+        few, few_stops = len(sent), len(apart)
         sent.clear()
+        apart.clear()
         assert m.call("fib", 9) == plain
-        stops = sum(packet.startswith((b"c", b"vCont")) for packet in sent) - few_stops
-        assert stops > 30
+        stops = len(apart) - few_stops
+        assert stops > 30 and set(apart) == {b"g"}
+        assert b"g" not in sent[few:]
         if m.arch.name in TAKE_PC:
-            assert len(sent) - few == 2 * stops
+            assert len(sent) == few
+
+
+def test_a_version_that_nobody_has_read_is_asked_after_each_stop(
+        programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How many bytes a stub reads at once is known of some."""
+    monkeypatch.setattr(launch, "READS", {})
+    apart = list[bytes]()
+    monkeypatch.setattr(Connection, "send_apart", partialmethod(noting_apart, apart, Connection.send_apart))
+    with machine(programs("x86_64-O2")) as m, Kprobes(m) as k:
+        k.register(probe := Kprobe(symbol_name="fib", pre_handler=lambda p, regs: None))
+        m.call("fib", 9)
+        assert probe.nhit > 30 and not apart
 
 
 def noting(link: Connection, sent: list[bytes], send: Callable[..., None], *payloads: bytes) -> None:
     """Connection.send()."""
     sent.extend(payloads)
     send(link, *payloads)
+
+
+def noting_apart(link: Connection, then: list[bytes], send: Callable[..., None], *args: Any) -> None:
+    """Connection.send_apart()."""
+    then.append(args[1])
+    send(link, *args)
 
 
 def test_registers_that_the_stub_shows(program: Path) -> None:

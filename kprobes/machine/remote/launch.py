@@ -27,6 +27,8 @@ from .target import Target
 
 #: architectures whose pc is written alone by "c address" as by P: no npc, no mode, no delay slot goes with it
 TAKE_PC = frozenset({"x86_64", "i386", "arm64", "arm64be", "riscv32", "riscv64", "loongarch64", "s390x"})
+#: major versions of qemu-user -> bytes that its stub reads at once (gdb_handlesig)
+READS = {9: 256, 10: 256}
 OLDEST = 9  #: version of qemu-user: before, its stub cannot write text
 #: our names of architectures -> QEMU's, where they differ
 NAMES = {"arm64": "aarch64", "arm64be": "aarch64_be", "cortexm": "arm", "mips32r6": "mips", "mips32r6el": "mipsel",
@@ -61,15 +63,14 @@ class QemuMachine(RemoteMachine):
         if not os.access(program, os.X_OK):
             raise Unsupported(f"{program} is not executable", hint=f"chmod +x {program}")
         name = NAMES.get(found.name, found.name)
-        command = [find_qemu(f"qemu-{name}", OLDEST)]
-        if sysroot is not None:
-            command += ["-L", os.fspath(sysroot)]
-        if found.name in CPUS:
-            command += ["-cpu", CPUS[found.name]]
-        child = Child(lambda socket: [*command, "-g", socket, program, *words],
-                      os.environ if env is None else _environment(env), stdin, stdout)
+        command = [qemu := find_qemu(f"qemu-{name}", OLDEST)]
+        command += [] if sysroot is None else ["-L", os.fspath(sysroot)]
+        command += ["-cpu", CPUS[found.name]] if found.name in CPUS else []
+        environment = os.environ if env is None else _environment(env)
+        child = Child(lambda socket: [*command, "-g", socket, program, *words], environment, stdin, stdout)
         with child.ended_by_errors():
-            machine = cls(child.target(timeout, found.name in TAKE_PC), found, image=image, threads=threads,
+            target = child.target(timeout, found.name in TAKE_PC, READS.get(version(qemu), 0))
+            machine = cls(target, found, image=image, threads=threads,
                           sysroot=None if sysroot is None else os.fspath(sysroot),
                           interrupt=lambda: os.kill(child.process.pid, signal.SIGTRAP))
         machine._child = child
@@ -119,10 +120,10 @@ class Child:
                               hint="pass what subprocess takes") from None
         self._kill = weakref.finalize(self, self.process.kill)  # where nobody calls end(), and where Python ends
 
-    def target(self, timeout: float, takes_pc: bool = False) -> Target:
-        """Its stub. Raises RemoteError."""
+    def target(self, timeout: float, takes_pc: bool = False, reads: int = 0) -> Target:
+        """Its stub. takes_pc, reads: as Target has them. Raises RemoteError."""
         try:
-            return Target(Connection.open(self._socket, timeout, lambda: self.process.poll() is None), takes_pc)
+            return Target(Connection.open(self._socket, timeout, lambda: self.process.poll() is None), takes_pc, reads)
         except RemoteError:
             if (status := self.process.poll()) is None:
                 raise

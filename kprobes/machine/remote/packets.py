@@ -62,6 +62,7 @@ class Connection:
         self._buffer = bytearray()
         self._acknowledges = True
         self._due = b""  # acknowledgements: they go with the next packet, or before anything is waited for
+        self._early = False  # the next answer's is sent already
         self._sent = b""
 
     @classmethod
@@ -87,6 +88,13 @@ class Connection:
         self._sent = b"".join(map(frame, payloads))
         self._write(self._sent)
 
+    def send_apart(self, first: bytes, then: bytes, size: int) -> None:
+        """Send two packets to a stub that reads `size` bytes at once, and has read what came before: it reads the
+        second when it has served the first, and sent its answer to that."""
+        due, self._due, self._sent = self._due, b"", frame(first).rjust(size, b"+")
+        self._early = self._acknowledges
+        self._write(due + self._sent + b"+" * self._early + frame(then))
+
     def interrupt(self) -> None:
         """Ask a running guest to stop, out of band."""
         self._write(b"\x03")
@@ -96,7 +104,7 @@ class Connection:
         self.take()
         try:
             self.send(payload)
-            return self._answer()
+            return self.answer()
         finally:
             self.busy.release()
 
@@ -125,10 +133,11 @@ class Connection:
                     break
                 count += 1
             self.send(*payloads[len(answers):len(answers) + count])
-            answers += [self._answer() for _ in range(count)]
+            answers += [self.answer() for _ in range(count)]
         return answers
 
-    def _answer(self) -> bytes:
+    def answer(self) -> bytes:
+        """The answer to what was sent, which is no stop."""
         answer = self.receive()
         if _STOPPED.match(answer):  # that of another thread, unasked
             self._fail("two threads have stopped at once: QEMU's user-mode stub lets the others run on while one is "
@@ -150,8 +159,9 @@ class Connection:
                 continue
             payload, sound = packet
             if sound:
-                if self._acknowledges:
+                if self._acknowledges and not self._early:
                     self._due += b"+"
+                self._early = False
                 return expand(payload)
             if not self._acknowledges or not resends:
                 self._fail("the stub sends damaged packets")
@@ -203,6 +213,8 @@ class Connection:
             if own_limit:
                 self._fail(f"the stub has not answered for {self.timeout:g} seconds")
             raise
+        except ConnectionResetError:  # it has closed it, and not read all that we have sent
+            data = b""
         except OSError as error:
             self._fail(str(error))
         if not data:

@@ -42,10 +42,13 @@ class Target:
     """What can be asked of a stub. Addresses and sizes are the guest's; everything raises RemoteError when the stub is
     gone."""
 
-    def __init__(self, connection: Connection, takes_pc: bool = False) -> None:
+    def __init__(self, connection: Connection, takes_pc: bool = False, reads: int = 0) -> None:
         """takes_pc: resume() may be told where the thread that stopped goes on. QEMU's user mode: it cannot hold the
-        other threads, so that a packet without a thread does what one with a thread does."""
-        self.link, self._takes_pc = connection, takes_pc
+        other threads, so that a packet without a thread does what one with a thread does. reads: bytes that it reads
+        at once, and only while nothing runs; 0: not known. Then registers can be asked for before the guest runs."""
+        self.link, self._takes_pc, self._reads = connection, takes_pc, reads
+        self._asked, self._file = False, b""  # for the registers of who stops next; they came with the last stop
+        self._unseen: Stop | None = None  # of a wait that was broken off
         answer = connection.ask(FEATURES)
         self.features = dict(_feature(word) for word in answer.decode("latin1").split(";") if word)
         if self.features.get("QStartNoAckMode") == "+" and connection.ask(b"QStartNoAckMode") == b"OK":
@@ -124,11 +127,13 @@ class Target:
 
     def all_registers(self) -> bytes:
         """The register file as g sends it; what is unknown reads as 0."""
-        answer = self.link.ask(b"g")
+        known, self._file = self._file if self._thread == self._stopped_last else b"", b""
+        answer = known or self.link.ask(b"g")
         return self._bytes(answer.replace(b"x", b"0"), "registers")
 
     def set_all_registers(self, data: bytes) -> None:
         """Write the register file."""
+        self._file = b""
         self._accepted(b"G%s" % data.hex().encode(), "write registers")
 
     def register(self, number: int) -> bytes:
@@ -143,6 +148,7 @@ class Target:
 
     def set_registers(self, values: list[tuple[int, bytes]]) -> list[bool]:
         """Write registers by their numbers, all at once; False for each that the stub does not write."""
+        self._file = b""
         answers = self.link.ask_all([b"P%x=%s" % (number, data.hex().encode()) for number, data in values])
         return [answer == b"OK" for answer in answers]
 
@@ -185,22 +191,29 @@ class Target:
     def resume(self, *, signal: int = 0, step: bool = False, thread: str = "", at: int | None = None) -> None:
         """Let the guest run. signal: delivered to `thread` first. step: one instruction. thread: only this one, where
         the stub can do that (with a signal: this one gets it, and the others run as well). at: where, see goes_on()."""
-        self._thread = ""  # the stub chooses anew
+        self._thread, self._file = "", b""  # the stub chooses anew
         if at is not None:
-            self.link.send(b"c%x" % at)
+            self._go(b"c%x" % at)
             return
         action = b"%c%02x" % (b"SC"[not step], signal) if signal else b"s" if step else b"c"
         if thread and self.resumes_threads:
             others = b";c" if signal and not step else b""
-            self.link.send(b"vCont;%s:%s%s" % (action, thread.encode(), others))
+            self._go(b"vCont;%s:%s%s" % (action, thread.encode(), others))
         else:
-            self.link.send(action)
+            self._go(action)
+
+    def _go(self, packet: bytes) -> None:
+        self._asked = bool(self._reads)
+        if self._asked:
+            self.link.send_apart(packet, b"g", self._reads)
+        else:
+            self.link.send(packet)
 
     def wait(self, patience: float | None, console: Callable[[bytes], None]) -> Stop:
         """The next stop; TimeoutError after `patience` seconds (None: never; less than 0: now), whatever is said
         meanwhile. console: gets what the guest prints."""
         deadline = None if patience is None else time.monotonic() + patience
-        while True:
+        while self._unseen is None:
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left < 0:
                 raise TimeoutError
@@ -208,11 +221,16 @@ class Target:
             if answer[:1] == b"O" and answer != b"OK":
                 console(self._bytes(answer[1:], "output") if answer[1:] else b"")  # OpenOCD: it is still there
             elif answer[:1] == b"F":
-                self.link.send(b"F-1,26")  # file I/O for the guest: ENOSYS, and it goes on
+                if self._asked:
+                    self.link.answer()  # to what was asked for who stops
+                self._go(b"F-1,26")  # file I/O for the guest: ENOSYS, and it goes on
             else:
-                stop = self._stopped(answer)
-                self._thread = self._stopped_last = stop.thread  # registers are now those of who stopped
-                return stop
+                self._unseen = self._stopped(answer)
+        if self._asked and self._unseen.kind == "signal":
+            self._file = self.link.answer()
+        stop, self._unseen, self._asked = self._unseen, None, False
+        self._thread = self._stopped_last = stop.thread  # registers are now those of who stopped
+        return stop
 
     def _stopped(self, answer: bytes) -> Stop:
         """What a stop says. What is none is the end: nobody knows then whose answers come, nor what runs."""
