@@ -18,6 +18,7 @@ from attrs import evolve, frozen
 from ..arch._base import Arch
 from ..errors import ProgramError, Unsupported
 from ..machine._base import Machine
+from ..programs.inguest import RETURNS
 from ..programs.inline import HOST
 from ..programs.maps import Map
 from ..programs.program import Program
@@ -61,7 +62,7 @@ def needs_python(machine: Machine, event: Event, filter: Filter | None, make: Ca
     if why := why_not(event, filter):
         return why
     if guest is not None and event.kind == "r":
-        return "returns are stops of a remote guest"
+        return RETURNS
     if guest is None and (not machine.can_run or machine.host_view is None):
         return "this machine runs no code of the host's at its call sites"
     try:

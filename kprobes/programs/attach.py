@@ -19,7 +19,7 @@ from .code import Code
 from .engines import check
 from .fitting import fits, words
 from .host import HostCall
-from .inguest import InGuest
+from .inguest import RETURNS, InGuest
 from .inline import HOST, INSTRUCTIONS
 from .maps import Map
 from .program import Program
@@ -237,7 +237,7 @@ class _Site:
         """The program for a machine that runs it in the guest; None: the handler runs it."""
         try:
             if self._place.returns:
-                raise Unsupported("returns are stops of a remote guest")
+                raise Unsupported(RETURNS)
             return InGuest(program, self._owner.machine.guest_view)
         except Unsupported as error:
             self.why_python = error.reason

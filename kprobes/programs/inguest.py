@@ -18,6 +18,8 @@ from .maps import Map
 from .program import Program
 from .writer import HEADER
 
+#: why programs at returns are none of the guest's
+RETURNS: Final = "a remote guest's calls are followed to their returns by stops"
 COUNT: Final = 8  # of the environment: how often it has run
 RUNS: Final = 2  # whole ones, after which nobody is in the code of a program whose probe is gone
 

@@ -12,6 +12,7 @@ from qemu import start
 from kprobes import GuestTimeout, Kprobe, KprobeError, Kprobes, Program
 from kprobes.machine.detours.tables import SAVINGS
 from kprobes.machine.remote.packets import Connection
+from kprobes.programs.inguest import RETURNS
 
 pytest.importorskip("llvmlite")
 pytest.importorskip("ziglang")
@@ -234,3 +235,17 @@ def test_what_only_the_host_can_do_says_so(x86: Any, body: str, why: str) -> Non
             x86.call(FUNCTION, 1)
         assert (why in a.why_python["on"]) and bool(why) == bool(a.why_python["on"])
         assert a.runs == 3 and program.variables["n"] == 3
+
+
+def test_programs_at_returns_say_why_they_are_stops(m: Any) -> None:
+    """And so do events; what they find is right."""
+    text = ('#include <kprobes/bpf.h>\nu64 n;\n'
+            'SEC("kretprobe") int on(struct pt_regs *ctx) { n += PT_REGS_RC(ctx); return 0; }')
+    inside = m.guest_view is not None
+    with Kprobes(m) as k, k.attach(program := Program.from_c(text), FUNCTION, retprobe=True) as a:
+        with k.event(f"r:e {FUNCTION} $retval:u32") as e, k.event(f"r:f {FUNCTION} $retval:u32 a=$arg1") as f:
+            results = [m.call(FUNCTION, n) for n in range(3)]
+            assert program.variables["n"] & 0xFFFFFFFF == sum(results) & 0xFFFFFFFF and a.runs == e.hits == f.hits == 3
+            assert [r.args["arg1"] for r in e] == [r & 0xFFFFFFFF for r in results] == [r.args["arg1"] for r in f]
+            assert not inside or a.why_python["on"] == e.why_python == RETURNS
+            assert a.why_python["on"] and e.why_python and f.why_python and f.why_python in repr(f)

@@ -141,7 +141,7 @@ def test_histograms_and_others_events(m: Any, monkeypatch: pytest.MonkeyPatch) -
         found, why, back = everything(m, k)
         assert found == expected and found[1][0] and len(found[3]) == 6 * (3 + 2 + 2)
         assert bool(why) == (m.arch.name not in SAVINGS or bool(m.symbols[FUNCTION].mode))
-        assert ("returns are stops" if m.arch.name in SAVINGS else "Python knows which CPU runs") in back
+        assert ("calls are followed to their returns by stops" if m.arch.name in SAVINGS else "Python knows which CPU runs") in back
 
 
 def test_records_that_somebody_reads_meanwhile(x86: Any) -> None:
