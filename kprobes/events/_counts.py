@@ -79,9 +79,12 @@ class Table:
                                  max_entries=size, key=Words(key), value=Words(value), order=sys.byteorder))
 
     def settle(self) -> None:
-        """Have what programs of a remote guest have counted."""
+        """Have what programs of a remote guest have counted; entries that it has written over are dropped."""
         self.state.settle()
         self.entries.settle()
+        if lost := self.entries.lost:
+            self.words[DROPPED] = self.words[DROPPED] + lost & U64
+            self.entries.lost = 0
 
     def rows(self) -> dict[tuple[Any, ...], list[int]]:
         """What is counted: key -> hit count and sums, as Histogram has them."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from ..machine._base import Machine
+from ..programs.isa import U64
 from ..regs import Regs
 from ._buffer import ON, SEQ
 from ._event import Argument, Event, Type
@@ -77,7 +78,8 @@ def handler(event: Event, machine: Machine, store: Store, cookie: int, filter: F
     if filter is not None:
         names |= filter.constants
         lines += [f"if not {_test(filter, fetches)}: return"]
-    lines += [f"words[{SEQ}] = number = words[{SEQ}] + 1", "task = machine.cpu_task",
+    wrapped = f" & {U64}" if machine.guest_view is not None else ""  # a guest may have written over it
+    lines += [f"words[{SEQ}] = number = words[{SEQ}] + 1{wrapped}", "task = machine.cpu_task",
               f"who = {cpu} if task is None else {task}"]
     stack = "(stack(regs) if stacked else ())" if triggers else "stack(regs)" if stacked else "()"
     lines += store.lines(cookie, cpu, stack, values, names)

@@ -113,7 +113,8 @@ class Histogram:
         key = tuple([get(values, regs, caller, func) for get in self._keys])
         if table is not None:  # another place, or another event of the name, runs a program
             counts = [1, *[get(values, regs, caller, func) or 0 for get in self._values]]
-            state[HITS if table.add(key, counts) else DROPPED] += 1
+            what = HITS if table.add(key, counts) else DROPPED
+            state[what] = state[what] + 1 & U64  # of a guest, which may have written over it
             return False
         entry = counted.entries.get(key)
         if entry is None:

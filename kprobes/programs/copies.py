@@ -1,7 +1,7 @@
 """Maps in a guest's memory: who has changed them, and what goes over.
 
 While the guest runs its copies are the true ones. Between runs Python's maps are, and at a stop those that somebody has
-settled. A guest can write over its copies: what comes of a ring is looked at before it is believed.
+settled. A guest can write over its copies: what comes of a ring or a hash table is looked at before it is believed.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from ..errors import MachineBusy
-from .maps import Map, Ring
+from .maps import Hash, Map, Ring
 from .maps.ring import CONSUMER, LOST, MASK, PRODUCER
 from .maps.ring import HEADER as RING
+from .maps.sound import sound
 
 PAGE: Final = 4096
 
@@ -48,8 +49,13 @@ class Whole:
                 self._memory.write(self._at + at, bytes(piece))
 
     def pull(self) -> None:
-        """What the guest may have changed comes back."""
-        self._both[:] = self._map.block.view[:len(self._both)] = self._memory.read(self._at, len(self._both))
+        """What the guest may have changed comes back; nothing of a table that something else than programs has written
+        to."""
+        raw, m = self._memory.read(self._at, len(self._both)), self._map
+        changed = raw != self._both
+        self._both[:] = m.block.view[:len(self._both)] = raw
+        if changed and isinstance(m, Hash) and not sound(m):
+            m.drop()
 
 
 class Records:
@@ -90,7 +96,8 @@ class Records:
     def _sound(self, theirs: list[int]) -> bool:
         """Whether programs may have left such a header."""
         both, ours = self._both, (CONSUMER, PRODUCER, LOST)
-        return (all(theirs[n] >= both[n] for n in ours) and 0 <= theirs[PRODUCER] - theirs[CONSUMER] <= self._map.size
+        return (all(both[n] <= theirs[n] < 1 << 63 for n in ours)
+                and 0 <= theirs[PRODUCER] - theirs[CONSUMER] <= self._map.size
                 and all(theirs[n] == both[n] for n in range(MASK, RING // 8) if n not in ours))
 
     def _between(self, old: list[int], new: list[int]) -> list[tuple[int, int]]:

@@ -181,7 +181,7 @@ def _reserve(w: Writer, pc: int, m: Map) -> str | None:
 def _reserved(w: Writer, m: Ring, size: str) -> str:
     overwrite = int(m.overwrites)
     name = f"reserve_{m.size}{overwrite}"
-    w.module.need(name, records.RESERVE.substitute(size=m.size, mask=m.size - 1, data=records.DATA,
+    w.module.need(name, records.RESERVE.substitute(size=m.size, mask=m.size - 8, data=records.DATA,
                                                    overwrite=overwrite))
     cpu = w.word(("cpu", 0))
     return w.emit(f"call i64 @{name}(i64 {w.get(1)}, i64 {size}, i64 {cpu})")

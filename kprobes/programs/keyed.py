@@ -1,8 +1,13 @@
-"""LLVM IR of hash tables: what maps.hash does, on the same memory. See there for how a table lies in it."""
+"""LLVM IR of hash tables: what maps.hash does, on the same memory. See there for how a table lies in it.
+
+Code in a guest looks at numbers before it uses them, and goes round the index once, since the guest may have written
+over the table: it finds, puts in and removes what it can, and touches nothing else.
+"""
 
 from __future__ import annotations
 
 from string import Template
+from typing import Final
 
 from .maps.hash import Hash
 from .writer import Writer
@@ -10,7 +15,7 @@ from .writer import Writer
 COPIED = 64  # bytes of a key or value that are copied word by word; maps with larger ones are Python's
 
 #: (map, words of the key, three words of room) -> address of the key's entry, or 0. The room gets the slot of the index
-#: that has it, or where it would be; the key's home; and the entry's number.
+#: that has it, or where it would be (-1: there is no such slot); the key's home; and the entry's number.
 _FIND = Template("""
 define internal i64 @find_$shape(i64 %map, $arguments, ptr %room) #0 {
 entry:
@@ -35,6 +40,9 @@ look:
 compare:
   %n = zext i32 %number to i64
   %n1 = sub i64 %n, 1
+  %inside = $inside
+  br i1 %inside, label %equal, label %other
+equal:
   %off0 = mul i64 %n1, $entry_size
   %off = add i64 %off0, $entries
   %e = getelementptr i8, ptr %m, i64 %off
@@ -43,7 +51,11 @@ $compare
 other:
   %next = add i64 %slot, 1
   %after = and i64 %next, $mask
-  br label %look
+  %round = $round
+  br i1 %round, label %crowded, label %look
+crowded:
+  store i64 -1, ptr %room
+  ret i64 0
 found:
   %numberp = getelementptr i8, ptr %room, i64 16
   store i64 %n1, ptr %numberp
@@ -57,6 +69,10 @@ none:
 _INSERT = Template("""
 define internal i64 @insert_$shape(i64 %map, $arguments, ptr %room) #0 {
 entry:
+  %slot = load i64, ptr %room
+  %crowded = $crowded
+  br i1 %crowded, label %none, label %begin
+begin:
   %m = inttoptr i64 %map to ptr
   %freep = getelementptr i8, ptr %m, i64 8
   %free = load i64, ptr %freep
@@ -64,6 +80,9 @@ entry:
   br i1 %again, label %used, label %fresh
 used:
   %number0 = sub i64 %free, 1
+  %inside = $free
+  br i1 %inside, label %reuse, label %none
+reuse:
   %o0 = mul i64 %number0, $entry_size
   %o = add i64 %o0, $entries
   %ep0 = getelementptr i8, ptr %m, i64 %o
@@ -81,7 +100,7 @@ take:
   store i64 %fresher, ptr %freshp
   br label %fill
 fill:
-  %number = phi i64 [%number0, %used], [%number1, %take]
+  %number = phi i64 [%number0, %reuse], [%number1, %take]
   %off0 = mul i64 %number, $entry_size
   %off = add i64 %off0, $entries
   %e = getelementptr i8, ptr %m, i64 %off
@@ -93,7 +112,6 @@ fill:
   store i32 1, ptr %statep
 $keys
 $zeros
-  %slot = load i64, ptr %room
   %at4 = shl i64 %slot, 2
   %at = add i64 %at4, 64
   %ip = getelementptr i8, ptr %m, i64 %at
@@ -136,11 +154,13 @@ next:
   %at = and i64 %at0, $mask
   %ip = getelementptr i32, ptr %index, i64 %at
   %n32 = load i32, ptr %ip
-  %end = icmp eq i32 %n32, 0
-  br i1 %end, label %close, label %look
-look:
   %n = zext i32 %n32 to i64
   %n1 = sub i64 %n, 1
+  %outside = $outside
+  %round = $back
+  %end = or i1 %outside, %round
+  br i1 %end, label %close, label %look
+look:
   %off0 = mul i64 %n1, $entry_size
   %off = add i64 %off0, $entries
   %homep = getelementptr i8, ptr %m, i64 %off
@@ -165,6 +185,13 @@ close:
 }
 """)
 
+#: conditions that are looked at where the guest may have written over the table, and where it could not
+_DOUBTS: Final = {
+    "inside": "icmp ult i64 %n1, $most", "round": "icmp eq i64 %after, %home", "crowded": "icmp eq i64 %slot, -1",
+    "free": "icmp ult i64 %number0, $most", "outside": "icmp uge i64 %n1, $most", "back": "icmp eq i64 %at, %slot"}
+_TRUST: Final = {**dict.fromkeys(("inside", "free"), "icmp eq i1 0, 0"), "outside": "icmp eq i32 %n32, 0",
+                 **dict.fromkeys(("round", "crowded", "back"), "icmp ne i1 0, 0")}
+
 
 def fits(m: object) -> bool:
     """True for maps that this is for."""
@@ -183,6 +210,8 @@ class Table:
                   "entry_size": m.entry_size,
                   "most": m.max_entries, "arguments": ", ".join(f"i64 %w{n}" for n in range(count)), "mix": _mix(count),
                   "compare": _compare(count), "keys": _keys(count), "zeros": _zeros(m.value_at, m.entry_size)}
+        doubts = _DOUBTS if w.module.target.alone else _TRUST
+        fields |= {name: Template(text).substitute(fields) for name, text in doubts.items()}
         for name, text in (("find", _FIND), ("insert", _INSERT), ("remove", _REMOVE)):
             w.module.need(f"{name}_{self._shape}", text.substitute(fields))
         self._room = w.room(24)

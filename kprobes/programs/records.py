@@ -8,7 +8,8 @@ from typing import Final
 DATA: Final = 64  # bytes from the header to the data
 
 #: (ring, bytes, CPU) -> address of a new record's data, or 0: no room. The producer's position is told last.
-#: $overwrite: 1 where the oldest records make room.
+#: $overwrite: 1 where the oldest records make room. A guest may have written over the ring: whatever stands there, this
+#: ends, and the record is in it.
 RESERVE = Template("""
 define internal i64 @reserve_$size$overwrite(i64 %map, i64 %bytes, i64 %cpu) #0 {
 entry:
@@ -19,15 +20,17 @@ entry:
   %lp = getelementptr i8, ptr %m, i64 24
   %producer = load i64, ptr %pp
   %after = add i64 %producer, %total
-  br label %look
+  %fits = icmp ule i64 %total, $size
+  br i1 %fits, label %look, label %fail
 look:
   %consumer = load atomic i64, ptr %m acquire, align 8
   %used = sub i64 %after, %consumer
   %full = icmp ugt i64 %used, $size
   br i1 %full, label %none, label %room
 none:
-  %fits = icmp ule i64 %total, $size
-  %may = and i1 %fits, $overwrite
+  %held = sub i64 %producer, %consumer
+  %sound = icmp ule i64 %held, $size
+  %may = and i1 %sound, $overwrite
   br i1 %may, label %oldest, label %fail
 oldest:
   %oldest_at = and i64 %consumer, $mask

@@ -242,10 +242,10 @@ def test_programs_at_returns_say_why_they_are_stops(m: Any) -> None:
     text = ('#include <kprobes/bpf.h>\nu64 n;\n'
             'SEC("kretprobe") int on(struct pt_regs *ctx) { n += PT_REGS_RC(ctx); return 0; }')
     inside = m.guest_view is not None
-    with Kprobes(m) as k, k.attach(program := Program.from_c(text), FUNCTION, retprobe=True) as a:
-        with k.event(f"r:e {FUNCTION} $retval:u32") as e, k.event(f"r:f {FUNCTION} $retval:u32 a=$arg1") as f:
-            results = [m.call(FUNCTION, n) for n in range(3)]
-            assert program.variables["n"] & 0xFFFFFFFF == sum(results) & 0xFFFFFFFF and a.runs == e.hits == f.hits == 3
-            assert [r.args["arg1"] for r in e] == [r & 0xFFFFFFFF for r in results] == [r.args["arg1"] for r in f]
-            assert not inside or a.why_python["on"] == e.why_python == RETURNS
-            assert a.why_python["on"] and e.why_python and f.why_python and f.why_python in repr(f)
+    with (Kprobes(m) as k, k.attach(program := Program.from_c(text), FUNCTION, retprobe=True) as a,
+          k.event(f"r:e {FUNCTION} $retval:u32") as e, k.event(f"r:f {FUNCTION} $retval:u32 a=$arg1") as f):
+        results = [m.call(FUNCTION, n) for n in range(3)]
+        assert program.variables["n"] & 0xFFFFFFFF == sum(results) & 0xFFFFFFFF and a.runs == e.hits == f.hits == 3
+        assert [r.args["arg1"] for r in e] == [r & 0xFFFFFFFF for r in results] == [r.args["arg1"] for r in f]
+        assert not inside or a.why_python["on"] == e.why_python == RETURNS
+        assert a.why_python["on"] and e.why_python and f.why_python and f.why_python in repr(f)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -228,3 +229,51 @@ def test_a_trace_is_the_same_as_pythons(m: Any, clock: str, monkeypatch: pytest.
         *found, mine, jump = traced(m, k)
         assert found == expected and (mine == times == [None] * 25 if clock == "counter" else mine == sorted(mine))
         assert jump == (clock == "counter" and m.arch.name in SAVINGS and not m.symbols[FUNCTION].mode)
+
+
+def scribble(m: Any, table: Map, rng: random.Random) -> None:
+    """The same with words of a map, one by one, and now and then with a part of it."""
+    at, size = m.guest_view.copies.at(table), table.block.size
+    for _ in range(rng.randint(1, 4)):
+        where = at + rng.randrange(0, min(size, 512), 4)
+        value = rng.choice((0, 1, 2, 3, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, rng.getrandbits(32)))
+        m.write(where, value.to_bytes(4, "little"))
+    if rng.random() < 0.2:
+        m.write(at, bytes([rng.choice((0, 1, 0xFF))]) * rng.randrange(1, size))
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("stem", ["x86_64-O2", "arm64be-O2", "mips-O2", "riscv32-O2"])
+def test_a_guest_that_writes_over_what_it_counts(stem: str, seed: int, programs: Programs) -> None:
+    """No program there runs for ever, no reader here does; what is rubbish is lost, and counted, and counting goes on."""
+    rng = random.Random(seed)
+    with start(stem, programs) as m, Kprobes(m) as k, k.event(f"p:e {FUNCTION} n=$arg1:u32") as e:
+        hist = e.trigger("hist:keys=n.log2,n.buckets=8:vals=n:size=32").hist
+        plain = m.call(FUNCTION, 5, timeout=20)
+        m.call(FUNCTION, 6, timeout=20)
+        assert not e.why_python and e.places[0].probe.optimized
+        table = e._counts.maps["entries 0"]
+        for turn in range(10):
+            for target in (table, e._counts.maps["histogram 0"], k.events.buffer.state, k.events.buffer.ring):
+                if rng.random() < 0.7:
+                    scribble(m, target, rng)
+            assert m.call(FUNCTION, 5, timeout=20) == plain
+            rows = list(hist)
+            assert len(hist) == len(rows) <= 32 and str(hist) and repr(e)
+            assert all(r.event == "e" for r in e)
+            if turn % 5 == 4:
+                k.register(p := Kprobe(symbol_name=FUNCTION, pre_handler=lambda p, regs: len(list(hist)) < 0))
+                assert m.call(FUNCTION, 5, timeout=20) == plain  # Python counts in the same table
+                k.unregister(p)
+        hist.paused = False
+        hist.clear()
+        m.call(FUNCTION, 5, timeout=20)
+        assert (len(hist), hist.dropped) == (1, 0)
+        m.write(m.guest_view.copies.at(table) + 64, b"\xff" * 256)  # the index
+        assert m.call(FUNCTION, 5, timeout=20) == plain and (len(hist), hist.dropped) == (0, 2)  # a hit, and the table
+        hist.clear()
+        k.events.buffer.clear()
+        k.events.buffer.on = e.enabled = True
+        for n in (5, 5, 40):
+            m.call(FUNCTION, n, timeout=20)
+        assert [(row.keys["n"], row.hitcount) for row in hist] and hist.hits == 3 and len(hist) == 2

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterable, Iterator, MutableMapping
 from typing import Any, Final
 
 from ...errors import BadArgument
@@ -32,13 +32,18 @@ from ._base import E2BIG, EEXIST, EINVAL, ENOENT, EXIST, NOEXIST, Map, MapType, 
 
 HEADER: Final = 64
 COUNT, FREE, FRESH, SEED, MASK, HAND = range(6)
-_USED, _SEEN = 1, 3
+USED, SEEN = 1, 3
 _MULTIPLIER: Final = 0x9E3779B97F4A7C15
 _U64: Final = (1 << 64) - 1
 
 
 class Hash(Map, MutableMapping[Any, Any]):
-    """In Python a mapping key -> value (per-CPU: list of values, one for each CPU). Order: of the entries' memory."""
+    """In Python a mapping key -> value (per-CPU: list of values, one for each CPU). Order: of the entries' memory.
+
+    Attributes:
+        lost: how often all entries went, since a guest had written over its copy of them. made: the header of the new
+        table.
+    """
 
     def __init__(self, spec: Spec) -> None:
         super().__init__(spec)
@@ -60,6 +65,7 @@ class Hash(Map, MutableMapping[Any, Any]):
         self._index = whole[HEADER:HEADER + 4 * slots].cast("I")
         self._view = whole
         struct.pack_into("8Q", whole, 0, 0, 0, 0, random.getrandbits(64), slots - 1, 0, HEADER, self.entries)
+        self.lost, self.made = 0, bytes(whole[:HEADER])
         self.span = self.address + self.entries, size - self.entries
         self._words = struct.Struct(f"{(self.key_size + 7) // 8}Q")
         self._pad = bytes(-self.key_size % 8)
@@ -71,7 +77,7 @@ class Hash(Map, MutableMapping[Any, Any]):
         if entry < 0:
             return 0
         if self.lru:
-            self._mark(entry, self._entry(entry)[0], _SEEN)
+            self._mark(entry, self._entry(entry)[0], SEEN)
         return self.address + self._value(entry, cpu)
 
     def update_elem(self, key: bytes, value: bytes, flags: int = 0, cpu: int = 0) -> int:
@@ -126,8 +132,12 @@ class Hash(Map, MutableMapping[Any, Any]):
         self._view[at:at + self.value_size] = value
 
     def _home(self, key: bytes) -> int:
+        return self.home(self._words.unpack(key + self._pad))
+
+    def home(self, words: Iterable[int]) -> int:
+        """The slot of a key's words."""
         h = self._head[SEED]
-        for word in self._words.unpack(key + self._pad):
+        for word in words:
             h = (h ^ word) * _MULTIPLIER & _U64
             h ^= h >> 29
         return h >> 32 & self._head[MASK]
@@ -153,7 +163,7 @@ class Hash(Map, MutableMapping[Any, Any]):
             return -1
         at = self.entries + entry * self.entry_size
         self._view[at:at + self.entry_size] = bytes(8) + key + self._pad + bytes(self.stride * self.cpus)
-        self._mark(entry, self._home(key), _USED)
+        self._mark(entry, self._home(key), USED)
         self._index[slot] = entry + 1
         self._head[COUNT] += 1
         return entry
@@ -176,10 +186,10 @@ class Hash(Map, MutableMapping[Any, Any]):
             entry = head[HAND]
             head[HAND] = (entry + 1) % self.max_entries
             home, state = self._entry(entry)
-            if state == _USED:
+            if state == USED:
                 return self._remove(self._find(self._key(entry))[0], entry)
-            if state == _SEEN:
-                self._mark(entry, home, _USED)
+            if state == SEEN:
+                self._mark(entry, home, USED)
 
     def _remove(self, slot: int, entry: int) -> None:
         head, index, mask = self._head, self._index, self._head[MASK]
@@ -196,6 +206,12 @@ class Hash(Map, MutableMapping[Any, Any]):
                 index[slot] = index[following]
                 slot = following
         index[slot] = 0
+
+    def drop(self) -> None:
+        """All entries go, and are counted as lost: they are none."""
+        self._view[:HEADER] = self.made
+        self.clear()
+        self.lost += 1
 
     # ---- Python's side
 

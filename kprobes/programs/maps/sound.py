@@ -1,0 +1,54 @@
+"""Whether programs may have left a hash table as it is: a guest may have written over its copy. See `hash` for how it
+lies in memory."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from typing import Final
+
+from .hash import COUNT, FREE, FRESH, HAND, HEADER, SEEN, USED, Hash
+
+_CHANGING: Final = (COUNT, FREE, FRESH, HAND)  # words of the header
+Row = tuple[int, ...]  # an entry's home, state, and words of its key
+
+
+def sound(m: Hash) -> bool:
+    """Whether every entry in use is found by its key, and all others are free."""
+    view = m.block.view
+    head, old = struct.unpack_from("=8Q", view), struct.unpack_from("=8Q", m.made)
+    fresh = head[FRESH]
+    if (any(head[n] != old[n] for n in range(8) if n not in _CHANGING)
+            or max(fresh, head[HAND] + 1) > m.max_entries):
+        return False
+    row = struct.Struct(f"=II{(m.key_size + 7) // 8}Q{m.entry_size - m.value_at}x")
+    rows = list(row.iter_unpack(view[m.entries:m.entries + fresh * m.entry_size]))
+    used, slots = [n for n, (_, state, *_) in enumerate(rows, 1) if state], view[HEADER:HEADER + 4 * m.slots].cast("I")
+    return (len(used) == head[COUNT] and sorted(filter(None, slots)) == used and _found(m, slots.tolist(), rows)
+            and _free(head[FREE], rows) == fresh - len(used))
+
+
+def _found(m: Hash, slots: list[int], rows: list[Row]) -> bool:
+    """Whether every entry in use stands behind its home without a gap, and no other has its key."""
+    run, mask, keys, empty = 0, m.slots - 1, list[Row](), slots.index(0)
+    padding = int.from_bytes(bytes(m.key_size % 8 or 8) + b"\xff" * (-m.key_size % 8), sys.byteorder)
+    for at in range(empty, empty + len(slots)):
+        if not (number := slots[at & mask]):
+            run = 0
+            continue
+        home, state, *key = rows[number - 1]
+        known = state == USED or (state == SEEN and m.lru)
+        if not known or home != m.home(key) or at - home & mask > run or key[-1] & padding:
+            return False
+        run += 1
+        keys.append(tuple(key))
+    return len(set(keys)) == len(keys)
+
+
+def _free(number: int, rows: list[Row]) -> int:
+    """How many entries are on the list of free ones that begins with this number; -1: it does not end."""
+    seen = set[int]()
+    while 0 < number <= len(rows) and number not in seen and not rows[number - 1][1]:
+        seen.add(number)
+        number = rows[number - 1][0]
+    return -1 if number else len(seen)
