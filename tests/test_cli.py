@@ -317,7 +317,7 @@ def test_interrupt_is_status_130() -> None:
         process.stdout.readline()  # the guest is running
         process.send_signal(signal.SIGINT)
         try:
-            _, error = process.communicate(timeout=60)
+            _, error = process.communicate(timeout=300)
         finally:
             process.kill()
         assert process.returncode == 130
@@ -332,7 +332,7 @@ def test_closed_output_is_quiet() -> None:
         process.stdout.readline()
         process.stdout.close()
         error = process.stderr.read()
-        assert process.wait(20) == 141
+        assert process.wait(120) == 141
     assert error == ""
 
 
@@ -340,7 +340,7 @@ def test_table_on_a_terminal() -> None:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(command("trace", X86, "-e", "p:x crc32", *CRC), cwd=EXAMPLES.parent,
                                stdout=subprocess.DEVNULL, stderr=theirs)
-    assert process.wait(20) == 0
+    assert process.wait(120) == 0
     os.close(theirs)
     text = os.read(ours, 65536).decode()
     os.close(ours)
@@ -392,10 +392,10 @@ def test_call_arguments_survive(args: list[int | bytes]) -> None:
 
 
 def test_call_does_not_hang_on_long_input() -> None:
-    start = time.monotonic()
+    start = time.process_time()
     with pytest.raises(EventError):
         parse_call("f('" + "\\a" * 20000)
-    assert time.monotonic() - start < 2
+    assert time.process_time() - start < 2
 
 
 def test_symbols_of_a_stripped_file(tmp_path: Path) -> None:

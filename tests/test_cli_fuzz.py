@@ -30,7 +30,7 @@ DEMO = str(EXAMPLES / "demo.x86_64")
 FILES = sorted((PROGRAMS / "bin").glob("*-O2.elf"))
 COUNT = int(os.environ.get("KPROBES_FUZZ_COUNT", "25"))
 SEED = os.environ.get("KPROBES_FUZZ_SEED", "")
-SECONDS = 20  # much more than any of these takes
+SECONDS = 120  # much more than any of these takes
 STATUSES = {0, 1, 2}
 
 

@@ -11,6 +11,7 @@ from concurrent.futures import Executor, Future, InvalidStateError, ProcessPoolE
 from contextlib import contextmanager, suppress
 from itertools import count, islice
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import campaign_jobs as jobs
@@ -72,7 +73,7 @@ def test_other_executors() -> None:
 
 def test_another_executors_item_is_given_up_in_time() -> None:
     with ThreadPoolExecutor(2) as pool:
-        outcomes = {o.item: o for o in run(jobs.slow, range(6), pool, timeout=0.5)}
+        outcomes = {o.item: o for o in run(jobs.slow, range(6), pool, timeout=1.5)}
     assert isinstance(outcomes[2].error, TimeoutError)
     assert [n for n, o in outcomes.items() if o.ok and o.result != n] == []
     assert sum(not o.ok for o in outcomes.values()) == 1
@@ -141,7 +142,7 @@ def test_what_dies_beside_another_is_tried_alone() -> None:
 def test_what_waits_for_a_worker_is_not_late() -> None:
     """dask's futures say that they run from the first moment on."""
     with _Cluster() as executor:
-        assert all(o.ok for o in run(jobs.half, range(8), executor, timeout=0.8, jobs=2))
+        assert all(o.ok for o in run(jobs.half, range(8), executor, timeout=1.4, jobs=2))
 
 
 class _Cluster(Executor):
@@ -150,6 +151,7 @@ class _Cluster(Executor):
     def __init__(self, deadly: set[int] | None = None) -> None:
         self._pool, self._deadly = ThreadPoolExecutor(2), deadly or set()
         self._given: list[Future[Any]] = []
+        self._dying = Lock()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -161,9 +163,12 @@ class _Cluster(Executor):
     def _do(self, future: Future[Any], fn: Callable[..., Any], work: Work) -> None:
         if self._deadly & {*work.items}:
             time.sleep(0.05)
-            for given in [given for given in self._given if not given.done()]:
-                with suppress(InvalidStateError):
-                    given.set_exception(ChildProcessError("a worker died"))
+            with self._dying:
+                if future.done():  # it has died already, with another one
+                    return
+                for given in [given for given in self._given if not given.done()]:
+                    with suppress(InvalidStateError):
+                        given.set_exception(ChildProcessError("a worker died"))
         else:
             result = fn(work)
             with suppress(InvalidStateError):

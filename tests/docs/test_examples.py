@@ -136,7 +136,7 @@ def run_console(block: Block, where: str, site: Path) -> None:
         if not rest:
             continue
         done = subprocess.run(["bash", "-c", rest], cwd=ROOT, env=environment, capture_output=True, text=True,
-                              timeout=120, check=False)
+                              timeout=500, check=False)
         status = _STATUS.search(expected)
         wanted = expected[: status.start()] if status else expected
         assert done.returncode == (int(status[1]) if status else 0), f"{where}: {command}: {done.stdout}{done.stderr}"

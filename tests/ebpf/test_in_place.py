@@ -265,8 +265,8 @@ def test_stops_by_another_thread(scene: Any) -> None:
     thread.start()
     stops, total = 0, 3
     try:
-        until = time.monotonic() + 0.5
-        while time.monotonic() < until:
+        begun = time.monotonic()
+        while (took := time.monotonic() - begun) < 0.5 or (stops <= 10 and took < 60):  # a busy machine's come late
             total += turns
             try:
                 m.call("loop", turns, 7)
@@ -292,7 +292,7 @@ def test_a_stop_does_not_wait_for_who_has_passed(arch: str) -> None:
             begun = time.monotonic()
             with pytest.raises(GuestTimeout):
                 m.call("f", timeout=0.02)
-            assert time.monotonic() - begun < 5 and a.runs == n
+            assert time.monotonic() - begun < 20 and a.runs == n
         assert here(m)
 
 

@@ -120,7 +120,7 @@ def test_probes_are_not_changed_while_another_thread_runs_the_machine(change: st
 
     thread = threading.Thread(target=look)
     thread.start()
-    scene.m.run("spin", timeout=20)
+    scene.m.run("spin", timeout=60)
     thread.join()
     assert ([type(error) for error in said] == [MachineBusy] and p.registered and scene.k.enabled
             and scene.k.optimization)

@@ -80,7 +80,7 @@ def run(arch: str, mode: int, hows: str, codes: list[str], lengths: tuple[int, .
     arguments = [arch, str(mode), hows, ",".join(map(str, lengths)), *codes]
     environment = {**os.environ, **({} if host_code else {"KPROBES_HOST_CODE": "0"})}
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", CHILD, *arguments], capture_output=True, text=True,
-                          timeout=300, check=False, env=environment)
+                          timeout=600, check=False, env=environment)
     last = done.stdout.split()[-1:]
     assert done.returncode == 0, f"exit status {done.returncode}: it died of what comes after {last}: {done.stderr[-500:]}"
 
@@ -139,7 +139,7 @@ for name in sys.argv[3:]:
 def test_wherever_blocks_are_cut(most: int) -> None:
     """Between a branch and its delay slot, behind IT, in front of what a prefix belongs to: programs run as ever."""
     names = [path.name for arch in RUNNABLE for path in programs_of(arch)]
-    subprocess.run([sys.executable, "-c", CUT, str(HERE), str(most), *names], check=True, timeout=200)
+    subprocess.run([sys.executable, "-c", CUT, str(HERE), str(most), *names], check=True, timeout=600)
 
 
 @pytest.fixture

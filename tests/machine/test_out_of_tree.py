@@ -77,14 +77,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps",
                            "--no-compile", "--disable-pip-version-check",
                            "--target", str(folder), str(wheel(tmp_path_factory.mktemp("wheel")))], capture_output=True,
-                           text=True, timeout=120, check=False)
+                           text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     return folder
 
 
 def test_an_installed_architecture_runs_in_unicorn(site: Path) -> None:
     done = subprocess.run([sys.executable, "-c", f"import sys; sys.path.append({str(site)!r})\n{USE}"],
-                          capture_output=True, text=True, timeout=120, check=False)
+                          capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     ran, attached, broken, rowless = done.stdout.splitlines()
     assert ran == "other32 6 [2, 1, 0, 'returns']"

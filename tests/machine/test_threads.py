@@ -32,7 +32,7 @@ def in_thread(work: Callable[[], Any]) -> Any:
 
     thread = threading.Thread(target=run)
     thread.start()
-    thread.join(20)
+    thread.join(60)
     assert not thread.is_alive()
     return result[0]
 
@@ -84,10 +84,10 @@ def test_a_thread_looks_on_and_stops_it(scene: Scene, by: str) -> None:
     thread = threading.Thread(target=look)
     thread.start()
     if by == "run":
-        scene.m.run("spin", timeout=20)
+        scene.m.run("spin", timeout=60)
     else:
         with pytest.raises(GuestStopped) as caught:
-            scene.m.call("spin", timeout=20)
+            scene.m.call("spin", timeout=60)
         assert caught.value.pc == scene.m.regs.pc
     assert scene.m.regs.pc in (scene.at("spin"), scene.at("spin", 1))
     thread.join()

@@ -28,7 +28,7 @@ def test_the_earliest_is_told_first_whenever_it_came() -> None:
     done = threading.Event()
     last = [Deadline(0.12, lambda: (told.append("late"), done.set()))]
     last += [Deadline(0.04, lambda: told.append("early")), Deadline(60, lambda: told.append("never"))]
-    assert done.wait(5)
+    assert done.wait(60)
     for deadline in last:
         deadline.cancel()
     assert told[0] == "early" and "late" in told and "never" not in told
@@ -56,7 +56,7 @@ def test_cancelling_waits_for_who_is_told() -> None:
         over.append(True)
 
     deadline = Deadline(0, told)
-    assert begun.wait(5)
+    assert begun.wait(60)
     deadline.cancel()
     assert over
 
@@ -74,7 +74,7 @@ def test_a_bound_that_is_nearer_than_the_one_before(scene: Scene) -> None:
     start = time.monotonic()
     with pytest.raises(GuestTimeout, match="the time is up"):
         scene.m.call("spin", timeout=0.02)
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 20
     assert scene.m.call("inc", 1, timeout=30) == 2, "it does not end the next run"
 
 
@@ -86,7 +86,7 @@ def test_the_outer_bound_ends_the_inner_run_as_well(scene: Scene) -> None:
     start = time.monotonic()
     with pytest.raises(GuestTimeout):
         scene.m.call("inc", 1, timeout=0.03)
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 20
 
 
 def test_a_child_has_its_own(scene: Scene) -> None:
@@ -100,7 +100,7 @@ def test_a_child_has_its_own(scene: Scene) -> None:
             code = 0
         finally:
             os._exit(code)
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while (done := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < end:
         time.sleep(0.01)
     if not done[0]:

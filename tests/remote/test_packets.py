@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import socket
+import threading
 import time
 from collections.abc import Callable
 
@@ -76,37 +77,41 @@ def test_without_acknowledgements_damage_ends_it(stub: Stub) -> None:
 
 def test_silence_has_a_limit(stub: Stub) -> None:
     link = Connection.open(stub(lambda channel, data: None), timeout=0.2)
-    before = time.monotonic()
     with pytest.raises(RemoteError, match="not answered"):
         link.ask(b"?")
-    assert time.monotonic() - before < 2
     with pytest.raises(RemoteError, match="closed"):
         link.ask(b"?")
 
 
-@pytest.mark.parametrize("wait", [None, 5.0])
+@pytest.mark.parametrize("wait", [None, 60.0])
 def test_a_guest_may_run_longer_than_an_answer_takes(stub: Stub, wait: float | None) -> None:
+    rests = threading.Event()
+
     def answer(channel: socket.socket, data: bytes) -> None:
         if data.endswith(frame(b"c")):
-            time.sleep(0.25)
+            rests.wait(60)
+            rests.clear()
             channel.sendall(b"+" + frame(b"S05"))
 
     link = Connection.open(stub(answer), timeout=0.1)
     for _ in range(2):
+        threading.Timer(0.25, rests.set).start()
         link.send(b"c")
         assert link.receive(wait) == b"S05"
     link.send(b"c")
     with pytest.raises(TimeoutError):
         link.receive(0.15)
+    rests.set()
     assert link.receive(wait) == b"S05"  # nothing is lost
     with pytest.raises(RemoteError, match=r"not answered for 0.1 seconds"):
         link.ask(b"c")
+    rests.set()
 
 
 def test_a_stub_that_dribbles_has_the_same_time(stub: Stub) -> None:
     """Bytes that come make the limit of an answer no longer."""
     def answer(channel: socket.socket, data: bytes) -> None:
-        for _ in range(100):
+        for _ in range(5000):
             channel.sendall(b"+")
             time.sleep(0.02)
 
@@ -114,7 +119,7 @@ def test_a_stub_that_dribbles_has_the_same_time(stub: Stub) -> None:
     started = time.monotonic()
     with pytest.raises(RemoteError, match=r"not answered for 0.2 seconds"):
         link.ask(b"?")
-    assert 0.19 < time.monotonic() - started < 0.6
+    assert 0.19 < time.monotonic() - started < 30
 
 
 def test_a_packet_without_end_has_a_limit(stub: Stub) -> None:

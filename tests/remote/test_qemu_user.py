@@ -219,7 +219,7 @@ def test_no_branch_waits_for_its_delay_slot(programs: Programs, arch: str) -> No
             assert caught.value.pc is not None
             before = caught.value.pc - m.arch.insn_align
             delayed += m.arch.decode(m.read(before, 16), before).delay_slot
-            assert m.call("test_arith32", 1, timeout=10) == plain, steps
+            assert m.call("test_arith32", 1, timeout=60) == plain, steps
         assert not delayed
         page, gone = m.map_code(), m.map_code()
         m.unmap_code(gone)
@@ -228,7 +228,7 @@ def test_no_branch_waits_for_its_delay_slot(programs: Programs, arch: str) -> No
             m.call(page, gone)
         assert failed.value.address == gone
         assert m.read(page, 8)[:len(FAILS_BEHIND[arch]) // 2] == bytes.fromhex(FAILS_BEHIND[arch])
-        assert m.call("test_arith32", 1, timeout=10) == plain
+        assert m.call("test_arith32", 1, timeout=60) == plain
 
 
 def test_a_fault_is_at_home(program: Path) -> None:
@@ -267,7 +267,7 @@ def test_what_failed(program: Path) -> None:
                 if place == text and m.arch.name == "sparc64":
                     continue  # see qemu.executable()
                 with pytest.raises(GuestFault) as caught:
-                    m.call(page, place, timeout=10)
+                    m.call(page, place, timeout=60)
                 shown = address & -m.page_size if m.arch.name == "s390x" else address
                 # no engine does it again, aside
                 told = "read" if m.arch.name in NO_ENGINE and place == gone - 16 else access

@@ -147,7 +147,7 @@ def test_without_events() -> None:
 
 def test_as_a_module() -> None:
     done = subprocess.run([sys.executable, "-m", "kprobes", "trace", DEMO, "p fib", "--call", "fib(1)"],
-                          capture_output=True, text=True, timeout=60, check=True, env={**os.environ, "NO_COLOR": "1"})
+                          capture_output=True, text=True, timeout=300, check=True, env={**os.environ, "NO_COLOR": "1"})
     assert done.stdout == "p_fib_0: (fib+0x0/0x2d)\n"
 
 
@@ -193,7 +193,7 @@ def test_numbers_as_json() -> None:
 def test_lcov_reads_what_cover_writes(mips: str, tmp_path: Path) -> None:
     """lcov's own tools: a summary, and pages of the source."""
     run("cover", mips, "--call", "outer(1)", "-o", str(tmp_path / "x.info"))
-    how: Any = {"cwd": ROOT / "tests" / "data", "capture_output": True, "text": True, "timeout": 60}
+    how: Any = {"cwd": ROOT / "tests" / "data", "capture_output": True, "text": True, "timeout": 300}
     done = subprocess.run(["lcov", "--summary", str(tmp_path / "x.info")], check=True, **how)
     assert "lines......: 8" in done.stdout + done.stderr
     subprocess.run(["genhtml", "-q", "-o", str(tmp_path / "html"), str(tmp_path / "x.info")], check=True, **how)

@@ -270,7 +270,7 @@ try:
 except Unsupported as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=60,
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=300,
                           check=True)
     assert done.stdout == f"{library} is not installed; pip install 'kprobes[{extra}]'\n"
 
