@@ -16,6 +16,7 @@ from ._states import State
 
 BASE = 0x200000
 SCENE = 0x4000  # bytes of landing, then as many of landing or noise; the home is in the middle of either
+INVERSE = bytes(range(255, -1, -1))  # of each byte
 
 
 class Scenery:
@@ -55,7 +56,7 @@ class Scenery:
 
     def _inverted(self, start: int, size: int) -> bytes:
         """The image with every bit of the noise turned, the instruction and its landing apart."""
-        turned = self.image[:SCENE] + bytes(byte ^ 0xFF for byte in self.image[SCENE:])
+        turned = self.image[:SCENE] + self.image[SCENE:].translate(INVERSE)
         return turned[:start] + self.image[start : start + size] + turned[start + size :]
 
     def vary(self, number: int) -> None:
