@@ -127,6 +127,10 @@ def tried(world: World, k: Kprobes, kind: str, end: str, at: int) -> None:
 def nothing_is_left(world: World, k: Kprobes) -> None:
     k.close()
     assert world.m.sink is None and world.memory() == world.before
+
+
+def as_ever(world: World) -> None:
+    """After all of them; in between the next one finds the machine as the last one has left it."""
     with Kprobes(world.m) as again:
         again.register(p := Kretprobe(addr=world.where, handler=lambda ri, regs: None))
         assert world.run() == world.want and p.nhit == p.nreturned > 0
@@ -151,6 +155,7 @@ def test_by_probes(arch: str, path: Path, way: str) -> None:
     for kind, end, at in product(KINDS, some, HITS if arch in FULL else HITS[1:2]):
         tried(world, k := Kprobes(world.m), kind, end, at)
         nothing_is_left(world, k)
+    as_ever(world)
 
 
 #: asks for the time, which a function of the user's says
@@ -195,6 +200,7 @@ def test_by_what_else_is_called(arch: str, path: Path, who: str, way: str) -> No
             if recording is not None:
                 recording.__exit__(None, None, None)
         nothing_is_left(world, k)
+    as_ever(world)
 
 
 @pytest.mark.parametrize("handled", [True, False])
