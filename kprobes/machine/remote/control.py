@@ -137,6 +137,7 @@ class Control:
     def _advance(self, deadline: float | None, alone: str, step: bool) -> Stop:
         """Let the guest run, or one thread of it make a step, until something stops it."""
         self._detours.going()
+        self._threads.send(self._ours)
         thread, signal = self._signals.pop(0) if self._signals else (self._threads.name, 0)
         at = self._threads.flush(going_on=not (signal or step))
         self._target.resume(signal=signal, step=step, thread=thread if signal or step else alone, at=at)

@@ -64,6 +64,17 @@ class RegisterFile:
             self._single[name] = value & (1 << 8 * self._slots[name].size) - 1
             self._changed.add(name)
 
+    def check(self) -> None:
+        """RemoteError where no thread is this CPU: what is written would be lost."""
+        if self.thread is None:
+            raise RemoteError("no thread of the guest is this CPU: it has no registers to be set",
+                              hint="threads become CPUs when they stop in a hit")
+
+    def put(self, name: str, value: int) -> None:
+        """write(), for who may not know of the thread. RemoteError."""
+        self.check()
+        self.write(name, value)
+
     def onward(self, pc: str) -> int | None:
         """Where the thread goes on, if that is all that has changed, and the stub is told when it does: it is not
         written then."""
@@ -160,7 +171,7 @@ def accessors(file: RegisterFile, slots: Mapping[str, Slot],
             writers[name] = partial(_write_part, file, part, slots[part.name].size)
         else:
             readers[name] = partial(file.read, part.name)
-            writers[name] = partial(file.write, part.name)
+            writers[name] = partial(file.put, part.name)
     return readers, writers
 
 
@@ -174,4 +185,4 @@ def _read_part(file: RegisterFile, part: Part, size: int) -> int:
 
 def _write_part(file: RegisterFile, part: Part, size: int, value: int) -> None:
     mask = _field(part, size) << part.low
-    file.write(part.name, file.read(part.name) & ~mask | value >> part.place << part.low & mask)
+    file.put(part.name, file.read(part.name) & ~mask | value >> part.place << part.low & mask)

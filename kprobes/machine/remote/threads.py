@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ...arch._base import Arch
-from ...errors import RemoteError
+from ...errors import MachineBusy, RemoteError
 from ...regs import Machine, Regs
 from .layouts import NULLIFIED, Slot, parts_of
 from .registers import RegisterFile, accessors
@@ -74,9 +74,21 @@ class Threads:
         self.current = known
         return self.regs[known]
 
-    def move(self, target: int) -> None:
-        """Set the current thread's pc; mode bits go where the CPU keeps them."""
-        file, bits = self._files[self.current], self._arch.pointers.mode_bits
+    def send(self, ours: Callable[[int], bool]) -> None:
+        """CPUs whose pc somebody has set by their registers go on there. Where one is no thread's, RemoteError; in a
+        hit, MachineBusy: it stays where it is."""
+        for cpu, regs in enumerate(self.regs):
+            if (target := regs.target) is not None:
+                regs.at(None)
+                self._files[cpu].check()
+                if cpu != self.current and ours(regs.live_pc()):
+                    raise MachineBusy(f"CPU {cpu} is in a hit: its pc cannot be set", address=regs.live_pc(),
+                                      hint="set it when its hit is over, or in its own handler")
+                self.move(target, cpu)
+
+    def move(self, target: int, cpu: int | None = None) -> None:
+        """Set the pc of a CPU, the current one by default; mode bits go where it keeps them."""
+        file, bits = self._files[self.current if cpu is None else cpu], self._arch.pointers.mode_bits
         if bits and "cpsr" in self.slots:  # Arm: T is bit 5
             file.write("cpsr", file.read("cpsr") & ~0x20 | (target & 1) << 5)
         target = target & ~bits | (file.read(self._pc) & self._privilege if self._privilege else 0)
