@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import pty
-import re
 import signal
 import subprocess
 import sys
@@ -13,9 +12,9 @@ import time
 from pathlib import Path
 
 import pytest
+from terminals import COLOURS, Terminals
 from test_command import DEMO
 
-COLOURS = re.compile(rb"\x1b\[(?:[0-9;]*;)?(?:3[0-7]|38|4[0-7]|48|9[0-7])[0-9;]*m")
 WORDS = [sys.executable, "-m", "kprobes"]
 
 
@@ -56,10 +55,17 @@ FIB = ("-e", "p fib n=$arg1", "--call", "fib(3)")
     ("symbols", DEMO, "f*"), ("archs",), ("--help",)],
     ids=lambda words: " ".join(word for word in words if word != DEMO))
 @pytest.mark.parametrize("no_color", [False, True])
-def test_every_command(words: tuple[str, ...], no_color: bool) -> None:
-    status, seen = terminal(*words, **({"NO_COLOR": "1"} if no_color else {}))
-    assert status == 0 and (len(seen) > 500 if words[0] in ("archs", "--help") else b"fib" in seen)
-    assert b"Traceback" not in seen and not (no_color and COLOURS.search(seen))
+def test_every_command(words: tuple[str, ...], no_color: bool, terminals: Terminals) -> None:
+    done = terminals.run(*words, size=(40, 120), **({"NO_COLOR": "1"} if no_color else {}))
+    assert done.status == 0 and (len(done.text) > 500 if words[0] in ("archs", "--help") else "fib" in done.text)
+    assert "Traceback" not in done.text and not (no_color and COLOURS.search(done.text))
+
+
+@pytest.mark.parametrize("words", [("trace", DEMO, *FIB), ("--help",)], ids=["trace", "help"])
+def test_in_a_process_of_its_own(words: tuple[str, ...]) -> None:
+    status, seen = terminal(*words)
+    assert status == 0 and (b"fib" if words[0] == "trace" else b"Commands") in seen
+    assert b"Traceback" not in seen
 
 
 def test_progress(endless: tuple[str, ...]) -> None:

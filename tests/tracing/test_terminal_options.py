@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,13 +21,6 @@ ALIKE = ("--base", "--symbols")
 #: which speak of time: their digits differ
 TIMED = ("stat", "top")
 FIB = ("-e", "p fib n=$arg1", "--call", "fib(3)")
-
-
-@pytest.fixture(scope="module")
-def terminals() -> Iterator[Terminals]:
-    made = Terminals()
-    yield made
-    made.close()
 
 
 def everywhere(terminals: Terminals, folder: Path, status: int, *words: str) -> dict[str, Done]:
