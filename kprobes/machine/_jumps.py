@@ -20,9 +20,11 @@ class GuestProgram(Protocol):
 
     Attributes:
         entry: address of the code, a function of (environment, frame); see machine.detours. environment: its address.
-        reads: registers that must be in the frame. runs: how often it has run.
+        reads: registers that must be in the frame. runs: how often it has run. text: the code; it may run elsewhere.
     """
 
+    @property
+    def text(self) -> bytes: ...
     @property
     def entry(self) -> int: ...
     @property

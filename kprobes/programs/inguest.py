@@ -129,7 +129,7 @@ class InGuest:
         if view.copies is None:
             view.copies = GuestMaps(view)
         self._guest = guest = view.copies
-        self.reads, self._slots, self._runs = made.reads, made.slots, 0
+        self.text, self.reads, self._slots, self._runs = made.text, made.reads, made.slots, 0
         self.entry = guest.entry(made.text)
         self.environment = view.alloc(8 * (HEADER + len(self._slots)))
         maps = [guest.at(m) for m in self._maps]

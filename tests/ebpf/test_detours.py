@@ -11,7 +11,10 @@ from arches import RUNNABLE
 from attrs import frozen
 
 from kprobes import UnicornMachine
+from kprobes.arch import get
 from kprobes.arch._base import Arch
+from kprobes.machine.detours import inlined as inlined_module
+from kprobes.machine.detours.inlined import MOST, bodies
 from kprobes.machine.detours.saving import Saving
 from kprobes.machine.detours.tables import SAVINGS
 from kprobes.programs import framed, guest
@@ -27,6 +30,12 @@ BASE = 0x10000
 MORE = {"rflags": 0x8D5, "eflags": 0x8D5, "nzcv": 0xF0000000, "cpsr": 0xF0000000, "hi": 0xFFFFFFFF, "lo": 0xFFFFFFFF,
         "lr": 0xFFFFFFFC, "ctr": 0xFFFFFFFF, "cr": 0xFFFFFFFF, "pswm": 3 << 44}
 MTXER_R31, MFXER_R30, XER = 0x7FE103A6, 0x7FC102A6, 0xE000007F
+#: nothing, a call, a computed jump, and what asks where it stands
+PIECES = {
+    "x86_64": ("90", "e800000000", "ffe0", "488d0500000000"),
+    **dict.fromkeys(("arm64", "arm64be"), ("1f2003d5", "00000094", "00001fd6", "00000010")),
+    **dict.fromkeys(("riscv32", "riscv64"), ("13000000", "ef000000", "67800200", "17050000")),
+    "loongarch64": ("00004003", "00000054", "8001004c", "04000018")}
 #: registers that no function may change, and no test either
 FIXED = {"zero", "k0", "k1"}
 
@@ -58,7 +67,7 @@ class Detours:
 class Placed:
     """A detour with one program in a machine: run() goes through it."""
 
-    def __init__(self, arch: str, words: list[int]) -> None:
+    def __init__(self, arch: str, words: list[int], inlined: bool = False) -> None:
         self.m = UnicornMachine.from_code(bytes(0x8000), arch=arch, base=BASE)
         self.saving = SAVINGS[arch]
         self.table: Any = create(Spec(type=MapType.ARRAY, name="t", key_size=4, value_size=8 * len(words),
@@ -73,7 +82,9 @@ class Placed:
         known = {"map": self.map, "value": self.map, "pc": 0x1234}
         m.write(self.environment, b"".join(value.to_bytes(8, order) for value in (
             entry, 0, *(known.get(kind, 0) for kind, _ in made.slots))))
-        code = self.saving.code([(self.environment, entry)] * 2, made.reads)
+        calls = bodies(m.arch, self.saving.returns, [(self.environment, entry, made.text if inlined else b"")] * 2)
+        assert all(bool(body) == inlined for _, _, body in calls)
+        code = self.saving.code(calls, made.reads)
         if arch.startswith("ppc"):  # the engine's XER is not the guest's
             before, after = ((word).to_bytes(4, order) for word in (MTXER_R31, MFXER_R30))
             code = before + code + after
@@ -91,12 +102,36 @@ class Placed:
         return int.from_bytes(self.m.read(self.environment + 8, 8), self.m.arch.order.value)
 
 
-@pytest.mark.parametrize("arch", GUESTS)
-def test_registers_are_read_and_survive(arch: str) -> None:
+@pytest.mark.quick
+@pytest.mark.parametrize("arch", [name for name in SAVINGS if SAVINGS[name].returns])
+def test_what_may_stand_in_a_detour(arch: str) -> None:
+    """No call, no computed jump, nothing that asks where it stands, all that is decoded, and a return at the end."""
+    table, returns = get(arch), SAVINGS[arch].returns
+    jump, (nop, call, away, other) = table.jump, map(bytes.fromhex, PIECES[arch])
+    fine = [returns, nop + returns, jump.encode(0, jump.size + len(nop)) + nop + returns,
+            jump.encode(0, jump.size) + returns]
+    wrong = [b"", nop, returns + nop, call + returns, away + returns, other + returns, jump.encode(0, 64) + returns,
+             nop * (MOST // len(nop)) + returns, returns[:-1]]
+    for text in fine:
+        assert bodies(table, returns, [(1, 2, text)]) == [(1, 2, text[:-len(returns)])]
+    for text in wrong:
+        assert bodies(table, returns, [(1, 2, text)]) == [(1, 2, b"")]
+        assert bodies(table, b"", [(1, 2, text)]) == [(1, 2, b"")]
+    early = bodies(table, returns, [(1, 2, returns + nop + returns)])[0][2]
+    assert early == (jump.encode(0, jump.size + len(nop)) + nop if jump.size == len(returns) else b"")
+    half = nop * ((MOST - len(returns)) // len(nop)) + returns
+    several = bodies(table, returns, [(n, 0, half) for n in range(4)])
+    assert [bool(body) for _, _, body in several] == [True, True, False, False]
+
+
+@pytest.mark.parametrize(("arch", "inlined"), [(arch, inlined) for arch in GUESTS
+                                              for inlined in [False] + [True] * bool(SAVINGS[arch].returns)])
+def test_registers_are_read_and_survive(arch: str, inlined: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inlined_module, "MOST", 1 << 12)
     saving = SAVINGS[arch]
     table = UnicornMachine.from_code(bytes(64), arch=arch, base=BASE).arch.regs
     names = [name for name in table.names if saving.offset(name) is not None or name in (table.pc, table.sp)]
-    placed = Placed(arch, [table.names.index(name) for name in names])
+    placed = Placed(arch, [table.names.index(name) for name in names], inlined)
     regs, bits = placed.m.regs, placed.m.arch.bits
     free = [name for name in saving.numbers if name not in FIXED | {table.sp}]
     rng = random.Random(arch)
@@ -129,5 +164,5 @@ def test_registers_are_read_and_survive(arch: str) -> None:
 def test_every_frame_has_code(arch: str) -> None:
     saving = SAVINGS[arch]
     assert arch in guest.TRIPLES and saving.volatile <= set(saving.numbers)
-    code = saving.code([(0x12345678, 0x2345678)])
+    code = saving.code([(0x12345678, 0x2345678, b"")])
     assert 40 < len(code) < 500 and saving.size % 16 == 0

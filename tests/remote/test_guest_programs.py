@@ -10,6 +10,7 @@ import pytest
 from qemu import start
 
 from kprobes import GuestTimeout, Kprobe, KprobeError, Kprobes, Program
+from kprobes.machine.detours.inlined import MOST, bodies
 from kprobes.machine.detours.tables import SAVINGS
 from kprobes.machine.remote.packets import Connection
 from kprobes.programs.inguest import RETURNS
@@ -71,6 +72,44 @@ def test_the_same_as_by_stops(m: Any, source: Callable[[], Program]) -> None:
         assert jump == (m.arch.name in SAVINGS and not m.symbols[FUNCTION].mode)  # Thumb code's are stops
         assert bool(why) == (m.arch.name not in SAVINGS or bool(m.symbols[FUNCTION].mode))
         assert m.call(FUNCTION, 1) == plain[1]
+
+
+SMALL = """
+#include <kprobes/bpf.h>
+u64 calls, odd;
+SEC("kprobe") int on(struct pt_regs *ctx) {
+    calls += 1;
+    if (!(PT_REGS_PARM1(ctx) & 1)) return 0;
+    odd += PT_REGS_PARM1(ctx);
+    return 0;
+}
+"""
+
+
+def test_small_programs_stand_in_their_detour(m: Any) -> None:
+    """Nobody calls them. As many as there is room for: the others are called, and all run."""
+    saving = SAVINGS.get(m.arch.name)
+    with Kprobes(m) as k:
+        plain = [m.call(FUNCTION, n) for n in range(8)]
+        seen = []
+        for engine in ("interpreter", None):
+            program = Program.from_c(SMALL)
+            with k.attach(program, FUNCTION, engine=engine) as a:
+                assert [m.call(FUNCTION, n) for n in range(8)] == plain
+                seen.append((program.variables["calls"], program.variables["odd"], a.runs))
+        assert seen == [(8, 16, 8)] * 2
+        programs = [Program.from_c(SMALL) for _ in range(12)]
+        attached = [k.attach(program, FUNCTION) for program in programs]
+        assert [m.call(FUNCTION, n) for n in range(8)] == plain
+        assert [(p.variables["calls"], p.variables["odd"]) for p in programs] == [(8, 16)] * 12
+        if saving is not None and saving.returns and not m.symbols[FUNCTION].mode:
+            text = programs[0].in_guest(m.guest_view).text
+            standing, = bodies(m.arch, saving.returns, [(0, 0, text)])
+            memory = b"".join(m.read(start, end - start) for start, end in m._sites._code)
+            assert len(standing[2]) > 8 and memory.count(standing[2]) >= min(12, 2 * MOST // len(text))
+        for one in attached:
+            one.detach()
+        assert [m.call(FUNCTION, n) for n in range(8)] == plain
 
 
 def test_probes_join_and_leave(x86: Any, source: Callable[[], Program]) -> None:

@@ -12,6 +12,8 @@ from typing import Final
 
 from attrs import field, frozen
 
+from .inlined import Call
+
 _PAD: Final = 16
 
 
@@ -25,7 +27,7 @@ class Saving:
     pointer). special: of other registers: name ("": no program reads it), code that brings it into `scratch`, which is
     saved already, and code that puts it back. lock: (address of a word): code that takes, and code that gives back a
     lock, by registers that functions may change. call: (environment, code's address): a call with the environment and
-    the stack pointer as arguments.
+    the stack pointer as arguments. begin: what sets these alone; returns: the instruction by which programs return.
     """
 
     numbers: Mapping[str, int]
@@ -40,6 +42,8 @@ class Saving:
     special: tuple[tuple[str, bytes, bytes], ...] = ()
     lock: Callable[[int], tuple[bytes, bytes]] | None = None
     call: Callable[[int, int], bytes]
+    begin: Callable[[int], bytes] = lambda environment: b""
+    returns: bytes = b""
     #: bytes of a frame
     size: int = field(init=False)
 
@@ -66,9 +70,9 @@ class Saving:
     def _room(self, number: int) -> int:
         return self.area + self.word * number
 
-    def code(self, calls: Iterable[tuple[int, int]], also: Iterable[str] = (), lock: int = 0) -> bytes:
-        """Everything: save, call each (environment, code's address), put back. also: registers to be saved for
-        programs that read them. lock: address of a word that who calls holds; 0: of none."""
+    def code(self, calls: Iterable[Call], also: Iterable[str] = (), lock: int = 0) -> bytes:
+        """Everything: save, run each (environment, code's address, code that may stand here), put back. also: registers
+        to be saved for programs that read them. lock: address of a word that who calls holds; 0: of none."""
         numbers = sorted({self.numbers[name] for name in (*self.volatile, *also) if name in self.numbers})
         put_back = sorted(self.numbers[name] for name in self.volatile)
         specials = [(read, write, self._room(self._first + n)) for n, (_, read, write) in enumerate(self.special)]
@@ -76,7 +80,8 @@ class Saving:
         return b"".join([
             self.move(-self.above), *(self.store(n, self._room(n)) for n in numbers),
             *(read + self.store(self.scratch, at) for read, _, at in specials),
-            taking, *(self.call(environment, entry) for environment, entry in calls), giving,
+            taking, *(self.begin(environment) + body if body else self.call(environment, entry)
+                      for environment, entry, body in calls), giving,
             *(self.load(self.scratch, at) + write for _, write, at in specials),
             *(self.load(n, self._room(n)) for n in put_back), self.move(self.above)])
 

@@ -26,10 +26,14 @@ def _x86_access(opcode: int, register: int, offset: int) -> bytes:
     return bytes([opcode, 0x84 | register << 3, 0x24]) + offset.to_bytes(4, "little")
 
 
+def _x64_begin(environment: int) -> bytes:
+    """MOV RDI, environment; MOV RSI, RSP"""
+    return b"\x48\xbf" + environment.to_bytes(8, "little") + bytes.fromhex("4889e6")
+
+
 def _x64_call(environment: int, entry: int) -> bytes:
-    """MOV RDI, environment; MOV RSI, RSP; MOV RAX, entry; CALL RAX"""
-    return (b"\x48\xbf" + environment.to_bytes(8, "little") + bytes.fromhex("4889e6 48b8")
-            + entry.to_bytes(8, "little") + b"\xff\xd0")
+    """MOV RAX, entry; CALL RAX"""
+    return _x64_begin(environment) + b"\x48\xb8" + entry.to_bytes(8, "little") + b"\xff\xd0"
 
 
 def _x86_call(environment: int, entry: int) -> bytes:
@@ -45,7 +49,8 @@ _FAST_FLAGS: Final = "", _FLAGS[1], bytes.fromhex("f6c404 7510 89c1 c1e90b 80e10
 _X86_64: Final = Saving(
     numbers=_X64, volatile=some("rax rcx rdx rsi rdi r8 r9 r10 r11"), word=8, below=128, special=(_FAST_FLAGS,),
     move=lambda n: bytes.fromhex("488da424") + n.to_bytes(4, "little", signed=True),  # LEA RSP, [RSP+n]
-    store=partial(_x64_access, 0x89), load=partial(_x64_access, 0x8B), call=_x64_call)
+    store=partial(_x64_access, 0x89), load=partial(_x64_access, 0x8B), call=_x64_call,
+    begin=_x64_begin, returns=b"\xc3")
 _I386: Final = Saving(
     numbers=_X86, volatile=some("eax ecx edx"), word=4, special=(_FAST_FLAGS,),
     move=lambda n: bytes.fromhex("8da424") + n.to_bytes(4, "little", signed=True),
@@ -59,14 +64,19 @@ def _a64_constant(register: int, value: int) -> list[int]:
     return [(0xF2800000 if n else 0xD2800000) | n << 21 | (value >> 16 * n & 0xFFFF) << 5 | register for n in range(4)]
 
 
+def _a64_begin(environment: int) -> bytes:
+    return words("little", *_a64_constant(0, environment), 0x910003E1)  # MOV x1, SP
+
+
 _ARM64: Final = Saving(
     numbers=numbered(" ".join(f"x{n}" for n in range(31))), volatile=some(" ".join(f"x{n}" for n in (*range(19), 30))),
     word=8, special=(("nzcv", words("little", 0xD53B4200), words("little", 0xD51B4200)),),  # MRS, MSR x0, NZCV
     move=lambda n: words("little", (0xD10003FF if n < 0 else 0x910003FF) | abs(n) << 10),  # SUB, ADD SP, SP, #n
     store=lambda r, at: words("little", 0xF9000000 | at // 8 << 10 | 31 << 5 | r),
     load=lambda r, at: words("little", 0xF9400000 | at // 8 << 10 | 31 << 5 | r),
-    call=lambda environment, entry: words("little", *_a64_constant(0, environment), 0x910003E1,  # MOV x1, SP
-                                          *_a64_constant(16, entry), 0xD63F0200))  # BLR x16
+    begin=_a64_begin, returns=words("little", 0xD65F03C0),
+    call=lambda environment, entry: _a64_begin(environment) + words("little", *_a64_constant(16, entry),
+                                                                    0xD63F0200))  # BLR x16
 
 
 def _a32_constant(register: int, value: int) -> list[int]:
@@ -100,14 +110,18 @@ def _riscv_constant(register: int, value: int, bits: int) -> list[int]:
 
 def _riscv(bits: int) -> Saving:
     width = 3 if bits == 64 else 2
+
+    def begin(environment: int) -> bytes:
+        return words("little", *_riscv_constant(10, environment, bits), 2 << 15 | 11 << 7 | 0x13)  # MV a1, sp
+
     return Saving(
         numbers=numbered(_RISCV_NAMES), volatile=some("ra t0 t1 t2 a0 a1 a2 a3 a4 a5 a6 a7 t3 t4 t5 t6"),
         word=bits // 8, scratch=5, move=lambda n: words("little", (n & 0xFFF) << 20 | 2 << 15 | 2 << 7 | 0x13),
         store=lambda r, at: words("little", at >> 5 << 25 | r << 20 | 2 << 15 | width << 12 | (at & 31) << 7 | 0x23),
         load=lambda r, at: words("little", at << 20 | 2 << 15 | width << 12 | r << 7 | 3),
-        call=lambda environment, entry: words(
-            "little", *_riscv_constant(10, environment, bits), 2 << 15 | 11 << 7 | 0x13,  # MV a1, sp
-            *_riscv_constant(5, entry, bits), 5 << 15 | 1 << 7 | 0x67))  # JALR ra, t0
+        begin=begin, returns=words("little", 0x8067),
+        call=lambda environment, entry: begin(environment) + words(
+            "little", *_riscv_constant(5, entry, bits), 5 << 15 | 1 << 7 | 0x67))  # JALR ra, t0
 
 
 def _la_constant(register: int, value: int) -> list[int]:
@@ -118,14 +132,19 @@ def _la_constant(register: int, value: int) -> list[int]:
             0x03000000 | (value >> 52 & 0xFFF) << 10 | register << 5 | register]
 
 
+def _la_begin(environment: int) -> bytes:
+    return words("little", *_la_constant(4, environment), 0x00150065)  # OR a1, sp, zero
+
+
 _LOONGARCH: Final = Saving(
     numbers=numbered(" ".join(f"r{n}" for n in range(32))),
     volatile=some(" ".join(f"r{n}" for n in (1, *range(4, 21)))), word=8, scratch=12,
     move=lambda n: words("little", 0x02C00063 | (n & 0xFFF) << 10),  # ADDI.D sp, sp, n
     store=lambda r, at: words("little", 0x29C00060 | at << 10 | r),
     load=lambda r, at: words("little", 0x28C00060 | at << 10 | r),
-    call=lambda environment, entry: words("little", *_la_constant(4, environment), 0x00150065,  # OR a1, sp, zero
-                                          *_la_constant(12, entry), 0x4C000181))  # JIRL ra, t0, 0
+    begin=_la_begin, returns=words("little", 0x4C000020),
+    call=lambda environment, entry: _la_begin(environment) + words("little", *_la_constant(12, entry),
+                                                                   0x4C000181))  # JIRL ra, t0, 0
 
 # --- MIPS: Architecture For Programmers volume II-A; the o32 and n64 ABIs
 

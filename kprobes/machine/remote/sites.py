@@ -17,6 +17,7 @@ from ...errors import GuestFault, NoMemory, OutOfReach, Unsupported
 from ...regs import Regs
 from .._base import BuiltIn
 from .._jumps import GuestProgram
+from ..detours.inlined import Call, bodies
 from ..detours.saving import Saving
 from ..detours.tables import saving_of
 from .asking import Asking
@@ -71,10 +72,11 @@ class View:
         self.code: list[tuple[int, int]] = []
         self._locks, self._lock = kernel and machine.cpus > 1, 0
 
-    def detour(self, calls: list[tuple[int, int]], also: Iterable[str] = (), draft: bool = False) -> bytes:
+    def detour(self, calls: list[Call], also: Iterable[str] = (), draft: bool = False) -> bytes:
         """What runs programs, on one of a kernel's processors at a time. draft: it is not going to run."""
         if self._locks and not self._lock and not draft:
             self._lock = self.fresh(16)
+        calls = bodies(self.arch, self.saving.returns, calls)
         return self.saving.code(calls, also, self._lock or self._locks)
 
     def fresh(self, size: int) -> int:
@@ -173,7 +175,7 @@ class CallSites:
         """True for programs that run in the guest: a stub tells of an instruction by stopping."""
         if self._given is None or mode or not programs:
             return False
-        return len(self._given.detour([(0, 0)] * len(programs), draft=True)) + 32 < self.area // 2
+        return len(self._given.detour([(0, 0, b"")] * len(programs), draft=True)) + 32 < self.area // 2
 
     def map(self, near: int) -> int:
         """A page for call sites. Raises NoMemory; Unsupported in a whole machine, and where nobody has said how
@@ -190,7 +192,7 @@ class CallSites:
         onward = arch.decode(plain, addr).target
         assert onward is not None
         reads = frozenset[str]().union(*(program.reads for program in programs))
-        code = view.detour([(program.environment, program.entry) for program in programs], reads)
+        code = view.detour([(program.environment, program.entry, program.text) for program in programs], reads)
         place = self._take(addr, len(code) + jump.size)
         try:
             self._patch(place, code + jump.encode(place + len(code), onward))

@@ -1,0 +1,48 @@
+"""Programs that stand in their detour: without a call, and without the computed jumps to them and back, at which an
+emulator leaves one piece of translated code to look for the next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...arch._base import Arch, Decoded, Insn
+
+MOST = 512  #: bytes of a program; twice as many of a detour's
+Call = tuple[int, int, bytes]
+
+
+def bodies(arch: Arch, returns: bytes, calls: Sequence[Call]) -> list[Call]:
+    """(environment, entry, code) of each: code that ends where it would return; b"" for those that must be called: that
+    are long, or call somebody. returns: the return instruction; b"": all are called."""
+    out, left = list[Call](), 2 * MOST
+    for environment, entry, text in calls:
+        body = _body(arch, returns, text) if returns and len(text) <= min(MOST, left) else b""
+        left -= len(body)
+        out.append((environment, entry, body))
+    return out
+
+
+def _body(arch: Arch, returns: bytes, text: bytes) -> bytes:
+    end = len(text) - len(returns)
+    if text[end:] != returns:
+        return b""
+    at, body = 0, b""
+    while at < end:
+        insn = arch.decode(text[at:at + 2 * arch.max_insn].ljust(2 * arch.max_insn, b"\0"), at)
+        code = insn.raw
+        if code == returns and arch.jump is not None and arch.jump.size == len(code):
+            code = arch.jump.encode(at, end)
+        elif not _stays(insn, end):
+            return b""
+        body += code
+        at += insn.size
+    return body if at == end else b""
+
+
+def _stays(insn: Insn, end: int) -> bool:
+    """True for one that does the same elsewhere and goes on behind it, and for a branch to another up to `end`."""
+    if insn.decoded is not Decoded.WHOLE or insn.links:
+        return False
+    if insn.target is not None:
+        return 0 <= insn.target <= end
+    return insn.body == insn.raw and insn.falls_through and insn.operand is None
