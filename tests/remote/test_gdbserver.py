@@ -23,6 +23,8 @@ THREADS, ROUNDS = 3, 50
 SOURCE = f"""
 #include <pthread.h>
 #include <stdio.h>
+#include <time.h>
+#include <unistd.h>
 __attribute__((noinline)) long twice(long n) {{ return 2 * n; }}
 __attribute__((noinline)) long work(long n) {{ long s = 0; for (long i = 0; i < n; i++) s += twice(i); return s; }}
 __attribute__((noinline)) void spin(void) {{ for (;;) __asm__ volatile(""); }}
@@ -31,6 +33,8 @@ int main(int argc, char **argv)
 {{
     pthread_t threads[{THREADS}];
     long sum = work({ROUNDS});
+    if (argc > 2) {{ int ends[2]; char c; return pipe(ends) || read(ends[0], &c, 1) != 1 ? 9 : 8; }}
+    if (argc > 1 && *argv[1] == 'n') return nanosleep(&(struct timespec){{1, 500000000}}, 0) ? 9 : 8;
     for (int i = 0; i < {THREADS}; i++) pthread_create(&threads[i], 0, run, (void *){ROUNDS}L);
     for (int i = 0; i < {THREADS}; i++) {{ void *result; pthread_join(threads[i], &result); sum += (long)result; }}
     printf("%ld\\n", sum);
@@ -131,3 +135,28 @@ def test_a_running_process_is_stopped(server: str, program: Path) -> None:
             with pytest.raises(GuestTimeout):
                 m.run(timeout=1)
         assert m.symbols.describe(m.regs.pc).startswith("spin")
+
+
+def test_calls_while_a_system_call_waits(server: str, program: Path) -> None:
+    """They go where they are to go, and the system call is begun again afterwards."""
+    with served(server, program, "nap") as (m, _), Kprobes(m) as k:
+        m.run(until="main", timeout=20)
+        with suppress(GuestTimeout):
+            m.run(timeout=0.4)
+        where = m.regs.pc
+        assert not m.symbols.describe(where).startswith("main")
+        k.register(probe := Kprobe(symbol_name="twice"))
+        assert [m.call("twice", n, timeout=20) for n in range(5)] == [0, 2, 4, 6, 8] and m.regs.pc == where
+        m.run(timeout=20)
+        assert m.exit_status == 8 and probe.nhit == 5
+
+
+def test_a_thread_that_waits_in_a_system_call_is_sent_elsewhere(server: str, program: Path) -> None:
+    with served(server, program, "wait", "wait") as (m, _):
+        m.run(until="main", timeout=20)
+        with suppress(GuestTimeout):
+            m.run(timeout=0.5)
+        m.regs.pc = m.symbols["spin"].address
+        with pytest.raises(GuestTimeout):
+            m.run(timeout=0.5)
+        assert m.symbols.describe(m.regs.live_pc()).startswith("spin")

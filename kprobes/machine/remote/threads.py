@@ -13,6 +13,9 @@ from .target import Target
 
 #: registers with which a kernel knows the processor, not the task
 OF_PROCESSORS = ("gs_base",)
+#: registers by which Linux knows that a thread was interrupted in a system call, and its result so far, from -516 to
+#: -512: it puts pc back to begin it again, whoever has moved that (signal(7))
+CALLING = (("orig_rax", "rax", 64), ("orig_eax", "eax", 32))
 
 
 class Threads:
@@ -38,6 +41,7 @@ class Threads:
         kept = ({parts[name].name if name in parts else name for name in arch.regs.names} | {"npc"}) & set(slots)
         self._kept = sorted(kept, key=lambda name: slots[name].number)
         self._nullified = NULLIFIED.get(arch.name)
+        self._calling = next((row for row in CALLING if row[0] in slots), None)
         self._privilege = (1 << parts[arch.regs.pc].low) - 1 if arch.regs.pc in parts else 0
         self._pc = parts[arch.regs.pc].name if arch.regs.pc in parts else arch.regs.pc
 
@@ -84,6 +88,7 @@ class Threads:
                 if cpu != self.current and ours(regs.live_pc()):
                     raise MachineBusy(f"CPU {cpu} is in a hit: its pc cannot be set", address=regs.live_pc(),
                                       hint="set it when its hit is over, or in its own handler")
+                self._leave_call(self._files[cpu])
                 self.move(target, cpu)
 
     def move(self, target: int, cpu: int | None = None) -> None:
@@ -99,7 +104,20 @@ class Threads:
     def start(self, target: int) -> None:
         """move(), to code of its own: nothing that was before nullifies its first instruction."""
         self._nullifies_next()
+        self._leave_call(self._files[self.current])
         self.move(target)
+
+    def _called(self, file: RegisterFile) -> str:
+        """The register by which a thread is in an interrupted system call; "": it is in none."""
+        if self._calling is None:
+            return ""
+        name, result, bits = self._calling
+        return name if -516 <= file.read(result) - (1 << bits) <= -512 else ""
+
+    def _leave_call(self, file: RegisterFile) -> None:
+        """A system call that was interrupted does not begin again."""
+        if name := self._called(file):
+            file.write(name, -1)
 
     def pass_over(self) -> bool:
         """True: the instruction that the current thread is at is nullified, and has been left behind."""
@@ -131,12 +149,14 @@ class Threads:
 
     def save(self) -> dict[str, int]:
         """The current thread's registers, as far as the architecture shows them."""
-        return self._files[self.current].read_all(self._kept)
+        file = self._files[self.current]
+        called = self._called(file)
+        return file.read_all([*self._kept, called] if called else self._kept)
 
     def restore(self, saved: dict[str, int], moved: bool = False) -> None:
         """Put registers back. moved: a kernel has moved the task to another processor meanwhile."""
         file, stay = self._files[self.current], OF_PROCESSORS if moved else ()
-        for name, value in file.read_all(self._kept).items():
+        for name, value in file.read_all(saved).items():
             if value != saved[name] and name not in stay:
                 file.write(name, saved[name])
 
