@@ -10,7 +10,7 @@ from ..machine.unicorn.machine import UnicornMachine
 from ..regs import Regs
 from ._difference import registers
 
-PATIENCE = 2.0  # seconds until an instruction that never ends is stopped
+PATIENCE = 2.0  # seconds of the processor's until an instruction that never ends is stopped
 
 
 class Watcher:
@@ -44,7 +44,7 @@ class Watchdog:
         threading.Thread(target=self._watch, daemon=True, name="kprobes-bench").start()
 
     def __enter__(self) -> None:
-        self._since = time.monotonic()
+        self._since = time.process_time()
 
     def __exit__(self, *exc: object) -> None:
         self._since = None
@@ -55,5 +55,5 @@ class Watchdog:
     def _watch(self) -> None:
         while not self._done.wait(PATIENCE / 4):
             since = self._since
-            if since is not None and time.monotonic() - since > PATIENCE:
+            if since is not None and time.process_time() - since > PATIENCE:
                 self._machine.stop()

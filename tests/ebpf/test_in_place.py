@@ -288,12 +288,14 @@ def test_a_stop_does_not_wait_for_who_has_passed(arch: str) -> None:
     spin = b"\xeb\xfe" if arch in ("x86_64", "i386") else bytes.fromhex("00000014")
     with code(arch, SUBJECTS[arch].filler, b"\x90" * 4 if len(spin) == 2 else b"", spin) as m, Kprobes(m) as k:
         a = k.attach(counts(array()), "f")
-        for n in range(1, 4):
-            begun = time.monotonic()
+        for _ in range(50):  # on a busy machine the time may be over before the guest has begun
+            begun, before = time.monotonic(), a.runs
             with pytest.raises(GuestTimeout):
                 m.call("f", timeout=0.02)
-            assert time.monotonic() - begun < 20 and a.runs == n
-        assert here(m)
+            assert time.monotonic() - begun < 8 and a.runs <= before + 1
+            if a.runs == 3:
+                break
+        assert here(m) and a.runs == 3
 
 
 @stopped
