@@ -199,6 +199,22 @@ def test_registers_come_with_the_stop(stub: Stub, acknowledges: bool, monkeypatc
         asked.clear()
 
 
+@pytest.mark.parametrize("acknowledges", [True, False])
+@pytest.mark.parametrize("many", [1, 2, 24, 25, 100])
+def test_answers_to_many_questions_are_acknowledged_before_they_come(
+        stub: Stub, many: int, acknowledges: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One write for as many as the stub reads at once; the stub waits for nobody between its answers."""
+    writes, write = list[bytes](), Connection._write
+    target = user_mode(stub, acknowledges, **{f"p{n:x}": [b"%02x" % n] for n in range(many)})
+    monkeypatch.setattr(Connection, "_write", lambda link, data: (writes.append(data), write(link, data)))
+    for _ in range(2):
+        assert target.registers([*range(many)]) == [bytes([n]) for n in range(many)]
+        assert len(writes) == 1 + (many > 34) + (many > 68)
+        target.resume()
+        assert target.wait(1, print).code == 5 and target.all_registers() == b"\7" * 8
+        writes.clear()
+
+
 def test_registers_of_a_system_call_of_the_host_are_not_those_of_the_stop(stub: Stub) -> None:
     """File I/O is asked of us while the guest waits in it."""
     target = user_mode(stub, c=[b"Fwrite,1,10,2"])

@@ -53,8 +53,11 @@ class Connection:
     is gone, stalls or does not speak the protocol; after that it is closed.
 
     Attributes:
-        busy: held by the thread whose answers come.
+        busy: held by the thread whose answers come. reads: bytes that the other end reads at once, and only while it
+        has nothing else to do, but for acknowledgements one by one; 0: not known.
     """
+
+    reads = 0
 
     def __init__(self, channel: socket.socket, timeout: float = 10.0) -> None:
         self.timeout, self.busy = timeout, RLock()
@@ -62,7 +65,7 @@ class Connection:
         self._buffer = bytearray()
         self._acknowledges = True
         self._due = b""  # acknowledgements: they go with the next packet, or before anything is waited for
-        self._early = False  # the next answer's is sent already
+        self._early = 0  # answers that are acknowledged already
         self._sent = b""
 
     @classmethod
@@ -88,12 +91,16 @@ class Connection:
         self._sent = b"".join(map(frame, payloads))
         self._write(self._sent)
 
-    def send_apart(self, first: bytes, then: bytes, size: int) -> None:
-        """Send two packets to a stub that reads `size` bytes at once, and has read what came before: it reads the
-        second when it has served the first, and sent its answer to that."""
-        due, self._due, self._sent = self._due, b"", frame(first).rjust(size, b"+")
-        self._early = self._acknowledges
-        self._write(due + self._sent + b"+" * self._early + frame(then))
+    def send_apart(self, first: bytes, then: bytes) -> None:
+        """Send two packets where `reads` is known, and what came before has been read: the second is read when the
+        first is served, and answered."""
+        self._send_whole(frame(first), 1, frame(then))
+
+    def _send_whole(self, frames: bytes, answers: int, then: bytes = b"") -> None:
+        """Send what is read at once, and acknowledge that many answers before they come."""
+        due, self._due, self._sent = self._due, b"", frames.rjust(self.reads, b"+")
+        self._early = answers if self._acknowledges else 0
+        self._write(due + self._sent + b"+" * self._early + then)
 
     def interrupt(self) -> None:
         """Ask a running guest to stop, out of band."""
@@ -132,7 +139,11 @@ class Connection:
                 if count and size > TOGETHER:
                     break
                 count += 1
-            self.send(*payloads[len(answers):len(answers) + count])
+            some = payloads[len(answers):len(answers) + count]
+            if count > 1 and self.reads >= TOGETHER:
+                self._send_whole(b"".join(map(frame, some)), count)
+            else:
+                self.send(*some)
             answers += [self.answer() for _ in range(count)]
         return answers
 
@@ -159,9 +170,10 @@ class Connection:
                 continue
             payload, sound = packet
             if sound:
-                if self._acknowledges and not self._early:
+                if self._early:
+                    self._early -= 1
+                elif self._acknowledges:
                     self._due += b"+"
-                self._early = False
                 return expand(payload)
             if not self._acknowledges or not resends:
                 self._fail("the stub sends damaged packets")

@@ -44,9 +44,9 @@ class Target:
 
     def __init__(self, connection: Connection, takes_pc: bool = False, reads: int = 0) -> None:
         """takes_pc: resume() may be told where the thread that stopped goes on. QEMU's user mode: it cannot hold the
-        other threads, so that a packet without a thread does what one with a thread does. reads: bytes that it reads
-        at once, and only while nothing runs; 0: not known. Then registers can be asked for before the guest runs."""
-        self.link, self._takes_pc, self._reads = connection, takes_pc, reads
+        other threads, so that a packet without a thread does what one with a thread does. reads: of the
+        connection; where it is known, registers are asked for before the guest runs."""
+        self.link, self._takes_pc, connection.reads = connection, takes_pc, reads
         self._asked, self._file = False, b""  # for the registers of who stops next; they came with the last stop
         self._unseen: Stop | None = None  # of a wait that was broken off
         answer = connection.ask(FEATURES)
@@ -203,9 +203,9 @@ class Target:
             self._go(action)
 
     def _go(self, packet: bytes) -> None:
-        self._asked = bool(self._reads)
+        self._asked = bool(self.link.reads)
         if self._asked:
-            self.link.send_apart(packet, b"g", self._reads)
+            self.link.send_apart(packet, b"g")
         else:
             self.link.send(packet)
 
