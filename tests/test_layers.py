@@ -282,13 +282,19 @@ def test_what_is_cited_is_here() -> None:
 
 @pytest.mark.parametrize("module", [m for m in sources() if m.startswith("core.")])
 def test_core_knows_no_architecture_by_name(module: str) -> None:
-    """Neither the name of an architecture nor of an engine in a string, nor a comparison of arch.name with anything."""
-    names = {*ARCHES, "unicorn", "x86", "thumb", "ppc", "sparc"}
+    """Neither the name of an architecture, an engine or an instruction of one in a string or a variable, nor a
+    comparison of arch.name with anything."""
+    names = {*ARCHES, "unicorn", "x86", "thumb", "ppc", "sparc", "aarch64", "powerpc", "itanium", "superh", "bti",
+             "blr"} - {"arm"}  # which is also what is done to a probe
     tree = sources()[module]
     documents = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documents:
-            assert node.value.lower() not in names, f"line {node.lineno}: {node.value!r}"
+            named = names & set(re.findall(r"\w+", node.value.lower()))
+            assert not named, f"line {node.lineno}: {node.value!r}"
+        if isinstance(node, ast.Name | ast.Attribute):
+            named = names & set((node.id if isinstance(node, ast.Name) else node.attr).lower().split("_"))
+            assert not named, f"line {node.lineno}: {named}"
         if isinstance(node, (ast.Compare, ast.Match)):
             subject = ast.unparse(node.left if isinstance(node, ast.Compare) else node.subject)
             assert not subject.endswith("arch.name"), f"line {node.lineno}: a branch on the architecture's name"

@@ -160,6 +160,7 @@ class Pointers:
     """What code addresses mean, where they are not just that of an instruction."""
 
     mode_bits: int = 0  #: bits of a target that select a mode and are not part of the address (ARM: 1)
+    mode: str = ""  #: what code is called that they select
     same_mode: Callable[[Regs, int], int] = identity  #: a pc as users write it -> target
     #: (code address: a symbol's value or a function pointer, read original bytes) -> where it really starts
     code_address: Callable[[int, Callable[[int, int], bytes]], Entry] = plain_address

@@ -34,7 +34,8 @@ class Row:
     boostable: bool = True
     delay_slot: bool = False
     links: bool = False
-    lands: bool = False
+    lands: str = ""
+    sends: str = ""
     falls_through: bool = True
     atomic: Atomic | None = None
     displace: Callable[..., bytes] | None = None  #: (insn, to, **fields) -> Insn.displace's code; see as_it_is
@@ -85,7 +86,7 @@ class Row:
         body = insn.raw if kind == "self" else rest[: len(insn.raw)] if kind == "slot" else b""
         insn = Insn(addr=insn.addr, raw=insn.raw, span=insn.span, mode=insn.mode, name=self.name, reject=self.reject,
                     body=body, boostable=self.boostable, delay_slot=self.delay_slot, links=self.links, lands=self.lands,
-                    falls_through=self.falls_through, atomic=self.atomic)
+                    sends=self.sends, falls_through=self.falls_through, atomic=self.atomic)
         if self.extra is not None:
             insn = self.extra(insn, **fields)
         if self.simulate is not None and insn.simulate is None and not insn.reject:

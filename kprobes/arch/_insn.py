@@ -76,7 +76,8 @@ class Insn:
     table: int = 0
     table_unit: int = 0  #: bytes that an unsigned entry counts; 0: entries are signed and count bytes
 
-    lands: bool = False  #: in guarded pages indirect branches must lead to one like it, and fault at a jump
+    lands: str = ""  #: why no jump may stand here, where pages may be guarded: indirect branches lead to one like it
+    sends: str = ""  #: why it may not be done elsewhere, where pages may be guarded: it would be another kind of branch
 
     # whom else it concerns
     delay_slot: bool = False  #: the next instruction is its delay slot

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from kprobes import Kprobe, Kprobes, UnicornMachine
+from kprobes import BadLocation, Kprobe, Kprobes, UnicornMachine
+from kprobes import arch as architectures
 
 pytestmark = pytest.mark.quick
 PADS = {"paciasp": 0xD503233F, "pacibsp": 0xD503237F, "bti": 0xD503241F, "bti c": 0xD503245F, "bti j": 0xD503249F,
@@ -50,4 +51,25 @@ def test_no_indirect_call_is_made_from_elsewhere_in_a_kernel(arch: str) -> None:
         k.register(probe)
         for _ in range(3):
             m.call("f")
-        assert not probe.optimized and probe.nhit == 3 and "a kernel's guarded pages" in probe.why_not_optimized
+        assert not probe.optimized and probe.nhit == 3 and "guarded pages of a kernel" in probe.why_not_optimized
+
+
+@pytest.mark.parametrize(("code", "shadow"), [("ffd0", True), ("ff10", True), ("e800000000", False)])
+def test_what_an_architecture_says_of_its_calls(code: str, shadow: bool) -> None:
+    """x86 has other reasons: a push and a jump are no call. A direct one leads where it leads."""
+    insn = architectures.get("x86_64").decode(bytes.fromhex(code).ljust(16, b"\x90"), 0x1000)
+    assert insn.links and ("shadow stack" in insn.sends) == shadow and not insn.lands
+
+
+@pytest.mark.parametrize("arch", ["arm", "cortexm"])
+def test_an_address_of_another_mode_is_named_by_the_architecture(arch: str) -> None:
+    """Arm's odd addresses are Thumb's. Of Cortex-M all code is."""
+    code = bytes.fromhex("1eff2fe1" if arch == "arm" else "7047 7047")
+    with (UnicornMachine.from_code(code, arch=arch, base=0x10000, symbols={"f": (0x10000, 4)}) as m,
+          Kprobes(m) as k):
+        if arch == "cortexm":
+            for addr in (0x10000, 0x10001):
+                k.register(Kprobe(addr=addr))
+        else:
+            with pytest.raises(BadLocation, match="an address of Thumb code"):
+                k.register(Kprobe(addr=0x10001))

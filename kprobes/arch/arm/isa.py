@@ -110,7 +110,7 @@ ARM = Arch(
     traps=Traps(probe={4: A32_UDF}, end={0: A32_UDF, 1: T32_UDF}, modes={1: {2: T32_UDF}}), decode=decode_a,
     abi=Abi(args=R[:4], returns=R[:2], stack_align=8, enter=leave_block), linkage=LINKAGE,
     jump=Jump(size=4, encode=b, modes={1: WIDE}), out_of_line=OutOfLine(max_displaced=18),
-    pointers=Pointers(mode_bits=1, same_mode=same_mode,
+    pointers=Pointers(mode_bits=1, mode="Thumb", same_mode=same_mode,
                       code_address=lambda addr, read: Entry(addr=addr & ~1, mode=addr & 1)),
     walking=Walking(conditioned=conditioned), files=Files(machines=((40, 32, "little"),), choose=of_profile),
 )  # fmt: skip
@@ -118,7 +118,7 @@ ARMEB = evolve(ARM, name="armeb", order=Order.BIG, files=Files(machines=((40, 32
 CORTEXM = evolve(
     ARM, name="cortexm", regs=M_REGISTERS, decode=decode_m, traps=Traps(probe={2: T32_UDF}, end={1: T32_UDF}),
     jump=WIDE,
-    pointers=Pointers(mode_bits=1, same_mode=lambda regs, pc: pc | 1,
+    pointers=Pointers(mode_bits=1, mode="Thumb", same_mode=lambda regs, pc: pc | 1,
                       code_address=lambda addr, read: Entry(addr=addr & ~1, mode=1)),
     files=Files(machines=ARM.files.machines,
                 # Armv7-M ARM B1.5.3

@@ -159,6 +159,8 @@ def computed(insn: Insn, **_: int) -> Insn:
 
 
 AUTHENTICATED = "authenticated branch"
+PAD = "indirect branches may lead to it, and in guarded pages never to a jump"
+AS_BR = "it would be BR elsewhere, which guarded pages of a kernel let in to other pads"
 SIGNS_PC = "signs or authenticates with its own address"
 MONITOR = "part of an exclusive sequence: a trap inside clears the monitor"
 MASKS = "accesses the interrupt masks, which a trap may change"
@@ -176,8 +178,8 @@ ROWS = (
     Row("1111 0011 10- ---------------- 11111", "AUTIASPPC", reject=SIGNS_PC),  # and AUTIBSPPC
     Row("1101 1010 1100 0001 10- 00- 11111 11110", "PACIASPPC", reject=SIGNS_PC),  # A or B key, PACNB too
     Row("1101 0101 0000 0011 0010 0100 111 11111", "PACM", reject="ties the next instruction to its address"),
-    Row("1101 0101 0000 0011 0010 0011 0-1 11111", "PACIASP, PACIBSP", lands=True),
-    Row("1101 0101 0000 0011 0010 0100 --0 11111", "BTI", lands=True),
+    Row("1101 0101 0000 0011 0010 0011 0-1 11111", "PACIASP, PACIBSP", lands=PAD),
+    Row("1101 0101 0000 0011 0010 0100 --0 11111", "BTI", lands=PAD),
     # Branches to labels: C4.1 "Branches, exception generating and system instructions"
     Row("0 00101 iiiiiiiiiiiiiiiiiiiiiiiiii", "B", b, displace=away.b, falls_through=False, extra=direct(26)),
     Row("1 00101 iiiiiiiiiiiiiiiiiiiiiiiiii", "BL", bl, displace=away.bl, links=True, extra=direct(26)),
@@ -191,7 +193,7 @@ ROWS = (
         reject="compare and branch (CMPBR) is not modelled"),
     # Branches to registers
     Row("1101011 0 0 00 11111 000000 nnnnn 00000", "BR", br, displace=as_it_is, falls_through=False, extra=computed),
-    Row("1101011 0 0 01 11111 000000 nnnnn 00000", "BLR", blr, displace=away.blr, links=True),
+    Row("1101011 0 0 01 11111 000000 nnnnn 00000", "BLR", blr, displace=away.blr, links=True, sends=AS_BR),
     Row("1101011 0 0 10 11111 000000 nnnnn 00000", "RET", ret, displace=as_it_is, falls_through=False),
     # BRAB, BRAAZ, BRABZ
     Row("1101011 - 0 00 11111 00001- ----- -----", "BRAA", extra=computed, falls_through=False, reject=AUTHENTICATED),

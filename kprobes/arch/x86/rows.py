@@ -110,6 +110,7 @@ class Row:
     indirect: bool = False  #: a computed jump
 
 
+AS_JMP = "it would be a push and a jump elsewhere, and a kernel's shadow stack would not know of the call"
 FAR = "far transfer: loads CS"
 
 ROWS = (
@@ -228,7 +229,7 @@ class Mode:
             displace = displaced(row.name, shape, raw, self.bits, after, target)
         fixed = shape.memory and not _terms(shape, raw)  # an import's cell: no switch
         return Insn(addr=addr, raw=raw, name=row.name, reject=reject, simulate=simulate, displace=displace,
-                    links=row.simulate is call,
+                    links=row.simulate is call, sends=AS_JMP if row.simulate is call and target is None else "",
                     falls_through=row.simulate not in (jmp, ret), target=target, indirect=row.indirect and not fixed,
                     operand=self._relative(shape, raw, addr), data=width if shape.relative else 0)
 

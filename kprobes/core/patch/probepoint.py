@@ -99,10 +99,8 @@ class Probepoint:
         insn, view = self.insn, self._rooms.machine.guest_view
         if view is None:
             return ""
-        if insn.lands:
-            return f"indirect branches may lead to {insn.name}, which in guarded pages must not be a jump"
-        if insn.links and insn.target is None and not view.reads:  # AArch64's BLR would be BR, and want other pads
-            return f"{insn.name} is another branch elsewhere, which a kernel's guarded pages may not let in"
+        if insn.lands or (insn.sends and not view.reads):
+            return insn.lands or insn.sends
         if insn.mode:
             return "no detours are written for code of this mode"
         return f"{insn.name} is simulated" if insn.simulate is not None and insn.displace is None else ""

@@ -90,8 +90,8 @@ def _at_address(machine: Machine, text: Text, addr: int) -> Location:
     if symbol is None:
         return Location(address=entry.addr, mode=entry.mode, symbol=None, offset=0, entry=True)
     start = _entry(machine, text, symbol.address | symbol.mode)
-    if entry.mode & ~symbol.mode:
-        raise BadLocation("odd address, but the code there is not Thumb", address=addr, symbol=symbol.name,
-                          hint=f"use addr={entry.addr:#x}")
+    if entry.mode & ~start.mode:
+        raise BadLocation(f"an address of {machine.arch.pointers.mode} code, and the code there is not",
+                          address=addr, symbol=symbol.name, hint=f"use addr={entry.addr:#x}")
     return Location(address=entry.addr, mode=entry.mode | symbol.mode, symbol=symbol,
                     offset=entry.addr - symbol.address, entry=entry.addr - start.addr in start.entries)
