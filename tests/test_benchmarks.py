@@ -139,7 +139,7 @@ def test_fuzzing_measures_all_it_says() -> None:
 
     found = fuzzing.measure(str(fuzzing.HERE.parent / "examples" / "demo.x86_64"), rounds=2)
     assert found.keys() == {"snapshot", "restore", "snapshot, comparing", "restore, comparing", "fuzz", "coverage"}
-    assert all(value > 0 for value in found.values()) and found["coverage"] < (3 if host_code() else 60)
+    assert all(value > 0 for value in found.values()) and found["coverage"] < (10 if host_code() else 60)
 
 
 @pytest.mark.skipif(not shutil.which("valgrind") or platform.machine() != "x86_64", reason="counts under valgrind")
@@ -147,7 +147,7 @@ def test_instructions(tmp_path: Path) -> None:
     """A hit's instructions repeat, and rows that are not asked for do not run but for what they need."""
     command = [sys.executable, str(BENCHMARKS / "instructions.py"), "--arch", "arm64", "--rows", "^o, ", "--hits", "50",
                "--profiles", str(tmp_path / "profiles"), "--json", str(tmp_path / "out.json")]
-    printed = subprocess.run(command, capture_output=True, text=True, timeout=500, check=True).stdout
+    printed = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True).stdout
     found = json.loads((tmp_path / "out.json").read_text())["arm64"]
     assert "o, two arguments" in printed and "k, empty" not in found
     assert 1_000 < found["o, empty"] < found["o, two arguments"] < found["raw hook, two arguments"]

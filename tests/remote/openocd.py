@@ -75,7 +75,7 @@ def board(kind: str, name: str) -> Iterator[RemoteMachine]:
             while line := process.stdout.readline():
                 said += line
                 if gdb := re.search(rb"Listening on port (\d+) for gdb", line):
-                    m = RemoteMachine.connect(f"localhost:{int(gdb[1])}", image=image, scratch=SCRATCH, timeout=20)
+                    m = RemoteMachine.connect(f"localhost:{int(gdb[1])}", image=image, scratch=SCRATCH, timeout=60)
                     yield stack.enter_context(m)
                     return
             time.sleep(0.1)

@@ -199,7 +199,7 @@ def test_every_instruction_of_functions(guest: QemuMachine, conformance: Conform
             probes = [Kprobe(addr=place) for symbol in symbols
                       for place in range(symbol.address, symbol.address + symbol.size, 4) if k.check(place).probeable]
             k.register_kprobes(probes)
-            assert m.call(name, wanted["seeds"][0], timeout=60) & 0xFFFFFFFF == wanted["tests"][name][0], name
+            assert m.call(name, wanted["seeds"][0], timeout=300) & 0xFFFFFFFF == wanted["tests"][name][0], name
             hit |= {probe.addr for probe in probes if probe.nhit and probe.addr is not None}
     assert len(hit) > 700
     conformance.under(USER_MODE)("parisc", "real program", len(hit))
@@ -214,7 +214,7 @@ def test_returns_of_every_function(guest: QemuMachine) -> None:
         for back in backs.values():
             k.register_kretprobe(back)
         for seed, result in zip(wanted["seeds"][:2], wanted["run_all"]["parisc"], strict=False):
-            assert m.call("run_all", seed, timeout=60) & 0xFFFFFFFF == result
+            assert m.call("run_all", seed, timeout=300) & 0xFFFFFFFF == result
         assert all(back.nreturned >= 2 and not back.nmissed for back in backs.values())
 
 
@@ -225,7 +225,7 @@ def test_recursion_deeper_than_maxactive(guest: QemuMachine) -> None:
         back = Kretprobe(symbol_name="fib", maxactive=depth, handler=lambda ri, regs: None)
         k.register_kretprobe(back)
         with pytest.warns(RuntimeWarning, match="followed at a time"):
-            m.call("test_fib", 5, timeout=60)
+            m.call("test_fib", 5, timeout=300)
         assert back.nreturned and back.nmissed
         k.unregister_kretprobe(back)
         assert m.call("test_fib", 1) & 0xFFFFFFFF == expected()["tests"]["test_fib"][0]

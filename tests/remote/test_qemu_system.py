@@ -38,7 +38,7 @@ def board(name: str) -> QemuMachine:
     m = QemuMachine.system(["-M", "virt", "-m", "32", "-nic", "none", "-display", "none", "-serial", "none",
                             "-monitor", "none", *arguments,
                             "-kernel", str(image)], arch=name, symbols=image, scratch=(start + 0xA0000, 0x10000))
-    m.run("_start", until="body", timeout=20)
+    m.run("_start", until="body", timeout=100)
     return m
 
 
@@ -59,10 +59,10 @@ def test_firmware(name: str) -> None:
         k.register_kretprobes([Kretprobe(symbol_name=symbol,
                                          handler=lambda ri, regs: results.append(regs.return_value))
                                for symbol in ("leaf", "work")])
-        m.run(until="finished", timeout=20)
+        m.run(until="finished", timeout=100)
         assert (arguments, results) == (list(range(10)), [*range(1, 20, 2), 100])
-        assert m.call("work", 5, timeout=20) == 25 and probe.nhit == 15
+        assert m.call("work", 5, timeout=100) == 25 and probe.nhit == 15
         with pytest.raises(GuestTimeout):
             m.run(timeout=0.2)
-        assert m.call("work", 5, timeout=20) == 25 and probe.nhit == 20
+        assert m.call("work", 5, timeout=100) == 25 and probe.nhit == 20
         assert m.exit_status is None

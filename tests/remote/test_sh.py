@@ -40,7 +40,7 @@ def wanted(m: QemuMachine, names: tuple[str, ...] = ()) -> dict[str, int]:
 
 
 def run(m: QemuMachine, name: str) -> int:
-    return m.call(name, expected()["seeds"][1], timeout=60)
+    return m.call(name, expected()["seeds"][1], timeout=300)
 
 
 def reached(m: QemuMachine, k: Kprobes, name: str, left: list[Symbol]) -> list[Symbol]:
