@@ -16,7 +16,7 @@ from attrs import define, field, frozen
 from ..calltext import Call, parse_call
 from ..errors import Unsupported
 from ..symbols import CONTROLS
-from ._main import file_argument, load
+from ._main import arch_option, check_sysroot, file_argument, load, process, sysroot_option
 from ._render import number, patience, table
 
 if TYPE_CHECKING:
@@ -139,11 +139,8 @@ class Guest:
         if self.mmio and (self.base is None or self.qemu):
             raise click.UsageError("--mmio is for raw images: give --arch and --base as well, and no --qemu")
         if self.qemu:
-            from ..machine.remote import QemuMachine
-
-            return QemuMachine.user([self.file, *(self.arguments or ())], arch=self.arch, sysroot=self.sysroot)
-        if self.sysroot is not None:
-            raise click.UsageError("--sysroot is where QEMU finds libraries: give --qemu as well")
+            return process([self.file, *(self.arguments or ())], self.arch, self.sysroot)
+        check_sysroot(self.sysroot)
         with patience(f"loading {os.path.basename(self.file)}"):
             machine = load(self.file, self.arch, self.base, self.symbols)
         for start, size in self.mmio:
@@ -212,8 +209,7 @@ def on_guest(command: Callable[..., None]) -> Callable[..., None]:
 
 OPTIONS = (
     file_argument,
-    click.option("--arch", metavar="NAME",
-                 help="The architecture, where FILE's header does not tell (see `kprobes archs`)."),
+    arch_option,
     click.option("--base", type=Number(), metavar="ADDRESS",
                  help="FILE is a raw image, which belongs there; with --arch."),
     click.option("--symbols", metavar="FILE2",
@@ -222,8 +218,7 @@ OPTIONS = (
                  help="A device of a raw image's board: reads give 0, writes are dropped, both are counted; may be "
                       "given again."),
     click.option("--qemu", is_flag=True, help="Run it as a Linux process under qemu-user."),
-    click.option("--sysroot", type=click.Path(exists=True, file_okay=False), metavar="FOLDER",
-                 help="With --qemu: where the program's dynamic linker and libraries are."),
+    sysroot_option,
     click.option("--call", metavar="'NAME(ARG, ...)'",
                  help="Call a function; arguments are integers, 'c' and \"text\"."),
     click.option("--run", is_flag=True, help="Run from the entry point; `-- ARGS ...` gives arguments."),

@@ -14,7 +14,7 @@ import click
 from ..errors import ImageError, UnknownSymbol
 from ..inventory import functions, instructions
 from ..symbols import CONTROLS
-from ._main import load, on_file
+from ._main import File, on_file
 from ._render import describe, disassembler, on_names, patience, table, where
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.option("-e", "--event", "texts", multiple=True, metavar="EVENT",
               help="Say of an event (see `kprobes trace`) whether a program records its hits, or why Python has to; "
                    "may be given again.")
-def check(file: str, arch: str | None, place: str | None, texts: tuple[str, ...]) -> None:
+def check(file: File, place: str | None, texts: tuple[str, ...]) -> None:
     """Say for each instruction of a function (of all, without SYMBOL; of one instruction, with +OFF) what a probe there
     would do.
 
@@ -40,7 +40,7 @@ def check(file: str, arch: str | None, place: str | None, texts: tuple[str, ...]
 
     if texts and place is not None:
         raise click.UsageError("give either SYMBOL or events")
-    with load(file, arch) as machine, Kprobes(machine) as k:
+    with file.loaded() as machine, Kprobes(machine) as k:
         for text in texts:
             _event(k, text)
         if texts:
@@ -85,17 +85,21 @@ def _places(machine: UnicornMachine, k: Kprobes, place: str | None) -> Iterator[
 @click.command()
 @on_file
 @click.argument("pattern", default="*")
-def symbols(file: str, arch: str | None, pattern: str) -> None:
+def symbols(file: File, pattern: str) -> None:
     """List functions that can be probed, by address; PATTERN is a shell glob."""
+    _symbols(file, pattern)
+
+
+def _symbols(file: File, pattern: str) -> None:
     from ..core.kprobes import Kprobes
 
-    with load(file, arch) as machine, Kprobes(machine) as k:
-        with patience(f"checking the functions of {os.path.basename(file)}"):
+    with file.loaded() as machine, Kprobes(machine) as k:
+        with patience(f"checking the functions of {os.path.basename(file.name)}"):
             found = [s for s in functions(machine, pattern) if k.check(s.address | s.mode).probeable]
         if not found:
             if not functions(machine, "*"):
                 at = f" (its entry point is {machine.regs.pc:#x})" if machine.executable(machine.regs.pc) else ""
-                raise ImageError(f"{file}: no names of functions are in it; it is stripped{at}",
+                raise ImageError(f"{file.name}: no names of functions are in it; it is stripped{at}",
                                  hint="probe addresses, as in `kprobes trace FILE -e 'p 0x1234'`")
             if pattern.isidentifier():
                 machine.symbols[pattern]  # raises, with names that are near
@@ -110,22 +114,22 @@ def symbols(file: str, arch: str | None, pattern: str) -> None:
 @on_names
 @click.argument("pattern", default="*")
 @click.option("--sdt", is_flag=True, help="List the static tracepoints instead: places for events, %PROVIDER:NAME.")
-def list_(file: str, arch: str | None, pattern: str, sdt: bool) -> None:
+def list_(file: File, pattern: str, sdt: bool) -> None:
     """List functions, by a shell glob; or with FUNCTION:* the source lines of a function where a probe can be, with
     FUNCTION:N its N-th line.
 
     Lines need a FILE that was built with -g; N counts from the function's first line, as perf does.
     """
     if sdt:
-        _markers(file, arch, pattern)
+        _markers(file, pattern)
         return
     name, colon, line = pattern.rpartition(":")
     if not colon or not (line == "*" or (line.isdecimal() and len(line) < 10)):
-        click.get_current_context().invoke(symbols, file=file, arch=arch, pattern=pattern)
+        _symbols(file, pattern)
         return
     from ..core.kprobes import Kprobes
 
-    with load(file, arch) as machine, Kprobes(machine) as k:
+    with file.loaded() as machine, Kprobes(machine) as k:
         start = k.check(name).addr
         found = machine.debug.function(start)
         if found is None:
@@ -143,9 +147,9 @@ def list_(file: str, arch: str | None, pattern: str, sdt: bool) -> None:
             for each in wanted])
 
 
-def _markers(file: str, arch: str | None, pattern: str) -> None:
+def _markers(file: File, pattern: str) -> None:
     """A row for each place of the markers that a glob names: PROVIDER:NAME, or NAME."""
-    with load(file, arch) as machine:
+    with file.loaded() as machine:
         rows = [(f"{m.address:#x}", f"%{m.provider}:{m.name}", f"{m.semaphore:#x}" if m.semaphore else "-",
                  m.module or "-", " ".join(m.arguments)) for m in machine.debug.markers()
                 if fnmatch.fnmatchcase(f"{m.provider}:{m.name}", pattern) or fnmatch.fnmatchcase(m.name, pattern)]

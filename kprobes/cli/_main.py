@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
+from attrs import frozen
 from click.shell_completion import CompletionItem
 
 from ..errors import GuestFault, GuestTimeout, KprobeError, ReentryError
 from ..symbols import CONTROLS
 
 if TYPE_CHECKING:
+    from ..machine.remote import QemuMachine
     from ..machine.unicorn.machine import UnicornMachine
 
 _LINES = {code: text for code, text in CONTROLS.items() if code != ord("\n")}  # messages may have several
@@ -77,11 +80,50 @@ def main() -> None:
 file_argument = click.argument("file", shell_complete=lambda ctx, parameter, text: [CompletionItem(text, type="file")])
 
 
+arch_option = click.option("--arch", metavar="NAME",
+                           help="The architecture, where FILE's header does not tell (see `kprobes archs`).")
+sysroot_option = click.option("--sysroot", type=click.Path(exists=True, file_okay=False), metavar="FOLDER",
+                              help="With --qemu: where the program's dynamic linker and libraries are.")
+
+
+@frozen
+class File:
+    """What on_file() gives: a file, to be looked at."""
+
+    name: str
+    arch: str | None
+    qemu: bool
+    sysroot: str | None
+
+    def loaded(self) -> Any:
+        """A machine that has it; of a process under QEMU nothing runs but its dynamic linker."""
+        if self.qemu:
+            return process([self.name], self.arch, self.sysroot)
+        check_sysroot(self.sysroot)
+        return load(self.name, self.arch)
+
+
 def on_file(command: Callable[..., None]) -> Callable[..., None]:
-    """FILE and --arch: what load() takes."""
-    arch = click.option("--arch", metavar="NAME",
-                        help="The architecture, where FILE's header does not tell (see `kprobes archs`).")
-    return file_argument(arch(command))
+    """FILE and options that say what it is: a File, which the command gets first."""
+    @functools.wraps(command)
+    def wrapped(file: str, arch: str | None, qemu: bool, sysroot: str | None, **options: Any) -> None:
+        command(File(file, arch, qemu, sysroot), **options)
+
+    under_qemu = click.option("--qemu", is_flag=True, help="Look at it as a Linux process under qemu-user.")
+    return file_argument(arch_option(under_qemu(sysroot_option(wrapped))))
+
+
+def process(argv: Sequence[str], arch: str | None, sysroot: str | None) -> QemuMachine:
+    """A Linux process under QEMU, at its first own instruction."""
+    from ..machine.remote import QemuMachine
+
+    return QemuMachine.user(argv, arch=arch, sysroot=sysroot)
+
+
+def check_sysroot(sysroot: str | None) -> None:
+    """There is none where nothing runs under QEMU."""
+    if sysroot is not None:
+        raise click.UsageError("--sysroot is where QEMU finds libraries: give --qemu as well")
 
 
 def load(file: str, arch: str | None, base: int | None = None, symbols: str | None = None) -> UnicornMachine:

@@ -27,7 +27,8 @@ def guest_of(arch: str) -> Guest:
             raise Unsupported(f"the entry point {entry.value!r} is no Guest", hint="see docs/adding-an-architecture.md")
         return guest
     raise Unsupported(f"Unicorn does not run {arch}, as far as anybody has told",
-                      hint="use another machine, or add an entry point kprobes.unicorn")
+                      hint="give --qemu, where QEMU has it",
+                      python="which is QemuMachine, or add an entry point kprobes.unicorn")
 
 
 def arch_of(uc: unicorn.Uc) -> str:
