@@ -68,9 +68,15 @@ class Host:
         ret = bytes.fromhex("c0035fd6") if self.arm else b"\xc3"
         for at in (PYTHON, ENTERED, RETURNED):
             self.uc.mem_write(at, ret)
+        self.uc.hook_add(unicorn_const.UC_HOOK_CODE, self._callback, begin=PYTHON, end=RETURNED)
+        self.renew()
+
+    def renew(self) -> None:
+        """All but the code is as at first."""
         self.called: list[int] = []
         self.answer, self.data = 1, TABLE
-        self.uc.hook_add(unicorn_const.UC_HOOK_CODE, self._callback, begin=PYTHON, end=RETURNED)
+        for at in (WORDS, STACK, GUEST):
+            self.uc.mem_write(at, bytes(0x1000))
         self[TABLE] = AREA
         self[TABLE + 8] = 0x10000
         self[TABLE + 16 + PLACE] = SITE_AT
@@ -78,7 +84,7 @@ class Host:
                             ("returned", RETURNED)):
             self[SITE_AT + SITE[word]] = value
         self[OTHER_SITE + SITE["returned"]] = RETURNED
-        for word, value in convention.words.items():
+        for word, value in self.convention.words.items():
             self[CALLS_AT + CALLS[word]] = value
 
     def __getitem__(self, at: int) -> int:
@@ -139,9 +145,10 @@ class Host:
 class Scenario:
     """A random situation, the usual one most of all, and what becomes of it."""
 
-    def __init__(self, host: str, kind: str, convention: Convention, rng: random.Random) -> None:
-        self.h, self.rng = Host(host, kind, convention), rng
-        h, low = self.h, convention.bits // 8 - 1
+    def __init__(self, h: Host, rng: random.Random) -> None:
+        self.h, self.rng, convention = h, rng, h.convention
+        h.renew()
+        low = convention.bits // 8 - 1
         top = rng.choice([0, 1, 1, 2, FOLLOWED])
         self.sp = 0x5000 + rng.randrange(8, STACK_SIZE, 4)
         if rng.random() < 0.1:
@@ -264,9 +271,9 @@ def test_here(host: str) -> None:
 
 @each("enter")
 def test_enter(host: str, kind: str, convention: Convention) -> None:
-    rng, seen = random.Random(1), set()
+    h, rng, seen = Host(host, kind, convention), random.Random(1), set()
     for _ in range(150):
-        s = Scenario(host, kind, convention, rng)
+        s = Scenario(h, rng)
         found = s.trampoline if rng.random() < 0.1 else s.true
         s.set_link(found)
         follows = s.follows(found)
@@ -285,10 +292,10 @@ def test_enter(host: str, kind: str, convention: Convention) -> None:
 
 @each("enter")
 def test_enter_makes_it_return_to_the_trampoline(host: str, kind: str, convention: Convention) -> None:
-    s = Scenario(host, kind, convention, random.Random(2))
+    s = Scenario(Host(host, kind, convention), random.Random(2))
     while (s.link_at() is None or not s.open or not s.h[SITE_AT + SITE["spare"]]
            or s.h[CALLS_AT + CALLS["top"]] == BUFFER + CALL * FOLLOWED):
-        s = Scenario(host, kind, convention, s.rng)
+        s = Scenario(s.h, s.rng)
     s.set_link(s.true)
     before = s.h.state()
     s.h.hook(AREA + PLACE)
@@ -300,9 +307,9 @@ def test_enter_makes_it_return_to_the_trampoline(host: str, kind: str, conventio
 
 @each("ask")
 def test_ask(host: str, kind: str, convention: Convention) -> None:
-    rng, seen = random.Random(3), set()
+    h, rng, seen = Host(host, kind, convention), random.Random(3), set()
     for _ in range(150):
-        s = Scenario(host, kind, convention, rng)
+        s = Scenario(h, rng)
         s.h.answer = rng.choice([0, 1])
         found = s.trampoline if rng.random() < 0.1 else s.true
         s.set_link(found)
@@ -321,9 +328,9 @@ def test_ask(host: str, kind: str, convention: Convention) -> None:
 
 @each("leave")
 def test_leave(host: str, kind: str, convention: Convention) -> None:
-    rng, seen = random.Random(4), set()
+    h, rng, seen = Host(host, kind, convention), random.Random(4), set()
     for _ in range(200):
-        s = Scenario(host, kind, convention, rng)
+        s = Scenario(h, rng)
         frame = s.frame
         s.set_sp(s.sp + s.pushed)  # the return instruction has popped it
         shown = s.true if (rng.random() < 0.1) is not convention.reloaded else s.trampoline
