@@ -15,7 +15,9 @@ from threading import RLock
 from typing import NoReturn
 
 from ...errors import MachineBusy, RemoteError
+from .eager import Eager
 
+MOST = 1 << 16  # bytes that are taken at once
 LONGEST = 1 << 22  # bytes of a packet, or of noise before one
 RESENDS = 3
 # bytes of packets sent at once: QEMU 10's user-mode stub reads 256, and answers some twice where there are more
@@ -62,7 +64,7 @@ class Connection:
     def __init__(self, channel: socket.socket, timeout: float = 10.0) -> None:
         self.timeout, self.busy = timeout, RLock()
         self._socket: socket.socket | None = channel
-        self._buffer = bytearray()
+        self._buffer, self._eager = bytearray(), Eager()
         self._acknowledges = True
         self._due = b""  # acknowledgements: they go with the next packet, or before anything is waited for
         self._early = 0  # answers that are acknowledged already
@@ -218,7 +220,8 @@ class Connection:
             if left <= 0:
                 raise TimeoutError
             self._limit_to(channel, left)
-            data = channel.recv(1 << 16)
+            data = self._eager.read(channel.fileno(), MOST, left)
+            data = channel.recv(MOST) if data is None else data
         except TimeoutError:
             if deadline is None or time.monotonic() < deadline:
                 return  # not over yet
