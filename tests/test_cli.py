@@ -18,8 +18,9 @@ import pytest
 from click.testing import CliRunner, Result
 from elftools.elf.elffile import ELFFile
 from host import NO_HOST_CODE, host_code
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from patience import PATIENT
 
 from kprobes import GuestFault, UnicornMachine
 from kprobes.cli import main, parse_call
@@ -374,7 +375,7 @@ def test_wrong_call_expression_points_at_it(text: str, position: int) -> None:
     assert (caught.value.kind, caught.value.position) == ("BAD_CALL", position)
 
 
-@settings(deadline=None)
+@PATIENT
 @given(st.text(alphabet="f(),'\"\\x01b -é", max_size=20))
 def test_any_call_parses_or_is_an_error(text: str) -> None:
     for expression in (text, f"f({text})"):
@@ -384,7 +385,7 @@ def test_any_call_parses_or_is_an_error(text: str) -> None:
             assert 0 <= error.position <= len(expression)
 
 
-@settings(deadline=None)
+@PATIENT
 @given(st.lists(st.one_of(st.integers(-(2**63), 2**64), st.binary(max_size=8))))
 def test_call_arguments_survive(args: list[int | bytes]) -> None:
     words = [str(a) if isinstance(a, int) else 'b"' + "".join(f"\\x{byte:02x}" for byte in a) + '"' for a in args]

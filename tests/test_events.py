@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from patience import PATIENT
 
 from kprobes.arch._base import Abi, Arch, Entry, Insn, Order, Pointers, Registers, Traps
 from kprobes.errors import EventError, GuestFault, NotAnInstruction, NotFunctionEntry, Unprobeable
@@ -226,7 +227,7 @@ def test_no_calling_convention_no_arguments() -> None:
         assert caught.value.kind == "BAD_VAR"
 
 
-@settings(deadline=None)
+@PATIENT
 @given(st.text(alphabet="pr:/+-@%$()[]\\\"=ux8 019avfs_read*.", max_size=40))
 def test_any_text_parses_or_is_an_event_error(text: str) -> None:
     machine: Any = ToyMachine()
@@ -392,7 +393,7 @@ def test_32_bit_big_endian() -> None:
     assert parse_event("p vfs_read %di", machine).args[0].type.name == "x32"
 
 
-@settings(deadline=None)
+@PATIENT
 @given(st.integers(0, 2**64 - 1), st.sampled_from([8, 16, 32, 64]), st.sampled_from("usx"))
 def test_integers_are_cut_to_their_type(word: int, bits: int, style: str) -> None:
     machine: Any = ToyMachine()

@@ -313,6 +313,14 @@ def test_the_core_is_small() -> None:
     assert sum(lines.values()) <= CORE_TOTAL, lines
 
 
+def test_examples_of_hypothesis_have_no_deadline() -> None:
+    """A busy machine fails no test (patience.py)."""
+    rule, given = "@PATIENT\n@given(", "\n@given("
+    texts = {path.name: path.read_text() for path in Path(__file__).parent.rglob("test_*.py")}
+    assert sum(text.count(rule) for text in texts.values()) > 4
+    assert [name for name, text in texts.items() if text.count(rule) != text.count(given)] == []
+
+
 def test_the_rules_can_fail() -> None:
     """A forbidden import, a foreign package and a circle are seen."""
     assert not allowed("core.kprobes", MAY_IMPORT["arch."])

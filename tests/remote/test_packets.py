@@ -12,6 +12,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from patience import PATIENT
 
 from kprobes import KprobeError, Kprobes, Kretprobe, RemoteError, RemoteMachine
 from kprobes.arch import get
@@ -25,6 +26,7 @@ Answer = Callable[[socket.socket, bytes], None]
 Stub = Callable[[Answer], str]
 
 
+@PATIENT
 @given(st.binary(max_size=300))
 def test_escapes_come_back(data: bytes) -> None:
     assert unescape(escape(data)) == data
