@@ -1,17 +1,21 @@
-"""A stop by another thread finds no instruction half done in a run that counts instructions: what goes on afterwards
-ends as what was never stopped. In other runs the engine may leave one so, see docs/engine.md."""
+"""A stop by another thread finds no instruction half done: what goes on afterwards ends as what was never stopped."""
 
 from __future__ import annotations
 
+import gc
+import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from arches import RUNNABLE, integer, limits, programs_of
+from unicorn import UC_HOOK_CODE, UC_HOOK_MEM_WRITE
 
-from kprobes import GuestStopped, UnicornMachine
+from kprobes import GuestFault, GuestStopped, GuestTimeout, UnicornMachine
+from kprobes.machine.unicorn.host import outside
 
 #: loops of an instruction that is wrong if it is executed twice
 LOOPS = {
@@ -19,7 +23,20 @@ LOOPS = {
     "i386": "31c0 ff742404 40 ff0c24 75fa 5a c3",
     "arm64": "e80301aa 000040f9 080500f1 c1ffff54 c0035fd6",  # ldr x0, [x0]; subs x8, x8, #1; b.ne
 }
-TIMES, BOUND, WORD = 2000, 10**9, (1 << 32) - 1
+BOUND, WORD = 10**9, (1 << 32) - 1
+BOUNDS = (None, BOUND)
+
+
+def heard(m: UnicornMachine) -> bool:
+    """Whether another thread asks, in place of stopping the engine itself."""
+    return m.parts.memory.engine.outside is not None
+
+
+def exact(arch: str, bound: int | None) -> None:
+    """Skips the test where stops may find an instruction half done: see docs/engine.md."""
+    with UnicornMachine.from_code(b"", arch=arch) as m:
+        if not heard(m) and bound is None:
+            pytest.skip("without host code")
 
 
 @contextmanager
@@ -42,36 +59,149 @@ def stopped(m: UnicornMachine) -> Iterator[Callable[[], int]]:
         thread.join()
 
 
-def finished(m: UnicornMachine, function: str | int, *args: int) -> int:
-    """A bounded call that goes on however often it is stopped."""
+def finished(m: UnicornMachine, function: str | int, *args: int, max_insns: int | None = None) -> int:
+    """A call that goes on however often it is stopped."""
     try:
-        return m.call(function, *args, max_insns=BOUND)
+        return m.call(function, *args, max_insns=max_insns)
     except GuestStopped:
         while m.regs.pc != m.parts.state.exit:
-            m.run(max_insns=BOUND)
+            m.run(max_insns=max_insns)
         return m.regs.return_value
 
 
+@pytest.mark.parametrize("bound", BOUNDS)
 @pytest.mark.parametrize("arch", LOOPS)
-def test_an_instruction_is_executed_once(arch: str) -> None:
+def test_an_instruction_is_executed_once(arch: str, bound: int | None) -> None:
+    exact(arch, bound)
+    times = 100_000 if bound is None else 2000
     with UnicornMachine.from_code(bytes.fromhex(LOOPS[arch]), arch=arch) as m:
         ring = m.alloc(24)
         m.write(ring, b"".join(at.to_bytes(8, "little") for at in (ring + 8, ring + 16, ring)))
-        args = (ring, TIMES) if arch == "arm64" else (TIMES,)
-        right = ring + 8 * (TIMES % 3) if arch == "arm64" else TIMES
+        args = (ring, times) if arch == "arm64" else (times,)
+        right = ring + 8 * (times % 3) if arch == "arm64" else times
         with stopped(m) as stops:
             while stops() < 100:
-                assert finished(m, 0x10000, *args) == right
+                assert finished(m, 0x10000, *args, max_insns=bound) == right
 
 
-@pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for arch in RUNNABLE for path in programs_of(arch)
-                                  if path.stem.endswith("-O0") and not arch.startswith("sparc")])
-def test_programs_end_as_without_stops(path: Path) -> None:
-    """But on SPARC, whose engine cannot count."""
+@pytest.mark.parametrize(("path", "bound"), [
+    pytest.param(path, bound, id=f"{path.stem}-{'bounded' if bound else 'free'}") for arch in RUNNABLE
+    for path in programs_of(arch) if path.stem.endswith("-O0")
+    for bound in BOUNDS if not (bound and arch.startswith("sparc"))])  # SPARC's engine cannot count
+def test_programs_end_as_without_stops(path: Path, bound: int | None) -> None:
     test = next(name for name in ("test_quicksort", "test_mutual") if name not in limits(path.stem))
     with UnicornMachine.load(path) as m:
+        exact(m.arch.name, bound)
         argument = integer(m.arch, 1000)
         right = m.call(test, argument) & WORD
         with stopped(m) as stops:
             while stops() < 10:
-                assert finished(m, test, argument) & WORD == right
+                assert finished(m, test, argument, max_insns=bound) & WORD == right
+
+
+@pytest.mark.host_code
+@pytest.mark.parametrize("arch", RUNNABLE)
+def test_every_guest_is_heard(arch: str) -> None:
+    with UnicornMachine.from_code(b"", arch=arch) as m:
+        assert heard(m)
+
+
+@pytest.mark.host_code
+@pytest.mark.parametrize("arch", ["x86_64", "i386"])
+def test_signals_that_are_served_meanwhile(arch: str) -> None:
+    served = 0
+
+    def on_alarm(number: int, frame: object) -> None:
+        nonlocal served
+        served += 1
+
+    with UnicornMachine.from_code(bytes.fromhex(LOOPS[arch]), arch=arch) as m:
+        before = signal.signal(signal.SIGALRM, on_alarm)
+        signal.setitimer(signal.ITIMER_REAL, 5e-4, 5e-4)
+        try:
+            while served < 100:
+                assert m.call(0x10000, 1_000_000) == 1_000_000
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.host_code
+def test_time_that_is_up() -> None:
+    with UnicornMachine.from_code(bytes.fromhex(LOOPS["x86_64"]), arch="x86_64") as m:
+        m.regs["rdi"], ends = 10_000_000, 0
+        while m.regs.pc != 0x1000B:
+            try:
+                m.run(None if ends else 0x10000, until=0x1000B, timeout=2e-3)
+            except GuestTimeout:
+                ends += 1
+        assert m.regs["rax"] == 10_000_000 and ends
+
+
+@pytest.mark.host_code
+@pytest.mark.parametrize("code", ["ffc0 890425 00000000 ffc0 ffc0 c3", "ffc0 8b0c25 00000000 ffc0 ffc0 c3"],
+                         ids=["store", "load"])
+def test_an_access_that_fails_ends_the_block_while_somebody_asks(code: str) -> None:
+    """Whoever asks from the first block on: none of them goes on behind the access."""
+    with UnicornMachine.from_code(bytes.fromhex(code), arch="x86_64") as m:
+        asks = m.parts.memory.engine.outside
+        assert asks is not None
+        for _ in range(20):
+            m.regs["rax"] = 0
+            hook = m.uc.hook_add(UC_HOOK_CODE, lambda *_: asks.ask(), None, 0x10000, 0x10000)
+            with pytest.raises(GuestFault) as fault:
+                m.run(0x10000)
+            m.uc.hook_del(hook)
+            assert (fault.value.pc, fault.value.address, m.regs["rax"]) == (0x10002, 0, 1)
+
+
+@pytest.mark.host_code
+@pytest.mark.parametrize(("kind", "place", "counted"), [(UC_HOOK_CODE, 0x10002, 1), (UC_HOOK_MEM_WRITE, 0, 2)],
+                         ids=["code", "write"])
+def test_a_hook_of_the_owner_stops_where_it_is_while_somebody_asks(kind: int, place: int, counted: int) -> None:
+    with UnicornMachine.from_code(bytes.fromhex("ffc0 ffc0 894424f8 ffc0 ffc0 c3"), arch="x86_64") as m:
+        asks = m.parts.memory.engine.outside
+        assert asks is not None
+
+        def stop(*_: object) -> None:
+            asks.ask()
+            m.stop()
+
+        m.uc.hook_add(kind, stop, None, place or 1, place)
+        m.regs["rax"] = 0
+        m.run(0x10000)
+        assert m.regs["rax"] == counted
+
+
+@pytest.mark.host_code
+def test_who_asks_before_the_run_begins_is_heard() -> None:
+    """Between saying why and the engine's start there is no moment that loses it."""
+    with UnicornMachine.from_code(bytes.fromhex("ebfe"), arch="x86_64") as m:
+        start, engine = m.parts.starts.start, m.parts.memory.engine
+
+        def late(begin: int, until: int) -> int:
+            thread = threading.Thread(target=m.stop)
+            thread.start()
+            thread.join()
+            return start(begin, until)
+
+        m.parts.starts.start = late  # type: ignore[method-assign]
+        begun = time.monotonic()
+        m.run(0x10000, timeout=60)
+        assert time.monotonic() - begun < 50 and engine.outside is not None and not m.parts.state.why_stopped
+
+
+@pytest.mark.host_code
+def test_many_engines_come_and_go() -> None:
+    """More than there are rows at once; a row is free when its engine has gone."""
+    machines = [UnicornMachine.from_code(bytes.fromhex("ebfe"), arch="x86_64") for _ in range(outside.AT_ONCE + 8)]
+    for m in (machines[0], machines[-1]):
+        threading.Timer(0.02, m.stop).start()
+        m.run(0x10000, timeout=60)
+    rows = [m.parts.memory.engine.outside._row for m in machines]  # type: ignore[union-attr]
+    assert len({id(row) for row in rows}) == len(machines)
+    for m in machines:
+        m.close()
+    del machines, m
+    gc.collect()
+    assert all(any(row is free for free in outside._free) for row in rows)

@@ -61,7 +61,7 @@ class DelaySlots:
         link = m.arch.linkage.register
         before, m.regs[link] = m.regs[link], target
         try:
-            self._starts.start(self._edge - len(jump), self._edge)
+            self._starts.aside(self._edge - len(jump), self._edge)
         finally:
             m.regs[link] = before
 
@@ -74,7 +74,7 @@ class DelaySlots:
         hook = m.engine.hook(const.UC_HOOK_CODE, self._stopping, place, place)
         self._starts.again = True  # a target that cannot be fetched is nobody's fault: the guest does not go there
         try:
-            self._starts.start(place, 0)
+            self._starts.aside(place, 0)
         finally:
             self._starts.again = False
             m.engine.unhook(hook)

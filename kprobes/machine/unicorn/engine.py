@@ -16,6 +16,7 @@ import unicorn
 from unicorn import UC_ERR_OK, Uc, UcError
 from unicorn import unicorn_const as const
 
+from .host.outside import Outside
 from .version import library
 
 _name = library()._name
@@ -98,6 +99,7 @@ class Engine:
         self.place: Callable[[int], int] | None = None
         self._piece = ctypes.create_string_buffer(4096)
         self._begin, self._until = _u64(), _u64()
+        self.outside: Outside | None = None  #: who hears other threads; None: they stop the engine themselves
 
     # --- registers
 
@@ -217,7 +219,7 @@ class Engine:
         return nested
 
     def stop(self) -> None:
-        """Stop the run, from a hook or another thread."""
+        """Stop the run, from a hook. From another thread it may leave an instruction half done: see outside."""
         self.stopped = True
         _held.uc_emu_stop(self.handle)
 

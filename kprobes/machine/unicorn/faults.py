@@ -85,7 +85,7 @@ class Faults:
         if undo:
             with self._bounds.paused():
                 m.memory.patch(state.exit, undo)
-                self._starts.start(state.exit, home)
+                self._starts.aside(state.exit, home)
                 m.memory.fill(state.exit, len(undo))
         m.write_pc(home)
         if fault.access != "fetch":  # the engine notices some failed accesses only instructions later
@@ -207,7 +207,7 @@ class Faults:
         try:
             insn = m.arch.decode(m.engine.read(pc, m.arch.max_insn) or b"", pc)
             with self._bounds.paused(), self._state.executing():  # it has been counted already
-                self._starts.start(m.arch.pointers.same_mode(m.regs, pc), insn.next)
+                self._starts.aside(m.arch.pointers.same_mode(m.regs, pc), insn.next)
         finally:
             self._starts.interrupt = None  # where the failure is noticed late, this executed an innocent instruction
             m.engine.unhook(hook)

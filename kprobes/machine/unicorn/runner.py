@@ -252,8 +252,9 @@ class Runner:
                 if not state.ours(cpu.read_pc()):
                     return
                 with self.bounds.none_but_ours():
-                    error = self._starts.start(cpu.arch.pointers.same_mode(cpu.regs, cpu.read_pc()), 0)
-                state.take_stop()
+                    error = self._starts.aside(cpu.arch.pointers.same_mode(cpu.regs, cpu.read_pc()), 0)
+                if state.take_stop() == "stop":  # another one, meanwhile
+                    state.note_stop("stop")
                 if state.parked is not None:
                     self.raise_parked()
                 self._failed(error)

@@ -87,9 +87,15 @@ class RunState:
                 self._waits = False
             self.note_stop(reason)
             self.disturb(True)
-            if not mine:
+            if self.left and not mine:
+                return  # who counts stops the run, in front of an instruction
+            if mine or not self.runs_in:
+                self._engine.stop()
+            elif (outside := self._engine.outside) is not None:
+                self._engine.stopped = True
+                outside.ask()
+            else:
                 self._let_pass()
-            if mine or not self.left:  # else who counts stops the run, in front of an instruction
                 self._engine.stop()
 
     def note_stop(self, reason: str) -> None:
@@ -102,6 +108,8 @@ class RunState:
         with self._stopping:
             self._waits = False
             reason, self.why_stopped = self.why_stopped, ""
+            if self._engine.outside is not None:
+                self._engine.outside.forget()
         return reason
 
     def _let_pass(self) -> None:

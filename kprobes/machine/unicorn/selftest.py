@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import unicorn
 from unicorn import unicorn_const as const
 
@@ -12,12 +14,14 @@ from .guests.guest import HOOK as BY_HOOK
 from .guests.guest import INTR as BY_INTERRUPT
 from .guests.guest import INVALID as BY_INVALID
 from .guests.guest import Guest
+from .host.outside import Outside
 from .raised import Raised, known
 from .registers.cells import find_cells
 
 BASE = 0x10000
 NONE = 0xFFFFFFFF  # no exception is under way
 _seen: dict[str, str] = {}
+_heard: dict[str, bool] = {}
 
 
 def self_test(guest: Guest, arch: Arch) -> None:
@@ -107,6 +111,27 @@ def raised_verdict(guest: Guest, arch: Arch) -> str:
     engine.start(BASE + 0x100, 0)
     raised.end()
     return "" if seen == [BASE + 0x100] else f"pc was {seen} when it asked about a breakpoint, not {BASE + 0x100}"
+
+
+def hears(guest: Guest, arch: Arch) -> bool:
+    """True if an engine of this guest comes out of a jump to itself as another thread asks."""
+    if arch.name not in _heard:
+        _heard[arch.name] = _comes_out(guest, arch)
+    return _heard[arch.name]
+
+
+def _comes_out(guest: Guest, arch: Arch) -> bool:
+    jump = arch.jump_in(min(arch.traps.end))
+    engine = guest.cpu.fresh()
+    outside = Outside(engine.handle.value or 0, engine.uc)
+    if jump is None or not outside.known:
+        return False
+    engine.uc.mem_map(BASE, 0x4000, const.UC_PROT_ALL)
+    engine.write(BASE, jump.encode(BASE, BASE))
+    outside.ask()
+    with suppress(unicorn.UcError):
+        engine.uc.emu_start(BASE | min(arch.traps.end), 0, timeout=const.UC_SECOND_SCALE)
+    return not engine.uc.query(const.UC_QUERY_TIMEOUT)
 
 
 def _flags_verdict(guest: Guest, arch: Arch, trap: bytes) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from ..assembler import assemble
 from .counting import BLOCK, TICK
 from .hostcode import CALLS, SITE, WHERE
+from .outside import ABOUT, ASK, EXECUTE, LOOKING, NUMBERS, ROW, WITH_WORDS
 from .running import BACK, PROGRAM
 
 _KEYSTONE = {"x86_64": "x86_64", "aarch64": "arm64"}
@@ -254,13 +255,15 @@ _NOTE = {
         none: mov w0, #0; ret; nop""",
 }
 _ALWAYS = {"serve": _SERVE, "here": _HERE, "count": _COUNT, "program": PROGRAM, "back": BACK, "marked": _MARKED,
-           "tick": TICK, "block": BLOCK, "at-most": _AT_MOST, "note": _NOTE}
+           "tick": TICK, "block": BLOCK, "at-most": _AT_MOST, "note": _NOTE,
+           "with-words": WITH_WORDS, "look": LOOKING, "execute": EXECUTE, "stop-soon": ASK}
+_NAMES = {**SITE, **CALLS, **ROW, **ABOUT, **NUMBERS}
 _FOLLOWING = {"enter": _ENTER, "ask": _ASK, "leave": _LEAVE, "leave-reloaded": _LEAVE}
 
 
 def functions(host: str) -> dict[str, str]:
     """Name -> assembly of every function of a host."""
-    texts = {name: text[host].format(**SITE, **CALLS) for name, text in _ALWAYS.items()}
+    texts = {name: text[host].format(**_NAMES) for name, text in _ALWAYS.items()}
     for kind, where, bits in product(_FOLLOWING, WHERE, (32, 64)):
         if kind != "leave-reloaded" or where in ("cell", "window"):
             texts[f"{kind}-{where}-{bits}"] = _following(host, kind, where, bits)
@@ -298,7 +301,7 @@ def module() -> str:
         lines.append(f'    "{host}": {{')
         for name, code in assembled(host).items():
             words = code.hex()
-            pieces = [f'            "{words[at : at + 100]}"' for at in range(0, len(words), 100)]
+            pieces = [f'            "{words[at : at + 104]}"' for at in range(0, len(words), 104)]
             lines += [f'        "{name}":', *pieces[:-1], f"{pieces[-1]},"]
         lines.append("    },")
     return "\n".join([*lines, "}", ""])

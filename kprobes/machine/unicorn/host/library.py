@@ -1,0 +1,79 @@
+"""The functions that the engine's library calls by name: where it looks for them, others may stand."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from functools import cache
+
+from ..version import library
+
+#: What the library's functions of each guest's end in. s390x's translator has no such suffix.
+GUESTS = ("x86_64", "arm", "aarch64", "m68k", "mips", "mipsel", "mips64", "mips64el", "ppc", "ppc64", "riscv32",
+          "riscv64", "s390x", "sparc", "sparc64", "tricore")
+WORD = 8  # bytes
+_DYNAMIC, _TABLE, _TABLE_SIZE = 2, 3, 2  # PT_DYNAMIC; DT_PLTGOT, DT_PLTRELSZ
+_ENTRY = 24  # bytes of Elf64_Rela
+
+
+class _Info(ctypes.Structure):
+    """Dl_info of dladdr()."""
+
+    _fields_ = (("file", ctypes.c_char_p), ("base", ctypes.c_void_p), ("symbol", ctypes.c_char_p),
+                ("address", ctypes.c_void_p))
+
+
+def address(name: str) -> int:
+    """Of a function that the library exports. AttributeError where it exports none."""
+    return ctypes.cast(getattr(library(), name), ctypes.c_void_p).value or 0
+
+
+@cache
+def called() -> Called:
+    """The table of this process's library. OSError or ValueError where there is none, AttributeError where it is no
+    such library."""
+    return Called(_table())
+
+
+class Called:
+    """The addresses of the functions that the library calls by name, where it looks for them: writable, and complete
+    as the binding loads it.
+
+    Attributes:
+        there: the library's own, function by function.
+    """
+
+    def __init__(self, table: ctypes.Array[ctypes.c_uint64]) -> None:
+        self._table, self.there = table, [*table]
+
+    def places(self, names: list[str]) -> list[int]:
+        """Where functions are. ValueError or AttributeError where one is not."""
+        return [self.there.index(address(name)) for name in names]
+
+    def put(self, place: int, function: int) -> None:
+        """Have another function called from now on, by every engine of the process."""
+        self._table[place] = function
+
+
+def _table() -> ctypes.Array[ctypes.c_uint64]:
+    about, size = _Info(), 0
+    if not ctypes.CDLL(None).dladdr(ctypes.c_void_p(address("uc_version")), ctypes.byref(about)):
+        raise OSError("the library is not known")
+    table = 0
+    for tag, value in _dynamic(about.base):
+        table, size = (value if tag == _TABLE else table), (value if tag == _TABLE_SIZE else size)
+    if not table or not size:
+        raise ValueError("there is no such table")
+    table += about.base if table < about.base else 0  # C libraries differ in whether they make it an address
+    return (ctypes.c_uint64 * (3 + size // _ENTRY)).from_address(table)
+
+
+def _dynamic(base: int) -> Iterator[tuple[int, int]]:
+    """The dynamic section of an ELF file in memory: (tag, value)."""
+    headers, count = ctypes.c_uint64.from_address(base + 32).value, ctypes.c_uint16.from_address(base + 56).value
+    for header in range(base + headers, base + headers + count * 56, 56):
+        if ctypes.c_uint32.from_address(header).value == _DYNAMIC:
+            at = base + ctypes.c_uint64.from_address(header + 16).value
+            while tag := ctypes.c_uint64.from_address(at).value:
+                yield tag, ctypes.c_uint64.from_address(at + 8).value
+                at += 16
