@@ -75,15 +75,16 @@ KEEPERS = {
 }
 #: path (prefix; the longest that fits counts) -> most lines of a file
 #: lines of 120 columns: a room of 300 lines of 150 has some 315 of them
-BUDGETS = {"core/": 315, "core/kprobes.py": 392, "machine/": 315, "machine/_base.py": 326, "machine/paper.py": 370,
+BUDGETS = {"core/": 315, "core/kprobes.py": 392, "machine/": 315, "machine/_base.py": 330, "machine/paper.py": 370,
            "machine/unicorn/machine.py": 378, "machine/unicorn/memory.py": 325, "testing/": 315, "arch/": 315,
            "events/": 315, "events/_armed.py": 322, "events/_parser.py": 340, "tracing/": 315, "debug/": 315,
            "programs/": 315, "cli/": 315, "arch/arm/thumb.py": 355, "arch/s390x/isa.py": 355}
 # the plan said 1,800; docs/design.md says what the rest is. Of it 60 are doors: k.attach, k.trace ..., 40 the lock of
 # who changes probes, 80 stores that no engine reports, 80 bundles: breakpoints of bits, boosts that take neighbours
 # along, jumps in their middle, 40 jumps for programs alone, and why not, 70 programs in place, 260 several return
-# probes without a trap, 5 the trampoline's second stop for who returns behind an UNIMP, 18 who may end what, and when
-CORE_TOTAL = 6247
+# probes without a trap, 5 the trampoline's second stop for who returns behind an UNIMP, 18 who may end what, and when, 11
+# threads that take turns
+CORE_TOTAL = 6258
 WINGS = ("settings", "probe", "patch", "hit", "register", "kprobes")
 CHAIN = 350  # lines of a class along its bases
 #: written out for speed: benchmarks/hit_cost.py shows it

@@ -90,6 +90,9 @@ class Sink(Protocol):
     def original(self, addr: int, data: bytes) -> bytes:
         """What is in memory at `addr`, without the core's own in it."""
 
+    def in_turn(self) -> None:
+        """The machine is `in_turn` from now on."""
+
     def unloading(self, start: int, end: int) -> None:
         """Guest memory [start, end) is about to be unmapped."""
 
@@ -216,6 +219,7 @@ class Machine(Protocol):
     cpus: int
     cpu_task: Callable[[Regs], Any] | None
     guest_view: Any  #: for who compiles programs that run in the guest: a programs.inguest.View; None: none do
+    in_turn: bool  #: threads stop at jumps of the core's alone, one at a time, and nobody knows where the others are
     before_run: Callable[[], object] | None  #: called before each run that is inside no other, while nobody listens
 
     @property

@@ -130,6 +130,8 @@ class Handlers:
     def refuse(self, point: Probepoint) -> None:
         """A pre_handler has set pc itself: the probepoint stays a breakpoint, where an instruction is diverted without
         a detour."""
+        if self._rooms.machine.in_turn:
+            return
         self._optimizer.refuse(point, "its pre_handler diverts the guest")
         self.settle()
 

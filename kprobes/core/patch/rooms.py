@@ -67,6 +67,8 @@ class Rooms:
 
     def collect(self) -> None:
         """Free what nobody uses any more. Only while no CPU is in a hit."""
+        if self.machine.in_turn:
+            return
         pc = self.machine.regs.pc
         for cache in self.caches:
             cache.collect(lambda slot, size=cache.size: slot <= pc < slot + size)  # type: ignore[misc]

@@ -67,6 +67,11 @@ class Listener:
         self.registry.optimizer.exact(on)
         self._driver.handlers.settle()
 
+    def in_turn(self) -> None:
+        """See machine._base.Sink."""
+        for point in list(self.registry.points.values()):
+            self.registry.sync(point)
+
     def unloading(self, start: int, end: int) -> None:
         """See machine._base.Sink."""
         self.registry.unload(start, end)
@@ -119,7 +124,7 @@ class Listener:
     def finish(self) -> None:
         """If it is closing: give the memory back once no call is pending, and no CPU in a hit or in displaced
         instructions."""
-        if not self.closing or self._closed or not self._driver.at_rest:
+        if not self.closing or self._closed or self._machine.in_turn or not self._driver.at_rest:
             return
         self.returns.calls.settle()
         if self.returns.calls.pending:

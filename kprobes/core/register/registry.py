@@ -162,7 +162,7 @@ class Registry:
     def enabled(self, on: bool) -> None:
         self._enabled = on
         for point in list(self.points.values()):
-            self._sync(point)
+            self.sync(point)
         self.collect()
 
     @alone
@@ -172,7 +172,7 @@ class Registry:
         for point in list(self.points.values()):
             if not on:
                 self.optimizer.force(point)
-            self._sync(point)
+            self.sync(point)
 
     @alone
     def flush(self) -> None:
@@ -188,9 +188,9 @@ class Registry:
         """The probes at a point have changed: so does what a hit does."""
         if point.detour is not None:
             self.driver.serving.serve(point)
-        self._sync(point)
+        self.sync(point)
 
-    def _sync(self, point: Probepoint) -> None:
+    def sync(self, point: Probepoint) -> None:
         """Make memory say what is wanted: armed where somebody enabled is there and the switch is on."""
         if self._enabled and point.active:
             if point.state is Arming.DISARMED:
@@ -199,6 +199,8 @@ class Registry:
                 if self._rooms.arch.bundles is not None:
                     self.optimizer.divide(point.address)
             self.optimizer.consider(point)
+            if self._machine.in_turn:
+                self.driver.optimize(point)
         elif point.state in (Arming.ARMED, Arming.OPTIMIZING):
             self.optimizer.force(point)
             point.disarm()

@@ -73,15 +73,19 @@ class Saving:
     def code(self, calls: Iterable[Call], also: Iterable[str] = (), lock: int = 0) -> bytes:
         """Everything: save, run each (environment, code's address, code that may stand here), put back. also: registers
         to be saved for programs that read them. lock: address of a word that who calls holds; 0: of none."""
+        taking, giving = self.lock(lock) if self.lock is not None and lock else (b"", b"")
+        bodies = [self.begin(environment) + body if body else self.call(environment, entry)
+                  for environment, entry, body in calls]
+        return self.around(b"".join([taking, *bodies, giving]), also)
+
+    def around(self, code: bytes, also: Iterable[str] = ()) -> bytes:
+        """Code between saving and putting back."""
         numbers = sorted({self.numbers[name] for name in (*self.volatile, *also) if name in self.numbers})
         put_back = sorted(self.numbers[name] for name in self.volatile)
         specials = [(read, write, self._room(self._first + n)) for n, (_, read, write) in enumerate(self.special)]
-        taking, giving = self.lock(lock) if self.lock is not None and lock else (b"", b"")
         return b"".join([
             self.move(-self.above), *(self.store(n, self._room(n)) for n in numbers),
-            *(read + self.store(self.scratch, at) for read, _, at in specials),
-            taking, *(self.begin(environment) + body if body else self.call(environment, entry)
-                      for environment, entry, body in calls), giving,
+            *(read + self.store(self.scratch, at) for read, _, at in specials), code,
             *(self.load(self.scratch, at) + write for _, write, at in specials),
             *(self.load(n, self._room(n)) for n in put_back), self.move(self.above)])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
@@ -42,6 +42,14 @@ def _x86_call(environment: int, entry: int) -> bytes:
             + bytes.fromhex("ffd0 8d642408"))
 
 
+def _x86_lock(head: bytes, size: int) -> Callable[[int], tuple[bytes, bytes]]:
+    """MOV rAX, at; LOCK BTS DWORD [rAX], 0; JNC +4; PAUSE; JMP -11, and MOV rAX, at; MOV DWORD [rAX], 0"""
+    def lock(at: int) -> tuple[bytes, bytes]:
+        word = head + at.to_bytes(size, "little")
+        return word + bytes.fromhex("f00fba2800 7304 f390 ebf5"), word + bytes.fromhex("c70000000000")
+    return lock
+
+
 _FLAGS: Final = "", bytes.fromhex("9c 58 fc"), bytes.fromhex("50 9d")  # PUSHF; POP rAX; CLD, and PUSH rAX; POPF
 # emulators leave their fast path at POPF: TEST AH, 4 (DF); JNZ; MOV ECX, EAX; SHR ECX, 11; AND CL, 1; MOV AH, AL;
 # ADD CL, 0x7F (sets OF); SAHF (the others of programs); JMP; PUSH rAX; POPF
@@ -50,11 +58,11 @@ _X86_64: Final = Saving(
     numbers=_X64, volatile=some("rax rcx rdx rsi rdi r8 r9 r10 r11"), word=8, below=128, special=(_FAST_FLAGS,),
     move=lambda n: bytes.fromhex("488da424") + n.to_bytes(4, "little", signed=True),  # LEA RSP, [RSP+n]
     store=partial(_x64_access, 0x89), load=partial(_x64_access, 0x8B), call=_x64_call,
-    begin=_x64_begin, returns=b"\xc3")
+    begin=_x64_begin, returns=b"\xc3", lock=_x86_lock(b"\x48\xb8", 8))
 _I386: Final = Saving(
     numbers=_X86, volatile=some("eax ecx edx"), word=4, special=(_FAST_FLAGS,),
     move=lambda n: bytes.fromhex("8da424") + n.to_bytes(4, "little", signed=True),
-    store=partial(_x86_access, 0x89), load=partial(_x86_access, 0x8B), call=_x86_call)
+    store=partial(_x86_access, 0x89), load=partial(_x86_access, 0x8B), call=_x86_call, lock=_x86_lock(b"\xb8", 4))
 
 # --- Arm: the Architecture Reference Manuals; AAPCS, AAPCS64
 
@@ -68,13 +76,20 @@ def _a64_begin(environment: int) -> bytes:
     return words("little", *_a64_constant(0, environment), 0x910003E1)  # MOV x1, SP
 
 
+def _a64_lock(at: int) -> tuple[bytes, bytes]:
+    """MOV x0, at; MOV w1, #1; LDAXR w2, [x0]; CBNZ w2, -4; STXR w3, w1, [x0]; CBNZ w3, -12, and STLR wzr, [x0]"""
+    word = _a64_constant(0, at)
+    return (words("little", *word, 0x52800021, 0x885FFC02, 0x35FFFFE2, 0x88037C01, 0x35FFFFA3),
+            words("little", *word, 0x889FFC1F))
+
+
 _ARM64: Final = Saving(
     numbers=numbered(" ".join(f"x{n}" for n in range(31))), volatile=some(" ".join(f"x{n}" for n in (*range(19), 30))),
     word=8, special=(("nzcv", words("little", 0xD53B4200), words("little", 0xD51B4200)),),  # MRS, MSR x0, NZCV
     move=lambda n: words("little", (0xD10003FF if n < 0 else 0x910003FF) | abs(n) << 10),  # SUB, ADD SP, SP, #n
     store=lambda r, at: words("little", 0xF9000000 | at // 8 << 10 | 31 << 5 | r),
     load=lambda r, at: words("little", 0xF9400000 | at // 8 << 10 | 31 << 5 | r),
-    begin=_a64_begin, returns=words("little", 0xD65F03C0),
+    begin=_a64_begin, returns=words("little", 0xD65F03C0), lock=_a64_lock,
     call=lambda environment, entry: _a64_begin(environment) + words("little", *_a64_constant(16, entry),
                                                                     0xD63F0200))  # BLR x16
 
@@ -85,6 +100,15 @@ def _a32_constant(register: int, value: int) -> list[int]:
             for opcode, half in ((0xE3000000, value & 0xFFFF), (0xE3400000, value >> 16))]
 
 
+def _a32_lock(at: int) -> tuple[bytes, bytes]:
+    """MOV r0, at; MOV r1, #1; LDREX r2, [r0]; CMP r2, #0; BNE -8; STREX r3, r1, [r0]; CMP r3, #0; BNE -20; DMB ISH,
+    and MOV r1, #0; DMB ISH; STR r1, [r0]"""
+    word = _a32_constant(0, at)
+    return (words("little", *word, 0xE3A01001, 0xE1902F9F, 0xE3520000, 0x1AFFFFFC, 0xE1803F91, 0xE3530000, 0x1AFFFFF9,
+                  0xF57FF05B),
+            words("little", *word, 0xE3A01000, 0xF57FF05B, 0xE5801000))
+
+
 _ARM: Final = Saving(
     numbers=numbered("r0 r1 r2 r3 r4 r5 r6 r7 r8 r9 r10 r11 r12 - lr"), volatile=some("r0 r1 r2 r3 r12 lr"), word=4,
     special=(("", words("little", 0xE10F0000), words("little", 0xE12CF000)),),  # MRS r0, CPSR; MSR CPSR_fs, r0
@@ -92,7 +116,8 @@ _ARM: Final = Saving(
     store=lambda r, at: words("little", 0xE58D0000 | r << 12 | at),
     load=lambda r, at: words("little", 0xE59D0000 | r << 12 | at),
     call=lambda environment, entry: words("little", *_a32_constant(0, environment), 0xE1A0100D,  # MOV r1, sp
-                                          *_a32_constant(12, entry), 0xE12FFF3C))  # BLX r12
+                                          *_a32_constant(12, entry), 0xE12FFF3C),  # BLX r12
+    lock=_a32_lock)
 
 # --- RISC-V: the unprivileged manual, its ABI; LoongArch: Reference Manual volume 1, its ABI
 
@@ -121,7 +146,10 @@ def _riscv(bits: int) -> Saving:
         load=lambda r, at: words("little", at << 20 | 2 << 15 | width << 12 | r << 7 | 3),
         begin=begin, returns=words("little", 0x8067),
         call=lambda environment, entry: begin(environment) + words(
-            "little", *_riscv_constant(5, entry, bits), 5 << 15 | 1 << 7 | 0x67))  # JALR ra, t0
+            "little", *_riscv_constant(5, entry, bits), 5 << 15 | 1 << 7 | 0x67),  # JALR ra, t0
+        # LI t1, 1; AMOSWAP.W.AQ t1, t1, (t0); BNEZ t1, -4, and AMOSWAP.W.RL zero, zero, (t0)
+        lock=lambda at: (words("little", *_riscv_constant(5, at, bits), 0x00100313, 0x0C62A32F, 0xFE031EE3),
+                         words("little", *_riscv_constant(5, at, bits), 0x0A02A02F)))
 
 
 def _la_constant(register: int, value: int) -> list[int]:
@@ -144,7 +172,10 @@ _LOONGARCH: Final = Saving(
     load=lambda r, at: words("little", 0x28C00060 | at << 10 | r),
     begin=_la_begin, returns=words("little", 0x4C000020),
     call=lambda environment, entry: _la_begin(environment) + words("little", *_la_constant(12, entry),
-                                                                   0x4C000181))  # JIRL ra, t0, 0
+                                                                   0x4C000181),  # JIRL ra, t0, 0
+    # ORI t1, zero, 1; AMSWAP_DB.W t2, t1, t0; BNEZ t2, -4, and AMSWAP_DB.W t2, zero, t0
+    lock=lambda at: (words("little", *_la_constant(12, at), 0x0380040D, 0x3869358E, 0x47FFFDDF),
+                     words("little", *_la_constant(12, at), 0x3869018E)))
 
 # --- MIPS: Architecture For Programmers volume II-A; the o32 and n64 ABIs
 
@@ -167,6 +198,14 @@ def _mips(order: str, bits: int, release6: bool) -> Saving:
     names = _N64 if bits == 64 else _O32
     access = (0xFC000000, 0xDC000000) if bits == 64 else (0xAC000000, 0x8C000000)
     add = 0x67BD0000 if bits == 64 else 0x27BD0000  # (D)ADDIU sp, sp, n
+    linked, conditional = (0x7D090036, 0x7D090026) if release6 else (0xC1090000, 0xE1090000)
+
+    def lock(at: int) -> tuple[bytes, bytes]:
+        """LL t1, (t0); BNEZ t1, -4; ORI t1, zero, 1; SC t1, (t0); BEQZ t1, -16; NOP; SYNC, and SYNC; SW zero, (t0)"""
+        word = _mips_constant(8, at, bits)
+        return (words(order, *word, linked, 0x1520FFFE, 0x34090001, conditional, 0x1120FFFB, 0, 0xF),
+                words(order, *word, 0xF, 0xAD000000))
+
     moves = (("hi", 0x4010, 0x01000011), ("lo", 0x4012, 0x01000013))  # MFHI, MTHI t0 (n64: a4); MFLO, MTLO
     return Saving(
         numbers=numbered(names), volatile=some("at v0 v1 a0 a1 a2 a3 t0 t1 t2 t3 t8 t9 gp ra "
@@ -178,7 +217,8 @@ def _mips(order: str, bits: int, release6: bool) -> Saving:
                       if not release6),
         call=lambda environment, entry: words(
             order, *_mips_constant(4, environment, bits), *_mips_constant(25, entry, bits),
-            0x0320F809, 0x03A02825))  # JALR t9; OR a1, sp, zero
+            0x0320F809, 0x03A02825),  # JALR t9; OR a1, sp, zero
+        lock=lock)
 
 # --- Power ISA; the 32-bit ABI, ELFv1, ELFv2
 
@@ -207,7 +247,12 @@ def _ppc(order: str, bits: int) -> Saving:
         special=tuple((name, words(order, read), words(order, write)) for name, read, write in moves),
         call=lambda environment, entry: words(
             order, *_ppc_constant(3, environment, bits), 0x7C240B78, *_ppc_constant(12, entry, bits),  # MR r4, r1
-            0x7D8903A6, 0x4E800421))  # MTCTR r12; BCTRL
+            0x7D8903A6, 0x4E800421),  # MTCTR r12; BCTRL
+        # LI r5, 1; LWARX r4, 0, r3; CMPWI r4, 0; BNE -8; STWCX. r5, 0, r3; BNE -16; ISYNC, and
+        # LI r5, 0; LWSYNC; STW r5, 0(r3)
+        lock=lambda at: (words(order, *_ppc_constant(3, at, bits), 0x38A00001, 0x7C801828, 0x2C040000, 0x4082FFF8,
+                               0x7CA0192D, 0x4082FFF0, 0x4C00012C),
+                         words(order, *_ppc_constant(3, at, bits), 0x38A00000, 0x7C2004AC, 0x90A30000)))
 
 # --- z/Architecture Principles of Operation; its ELF ABI
 
@@ -228,7 +273,10 @@ _S390X: Final = Saving(
     move=lambda n: _s390x_access(0x71, 15, n & 0xFFFFF), store=partial(_s390x_access, 0x24),  # LAY; STG
     load=partial(_s390x_access, 0x04),
     call=lambda environment, entry: (_s390x_constant(2, environment) + bytes.fromhex("b904003f")  # LGR r3, r15
-                                     + _s390x_constant(1, entry) + bytes.fromhex("0de1")))  # BASR r14, r1
+                                     + _s390x_constant(1, entry) + bytes.fromhex("0de1")),  # BASR r14, r1
+    # LHI r2, 1; LHI r0, 0; CS r0, r2, 0(r1); BRC 7, -8, and LHI r0, 0; BCR 14, 0; ST r0, 0(r1)
+    lock=lambda at: (_s390x_constant(1, at) + bytes.fromhex("a7280001 a7080000 ba021000 a774fffc"),
+                     _s390x_constant(1, at) + bytes.fromhex("a7080000 07e0 50001000")))
 
 #: architecture -> how its registers are saved
 SAVINGS: Final[Mapping[str, Saving]] = {
@@ -241,25 +289,12 @@ SAVINGS: Final[Mapping[str, Saving]] = {
     "ppc": _ppc("big", 32), "ppc64": _ppc("big", 64), "ppc64le": _ppc("little", 64)}
 
 
-def _x64_lock(at: int) -> tuple[bytes, bytes]:
-    """MOV RAX, at; LOCK BTS DWORD [RAX], 0; JNC +4; PAUSE; JMP -11, and MOV RAX, at; MOV DWORD [RAX], 0"""
-    word = b"\x48\xb8" + at.to_bytes(8, "little")
-    return word + bytes.fromhex("f00fba2800 7304 f390 ebf5"), word + bytes.fromhex("c70000000000")
-
-
-def _a64_lock(at: int) -> tuple[bytes, bytes]:
-    """MOV x0, at; MOV w1, #1; LDAXR w2, [x0]; CBNZ w2, -4; STXR w3, w1, [x0]; CBNZ w3, -12, and STLR wzr, [x0]"""
-    word = _a64_constant(0, at)
-    return (words("little", *word, 0x52800021, 0x885FFC02, 0x35FFFFE2, 0x88037C01, 0x35FFFFA3),
-            words("little", *word, 0x889FFC1F))
-
-
 #: the same in a kernel: no interrupt comes between, so no other task comes to the same program meanwhile
 IN_KERNELS: Final[Mapping[str, Saving]] = {
     # CLI after PUSHF; POPF puts the flag back
-    "x86_64": evolve(_X86_64, lock=_x64_lock, special=(("", _FLAGS[1] + b"\xfa", _FLAGS[2]),)),
+    "x86_64": evolve(_X86_64, special=(("", _FLAGS[1] + b"\xfa", _FLAGS[2]),)),
     # MRS x0, DAIF; MSR DAIFSet, #2 (I), and MSR DAIF, x0
-    "arm64": evolve(_ARM64, lock=_a64_lock, special=(*_ARM64.special, ("", words("little", 0xD53B4220, 0xD50342DF),
+    "arm64": evolve(_ARM64, special=(*_ARM64.special, ("", words("little", 0xD53B4220, 0xD50342DF),
                                                                         words("little", 0xD51B4220))))}
 
 

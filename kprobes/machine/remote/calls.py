@@ -86,12 +86,13 @@ class GuestCalls:
         if end is None:
             yield
             return
-        self._target.stops.add(end)
+        turns = self._control.turns
+        turns.end_at(end)
         try:
             yield
         finally:
             if self._there:
-                self._target.stops.remove(end)
+                turns.end_at_no_more(end)
 
     @property
     def _there(self) -> bool:

@@ -12,13 +12,15 @@ from ...regs import Regs
 from ...symbols import Symbols
 from .._base import Fault, Sink
 from .accesses import Accesses
+from .halting import Halting
 from .sites import Detours
 from .target import Stop, Target
 from .threads import Threads
+from .turns import TRAPS, Turns
 from .waiting import Waiting
 
 DEEPEST, LONGEST = 16, 1 << 25  #: nested runs; seconds, a year: what clocks and sockets take
-SIGTRAP, SIGINT, SIGSEGV, SIGSTOP = 5, 2, 11, 19
+SIGTRAP, SIGSEGV, SIGSTOP = 5, 11, 19
 #: signal number (12: SIGSYS) -> Fault.access
 FAULTS = {4: "undefined", 5: "trap", 7: "read", 8: "arithmetic", 10: "read", 11: "read", 12: "trap"}
 
@@ -32,10 +34,12 @@ class Control:
     """
 
     def __init__(self, target: Target, threads: Threads, arch: Arch, symbols: Symbols, interrupt: Callable[[], None],
-                 console: Callable[[bytes], None], system: bool) -> None:
-        """system: the guest is a whole machine, with interrupts."""
+                 console: Callable[[bytes], None], system: bool, status: Callable[[], int | None]) -> None:
+        """system: the guest is a whole machine, with interrupts. status: the exit status of a process whose stub has
+        gone with it."""
         self._target, self._threads, self._arch, self._symbols = target, threads, arch, symbols
-        self._interrupt, self._console, self._system = interrupt, console, system
+        self._console, self._system = console, system
+        self._halting = Halting(target, threads, interrupt, console, system, self._note)
         self._accesses, self._waiting = Accesses(arch, target), Waiting(target, arch)
         self.sink: Sink | None = None
         self.breakpoints: set[int] = set()
@@ -43,9 +47,10 @@ class Control:
         self.depth = 0
         self.busy = target.link.busy  # held by the thread that changes probes, too
         self._stopping = self._alone = False
-        self._late = 0  # interrupts of ours that have not arrived: something else stopped the guest first
-        self._signals: list[tuple[str, int]] = []  # (thread, number) that came in an errand
+        self._signals = self._halting.signals  # and those that came in an errand
         self._detours = Detours()
+        self._status = status
+        self.turns: Turns  # of threads; who makes this sets it
 
     def detours(self, detours: Detours) -> None:
         """There are some."""
@@ -62,11 +67,13 @@ class Control:
         """
         if self.exit_status is not None:
             raise RemoteError("the program has ended", hint="start another machine")
+        if max_insns is not None:
+            self.turns.check()
         if self.depth >= DEEPEST:
             raise ReentryError(f"{DEEPEST} guest runs are nested",
                                hint="a handler's guest call leads back to that handler")
         if start is not None:
-            self._threads.start(start)
+            self._threads.start(self.turns.way(start))
         if self.depth == 0 and self.sink is not None:
             self.sink.starting(self._regs.pc if start is None else start)
         deadline = None if timeout is None else time.monotonic() + min(timeout, LONGEST)
@@ -74,7 +81,11 @@ class Control:
         self.depth += 1
         try:
             self._serve_until(end, deadline, max_insns)
+        except RemoteError:
+            self._over()
         finally:
+            if self.exit_status is None and not self._target.link.closed:
+                self.turns.stand(self._regs, outermost=self.depth == 1)
             self.depth -= 1
             self._alone, self._stopping = outer, False
             if self._target.link.closed:
@@ -109,8 +120,8 @@ class Control:
             pc = self._regs.pc
             over = ("the time is over" if deadline is not None and time.monotonic() > deadline else
                     f"{max_insns} instructions are executed" if max_insns is not None and done >= max_insns else "")
-            if over and not self._ours(pc):
-                raise GuestTimeout(over, pc=pc)
+            if over and (self.turns.held or not self._ours(pc)):
+                raise GuestTimeout(over, pc=self.turns.onward if self.turns.held else pc)
             if max_insns is not None and pc in self.breakpoints:
                 self._trap(pc)
                 done += not self._ours(pc) and not self._ours(self._regs.pc)  # simulated: no step is made for it
@@ -120,7 +131,7 @@ class Control:
                     self._regs.pc, before=pc):
                 stop = self._advance(deadline, alone, step=True)
             done += max_insns is not None and stop.kind == "signal" and self._progress(pc, self._regs.pc)
-            if stop.kind == "signal" and self._regs.pc == end:
+            if stop.kind == "signal" and end is not None and self.turns.arrived(self._regs.pc, end):
                 return
             self._answer(stop, stepping=max_insns is not None, slot=self._in_slot(pc))
 
@@ -138,6 +149,7 @@ class Control:
         """Let the guest run, or one thread of it make a step, until something stops it."""
         self._detours.going()
         self._threads.send(self._ours)
+        self.turns.go_on()
         thread, signal = self._signals.pop(0) if self._signals else (self._threads.name, 0)
         at = self._threads.flush(going_on=not (signal or step))
         self._target.resume(signal=signal, step=step, thread=thread if signal or step else alone, at=at)
@@ -150,33 +162,6 @@ class Control:
             if not self._target.link.closed:
                 self._halt()
             raise
-        self._note(stop)
-        return stop
-
-    def _halt(self) -> None:
-        """Stop a running guest."""
-        self._interrupt()
-        deadline = time.monotonic() + self._target.link.timeout
-        stop = self._stopped_by(deadline)
-        if stop.kind == "signal" and (stop.code not in (SIGTRAP, SIGINT) or self._regs.pc in self.breakpoints
-                                      or self._detours.asks(self._regs.pc)):
-            self._late += 1
-            if stop.code not in (SIGTRAP, SIGINT):
-                self._signals.append((stop.thread, stop.code))
-        while self.exit_status is None and self._threads.turn_to(self._detours.inside, self._system):
-            if self._detours.asks(self._regs.pc):  # to its end: nobody stands there
-                self._threads.move(self._detours.answer(self._regs))
-            self._threads.flush()
-            self._target.resume(step=True, thread=self._threads.name)
-            self._stopped_by(deadline)
-
-    def _stopped_by(self, deadline: float) -> Stop:
-        """The stop that ought to come; without it nobody knows where the guest is, and it is given up."""
-        try:
-            stop = self._target.wait(deadline - time.monotonic(), self._console)
-        except TimeoutError:
-            self._target.link.close()
-            raise RemoteError("the guest does not stop", hint="the machine is gone: start another") from None
         self._note(stop)
         return stop
 
@@ -201,13 +186,19 @@ class Control:
         elif not stop.call:
             self._signals.append((stop.thread, stop.code))
 
-    def _note(self, stop: Stop) -> None:
-        """Whose registers are looked at from now on, or that the program has ended."""
+    def _note(self, stop: Stop) -> bool:
+        """Whose registers are looked at from now on; False: the program has ended."""
         if stop.kind == "signal":
             self._threads.stopped(stop.thread or self._threads.name)
-            return
+            self.turns.stopped(self._threads.name)
+            return True
         self.exit_status = stop.code if stop.kind == "exited" else -stop.code
         self._threads.forget()
+        return False
+
+    def _halt(self) -> None:
+        """Stop a running guest."""
+        self._halting.halt(self.breakpoints, self._detours, self.turns)
 
     # --- stops
 
@@ -223,13 +214,17 @@ class Control:
             self._ended(stop)
         elif stop.call:
             self._detours.ending()
+        elif self._regs.pc in self.turns.stands and stop.code in TRAPS:
+            self.turns.serve(self.sink)
+        elif self._regs.pc in self.turns.starts and stop.code == SIGTRAP:
+            self.turns.begin(self.sink, stepping)
         elif self._regs.pc in self.breakpoints and stop.code == SIGTRAP:
             if not stepping:  # else before the next step: this one may have ended there by itself
                 self._trap(self._regs.pc)
         elif stop.code == SIGTRAP and self._detours.asks(self._regs.pc):
             self._threads.move(self._detours.answer(self._regs))
-        elif stop.code == SIGTRAP and self._late:
-            self._late -= 1
+        elif stop.code == SIGTRAP and self._halting.late:
+            self._halting.late -= 1
         elif stop.code in FAULTS and not (stop.code == SIGTRAP and (stepping or slot)):
             self._fault(stop)
         elif stop.code not in (0, SIGTRAP, SIGSTOP):
@@ -250,7 +245,7 @@ class Control:
         finally:
             self._threads.current = cpu
             if regs.target is not None:
-                self._threads.move(regs.target)
+                self._threads.move(self.turns.way(regs.target))
             regs.at(None)
 
     def _fault(self, stop: Stop) -> None:
@@ -302,6 +297,15 @@ class Control:
         self._threads.forget()
         if self.sink is not None:
             self.sink.unloading(0, 1 << self._arch.bits)
+
+    def _over(self) -> None:
+        """The connection is lost: the program has ended while another thread was looked at, and the stub says so only
+        to who waits. Else raises what is raised."""
+        status = self._status() if self._target.link.left else None
+        if status is None:
+            raise  # noqa: PLE0704 - in an except clause
+        self.exit_status = status
+        self._ended(Stop("killed", -status) if status < 0 else Stop("exited", status))
 
     def _ended(self, stop: Stop) -> None:
         self._lose()

@@ -27,8 +27,9 @@ class Errands:
         """Have the current thread execute `code` once, with these registers, and put everything back. See
         scratch.Process."""
         target = self._target
+        code += self._trap
         with self._restoring() as regs:
-            place, sp = regs.pc & -4, regs.sp  # words are aligned
+            place, sp = self._control.turns.place or regs.pc & -4, regs.sp  # words are aligned
             below = sp - 512 - len(laid) & -64 & self._arch.mask
             old, old_stack = target.read(place, len(code)), target.read(below, len(laid)) if laid else b""
             try:
@@ -39,7 +40,7 @@ class Errands:
                 for name, value in values.items():
                     regs[name] = below if value < 0 else value
                 with target.stops.away(place, place + len(code)):
-                    self._run(place, place + len(code))
+                    self._run(place, place + len(code) - len(self._trap))
                 return self._regs[result]
             finally:
                 if self._there:
@@ -85,18 +86,25 @@ class Errands:
         """Run the current thread from `start` to `end`."""
         thread = self._threads.name
         self._threads.start(start)
-        self._target.stops.add(end)
+        if not self._trap:
+            self._target.stops.add(end)
         try:
             for _ in range(STEPS):
                 stop = self._control.errand(thread)
-                if self._regs.pc == end:
+                if self._regs.pc in (end, end + len(self._trap)):
                     return
                 self._control.other(stop)
             raise RemoteError("a call of the guest's system does not return",
                               hint="the guest is stopped; try again elsewhere")
         finally:
-            if self._there:
+            if self._there and not self._trap:
                 self._target.stops.remove(end)
+
+    @property
+    def _trap(self) -> bytes:
+        """What ends code of ours, where no breakpoint of the stub's is to come or go: other threads look at them."""
+        turns = self._control.turns
+        return turns.trap if turns.several else b""
 
     @property
     def _regs(self) -> Regs:

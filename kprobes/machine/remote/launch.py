@@ -72,9 +72,11 @@ class QemuMachine(RemoteMachine):
             target = child.target(timeout, found.name in TAKE_PC, READS.get(version(qemu), 0))
             machine = cls(target, found, image=image, threads=threads,
                           sysroot=None if sysroot is None else os.fspath(sysroot),
-                          interrupt=lambda: os.kill(child.process.pid, signal.SIGTRAP))
+                          interrupt=lambda: os.kill(child.process.pid, signal.SIGTRAP), status=child.status)
         machine._child = child
         machine.to_entry()
+        if threads > 1:
+            machine.watch_threads()
         return machine
 
     @classmethod
@@ -130,6 +132,13 @@ class Child:
             raise RemoteError(f"QEMU has ended before the program began (status {status})",
                               hint="it has said why; a program's dynamic linker and libraries are looked for in "
                                    "sysroot= (--sysroot)") from None
+
+    def status(self) -> int | None:
+        """What it has ended with, less than 0: a signal; None: it runs."""
+        try:
+            return self.process.wait(1)
+        except subprocess.TimeoutExpired:
+            return None
 
     def end(self) -> None:
         """The process and the folder go."""

@@ -28,13 +28,15 @@ from .calls import GuestCalls, check_limits
 from .control import Control
 from .errands import Errands
 from .files import AT_BASE, AT_ENTRY, AT_PAGESZ, Loads, arch_of, auxiliary
+from .layouts import EXITS
 from .memory import Memory
 from .packets import Connection
 from .registers import slots_of
-from .scratch import EXITS, Area, Kernel, Pages, Process
+from .scratch import Area, Kernel, Pages, Process
 from .sites import CallSites, Detours, view_of
 from .target import Target
 from .threads import Threads
+from .turns import Turns
 
 PAGE = 4096
 #: once it is closed
@@ -62,6 +64,7 @@ class RemoteMachine(Described):
                  symbols: str | os.PathLike[str] | Where | None = None,
                  scratch: tuple[int, int] | None = None, threads: int = 16, sysroot: str | None = None,
                  interrupt: Callable[[], None] | None = None, system: bool = False,
+                 status: Callable[[], int | None] = lambda: None,
                  console: Callable[[bytes], None] = lambda data: None) -> None:
         """Use connect(), or QemuMachine.user() and .system()."""
         system = system or scratch is not None
@@ -70,7 +73,7 @@ class RemoteMachine(Described):
         self.cpu_task: Callable[[Regs], Any] | None = None
         self._threads = Threads(target, self, arch, slots_of(target, arch), threads, system)
         self._control = Control(target, self._threads, arch, self.symbols, interrupt or target.link.interrupt, console,
-                                system)
+                                system, status)
         self._threads.stopped(target.why().thread)
         self._vector = (auxiliary(target.transfer("auxv"), arch.bits // 8, arch.order.value)
                         if "qXfer:auxv:read" in target.features else {})
@@ -84,12 +87,16 @@ class RemoteMachine(Described):
         self._memory = Memory(target, self._threads, arch, self._pages.has, system)
         view = None if scratch else view_of(self, target, lambda: self._there, self._pages.fresh, self._loads, system)
         self._sites = CallSites(view, self.map_code, self.patch, self.page_size)
+        self._control.turns = self._turns = turns = Turns(self, target, self._threads, self._memory, self._sites,
+                                                          self._control.breakpoints, lambda: self._there)
+        self.stop_at, self.release, self.watch_threads = turns.add, turns.drop, turns.watch
         self.guest_view, self.call_area, self.can_run = view, self._sites.area, view is not None
         self.jumps, self.program_at, self.count = self._sites.jumps, self._sites.program_at, self._sites.count
         self.map_calls, self.call_at = self._sites.map, self._sites.call_at
         if view is not None:
             self._control.detours(Detours(self._sites.inside, view.push, view.pull, *view.asking))
-            target.report_calls(EXITS.get(arch.name, ()) if not system else ())
+            if not system and arch.name in EXITS:
+                target.report_calls(EXITS[arch.name])
         self._loads.program(image)
         add_symbols(self.symbols, symbols)
 
@@ -137,6 +144,11 @@ class RemoteMachine(Described):
             if self._control.sink is not None:
                 self._control.sink.unloading(page, page + self.page_size)
             self._memory.forget(page, self.page_size)
+
+    @property
+    def in_turn(self) -> bool:
+        """True in a process of several threads that run on while one is looked at."""
+        return self._turns.several
 
     def to_entry(self) -> None:
         """A program that is linked dynamically runs its linker, to its own first instruction; then its libraries are
@@ -228,19 +240,6 @@ class RemoteMachine(Described):
         self._pages.free(addr)
 
     # --- what the core asks for
-
-    def stop_at(self, addr: int) -> None:
-        """Stop there, and report it."""
-        if self._there and addr not in self._control.breakpoints:
-            self._target.stops.add(addr)
-            self._control.breakpoints.add(addr)
-
-    def release(self, addr: int) -> None:
-        """Undo stop_at()."""
-        if addr in self._control.breakpoints:
-            self._control.breakpoints.discard(addr)
-            if self._there:
-                self._target.stops.remove(addr)
 
     def report_to(self, sink: Sink | None) -> None:
         """Deliver reports to `sink`; None: to nobody. Raises AlreadyRegistered."""

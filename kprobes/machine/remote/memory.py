@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from ...arch._base import Arch
 from ...errors import GuestFault
+from .later import Later
 from .target import Target
 from .threads import Threads
 
@@ -31,14 +32,15 @@ class Memory:
     """
 
     def __init__(self, target: Target, threads: Threads, arch: Arch, ours: Callable[[int], bool], system: bool) -> None:
-        self._target, self._threads, self._arch, self._ours, self._system = target, threads, arch, ours, system
+        self._target, self._threads, self._arch, self.ours, self._system = target, threads, arch, ours, system
         self._shown: dict[int, dict[int, tuple[bytes, bytes]]] = {}  # block -> address -> what is shown, what is there
         self._jumps: dict[int, bytes] = {}  # address of one that really stands in text -> what stood there
+        self.later: Later | None = None  # patches of text that other threads execute
 
     def read(self, addr: int, size: int) -> bytes:
         """Memory with breakpoints; GuestFault."""
         data = self._reaching(addr, lambda: self._target.read(addr, size))
-        return self._over(addr, data) if self._shown else data
+        return self._over(addr, data) if self._shown else data if self.later is None else self.later.over(addr, data)
 
     def write(self, addr: int, data: bytes) -> None:
         """Write memory, breakpoints too; GuestFault."""
@@ -56,7 +58,10 @@ class Memory:
     def patch(self, addr: int, code: bytes) -> None:
         """Replace code. In a whole machine's text that is only shown, but for jumps; putting back what is there ends
         it."""
-        if not self._system or self._ours(addr):
+        if self.later is not None and not self.ours(addr):
+            self.later.patch(addr, code)
+            return
+        if not self._system or self.ours(addr):
             self.write(addr, code)
             return
         block = self._shown.setdefault(addr & -BLOCK, {})
@@ -78,7 +83,7 @@ class Memory:
     def _leads(self, addr: int, code: bytes) -> bool:
         """True for a jump to pages of ours."""
         target = self._arch.decode(code.ljust(2 * self._arch.max_insn, b"\0"), addr).target
-        return target is not None and self._ours(target)
+        return target is not None and self.ours(target)
 
     def _lay(self, addr: int, code: bytes) -> None:
         self._reaching(addr, lambda: self._target.write(addr, code))

@@ -56,7 +56,7 @@ class Connection:
 
     Attributes:
         busy: held by the thread whose answers come. reads: bytes that the other end reads at once, and only while it
-        has nothing else to do, but for acknowledgements one by one; 0: not known.
+        has nothing else to do, but for acknowledgements one by one; 0: not known. left: the other end has gone.
     """
 
     reads = 0
@@ -64,6 +64,7 @@ class Connection:
     def __init__(self, channel: socket.socket, timeout: float = 10.0) -> None:
         self.timeout, self.busy = timeout, RLock()
         self._socket: socket.socket | None = channel
+        self.left = False
         self._buffer, self._eager = bytearray(), Eager()
         self._acknowledges = True
         self._due = b""  # acknowledgements: they go with the next packet, or before anything is waited for
@@ -152,6 +153,9 @@ class Connection:
     def answer(self) -> bytes:
         """The answer to what was sent, which is no stop."""
         answer = self.receive()
+        if answer[:1] in (b"W", b"X") and _STOPPED.match(answer):
+            self.left = True
+            self._fail("the program has ended")
         if _STOPPED.match(answer):  # that of another thread, unasked
             self._fail("two threads have stopped at once: QEMU's user-mode stub lets the others run on while one is "
                        "looked at")
@@ -231,8 +235,10 @@ class Connection:
         except ConnectionResetError:  # it has closed it, and not read all that we have sent
             data = b""
         except OSError as error:
+            self.left = True
             self._fail(str(error))
         if not data:
+            self.left = True
             self._fail("the stub has closed the connection")
         self._buffer += data
 
@@ -243,6 +249,7 @@ class Connection:
             due, self._due = self._due, b""
             channel.sendall(due + data)
         except OSError as error:
+            self.left = not isinstance(error, TimeoutError)
             self._fail(str(error) or "the stub takes no data")
 
     def _limit_to(self, channel: socket.socket, seconds: float) -> None:

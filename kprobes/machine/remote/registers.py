@@ -17,12 +17,13 @@ class RegisterFile:
     """A thread's registers.
 
     Attributes:
-        thread: as the stub names it; None while this CPU has no thread: everything reads as 0 then.
+        thread: as the stub names it; None while this CPU has no thread. away: it runs. Everything reads as 0 then.
     """
 
     def __init__(self, target: Target, arch: Arch, slots: Mapping[str, Slot], size: int) -> None:
         """slots: by name. size: bytes of a g packet."""
         self.thread: str | None = None
+        self.away = False
         self._target = target
         self._order: Literal["little", "big"] = arch.order.value
         self._slots, self._taken = slots, TAKEN.get(arch.name, {})
@@ -36,7 +37,7 @@ class RegisterFile:
         known = self._single.get(name)
         if known is not None:
             return known
-        if self.thread is None:
+        if self.thread is None or self.away:
             return 0
         slot = self._slots[name]
         place = self._places.get(name)
@@ -65,7 +66,10 @@ class RegisterFile:
             self._changed.add(name)
 
     def check(self) -> None:
-        """RemoteError where no thread is this CPU: what is written would be lost."""
+        """RemoteError where no thread is this CPU, or one that runs: what is written would be lost."""
+        if self.away:
+            raise RemoteError("the thread that is this CPU runs: its registers cannot be set",
+                              hint="set them in a handler that it comes to")
         if self.thread is None:
             raise RemoteError("no thread of the guest is this CPU: it has no registers to be set",
                               hint="threads become CPUs when they stop in a hit")

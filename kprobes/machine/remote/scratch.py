@@ -82,13 +82,6 @@ LINUX: Mapping[str, Calls] = {
 _LITTLE_WORDS = ("arm", "armeb", "arm64", "arm64be", "riscv32", "riscv64", "loongarch64", "alpha", "ppc64le", "mipsel",
                  "mips32r6el", "mips64el", "mips64r6el", "sh4")
 
-#: architecture -> numbers of exit() and exit_group(); QEMU 10 cannot tell of those above 1023 (MIPS), and breaks others
-#: when it is asked to
-EXITS: Mapping[str, tuple[int, int]] = {
-    "x86_64": (60, 231), "i386": (1, 252), **dict.fromkeys(("arm", "armeb", "s390x"), (1, 248)),
-    **dict.fromkeys(("arm64", "arm64be", "riscv32", "riscv64", "loongarch64"), (93, 94)),
-    **dict.fromkeys(("ppc", "ppc64", "ppc64le"), (1, 234))}
-
 
 class Process:
     """Pages of a process.

@@ -72,6 +72,10 @@ class View:
         self.code: list[tuple[int, int]] = []
         self._locks, self._lock = kernel and machine.cpus > 1, 0
 
+    def take_turns(self, lock: int) -> None:
+        """Programs hold this one from now on."""
+        self._lock = lock
+
     def detour(self, calls: list[Call], also: Iterable[str] = (), draft: bool = False) -> bytes:
         """What runs programs, on one of a kernel's processors at a time. draft: it is not going to run."""
         if self._locks and not self._lock and not draft:
@@ -152,9 +156,11 @@ class CallSites:
         self._given, self._map_page, self._patch, self.area = view, map_page, patch, page if view else 0
         self._plain: dict[int, bytes] = {}  # call site -> what stood there
         self._counted: dict[int, int] = {}  # executions before the program that runs there now
-        self._running: dict[int, tuple[GuestProgram, int]] = {}  # and how often it had run elsewhere
+        self._running: dict[int, tuple[Sequence[GuestProgram], int]] = {}  # and how often it had run elsewhere
         self._room: list[tuple[int, int]] = []  # (start, end) of what is left in pages
         self._code: list[tuple[int, int]] = []
+        self._lead: Callable[[int, int], bytes] | None = None  # the jump to where threads stop, that take turns
+        self._onward: dict[int, int] = {}  # call site of theirs -> where it leads
 
     @property
     def _view(self) -> View:
@@ -174,7 +180,7 @@ class CallSites:
     def jumps(self, programs: Sequence[GuestProgram] | None, mode: int) -> bool:
         """True for programs that run in the guest: a stub tells of an instruction by stopping."""
         if self._given is None or mode or not programs:
-            return False
+            return programs is None and not mode and self._lead is not None
         return len(self._given.detour([(0, 0, b"")] * len(programs), draft=True)) + 32 < self.area // 2
 
     def map(self, near: int) -> int:
@@ -184,23 +190,25 @@ class CallSites:
 
     def program_at(self, addr: int, programs: Sequence[GuestProgram], last: BuiltIn | None = None) -> None:
         """Run these there from now on. NoMemory."""
+        if not programs:
+            return  # who only counts is called
         self.call_at(addr)
         view, arch = self._view, self._view.arch
         jump = arch.jump
         assert jump is not None
-        plain = view.read(addr, jump.size)
+        plain = self._plain.get(addr) or view.read(addr, jump.size)
         onward = arch.decode(plain, addr).target
         assert onward is not None
         reads = frozenset[str]().union(*(program.reads for program in programs))
         code = view.detour([(program.environment, program.entry, program.text) for program in programs], reads)
-        place = self._take(addr, len(code) + jump.size)
+        place = self.take(addr, len(code) + jump.size)
         try:
             self._patch(place, code + jump.encode(place + len(code), onward))
             leading = jump.encode(addr, place)
         except OutOfReach as error:
             raise NoMemory("no room within reach for the code of a detour", address=addr,
                            hint="unmap something, or give the probe optimize=False") from error
-        self._running[addr], self._plain[addr] = (programs[0], programs[0].runs), plain
+        self._running[addr], self._plain[addr] = (programs, programs[0].runs), plain
         self._patch(addr, leading)
 
     def call_at(self, addr: int) -> None:
@@ -208,21 +216,52 @@ class CallSites:
         if addr in self._running:
             self._counted[addr] = self.count(addr)
             del self._running[addr]
-            self._patch(addr, self._plain.pop(addr))
+            self._patch(addr, self._plain.pop(addr) if self._lead is None else self._lead(addr, 0))
+        if self._lead is not None and addr not in self._onward:
+            target, mode = self._leads_to(addr)
+            self._onward[addr] = target | mode
+            self._patch(addr, self._lead(addr, mode))
+
+    def take_turns(self, lock: int, lead: Callable[[int, int], bytes]) -> None:
+        """There is going to be a second thread. lead: (call site, its mode) -> the jump to where threads stop, that
+        have this lock."""
+        self._view.take_turns(lock)
+        self._lead = lead
+        for addr, (programs, _) in list(self._running.items()):
+            self.program_at(addr, programs)
+
+    def onward(self, addr: int) -> int:
+        """Where a call site leads."""
+        return self._onward[addr]
+
+    def _leads_to(self, addr: int) -> tuple[int, int]:
+        """The same, and its mode, before anything of ours stands there: where its jump leads; a copy of what returns.
+        """
+        arch, jump, linkage = self._view.arch, self._view.arch.jump, self._view.arch.linkage
+        assert jump is not None
+        plain = self._plain[addr] = self._plain.get(addr) or self._view.read(addr, jump.size)
+        returns = self._view.read(addr, len(linkage.back)) if linkage is not None else b""
+        if linkage is None or not returns or returns != linkage.back:
+            target = arch.decode(plain.ljust(2 * arch.max_insn, b"\0"), addr).target
+            assert target is not None
+            return target, 0
+        copy = self.take(addr, len(returns))
+        self._patch(copy, returns)
+        return copy, linkage.mode
 
     def count(self, addr: int) -> int:
         """How often programs have run there."""
         before = self._counted.get(addr, 0)
         if addr not in self._running:
             return before
-        program, elsewhere = self._running[addr]
-        return before + program.runs - elsewhere
+        programs, elsewhere = self._running[addr]
+        return before + programs[0].runs - elsewhere
 
     def inside(self, addr: int) -> bool:
         """True in code of ours that a detour leads through."""
         return any(start <= addr < end for start, end in (*self._code, *(self._given.code if self._given else ())))
 
-    def _take(self, near: int, size: int) -> int:
+    def take(self, near: int, size: int) -> int:
         """Memory for code, near a call site."""
         size = -(-size // 16) * 16
         found = next((n for n, (start, end) in enumerate(self._room) if end - start >= size

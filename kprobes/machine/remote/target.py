@@ -178,9 +178,10 @@ class Target:
                                  access="write")
 
     def report_calls(self, numbers: Sequence[int]) -> None:
-        """Stop before these system calls, where the stub can do that."""
-        if numbers and self.features.get("QCatchSyscalls") == "+":
-            self.link.ask(b"QCatchSyscalls:1" + b"".join(b";%x" % number for number in numbers))
+        """Stop before these system calls, and no others, where the stub can do that."""
+        if self.features.get("QCatchSyscalls") == "+":
+            self.link.ask(b"QCatchSyscalls:1" + b"".join(b";%x" % number for number in numbers) if numbers else
+                          b"QCatchSyscalls:0")
 
     # --- running
 

@@ -22,7 +22,8 @@ class Threads:
     """As many CPUs as threads may stand in a hit at once.
 
     Attributes:
-        regs: of each CPU. current: index of the one that stopped last. slots: the stub's registers by name.
+        regs: of each CPU. current: index of the one that stopped last. apart: the others run on meanwhile. slots: the
+        stub's registers by name.
     """
 
     def __init__(self, target: Target, machine: Machine, arch: Arch, slots: Mapping[str, Slot], most: int,
@@ -36,7 +37,7 @@ class Threads:
             file.thread = name
         self.regs = [Regs(machine, *accessors(file, slots, arch), cpu) for cpu, file in enumerate(self._files)]
         self._used = self._files[:len(names)]  # those that are a thread's: the others hold nothing
-        self.current = 0
+        self.current, self.apart = 0, False
         parts = parts_of(arch.name, slots)
         kept = ({parts[name].name if name in parts else name for name in arch.regs.names} | {"npc"}) & set(slots)
         self._kept = sorted(kept, key=lambda name: slots[name].number)
@@ -65,6 +66,7 @@ class Threads:
         CPUs."""
         for file in self._used:
             file.forget()
+            file.away = self.apart and file.thread != thread
         if self._files[self.current].thread == thread:
             return self.regs[self.current]
         known = next((cpu for cpu, file in enumerate(self._files) if file.thread == thread), None)

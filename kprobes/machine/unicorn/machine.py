@@ -60,7 +60,7 @@ class UnicornMachine(Described):
             work.
     """
 
-    maps_runs, _is_closed, guest_view = True, False, None
+    maps_runs, in_turn, _is_closed, guest_view = True, False, False, None
 
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest, *, owned: bool = True) -> None:
         """Use load(), from_code() or attach()."""

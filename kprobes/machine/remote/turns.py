@@ -1,0 +1,269 @@
+"""Threads under QEMU's user mode take turns. Its stub lets the others run on while one is looked at, and two that stop
+at once read from the same connection. So nobody stops but with a lock of the guest's: where a breakpoint would be, a
+jump leads to code that takes it, puts all registers back, and stops; it is given back on the way on.
+
+A process of one thread stops as all do. The second is noticed where the first is about to make it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from ...errors import RemoteError, Unsupported
+from ...regs import Regs
+from .._base import Sink
+from ..detours.saving import Saving
+from .later import Later
+from .layouts import EXITS
+from .memory import Memory
+from .sites import CallSites
+from .target import Target
+from .threads import Threads
+
+#: functions by which a process gets threads
+STARTS = frozenset({"pthread_create", "__pthread_create"})
+TRAPS = (5, 4)  #: what QEMU makes of an architecture's trap: SIGTRAP, SIGILL
+#: BX pc; NOP of Thumb, and LDR pc, [pc, #-4] of ARM, which takes mode bits
+TO_ARM, LOAD = bytes.fromhex("7847c046"), bytes.fromhex("04f01fe5")
+COUNTED = "instructions are not counted in a process of several threads"
+UNSEEN = ("a second thread of this process has stopped, and threads do not take turns here: where two come to probes "
+          "at once, the stub mixes up its answers, and the machine is lost")
+ROOM = 16  #: bytes of a jump, at most
+TRIES = 200
+
+
+class ThreadsUnseen(RuntimeWarning):
+    """A process under QEMU's user mode has a second thread, and threads cannot take turns, or nobody saw it come."""
+
+
+class Turns:
+    """One process.
+
+    Attributes:
+        several: there are several threads, or are about to be. starts: functions at which there is to be the second.
+        stands: where threads stop with the lock -> for what. held: the current one has, and goes on to `onward`.
+        trap: what stops threads. place: of code that the process is made to execute for us; 0: wherever it is.
+    """
+
+    def __init__(self, guest: Any, target: Target, threads: Threads, memory: Memory, sites: CallSites,
+                 breakpoints: set[int], there: Callable[[], bool]) -> None:
+        """guest: its machine. breakpoints: address of each of the core's. there: whether there is a guest."""
+        self._guest, self._arch, self._target, self._threads = guest, guest.arch, target, threads
+        self._memory, self._sites, self._breakpoints, self._there = memory, sites, breakpoints, there
+        self.trap = guest.arch.end_bytes(min(guest.arch.traps.end))
+        self.several = self.held = False
+        self._lent = False  # the lock is ours: nobody stops until the guest goes on
+        self._first = ""  # thread of a process that is watched
+        self._keeper = ""  # the thread that has gone on with it
+        self._lock = self.place = self.onward = 0
+        self.starts: frozenset[int] = frozenset()
+        self.stands: dict[int, int] = {}
+        self._ends: set[int] = set()  # of slots, that stop
+        self._until: list[int] = []  # where runs end that are under way
+        self._leads: dict[int, int] = {}  # for what -> code that takes the lock
+        self._ways: dict[int, int] = {}  # target -> code that gives it back and goes there
+        self._sink: Sink | None = None
+        self._later = Later(target.write)
+
+    # --- the second thread
+
+    def watch(self) -> None:
+        """Notice it: the stub does not hold the first."""
+        view, self._first = self._guest.guest_view, self._threads.name
+        if view is None or view.saving.lock is None:
+            return
+        self._saving: Saving = view.saving
+        entries = [self._arch.pointers.code_address(symbol.address, self._guest.read)
+                   for symbol in self._guest.symbols if symbol.name in STARTS]
+        self.starts = frozenset(entry.addr + max(entry.entries) for entry in entries)
+        for addr in self.starts:
+            self._target.stops.add(addr)
+
+    def begin(self, sink: Sink | None, stepping: bool) -> None:
+        """It is about to be. NoMemory; Unsupported in a run that counts instructions."""
+        if stepping:
+            raise Unsupported(COUNTED, hint="run without max_insns=")
+        self._lock = self._guest.guest_view.fresh(256)
+        for addr in (*self._breakpoints, *self.starts, *self._until):
+            self._target.stops.remove(addr)
+        self.place, self.several, self.starts, self._sink = self._lock + 64, True, frozenset(), sink
+        self._memory.later, self._threads.apart = self._later, True
+        self._target.report_calls(EXITS.get(self._arch.name, ())[1:])
+        self._sites.take_turns(self._lock, self.lead)
+        for addr in (*self._breakpoints, *self._until):
+            self._stop_at(addr)
+        if sink is not None:
+            sink.in_turn()
+
+    def check(self) -> None:
+        """No instructions are counted where there are several: Unsupported."""
+        if self.several:
+            raise Unsupported(COUNTED, hint="run without max_insns=")
+
+    # --- stops
+
+    def add(self, addr: int) -> None:
+        """Stop there, and report it."""
+        if self._there() and addr not in self._breakpoints:
+            self._breakpoints.add(addr)
+            self._stop_at(addr)
+
+    def drop(self, addr: int) -> None:
+        """Undo add()."""
+        if addr in self._breakpoints:
+            self._breakpoints.discard(addr)
+            if self._there():
+                self._release(addr)
+
+    def _stop_at(self, addr: int) -> None:
+        """The guest is to stop there. In text of several threads a jump stands for that when it goes on."""
+        if not self.several:
+            self._target.stops.add(addr)
+        elif not self._ours(addr):
+            self._later.patch(addr, self._guest.read(addr, 1))
+        elif self._sink is not None and self._sink.home(addr) is not None:  # a slot's: who comes there has the lock
+            self._ends.add(addr)
+            self.stands.update((addr + n, addr) for n in (0, len(self.trap)))
+        else:
+            linkage = self._arch.linkage
+            self._guest.patch(addr, self.lead(addr, 0 if linkage is None else linkage.mode))
+
+    def _release(self, addr: int) -> None:
+        """It is not, any more."""
+        if not self.several:
+            self._target.stops.remove(addr)
+        elif addr in self._ends:
+            self._ends.discard(addr)
+        elif not self._ours(addr):
+            self._later.patch(addr, self._guest.read(addr, 1))
+
+    def _ours(self, addr: int) -> bool:
+        return self._memory.ours(addr)
+
+    def end_at(self, addr: int) -> None:
+        """A run is to end there."""
+        self._until.append(addr)
+        self._stop_at(addr)
+
+    def end_at_no_more(self, addr: int) -> None:
+        """It has ended."""
+        self._until.remove(addr)
+        self._release(addr)
+
+    def arrived(self, pc: int, end: int) -> bool:
+        """True where a run is over that ends there."""
+        if self.stands.get(pc) == end:
+            self.held = True
+        return end in (pc, self.stands.get(pc))
+
+    def lead(self, addr: int, mode: int = 0) -> bytes:
+        """The jump that stands at an address, to where threads take the lock and stop. NoMemory, OutOfReach."""
+        ahead = TO_ARM if mode else b""
+        if not self._leads:
+            self._target.report_calls(())  # nor does one that ends
+        if addr not in self._leads:
+            code = self._saving.around(self._held()[0])
+            place = self._leads[addr] = self._sites.take(addr, len(code) + len(self.trap))
+            self._guest.patch(place, code + self.trap)
+            self.stands.update((place + len(code) + n, addr) for n in (0, len(self.trap)))
+        return ahead + bytes(self._arch.jump.encode(addr + len(ahead), self._leads[addr]))
+
+    def _in_text(self, addr: int) -> bytes:
+        """lead(), where it fits. Unsupported."""
+        code, symbol = self._guest.read(addr, 2 * self._arch.max_insn), self._guest.symbols.covering(addr)
+        insn = self._arch.decode(code if self._sink is None else self._sink.original(addr, code), addr)
+        if insn.size < self._arch.jump.size or (symbol is not None and symbol.mode):
+            raise Unsupported("threads take turns where a jump fits, and none does here", address=addr,
+                              symbol=self._guest.symbols.describe(addr),
+                              hint="probe another instruction, or without a post_handler, or in a whole machine; "
+                                   "threads=1 says that one thread alone comes to probes")
+        return self.lead(addr)
+
+    def _held(self) -> tuple[bytes, bytes]:
+        assert self._saving.lock is not None
+        return self._saving.lock(self._lock)
+
+    # --- going on
+
+    def way(self, target: int) -> int:
+        """Where the current thread goes on, that is to come to `target`: by code that gives the lock back, but for a
+        slot whose end stops, too."""
+        if not self.held:
+            return target
+        self.onward = target
+        keeps = any(0 < end - target <= self._arch.max_body for end in self._ends)
+        self._keeper = self._threads.name if keeps else ""
+        if keeps:
+            return target
+        if target not in self._ways:
+            code = self._saving.around(self._held()[1])
+            place = self._sites.take(target, len(code) + ROOM)
+            self._guest.patch(place, code + self._jump(place + len(code), target))
+            self._ways[target] = place
+        return self._ways[target]
+
+    def _jump(self, place: int, target: int) -> bytes:
+        if self._arch.name in ("arm", "armeb"):
+            return LOAD + target.to_bytes(4, self._arch.order.value)
+        return bytes(self._arch.jump.encode(place, target))
+
+    def stopped(self, thread: str) -> None:
+        """It is the current one."""
+        if self._first and not self.several and thread != self._first:
+            self._first = ""
+            warnings.warn(UNSEEN, ThreadsUnseen, stacklevel=2)
+        if self._keeper and self._keeper == thread:
+            self.held, self._keeper = True, ""
+
+    def serve(self, sink: Sink | None) -> None:
+        """The current thread has stopped with the lock: what for is reported, and it goes on without."""
+        threads, cpu = self._threads, self._threads.current
+        regs = threads.regs[cpu]
+        at = onward = self.stands[regs.pc]
+        self.held = True
+        regs.at(at)
+        try:
+            if sink is not None and at in sink.services:
+                sink.services[at](regs)
+                onward = self._sites.onward(at)
+            elif sink is not None:
+                sink.trap(regs)
+        finally:
+            threads.current = cpu
+            target = onward if regs.target is None else regs.target
+            regs.at(None)
+            threads.move(self.way(target))
+
+    def again(self) -> None:
+        """The current thread has stopped with the lock: it comes there again."""
+        self.held = True
+        self._threads.move(self.way(self.stands[self._threads.regs[self._threads.current].pc]))
+
+    def stand(self, regs: Regs, outermost: bool) -> None:
+        """A run is over. The current thread is shown where it goes on."""
+        if self.held and outermost:
+            regs.at(self.onward & ~self._arch.pointers.mode_bits)
+        elif self.several and not self.held:
+            self._stay()
+
+    def _stay(self) -> None:
+        """The guest stands, and its other threads run: none may stop. RemoteError where one has."""
+        for _ in range(TRIES if not self._lent else 0):
+            if not any(self._guest.read(self._lock, 4)):
+                self._guest.write(self._lock, (1).to_bytes(4, self._arch.order.value))
+                self._lent = True
+                return
+        if not self._lent:
+            raise RemoteError("two threads have stopped at once", hint="the machine is gone: start another")
+
+    def go_on(self) -> None:
+        """The guest goes on. Unsupported where a breakpoint is that cannot be."""
+        if not self.several:
+            return
+        self._later.settle([addr for addr in (*self._breakpoints, *self._until) if not self._ours(addr)], self._in_text,
+                          self._guest.read)
+        if self._lent:
+            self._guest.write(self._lock, bytes(4))
+        self._lent = self.held = False

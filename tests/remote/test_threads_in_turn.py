@@ -1,0 +1,137 @@
+"""Processes of several threads under QEMU's user mode, that all come to the same probes."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from qemu import qemu_for
+
+from kprobes import Kprobe, KprobeError, Kprobes, Kretprobe, QemuMachine, Unsupported
+
+PROGRAMS = Path(__file__).parent / "threads"
+THREADS, ROUNDS = 3, 60  # of threads.c
+CALLS = [(number, round) for number in range(1, THREADS + 1) for round in range(ROUNDS)]
+
+
+@pytest.fixture(params=sorted(path.stem for path in PROGRAMS.glob("*.elf")))
+def m(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[QemuMachine]:
+    """The process, before it has any but its first thread."""
+    with process(request.param, tmp_path) as machine:
+        yield machine
+
+
+def process(arch: str, folder: Path, **more: Any) -> QemuMachine:
+    qemu_for(f"{arch}-O2")
+    copy = folder / arch
+    shutil.copyfile(PROGRAMS / f"{arch}.elf", copy)
+    copy.chmod(0o755)
+    return QemuMachine.user([copy], env={}, timeout=20, **more)
+
+
+def arguments(regs: Any) -> tuple[int, int]:
+    return regs.arg(0), regs.arg(1)
+
+
+def test_every_hit_and_every_return(m: QemuMachine) -> None:
+    """None missed, none of another thread's, though they come at once."""
+    entered: list[tuple[int, int]] = []
+    returned: list[tuple[tuple[int, int], int]] = []
+
+    def enter(ri: Any, regs: Any) -> None:
+        ri.data["arguments"] = arguments(regs)
+
+    def leave(ri: Any, regs: Any) -> None:
+        returned.append((ri.data["arguments"], regs.return_value))
+
+    with Kprobes(m) as k:
+        probe = Kprobe(symbol_name="work", pre_handler=lambda p, regs: entered.append(arguments(regs)))
+        back = Kretprobe(symbol_name="work", entry_handler=enter, handler=leave)
+        k.register(probe)
+        k.register(back)
+        m.run(timeout=60)
+        assert m.exit_status == 7
+        assert sorted(entered) == CALLS and probe.nhit == back.nhit == back.nreturned == len(CALLS)
+        assert sorted(returned) == [((number, round), number * 1000 + round) for number, round in CALLS]
+        assert probe.nmissed == back.nmissed == 0
+
+
+def test_probes_that_come_later(m: QemuMachine) -> None:
+    """Registered, called and unregistered while the threads run."""
+    hits: list[tuple[int, int]] = []
+    results: list[int] = []
+
+    def first(p: Kprobe, regs: Any) -> None:
+        if not late._point:
+            k.register(late)
+            results.append(m.call("work", 9, 5))
+            m.stop()
+
+    late = Kretprobe(symbol_name="work", handler=lambda ri, regs: hits.append((regs.return_value, regs.cpu)))
+    with Kprobes(m) as k:
+        one = Kprobe(symbol_name="work", pre_handler=first)
+        k.register(one)
+        m.run(timeout=60)
+        assert m.exit_status is None and one.nhit >= 1
+        results.append(m.call("work", 9, 6))
+        k.unregister(one)
+        m.run(timeout=60)
+        assert m.exit_status == 7 and results == [9005, 9006]
+        assert late.nmissed <= 2 and len(hits) + late.nmissed >= len(CALLS) - THREADS
+        assert len({cpu for _, cpu in hits}) == THREADS
+
+
+def test_runs_that_end_in_between(m: QemuMachine) -> None:
+    """By stop() and by time: nothing is lost."""
+    hits: list[tuple[int, int]] = []
+
+    def stops(p: Kprobe, regs: Any) -> None:
+        hits.append(arguments(regs))
+        if len(hits) % 50 == 0:
+            m.stop()
+
+    with Kprobes(m) as k:
+        k.register(Kprobe(symbol_name="work", pre_handler=stops))
+        for _ in range(100):
+            if m.exit_status is None:
+                m.run(timeout=60)
+        assert m.exit_status == 7 and sorted(hits) == CALLS
+
+
+def test_no_instructions_are_counted(m: QemuMachine) -> None:
+    with Kprobes(m) as k:
+        k.register(Kprobe(symbol_name="work", pre_handler=lambda p, regs: m.stop()))
+        m.run(timeout=60)
+        with pytest.raises(Unsupported, match="several threads"):
+            m.run(max_insns=5)
+        with pytest.raises(Unsupported, match="several threads"):
+            m.call("work", 1, 2, max_insns=5)
+        m.run(timeout=60)
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "i386"])
+def test_where_no_jump_fits(arch: str, tmp_path: Path) -> None:
+    """It is said before a second thread is there; the process is as it was."""
+    with process(arch, tmp_path) as m, Kprobes(m) as k:
+        after = Kprobe(symbol_name="work", post_handler=lambda p, regs, flags: None)
+        k.register(after)
+        with pytest.raises(Unsupported, match="take turns where a jump fits") as error:
+            m.run(timeout=20)
+        assert error.value.address == after.address and isinstance(error.value, KprobeError)
+        k.unregister(after)
+        m.run(timeout=20)
+        assert m.exit_status == 7
+
+
+def test_a_thread_that_nobody_saw_coming(tmp_path: Path) -> None:
+    """As of a program without symbols: said once, when it stops."""
+    with process("x86_64", tmp_path) as m, Kprobes(m) as k:
+        for addr in m._turns.starts:
+            m._target.stops.remove(addr)
+        k.register(Kprobe(symbol_name="work", pre_handler=lambda p, regs: m.stop()))
+        with pytest.warns(RuntimeWarning, match="do not take turns"), suppress(KprobeError):  # it may well be lost
+            m.run(timeout=20)
