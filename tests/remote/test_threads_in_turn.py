@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from qemu import qemu_for
 
-from kprobes import Kprobe, KprobeError, Kprobes, Kretprobe, QemuMachine, Unsupported
+from kprobes import Kprobe, KprobeError, Kprobes, Kretprobe, Program, QemuMachine, Unsupported
 
 PROGRAMS = Path(__file__).parent / "threads"
 THREADS, ROUNDS = 3, 60  # of threads.c
@@ -135,3 +135,33 @@ def test_a_thread_that_nobody_saw_coming(tmp_path: Path) -> None:
         k.register(Kprobe(symbol_name="work", pre_handler=lambda p, regs: m.stop()))
         with pytest.warns(RuntimeWarning, match="do not take turns"), suppress(KprobeError):  # it may well be lost
             m.run(timeout=20)
+
+
+SOURCE = """
+#include <kprobes/bpf.h>
+u64 hits, sum;
+struct { __uint(type, BPF_MAP_TYPE_HASH); __uint(max_entries, 16); __type(key, u64); __type(value, u64); } of SEC(".maps");
+SEC("kprobe/work") int on_work(struct pt_regs *ctx)
+{
+    u64 number = PT_REGS_PARM1(ctx), one = 1, *found = bpf_map_lookup_elem(&of, &number);
+    hits += 1;
+    sum += PT_REGS_PARM2(ctx);
+    if (found) *found += 1; else bpf_map_update_elem(&of, &number, &one, BPF_ANY);
+    return 0;
+}
+"""
+
+
+def test_programs_lose_nothing(m: QemuMachine) -> None:
+    """They run one at a time, and what they have counted comes over before the process ends."""
+    pytest.importorskip("llvmlite")
+    pytest.importorskip("ziglang")
+    program = Program.from_c(SOURCE)
+    with Kprobes(m) as k, k.attach(program) as attached:
+        assert set(attached.why_python.values()) == {""}
+        if m.arch.name.startswith("mips"):  # QEMU does not tell of its end
+            k.register(Kprobe(symbol_name="exit", pre_handler=lambda p, regs: m.stop()))
+        m.run(timeout=60)
+        assert m.exit_status in (7, None) and program.variables["hits"] == len(CALLS)
+        assert program.variables["sum"] == THREADS * ROUNDS * (ROUNDS - 1) // 2
+        assert dict(program.maps["of"]) == dict.fromkeys(range(1, THREADS + 1), ROUNDS)

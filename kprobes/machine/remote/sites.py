@@ -230,6 +230,11 @@ class CallSites:
         for addr, (programs, _) in list(self._running.items()):
             self.program_at(addr, programs)
 
+    @property
+    def calls(self) -> bool:
+        """True where threads may stop at one."""
+        return any(addr not in self._running for addr in self._onward)
+
     def onward(self, addr: int) -> int:
         """Where a call site leads."""
         return self._onward[addr]

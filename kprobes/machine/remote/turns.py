@@ -55,6 +55,7 @@ class Turns:
         self.trap = guest.arch.end_bytes(min(guest.arch.traps.end))
         self.several = self.held = False
         self._lent = False  # the lock is ours: nobody stops until the guest goes on
+        self._told: bool | None = None  # whether anybody is told of stops
         self._first = ""  # thread of a process that is watched
         self._keeper = ""  # the thread that has gone on with it
         self._lock = self.place = self.onward = 0
@@ -90,7 +91,6 @@ class Turns:
             self._target.stops.remove(addr)
         self.place, self.several, self.starts, self._sink = self._lock + 64, True, frozenset(), sink
         self._memory.later, self._threads.apart = self._later, True
-        self._target.report_calls(EXITS.get(self._arch.name, ())[1:])
         self._sites.take_turns(self._lock, self.lead)
         for addr in (*self._breakpoints, *self._until):
             self._stop_at(addr)
@@ -161,8 +161,6 @@ class Turns:
     def lead(self, addr: int, mode: int = 0) -> bytes:
         """The jump that stands at an address, to where threads take the lock and stop. NoMemory, OutOfReach."""
         ahead = TO_ARM if mode else b""
-        if not self._leads:
-            self._target.report_calls(())  # nor does one that ends
         if addr not in self._leads:
             code = self._saving.around(self._held()[0])
             place = self._leads[addr] = self._sites.take(addr, len(code) + len(self.trap))
@@ -264,6 +262,10 @@ class Turns:
             return
         self._later.settle([addr for addr in (*self._breakpoints, *self._until) if not self._ours(addr)], self._in_text,
                           self._guest.read)
+        told = bool(self._until) or self._sites.calls or any(addr not in self._ends for addr in self._breakpoints)
+        if told is not self._told:  # where threads stop for us, none may for its end
+            self._target.report_calls(() if told else EXITS.get(self._arch.name, ())[1:])
+            self._told = told
         if self._lent:
             self._guest.write(self._lock, bytes(4))
         self._lent = self.held = False
