@@ -75,7 +75,7 @@ KEEPERS = {
 }
 #: path (prefix; the longest that fits counts) -> most lines of a file
 #: lines of 120 columns: a room of 300 lines of 150 has some 315 of them
-BUDGETS = {"core/": 315, "core/kprobes.py": 392, "machine/": 315, "machine/_base.py": 330, "machine/paper.py": 370,
+BUDGETS = {"core/": 315, "core/kprobes.py": 392, "machine/": 315, "machine/_base.py": 330, "machine/paper.py": 371,
            "machine/unicorn/machine.py": 378, "machine/unicorn/memory.py": 325, "testing/": 315, "arch/": 315,
            "events/": 315, "events/_armed.py": 322, "events/_parser.py": 340, "tracing/": 315, "debug/": 315,
            "programs/": 315, "cli/": 315, "arch/arm/thumb.py": 355, "arch/s390x/isa.py": 355}

@@ -171,8 +171,8 @@ class PaperMachine:
         self._counting.difference_update(range(area, area + PAGE))
         self.unmap_code(area)
 
-    in_turn = False
-    can_run, host_view, clock, following, modules = True, None, None, None, dict[str, tuple[int, int]]()
+    can_run, in_turn, host_view, clock, following, modules = (True, False, None, None, None,
+                                                              dict[str, tuple[int, int]]())
     guest_view, jumps, serve_here = None, staticmethod(always_jumps), staticmethod(never_here)
     watch_at, writable, count_blocks = (staticmethod(watches_nothing), staticmethod(watches_no_text),
                                         staticmethod(counts_no_blocks))
