@@ -12,12 +12,15 @@ from qemu import qemu_for
 from kprobes import GuestFault, Kprobe, Kprobes, QemuMachine
 
 NOWHERE = 0x10  # a page that no process has
-MIPS = ("10000003", "04110003", "03e00008", "0320f809"), ("8c820000", "ac820000", "8c820001")
+MIPS = (("10000003", "04110003", "03e00008", "0320f809", "50000003", "04030003", "04130003"),
+        ("8c820000", "ac820000", "8c820001"))
+SPARC = ("10800004", "00800004", "12a00004", "40000004", "81c3e008", "9fc3e008"), ("c2022000", "c2222000")
 SUPERH = ("a002", "b002", "000b", "8d02", "8f02"), ("6042", "2442")
 #: how a program's name begins -> (branches, which do not lead back into themselves; accesses through the first
 #: argument), as words
 WORDS = {"mips": MIPS, "mipsel": MIPS, "mips64": MIPS, "mips64el": MIPS, "sh4": SUPERH, "sh4eb": SUPERH,
-         "parisc": (("e840c000", "e8000010", "e8400010"), ("0f40109c", "0f5a1280"))}
+         "sparc": SPARC, "sparc64": SPARC,
+         "parisc": (("e840c000", "e8000010", "e8400010", "a75a1fd5", "875a0010", "cb5a8010"), ("0f40109c", "0f5a1280"))}
 
 
 @pytest.fixture(params=WORDS)

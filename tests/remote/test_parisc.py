@@ -32,9 +32,13 @@ MOVES = ("020008a4",)  # a clock's time
 
 
 class Lab:
-    """One process: a place for an instruction and its delay slot, data, and places for displaced code."""
+    """One process: a place for an instruction and its delay slot, data, and places for displaced code.
+
+    faults: so many runs have ended in one.
+    """
 
     def __init__(self, m: Any) -> None:
+        self.faults = 0
         self.m, self.k = m, Kprobes(m)
         pages = sorted(m.map_code() for _ in range(7))  # branches from the middle do not lead into slots, which come later
         page, self.near, self.far = pages[3], pages[3] + 0xC00, pages[0]
@@ -67,6 +71,7 @@ class Lab:
                 at = m.regs.pc
         except GuestFault as error:
             fault, at = (error.access, error.address), m.regs.pc
+            self.faults += 1
         regs = m._threads.save()
         del regs["iaoq_f"]
         return Seen(regs, at, m.read(self.data, 4096), fault)
@@ -95,10 +100,10 @@ class Lab:
             return Seen(regs, failing if seen.fault else insn.next, seen.memory, seen.fault)
         return seen
 
-    def check(self, code: bytes, slot: bytes, seed: str, nullified: bool = False) -> list[str]:
-        """What is different."""
+    def check(self, code: bytes, slot: bytes, seed: str, nullified: bool = False, **registers: int) -> list[str]:
+        """What is different. registers: what is in them."""
         self.m.write(self.home, code + slot)
-        insn, state = self.m.arch.decode(code + slot, self.home), self.state(seed, nullified)
+        insn, state = self.m.arch.decode(code + slot, self.home), {**self.state(seed, nullified), **registers}
         if insn.reject:
             return []  # what is in its delay slot
         plain = self.run(state, self.home, 8)
@@ -182,6 +187,64 @@ def test_generated_words(lab: Lab) -> None:
             count += 1
     assert count > 100
     assert not problems, "\n".join(problems[:SHOWN])
+
+
+#: in delay slots: loads and stores through r3, which the branches below use, and r20; into r3, and such as change r20
+FAILING = [bytes.fromhex(word) for word in ("487c0000", "68640000", "4a9c0000", "6a830000", "4a830000", "4e9c0008",
+                                            "6e9c0008")]
+
+
+def delayed() -> Iterator[bytes]:
+    """Every conditional branch with a delay slot: each condition, forwards and backwards, nullifying backwards; and
+    those that are always taken. Of what they compare or change is r3, the other one r4, a number, or r3, too."""
+    for opcode in (*range(0x20, 0x24), *range(0x28, 0x2C), *range(0x30, 0x34)):
+        for condition in range(8):
+            for end in (0x0010, 0x1FD5, 0x1FD7):
+                other = 3 + (condition + opcode) % 2
+                yield (opcode << 26 | 3 << 21 | other << 16 | condition << 13 | end).to_bytes(4, "big")
+    for word in ("e8000010", "e8600010", "e8400010", "e8830000", "e840c000", "e860c000", "e860d000", "e860f000",
+                 "e0400008", "e4400008"):
+        yield bytes.fromhex(word)
+
+
+def test_delay_slots_that_fault(lab: Lab) -> None:
+    """What the branch has done is done once, and the fault is where it is without the probe."""
+    problems: list[str] = []
+    count, rng = 0, random.Random(11)
+    for code in delayed():
+        insn = lab.m.arch.decode(code + NOP, lab.home)
+        if not insn.delay_slot or insn.simulate is None:
+            continue
+        slot = rng.choice(FAILING)  # all of them behind each were tried, too: 3,500
+        problems += lab.check(code, slot, f"{code.hex()} failing", r20=0x10, r3=rng.choice((0x10, 0x11, 0x7FFFFFF8)))
+        count += 1
+    assert count > 200 and lab.faults > 2 * count
+    assert not problems, f"{len(problems)}\n" + "\n".join(problems[:SHOWN])
+
+
+def test_delay_slots_whose_fault_is_repaired(lab: Lab) -> None:
+    """They go on in the slot: what the branch has done is not done again."""
+    repaired, problems = 0, list[str]()
+
+    def repair(p: Kprobe, regs: Any, trapnr: int) -> bool:
+        nonlocal repaired
+        repaired += 1
+        regs["r20"] = lab.data
+        return True
+
+    for n, code in enumerate(list(delayed())[::5]):
+        slot = FAILING[2 + n % 5]  # through r20
+        insn, state = lab.m.arch.decode(code + slot, lab.home), lab.state(f"{code.hex()} repaired")
+        if insn.delay_slot and insn.simulate is not None:
+            lab.m.write(lab.home, code + slot)
+            plain = lab.run({**state, "r20": lab.data}, lab.home, 8)
+            for fields in ({}, {"post_handler": lambda p, regs, flags: None}):
+                before = repaired
+                seen = lab.probed({**state, "r20": 0x10}, fault_handler=repair, **fields)
+                if before == repaired:
+                    seen.regs["r20"] = lab.data  # the slot was nullified
+                problems += [f"{code.hex()} {slot.hex()} {insn.name}: {text}" for text in seen.differs(plain)]
+    assert repaired > 50 and not problems, "\n".join(problems[:SHOWN])
 
 
 #: calls through pointers and of millicode, longjmp out of functions, computed jumps, what nullifies, floating point
