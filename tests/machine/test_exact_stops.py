@@ -14,7 +14,7 @@ import pytest
 from arches import RUNNABLE, integer, limits, programs_of
 from unicorn import UC_HOOK_CODE, UC_HOOK_MEM_WRITE
 
-from kprobes import GuestFault, GuestStopped, GuestTimeout, UnicornMachine
+from kprobes import GuestFault, GuestStopped, GuestTimeout, Kprobes, UnicornMachine
 from kprobes.machine.unicorn.host import outside
 
 #: loops of an instruction that is wrong if it is executed twice
@@ -106,21 +106,34 @@ def test_every_guest_is_heard(arch: str) -> None:
         assert heard(m)
 
 
+def rounds(m: UnicornMachine, whose: str, times: int) -> int:
+    """What a loop of one of LOOPS counts to, run by m.call() or by the owner's own uc.emu_start()."""
+    if whose == "ours":
+        return m.call(0x10000, times)
+    sp, word = m.alloc(0x100) + 0x80, m.arch.bits // 8
+    m.write(sp, (0).to_bytes(word, "little") + times.to_bytes(word, "little"))
+    m.regs[m.arch.regs.sp], m.regs["rdi" if word == 8 else "edi"] = sp, times
+    m.uc.emu_start(0x10000, 0x1000B if word == 8 else 0x1000C)
+    return m.regs["rax" if word == 8 else "eax"]
+
+
 @pytest.mark.host_code
+@pytest.mark.parametrize("whose", ["ours", "attached"])
 @pytest.mark.parametrize("arch", ["x86_64", "i386"])
-def test_signals_that_are_served_meanwhile(arch: str) -> None:
+def test_signals_that_are_served_meanwhile(arch: str, whose: str) -> None:
     served = 0
 
     def on_alarm(number: int, frame: object) -> None:
         nonlocal served
         served += 1
 
-    with UnicornMachine.from_code(bytes.fromhex(LOOPS[arch]), arch=arch) as m:
+    with (UnicornMachine.from_code(bytes.fromhex(LOOPS[arch]), arch=arch) as owner,
+          UnicornMachine.attach(owner.uc) if whose == "attached" else owner as m, Kprobes(m)):
         before = signal.signal(signal.SIGALRM, on_alarm)
         signal.setitimer(signal.ITIMER_REAL, 5e-4, 5e-4)
         try:
             while served < 100:
-                assert m.call(0x10000, 1_000_000) == 1_000_000
+                assert rounds(m, whose, 1_000_000) == 1_000_000
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)

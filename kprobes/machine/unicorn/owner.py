@@ -14,6 +14,7 @@ from .engine import ERRORS, INTR
 from .faults import Faults
 from .runner import Runner
 from .runstate import RunState
+from .selftest import hear
 from .starts import Starts
 
 _INTERRUPT_CALLBACK = getattr(sys.modules.get("unicorn.unicorn_py3.unicorn"), "HOOK_INTR_CFUNC", INTR)
@@ -54,11 +55,16 @@ class Owner:
                     self._runner.finish()
 
         m.engine.uc.__dict__["emu_start"] = emu_start
+        hear(m.engine, m.guest, m.arch)
 
     def unshadow(self) -> None:
         """The owner has his own emu_start() again."""
-        if not self._stays:
-            self._cpu.engine.uc.__dict__.pop("emu_start", None)
+        if self._stays:
+            return
+        self._cpu.engine.uc.__dict__.pop("emu_start", None)
+        outside, self._cpu.engine.outside = self._cpu.engine.outside, None
+        if outside is not None:
+            outside.end()
 
     def shadow_for_good(self) -> None:
         """As long as the engine lives: there are others than handlers who raise."""

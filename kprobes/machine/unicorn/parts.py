@@ -23,7 +23,6 @@ from .functions import Functions
 from .furniture import Furniture
 from .guests.guest import Guest
 from .host.callsites import FollowedCalls
-from .host.outside import Outside
 from .inplace import InPlace
 from .layout import whole
 from .loader import Loader
@@ -35,7 +34,7 @@ from .programs import HostView
 from .reports import Reports
 from .runner import Runner
 from .runstate import RunState
-from .selftest import hears
+from .selftest import hear
 from .services import Services
 from .snapshot import Input, Snapshots
 from .starts import Starts
@@ -52,8 +51,8 @@ class Parts:
         """machine: whose CPU it is. call: of guest code. owned: the engine is ours."""
         self.memory = Memory(uc, arch, guest)
         self.cpu = cpu = Cpu(self.memory, machine)
-        if owned and hears(guest, arch):
-            cpu.engine.outside = Outside(cpu.engine.handle.value or 0, uc)
+        if owned:
+            hear(cpu.engine, guest, arch)
         self.followed = FollowedCalls(cpu)
         self.state = state = RunState(cpu, self.followed)
         self.clock = InstructionClock(self.memory, state)

@@ -113,11 +113,12 @@ def raised_verdict(guest: Guest, arch: Arch) -> str:
     return "" if seen == [BASE + 0x100] else f"pc was {seen} when it asked about a breakpoint, not {BASE + 0x100}"
 
 
-def hears(guest: Guest, arch: Arch) -> bool:
-    """True if an engine of this guest comes out of a jump to itself as another thread asks."""
+def hear(engine: Engine, guest: Guest, arch: Arch) -> None:
+    """From now on other threads ask for a stop of the engine, if one of this guest comes out of a jump to itself so."""
     if arch.name not in _heard:
         _heard[arch.name] = _comes_out(guest, arch)
-    return _heard[arch.name]
+    if _heard[arch.name]:
+        engine.outside = Outside(engine.handle.value or 0, engine.uc)
 
 
 def _comes_out(guest: Guest, arch: Arch) -> bool:
