@@ -6,9 +6,10 @@ import errno
 from collections.abc import Iterator
 
 import pytest
+from arches import PROGRAMS, RUNNABLE, programs_of
 from scenes import Scene, paper_machine
 
-from kprobes import Kprobe, Kprobes
+from kprobes import Kprobe, Kprobes, Kretprobe, UnicornMachine
 from kprobes.errors import BadLocation, Blacklisted, NotText, UnknownSymbol
 
 
@@ -160,3 +161,20 @@ def test_our_own_pages_are_in_the_file(paper: Scene) -> None:
     paper.probe("a")
     page = paper.k.get_kprobe(paper.at("inc")).slot & -0x1000
     assert f"0x{page:016x}-0x{page + 0x1000:016x}\tkprobe_insn_page\n" in paper.k.format_blacklist()
+
+
+@pytest.mark.parametrize("stem", sorted(path.stem for arch in RUNNABLE for path in programs_of(arch)
+                                        if path.stem.endswith("-O2")))
+def test_a_name_forbids_the_functions_code(stem: str) -> None:
+    """Also where the symbol is that of a descriptor, and where calls arrive behind the first instructions."""
+    with UnicornMachine.load(PROGRAMS / "bin" / f"{stem}.elf") as m, Kprobes(m) as k:
+        start, size = k.check("test_crc").addr, k.blacklist.add("test_crc")
+        entry = m.arch.pointers.code_address(m.symbols["test_crc"].address, m.read).addr
+        assert size > 20 and entry <= start < entry + size
+        assert [(first, end) for first, end, name in k.blacklist if name == "test_crc"] == [(entry, entry + size)]
+        for probe in Kprobe(symbol_name="test_crc"), Kretprobe(symbol_name="test_crc"), Kprobe(addr=start):
+            with pytest.raises(Blacklisted):
+                k.register(probe)
+        assert not k.check("test_crc").probeable and k.check("test_strings").probeable
+        k.blacklist.remove("test_crc")
+        k.register(Kprobe(symbol_name="test_crc"))

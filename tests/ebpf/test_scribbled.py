@@ -71,8 +71,8 @@ def on_table() -> list[Instruction]:
     for n, at in enumerate((KEY, OTHER)):
         code += [Instruction(LDX | MEM | DW, 1, 6, 8 * n), Instruction(STX | MEM | DW, 10, 1, at)]
     code += helper(1, KEY)
-    code += [Instruction(JEQ | K | JMP, 0, 0, 3), Instruction(LDX | MEM | DW, 1, 0), Instruction(ADD | K | ALU64, 1, imm=1),
-             Instruction(STX | MEM | DW, 0, 1)]
+    code += [Instruction(JEQ | K | JMP, 0, 0, 3), Instruction(LDX | MEM | DW, 1, 0),
+             Instruction(ADD | K | ALU64, 1, imm=1), Instruction(STX | MEM | DW, 0, 1)]
     code += [*helper(2, KEY), *helper(3, OTHER), Instruction(MOV | K | ALU64, 0), Instruction(EXIT | JMP)]
     return code
 

@@ -195,7 +195,8 @@ def test_delay_slots_that_fault(lab: Lab) -> None:
             word = slot if lab.m.arch.order.value == "big" else slot[::-1]
             if lab.decode(code + word).reject:
                 continue
-            registers = {"r1": 0x10, "r4": 0x10, "sr": lab.kept["sr"] | n & 1 | rng.getrandbits(2) << 8}  # T both ways, Q and M
+            status = lab.kept["sr"] | n & 1 | rng.getrandbits(2) << 8  # T both ways; Q and M
+            registers = {"r1": 0x10, "r4": 0x10, "sr": status}
             problems += lab.check(code, f"{code.hex()} failing {n}", word, **registers)
             count += 1
     assert lab.faults - before >= count // 2 and (count > 50) == lab.m.arch.name.startswith("sh4")

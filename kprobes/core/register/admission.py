@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TypeVar
 
 from ...arch._base import Insn
@@ -9,7 +10,7 @@ from ...errors import BadLocation, Blacklisted, JprobeExists, NotFunctionEntry, 
 from ..patch.rooms import Rooms
 from ..probe import Jprobe, Kprobe, Kretprobe, Probe
 from .blacklist import RETURNS_TWICE, Blacklist
-from .locate import Location
+from .locate import Location, extent
 
 P = TypeVar("P", bound=Probe)
 MAX_DATA_SIZE = 4096
@@ -24,7 +25,8 @@ class Admission:
 
     def __init__(self, rooms: Rooms) -> None:
         self._machine, self._survey = rooms.machine, rooms.survey
-        self.blacklist = Blacklist(rooms.machine.symbols, rooms.ours, rooms.ranges)
+        code = partial(extent, rooms.machine, rooms.text)
+        self.blacklist = Blacklist(rooms.machine.symbols, code, rooms.ours, rooms.ranges)
 
     def admit(self, place: Location) -> Insn:
         """The instruction at the place; raises where no probe may be."""

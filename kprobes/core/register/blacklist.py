@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ...errors import BadLocation, NotText
-from ...symbols import Symbols
+from ...symbols import Symbol, Symbols
 
 #: Functions that return twice: a return probe would send the second return through an instance long gone.
 RETURNS_TWICE = frozenset({"setjmp", "_setjmp", "__setjmp", "sigsetjmp", "__sigsetjmp", "vfork", "__vfork",
@@ -16,9 +16,9 @@ class Blacklist:
     """Forbidden address ranges, each with a name. `addr in blacklist`; iteration gives (start, end, name), by
     address."""
 
-    def __init__(self, symbols: Symbols, ours: Callable[[int], bool],
+    def __init__(self, symbols: Symbols, extent: Callable[[Symbol], tuple[int, int]], ours: Callable[[int], bool],
                  pages: Callable[[], list[tuple[int, int]]]) -> None:
-        self._symbols, self._ours, self._pages = symbols, ours, pages
+        self._symbols, self._extent, self._ours, self._pages = symbols, extent, ours, pages
         self._entries: dict[tuple[int, int], str] = {}
 
     def add(self, what: str | tuple[int, int]) -> int:
@@ -41,10 +41,10 @@ class Blacklist:
     def _key(self, what: str | tuple[int, int]) -> tuple[tuple[int, int], str]:
         if isinstance(what, str):
             symbol = self._symbols[what]
-            end = self._symbols.extent(symbol)
-            if end <= symbol.address:
-                raise NotText("has no size", address=symbol.address, symbol=what, hint="pass (start, end)")
-            return (symbol.address, end), symbol.name
+            start, end = self._extent(symbol)
+            if end <= start:
+                raise NotText("has no size", address=start, symbol=what, hint="pass (start, end)")
+            return (start, end), symbol.name
         start, end = what
         if end <= start:
             raise BadLocation(f"the range {start:#x}-{end:#x} is empty", hint="pass (start, end) with start < end")
@@ -65,7 +65,8 @@ class Blacklist:
         return ""
 
     def _forbids(self, name: str) -> bool:
-        return bool(self._entries) and any(s.name == name and self._entry(s.address) is not None for s in self._symbols)
+        return bool(self._entries) and any(s.name == name and self._entry(self._extent(s)[0]) is not None
+                                           for s in self._symbols)
 
     def _entry(self, addr: int) -> str | None:
         """The name of the entry that an address lies in; None where there is none."""

@@ -69,6 +69,13 @@ def code_of(machine: Machine, symbol: Symbol, entry: Entry) -> Symbol:
     return symbol if symbol.address == entry.addr else machine.symbols.covering(entry.addr) or symbol
 
 
+def extent(machine: Machine, text: Text, symbol: Symbol) -> tuple[int, int]:
+    """(start, end) of a function's code."""
+    entry = _entry(machine, text, symbol.address | symbol.mode)
+    code = code_of(machine, symbol, entry)
+    return entry.addr, entry.addr + machine.symbols.extent(code) - code.address
+
+
 def _at_symbol(machine: Machine, text: Text, symbol: Symbol, offset: int) -> Location:
     if offset < 0:
         raise BadLocation(f"offset {offset} is negative", symbol=symbol.name, hint="offsets count up from the symbol")
