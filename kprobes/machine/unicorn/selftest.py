@@ -117,8 +117,8 @@ def hear(engine: Engine, guest: Guest, arch: Arch) -> None:
     """From now on other threads ask for a stop of the engine, if one of this guest comes out of a jump to itself so."""
     if arch.name not in _heard:
         _heard[arch.name] = _comes_out(guest, arch)
-    if _heard[arch.name]:
-        engine.outside = Outside(engine.handle.value or 0, engine.uc)
+    outside = Outside(engine.handle.value or 0, engine.uc)
+    engine.outside = outside if outside.known and _heard[arch.name] else None
 
 
 def _comes_out(guest: Guest, arch: Arch) -> bool:
