@@ -11,7 +11,17 @@ from typing import Any
 import pytest
 from qemu import qemu_for
 
-from kprobes import Kprobe, KprobeError, Kprobes, Kretprobe, Program, QemuMachine, Unsupported
+from kprobes import (
+    GuestFault,
+    GuestTimeout,
+    Kprobe,
+    KprobeError,
+    Kprobes,
+    Kretprobe,
+    Program,
+    QemuMachine,
+    Unsupported,
+)
 
 PROGRAMS = Path(__file__).parent / "threads"
 THREADS, ROUNDS = 3, 60  # of threads.c
@@ -100,6 +110,48 @@ def test_runs_that_end_in_between(m: QemuMachine) -> None:
             if m.exit_status is None:
                 m.run(timeout=60)
         assert m.exit_status == 7 and sorted(hits) == CALLS
+
+
+def test_runs_whose_time_is_over(m: QemuMachine) -> None:
+    """They end at a hit, which comes in the next: nothing is lost, nothing twice."""
+    hits: list[tuple[int, int]] = []
+    with Kprobes(m) as k:
+        k.register(Kprobe(symbol_name="work", pre_handler=lambda p, regs: hits.append(arguments(regs))))
+        for _ in range(1000):
+            with suppress(GuestTimeout):
+                m.run(timeout=0.001)
+                break
+        assert m.exit_status == 7 and sorted(hits) == CALLS
+
+
+def test_until(m: QemuMachine) -> None:
+    """Where a jump fits, runs end there, one thread after the other; elsewhere a handler that stops does it."""
+    work, jump = m.symbols["work"].address, m.arch.jump
+    assert jump is not None
+    fits = m.arch.decode(m.read(work, 2 * m.arch.max_insn), work).size >= jump.size
+    with Kprobes(m) as k:
+        first = Kprobe(symbol_name="work", pre_handler=lambda p, regs: m.stop())
+        k.register(first)
+        m.run(timeout=60)
+        k.unregister(first)
+        if not fits:
+            with pytest.raises(Unsupported, match="take turns where a jump fits"):
+                m.run(until="work", timeout=60)
+        for _ in range(5 if fits else 0):
+            m.run(until="work", timeout=60)
+            assert m.regs.pc == work and arguments(m.regs) in CALLS
+        m.run(timeout=60)
+        assert m.exit_status == 7
+
+
+def test_a_process_that_ends_while_a_thread_is_looked_at(m: QemuMachine) -> None:
+    """Killed by somebody: that is its end, and no defect of the stub's."""
+    with Kprobes(m) as k:
+        probe = Kprobe(symbol_name="work", pre_handler=lambda p, regs: m._child.process.kill())
+        k.register(probe)
+        with pytest.raises(GuestFault, match="ended by signal 9"):
+            m.run(timeout=60)
+        assert m.exit_status == -9 and probe.nhit == 1
 
 
 def test_no_instructions_are_counted(m: QemuMachine) -> None:

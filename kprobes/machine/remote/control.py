@@ -14,7 +14,7 @@ from .._base import Fault, Sink
 from .accesses import Accesses
 from .halting import Halting
 from .sites import Detours
-from .target import Stop, Target
+from .target import Stop, Target, end_of
 from .threads import Threads
 from .turns import TRAPS, Turns
 from .waiting import Waiting
@@ -35,8 +35,7 @@ class Control:
 
     def __init__(self, target: Target, threads: Threads, arch: Arch, symbols: Symbols, interrupt: Callable[[], None],
                  console: Callable[[bytes], None], system: bool, status: Callable[[], int | None]) -> None:
-        """system: the guest is a whole machine, with interrupts. status: the exit status of a process whose stub has
-        gone with it."""
+        """system: the guest is a whole machine, with interrupts. status: of a process whose stub has gone with it."""
         self._target, self._threads, self._arch, self._symbols = target, threads, arch, symbols
         self._console, self._system = console, system
         self._halting = Halting(target, threads, interrupt, console, system, self._note)
@@ -50,7 +49,7 @@ class Control:
         self._signals = self._halting.signals  # and those that came in an errand
         self._detours = Detours()
         self._status = status
-        self.turns: Turns  # of threads; who makes this sets it
+        self.turns: Turns  # who makes this sets it
 
     def detours(self, detours: Detours) -> None:
         """There are some."""
@@ -84,14 +83,15 @@ class Control:
         except RemoteError:
             self._over()
         finally:
-            if self.exit_status is None and not self._target.link.closed:
-                self.turns.stand(self._regs, outermost=self.depth == 1)
             self.depth -= 1
             self._alone, self._stopping = outer, False
-            if self._target.link.closed:
-                self._lose()
-            if self.depth == 0 and self.sink is not None:
-                self.sink.ended()
+            try:
+                self.turns.stand(self._regs, outermost=not self.depth)
+            finally:
+                if self._target.link.closed:
+                    self._lose()
+                if self.depth == 0 and self.sink is not None:
+                    self.sink.ended()
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -157,7 +157,9 @@ class Control:
             stop = self._target.wait(None if deadline is None else deadline - time.monotonic(), self._console)
         except TimeoutError:
             self._halt()
-            raise GuestTimeout("the time is over", pc=self._regs.pc) from None
+            if self.exit_status is None:
+                raise GuestTimeout("the time is over", pc=self._regs.pc) from None
+            return end_of(self.exit_status)
         except BaseException:  # Ctrl-C, a signal handler that raises: the guest stands still before that goes on
             if not self._target.link.closed:
                 self._halt()
@@ -299,13 +301,11 @@ class Control:
             self.sink.unloading(0, 1 << self._arch.bits)
 
     def _over(self) -> None:
-        """The connection is lost: the program has ended while another thread was looked at, and the stub says so only
-        to who waits. Else raises what is raised."""
-        status = self._status() if self._target.link.left else None
-        if status is None:
+        """The connection is lost: with the program, which ended while a thread was looked at; else raises that."""
+        if (status := self._status() if self._target.link.left else None) is None:
             raise  # noqa: PLE0704 - in an except clause
         self.exit_status = status
-        self._ended(Stop("killed", -status) if status < 0 else Stop("exited", status))
+        self._ended(end_of(status))
 
     def _ended(self, stop: Stop) -> None:
         self._lose()

@@ -12,7 +12,8 @@ from .threads import Threads
 from .turns import TRAPS, Turns
 
 SIGTRAP, SIGINT = 5, 2
-QUIET = 0.02  #: seconds without a hit after which threads are taken to come to none
+#: seconds: where a thread has come to a probe within the first, one is waited for that long; else for the second
+LATELY, QUIET = 1.0, 0.02
 
 
 class Halting:
@@ -52,7 +53,7 @@ class Halting:
         deadline = time.monotonic() + self._target.link.timeout
         while True:
             try:
-                stop = self._target.wait(QUIET, self._console)
+                stop = self._target.wait(LATELY if time.monotonic() - turns.last < LATELY else QUIET, self._console)
                 there, asked = self._note(stop), False
             except TimeoutError:
                 self._interrupt()

@@ -276,6 +276,11 @@ class Target:
             raise RemoteError(f"the stub does not {what}: it says {said!r}", address=addr, hint="use a stub that does")
 
 
+def end_of(status: int) -> Stop:
+    """The stop of a program that has ended; less than 0: by a signal."""
+    return Stop("killed", -status) if status < 0 else Stop("exited", status)
+
+
 def _feature(word: str) -> tuple[str, str]:
     """"name+", "name-", "name?" or "name=value"."""
     name, equals, value = word.partition("=")

@@ -7,6 +7,8 @@ A process of one thread stops as all do. The second is noticed where the first i
 
 from __future__ import annotations
 
+import math
+import time
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -44,7 +46,8 @@ class Turns:
     Attributes:
         several: there are several threads, or are about to be. starts: functions at which there is to be the second.
         stands: where threads stop with the lock -> for what. held: the current one has, and goes on to `onward`.
-        trap: what stops threads. place: of code that the process is made to execute for us; 0: wherever it is.
+        trap: what stops threads. last: when one did, or the second was about to be, by the monotonic clock. place: of
+        code that the process is made to execute for us; 0: wherever it is.
     """
 
     def __init__(self, guest: Any, target: Target, threads: Threads, memory: Memory, sites: CallSites,
@@ -56,6 +59,7 @@ class Turns:
         self.several = self.held = False
         self._lent = False  # the lock is ours: nobody stops until the guest goes on
         self._told: bool | None = None  # whether anybody is told of stops
+        self.last = -math.inf
         self._first = ""  # thread of a process that is watched
         self._keeper = ""  # the thread that has gone on with it
         self._lock = self.place = self.onward = 0
@@ -90,7 +94,7 @@ class Turns:
         for addr in (*self._breakpoints, *self.starts, *self._until):
             self._target.stops.remove(addr)
         self.place, self.several, self.starts, self._sink = self._lock + 64, True, frozenset(), sink
-        self._memory.later, self._threads.apart = self._later, True
+        self._memory.later, self._threads.apart, self.last = self._later, True, time.monotonic()
         self._sites.take_turns(self._lock, self.lead)
         for addr in (*self._breakpoints, *self._until):
             self._stop_at(addr)
@@ -154,9 +158,10 @@ class Turns:
 
     def arrived(self, pc: int, end: int) -> bool:
         """True where a run is over that ends there."""
-        if self.stands.get(pc) == end:
-            self.held = True
-        return end in (pc, self.stands.get(pc))
+        if self.stands.get(pc) != end:
+            return pc == end
+        self.again()
+        return True
 
     def lead(self, addr: int, mode: int = 0) -> bytes:
         """The jump that stands at an address, to where threads take the lock and stop. NoMemory, OutOfReach."""
@@ -220,7 +225,7 @@ class Turns:
         threads, cpu = self._threads, self._threads.current
         regs = threads.regs[cpu]
         at = onward = self.stands[regs.pc]
-        self.held = True
+        self.held, self.last = True, time.monotonic()
         regs.at(at)
         try:
             if sink is not None and at in sink.services:
@@ -241,6 +246,8 @@ class Turns:
 
     def stand(self, regs: Regs, outermost: bool) -> None:
         """A run is over. The current thread is shown where it goes on."""
+        if not self._there():
+            return
         if self.held and outermost:
             regs.at(self.onward & ~self._arch.pointers.mode_bits)
         elif self.several and not self.held:
@@ -254,6 +261,7 @@ class Turns:
                 self._lent = True
                 return
         if not self._lent:
+            self._target.link.close()
             raise RemoteError("two threads have stopped at once", hint="the machine is gone: start another")
 
     def go_on(self) -> None:
