@@ -216,14 +216,14 @@ class Control:
             self._ended(stop)
         elif stop.call:
             self._detours.ending()
-        elif self._regs.pc in self.turns.stands and stop.code in TRAPS:
+        elif (pc := self._regs.pc) in self.turns.stands and stop.code in TRAPS:
             self.turns.serve(self.sink)
-        elif self._regs.pc in self.turns.starts and stop.code == SIGTRAP:
+        elif pc in self.turns.starts and stop.code == SIGTRAP:
             self.turns.begin(self.sink, stepping)
-        elif self._regs.pc in self.breakpoints and stop.code == SIGTRAP:
+        elif pc in self.breakpoints and stop.code == SIGTRAP:
             if not stepping:  # else before the next step: this one may have ended there by itself
-                self._trap(self._regs.pc)
-        elif stop.code == SIGTRAP and self._detours.asks(self._regs.pc):
+                self._trap(pc)
+        elif stop.code == SIGTRAP and self._detours.asks(pc):
             self._threads.move(self._detours.answer(self._regs))
         elif stop.code == SIGTRAP and self._halting.late:
             self._halting.late -= 1
@@ -233,7 +233,7 @@ class Control:
             self._signals.append((stop.thread, stop.code))
 
     def _trap(self, pc: int) -> None:
-        if not self._ours(pc) and self._threads.pass_over():
+        if self._threads.nullifies and not self._ours(pc) and self._threads.pass_over():
             return  # nothing is executed there: no hit
         if self.sink is None or not self._report(pc, self.sink.trap):
             self._fault(Stop("signal", SIGTRAP, self._threads.name))  # the guest's own

@@ -23,7 +23,7 @@ class Threads:
 
     Attributes:
         regs: of each CPU. current: index of the one that stopped last. apart: the others run on meanwhile. slots: the
-        stub's registers by name.
+        stub's registers by name. nullifies: whether instructions nullify the next one.
     """
 
     def __init__(self, target: Target, machine: Machine, arch: Arch, slots: Mapping[str, Slot], most: int,
@@ -42,6 +42,7 @@ class Threads:
         kept = ({parts[name].name if name in parts else name for name in arch.regs.names} | {"npc"}) & set(slots)
         self._kept = sorted(kept, key=lambda name: slots[name].number)
         self._nullified = NULLIFIED.get(arch.name)
+        self.nullifies = self._nullified is not None
         self._calling = next((row for row in CALLING if row[0] in slots), None)
         self._privilege = (1 << parts[arch.regs.pc].low) - 1 if arch.regs.pc in parts else 0
         self._pc = parts[arch.regs.pc].name if arch.regs.pc in parts else arch.regs.pc
