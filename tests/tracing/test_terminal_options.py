@@ -113,7 +113,7 @@ def test_progress_is_taken_away(command: str, size: str, terminals: Terminals, e
 
 def test_top_stays_in_its_place(terminals: Terminals, endless: tuple[str, ...]) -> None:
     """Again and again, from the top of the screen, until control-C; through a pipe one table behind the other."""
-    words = ("top", *endless, "p:f turn", "--interval", "0.2")
+    words = ("top", *endless, "p:f turn", "--interval", "0.05")
     shown = terminals.run(*words, size=SIZES["small"], interrupt="per second")
     frames = shown.text.split("\x1b[2J")
     assert shown.status == 130 and "interrupted" in shown.visible and len(frames) > 3
