@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
-from scenes import Scene
+from scenes import Scene, unicorn_machine
 
 from kprobes import GuestTimeout, Kprobe, Kprobes, Kretprobe, UnicornMachine
 from kprobes.core.hit.ctlblk import State
@@ -185,6 +185,31 @@ def test_an_alarm_comes_out_of_the_call(scene: Scene, where: str) -> None:
         assert not scene.k._driver.ours(scene.m.regs.pc)
         works(scene)
     assert done == ["whole"] * (3 if where in ("pre_handler", "post_handler", "return") else 0)
+
+
+@pytest.mark.parametrize("whose", ["ours", "owner's"])
+@pytest.mark.parametrize("name", ["x86_64", "arm64"])
+def test_a_stop_that_the_engine_forgets_is_told_again(name: str, whose: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the signal comes when the engine has been called, and has not begun: it knows nothing of a stop then, and
+    Python executes nothing more that would."""
+    from test_attach import Owner
+
+    owner = Owner(name)
+    m = UnicornMachine.attach(owner.uc, symbols=owner.symbols) if whose == "owner's" else unicorn_machine(name)
+    engine, told = m.parts.memory.engine, []
+    stop = engine.stop
+    monkeypatch.setattr(engine, "stop", lambda: told.append(True) if not told else stop())
+    with Kprobes(m):
+        for _ in range(2):
+            told.clear()
+            begun = time.monotonic()
+            with handling(raising), pytest.raises(Alarm):
+                signal.setitimer(signal.ITIMER_REAL, 0.05)
+                if whose == "ours":
+                    m.call("spin", timeout=20)
+                else:
+                    owner.call("spin", timeout=20_000_000)
+            assert told and time.monotonic() - begun < 15
 
 
 def test_a_handler_that_swallows_it_loses_nothing(scene: Scene) -> None:

@@ -30,6 +30,7 @@ _plain: Any = sys.modules.get("_signal", signal)  # without the enumerations tha
 _getsignal, _signal, _set_wakeup_fd = _plain.getsignal, _plain.signal, _plain.set_wakeup_fd
 NUMBERS = sorted(map(int, signal.valid_signals()))
 PATIENCE = 1.0  # seconds that a signal waits in a handler of the user's before it comes again
+AGAIN = 0.005  # seconds until a run that has not noticed is stopped again: the engine forgets a stop before its start
 _OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 _STANDARD = os.path.dirname(os.__file__) + os.sep
 _LIBRARIES = tuple(os.path.dirname(module.__file__ or "") + os.sep for module in (attr, unicorn))
@@ -61,10 +62,12 @@ class _Watcher:
                 with contextlib.suppress(OSError):  # closed, or full
                     os.write(self.others, numbers)
             with self.lock:
-                late = self.runs[-1].notice(bool(numbers)) if self.runs else []
+                run = self.runs[-1] if self.runs else None
+                late = [] if run is None else run.notice(bool(numbers), patience != AGAIN)
+                unheard = run is not None and run.unheard
             for number in late:
                 _thread.interrupt_main(signal.Signals(number))
-            patience = PATIENCE if numbers or late else None
+            patience = AGAIN if unheard else PATIENCE if numbers or late or patience == AGAIN else None
 
 
 _watcher: _Watcher | None = None
@@ -93,7 +96,7 @@ class HeldSignals:
 
     Attributes:
         held: signals whose handlers wait now. waiting: those that came, the oldest first. hasty: they stop the run;
-            else they wait until it ends by itself.
+            else they wait until it ends by itself. unheard: the watcher has heard of one, and the run has not.
     """
 
     def __init__(self, stop: Callable[[], None]) -> None:
@@ -105,7 +108,7 @@ class HeldSignals:
         self._raised: BaseException | None = None
         self._fd = -1
         self.waiting: list[int] = []
-        self.hasty = True
+        self.hasty, self.unheard = True, False
 
     def begin(self) -> None:
         """From here on they are held, if this is the main thread."""
@@ -115,7 +118,7 @@ class HeldSignals:
             self._look(handlers)
         if not self._to_hold:
             return
-        watcher, held, hold = _watcher or _watch(), self.held, self._hold
+        watcher, held, hold, self.unheard = _watcher or _watch(), self.held, self._hold, False
         try:
             for number in self._to_hold:
                 held.append(number)
@@ -179,6 +182,7 @@ class HeldSignals:
         under way raises."""
         if get_ident() != _main:
             return
+        self.unheard = False
         if self._raised is not None:
             raise self._raised
         self._call_all()
@@ -211,6 +215,7 @@ class HeldSignals:
 
     def _hold(self, number: int, frame: FrameType | None) -> None:
         """What Python calls meanwhile, and later if somebody has kept it."""
+        self.unheard = False
         if number not in self.held:
             self._usual[number](number, frame)
         elif number not in self.waiting:
@@ -224,12 +229,13 @@ class HeldSignals:
         if self.hasty:
             self._end_run()
 
-    def notice(self, arrived: bool) -> list[int]:
-        """For the watcher: a signal has arrived, or none has for a while. The signals that are to come again."""
-        if arrived:
+    def notice(self, arrived: bool, late: bool) -> list[int]:
+        """For the watcher: a signal has arrived, or none has for a while, a long one. The signals that are to come
+        again."""
+        self.unheard = (self.unheard or arrived) and self.hasty and not self.waiting
+        if arrived or self.unheard:
             self._stop()
-            return []
-        return [*self.waiting]
+        return [*self.waiting] if late and not arrived else []
 
 
 def _is_users(frame: FrameType | None) -> bool:
