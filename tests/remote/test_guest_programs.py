@@ -153,12 +153,19 @@ def test_one_that_has_left_leaves_nothing(m: Any, source: Callable[[], Program])
             assert m.read(addr, 32) == before and not m._control.breakpoints and m.call(FUNCTION, 3) == result
 
 
+def packets_sent(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """Whatever way they go."""
+    sent: list[bytes] = []
+    write = Connection._write
+    monkeypatch.setattr(Connection, "_write", lambda link, data: (sent.extend(data.split(b"$")[1:]),
+                                                                  write(link, data))[1])
+    return sent
+
+
 def test_one_that_has_left_costs_runs_nothing(m: Any, source: Callable[[], Program], monkeypatch: pytest.MonkeyPatch
                                               ) -> None:
     """Two runs later nobody asks for its maps and its count any more; they are there, also if its probe comes back."""
-    sent: list[bytes] = []
-    send = Connection.send
-    monkeypatch.setattr(Connection, "send", lambda link, *payloads: (sent.extend(payloads), send(link, *payloads))[1])
+    sent = packets_sent(monkeypatch)
 
     def packets(times: int) -> int:
         for _ in range(times):
@@ -189,9 +196,7 @@ def test_one_that_has_left_costs_runs_nothing(m: Any, source: Callable[[], Progr
 def test_one_that_is_refused_costs_runs_nothing(m: Any, source: Callable[[], Program], monkeypatch: pytest.MonkeyPatch
                                                 ) -> None:
     """Nothing of it is brought over, then or later, and its constants are free."""
-    sent: list[bytes] = []
-    send = Connection.send
-    monkeypatch.setattr(Connection, "send", lambda link, *payloads: (sent.extend(payloads), send(link, *payloads))[1])
+    sent = packets_sent(monkeypatch)
     with Kprobes(m) as k:
         with k.attach(source(), FUNCTION):
             m.call(FUNCTION, 1)
