@@ -101,21 +101,23 @@ def test_a_stop_takes_one_exchange(program: Path, monkeypatch: pytest.MonkeyPatc
     """The guest goes on, from another place where nothing else has changed, and is asked for its next stop's registers
     already. Where it cannot be told the place, that is written first."""
     with machine(program) as m, Kprobes(m) as k:
-        plain, sent, apart = m.call("fib", 9), list[bytes](), list[bytes]()
+        plain, sent, apart, writes = m.call("fib", 9), list[bytes](), list[bytes](), list[bytes]()
         k.register(Kprobe(symbol_name="fib", pre_handler=lambda p, regs: None))
         m.call("fib", 2)  # the first hit looks around
         monkeypatch.setattr(Connection, "send", partialmethod(noting, sent, Connection.send))
         monkeypatch.setattr(Connection, "send_apart", partialmethod(noting_apart, apart, Connection.send_apart))
+        monkeypatch.setattr(Connection, "_write", partialmethod(noting, writes, Connection._write))
         m.call("fib", 2)
-        few, few_stops = len(sent), len(apart)
+        few, few_stops, few_writes = len(sent), len(apart), len(writes)
         sent.clear()
+        writes.clear()
         apart.clear()
         assert m.call("fib", 9) == plain
         stops = len(apart) - few_stops
         assert stops > 30 and set(apart) == {b"g"}
         assert b"g" not in sent[few:]
         if m.arch.name in TAKE_PC:
-            assert len(sent) == few
+            assert len(sent) == few and len(writes) == few_writes + stops
 
 
 def test_a_version_that_nobody_has_read_is_asked_after_each_stop(
@@ -131,7 +133,7 @@ def test_a_version_that_nobody_has_read_is_asked_after_each_stop(
 
 
 def noting(link: Connection, sent: list[bytes], send: Callable[..., None], *payloads: bytes) -> None:
-    """Connection.send()."""
+    """Connection.send() or _write()."""
     sent.extend(payloads)
     send(link, *payloads)
 
