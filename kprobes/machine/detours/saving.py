@@ -26,8 +26,10 @@ class Saving:
     move: adds to the stack pointer, and changes no flags. store, load: (register's number, bytes from the stack
     pointer). special: of other registers: name ("": no program reads it), code that brings it into `scratch`, which is
     saved already, and code that puts it back. lock: (address of a word): code that takes, and code that gives back a
-    lock, by registers that functions may change. call: (environment, code's address): a call with the environment and
-    the stack pointer as arguments. begin: what sets these alone; returns: the instruction by which programs return.
+    lock, by registers that functions may change. patient: takes it in a process, and leaves the processor to others
+    meanwhile (sched_yield of Linux): two to three times as many stops where threads wait. call: (environment, code's
+    address): a call with the environment and the stack pointer as arguments. begin: what sets these alone; returns: the
+    instruction by which programs return.
     """
 
     numbers: Mapping[str, int]
@@ -41,6 +43,7 @@ class Saving:
     load: Callable[[int, int], bytes]
     special: tuple[tuple[str, bytes, bytes], ...] = ()
     lock: Callable[[int], tuple[bytes, bytes]] | None = None
+    patient: Callable[[int], bytes] | None = None
     call: Callable[[int, int], bytes]
     begin: Callable[[int], bytes] = lambda environment: b""
     returns: bytes = b""
@@ -73,10 +76,17 @@ class Saving:
     def code(self, calls: Iterable[Call], also: Iterable[str] = (), lock: int = 0) -> bytes:
         """Everything: save, run each (environment, code's address, code that may stand here), put back. also: registers
         to be saved for programs that read them. lock: address of a word that who calls holds; 0: of none."""
-        taking, giving = self.lock(lock) if self.lock is not None and lock else (b"", b"")
+        taking, giving = self.turn(lock) if lock else (b"", b"")
         bodies = [self.begin(environment) + body if body else self.call(environment, entry)
                   for environment, entry, body in calls]
         return self.around(b"".join([taking, *bodies, giving]), also)
+
+    def turn(self, lock: int) -> tuple[bytes, bytes]:
+        """What takes a lock, and what gives it back; nothing where nobody has said how."""
+        if self.lock is None:
+            return b"", b""
+        taking, giving = self.lock(lock)
+        return self.patient(lock) if self.patient is not None else taking, giving
 
     def around(self, code: bytes, also: Iterable[str] = ()) -> bytes:
         """Code between saving and putting back."""

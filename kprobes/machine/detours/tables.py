@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
 from attrs import evolve
 
 from ...arch._base import Arch
+from .locks import x64_patient, x86_lock, x86_patient
 from .saving import Saving, numbered, some, words
 
 # --- x86: Intel SDM volume 2; System V ABIs
@@ -42,14 +43,6 @@ def _x86_call(environment: int, entry: int) -> bytes:
             + bytes.fromhex("ffd0 8d642408"))
 
 
-def _x86_lock(head: bytes, size: int) -> Callable[[int], tuple[bytes, bytes]]:
-    """MOV rAX, at; LOCK BTS DWORD [rAX], 0; JNC +4; PAUSE; JMP -11, and MOV rAX, at; MOV DWORD [rAX], 0"""
-    def lock(at: int) -> tuple[bytes, bytes]:
-        word = head + at.to_bytes(size, "little")
-        return word + bytes.fromhex("f00fba2800 7304 f390 ebf5"), word + bytes.fromhex("c70000000000")
-    return lock
-
-
 _FLAGS: Final = "", bytes.fromhex("9c 58 fc"), bytes.fromhex("50 9d")  # PUSHF; POP rAX; CLD, and PUSH rAX; POPF
 # emulators leave their fast path at POPF: TEST AH, 4 (DF); JNZ; MOV ECX, EAX; SHR ECX, 11; AND CL, 1; MOV AH, AL;
 # ADD CL, 0x7F (sets OF); SAHF (the others of programs); JMP; PUSH rAX; POPF
@@ -58,11 +51,12 @@ _X86_64: Final = Saving(
     numbers=_X64, volatile=some("rax rcx rdx rsi rdi r8 r9 r10 r11"), word=8, below=128, special=(_FAST_FLAGS,),
     move=lambda n: bytes.fromhex("488da424") + n.to_bytes(4, "little", signed=True),  # LEA RSP, [RSP+n]
     store=partial(_x64_access, 0x89), load=partial(_x64_access, 0x8B), call=_x64_call,
-    begin=_x64_begin, returns=b"\xc3", lock=_x86_lock(b"\x48\xb8", 8))
+    begin=_x64_begin, returns=b"\xc3", lock=x86_lock(b"\x48\xb8", 8), patient=x64_patient)
 _I386: Final = Saving(
     numbers=_X86, volatile=some("eax ecx edx"), word=4, special=(_FAST_FLAGS,),
     move=lambda n: bytes.fromhex("8da424") + n.to_bytes(4, "little", signed=True),
-    store=partial(_x86_access, 0x89), load=partial(_x86_access, 0x8B), call=_x86_call, lock=_x86_lock(b"\xb8", 4))
+    store=partial(_x86_access, 0x89), load=partial(_x86_access, 0x8B), call=_x86_call, lock=x86_lock(b"\xb8", 4),
+    patient=x86_patient)
 
 # --- Arm: the Architecture Reference Manuals; AAPCS, AAPCS64
 
@@ -83,13 +77,21 @@ def _a64_lock(at: int) -> tuple[bytes, bytes]:
             words("little", *word, 0x889FFC1F))
 
 
+def _a64_patient(at: int) -> bytes:
+    """MOV x0, at; MOV w1, #1; LDAXR w2, [x0]; CBNZ w2, +12; STXR w3, w1, [x0]; CBZ w3, +16; MOV x8, #124; SVC #0;
+    B to the start"""
+    word = _a64_constant(0, at)
+    return words("little", *word, 0x52800021, 0x885FFC02, 0x35000062, 0x88037C01, 0x34000083, 0xD2800F88, 0xD4000001,
+                 0x17FFFFF5)
+
+
 _ARM64: Final = Saving(
     numbers=numbered(" ".join(f"x{n}" for n in range(31))), volatile=some(" ".join(f"x{n}" for n in (*range(19), 30))),
     word=8, special=(("nzcv", words("little", 0xD53B4200), words("little", 0xD51B4200)),),  # MRS, MSR x0, NZCV
     move=lambda n: words("little", (0xD10003FF if n < 0 else 0x910003FF) | abs(n) << 10),  # SUB, ADD SP, SP, #n
     store=lambda r, at: words("little", 0xF9000000 | at // 8 << 10 | 31 << 5 | r),
     load=lambda r, at: words("little", 0xF9400000 | at // 8 << 10 | 31 << 5 | r),
-    begin=_a64_begin, returns=words("little", 0xD65F03C0), lock=_a64_lock,
+    begin=_a64_begin, returns=words("little", 0xD65F03C0), lock=_a64_lock, patient=_a64_patient,
     call=lambda environment, entry: _a64_begin(environment) + words("little", *_a64_constant(16, entry),
                                                                     0xD63F0200))  # BLR x16
 
@@ -292,9 +294,9 @@ SAVINGS: Final[Mapping[str, Saving]] = {
 #: the same in a kernel: no interrupt comes between, so no other task comes to the same program meanwhile
 IN_KERNELS: Final[Mapping[str, Saving]] = {
     # CLI after PUSHF; POPF puts the flag back
-    "x86_64": evolve(_X86_64, special=(("", _FLAGS[1] + b"\xfa", _FLAGS[2]),)),
+    "x86_64": evolve(_X86_64, patient=None, special=(("", _FLAGS[1] + b"\xfa", _FLAGS[2]),)),
     # MRS x0, DAIF; MSR DAIFSet, #2 (I), and MSR DAIF, x0
-    "arm64": evolve(_ARM64, special=(*_ARM64.special, ("", words("little", 0xD53B4220, 0xD50342DF),
+    "arm64": evolve(_ARM64, patient=None, special=(*_ARM64.special, ("", words("little", 0xD53B4220, 0xD50342DF),
                                                                         words("little", 0xD51B4220))))}
 
 

@@ -167,7 +167,7 @@ class Turns:
         """The jump that stands at an address, to where threads take the lock and stop. NoMemory, OutOfReach."""
         ahead = TO_ARM if mode else b""
         if addr not in self._leads:
-            code = self._saving.around(self._held()[0])
+            code = self._saving.around(self._saving.turn(self._lock)[0])
             place = self._leads[addr] = self._sites.take(addr, len(code) + len(self.trap))
             self._guest.patch(place, code + self.trap)
             self.stands.update((place + len(code) + n, addr) for n in (0, len(self.trap)))
@@ -184,10 +184,6 @@ class Turns:
                                    "threads=1 says that one thread alone comes to probes")
         return self.lead(addr)
 
-    def _held(self) -> tuple[bytes, bytes]:
-        assert self._saving.lock is not None
-        return self._saving.lock(self._lock)
-
     # --- going on
 
     def way(self, target: int) -> int:
@@ -201,7 +197,7 @@ class Turns:
         if keeps:
             return target
         if target not in self._ways:
-            code = self._saving.around(self._held()[1])
+            code = self._saving.around(self._saving.turn(self._lock)[1])
             place = self._sites.take(target, len(code) + ROOM)
             self._guest.patch(place, code + self._jump(place + len(code), target))
             self._ways[target] = place
