@@ -55,6 +55,7 @@ from .errors import (
 )
 from .machine._base import Fault, Machine, Sink
 from .machine.remote import QemuMachine, RemoteMachine
+from .machine.remote.turns import ThreadsUnseen
 from .machine.unicorn.host.hostcode import SlowHost
 from .machine.unicorn.machine import UnicornMachine
 from .regs import (
@@ -133,6 +134,7 @@ __all__ = [
     "Symbol",
     "Symbols",
     "TextOverwritten",
+    "ThreadsUnseen",
     "TooBig",
     "Trace",
     "UnicornMachine",

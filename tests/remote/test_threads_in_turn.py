@@ -20,6 +20,7 @@ from kprobes import (
     Kretprobe,
     Program,
     QemuMachine,
+    ThreadsUnseen,
     Unsupported,
 )
 
@@ -124,11 +125,34 @@ def test_runs_whose_time_is_over(m: QemuMachine) -> None:
         assert m.exit_status == 7 and sorted(hits) == CALLS
 
 
+def jump_fits(m: QemuMachine, addr: int) -> bool:
+    """Into the instruction there."""
+    assert m.arch.jump is not None
+    return m.arch.decode(m.read(addr, 2 * m.arch.max_insn), addr).size >= m.arch.jump.size
+
+
+def test_post_handlers(m: QemuMachine) -> None:
+    """Where a jump fits into the instruction: it is executed before the next thread's turn."""
+    before: list[tuple[int, int]] = []
+    after: list[tuple[int, int]] = []
+    work = m.symbols["work"].address
+    text = m.read(work, 2 * m.arch.max_insn)
+    if not jump_fits(m, work):
+        pytest.skip("see test_where_no_jump_fits")
+    with Kprobes(m) as k:
+        probe = Kprobe(symbol_name="work", pre_handler=lambda p, regs: before.append(arguments(regs)),
+                       post_handler=lambda p, regs, flags: after.append((regs.cpu, regs.pc)))
+        k.register(probe)
+        m.run(timeout=60)
+        assert m.exit_status == 7 and sorted(before) == CALLS and probe.nmissed == 0
+        assert len(after) == len(CALLS) and len({cpu for cpu, _ in after}) == THREADS
+        assert {pc for _, pc in after} == {work + m.arch.decode(text, work).size}
+
+
 def test_until(m: QemuMachine) -> None:
     """Where a jump fits, runs end there, one thread after the other; elsewhere a handler that stops does it."""
-    work, jump = m.symbols["work"].address, m.arch.jump
-    assert jump is not None
-    fits = m.arch.decode(m.read(work, 2 * m.arch.max_insn), work).size >= jump.size
+    work = m.symbols["work"].address
+    fits = jump_fits(m, work)
     with Kprobes(m) as k:
         first = Kprobe(symbol_name="work", pre_handler=lambda p, regs: m.stop())
         k.register(first)
@@ -185,7 +209,7 @@ def test_a_thread_that_nobody_saw_coming(tmp_path: Path) -> None:
         for addr in m._turns.starts:
             m._target.stops.remove(addr)
         k.register(Kprobe(symbol_name="work", pre_handler=lambda p, regs: m.stop()))
-        with pytest.warns(RuntimeWarning, match="do not take turns"), suppress(KprobeError):  # it may well be lost
+        with pytest.warns(ThreadsUnseen, match="do not take turns"), suppress(KprobeError):  # it may well be lost
             m.run(timeout=20)
 
 
