@@ -73,6 +73,17 @@ class Bounds:
             self._state.left = left
 
     @contextmanager
+    def away(self) -> Iterator[None]:
+        """paused(); and where the hook does harm in delay slots, it is gone."""
+        hooked = bool(self._hooks) and not self._cpu.guest.blocks.hooked_delay_slots
+        with self.paused():
+            if hooked:
+                self.close()
+            yield
+            if hooked:
+                self._install_hook()
+
+    @contextmanager
     def none_but_ours(self) -> Iterator[None]:
         """Meanwhile the guest stops before the first instruction that is not in the sink's pages."""
         self._state.left.append(0)
@@ -82,6 +93,8 @@ class Bounds:
             yield
         finally:
             self._state.left.pop()
+            if not (self._state.left or self._cpu.guest.blocks.hooked_delay_slots):
+                self.close()  # the run may go on, and in a delay slot the hook does harm
 
     def close(self) -> None:
         """Nothing runs, or an unbounded run is about to: do without the hook that counts.

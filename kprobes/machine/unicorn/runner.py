@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from threading import RLock, get_ident
 from typing import NoReturn
@@ -132,6 +133,22 @@ class Runner:
 
     def run(self, target: int, until: int, timeout: float | None, max_insns: int | None) -> bool:
         """Run until `until`. True: or until somebody stopped it. Between begin() and finish()."""
+        with self._by_itself() if self._state.resting else nullcontext():
+            return self._run(target, until, timeout, max_insns)
+
+    @contextmanager
+    def _by_itself(self) -> Iterator[None]:
+        """For a run of a handler that is called while a displaced instruction is finished: it is no part of that."""
+        outside = self._cpu.engine.outside
+        with self.bounds.away():
+            before = 0 if outside is None else outside.turn(deaf=0)
+            try:
+                yield
+            finally:
+                if outside is not None:
+                    outside.turn(before)
+
+    def _run(self, target: int, until: int, timeout: float | None, max_insns: int | None) -> bool:
         self.enter(target)
         try:
             if timeout is None and max_insns is None:

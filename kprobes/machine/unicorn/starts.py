@@ -41,11 +41,11 @@ class Starts:
         outside = self._cpu.engine.outside
         if outside is None:
             return self.start(begin, until)
-        outside.deaf(1)
+        before = outside.turn(deaf=1)
         try:
             return self.start(begin, until)
         finally:
-            outside.deaf(-1)
+            outside.turn(before)
 
     def start(self, begin: int, until: int) -> int:
         """Run the engine from `begin` until `until` (0: until something ends it); its error number, 0 for none."""
@@ -133,6 +133,8 @@ class Starts:
             return cpu.engine.start(self.door, until)
         finally:
             cpu.engine.unhook(hook)
+            if waiting:  # stopped in front of the trap
+                pair[0], pair[1] = waiting.pop()
 
     def check_alive(self) -> None:
         """Unsupported once a failed fetch has made the next translation deadly."""

@@ -166,12 +166,13 @@ class Outside:
         if self._row is not None:
             self._row[2] = 0
 
-    def deaf(self, by: int) -> None:
-        """A run begins (1), or has ended (-1), that is not to be stopped: who asks waits until then."""
-        if self._row is not None:
-            self._row[3] += by
-            if self._row[2] and not self._row[3]:
-                self.ask()
+    def turn(self, deaf: int) -> int:
+        """Whether runs are not to be stopped from now on (1): who asks waits until they are (0). Returns what was."""
+        assert self._row is not None
+        before, self._row[3] = self._row[3], deaf
+        if self._row[2] and not deaf:
+            self.ask()
+        return int(before)
 
     def end(self) -> None:
         """Somebody else may run the engine."""
