@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from threading import RLock
 from typing import NoReturn
+from zlib import adler32
 
 from ...errors import MachineBusy, RemoteError
 from .eager import Eager
@@ -28,9 +29,18 @@ _STOPPED = re.compile(rb"[TSWX][0-9a-fA-F]{2}")
 _ESCAPES = re.compile(rb"\}(.)", re.DOTALL)
 
 
+def checksum(payload: bytes) -> bytes:
+    """The sum of its bytes, modulo 256. Adler-32's lower half is that of some 256 bytes, in a quarter of sum()'s
+    time."""
+    total = 0
+    for at in range(0, len(payload), 256):
+        total += adler32(payload[at:at + 256], 0)
+    return b"%02x" % (total & 0xFF)
+
+
 def frame(payload: bytes) -> bytes:
     """A packet as it is sent; binary data in it is escaped already (see escape())."""
-    return b"$%s#%02x" % (payload, sum(payload) & 0xFF)
+    return b"$%s#%s" % (payload, checksum(payload))
 
 
 def escape(data: bytes) -> bytes:
@@ -213,9 +223,9 @@ class Connection:
             if len(self._buffer) - start > LONGEST:
                 self._fail("the stub sends a packet without end")
             return None
-        payload, checksum = bytes(self._buffer[start + 1:end]), bytes(self._buffer[end + 1:end + 3])
+        payload, told = bytes(self._buffer[start + 1:end]), bytes(self._buffer[end + 1:end + 3])
         del self._buffer[:end + 3]
-        return payload, checksum.lower() == b"%02x" % (sum(payload) & 0xFF)
+        return payload, told.lower() == checksum(payload)
 
     def _fill(self, deadline: float | None, own_limit: bool) -> None:
         channel = self._open()
