@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from arches import RUNNABLE, integer, limits, programs_of
-from unicorn import UC_HOOK_CODE, UC_HOOK_MEM_WRITE
+from unicorn import UC_HOOK_BLOCK, UC_HOOK_CODE, UC_HOOK_MEM_WRITE
 
 from kprobes import GuestFault, GuestStopped, GuestTimeout, Kprobes, UnicornMachine
 from kprobes.machine.unicorn.host import outside
@@ -202,6 +202,24 @@ def test_who_asks_before_the_run_begins_is_heard() -> None:
         begun = time.monotonic()
         m.run(0x10000, timeout=60)
         assert time.monotonic() - begun < 50 and engine.outside is not None and not m.parts.state.why_stopped
+
+
+@pytest.mark.parametrize("kinds", [[UC_HOOK_BLOCK], [UC_HOOK_BLOCK] * 3, [UC_HOOK_CODE], [UC_HOOK_BLOCK, UC_HOOK_CODE]],
+                         ids=["block", "blocks", "code", "both"])
+@pytest.mark.parametrize("arch", RUNNABLE)
+def test_who_is_hooked_comes_out(arch: str, kinds: list[int]) -> None:
+    """Hooks of the owner stand in front of where a block looks first."""
+    with UnicornMachine.from_code(bytes(0x100), arch=arch) as m:
+        mode = min(m.arch.traps.end)
+        jump = m.arch.jump_in(mode)
+        assert jump is not None
+        m.write(0x10000, jump.encode(0x10000, 0x10000))
+        for kind in kinds:
+            if kind == UC_HOOK_BLOCK or m.guest.blocks.hooked_delay_slots:
+                m.uc.hook_add(kind, lambda *_: None)
+        threading.Timer(0.01, m.stop).start()
+        m.run(0x10000 | mode, timeout=60)
+        assert m.regs.pc in range(0x10000, 0x10010)
 
 
 @pytest.mark.host_code

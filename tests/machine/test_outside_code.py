@@ -38,6 +38,23 @@ class Host:
         m.write(CODE, bytes.fromhex(READY[host][function]))
         self.called: list[tuple[int, int, int]] = []
 
+    def looks(self, places: list[int], far: bool, other: bool) -> int:
+        """Calls of looks in a block, with this engine as their argument; the first's is another one. Where the last
+        returns to."""
+        at = 0
+        self.m.write(BLOCK - 0xC0 + 0x20, struct.pack("<Q", BLOCK))
+        for n, place in enumerate(places):
+            engine = HANDLE + (other and not n)
+            if self.arm:
+                code = struct.pack("<6I", 0x52800000 | (engine & 0xFFFF) << 5, 0x72A00000 | engine >> 16 << 5, 0x52800001,
+                                   0x9000001E if place < 0x60 else 0xB000001E, 0x91001FDE, 0xD63F03C0)
+            else:
+                code = b"\x48\xbf" + struct.pack("<Q", engine) + b"\x33\xf6" + (b"\xff\x15" if far else b"\xe8")
+                code += struct.pack("<i", 0x1234 - place)
+            at = BLOCK + (place & -4 if self.arm else place)
+            self.m.write(at, code)
+        return at + len(code)
+
     def put(self, word: str, value: int) -> None:
         self.m.write(self.row + ROW[word], struct.pack("<Q", value))
 
@@ -69,7 +86,7 @@ class Host:
         self.m.regs[names[0]], self.m.regs[names[1]] = first, second
         self.m.regs.pc = ENTRY
         with suppress(GuestTimeout):
-            self.m.run(max_insns=600)
+            self.m.run(max_insns=6000)
 
 
 @pytest.mark.parametrize("host", READY)
@@ -78,13 +95,18 @@ class Host:
     "nobody asks": ({"asked": 0}, False), "deaf": ({"deaf": 1}, True), "an access failed": ({"failed": 7}, False),
     "a hook has stopped it": ({"stopped": 1}, False), "no look": ({"caller": LOOK + NUMBERS["LOOK"]}, False),
     "another frame": ({"frame": 0x20480}, False), "another CPU": ({"cpu": OTHER}, False),
-    "where it begins": ({"at": "begin"}, False), "it seems to begin": ({"at": "alike"}, True),
+    "where it begins": ({"looks": [0]}, False), "far from the function": ({"looks": [0], "far": True}, False),
+    "behind a block's hook": ({"looks": [0x26]}, False), "the third": ({"looks": [0, 0x60, 0xC8]}, True),
+    "where lines begin": ({"looks": [0, 0x40]}, True), "far within": ({"looks": [0, 0x60], "far": True}, True),
+
+    "nothing known": ({"looks": [0, 0x60], "known": False}, False),
 }.values(), ids=lambda value: "" if isinstance(value, bool) else "-".join(map(str, value.items())) or "plain")
 def test_look(host: str, change: dict[str, object], returns: bool) -> None:
     """Who leaves a block goes on in it, or to the library's function with everything as it was."""
     h = Host(host, "look", int(str(change.get("row", 1))))
-    back = {"begin": BLOCK + (40 if h.arm else 18), "alike": BLOCK + 0x80 + 20}.get(str(change.get("at")), BLOCK + 0x7C)
-    h.m.write(BLOCK - 0xC0 + 0x20, struct.pack("<Q", BLOCK))
+    back = h.looks([*change.get("looks", [0, 0x60])], bool(change.get("far")), bool(change.get("other")))  # type: ignore
+    if not change.get("known", True):
+        h.m.write(back - 20, bytes(20))
     h.end_at(THEIRS, back)
     for word in ("asked", "deaf", "cpu"):
         h.put(word, int(str(change.get(word, {"asked": 1, "deaf": 0, "cpu": CPU}[word]))))

@@ -31,8 +31,9 @@ ROW = {name: WORD * n for n, name in enumerate(("engine", "cpu", "asked", "deaf"
 #: Words of the two functions: the library's own; where the look begins; the first row; two more of the library's.
 ABOUT = {name: WORD * n for n, name in enumerate(("theirs", "look", "rows", "exit", "stop"))}
 LOOK = 192  # bytes that a look is shorter than
-#: Bytes of a look's frame; from the handle to what says that a hook has stopped the run, and to its error.
-NUMBERS = {"LOOK": LOOK, "FRAME": 0x20, "STOPPED": 0x56D, "FAILED": 0x590}
+#: Bytes of a look's frame; from the handle to what says that a hook has stopped the run, and to its error; no block has
+#: as many.
+NUMBERS = {"LOOK": LOOK, "FRAME": 0x20, "STOPPED": 0x56D, "FAILED": 0x590, "FAR": 0x8000}
 AT_ONCE, FREE = 64, 1
 _SIZE = len(ROW) * WORD
 _ASKED = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
@@ -53,8 +54,10 @@ WITH_WORDS = {
     "x86_64": "mov rdx, qword ptr [rip + 9]; jmp qword ptr [rip + 11]; nop; nop; nop",
     "aarch64": "ldr x2, #16; ldr x16, #24; br x16; nop",
 }
-#: Leaving a block: (CPU, return address there). If it is a look that leaves, not where the block begins, and only as
-#: somebody asks, that look returns. A block begins at a multiple of 64, and its address is among the words in front.
+#: Leaving a block: (CPU, return address there). If it is a look that leaves, not the block's first, and only as
+#: somebody asks, that look returns. Looks are told by how they are called: MOVABS RDI, engine; XOR ESI, ESI; CALL (5
+#: bytes, or 6), and ... MOV W1, #0; ADRP, ADD, BLR X30. A block begins at a multiple of 64, and its address is among
+#: the words in front.
 LOOKING = {
     "x86_64": """
         mov rax, [rsp]; sub rax, [rdx + {look}]; cmp rax, {LOOK}; jae theirs
@@ -67,11 +70,20 @@ LOOKING = {
         mov rax, [rcx]; cmp dword ptr [rax + {FAILED}], 0; jne theirs
         cmp byte ptr [rax + {STOPPED}], 0; jne theirs
         cmp rsi, [rsp + {FRAME}]; jne theirs
-        mov rax, rsi; and rax, -64; mov rcx, rsi; sub rcx, rax; cmp rcx, 32; ja within
-        mov rcx, -32
-        words: cmp [rax + 8 * rcx], rax; je theirs
-        inc rcx; jnz words
-        within: add rsp, {FRAME}; ret""",
+        lea rcx, [rsi - 17]; cmp word ptr [rsi - 6], 0x15ff; jne near
+        dec rcx
+        near: cmp word ptr [rcx], 0xbf48; jne theirs
+        cmp word ptr [rcx + 10], 0xf633; jne theirs
+        mov rax, [rcx + 2]; lea r9, [rsi - {FAR}]
+        back: test cl, 63; jne earlier
+        mov r8, -32
+        words: cmp [rcx + 8 * r8], rcx; je theirs
+        inc r8; jnz words
+        earlier: cmp rcx, r9; je theirs
+        dec rcx; cmp [rcx + 2], rax; jne back
+        cmp word ptr [rcx], 0xbf48; jne back
+        cmp word ptr [rcx + 10], 0xf633; jne back
+        add rsp, {FRAME}; ret""",
     "aarch64": """
         ldr x3, [x2, #{look}]; sub x3, x30, x3; cmp x3, #{LOOK}; b.hs theirs
         ldr x4, [x2, #{rows}]
@@ -83,11 +95,19 @@ LOOKING = {
         ldr x3, [x4]; ldr w5, [x3, #{FAILED}]; cbnz w5, theirs
         ldrb w5, [x3, #{STOPPED}]; cbnz w5, theirs
         ldr x5, [sp, #8]; cmp x5, x1; b.ne theirs
-        and x3, x1, #0xffffffffffffffc0; sub x4, x1, x3; cmp x4, #48; b.hi within
-        sub x5, x3, #256
-        words: ldr x6, [x5], #8; cmp x6, x3; b.eq theirs
-        cmp x5, x3; b.ne words
-        within: ldp x19, x20, [sp, #16]; ldp x29, x30, [sp], #{FRAME}; ret""",
+        ldur w3, [x1, #-4]; movz w4, #0x03c0; movk w4, #0xd63f, lsl #16; cmp w3, w4; b.ne theirs
+        ldur w5, [x1, #-16]; movz w4, #1; movk w4, #0x5280, lsl #16; cmp w5, w4; b.ne theirs
+        ldur w6, [x1, #-8]; ldur w7, [x1, #-20]; mov x8, x1; sub x9, x1, #{FAR}
+        back: sub x8, x8, #4; cmp x8, x9; b.eq theirs
+        tst x8, #63; b.ne earlier
+        sub x10, x8, #256
+        words: ldr x11, [x10], #8; cmp x11, x8; b.eq theirs
+        cmp x10, x8; b.ne words
+        earlier: ldur w10, [x8, #-4]; cmp w10, w3; b.ne back
+        ldur w10, [x8, #-8]; cmp w10, w6; b.ne back
+        ldur w10, [x8, #-16]; cmp w10, w5; b.ne back
+        ldur w10, [x8, #-20]; cmp w10, w7; b.ne back
+        ldp x19, x20, [sp, #16]; ldp x29, x30, [sp], #{FRAME}; ret""",
 }
 #: Executing blocks: (engine, CPU). Who asks before it begins is heard at its first block; when it has come out, the run
 #: is stopped.
