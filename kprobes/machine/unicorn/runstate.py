@@ -89,14 +89,14 @@ class RunState:
             self.disturb(True)
             if self.left and not mine:
                 return  # who counts stops the run, in front of an instruction
-            if mine or not self.runs_in:
+            outside = self._engine.outside
+            if mine or outside is None:
+                if not mine:
+                    self._let_pass()
                 self._engine.stop()
-            elif (outside := self._engine.outside) is not None:
+            elif self.runs_in:  # else who begins finds why_stopped
                 self._engine.stopped = True
                 outside.ask()
-            else:
-                self._let_pass()
-                self._engine.stop()
 
     def note_stop(self, reason: str) -> None:
         """The run is to stop; who says so tells the engine."""

@@ -37,14 +37,13 @@ NUMBERS = {"LOOK": LOOK, "FRAME": 0x20, "STOPPED": 0x56D, "FAILED": 0x590, "FAR"
 AT_ONCE, FREE = 64, 1
 _SIZE = len(ROW) * WORD
 _ASKED = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
-#: What the library's functions look like where NUMBERS are right: a look, uc_emu_stop, uc_emu_start.
+#: What the library's functions look like where NUMBERS are right: a look, uc_emu_stop, uc_emu_start. AArch64's have not
+#: held on their own host yet: threads there stop the engine themselves.
 _KNOWN = {
     "x86_64": (rb"\x4c\x8b\x87\xb8\x01\0\0\x41\x8b\x80....\x85\xc0\x79.\x85\xf6\x74.\xc3.{0,16}\x48\x83\xec\x18"
                rb"\x83\xbf.{4}\x01\x74.\x80\xbf.{4}\0\x41\xc7\x80.{4}\0\0\0\0\x74.\xc6\x87.{4}\0\x4c\x89\xc7\xe8.{4}"
                rb"\x48\x8b\x74\x24\x18\x4c\x89\xc7\xe8",
                rb".{0,64}\xc6[\x80-\x87]\x6d\x05\0\0\x01", rb".{0,512}\xc7[\x80-\x87]\x90\x05\0\0\0\0\0\0"),
-    "aarch64": (rb"\x02\xdc\x40\xf9.{24}\xc0\x03\x5f\xd6.{4}\xfd\x7b\xbe\xa9\xfd\x03\0\x91.{4}\xf3\x53\x01\xa9",
-                rb".{0,64}[\x60-\x7f]\xb6\x15\x39", rb".{0,1024}[\x1f\x3f\x5f\x7f\x9f\xbf\xdf\xff][\x90-\x93]\x05\xb9"),
 }
 
 
@@ -56,8 +55,8 @@ WITH_WORDS = {
 }
 #: Leaving a block: (CPU, return address there). If it is a look that leaves, not the block's first, and only as
 #: somebody asks, that look returns. Looks are told by how they are called: MOVABS RDI, engine; XOR ESI, ESI; CALL (5
-#: bytes, or 6), and ... MOV W1, #0; ADRP, ADD, BLR X30. A block begins at a multiple of 64, and its address is among
-#: the words in front.
+#: bytes, or 6), and ... MOV W1, #0; ADRP, ADD, BLR X30. A block begins at a multiple of 16, and its address is
+#: among the words in front.
 LOOKING = {
     "x86_64": """
         mov rax, [rsp]; sub rax, [rdx + {look}]; cmp rax, {LOOK}; jae theirs
@@ -75,7 +74,7 @@ LOOKING = {
         near: cmp word ptr [rcx], 0xbf48; jne theirs
         cmp word ptr [rcx + 10], 0xf633; jne theirs
         mov rax, [rcx + 2]; lea r9, [rsi - {FAR}]
-        back: test cl, 63; jne earlier
+        back: test cl, 15; jne earlier
         mov r8, -32
         words: cmp [rcx + 8 * r8], rcx; je theirs
         inc r8; jnz words
@@ -97,16 +96,15 @@ LOOKING = {
         ldr x5, [sp, #8]; cmp x5, x1; b.ne theirs
         ldur w3, [x1, #-4]; movz w4, #0x03c0; movk w4, #0xd63f, lsl #16; cmp w3, w4; b.ne theirs
         ldur w5, [x1, #-16]; movz w4, #1; movk w4, #0x5280, lsl #16; cmp w5, w4; b.ne theirs
-        ldur w6, [x1, #-8]; ldur w7, [x1, #-20]; mov x8, x1; sub x9, x1, #{FAR}
+        ldur w6, [x1, #-8]; mov x8, x1; sub x9, x1, #{FAR}
         back: sub x8, x8, #4; cmp x8, x9; b.eq theirs
-        tst x8, #63; b.ne earlier
+        tst x8, #15; b.ne earlier
         sub x10, x8, #256
         words: ldr x11, [x10], #8; cmp x11, x8; b.eq theirs
         cmp x10, x8; b.ne words
         earlier: ldur w10, [x8, #-4]; cmp w10, w3; b.ne back
         ldur w10, [x8, #-8]; cmp w10, w6; b.ne back
         ldur w10, [x8, #-16]; cmp w10, w5; b.ne back
-        ldur w10, [x8, #-20]; cmp w10, w7; b.ne back
         ldp x19, x20, [sp, #16]; ldp x29, x30, [sp], #{FRAME}; ret""",
 }
 #: Executing blocks: (engine, CPU). Who asks before it begins is heard at its first block; when it has come out, the run
@@ -240,7 +238,7 @@ def _asking() -> ctypes._CFunctionType:
 @cache
 def _standing() -> bool:
     """Put the functions of ours where they belong, if that has not been done. False where they cannot be."""
-    if not hostcode.available():
+    if not hostcode.available() or platform.machine() not in _KNOWN:
         return False
     try:
         functions = called()
