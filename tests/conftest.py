@@ -65,3 +65,12 @@ def benches() -> Iterator[dict[str, Bench]]:
     yield made
     for bench in made.values():
         bench.close()
+
+
+@pytest.fixture(scope="session")
+def slot_benches() -> Iterator[dict[str, Bench]]:
+    """The same for what leaves a guest in a delay slot: others would find it there."""
+    made = _Benches()
+    yield made
+    for bench in made.values():
+        bench.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 from threading import RLock, get_ident
 from typing import NoReturn
@@ -133,22 +133,9 @@ class Runner:
 
     def run(self, target: int, until: int, timeout: float | None, max_insns: int | None) -> bool:
         """Run until `until`. True: or until somebody stopped it. Between begin() and finish()."""
-        with self._by_itself() if self._state.resting else nullcontext():
-            return self._run(target, until, timeout, max_insns)
-
-    @contextmanager
-    def _by_itself(self) -> Iterator[None]:
-        """For a run of a handler that is called while a displaced instruction is finished: it is no part of that."""
-        outside = self._cpu.engine.outside
-        with self.bounds.away():
-            before = 0 if outside is None else outside.turn(deaf=0)
-            try:
-                yield
-            finally:
-                if outside is not None:
-                    outside.turn(before)
-
-    def _run(self, target: int, until: int, timeout: float | None, max_insns: int | None) -> bool:
+        if self._state.resting:
+            with self._by_itself():
+                return self.run(target, until, timeout, max_insns)
         self.enter(target)
         try:
             if timeout is None and max_insns is None:
@@ -162,6 +149,20 @@ class Runner:
                 self.bounds.end(deadline, max_insns is not None)
         finally:
             self.leave()
+
+    @contextmanager
+    def _by_itself(self) -> Iterator[None]:
+        """For a run of a handler that is called while a displaced instruction is finished: it is no part of that."""
+        outside, state = self._cpu.engine.outside, self._state
+        with self.bounds.away():
+            deaf, resting = 0 if outside is None else outside.turn(deaf=0), state.resting
+            state.resting = 0
+            try:
+                yield
+            finally:
+                state.resting = resting
+                if outside is not None:
+                    outside.turn(deaf)
 
     def _loop(self, target: int, until: int) -> bool:
         """Run until `until`, resuming after handled faults and after stops that belonged to an inner run. True:
