@@ -58,8 +58,7 @@ class _Benches(dict[str, Bench]):
         return super().__getitem__(arch)
 
 
-@pytest.fixture(scope="session")
-def benches() -> Iterator[dict[str, Bench]]:
+def _made() -> Iterator[dict[str, Bench]]:
     """Benches of this process by architecture, made when first asked for."""
     made = _Benches()
     yield made
@@ -67,10 +66,6 @@ def benches() -> Iterator[dict[str, Bench]]:
         bench.close()
 
 
-@pytest.fixture(scope="session")
-def slot_benches() -> Iterator[dict[str, Bench]]:
-    """The same for what leaves a guest in a delay slot: others would find it there."""
-    made = _Benches()
-    yield made
-    for bench in made.values():
-        bench.close()
+benches = pytest.fixture(scope="session", name="benches")(_made)
+#: others, for what leaves a guest in a delay slot, where the next test would find it
+slot_benches = pytest.fixture(scope="session", name="slot_benches")(_made)

@@ -79,9 +79,11 @@ class Bounds:
         with self.paused():
             if hooked:
                 self.close()
-            yield
-            if hooked:
-                self._install_hook()
+            try:
+                yield
+            finally:
+                if hooked:
+                    self._install_hook()
 
     @contextmanager
     def none_but_ours(self) -> Iterator[None]:

@@ -20,6 +20,7 @@ from .registers.cells import find_cells
 
 BASE = 0x10000
 NONE = 0xFFFFFFFF  # no exception is under way
+PATIENCE = 20 * const.UC_SECOND_SCALE  # of who never comes out: others may have the processor for long
 _seen: dict[str, str] = {}
 _heard: dict[str, bool] = {}
 
@@ -131,7 +132,7 @@ def _comes_out(guest: Guest, arch: Arch) -> bool:
     engine.write(BASE, jump.encode(BASE, BASE))
     outside.ask()
     with suppress(unicorn.UcError):
-        engine.uc.emu_start(BASE | min(arch.traps.end), 0, timeout=const.UC_SECOND_SCALE)
+        engine.uc.emu_start(BASE | min(arch.traps.end), 0, timeout=PATIENCE)
     return not engine.uc.query(const.UC_QUERY_TIMEOUT)
 
 

@@ -24,13 +24,14 @@ from typing import Any
 import attr
 import unicorn
 
+from .watchdog import AGAIN
+
 Handler = Callable[[int, FrameType | None], Any]
 
 _plain: Any = sys.modules.get("_signal", signal)  # without the enumerations that signal's own functions make
 _getsignal, _signal, _set_wakeup_fd = _plain.getsignal, _plain.signal, _plain.set_wakeup_fd
 NUMBERS = sorted(map(int, signal.valid_signals()))
 PATIENCE = 1.0  # seconds that a signal waits in a handler of the user's before it comes again
-AGAIN = 0.005  # seconds until a run that has not noticed is stopped again: the engine forgets a stop before its start
 _OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 _STANDARD = os.path.dirname(os.__file__) + os.sep
 _LIBRARIES = tuple(os.path.dirname(module.__file__ or "") + os.sep for module in (attr, unicorn))
