@@ -18,10 +18,10 @@ SIZE = 0x400  # four slots in a page
 class Kit:
     """A cache of four slots per area and a record of what it asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: int = SIZE) -> None:
         self.m = PaperMachine(b"\x05")
         self.near: list[int] = []
-        self.slots = SlotCache(self.m, Areas(self.m.page_size, self._take, self.m.unmap_code), SIZE, b"\xcc")
+        self.slots = SlotCache(self.m, Areas(self.m.page_size, self._take, self.m.unmap_code), size, b"\xcc")
 
     def _take(self, near: int, count: int) -> int:
         self.near.append(near)
@@ -68,6 +68,12 @@ def test_unused_slots_hold_traps(kit: Kit) -> None:
     kit.free(slot)
     kit.slots.collect(lambda slot: False)
     assert kit.m.read(area, 0x1000) == b"\xcc" * 0x1000
+
+
+def test_what_is_left_of_an_area_holds_traps() -> None:
+    kit = Kit(0x300)
+    kit.take()
+    assert kit.m.read(kit.areas[0], 0x1000) == b"\xcc" * 0x1000
 
 
 def test_garbage_is_reused_only_when_nobody_can_be_inside(kit: Kit) -> None:

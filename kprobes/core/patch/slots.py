@@ -156,8 +156,8 @@ class SlotCache:
             start = self._source.take(near, count)
         except NoMemory as error:
             raise NoMemory("no room for slots", address=near, hint="unmap something or probe less") from error
-        self._machine.patch(start, self._padding * (count * self._source.size // self.size))
-        self._areas[start] = self._open[start] = _Area(start, count, self._source.size)
+        area = self._areas[start] = self._open[start] = _Area(start, count, self._source.size)
+        self._machine.patch(start, (self._padding * ((area.end - start) // self.size + 1))[: area.end - start])
         insort(self._starts, start)
         return start
 
