@@ -58,14 +58,10 @@ class _Benches(dict[str, Bench]):
         return super().__getitem__(arch)
 
 
-def _made() -> Iterator[dict[str, Bench]]:
+@pytest.fixture(scope="session")
+def benches() -> Iterator[dict[str, Bench]]:
     """Benches of this process by architecture, made when first asked for."""
     made = _Benches()
     yield made
     for bench in made.values():
         bench.close()
-
-
-benches = pytest.fixture(scope="session", name="benches")(_made)
-#: others, for what leaves a guest in a delay slot, where the next test would find it
-slot_benches = pytest.fixture(scope="session", name="slot_benches")(_made)

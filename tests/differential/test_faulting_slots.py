@@ -24,9 +24,9 @@ def rows() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("arch", "row"), rows())
-def test_probed_is_unprobed_where_the_slot_faults(arch: str, row: str, slot_benches: dict[str, Bench],
+def test_probed_is_unprobed_where_the_slot_faults(arch: str, row: str, benches: dict[str, Bench],
                                                   monkeypatch: pytest.MonkeyPatch) -> None:
-    bench, problems, family = slot_benches[arch], list[str](), "mips" if arch.startswith("mips") else "sparc"
+    bench, problems, family = benches[arch], list[str](), "mips" if arch.startswith("mips") else "sparc"
     faults, tried, run = set[tuple[Any, ...] | None](), False, Bench._run
     monkeypatch.setattr(Bench, "_run", lambda *args: (shot := run(*args), faults.add(shot.end.fault))[0])
     order: Literal["little", "big"] = "little" if arch.endswith("el") else "big"

@@ -155,6 +155,24 @@ def test_the_branch_is_taken_when_the_guest_goes_on(scene: Scene) -> None:
             assert probe.nhit or addr == TAKEN
 
 
+@pytest.mark.parametrize(("arch", "family", "branch"), [
+    ("mips", "mips", "b taken"), ("mips64r6el", "mips", "b taken"), ("sparc", "sparc", "ba taken"),
+    ("sparc64", "sparc", "ba taken")])
+def test_pages_that_this_takes_hold_traps(arch: str, family: str, branch: str) -> None:
+    """For guests that stray there."""
+    m = (scene := Scene(arch, family, branch, "store")).m
+    m.call(scene.g)
+    before = m.parts.memory.own_code.ranges()
+    scene.fail()
+    scene.run()
+    for page in {page for start, end in m.parts.memory.own_code.ranges() for page in range(start, end, m.page_size)
+                 if not any(start <= page < end for start, end in before)}:
+        with pytest.raises(GuestFault) as caught:
+            m.run(page)
+        assert caught.value.pc == page
+    assert m.parts.memory.own_code.ranges() != before
+
+
 # --- on an engine of somebody else's
 
 DATA = 0x40000

@@ -56,6 +56,7 @@ class DelaySlots:
         m, jump = self._cpu, self._cpu.guest.runs.jump
         if not self._edge:
             self._edge = m.memory.map_code(pages=2) + m.memory.page_size
+            m.memory.fill(self._edge - m.memory.page_size, 2 * m.memory.page_size)
             m.memory.patch(self._edge - len(jump), jump)
         assert m.arch.linkage is not None
         link = m.arch.linkage.register
