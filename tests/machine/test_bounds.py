@@ -12,7 +12,17 @@ import pytest
 from scenes import Scene
 from test_attach import BACK, DATA, UNMAPPED, Owner
 
-from kprobes import BadArgument, GuestStopped, GuestTimeout, Kprobe, KprobeError, Kprobes, Kretprobe, UnicornMachine
+from kprobes import (
+    BadArgument,
+    GuestFault,
+    GuestStopped,
+    GuestTimeout,
+    Kprobe,
+    KprobeError,
+    Kprobes,
+    Kretprobe,
+    UnicornMachine,
+)
 
 pytestmark = pytest.mark.quick
 
@@ -137,3 +147,26 @@ def test_a_fault_handler_that_raises_in_an_owners_run(name: str, optimize: bool)
         owner.uc.emu_start(owner.at("slow"), BACK)
     assert owner.regions() == regions
     assert owner.text() == owner.code
+
+
+@pytest.mark.parametrize(("arch", "code"), [
+    ("sparc", "nop; inc %o0; retl; nop; ld [%g0], %o0"), ("sparc64", "nop; inc %o0; retl; nop; ld [%g0], %o0"),
+    ("mips", ".set noreorder; nop; addiu $v0, $a0, 1; jr $ra; nop; lw $v0, ($zero)")],
+    ids=["sparc", "sparc64", "mips"])
+def test_a_handlers_call_fails_while_a_stopped_guest_finishes_its_instruction(arch: str, code: str) -> None:
+    """The guest comes to rest behind that all the same."""
+    m = UnicornMachine.from_code(code, arch=arch, symbols={"f": 0x10000, "bad": 0x10010})
+    m.regs.set_arg(0, 7)
+    failed: list[int | None] = []
+
+    def post(p: Kprobe, regs: Any, flags: int) -> None:
+        with pytest.raises(GuestFault) as caught:
+            m.call("bad")
+        failed.append(caught.value.pc)
+
+    with Kprobes(m) as k:
+        k.register(Kprobe(symbol_name="f", pre_handler=lambda p, regs: m.stop(), post_handler=post))
+        m.run("f")
+        assert (failed, m.regs.pc) == ([0x10010], 0x10004)
+        m.run()
+        assert m.regs.return_value == 8
