@@ -97,6 +97,20 @@ def hits_of(scene: Scene) -> Iterator[list[int]]:
     hits += [p.nhit - n for p, n in zip(scene.probes[:2], before, strict=True)]
 
 
+def test_who_stops_while_a_handler_raises_ends_no_other_run(scene: Scene) -> None:
+    def stop_and_raise(number: int, frame: Any) -> None:
+        thread = threading.Thread(target=scene.m.stop)
+        thread.start()
+        thread.join()
+        raise Alarm
+
+    with handling(stop_and_raise):
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        with pytest.raises(Alarm):
+            scene.m.call("spin", timeout=60)
+    assert scene.m.call("deep", 4) == 6
+
+
 @pytest.mark.parametrize("every", [0.001, 0.0003])
 def test_a_storm_of_alarms(scene: Scene, every: float) -> None:
     """A timer whose handler raises, as fast as it can: none is lost, none strikes inside the library, and results are

@@ -255,7 +255,9 @@ class Runner:
         try:
             self.signals.deliver()
         except BaseException:
-            state.why_stopped = "signal" if state.depth > 1 else ""
+            state.take_stop()  # whoever asked meanwhile is not to stop the next run
+            if state.depth > 1:
+                state.note_stop("signal")
             raise
         if reason in _REASONS:
             raise GuestTimeout(_REASONS[reason], pc=cpu.read_pc())
