@@ -61,6 +61,17 @@ def stopped(m: UnicornMachine) -> Iterator[Callable[[], int]]:
         thread.join()
 
 
+def stop_soon(m: UnicornMachine) -> None:
+    """Another thread stops the machine once, when it runs."""
+
+    def stop() -> None:
+        while not m.parts.state.runs_in:
+            time.sleep(1e-3)
+        m.stop()
+
+    threading.Thread(target=stop, daemon=True).start()
+
+
 def finished(m: UnicornMachine, function: str | int, *args: int, max_insns: int | None = None) -> int:
     """A call that goes on however often it is stopped."""
     try:
@@ -84,6 +95,28 @@ def test_an_instruction_is_executed_once(arch: str, bound: int | None) -> None:
         with stopped(m) as stops:
             while stops() < 100:
                 assert finished(m, 0x10000, *args, max_insns=bound) == right
+
+
+@exact_here
+@pytest.mark.parametrize("arch", LOOPS)
+def test_wherever_the_engine_is(arch: str) -> None:
+    """Its code names the engine, and calls the library, as is shortest from where they are: an engine that a thread has
+    made is near its code, that of one of many is far from the library."""
+    machines: list[UnicornMachine] = []
+
+    def make() -> None:
+        machines.extend(UnicornMachine.from_code(bytes.fromhex(LOOPS[arch]), arch=arch) for _ in range(6))
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    thread.join()
+    for m in (machines[0], machines[-1]):
+        ring = m.alloc(8)
+        m.write(ring, ring.to_bytes(8, "little"))
+        args, right = ((ring, 50_000), ring) if arch == "arm64" else ((50_000,), 50_000)
+        with stopped(m) as stops:
+            while stops() < 40:
+                assert finished(m, 0x10000, *args) == right
 
 
 @pytest.mark.parametrize(("path", "bound"), [
@@ -219,7 +252,7 @@ def test_who_is_hooked_comes_out(arch: str, kinds: list[int]) -> None:
         for kind in kinds:
             if kind == UC_HOOK_BLOCK or m.guest.blocks.hooked_delay_slots:
                 m.uc.hook_add(kind, lambda *_: None)
-        threading.Timer(0.01, m.stop).start()
+        stop_soon(m)
         m.run(0x10000 | mode, timeout=60)
         assert m.regs.pc in range(0x10000, 0x10010)
 
@@ -229,7 +262,7 @@ def test_many_engines_come_and_go() -> None:
     """More than there are rows at once; a row is free when its engine has gone."""
     machines = [UnicornMachine.from_code(bytes.fromhex("ebfe"), arch="x86_64") for _ in range(outside.AT_ONCE + 8)]
     for m in (machines[0], machines[-1]):
-        threading.Timer(0.02, m.stop).start()
+        stop_soon(m)
         m.run(0x10000, timeout=60)
     rows = [m.parts.memory.engine.outside._row for m in machines]  # type: ignore[union-attr]
     assert len({id(row) for row in rows}) == len(machines)

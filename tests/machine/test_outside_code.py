@@ -9,12 +9,15 @@ import pytest
 from unicorn import UC_HOOK_CODE
 
 from kprobes import GuestTimeout, UnicornMachine
-from kprobes.machine.unicorn.host.outside import ABOUT, FREE, NUMBERS, ROW
+from kprobes.machine.unicorn.host.known import NUMBERS
+from kprobes.machine.unicorn.host.outside import ABOUT, FREE, ROW
 from kprobes.machine.unicorn.host.ready import READY
 
 pytestmark = pytest.mark.quick
-ENTRY, CODE, LOOK, THEIRS, EXIT, STOP, BACK = (0x10000 + 0x800 * n for n in range(7))
-BLOCK = 0x20000 + 0x400  #: translated code, as the engine makes it
+ENTRY, CODE, LOOK, THEIRS, EXIT, STOP, BACK, FIND = (0x10000 + 0x800 * n for n in range(8))
+BLOCK = 0x20000 + 0xF90  #: translated code, as the engine makes it; a page ends in it
+TRANSLATION, WORDS, TRANSLATOR = 0x20100, 0x21400, 0x44440
+HOOK = LOOK + 0x2000  #: what a block calls in front of its first look
 HANDLE, CPU, OTHER = 0x40000, 0x50000, 0x51000
 SIZE, ROWS = 8 * len(ROW), 3
 
@@ -26,10 +29,10 @@ class Host:
         """row: of the engine, of two pieces with three each; -1: it has none."""
         self.arm = host == "aarch64"
         m = self.m = UnicornMachine.from_code(bytes(0x4000), arch="arm64" if self.arm else "x86_64")
-        m.map(0x20000, 0x1000)
+        m.map(0x20000, 0x2000)
         m.map(HANDLE, 0x1000)
         words, self.pieces = m.alloc(8 * len(ABOUT)), [m.alloc(SIZE * ROWS + 16) for _ in range(2)]
-        m.write(words, struct.pack("<5Q", THEIRS, LOOK, self.pieces[0], EXIT, STOP))
+        m.write(words, struct.pack("<7Q", THEIRS, LOOK, self.pieces[0], EXIT, STOP, FIND, 24))
         for piece, behind in zip(self.pieces, (self.pieces[1], 0), strict=True):
             m.write(piece, struct.pack("<4Q", FREE, 0, 1, 0) * ROWS + struct.pack("<QQ", 0, behind))
         self.row = self.pieces[row // ROWS] + row % ROWS * SIZE if row >= 0 else m.alloc(SIZE)
@@ -37,23 +40,35 @@ class Host:
         m.write(ENTRY, bytes.fromhex(READY[host]["with-words"]) + struct.pack("<QQ", words, CODE))
         m.write(CODE, bytes.fromhex(READY[host][function]))
         self.called: list[tuple[int, int, int]] = []
+        self.results: dict[int, int] = {}
 
-    def looks(self, places: list[int], far: bool, other: bool) -> int:
-        """Calls of looks in a block, with this engine as their argument; the first's is another one. Where the last
-        returns to."""
-        at = 0
-        self.m.write(BLOCK - 0xC0 + 0x20, struct.pack("<Q", BLOCK))
+    def calls(self, places: list[int], how: str, hooked: bool) -> int:
+        """Calls of looks in a block, the first one's of something else if it is hooked: near ones, by pages on AArch64
+        (near on x86-64), or through words. Where the last returns to."""
+        end = 0
+        self.m.write(TRANSLATION + 24, struct.pack("<Q", BLOCK))
+        self.m.write(WORDS, struct.pack("<QQ", LOOK, HOOK))
         for n, place in enumerate(places):
-            engine = HANDLE + (other and not n)
-            if self.arm:
-                code = struct.pack("<6I", 0x52800000 | (engine & 0xFFFF) << 5, 0x72A00000 | engine >> 16 << 5, 0x52800001,
-                                   0x9000001E if place < 0x60 else 0xB000001E, 0x91001FDE, 0xD63F03C0)
-            else:
-                code = b"\x48\xbf" + struct.pack("<Q", engine) + b"\x33\xf6" + (b"\xff\x15" if far else b"\xe8")
-                code += struct.pack("<i", 0x1234 - place)
-            at = BLOCK + (place & -4 if self.arm else place)
+            at, other = BLOCK + (place & -4 if self.arm else place), hooked and not n
+            code = (self._aarch64 if self.arm else self._x86_64)(at, how, HOOK if other else LOOK, WORDS + 8 * other)
             self.m.write(at, code)
-        return at + len(code)
+            end = at + len(code)
+        return end
+
+    @staticmethod
+    def _x86_64(at: int, how: str, function: int, word: int) -> bytes:
+        code, to = (b"\xff\x15", word) if how == "words" else (b"\xe8", function)
+        return code + struct.pack("<i", to - at - len(code) - 4)
+
+    @staticmethod
+    def _aarch64(at: int, how: str, function: int, word: int) -> bytes:
+        if how == "near":
+            return struct.pack("<I", 0x94000000 | (function - at >> 2 & 0x3FFFFFF))
+        if how == "words":
+            return struct.pack("<II", 0x5800001E | word - at >> 2 << 5, 0xD63F03C0)
+        pages = (function >> 12) - (at >> 12)
+        return struct.pack("<3I", 0x9000001E | (pages & 3) << 29 | (pages >> 2 & 0x7FFFF) << 5,
+                           0x910003DE | (function & 0xFFF) << 10, 0xD63F03C0)
 
     def put(self, word: str, value: int) -> None:
         self.m.write(self.row + ROW[word], struct.pack("<Q", value))
@@ -66,9 +81,10 @@ class Host:
         for place in places:
             self.m.write(place, bytes.fromhex("00000014" if self.arm else "ebfe"))
 
-    def returns(self, *places: int) -> None:
-        """A function that changes what it may, and is noted with its arguments."""
+    def returns(self, *places: int, what: int | None = None) -> None:
+        """A function that changes what it may, and is noted with its arguments. It returns its address, or this."""
         for place in places:
+            self.results[place] = place if what is None else what
             self.m.write(place, bytes.fromhex("c0035fd6" if self.arm else "c3"))
             self.m.uc.hook_add(UC_HOOK_CODE, self._note, begin=place, end=place)
 
@@ -78,7 +94,7 @@ class Host:
         assert self.arm or regs.sp % 16 == 8, "the ABI wants an aligned stack"
         for name in [f"x{n}" for n in range(1, 18)] if self.arm else ["rdi", "rsi", "rdx", "rcx", "r8", "r9"]:
             regs[name] = 0xBAD
-        regs["x0" if self.arm else "rax"] = address
+        regs["x0" if self.arm else "rax"] = self.results[address]
 
     def run(self, first: int, second: int) -> None:
         """Until it has come to an end."""
@@ -89,30 +105,33 @@ class Host:
             self.m.run(max_insns=6000)
 
 
+HOW = ("near", "pages", "words")
+
+
 @pytest.mark.parametrize("host", READY)
 @pytest.mark.parametrize(("change", "returns"), {
     "within a block": ({}, True), "in the second piece": ({"row": 5}, True), "no row": ({"row": -1}, False),
     "nobody asks": ({"asked": 0}, False), "deaf": ({"deaf": 1}, True), "an access failed": ({"failed": 7}, False),
     "a hook has stopped it": ({"stopped": 1}, False), "no look": ({"caller": LOOK + NUMBERS["LOOK"]}, False),
     "another frame": ({"frame": 0x20480}, False), "another CPU": ({"cpu": OTHER}, False),
-    "where it begins": ({"looks": [0]}, False), "far from the function": ({"looks": [0], "far": True}, False),
-    "behind a block's hook": ({"looks": [0x26]}, False), "the third": ({"looks": [0, 0x60, 0xC8]}, True),
-    "where lines begin": ({"looks": [0, 0x40]}, True), "far within": ({"looks": [0, 0x60], "far": True}, True),
-
-    "nothing known": ({"looks": [0, 0x60], "known": False}, False),
+    "no translation": ({"found": 0}, True), "the third": ({"looks": [0, 0x60, 0xC8]}, True),
+    **{f"within, {how}": ({"how": how}, True) for how in HOW},
+    **{f"where it begins, {how}": ({"looks": [0], "how": how}, False) for how in HOW},
+    **{f"behind a block's hook, {how}": ({"looks": [0, 0x26], "how": how, "hooked": True}, False) for how in HOW},
 }.values(), ids=lambda value: "" if isinstance(value, bool) else "-".join(map(str, value.items())) or "plain")
 def test_look(host: str, change: dict[str, object], returns: bool) -> None:
     """Who leaves a block goes on in it, or to the library's function with everything as it was."""
     h = Host(host, "look", int(str(change.get("row", 1))))
-    back = h.looks([*change.get("looks", [0, 0x60])], bool(change.get("far")), bool(change.get("other")))  # type: ignore
-    if not change.get("known", True):
-        h.m.write(back - 20, bytes(20))
+    back = h.calls([*change.get("looks", [0, 0x66])], str(change.get("how", "pages")), "hooked" in change)  # type: ignore
     h.end_at(THEIRS, back)
+    h.returns(FIND, what=int(str(change.get("found", TRANSLATION))))
+    h.returns(EXIT)
+    h.m.write(HANDLE + NUMBERS["TRANSLATOR"], struct.pack("<Q", TRANSLATOR))
     for word in ("asked", "deaf", "cpu"):
         h.put(word, int(str(change.get(word, {"asked": 1, "deaf": 0, "cpu": CPU}[word]))))
     h.m.write(HANDLE + NUMBERS["FAILED"], struct.pack("<I", int(str(change.get("failed", 0)))))
     h.m.write(HANDLE + NUMBERS["STOPPED"], bytes([int(str(change.get("stopped", 0)))]))
-    sp, caller, frame = h.m.alloc(0x100) + 0x80, change.get("caller", LOOK + 0x74), change.get("frame", back)
+    sp, caller, frame = h.m.alloc(0x100) + (0x80 if h.arm else 0x88), change.get("caller", LOOK + 0x74), change.get("frame", back)
     if h.arm:
         h.m.write(sp, struct.pack("<4Q", 0x29, int(str(frame)), 0x19, 0x20))
         h.m.regs["lr"] = int(str(caller))
@@ -120,6 +139,8 @@ def test_look(host: str, change: dict[str, object], returns: bool) -> None:
         h.m.write(sp, struct.pack("<5Q", int(str(caller)), 0, 0, 0, int(str(frame))))
     h.m.regs["sp" if h.arm else "rsp"] = sp
     h.run(CPU, back)
+    begins = not {"looks", "how"}.isdisjoint(change) and not returns
+    assert h.called == [(FIND, TRANSLATOR, back)] * (returns or begins) + [(EXIT, CPU, back)] * (h.arm and begins)
     if not returns:
         assert (h.m.regs.pc, h.m.regs.sp, h.m.regs.arg(0), h.m.regs.arg(1)) == (THEIRS, sp, CPU, back)
         return

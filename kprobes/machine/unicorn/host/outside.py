@@ -19,34 +19,21 @@ from __future__ import annotations
 
 import ctypes
 import platform
-import re
 import weakref
 from functools import cache
 
 from . import hostcode
+from .known import Known, known
 from .library import GUESTS, WORD, address, called
 from .ready import READY
 
 ROW = {name: WORD * n for n, name in enumerate(("engine", "cpu", "asked", "deaf"))}
-#: Words of the two functions: the library's own; where the look begins; the first row; two more of the library's.
-ABOUT = {name: WORD * n for n, name in enumerate(("theirs", "look", "rows", "exit", "stop"))}
-LOOK = 192  # bytes that a look is shorter than
-#: Bytes of a look's frame; from the handle to what says that a hook has stopped the run, and to its error; no block has
-#: as many.
-NUMBERS = {"LOOK": LOOK, "FRAME": 0x20, "STOPPED": 0x56D, "FAILED": 0x590, "FAR": 0x8000}
+#: Words of the two functions: the library's own; where the look begins; the first row; two more of the library's; that
+#: which finds the translation of a return address, and in there where its code is.
+ABOUT = {name: WORD * n for n, name in enumerate(("theirs", "look", "rows", "exit", "stop", "block", "code"))}
 AT_ONCE, FREE = 64, 1
 _SIZE = len(ROW) * WORD
 _ASKED = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
-#: What the library's functions look like where NUMBERS are right: a look, uc_emu_stop, uc_emu_start. AArch64's have not
-#: held on their own host yet: threads there stop the engine themselves.
-_KNOWN = {
-    "x86_64": (rb"\x4c\x8b\x87\xb8\x01\0\0\x41\x8b\x80....\x85\xc0\x79.\x85\xf6\x74.\xc3.{0,16}\x48\x83\xec\x18"
-               rb"\x83\xbf.{4}\x01\x74.\x80\xbf.{4}\0\x41\xc7\x80.{4}\0\0\0\0\x74.\xc6\x87.{4}\0\x4c\x89\xc7\xe8.{4}"
-               rb"\x48\x8b\x74\x24\x18\x4c\x89\xc7\xe8",
-               rb".{0,64}\xc6[\x80-\x87]\x6d\x05\0\0\x01", rb".{0,512}\xc7[\x80-\x87]\x90\x05\0\0\0\0\0\0"),
-}
-
-
 #: In front of a function of ours that stands in for one with two arguments: it gets the address of its words as a
 #: third. Both addresses stand behind it, from byte 16 on.
 WITH_WORDS = {
@@ -54,9 +41,12 @@ WITH_WORDS = {
     "aarch64": "ldr x2, #16; ldr x16, #24; br x16; nop",
 }
 #: Leaving a block: (CPU, return address there). If it is a look that leaves, not the block's first, and only as
-#: somebody asks, that look returns. Looks are told by how they are called: MOVABS RDI, engine; XOR ESI, ESI; CALL (5
-#: bytes, or 6), and ... MOV W1, #0; ADRP, ADD, BLR X30. A block begins at a multiple of 16, and its address is
-#: among the words in front.
+#: somebody asks, that look returns. It is the first if nothing in front of it in the block's code calls the same: a
+#: relative call (E8), or one through a word (FF 15) that the block's calls of one function share; BL, or BLR X30 behind
+#: ADRP and ADD, or behind LDR of a word. The arguments say nothing: how the engine is named depends on where it is, and
+#: in delay slots the other is not constant. Where the block's translation has gone its end is near.
+#: An AArch64 host's threads may see the engine made to look (cpu_exit) before who asks, and before what ends the run:
+#: so there is a barrier, and the engine's own thread has it look once more.
 LOOKING = {
     "x86_64": """
         mov rax, [rsp]; sub rax, [rdx + {look}]; cmp rax, {LOOK}; jae theirs
@@ -69,20 +59,16 @@ LOOKING = {
         mov rax, [rcx]; cmp dword ptr [rax + {FAILED}], 0; jne theirs
         cmp byte ptr [rax + {STOPPED}], 0; jne theirs
         cmp rsi, [rsp + {FRAME}]; jne theirs
-        lea rcx, [rsi - 17]; cmp word ptr [rsi - 6], 0x15ff; jne near
-        dec rcx
-        near: cmp word ptr [rcx], 0xbf48; jne theirs
-        cmp word ptr [rcx + 10], 0xf633; jne theirs
-        mov rax, [rcx + 2]; lea r9, [rsi - {FAR}]
-        back: test cl, 15; jne earlier
-        mov r8, -32
-        words: cmp [rcx + 8 * r8], rcx; je theirs
-        inc r8; jnz words
-        earlier: cmp rcx, r9; je theirs
-        dec rcx; cmp [rcx + 2], rax; jne back
-        cmp word ptr [rcx], 0xbf48; jne back
-        cmp word ptr [rcx + 10], 0xf633; jne back
-        add rsp, {FRAME}; ret""",
+        push rdi; push rsi; push rdx
+        mov rdi, [rax + {TRANSLATOR}]; call qword ptr [rdx + {block}]
+        pop rdx; pop rsi; pop rdi
+        test rax, rax; je on
+        mov rcx, [rdx + {code}]; mov rcx, [rax + rcx]; add rcx, 5
+        movsxd r8, dword ptr [rsi - 4]; add r8, rsi; mov r9b, [rsi - 5]
+        earlier: cmp rcx, rsi; jae theirs
+        movsxd rax, dword ptr [rcx - 4]; add rax, rcx; inc rcx; cmp rax, r8; jne earlier
+        cmp [rcx - 6], r9b; jne earlier
+        on: add rsp, {FRAME}; ret""",
     "aarch64": """
         ldr x3, [x2, #{look}]; sub x3, x30, x3; cmp x3, #{LOOK}; b.hs theirs
         ldr x4, [x2, #{rows}]
@@ -90,22 +76,32 @@ LOOKING = {
         ldr x3, [x4]; add x4, x4, #32; cbnz x3, next
         ldur x4, [x4, #-24]; cbnz x4, next
         theirs: ldr x16, [x2]; br x16
-        found: ldr x3, [x4, #{asked}]; cbz x3, theirs
+        found: dmb ishld; ldr x3, [x4, #{asked}]; cbz x3, theirs
         ldr x3, [x4]; ldr w5, [x3, #{FAILED}]; cbnz w5, theirs
         ldrb w5, [x3, #{STOPPED}]; cbnz w5, theirs
         ldr x5, [sp, #8]; cmp x5, x1; b.ne theirs
-        ldur w3, [x1, #-4]; movz w4, #0x03c0; movk w4, #0xd63f, lsl #16; cmp w3, w4; b.ne theirs
-        ldur w5, [x1, #-16]; movz w4, #1; movk w4, #0x5280, lsl #16; cmp w5, w4; b.ne theirs
-        ldur w6, [x1, #-8]; mov x8, x1; sub x9, x1, #{FAR}
-        back: sub x8, x8, #4; cmp x8, x9; b.eq theirs
-        tst x8, #15; b.ne earlier
-        sub x10, x8, #256
-        words: ldr x11, [x10], #8; cmp x11, x8; b.eq theirs
-        cmp x10, x8; b.ne words
-        earlier: ldur w10, [x8, #-4]; cmp w10, w3; b.ne back
-        ldur w10, [x8, #-8]; cmp w10, w6; b.ne back
-        ldur w10, [x8, #-16]; cmp w10, w5; b.ne back
-        ldp x19, x20, [sp, #16]; ldp x29, x30, [sp], #{FRAME}; ret""",
+        stp x0, x1, [sp, #-32]!; stp x2, x30, [sp, #16]
+        ldr x0, [x3, #{TRANSLATOR}]; ldr x16, [x2, #{block}]; blr x16
+        mov x3, x0; ldp x2, x30, [sp, #16]; ldp x0, x1, [sp], #32
+        cbz x3, on
+        ldr x4, [x2, #{code}]; ldr x3, [x3, x4]
+        ldr x4, [x2, #{look}]; sub x6, x1, #4
+        movz w9, #0x03c0; movk w9, #0xd63f, lsl #16
+        movz w10, #0x03de; movk w10, #0x9100, lsl #16; bfi w10, w4, #10, #12
+        movz w11, #0x001e; movk w11, #0x5800, lsl #16; movz w12, #0x001f; movk w12, #0xff00, lsl #16
+        earlier: cmp x3, x6; b.hs first
+        sub x7, x4, x3; lsr x7, x7, #2; movz w8, #0x9400, lsl #16; bfi w8, w7, #0, #26
+        ldr w7, [x3], #4; cmp w7, w8; b.eq on
+        cmp w7, w9; b.ne earlier
+        ldur w7, [x3, #-8]; and w8, w7, w12; cmp w8, w11; b.ne pair
+        sbfx x8, x7, #5, #19; add x8, x3, x8, lsl #2; ldur x8, [x8, #-8]; cmp x8, x4; b.ne earlier; b on
+        pair: cmp w7, w10; b.ne earlier
+        sub x8, x3, #12; lsr x8, x8, #12; lsr x7, x4, #12; sub x8, x7, x8
+        movz w7, #0x001e; movk w7, #0x9000, lsl #16; bfi w7, w8, #29, #2; lsr x8, x8, #2; bfi w7, w8, #5, #19
+        ldur w8, [x3, #-12]; cmp w7, w8; b.ne earlier
+        on: ldp x19, x20, [sp, #16]; ldp x29, x30, [sp], #{FRAME}; ret
+        first: stp x0, x1, [sp, #-32]!; stp x2, x30, [sp, #16]; ldr x16, [x2, #{exit}]; blr x16
+        ldp x2, x30, [sp, #16]; ldp x0, x1, [sp], #32; b theirs""",
 }
 #: Executing blocks: (engine, CPU). Who asks before it begins is heard at its first block; when it has come out, the run
 #: is stopped.
@@ -238,41 +234,32 @@ def _asking() -> ctypes._CFunctionType:
 @cache
 def _standing() -> bool:
     """Put the functions of ours where they belong, if that has not been done. False where they cannot be."""
-    if not hostcode.available() or platform.machine() not in _KNOWN:
+    if not hostcode.available():
         return False
     try:
-        functions = called()
-        looks = [address(f"helper_check_exit_request_{guest}") for guest in GUESTS]
-        if not all(map(_is_known, looks, [0] * len(looks))) or not _is_known(address("uc_emu_stop"), 1) or (
-                not _is_known(address("uc_emu_start"), 2)):
-            return False
+        functions, guests = called(), [known(guest) for guest in GUESTS]
         leaving, running = (functions.places([f"{name}_{guest}" for guest in GUESTS])
                             for name in ("cpu_loop_exit_restore", "cpu_exec"))
     except (AttributeError, ValueError, OSError):
         return False
     _free.extend(_piece())
-    about = [(functions.there[place], look) for place, look in zip([*leaving, *running], looks * 2, strict=True)]
-    entries = _entries(about, [hostcode.address("look")] * len(looks) + [hostcode.address("execute")] * len(looks))
-    for place, entry in zip([*leaving, *running], entries, strict=False):
+    places = [*leaving, *running]
+    entries = _entries([functions.there[place] for place in places], guests * 2,
+                       [hostcode.address(name) for name in ("look", "execute") for _ in guests])
+    for place, entry in zip(places, entries, strict=False):
         functions.put(place, entry)
     return bool(entries)
 
 
-def _entries(about: list[tuple[int, int]], functions: list[int]) -> list[int]:
-    """Where functions begin that are to find these words: (the library's own, the look)."""
-    words = (ctypes.c_uint64 * (len(ABOUT) * len(about)))()
+def _entries(theirs: list[int], guests: list[Known], functions: list[int]) -> list[int]:
+    """Where functions begin that are to find words: of the library's own, of its guests."""
+    words = (ctypes.c_uint64 * (len(ABOUT) * len(theirs)))()
     shared = ctypes.addressof(_pieces[0]), address("cpu_exit"), address("uc_emu_stop")
-    for n, pair in enumerate(about):
-        words[len(ABOUT) * n:len(ABOUT) * (n + 1)] = [*pair, *shared]
+    for n, (own, guest) in enumerate(zip(theirs, guests, strict=True)):
+        words[len(ABOUT) * n:len(ABOUT) * (n + 1)] = [own, guest.look, *shared, guest.block, guest.code]
     _words.append(words)
     code = bytes.fromhex(READY[platform.machine()]["with-words"])
-    places = [ctypes.addressof(words) + len(ABOUT) * WORD * n for n in range(len(about))]
+    places = [ctypes.addressof(words) + len(ABOUT) * WORD * n for n in range(len(theirs))]
     start = hostcode.executable(b"".join(code + place.to_bytes(WORD, "little") + function.to_bytes(WORD, "little")
                                          for place, function in zip(places, functions, strict=True)))
-    return [start + n * (len(code) + 2 * WORD) for n in range(len(about))] if start else []
-
-
-def _is_known(function: int, which: int) -> bool:
-    """True if a function of the library's is as its kind is known to be."""
-    text = ctypes.string_at(function, 1200 if which else LOOK)
-    return re.match(_KNOWN[platform.machine()][which], text, re.DOTALL) is not None
+    return [start + n * (len(code) + 2 * WORD) for n in range(len(theirs))] if start else []

@@ -15,7 +15,8 @@ from pathlib import Path
 from ..assembler import assemble
 from .counting import BLOCK, TICK
 from .hostcode import CALLS, SITE, WHERE
-from .outside import ABOUT, ASK, EXECUTE, LOOKING, NUMBERS, ROW, WITH_WORDS
+from .known import NUMBERS
+from .outside import ABOUT, ASK, EXECUTE, LOOKING, ROW, WITH_WORDS
 from .running import BACK, PROGRAM
 
 _KEYSTONE = {"x86_64": "x86_64", "aarch64": "arm64"}
