@@ -152,6 +152,13 @@ class RemoteError(KprobeError):
     code = E.EIO
 
 
+class NoBreakpoint(RemoteError):
+    """A stub has no breakpoint for a place (ENOSPC): a processor has a few for memory that is not written, flash and
+    ROM. The machine goes on."""
+
+    code = E.ENOSPC
+
+
 class EventError(KprobeError):
     """A kprobe event that does not parse.
 

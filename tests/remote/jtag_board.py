@@ -1,11 +1,12 @@
 """A RISC-V board without hardware, for OpenOCD: a JTAG port, a debug module, one hart, which is Unicorn's.
 
-    python jtag_board.py IMAGE.elf
+    python jtag_board.py IMAGE.elf [flash]
 
 prints the TCP port where it speaks OpenOCD's "remote bitbang": one character sets TCK, TMS and TDI, one asks for TDO.
 The rest is "RISC-V External Debug Support" 0.13: chapter 6 (the port: dtmcs, dmi), chapter 3 (the module: abstract
 commands for registers, the system bus for memory; there is no program buffer), section 4.8 (dcsr, dpc). A fault of the
-guest's leaves it standing at address 0, where mtvec points.
+guest's leaves it standing at address 0, where mtvec points. flash: its code is in such memory, where the system bus
+writes nothing, and says that it has.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from jtag_triggers import Triggers
 from unicorn import UC_ARCH_RISCV, UC_HOOK_INTR, UC_MODE_RISCV32, UC_MODE_RISCV64, Uc, UcError, riscv_const
 
 from kprobes.image import read_elf
@@ -36,7 +38,7 @@ DCSR, DPC, MISA, GENERAL, FLOATING = 0x7B0, 0x7B1, 0x301, 0x1000, 0x1020
 CSRS = {1: "FFLAGS", 2: "FRM", 3: "FCSR", 0x300: "MSTATUS", MISA: "MISA", 0x304: "MIE", 0x305: "MTVEC",
         0x340: "MSCRATCH", 0x341: "MEPC", 0x342: "MCAUSE", 0xF14: "MHARTID"}
 EBREAKM, STEP, MACHINE = 1 << 15, 1 << 2, 3
-CAUSE_EBREAK, CAUSE_REQUEST, CAUSE_STEP = 1, 3, 4
+CAUSE_EBREAK, CAUSE_TRIGGER, CAUSE_REQUEST, CAUSE_STEP = 1, 2, 3, 4
 UNKNOWN, NO_REGISTER, WHILE_RUNNING = 2, 3, 4  #: abstractcs.cmderr
 
 
@@ -47,7 +49,7 @@ class Hart:
         halted. bits: 32 or 64. pc.
     """
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, flash: bool) -> None:
         image = read_elf(file)
         self.bits, self.pc, self.halted = image.bits, image.entry, True
         self._uc = Uc(UC_ARCH_RISCV, UC_MODE_RISCV64 if self.bits == 64 else UC_MODE_RISCV32)
@@ -57,6 +59,8 @@ class Hart:
         self._uc.hook_add(UC_HOOK_INTR, lambda uc, number, data: uc.emu_stop())
         self._uc.reg_write(riscv_const.UC_RISCV_REG_MSTATUS, 1 << 13)  # FS: floating point is on
         self._dcsr = 4 << 28 | CAUSE_REQUEST << 6 | MACHINE
+        self._flash = [(s.addr, s.addr + s.memsz) for s in image.segments if flash and "x" in s.perms]
+        self._triggers = Triggers(self._uc, self.bits, lambda: self.halt(CAUSE_TRIGGER))
 
     def halt(self, cause: int = CAUSE_REQUEST) -> None:
         """Stand still."""
@@ -74,7 +78,7 @@ class Hart:
                 self.halt(CAUSE_EBREAK)
                 return
             self.pc = self._read(riscv_const.UC_RISCV_REG_MTVEC)
-        if one:
+        if one and not self.halted:
             self.halt(CAUSE_STEP)
 
     def memory(self, addr: int, size: int) -> bytes | None:
@@ -84,7 +88,7 @@ class Hart:
     def store(self, addr: int, data: bytes) -> bool:
         """False: no memory."""
         there = START <= addr <= START + SIZE - len(data)
-        if there:
+        if there and not any(start <= addr < end for start, end in self._flash):
             self._uc.mem_write(addr, data)
             self._uc.ctl_remove_cache(addr, addr + len(data))
         return there
@@ -103,6 +107,8 @@ class Hart:
         """A register by its number in the debug specification; None: there is none."""
         if number in (DCSR, DPC):
             return self._dcsr if number == DCSR else self.pc
+        if (found := self._triggers.get(number)) is not None:
+            return found
         register = self._register(number)
         return None if register is None else self._read(register)
 
@@ -112,6 +118,8 @@ class Hart:
             self._dcsr = self._dcsr & ~0xFFFF | value & 0xFE3C | self._dcsr & 0x1C3
         elif number == DPC:
             self.pc = value & -2
+        elif self._triggers.put(number, value):
+            return True
         elif (register := self._register(number)) is None:
             return False
         elif number not in (GENERAL, MISA):
@@ -266,9 +274,9 @@ class Port:
         self._result = address << 34 | (self._module.read(address) if action == 1 else value) << 2
 
 
-def serve(file: Path) -> None:
+def serve(file: Path, flash: bool) -> None:
     """Until OpenOCD goes."""
-    hart = Hart(file)
+    hart = Hart(file, flash)
     port = Port(Module(hart))
     with socket.create_server(("localhost", 0)) as server:
         print(server.getsockname()[1], flush=True)
@@ -291,4 +299,4 @@ def serve(file: Path) -> None:
 
 
 if __name__ == "__main__":
-    serve(Path(sys.argv[1]))
+    serve(Path(sys.argv[1]), "flash" in sys.argv[2:])

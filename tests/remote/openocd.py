@@ -35,9 +35,10 @@ def openocd() -> str:
     return found
 
 
-def _jtag_board(stack: ExitStack, image: Path) -> int:
+def _jtag_board(stack: ExitStack, image: Path, *arguments: str) -> int:
     """The port where it speaks JTAG."""
-    process = _started(stack, [sys.executable, str(Path(__file__).with_name("jtag_board.py")), str(image)])
+    process = _started(stack, [sys.executable, str(Path(__file__).with_name("jtag_board.py")), str(image),
+                               *arguments])
     assert process.stdout is not None
     return int(process.stdout.readline())
 
@@ -62,13 +63,14 @@ def _started(stack: ExitStack, command: list[str], stderr: int = subprocess.DEVN
 
 
 @contextmanager
-def board(kind: str, name: str) -> Iterator[RemoteMachine]:
-    """One that stands at its firmware's first instruction."""
+def board(kind: str, name: str, *arguments: str, also: tuple[str, ...] = ()) -> Iterator[RemoteMachine]:
+    """One that stands at its firmware's first instruction. arguments: of jtag_board.py. also: commands of OpenOCD's,
+    before it begins."""
     server, image = openocd(), FIRMWARE / f"{name}.elf"
     with ExitStack() as stack:
-        port = (_spike if kind == "spike" else _jtag_board)(stack, image)
+        port = _spike(stack, image) if kind == "spike" else _jtag_board(stack, image, *arguments)
         for _ in range(50):  # Spike listens when it likes
-            words = "; ".join(SETUP).format(port=port)
+            words = "; ".join((*SETUP[:5], *also, *SETUP[5:])).format(port=port)
             process = _started(stack, [server, "-c", words], subprocess.STDOUT)
             assert process.stdout is not None
             said = b""

@@ -263,6 +263,18 @@ GOOD = {b"qSupported": b"PacketSize=1000;qXfer:features:read+;qXfer:auxv:read+;Q
         b"H": b"OK", b"P": b"OK",
         b"G": b"OK", b"M": b"OK", b"m": b"00000000", b"p": b"0000000000000000", b"c": b"T05thread:p1.1;",
         b"s": b"T05thread:p1.1;", b"vCont;": b"T05thread:p1.1;", b"qXfer": b"l"}
+MEMORY = bytearray(1 << 21)  #: what stubs have from address 0 on
+
+
+def remembered(packet: bytes) -> bytes | None:
+    """The answer to who reads MEMORY, or writes it; None to others."""
+    if (asked := re.fullmatch(rb"[mM](\w+),(\w+):?(\w*)", packet)) is None:
+        return None
+    start, size = int(asked[1], 16), int(asked[2], 16)
+    if packet[:1] == b"m":
+        return MEMORY[start:start + size].hex().encode()
+    MEMORY[start:start + size] = bytes.fromhex(asked[3].decode())
+    return b"OK"
 
 
 def damaged(random_: random.Random, packet: bytes) -> bytes:
@@ -317,8 +329,7 @@ def test_no_stop_where_one_is_due_is_the_end(stub: Stub, rubbish: bytes) -> None
         for packet in re.findall(rb"\$([^#]*)#..", data, re.DOTALL):
             found = next((value for key, value in sorted(GOOD.items(), key=lambda item: -len(item[0]))
                           if packet.startswith(key)), b"")
-            if packet[:1] == b"m":
-                found = b"00" * int(packet.partition(b",")[2], 16)
+            found = remembered(packet) or found
             channel.sendall(b"+" + frame(rubbish if packet == b"c" else found))
 
     machine = RemoteMachine.connect(stub(answer), arch="mips", symbols={"f": (0x1000, 16)},

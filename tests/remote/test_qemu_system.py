@@ -10,6 +10,7 @@ from kprobes import GuestTimeout, Kprobe, Kprobes, Kretprobe, QemuMachine, Unsup
 from kprobes.machine.remote.launch import NAMES, find_qemu
 
 FIRMWARE = Path(__file__).parent / "firmware"
+ROM = 0x1000  #: where the RISC-V `virt` boards start
 #: architecture -> where memory of QEMU's `virt` board starts, how it starts an image
 BOARDS: dict[str, tuple[int, tuple[str, ...]]] = {
     "arm": (0x40000000, ()), "arm64": (0x40000000, ("-cpu", "cortex-a53")),
@@ -66,3 +67,14 @@ def test_firmware(name: str) -> None:
             m.run(timeout=0.2)
         assert m.call("work", 5, timeout=100) == 25 and probe.nhit == 20
         assert m.exit_status is None
+
+
+@pytest.mark.parametrize("arch", ["riscv32", "riscv64"])
+def test_rom(arch: str) -> None:
+    """Code in read-only memory, where the board starts: each of its instructions is probed, and none is written."""
+    needs(arch)
+    with board(arch) as m, Kprobes(m) as k:
+        code = m.read(ROM, 24)
+        k.register_kprobes(probes := [Kprobe(addr=ROM + 4 * n) for n in range(6)])
+        m.run(ROM, until=BOARDS[arch][0], timeout=20)
+        assert [probe.nhit for probe in probes] == [1] * 6 and m._target.read(ROM, 24) == code

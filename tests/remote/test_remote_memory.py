@@ -49,7 +49,8 @@ class Stub:
 
 
 def memory(stub: Stub, system: bool = True) -> Memory:
-    return Memory(cast(Target, stub), cast(Threads, stub), get("arm64"), lambda addr: addr >= TEXT + 32, system)
+    return Memory(cast(Target, stub), cast(Threads, stub), get("arm64"), lambda addr: addr >= TEXT + 32, system,
+                  lambda addr: addr >= TEXT)
 
 
 def test_breakpoints_are_only_shown() -> None:

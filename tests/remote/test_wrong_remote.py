@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from test_packets import GOOD
+from test_packets import GOOD, remembered
 from wrong import methods, refused
 
 from kprobes import (
@@ -53,8 +53,8 @@ def running(channel: socket.socket, data: bytes) -> None:
     if b"\x03" in data:
         channel.sendall(frame(b"T02thread:p1.1;"))
     for packet in re.findall(rb"\$([^#]*)#..", data, re.DOTALL):
-        if (asked := re.fullmatch(rb"m\w+,(\w+)", packet)) is not None:
-            channel.sendall(b"+" + frame(b"00" * int(asked[1], 16)))
+        if (answer := remembered(packet)) is not None:
+            channel.sendall(b"+" + frame(answer))
         elif packet.startswith((b"vCont;", b"c")):
             channel.sendall(b"+")
         else:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...arch._base import Insn
-from ...errors import AlreadyRegistered, Gone
+from ...errors import AlreadyRegistered, Gone, KprobeError
 from ..hit.returns import Returns
 from ..hit.trap import TrapDriver
 from ..patch.arming import Arming
@@ -139,7 +139,11 @@ class Registry:
             raise Gone("its text was unloaded, or overwritten", address=probe.address, symbol=probe.place(),
                        hint="unregister it and register it again")
         probe._off, probe._active = False, True
-        self.handlers_changed(probe)
+        try:
+            self.handlers_changed(probe)
+        except KprobeError:
+            self.disable(probe)
+            raise
 
     @alone
     def handlers_changed(self, probe: Probe) -> None:
@@ -161,8 +165,12 @@ class Registry:
     @alone
     def enabled(self, on: bool) -> None:
         self._enabled = on
-        for point in list(self.points.values()):
-            self.sync(point)
+        try:
+            for point in list(self.points.values()):
+                self.sync(point)
+        except KprobeError:
+            self.enabled = False
+            raise
         self.collect()
 
     @alone

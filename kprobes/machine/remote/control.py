@@ -45,10 +45,9 @@ class Control:
         self.exit_status: int | None = None
         self.depth = 0
         self.busy = target.link.busy  # held by the thread that changes probes, too
-        self._stopping = self._alone = False
+        self._stopping = self._alone = self._by_hardware = False  # the last: what stopped was a hardware breakpoint
         self._signals = self._halting.signals  # and those that came in an errand
-        self._detours = Detours()
-        self._status = status
+        self._detours, self._status = Detours(), status
         self.turns: Turns  # who makes this sets it
 
     def detours(self, detours: Detours) -> None:
@@ -126,14 +125,16 @@ class Control:
                 self._trap(pc)
                 done += not self._ours(pc) and not self._ours(self._regs.pc)  # simulated: no step is made for it
                 continue
-            stop = self._advance(deadline, alone, step=max_insns is not None or self._in_slot(pc))
+            # made to run on from a hardware breakpoint OpenOCD 0.12 makes a step, tells of that stop, and runs on
+            slot = self._by_hardware or self._in_slot(pc)
+            stop = self._advance(deadline, alone, step=max_insns is not None or slot)
             if max_insns is not None and stop.kind == "signal" and self._regs.pc != end and self._waiting.at(
                     self._regs.pc, before=pc):
                 stop = self._advance(deadline, alone, step=True)
             done += max_insns is not None and stop.kind == "signal" and self._progress(pc, self._regs.pc)
             if stop.kind == "signal" and end is not None and self.turns.arrived(self._regs.pc, end):
                 return
-            self._answer(stop, stepping=max_insns is not None, slot=self._in_slot(pc))
+            self._answer(stop, stepping=max_insns is not None, slot=slot)
 
     def _in_slot(self, pc: int) -> bool:
         """True where a step leads out of a slot. A whole machine makes it without interrupts: else another task could
@@ -164,7 +165,7 @@ class Control:
             if not self._target.link.closed:
                 self._halt()
             raise
-        self._note(stop)
+        self._by_hardware = self._note(stop) and self._regs.pc in self._target.stops.hardware
         return stop
 
     def errand(self, thread: str, *, step: bool = False) -> Stop:
@@ -267,8 +268,7 @@ class Control:
         if self._alone or stop.code == SIGTRAP:
             if home is not None:
                 self._threads.move(home)  # in a delay slot that is not where the hit began
-            home = self._regs.pc
-            self._leave_slot(home)
+            self._leave_slot(home := self._regs.pc)
             raise GuestFault(fault.text, address=address, pc=home, access=access, symbol=self._symbols.describe(home),
                              number=stop.code)
         self._signals.append((stop.thread, stop.code))

@@ -28,6 +28,7 @@ from .calls import GuestCalls, check_limits
 from .control import Control
 from .errands import Errands
 from .files import AT_BASE, AT_ENTRY, AT_PAGESZ, Loads, arch_of, auxiliary
+from .flash import unwritable
 from .layouts import EXITS
 from .memory import Memory
 from .packets import Connection
@@ -79,12 +80,12 @@ class RemoteMachine(Described):
                         if "qXfer:auxv:read" in target.features else {})
         self.page_size, self.cpus = self._vector.get(AT_PAGESZ) or PAGE, len(self._threads.regs)
         self._loads = Loads(self.symbols, self._vector, arch, sysroot)
-        target.stops.of(arch, self.symbols, scratch)
+        target.stops.of(arch, self.symbols, scratch, lambda: unwritable(target) if system else ())
         self._exit, self.busy, self.regions = 0, self._control.busy, self._loads.regions
         self._calls = GuestCalls(target, self._control, self._threads, arch, self.symbols)
         self._errands = Errands(self, target, self._control, self._threads)
         self._pages = Pages(self._source(scratch, system), self.page_size, arch.mask)
-        self._memory = Memory(target, self._threads, arch, self._pages.has, system)
+        self._memory = Memory(target, self._threads, arch, self._pages.has, system, self._loads.executable)
         view = None if scratch else view_of(self, target, lambda: self._there, self._pages.fresh, self._loads, system)
         self._sites = CallSites(view, self.map_code, self.patch, self.page_size)
         self._control.turns = self._turns = turns = Turns(self, target, self._threads, self._memory, self._sites,
@@ -103,7 +104,7 @@ class RemoteMachine(Described):
     def _source(self, scratch: tuple[int, int] | None, system: bool) -> Process | Area | Kernel:
         """Where executable memory comes from."""
         if scratch is not None:
-            return Area(*scratch, self.page_size)
+            return Area(*scratch, self.page_size, self._target.read, self._target.write)
         return (Kernel(self.symbols, self.page_size, self._errands) if system
                 else Process(self.arch, self._errands.execute))
 

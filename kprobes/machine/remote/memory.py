@@ -28,10 +28,13 @@ PROGRAMS = {"arm64": ("cpsr", 1 << 22, 0)}
 class Memory:
     """Reads, writes and patches.
 
-    ours: whether an address lies in pages of ours: code is really written there. system: see above.
+    ours: whether an address lies in pages of ours: code is really written there. system: see above. code: whether one
+    lies in what is loaded and executed: that may be flash.
     """
 
-    def __init__(self, target: Target, threads: Threads, arch: Arch, ours: Callable[[int], bool], system: bool) -> None:
+    def __init__(self, target: Target, threads: Threads, arch: Arch, ours: Callable[[int], bool], system: bool,
+                 code: Callable[[int], bool]) -> None:
+        self._code = code
         self._target, self._threads, self._arch, self.ours, self._system = target, threads, arch, ours, system
         self._shown: dict[int, dict[int, tuple[bytes, bytes]]] = {}  # block -> address -> what is shown, what is there
         self._jumps: dict[int, bytes] = {}  # address of one that really stands in text -> what stood there
@@ -45,6 +48,9 @@ class Memory:
     def write(self, addr: int, data: bytes) -> None:
         """Write memory, breakpoints too; GuestFault."""
         self._reaching(addr, lambda: self._target.write(addr, data))
+        if self._system and self._code(addr) and self._reaching(
+                addr, lambda: self._target.read(addr, len(data))) != data:
+            raise GuestFault("memory stays as it is when it is written: flash, or ROM", address=addr, access="write")
         for place, (shown, _) in list(self._near(addr, len(data))):
             if place < addr + len(data) and addr < place + len(shown):
                 del self._shown[place & -BLOCK][place]

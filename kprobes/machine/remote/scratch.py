@@ -132,18 +132,32 @@ class Process:
 
 
 class Area:
-    """Memory that somebody has set aside: pages of [start, start + size), handed out and taken back."""
+    """Memory that somebody has set aside: pages of [start, start + size), handed out and taken back. read, write:
+    it; a stub may say that it has written what stays as it is."""
 
-    def __init__(self, start: int, size: int, page: int) -> None:
+    def __init__(self, start: int, size: int, page: int, read: Callable[[int, int], bytes],
+                 write: Callable[[int, bytes], None]) -> None:
         first = -(-start // page) * page
-        self._page = page
+        self._page, self._read, self._write = page, read, write
+        self._tried = set[int]()
         self._free = list(range(first, (start + size) // page * page, page))[::-1]
 
     def map(self, hint: int, size: int) -> int:
         """A page; NoMemory."""
         if size != self._page or not self._free:
             raise NoMemory("the scratch area is used up", hint="pass a larger scratch=")
+        if self._free[-1] not in self._tried:
+            self._try(self._free[-1])
         return self._free.pop()
+
+    def _try(self, page: int) -> None:
+        """NoMemory where nothing can be written."""
+        other = bytes(byte ^ 0xFF for byte in self._read(page, 4))
+        self._write(page, other)
+        if self._read(page, 4) != other:
+            raise NoMemory("the scratch area stays as it is when it is written", address=page,
+                           hint="pass one in memory that is neither flash nor ROM")
+        self._tried.add(page)
 
     def unmap(self, addr: int, size: int) -> None:
         """Take it back."""

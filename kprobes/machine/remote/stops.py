@@ -1,4 +1,8 @@
-"""Breakpoints of the stub's own (Z0): of which kind each is, and what is beneath it."""
+"""Breakpoints of the stub's own: of which kind each is, and what is beneath it.
+
+A memory breakpoint (Z0) that the stub writes into memory stands nowhere in flash or ROM, whether the stub says so or
+not: there it is a hardware breakpoint (Z1), of which a processor has a few.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 
 from ...arch._base import Arch
-from ...errors import GuestFault, RemoteError
+from ...errors import GuestFault, NoBreakpoint, RemoteError
 from ...symbols import Symbols
 from .packets import Connection
 
@@ -15,6 +19,7 @@ from .packets import Connection
 #: Breakpoint Kinds"; a RISC-V hart without compressed instructions has no short one, a Thumb one is 2 bytes long)
 KINDS = {"riscv": {2: 2, 4: 4}, "arm": {2: 2, 4: 4}, "cortexm": {2: 2, 4: 3}}
 Read = Callable[[int, int], bytes]
+Spans = tuple[tuple[int, int], ...]
 
 
 def kind_of(arch: Arch, symbols: Symbols, read: Read, addr: int) -> int:
@@ -33,25 +38,36 @@ def kind_of(arch: Arch, symbols: Symbols, read: Read, addr: int) -> int:
 
 
 class Stops:
-    """Breakpoints that somebody wants, each inserted once."""
+    """Breakpoints that somebody wants, each inserted once.
+
+    Attributes:
+        hardware: addresses of those that are the processor's.
+    """
 
     def __init__(self, link: Connection, read: Read, write: Callable[[int, bytes], None]) -> None:
         """read, write: guest memory; what read() gets has been through over()."""
         self._link, self._read, self._write = link, read, write
         self._kind_at: Callable[[int], int] = lambda addr: 1
+        self._unwritable: Callable[[], Spans] = tuple
+        self._flash: Spans | None = None
         self._try_at: int | None = None
+        self._nobodys = range(0)  # memory of ours: it can be written, and has traps in it
         self._there: dict[int, tuple[int, int]] = {}  # address -> its kind, how many want it
         self._shows = False
         self._beneath: dict[int, bytes] = {}  # of those that are shown
+        self.hardware: set[int] = set()
 
-    def of(self, arch: Arch, symbols: Symbols, nobodys: tuple[int, int] | None) -> None:
+    def of(self, arch: Arch, symbols: Symbols, nobodys: tuple[int, int] | None,
+           unwritable: Callable[[], Spans]) -> None:
         """What runs there. nobodys: (start, size) of executable memory, to find out whether the stub shows its
-        breakpoints to who reads memory, as OpenOCD does; None: it does not."""
-        self._kind_at = partial(kind_of, arch, symbols, self._read)
-        self._try_at = nobodys[0] if nobodys else None
+        breakpoints to who reads memory, as OpenOCD does; None: it does not. unwritable: (start, end) of flash and ROM
+        that the stub knows of."""
+        self._kind_at, self._unwritable = partial(kind_of, arch, symbols, self._read), unwritable
+        if nobodys:
+            self._try_at, self._nobodys = nobodys[0], range(nobodys[0], sum(nobodys))
 
     def add(self, addr: int) -> None:
-        """Stop before the instruction at `addr` is executed. Every call wants one remove()."""
+        """Stop before the instruction at `addr` is executed. Every call wants one remove(). NoBreakpoint."""
         kind, wanted = self._there.get(addr, (0, 0))
         if not wanted:
             self._find_out()
@@ -95,17 +111,41 @@ class Stops:
 
     def _insert(self, addr: int, kind: int) -> None:
         plain = self._read(addr, kind) if self._shows else b""
-        answer = self._link.ask(b"Z0,%x,%x" % (addr, kind))
-        if answer != b"OK":
-            said = answer.decode("latin1")[:40] or "nothing: it does not know how"
-            raise RemoteError(f"the stub does not insert a breakpoint: it says {said!r}", address=addr,
-                              hint="use a stub that does")
-        if plain:
-            self._beneath[addr] = plain
+        said = b"" if self._in_flash(addr) else self._ask(b"Z0", addr, kind)
+        if said == b"OK" and plain and addr not in self._nobodys and self._read(addr, kind) == plain:
+            self._ask(b"z0", addr, kind)
+            said = b""  # it does not stand there
+        if said == b"OK":
+            if plain:
+                self._beneath[addr] = plain
+        elif self._ask(b"Z1", addr, kind) == b"OK":
+            self.hardware.add(addr)
+        else:
+            raise self._refusal(addr, kind, said)
+
+    def _refusal(self, addr: int, kind: int, said: bytes) -> NoBreakpoint:
+        """Why none can be there."""
+        with suppress(GuestFault):
+            if self.hardware and self._read(addr, kind):
+                return NoBreakpoint("memory that cannot be written wants a hardware breakpoint, and all that the stub "
+                                    f"has are in use: {len(self.hardware)}", address=addr,
+                                    hint="unregister or disable a probe in such memory")
+        words = repr(said.decode("latin1")[:40]) if said else "nothing: memory is not written, or it does not know how"
+        return NoBreakpoint(f"the stub does not insert a breakpoint: it says {words}", address=addr,
+                            hint="use a stub that does")
+
+    def _in_flash(self, addr: int) -> bool:
+        if self._flash is None:
+            self._flash = self._unwritable()
+        return any(start <= addr < end for start, end in self._flash)
 
     def _take_out(self, addr: int, kind: int) -> None:
-        self._link.ask(b"z0,%x,%x" % (addr, kind))  # refused: it is gone already
+        self._ask(b"z1" if addr in self.hardware else b"z0", addr, kind)  # refused: it is gone already
+        self.hardware.discard(addr)
         self._beneath.pop(addr, None)
+
+    def _ask(self, what: bytes, addr: int, kind: int) -> bytes:
+        return self._link.ask(b"%s,%x,%x" % (what, addr, kind))
 
     def _find_out(self) -> None:
         """Whether it shows them, once there is memory."""
@@ -114,8 +154,8 @@ class Stops:
         with suppress(GuestFault, RemoteError):
             was = self._read(self._try_at, 4)
             self._write(self._try_at, bytes(4))
-            self._insert(self._try_at, 2)
-            self._shows = any(self._read(self._try_at, 4))
-            self._take_out(self._try_at, 2)
+            if not any(self._read(self._try_at, 4)) and self._ask(b"Z0", self._try_at, 2) == b"OK":
+                self._shows = any(self._read(self._try_at, 4))
+                self._ask(b"z0", self._try_at, 2)
             self._write(self._try_at, was)
             self._try_at = None

@@ -1,0 +1,21 @@
+"""Memory that a stub says cannot be written as it is: GDB's manual, "Memory Map Format"."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+from .stops import Spans
+from .target import Target
+
+
+def unwritable(target: Target) -> Spans:
+    """(start, end) of ROM and flash; () where the stub has no map, or none that can be read."""
+    text = target.transfer("memory-map") if target.features.get("qXfer:memory-map:read") == "+" else b""
+    if not text or b"<!ENTITY" in text:
+        return ()
+    try:
+        places = [(int(element.get("start", ""), 0), int(element.get("length", ""), 0))
+                  for element in ElementTree.fromstring(text).iter("memory") if element.get("type") in ("rom", "flash")]
+    except (ElementTree.ParseError, ValueError):
+        return ()
+    return tuple((start, start + length) for start, length in places)
