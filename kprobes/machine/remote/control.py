@@ -16,6 +16,7 @@ from .halting import Halting
 from .sites import Detours
 from .target import Stop, Target, end_of
 from .threads import Threads
+from .traps import Traps
 from .turns import TRAPS, Turns
 from .waiting import Waiting
 
@@ -36,18 +37,16 @@ class Control:
     def __init__(self, target: Target, threads: Threads, arch: Arch, symbols: Symbols, interrupt: Callable[[], None],
                  console: Callable[[bytes], None], system: bool, status: Callable[[], int | None]) -> None:
         """system: the guest is a whole machine, with interrupts. status: of a process whose stub has gone with it."""
-        self._target, self._threads, self._arch, self._symbols = target, threads, arch, symbols
-        self._console, self._system = console, system
+        self._target, self._threads, self._arch, self._symbols, self._system = target, threads, arch, symbols, system
+        self._console, self._status, self._detours = console, status, Detours()
         self._halting = Halting(target, threads, interrupt, console, system, self._note)
         self._accesses, self._waiting = Accesses(arch, target), Waiting(target, arch)
         self.sink: Sink | None = None
         self.breakpoints: set[int] = set()
         self.exit_status: int | None = None
-        self.depth = 0
-        self.busy = target.link.busy  # held by the thread that changes probes, too
+        self.depth, self.busy = 0, target.link.busy  # the latter is held by the thread that changes probes, too
         self._stopping = self._alone = self._by_hardware = False  # the last: what stopped was a hardware breakpoint
-        self._signals = self._halting.signals  # and those that came in an errand
-        self._detours, self._status = Detours(), status
+        self._traps, self._signals = Traps(target, threads, self.breakpoints), self._halting.signals  # errands', too
         self.turns: Turns  # who makes this sets it
 
     def detours(self, detours: Detours) -> None:
@@ -165,7 +164,8 @@ class Control:
             if not self._target.link.closed:
                 self._halt()
             raise
-        self._by_hardware = self._note(stop) and self._regs.pc in self._target.stops.hardware
+        stop = self._note(stop, sure=not step and not self._halting.late)
+        self._by_hardware = stop.kind == "signal" and self._regs.pc in self._target.stops.hardware
         return stop
 
     def errand(self, thread: str, *, step: bool = False) -> Stop:
@@ -177,7 +177,7 @@ class Control:
         except TimeoutError:
             self._halt()
             raise RemoteError("the guest's system does not answer", hint="try again elsewhere") from None
-        self._note(stop)
+        stop = self._note(stop)
         if stop.kind != "signal":
             raise RemoteError("the program has ended", hint="start another machine")
         return stop
@@ -189,15 +189,15 @@ class Control:
         elif not stop.call:
             self._signals.append((stop.thread, stop.code))
 
-    def _note(self, stop: Stop) -> bool:
-        """Whose registers are looked at from now on; False: the program has ended."""
+    def _note(self, stop: Stop, sure: bool = False) -> Stop:
+        """What the stop is, and whose registers are looked at from now on. sure: see Traps.told()."""
         if stop.kind == "signal":
             self._threads.stopped(stop.thread or self._threads.name)
             self.turns.stopped(self._threads.name)
-            return True
+            return self._traps.told(stop, sure)
         self.exit_status = stop.code if stop.kind == "exited" else -stop.code
         self._threads.forget()
-        return False
+        return stop
 
     def _halt(self) -> None:
         """Stop a running guest."""

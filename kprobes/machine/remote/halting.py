@@ -23,8 +23,8 @@ class Halting:
     """
 
     def __init__(self, target: Target, threads: Threads, interrupt: Callable[[], None],
-                 console: Callable[[bytes], None], system: bool, note: Callable[[Stop], bool]) -> None:
-        """note: told of every stop; False: the program has ended."""
+                 console: Callable[[bytes], None], system: bool, note: Callable[[Stop], Stop]) -> None:
+        """note: told of every stop; gives what it is."""
         self._target, self._threads, self._interrupt, self._console = target, threads, interrupt, console
         self._system, self._note = system, note
         self.late = 0
@@ -37,16 +37,17 @@ class Halting:
             return
         self._interrupt()
         deadline = time.monotonic() + self._target.link.timeout
-        stop, there = self._stopped_by(deadline)
-        if there and (stop.code not in (SIGTRAP, SIGINT) or self._pc in breakpoints or detours.asks(self._pc)):
+        stop = self._stopped_by(deadline)
+        if stop.kind == "signal" and (stop.code not in (SIGTRAP, SIGINT) or self._pc in breakpoints
+                                      or detours.asks(self._pc)):
             self.late += 1
             self._keep(stop)
-        while there and self._threads.turn_to(detours.inside, self._system):
+        while stop.kind == "signal" and self._threads.turn_to(detours.inside, self._system):
             if detours.asks(self._pc):  # to its end: nobody stands there
                 self._threads.move(detours.answer(self._threads.regs[self._threads.current]))
             self._threads.flush()
             self._target.resume(step=True, thread=self._threads.name)
-            _, there = self._stopped_by(deadline)
+            stop = self._stopped_by(deadline)
 
     def _halt_one(self, detours: Detours, turns: Turns) -> None:
         """Of several threads: where they come to probes, the next that does. Two would stop at once."""
@@ -54,11 +55,11 @@ class Halting:
         while True:
             try:
                 stop = self._target.wait(LATELY if time.monotonic() - turns.last < LATELY else QUIET, self._console)
-                there, asked = self._note(stop), False
+                stop, asked = self._note(stop), False
             except TimeoutError:
                 self._interrupt()
-                (stop, there), asked = self._stopped_by(deadline), True
-            if not there:
+                stop, asked = self._stopped_by(deadline), True
+            if stop.kind != "signal":
                 return
             if self._pc in turns.stands and stop.code in TRAPS:
                 self.late += asked
@@ -74,14 +75,14 @@ class Halting:
         if stop.code not in (SIGTRAP, SIGINT):
             self.signals.append((stop.thread, stop.code))
 
-    def _stopped_by(self, deadline: float) -> tuple[Stop, bool]:
+    def _stopped_by(self, deadline: float) -> Stop:
         """The stop that ought to come; without it nobody knows where the guest is, and it is given up."""
         try:
             stop = self._target.wait(deadline - time.monotonic(), self._console)
         except TimeoutError:
             self._target.link.close()
             raise RemoteError("the guest does not stop", hint="the machine is gone: start another") from None
-        return stop, self._note(stop)
+        return self._note(stop)
 
     @property
     def _pc(self) -> int:

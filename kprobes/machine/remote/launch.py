@@ -24,6 +24,7 @@ from .files import arch_of
 from .machine import RemoteMachine
 from .packets import Connection
 from .target import Target
+from .traps import STOPPING
 
 #: architectures whose pc is written alone by "c address" as by P: no npc, no mode, no delay slot goes with it
 TAKE_PC = frozenset({"x86_64", "i386", "arm64", "arm64be", "riscv32", "riscv64", "loongarch64", "s390x"})
@@ -69,7 +70,7 @@ class QemuMachine(RemoteMachine):
         environment = os.environ if env is None else _environment(env)
         child = Child(lambda socket: [*command, "-g", socket, program, *words], environment, stdin, stdout)
         with child.ended_by_errors():
-            target = child.target(timeout, found.name in TAKE_PC, READS.get(version(qemu), 0))
+            target = child.target(timeout, found.name in TAKE_PC, READS.get(version(qemu), 0), STOPPING.get(found.name))
             machine = cls(target, found, image=image, threads=threads,
                           sysroot=None if sysroot is None else os.fspath(sysroot),
                           interrupt=lambda: os.kill(child.process.pid, signal.SIGTRAP), status=child.status)
@@ -122,10 +123,12 @@ class Child:
                               hint="pass what subprocess takes") from None
         self._kill = weakref.finalize(self, self.process.kill)  # where nobody calls end(), and where Python ends
 
-    def target(self, timeout: float, takes_pc: bool = False, reads: int = 0) -> Target:
-        """Its stub. takes_pc, reads: as Target has them. Raises RemoteError."""
+    def target(self, timeout: float, takes_pc: bool = False, reads: int = 0,
+               traps: tuple[int, int] | None = None) -> Target:
+        """Its stub. takes_pc, reads, traps: as Target has them. Raises RemoteError."""
         try:
-            return Target(Connection.open(self._socket, timeout, lambda: self.process.poll() is None), takes_pc, reads)
+            return Target(Connection.open(self._socket, timeout, lambda: self.process.poll() is None), takes_pc, reads,
+                          traps)
         except RemoteError:
             if (status := self.process.poll()) is None:
                 raise

@@ -1,7 +1,7 @@
 """RemoteMachine: a guest behind a stub that speaks the GDB remote protocol.
 
 A stop is a trap: the stub stops at a breakpoint of its own (Z0) wherever one of the core's stands, whatever the guest
-makes of those.
+makes of those. Under QEMU's user mode the core's alone stop most architectures: see traps.
 """
 
 from __future__ import annotations

@@ -83,6 +83,10 @@ class Stops:
         elif wanted:
             self._take_out(addr, kind)
 
+    def at(self, addr: int) -> bool:
+        """True where one stands."""
+        return addr in self._there
+
     @contextmanager
     def away(self, start: int, end: int) -> Iterator[None]:
         """None of those in [start, end) stands meanwhile."""

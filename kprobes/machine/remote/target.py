@@ -42,10 +42,12 @@ class Target:
     """What can be asked of a stub. Addresses and sizes are the guest's; everything raises RemoteError when the stub is
     gone."""
 
-    def __init__(self, connection: Connection, takes_pc: bool = False, reads: int = 0) -> None:
+    def __init__(self, connection: Connection, takes_pc: bool = False, reads: int = 0,
+                 traps: tuple[int, int] | None = None) -> None:
         """takes_pc: resume() may be told where the thread that stopped goes on. QEMU's user mode: it cannot hold the
         other threads, so that a packet without a thread does what one with a thread does. reads: of the
-        connection; where it is known, registers are asked for before the guest runs."""
+        connection; where it is known, registers are asked for before the guest runs. traps: trap instructions stop the
+        guest: the signal, and bytes from them to pc; None: they do not, only breakpoints of the stub's."""
         self.link, self._takes_pc, connection.reads = connection, takes_pc, reads
         self._asked, self._file = False, b""  # for the registers of who stops next; they came with the last stop
         self._unseen: Stop | None = None  # of a wait that was broken off
@@ -54,6 +56,7 @@ class Target:
         if self.features.get("QStartNoAckMode") == "+" and connection.ask(b"QStartNoAckMode") == b"OK":
             connection.no_acknowledgements()
         connection.ask(b"Hgp0.0" if self.features.get("multiprocess") == "+" else b"Hg0")  # any: gdbserver has none yet
+        self.traps = traps if "qXfer:siginfo:read" in self.features else None
         self.stops = Stops(connection, self.read, self.write)
         self._thread = ""
         self._stopped_last = ""

@@ -112,13 +112,14 @@ class Turns:
         """Stop there, and report it."""
         if self._there() and addr not in self._breakpoints:
             self._breakpoints.add(addr)
-            self._stop_at(addr)
+            if self.several or self._target.traps is None:
+                self._stop_at(addr)
 
     def drop(self, addr: int) -> None:
         """Undo add()."""
         if addr in self._breakpoints:
             self._breakpoints.discard(addr)
-            if self._there():
+            if self._there() and (self.several or self._target.traps is None):
                 self._release(addr)
 
     def _stop_at(self, addr: int) -> None:
