@@ -25,8 +25,6 @@ LOOPS = {
 }
 BOUND, WORD = 10**9, (1 << 32) - 1
 BOUNDS = (None, BOUND)
-#: where another thread asks, in place of stopping the engine itself: see docs/engine.md
-exact_here = pytest.mark.skipif(not outside._standing(), reason="stops may find an instruction half done here")
 
 
 def heard(m: UnicornMachine) -> bool:
@@ -97,7 +95,7 @@ def test_an_instruction_is_executed_once(arch: str, bound: int | None) -> None:
                 assert finished(m, 0x10000, *args, max_insns=bound) == right
 
 
-@exact_here
+@pytest.mark.host_code
 @pytest.mark.parametrize("arch", LOOPS)
 def test_wherever_the_engine_is(arch: str) -> None:
     """Its code names the engine, and calls the library, as is shortest from where they are: an engine that a thread has
@@ -134,7 +132,7 @@ def test_programs_end_as_without_stops(path: Path, bound: int | None) -> None:
                 assert finished(m, test, argument, max_insns=bound) & WORD == right
 
 
-@exact_here
+@pytest.mark.host_code
 @pytest.mark.parametrize("arch", RUNNABLE)
 def test_every_guest_is_heard(arch: str) -> None:
     with UnicornMachine.from_code(b"", arch=arch) as m:
@@ -152,7 +150,7 @@ def rounds(m: UnicornMachine, whose: str, times: int) -> int:
     return m.regs["rax" if word == 8 else "eax"]
 
 
-@exact_here
+@pytest.mark.host_code
 @pytest.mark.parametrize("whose", ["ours", "attached"])
 @pytest.mark.parametrize("arch", ["x86_64", "i386"])
 def test_signals_that_are_served_meanwhile(arch: str, whose: str) -> None:
@@ -174,7 +172,7 @@ def test_signals_that_are_served_meanwhile(arch: str, whose: str) -> None:
             signal.signal(signal.SIGALRM, before)
 
 
-@exact_here
+@pytest.mark.host_code
 def test_time_that_is_up() -> None:
     with UnicornMachine.from_code(bytes.fromhex(LOOPS["x86_64"]), arch="x86_64") as m:
         m.regs["rdi"], ends = 10_000_000, 0
@@ -186,7 +184,7 @@ def test_time_that_is_up() -> None:
         assert m.regs["rax"] == 10_000_000 and ends
 
 
-@exact_here
+@pytest.mark.host_code
 @pytest.mark.parametrize("code", ["ffc0 890425 00000000 ffc0 ffc0 c3", "ffc0 8b0c25 00000000 ffc0 ffc0 c3"],
                          ids=["store", "load"])
 def test_an_access_that_fails_ends_the_block_while_somebody_asks(code: str) -> None:
@@ -203,7 +201,7 @@ def test_an_access_that_fails_ends_the_block_while_somebody_asks(code: str) -> N
             assert (fault.value.pc, fault.value.address, m.regs["rax"]) == (0x10002, 0, 1)
 
 
-@exact_here
+@pytest.mark.host_code
 @pytest.mark.parametrize(("kind", "place", "counted"), [(UC_HOOK_CODE, 0x10002, 1), (UC_HOOK_MEM_WRITE, 0, 2)],
                          ids=["code", "write"])
 def test_a_hook_of_the_owner_stops_where_it_is_while_somebody_asks(kind: int, place: int, counted: int) -> None:
@@ -221,7 +219,7 @@ def test_a_hook_of_the_owner_stops_where_it_is_while_somebody_asks(kind: int, pl
         assert m.regs["rax"] == counted
 
 
-@exact_here
+@pytest.mark.host_code
 def test_who_asks_before_the_run_begins_is_heard() -> None:
     """Between saying why and the engine's start there is no moment that loses it."""
     with UnicornMachine.from_code(bytes.fromhex("ebfe"), arch="x86_64") as m:
@@ -257,7 +255,7 @@ def test_who_is_hooked_comes_out(arch: str, kinds: list[int]) -> None:
         assert m.regs.pc in range(0x10000, 0x10010)
 
 
-@exact_here
+@pytest.mark.host_code
 def test_many_engines_come_and_go() -> None:
     """More than there are rows at once; a row is free when its engine has gone."""
     machines = [UnicornMachine.from_code(bytes.fromhex("ebfe"), arch="x86_64") for _ in range(outside.AT_ONCE + 8)]

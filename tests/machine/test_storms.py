@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 from arches import RUNNABLE, integer, limits, programs_of
-from machine.test_exact_stops import WORD, exact_here, finished, stopped
+from machine.test_exact_stops import WORD, finished, stopped
 from machine.test_stops_at_call_sites import KINDS, TESTS
 
 from kprobes import GuestStopped, Kprobe, KprobeError, Kprobes, Regs, UnicornMachine
 from kprobes.testing import functions
 
-pytestmark = exact_here
+pytestmark = pytest.mark.host_code
 OWN = ("stepped", "asked", "nested")
 CASES = [pytest.param(paths[n % len(paths)], kind, thread, id=f"{paths[n % len(paths)].stem}-{kind}-{thread}")
          for arch in RUNNABLE if (paths := programs_of(arch))
