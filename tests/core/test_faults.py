@@ -136,6 +136,26 @@ def test_a_fault_handler_that_declines(scene: Scene, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
+def test_a_fault_handler_calls_guest_code(scene: Scene, mode: str) -> None:
+    """That is hit by the same probe, which misses it, or fails."""
+    results: list[int] = []
+
+    def asking(p: Any, regs: Any, trapnr: int) -> bool:
+        results.append(scene.m.call("fetch", scene.word(5)))
+        with pytest.raises(GuestFault) as inner:
+            scene.m.call("fetch", scene.unmapped + 8)
+        assert inner.value.address == scene.unmapped + 8
+        regs.set_arg(0, scene.word(6))
+        return True
+
+    p = on_fetch(scene, mode, fault_handler=asking)
+    for n in range(1, 3):
+        assert scene.m.call("fetch", scene.unmapped) == 6
+        assert (p.nhit, p.nmissed, results) == (n, 2 * n, [5] * n)
+    assert scene.k.idle
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_a_fault_handler_that_raises(scene: Scene, mode: str) -> None:
     on_fetch(scene, mode, fault_handler=oops)
     with pytest.raises(Oops):

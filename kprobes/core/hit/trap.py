@@ -110,14 +110,13 @@ class TrapDriver:
         regs.go(home | point.insn.mode)
         running = cb.point is point and cb.state in (HIT_SS, REENTER)
         missed = cb.state is REENTER or (cb.state is not IDLE and not running)  # a missed hit asks nobody
-        handled, idle = False, cb.state is IDLE
-        if idle:
-            cb.state = HIT_ACTIVE  # of a detour: it is still needed
+        handled, state = False, cb.state
         try:
-            handled = not missed and self._handlers.ask(point.active, regs, fault)
+            if not missed:
+                cb.state = HIT_ACTIVE  # the slot, or the detour, is still needed, whatever the handler has the guest do
+                handled = self._handlers.ask(point.active, regs, fault)
         finally:
-            if idle:
-                cb.state = IDLE
+            cb.state = state
             if not handled:
                 regs.go(home | point.insn.mode)
             if running and (not handled or regs.pc != home):
