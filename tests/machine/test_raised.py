@@ -78,6 +78,22 @@ def test_an_interrupt_handler_that_mends_it_has_the_branch_taken(arch: str, host
     assert seen == [0x10004, 0x10004]
 
 
+@pytest.mark.parametrize(("arch", "code"), [("mips", "00800034 03e00008 00000000"), ("mips64", "00800034 03e00008 00000000"),
+                                            ("sparc", "90720008 81c3e008 01000000")])
+def test_a_fault_while_the_engine_still_shows_the_end(arch: str, code: str) -> None:
+    """The guest has run into the end of runs, as into a trap, and on."""
+    m = machine(arch, {arch: code})
+    m.regs.set_arg(0, 1)
+    with pytest.raises(GuestFault) as caught:
+        m.run("f", until=0x10FF0)
+    assert caught.value.pc == m.parts.state.exit
+    m.run("f")
+    m.regs.set_arg(0, 0)
+    with pytest.raises(GuestFault) as caught:
+        m.run("f")
+    assert (caught.value.access, caught.value.pc) == ("arithmetic", 0x10000)
+
+
 @each
 def test_an_engine_of_somebody_elses_is_left_as_it_was(arch: str) -> None:
     uc = GUESTS[arch].cpu.fresh().uc

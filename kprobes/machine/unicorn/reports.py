@@ -262,21 +262,20 @@ class Reports:
         """An interrupt that is not ours: the guest's own."""
         cpu, state, guest, regs = self._cpu, self._state, self._guest, self._regs
         fetched = number in guest.faults.unaligned and self._starts.aborted.forget()
-        # with a next pc that is what pc shows: of the guest's end, for a fault in the delay slot of the jump there
-        if self._starts.again or (pc - guest.breakpoint.bias == self._starts.end and not guest.pc.next):
+        stub, ours = pc - guest.breakpoint.bias, guest.breakpoint.number
+        # where pc is lost it may be the end's for what fails elsewhere: in the delay slot of a jump there
+        if self._starts.again or (stub == self._starts.end and (self._raised is None or number == ours)):
             self._engine.stop()
             return
         if self._served is not None:
             self._served(NONE)
         if guest.interrupts.renumber is not None:
             number = guest.interrupts.renumber(number, pc)
-        stub = pc - guest.breakpoint.bias
-        if (number == guest.breakpoint.number and ((stub in state.services and self._services.send_again())
-                                                   or self._stubs.serve(stub))):
+        if number == ours and ((stub in state.services and self._services.send_again()) or self._stubs.serve(stub)):
             return
         biases = guest.interrupts.mode_bias.get(cpu.arch.pointers.same_mode(regs, 0), guest.interrupts.bias)
-        home = stub if number == guest.breakpoint.number else pc - biases.get(number, 0)
-        if self._raised is not None and number != guest.breakpoint.number:
+        home = stub if number == ours else pc - biases.get(number, 0)
+        if self._raised is not None and number != ours:
             home = stub = self._raised.pc
             if fetched and self._refused is not None:
                 number, home = number + FETCHED, self._refused()
