@@ -95,8 +95,7 @@ class Bounds:
             yield
         finally:
             self._state.left.pop()
-            if not (self._state.left or self._cpu.guest.blocks.hooked_delay_slots):
-                self.close()  # the run may go on, and in a delay slot the hook does harm
+            self._harm_no_more()
 
     def close(self) -> None:
         """Nothing runs, or an unbounded run is about to: do without the hook that counts.
@@ -138,8 +137,14 @@ class Bounds:
 
     def _counted(self) -> None:
         self._state.left.pop()
+        self._harm_no_more()
         if self._state.sink is not None:
             self._state.sink.exact(False)
+
+    def _harm_no_more(self) -> None:
+        """The run may go on, and in a delay slot the hook may do harm."""
+        if not (self._state.left or self._cpu.guest.blocks.hooked_delay_slots):
+            self.close()
 
     def _install_hook(self) -> None:
         if not self._hooks:

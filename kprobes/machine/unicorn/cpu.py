@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 
 from ...regs import Machine, Regs
+from .engine import Engine, write_batch
 from .memory import Memory
 from .registers.cells import Cell, find_cells, find_mode
 from .registers.stack import StackRegs
@@ -16,7 +18,8 @@ class Cpu:
 
     Attributes:
         memory, engine, arch, guest: what it works on, and is. regs: its registers, live. cells, windowed: those that
-            are words in the engine, see registers. read_pc, write_pc: of the engine, by its API.
+            are words in the engine, see registers. read_pc, write_pc, leave_for: of the engine, by its API; the latter
+            writes pc in CODE hooks.
         pair: pc and the next pc, where the engine has both. A write of pc sets both.
     """
 
@@ -24,8 +27,9 @@ class Cpu:
         """machine: whose CPU it is."""
         self.memory, self.engine, self.arch, self.guest = memory, memory.engine, memory.arch, memory.guest
         self.regs = memory.regs = self._make_regs(machine)
-        self.write_pc = self.engine.writer(self.register(self.arch.regs.pc), self.arch.bits)
-        self.read_pc = self.engine.reader(self.register(self.arch.regs.pc), self.arch.bits)
+        pc = self.register(self.arch.regs.pc), self.arch.bits
+        self.read_pc, self.write_pc, self.leave_for = (self.engine.reader(*pc), pc_writer(self.engine, *pc),
+                                                       self.engine.writer(*pc))
         cell = self.cells.get(self.arch.regs.pc) if self.guest.pc.next else None
         self.pair = None if cell is None else cell.onward(2)
         self.engine.beside = [self.access(name) for name in self.guest.contexts.beside]
@@ -86,3 +90,16 @@ class Cpu:
         if self.windowed:
             regs.callers_window = callers(engine, self.arch.name, self.cells[next(iter(plain))], bits)
         return regs
+
+
+def pc_writer(engine: Engine, register: int, bits: int) -> Callable[[int], None]:
+    """engine.writer() of pc, but for CODE hooks. That one has the engine leave pc alone where it is next to be put
+    right: from other hooks, long after, at an access that fails or is watched."""
+    handle, mask, cell = engine.handle, (1 << bits) - 1, ctypes.c_uint64()
+    registers, values = (ctypes.c_int * 1)(register), (ctypes.c_void_p * 1)(ctypes.addressof(cell))
+
+    def write(value: int) -> None:
+        cell.value = value & mask
+        write_batch(handle, registers, values, 1)
+
+    return write

@@ -38,6 +38,7 @@ _held.uc_mmio_map.argtypes = (_void, _u64, _size, _void, _void, _void, _void)
 _held.uc_ctl.argtypes = (_void, ctypes.c_int)  # and more
 # Three functions with prebuilt arguments only: no argtypes; of two no result.
 _held.uc_reg_read.restype = _held.uc_reg_write.restype = None
+write_batch = _held.uc_reg_write_batch  #: see cpu.pc_writer()
 _start, _WITHOUT_TIMEOUT, _WITHOUT_COUNT = _free.uc_emu_start, _u64(0), _size(0)
 #: addresses, for host code
 WRITE = ctypes.cast(_held.uc_reg_write, _void).value or 0

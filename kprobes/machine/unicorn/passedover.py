@@ -51,4 +51,5 @@ class PassedOver:
         code = self._cpu.engine.read(addr, self._decoded.size) or b""
         if self._decoded.pattern.match(code):
             self._report(self._decoded.number(code), addr)
-        return False  # where it goes on is written already
+            self._cpu.leave_for(self._cpu.arch.pointers.same_mode(regs, self._cpu.read_pc()))  # where that has sent it
+        return False

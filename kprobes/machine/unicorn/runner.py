@@ -136,6 +136,7 @@ class Runner:
         if self._state.resting:
             with self._by_itself():
                 return self.run(target, until, timeout, max_insns)
+        failed, end = self._starts.failed, self._starts.ends_at
         self.enter(target)
         try:
             if timeout is None and max_insns is None:
@@ -149,6 +150,14 @@ class Runner:
                 self.bounds.end(deadline, max_insns is not None)
         finally:
             self.leave()
+            if self._state.depth:
+                self._resume(failed, end)
+
+    def _resume(self, failed: tuple[int, int] | None, end: int) -> None:
+        """The outer run goes on: what has failed in it, and where it ends, is as before."""
+        self._starts.failed = failed
+        if self._starts.ends_at != end:
+            self._starts.end_elsewhere(end)
 
     @contextmanager
     def _by_itself(self) -> Iterator[None]:

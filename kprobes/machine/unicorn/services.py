@@ -117,7 +117,7 @@ class Services:
             self._engine.stop()  # now: whoever asked for it may not have told the engine yet
         else:
             # the nested run has left the engine elsewhere
-            self._cpu.write_pc(self._cpu.arch.pointers.same_mode(self._regs, address))
+            self._cpu.leave_for(self._cpu.arch.pointers.same_mode(self._regs, address))
 
     def _failed(self, error: BaseException) -> None:
         """A service has raised: the guest goes where it was sent all the same, and the run raises."""
@@ -130,11 +130,11 @@ class Services:
 
     def _sender(self) -> Callable[[int], None]:
         """_send(), without its second half where there is none."""
-        return self._send if self._cpu.guest.pc.written_again else self._cpu.write_pc
+        return self._send if self._cpu.guest.pc.written_again else self._cpu.leave_for
 
     def _send(self, target: int) -> None:
         """Write pc in a CODE hook, and remember it where the engine may lose that: see Pc.written_again."""
-        self._cpu.write_pc(target)
+        self._cpu.leave_for(target)
         if self._cpu.guest.pc.written_again:
             self._sent = target
 

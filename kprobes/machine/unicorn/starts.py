@@ -15,8 +15,8 @@ class Starts:
     """Starts the engine for a CPU.
 
     Attributes:
-        end: where the innermost run ends, see Runs.until_stops. interrupt: (number, pc) of the one of the guest's own
-            that ended it.
+        end: where the innermost run ends, see Runs.until_stops. ends_at: where translations end.
+        interrupt: (number, pc) of the one of the guest's own that ended it.
         failed: (pc, address) of the first access of this run that the engine refused, see Runs.settle.
         again: what is executed is no business of the guest's: only to learn why an instruction failed, or to let go of
             a branch.
@@ -31,7 +31,8 @@ class Starts:
         self.dead = False
         self.door = 0
         self.end = -1
-        self._ended_at = 0
+        self._under = b""  # the trap there
+        self.ends_at = 0
         self.interrupt: tuple[int, int] | None = None
         self.failed: tuple[int, int] | None = None
         self.again = False
@@ -53,8 +54,8 @@ class Starts:
         if self.dead:
             self.check_alive()
         self.failed = None
-        if until != self._ended_at:
-            self._end_elsewhere(until)
+        if until != self.ends_at:
+            self.end_elsewhere(until)
         error = self._start_until(begin, until) if cpu.guest.runs.until_stops else self._start_to_trap(begin, until)
         if error:
             self.settle(ERRORS.get(error, ("",))[0])
@@ -62,13 +63,13 @@ class Starts:
             cpu.engine.stop()
         return error
 
-    def _end_elsewhere(self, until: int) -> None:
+    def end_elsewhere(self, until: int) -> None:
         """Translations say where a run ends: those of the end before stop for ever, and at the new one guests may have
         gone on."""
-        for place in (self._ended_at, until):
+        for place in (self.ends_at, until):
             if place:
                 self._cpu.engine.drop_translations(place, place + 1)
-        self._ended_at = until
+        self.ends_at = until
 
     def settle(self, access: str) -> None:
         """A run has ended by such an error: see to it that the next one can translate, or say that it cannot."""
@@ -86,20 +87,26 @@ class Starts:
             self.end = outer
 
     def _start_to_trap(self, begin: int, until: int) -> int:
-        """Run the engine until a trap put at `until`. See Runs.until_stops."""
-        cpu = self._cpu
-        outer, self.end = self.end, until if until else -1
+        """Run the engine until a trap put at `until`. See Runs.until_stops. Meanwhile there is none where the run ends
+        that this one is nested in."""
+        cpu, outer, under = self._cpu, self.end, self._under
         trap = cpu.arch.end_bytes(min(cpu.arch.traps.end))
-        old = cpu.engine.read(until, len(trap)) if until else None
-        if old is not None and old != trap:
+        if under and outer != until:
+            cpu.memory.patch(outer, under)
+        old = (cpu.engine.read(until, len(trap)) or b"") if until else b""
+        put = bool(old) and old != trap
+        if put:
             cpu.memory.patch(until, trap)
+        self.end, self._under = until if until else -1, old if put else under if outer == until else b""
         try:
             error = self._run_engine(begin, 0)
             return 0 if error == const.UC_ERR_INSN_INVALID and until and cpu.read_pc() == until else error
         finally:
-            self.end = outer
-            if old is not None and old != trap:
+            self.end, self._under = outer, under
+            if put:
                 cpu.memory.patch(until, old)
+            if under and outer != until:
+                cpu.memory.patch(outer, trap)
 
     def _run_engine(self, begin: int, until: int) -> int:
         cpu, state = self._cpu, self._state

@@ -139,10 +139,10 @@ class Stops:
 
     def _on_instruction(self) -> Callable[[int, int], None]:
         """What all instructions call, where the host has no function that looks marks up."""
-        on_stop, stops, write_pc = self._on_stop(), self._stops, self._cpu.write_pc
+        on_stop, stops, leave_for = self._on_stop(), self._stops, self._cpu.leave_for
 
         def on_instruction(uc: int, address: int) -> None:
             if address in stops and (to := on_stop(uc, address)) != STAY:
-                write_pc(to)
+                leave_for(to)
 
         return on_instruction
