@@ -155,6 +155,19 @@ def test_the_branch_is_taken_when_the_guest_goes_on(scene: Scene) -> None:
             assert probe.nhit or addr == TAKEN
 
 
+@pytest.mark.parametrize("arch", ["sparc", "sparc64"])
+def test_single_steps_go_on_there(arch: str) -> None:
+    scene, stops = Scene(arch, "sparc", "ba taken", "load"), []
+    for _ in range(2):
+        scene.fail()
+        scene.mend()
+        for _ in range(2):
+            with pytest.raises(GuestTimeout) as stopped:
+                scene.m.run(max_insns=1)
+            stops.append(stopped.value.pc)
+    assert stops == [TAKEN, TAKEN + 4] * 2
+
+
 @pytest.mark.parametrize(("arch", "family", "branch"), [
     ("mips", "mips", "b taken"), ("mips64r6el", "mips", "b taken"), ("sparc", "sparc", "ba taken"),
     ("sparc64", "sparc", "ba taken")])

@@ -170,3 +170,13 @@ def test_a_handlers_call_fails_while_a_stopped_guest_finishes_its_instruction(ar
         assert (failed, m.regs.pc) == ([0x10010], 0x10004)
         m.run()
         assert m.regs.return_value == 8
+
+
+@pytest.mark.parametrize("arch", ["sparc", "sparc64"])
+def test_a_guest_that_is_stopped_at_its_return_comes_to_the_end(arch: str) -> None:
+    m = UnicornMachine.from_code("retl; inc %o0", arch=arch, symbols={"f": 0x10000})
+    m.regs.set_arg(0, 7)
+    with Kprobes(m) as k:
+        k.register(Kprobe(symbol_name="f", pre_handler=lambda p, regs: m.stop()))
+        m.run("f")
+        assert (m.regs.pc, m.regs.return_value) == (m.parts.state.exit, 8)

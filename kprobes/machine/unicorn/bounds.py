@@ -155,12 +155,12 @@ class Bounds:
             self._cpu.engine.retranslate()
 
     def _hooked(self) -> list[tuple[int, int]]:
-        """Where the hook is: everywhere, unless it does harm (Blocks.hooked_delay_slots). Then not in the sink's
-        pages."""
-        m, state = self._cpu, self._state
-        if m.guest.blocks.hooked_delay_slots:
+        """Where the hook is: everywhere, unless it does harm (Blocks.hooked_delay_slots). Then of the library's pages
+        in that only where runs end."""
+        if self._cpu.guest.blocks.hooked_delay_slots:
             return [(1, 0)]
-        return [(start, end) for start, end in self._code() if state.sink is None or not state.sink.ours(start)]
+        return [(start, end) for start, end in self._code()
+                if start == self._state.exit or not self._cpu.memory.own.has(start)]
 
     def _code(self) -> list[tuple[int, int]]:
         return [(start, end) for start, end, perms in self._cpu.engine.regions() if perms & const.UC_PROT_EXEC]
