@@ -174,6 +174,20 @@ def test_a_loop_in_a_slot(name: str, bound: dict[str, float], post: bool) -> Non
         assert (p.nhit, p.nmissed) == (4, 0)
 
 
+@pytest.mark.parametrize(("arch", "code"), [
+    ("mips", "10000002 1000ffff 00000000"), ("mips", "10000002 03e00008 00000000"),
+    ("mips32r6", "10000002 cbffffff 00000000"), ("mips32r6", "10000002 d81f0000 00000000")],
+    ids=["branch", "register", "compact", "compact register"])
+@pytest.mark.parametrize("bound", [{"max_insns": 20}, {"max_insns": 1 << 40, "timeout": 0.05}], ids=["counted", "timed"])
+def test_a_loop_behind_a_branch(arch: str, code: str, bound: dict[str, float]) -> None:
+    """Where a delay slot would be, but the guest has come there by itself."""
+    m = UnicornMachine.from_code(bytes.fromhex(code), arch=arch)
+    m.regs["ra"] = m.regs.pc = 0x10004
+    with pytest.raises(GuestTimeout) as stopped:
+        m.run(**bound)
+    assert stopped.value.pc in (0x10004, 0x10008)
+
+
 def test_machines_that_cannot_count_say_so() -> None:
     path = next(p for p in programs_of("sparc") if p.stem.endswith("-O2"))
     with pytest.raises(Unsupported, match="timeout"):

@@ -189,7 +189,7 @@ class Bounds:
                     return
             if delayed is not None:
                 if address not in delayed:
-                    delayed[address] = self._delay_slots.holds(address)
+                    delayed[address] = self._delay_slots.goes_along(address)
                 if delayed[address]:
                     return
             if state.left[-1] <= 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from unicorn import unicorn_const as const
 
+from ...arch._base import Insn
 from .cpu import Cpu
 from .engine import CODE
 from .runstate import RunState
@@ -83,6 +84,17 @@ class DelaySlots:
 
     def holds(self, pc: int) -> bool:
         """True where the instruction at `pc` is in one."""
+        return self._two(pc)[0].delay_slot
+
+    def goes_along(self, pc: int) -> bool:
+        """holds(), but for jumps, which may be where a jump leads: alone they may be a loop."""
+        before, insn = self._two(pc)
+        jumps = insn.target is not None or insn.links or not insn.falls_through or insn.reject
+        return before.delay_slot and not (insn.delay_slot or jumps)
+
+    def _two(self, pc: int) -> tuple[Insn, Insn]:
+        """The instructions in front of `pc` and there."""
         m, sink, size = self._cpu, self._state.sink, len(self._cpu.guest.runs.settle)
         code = m.engine.read(pc - size, 2 * size) or b""
-        return m.arch.decode(code if sink is None else sink.original(pc - size, code), pc - size).delay_slot
+        code = code if sink is None else sink.original(pc - size, code)
+        return m.arch.decode(code, pc - size), m.arch.decode(code[size:], pc)
