@@ -108,8 +108,8 @@ class Sink(Protocol):
     def patches(self) -> Mapping[int, Patched]:
         """What of the core's stands in guest text now, by address."""
 
-    def under_way(self) -> object | None:
-        """The calls being followed now, for resume(); None: there are none."""
+    def under_way(self) -> Any | None:
+        """The calls being followed now, for resume(), by task, and their `trampoline`; None: there are none."""
 
     def cannot_resume(self, calls: object | None) -> str:
         """Why resume() cannot be; "" where it can."""

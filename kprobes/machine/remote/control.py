@@ -13,8 +13,9 @@ from ...symbols import Symbols
 from .._base import Fault, Sink
 from .accesses import Accesses
 from .halting import Halting
+from .reasons import Stop, end_of
 from .sites import Detours
-from .target import Stop, Target, end_of
+from .target import Target
 from .threads import Threads
 from .traps import Traps
 from .turns import TRAPS, Turns
@@ -42,9 +43,8 @@ class Control:
         self._halting = Halting(target, threads, interrupt, console, system, self._note)
         self._accesses, self._waiting = Accesses(arch, target), Waiting(target, arch)
         self.sink: Sink | None = None
-        self.breakpoints: set[int] = set()
         self.exit_status: int | None = None
-        self.depth, self.busy = 0, target.link.busy  # the latter is held by the thread that changes probes, too
+        self.depth, self.breakpoints, self.busy = 0, set[int](), target.link.busy  # who changes probes holds that, too
         self._stopping = self._alone = self._by_hardware = False  # the last: what stopped was a hardware breakpoint
         self._traps, self._signals = Traps(target, threads, self.breakpoints), self._halting.signals  # errands', too
         self.turns: Turns  # who makes this sets it

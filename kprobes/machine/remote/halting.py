@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable
 
 from ...errors import RemoteError
+from .reasons import Stop
 from .sites import Detours
-from .target import Stop, Target
+from .target import Target
 from .threads import Threads
 from .turns import TRAPS, Turns
 

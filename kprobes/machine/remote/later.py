@@ -3,7 +3,7 @@ is there a breakpoint that the next moment is a jump."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 
 class Later:
@@ -13,6 +13,11 @@ class Later:
         self._write = write
         self._due: dict[int, int] = {}  # address -> byte that is to be there
         self._led: dict[int, bytes] = {}  # address of a jump to where threads stop -> what is shown there
+
+    @property
+    def led(self) -> Mapping[int, bytes]:
+        """Address of each such jump -> what is shown there."""
+        return self._led
 
     def patch(self, addr: int, code: bytes) -> None:
         """It is to be there."""

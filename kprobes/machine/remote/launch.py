@@ -76,6 +76,7 @@ class QemuMachine(RemoteMachine):
                           interrupt=lambda: os.kill(child.process.pid, signal.SIGTRAP), status=child.status)
         machine._child = child
         machine.to_entry()
+        machine.watch_children()
         if threads > 1:
             machine.watch_threads()
         return machine

@@ -25,6 +25,7 @@ from .._listed import Where, add_symbols
 from .._passing import Argument, Passing
 from ..closed import close
 from .calls import GuestCalls, check_limits
+from .children import Children
 from .control import Control
 from .errands import Errands
 from .files import AT_BASE, AT_ENTRY, AT_PAGESZ, Loads, arch_of, auxiliary
@@ -53,7 +54,7 @@ class RemoteMachine(Described):
         once it has ended (less than 0: the signal), else None. regions(): (start, end) of what is loaded, and a stack.
     """
 
-    _is_closed, delays_in_calls = False, True
+    _is_closed, delays_in_calls, maps_runs, serve_here = False, True, False, staticmethod(never_here)
     host_view, clock, following, modules = None, None, None, dict[str, tuple[int, int]]()
     snapshot = restore = staticmethod(refuses("a remote guest's state cannot all be read and put back",
                                               "start it anew, or use a UnicornMachine"))
@@ -91,6 +92,7 @@ class RemoteMachine(Described):
         self._control.turns = self._turns = turns = Turns(self, target, self._threads, self._memory, self._sites,
                                                           self._control.breakpoints, lambda: self._there)
         self.stop_at, self.release, self.watch_threads = turns.add, turns.drop, turns.watch
+        self.watch_children = Children(target, self._threads, arch, self._memory, lambda: self._control.sink).watch
         self.guest_view, self.call_area, self.can_run = view, self._sites.area, view is not None
         self.jumps, self.program_at, self.count = self._sites.jumps, self._sites.program_at, self._sites.count
         self.map_calls, self.call_at = self._sites.map, self._sites.call_at
@@ -215,8 +217,6 @@ class RemoteMachine(Described):
             return self._loads.nothing and bool(self.read(addr, 1))
         except GuestFault:
             return False
-
-    maps_runs, serve_here = False, staticmethod(never_here)
 
     def map_code(self, near: int | None = None, pages: int = 1) -> int:
         """A page of executable guest memory, as near as there is room. Raises NoMemory."""

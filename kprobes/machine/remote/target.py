@@ -11,31 +11,18 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from xml.etree import ElementTree
 
-from attrs import frozen
-
 from ...errors import GuestFault, RemoteError
 from .layouts import Slot
 from .packets import Connection, unescape
+from .reasons import THREAD, Stop, stop_of
 from .stops import Stops
 
 FEATURES = b"qSupported:multiprocess+;swbreak+;hwbreak+;vContSupported+;xmlRegisters=i386"
 LARGEST = 1 << 20  #: bytes of a target description or of the auxiliary vector
 INCLUDES = 64
 MOST_THREADS = 1 << 12
-_THREAD = re.compile(r"p?-?[0-9a-fA-F]+(?:\.-?[0-9a-fA-F]+)?")
-_OF_THREAD = re.compile(rb"thread:(%s);" % _THREAD.pattern.encode())
 _REFUSED = re.compile(rb"E[0-9a-fA-F]{2}|E\..*", re.DOTALL)
 CHUNK = 0x7F0  #: bytes of memory in one packet: QEMU's packets have 4 KiB
-
-
-@frozen
-class Stop:
-    """Why nothing runs: by a signal (its number is the target system's), or because the program has ended."""
-
-    kind: str  #: "signal", "exited" or "killed"
-    code: int  #: signal number, or exit status
-    thread: str = ""  #: as Hg and vCont take it; "" where the stub names none
-    call: bool = False  #: it is about to enter a system call that report_calls() has named
 
 
 class Target:
@@ -61,6 +48,7 @@ class Target:
         self._thread = ""
         self._stopped_last = ""
         self._said: tuple[bytes, Stop | None] = b"", None  # the last stop, as it was said: most are said again
+        self._forked: Callable[[Stop], None] | None = None
         self.resumes_threads = b"c" in connection.ask(b"vCont?").split(b";")
 
     # --- what it is
@@ -124,7 +112,7 @@ class Target:
         out: list[str] = []
         answer = self.link.ask(b"qfThreadInfo")
         while answer[:1] == b"m" and len(out) < MOST_THREADS:
-            out += [name for name in answer[1:].decode("latin1").split(",") if _THREAD.fullmatch(name)]
+            out += [name for name in answer[1:].decode("latin1").split(",") if THREAD.fullmatch(name)]
             answer = self.link.ask(b"qsThreadInfo")
         return out
 
@@ -186,6 +174,12 @@ class Target:
             self.link.ask(b"QCatchSyscalls:1" + b"".join(b";%x" % number for number in numbers) if numbers else
                           b"QCatchSyscalls:0")
 
+    def report_children(self, forked: Callable[[Stop], None]) -> None:
+        """Tell of every child, where the stub can do that; nobody else hears of them. forked: lets it go."""
+        if self.features.get("fork-events") == "+":
+            self.link.ask(FEATURES + b";fork-events+")
+            self._forked = forked
+
     # --- running
 
     def goes_on(self, thread: str | None) -> bool:
@@ -228,13 +222,23 @@ class Target:
                 if self._asked:
                     self.link.answer()  # to what was asked for who stops
                 self._go(b"F-1,26")  # file I/O for the guest: ENOSYS, and it goes on
+            elif (stop := self._stopped(answer)).child and self._forked is not None:
+                self._part(stop, self._forked)
             else:
-                self._unseen = self._stopped(answer)
+                self._unseen = stop
         if self._asked and self._unseen.kind == "signal":
             self._file = self.link.answer()
         stop, self._unseen, self._asked = self._unseen, None, False
         self._thread = self._stopped_last = stop.thread  # registers are now those of who stopped
         return stop
+
+    def _part(self, stop: Stop, forked: Callable[[Stop], None]) -> None:
+        """A child has begun: it goes its way, and its parent goes on."""
+        if self._asked:
+            self.link.answer()  # of whoever stopped last
+        self._thread, self._stopped_last, self._asked = "", "", False
+        forked(stop)
+        self.resume()
 
     def _stopped(self, answer: bytes) -> Stop:
         """What a stop says. What is none is the end: nobody knows then whose answers come, nor what runs."""
@@ -242,7 +246,7 @@ class Target:
         if stop is not None and said == answer:
             return stop
         try:
-            stop = _stop(answer)
+            stop = stop_of(answer)
         except RemoteError:
             self.link.close()
             raise
@@ -252,7 +256,7 @@ class Target:
     def why(self) -> Stop:
         """Why nothing runs now."""
         self.link.send(b"?")
-        return _stop(self.link.receive())
+        return stop_of(self.link.receive())
 
     def detach(self, thread: str = "") -> None:
         """Let go: the guest runs on, without us. thread: one of its, as the stub names it."""
@@ -279,11 +283,6 @@ class Target:
             raise RemoteError(f"the stub does not {what}: it says {said!r}", address=addr, hint="use a stub that does")
 
 
-def end_of(status: int) -> Stop:
-    """The stop of a program that has ended; less than 0: by a signal."""
-    return Stop("killed", -status) if status < 0 else Stop("exited", status)
-
-
 def _feature(word: str) -> tuple[str, str]:
     """"name+", "name-", "name?" or "name=value"."""
     name, equals, value = word.partition("=")
@@ -297,17 +296,3 @@ def _number(element: ElementTree.Element, name: str, default: int) -> int:
 
 def _refused(answer: bytes) -> bool:
     return not answer or _REFUSED.fullmatch(answer) is not None
-
-
-def _stop(answer: bytes) -> Stop:
-    found = re.match(rb"([TS](?=[0-9a-fA-F]{2})|[WX])([0-9a-fA-F]{1,2})(.*)", answer, re.DOTALL)  # gdbserver: W7
-    if found is None:
-        raise RemoteError(f"the stub's answer is no reason to stop: {answer[:40]!r}",
-                          hint="this is no stub that can be used; QEMU's user mode is none for more than one thread")
-    kind = {b"W": "exited", b"X": "killed"}.get(found[1], "signal")
-    thread = _OF_THREAD.search(found[3])
-    code = 0 if b"syscall_return:" in found[3] else int(found[2], 16)  # nobody has asked for returns: go on
-    return Stop(kind, code, thread[1].decode() if thread and kind == "signal" else "",
-                b"syscall_entry:" in found[3])
-
-

@@ -10,7 +10,8 @@ from __future__ import annotations
 from attrs import evolve
 
 from .accesses import SIGINFO
-from .target import Stop, Target
+from .reasons import Stop
+from .target import Target
 from .threads import Threads
 
 SIGILL, SIGTRAP = 4, 5

@@ -1,5 +1,6 @@
-"""Builds the program of threads for every architecture that takes turns: static, with the C library that zig brings,
-which is built first: some two minutes for each architecture. `python build.py [ARCH ...]`; needs llvm-objcopy."""
+"""Builds the program of threads for every architecture that takes turns, and that of children for some: static, with the
+C library that zig brings, which is built first: some two minutes for each architecture. `python build.py [ARCH ...]`;
+needs llvm-objcopy."""
 
 from __future__ import annotations
 
@@ -16,8 +17,11 @@ TARGETS = {
     "mips64": "mips64-linux-muslabi64", "mips64el": "mips64el-linux-muslabi64", "ppc": "powerpc-linux-musleabi",
     "ppc64": "powerpc64-linux-musl", "ppc64le": "powerpc64le-linux-musl"}
 MORE = dict.fromkeys(("arm", "armeb"), ("-marm",))  #: detours are not written for Thumb
+CHILDREN = {"x86_64", "i386", "arm64", "arm", "riscv64", "s390x", "mipsel", "ppc64le"}
 
 for name in sys.argv[1:] or TARGETS:
-    subprocess.run([sys.executable, "-m", "ziglang", "cc", "-target", TARGETS[name], *MORE.get(name, ()), "-O1", "-static",
-                    "-o", HERE / f"{name}.elf", HERE / "threads.c"], check=True)
-    subprocess.run(["llvm-objcopy", "--strip-debug", HERE / f"{name}.elf"], check=True)
+    for source in (HERE / "threads.c", HERE.parent / "children" / "children.c")[:2 if name in CHILDREN else 1]:
+        made = source.with_name(f"{name}.elf")
+        subprocess.run([sys.executable, "-m", "ziglang", "cc", "-target", TARGETS[name], *MORE.get(name, ()), "-O1",
+                        "-static", "-o", made, source], check=True)
+        subprocess.run(["llvm-objcopy", "--strip-debug", made], check=True)

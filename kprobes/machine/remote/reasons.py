@@ -1,0 +1,44 @@
+"""Why nothing runs: what a stub says when it stops. GDB's manual, "Stop Reply Packets"."""
+
+from __future__ import annotations
+
+import re
+
+from attrs import frozen
+
+from ...errors import RemoteError
+
+THREAD = re.compile(r"p?-?[0-9a-fA-F]+(?:\.-?[0-9a-fA-F]+)?")
+_OF_THREAD = re.compile(rb"thread:(%s);" % THREAD.pattern.encode())
+_CHILD = re.compile(rb"fork:(%s);" % THREAD.pattern.encode())
+
+
+@frozen
+class Stop:
+    """Why nothing runs: by a signal (its number is the target system's), or because the program has ended."""
+
+    kind: str  #: "signal", "exited" or "killed"
+    code: int  #: signal number, or exit status
+    thread: str = ""  #: as Hg and vCont take it; "" where the stub names none
+    call: bool = False  #: it is about to enter a system call that report_calls() has named
+    child: str = ""  #: a process that it has just forked, as Hg takes it
+
+
+def end_of(status: int) -> Stop:
+    """The stop of a program that has ended; less than 0: by a signal."""
+    return Stop("killed", -status) if status < 0 else Stop("exited", status)
+
+
+def stop_of(answer: bytes) -> Stop:
+    """What a stop reply says. RemoteError."""
+    found = re.match(rb"([TS](?=[0-9a-fA-F]{2})|[WX])([0-9a-fA-F]{1,2})(.*)", answer, re.DOTALL)  # gdbserver: W7
+    if found is None:
+        raise RemoteError(f"the stub's answer is no reason to stop: {answer[:40]!r}",
+                          hint="this is no stub that can be used; QEMU's user mode is none for more than one thread")
+    kind = {b"W": "exited", b"X": "killed"}.get(found[1], "signal")
+    thread, child = _OF_THREAD.search(found[3]), _CHILD.search(found[3])
+    code = 0 if b"syscall_return:" in found[3] else int(found[2], 16)  # nobody has asked for returns: go on
+    return Stop(kind, code, thread[1].decode() if thread and kind == "signal" else "",
+                b"syscall_entry:" in found[3], child[1].decode() if child else "")
+
+
