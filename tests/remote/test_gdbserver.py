@@ -22,12 +22,16 @@ Programs = Callable[[str], Path]
 THREADS, ROUNDS = 3, 50
 SOURCE = f"""
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 __attribute__((noinline)) long twice(long n) {{ return 2 * n; }}
 __attribute__((noinline)) long work(long n) {{ long s = 0; for (long i = 0; i < n; i++) s += twice(i); return s; }}
 __attribute__((noinline)) void spin(void) {{ for (;;) __asm__ volatile(""); }}
+static volatile long seen;
+static void on_signal(int number) {{ __atomic_fetch_add(&seen, 1, 5); }}
 static void *run(void *n) {{ return (void *)work((long)n); }}
 int main(int argc, char **argv)
 {{
@@ -35,9 +39,16 @@ int main(int argc, char **argv)
     long sum = work({ROUNDS});
     if (argc > 2) {{ int ends[2]; char c; return pipe(ends) || read(ends[0], &c, 1) != 1 ? 9 : 8; }}
     if (argc > 1 && *argv[1] == 'n') return nanosleep(&(struct timespec){{1, 500000000}}, 0) ? 9 : 8;
+    if (argc > 1 && *argv[1] == 't') {{
+        struct itimerval often = {{{{0, 1000}}, {{0, 1000}}}};
+        signal(SIGALRM, on_signal), signal(SIGUSR1, on_signal);
+        setitimer(ITIMER_REAL, &often, 0);
+    }}
     for (int i = 0; i < {THREADS}; i++) pthread_create(&threads[i], 0, run, (void *){ROUNDS}L);
+    for (int i = 0; i < {THREADS} * 5 && argc > 1 && *argv[1] == 't'; i++) pthread_kill(threads[i % {THREADS}], SIGUSR1);
     for (int i = 0; i < {THREADS}; i++) {{ void *result; pthread_join(threads[i], &result); sum += (long)result; }}
     printf("%ld\\n", sum);
+    if (argc > 1 && *argv[1] == 't') return seen > 0 ? 7 : 6;
     if (argc > 1) spin();
     return 7;
 }}
@@ -113,6 +124,15 @@ def test_threads(server: str, program: Path) -> None:
         assert sorted(returned) == [2 * n for n in sorted(entered)] and probe.nmissed == back.nmissed == 0
         assert process.stdout is not None
         assert int(process.stdout.readline()) == (THREADS + 1) * sum(returned) // (THREADS + 1)
+
+
+def test_signals_among_threads(server: str, program: Path) -> None:
+    """Timers and pthread_kill: their handlers run, and no hit is lost or seen twice."""
+    with served(server, program, "timer") as (m, _), Kprobes(m) as k:
+        entered: list[int] = []
+        k.register(Kprobe(symbol_name="twice", pre_handler=lambda p, regs: entered.append(regs.arg(0))))
+        m.run(timeout=60)
+        assert m.exit_status == 7 and sorted(entered) == sorted(list(range(ROUNDS)) * (THREADS + 1))
 
 
 def test_it_is_let_go(server: str, program: Path) -> None:

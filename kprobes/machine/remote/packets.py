@@ -17,6 +17,7 @@ from zlib import adler32
 
 from ...errors import MachineBusy, RemoteError
 from .eager import Eager
+from .reasons import AT_ONCE, KEPT_APART
 
 MOST = 1 << 16  # bytes that are taken at once
 LONGEST = 1 << 22  # bytes of a packet, or of noise before one
@@ -167,8 +168,7 @@ class Connection:
             self.left = True
             self._fail("the program has ended")
         if _STOPPED.match(answer):  # that of another thread, unasked
-            self._fail("two threads have stopped at once: QEMU's user-mode stub lets the others run on while one is "
-                       "looked at")
+            self._fail(AT_ONCE, KEPT_APART)
         return answer
 
     def receive(self, wait: float | None = -1.0) -> bytes:
@@ -272,9 +272,9 @@ class Connection:
     def _open(self) -> socket.socket:
         return self._fail("the connection is closed") if self._socket is None else self._socket
 
-    def _fail(self, reason: str) -> NoReturn:
+    def _fail(self, reason: str, hint: str = "the machine is gone: connect anew") -> NoReturn:
         self.close()
-        raise RemoteError(reason, hint="the machine is gone: connect anew")
+        raise RemoteError(reason, hint=hint)
 
 
 def _connected(address: str, timeout: float) -> socket.socket:

@@ -10,7 +10,13 @@ from ...errors import RemoteError
 
 THREAD = re.compile(r"p?-?[0-9a-fA-F]+(?:\.-?[0-9a-fA-F]+)?")
 _OF_THREAD = re.compile(rb"thread:(%s);" % THREAD.pattern.encode())
+_REGISTERS = re.compile(rb"(?:[0-9a-fx]{8}){8,}")
 _CHILD = re.compile(rb"fork:(%s);" % THREAD.pattern.encode())
+
+#: what QEMU's user mode does with stops of two threads, and which are not the library's
+AT_ONCE = "two threads have stopped at once: QEMU's user-mode stub lets the others run on while one is looked at"
+KEPT_APART = ("the machine is gone; signals of the program are such stops: have none come, or run it under gdbserver, "
+              "which keeps threads apart")
 
 
 @frozen
@@ -32,9 +38,11 @@ def end_of(status: int) -> Stop:
 def stop_of(answer: bytes) -> Stop:
     """What a stop reply says. RemoteError."""
     found = re.match(rb"([TS](?=[0-9a-fA-F]{2})|[WX])([0-9a-fA-F]{1,2})(.*)", answer, re.DOTALL)  # gdbserver: W7
+    if found is None and _REGISTERS.fullmatch(answer):  # asked for in time: who reads that stands, and has not said so
+        raise RemoteError(AT_ONCE, hint=KEPT_APART)
     if found is None:
         raise RemoteError(f"the stub's answer is no reason to stop: {answer[:40]!r}",
-                          hint="this is no stub that can be used; QEMU's user mode is none for more than one thread")
+                          hint="this is no stub that can be used")
     kind = {b"W": "exited", b"X": "killed"}.get(found[1], "signal")
     thread, child = _OF_THREAD.search(found[3]), _CHILD.search(found[3])
     code = 0 if b"syscall_return:" in found[3] else int(found[2], 16)  # nobody has asked for returns: go on
