@@ -10,7 +10,8 @@ import pytest
 from qemu import qemu_for
 
 from kprobes import QemuMachine, RemoteError, get_arch
-from kprobes.machine.remote.scratch import LINUX, Process
+from kprobes.machine.remote.linux import LINUX
+from kprobes.machine.remote.scratch import Process
 
 #: architecture -> the bytes that make a system call there
 CODE = {"arm64": "df2403d5 010000d4", "arm64be": "df2403d5 010000d4", "arm": "000000ef", "armeb": "000000ef",

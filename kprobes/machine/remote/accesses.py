@@ -1,5 +1,5 @@
-"""Whether an instruction that failed read or wrote: siginfo_t does not tell, so an engine of this process does it
-again.
+"""What a signal says that an instruction has caused. Whether it read or wrote siginfo_t does not tell, so an engine of
+this process does it again.
 
 The engine has the guest's registers, and the guest's memory a page at a time, read when it is asked for; nothing of
 what it does there reaches the guest. So no instruction set's loads and stores are decoded here.
@@ -12,22 +12,43 @@ from contextlib import suppress
 from ...arch._base import Arch
 from ...errors import GuestFault, KprobeError, Unsupported
 from ...regs import Regs
+from .._base import Fault
 from ..unicorn.machine import UnicornMachine
 from .target import Target
 
 SIGINFO = 128  #: bytes of siginfo_t: QEMU refuses to be asked for more
 TRIES = 64  #: pages that one instruction is given
 LONGEST = 4  #: instructions: a branch that fails in its delay slot, an execute
+SIGSEGV = 11
+#: signal number (12: SIGSYS) -> Fault.access
+FAULTS = {4: "undefined", 5: "trap", 7: "read", 8: "arithmetic", 10: "read", SIGSEGV: "read", 12: "trap"}
 
 
 class Accesses:
-    """Tells reads from writes. One per guest: the engine is kept."""
+    """Tells fetches, reads and writes apart. One per guest: the engine is kept."""
 
     def __init__(self, arch: Arch, target: Target) -> None:
         self._arch, self._target, self._read = arch, target, target.read
         self._engine: UnicornMachine | None = None
 
-    def address(self, signal: int) -> int | None:
+    def fault(self, signal: int, regs: Regs, pc: int) -> Fault:
+        """What the instruction at `pc` has done."""
+        address, access = self._address(signal), FAULTS[signal]
+        if access == "read" and (address == pc or not self._readable(pc)):
+            address, access = pc, "fetch"
+        elif signal == SIGSEGV and address and self._readable(address):
+            access = "write"  # to what may be read only
+        elif signal == SIGSEGV and address:
+            access = self._kind(regs, pc, address) or access
+        return Fault(access=access, address=address, trapnr=signal, number=signal, text=f"signal {signal}")
+
+    def _readable(self, addr: int) -> bool:
+        try:
+            return bool(self._read(addr, 1))
+        except GuestFault:
+            return False
+
+    def _address(self, signal: int) -> int | None:
         """The address that a fault is about, by siginfo_t (si_addr); None where the stub does not tell."""
         if "qXfer:siginfo:read" not in self._target.features or signal not in (7, 10, 11):
             return None
@@ -35,7 +56,7 @@ class Accesses:
         at = 16 if word == 8 else 12
         return int.from_bytes(info[at:at + word], self._arch.order.value) if len(info) >= at + word else None
 
-    def kind(self, regs: Regs, pc: int, address: int) -> str | None:
+    def _kind(self, regs: Regs, pc: int, address: int) -> str | None:
         """What the instruction at `pc` did at `address`, which nobody has: "read" or "write"; None where no engine can
         tell."""
         try:

@@ -10,8 +10,8 @@ from ...arch._base import Arch
 from ...errors import GuestFault, GuestTimeout, MachineBusy, ReentryError, RemoteError
 from ...regs import Regs
 from ...symbols import Symbols
-from .._base import Fault, Sink
-from .accesses import Accesses
+from .._base import Sink
+from .accesses import FAULTS, Accesses
 from .halting import Halting
 from .reasons import Stop, end_of
 from .sites import Detours
@@ -22,9 +22,7 @@ from .turns import TRAPS, Turns
 from .waiting import Waiting
 
 DEEPEST, LONGEST = 16, 1 << 25  #: nested runs; seconds, a year: what clocks and sockets take
-SIGTRAP, SIGSEGV, SIGSTOP = 5, 11, 19
-#: signal number (12: SIGSYS) -> Fault.access
-FAULTS = {4: "undefined", 5: "trap", 7: "read", 8: "arithmetic", 10: "read", 11: "read", 12: "trap"}
+SIGTRAP, SIGSTOP = 5, 19
 
 
 class Control:
@@ -147,6 +145,8 @@ class Control:
 
     def _advance(self, deadline: float | None, alone: str, step: bool) -> Stop:
         """Let the guest run, or one thread of it make a step, until something stops it."""
+        if self.turns.due:
+            self._second(step)
         self._detours.going()
         self._threads.send(self._ours)
         self.turns.go_on()
@@ -182,18 +182,24 @@ class Control:
             raise RemoteError("the program has ended", hint="start another machine")
         return stop
 
-    def other(self, stop: Stop) -> None:
-        """A stop in an errand that is not its end: a signal, for later; in a whole machine some task's hit."""
+    def other(self, stop: Stop) -> bool:
+        """A stop in an errand that is not its end: a signal, for later; in a whole machine some task's hit. False: it
+        may be the end of a step."""
         if self._system:
             self._answer(stop)
-        elif not stop.call:
+        elif stop.code == SIGTRAP:
+            late = stop.call is not None or self._halting.late > 0
+            self._halting.late -= stop.call is None and late
+            return late
+        elif stop.code:
             self._signals.append((stop.thread, stop.code))
+        return True
 
     def _note(self, stop: Stop, sure: bool = False) -> Stop:
         """What the stop is, and whose registers are looked at from now on. sure: see Traps.told()."""
         if stop.kind == "signal":
             self._threads.stopped(stop.thread or self._threads.name)
-            self.turns.stopped(self._threads.name)
+            self.turns.stopped(self._threads.name, stop.call)
             return self._traps.told(stop, sure)
         self.exit_status = stop.code if stop.kind == "exited" else -stop.code
         self._threads.forget()
@@ -202,6 +208,14 @@ class Control:
     def _halt(self) -> None:
         """Stop a running guest."""
         self._halting.halt(self.breakpoints, self._detours, self.turns)
+        if self.turns.due and self.exit_status is None:
+            self._second(stepping=False)
+
+    def _second(self, stepping: bool) -> None:
+        """The current thread is about to make the second."""
+        self.turns.second(self.sink, lambda thread: self.errand(thread, step=True), self.other)
+        if stepping:
+            self.turns.check()
 
     # --- stops
 
@@ -215,8 +229,9 @@ class Control:
     def _answer(self, stop: Stop, stepping: bool = False, slot: bool = False) -> None:
         if stop.kind != "signal":
             self._ended(stop)
-        elif stop.call:
-            self._detours.ending()
+        elif stop.call is not None:
+            if not self.turns.due:
+                self._detours.ending()
         elif (pc := self._regs.pc) in self.turns.stands and stop.code in TRAPS:
             self.turns.serve(self.sink)
         elif pc in self.turns.starts and stop.code == SIGTRAP:
@@ -254,44 +269,19 @@ class Control:
     def _fault(self, stop: Stop) -> None:
         """A signal that an instruction caused: the core's, else the program's own, else the end of a call."""
         pc = self._regs.pc
-        address, access = self._accesses.address(stop.code), FAULTS[stop.code]
-        if access == "read" and (address == pc or not self._readable(pc)):
-            address, access = pc, "fetch"
-        elif stop.code == SIGSEGV and address and self._readable(address):
-            access = "write"  # to what may be read only
-        elif stop.code == SIGSEGV and address:
-            access = self._accesses.kind(self._regs, pc, address) or access
-        fault = Fault(access=access, address=address, trapnr=stop.code, number=stop.code, text=f"signal {stop.code}")
+        fault = self._accesses.fault(stop.code, self._regs, pc)
         home = None if (sink := self.sink) is None else sink.home(pc)
         if sink is not None and self._report(pc, lambda regs: sink.fault(regs, fault)):
             return
         if self._alone or stop.code == SIGTRAP:
             if home is not None:
                 self._threads.move(home)  # in a delay slot that is not where the hit began
-            self._leave_slot(home := self._regs.pc)
-            raise GuestFault(fault.text, address=address, pc=home, access=access, symbol=self._symbols.describe(home),
-                             number=stop.code)
+            home = self._regs.pc
+            if self._waiting.leave(home, lambda: self.errand(self._threads.name, step=True)):
+                self._threads.move(home)
+            raise GuestFault(fault.text, address=fault.address, pc=home, access=fault.access,
+                             symbol=self._symbols.describe(home), number=stop.code)
         self._signals.append((stop.thread, stop.code))
-
-    def _leave_slot(self, pc: int) -> None:
-        """What has failed at `pc` is not executed again: a branch that waits for it is taken, and pc put back."""
-        if not self._waiting.at(pc):
-            return
-        nop = self._waiting.nop
-        code = self._target.read(pc, len(nop))
-        self._target.write(pc, nop)
-        try:
-            self.errand(self._threads.name, step=True)
-        finally:
-            if self.exit_status is None and not self._target.link.closed:
-                self._target.write(pc, code)
-        self._threads.move(pc)
-
-    def _readable(self, addr: int) -> bool:
-        try:
-            return bool(self._target.read(addr, 1))
-        except GuestFault:
-            return False
 
     def _lose(self) -> None:
         """The guest is gone, with all that was probed in it."""
@@ -302,10 +292,13 @@ class Control:
 
     def _over(self) -> None:
         """The connection is lost: with the program, which ended while a thread was looked at; else raises that."""
-        if (status := self._status() if self._target.link.left else None) is None:
+        stop = self._target.end()
+        if stop is None and (status := self._status() if self._target.link.left else None) is not None:
+            stop = end_of(status)
+        if stop is None:
             raise  # noqa: PLE0704 - in an except clause
-        self.exit_status = status
-        self._ended(end_of(status))
+        self._note(stop)
+        self._ended(stop)
 
     def _ended(self, stop: Stop) -> None:
         self._lose()

@@ -39,8 +39,8 @@ class Halting:
         self._interrupt()
         deadline = time.monotonic() + self._target.link.timeout
         stop = self._stopped_by(deadline)
-        if stop.kind == "signal" and (stop.code not in (SIGTRAP, SIGINT) or self._pc in breakpoints
-                                      or detours.asks(self._pc)):
+        if stop.kind == "signal" and (stop.code not in (SIGTRAP, SIGINT) or stop.call is not None
+                                      or self._pc in breakpoints or detours.asks(self._pc)):
             self.late += 1
             self._keep(stop)
         while stop.kind == "signal" and self._threads.turn_to(detours.inside, self._system):

@@ -23,6 +23,11 @@ class Later:
         """It is to be there."""
         self._due.update(enumerate(code, addr))
 
+    def belongs(self, addr: int, code: bytes) -> None:
+        """What stands there goes when the guest goes on; until then this is shown."""
+        self._led[addr] = code
+        self.patch(addr, code)
+
     def over(self, addr: int, data: bytes) -> bytes:
         """Memory as it is to be, with breakpoints."""
         if not self._due and not self._led:

@@ -120,10 +120,3 @@ def parts_of(arch: str, slots: Mapping[str, Slot]) -> Mapping[str, Part]:
     z0, not v0)."""
     found = next((PARTS[key] for key in _of(PARTS, arch)), {})
     return {name: part for name, part in found.items() if part.name in slots or name not in slots}
-
-#: architecture -> numbers of exit() and exit_group(); QEMU 10 cannot tell of those above 1023 (MIPS), and breaks others
-#: when it is asked to
-EXITS: Mapping[str, tuple[int, int]] = {
-    "x86_64": (60, 231), "i386": (1, 252), **dict.fromkeys(("arm", "armeb", "s390x"), (1, 248)),
-    **dict.fromkeys(("arm64", "arm64be", "riscv32", "riscv64", "loongarch64"), (93, 94)),
-    **dict.fromkeys(("ppc", "ppc64", "ppc64le"), (1, 234))}

@@ -30,7 +30,7 @@ from .control import Control
 from .errands import Errands
 from .files import AT_BASE, AT_ENTRY, AT_PAGESZ, Loads, arch_of, auxiliary
 from .flash import unwritable
-from .layouts import EXITS
+from .linux import EXITS
 from .memory import Memory
 from .packets import Connection
 from .registers import slots_of

@@ -68,6 +68,7 @@ class Connection:
     Attributes:
         busy: held by the thread whose answers come. reads: bytes that the other end reads at once, and only while it
         has nothing else to do, but for acknowledgements one by one; 0: not known. left: the other end has gone.
+        end: what it has said of the program's end before it went.
     """
 
     reads = 0
@@ -75,7 +76,7 @@ class Connection:
     def __init__(self, channel: socket.socket, timeout: float = 10.0) -> None:
         self.timeout, self.busy = timeout, RLock()
         self._socket: socket.socket | None = channel
-        self.left = False
+        self.left, self.end = False, b""
         self._buffer, self._eager = bytearray(), Eager()
         self._acknowledges = True
         self._due = b""  # acknowledgements: they go with the next packet, or before anything is waited for
@@ -165,7 +166,7 @@ class Connection:
         """The answer to what was sent, which is no stop."""
         answer = self.receive()
         if answer[:1] in (b"W", b"X") and _STOPPED.match(answer):
-            self.left = True
+            self.left, self.end = True, answer
             self._fail("the program has ended")
         if _STOPPED.match(answer):  # that of another thread, unasked
             self._fail(AT_ONCE, KEPT_APART)

@@ -11,6 +11,7 @@ from ...errors import RemoteError
 THREAD = re.compile(r"p?-?[0-9a-fA-F]+(?:\.-?[0-9a-fA-F]+)?")
 _OF_THREAD = re.compile(rb"thread:(%s);" % THREAD.pattern.encode())
 _REGISTERS = re.compile(rb"(?:[0-9a-fx]{8}){8,}")
+_BEFORE = re.compile(rb"syscall_entry:([0-9a-fA-F]{1,8});")
 _CHILD = re.compile(rb"fork:(%s);" % THREAD.pattern.encode())
 
 #: what QEMU's user mode does with stops of two threads, and which are not the library's
@@ -26,7 +27,7 @@ class Stop:
     kind: str  #: "signal", "exited" or "killed"
     code: int  #: signal number, or exit status
     thread: str = ""  #: as Hg and vCont take it; "" where the stub names none
-    call: bool = False  #: it is about to enter a system call that report_calls() has named
+    call: int | None = None  #: number of the system call that it is about to enter, which report_calls() has named
     child: str = ""  #: a process that it has just forked, as Hg takes it
 
 
@@ -44,9 +45,7 @@ def stop_of(answer: bytes) -> Stop:
         raise RemoteError(f"the stub's answer is no reason to stop: {answer[:40]!r}",
                           hint="this is no stub that can be used")
     kind = {b"W": "exited", b"X": "killed"}.get(found[1], "signal")
-    thread, child = _OF_THREAD.search(found[3]), _CHILD.search(found[3])
+    thread, child, call = (find.search(found[3]) for find in (_OF_THREAD, _CHILD, _BEFORE))
     code = 0 if b"syscall_return:" in found[3] else int(found[2], 16)  # nobody has asked for returns: go on
     return Stop(kind, code, thread[1].decode() if thread and kind == "signal" else "",
-                b"syscall_entry:" in found[3], child[1].decode() if child else "")
-
-
+                None if call is None else int(call[1], 16), child[1].decode() if child else "")

@@ -168,9 +168,14 @@ class Target:
                 raise GuestFault("memory is not mapped, or the stub may not write there", address=addr + at,
                                  access="write")
 
+    @property
+    def tells_calls(self) -> bool:
+        """Whether report_calls() does anything."""
+        return self.features.get("QCatchSyscalls") == "+"
+
     def report_calls(self, numbers: Sequence[int]) -> None:
         """Stop before these system calls, and no others, where the stub can do that."""
-        if self.features.get("QCatchSyscalls") == "+":
+        if self.tells_calls:
             self.link.ask(b"QCatchSyscalls:1" + b"".join(b";%x" % number for number in numbers) if numbers else
                           b"QCatchSyscalls:0")
 
@@ -257,6 +262,10 @@ class Target:
         """Why nothing runs now."""
         self.link.send(b"?")
         return stop_of(self.link.receive())
+
+    def end(self) -> Stop | None:
+        """The program's, where the stub has told of it while something else was asked for."""
+        return stop_of(self.link.end) if self.link.end else None
 
     def detach(self, thread: str = "") -> None:
         """Let go: the guest runs on, without us. thread: one of its, as the stub names it."""

@@ -13,13 +13,16 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from ...errors import RemoteError, Unsupported
+from ...errors import NoMemory, RemoteError, Unsupported
 from ...regs import Regs
 from .._base import Sink
 from ..detours.saving import Saving
+from .clones import Clones
 from .later import Later
-from .layouts import EXITS
+from .linux import EXITS
+from .locked import Locked
 from .memory import Memory
+from .reasons import Stop
 from .sites import CallSites
 from .target import Target
 from .threads import Threads
@@ -27,12 +30,9 @@ from .threads import Threads
 #: functions by which a process gets threads
 STARTS = frozenset({"pthread_create", "__pthread_create"})
 TRAPS = (5, 4)  #: what QEMU makes of an architecture's trap: SIGTRAP, SIGILL
-#: BX pc; NOP of Thumb, and LDR pc, [pc, #-4] of ARM, which takes mode bits
-TO_ARM, LOAD = bytes.fromhex("7847c046"), bytes.fromhex("04f01fe5")
 COUNTED = "instructions are not counted in a process of several threads"
 UNSEEN = ("a second thread of this process has stopped, and threads do not take turns here: where two come to probes "
           "at once, the stub mixes up its answers, and the machine is lost")
-ROOM = 16  #: bytes of a jump, at most
 TRIES = 200
 
 
@@ -44,7 +44,8 @@ class Turns:
     """One process.
 
     Attributes:
-        several: there are several threads, or are about to be. starts: functions at which there is to be the second.
+        several: there are several threads, or are about to be. due: the current one is in the call that makes the
+        second. starts: functions that make it, where nobody tells of calls.
         stands: where threads stop with the lock -> for what. held: the current one has, and goes on to `onward`.
         trap: what stops threads. last: when one did, or the second was about to be, by the monotonic clock. place: of
         code that the process is made to execute for us; 0: wherever it is.
@@ -55,20 +56,19 @@ class Turns:
         """guest: its machine. breakpoints: address of each of the core's. there: whether there is a guest."""
         self._guest, self._arch, self._target, self._threads = guest, guest.arch, target, threads
         self._memory, self._sites, self._breakpoints, self._there = memory, sites, breakpoints, there
-        self.trap = guest.arch.end_bytes(min(guest.arch.traps.end))
-        self.several = self.held = False
+        self._locked = Locked(guest.arch, sites.take, guest.patch)
+        self.trap, self.stands = self._locked.trap, self._locked.stands
+        self.several = self.held = self.due = False
+        self._clones = Clones(guest, target, threads)
         self._lent = False  # the lock is ours: nobody stops until the guest goes on
         self._told: bool | None = None  # whether anybody is told of stops
         self.last = -math.inf
         self._first = ""  # thread of a process that is watched
         self._keeper = ""  # the thread that has gone on with it
-        self._lock = self.place = self.onward = 0
+        self._lock = self._entry = self.place = self.onward = 0
         self.starts: frozenset[int] = frozenset()
-        self.stands: dict[int, int] = {}
         self._ends: set[int] = set()  # of slots, that stop
         self._until: list[int] = []  # where runs end that are under way
-        self._leads: dict[int, int] = {}  # for what -> code that takes the lock
-        self._ways: dict[int, int] = {}  # target -> code that gives it back and goes there
         self._sink: Sink | None = None
         self._later = Later(target.write)
 
@@ -80,6 +80,9 @@ class Turns:
         if view is None or view.saving.lock is None:
             return
         self._saving: Saving = view.saving
+        self._entry = self._guest.regs.pc & -4
+        if self._clones.watch():
+            return
         entries = [self._arch.pointers.code_address(symbol.address, self._guest.read)
                    for symbol in self._guest.symbols if symbol.name in STARTS]
         self.starts = frozenset(entry.addr + max(entry.entries) for entry in entries)
@@ -90,12 +93,37 @@ class Turns:
         """It is about to be. NoMemory; Unsupported in a run that counts instructions."""
         if stepping:
             raise Unsupported(COUNTED, hint="run without max_insns=")
-        self._lock = self._guest.guest_view.fresh(256)
+        self._unstop()
+        self._take_turns(sink)
+
+    def second(self, sink: Sink | None, step: Callable[[str], Stop], other: Callable[[Stop], bool]) -> None:
+        """The current thread is in the call that makes it; see Clones.let(). NoMemory, RemoteError."""
+        self.due = False
+        self._unstop()
+        at, mode, code = self._clones.let(step, other)
+        self._later.belongs(at, code)
+        self.place = self._entry  # where a program begins it comes once: not where the new one waits
+        try:
+            self._take_turns(sink)
+        except NoMemory:  # it would wait for ever
+            self._target.link.close()
+            raise
+        self._guest.write(self._lock, (1).to_bytes(4, self._arch.order.value))
+        self.held = True  # the new one may not stop before this has gone
+        self._threads.move(self.way(at | mode))
+
+    def _unstop(self) -> None:
+        """No breakpoint of the stub's stands any more: other threads look at them."""
         for addr in (*self._breakpoints, *self.starts, *self._until):
             self._target.stops.remove(addr)
-        self.place, self.several, self.starts, self._sink = self._lock + 64, True, frozenset(), sink
+        self.several, self.starts = True, frozenset()
+
+    def _take_turns(self, sink: Sink | None) -> None:
+        self._lock = self._guest.guest_view.fresh(256)
+        self.place, self._sink = self._lock + 64, sink
+        self._locked.by(self._saving, self._lock)
         self._memory.later, self._threads.apart, self.last = self._later, True, time.monotonic()
-        self._sites.take_turns(self._lock, self.lead)
+        self._sites.take_turns(self._lock, self._locked.lead)
         for addr in (*self._breakpoints, *self._until):
             self._stop_at(addr)
         if sink is not None:
@@ -130,10 +158,10 @@ class Turns:
             self._later.patch(addr, self._guest.read(addr, 1))
         elif self._sink is not None and self._sink.home(addr) is not None:  # a slot's: who comes there has the lock
             self._ends.add(addr)
-            self.stands.update((addr + n, addr) for n in (0, len(self.trap)))
+            self._locked.stop_at(addr, addr)
         else:
             linkage = self._arch.linkage
-            self._guest.patch(addr, self.lead(addr, 0 if linkage is None else linkage.mode))
+            self._guest.patch(addr, self._locked.lead(addr, 0 if linkage is None else linkage.mode))
 
     def _release(self, addr: int) -> None:
         """It is not, any more."""
@@ -164,18 +192,8 @@ class Turns:
         self.again()
         return True
 
-    def lead(self, addr: int, mode: int = 0) -> bytes:
-        """The jump that stands at an address, to where threads take the lock and stop. NoMemory, OutOfReach."""
-        ahead = TO_ARM if mode else b""
-        if addr not in self._leads:
-            code = self._saving.around(self._saving.turn(self._lock)[0])
-            place = self._leads[addr] = self._sites.take(addr, len(code) + len(self.trap))
-            self._guest.patch(place, code + self.trap)
-            self.stands.update((place + len(code) + n, addr) for n in (0, len(self.trap)))
-        return ahead + bytes(self._arch.jump.encode(addr + len(ahead), self._leads[addr]))
-
     def _in_text(self, addr: int) -> bytes:
-        """lead(), where it fits. Unsupported."""
+        """The jump that stands there, where it fits. Unsupported."""
         code, symbol = self._guest.read(addr, 2 * self._arch.max_insn), self._guest.symbols.covering(addr)
         insn = self._arch.decode(code if self._sink is None else self._sink.original(addr, code), addr)
         if insn.size < self._arch.jump.size or (symbol is not None and symbol.mode):
@@ -183,7 +201,7 @@ class Turns:
                               symbol=self._guest.symbols.describe(addr),
                               hint="probe another instruction, or without a post_handler, or in a whole machine; "
                                    "threads=1 says that one thread alone comes to probes")
-        return self.lead(addr)
+        return self._locked.lead(addr)
 
     # --- going on
 
@@ -197,20 +215,12 @@ class Turns:
         self._keeper = self._threads.name if keeps else ""
         if keeps:
             return target
-        if target not in self._ways:
-            code = self._saving.around(self._saving.turn(self._lock)[1])
-            place = self._sites.take(target, len(code) + ROOM)
-            self._guest.patch(place, code + self._jump(place + len(code), target))
-            self._ways[target] = place
-        return self._ways[target]
+        return self._locked.way(target)
 
-    def _jump(self, place: int, target: int) -> bytes:
-        if self._arch.name in ("arm", "armeb"):
-            return LOAD + target.to_bytes(4, self._arch.order.value)
-        return bytes(self._arch.jump.encode(place, target))
-
-    def stopped(self, thread: str) -> None:
-        """It is the current one."""
+    def stopped(self, thread: str, call: int | None) -> None:
+        """It is the current one. call: the system call that it is about to enter."""
+        if call is not None and not self.several:
+            self.due = self._clones.made_by(call)
         if self._first and not self.several and thread != self._first:
             self._first = ""
             warnings.warn(UNSEEN, ThreadsUnseen, stacklevel=2)

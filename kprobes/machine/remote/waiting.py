@@ -8,8 +8,11 @@ run counts as the others do, and as a probed one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
+
 from ...arch._base import Arch
-from ...errors import GuestFault
+from ...errors import GuestFault, RemoteError
 from .target import Target
 
 #: how an architecture's name begins -> its NOP, as in memory; the longest that fits counts
@@ -37,3 +40,17 @@ class Waiting:
             return self._arch.decode(self._target.read(pc - size, 2 * size), pc - size).delay_slot
         except GuestFault:
             return False
+
+    def leave(self, pc: int, step: Callable[[], object]) -> bool:
+        """What has failed at `pc` is not executed again: a branch that waits for it is taken. step: has the thread make
+        one. False: there is none; else pc is elsewhere now."""
+        if not self.at(pc):
+            return False
+        code = self._target.read(pc, len(self.nop))
+        self._target.write(pc, self.nop)
+        try:
+            step()
+        finally:
+            with suppress(RemoteError):  # it is no more
+                self._target.write(pc, code)
+        return True
