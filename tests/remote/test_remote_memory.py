@@ -10,6 +10,7 @@ from kprobes.arch import get
 from kprobes.errors import GuestFault
 from kprobes.machine.remote.layouts import Slot
 from kprobes.machine.remote.memory import Memory
+from kprobes.machine.remote.scratch import Pages, Process
 from kprobes.machine.remote.target import Target
 from kprobes.machine.remote.threads import Threads
 
@@ -97,3 +98,28 @@ def test_what_the_cpu_may_not_access_just_now(cpsr: int, addr: int) -> None:
     assert stub.cpsr == cpsr and len(stub.states) == 3
     with pytest.raises(GuestFault):
         memory(stub, system=False).read(addr, 4)
+
+
+class Far:
+    """A process that has 44 MiB of data behind its text, and nothing else: it gives what it is asked for."""
+
+    def __init__(self) -> None:
+        self.there: set[int] = set()
+
+    def map(self, hint: int, size: int) -> int:
+        page = hint if hint not in self.there else (1 << 46) + len(self.there) * size
+        self.there.add(page)
+        return page
+
+    def unmap(self, addr: int, size: int) -> None:
+        self.there.discard(addr)
+
+
+def test_pages_far_from_text_within_reach() -> None:
+    """Those beside others are as good, as far as a jump reaches; and not beyond."""
+    arch = get("x86_64")
+    pages = Pages(cast(Process, Far()), 4096, arch)
+    text, library = 0x400000, 0x7F0000000000
+    near = [pages.map_near(text, text + (44 << 20)) for _ in range(20)]
+    other = pages.map_near(library, library + 4096)
+    assert near == [near[0] + 4096 * n for n in range(20)] and abs(other - library) < 1 << 20

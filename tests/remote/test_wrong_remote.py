@@ -168,3 +168,21 @@ def test_memory_in_a_run(stub: Callable[[Any], str]) -> None:
                 with pytest.raises(MachineBusy):
                     use()
         assert m.read(0x1000, 4) == bytes(4)
+
+
+def leaving(channel: socket.socket, data: bytes) -> None:
+    """A stub whose guest ends while one of its threads is looked at: all that is asked for then is answered so."""
+    running_on = b"$c#" in data or b"$vCont;c" in data
+    for packet in re.findall(rb"\$([^#]*)#..", data, re.DOTALL):
+        if packet.startswith((b"c", b"vCont;")):
+            channel.sendall(b"+" + frame(b"T05thread:p1.1;") + frame(b"W07"))
+        elif not running_on:
+            sound(channel, b"$%s#00" % packet)
+
+
+def test_the_status_of_a_guest_that_ends_meanwhile(stub: Callable[[Any], str]) -> None:
+    """By what the stub has said, not by how it ends itself without us."""
+    m = machine(stub, leaving)
+    with Kprobes(m):
+        m.run(timeout=5)
+    assert m.exit_status == 7

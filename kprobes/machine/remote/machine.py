@@ -85,7 +85,7 @@ class RemoteMachine(Described):
         self._exit, self.busy, self.regions = 0, self._control.busy, self._loads.regions
         self._calls = GuestCalls(target, self._control, self._threads, arch, self.symbols)
         self._errands = Errands(self, target, self._control, self._threads)
-        self._pages = Pages(self._source(scratch, system), self.page_size, arch.mask)
+        self._pages = Pages(self._source(scratch, system), self.page_size, arch)
         self._memory = Memory(target, self._threads, arch, self._pages.has, system, self._loads.executable)
         view = None if scratch else view_of(self, target, lambda: self._there, self._pages.fresh, self._loads, system)
         self._sites = CallSites(view, self.map_code, self.patch, self.page_size)
@@ -98,8 +98,7 @@ class RemoteMachine(Described):
         self.map_calls, self.call_at = self._sites.map, self._sites.call_at
         if view is not None:
             self._control.detours(Detours(self._sites.inside, view.push, view.pull, *view.asking))
-            if not system and arch.name in EXITS:
-                target.report_calls(EXITS[arch.name])
+            target.report_calls(() if system else EXITS.get(arch.name, ()))
         self._loads.program(image)
         add_symbols(self.symbols, symbols)
 

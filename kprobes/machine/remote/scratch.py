@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from ...arch._base import Arch
-from ...errors import GuestFault, NoMemory, Unsupported
+from ...errors import GuestFault, NoMemory, OutOfReach, Unsupported
 from ...symbols import Symbols
 from .errands import Errands
 from .linux import LINUX
 
 GAPS = (0, 1 << 20, 1 << 24, 1 << 25)  # bytes above an image where there may be room
-FAR = 1 << 25  # bytes: pages farther away are of no use to what is near
 READ_WRITE_EXECUTE = 7
 PRIVATE = 2
 AT_ONCE = 64  #: pages that a kernel is asked for
@@ -152,8 +151,8 @@ class Kernel:
 class Pages:
     """Pages of ours in the guest: for code, each by itself, and for what alloc() hands out in pieces."""
 
-    def __init__(self, source: Process | Area | Kernel, page: int, mask: int) -> None:
-        self._source, self._page, self._mask = source, page, mask
+    def __init__(self, source: Process | Area | Kernel, page: int, arch: Arch) -> None:
+        self._source, self._page, self._arch = source, page, arch
         self._code: set[int] = set()
         self._spare: list[tuple[int, int]] = []  # (address, size)
         self._taken: dict[int, int] = {}
@@ -166,17 +165,28 @@ class Pages:
         """A page: beside those that are near already, else not far above `above`, else where the system likes.
         NoMemory."""
         first = -(-above // self._page) * self._page
-        beside = [place + self._page for place in self._code if abs(place - near) <= FAR
-                  and place + self._page not in self._code]
+        beside = [place + self._page for place in self._code if place + self._page not in self._code
+                  and self._reaches(near, place + self._page)]
         page = -1
         for hint in (*sorted(beside, key=lambda place: abs(place - near))[:2], *(first + gap for gap in GAPS)):
             if page >= 0:
                 self._source.unmap(page, self._page)
-            page = self._source.map(hint & self._mask, self._page)
+            page = self._source.map(hint & self._arch.mask, self._page)
             if page == hint:
                 break
         self._code.add(page)
         return page
+
+    def _reaches(self, near: int, page: int) -> bool:
+        """Whether jumps lead from all of the page to `near`, and back."""
+        jump, end = self._arch.jump, page + self._page - 16
+        if jump is None:
+            return True
+        near &= -16
+        try:
+            return all(jump.encode(frm, to) for frm, to in ((near, page), (page, near), (near, end), (end, near)))
+        except OutOfReach:
+            return False
 
     def unmap(self, page: int, *, there: bool) -> None:
         """Give a page for code back; there: the guest still exists."""
