@@ -33,6 +33,23 @@ def test_a_run_ends_where_its_handlers_calls_pass(path: Path) -> None:
             assert (results, probe.nhit) == ([want] * n, n)
 
 
+@pytest.mark.parametrize("path", [paths[-1] for arch in RUNNABLE if (paths := programs_of(arch))],
+                         ids=lambda path: path.stem)
+def test_a_run_ends_under_a_jump(path: Path) -> None:
+    """Where one would stand, that stood before and stands again."""
+    with UnicornMachine.load(path) as m, Kprobes(m) as k:
+        test = next(t for t in TESTS if t not in limits(path.stem))
+        symbol = m.symbols[test]
+        start = m.arch.pointers.code_address(symbol.address | symbol.mode, m.read).place(0)
+        insn = m.arch.decode(m.read(start & ~m.arch.pointers.mode_bits, m.arch.max_insn), start)
+        k.register(probe := Kprobe(addr=start, pre_handler=lambda p, regs: None))
+        for n in range(1, 6, 2):
+            m.run(test, until=insn.next | insn.mode, timeout=20)
+            assert m.regs.pc == insn.next and probe.nhit == n
+            m.call(test, integer(m.arch, 0))
+            assert probe.nhit == n + 1
+
+
 #: what interrupts, two that do nothing, what accesses memory by the first argument, and returns
 CODES = {"x86_64": "int 0x80; nop; nop; mov rax, [rdi]; ret", "arm64": "svc #0; nop; nop; ldr x1, [x0]; ret",
          "ppc": "sc; nop; nop; lwz %r4, 0(%r3); blr", "sparc": "ta 0x10; nop; nop; ld [%o0], %o1; retl; nop",

@@ -9,6 +9,7 @@ from ...arch._base import Arch
 from ...arguments import place
 from ...errors import BadArgument, RemoteError, Unsupported
 from ...symbols import Symbols
+from .._ends import ending_at
 from .._passing import Passing, check_bounds, code_pointer
 from .control import LONGEST, Control
 from .target import Target
@@ -42,7 +43,7 @@ class GuestCalls:
         end = None if until is None else self._address(self._pointer(until)) & ~self._arch.pointers.mode_bits
         first = regs.target if start is None else self._address(self._pointer(start))
         regs.at(None)
-        with self._stopping_at(end):
+        with ending_at(self._control.sink, self._arch, end), self._stopping_at(end):
             self._control.run(first, end, timeout, max_insns)
 
     def call(self, function: str | int, passing: Passing | None, exit_at: int, timeout: float | None,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...errors import GuestStopped, GuestTimeout, Unsupported
+from .._ends import ending_at
 from .._passing import Argument, Passing, check_bounds, code_pointer
 from .cpu import Cpu
 from .delayslots import DelaySlots
@@ -119,7 +120,8 @@ class Calls:
         if max_insns == 0:
             cpu.write_pc(target)
             raise GuestTimeout("max_insns is 0", pc=target & ~cpu.arch.pointers.mode_bits)
-        self.runs_in.run(target, end, timeout, max_insns)
+        with ending_at(state.sink, cpu.arch, None if until is None else end & ~cpu.arch.pointers.mode_bits):
+            self.runs_in.run(target, end, timeout, max_insns)
 
     def invoke(self, target: int) -> None:
         """See machine._base.Machine.invoke()."""
