@@ -119,19 +119,22 @@ class Symbols:
 
         Raises UnknownSymbol (with near names) or AmbiguousSymbol (several addresses).
         """
-        found = list(self._by_name.get(name, ()))
-        module, colon, base = name.rpartition(":")
-        if colon and not found:
-            wanted = "" if module == self.main else module
-            found = [s for s in self._by_name.get(base, ()) if s.module == wanted]
-        if not found:
-            found = self._demangled.get(name, [])
+        found = self._by_name.get(name) or self._elsewhere(name)
+        if len(found) == 1:
+            return found[0]
         if not found:
             raise UnknownSymbol("no such symbol", symbol=name, hint=self._hint(name))
         addresses = tuple(sorted({s.address for s in found}))
         if len(addresses) > 1:
             raise AmbiguousSymbol(name, addresses)
         return found[0]
+
+    def _elsewhere(self, name: str) -> list[Symbol]:
+        """Those that a `module:name` means, or a name as people write it."""
+        module, colon, base = name.rpartition(":")
+        wanted = "" if module == self.main else module
+        found = [s for s in self._by_name.get(base, ()) if s.module == wanted] if colon else []
+        return found or self._demangled.get(name, [])
 
     @property
     def _demangled(self) -> dict[str, list[Symbol]]:
