@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import sys
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any
 
 from ..arguments import looking
 from ..errors import Unsupported
+
+#: How processes begin: of those of a server, Python 3.14's own choice on Linux, pebble waits for ever for one that dies
+START = "fork" if sys.platform == "linux" else None
 
 
 class Local(Executor):
@@ -25,7 +30,7 @@ class Local(Executor):
             raise Unsupported("processes of this machine need the package pebble",
                               hint="pip install 'kprobes[campaign]', or give an executor") from None
         self.workers, self.timeout = workers, timeout
-        self._pool = ProcessPool(max_workers=workers)
+        self._pool = ProcessPool(max_workers=workers, context=multiprocessing.get_context(START))
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = self._pool.schedule(fn, args=args, kwargs=kwargs, timeout=self.timeout)

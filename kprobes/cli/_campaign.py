@@ -130,8 +130,9 @@ def _cluster(address: str, jobs: int | None) -> contextlib.AbstractContextManage
         client: Any = Client
         try:
             connection = client(address, timeout=CONNECT)
-        except (OSError, TypeError, ValueError) as error:  # nobody there; no certificates; no address
-            raise BadArgument(f"--dask {address}: {error}", hint="give a scheduler's, as HOST:PORT or tcp://HOST:PORT"
+        except Exception as error:  # nobody there; no certificates; no address; seldom an assertion of its own
+            what = str(error) or type(error).__name__
+            raise BadArgument(f"--dask {address}: {what}", hint="give a scheduler's, as HOST:PORT or tcp://HOST:PORT"
                               ) from None
         with connection:
             yield connection.get_executor(), jobs or max(1, sum(connection.nthreads().values()))

@@ -332,6 +332,16 @@ def test_wrong_command_lines(words: tuple[str, ...], says: str, monkeypatch: pyt
     assert "Traceback" not in result.stderr
 
 
+def test_what_dask_trips_over_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine it does, now and then, at an address that is none."""
+    def fails(*args: Any, **named: Any) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("distributed.Client", fails)
+    result = cli(DEMO, "--call", "f(@input)", "--inputs", DEMO, "--dask", "here:1")
+    assert result.exit_code == 2 and "--dask here:1: AssertionError; give a scheduler's" in result.stderr
+
+
 def test_blocks_are_counted_once_whichever_process_saw_them(tmp_path: Path) -> None:
     for n in range(20):
         (tmp_path / str(n)).write_text("a=1, b=-2" if n % 2 else "")
