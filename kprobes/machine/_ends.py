@@ -12,9 +12,7 @@ from ._base import Sink
 @contextmanager
 def ending_at(sink: Sink | None, arch: Arch, end: int | None) -> Iterator[None]:
     """A run ends at `end` (None: elsewhere): no probe before it is a jump over that meanwhile."""
-    jumps = () if arch.jump is None else (arch.jump, *arch.jump.modes.values())
-    size = max((jump.size for jump in jumps), default=0)
-    if sink is None or end is None or not any(0 < end - addr < size for addr in sink.patches()):
+    if sink is None or end is None or not _covered(sink, arch, end):
         yield
         return
     sink.exact(True)
@@ -22,3 +20,10 @@ def ending_at(sink: Sink | None, arch: Arch, end: int | None) -> Iterator[None]:
         yield
     finally:
         sink.exact(False)
+
+
+def _covered(sink: Sink, arch: Arch, addr: int) -> bool:
+    """Whether a probe stands so close before an address that its jump would cover that."""
+    jumps = () if arch.jump is None else (arch.jump, *arch.jump.modes.values())
+    patches, size = sink.patches(), max((jump.size for jump in jumps), default=0)
+    return any(addr - n in patches for n in range(1, size))

@@ -243,6 +243,19 @@ def test_the_owners_count_and_timeout(owner: Owner, k: Kprobes) -> None:
     assert p.nhit == 2
 
 
+def test_an_owners_run_ends_under_a_jump() -> None:
+    """Where a probe's jump would stand, that stands there before and afterwards."""
+    owner = Owner("x86_64", straight="nop; nop; nop; nop; nop; nop; nop; ret")
+    at = owner.at("straight")
+    with Kprobes(UnicornMachine.attach(owner.uc, symbols=owner.symbols)) as k:
+        k.register(probe := Kprobe(addr=at, pre_handler=lambda p, regs: None))
+        for n in range(1, 6, 2):
+            owner.uc.emu_start(at, at + 3)
+            assert (owner.uc.reg_read(owner.pc), probe.nhit) == (at + 3, n)
+            owner.call("straight")
+            assert (probe.nhit, probe.optimized) == (n + 1, True)
+
+
 def test_abandoned_in_a_slot(owner: Owner, k: Kprobes) -> None:
     """The owner stops while a displaced instruction is due, and starts something else: that hit never ends."""
     p = Kprobe(symbol_name="probed", pre_handler=lambda p, regs: owner.uc.emu_stop(), post_handler=lambda *_: None)

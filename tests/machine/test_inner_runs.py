@@ -10,19 +10,25 @@ import pytest
 from arches import RUNNABLE, integer, limits, programs_of
 
 from kprobes import GuestFault, GuestTimeout, Kprobe, KprobeError, Kprobes, Regs, UnicornMachine
+from kprobes.arch._base import Insn
 
 BASE, NOWHERE = 0x10000, 0x50000000
 TESTS = "test_mutual", "test_tail_calls", "test_quicksort"
+
+
+def beginning(m: UnicornMachine, path: Path) -> tuple[str, int, Insn]:
+    """A function of a compiled program that calls others: its name, where its code begins, and its first instruction."""
+    test = next(t for t in TESTS if t not in limits(path.stem))
+    symbol = m.symbols[test]
+    start = m.arch.pointers.code_address(symbol.address | symbol.mode, m.read).place(0)
+    return test, start, m.arch.decode(m.read(start & ~m.arch.pointers.mode_bits, m.arch.max_insn), start)
 
 
 @pytest.mark.parametrize("path", [paths[-1] for arch in RUNNABLE if (paths := programs_of(arch))],
                          ids=lambda path: path.stem)
 def test_a_run_ends_where_its_handlers_calls_pass(path: Path) -> None:
     with UnicornMachine.load(path) as m, Kprobes(m) as k:
-        test = next(t for t in TESTS if t not in limits(path.stem))
-        symbol = m.symbols[test]
-        start = m.arch.pointers.code_address(symbol.address | symbol.mode, m.read).place(0)
-        insn = m.arch.decode(m.read(start & ~m.arch.pointers.mode_bits, m.arch.max_insn), start)
+        test, start, insn = beginning(m, path)
         three = integer(m.arch, 3)
         want, results = m.call(test, three), list[int]()
         k.register(probe := Kprobe(addr=start, pre_handler=lambda p, regs: results.append(m.call(test, three)),
@@ -38,10 +44,7 @@ def test_a_run_ends_where_its_handlers_calls_pass(path: Path) -> None:
 def test_a_run_ends_under_a_jump(path: Path) -> None:
     """Where one would stand, that stood before and stands again."""
     with UnicornMachine.load(path) as m, Kprobes(m) as k:
-        test = next(t for t in TESTS if t not in limits(path.stem))
-        symbol = m.symbols[test]
-        start = m.arch.pointers.code_address(symbol.address | symbol.mode, m.read).place(0)
-        insn = m.arch.decode(m.read(start & ~m.arch.pointers.mode_bits, m.arch.max_insn), start)
+        test, start, insn = beginning(m, path)
         k.register(probe := Kprobe(addr=start, pre_handler=lambda p, regs: None))
         for n in range(1, 6, 2):
             m.run(test, until=insn.next | insn.mode, timeout=20)

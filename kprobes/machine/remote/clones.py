@@ -18,7 +18,6 @@ from .threads import Threads
 
 FLAGS_SECOND = ("s390x",)  #: architectures whose first argument is the stack
 VM, VFORK = 0x100, 0x4000  #: QEMU makes a process of what has both
-THUMB, STAY = 0x20, bytes.fromhex("fee7")  #: bit of cpsr; B to itself
 STEPS = 64  #: stops until the call is over: signals
 
 
@@ -48,16 +47,16 @@ class Clones:
         """The call is made; both threads stay behind it, and the caller stands there: (address, its mode, what belongs
         there). step: has a thread make one; other: whether a stop is something else, which it keeps. RemoteError."""
         at, thread = self._regs.pc, self._threads.name
-        jump = self._arch.jump
+        jump, pointers = self._arch.jump, self._arch.pointers
         assert jump is not None
-        mode = bool(self._arch.pointers.mode_bits and self._regs["cpsr"] & THUMB)
-        stay = STAY if mode else bytes(jump.encode(at, at))
+        mode = pointers.same_mode(self._regs, at) & pointers.mode_bits
+        stay = bytes(jump.modes.get(mode, jump).encode(at, at))
         was = self._target.read(at, len(stay))
         self._target.write(at, stay)
         for _ in range(STEPS):
             stop = step(thread)
             if not other(stop) and self._regs.pc == at:
-                return at, int(mode), was
+                return at, mode, was
         raise RemoteError("the process makes its second thread without end", hint="the machine is gone: start another")
 
     @property

@@ -9,6 +9,7 @@ from time import monotonic
 import unicorn
 
 from .._base import Fault
+from .._ends import ending_at
 from .cpu import Cpu
 from .engine import ERRORS, INTR
 from .faults import Faults
@@ -75,9 +76,10 @@ class Owner:
         deadline = monotonic() + timeout / 1e6
         self._runner.enter(begin)
         try:
-            while (on := self._stretch(start, begin, until, timeout, count)) is not None:
-                begin = on
-                timeout = timeout and max(1, int((deadline - monotonic()) * 1e6))
+            with ending_at(self._state.sink, self._cpu.arch, until & ~self._cpu.arch.pointers.mode_bits):
+                while (on := self._stretch(start, begin, until, timeout, count)) is not None:
+                    begin = on
+                    timeout = timeout and max(1, int((deadline - monotonic()) * 1e6))
         finally:
             self._runner.leave()
 
