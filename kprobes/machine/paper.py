@@ -14,6 +14,7 @@ from ..regs import Regs
 from ..symbols import Symbols
 from ._base import BuiltIn, Fault, HostProgram, Sink, watches_no_text, watches_nothing
 from ._blocks import counts_no_blocks
+from ._ends import ending_at
 from ._jumps import always_jumps, never_here
 from ._paper_isa import LENGTHS, PAPER, execute
 
@@ -256,10 +257,11 @@ class PaperMachine:
             self.before_run()
         self._depth += 1
         try:
-            for _ in range(limit):
-                if values[self._pc] == until:
-                    return
-                self.step(cpu)
+            with ending_at(self.sink, self.arch, until):
+                for _ in range(limit):
+                    if values[self._pc] == until:
+                        return
+                    self.step(cpu)
             raise GuestTimeout(f"{limit} steps are made", pc=values[self._pc])
         finally:
             self._depth -= 1
@@ -282,9 +284,8 @@ class PaperMachine:
         try:
             op = self._fetch(pc)
             if not self._stops(cpu, pc, op):
-                own = self.arch is PAPER
-                values[self._pc] = (execute(self._regs[cpu], values, self._fetch, pc, op) if own
-                                    else self._perform(cpu, pc, op))
+                values[self._pc] = (self._perform(cpu, pc, op) if self.arch is not PAPER else
+                                    execute(self._regs[cpu], values, self._fetch, pc, op))
                 return
         except GuestFault as error:
             self._faulted(cpu, error)
@@ -295,8 +296,7 @@ class PaperMachine:
 
     def _moved(self, cpu: int) -> None:
         """pc was written outside of any report."""
-        target = self._regs[cpu].target
-        if target is not None:
+        if (target := self._regs[cpu].target) is not None:
             self._values[cpu][self._pc] = target
             self._regs[cpu].at(None)
 

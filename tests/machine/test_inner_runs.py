@@ -11,8 +11,9 @@ from arches import RUNNABLE, integer, limits, programs_of
 
 from kprobes import GuestFault, GuestTimeout, Kprobe, KprobeError, Kprobes, Regs, UnicornMachine
 from kprobes.arch._base import Insn
+from kprobes.machine.paper import PaperMachine
 
-BASE, NOWHERE = 0x10000, 0x50000000
+BASE, NOWHERE = 0x1000, 0x50000000
 TESTS = "test_mutual", "test_tail_calls", "test_quicksort"
 
 
@@ -51,6 +52,17 @@ def test_a_run_ends_under_a_jump(path: Path) -> None:
             assert m.regs.pc == insn.next and probe.nhit == n
             m.call(test, integer(m.arch, 0))
             assert probe.nhit == n + 1
+
+
+def test_a_models_run_ends_under_a_jump() -> None:
+    m = PaperMachine(bytes.fromhex("0202020205"), base=BASE, symbols={"f": (BASE, 5)})
+    with Kprobes(m) as k:
+        k.register(probe := Kprobe(addr=BASE, pre_handler=lambda p, regs: None))
+        for n in range(1, 6, 2):
+            m.run(BASE, until=BASE + 1)
+            assert (m.regs.pc, probe.nhit) == (BASE + 1, n)
+            m.call("f")
+            assert (probe.nhit, probe.optimized) == (n + 1, True)
 
 
 #: what interrupts, two that do nothing, what accesses memory by the first argument, and returns
