@@ -222,6 +222,7 @@ def test_the_owner_stops_the_run_and_goes_on(owner: Owner, k: Kprobes) -> None:
     for _ in range(5):
         if owner.uc.reg_read(owner.pc) == BACK:
             break
+        assert 0 < owner.uc.reg_read(owner.pc) - BASE < len(owner.code)  # never in our pages
         owner.uc.emu_start(owner.uc.reg_read(owner.pc), BACK)
     assert owner.uc.reg_read(owner.pc) == BACK
     assert owner.uc.reg_read(owner.result) == 7

@@ -404,6 +404,25 @@ def test_an_owners_run(name: str) -> None:
         assert owner.call("deep", 4) == 6
 
 
+@pytest.mark.parametrize("post", [False, True], ids=["boosted", "stepped"])
+@pytest.mark.parametrize("name", ["x86_64", "arm64"])
+def test_an_owners_guest_rests_at_home(name: str, post: bool) -> None:
+    """Where a signal's handler has raised: it has executed its instruction, and the owner goes on from there."""
+    from test_attach import BACK, Owner
+
+    owner = Owner(name)
+    start = owner.at("inc")
+    with Kprobes(UnicornMachine.attach(owner.uc, symbols=owner.symbols)) as k, handling(raising):
+        k.register(p := Kprobe(addr=start, pre_handler=lambda p, regs: os.kill(os.getpid(), signal.SIGALRM),
+                               post_handler=(lambda p, regs, flags: None) if post else None, optimize=False))
+        with pytest.raises(Alarm):
+            owner.call("inc", 4)
+        pc = owner.uc.reg_read(owner.pc)
+        assert start < pc < start + 16
+        owner.uc.emu_start(pc, BACK)
+        assert (owner.uc.reg_read(owner.result), p.nhit, p.nmissed) == (5, 1, 0)
+
+
 def test_simulated(scene: Scene) -> None:
     """_thread.interrupt_main() is a Ctrl-C as well."""
     def interrupt() -> None:

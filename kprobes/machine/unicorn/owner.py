@@ -102,6 +102,8 @@ class Owner:
         if state.parked is not None:
             return self._runner.displaced_or_raise()
         reason = state.take_stop()
+        if not count:  # the engine counts displaced instructions, too
+            self._runner.finish_displaced()
         if reason == "signal":
             self._runner.signals.deliver()
         if m.engine.stopped and reason in ("", "signal"):  # by the end of an inner run, or for that alone

@@ -258,7 +258,7 @@ class Runner:
         on."""
         cpu, state = self._cpu, self._state
         reason = state.take_stop()
-        self._finish_displaced()
+        self.finish_displaced()
         if state.depth > 1 and reason == "timeout" and self.bounds.timed_out < state.depth:
             state.why_stopped = reason  # the outer run is to end as well
         try:
@@ -272,7 +272,7 @@ class Runner:
             raise GuestTimeout(_REASONS[reason], pc=cpu.read_pc())
         return reason == "stop"
 
-    def _finish_displaced(self) -> None:
+    def finish_displaced(self) -> None:
         """The guest rests in the sink's pages only if it does not leave them: it has no business there but displaced
         instructions."""
         cpu, state = self._cpu, self._state
