@@ -120,3 +120,31 @@ def test_branches_behind_a_handlers_bounded_call(arch: str, code: str, bound: in
         k.register(Kprobe(symbol_name="f", pre_handler=bounded, optimize=False))
         assert [m.call("f", n) for n in (1, 2)] == [3, 4]
         assert stops == [stops[0]] * 2
+
+
+#: BEQZC a0, +8; ADDIU v0, a0, 1 in its forbidden slot; return. Then what begins with a branch, and returns 0x1234
+FORBIDDEN = "d8800002 24820001 03e00009 00000000 10000001 00000000 03e00009 24021234"
+
+
+@pytest.mark.parametrize("kind", ["boosted", "stepped", "jump", "none"])
+@pytest.mark.parametrize("arch", [arch for arch in RUNNABLE if "r6" in arch])
+def test_in_forbidden_slots(arch: str, kind: str) -> None:
+    """Where a branch is reserved, a handler's call may begin with one; and no run ends in between."""
+    words = (bytes.fromhex(word) for word in FORBIDDEN.split())
+    m = UnicornMachine.from_code(b"".join(word[::-1] if arch.endswith("el") else word for word in words), arch=arch,
+                                 base=BASE, symbols={"f": BASE, "g": BASE + 16})
+    results, calls = list[int](), [True]
+    with Kprobes(m) as k:
+        if kind != "none":
+            k.register(Kprobe(addr=BASE + 4, optimize=kind == "jump",
+                              pre_handler=lambda p, regs: results.append(m.call("g")) if calls[0] else None,
+                              post_handler=(lambda p, regs, flags: None) if kind == "stepped" else None))
+        assert [m.call("f", n) for n in (5, 0, 7)] == [6, 0x1234, 8]
+        assert results == ([] if kind == "none" else [0x1234] * 2)
+        calls[0] = False
+        for _ in range(2):
+            with pytest.raises(GuestTimeout) as caught:
+                m.call("f", 5, max_insns=1)  # BEQZC, and what goes along
+            assert caught.value.pc == BASE + 8
+            assert m.call("g") == 0x1234
+        assert m.call("f", 5, max_insns=2) == 6

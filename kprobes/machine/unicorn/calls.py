@@ -54,7 +54,7 @@ class Calls:
         cpu.regs.at(None)
         failed = True
         try:
-            self.delay_slots.settle()
+            self.delay_slots.settle(outer[0])
             passing.set_up(cpu.regs)
             self._functions.return_to_exit()
             self._functions.introduce(pointer)
@@ -115,7 +115,7 @@ class Calls:
             if cpu.arch.linkage is not None and state.exit:
                 self._functions.return_to_exit()
         if start is not None or cpu.regs.target is not None:
-            self.delay_slots.settle()
+            self.delay_slots.settle(cpu.regs.reported)
         cpu.regs.at(None)
         if max_insns == 0:
             cpu.write_pc(target)

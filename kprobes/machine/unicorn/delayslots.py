@@ -33,14 +33,27 @@ class DelaySlots:
     def books(self, then: bool) -> None:
         self.pending = then
 
-    def settle(self) -> None:
-        """The guest is sent elsewhere: let go of a branch that waits."""
+    def settle(self, reported: int | None) -> None:
+        """The guest is sent elsewhere from the address that was reported (None: from its pc): let go of a branch that
+        waits."""
         m, state = self._cpu, self._state
         if m.pair is not None:
             m.write_pc(m.pair[0])
-        if m.guest.runs.settle and state.depth == 0 and state.exit and (self.pending or self.holds(m.read_pc())):
+        if m.guest.runs.settle and state.exit and self._waits(m.read_pc() if reported is None else reported):
             self.pending = False
             self.leave()
+
+    def _waits(self, pc: int) -> bool:
+        return self._forbidden(pc) or (self._state.depth == 0 and (self.pending or self.holds(pc)))
+
+    def _forbidden(self, pc: int) -> bool:
+        """True where the engine takes the next instruction for one behind a conditional compact branch, wherever it is:
+        a jump there is reserved (MIPS release 6)."""
+        conditioned = self._cpu.arch.walking.conditioned
+        if conditioned is None:
+            return False
+        before, insn = self._two(pc)
+        return conditioned(insn, before.raw)
 
     def wait(self, slot: int, target: int) -> None:
         """The guest stands in the delay slot at `slot` of a branch to `target`, which is taken when it goes on."""
@@ -90,7 +103,7 @@ class DelaySlots:
         """holds(), but for jumps, which may be where a jump leads: alone they may be a loop."""
         before, insn = self._two(pc)
         jumps = insn.target is not None or insn.links or not insn.falls_through or insn.reject
-        return before.delay_slot and not (insn.delay_slot or jumps)
+        return (before.delay_slot or self._forbidden(pc)) and not (insn.delay_slot or jumps)
 
     def _two(self, pc: int) -> tuple[Insn, Insn]:
         """The instructions in front of `pc` and there."""
