@@ -50,8 +50,8 @@ class Sink(Protocol):
     """Who receives reports: the core.
 
     Attributes:
-        services: address in a call area -> what to call, in place, when the guest is about to execute the instruction
-            there. Afterwards the guest goes to regs.target, if that is set.
+        services: address in a call area -> what to call, in place, before the instruction there. Afterwards the guest
+            goes to regs.target, if that is set.
     """
 
     services: dict[int, Callable[[Regs], None]]
@@ -63,11 +63,13 @@ class Sink(Protocol):
         """The guest is about to execute a site at regs.pc. False: not ours, deliver it to the guest."""
 
     def exact(self, on: bool) -> None:
-        """A run that counts instructions begins, or has ended: each must be executed at its own address or in a
-        slot."""
+        """A run that counts instructions begins, or has ended: each is executed at its own address or in a slot."""
 
     def starting(self, target: int) -> None:
         """Nothing runs, and the guest is about to, at `target`: a safe point."""
+
+    def sent(self, target: int) -> None:
+        """In the middle of a run the guest is sent to `target`, by others than handlers of hits, or by a nested run."""
 
     def ended(self) -> None:
         """The outermost run has ended, whatever it ended by: nothing runs."""
@@ -259,8 +261,7 @@ class Machine(Protocol):
         """
 
     def call_at(self, addr: int) -> None:
-        """Sink.services has, or is about to have, an entry for this call site: an address in a call area, a multiple of
-        8."""
+        """Sink.services has, or is about to have, an entry for this call site: 8-aligned, in a call area."""
 
     def unmap_calls(self, area: int) -> None: ...
     def serve_here(self, addr: int, programs: Sequence[HostProgram]) -> Callable[[], None] | None:
@@ -313,8 +314,7 @@ class Machine(Protocol):
         """Where images are: name -> (start, end)."""
 
     def count_blocks(self) -> BlockCounts:
-        """Count the blocks of guest code that are executed from now on. Unsupported where the engine does not tell of
-        any."""
+        """Count the blocks of guest code executed from now on. Unsupported where the engine tells of none."""
 
     def watch_at(self, start: int, size: int, access: str, report: Watched) -> Callable[[], None]:
         """Report each access of the guest's to these bytes, before it happens: reads ("r"), writes ("w") or both

@@ -251,8 +251,8 @@ class PaperMachine:
         self._moved(cpu)
         if start is not None:
             values[self._pc] = start
-        if self._depth == 0 and self.sink is not None:
-            self.sink.starting(values[self._pc])
+        if self.sink is not None:
+            (self.sink.sent if self._depth else self.sink.starting)(values[self._pc])
         elif self._depth == 0 and self.before_run is not None:
             self.before_run()
         self._depth += 1

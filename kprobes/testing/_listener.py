@@ -42,6 +42,8 @@ class Listener:
     def starting(self, target: int) -> None:
         self.runs.append("starting")
 
+    def sent(self, target: int) -> None: ...
+
     def ended(self) -> None:
         self.runs.append("ended")
 

@@ -418,7 +418,7 @@ def test_an_owners_guest_rests_at_home(name: str, post: bool) -> None:
         with pytest.raises(Alarm):
             owner.call("inc", 4)
         pc = owner.uc.reg_read(owner.pc)
-        assert start < pc < start + 16
+        assert pc == BACK or start < pc < start + 16  # it may come late
         owner.uc.emu_start(pc, BACK)
         assert (owner.uc.reg_read(owner.result), p.nhit, p.nmissed) == (5, 1, 0)
 

@@ -52,9 +52,13 @@ class Listener:
         self._driver.give_up(target)
         self.registry.safe_point()
         self.finish()
+        self.sent(target)
+        self.rooms.text.warn()
+
+    def sent(self, target: int) -> None:
+        """See machine._base.Sink."""
         if self.rooms.displaced:
             self._driver.handlers.make_room(target & ~self.rooms.arch.pointers.mode_bits)
-        self.rooms.text.warn()
 
     def ended(self) -> None:
         """See machine._base.Sink."""

@@ -69,8 +69,8 @@ class Control:
                                hint="a handler's guest call leads back to that handler")
         if start is not None:
             self._threads.start(self.turns.way(start))
-        if self.depth == 0 and self.sink is not None:
-            self.sink.starting(self._regs.pc if start is None else start)
+        if self.sink is not None:
+            (self.sink.sent if self.depth else self.sink.starting)(self._regs.pc if start is None else start)
         deadline = None if timeout is None else time.monotonic() + min(timeout, LONGEST)
         outer, self._alone, self._stopping = self._alone, call or self.depth > 0, False
         self.depth += 1

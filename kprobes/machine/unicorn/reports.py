@@ -24,6 +24,7 @@ from .guests.guest import HOOK as BY_HOOK
 from .guests.guest import INTR as BY_INTERRUPT
 from .owner import Owner
 from .raised import Raised
+from .registers.cells import Spoken
 from .runstate import RunState
 from .services import Services
 from .starts import Starts
@@ -159,7 +160,7 @@ class Reports:
         regs, state, bias = self._regs, self._state, self._guest.breakpoint.bias
         ours = self._guest.breakpoint.number if self._guest.breakpoint.channel == BY_INTERRUPT else -1
         cell = self._cpu.cells.get(self._cpu.arch.regs.pc)
-        pc_word = cell if cell is not None else _Register(self._cpu.read_pc, self._cpu.write_pc)
+        pc_word = cell if cell is not None else Spoken(self._cpu.read_pc, self._cpu.write_pc)
         view, index, mask, write_pc = pc_word.view, pc_word.index, self._cpu.arch.mask, self._cpu.write_pc
         modes = self._guest.pc.modes if cell is not None else 0
         mode, beyond, plain = self._cpu.mode_word(cell), ~mask, mask & ~modes
@@ -209,7 +210,7 @@ class Reports:
         """The engine's invalid-instruction hook, where breakpoints arrive that way. True: go on at pc."""
         regs, state, bias, mask, step = (self._regs, self._state, self._guest.breakpoint.bias, self._cpu.arch.mask,
                                          self._cpu.arch.insn_align)
-        words = _Register(self._cpu.read_pc, self._cpu.write_pc) if self._cpu.pair is None else self._cpu.pair
+        words = Spoken(self._cpu.read_pc, self._cpu.write_pc) if self._cpu.pair is None else self._cpu.pair
 
         def on_invalid(_uc: int, _user: int) -> bool:
             try:
@@ -244,18 +245,29 @@ class Reports:
         self._state.park(error)
 
     def _handled(self, number: int, ahead: int, home: int) -> bool:
-        """Ask the interrupt handler. True: it has handled the interrupt, and the guest goes on, at `ahead` unless it
-        was sent elsewhere."""
-        cpu, regs = self._cpu, self._regs
+        """Ask the interrupt handler, which sees a displaced instruction at home. True: it has handled the interrupt,
+        and the guest goes on, at `ahead` unless it was sent elsewhere. home: where it was raised."""
+        cpu, regs, sink = self._cpu, self._regs, self._state.sink
         if self.interrupt_handler is None:
             return False
-        regs.at(ahead)
-        if not self.interrupt_handler(regs, number):
-            return False
+        shown = sink.home(home) if sink is not None and sink.ours(home) else home
+        if shown is None or home & -cpu.memory.page_size == self._state.exit:
+            return False  # strayed there: no interrupt of the guest's
+        regs.at(shown + ahead - home)
+        try:
+            if not self.interrupt_handler(regs, number):
+                return False
+        except BaseException:
+            if regs.target is None:
+                regs.pc = shown + ahead - home  # as the handler has seen it
+            raise
         if regs.target is None and ahead == home and cpu.pair is not None:
             cpu.stay(home)
         else:
+            if regs.target is not None and sink is not None:
+                sink.sent(regs.target)
             cpu.write_pc(regs.target if regs.target is not None else cpu.arch.pointers.same_mode(regs, ahead))
+        self._starts.mended = number in self._guest.faults.unaligned
         return True
 
     def unclaimed(self, number: int, pc: int) -> None:
@@ -281,8 +293,7 @@ class Reports:
                 number, home = number + FETCHED, self._refused()
             if number not in guest.calls.skip:
                 pc = home
-        strayed = state.ours(stub) or stub & -cpu.memory.page_size == state.exit  # no system call of the guest's
-        if not strayed and self._handled(number, pc + guest.calls.skip.get(number, -biases.get(number, 0)), home):
+        if self._handled(number, pc + guest.calls.skip.get(number, -biases.get(number, 0)), home):
             return
         if self._owner is None:
             if cpu.pair is not None:
@@ -297,17 +308,3 @@ class Reports:
             if state.ours(home):
                 self._starts.interrupt = number, home  # whoever raises the error brings the guest home
             state.park(unicorn.UcError(const.UC_ERR_EXCEPTION))  # what the engine says when nobody hooks interrupts
-
-
-class _Register:
-    """A pc that only the API may write, in the shape of a cell."""
-
-    def __init__(self, read: Callable[[], int], write: Callable[[int], None]) -> None:
-        self.view, self.index, self._read, self._write = self, 0, read, write
-
-    def __getitem__(self, index: int) -> int:
-        return self._read()
-
-    def __setitem__(self, index: int, value: int) -> None:
-        if index == self.index:
-            self._write(value)

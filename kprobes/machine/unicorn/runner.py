@@ -114,6 +114,8 @@ class Runner:
                 state.sink.starting(target)
             elif self.before_run is not None:
                 self.before_run()
+        elif state.sink is not None:
+            state.sink.sent(target)
         state.nest(1)
 
     def leave(self) -> None:
@@ -200,6 +202,8 @@ class Runner:
             return True
         if (moved := cpu.regs.target) is not None:  # by a signal's handler
             cpu.regs.at(None)
+            if state.sink is not None:
+                state.sink.sent(moved)
             return moved
         if stopped and cpu.read_pc() != end:
             return cpu.arch.pointers.same_mode(cpu.regs, cpu.read_pc())

@@ -10,6 +10,8 @@ from .cpu import Cpu
 from .engine import ERRORS, INVALID
 from .runstate import RunState
 
+UNALIGNED = const.UC_ERR_READ_UNALIGNED, const.UC_ERR_WRITE_UNALIGNED
+
 
 class Starts:
     """Starts the engine for a CPU.
@@ -18,6 +20,7 @@ class Starts:
         end: where the innermost run ends, see Runs.until_stops. ends_at: where translations end.
         interrupt: (number, pc) of the one of the guest's own that ended it.
         failed: (pc, address) of the first access of this run that the engine refused, see Runs.settle.
+        mended: an unaligned access that ended it has been served; the engine says that it has failed all the same.
         again: what is executed is no business of the guest's: only to learn why an instruction failed, or to let go of
             a branch.
         aborted: translations that a failed fetch has ended. dead: the next translation would kill the process, see
@@ -35,7 +38,7 @@ class Starts:
         self.ends_at = 0
         self.interrupt: tuple[int, int] | None = None
         self.failed: tuple[int, int] | None = None
-        self.again = False
+        self.again = self.mended = False
 
     def aside(self, begin: int, until: int) -> int:
         """start() what is no part of the guest's run: who stops that from another thread waits meanwhile."""
@@ -111,11 +114,15 @@ class Starts:
     def _run_engine(self, begin: int, until: int) -> int:
         cpu, state = self._cpu, self._state
         start = cpu.engine.start if cpu.pair is None else self._begin
-        while cpu.engine.ended(error := start(begin, until)):
+        while cpu.engine.ended(error := start(begin, until)) or self._was_mended(error):
             if state.parked is not None or state.why_stopped:
                 return 0
             begin = cpu.arch.pointers.same_mode(cpu.regs, cpu.read_pc())
         return error
+
+    def _was_mended(self, error: int) -> bool:
+        mended, self.mended = self.mended, False
+        return mended and error in UNALIGNED
 
     def _begin(self, begin: int, until: int) -> int:
         """Start an engine with a next pc. Where the guest stands at `begin`, and that is in a delay slot, its branch
