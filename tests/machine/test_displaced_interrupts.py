@@ -170,3 +170,42 @@ def test_a_signal_into_the_middle_of_a_jump(arch: str) -> None:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+#: a branch to +16 with what raises in its delay slot; there: a return that adds one. At +24: two that add ten, a return
+SLOTS = {"mips trap": "10000003 00800034 24420064 00000000 03e00008 24420001 2442000a 2442000a 03e00008 00000000",
+         "mips load": "10000003 8c850000 24420064 00000000 03e00008 24420001 2442000a 2442000a 03e00008 00000000",
+         "sparc load": "10800004 d2020000 01000000 01000000 81c3e008 9402a001 9402a00a 9402a00a 81c3e008 9010000a"}
+
+
+@pytest.mark.parametrize("where", [None, 0, 16, 24])
+@pytest.mark.parametrize("how", ["elsewhere", "call"])
+@pytest.mark.parametrize("name", SLOTS)
+def test_in_a_delay_slot(name: str, how: str, where: int | None) -> None:
+    """The branch is not taken by who is sent elsewhere, nor in a call of the handler's; else it is taken."""
+    m = UnicornMachine.from_code(bytes.fromhex(SLOTS[name]), arch=name.split(maxsplit=1)[0], base=BASE,
+                                 symbols={"f": (BASE, 24), "g": (BASE + 24, 16)})
+    result, seen = "v0" if name.startswith("mips") else "o2", list[int]()
+    called = list[int]()
+
+    def served(regs: Regs, number: int) -> bool:
+        seen.append(regs.pc)
+        regs.set_arg(0, BASE)
+        if how == "elsewhere":
+            regs.pc = BASE + 24
+        else:
+            before, regs[result] = regs[result], 5
+            called.append(m.call("g"))
+            regs[result] = before
+        return True
+
+    m.interrupt_handler = served
+    with Kprobes(m) as k:
+        if where is not None:
+            k.register(Kprobe(addr=BASE + where, pre_handler=lambda p, regs: None))
+        for n in range(1, 4):
+            m.regs[result] = 0
+            m.regs.set_arg(0, 0 if name.endswith("trap") else BASE + 1)
+            m.run("f", timeout=20)
+            assert (m.regs[result], seen) == (20 if how == "elsewhere" else 1, [BASE + 4] * n)
+        assert called == ([25] * 3 if how == "call" else [])

@@ -44,7 +44,7 @@ class DelaySlots:
             self.leave()
 
     def _waits(self, pc: int) -> bool:
-        return self._forbidden(pc) or (self._state.depth == 0 and (self.pending or self.holds(pc)))
+        return self.holds(pc) or self._forbidden(pc) or (self.pending and self._state.depth == 0)
 
     def _forbidden(self, pc: int) -> bool:
         """True where the engine takes the next instruction for one behind a conditional compact branch, wherever it is:

@@ -77,7 +77,8 @@ class Parts:
         books = (self.memory.heap, delay_slots, self.process, self.loader, Input(machine))
         self.snapshots = Snapshots(cpu, state, self.runner, self.calls, owned, books)
         self.stops = Stops(cpu, state, self.bounds, state)
-        self.reports = Reports(cpu, state, services, self.starts, self.stubs, self.stops, self.owner, self.clock)
+        self.reports = Reports(cpu, state, services, self.starts, self.stubs, self.stops, self.owner, self.clock,
+                               delay_slots)
         if owned and guest.calls.decoded is not None:
             self.memory.looking = PassedOver(cpu, state, self.bounds, guest.calls.decoded, self.reports.unclaimed).look
 

@@ -18,6 +18,7 @@ from ...regs import Regs
 from .._base import Sink
 from .clock import InstructionClock
 from .cpu import Cpu
+from .delayslots import DelaySlots
 from .engine import INSN, INTR, INVALID, MEM, TLB
 from .guests.guest import FETCHED, SystemCall
 from .guests.guest import HOOK as BY_HOOK
@@ -45,12 +46,12 @@ class Reports:
     """
 
     def __init__(self, cpu: Cpu, state: RunState, services: Services, starts: Starts, stubs: Stubs, stops: Stops,
-                 owner: Owner | None, clock: InstructionClock) -> None:
+                 owner: Owner | None, clock: InstructionClock, delay_slots: DelaySlots) -> None:
         """owner: of the engine; None: it is ours."""
         self._raised = (Raised(cpu.engine, cpu.arch.mask, cpu.read_pc, cpu.cells.get(cpu.arch.regs.pc))
                         if cpu.guest.interrupts.lost_pc else None)
         self._cpu, self._state, self._services, self._starts = cpu, state, services, starts
-        self._stubs, self._stops, self._owner, self._clock = stubs, stops, owner, clock
+        self._stubs, self._stops, self._owner, self._clock, self._slots = stubs, stops, owner, clock, delay_slots
         self._engine, self._guest, self._regs = cpu.engine, cpu.guest, cpu.regs
         self.interrupt_handler: Callable[[Regs, int], bool] | None = None
         self._hooks: list[int] = []
@@ -250,6 +251,7 @@ class Reports:
         cpu, regs, sink = self._cpu, self._regs, self._state.sink
         if self.interrupt_handler is None:
             return False
+        self._starts.mended = False
         shown = sink.home(home) if sink is not None and sink.ours(home) else home
         if shown is None or home & -cpu.memory.page_size == self._state.exit:
             return False  # strayed there: no interrupt of the guest's
@@ -261,13 +263,16 @@ class Reports:
             if regs.target is None:
                 regs.pc = shown + ahead - home  # as the handler has seen it
             raise
-        if regs.target is None and ahead == home and cpu.pair is not None:
+        self._starts.mended = number in self._guest.faults.unaligned
+        if (moved := regs.target) is not None:
+            self._slots.settle(shown)
+            if sink is not None:
+                sink.sent(moved)
+            cpu.write_pc(moved)
+        elif ahead == home and cpu.pair is not None:
             cpu.stay(home)
         else:
-            if regs.target is not None and sink is not None:
-                sink.sent(regs.target)
-            cpu.write_pc(regs.target if regs.target is not None else cpu.arch.pointers.same_mode(regs, ahead))
-        self._starts.mended = number in self._guest.faults.unaligned
+            cpu.write_pc(cpu.arch.pointers.same_mode(regs, ahead))
         return True
 
     def unclaimed(self, number: int, pc: int) -> None:
