@@ -423,6 +423,23 @@ def test_an_owners_guest_rests_at_home(name: str, post: bool) -> None:
         assert (owner.uc.reg_read(owner.result), p.nhit, p.nmissed) == (5, 1, 0)
 
 
+@pytest.mark.parametrize("name", ["x86_64", "arm64"])
+def test_a_signal_handler_moves_an_owners_guest(name: str) -> None:
+    from test_attach import Owner
+
+    owner = Owner(name)
+    m = UnicornMachine.attach(owner.uc, symbols=owner.symbols)
+
+    def move(number: int, frame: Any) -> None:
+        if owner.at("spin") <= m.regs.pc < owner.at("spin") + 16:
+            m.regs.pc = owner.at("probed")
+
+    with Kprobes(m) as k, handling(move):
+        k.register(Kprobe(symbol_name="inc"))
+        signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+        assert owner.call("spin", 4, timeout=60_000_000) == 7
+
+
 def test_simulated(scene: Scene) -> None:
     """_thread.interrupt_main() is a Ctrl-C as well."""
     def interrupt() -> None:

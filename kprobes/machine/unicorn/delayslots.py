@@ -44,16 +44,13 @@ class DelaySlots:
             self.leave()
 
     def _waits(self, pc: int) -> bool:
-        return self.holds(pc) or self._forbidden(pc) or (self.pending and self._state.depth == 0)
+        return (self.pending and self._state.depth == 0) or self._behind_branch(*self._two(pc))
 
-    def _forbidden(self, pc: int) -> bool:
-        """True where the engine takes the next instruction for one behind a conditional compact branch, wherever it is:
-        a jump there is reserved (MIPS release 6)."""
+    def _behind_branch(self, before: Insn, insn: Insn) -> bool:
+        """True in a delay slot, and in the forbidden slot of a conditional compact branch (MIPS release 6): the engine
+        takes the next instruction for the one there, wherever it is."""
         conditioned = self._cpu.arch.walking.conditioned
-        if conditioned is None:
-            return False
-        before, insn = self._two(pc)
-        return conditioned(insn, before.raw)
+        return before.delay_slot or (conditioned is not None and conditioned(insn, before.raw))
 
     def wait(self, slot: int, target: int) -> None:
         """The guest stands in the delay slot at `slot` of a branch to `target`, which is taken when it goes on."""
@@ -103,7 +100,7 @@ class DelaySlots:
         """holds(), but for jumps, which may be where a jump leads: alone they may be a loop."""
         before, insn = self._two(pc)
         jumps = insn.target is not None or insn.links or not insn.falls_through or insn.reject
-        return (before.delay_slot or self._forbidden(pc)) and not (insn.delay_slot or jumps)
+        return self._behind_branch(before, insn) and not (insn.delay_slot or jumps)
 
     def _two(self, pc: int) -> tuple[Insn, Insn]:
         """The instructions in front of `pc` and there."""

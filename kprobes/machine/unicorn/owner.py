@@ -106,6 +106,8 @@ class Owner:
             self._runner.finish_displaced()
         if reason == "signal":
             self._runner.signals.deliver()
+            if (moved := self._runner.moved()) is not None:
+                return moved
         if m.engine.stopped and reason in ("", "signal"):  # by the end of an inner run, or for that alone
             return m.arch.pointers.same_mode(m.regs, m.read_pc())
         return None

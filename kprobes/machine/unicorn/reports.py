@@ -255,13 +255,13 @@ class Reports:
         shown = sink.home(home) if sink is not None and sink.ours(home) else home
         if shown is None or home & -cpu.memory.page_size == self._state.exit:
             return False  # strayed there: no interrupt of the guest's
-        regs.at(shown + ahead - home)
+        regs.at(seen := shown + ahead - home)
         try:
             if not self.interrupt_handler(regs, number):
                 return False
         except BaseException:
             if regs.target is None:
-                regs.pc = shown + ahead - home  # as the handler has seen it
+                regs.pc = seen
             raise
         self._starts.mended = number in self._guest.faults.unaligned
         if (moved := regs.target) is not None:
@@ -293,7 +293,7 @@ class Reports:
         biases = guest.interrupts.mode_bias.get(cpu.arch.pointers.same_mode(regs, 0), guest.interrupts.bias)
         home = stub if number == ours else pc - biases.get(number, 0)
         if self._raised is not None and number != ours:
-            home = stub = self._raised.pc
+            home = self._raised.pc
             if fetched and self._refused is not None:
                 number, home = number + FETCHED, self._refused()
             if number not in guest.calls.skip:

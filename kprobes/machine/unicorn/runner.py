@@ -200,15 +200,21 @@ class Runner:
         stopped = cpu.engine.stopped or bool(state.why_stopped)
         if state.why_stopped and self._come_to_rest():
             return True
-        if (moved := cpu.regs.target) is not None:  # by a signal's handler
-            cpu.regs.at(None)
-            if state.sink is not None:
-                state.sink.sent(moved)
+        if (moved := self.moved()) is not None:
             return moved
         if stopped and cpu.read_pc() != end:
             return cpu.arch.pointers.same_mode(cpu.regs, cpu.read_pc())
         self._arrived(until)
         return False
+
+    def moved(self) -> int | None:
+        """Where a signal's handler has sent the guest, which is at rest; None: nowhere."""
+        moved, sink = self._cpu.regs.target, self._state.sink
+        if moved is not None:
+            self._cpu.regs.at(None)
+            if sink is not None:
+                sink.sent(moved)
+        return moved
 
     def _failed(self, error: int) -> int | None:
         """The engine has ended by this error, or by an interrupt: report that. Where to go on; None: by neither."""
@@ -280,6 +286,8 @@ class Runner:
         """The guest rests in the sink's pages only if it does not leave them: it has no business there but displaced
         instructions."""
         cpu, state = self._cpu, self._state
+        if not state.ours(cpu.read_pc()):
+            return
         with state.executing():
             for _ in range(ROUNDS):
                 if not state.ours(cpu.read_pc()):

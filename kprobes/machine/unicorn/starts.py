@@ -114,15 +114,16 @@ class Starts:
     def _run_engine(self, begin: int, until: int) -> int:
         cpu, state = self._cpu, self._state
         start = cpu.engine.start if cpu.pair is None else self._begin
-        while cpu.engine.ended(error := start(begin, until)) or self._was_mended(error):
+        while cpu.engine.ended(error := start(begin, until)) or (self.mended and self._goes_on(error)):
             if state.parked is not None or state.why_stopped:
                 return 0
             begin = cpu.arch.pointers.same_mode(cpu.regs, cpu.read_pc())
         return error
 
-    def _was_mended(self, error: int) -> bool:
-        mended, self.mended = self.mended, False
-        return mended and error in UNALIGNED
+    def _goes_on(self, error: int) -> bool:
+        """After an access that was mended."""
+        self.mended = False
+        return error in UNALIGNED
 
     def _begin(self, begin: int, until: int) -> int:
         """Start an engine with a next pc. Where the guest stands at `begin`, and that is in a delay slot, its branch
