@@ -4,6 +4,7 @@
     python benchmarks/instructions.py --json benchmarks/instructions.json && python docs/generate.py
     python benchmarks/instructions.py --tree ../before --json before.json    # another checkout's library and rows
     python benchmarks/instructions.py --compare before.json benchmarks/instructions.json
+    python benchmarks/instructions.py --programs --arch x86_64               # rows of programs.py
 
 Every row of hit_cost.py runs with HITS and with twice as many hits, under valgrind's callgrind, which counts all
 instructions: Python's, the engine's and those that both translate. The difference, less the loop's, is a hit's. Counts
@@ -42,7 +43,8 @@ TOOL = ord("C") << 24 | ord("T") << 16
 ZERO, DUMP, START = TOOL + 1, TOOL + 3, TOOL + 4
 CROWD = 1000  # probes elsewhere, of the rows that have some
 LONGER = 20  # rows in which little happens are run so many times longer
-NAMED = re.compile(r"^desc: Trigger: Client Request: (.*)\|(\d)$.*?^totals: (\d+)$", re.MULTILINE | re.DOTALL)
+#: Not `totals`: in a dump after ZERO that has what ran before it, too.
+NAMED = re.compile(r"^desc: Trigger: Client Request: (.*)\|(\d)$.*?^summary: (\d+)$", re.MULTILINE | re.DOTALL)
 WORSE = 1.05
 
 
@@ -70,8 +72,14 @@ class Counter:
         self.request(DUMP, name)
 
 
-def rows_of(tree: Path, arch: str) -> Iterator[Any]:
-    """The rows of a checkout."""
+def rows_of(tree: Path, arch: str, of_programs: bool) -> Iterator[Any]:
+    """The rows of a checkout.
+
+    Args:
+        tree: the checkout.
+        arch: the guest's architecture.
+        of_programs: those of programs.py, instead of those of hit_cost.py.
+    """
     sys.path[:0] = [str(tree), str(tree / "benchmarks")]
     import rows
     import worlds
@@ -80,16 +88,23 @@ def rows_of(tree: Path, arch: str) -> Iterator[Any]:
 
     if not Path(kprobes.__file__).is_relative_to(tree):
         raise SystemExit(f"{kprobes.__file__} was imported, which is not in {tree}")
+    if of_programs:
+        import programs
+
+        for name, enter in programs.counted(arch).items():
+            over = programs.LOOP if name != programs.LOOP else ""
+            yield rows.Row(name, enter, over=over, longer=rows.LONGER)
+        return
     yield from rows.raw_rows(worlds.BareEngine(arch))
     yield from rows.probe_rows(worlds.Machine(arch))
     yield from rows.crowd_rows(worlds.Crowd(arch, CROWD))
 
 
-def count_rows(tree: Path, arch: str, hits: int, wanted: re.Pattern[str]) -> None:
+def count_rows(tree: Path, arch: str, hits: int, wanted: re.Pattern[str], of_programs: bool) -> None:
     """Run the rows of an architecture, each with two dumps: `row|1` for its hits, `row|2` for twice as many. Prints
     JSON: the names of the rows that ran -> how many hits, and the loop to take off them; "": it is one."""
     counter, ran = Counter(), {}
-    rows = list(rows_of(tree, arch))
+    rows = list(rows_of(tree, arch, of_programs))
     needed = {row.name for row in rows if wanted.search(row.name)}
     needed |= {row.to for row in rows if row.name in needed}
     needed |= {row.over for row in rows if row.name in needed}
@@ -125,7 +140,7 @@ def counted(tree: Path, arch: str, options: argparse.Namespace, where: Path) -> 
     """Instructions of a hit for every row of an architecture; profiles go to `where`."""
     command = ["valgrind", "-q", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={where / arch}",
                sys.executable, str(HERE), "--within", "--tree", str(tree), "--arch", arch,
-               "--hits", str(options.hits), "--rows", options.rows]
+               "--hits", str(options.hits), "--rows", options.rows, *["--programs"] * options.programs]
     environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": ""}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -180,6 +195,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--arch", action="append", help="default: all")
     made.add_argument("--rows", default="", metavar="REGEX", help="default: all")
     made.add_argument("--hits", type=int, default=500, help="per row")
+    made.add_argument("--programs", action="store_true", help="rows of programs.py, not of hit_cost.py")
     made.add_argument("--tree", type=Path, default=HERE.parents[1], metavar="DIR", help="default: this checkout")
     made.add_argument("--json", type=Path, metavar="FILE", help="write the counts there")
     made.add_argument("--profiles", type=Path, metavar="DIR", help="keep callgrind's files there")
@@ -194,7 +210,7 @@ def main() -> None:
     if options.compare:
         print(compared(*(json.loads(file.read_text()) for file in options.compare)))
     elif options.within:
-        count_rows(options.tree, options.arch[0], options.hits, re.compile(options.rows))
+        count_rows(options.tree, options.arch[0], options.hits, re.compile(options.rows), options.programs)
     elif not shutil.which("valgrind") or platform.machine() != "x86_64":
         raise SystemExit("this needs valgrind, and an x86_64 host")
     else:

@@ -15,12 +15,13 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from subjects import SUBJECTS
-from worlds import BareEngine, K, make_machine
+from worlds import BASE, BareEngine, K, make_machine
 
 from kprobes import Kprobes, Program, UnicornMachine
 from kprobes.programs import host
@@ -28,6 +29,7 @@ from kprobes.programs.maps.ring import CONSUMER, PRODUCER
 from kprobes.programs.site import SiteProgram
 
 CROWD = "count, 10,000 programs elsewhere"
+WRITABLE = "hash map update, text is writable"
 Run = Callable[[int], object]
 MAPS = """
 #include <kprobes/bpf.h>
@@ -96,9 +98,11 @@ def machine_with_text(arch: str) -> UnicornMachine:
 
 
 @contextmanager
-def row(arch: str, entry: str, back: str) -> Iterator[Run]:
-    """The loop with these programs."""
+def row(arch: str, entry: str, back: str, writable: bool = False) -> Iterator[Run]:
+    """The loop with these programs. writable: as from_code() maps text; a program's file does not."""
     machine = machine_with_text(arch)
+    if writable:
+        machine.protect(BASE, machine.page_size, "rwx")
     program = compiled(machine, entry, back)
     records: Any = program.maps["r"]
     with Kprobes(machine) as k:
@@ -145,10 +149,26 @@ def crowd(arch: str) -> Iterator[Run]:
 
 
 @contextmanager
-def plain(arch: str) -> Iterator[Run]:
-    """The loop without probes."""
+def plain(arch: str, writable: bool = False) -> Iterator[Run]:
+    """The loop without probes. writable: see row()."""
     machine = make_machine(arch)
+    if writable:
+        machine.protect(BASE, machine.page_size, "rwx")
     yield lambda count: machine.call("loop", count, K)
+
+
+LOOP = "loop"
+
+
+def counted(arch: str) -> dict[str, Callable[[], AbstractContextManager[Run]]]:
+    """What instructions.py counts: row -> what gives its run. All are compared with LOOP.
+
+    Under valgrind the clock takes its slow way, since everything there is slow.
+    """
+    made: dict[str, Callable[[], AbstractContextManager[Run]]] = {LOOP: partial(plain, arch)}
+    for name, (entry, back, _) in ROWS.items():
+        made[name] = partial(row, arch, entry, back)
+    return made
 
 
 def measure(arch: str, rounds: int, hits: int) -> None:
@@ -159,6 +179,8 @@ def measure(arch: str, rounds: int, hits: int) -> None:
         runs["raw hook"] = stack.enter_context(bare.loop(tiny=lambda uc, address, size, data: None))
         for name, (entry, back, _) in ROWS.items():
             runs[name] = stack.enter_context(row(arch, entry, back))
+        runs[WRITABLE] = stack.enter_context(row(arch, *ROWS["hash map update"][:2], writable=True))
+        runs["the loop, text is writable"] = stack.enter_context(plain(arch, writable=True))
         runs[CROWD] = stack.enter_context(crowd(arch))
         times: dict[str, list[float]] = {name: [] for name in runs}
         for _ in range(rounds):
@@ -174,6 +196,8 @@ def measure(arch: str, rounds: int, hits: int) -> None:
         costs = [t - base for t, base in zip(times[name], times["loop"], strict=True)]
         ratio = statistics.median(c / r for c, r in zip(costs, raw, strict=True))
         print(f"{name:38} {statistics.median(costs):8.1f} {most:8.0f} {ratio:14.3f}")
+    to_loop = [t - base for t, base in zip(times[WRITABLE], times["the loop, text is writable"], strict=True)]
+    print(f"{WRITABLE:38} {statistics.median(to_loop):8.1f}  (its stores are watched: no target)")
     crowd_to_one = statistics.median(c / one for c, one in zip(times[CROWD], times["count"], strict=True))
     print(f"the loop with {OTHERS:,} programs elsewhere takes {crowd_to_one:.2f} of the time with one (target 1.1)")
 

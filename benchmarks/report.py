@@ -95,6 +95,20 @@ def _ratios(results: Results, names: dict[str, str]) -> str:
     return table(["", *names], lines)
 
 
+def yardsticks(results: Results) -> str:
+    """What a hit costs whoever goes around the engine's Python binding, beside ours."""
+    names = {"the engine's hook, in Python": "raw hook", "by ctypes": "hook by ctypes",
+             "through the C API": "hook through the C API", "in C, no Python": "hook in C", "a probe, optimized": "o"}
+    lines = []
+    for arch in ("x86_64", "arm64"):
+        found = by_name(results, arch)
+        for what, name in names.items():
+            cells = [found.get(f"{name}, {does}", {}) for does in ("empty", "two arguments")]
+            lines.append([f"`{arch}`", what, *(f"{row['ns']:,.0f}" if "ns" in row else row.get("absent", "not measured")
+                                               for row in cells)])
+    return table(["", "ns a hit", "empty", "two arguments"], lines)
+
+
 def scale(results: Results) -> str:
     """What many probes cost: to hit, to have, to register."""
     count = max(results["settings"]["probes"])
@@ -141,6 +155,7 @@ def instructions(counts: dict[str, dict[str, float]]) -> str:
 def part(results: Results, what: str) -> str:
     """A generated part of docs/cost.md by its name: `ratios empty`, `rows arm64`, ..."""
     name, _, argument = what.partition(" ")
-    return str({"ratios": ratios, "returns": returns, "rows": rows, "registering": registering, "scale": scale,
+    return str({"ratios": ratios, "returns": returns, "rows": rows,
+                "yardsticks": yardsticks, "registering": registering, "scale": scale,
                 "linux": linux, "host": host}[name](
         results, *([argument] if argument else [])))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
+import yardsticks
 from attrs import frozen
 from worlds import Absent, BareEngine, Crowd, Machine, Run
 
@@ -63,6 +64,33 @@ def raw_rows(bare: BareEngine) -> Iterator[Row]:
     yield Row(RAW_PAIR, lambda: bare.loop(tiny=empty, ret=empty), over=ENGINE)
     yield Row(RAW_PAIR_TWO, lambda: bare.loop(tiny=two, ret=empty), over=ENGINE)
     yield Row(RAW_PAIR_ONE, lambda: bare.loop(tiny=one, ret=one), over=ENGINE)
+    yield from yardstick_rows(bare)
+
+
+def yardstick_rows(bare: BareEngine) -> Iterator[Row]:
+    """What users can do who go around the engine's Python binding."""
+    where, read = bare.arguments(), yardsticks.reader(bare.uc, *bare.arguments())
+
+    def nobody() -> None:
+        """A handler that does nothing."""
+
+    def taken(n: int, k: int) -> None:
+        """One that has got two arguments."""
+
+    def by_ctypes(reads: bool) -> Callable[[], Any]:
+        made = yardsticks.by_ctypes(bare.uc, read if reads else None)
+        return lambda: made
+
+    def of_c(name: str, handler: Callable[..., None] | None = None) -> Callable[[], AbstractContextManager[Run]]:
+        return lambda: bare.hooked(lambda: yardsticks.in_c(name, *where, handler), count=True)
+
+    empty, two = by_ctypes(False), by_ctypes(True)
+    yield Row("hook by ctypes, empty", lambda: bare.hooked(empty), RAW_EMPTY, ENGINE)
+    yield Row("hook by ctypes, two arguments", lambda: bare.hooked(two), RAW_TWO, ENGINE)
+    yield Row("hook through the C API, empty", of_c("api_empty", nobody), RAW_EMPTY, ENGINE)
+    yield Row("hook through the C API, two arguments", of_c("api_two", taken), RAW_TWO, ENGINE)
+    yield Row("hook in C, empty", of_c("c_empty"), RAW_EMPTY, ENGINE, longer=LONGER // 10)
+    yield Row("hook in C, two arguments", of_c("c_two"), RAW_TWO, ENGINE, longer=LONGER // 10)
 
 
 def empty(p: Kprobe, regs: Any) -> None:

@@ -7,8 +7,10 @@ import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import unicorn
+import yardsticks
 from subjects import SUBJECTS
 
 from kprobes import Jprobe, Kprobe, Kprobes, Kretprobe, UnicornMachine
@@ -86,6 +88,37 @@ class BareEngine:
         for hook in added:
             self.uc.hook_del(hook)
         self._forget()
+
+    @contextmanager
+    def hooked(self, make: Callable[[], Any], count: bool = False) -> Iterator[Run]:
+        """The loop with a hook of yardsticks.py's at `tiny`. make: gives it. count: yardsticks.hits() knows of it."""
+        self._forget()
+        try:
+            hook = make()
+        except yardsticks.NoCompiler as why:
+            raise Absent(str(why)) from None
+        delete = yardsticks.add(self.uc, hook, BASE + self.subject.at["tiny"])
+        done = 0
+
+        def run(iterations: int) -> None:
+            nonlocal done
+            check(self.call("loop", iterations, K))
+            done += iterations
+
+        run(WARM)
+        yield run
+        if count and yardsticks.hits() != done:
+            raise RuntimeError(f"{yardsticks.hits()} hits, not {done}")
+        delete()
+        self._forget()
+
+    def arguments(self) -> tuple[tuple[int, int], int, int]:
+        """Where two arguments are, as yardsticks.in_c() has it."""
+        arch, number = self.names.arch, self.names.parts.cpu.register
+        assert arch.abi is not None
+        if arch.abi.args:
+            return (number(arch.abi.args[0]), number(arch.abi.args[1])), 0, 0
+        return (number(arch.regs.sp), -1), arch.abi.stack_args, arch.bits // 8
 
     def _forget(self) -> None:
         """Hooks are translated into the code: translate anew."""

@@ -3,6 +3,8 @@ lies."""
 
 from importlib.metadata import version as installed
 
+from sphinx.ext.napoleon.docstring import GoogleDocstring
+
 project = "kprobes"
 author = copyright = "the authors of kprobes"
 version = release = installed("kprobes")
@@ -25,3 +27,14 @@ suppress_warnings = [
     "misc.highlighting_failure",  # assembly, and C with ellipses
     "ref.python",  # `addr` in a list of attributes may be several things
 ]
+
+
+def _whole(docstring: GoogleDocstring) -> tuple[str, list[str]]:
+    """All of a property's docstring, as its description.
+
+    Napoleon takes what stands before the first colon for the property's type; ours have annotations.
+    """
+    return "", docstring._consume_to_end()
+
+
+GoogleDocstring._consume_inline_attribute = _whole

@@ -1,8 +1,9 @@
 """Fill in the generated parts of the documentation: `python docs/generate.py [--check]`.
 
-docs/support.md shows docs/support.json, which `pytest --conformance=docs/support.json` writes; --proved FILE, a newer
-one, must prove the same cells, but for what it had to skip. docs/cost.md and docs/cost.svg show
-benchmarks/results.json, which benchmarks/hit_cost.py writes, and benchmarks/instructions.json, of instructions.py.
+docs/support.md shows docs/support.json, which `pytest -p kprobes.conformance --conformance=docs/support.json`
+writes; --proved FILE, a newer one, must prove the same cells, but for what it had to skip. docs/cost.md and
+docs/cost.svg show benchmarks/results.json, which benchmarks/hit_cost.py writes, and benchmarks/instructions.json, of
+instructions.py.
 docs/remote.md shows docs/remote.json: see tests/remote/test_stub_capabilities.py.
 
 A page says where: everything between `<!-- generated: NAME ARGUMENT -->` and `<!-- end -->` is written by the function
@@ -93,6 +94,12 @@ def errors(_: str) -> str:
     return table(["exception", "errno", "raised when"],
                  ([f"`{c.__name__}`", errno.errorcode[c.code], paragraph(c)] for c in classes
                   if c is not kprobes.KprobeError))
+
+
+def warning_classes(_: str) -> str:
+    """Every warning of the public interface."""
+    classes = [c for name in kprobes.__all__ if inspect.isclass(c := getattr(kprobes, name)) and issubclass(c, Warning)]
+    return table(["warning", "when"], ([f"`{c.__name__}`", paragraph(c)] for c in classes))
 
 
 def event_errors(_: str) -> str:
@@ -282,7 +289,7 @@ def changed(now: conformance.Tables) -> list[str]:
     then = json.loads(SUPPORT.read_text())
     return [f"docs/support.json: {title or 'architectures'}: {name}, {capability}: "
             f"{'proved now' if (name, capability) in proved else 'no longer proved'};"
-            " write it anew by pytest --conformance=docs/support.json"
+            " write it anew by pytest -p kprobes.conformance --conformance=docs/support.json"
             for title in sorted({*then, *now})
             for proved in [proofs(now.get(title, {}))]
             for name, capability in sorted(proofs(then.get(title, {})) ^ proved)
@@ -330,13 +337,13 @@ ROOMS = {
     "mirrors":
         "jprobe",
     "hits by trap: handlers, faults, re-entrance, displaced instructions, what is under way at a snapshot":
-        "trap handlers ctlblk displaced underway",
+        "trap breakpoints handlers ctlblk displaced underway",
     "returns: instances, tasks, calls that the machine follows, unwound frames, stack walks":
         "returns calls link exits trace",
     "entries in place; who serves a call site":
-        "entries siblings serving",
+        "entries serving",
     "patches: the state machine, slots, sites, text that the guest or somebody else writes":
-        "probepoint arming rooms sites slots text bits writes",
+        "probepoint arming rooms sites slots text bits writes copies",
     "jumps: when, over what, displaced regions; none, where programs run in place":
         "optimizer region detour inplace",
     "the neighbourhood: walks, boundaries, delay slots, data amid code, tables, exclusive sequences":
@@ -380,7 +387,7 @@ NO_CODE = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tok
 
 PARTS: dict[str, Callable[[str], str]] = {
     "control-block": control_block, "arming": arming_states, "patches": patches, "errors": errors,
-    "event-errors": event_errors,
+    "warnings": warning_classes, "event-errors": event_errors,
     "architectures": architectures, "reference": reference, "source": source, "helpers": helpers, "cost": cost,
     "support": support, "capabilities": capabilities,
     "core-size": core_size,

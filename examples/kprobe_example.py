@@ -1,4 +1,4 @@
-"""The kernel's kprobe sample for a guest: all three handlers on one function, each with a line of its own.
+"""The kernel's kprobe sample for a guest: a handler before an instruction and one behind it, with a line for each.
 
     python examples/kprobe_example.py [FILE [SYMBOL]]
 
@@ -10,12 +10,14 @@ from pathlib import Path
 
 from kprobes import Kprobe, Kprobes, Regs, UnicornMachine
 
+#: what the kernel's sample calls them; elsewhere they have the architecture's names
 SHOWN = {"x86_64": ("ip", "flags"), "arm64": ("pc", "pstate")}
 
 
 def registers(regs: Regs) -> str:
-    """The program counter and the flags, under the names that the kernel uses."""
-    return ", ".join(f"{name} = 0x{regs[name]:x}" for name in SHOWN[regs.arch.name])
+    """The program counter, and the flags where there are any."""
+    names = SHOWN.get(regs.arch.name, (regs.arch.regs.pc, regs.arch.regs.flags))
+    return ", ".join(f"{name} = 0x{regs[name]:x}" for name in names if name is not None)
 
 
 def handler_pre(p: Kprobe, regs: Regs) -> int:

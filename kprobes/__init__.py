@@ -9,85 +9,159 @@
 """
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from .arch import get as get_arch
-from .arch import names as arch_names
-from .core.hit.executed import ExecutedElsewhere
-from .core.hit.returns import ReturnMissed
-from .core.kprobes import Kprobes
-from .core.patch.text import TextOverwritten
-from .core.probe import DIVERTED, Jprobe, Kprobe, Kretprobe, KretprobeInstance, Probe
-from .core.register.listing import Listed
-from .core.register.verdict import Verdict
-from .debug.arguments import keep_arguments
-from .errors import (
-    AlreadyRegistered,
-    AmbiguousSymbol,
-    BadArgument,
-    BadLocation,
-    Blacklisted,
-    EventError,
-    Gone,
-    GuestFault,
-    GuestStopped,
-    GuestTimeout,
-    ImageError,
-    JprobeExists,
-    KprobeError,
-    MachineBusy,
-    MachineClosed,
-    NoBreakpoint,
-    NoMemory,
-    NotAnInstruction,
-    NotFunctionEntry,
-    NotRegistered,
-    NotText,
-    OutOfReach,
-    ProgramError,
-    ReentryError,
-    RemoteError,
-    TooBig,
-    UnknownRegister,
-    UnknownSymbol,
-    Unprobeable,
-    Unsupported,
-)
-from .machine._base import Fault, Machine, Sink
-from .machine.remote import QemuMachine, RemoteMachine
-from .machine.remote.turns import ThreadsUnseen
-from .machine.unicorn.host.hostcode import SlowHost
-from .machine.unicorn.machine import UnicornMachine
-from .regs import (
-    Regs,
-    instruction_pointer,
-    kernel_stack_pointer,
-    override_function_with_return,
-    regs_get_kernel_argument,
-    regs_return_value,
-)
-from .symbols import Symbol, Symbols
+__version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from .arch import get as get_arch
+    from .arch import names as arch_names
+    from .core.hit.executed import ExecutedElsewhere
+    from .core.hit.returns import ReturnMissed
+    from .core.kprobes import Kprobes
+    from .core.patch.text import TextOverwritten
+    from .core.probe import DIVERTED, Jprobe, Kprobe, Kretprobe, KretprobeInstance, Probe
+    from .core.register.listing import Listed
+    from .core.register.verdict import Verdict
+    from .debug.arguments import keep_arguments
+    from .errors import (
+        AlreadyRegistered,
+        AmbiguousSymbol,
+        BadArgument,
+        BadLocation,
+        Blacklisted,
+        EventBusy,
+        EventError,
+        Gone,
+        GuestFault,
+        GuestStopped,
+        GuestTimeout,
+        ImageError,
+        JprobeExists,
+        KprobeError,
+        MachineBusy,
+        MachineClosed,
+        NoBreakpoint,
+        NoMemory,
+        NotAnInstruction,
+        NotFunctionEntry,
+        NotRegistered,
+        NotText,
+        OutOfReach,
+        ProgramError,
+        ReentryError,
+        RemoteError,
+        TooBig,
+        UnknownRegister,
+        UnknownSymbol,
+        Unprobeable,
+        Unsupported,
+    )
+    from .machine._base import Fault, Machine, Sink
+    from .machine.remote import QemuMachine, RemoteMachine
+    from .machine.remote.turns import ThreadsUnseen
+    from .machine.unicorn.machine import UnicornMachine
+    from .native import SlowHost
     from .programs.header import bpf_header
     from .programs.program import Program
+    from .regs import (
+        Regs,
+        instruction_pointer,
+        kernel_stack_pointer,
+        override_function_with_return,
+        regs_get_kernel_argument,
+        regs_return_value,
+    )
+    from .symbols import Symbol, Symbols
     from .tracing.trace import Trace
+else:
+    # Type checkers do not see this function: to them a name that is not here is an error.
+    def __getattr__(name: str) -> object:
+        """Import what is asked for first here: see PEP 562."""
+        if name in _MODULES:
+            return import_module(f"{__name__}.{name}")
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        module, _, there = _HOMES[name].partition(":")
+        globals()[name] = value = getattr(import_module(f"{__name__}.{module}"), there or name)
+        return value
 
-# imported when they are asked for
-_LATER = {"Program": "programs.program", "Trace": "tracing.trace", "bpf_header": "programs.header"}
+
+#: name of the package -> the module below it where that is, and its name there where it is another one
+_HOMES = {
+    "arch_names": "arch:names",
+    "get_arch": "arch:get",
+    "ExecutedElsewhere": "core.hit.executed",
+    "ReturnMissed": "core.hit.returns",
+    "Kprobes": "core.kprobes",
+    "TextOverwritten": "core.patch.text",
+    "DIVERTED": "core.probe",
+    "Jprobe": "core.probe",
+    "Kprobe": "core.probe",
+    "Kretprobe": "core.probe",
+    "KretprobeInstance": "core.probe",
+    "Probe": "core.probe",
+    "Listed": "core.register.listing",
+    "Verdict": "core.register.verdict",
+    "keep_arguments": "debug.arguments",
+    "AlreadyRegistered": "errors",
+    "AmbiguousSymbol": "errors",
+    "BadArgument": "errors",
+    "BadLocation": "errors",
+    "Blacklisted": "errors",
+    "EventBusy": "errors",
+    "EventError": "errors",
+    "Gone": "errors",
+    "GuestFault": "errors",
+    "GuestStopped": "errors",
+    "GuestTimeout": "errors",
+    "ImageError": "errors",
+    "JprobeExists": "errors",
+    "KprobeError": "errors",
+    "MachineBusy": "errors",
+    "MachineClosed": "errors",
+    "NoBreakpoint": "errors",
+    "NoMemory": "errors",
+    "NotAnInstruction": "errors",
+    "NotFunctionEntry": "errors",
+    "NotRegistered": "errors",
+    "NotText": "errors",
+    "OutOfReach": "errors",
+    "ProgramError": "errors",
+    "ReentryError": "errors",
+    "RemoteError": "errors",
+    "TooBig": "errors",
+    "UnknownRegister": "errors",
+    "UnknownSymbol": "errors",
+    "Unprobeable": "errors",
+    "Unsupported": "errors",
+    "Fault": "machine._base",
+    "Machine": "machine._base",
+    "Sink": "machine._base",
+    "QemuMachine": "machine.remote",
+    "RemoteMachine": "machine.remote",
+    "ThreadsUnseen": "machine.remote.turns",
+    "SlowHost": "native",
+    "UnicornMachine": "machine.unicorn.machine",
+    "bpf_header": "programs.header",
+    "Program": "programs.program",
+    "Regs": "regs",
+    "instruction_pointer": "regs",
+    "kernel_stack_pointer": "regs",
+    "override_function_with_return": "regs",
+    "regs_get_kernel_argument": "regs",
+    "regs_return_value": "regs",
+    "Symbol": "symbols",
+    "Symbols": "symbols",
+    "Trace": "tracing.trace",
+}
+#: modules that are attributes of the package, as if all of this were imported at its top
+_MODULES = {home.partition(".")[0].partition(":")[0] for home in _HOMES.values()}
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES, *_MODULES})
 
-
-try:
-    __version__ = version("kprobes")
-except PackageNotFoundError:  # run from a checkout that is not installed
-    __version__ = "0+unknown"
 
 __all__ = [
     "DIVERTED",
@@ -96,6 +170,7 @@ __all__ = [
     "BadArgument",
     "BadLocation",
     "Blacklisted",
+    "EventBusy",
     "EventError",
     "ExecutedElsewhere",
     "Fault",

@@ -1,6 +1,6 @@
 """A pytest plugin: which architecture proved which capability, in this very run.
 
-    pytest --conformance=matrix.md        (or matrix.json)
+    pytest -p kprobes.conformance --conformance=matrix.md        (or matrix.json)
 
 A test asks for the `conformance` fixture and says what it proves: `conformance("arm64", "simulate", 12)`. If the test
 passes, 12 is added to that cell; if it fails, the cell says so. `conformance.blank("m68k", "jprobe", "no Abi")`

@@ -9,6 +9,8 @@ from __future__ import annotations
 import errno as E
 from typing import Any
 
+from .controls import CONTROLS
+
 
 class KprobeError(OSError):
     """Base of every refusal.
@@ -29,7 +31,7 @@ class KprobeError(OSError):
         self.reason = reason
         self.address = address
         self.symbol = symbol
-        where = symbol if symbol is not None else ""
+        where = str(symbol).translate(CONTROLS) if symbol is not None else ""
         if address is not None:
             where = f"{where} at {address:#x}" if where else f"{address:#x}"
         text = f"{where}: {reason}" if where else reason
@@ -133,6 +135,18 @@ class Unsupported(KprobeError):
     code = E.EOPNOTSUPP
 
 
+class Uncopied:
+    """What stands for something outside of Python: copy.copy(), copy.deepcopy() and pickle of it are refused."""
+
+    __slots__ = ()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Refuse a copy. Raises Unsupported."""
+        raise Unsupported(f"a {type(self).__name__} cannot be copied or pickled",
+                          hint="a guest's state is kept by machine.snapshot(); elsewhere make another machine of the "
+                               "same file")
+
+
 class NoMemory(KprobeError):
     """Guest address space for slots or stacks is exhausted (ENOMEM)."""
 
@@ -163,7 +177,9 @@ class EventError(KprobeError):
     """A kprobe event that does not parse.
 
     Attributes:
-        event: the text. position: 0-based column of the offending word. kind: Linux's error name (BAD_REG_NAME, ...).
+        event: the text.
+        position: 0-based column of the offending word.
+        kind: Linux's error name (BAD_REG_NAME, ...).
     """
 
     def __init__(self, kind: str, message: str, event: str, position: int) -> None:
@@ -173,6 +189,12 @@ class EventError(KprobeError):
 
     def __str__(self) -> str:
         return f"{self.reason}\n  {self.event}\n  {' ' * self.position}^"
+
+
+class EventBusy(KprobeError):
+    """An event cannot be deleted by a line for kprobe_events while it is enabled, or has triggers (EBUSY)."""
+
+    code = E.EBUSY
 
 
 class BadArgument(KprobeError, TypeError, ValueError):
@@ -252,8 +274,10 @@ class ProgramError(KprobeError):
     """A probe program that cannot be loaded, is not safe, or does not fit where it shall run (EINVAL).
 
     Attributes:
-        program: its name, or the file's. section: the object's section, or None.
-        instruction: slot in the program, or None. text: the instruction, disassembled.
+        program: its name, or the file's.
+        section: the object's section, or None.
+        instruction: slot in the program, or None.
+        text: the instruction, disassembled.
         line: "file:line: source text" where the object has source lines.
     """
 

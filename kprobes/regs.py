@@ -48,17 +48,24 @@ class Regs:
     guest there (on ARM an odd address selects Thumb, an even one keeps the current state).
 
     Attributes:
-        machine: the machine; arch: its architecture; cpu: CPU index.
+        machine: the machine.
+        arch: its architecture.
+        cpu: CPU index.
         names: registers that this machine shows, of arch.regs.names; a stub may hide some.
         fault: the guest fault a fault_handler is asked about, else None.
         exception: the exception a fault_handler is asked about, else None.
-        reported, target: the hand-over of pc, for engines and the core; handlers use pc. reported: pc as it is shown
-            while a report lasts, without mode bits (None: none lasts, the engine's own counts). target: where the guest
-            was sent since at(), mode bits included (None: nowhere); who has reported sends it there, and calls at()
-            again. The hot paths write both directly, as at() and go() do. live_pc: reads the engine's own.
-        midway: for engines: an access is reported, in the middle of an instruction: no page may come or go.
-        callers_window: for who walks stacks: n, from 1 on -> l0 to l7 and i0 to i7 of the n-th register window above
-            the present one, or None where the processor has it no more; None where the machine cannot look.
+        reported, target: the hand-over of pc, for engines and the core; handlers use pc.
+        reported: pc as it is shown while a report lasts, without mode bits (None: none lasts, the
+            engine's own counts).
+        target: where the guest was sent since at(), mode bits included (None: nowhere); who has
+            reported sends it there, and calls at() again. The hot paths write both directly, as
+            at() and go() do.
+        live_pc: reads the engine's own.
+        midway: for engines: an access is reported, in the middle of an instruction: no page may
+            come or go.
+        callers_window: for who walks stacks: n, from 1 on -> l0 to l7 and i0 to i7 of the n-th
+            register window above the present one, or None where the processor has it no more; None
+            where the machine cannot look.
     """
 
     __slots__ = ("_args", "_bias", "_cells", "_copies", "_load", "_load_word", "_mask", "_memory", "_order", "_read",

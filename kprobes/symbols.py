@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable, Iterator
 
 from .arguments import blame, checked, shown
+from .controls import CONTROLS
 from .debug.names import demangle, plain
 from .errors import AmbiguousSymbol, BadArgument, UnknownSymbol
 from .image import LoadedFile, Symbol, read_names
@@ -24,11 +25,12 @@ class Symbols:
     def __init__(self) -> None:
         self._by_name: dict[str, list[Symbol]] = {}
         self._addresses: list[int] = []  # sorted, made when first needed
-        self._ends: list[float] = []  # for each, how far it and those before reach
+        self._ends: list[int] = []  # for each, how far it and those before reach
         self._at: dict[int, list[Symbol]] = {}
         self._sorted = True
         self._data: list[tuple[int, int, str]] = []  # sorted (start, end, module)
         self._loaded: dict[str, list[tuple[int, int, int]]] = {}
+        self._images: list[tuple[int, int, str]] = []  # sorted (start, end, module) of what images have mapped
         self.files: tuple[LoadedFile, ...] = ()  #: loaded ones that say more than names: call frames, types, lines
         self.main = ""  #: the main image's name, in places of the form module:name (its symbols' module is "")
         #: bits of a function's address that select the mode of its code, where lists do not say which they are
@@ -48,6 +50,16 @@ class Symbols:
             self._sorted = False
             self.changes += 1
         return symbol
+
+    def add_all(self, symbols: Iterable[Symbol]) -> None:
+        """Add symbols that are made already, as add() does: of a large library there are tens of thousands."""
+        for symbol in symbols:
+            known = self._by_name.setdefault(symbol.name, [])
+            if symbol not in known:
+                known.append(symbol)
+                self._at.setdefault(symbol.address, []).append(symbol)
+                self.changes += 1
+        self._sorted = False
 
     def load(self, path: str | os.PathLike[str], bias: int = 0, format: str | None = None, module: str = "") -> int:
         """Add the functions and objects that a file names, `bias` bytes above what it says; how many were new.
@@ -80,6 +92,30 @@ class Symbols:
         except (TypeError, ValueError):
             raise BadArgument(f"parts is {shown(parts)}", hint="pass (offset, address, size) of each") from None
 
+    def add_image(self, parts: Iterable[tuple[int, int]], module: str = "") -> None:
+        """Where an image is: (start, end) of each part of it. Its symbols without a size reach no farther than their
+        part."""
+        for start, end in sorted(parts):
+            neighbours = [part for part in self._images if part[1] == start and part[2] == module]
+            for part in neighbours:
+                self._images.remove(part)
+            bisect.insort(self._images, (neighbours[0][0] if neighbours else start, end, module))
+        self._sorted = False
+        self.changes += 1
+
+    def _reach(self, symbol: Symbol) -> int:
+        """Where a symbol ends at the latest; one without a size goes to the next symbol, which may come before."""
+        if symbol.size:
+            return symbol.address + symbol.size
+        own = [part for part in self._images if part[2] == symbol.module]
+        for start, end, _ in own:
+            if start <= symbol.address < end:
+                return end
+            if symbol.address == end:  # a linker's, of the end
+                return symbol.address
+        others = (start for start, _, _ in self._images if start > symbol.address)
+        return min([symbol.address + FARTHEST, *itertools.islice(others, 1)])
+
     def in_file(self, module: str, offset: int) -> int | None:
         """The address of a byte of a loaded file; None where it is not loaded."""
         parts = self._loaded.get("" if module == self.main else module, ())
@@ -102,6 +138,7 @@ class Symbols:
     def remove_module(self, module: str) -> None:
         """Forget every symbol of a module."""
         self._data = [data for data in self._data if data[2] != module]
+        self._images = [part for part in self._images if part[2] != module]
         self.files = tuple(file for file in self.files if file.module != module)
         self._loaded.pop(module, None)
         for symbol in [s for s in self if s.module == module]:
@@ -181,8 +218,7 @@ class Symbols:
         """The symbol that `addr` lies in, or None."""
         if not self._sorted:
             self._addresses = sorted(self._at)
-            ends = (max(math.inf if s.size == 0 else s.address + s.size for s in self._at[address])
-                    for address in self._addresses)
+            ends = (max(self._reach(s) for s in self._at[address]) for address in self._addresses)
             self._ends = list(itertools.accumulate(ends, max))
             self._sorted = True
         try:
@@ -191,7 +227,7 @@ class Symbols:
             raise blame(error, addr=addr) from None
         while i >= 0 and addr < self._ends[i]:  # else nothing that starts before reaches so far
             best = max(self._at[self._addresses[i]], key=_preference)
-            if best.size == 0 or addr < best.address + best.size:
+            if addr < self._reach(best):
                 return best
             if addr - best.address > 1 << 20:
                 return None
@@ -203,13 +239,16 @@ class Symbols:
         return any(s.kind != "object" for s in self._at.get(addr, ()))
 
     def extent(self, symbol: Symbol) -> int:
-        """End address of a symbol: address + size, or the next symbol's address where the size is unknown (0: no
-        next)."""
+        """End address of a symbol: address + size, or the next symbol's address where the size is unknown, or the end
+        of its image if that comes first (0: nobody knows)."""
         if symbol.size:
             return symbol.address + symbol.size
         self.covering(symbol.address)
         i = bisect.bisect_right(self._addresses, symbol.address)
-        return self._addresses[i] if i < len(self._addresses) else 0
+        following = self._addresses[i] if i < len(self._addresses) else 0
+        image = next((end for start, end, module in self._images
+                      if module == symbol.module and start <= symbol.address < end), 0)
+        return min(filter(None, (following, image)), default=0)
 
     def describe(self, addr: int) -> str:
         """`name+0xOFF`, or the bare address where no symbol covers it."""
@@ -218,11 +257,13 @@ class Symbols:
 
     def _hint(self, name: str) -> str:
         near = difflib.get_close_matches(name.rpartition(":")[2], list(self._by_name), 3)
-        return f"did you mean {' or '.join(near)}?" if near else "`kprobes symbols FILE` lists what there is"
+        if not near:
+            return "`kprobes symbols FILE` lists what there is"
+        return f"did you mean {' or '.join(near).translate(CONTROLS)}?"
 
 
-#: What would reach a terminal as more than text: C0 and C1 controls and DEL, as escapes.
-CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))} | {9: "\\t", 10: "\\n", 13: "\\r"}
+#: Bytes that a symbol without a size, of which nobody knows the image, reaches at most.
+FARTHEST = 1 << 24
 
 
 def _preference(symbol: Symbol) -> tuple[bool, bool, bool, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import re
 import signal
+import zlib
 from collections.abc import Generator, Iterator
 from importlib.util import find_spec
 
@@ -23,9 +24,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in a shell's ba
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
-    """--conformance, also where the package is on the path but not installed."""
-    if not any(pluginmanager.has_plugin(name) for name in ("kprobes_conformance", "kprobes.conformance")):
-        pluginmanager.import_plugin("kprobes.conformance")
+    """Load the plugin of --conformance, unless `-p kprobes.conformance` has."""
+    name = "kprobes.conformance"
+    if not any(getattr(plugin, "__name__", "") == name for plugin in pluginmanager.get_plugins()):
+        pluginmanager.import_plugin(name)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -40,9 +42,36 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+#: Cases of a parametrized test that `-m quick` runs. With all of them it took four minutes of a processor.
+CASES = 3
+
+
+def thinned(items: list[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """(tests that `-m quick` runs, those that it leaves out): of the cases of each test a few, evenly spread.
+
+    Which ones depends on the test's name, so that all tests together have every architecture, and every process of
+    pytest-xdist the same.
+    """
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    kept = {item for name, several in cases.items()
+            for item in (several if len(several) <= CASES else _spread(several, zlib.crc32(name.encode())))}
+    return [item for item in items if item in kept], [item for item in items if item not in kept]
+
+
+def _spread(several: list[pytest.Item], start: int) -> list[pytest.Item]:
+    step = len(several) / CASES
+    return [several[(start + int(n * step)) % len(several)] for n in range(CASES)]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Refuse a test that is named by an address: every process of pytest-xdist would know it by another name. Skip tests
-    of host code where there is none."""
+    of host code where there is none. Thin what `-m quick` runs, unless a test is asked for by name."""
+    if config.getoption("markexpr") == "quick" and not config.getoption("keyword"):
+        items[:], left = thinned(items)
+        config.hook.pytest_deselected(items=left)
     named = [item.nodeid for item in items if re.search(r" at 0x[0-9a-f]+>", item.nodeid)]
     if named:
         raise pytest.UsageError(f"name these tests by ids=...: {', '.join(named)}")

@@ -24,6 +24,7 @@ import plot  # noqa: E402
 import report  # noqa: E402
 import rows  # noqa: E402
 import worlds  # noqa: E402
+import yardsticks  # noqa: E402
 from subjects import SUBJECTS  # noqa: E402
 
 from kprobes import Kprobe, Unsupported  # noqa: E402
@@ -44,8 +45,9 @@ def test_rows(arch: str) -> None:
     """Each row runs; that the guest's result is right, every hit counted and of the kind that the row says, it checks
     itself."""
     found = rows.measure(arch, hits=20, rounds=1, others=[1, 30])
-    assert [row["name"] for row in found["rows"] if "absent" in row] == [] if hostcode.available() else ["c"]
-    assert len(found["rows"]) == 37
+    absent = [row["name"] for row in found["rows"] if "absent" in row and "compiler" not in row["absent"]]
+    assert absent == [] if hostcode.available() else ["c"]
+    assert len(found["rows"]) == 43
     assert [registering["probes"] for registering in found["registering"]] == [1, 30]
 
 
@@ -60,6 +62,22 @@ def test_raw_hooks_are_called(arch: str) -> None:
     with bare.loop() as run:
         run(5)
     assert len(calls) == 2 * (worlds.WARM + 5)
+
+
+@pytest.mark.quick
+def test_yardsticks_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows in C are left out, with the reason; the others are measured."""
+    def none() -> list[str]:
+        raise yardsticks.NoCompiler("no C compiler: install cc")
+
+    yardsticks.library.cache_clear()
+    monkeypatch.setattr(yardsticks, "compiler", none)
+    for row in rows.yardstick_rows(worlds.BareEngine("arm64")):
+        if "ctypes" in row.name:
+            assert rows.sample(row, 20) is not None
+        else:
+            with pytest.raises(worlds.Absent, match="no C compiler"):
+                rows.sample(row, 20)
 
 
 def test_a_row_that_is_not_what_it_says_is_seen() -> None:

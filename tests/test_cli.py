@@ -23,7 +23,8 @@ from hypothesis import strategies as st
 from patience import PATIENT
 
 from kprobes import GuestFault, UnicornMachine
-from kprobes.cli import main, parse_call
+from kprobes.calltext import parse_call
+from kprobes.cli import main
 from kprobes.cli._render import number
 from kprobes.errors import EventError
 

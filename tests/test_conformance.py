@@ -6,6 +6,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -46,18 +47,25 @@ def test_skipped(conformance):
 
 def run(tmp_path: Path, name: str, *options: str) -> str:
     (tmp_path / "test_suite.py").write_text(SUITE)
-    plugin = ["-p", "kprobes.conformance"] if not _installed() else []
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *plugin,
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "kprobes.conformance",
                f"--conformance={tmp_path / name}", *options, str(tmp_path)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stdout + done.stderr
     return (tmp_path / name).read_text()
 
 
-def _installed() -> bool:
-    from importlib.metadata import entry_points
-
-    return any(e.value == "kprobes.conformance" for e in entry_points(group="pytest11"))
+@pytest.mark.quick
+def test_other_runs_are_left_alone(tmp_path: Path) -> None:
+    """Where the package is installed, neither it nor the option is loaded into pytest's runs of other projects."""
+    assert "pytest11" not in (ROOT / "pyproject.toml").read_text()
+    if any(entry.value == "kprobes.conformance" for entry in entry_points(group="pytest11")):
+        pytest.skip("what is installed here is older than the sources: pip install -e . again")
+    (tmp_path / "test_suite.py").write_text("import sys\n\ndef test_it():\n"
+                                            "    assert not [name for name in sys.modules if name.startswith('kprobes')]\n")
+    for options, status in ((), 0), (("--conformance=matrix.md",), 4):
+        done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, str(tmp_path)],
+                              cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == status, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("options", [pytest.param((), id="one process", marks=pytest.mark.quick),

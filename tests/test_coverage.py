@@ -6,13 +6,14 @@ from __future__ import annotations
 import struct
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from arches import RUNNABLE, programs_of, results
+from arches import NO_PROGRAMS, RUNNABLE, programs_of, results
 
-from kprobes import BadArgument, Kprobe, Kprobes, UnicornMachine, Unsupported
+from kprobes import BadArgument, GuestFault, GuestTimeout, Kprobe, Kprobes, UnicornMachine, Unsupported
 from kprobes.machine.paper import PaperMachine
 from kprobes.machine.unicorn.host import hostcode
 from kprobes.tracing.coverage import Coverage
@@ -149,6 +150,52 @@ def test_drcov(tmp_path: Path) -> None:
             c.save(tmp_path / "x.txt")
         with pytest.raises(Unsupported, match="line tables"):
             c.save(tmp_path / "x.info")
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("arch", [name for name in RUNNABLE if name not in NO_PROGRAMS])
+def test_drcov_of_raw_images(arch: str, tmp_path: Path) -> None:
+    """The module is the image, by its name and with its size; what is in no image is in the memory that was mapped."""
+    with UnicornMachine.load(programs_of(arch)[-1]) as m:
+        symbol = m.symbols["fib"]
+        code = m.arch.pointers.code_address(symbol.address | symbol.mode, m.read)
+        base, entry = code.addr & -m.page_size, code.addr | code.mode
+        data = m.read(base, code.addr + 64 - base)
+    (path := tmp_path / "fw, of.bin").write_bytes(data)
+    for options, name in (({}, "fw, of.bin"), ({"name": "boot"}, "boot")):
+        with UnicornMachine.load_raw(path, arch=arch, base=base, **options) as m:  # type: ignore[arg-type]
+            assert m.modules == {name: (base, base + len(data))} and m.symbols.main == name
+            m.map(there := base + (1 << 20), 4 * m.page_size)
+            m.write(there, data)
+            with Kprobes(m) as k, k.coverage() as c:
+                for start in (entry, entry - base + there):
+                    with suppress(GuestFault, GuestTimeout):  # where it calls what is not in the image
+                        m.regs.go(start)
+                        m.run(**{"until": start + 8} if arch.startswith("sparc") else {"max_insns": 4})  # no counting
+                c.save(tmp_path / "x.drcov")
+            modules, rows = drcov((tmp_path / "x.drcov").read_bytes())
+            assert [(int(row[1], 16), int(row[2], 16), row[4]) for row in modules] == [
+                (base, base + len(data), name), (there, there + 4 * m.page_size, f"memory at {there:#x}")]
+            assert sorted((int(modules[n][1], 16) + start, size)
+                          for start, size, n in rows) == [(b.address, b.size) for b in c.blocks]
+            assert {n for _, _, n in rows} == {0, 1}
+
+
+@pytest.mark.quick
+def test_drcov_beside_an_image(tmp_path: Path) -> None:
+    """What is executed behind an image, in the page that it ends in, is not the image's."""
+    with UnicornMachine.load_raw(b"\x90" * 16, arch="x86_64", base=0x400000, name="boot") as m:
+        m.write(0x400800, LOOP)
+        with Kprobes(m) as k, k.coverage() as c:
+            m.run(0x400000, until=0x400010)
+            m.call(0x400800, 3)
+            c.save(tmp_path / "x.drcov")
+        modules, rows = drcov((tmp_path / "x.drcov").read_bytes())
+    assert [(int(row[1], 16), int(row[2], 16), row[4]) for row in modules] == [
+        (0x400000, 0x400010, "boot"), (0x400010, 0x401000, "memory at 0x400010")]
+    assert sorted((int(modules[n][1], 16) + start, size) for start, size, n in rows) == [
+        (b.address, b.size) for b in c.blocks]
+    assert {n for _, _, n in rows} == {0, 1}
 
 
 SOURCE = """int classify(int n) {

@@ -158,7 +158,7 @@ SYNTAX_ERRORS = [
     ("p vfs_read+" + "9" * 5000, "BAD_PROBE_ADDR", 2),
     ("p 0x10000000000000000", "BAD_PROBE_ADDR", 2),
     ("p vfs_read+", "BAD_PROBE_ADDR", 2),
-    ("p +16", "BAD_PROBE_ADDR", 2),
+    ("p ++16", "BAD_PROBE_ADDR", 2),
     ("  p   vfs_read \t &1 ", "BAD_FETCH_ARG", 11),  # columns count in the words joined by single blanks
 ]
 
@@ -353,6 +353,20 @@ def test_addresses_wrap_at_the_word(machine: Any) -> None:
     assert shown(machine, f"+{HEAP + 0x10}(%di):u8") == "42"
 
 
+def test_signs_and_zeros_as_in_linux(machine: Any) -> None:
+    machine.write(HEAP, bytes(range(32)))
+    machine.registers["di"] = HEAP + 16
+    zeros = "0" * 30
+    for text, value in (("+-10(%di):u8", 6), ("++10(%di):u8", 26), ("+u-0xa(%di):u8", 6), ("+u+2(%di):u8", 18),
+                        ("-010(%di):u8", 8), (f"+{zeros}3(%di):u8", 19), ("\\+-5:s64", -5),
+                        ("\\++5:s64", 5), (f"\\{zeros}:u8", 0), (f"\\0x{zeros}1f:u8", 31), (f"\\-{zeros}7:s8", -7),
+                        ("+0(%di):b4@0/+8", 0), ("+0(%di):b4@4/0x8", 1)):
+        assert shown(machine, text) == str(value), text
+    assert shown(machine, "+0(%di):u8[+2]") == "{16,17}"
+    for place in (f"+{TEXT:#x}", f"0x{zeros}{TEXT:x}", "vfs_read-0", f"vfs_read+{zeros}"):
+        assert parse_event(f"p {place}", machine).address == TEXT, place
+
+
 def test_symbol_types(machine: Any) -> None:
     machine.registers["di"] = TEXT + 0x108
     assert shown(machine, "%di:symbol") == "main+0x8"
@@ -361,9 +375,16 @@ def test_symbol_types(machine: Any) -> None:
 
 
 def test_control_characters_do_not_break_the_line(machine: Any) -> None:
-    machine.write(HEAP, b"a\n\x1b\xff\tb\0")
-    assert shown(machine, f"+0(\\{HEAP}):string") == '"a\\n\\x1b\\xff\\tb"'
+    machine.write(HEAP, b"a\n\x1b\xff\tb\0")  # what is no UTF-8 is four characters of the value
+    assert shown(machine, f"+0(\\{HEAP}):string") == '"a\\n\\x1b\\\\xff\\tb"'
     assert shown(machine, f"@{HEAP}:char[3]") == "{'a','\\n','\\x1b'}"
+
+
+def test_quotes_do_not_end_the_text(machine: Any) -> None:
+    machine.write(HEAP, b"""a" n="\\x'\0""")
+    assert shown(machine, f"+0(\\{HEAP}):string") == '"a\\" n=\\"\\\\x\'"'
+    machine.write(HEAP, b"""'"\\""")
+    assert shown(machine, f"@{HEAP}:char[3]") == "{'\\'','\"','\\\\'}"
 
 
 @pytest.mark.parametrize("fetch", ["@0x9000", "@0x9000:string", "+0(+0(\\0x9000)):s8", "@0x9000:u8[4]"])

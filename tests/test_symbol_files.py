@@ -8,9 +8,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from arches import PROGRAMS
+from arches import PROGRAMS, RUNNABLE, programs_of
 
 from kprobes import ImageError, UnicornMachine
+from kprobes.image import read_elf
 from kprobes.symbols import Symbols
 
 pytestmark = pytest.mark.quick
@@ -160,3 +161,54 @@ def test_damaged_files_are_errors(tmp_path: Path, seed: int) -> None:
         Symbols().load(tmp_path / "names")
     except ImageError:
         pass
+
+
+# --- how far symbols reach
+
+
+def test_symbols_end_with_their_image() -> None:
+    """Linkers' symbols have no size."""
+    symbols = Symbols()
+    symbols.add_image([(0x400000, 0x401000), (0x403000, 0x404000), (0x404000, 0x405000)])
+    symbols.add_image([(0x500000, 0x502000)], "lib")
+    symbols.add("f", 0x400100, 0x20)
+    symbols.add("_DYNAMIC", 0x403800, kind="object")
+    symbols.add("_end", 0x405000)
+    symbols.add("last", 0x501000, module="lib")
+    assert symbols.describe(0x404FFF) == "_DYNAMIC+0x17ff"
+    assert [symbols.describe(addr) for addr in (0x402000, 0x405000, 0x406000, 0x500100)] == [
+        "0x402000", "0x405000", "0x406000", "0x500100"]
+    assert symbols.describe(0x501FFF) == "last+0xfff"
+    assert symbols.describe(0x502000) == "0x502000"
+    assert symbols.extent(symbols["_DYNAMIC"]) == 0x405000
+    symbols.remove_module("lib")
+    symbols.add("jit", 0x4F0000)  # somebody's own, in no image
+    assert symbols.describe(0x500100) == "jit+0x10100"
+
+
+def test_a_symbol_of_no_image_does_not_reach_without_end() -> None:
+    """A kernel's symbol of an offset among its addresses."""
+    symbols = Symbols()
+    symbols.add("__per_cpu_end", 0x36000)
+    symbols.add("_text", 0xFFFF800008000000)
+    assert symbols.describe(0x36010) == "__per_cpu_end+0x10"
+    assert symbols.describe(0x44A801D000000) == "0x44a801d000000"
+    assert symbols.describe(0xFFFF800008000040) == "_text+0x40"
+    symbols.add_image([(0x1000000, 0x1001000)], "lib")
+    assert symbols.describe(0x1000010) == "0x1000010"
+
+
+@pytest.mark.parametrize("path", [path for arch in RUNNABLE for path in programs_of(arch)[-1:]],
+                         ids=lambda path: path.stem)
+def test_no_symbol_reaches_into_another_image(path: Path) -> None:
+    """Addresses all over a second copy of a program that a first one stands before: none is the first's."""
+    with UnicornMachine.load(path) as m:
+        image = read_elf(path.read_bytes(), "second")
+        bias = 0x1000000
+        m.symbols.add_image([(s.addr + bias, s.addr + s.memsz + bias) for s in image.segments], "second")
+        for s in image.symbols[::2]:
+            m.symbols.add(s.name, s.address + bias, s.size, "second", s.mode, s.kind)
+        for segment in image.segments:
+            for at in range(segment.addr + bias, segment.addr + bias + segment.memsz, 61):
+                found = m.symbols.covering(at)
+                assert found is None or found.module == "second", found

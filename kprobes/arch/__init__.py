@@ -1,4 +1,8 @@
-"""Architectures by name. Every module here without a leading underscore defines one or more, in ARCHES.
+"""Architectures by name.
+
+A package here is a family: it says in NAMES what its architectures are called, in MACHINES which files may be for
+them, and its module `isa` has them in ARCHES. That module builds decode tables, so it is imported when one of its
+architectures is asked for. A module here that is no package, and has no leading underscore, has ARCHES itself.
 
 Third parties add theirs through the entry-point group `kprobes.arch`: the entry's name is the architecture's, its value
 an `Arch`.
@@ -9,36 +13,83 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from functools import cache
-from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
 
 from ..errors import Unsupported
 from ._base import Arch
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+    from types import ModuleType
+
 
 @cache
-def _all() -> dict[str, Arch]:
-    found: dict[str, Arch] = {}
-    for info in pkgutil.iter_modules(__path__):
-        if not info.name.startswith("_"):
-            for arch in importlib.import_module(f"{__name__}.{info.name}").ARCHES:
-                found[arch.name] = arch
-    for entry in entry_points(group="kprobes.arch"):
-        arch = entry.load()
-        found.setdefault(arch.name, arch)
-    return found
+def _families() -> dict[str, ModuleType]:
+    """Name of the module of each family of ours -> the module."""
+    return {info.name: importlib.import_module(f"{__name__}.{info.name}")
+            for info in pkgutil.iter_modules(__path__) if not info.name.startswith("_")}
+
+
+@cache
+def _members(family: str) -> dict[str, Arch]:
+    """Name -> architecture of a family, whose tables are built now."""
+    package = _families()[family]
+    module = importlib.import_module(f"{package.__name__}.isa") if hasattr(package, "NAMES") else package
+    return {arch.name: arch for arch in module.ARCHES}
+
+
+@cache
+def _family_of() -> dict[str, str]:
+    """Name of each architecture of ours -> its family."""
+    return {name: family for family, module in _families().items()
+            for name in getattr(module, "NAMES", None) or _members(family)}
+
+
+@cache
+def _installed() -> dict[str, EntryPoint]:
+    """Name of each architecture that other distributions bring and we do not have -> its entry point."""
+    from importlib.metadata import entry_points  # it takes longer than all of this module
+
+    return {entry.name: entry for entry in entry_points(group="kprobes.arch") if entry.name not in _family_of()}
+
+
+@cache
+def _load(name: str) -> Arch | None:
+    """The architecture of this name; None where there is none."""
+    family = _family_of().get(name)
+    if family is not None:
+        return _members(family)[name]
+    entry = _installed().get(name)
+    return entry.load() if entry is not None else None
+
+
+def refresh() -> None:
+    """Look again for what is installed: a distribution has come or gone since this process began."""
+    _installed.cache_clear()
+    _load.cache_clear()
 
 
 def names() -> tuple[str, ...]:
     """Names of every architecture there is, sorted."""
-    return tuple(sorted(_all()))
+    return tuple(sorted({*_family_of(), *_installed()}))
 
 
 def get(name: str) -> Arch:
     """The architecture of this name; Unsupported (listing the names) where there is none."""
-    try:
-        return _all()[name]
-    except KeyError:
-        raise Unsupported(f"no architecture {name!r}", hint=f"there are: {' '.join(names())}") from None
+    arch = _load(name)
+    if arch is None:
+        raise Unsupported(f"no architecture {name!r}", hint=f"there are: {' '.join(names())}")
+    return arch
+
+
+def _running(machine: int, bits: int, order: str) -> list[Arch]:
+    """The architectures of ours that run ELF files of an e_machine, class and byte order; those that other
+    distributions bring where we have none."""
+    ours = [arch for family, module in _families().items()
+            if machine in getattr(module, "MACHINES", (machine,)) for arch in _members(family).values()]
+    header = machine, bits, order
+    return ([arch for arch in ours if header in arch.files.machines]
+            or [arch for arch in map(get, _installed()) if header in arch.files.machines])
 
 
 def of_elf(machine: int, bits: int, order: str, flags: int = 0, profile: str = "", name: str | None = None) -> Arch:
@@ -47,13 +98,14 @@ def of_elf(machine: int, bits: int, order: str, flags: int = 0, profile: str = "
 
     name: the one to choose of those that run such a header. Unsupported where none does.
     """
-    running = [arch for arch in _all().values() if (machine, bits, order) in arch.files.machines]
+    running = _running(machine, bits, order)
     what = f"ELF machine {machine}, {bits} bit, {order} endian"
     if not running:
         raise Unsupported(f"no architecture for {what}", hint=f"there are: {' '.join(names())}")
     first = running[0]
     if name is None or name == first.name:
         return first if first.files.choose is None else first.files.choose(flags, profile if name is None else "")
-    if get(name) not in running:
+    wanted = get(name)
+    if (machine, bits, order) not in wanted.files.machines:
         raise Unsupported(f"{name} does not run {what}", hint=f"these do: {' '.join(arch.name for arch in running)}")
-    return get(name)
+    return wanted

@@ -17,13 +17,13 @@ from attrs.validators import in_
 
 from ..errors import OutOfReach, UnknownRegister
 from ..regs import Regs
-from ._calls import Abi, Frame, Linkage, Returning, Skips
+from ._calls import Abi, Frame, Linkage, Results, Returning, Skips
 from ._insn import COMPUTED, Annul, Atomic, Decoded, Insn, Simulate
 from ._tables import Table
 
 __all__ = ["COMPUTED", "Abi", "Annul", "Arch", "Atomic", "Bundles", "Decoded", "Entry", "Executing", "Files", "Frame",
-           "Insn", "Jump", "Linkage", "Order", "OutOfLine", "Pointers", "Registers", "Returning", "Simulate", "Skips",
-           "Table", "Traps", "Walking", "displacement", "identity", "plain_address", "signed", "verbatim"]
+           "Insn", "Jump", "Linkage", "Order", "OutOfLine", "Pointers", "Registers", "Results", "Returning", "Simulate",
+           "Skips", "Table", "Traps", "Walking", "displacement", "identity", "plain_address", "signed", "verbatim"]
 
 
 class Order(enum.Enum):
@@ -175,10 +175,18 @@ class Walking:
     #: (insn, up to 16 original bytes before it) -> whether one of them may make it conditional, so that a jump in its
     #: place or behind its body would be conditional as well (Thumb's IT); None: nothing does that
     conditioned: Callable[[Insn, bytes], bool] | None = None
+    #: (insn, up to 16 original bytes before it) -> why it is a reserved instruction behind these, "" where it is none
+    #: (MIPS release 6: branches behind compact branches); None: nothing is. Neither may be probed: executed elsewhere,
+    #: the two would not stand one behind the other
+    reserved: Callable[[Insn, bytes], str] | None = None
     #: (computed jump, up to 16 instructions that always precede it; the first may be a branch that was not taken) ->
     #: the first that is needed to prove that it returns, or calls at the function's tail; None: nothing proves it.
     #: None: only the instruction itself tells
     leaves: Callable[[Insn, Sequence[Insn]], Insn | None] | None = None
+    #: (instruction, register -> the address that it holds, brought up to date by the call) -> (an address that the
+    #: instruction completes, or reads or writes at; bytes that it reads or writes there, at most). What is not known to
+    #: keep a register forgets its address. None: it does neither. None for all: an address is told by `Insn.operand`
+    follow: Callable[[Insn, dict[int, int]], tuple[int, int] | None] | None = None
     #: (instruction, up to 64 before it, as above) -> data of the text that it reads through a register; None: none
     table: Callable[[Insn, Sequence[Insn]], Table | None] | None = None
 

@@ -11,6 +11,25 @@ from ..regs import Regs
 
 
 @frozen(kw_only=True)
+class Results:
+    """Where functions return what is no word: in registers, or in memory whose address the caller passes.
+
+    Attributes:
+        registers: bytes of a structure that surely comes in registers, at most.
+        memory: bytes of a structure beyond which it surely comes in memory; in between it depends on its members.
+        apart: the address has a register of its own; else it is passed as an argument before the first.
+        wide: numbers of more than 8 bytes come in registers.
+        floats: in between, what has no floating-point member comes in memory.
+    """
+
+    registers: int
+    memory: int
+    apart: bool = False
+    wide: bool = False
+    floats: bool = False
+
+
+@frozen(kw_only=True)
 class Abi:
     """Integer calling convention of ordinary C functions."""
 
@@ -18,6 +37,7 @@ class Abi:
     returns: tuple[str, ...]  #: return register, then the one with the high half
     #: registers of pointers, where these are counted apart; args and argument() are integers then
     pointers: tuple[str, ...] = ()
+    results: Results | None = None  #: of what is no word; None: not known
     stack_args: int = 0  #: bytes from sp, at function entry, to the first argument on the stack
     stack_align: int = 16  #: alignment of sp at a call, in bytes
     reserve: int = 0  #: bytes above sp that the callee may use (home area, back chain), included in stack_args

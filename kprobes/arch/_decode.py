@@ -108,6 +108,30 @@ def as_it_is(insn: Insn, to: int, **_: int) -> bytes:
     return insn.raw + insn.body
 
 
+class _Buckets(dict[int, list[tuple[int, int, Row]]]):
+    """The first byte of an encoding -> (mask, value, row) of each row that may match it, the most specific first.
+
+    A bucket is made when a byte is looked up for the first time: a guest's code has few of the 256, and a process makes
+    tables of architectures whose code it never sees.
+    """
+
+    def __init__(self, ordered: list[Row], top: int) -> None:
+        """
+        Args:
+            ordered: all rows, the most specific first.
+            top: number of bits below the first byte.
+        """
+        super().__init__()
+        self._ordered = ordered
+        self._top = top
+
+    def __missing__(self, byte: int) -> list[tuple[int, int, Row]]:
+        first = 0xFF << self._top
+        self[byte] = [(row.mask, row.value, row) for row in self._ordered
+                      if (byte << self._top ^ row.value) & row.mask & first == 0]
+        return self[byte]
+
+
 class DecodeTable:
     """Rows of one instruction width. `find(word)` gives the row, or None.
 
@@ -120,10 +144,8 @@ class DecodeTable:
         assert all(r.bits == self.bits for r in self.rows), "a table has one width"
         self._check()
         ordered = sorted(self.rows, key=lambda r: (-r.mask.bit_count(), r.when is None))
-        top = self.bits - 8
-        self._buckets = [[(r.mask, r.value, r) for r in ordered if (b << top ^ r.value) & r.mask & 0xFF << top == 0]
-                         for b in range(256)]
-        self._top = top
+        self._top = self.bits - 8
+        self._buckets = _Buckets(ordered, self._top)
 
     def _check(self) -> None:
         for i, a in enumerate(self.rows):

@@ -40,12 +40,16 @@ class Calls:
     each item.
 
     Attributes:
-        image: an ELF file. call: as the command's --call; `@input` is the address of the item's bytes (a NUL follows),
+        image: an ELF file.
+        call: as the command's --call; `@input` is the address of the item's bytes (a NUL follows),
             `len` their number.
-        events: definitions of events that are counted. before: calls that make the state which every item starts from.
+        events: definitions of events that are counted.
+        before: calls that make the state which every item starts from.
         arch: where the file does not tell.
-        timeout, max_insns: bounds of the guest's run. coverage: say which blocks are executed. dataset: a folder that
-            the events' hits are recorded to, where they are to be kept and not only counted; see gather().
+        timeout, max_insns: bounds of the guest's run.
+        coverage: say which blocks are executed.
+        dataset: a folder that the events' hits are recorded to, where they are to be kept and not
+            only counted; see gather().
 
     Called: {"result": int, "hits": {event: n}, "missed": {event: n}}; with `coverage` also {"blocks": addresses, those
     that this process has not seen before}; with `dataset` also "part" and "rows": where gather() finds the records.

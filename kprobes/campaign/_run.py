@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from concurrent.futures import TimeoutError as FutureTimeout
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from itertools import islice
 from typing import Any, Generic, TypeVar
 from uuid import uuid4
@@ -16,6 +16,8 @@ from attrs import define, field, frozen
 
 from ..arguments import looking
 from ..errors import BadArgument
+from ._dask import SIGNS, DaskStates, Sign, by_states
+from ._limits import limited
 from ._local import Local, local
 
 Item = TypeVar("Item")
@@ -27,6 +29,8 @@ CLUSTER_SECONDS, CLUSTER_BATCH = 1.0, 8192  # of others' workers: a scheduler ta
 SHARES = 2  # of what is left each worker has so many batches to come, at least: all end at about the same time
 WINDOW = 3  # batches under way for each worker: one that runs, and some that wait for it
 _TICK = 0.2  # seconds between looks at what is overdue
+_LOOK = 0.02  # seconds between looks at the states of dask's tasks
+_SILENCE = 60.0  # seconds, beyond the timeout, in which no worker of dask begins anything: all of them hang
 
 
 @frozen
@@ -34,8 +38,9 @@ class Outcome(Generic[Item, Result]):
     """What became of an item.
 
     Attributes:
-        item: as given. result: what the job returned, or None. error: what it raised, or what ended its process, or
-            None.
+        item: as given.
+        result: what the job returned, or None.
+        error: what it raised, or what ended its process, or None.
         seconds: how long it took; of an item that never came back, how long it was waited for.
     """
 
@@ -52,7 +57,8 @@ class Outcome(Generic[Item, Result]):
 
 @looking
 def run(job: Callable[[Item], Result], items: Iterable[Item], executor: Executor | None = None,
-        timeout: float | None = None, *, jobs: int | None = None) -> Iterator[Outcome[Item, Result]]:
+        timeout: float | None = None, *, jobs: int | None = None, memory: int | None = None
+        ) -> Iterator[Outcome[Item, Result]]:
     """Do `job(item)` for every item; outcomes come as they are ready, one for each item, in no order.
 
     Items are taken from the iterable as workers become free: it may be endless. Short ones travel in batches; where a
@@ -64,45 +70,59 @@ def run(job: Callable[[Item], Result], items: Iterable[Item], executor: Executor
         items: what can be pickled.
         executor: any `concurrent.futures.Executor`, for instance dask's `Client.get_executor()`; it is not shut down.
             None: processes of this machine, by pebble.
-        timeout: seconds that an item may take. On this machine its process is killed then; another executor's worker is
-            left to itself, as it cannot be stopped from here, and the item is given up.
+        timeout: seconds that an item may take. On this machine its process is killed then, and dask's worker begins
+            anew where it has a nanny; another executor's worker is left to itself, as it cannot be stopped from here,
+            and the item is given up.
         jobs: processes, or the executor's workers as far as they are known; None: one for each processor.
+        memory: bytes of memory that an item may take beyond what its worker has before it. What asks for more gets a
+            MemoryError, or ends its process where it cannot go on without; on Linux, and with a thread for each worker.
 
     Raises:
-        BadArgument: a `timeout` or number of `jobs` that is not positive. Unsupported: neither an executor nor pebble.
+        BadArgument: a `timeout`, `memory` or number of `jobs` that is not positive.
+        Unsupported: neither an executor nor pebble; `memory` on a system that has no such limit.
     """
     if timeout is not None and not timeout > 0:
         raise BadArgument(f"a timeout of {timeout} seconds leaves no time", hint="give a positive number, or None")
     if jobs is not None and jobs < 1:
         raise BadArgument(f"{jobs} processes do no work", hint="give 1 or more")
-    return _outcomes(job, iter(items), executor, timeout, jobs, len(items) if isinstance(items, Sized) else None)
+    if memory is not None and memory < 1:
+        raise BadArgument(f"{memory} bytes of memory are too few", hint="give a positive number, or None")
+    with limited(memory):  # where this system has no limits, it is said here
+        pass
+    count = len(items) if isinstance(items, Sized) else None
+    return _outcomes(job, iter(items), executor, timeout, jobs, memory, count)
 
 
 def _outcomes(job: Callable[[Any], Any], items: Iterator[Any], executor: Executor | None, timeout: float | None,
-              jobs: int | None, left: int | None) -> Iterator[Outcome[Any, Any]]:
+              jobs: int | None, memory: int | None, left: int | None) -> Iterator[Outcome[Any, Any]]:
     with ExitStack() as stack:
         if executor is None:
             executor = own = local(jobs, timeout)
             stack.callback(own.shutdown, cancel_futures=True)
-        yield from _Run(job, items, executor, timeout, jobs or os.cpu_count() or 1, left).outcomes()
+        workers = jobs or os.cpu_count() or 1
+        yield from _Run(job, items, by_states(executor), timeout, workers, left, memory).outcomes()
 
 
 @define(eq=False)
 class _Batch:
-    """Items that travel together. since: when they began to run, as far as one can tell. alone: nothing else is under
-    way, so that it is they who ended a worker."""
+    """Items that travel together. since: when they began to run, as far as one can tell. number: which batch it is.
+    alone: nothing else is under way, so that it is they who ended a worker."""
 
     items: list[Any]
     alone: bool = False
     since: float | None = None
+    number: int = 0
 
 
 @frozen(eq=False)
 class Work:
-    """A batch on its way: one object, into which no executor looks."""
+    """A batch on its way: one object, into which no executor looks. memory: of an item, at most. sign: how its worker
+    says what it does."""
 
     job: Callable[[Any], Any]
     items: list[Any]
+    memory: int | None = None
+    sign: Sign | None = None
 
     def __dask_tokenize__(self) -> str:
         """dask takes calls with the same arguments for one, and would read every item to see that they are."""
@@ -118,7 +138,8 @@ class Fates:
 
 @define
 class _Run:
-    """The loop. left: items that were not handed over, where that is known. size: items in the next batch. short: how
+    """The loop. left: items that were not handed over, where that is known. memory: as run() has it. batches: how many
+    were handed over. size: items in the next batch. short: how
     many are worth handing over, at least. singly: items whose batch died. suspects: those that died singly, where what
     waits for the same worker dies as well."""
 
@@ -128,6 +149,8 @@ class _Run:
     timeout: float | None
     workers: int
     left: int | None
+    memory: int | None = None
+    batches: int = 0
     size: int = 1
     short: int = 1
     singly: list[Any] = field(factory=list)
@@ -145,14 +168,29 @@ class _Run:
     def outcomes(self) -> Iterator[Outcome[Any, Any]]:
         while True:
             while len(self.under_way) < WINDOW * self.workers and (batch := self._next()):
-                self.under_way[self.executor.submit(attempt, Work(self.job, batch.items))] = batch
+                self._hand_over(batch)
             if not self.under_way:
                 return
-            done, _ = wait(self.under_way, timeout=_TICK if self.timeout and not self.killed_in_time else None,
-                           return_when=FIRST_COMPLETED)
-            for future in done:
+            for future in self._ended():
                 yield from self._finished(future, self.under_way.pop(future))
             yield from self._overdue()
+
+    def _hand_over(self, batch: _Batch) -> None:
+        batch.number = self.batches = self.batches + 1
+        by_signs = isinstance(self.executor, DaskStates) and self.timeout is not None
+        sign = self.executor.sign_of(batch.number) if by_signs and isinstance(self.executor, DaskStates) else None
+        self.under_way[self.executor.submit(attempt, Work(self.job, batch.items, self.memory, sign))] = batch
+
+    def _ended(self) -> set[Future[Any]]:
+        """Wait until some batches have ended, or it is time to look at what is overdue."""
+        if not isinstance(self.executor, DaskStates):
+            patience = _TICK if self.timeout and not self.killed_in_time else None
+            return wait(self.under_way, patience, FIRST_COMPLETED).done
+        self.executor.look()
+        done = {future for future in self.under_way if future.done()}
+        if not done:
+            time.sleep(_LOOK)
+        return done
 
     def _next(self) -> _Batch | None:
         if any(batch.alone for batch in self.under_way.values()):
@@ -193,33 +231,50 @@ class _Run:
             return
         now = time.monotonic()
         for place, (future, batch) in enumerate([*self.under_way.items()]):
-            # dask calls all running; the first ones are
-            if batch.since is None and (future.done() or (place < self.workers and future.running())):
+            # A batch is made to take a moment, and what is given up with others is tried alone
+            patience = self.timeout + (self.batch_seconds if len(batch.items) > 1 else 0)
+            culprit = None if len(batch.items) > 1 else 0  # index of the item that takes so long
+            if isinstance(self.executor, DaskStates):
+                culprit, batch.since = self.executor.begun(batch.number) or (culprit, None)
+                patience = self.timeout + SIGNS
+                if batch.since is None and now - self.executor.happened > self.timeout + _SILENCE:
+                    batch.since = self.executor.happened
+            elif batch.since is None and (future.done() or (place < self.workers and future.running())):
                 batch.since = now
-            if batch.since is not None and now - batch.since > self.timeout * len(batch.items) and not future.done():
+            if batch.since is not None and now - batch.since > patience and not future.done():
                 del self.under_way[future]
                 future.cancel()
+                if isinstance(self.executor, DaskStates):
+                    self.executor.give_up(future, batch.number)
                 if len(batch.items) > 1:
-                    self.singly += batch.items
-                else:
-                    yield Outcome(batch.items[0], None, TimeoutError(f"no result within {self.timeout:g} seconds"),
-                                  now - batch.since)
+                    self.size = 1
+                self.singly += [item for n, item in enumerate(batch.items) if n != culprit]
+                if culprit is not None:
+                    late = TimeoutError(f"no result within {self.timeout:g} seconds")
+                    yield Outcome(batch.items[culprit], None, late, now - batch.since)
 
 
 def attempt(work: Work) -> Fates:
     """In a worker: do a batch."""
     job = work.job
     fates: list[tuple[Any, BaseException | None, float]] = []
-    for item in work.items:
-        start = time.perf_counter()
-        try:
-            result, error = job(item), None
-        except Exception as raised:
-            result, error = None, _portable(raised)
-        fates.append((result, error, time.perf_counter() - start))
+    with nullcontext(_silent) if work.sign is None else work.sign.sent() as begins:
+        for index, item in enumerate(work.items):
+            begins(index)
+            start = time.perf_counter()
+            try:
+                with limited(work.memory):
+                    result, error = job(item), None
+            except Exception as raised:
+                result, error = None, _portable(raised)
+            fates.append((result, error, time.perf_counter() - start))
     if hasattr(job, "flush"):
         job.flush()  # where it fails the batch does: each of its items is tried alone
     return Fates(fates)
+
+
+def _silent(index: int) -> None:
+    """Tell nobody that an item begins."""
 
 
 def _portable(error: Exception) -> Exception:

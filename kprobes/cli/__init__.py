@@ -7,15 +7,15 @@ output. Results go to stdout; the guest's answer, the table of hits and every me
 
 from __future__ import annotations
 
-from ..calltext import parse_call
-from ._campaign import campaign
-from ._count import cover, hist, top
-from ._look import archs, check, list_, symbols
+from ._commands import LazyCommands
 from ._main import main
-from ._report import convert, report
-from ._trace import graph, record, stat, trace
 
-__all__ = ["main", "parse_call"]
+__all__ = ["main"]
 
-for command in (trace, record, report, stat, hist, top, graph, cover, convert, list_, check, symbols, archs, campaign):
-    main.add_command(command)
+main.commands = LazyCommands({
+    "trace": "_trace", "record": "_trace", "stat": "_trace", "graph": "_trace",
+    "report": "_report", "convert": "_report",
+    "hist": "_count", "top": "_count", "cover": "_count",
+    "list": "_look:list_", "check": "_look", "symbols": "_look", "archs": "_look",
+    "campaign": "_campaign",
+})  # fmt: skip

@@ -7,6 +7,7 @@ import glob
 import json
 import shlex
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from ..campaign._journal import Entry, Journal
 
 CONNECT = 10.0  #: seconds until a scheduler must have answered
+LINES = 10.0  #: seconds between lines that say how far it is
+STOPPED = 130  #: exit status after Ctrl-C, as a shell has it
 
 
 @click.command()
@@ -43,6 +46,8 @@ CONNECT = 10.0  #: seconds until a scheduler must have answered
 @click.option("--dask", metavar="ADDRESS", help="A dask scheduler, whose workers do it instead.")
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
               help="Give an item up after this time.")
+@click.option("--memory", type=click.IntRange(1), metavar="MIB",
+              help="Give an item up that takes more memory than this beyond what its worker has.")
 @click.option("--max-insns", type=click.IntRange(1), metavar="N", help="Stop the guest after this many instructions.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="Journal: an outcome a line. What it holds already is not done again, so that a killed campaign "
@@ -50,7 +55,7 @@ CONNECT = 10.0  #: seconds until a scheduler must have answered
 @click.option("--json", "as_json", is_flag=True, help="The sum as one JSON object.")
 def campaign(what: str, call: str | None, before: tuple[str, ...], inputs: tuple[Path, ...], files: tuple[str, ...],
              events: tuple[str, ...], coverage: bool, dataset: str | None, arch: str | None, jobs: int | None,
-             dask: str | None, timeout: float | None, max_insns: int | None, output: Path | None,
+             dask: str | None, timeout: float | None, memory: int | None, max_insns: int | None, output: Path | None,
              as_json: bool) -> None:
     """Do one thing for many inputs or files, on all processors or on a cluster, and sum up.
 
@@ -67,22 +72,40 @@ def campaign(what: str, call: str | None, before: tuple[str, ...], inputs: tuple
     from ..campaign import Journal, gather, merged, run
     from ..campaign._journal import entry_of
 
+    stopped = False
     with contextlib.ExitStack() as stack:
         executor, jobs = stack.enter_context(_cluster(dask, jobs)) if dask else (None, jobs)
         journal = stack.enter_context(Journal(output, repr(job))) if output else None
         entries = _kept(journal, items)
         left = [*journal.left(items)] if journal else items
-        for outcome in stack.enter_context(_progress(len(left)))(run(job, [*map(str, left)], executor, timeout,
-                                                                     jobs=jobs)):
-            entries.append(journal.note(outcome) if journal else entry_of(outcome))
+        kept = len(entries)
+        outcomes = run(job, [*map(str, left)], executor, timeout, jobs=jobs,
+                       memory=None if memory is None else memory << 20)
+        follow = stack.enter_context(_progress(len(left)))
+        try:
+            for outcome in follow(outcomes):
+                entries.append(journal.note(outcome) if journal else entry_of(outcome))
+        except KeyboardInterrupt:
+            stopped = True
     total = merged(_countable(entry.result) for entry in entries) or {}
     failed = [entry for entry in entries if entry.error]
     _show(total, len(entries), failed, again, as_json)
     if dataset:
         found = gather(dataset, (entry.result for entry in entries))
         click.echo(f"{dataset}: {found.count_rows()} records in {len(found.files)} files", err=True)
+    if stopped:
+        click.echo(_resumption(len(entries) - kept, len(left), output), err=True)
+        click.get_current_context().exit(STOPPED)
     if failed:
         click.get_current_context().exit(GUEST_FAILED)
+
+
+def _resumption(done: int, count: int, output: Path | None) -> str:
+    """Say what was done when Ctrl-C came, and how to go on."""
+    said = f"stopped: {done} of {count} items were done"
+    if output is None:
+        return f"{said}; with -o FILE they had been kept, and the same command had gone on"
+    return f"{said}, {count - done} are left; {output} has what was done: type the same command to go on"
 
 
 def _call_job(image: str, call: str | None, before: tuple[str, ...], inputs: Sequence[Path], events: tuple[str, ...],
@@ -147,7 +170,7 @@ def _kept(journal: Journal | None, items: Sequence[Path]) -> list[Entry]:
 @contextlib.contextmanager
 def _progress(count: int) -> Iterator[Callable[[Iterable[Any]], Iterable[Any]]]:
     if not sys.stderr.isatty():
-        yield lambda outcomes: outcomes
+        yield lambda outcomes: _told(outcomes, count)
         return
     from rich.console import Console
     from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -155,6 +178,20 @@ def _progress(count: int) -> Iterator[Callable[[Iterable[Any]], Iterable[Any]]]:
     columns = MofNCompleteColumn(), TextColumn("done"), TimeRemainingColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         yield lambda outcomes: progress.track(outcomes, total=count)
+
+
+def _told(outcomes: Iterable[Any], count: int) -> Iterator[Any]:
+    """Say in lines how far it is: for logs. A campaign of a few seconds says nothing."""
+    start = said = time.monotonic()
+    failed = 0
+    for done, outcome in enumerate(outcomes, 1):
+        failed += not outcome.ok
+        yield outcome
+        now = time.monotonic()
+        if now - said >= LINES and done < count:
+            said = now
+            left = (now - start) / done * (count - done)
+            click.echo(f"{done} of {count} items, {failed} failed, about {left:.0f} s left", err=True)
 
 
 def _countable(result: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 
 import click
 
+from ..newfile import NewFile
 from ._guest import Guest, GuestCommand, on_events, on_guest
 from ._render import table
 
@@ -117,10 +119,17 @@ class _Top:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per function.")
 def cover(guest: Guest, output: str | None, as_json: bool) -> None:
     """Run FILE and say how much of each function was executed."""
-    with guest.opened() as (machine, k), k.coverage() as coverage:
+    from ..tracing.coverage import format_of
+
+    kind = "" if output is None else format_of(output)
+    with (guest.opened() as (machine, k), k.coverage() as coverage,
+          contextlib.nullcontext() if output is None else NewFile(output, binary=True) as new):
         try:
             guest.start(machine)
         finally:
+            if new is not None:
+                new.file.write(coverage.contents(kind))
+                new.keep = True
             executed: set[int] = set()
             for block in coverage.blocks:
                 executed.update(range(block.address, block.address + block.size))
@@ -135,5 +144,3 @@ def cover(guest: Guest, output: str | None, as_json: bool) -> None:
                     click.echo(json.dumps({"function": name, "executed": done, "size": size}))
             else:
                 table(("function", "executed", "size", "percent"), rows)
-            if output is not None:
-                coverage.save(output)

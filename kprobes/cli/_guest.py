@@ -14,9 +14,10 @@ import click
 from attrs import define, field, frozen
 
 from ..calltext import Call, parse_call
-from ..errors import Unsupported
-from ..symbols import CONTROLS
-from ._main import arch_option, check_sysroot, file_argument, load, process, sysroot_option
+from ..controls import CONTROLS
+from ..errors import KprobeError, Unsupported
+from ..newfile import NewFile
+from ._files import arch_option, check_sysroot, file_argument, load, process, sysroot_option
 from ._render import number, patience, table
 
 if TYPE_CHECKING:
@@ -264,14 +265,17 @@ def on_clock(default: str) -> Callable[[Callable[..., None]], Callable[..., None
 
 @contextlib.contextmanager
 def to_file(path: str, binary: bool = False) -> Iterator[IO[Any]]:
-    """A file to write, or stdout for "-"."""
+    """A file to write, or stdout for "-". It is there when the body has ended, with what has been written, however the
+    body ended; but what was there before stays where writing has failed, and where the body failed before it wrote."""
     if path == "-":
         yield sys.stdout.buffer if binary else sys.stdout
         return
-    mode: dict[str, Any] = ({"mode": "wb"} if binary else {"mode": "w", "encoding": "utf-8",
-                                                           "errors": "backslashreplace", "newline": "\n"})
-    with open(path, **mode) as file:
-        yield file
+    with NewFile(path, binary=binary) as new:
+        try:
+            yield new.file
+        except BaseException as error:
+            new.keep = isinstance(error, KprobeError | KeyboardInterrupt) and new.file.tell() > 0
+            raise
 
 
 def counted(events: Sequence[tuple[str, Probe | Watchpoint]]) -> None:

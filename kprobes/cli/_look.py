@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..controls import CONTROLS
 from ..errors import ImageError, UnknownSymbol
 from ..inventory import functions, instructions
-from ..symbols import CONTROLS
-from ._main import File, on_file
+from ._files import File, on_file
 from ._render import describe, disassembler, on_names, patience, table, where
 
 if TYPE_CHECKING:

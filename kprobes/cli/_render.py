@@ -11,9 +11,10 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 
+from ..controls import CONTROLS
 from ..debug.names import can_demangle, readable
 from ..errors import KprobeError, Unsupported
-from ..symbols import CONTROLS
+from ..stacks import INCOMPLETE
 
 if TYPE_CHECKING:
     from ..arch._base import Arch
@@ -115,9 +116,9 @@ def number(value: int, bits: int) -> str:
 
 
 def where(machine: Any, address: int) -> str:
-    """DebugInfo.where()."""
+    """The source line of an address, `FILE:LINE`; "" where none is known."""
     try:
-        return str(machine.debug.where(address))
+        return str(machine.debug.where(address)).translate(CONTROLS)
     except KprobeError:
         return ""
 
@@ -128,7 +129,8 @@ def stack_lines(machine: Any, stack: Sequence[int]) -> str:
 
     lines = []
     for n, address in enumerate(stack):
-        line = where(machine, address - bool(n))  # a call's own line, not that of what follows it
+        # a call's own line, not that of what follows it
+        line = where(machine, address - bool(n)) if address != INCOMPLETE else ""
         lines.append(f" => {locate(machine.symbols, address)}{f' {line}' if line else ''}\n")
     return "".join(lines)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..stacks import addresses_of
 from ._guest import to_file
 from ._render import named, on_names, table
 from ._trace import KINDS, save
@@ -59,7 +60,8 @@ def report(recording: str, by: str, as_json: bool, flame: str | None) -> None:
 
 def _key(trace: Trace, by: str, info: Any, task: Any, row: Any) -> str:
     if by == "caller":
-        caller = row[5] or (row[7][1] if len(row[7]) > 1 else 0)
+        stack = addresses_of(row[7])
+        caller = row[5] or (stack[1] if len(stack) > 1 else 0)
         return trace.name(caller).partition("+")[0] if caller else "(unknown: record with --stack, or return events)"
     if by == "stack":
         return _stack(trace, row[7]) or "(unknown: record with --stack)"

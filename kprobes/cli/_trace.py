@@ -9,6 +9,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from ..newfile import NewFile
+from ..stacks import INCOMPLETE
 from ._guest import Guest, GuestCommand, counted, on_clock, on_events, on_guest, to_file
 from ._render import named, naming, on_names, stack_lines, table, where
 
@@ -89,7 +91,8 @@ def _printer(k: Kprobes, event: Event, out: IO[str], as_json: bool, now: Any) ->
             facts = event.as_dict(values, return_address) | ({} if now is None else {"time": now()})
             if stack:
                 facts |= {"stack": [locate(symbols, address) for address in stack],
-                          "lines": [where(machine, address - bool(n)) or None for n, address in enumerate(stack)]}
+                          "lines": [where(machine, address - bool(n)) or None if address != INCOMPLETE else None
+                                    for n, address in enumerate(stack)]}
             write(json.dumps(facts) + "\n")
         else:
             write(f"{head()}{event.format(values, return_address)}\n" + stack_lines(machine, stack))
@@ -138,26 +141,39 @@ def record(guest: Guest, definitions: list[str], exclude: tuple[str, ...], condi
            clock: str, output: str) -> None:
     """Probe FILE, run it, and keep every hit in a file, for `kprobes report` and other tools."""
     from ..tracing.recorder import Recording
+    from ..tracing.trace import ready, write
 
+    kind = format_of(output, None)
+    binary = ready(kind)
     with guest.opened() as (machine, k):
         recording = Recording(k, definitions, stack=stack, filter=condition, exclude=exclude, records=records,
                               clock=clock)
-        try:
-            with _counting(recording):
-                guest.start(machine)
-        finally:
-            if len(recording.trace) and not isinstance(sys.exc_info()[1], BrokenPipeError):
-                save(recording.trace, output, None)
-                click.echo(f"{output}: {len(recording.trace)} records, {recording.trace.lost} lost, "
-                           f"{recording.trace.missed} missed", err=True)
+        with NewFile(output, binary=binary) as new:
+            try:
+                with _counting(recording):
+                    new.keep = True
+                    guest.start(machine)
+            finally:
+                if new.keep:
+                    new.keep = False  # half of a file is none
+                    write(recording.trace, new.file, kind)
+                    new.keep = True
+        click.echo(f"{output}: {len(recording.trace)} records, {recording.trace.lost} lost, "
+                   f"{recording.trace.missed} missed", err=True)
 
 
-def save(trace: Trace, output: str, format: str | None) -> None:
-    """Write a trace in a format, or in that which the file's name tells."""
+def format_of(output: str, format: str | None) -> str:
+    """The format of a trace's file: `format`, or what the file's name tells. Raises UsageError: it tells none."""
     kind = format or KINDS.get(output.rpartition(".")[2].lower())
     if kind is None:
         raise click.UsageError(f"{output}: the name tells no format; give --format, or end it in one of: "
                                f"{' '.join('.' + name for name in KINDS)}")
+    return kind
+
+
+def save(trace: Trace, output: str, format: str | None) -> None:
+    """Write a trace in a format, or in that which the file's name tells."""
+    kind = format_of(output, format)
     if kind == "arrow":
         trace.save(output)
     else:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 from ..arguments import checked, key
 from ..debug.info import DebugInfo
 from ..debug.unwind import Unwinder
-from ..errors import BadLocation, KprobeError, MachineClosed
+from ..errors import BadLocation, KprobeError, MachineClosed, Uncopied
 from ..machine._base import Machine
 from ..notebook import table
 from ..regs import Regs
+from ..stacks import Stack
 from .hit.ctlblk import State
 from .hit.trace import stack_trace
 from .patch.probepoint import Probepoint
@@ -37,15 +38,16 @@ if TYPE_CHECKING:
     from ..tracing.recorder import Recording
 
 Records = list[listing.Listed]  # named here: inside the class, `list` is the method
-Addresses = list[int]
 
 
 @checked("__init__")
-class Kprobes:
+class Kprobes(Uncopied):
     """The probes of one machine. A context manager: on exit every probe is gone and the guest's text restored.
 
     Attributes:
-        machine: whose probes they are. optimizer: which of them are jumps. blacklist: where none may be.
+        machine: whose probes they are.
+        optimizer: which of them are jumps.
+        blacklist: where none may be.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -282,7 +284,7 @@ class Kprobes:
 
     def coverage(self) -> Coverage:
         """Count every block that the guest executes from now on, until its close(). Raises Unsupported where the engine
-        tells of none."""
+        tells of none, MachineBusy while another thread runs the machine."""
         from ..tracing.coverage import Coverage
 
         return Coverage(self.machine)
@@ -309,15 +311,20 @@ class Kprobes:
         """True where an address is a function's entry."""
         return locate(self.machine, self._text, None, addr, 0).entry
 
-    def stack_trace(self, regs: Regs, limit: int = 64) -> Addresses:
+    def original(self, addr: int, size: int) -> bytes:
+        """`size` bytes of guest memory as they are without probes; GuestFault where memory is not mapped."""
+        return self._text.read(addr, size)
+
+    def stack_trace(self, regs: Regs, limit: int = 64) -> Stack:
         """pc and the return addresses above it, innermost first, at most `limit`; return probes are seen through.
 
-        By call frame information (.eh_frame, .debug_frame) where the code at pc has it. Else by frame pointers: right
-        at a function entry and in return handlers, and elsewhere in code that keeps them. Unsupported where the
-        architecture has no such convention either.
+        By call frame information (.eh_frame, .debug_frame) where the code at pc has it. Else by the calls that return
+        probes follow, as far as these are without a gap, and by frame pointers: right at a function entry and in return
+        handlers, and elsewhere in code that keeps them. Unsupported where the architecture has no such convention
+        either. Where the outermost caller was not reached the list's `incomplete` is True.
         """
         at_entry = regs.pc in self._points and self._entry(regs.pc, self.machine.symbols.changes)
-        return stack_trace(self._calls, self._unwinder, self.machine.arch, regs, limit, at_entry)
+        return stack_trace(self._calls, self._unwinder, self.machine, regs, limit, at_entry)
 
     def watchpoint(self, where: str | int, size: int, access: str = "w",
                    handler: WatchHandler | None = None) -> Watchpoint:
@@ -325,7 +332,8 @@ class Kprobes:
         "w" or "rw".
 
         Raises BadLocation, BadArgument, UnknownSymbol, AmbiguousSymbol; GuestFault where nothing is mapped; Unsupported
-        where the engine cannot report accesses without changing what the guest does.
+        where the engine cannot report accesses without changing what the guest does; MachineBusy while another thread
+        runs the machine.
         """
         from ..events._watchpoint import Watchpoint
 

@@ -193,11 +193,14 @@ class KretprobeInstance:
     """One call of a probed function, from entry to return (Linux: struct kretprobe_instance).
 
     Attributes:
-        rp: its Kretprobe. ret_addr: the true return address. task: the guest task.
-        data: private to this call: a bytearray of rp.data_size zero bytes, or a fresh dict when data_size is 0.
+        rp: its Kretprobe.
+        ret_addr: the true return address.
+        task: the guest task.
+        data: private to this call: a bytearray of rp.data_size zero bytes, or a fresh dict when
+            data_size is 0.
         frame: stack pointer at entry.
-        args: the call's parameters by name, where kprobes.keep_arguments is the entry handler (or that calls it); else
-            None.
+        args: the call's parameters by name, where kprobes.keep_arguments is the entry handler (or
+            that calls it); else None.
     """
 
     rp: Kretprobe
@@ -235,7 +238,8 @@ class Kretprobe(Probe):
     - entry_handler(ri, regs) runs at entry and may return non-zero: this call is not followed to its return.
 
     Attributes:
-        nmissed: calls not followed because no instance was free. entry_nmissed: entries missed because another probe
+        nmissed: calls not followed because no instance was free.
+        entry_nmissed: entries missed because another probe
         was running.
     """
 
@@ -250,13 +254,10 @@ class Kretprobe(Probe):
     _made: int = field(default=0, init=False)  #: of them, those that were needed so far
     _held: list[KretprobeInstance] = field(factory=list, init=False)  #: of calls that the machine follows
     _follow: BuiltIn | None = field(default=None, init=False)  #: the machine's program that follows its calls
-    #: those whose calls that follows, in the order of their entries
-    _together: tuple[Kretprobe, ...] = field(default=(), init=False)
     family: ClassVar[str] = "r"
 
-    handler = Setting[ReturnHandler
-                      | None]("Runs when the function has returned. It may be replaced while registered.",
-                              settings.handler)
+    handler = Setting[ReturnHandler | None]("Runs when the function has returned. It may be replaced while registered.",
+                                            settings.handler, told=True)
     entry_handler = Setting[ReturnHandler | None]("Runs at function entry. It may be replaced while registered.",
                                                   settings.handler, told=True)
     data_size = Setting[int]("Bytes of ri.data, at most 4096; 0: it is a dict.", settings.number, instead=AGAIN)

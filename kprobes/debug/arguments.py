@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 from attrs import frozen
 
-from ..errors import GuestFault
+from ..errors import GuestFault, Unsupported
 from ..regs import Regs
 from .expression import Unknown
+from .file import DAMAGE
+from .passing import Arrival
+from .scopes import Variable
 from .types import CType
-from .units import takes_a_word
 
 
 @frozen(repr=False)
@@ -55,45 +57,43 @@ def keep_arguments(ri: Any, regs: Regs) -> int:
     return 0
 
 
-
 class Info(Protocol):
     """What is known of functions."""
 
-    arch: Any
-
     @property
     def files(self) -> tuple[Any, ...]: ...
-    def parameters(self, address: int) -> Sequence[Any] | None: ...
+    def arrivals(self, address: int) -> list[tuple[Variable, Arrival]]: ...
     def typed(self, type: CType, raw: int) -> Any: ...
 
 
 class Passed:
-    """Parameters at functions' entries. How they are passed is looked up once for each function."""
+    """Parameters at functions' entries. Where they are is looked up once for each function.
 
-    def __init__(self, info: Info) -> None:
-        self._info, self._known = info, info.files
-        self._ways: dict[int, list[tuple[str, CType | None]]] = {}
+    Args:
+        info: what is known of functions.
+        value: gives a parameter that is somewhere else than where the calling convention has it.
+    """
+
+    def __init__(self, info: Info, value: Callable[[Variable, Arrival, Regs], Any]) -> None:
+        self._info = info
+        self._elsewhere = value
+        self._known = info.files
+        self._found: dict[int, list[tuple[Variable, Arrival]]] = {}
 
     def now(self, regs: Regs) -> dict[str, Any]:
-        """The parameters of the function whose entry regs.pc is, by name; None of those that are not passed as
-        integers."""
+        """The parameters of the function whose entry regs.pc is, by name; None of those that are not known there."""
         if self._known is not self._info.files:
             self._known = self._info.files
-            self._ways.clear()
-        ways = self._ways.get(regs.pc)
-        if ways is None:
-            ways = self._ways[regs.pc] = [*self._look_up(regs.pc)]
-        return {name: self._value(type, regs, n) for n, (name, type) in enumerate(ways)}
+            self._found.clear()
+        found = self._found.get(regs.pc)
+        if found is None:
+            found = self._found[regs.pc] = self._info.arrivals(regs.pc)
+        return {variable.name: self._value(variable, arrival, regs) for variable, arrival in found}
 
-    def _value(self, type: CType | None, regs: Regs, n: int) -> Any:
+    def _value(self, variable: Variable, arrival: Arrival, regs: Regs) -> Any:
         try:
-            return None if type is None else self._info.typed(type, regs.arg(n))
-        except (Unknown, GuestFault):
+            if arrival.kind == "argument":
+                return self._info.typed(variable.type, regs.arg(arrival.number))
+            return None if arrival.kind == "refused" else self._elsewhere(variable, arrival, regs)
+        except (Unknown, GuestFault, Unsupported, *DAMAGE):
             return None
-
-    def _look_up(self, address: int) -> Iterator[tuple[str, CType | None]]:
-        """(name, type) of each; type None: it and those behind it are passed otherwise than in a word each."""
-        plain = self._info.arch.abi is not None
-        for variable in self._info.parameters(address) or ():
-            plain = plain and takes_a_word(variable.type, self._info.arch)
-            yield variable.name, variable.type if plain else None

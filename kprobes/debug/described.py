@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from ..arguments import checked
+from ..errors import Uncopied
 from ..notebook import table
 from .info import DebugInfo
 from .types import CType
@@ -29,7 +30,7 @@ def _table(machine: Any) -> str:
 
 
 @checked()
-class Described:
+class Described(Uncopied):
     """A machine whose files may have debug information."""
 
     @cached_property

@@ -12,22 +12,29 @@ from attrs import frozen
 
 from ..arch._base import Arch
 from ..arguments import checked
-from ..errors import GuestFault, UnknownSymbol
+from ..errors import GuestFault, UnknownSymbol, Unsupported
 from ..image import LoadedFile
 from ..regs import Regs
 from ..symbols import Symbols
 from .arguments import Passed
-from .expression import Place, Surroundings, Unknown, evaluate
-from .file import DAMAGE, children
+from .expression import Unknown
+from .file import DAMAGE
 from .markers import Marker, markers_of
+from .numbers import number
+from .passing import Arrival, arrivals, result_of
 from .places import SourceFrame, frames, told
 from .registers import register
+from .scopes import Variable, Whereabouts, entries
 from .types import CType, Derived
-from .units import Function, Units, inlined_in, location, named, spelling, takes_a_word, text, units_of
-from .unwind import Frame, Unwinder
-from .view import View, load, number
+from .units import Function, Units, inlined_in, scopes_of, spelling, text, units_of
+from .unwind import Unwinder
+from .view import View, load
 
-_POINTERS = re.compile(r"\s*(\*|\[\s*(\d+)\s*\])\s*$")
+_COMPARED = 64  #: definitions of a name that are compared
+_WHOLE = ("struct", "union", "array", "function", "void", "other")  #: kinds of types that are no numbers
+_TAGS = {"DW_TAG_structure_type": "struct ", "DW_TAG_class_type": "struct ", "DW_TAG_union_type": "union ",
+         "DW_TAG_enumeration_type": "enum "}
+_DIMENSIONS = re.compile(r"(\s*\[\s*\d+\s*\])+\s*$")  #: of an array
 
 
 class Machine(Protocol):
@@ -38,16 +45,6 @@ class Machine(Protocol):
 
     def read(self, addr: int, size: int) -> bytes: ...
     def write(self, addr: int, data: bytes) -> None: ...
-
-
-@frozen
-class Variable:
-    """A parameter or local variable. parameter: which one, from 0; None: a local one."""
-
-    name: str
-    type: CType
-    parameter: int | None
-    die: Any
 
 
 @frozen
@@ -86,12 +83,14 @@ class DebugInfo:
 
     def type(self, name: str) -> CType:
         """A type as C writes it: "struct table", "table_t *", "unsigned long", "char [16]". Raises UnknownSymbol."""
-        made = _POINTERS.search(name)
-        if made is not None:
-            return Derived.of(self.type(name[: made.start()]), self._machine.arch, int(made[2]) if made[2] else None)
+        rows = _DIMENSIONS.search(name)
+        if rows is not None:
+            return Derived.array(self.type(name[:rows.start()]), tuple(map(int, re.findall(r"\d+", rows[0]))))
+        if name.rstrip().endswith("*"):
+            return Derived.of(self.type(name.rstrip()[:-1]), self._machine.arch, None)
         found = self._find(name)
         if found is None:
-            known = [spelled for _, units in self._units() for spelled in units.types]
+            known = [spelled for _, units in self._units() for spelled in units.type_names]
             near = difflib.get_close_matches(spelling(name), known, 3)
             hint = (f"did you mean {' or '.join(near)}?" if near
                     else "build the guest with -g, or m.symbols.load() a file that was")
@@ -99,21 +98,35 @@ class DebugInfo:
         return found
 
     def _find(self, name: str) -> CType | None:
+        """The type of a name; None where there is none. Raises UnknownSymbol: there are several that differ."""
         wanted = spelling(name)
         if wanted == "void":
             return self._ctype(None)
         for _, units in self._units():
             try:
-                die = units.types.get(wanted)
+                found = [self._ctype(die) for die in units.types(wanted)]
+                shapes = {_shape(type) for type in found[:_COMPARED]} if len(found) > 1 else set()
             except DAMAGE:
                 continue
-            if die is not None:
-                return self._ctype(die)
+            if len(shapes) > 1:
+                lines = sorted({each.die_line for each in found})
+                raise UnknownSymbol("several types of this name differ", symbol=name,
+                                    hint=f"they are declared at lines {', '.join(map(str, lines[:8]))}; write a C++ "
+                                         "type with its namespace, or view memory by a type that has it as member")
+            if found:
+                return found[0]
         return None
 
     def _ctype(self, die: Any) -> CType:
         arch = self._machine.arch
-        return CType(die, arch.bits // 8, arch.order.value, self._find)
+        return CType(die, arch.bits // 8, arch.order.value, self._definition)
+
+    def _definition(self, die: Any) -> CType | None:
+        """The definition of a type that an entry declares; None where there is none, or several that differ."""
+        try:
+            return self._find(f"{_TAGS.get(str(die.tag), '')}{scopes_of(die)}{text(die, 'DW_AT_name')}")
+        except UnknownSymbol:
+            return None
 
     def view(self, type: str | CType, address: int) -> View:
         """Guest memory as a type: of a pointer, `address` is what it points at; of anything else, where it is."""
@@ -135,24 +148,55 @@ class DebugInfo:
     def parameters(self, address: int) -> list[Variable] | None:
         """The parameters of the function at an address, in order; None where nothing is known of it."""
         found = self.function(address)
-        return None if found is None else [v for v in self._variables(found[1]) if v.parameter is not None]
+        return None if found is None else self._parameters(*found, address)
 
-    def _variables(self, function: Function) -> Iterator[Variable]:
-        todo, count = children(function.die)[::-1], 0
-        while todo:
-            die = todo.pop()
-            tag = str(die.tag).removeprefix("DW_TAG_")
-            if tag == "lexical_block":
-                todo += children(die)[::-1]
-            if tag not in ("formal_parameter", "variable"):
-                continue
-            origin = named(die)
+    def _parameters(self, file: LoadedFile, function: Function, address: int) -> list[Variable]:
+        found = [v for v in self._variables(function, address - file.bias) if v.parameter is not None]
+        return sorted(found, key=lambda v: v.parameter or 0)
+
+    def _variables(self, function: Function, address: int) -> Iterator[Variable]:
+        """What is in scope at a link address: of several of a name the innermost."""
+        seen = set()
+        for die, origin, parameter in entries(function, address):
             try:
-                type = self._ctype(origin.get_DIE_from_attribute("DW_AT_type"))
+                typed = die if "DW_AT_type" in die.attributes else origin  # a copy's array may have bounds of its own
+                type = self._ctype(typed.get_DIE_from_attribute("DW_AT_type"))
             except DAMAGE:
                 continue
-            yield Variable(text(origin, "DW_AT_name"), type, count if tag == "formal_parameter" else None, die)
-            count += tag == "formal_parameter"
+            name = text(origin, "DW_AT_name")
+            if name not in seen or not name:
+                seen.add(name)
+                yield Variable(name, type, parameter, die, origin)
+
+    def arrivals(self, address: int) -> list[tuple[Variable, Arrival]]:
+        """The parameters of the function whose entry an address is, and where each is there."""
+        found = self.function(address)
+        if found is None:
+            return []
+        file, function = found
+        variables = self._parameters(file, function, address)
+        symbol = self._machine.symbols.covering(function.start + file.bias)
+        ways = arrivals(self.arch, function, address - file.bias, variables, self._ctype,
+                        symbol.name if symbol is not None else "")
+        return [*zip(variables, ways, strict=True)]
+
+    def cfa(self, address: int) -> tuple[str, int] | None:
+        """(register, bytes above it) of the canonical frame address at an instruction; None: it is computed otherwise,
+        or not known."""
+        row = Unwinder(self.arch, self._machine.symbols).row(address)
+        name = register(self.arch, row.cfa.reg) if row is not None and row.cfa.expr is None else None
+        return None if row is None or name is None else (name, row.cfa.offset)
+
+    def result(self, address: int) -> CType | None:
+        """The type of what the function at an address returns; of kind "void" where that is nothing, None where nothing
+        is known of it."""
+        found = self.function(address)
+        if found is None:
+            return None
+        try:
+            return result_of(found[1], self._ctype)
+        except DAMAGE:
+            return None
 
     def locals(self, regs: Regs) -> dict[str, Any]:
         """Parameters and local variables at a hit, by name: numbers and views; None where the compiler has not kept
@@ -172,89 +216,86 @@ class DebugInfo:
     @cached_property
     def passed(self) -> Passed:
         """Parameters at functions' entries, for who asks at every call."""
-        return Passed(self)
+        return Passed(self, self._arrived_at)
 
     def _values(self, regs: Regs) -> Iterator[tuple[Variable, Any]]:
         found = self.function(regs.pc)
         if found is None:
             return
         file, function = found
-        for variable in self._variables(function):
+        there = Whereabouts(self.arch, self._machine.symbols, file, function, regs)
+        ways = ({v.name: way for v, way in self.arrivals(regs.pc)} if self._entered(file, function, regs.pc) else {})
+        for variable in self._variables(function, regs.pc - file.bias):
             try:
-                yield variable, self._value(variable, file, function, regs)
-            except (Unknown, GuestFault, *DAMAGE):
+                if variable.name in ways and variable.parameter is not None:
+                    yield variable, self._arrived(variable, ways[variable.name], there, regs)
+                else:
+                    yield variable, self._value(variable, there)
+            except (Unknown, GuestFault, Unsupported, *DAMAGE):
                 yield variable, None
 
-    def _value(self, variable: Variable, file: LoadedFile, function: Function, regs: Regs) -> Any:
-        arch = self._machine.arch
-        if variable.parameter is not None and self._entered(file, function, regs.pc):
-            return self.typed(variable.type, self._passed(variable, function, regs))
-        place = self.place(variable, file, function, regs)
+    def _arrived_at(self, variable: Variable, arrival: Arrival, regs: Regs) -> Any:
+        """A parameter's value at its function's entry. Raises Unknown, GuestFault, Unsupported, and what is in
+        DAMAGE."""
+        found = self.function(regs.pc)
+        if found is None:
+            raise Unknown
+        return self._arrived(variable, arrival, Whereabouts(self.arch, self._machine.symbols, *found, regs), regs)
+
+    def _arrived(self, variable: Variable, arrival: Arrival, there: Whereabouts, regs: Regs) -> Any:
+        if arrival.kind == "refused":
+            raise Unknown
+        if arrival.kind == "argument":
+            return self.typed(variable.type, regs.arg(arrival.number))
+        if arrival.kind == "register":
+            return self.typed(variable.type, regs[arrival.name])
+        if arrival.kind == "value":
+            return self.typed(variable.type, arrival.number)
+        return self._value(variable, there)
+
+    def _value(self, variable: Variable, there: Whereabouts) -> Any:
+        """A variable's value where debug information says that it is."""
+        type = there.sized(variable.type)
+        if not type.bounded:
+            raise Unknown
+        constant = variable.die.attributes.get("DW_AT_const_value")
+        if constant is not None:
+            raw = (int.from_bytes(bytes(constant.value), type.order) if isinstance(constant.value, list | bytes)  # type: ignore[arg-type]
+                   else int(constant.value))
+            return self.typed(type, raw)
+        place = there.place(variable.die)
         if place.kind == "memory":
-            return load(self._machine, variable.type, place.value)
-        if place.kind == "register":
-            name = register(arch, place.value)
-            if name is None:
-                raise Unknown
-            raw = regs[name]
-        else:
-            raw = place.value
-        return self.typed(variable.type, raw)
+            return load(self._machine, type, place.value)
+        if type.kind in _WHOLE:
+            raise Unknown  # in registers
+        return self.typed(type, there.raw(place, type.size))
 
     def typed(self, type: CType, raw: int) -> Any:
-        """A word of a register or argument as its type has it. Raises Unknown: it is not all of it."""
+        """A word of a register or argument as its type has it. Raises Unknown: it is not all of it; Unsupported."""
+        if type.kind in _WHOLE:
+            raise Unknown
         raw &= (1 << 8 * max(type.size, 1)) - 1
-        if type.kind in ("struct", "union", "array"):
-            raise Unknown  # in registers
-        return View(self._machine, type, raw) if type.kind == "pointer" else number(type, raw)
+        return View(self._machine, type, raw) if type.kind == "pointer" else number(type, raw, self.arch)
 
     def _entered(self, file: LoadedFile, function: Function, pc: int) -> bool:
-        """True at a function's entry, where its variables' places are not those that the file tells."""
+        """True at a function's entry, where frames are not made yet."""
         arch = self._machine.arch
         return pc - file.bias - function.start in arch.pointers.code_address(function.start + file.bias,
             self._machine.read).entries
 
-    def _passed(self, variable: Variable, function: Function, regs: Regs) -> int:
-        """A parameter as the calling convention passes it."""
-        before = [v for v in self._variables(function) if v.parameter is not None
-                  and v.parameter <= (variable.parameter or 0)]
-        if self._machine.arch.abi is None or not all(takes_a_word(v.type, self._machine.arch) for v in before):
-            raise Unknown
-        return regs.arg(variable.parameter or 0)
-
-    def place(self, variable: Variable, file: LoadedFile, function: Function, regs: Regs) -> Place:
-        """Where a variable is at a hit. Raises Unknown, GuestFault, and what is in DAMAGE."""
-        ops = location(variable.die, function, regs.pc - file.bias)
-        return evaluate(ops, self._around(file, function, regs))
-
-    def _around(self, file: LoadedFile, function: Function, regs: Regs) -> Surroundings:
-        arch = self._machine.arch
-
-        def cfa() -> int:
-            row = Unwinder(arch, self._machine.symbols).row(regs.pc)
-            if row is None:
-                raise Unknown
-            return Frame(arch, regs).cfa(row)
-
-        frame = Frame(arch, regs)
-        around = Surroundings(register=frame.get, word=regs.word, bits=arch.bits, bias=file.bias, cfa=cfa)
-
-        def frame_base() -> int:
-            found = evaluate(location(function.die, function, regs.pc - file.bias, "DW_AT_frame_base"), around)
-            return frame.get(found.value) if found.kind == "register" else found.value
-
-        return Surroundings(register=frame.get, word=regs.word, bits=arch.bits, bias=file.bias, cfa=cfa,
-                            frame_base=frame_base)
-
     def names(self, address: int) -> list[str]:
         """The names of what is at an address."""
         found = self.function(address)
-        return [] if found is None else [variable.name for variable in self._variables(found[1])]
+        if found is None:
+            return []
+        return [variable.name for variable in self._variables(found[1], address - found[0].bias)]
 
     def type_of(self, address: int, name: str) -> CType | None:
         """The type of a parameter or variable of the function at an address."""
         found = self.function(address)
-        return None if found is None else next((v.type for v in self._variables(found[1]) if v.name == name), None)
+        if found is None:
+            return None
+        return next((v.type for v in self._variables(found[1], address - found[0].bias) if v.name == name), None)
 
     # --- lines
 
@@ -290,7 +331,7 @@ class DebugInfo:
         out: list[SourceLine] = []
         for file, units in self._units():
             try:
-                found = [line for line in units.lines if start <= line.start + file.bias < end and line.line]
+                found = [line for line in units.lines_in(start - file.bias, end - file.bias) if line.line]
             except DAMAGE:
                 continue
             out += [SourceLine(line.path, line.line, line.start + file.bias) for line in found]
@@ -305,7 +346,13 @@ class DebugInfo:
         found = []
         for file, units in self._units():
             try:
-                found += [file.bias + start for f in units.functions if f.end for start in inlined_in(f.die, name)]
+                found += [file.bias + start for f in units.functions for start in inlined_in(f.die, name)]
             except DAMAGE:
                 continue
         return sorted(found)
+
+
+def _shape(type: CType) -> tuple[Any, ...]:
+    """What two definitions of a type have in common where it does not matter which of them is taken."""
+    members = tuple((m.name, m.offset, m.bits, m.shift, m.type.name) for m in type.members.values())
+    return type.kind, type.size, type.signed, members, tuple(type.values.items())

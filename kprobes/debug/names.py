@@ -1,17 +1,30 @@
-"""C++ and Rust names as people write them (extra `dwarf`: itanium_demangler, rust_demangler; without it they stay as
-they are)."""
+"""C++ and Rust names as people write them.
+
+C++ names are read by the C++ library of this computer, whose code c++filt has, too; where there is none they stay as
+they are. Rust's take the extra `dwarf` (rust_demangler).
+"""
 
 from __future__ import annotations
 
+import ctypes
+import io
 import re
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from functools import cache, lru_cache
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 _MANGLED = re.compile(r"\b__?[ZR][\w$.]+", re.ASCII)
 LONGEST = 4096  #: characters of a name that is looked at
 _HASH = re.compile(r"::h[0-9a-f]{16}$")
+_LEGACY_RUST: Final = re.compile(r"17h[0-9a-f]{16}E(?:\.|$)")
+#: what stands for something before it: a name can be made of these that is longer than memory when it is written out
+_REFERENCE: Final = re.compile(r"S[0-9A-Z]*_|T[0-9]*_")
+_FEW: Final = 12  #: references that make a name at most 2 to this power times as long
+_LARGEST: Final = 1 << 20  #: characters of a name that is written out
+_BEHIND: Final = ("", " const", " volatile", " const volatile", " &", " &&", " const&", " const &", " const &&")
+_RUNTIMES: Final = ("libstdc++.so.6", "libc++abi.so.1", "libc++.1.dylib")
 
 
 @cache
@@ -22,32 +35,80 @@ def _library(name: str) -> Any:
         return None
 
 
+@cache
+def _runtime() -> tuple[Any, Any] | None:
+    """(__cxa_demangle, free) of this computer; None where there is no C++ library."""
+    for name in _RUNTIMES:
+        try:
+            demangler, free = ctypes.CDLL(name).__cxa_demangle, ctypes.CDLL(None).free
+        except (OSError, AttributeError):
+            continue
+        demangler.restype = ctypes.c_void_p
+        demangler.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+        free.restype, free.argtypes = None, [ctypes.c_void_p]
+        return demangler, free
+    return None
+
+
 def _cpp(name: str) -> str | None:
+    runtime = _runtime()
+    if runtime is None or not _is_bounded(name):
+        return None
+    demangler, free = runtime
+    found = demangler(name.encode(), None, None, None)
+    if not found:
+        return None
+    try:
+        return ctypes.string_at(found).decode("utf-8", "backslashreplace")
+    finally:
+        free(found)
+
+
+def _is_bounded(name: str) -> bool:
+    """True for names that are not too long when they are written out: a guest's may be made to be."""
+    references = len(_REFERENCE.findall(name))
+    if references <= _FEW:
+        return True
     library = _library("itanium_demangler")
-    found = library.parse(name) if library is not None else None
-    return None if found is None else str(found)
+    try:
+        tree = library.parse(name) if library is not None else None
+    except Exception:  # damaged names meet whatever comes up there
+        return False
+    return tree is not None and _size(tree, {}) * references <= _LARGEST
+
+
+def _size(node: Any, known: dict[int, int]) -> int:
+    """Characters of a parsed name, about. known: those of nodes by identity: one may stand in many places."""
+    if isinstance(node, str):
+        return len(node)
+    if not isinstance(node, tuple):
+        return 1
+    if id(node) not in known:
+        known[id(node)] = 2 + sum(_size(each, known) for each in node)
+    return known[id(node)]
 
 
 def _rust(name: str) -> str | None:
     library = _library("rust_demangler")
-    return None if library is None else _HASH.sub("", str(library.demangle(name)))
+    if library is None:
+        return None
+    with redirect_stdout(io.StringIO()):  # it prints what it finds odd
+        found = str(library.demangle(name))
+    return re.sub(r"\{(\w+):#", r"{\1#", _HASH.sub("", found))
 
 
 def demangle(name: str) -> str:
     """`_ZN5Table6insertEPKci` -> `Table::insert(char const*, int)`; what is no mangled name, or cannot be read, as it
     is."""
-    readers: tuple[Callable[[str], str | None], ...] = ()
-    if name.startswith("_R") or (name.startswith("_ZN") and re.search(r"17h[0-9a-f]{16}E", name)):
-        readers = (_rust,)
-    elif name.startswith(("_Z", "__Z")):
-        readers = (_cpp,)
-    for read in readers if len(name) <= LONGEST else ():
-        try:
-            found = read(name)
-        except Exception:  # damaged names meet whatever comes up there
-            found = None
-        if found:
-            return found
+    if len(name) > LONGEST:
+        return name
+    try:
+        if name.startswith("_R") or (name.startswith("_ZN") and _LEGACY_RUST.search(name)):
+            return _rust(name) or name
+        if name.startswith(("_Z", "__Z")):
+            return _cpp(name[name.index("Z") - 1:]) or name
+    except Exception:  # damaged names meet whatever comes up there
+        return name
     return name
 
 
@@ -55,8 +116,8 @@ _cached = lru_cache(1 << 12)(demangle)
 
 
 def can_demangle() -> bool:
-    """False where neither of the libraries is installed."""
-    return any(_library(name) is not None for name in ("itanium_demangler", "rust_demangler"))
+    """False where neither C++ nor Rust names can be read."""
+    return _runtime() is not None or _library("rust_demangler") is not None
 
 
 def readable(text: str, shown: Callable[[str], str] = lambda name: name) -> str:
@@ -66,9 +127,12 @@ def readable(text: str, shown: Callable[[str], str] = lambda name: name) -> str:
 
 
 def plain(name: str) -> str:
-    """A demangled name without its parameters: `Table::insert`."""
+    """A demangled name without its parameters: `Table::insert`. That of a copy of a function (`[clone`) as it is."""
+    end = name.rfind(")") + 1
+    if not end or name[end:] not in _BEHIND:
+        return name
     depth = 0
-    for at in range(len(name) - 1, -1, -1):
+    for at in range(end - 1, -1, -1):
         depth += {")": 1, "(": -1}.get(name[at], 0)
         if depth == 0 and name[at] == "(":
             return name[:at]

@@ -27,6 +27,11 @@ def sp_at_call(arch: Arch, cfa: int) -> int:
     return cfa - (CALL_FRAME if arch.name.startswith("s390") else arch.regs.sp_bias) & arch.mask
 
 
+def pairs_are_known(arch: Arch) -> bool:
+    """False where LLVM writes the registers of a pair in the other order than the ABI has them: on big-endian ARM."""
+    return arch.bits == 64 or arch.order.value == "little" or not arch.name.startswith("arm")
+
+
 def has_windows(arch: Arch) -> bool:
     """True where DW_CFA_GNU_window_save says that a function has a register window of its own; elsewhere that number
     stands for something else."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from ..arch._base import Arch
 from .file import DAMAGE, children
@@ -15,39 +15,69 @@ KINDS = {"base_type": "int", "pointer_type": "pointer", "reference_type": "point
          "rvalue_reference_type": "pointer", "structure_type": "struct",
          "class_type": "struct", "union_type": "union", "enumeration_type": "enum", "array_type": "array",
          "subroutine_type": "function"}
-TRANSPARENT = ("typedef", "const_type", "volatile_type", "restrict_type", "atomic_type")
-_ENCODINGS = {2: "bool", 4: "float"}
+TRANSPARENT = ("typedef", "const_type", "volatile_type", "restrict_type", "atomic_type", "immutable_type",
+               "packed_type")
+#: DW_ATE: numbers of encodings (7.8); those that are not here are of kind "other"
+_ENCODINGS = {2: "bool", 3: "complex", 4: "float", **dict.fromkeys((1, 5, 6, 7, 8, 0x10, 0x11, 0x12), "int")}
+#: forms whose value is a constant (7.5.5); a reference is a number, too
+_CONSTANT = ("DW_FORM_data1", "DW_FORM_data2", "DW_FORM_data4", "DW_FORM_data8", "DW_FORM_sdata", "DW_FORM_udata",
+             "DW_FORM_implicit_const")
+_ONES = {"DW_FORM_data1": 0xFF, "DW_FORM_data2": 0xFFFF, "DW_FORM_data4": 0xFFFF_FFFF,
+         "DW_FORM_data8": 0xFFFF_FFFF_FFFF_FFFF}
 DEEPEST = 64  #: types within types
 MOST = 20_000  #: members of a type, and of those within it
 
 
 @frozen
 class Member:
-    """A member of a structure. offset: bytes. bits: width of a bit field, 0: none; shift: its lowest bit in the guest's
-    number of its type."""
+    """A member of a structure.
+
+    Attributes:
+        name: of the member; "" for a base class or an anonymous structure.
+        type: of the member.
+        offset: of its first byte.
+        bits: width of a bit field; 0: it is none.
+        shift: lowest bit of a bit field in the guest's number of `unit` bytes at the offset.
+        unit: bytes in which a bit field lies.
+    """
 
     name: str
     type: CType
     offset: int
     bits: int = 0
     shift: int = 0
+    unit: int = 0
 
 
 class CType:
     """A type of the guest's.
 
     Attributes:
-        name: as C writes it. kind: "int", "float", "bool", "char", "pointer", "struct", "union", "enum", "array",
-            "function", "void".
-        size: bytes; 0 where unknown. signed: of numbers.
+        name: as C writes it.
+        kind: "int", "float", "complex", "bool", "char", "pointer", "struct", "union", "enum", "array", "function",
+            "void", or "other": something whose values are not understood.
+        size: bytes; 0 where unknown.
+        signed: of numbers.
     """
 
-    def __init__(self, die: Any, word: int, order: str, find: Callable[[str], CType | None], depth: int = 0,
+    def __init__(self, die: Any, word: int, order: str, find: Callable[[Any], CType | None], depth: int = 0,
                  budget: list[int] | None = None) -> None:
-        """die: its entry, None for void. word: bytes of a pointer. find: `struct NAME` -> its definition, where this is
-        a declaration."""
-        self._word, self._order, self._find, self._depth = word, order, find, depth
-        self._die, self._budget = die, [MOST] if budget is None else budget
+        """Wrap an entry.
+
+        Args:
+            die: the type's entry, None for void.
+            word: bytes of a pointer.
+            order: the guest's byte order, "little" or "big".
+            find: entry of a declaration -> its definition; None where there is none.
+            depth: types that this is within.
+            budget: how many members may still be read.
+        """
+        self._word = word
+        self._order = order
+        self._find = find
+        self._depth = depth
+        self._die = die
+        self._budget = [MOST] if budget is None else budget
         self.alias = ""
         while self._die is not None and (tag := _tag(self._die)) in TRANSPARENT and depth < DEEPEST:
             self.alias = self.alias or (_text(self._die, "DW_AT_name") if tag == "typedef" else "")
@@ -56,15 +86,35 @@ class CType:
     def _other(self, die: Any) -> CType:
         return CType(die, self._word, self._order, self._find, self._depth + 1, self._budget)
 
+    @property
+    def die_line(self) -> int:
+        """The line where it is declared; 0 where nothing says."""
+        return _number(self._die, "DW_AT_decl_line") if self._die is not None else 0
+
+    @property
+    def definition(self) -> Any:
+        """The entry of its definition, where there is one."""
+        return self._full
+
+    @property
+    def die(self) -> Any:
+        """The entry of the type, qualifiers and typedefs taken off; None for void."""
+        return self._die
+
     @cached_property
     def kind(self) -> str:
         if self._die is None or self._depth > DEEPEST:
             return "void"
-        kind = KINDS.get(_tag(self._die), "void")
+        kind = KINDS.get(_tag(self._die), "other")
         if kind == "int":
-            kind = _ENCODINGS.get(_number(self._die, "DW_AT_encoding"), "int")
-            return "char" if _text(self._die, "DW_AT_name") == "char" else kind
+            kind = _ENCODINGS.get(_number(self._die, "DW_AT_encoding"), "other")
+            return "char" if self.base_name == "char" and _number(self._die, "DW_AT_byte_size") == 1 else kind
         return kind
+
+    @cached_property
+    def base_name(self) -> str:
+        """The name of its own entry; "" where that has none."""
+        return _text(self._die, "DW_AT_name") if self._die is not None else ""
 
     @cached_property
     def name(self) -> str:
@@ -73,8 +123,8 @@ class CType:
         if self.kind == "pointer" and self.target is not None:
             return f"{self.target.name} *".replace("* *", "**")
         if self.kind == "array" and self.target is not None:
-            return f"{self.target.name} [{self.count}]"
-        name = _text(self._die, "DW_AT_name") if self._die is not None else ""
+            return f"{self.element.name} {''.join('[]' if n is None else f'[{n}]' for n in self.dims)}"
+        name = self.base_name
         return f"{self.kind} {name or '(anonymous)'}" if self.kind in ("struct", "union", "enum") else name or self.kind
 
     @cached_property
@@ -86,33 +136,67 @@ class CType:
         return _number(self._full, "DW_AT_byte_size") if self._die is not None else 0
 
     @cached_property
+    def bits(self) -> int:
+        """Bits of a number that count: fewer than its bytes have for C's _BitInt."""
+        whole = 8 * self.size
+        given = _number(self._die, "DW_AT_bit_size") if self.kind == "int" else 0
+        return given if 0 < given < whole else whole
+
+    @cached_property
+    def order(self) -> str:
+        """The byte order of its numbers: the guest's, unless the type has one of its own."""
+        own = _number(self._die, "DW_AT_endianity") if self._die is not None else 0
+        return {1: "big", 2: "little"}.get(own, self._order)
+
+    @cached_property
     def _full(self) -> Any:
         """Its definition, where it is only declared here."""
         if self._die is not None and "DW_AT_declaration" in self._die.attributes and self._depth < DEEPEST:
-            found = self._find(self.name)
+            found = self._find(self._die)
             return found._die if found is not None else self._die
         return self._die
 
     @cached_property
     def signed(self) -> bool:
         if self.kind == "enum":
+            below = _type_of(self._full)
+            if below is not None and _tag(below) == "base_type":
+                return self._other(below).signed
             return any(value < 0 for value in self.values.values())
         return self._die is not None and _number(self._die, "DW_AT_encoding") in (5, 6)
 
     @cached_property
     def target(self) -> CType | None:
-        """What a pointer points at, what an array is of; None for other types."""
+        """What a pointer points at, what an array is of (of one of two dimensions: its rows); None for other types."""
+        if self.kind == "array" and len(self.dims) > 1:
+            return Derived.array(self.element, self.dims[1:])
         return self._other(_type_of(self._die)) if self.kind in ("pointer", "array") else None
 
     @cached_property
+    def element(self) -> CType:
+        """What an array of any dimensions is of in the end."""
+        return self._other(_type_of(self._die))
+
+    @cached_property
+    def dims(self) -> tuple[int | None, ...]:
+        """Elements in each dimension of an array; None where the type does not say."""
+        return tuple(_elements(child) for child in self.subranges) or (None,)
+
+    @cached_property
+    def subranges(self) -> list[Any]:
+        """The entries of an array's dimensions."""
+        found = children(self._die) if self.kind == "array" else []
+        return [child for child in found if _tag(child) in ("subrange_type", "enumeration_type")]
+
+    @property
+    def bounded(self) -> bool:
+        """False for an array whose number of elements the type does not say."""
+        return self.kind != "array" or self.dims[0] is not None
+
+    @cached_property
     def count(self) -> int:
-        """Elements of an array; of several dimensions, of all."""
-        out = 1
-        for child in children(self._die) if self.kind == "array" else []:
-            if _tag(child) == "subrange_type":
-                upper = _number(child, "DW_AT_upper_bound", -1)
-                out *= _number(child, "DW_AT_count", upper + 1)
-        return max(out, 0)
+        """Elements of an array in its first dimension; 0 where the type does not say."""
+        return (self.dims[0] or 0) if self.kind == "array" else 0
 
     @cached_property
     def values(self) -> Mapping[str, int]:
@@ -120,38 +204,78 @@ class CType:
         entries = children(self._full) if self.kind == "enum" else []
         return {_text(c, "DW_AT_name"): _number(c, "DW_AT_const_value") for c in entries if _tag(c) == "enumerator"}
 
-    @cached_property
+    @property
     def members(self) -> Mapping[str, Member]:
-        """Of a structure or union, by name; those of anonymous ones within it, too."""
-        found: dict[str, Member] = {}
+        """Of a structure or union, by name; those of anonymous ones and of base classes within it, too."""
+        return self._members[0]
+
+    @property
+    def hidden(self) -> Mapping[str, str]:
+        """Members whose place the type does not say -> why."""
+        return self._members[1]
+
+    @cached_property
+    def _members(self) -> tuple[dict[str, Member], dict[str, str]]:
+        own: dict[str, Member] = {}
+        merged: dict[str, Member] = {}
+        hidden: dict[str, str] = {}
         for child in children(self._full) if self.kind in ("struct", "union") else []:
             self._budget[0] -= 1
             if self._budget[0] < 0:  # a damaged file can have structures within themselves
                 break
-            if _tag(child) not in ("member", "inheritance"):
+            # a declaration is a static member (DWARF 4 has these as members)
+            if _tag(child) not in ("member", "inheritance") or "DW_AT_declaration" in child.attributes:
                 continue
             member = self._member(child)
-            if member.name:
-                found[member.name] = member
-            elif member.type.kind in ("struct", "union") and self._depth < DEEPEST:
-                found |= {m.name: Member(m.name, m.type, member.offset + m.offset, m.bits, m.shift)
-                          for m in member.type.members.values()}
-        return found
+            inside = member.type if member is not None else self._other(_type_of(child))
+            name = _text(child, "DW_AT_name")
+            if name and member is not None:
+                own[name] = member
+            elif name:
+                hidden[name] = "where it is depends on the object, or on a byte order of its own"
+            elif inside.kind in ("struct", "union") and self._depth < DEEPEST:
+                self._merge(merged, hidden, inside, member.offset if member is not None else None)
+        hidden = {name: why for name, why in hidden.items() if name not in own}
+        return {name: m for name, m in merged.items() if name not in hidden} | own, hidden
 
-    def _member(self, die: Any) -> Member:
-        type, offset, bits = self._other(_type_of(die)), _number(die,
-                                                                 "DW_AT_data_member_location"), _number(die,
-                                                                     "DW_AT_bit_size")
-        if not bits:
-            return Member(_text(die, "DW_AT_name"), type, offset)
-        whole = 8 * type.size
-        if "DW_AT_data_bit_offset" in die.attributes:  # counted as the guest counts its bits
-            at = _number(die, "DW_AT_data_bit_offset")
-            offset, first = at // whole * type.size if whole else 0, at % whole if whole else 0
-            shift = first if self._order == "little" else whole - bits - first
-        else:
-            shift = whole - bits - _number(die, "DW_AT_bit_offset")  # DWARF 3: from the most significant bit
-        return Member(_text(die, "DW_AT_name"), type, offset, bits, max(shift, 0))
+    @staticmethod
+    def _merge(merged: dict[str, Member], hidden: dict[str, str], inside: CType, offset: int | None) -> None:
+        """Add what a base class or an anonymous structure has. offset: where it is; None: the object says."""
+        hidden |= inside.hidden
+        for name, member in inside.members.items():
+            if offset is None:
+                hidden[name] = f"{inside.name} is a virtual base, which is where the object says"
+            elif name in merged:
+                hidden[name] = "several base classes have one"
+            else:
+                merged[name] = evolve(member, offset=offset + member.offset)
+
+    def _member(self, die: Any) -> Member | None:
+        """A member, or base class; None where its place is no constant."""
+        type = self._other(_type_of(die))
+        name = _text(die, "DW_AT_name")
+        offset = _constant_place(die)
+        bits = _number(die, "DW_AT_bit_size")
+        if not bits or offset is None:
+            return None if offset is None else Member(name, type, offset)
+        if type.order != self._order:
+            return None
+        return self._bit_field(die, name, type, offset, bits)
+
+    def _bit_field(self, die: Any, name: str, type: CType, offset: int, bits: int) -> Member:
+        unit = _number(die, "DW_AT_byte_size") or type.size
+        if "DW_AT_bit_offset" in die.attributes:  # DWARF 3: from the most significant bit of the storage
+            given = _number(die, "DW_AT_bit_offset")
+            given -= (1 << 64) * (given >> 63)  # negative in an unsigned form
+            first = 8 * offset + (given if self._order == "big" else 8 * unit - bits - given)
+        else:  # counted as the guest counts its bits
+            first = 8 * offset + _number(die, "DW_AT_data_bit_offset")
+        offset, rest = (first // (8 * unit) * unit, first % (8 * unit)) if unit else (first // 8, first % 8)
+        if rest + bits > 8 * unit:  # packed, across its type's unit
+            offset, rest = first // 8, first % 8
+            unit = (rest + bits + 7) // 8
+        shift = rest if self._order == "little" else 8 * unit - bits - rest
+        return Member(name, type, offset, bits, shift, unit)
 
     def __repr__(self) -> str:
         return f"<CType {self.name}, {self.size} bytes>"
@@ -182,6 +306,44 @@ def _number(die: Any, name: str, default: int = 0) -> int:
     return found.value if found is not None and isinstance(found.value, int) else default
 
 
+def constant(die: Any, name: str) -> int | None:
+    """An attribute that is a constant; None where it is not there, or says where to look."""
+    found = die.attributes.get(name)
+    return found.value if found is not None and found.form in _CONSTANT else None
+
+
+def _elements(subrange: Any) -> int | None:
+    """Elements of a dimension; None where it has no constant bound."""
+    count = constant(subrange, "DW_AT_count")
+    if count is not None:
+        return max(count, 0)
+    upper = constant(subrange, "DW_AT_upper_bound")
+    if upper is None:
+        return None
+    if upper == _ONES.get(subrange.attributes["DW_AT_upper_bound"].form):  # -1: none
+        return 0
+    return max(upper + 1 - (constant(subrange, "DW_AT_lower_bound") or 0), 0)
+
+
+def _constant_place(die: Any) -> int | None:
+    """Bytes from the object's beginning to a member; None where that is no constant."""
+    found = die.attributes.get("DW_AT_data_member_location")
+    if found is None:
+        return 0
+    if isinstance(found.value, int) and not found.form.startswith(("DW_FORM_sec_offset", "DW_FORM_loclistx")):
+        return found.value
+    data = bytes(found.value) if isinstance(found.value, list | bytes) else b""
+    if data[:1] != b"\x23":  # DW_OP_plus_uconst: of DWARF 2
+        return None
+    offset, shift = 0, 0
+    for n, byte in enumerate(data[1:]):
+        offset |= (byte & 0x7F) << shift
+        shift += 7
+        if not byte & 0x80:
+            return offset if n + 2 == len(data) else None
+    return None
+
+
 def _type_of(die: Any) -> Any:
     """The entry that an entry's type is; None for void."""
     if "DW_AT_type" not in die.attributes:
@@ -197,8 +359,18 @@ class Derived(CType):
 
     @classmethod
     def of(cls, target: CType, arch: Arch, count: int | None) -> Derived:
-        """count: elements of an array; None: a pointer."""
-        made = cls(None, arch.bits // 8, arch.order.value, lambda name: None)
-        made.__dict__.update(kind="pointer" if count is None else "array", target=target, count=count or 0,
-                             signed=False, members={}, values={})
+        """A pointer or an array. count: elements of an array; None: a pointer."""
+        if count is not None:
+            return cls.array(target, (count,))
+        made = cls(None, arch.bits // 8, arch.order.value, lambda die: None)
+        made.__dict__.update(kind="pointer", target=target, dims=(None,), signed=False, _members=({}, {}), values={})
+        return made
+
+    @classmethod
+    def array(cls, element: CType, dims: tuple[int | None, ...]) -> Derived:
+        """An array. dims: elements in each dimension, None where they are not known."""
+        made = cls(None, element._word, element._order, lambda die: None, element._depth + 1)
+        target = element if len(dims) == 1 else cls.array(element, dims[1:])
+        made.__dict__.update(kind="array", target=target, element=element, dims=dims, signed=False, _members=({}, {}),
+                             values={})
         return made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property, partial
 from typing import Any
 
@@ -13,16 +13,16 @@ from ..arch._base import Arch
 from ..image import LoadedFile
 from .expression import Unknown
 from .file import DAMAGE, cached, children, dwarf
+from .kept import kept_types
+from .scan import Found, NamedType, Scanner, Sections, aranges, headers
 from .types import CType
 
-_TYPES = {"structure_type": "struct ", "class_type": "struct ", "union_type": "union ", "enumeration_type": "enum ",
-          "typedef": "", "base_type": ""}
-_SCOPES = ("namespace", "structure_type", "class_type", "module")
+_SCOPES = ("DW_TAG_namespace", "DW_TAG_structure_type", "DW_TAG_class_type", "DW_TAG_union_type", "DW_TAG_module")
 
 
 @frozen(eq=False)
 class Function:
-    """A function, by its entry. start, end: link addresses; 0 where it has no code of its own. unit: its compilation
+    """A function, by its entry. start, end: link addresses of the part that it is entered in. unit: its compilation
     unit."""
 
     name: str
@@ -48,98 +48,224 @@ def units_of(file: LoadedFile) -> Units:
 
 
 class Units:
-    """The units of one file; all is read when it is first asked for."""
+    """The units of one file. Everything is read when it is first asked for, and of the units that have it only.
+
+    Attributes:
+        info: pyelftools' view of the file; None where it has no DWARF.
+        headers: of the units.
+    """
 
     def __init__(self, file: LoadedFile) -> None:
-        self.info = dwarf(file)
+        info = dwarf(file)
+        self.info: Any = info if info is not None and info.has_debug_info else None
+        self._sections = _sections(self.info, "little" if info is None or info.config.little_endian else "big")
+        self.headers = headers(self._sections)
+        self._scanner = Scanner(self._sections)
+        self._found: dict[int, Found] = {}
+        self._functions: dict[int, Function | None] = {}
+        self._pieces: dict[int, tuple[list[tuple[int, int, int]], list[int]]] = {}
         self._tables: dict[int, tuple[list[Line], list[int]]] = {}
-        self.units = [*self.info.iter_CUs()] if self.info is not None and self.info.has_debug_info else []
+
+    def unit(self, n: int) -> Any:
+        """pyelftools' view of the n-th unit. Raises what is in DAMAGE."""
+        return self.info.get_CU_at(self.headers[n].offset)
+
+    # --- which unit
 
     @cached_property
-    def _entries(self) -> tuple[list[Function], dict[str, Any]]:
-        functions: list[Function] = []
-        types: dict[str, Any] = {}
-        for unit in self.units:
-            todo = _top(unit)[::-1]
-            while todo:
-                die = todo.pop()
-                tag = str(die.tag).removeprefix("DW_TAG_")
-                if tag == "subprogram":
-                    functions += _function(die, unit)
-                elif tag in _TYPES and "DW_AT_declaration" not in die.attributes and "DW_AT_name" in die.attributes:
-                    types.setdefault(spelling(_TYPES[tag] + text(die, "DW_AT_name")), die)
-                if tag in _SCOPES:
-                    todo += children(die)[::-1]
-        return functions, types
-
-    @property
-    def types(self) -> dict[str, Any]:
-        """Spelling of a type -> its entry."""
-        return self._entries[1]
-
-    @property
-    def functions(self) -> list[Function]:
-        return self._entries[0]
+    def _listed(self) -> tuple[list[tuple[int, int, int]], list[int]]:
+        """((start, end, unit) of .debug_aranges by address, the starts)."""
+        section = getattr(self.info, "debug_aranges_sec", None)
+        numbers = {header.offset: n for n, header in enumerate(self.headers)}
+        found = [] if section is None else aranges(section.stream.getvalue(), self._sections.order)
+        known = sorted((start, end, numbers[unit]) for start, end, unit in found if unit in numbers)
+        return known, [start for start, _, _ in known]
 
     @cached_property
-    def _by_start(self) -> list[Function]:
-        return sorted((f for f in self.functions if f.end > f.start), key=lambda f: f.start)
+    def _unlisted(self) -> dict[int, list[tuple[int, int]] | None]:
+        """Units that .debug_aranges does not list -> where each has code; None: it does not say."""
+        listed = {n for _, _, n in self._listed[0]}
+        return {n: self._code_of(n) for n in range(len(self.headers)) if n not in listed}
+
+    def _code_of(self, n: int) -> list[tuple[int, int]] | None:
+        try:
+            unit = self.unit(n)
+            return [*spans(unit.get_top_DIE(), unit)] or None
+        except DAMAGE:
+            return None
+
+    def units_with(self, start: int, end: int) -> Iterator[int]:
+        """Numbers of the units that may have code in [start, end); those that say so come first."""
+        known, starts = self._listed
+        told = False
+        at = max(bisect.bisect_right(starts, start) - 1, 0)
+        for first, last, n in known[at:bisect.bisect_left(starts, end)]:
+            if first < end and start < last:
+                told = True
+                yield n
+        if told and end - start == 1:
+            return
+        for n, parts in self._unlisted.items():
+            if parts is None or any(first < end and start < last for first, last in parts):
+                yield n
+
+    # --- functions
+
+    def _scanned(self, n: int) -> Found:
+        """What the n-th unit has; nothing where it is damaged."""
+        if n not in self._found:
+            try:
+                unit = self.unit(n)
+                self._found[n] = self._scanner.scan(self.headers[n], partial(_address, self.info, unit),
+                                                    partial(_text, self.info, unit))
+            except DAMAGE:
+                self._found[n] = Found()
+        return self._found[n]
+
+    def _code(self, n: int) -> tuple[list[tuple[int, int, int]], list[int]]:
+        """((start, end, offset of the function's entry) of a unit's code by address, the starts)."""
+        if n not in self._pieces:
+            found: list[tuple[int, int, int]] = []
+            for start, end, offset in self._scanned(n).functions:
+                found += [(start, end, offset)] if end else self._parts(n, offset)
+            found = sorted(piece for piece in found if piece[1] > piece[0])
+            self._pieces[n] = found, [start for start, _, _ in found]
+        return self._pieces[n]
+
+    def _parts(self, n: int, offset: int) -> list[tuple[int, int, int]]:
+        """The same of a function that has several parts."""
+        try:
+            unit = self.unit(n)
+            return [(start, end, offset) for start, end in spans(unit.get_DIE_from_refaddr(offset), unit)]
+        except DAMAGE:
+            return []
 
     def function_at(self, address: int) -> Function | None:
         """The function that has a link address."""
-        at = bisect.bisect_right(self._entry_points, address) - 1
-        return self._by_start[at] if at >= 0 and address < self._by_start[at].end else None
+        for n in self.units_with(address, address + 1):
+            pieces, starts = self._code(n)
+            at = bisect.bisect_right(starts, address) - 1
+            if at >= 0 and address < pieces[at][1]:
+                found = self._function(n, pieces[at][2])
+                if found is not None:
+                    return found
+        return None
+
+    def _function(self, n: int, offset: int) -> Function | None:
+        """The function of an entry of the n-th unit; None where it has no name, or is damaged."""
+        if offset not in self._functions:
+            try:
+                unit = self.unit(n)
+                self._functions[offset] = _function(unit.get_DIE_from_refaddr(offset), unit)
+            except DAMAGE:
+                self._functions[offset] = None
+        return self._functions[offset]
 
     @cached_property
-    def _entry_points(self) -> list[int]:
-        return [function.start for function in self._by_start]
+    def functions(self) -> list[Function]:
+        """All functions that have code."""
+        out = []
+        for n in range(len(self.headers)):
+            for offset in dict.fromkeys(offset for _, _, offset in self._code(n)[0]):
+                found = self._function(n, offset)
+                out += [] if found is None else [found]
+        return out
+
+    # --- types
+
+    @cached_property
+    def _types(self) -> tuple[dict[str, list[NamedType]], dict[str, list[NamedType]]]:
+        """(spelling with scopes -> definitions, spelling without -> definitions); one of each size and line."""
+        whole: dict[str, list[NamedType]] = {}
+        bare: dict[str, list[NamedType]] = {}
+        for type in kept_types(self._sections, self._all_types):
+            whole.setdefault(spelling(type.tag + type.scopes + type.name), []).append(type)
+            if type.scopes:
+                bare.setdefault(spelling(type.tag + type.name), []).append(type)
+        return whole, bare
+
+    def _all_types(self) -> list[NamedType]:
+        found: dict[tuple[Any, ...], NamedType] = {}
+        for n in range(len(self.headers)):
+            for type in self._scanned(n).types:
+                found.setdefault((type.tag, type.scopes, type.name, type.size, type.line), type)
+            del self._found[n]
+        return [*found.values()]
+
+    @property
+    def type_names(self) -> Iterable[str]:
+        """The spellings of all types."""
+        return self._types[0]
+
+    def types(self, name: str) -> list[Any]:
+        """The entries of the types of a spelling: one of each size and line where they are declared. One without its
+        scopes means those with it, where there is no other. Raises what is in DAMAGE."""
+        whole, bare = self._types
+        return [self._entry(type.offset) for type in whole.get(name) or bare.get(name) or []]
+
+    def _entry(self, offset: int) -> Any:
+        starts = [header.offset for header in self.headers]
+        return self.unit(bisect.bisect_right(starts, offset) - 1).get_DIE_from_refaddr(offset)
+
+    # --- lines
 
     @cached_property
     def lines(self) -> list[Line]:
         """All code that has a line, by address."""
-        found = [line for n in range(len(self.units)) for line in self._table(n)[0]]
+        found = [line for n in range(len(self.headers)) for line in self._table(n)[0]]
         return sorted(found, key=lambda line: line.start)
+
+    def lines_in(self, start: int, end: int) -> list[Line]:
+        """The lines that begin in [start, end)."""
+        found: list[Line] = []
+        for n in dict.fromkeys(self.units_with(start, end)):
+            lines, starts = self._table(n)
+            found += lines[bisect.bisect_left(starts, start):bisect.bisect_left(starts, end)]
+        return found
 
     def line_at(self, address: int) -> Line | None:
         """The line of a link address. Only tables of units that say that they have code there are read."""
-        for n, parts in enumerate(self._code):
-            if parts is None or any(start <= address < end for start, end in parts):
-                lines, starts = self._table(n)
-                at = bisect.bisect_right(starts, address) - 1
-                if at >= 0 and address < lines[at].end:
-                    return lines[at]
+        for n in self.units_with(address, address + 1):
+            lines, starts = self._table(n)
+            at = bisect.bisect_right(starts, address) - 1
+            if at >= 0 and address < lines[at].end:
+                return lines[at]
         return None
-
-    @cached_property
-    def _code(self) -> list[list[tuple[int, int]] | None]:
-        """Where each unit has code; None: it does not say."""
-        return [_code_of(unit) for unit in self.units]
 
     def _table(self, n: int) -> tuple[list[Line], list[int]]:
         """The lines of a unit, by address, and where each begins; read once."""
         found = self._tables.get(n)
         if found is None:
             try:
-                lines = sorted(_lines(self.info, self.units[n]), key=lambda line: line.start)
+                lines = sorted(_lines(self.info, self.unit(n)), key=lambda line: line.start)
             except DAMAGE:
                 lines = []
             found = self._tables[n] = lines, [line.start for line in lines]
         return found
 
 
-def _code_of(unit: Any) -> list[tuple[int, int]] | None:
-    try:
-        return [*spans(unit.get_top_DIE(), unit)] or None
-    except DAMAGE:
-        return None
+def _sections(info: Any, order: str) -> Sections:
+    def data(name: str) -> bytes:
+        section = getattr(info, name, None)
+        return b"" if section is None else bytes(section.stream.getvalue())
+
+    return Sections(data("debug_info_sec"), data("debug_abbrev_sec"), data("debug_str_sec"), data("debug_line_str_sec"),
+                    order)
 
 
-def _top(unit: Any) -> list[Any]:
-    """What a unit has; nothing where it is damaged."""
-    try:
-        return children(unit.get_top_DIE())
-    except DAMAGE:
-        return []
+def _address(info: Any, unit: Any, number: int) -> int:
+    return int(info.get_addr(unit, number))
+
+
+def _text(info: Any, unit: Any, number: int) -> bytes:
+    """A string by its number in the unit's table."""
+    base = unit.get_top_DIE().attributes["DW_AT_str_offsets_base"].value
+    word = 8 if unit.structs.dwarf_format == 64 else 4
+    offsets = info.debug_str_offsets_sec.stream.getvalue()
+    at = int.from_bytes(offsets[base + word * number:base + word * (number + 1)],
+                        "little" if info.config.little_endian else "big")
+    strings = info.debug_str_sec.stream.getvalue()
+    return bytes(strings[at:strings.find(b"\0", at)])
 
 
 def spelling(name: str) -> str:
@@ -173,16 +299,27 @@ def named(die: Any) -> Any:
     return die
 
 
-def _function(die: Any, unit: Any) -> Iterator[Function]:
-    try:
-        low, high = die.attributes.get("DW_AT_low_pc"), die.attributes.get("DW_AT_high_pc")
-        start = low.value if low is not None else 0
-        end = 0 if high is None else high.value if high.form == "DW_FORM_addr" else start + high.value
-        name = text(named(die), "DW_AT_name")
-        if name:
-            yield Function(name, start, end, die, unit)
-    except DAMAGE:
-        return
+def scopes_of(die: Any) -> str:
+    """The namespaces and classes around an entry, as C++ writes them: `geo::`."""
+    names: list[str] = []
+    for _ in range(64):
+        die = die.get_parent()
+        if die is None or die.tag not in _SCOPES:
+            break
+        names.append(text(die, "DW_AT_name"))
+    return "".join(f"{name}::" for name in reversed(names) if name)
+
+
+def _function(die: Any, unit: Any) -> Function | None:
+    """A function of its entry; None where that has no code or no name. Raises what is in DAMAGE."""
+    parts = [*spans(die, unit)]
+    name = text(named(die), "DW_AT_name")
+    if not parts or not name:
+        return None
+    given = die.attributes.get("DW_AT_entry_pc")
+    start = given.value if given is not None and given.form == "DW_FORM_addr" else parts[0][0]
+    end = next((last for first, last in parts if first <= start < last), parts[0][1])
+    return Function(name, start, end, die, unit)
 
 
 def _lines(info: Any, unit: Any) -> Iterator[Line]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from typing import Any
 
@@ -102,6 +102,16 @@ def _window_saved(entry: Any) -> float:
     return math.inf
 
 
+def entry_of(file: LoadedFile) -> int:
+    """Where a file's program begins, as a guest address without mode bits; 0 where it has no entry."""
+    head = file.data[:32]
+    if len(head) < 32 or head[:4] != b"\x7fELF":
+        return 0
+    size = 8 if head[4] == 2 else 4
+    entry = int.from_bytes(head[24:24 + size], "big" if head[5] == 2 else "little")
+    return entry + file.bias if entry else 0
+
+
 class Unwinder:
     """Walks stacks of a machine."""
 
@@ -131,23 +141,42 @@ class Unwinder:
                 return row
         return None
 
-    def walk(self, regs: Regs, seen: Seen) -> Iterator[int]:
-        """Return addresses, innermost first; nothing where the code at pc has no call frame information."""
+    def walk(self, regs: Regs, seen: Seen) -> Generator[int, None, bool]:
+        """Walk from pc to the outermost caller.
+
+        Args:
+            regs: of the CPU.
+            seen: a return address as it is found -> the true one.
+
+        Yields:
+            Return addresses, innermost first; none where the code at pc has no call frame information.
+
+        Returns:
+            True where the last function's information says that it has no caller; False where the walk
+            ends for lack of information, or at memory that cannot be read.
+        """
         frame, lookup, first = Frame(self._arch, regs), regs.pc, True
         try:
             while True:
                 row = self.row(lookup)
                 above = frame.caller(row) if row is not None else frame.by_pointer()
                 if above is None:
-                    return
+                    return row is not None
                 target = seen(above.pc) & ~self._arch.pointers.mode_bits
                 yield target
                 # only the innermost function may have no stack of its own
                 if not first and (above.sp - frame.sp) * self._arch.callers <= 0:
-                    return
+                    return False
                 frame, lookup, first = above, target - 1, False
         except (GuestFault, Unknown):
-            return
+            return False
+
+    def begins_program(self, address: int) -> bool:
+        """Whether an address is in the function that a loaded file's ELF header gives as its entry: it has no
+        caller."""
+        function = self._symbols.covering(address)
+        return function is not None and any(function.address <= entry < self._symbols.extent(function)
+                                            for entry in map(entry_of, self._symbols.files) if entry)
 
 
 class Frame:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from ..arguments import look
-from ..errors import BadArgument, GuestFault
+from ..errors import BadArgument, GuestFault, Unsupported
 from ..symbols import CONTROLS
+from .numbers import number
 from .types import CType, Member
 
 LARGEST = 64  #: bytes of a number
@@ -43,20 +44,27 @@ class View:
     def __getattr__(self, name: str) -> Any:
         member = _struct(self._type).members.get(name)
         if member is None:
-            raise AttributeError(f"{self._type.name} has no member {name!r}; it has "
-                                 f"{', '.join(_struct(self._type).members) or 'none'}")
+            self._lacks(name)
         return self._read(member)
+
+    def _lacks(self, name: str) -> NoReturn:
+        shape = _struct(self._type)
+        if name in shape.hidden:
+            raise Unsupported(f"the place of {name!r} in {shape.name} is not known: {shape.hidden[name]}",
+                              hint="view the part that has it by its own type")
+        raise AttributeError(f"{self._type.name} has no member {name!r}; it has {', '.join(shape.members) or 'none'}")
 
     def __setattr__(self, name: str, value: Any) -> None:
         member = _struct(self._type).members.get(name)
         if member is None:
-            raise AttributeError(f"{self._type.name} has no member {name!r}")
+            self._lacks(name)
         address, type = self._address + member.offset, member.type
         if member.bits:
             look(name, value)
             mask = (1 << member.bits) - 1 << member.shift
-            store(self._machine, type, address, _raw(self._machine, type,
-                                                     address) & ~mask | value << member.shift & mask)
+            raw = self._unit(member) & ~mask | value << member.shift & mask
+            self._machine.write(address & self._machine.arch.mask,
+                                raw.to_bytes(member.unit, self._machine.arch.order.value))
         else:
             store(self._machine, type, address, value)
 
@@ -67,7 +75,7 @@ class View:
         target, count = self._type.target, self._type.count
         if target is None or not target.size:
             raise BadArgument(f"{self._type.name} has no elements", hint="index arrays and pointers")
-        if self._type.kind == "array" and not 0 <= key < count:
+        if self._type.kind == "array" and self._type.bounded and not 0 <= key < count:
             raise IndexError(f"{self._type.name} has elements 0 to {count - 1}")
         return load(self._machine, target, self._address + key * target.size)
 
@@ -98,10 +106,14 @@ class View:
         """The text of a char array or pointer, up to its NUL; of everything else its memory."""
         target = self._type.target
         if target is not None and target.kind == "char":
-            return self._text(self._type.count if self._type.kind == "array" else 4096)
+            return self._text(self._room(4096))
         return bytes(self._machine.read(self._address,
                                         self._type.size if self._type.kind != "pointer" or target is None
                                         else target.size))
+
+    def _room(self, most: int) -> int:
+        """Bytes that a text may have. most: where the type does not say."""
+        return self._type.count if self._type.kind == "array" and self._type.bounded else most
 
     def _text(self, limit: int) -> bytes:
         out = b""
@@ -122,20 +134,35 @@ class View:
         try:
             target = self._type.target
             if target is not None and target.kind == "char":
-                room = self._type.count if self._type.kind == "array" else LONGEST
+                room = self._room(LONGEST)
                 return f' "{self._text(min(room, LONGEST)).decode("latin-1").translate(CONTROLS)}"'
             if self._type.kind == "array":
-                items = ", ".join(_brief(self[n]) for n in range(min(len(self), SHOWN)))
+                items = ", ".join(self._item(n) for n in range(min(len(self), SHOWN)))
                 return f" {{{items}{', ...' * (len(self) > SHOWN)}}}"
             members = list(_struct(self._type).members) if self else []
-            return f" {{{', '.join(f'{name} = {_brief(self[name])}' for name in members)}}}" if members else ""
+            return f" {{{', '.join(f'{name} = {self._item(name)}' for name in members)}}}" if members else ""
         except GuestFault:
             return " (fault)"
+
+    def _item(self, key: int | str) -> str:
+        try:
+            return _brief(self[key])
+        except Unsupported:
+            return "?"
+
+    def _unit(self, member: Member) -> int:
+        """The bytes that a bit field is in, as a number."""
+        if member.unit > LARGEST:
+            raise BadArgument(f"a bit field of {member.unit} bytes", hint="its debug information is damaged")
+        data = self._machine.read(self._address + member.offset & self._machine.arch.mask, member.unit)
+        return int.from_bytes(data, self._machine.arch.order.value)
 
     def _read(self, member: Member) -> Any:
         if not member.bits:
             return load(self._machine, member.type, self._address + member.offset)
-        value = _raw(self._machine, member.type, self._address + member.offset) >> member.shift & (1 << member.bits) - 1
+        value = self._unit(member) >> member.shift & (1 << member.bits) - 1
+        if member.type.kind == "bool":
+            return bool(value)
         return value - (value >> member.bits - 1 << member.bits) if member.type.signed else value
 
 
@@ -155,27 +182,26 @@ def _brief(value: Any) -> str:
 def _raw(machine: Memory, type: CType, address: int) -> int:
     if type.size > LARGEST:
         raise BadArgument(f"{type.name} has {type.size} bytes", hint="its debug information is damaged")
-    return int.from_bytes(machine.read(address & machine.arch.mask, type.size), machine.arch.order.value)
+    return int.from_bytes(machine.read(address & machine.arch.mask, type.size), _order(type))
+
+
+def _order(type: CType) -> Any:
+    return type.order
 
 
 def load(machine: Memory, type: CType, address: int) -> Any:
-    """What lies at an address: a number, or a view of it. Raises GuestFault."""
-    if type.kind in ("struct", "union", "array", "function", "void"):
+    """What lies at an address: a number, or a view of it.
+
+    Raises:
+        GuestFault: the memory cannot be read.
+        Unsupported: the type is a number of a format that is not known.
+    """
+    if type.kind in ("struct", "union", "array", "function", "void", "other"):
         return View(machine, type, address)
     raw = _raw(machine, type, address)
     if type.kind == "pointer":
         return View(machine, type, raw)
-    return number(type, raw, machine.arch.order.value)
-
-
-def number(type: CType, raw: int, order: str = "little") -> int | float | bool:
-    """The number that bytes of a type stand for."""
-    if type.kind == "float" and type.size in (4, 8):
-        return float(struct.unpack("<f" if type.size == 4 else "<d", raw.to_bytes(type.size, "little"))[0])
-    if type.kind == "bool":
-        return bool(raw)
-    bits = 8 * type.size
-    return raw - (raw >> bits - 1 << bits) if type.signed and bits else raw
+    return number(type, raw, machine.arch)
 
 
 def store(machine: Memory, type: CType, address: int, value: Any) -> None:
@@ -186,4 +212,4 @@ def store(machine: Memory, type: CType, address: int, value: Any) -> None:
         raw = int(value) & (1 << 8 * type.size) - 1
     else:
         raise BadArgument(f"{value!r} cannot be written as {type.name}", hint="write numbers, member by member")
-    machine.write(address & machine.arch.mask, raw.to_bytes(type.size, machine.arch.order.value))
+    machine.write(address & machine.arch.mask, raw.to_bytes(type.size, _order(type)))

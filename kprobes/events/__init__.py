@@ -10,7 +10,7 @@ lies in no symbol counts as a function entry, and `$argN` in a return event work
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from ..machine._base import Machine
@@ -25,9 +25,12 @@ __all__ = ["Argument", "Event", "Scalar", "Type", "Value", "locate", "parse_even
            "why_python"]
 
 
-def parse_event(text: str, machine: Machine) -> Event:
-    """Parse one definition against a machine's symbols and registers; EventError where it is wrong."""
-    return Parser(text, machine).event()
+def parse_event(text: str, machine: Machine, read: Callable[[int, int], bytes] | None = None) -> Event:
+    """Parse one definition against a machine's symbols and registers; EventError where it is wrong.
+
+    read: gives text (address, bytes) as it is without probes, `k.original`; None: there are no probes.
+    """
+    return Parser(text, machine, read).event()
 
 
 def parse_events(texts: Iterable[str], machine: Machine) -> list[Event]:

@@ -7,7 +7,7 @@ from itertools import islice
 
 from ..arguments import checked
 from ..core.probe import Probe
-from ..errors import BadLocation, EventError, KprobeError
+from ..errors import BadLocation, EventError, KprobeError, MachineBusy
 from ..notebook import table
 from ..regs import Regs
 from ..symbols import Symbols
@@ -251,16 +251,19 @@ class TraceEvent:
                 place.probe = probe
         except KprobeError as error:
             place.unlook(self._owner)
+            if isinstance(error, MachineBusy):  # nothing is wrong with the event
+                raise
             raise definition.refused(error) from error
 
     def _drop(self, place: Place) -> None:
-        place.hits, place.missed = place.counts()
-        place.unlook(self._owner)
-        probe, place.probe = place.probe, None
+        counts, probe = place.counts(), place.probe
         if isinstance(probe, Probe) and probe.registered:
-            self._owner.unregister(probe)
+            self._owner.unregister(probe)  # MachineBusy: the place stays as it is
         elif probe is not None and not isinstance(probe, Probe):
             probe.remove()
+        place.probe = None
+        place.hits, place.missed = counts
+        place.unlook(self._owner)
 
     def _rearm(self) -> None:
         """The same places again, after a change that their probes cannot follow. What cannot be armed now is

@@ -9,6 +9,7 @@ from attrs import field, frozen
 
 from ..errors import EventError, GuestFault, KprobeError, NotAnInstruction, NotFunctionEntry
 from ..regs import Regs
+from ..stacks import INCOMPLETE, MARK
 from ..symbols import CONTROLS, Symbol, Symbols
 
 Saved = Sequence[int | None]  #: a return event's `$argN` as they were at entry; None where unreadable
@@ -17,6 +18,17 @@ Value = Scalar | tuple[Scalar, ...]
 Read = Callable[[Regs, Saved], int]
 Plan = Callable[[Regs, Saved], Value]
 
+
+@frozen
+class AtEntry:
+    """What a return event keeps of its function's entry, besides arguments by number. name: of the variable."""
+
+    name: str
+    read: Read = field(eq=False, repr=False)
+
+
+#: quote around a text -> how characters are shown there: the whole is a string as Python and C write it
+_WITHIN = {"": CONTROLS, **{quote: CONTROLS | {ord(char): "\\" + char for char in ("\\", quote)} for quote in "\"'"}}
 _REFUSALS = {NotAnInstruction: "BAD_INSN_BNDRY", NotFunctionEntry: "BAD_RETPROBE"}
 
 
@@ -25,8 +37,12 @@ class Type:
     """How a word or memory is understood.
 
     Attributes:
-        name: as written, without the array's count. style: "u", "s", "x", "char", "string", "symbol" or "symstr".
-        size: bytes in memory. bits, shift: the part of them that counts. count: elements of an array, 0: not an array.
+        name: as written, without the array's count.
+        style: "u", "s", "x", "char", "string", "symbol" or "symstr".
+        size: bytes in memory.
+        bits, shift: the part of them that counts.
+        count: elements of an array, 0: not an array.
+        limit: bytes of a string at most; 0: up to its NUL.
     """
 
     name: str
@@ -35,6 +51,7 @@ class Type:
     size: int
     shift: int = 0
     count: int = 0
+    limit: int = 0
 
     def show(self, value: Value) -> str:
         """A value as ftrace prints it; None is unreadable memory."""
@@ -45,7 +62,7 @@ class Type:
         if isinstance(value, int):
             return hex(value) if self.style == "x" else str(value)
         quote = {"char": "'", "symbol": ""}.get(self.style, '"')
-        return quote + value.translate(CONTROLS) + quote
+        return quote + value.translate(_WITHIN[quote]) + quote
 
 
 @frozen(kw_only=True)
@@ -66,13 +83,18 @@ class Event:
     """A parsed event; str() gives its normalized definition.
 
     Attributes:
-        kind: "p", "r", or "w" for accesses to memory: there address is the memory's, size its bytes, access "r", "w" or
-        "rw", and watched how the place is written. symbol: as written (`module:name` too), None for a bare address.
+        kind: "p", "r", or "w" for accesses to memory: there address is the memory's, size its
+            bytes, access "r", "w" or
+        "rw", and watched how the place is written.
+        symbol: as written (`module:name` too), None for a bare address.
         offset: bytes from symbol.
-        address: of the place. target: the same with mode bits (ARM: bit 0), what a probe's addr= takes. maxactive: 0
-        where not given. saves: the arguments (from 0) that a return event wants from entry.
+        address: of the place.
+        target: the same with mode bits (ARM: bit 0), what a probe's addr= takes.
+        maxactive: 0 where not given.
+        saves: what a return event wants from entry: arguments (from 0), and others.
         semaphore: address of the 16 bits that count who looks at this place; 0: there are none.
-        text: the definition, its words joined by single blanks. position: column of the place in it.
+        text: the definition, its words joined by single blanks.
+        position: column of the place in it.
     """
 
     kind: str
@@ -84,7 +106,7 @@ class Event:
     target: int
     maxactive: int
     args: tuple[Argument, ...]
-    saves: tuple[int, ...]
+    saves: tuple[int | AtEntry, ...]
     text: str
     position: int
     watched: str = ""
@@ -133,7 +155,10 @@ class Event:
 
 
 def locate(symbols: Symbols, address: int) -> str:
-    """`name+0xOFF/0xSIZE`, or the bare address where no symbol covers it."""
+    """`name+0xOFF/0xSIZE`, or the bare address where no symbol covers it; of what stands behind the addresses of an
+    incomplete stack, its mark."""
+    if address == INCOMPLETE:
+        return MARK
     symbol = symbols.covering(address)
     return f"{address:#x}" if symbol is None else located(symbols, symbol, address)
 
@@ -144,8 +169,8 @@ def located(symbols: Symbols, symbol: Symbol, address: int) -> str:
     return f"{symbol.name.translate(CONTROLS)}+{address - symbol.address:#x}/{size:#x}"
 
 
-def _argument(regs: Regs, n: int) -> int | None:
+def _argument(regs: Regs, n: int | AtEntry) -> int | None:
     try:
-        return regs.arg(n)
+        return n.read(regs, ()) if isinstance(n, AtEntry) else regs.arg(n)
     except GuestFault:
         return None

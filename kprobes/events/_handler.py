@@ -107,6 +107,7 @@ def _fetch(arg: Argument, n: int, machine: Machine, names: dict[str, Any]) -> st
     names[f"word{n}"] = reader
     word, mask = f"word{n}()", (1 << kind.bits) - 1
     if kind.style == "s":
+        word = f"({word} >> {kind.shift})" if kind.shift else word
         return f"(({word} & {mask} ^ {1 << kind.bits - 1}) - {1 << kind.bits - 1})"
     if kind.bits == machine.arch.bits and not kind.shift:
         return word

@@ -12,7 +12,8 @@ from attrs import field, frozen
 
 from ..arguments import SORTS, look
 from ..regs import Regs
-from ..symbols import Symbols
+from ..stacks import MARK, addresses_of, is_incomplete
+from ..symbols import CONTROLS, Symbols
 from ._counts import DROPPED, HITS, PAUSED, Counted, Table
 from ._event import locate
 from ._filter import Field, Filter
@@ -26,6 +27,8 @@ CLOCK: Final = "mono"  #: of common_timestamp, by ftrace's name
 #: common_timestamp, by its modifier; both are in _counting, too
 TIMES: Final = {modifier: Field("common_timestamp", -1, python, False)
                 for modifier, python in (("", "now()"), ("usecs", "now() // 1000"))}
+#: of texts, which stand without quotes
+_SHOWN: Final = CONTROLS | {ord("\\"): "\\\\"}
 Get = Callable[[tuple[Any, ...], Regs, int, int], Any]
 
 
@@ -240,16 +243,17 @@ class Histogram:
         if column.field is None or column.modifier == "stacktrace":
             return f"{column.name}:\n" + "".join(f"         {locate(self._symbols, address)}\n" for address in value)
         if column.text:
-            return f"{name}{'(fault)' if value is None else value:<50}"
+            return f"{name}{'(fault)' if value is None else value.translate(_SHOWN):<50}"
         if column.modifier == "execname":
-            return f"{name}{value[1]:<16}[{value[0]:10}]"
+            return f"{name}{value[1].translate(_SHOWN):<16}[{value[0]:10}]"
         if self._syscall is not None and column.modifier == "syscall":
-            return f"{name}{self._syscall(int(value or 0) & U64):<30}[{int(value or 0) & U64:3}]"
+            called = self._syscall(int(value or 0) & U64).translate(_SHOWN)
+            return f"{name}{called:<30}[{int(value or 0) & U64:3}]"
         return name + self._number(column, int(value or 0) & U64)
 
     def _number(self, column: Column, number: int) -> str:
         found = self._symbols.covering(number)
-        plain = hex(number) if found is None else found.name
+        plain = hex(number) if found is None else found.name.translate(_SHOWN)
         return {"hex": f"{number:x}", "sym": f"[{number:x}] {plain:<45}",
                 "sym-offset": f"[{number:x}] {locate(self._symbols, number):<55}",
                 "log2": f"~ 2^{number:<2}",
@@ -291,7 +295,11 @@ def _getter(column: Column, stack: Callable[[Regs], tuple[int, ...]]) -> Get:
 
 
 def _shown(column: Column, value: Any) -> Any:
-    return value[0] if column.modifier == "execname" else value
+    if column.modifier == "execname":
+        return value[0]
+    if isinstance(value, tuple) and is_incomplete(value):
+        return (*addresses_of(value), MARK)
+    return value
 
 
 def power_of_two(text: str) -> int:

@@ -100,7 +100,8 @@ class _Place:
     def _inside(self, number: int, text: str, at: int) -> str:
         operand = self._operand(number, text, at)
         if not operand.word:
-            raise make_error("NOSUP_DAT_ARG", at, self._text, text)
+            raise make_error("NOSUP_DAT_ARG", at, self._text, text,
+                             "it takes more than a word, or is no integer")
         return operand.fetch
 
     def _operand(self, number: int, text: str, at: int) -> Operand:

@@ -55,8 +55,8 @@ MESSAGES = {
     "NO_PTR_STRCT": "{!r} can be no member: {} is no structure, or no pointer to one; write -> behind pointers and . "
                     "behind structures",
     "NO_BTF_FIELD": "there is no member {!r} in {}; it has {}",
-    "NOSUP_DAT_ARG": "{!r} or a parameter before it takes more than a word, or is none of the integers; fetch "
-                     "registers or $stackN",
+    "NOSUP_DAT_ARG": "{!r} cannot be shown: {}; or fetch registers, +offset(FETCH) or $stackN",
+    "NO_RETVAL": "the function returns nothing; leave $retval out, or write $retval:x64 for the register",
     "BAD_VAR": "there is no variable {!r} here; {}",
     "BAD_REG_NAME": "{}",
     "BAD_MEM_ADDR": "{!r} is no address: {}",

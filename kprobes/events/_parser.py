@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from functools import cached_property
 from itertools import accumulate
 from typing import NoReturn
@@ -12,11 +13,11 @@ from ..arch._base import Entry
 from ..errors import AmbiguousSymbol, GuestFault, KprobeError, UnknownSymbol
 from ..machine._base import Machine
 from ..symbols import Symbol
-from ._event import Argument, Event, Type, located
+from ._event import Argument, AtEntry, Event, Type, located
 from ._messages import make_error
 from ._named import NAMED, Named
 from ._plans import Source, Word, comm, memory, plan, saved_argument
-from ._types import integer_of, type_of
+from ._types import integer_of, signed_of, type_of, unsigned_of
 
 MAX_NAME, MAX_ARG_NAME, MAX_EXPRESSION = 63, 32, 63  # characters
 # MAX_RECORD: bytes of a hit
@@ -30,13 +31,16 @@ _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 class Parser:
     """One definition. `at` is always the column of the text beside it."""
 
-    def __init__(self, text: str, machine: Machine) -> None:
+    def __init__(self, text: str, machine: Machine, read: Callable[[int, int], bytes] | None = None) -> None:
+        """read: gives text (address, bytes) as it is without probes, by which a function's entry is known; None:
+        machine.read, as none is there."""
         words = text.split() or [""]
         self.text = " ".join(words)
         self.words = [*zip(words, accumulate((len(word) + 1 for word in words), initial=0), strict=False)]
         self.machine, self.arch, self.symbols = machine, machine.arch, machine.symbols
+        self._read = machine.read if read is None else read
         self.kind, self.entry = "p", False
-        self.saves: list[int] = []
+        self.saves: list[int | AtEntry] = []
         self.target = 0
 
     @cached_property
@@ -53,14 +57,13 @@ class Parser:
 
     def integer(self, text: str, kind: str, at: int, *facts: object) -> int:
         """A number with or without a sign."""
-        value = integer_of(text[text[:1] in ("+", "-"):])
+        value = signed_of(text)
         if value is None:
             self.fail(kind, at, *(facts or (text,)))
-        return -value if text[0] == "-" else value
+        return value
 
-    def count(self, text: str, at: int, most: int, bad: str, big: str) -> int:
-        """A number from 1 to `most`."""
-        value = integer_of(text)
+    def count(self, text: str, at: int, most: int, bad: str, big: str, value: int | None) -> int:
+        """A number from 1 to `most`. text: as written. value: what that means, None: nothing."""
         self.need(value, bad, at, text)
         self.need(value is None or value <= most, big, at, text)
         return value or 0
@@ -100,7 +103,8 @@ class Parser:
         self.need(sign and access in ("r", "w", "rw", ""), "BAD_ACCESS_TYPE" if sign else "BAD_ACCESS_FMT", at,
                   access if sign else word)
         body, colon, digits = rest.rpartition(":") if rest.rpartition(":")[2][:1].isdigit() else (rest, "", "")
-        size = self.count(digits, at + len(word) - len(digits), 64, "BAD_ACCESS_LEN", "BAD_ACCESS_LEN") if colon else 4
+        size = self.count(digits, at + len(word) - len(digits), 64, "BAD_ACCESS_LEN", "BAD_ACCESS_LEN",
+                          integer_of(digits)) if colon else 4
         address, symbol, offset = self.data(body, word, at + len(access) + 1)
         bits = f":x{8 * size}" if size in (1, 2, 4, 8) else ""
         if len(self.words) == 2:
@@ -130,7 +134,8 @@ class Parser:
         self.need(word[:1] in ("p", "r", "w"), "BAD_PROBE_TYPE", 0, word[:1])
         self.kind = word[0]
         self.need(self.kind == "r" or not instances, "BAD_MAXACT_TYPE", 1, instances)
-        maxactive = self.count(instances, 1, MAX_ACTIVE, "BAD_MAXACT", "MAXACT_TOO_BIG") if instances else 0
+        maxactive = self.count(instances, 1, MAX_ACTIVE, "BAD_MAXACT", "MAXACT_TOO_BIG",
+                               integer_of(instances)) if instances else 0
         return maxactive, *(self.name(name, 2 + len(instances)) if colon else ("kprobes", ""))
 
     def name(self, text: str, at: int) -> tuple[str, str]:
@@ -151,8 +156,8 @@ class Parser:
         body, percent, suffix = word.partition("%")
         self.need(suffix == "return" or not percent, "BAD_ADDR_SUFFIX", at + len(body), percent + suffix)
         self.kind = "r" if percent else self.kind
-        number = (self.in_file(body, at) if integer_of(body.rpartition(":")[2]) is not None and body not in self.symbols
-                  else None)
+        numeric = unsigned_of(body.rpartition(":")[2]) is not None and body not in self.symbols
+        number = self.in_file(body, at) if numeric else None
         try:
             found = self.symbol(body, at) if number is None else self.address(number, at)
         except AmbiguousSymbol as error:
@@ -165,7 +170,7 @@ class Parser:
     def in_file(self, body: str, at: int) -> int:
         """An address, or that of FILE:OFFSET, mode bits included."""
         path, colon, digits = body.rpartition(":")
-        offset = integer_of(digits) or 0
+        offset = unsigned_of(digits) or 0
         if not colon:
             return offset
         address = self.symbols.in_file(os.path.basename(path), offset)
@@ -178,6 +183,8 @@ class Parser:
 
     def symbol(self, body: str, at: int) -> tuple[str, int, int]:
         name, plus, digits = (body, "", "") if body in self.symbols else body.partition("+")
+        if not plus and body not in self.symbols and integer_of(body.rpartition("-")[2]) == 0:
+            name = body.rpartition("-")[0]  # an offset of -0
         offset = integer_of(digits) if plus else 0
         if offset is None:
             self.fail("BAD_PROBE_ADDR", at, f"{digits!r} is no offset; write SYMBOL+NUMBER")
@@ -188,14 +195,14 @@ class Parser:
     def address(self, number: int, at: int) -> tuple[None, int, int]:
         self.need(number <= self.arch.mask, "BAD_PROBE_ADDR", at,
                   f"addresses have {self.arch.bits} bits; write a smaller one")
-        here = self.arch.pointers.code_address(number, self.machine.read)
+        here = self.arch.pointers.code_address(number, self._read)
         symbol = self.symbols.covering(here.addr)
         start = self.start(symbol) if symbol else here
         self.entry = here.addr - start.addr in start.entries
         return None, 0, here.addr | here.mode
 
     def start(self, symbol: Symbol) -> Entry:
-        return self.arch.pointers.code_address(symbol.address | symbol.mode, self.machine.read)
+        return self.arch.pointers.code_address(symbol.address | symbol.mode, self._read)
 
     # --- arguments
 
@@ -243,11 +250,14 @@ class Parser:
         fetch, suffix = found.groups() if found else (body, None)
         literal = fetch[:2] == '\\"' or fetch in ("$comm", "$COMM")
         type_at = at + len(fetch) + 1
-        usual, source = "string" if literal else f"x{self.arch.bits}", None
+        type, source = None, None
         if NAMED.fullmatch(fetch) and self.typed.known:
-            source, usual = self.typed.fetch(fetch, at, (suffix or "").startswith(("string", "ustring")))
-        type = type_of(self, usual if suffix is None else suffix, type_at)
+            source, type = self.typed.fetch(fetch, at, suffix)
+        usual = "string" if literal else f"x{self.arch.bits}"
+        type = type or type_of(self, usual if suffix is None else suffix, type_at)
         source = source or self.fetch(fetch, at)
+        if fetch == "$retval" and suffix is None and self.symbols.files:
+            self.typed.result_is_shown(at)
         self.need(not literal or (type.name == "string" and not type.count), "NEED_STRING_TYPE", type_at, suffix)
         self.need(literal or source.where or not (type.count or type.style == "string"), "BAD_STRING", type_at, suffix,
                   suffix)
@@ -294,6 +304,11 @@ class Parser:
         self.saves += [n - 1] * (n - 1 not in self.saves)
         return Source(word=saved_argument(self.saves.index(n - 1)), tree=Word("saved", n - 1))
 
+    def kept(self, value: AtEntry) -> Source:
+        """A value of the function's entry that a return event keeps."""
+        self.saves += [value] * (value not in self.saves)
+        return Source(word=saved_argument(self.saves.index(value)), tree=Word("saved", self.saves.index(value)))
+
     def register(self, text: str, at: int) -> Source:
         name = text[1:]
         if name not in self.arch.regs.names and name not in self.arch.regs.aliases:
@@ -318,7 +333,8 @@ class Parser:
         digits, bracket, rest = text[1:].partition("(")
         inner_at = at + len(text) - len(rest)
         self.need(bracket, "DEREF_NEED_BRACE", at, text)
-        offset = self.integer(text[0] + digits.removeprefix("u"), "BAD_DEREF_OFFS", at, digits)
+        number = digits.removeprefix("u")  # behind a `+` it may have a sign of its own
+        offset = self.integer("-" + number if text[0] == "-" else number, "BAD_DEREF_OFFS", at, digits)
         inner, close, tail = rest.rpartition(")")
         self.need(close, "DEREF_OPEN_BRACE", at + len(text))
         self.need(not tail, "BAD_FETCH_ARG", at + len(text) - len(tail), tail)
@@ -330,7 +346,8 @@ class Parser:
 
     def immediate(self, text: str, at: int) -> Source:
         if text[1:2] != '"':
-            value = self.integer(text[1:], "BAD_IMM", at + 1) & self.arch.mask
+            number = text[1:].removeprefix("+")
+            value = self.integer(number, "BAD_IMM", at + 1, text[1:]) & self.arch.mask
             return Source(word=lambda regs, saved: value, tree=Word("value", value))
         self.need(len(text) > 2 and text.endswith('"'), "IMMSTR_NO_CLOSE", at + len(text))
         return Source(word=lambda regs, saved: 0, tree=Word("value"), literal=text[2:-1])

@@ -10,6 +10,7 @@ from ..errors import GuestFault, MachineClosed, Unsupported
 from ..machine._base import Machine
 from ..programs.inline import HOST
 from ..regs import Regs
+from ..stacks import INCOMPLETE, Stack, addresses_of, is_incomplete
 from ..tracing.record import Record
 from ._buffer import Buffer, Row
 from ._event import Event
@@ -41,7 +42,8 @@ class Owner(Protocol):
     def disable(self, probe: Probe) -> None: ...
     def watchpoint(self, where: str | int, size: int, access: str = "w",
                    handler: WatchHandler | None = None) -> Watchpoint: ...
-    def stack_trace(self, regs: Regs, limit: int = 64) -> list[int]: ...
+    def stack_trace(self, regs: Regs, limit: int = 64) -> Stack: ...
+    def original(self, addr: int, size: int) -> bytes: ...
     def attach(self, program: Program, where: str | int | None = None, offset: int = 0, retprobe: bool = False,
                **more: Any) -> Attached: ...
 
@@ -107,7 +109,8 @@ class Place:
             values, caller = self.program.decode(values)
             cpu, task, stack = 0, 0, ()
         args = {arg.name: value for arg, value in zip(self.definition.args, values, strict=True)}
-        return Record(self.definition.name, number, cpu, task, args, stack, self.definition.address, caller)
+        return Record(self.definition.name, number, cpu, task, args, addresses_of(stack), self.definition.address,
+                      caller, incomplete=is_incomplete(stack))
 
 
 def look(owner: Owner, event: Event, on: bool) -> None:
@@ -154,11 +157,11 @@ def probe_at(attachment: Attached) -> Probe:
 
 
 def stack_of(owner: Owner, regs: Regs) -> tuple[int, ...]:
-    """pc and return addresses, innermost first; only pc where there is no way to the others."""
+    """A hit's stack as records keep it; only pc where there is no way to the callers."""
     try:
-        return tuple(owner.stack_trace(regs))
+        return owner.stack_trace(regs).kept()
     except Unsupported:
-        return (regs.pc,)
+        return (regs.pc, INCOMPLETE)
 
 
 def counts_of(probe: Any) -> tuple[int, int]:

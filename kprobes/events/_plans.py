@@ -79,11 +79,15 @@ def converter(type: Type, symbols: Symbols) -> Callable[[int], Scalar]:
         return symbols.describe
     if type.style == "char":
         return lambda word: chr(word & mask)
-    return (lambda word: ((word & mask) ^ sign) - sign) if type.style == "s" else (lambda word: word >> shift & mask)
+    if type.style == "s":
+        return lambda word: ((word >> shift & mask) ^ sign) - sign
+    return lambda word: word >> shift & mask
 
 
-def _string(regs: Regs, address: int) -> str:
-    return regs.read_cstr(address).decode("utf-8", "backslashreplace")
+def _string(regs: Regs, address: int, limit: int) -> str:
+    """The text at an address. limit: bytes that it has at most; 0: up to its NUL."""
+    found = regs.read_cstr(address, limit) if limit else regs.read_cstr(address)
+    return found.decode("utf-8", "backslashreplace")
 
 
 def plan(source: Source, type: Type, symbols: Symbols) -> Plan:
@@ -92,7 +96,7 @@ def plan(source: Source, type: Type, symbols: Symbols) -> Plan:
     def element(regs: Regs, address: int) -> Scalar:
         try:
             if type.style == "string":  # an array of strings is an array of pointers
-                return _string(regs, regs.word(address) if type.count else address)
+                return _string(regs, regs.word(address) if type.count else address, type.limit)
             return convert(regs.word(address, size))
         except GuestFault:
             return None

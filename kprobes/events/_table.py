@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ..arguments import checked
-from ..errors import EventError, NotRegistered
+from ..errors import EventBusy, EventError, NotRegistered
 from ._armed import TraceEvent
 from ._buffer import Buffer
 from ._event import Event
 from ._filter import parse_filter
 from ._globs import many
 from ._hist import Histogram
+from ._messages import make_error
 from ._parser import Parser
 from ._place import Owner, Place
 from ._siblings import check_sibling
+from ._triggers import SWITCHES
 
 
 @checked()
@@ -74,11 +76,11 @@ class Events(Mapping[str, TraceEvent]):
         machine = self._owner.machine
         found = many(text, machine)
         if found is None:
-            return [Parser(text, machine).event()], False
+            return [Parser(text, machine, self._owner.original).event()], False
         definitions, first = list[Event](), None
         for _, definition in found.texts:
             try:
-                definitions.append(Parser(definition, machine).event())
+                definitions.append(Parser(definition, machine, self._owner.original).event())
             except EventError as error:
                 first = first or found.original(error, definition)
         if not definitions:
@@ -89,12 +91,21 @@ class Events(Mapping[str, TraceEvent]):
     # --- Linux's files
 
     def write(self, text: str) -> None:
-        """Lines as for Linux's kprobe_events: definitions, `-:[GROUP/]NAME [PLACE [ARG ...]]`, `#` and what follows is
-        a comment.
+        """Write lines as to Linux's kprobe_events, which is appended to: definitions, `-:[GROUP/][NAME] [PLACE [ARG
+        ...]]`; `#` and what follows is a comment. Definitions are disabled until they are enabled.
 
-        Definitions are disabled until somebody enables them. EventError, or NotRegistered (ENOENT) for what is not
-        there to be deleted; lines before stay done.
+        Nothing at all ("", or an empty line as `echo > kprobe_events` writes it) removes all events.
+
+        Raises:
+            EventError: a definition is wrong, or `-:` has neither group nor name.
+            NotRegistered: there is no such event to be deleted (ENOENT).
+            EventBusy: an event to be deleted is enabled, or has triggers; then the line deletes none.
+                Lines before one that fails stay done.
         """
+        if not text.strip():
+            for event in self._events.values():
+                self._check_idle(event)
+            self.clear()
         for line in text.splitlines():
             command = line.partition("#")[0].strip()
             if command.startswith("-:"):
@@ -103,20 +114,35 @@ class Events(Mapping[str, TraceEvent]):
                 self.add(command, enabled=False)
 
     def _delete(self, line: str) -> None:
+        """Delete the events that a line `-:...` names: without a group, those of the name in all groups."""
         words = line.split()
         name = words[0][2:]
-        group, slash, event = name.partition("/" if "/" in name else ".")
-        group, event = (group, event) if slash else ("kprobes", group)
-        found = [e for (g, n), e in self._events.items() if g == group and (not event or n == event)]
+        group, slash, event = name.rpartition("/" if "/" in name else ".")
+        if not name:
+            raise make_error("NO_EVENT_NAME", 2, " ".join(words))
+        found = [e for (g, n), e in self._events.items() if (not slash or g == group) and (not event or n == event)]
         done = [(e, places) for e in found if (places := self._matching(e, words[1:]))]
         if not done:
             error = NotRegistered(f"there is no event {name} to delete", hint=f"there is {', '.join(self) or 'none'}")
             error.errno = 2
             raise error
         for each, places in done:
+            if len(places) == len(each.places):  # as in Linux, one of several places may go at any time
+                self._check_idle(each)
+        for each, places in done:
             each.leave(places)
             if not each.places:
                 each.remove()
+
+    def _check_idle(self, event: TraceEvent) -> None:
+        """Check that nothing uses an event. Raises EventBusy."""
+        switches = tuple(f"{name}:{event.group}:{event.name}:" for name in SWITCHES)
+        use = ("is enabled" if event.enabled else "has triggers" if event.triggers else
+               "is switched by triggers" if any(text.startswith(switches) for other in self._events.values()
+                                                for text in other.triggers) else "")
+        if use:
+            raise EventBusy(f"event {event.group}/{event.name} {use}", hint="disable it first, and remove its triggers",
+                            python="or call its remove()")
 
     @staticmethod
     def _matching(event: TraceEvent, words: list[str]) -> list[Place]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import index
+from threading import get_ident
 from typing import Any
 
+from ..core.register.alone import alone
 from ..errors import BadArgument, BadLocation, GuestFault
 from ..machine._base import Machine
 from ..regs import Regs
@@ -26,25 +28,27 @@ class Watchpoint:
         were, nmissed: those that were missed.
         access: of the last hit: "r" or "w". before, value: the watched memory before and after it, unsigned integers in
         the guest's byte order. accessed, accessed_size: what the instruction accesses: an address, and bytes.
-        registered: until remove().
+        registered: until remove(). busy: the machine's lock.
     """
 
     def __init__(self, machine: Machine, where: str | int, size: int, access: str,
                  handler: WatchHandler | None) -> None:
         """Raises BadLocation, BadArgument, UnknownSymbol, AmbiguousSymbol, GuestFault; Unsupported where the engine
-        cannot watch."""
+        cannot watch; MachineBusy while another thread runs the machine."""
         self.address, self.size, self.wanted = _address(machine, where), _size(size), _access(access)
         if self.address + self.size - 1 > machine.arch.mask:
             raise BadLocation(f"{self.size} bytes do not fit behind it", address=self.address,
                               hint="watch less, or a smaller address")
         self.handler = handler
         machine.read(self.address, self.size)
-        self._machine = machine
+        self._machine, self.busy = machine, machine.busy
         self.nhit = self.nmissed = self.before = self.value = self.accessed = self.accessed_size = 0
         self.access = ""
         self._busy = False
+        self._serving = 0  # the thread in the handler; 0: none
         self._order = machine.arch.order.value
-        self._end: Callable[[], None] | None = machine.watch_at(self.address, self.size, self.wanted, self._hit)
+        self._end: Callable[[], None] | None = None
+        self._watch()
 
     @property
     def handler(self) -> WatchHandler | None:
@@ -62,8 +66,28 @@ class Watchpoint:
         """False once it is removed."""
         return self._end is not None
 
+    @alone
+    def _watch(self) -> None:
+        self._end = self._machine.watch_at(self.address, self.size, self.wanted, self._hit)
+
     def remove(self) -> None:
-        """Watch no longer. No effect on one that is removed."""
+        """Watch no longer. No effect on one that is removed.
+
+        A watchpoint's handlers may end it, too.
+
+        Raises:
+            MachineBusy: another thread runs the machine; the watchpoint stays.
+        """
+        if self._serving == get_ident():
+            self._unwatch()
+        else:
+            self._remove()
+
+    @alone
+    def _remove(self) -> None:
+        self._unwatch()
+
+    def _unwatch(self) -> None:
         end, self._end = self._end, None
         if end is not None:
             end()
@@ -92,10 +116,12 @@ class Watchpoint:
         self.nhit += 1
         if self._handler is not None:
             self._busy = True
+            self._serving = get_ident()
             try:
                 self._handler(self, regs)
             finally:
                 self._busy = False
+                self._serving = 0
 
     def _changed(self, now: bytes, address: int, data: bytes) -> bytes:
         """The watched bytes with others written over them, or over a part."""

@@ -169,13 +169,14 @@ class Writer:
 
     def _element(self, arg: Argument, name: str, n: int, bit: int, at: int) -> None:
         """One element at r9, or its fault bit."""
-        failed = f"element {name}"
+        failed, kind = f"element {name}", arg.type
         self.op(isa.MOV | isa.X | isa.ALU64, 3, 9)
         self._add(n * arg.type.size)
         if arg.type.style == "string":
             if arg.type.count:  # an array of strings is an array of pointers
                 self._load(self._word, failed)
-            self._into_record(at, STRING, _READ_STRING)
+            # the helper ends a text that it cuts by a NUL of its own
+            self._into_record(at, min(STRING, kind.limit + 1) if kind.limit else STRING, _READ_STRING)
             self.jump(isa.JSLT | isa.JMP, failed, 0)
         else:
             self._load(arg.type.size, failed)

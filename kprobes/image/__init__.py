@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from ..errors import ImageError
 from ._elf import Elf, damage_is_error
+from ._garbage import collector_paused
 from ._loadable import loadable
 from ._names import FORMATS, names_in
 from ._placing import Image
@@ -28,6 +29,7 @@ __all__ = [
     "Segment",
     "Symbol",
     "TlsBlock",
+    "collector_paused",
     "linked",
     "page_size",
     "raw_bytes",
@@ -42,7 +44,7 @@ def read_elf(source: str | os.PathLike[str] | bytes, name: str | None = None) ->
     Raises ImageError: not found, unreadable, truncated, damaged, not ELF, a core file, nothing to load, too big.
     """
     data, name = _contents(source, name)
-    with damage_is_error(name):
+    with damage_is_error(name), collector_paused():
         elf = Elf(data, name)
         if elf.type not in ("ET_EXEC", "ET_DYN", "ET_REL"):
             what = "a core file" if elf.type == "ET_CORE" else f"an ELF file of type {elf.type}"
@@ -80,9 +82,10 @@ def read_names(source: str | os.PathLike[str], format: str | None = None) -> tup
     return found, b""
 
 
-def raw_bytes(source: str | os.PathLike[str] | bytes) -> bytes:
-    """The bytes of a raw image. Raises ImageError: unreadable, empty."""
-    data, name = _contents(source, None)
+def raw_bytes(source: str | os.PathLike[str] | bytes, name: str | None = None) -> tuple[bytes, str]:
+    """(the bytes of a raw image, its name). name: default: the file's base name. Raises ImageError: unreadable,
+    empty."""
+    data, name = _contents(source, name)
     if not data:
         raise ImageError(f"{name}: is empty", hint="give the image's bytes")
-    return data
+    return data, name

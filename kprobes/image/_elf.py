@@ -10,19 +10,21 @@ import io
 import itertools
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
 
 from elftools.common.exceptions import ELFError
 from elftools.common.utils import struct_parse
 from elftools.construct import Container
 from elftools.construct.core import ConstructError
 from elftools.elf.elffile import ELFFile
+from elftools.elf.enums import ENUM_ST_INFO_BIND, ENUM_ST_INFO_TYPE, ENUM_ST_SHNDX
 from elftools.elf.gnuversions import GNUVerDefSection
 from elftools.elf.hash import ELFHashTable, GNUHashTable
-from elftools.elf.relocation import RelocationTable, RelrRelocationTable
+from elftools.elf.relocation import RelrRelocationTable
 from elftools.elf.sections import (
     ARMAttributesSection,
     Section,
@@ -38,6 +40,10 @@ LIMIT = 1 << 30  #: bytes of memory that an image may ask for
 _MAX_LOADS = 256
 _MAX_TLS_ALIGNMENT = 1 << 16  #: the most that thread-local storage may ask for
 _DT_RELA = 7
+_EXTENDED: Final = 0xFFFF  # SHN_XINDEX: the section's index is in a table of its own
+#: number -> name, of those that have one: st_info's low and high half, st_shndx
+_TYPES, _BINDS, _SECTIONS = ({number: name for name, number in names.items() if name != "_default_"}
+                             for names in (ENUM_ST_INFO_TYPE, ENUM_ST_INFO_BIND, ENUM_ST_SHNDX))
 _M_PROFILE = (11, 12, 13, 16, 17, 21)  # Tag_CPU_arch: v6-M, v6S-M, v7E-M, v8-M baseline and mainline, v8.1-M
 _FOREIGN = {  # first bytes -> (what it is, what to do)
     b"MZ": ("a Windows executable", "only ELF files are loaded"),
@@ -223,11 +229,31 @@ class Elf:
         return found
 
     def _relocations(self, offset: int, size: int, rela: bool) -> list[Relocation]:
-        self.bytes_at(offset, size)
-        entries: Iterable[Any] = RelocationTable(self._file, offset, size, rela).iter_relocations()
-        mips64 = self._file["e_machine"] == "EM_MIPS" and self.bits == 64  # three composed types
-        return [Relocation(r["r_offset"], r["r_info"] & 0xFFFFFF if mips64 else r["r_info_type"], r["r_info_sym"],
-                           r["r_addend"] if rela else None) for r in entries]
+        """The entries of a table: Elf32_Rel, Elf64_Rela and so on.
+
+        Args:
+            offset: of the table, in the file.
+            size: bytes of the table; a rest that is no whole entry is left out.
+            rela: the entries have addends.
+        """
+        mips64 = self._file["e_machine"] == "EM_MIPS" and self.bits == 64
+        info = "I4B" if mips64 else "Q" if self.bits == 64 else "I"
+        address, addend = ("Q", "q") if self.bits == 64 else ("I", "i")
+        shape = self._struct(address + info + (addend if rela else ""))
+        raw = self.bytes_at(offset, size)[:size // shape.size * shape.size]
+        if mips64:  # for r_info a symbol, a second one, and three composed types, the last one first
+            return [Relocation(where, third << 16 | second << 8 | first, symbol, addends[0] if addends else None)
+                    for where, symbol, _, third, second, first, *addends in shape.iter_unpack(raw)]
+        shift = 32 if self.bits == 64 else 8
+        kinds = (1 << shift) - 1
+        if rela:
+            return [Relocation(where, info & kinds, info >> shift, addend)
+                    for where, info, addend in shape.iter_unpack(raw)]
+        return [Relocation(where, info & kinds, info >> shift, None) for where, info in shape.iter_unpack(raw)]
+
+    def _struct(self, fields: str) -> struct.Struct:
+        """Fields of struct's notation in the file's byte order, without padding."""
+        return struct.Struct(("<" if self.order == "little" else ">") + fields)
 
     def dynamic_symbols(self, at_least: int) -> list[Entry]:
         """The dynamic symbol table; at_least: entries that the relocations use, for no tag tells the number."""
@@ -236,9 +262,8 @@ class Elf:
         size = self._structs.Elf_Sym.sizeof()
         count = max(at_least, self._symbol_count())
         self.bytes_at(offset := self._offset("DT_SYMTAB"), count * size)
-        header = _header(sh_type="SHT_DYNSYM", sh_offset=offset, sh_size=count * size, sh_entsize=size)
-        entries = self.symbols(SymbolTableSection(header, ".dynsym", self._file, self._strings))
-        return [e._replace(version=v) for e, v in zip(entries, self._versions(count), strict=True)]
+        entries = self._symbols(offset, count, size, self._offset("DT_STRTAB"))
+        return [e._replace(version=v) if v else e for e, v in zip(entries, self._versions(count), strict=True)]
 
     @cached_property
     def _strings(self) -> StringTableSection:
@@ -292,15 +317,41 @@ class Elf:
 
     def symbols(self, table: SymbolTableSection) -> list[Entry]:
         """The rows of a symbol table."""
+        return self._symbols(table["sh_offset"], table.num_symbols(), table["sh_entsize"],
+                             table.stringtable["sh_offset"])
+
+    def _symbols(self, offset: int, count: int, step: int, strings: int) -> list[Entry]:
+        """The rows of a symbol table: Elf32_Sym or Elf64_Sym.
+
+        Args:
+            offset: of the table, in the file.
+            count: of its rows.
+            step: bytes from a row to the next.
+            strings: offset of its string table, in the file.
+        """
+        shape = self._struct("IBBHQQ" if self.bits == 64 else "IIIBBH")
+        # name, value, size, info, other, section
+        pick = itemgetter(0, 4, 5, 1, 2, 3) if self.bits == 64 else itemgetter(0, 1, 2, 3, 4, 5)
+        raw = self.bytes_at(offset, count * step)
+        if step == shape.size:
+            rows = shape.iter_unpack(raw)
+        else:
+            rows = (shape.unpack_from(raw, at) for at in range(0, count * step, step))
         wide = next((s for s in self.sections if isinstance(s, SymbolTableIndexSection)), None)
         found = []
-        for n, symbol in enumerate(table.iter_symbols()):
-            info, section = symbol["st_info"], symbol["st_shndx"]
-            if section == 0xFFFF and wide is not None:
+        for n, row in enumerate(rows):
+            at, value, size, info, other, index = pick(row)
+            section: str | int = _SECTIONS.get(index, index)
+            if index == _EXTENDED and wide is not None:
                 section = wide.get_section_index(n)
-            found.append(Entry(symbol.name, symbol["st_value"], symbol["st_size"], info["type"], info["bind"], section,
-                               symbol["st_other"]["local"]))
+            found.append(Entry(self._name(strings + at), value, size, _TYPES.get(info & 15, info & 15),
+                               _BINDS.get(info >> 4, info >> 4), section, other >> 5))
         return found
+
+    def _name(self, offset: int) -> str:
+        """The string at an offset of the file; "" where none ends behind it."""
+        end = self.data.find(0, offset)
+        return self.data[offset:end].decode("utf-8", "replace") if end >= 0 else ""
 
     def symbol_table(self) -> list[Entry]:
         """The rows of .symtab; empty where it was stripped."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ..errors import ImageError
-from ._elf import Elf, Relocation
+from ._elf import Elf, Entry, Relocation
+from ._pclntab import GoFunction, go_functions
 from ._placing import Image
 from ._plt import plt_symbols
 from ._segments import merge, with_addends
 from ._sites import Memory
+from ._symbol import Symbol
 from ._symbols import data_of, imports_of, local_entries, symbols_of
 from ._types import MIPS, PPC
-from ._values import memory_of, page_size
+from ._values import Segment, memory_of, page_size, segment_at
 
 _DF_1_PIE = 0x08000000
 _ALLOC = 2  # section flag
@@ -30,15 +32,33 @@ def loadable(elf: Elf) -> Image:
     return Image(
         name=elf.name, machine=elf.machine, flags=elf.flags, profile=elf.profile, bits=elf.bits, order=elf.order,
         kind="exec" if elf.type == "ET_EXEC" else "dyn",
-        segments=segments, symbols=(*symbols_of(elf, everything, segments),
-                                    *plt_symbols(elf, relocations, entries, everything)),
+        segments=segments,
+        symbols=_symbols(elf, everything, segments, relocations,
+                         plt_symbols(elf, relocations, entries, everything)),
         relocations=relocations, entries=tuple(entries), imports=imports_of(entries), entry=elf.entry or None,
         init=_init(elf), tls=elf.has("PT_TLS"), tls_block=elf.tls_block(), headers=elf.header_table(),
-        relocates_itself=_relocates_itself(elf), local_entries=local_entries(elf, everything),
+        relocates_itself=_relocates_itself(elf), own_words=_own_words(elf, raw, memory),
+        local_entries=local_entries(elf, everything),
         data=data_of(elf, everything, segments), file=elf.data if elf.has_debug else b"",
         in_file=tuple((load.offset, load.vaddr, len(load.data))
                       for load in sorted(elf.loads, key=lambda load: "x" not in load.perms)),
         warnings=("the section headers are damaged: only dynamic symbols are known",) if elf.sections_damaged else ())
+
+
+def _symbols(elf: Elf, everything: list[Entry], segments: tuple[Segment, ...],
+             relocations: Iterable[Relocation], stubs: Iterable[Symbol]) -> tuple[Symbol, ...]:
+    """What the symbol tables name, and stubs; and of a stripped Go program the functions that its own table names."""
+    found = (*symbols_of(elf, everything, segments), *stubs)
+    if any(s.kind == "func" and s.name == "runtime.text" for s in found):
+        return found
+    known = {s.address for s in found if s.kind != "object" and s.size}
+    return (*found, *(Symbol(f.name, f.address, f.size) for f in go_functions(elf, relocations)
+                      if f.address not in known and _is_code(segments, f)))
+
+
+def _is_code(segments: tuple[Segment, ...], f: GoFunction) -> bool:
+    segment = segment_at(segments, f.address)
+    return segment is not None and "x" in segment.perms and f.address + f.size <= segment.addr + segment.memsz
 
 
 def _static_relocations(elf: Elf) -> list[Relocation]:
@@ -72,6 +92,15 @@ def _init(elf: Elf) -> tuple[tuple[int, int], ...]:
     due = (("DT_PREINIT_ARRAY", "DT_PREINIT_ARRAYSZ"), ("DT_INIT", ""), ("DT_INIT_ARRAY", "DT_INIT_ARRAYSZ"))
     return tuple((elf.tags[tag], elf.tags.get(size, 0)) for tag, size in due
                  if elf.tags.get(tag) and (not size or elf.tags.get(size)))
+
+
+def _own_words(elf: Elf, raw: Iterable[Relocation], memory: Memory) -> tuple[tuple[int, int], ...]:
+    """What a static program's start-up code relocates itself, where the addends stand in place (REL): the addresses of
+    ifunc resolvers, in a static PIE all that is moved. See Image.own_words."""
+    if elf.has("PT_INTERP") or not (elf.type == "ET_EXEC" or _relocates_itself(elf)):
+        return ()
+    word = elf.bits // 8
+    return tuple((r.offset, memory.read(r.offset, word)) for r in raw if r.addend is None and r.type)
 
 
 def _relocates_itself(elf: Elf) -> bool:

@@ -9,6 +9,8 @@ from ._formulas import LATE, SLOTS, formula_of, terms
 from ._sites import Field, Row, Site, Target
 from ._types import MIPS, PPC64, SPARCV9, TABLES
 
+PLAIN = ("B+A", "S+A", "S")  #: formulas whose value is the symbol's address or the bias, plus an addend
+WHOLE = {32: ("n", "w31:0"), 64: ("n", "d63:0")}  #: fields that are an address: every value fits, whatever is checked
 _CALLS_BY_VENEER = (MIPS, PPC64)  # machines on which code of another image expects more than its address in pc
 
 
@@ -21,12 +23,14 @@ def apply(rows: list[Row], x: Site) -> None:
         last.field.write(x, last.compute(x))
 
 
-def _row(name: str, formula: str, where: Field, check: str, machine: int) -> Row:
+def _row(name: str, formula: str, picture: str, where: Field, check: str, machine: int, bits: int) -> Row:
     used = {term for _, term in terms(formula)}
     branch = isinstance(where, ArmBranch | ThumbBranch)
     return Row(name, formula, where, formula_of(formula), calls=check == "c" or branch, late=bool(used & LATE),
                slots=bool(used & SLOTS), veneers=branch or ("L" in used and machine in _CALLS_BY_VENEER),
-               tls=formula.startswith("TLS"))
+               tls=formula.startswith("TLS"),
+               # some of PPC64's copy descriptors
+               plain=formula in PLAIN and picture in WHOLE[bits] and check != "c" and machine != PPC64)
 
 
 @functools.cache
@@ -40,7 +44,8 @@ def table(machine: int, bits: int) -> dict[int, Row]:
         for name, numbers in (name.split("=") for name in names):
             first, _, last = numbers.partition("..")
             for number in range(int(first), int(last or first) + 1):
-                known[number] = _row(prefix + name + (f" ({number})" if last else ""), formula, where, check, machine)
+                known[number] = _row(prefix + name + (f" ({number})" if last else ""), formula, picture, where, check,
+                                     machine, bits)
     return known
 
 

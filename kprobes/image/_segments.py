@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from ._elf import Elf, Load, Relocation
 from ._relocations import rows, table
-from ._sites import Memory
+from ._sites import Memory, Row
 from ._values import Segment
 
 
@@ -44,9 +44,15 @@ def up(value: int, align: int) -> int:
 def with_addends(raw: Iterable[Relocation], memory: Memory, elf: Elf) -> Iterator[Relocation]:
     """Every addend made explicit, whatever form the tables have."""
     relative = next((kind for kind, row in table(elf.machine, elf.bits).items() if row.formula in ("B+A", "REL32")), 0)
+    of_kind: dict[int, list[Row]] = {}
     for r in raw:
+        if r.addend is not None and r.type >= 0:
+            yield r
+            continue
         kind = relative if r.type < 0 else r.type
-        known = rows(elf.machine, elf.bits, kind)
+        if kind not in of_kind:
+            of_kind[kind] = rows(elf.machine, elf.bits, kind)
+        known = of_kind[kind]
         in_place = known and known[-1].formula != "-"
         found = known[-1].field.read(memory, r.offset) if in_place and r.addend is None else 0
         yield Relocation(r.offset, kind, r.symbol, found if r.addend is None else r.addend)

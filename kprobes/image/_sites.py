@@ -131,7 +131,8 @@ class Field(Protocol):
 @frozen
 class Row:
     """A relocation type. name: as the supplement prints it. calls: it is a direct call or jump. late: it is computed
-    after the others. slots: it makes a GOT slot. veneers: it may need a veneer. tls: it is thread-local."""
+    after the others. slots: it makes a GOT slot. veneers: it may need a veneer. tls: it is thread-local. plain: it
+    makes a whole address the sum of two or three numbers, which is all that most entries of a large library do."""
 
     name: str
     formula: str
@@ -142,6 +143,7 @@ class Row:
     slots: bool
     veneers: bool
     tls: bool
+    plain: bool
 
 
 def signed(value: int, bits: int) -> int:

@@ -12,10 +12,12 @@ class Symbol:
     """A named stretch of guest memory.
 
     Attributes:
-        name: as in the symbol table. address: code address as the symbol table has it, mode bits stripped.
-        size: bytes; 0 where unknown, then it reaches to the next symbol. module: image it came from, "" for the main
-            one.
-        mode: mode bits of the code there (ARM: 1 for Thumb). kind: "func", "ifunc", "object" or "import".
+        name: as in the symbol table.
+        address: code address as the symbol table has it, mode bits stripped.
+        size: bytes; 0 where unknown, then it reaches to the next symbol.
+        module: image it came from, "" for the main one.
+        mode: mode bits of the code there (ARM: 1 for Thumb).
+        kind: "func", "ifunc", "object" or "import".
     """
 
     name: str

@@ -11,6 +11,7 @@ from ._symbol import Symbol
 from ._types import AARCH64, ARM, MIPS, PPC64, RISCV, SPARC, SPARC32PLUS, SPARCV9
 from ._values import FUNCTIONS, SPECIAL, Import, Segment, segment_at
 
+_KINDS: dict[str | int, str] = {"STT_FUNC": "func", "STT_LOOS": "ifunc", "STT_OBJECT": "object", "STT_COMMON": "object"}
 MARKED = (ARM, AARCH64, RISCV)  #: their symbol tables tell code from data
 
 
@@ -21,15 +22,19 @@ def symbols_of(elf: Elf, entries: Iterable[Entry], segments: tuple[Segment, ...]
     marks = _arm_marks(elf, entries)
     found: dict[tuple[str, int], Symbol] = {}
     versions: dict[tuple[str, int], str] = {}
+    starts = [segment.addr for segment in segments]
     for e in entries:
-        segment = segment_at(segments, e.value)
-        if segment is None or _hidden(elf, e):
+        n = bisect.bisect_right(starts, e.value) - 1
+        if n < 0 or e.value >= segments[n].addr + segments[n].memsz or _hidden(elf, e):
             continue
         name, at, version = e.name.partition("@")  # .symtab has name@VERSION, and name@@VERSION for the default one
-        symbol = _symbol(elf, e, name, segment, marks)
-        key = name, symbol.address
-        if key not in found or symbol.size > found[key].size:
-            found[key] = symbol
+        kind = _KINDS.get(e.type) or ("func" if "x" in segments[n].perms else "object")
+        mode = _mode(elf, e, kind, marks)
+        key = name, e.value & ~1 if mode else e.value
+        room = segments[n].addr + segments[n].memsz - e.value  # a damaged size would be walked for hours
+        size = min(e.size, room)
+        if key not in found or size > found[key].size:
+            found[key] = Symbol(name, key[1], size, "", mode, kind)
         hidden = e.version or (version if at and not version.startswith("@") else "")
         versions[key] = hidden if versions.get(key, hidden) else ""
     addresses: dict[str, int] = {}
@@ -65,17 +70,14 @@ def _is_mark(e: Entry) -> bool:
     return e.name[:2] in ("$a", "$t", "$d", "$x") and e.type == "STT_NOTYPE"
 
 
-def _symbol(elf: Elf, e: Entry, name: str, segment: Segment, marks: list[tuple[int, str]]) -> Symbol:
-    kind = {"STT_FUNC": "func", "STT_LOOS": "ifunc", "STT_OBJECT": "object", "STT_COMMON": "object"}.get(
-        str(e.type), "func" if "x" in segment.perms else "object")
-    mode = 0
+def _mode(elf: Elf, e: Entry, kind: str, marks: list[tuple[int, str]]) -> int:
+    """Mode bits of the code at a symbol: 1 for Thumb, MIPS16 and microMIPS."""
     if elf.machine in (ARM, MIPS) and e.type in FUNCTIONS:
-        mode = e.value & 1  # Thumb; MIPS16 and microMIPS
-    elif marks and kind == "func":
+        return e.value & 1
+    if marks and kind == "func":
         at = bisect.bisect_right(marks, (e.value, "~")) - 1
-        mode = int(at >= 0 and marks[at][1] == "t")
-    room = segment.addr + segment.memsz - e.value  # a damaged size would be walked for hours
-    return Symbol(name, e.value & ~1 if mode else e.value, min(e.size, room), "", mode, kind)
+        return int(at >= 0 and marks[at][1] == "t")
+    return 0
 
 
 def _arm_marks(elf: Elf, entries: Iterable[Entry]) -> list[tuple[int, str]]:

@@ -6,7 +6,7 @@ site, whatever the engine's own idea of pc was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from attrs import frozen
@@ -77,6 +77,9 @@ class Sink(Protocol):
     def fault(self, regs: Regs, fault: Fault) -> bool:
         """The guest faulted at regs.pc. True: handled, go on at regs.pc. False: report it; regs.pc is then at home."""
 
+    def abandon(self, regs: Regs, pc: int) -> None:
+        """The guest leaves the displaced instruction at `pc`, which is not executed: that hit never ends."""
+
     def home(self, pc: int) -> int | None:
         """The original address of an instruction that runs in a slot at `pc`; None where `pc` is not in a slot."""
 
@@ -91,6 +94,9 @@ class Sink(Protocol):
 
     def original(self, addr: int, data: bytes) -> bytes:
         """What is in memory at `addr`, without the core's own in it."""
+
+    def copied(self, pc: int) -> str:
+        """What of the core's the guest has copied with its text, and failed at `pc` for; "": nothing."""
 
     def in_turn(self) -> None:
         """The machine is `in_turn` from now on."""
@@ -147,8 +153,129 @@ class BuiltIn(Protocol):
         """How many of them have returned since it was put there, and only programs were run."""
 
 
-Entered = Callable[[Regs, int, int], bool]
-Returned = Callable[[Regs, int, int], None]
+#: The rest of a hit whose handler the machine has called, where it was not the usual one: (registers, the call's
+#: instance or None, what the handler returned, what it raised or None).
+Rest = Callable[[Regs, Any, Any, "BaseException | None"], None]
+
+
+@frozen(kw_only=True)
+class UsualHit:
+    """A hit that one handler serves: the machine may call it.
+
+    Attributes:
+        address: what regs.pc shows meanwhile.
+        probe: the first argument of `handler`.
+        handler: handler(probe, regs); usually it returns something false, and changes no probe here.
+        rest: what to do if it did otherwise.
+    """
+
+    address: int
+    probe: Any
+    handler: Callable[..., Any]
+    rest: Rest
+
+
+@frozen(kw_only=True)
+class UsualEntry(UsualHit):
+    """A function's entry whose handler is asked whether the call is followed: a false result says yes.
+
+    Attributes:
+        pool: instances that no call has; the last one becomes this call's, and the first argument of `handler`.
+        held: instances of calls that the machine follows, the youngest last.
+    """
+
+    pool: list[Any]
+    held: list[Any]
+
+
+@frozen(kw_only=True)
+class UsualReturn:
+    """The return of a call that the machine follows. regs.pc shows where it returns to.
+
+    Attributes:
+        probe: whose turn it is.
+        handler: handler(instance, regs); its result means nothing. None: returns are only counted.
+        pool, held: as at the entry; where none is held the last of the pool becomes the call's.
+        asked: True where the entry's handler is asked, and so an instance is held.
+        rest: what to do if the handler has raised, or sent the guest elsewhere.
+    """
+
+    probe: Any
+    handler: Callable[[Any, Regs], Any] | None
+    pool: list[Any]
+    held: list[Any]
+    asked: bool
+    rest: Rest
+
+
+@frozen(kw_only=True)
+class UsualTrap:
+    """A breakpoint that stands for a lone probe, whose instruction is executed in a slot.
+
+    Attributes:
+        address: of the probed instruction.
+        slot: where that is executed, mode bits included.
+        slot_end: address of the breakpoint behind it; None: the slot goes back by itself.
+        next: where the guest goes on, mode bits included.
+        before: the pre-handler; None: there is none.
+        after: the post-handler, called as handler(probe, regs, 0); its `address` is that of the next instruction.
+        point, probes: what the control block shows while the slot runs.
+    """
+
+    address: int
+    slot: int
+    slot_end: int | None
+    next: int
+    before: UsualHit | None
+    after: UsualHit | None
+    point: object
+    probes: tuple[Any, ...]
+
+
+class ServedTrap(Protocol):
+    """A breakpoint that the machine serves."""
+
+    def take_hits(self) -> int:
+        """How many hits it has served since this was asked last."""
+
+    @property
+    def hits(self) -> int:
+        """The same, without their being taken."""
+
+    def end(self) -> None:
+        """Report the breakpoint to the core again."""
+
+
+class Hits(Protocol):
+    """The usual hits, served by the machine without the core.
+
+    Attributes:
+        paused: its first item is not 0 while all hits are left to the services.
+        traps: True if breakpoints can be served.
+    """
+
+    paused: Sequence[int]
+    traps: bool
+
+    def begin(self, block: Any, idle: object, active: object, stepped: object, settled: object) -> None:
+        """Serve hits for a control block.
+
+        Args:
+            block: made by kprobes.native.quick.
+            idle: its state while no hit is under way.
+            active: its state while a pre-handler or a return handler runs.
+            stepped: its state while the instruction runs in its slot.
+            settled: its state while a post-handler runs.
+        """
+
+    def trap(self, usual: UsualTrap) -> ServedTrap:
+        """Serve a breakpoint. Only where `traps` is True."""
+
+    def hit(self, usual: UsualHit) -> BuiltIn:
+        """For a call site."""
+
+    def pause(self, now: bool) -> None:
+        """Leave every hit, and every call that is followed, to the services (True), or do so no more."""
 
 
 class Following(Protocol):
@@ -156,20 +283,18 @@ class Following(Protocol):
 
     idle: tuple[Sequence[int], int]  # a number, and what it is while no call is followed: looked at on every hit
 
-    def enter(self, returned: Returned | Sequence[HostProgram], entered: Entered | None = None) -> BuiltIn:
+    def enter(self, returned: UsualReturn | Sequence[HostProgram], entered: UsualEntry | None = None) -> BuiltIn:
         """For a call site at which a function begins: its calls are made to return to leave()'s call site.
 
-        At the return `returned` is called, or these programs are run; the return address is back where it was.
-        `entered` is asked first: it makes the call return there itself and answers True, or answers False. Both get the
-        stack pointer at function entry, and the return address, `entered` as it is found there (see Returning.skips).
+        Args:
+            returned: served at the return, or the programs that run there; the return address is back where it was.
+            entered: asked first whether the call is followed; None: every call is.
+
         What is out of the ordinary is left to the service.
         """
 
     def leave(self, target: int) -> BuiltIn:
         """For the call site where followed calls return, `target` with mode bits. Its service gets the rest."""
-
-    def pause(self, now: bool) -> None:
-        """True: every call is left to its service; until False, or until some BuiltIn is given room."""
 
     def take(self) -> list[tuple[int, int, int]]:
         """The calls being followed, oldest first: (call site, stack pointer at entry, return address); nobody's now."""
@@ -198,6 +323,11 @@ def watches_nothing(start: int, size: int, access: str, report: Watched) -> Call
 def watches_no_text(addr: int) -> bool:
     """writable() of such a machine."""
     return False
+
+
+def notes_nothing() -> Collection[int] | None:
+    """rewritten() of a machine that does not know who writes its memory."""
+    return None
 
 
 #: (registers, address, bytes, what is written; None: a read). Memory is still as it was before.
@@ -247,6 +377,12 @@ class Machine(Protocol):
     def writable(self, addr: int) -> bool:
         """True where the guest may write, and somebody may want to watch_at() that."""
 
+    def rewritten(self) -> Collection[int] | None:
+        """The pages of text that its user has written since this was asked last.
+
+        None: nobody knows, as others may write memory, too. What the guest writes, and patch(), does not count.
+        """
+
     maps_runs: bool  #: map_code() gives more than one page at a time
 
     def map_code(self, near: int | None = None, pages: int = 1) -> int:
@@ -284,6 +420,10 @@ class Machine(Protocol):
         """Counts the guest's instructions; None: nobody does."""
 
     @property
+    def hits(self) -> Hits | None:
+        """Serves usual hits; None: here the core has to."""
+
+    @property
     def following(self) -> Following | None:
         """The built-in programs that follow calls to their return; None: here the core has to."""
 
@@ -313,6 +453,9 @@ class Machine(Protocol):
     def modules(self) -> Mapping[str, tuple[int, int]]:
         """Where images are: name -> (start, end)."""
 
+    def regions(self) -> list[tuple[int, int]]:
+        """Guest memory that is mapped, as far as is known: (start, end), by address."""
+
     def count_blocks(self) -> BlockCounts:
         """Count the blocks of guest code executed from now on. Unsupported where the engine tells of none."""
 
@@ -325,6 +468,11 @@ class Machine(Protocol):
 
     def report_to(self, sink: Any) -> None:
         """Deliver reports to `sink` from now on; None: to nobody."""
+
+    @property
+    def exit_address(self) -> int:
+        """Where the outermost function of a guest call or a run returns to, mode bits included; 0: there is no such
+        place yet."""
 
     def invoke(self, target: int) -> None:
         """Run guest code at `target` with the registers as they are until it returns; then put all registers back."""

@@ -12,7 +12,7 @@ from ..arch._base import Annul, Arch, Decoded, Insn
 from ..errors import AlreadyRegistered, GuestFault, GuestTimeout, NoMemory, ReentryError
 from ..regs import Regs
 from ..symbols import Symbols
-from ._base import BuiltIn, Fault, HostProgram, Sink, watches_no_text, watches_nothing
+from ._base import BuiltIn, Fault, HostProgram, Sink, notes_nothing, watches_no_text, watches_nothing
 from ._blocks import counts_no_blocks
 from ._ends import ending_at
 from ._jumps import always_jumps, never_here
@@ -172,11 +172,12 @@ class PaperMachine:
         self._counting.difference_update(range(area, area + PAGE))
         self.unmap_code(area)
 
-    can_run, in_turn, host_view, clock, following, modules = (True, False, None, None, None,
-                                                              dict[str, tuple[int, int]]())
+    can_run, in_turn, host_view, clock, hits, following, modules = (True, False, None, None, None, None,
+                                                                    dict[str, tuple[int, int]]())
     guest_view, jumps, serve_here = None, staticmethod(always_jumps), staticmethod(never_here)
     watch_at, writable, count_blocks = (staticmethod(watches_nothing), staticmethod(watches_no_text),
                                         staticmethod(counts_no_blocks))
+    rewritten = staticmethod(notes_nothing)
 
     def program_at(self, addr: int, programs: Sequence[HostProgram], last: BuiltIn | None = None) -> None:
         """Only count a call site's executions: there is nothing that a program of the host's could see here."""
@@ -196,6 +197,8 @@ class PaperMachine:
 
     def release(self, addr: int) -> None:
         """Breakpoints go by themselves."""
+
+    exit_address = EXIT  #: where guest calls return to
 
     # --- running
 

@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 
 from attrs import frozen
 
+from .. import native
 from ..core.probe import DIVERTED, Kprobe, Kretprobe, Probe
 from ..errors import BadArgument, ProgramError, Unsupported
 from ..machine._base import Clock, Machine
@@ -219,6 +220,10 @@ class _Site:
             self._host = self._compiled(program, ticks.name)
         if self._host is None:
             self._engine = program.engine(engine)
+            why = program.why_interpreter
+            # without host code nothing is compiled for this computer: it has been said
+            if why and why not in self.why_python and native.available():
+                self.why_python += f"; the interpreter runs it: {why}"
         self.probe = self._probe(where)
         self.probe._host, self.probe._late = self._host or self._guest, int(where.retprobe)
         if self._guest is not None:

@@ -21,6 +21,7 @@ class Arg(Enum):
     VALUE = "value"  # initialised memory of the map's value_size bytes
     VALUE_OUT = "value out"  # writable memory of the map's value_size bytes; initialised afterwards
     MEM = "memory"  # initialised memory; the next argument is its size
+    ARGUMENTS = "arguments of a format"  # as MEM: words of 64 bits, some of which may be addresses of the program's own
     MEM_OUT = "memory out"  # writable memory; the next argument is its size; initialised afterwards
     SIZE = "size"  # of the argument before: 1 or more
     SIZE_OR_ZERO = "size or zero"  # of the argument before; if it is 0, the memory is not looked at
@@ -28,7 +29,7 @@ class Arg(Enum):
     CONST_STR = "constant text"  # of a map that programs cannot write, with a NUL
     RECORD = "record"  # what ringbuf_reserve gave; consumed
     SCALAR = "scalar"  # any number
-    ANY = "any"  # anything, not necessarily initialised
+    ANY = "any"  # anything, not necessarily initialised: an argument of a format
 
 
 class Ret(Enum):
@@ -82,6 +83,12 @@ class Call(Protocol):
         """Memory of the program: its stack, map values, records, the context."""
 
     def write(self, addr: int, data: bytes) -> None: ...
+    def own(self, addr: int, size: int) -> bytes | None:
+        """Up to `size` bytes of the program's memory from an address on, as far as what it points into goes.
+
+        None: the address is none of the program's.
+        """
+
     def check(self, addr: int, size: int) -> None:
         """Raises where the program may not write so many bytes; before a helper makes them."""
 
@@ -104,6 +111,8 @@ class Helper:
         returns: what r0 is afterwards. maps: types that a MAP argument may have; None: all.
         bounds: smallest and largest result as signed numbers, where there is more to say than 64 bits.
         run: what it does.
+        formats: `run` takes `texts=`, too: which arguments of its format are addresses of the program's own. See
+            verifier.facts.HelperCall; None: it is told by their values.
     """
 
     number: int
@@ -113,3 +122,4 @@ class Helper:
     run: Callable[..., int]
     maps: frozenset[MapType] | None = None
     bounds: tuple[int, int] | None = None
+    formats: bool = False

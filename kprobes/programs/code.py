@@ -29,7 +29,7 @@ class Line:
         return f"{self.file}:{self.number}: {self.text.strip()}"
 
 
-@frozen
+@frozen(eq=False)  # its maps would be compared entry by entry
 class Code:
     """One program with all that it calls.
 
@@ -41,6 +41,7 @@ class Code:
         functions: first slot -> name, of each function; 0 is the entry. A function ends where the next begins.
         lines: slot -> source line from there on, where the object has them.
         names: registers that it names, as "arm64_x19"; the context's words are others on other guests.
+        foreign: what it takes its context for, where that is a kernel's registers: "x86's struct pt_regs"; or "".
         license: as the object says. order: byte order of the memory that its instructions access.
     """
 
@@ -51,6 +52,7 @@ class Code:
     functions: Mapping[int, str] = field(factory=lambda: {0: "main"})
     lines: Mapping[int, Line] = field(factory=dict)
     names: frozenset[str] = frozenset()
+    foreign: str = ""
     license: str = "GPL"
     order: Order = "little"
 

@@ -8,7 +8,7 @@ from ..errors import Unsupported
 from . import isa, support
 from .isa import Instruction
 from .places import Kind
-from .writer import Writer
+from .writer import FAILED, Writer
 
 _OPS: Final = {isa.ADD: "add", isa.SUB: "sub", isa.MUL: "mul", isa.OR: "or", isa.AND: "and", isa.XOR: "xor",
                isa.LSH: "shl", isa.RSH: "lshr", isa.ARSH: "ashr"}
@@ -168,13 +168,32 @@ def _called(w: Writer, pc: int, i: Instruction) -> str:
 
 def call_local(w: Writer, entry: int, arguments: list[str]) -> str:
     """Call another function of the program's."""
-    return w.emit(f"call i64 @f{entry}({', '.join(f'i64 {a}' for a in arguments)}, ptr %env)")
+    value = w.emit(f"call i64 @f{entry}({', '.join(f'i64 {a}' for a in arguments)}, ptr %env)")
+    if not w.module.target.alone:  # where there is nobody to call that could fail
+        end_if_failed(w)
+    return value
 
 
 def call_helper(w: Writer, number: int, what: str = "call") -> str:
     """Call a helper by the environment."""
     function = w.pointer(w.word((what, number)))
-    return w.emit(f"call i64 {function}({', '.join(f'i64 {w.get(n)}' for n in range(1, 6))})")
+    value = w.emit(f"call i64 {function}({', '.join(f'i64 {w.get(n)}' for n in range(1, 6))})")
+    end_if_failed(w)
+    return value
+
+
+def end_if_failed(w: Writer) -> None:
+    """End the run where Python has raised something: behind each call of it, and of functions that may call it."""
+    failed, onward = w.label(), w.label()
+    word = w.emit(f"getelementptr i8, ptr %env, i64 {w.module.slot(FAILED)}")
+    flag = w.emit(f"load i64, ptr {word}")
+    raised = w.emit(f"icmp ne i64 {flag}, 0")
+    w.do(f"br i1 {raised}, label %{failed}, label %{onward}")
+    w.begin(failed)
+    if not w.entry:  # the next run begins well
+        w.do(f"store i64 0, ptr {word}")
+    w.do("ret i64 0")
+    w.begin(onward)
 
 
 # --- memory

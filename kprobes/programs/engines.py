@@ -7,9 +7,10 @@ from typing import Final, Protocol
 
 from ..errors import ProgramError, Unsupported
 from .call import Place
-from .code import Code
+from .code import CONTEXT_SIZE, Code
 from .host import HostEngine
 from .interpreter import Interpreter
+from .verifier import Facts
 
 
 class Engine(Protocol):
@@ -23,13 +24,25 @@ class Engine(Protocol):
 
 
 #: name -> engine, the best first. Only the interpreter takes code that was not verified.
-ENGINES: Final[dict[str, Callable[[Code], Engine]]] = {"host": HostEngine, "interpreter": Interpreter}
+ENGINES: Final[dict[str, Callable[[Code, Facts | None, int], Engine]]] = {
+    "host": HostEngine, "interpreter": lambda code, facts, size: Interpreter(code, facts)}
 
 
-def named(name: str, code: Code) -> Engine:
-    """An engine by name. ProgramError: there is none of this name. Unsupported: not on this host."""
+def named(name: str, code: Code, facts: Facts | None, size: int = CONTEXT_SIZE) -> Engine:
+    """Make an engine by its name.
+
+    Args:
+        name: one of ENGINES.
+        code: the program.
+        facts: of the verifier; None: the program was not verified.
+        size: bytes of the largest context.
+
+    Raises:
+        ProgramError: there is no engine of this name.
+        Unsupported: not on this host.
+    """
     check(name, code)
-    return ENGINES[name](code)
+    return ENGINES[name](code, facts, size)
 
 
 def check(name: str | None, code: Code) -> None:
@@ -39,11 +52,21 @@ def check(name: str | None, code: Code) -> None:
                            hint=f"use one of {', '.join(ENGINES)}")
 
 
-def best(code: Code) -> Engine:
-    """The best engine that there is for verified code."""
+def best(code: Code, facts: Facts | None, size: int = CONTEXT_SIZE) -> tuple[Engine, str]:
+    """Make the best engine that there is for verified code.
+
+    Args:
+        code: the program.
+        facts: what the verifier has found out.
+        size: bytes of the largest context.
+
+    Returns:
+        The engine, and why it is not the first one of all, as one clause; "" if it is.
+    """
+    why = ""
     for make in ENGINES.values():
         try:
-            return make(code)
-        except Unsupported:
-            pass
+            return make(code, facts, size), why
+        except Unsupported as error:
+            why = why or error.reason
     raise AssertionError("the interpreter runs everywhere")

@@ -11,7 +11,7 @@ there would be the guest's.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ..arch._base import Arch
 from ..errors import NoMemory, Unsupported
@@ -22,8 +22,10 @@ from .inline import Inlined
 from .isa import Order
 from .llvm import generate
 from .native import Triple
-from .verifier import Facts, verify
 from .writer import HEADER, Context, Slot, Target
+
+if TYPE_CHECKING:
+    from .verifier import Facts
 
 
 def _mips(name: str, cpu: str) -> Triple:
@@ -84,7 +86,11 @@ def compiled(code: Code, arch: Arch, facts: Facts | None = None) -> tuple[bytes,
     It is called with the address of the environment. facts: of the verifier, which is asked if they are not given.
     ProgramError: it is not safe. Unsupported: LLVM has no such target, or the program does what only the host can.
     """
-    return _compiled(code, arch, (facts or verify(code)).cleared, parameters=_PARAMETERS)
+    if facts is None:
+        from .verifier import verify
+
+        facts = verify(code)
+    return _compiled(code, arch, facts.cleared, parameters=_PARAMETERS)
 
 
 def _compiled(code: Code, arch: Arch, cleared: Mapping[int, int], context: Context | None = None,

@@ -13,8 +13,9 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Mapping
-from functools import cache
-from typing import Any, Final
+from contextlib import ExitStack
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs import frozen
 
@@ -26,9 +27,14 @@ from .helpers import HELPERS
 from .inline import Inlined
 from .isa import U64
 from .llvm import generate
-from .maps import Block, Map
-from .verifier import Facts, verify
-from .writer import HEADER, Slot, Target
+from .maps import Block, Map, Ring
+from .writer import FAILED, HEADER, Slot, Target
+
+if TYPE_CHECKING:
+    from .verifier import Facts, HelperCall
+
+if TYPE_CHECKING:
+    from .verifier import Facts
 
 _HELPER = ctypes.CFUNCTYPE(ctypes.c_uint64, *[ctypes.c_uint64] * 5)
 _RUN = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64)
@@ -46,11 +52,14 @@ class HostCode:
     """A program's code in this process.
 
     Attributes:
-        address: of (environment, r1, r2) -> r0. slots: what the words of its environments are, after the header.
+        address: of (environment, r1, r2) -> r0.
+        slots: what the words of its environments are, after the header.
+        calls: slot of a helper's call -> what the verifier has found out about it.
     """
 
     address: int
     slots: tuple[Slot, ...]
+    calls: Mapping[int, HelperCall]
 
 
 def triple() -> native.Triple:
@@ -64,12 +73,18 @@ def triple() -> native.Triple:
     return native.Triple(_HOSTS[platform.machine()], relocation="pic")
 
 
-def compiled(code: Code, cleared: Mapping[int, int]) -> HostCode:
-    """The program as host code whose context is memory. cleared: see generate(). Unsupported where it cannot be
-    compiled, or not here."""
+def compiled(code: Code, facts: Facts) -> HostCode:
+    """Compile a program to host code whose context is memory.
+
+    Raises:
+        Unsupported: it cannot be compiled, or not here.
+    """
+    if code.order != sys.byteorder:  # Python's side of a map, which this code shares, is in the host's
+        raise Unsupported(f"a {code.order}-endian program is not compiled on a {sys.byteorder}-endian host",
+                          hint="programs of the other byte order run in the interpreter")
     target = Target(order=sys.byteorder, program_order=code.order)
-    text, slots = generate(code.instructions, target, Inlined(code.maps), cleared=cleared)
-    return HostCode(load(native.compiled(text, triple())), slots)
+    text, slots = generate(code.instructions, target, Inlined(code.maps, calls=facts.calls), cleared=facts.cleared)
+    return HostCode(load(native.compiled(text, triple())), slots, facts.calls)
 
 
 @cache
@@ -104,6 +119,9 @@ class HostCall:
     def write(self, addr: int, data: bytes) -> None:
         ctypes.memmove(addr, data, len(data))
 
+    def own(self, addr: int, size: int) -> None:
+        """Say nothing: the verifier has told which addresses are the program's, see Inlined."""
+
     def check(self, addr: int, size: int) -> None:
         """Nothing: the verifier has."""
 
@@ -114,21 +132,32 @@ class HostCall:
 
 
 class HostEngine:
-    """Runs one program as host code. See engines.Engine.
+    """Runs one program as host code. See engines.Engine."""
 
-    facts: of the verifier, which is asked if they are not given: host code checks nothing. ProgramError: it is not
-    safe.
-    """
+    def __init__(self, code: Code, facts: Facts | None = None, size: int = CONTEXT_SIZE) -> None:
+        """
+        Args:
+            code: the program.
+            facts: of the verifier, which is asked if they are not given: host code checks nothing.
+            size: bytes of memory that there are at r1; no context is larger.
 
-    def __init__(self, code: Code, facts: Facts | None = None) -> None:
-        self._code, self._host = code, compiled(code, (facts or verify(code)).cleared)
+        Raises:
+            ProgramError: the program is not safe.
+            Unsupported: it cannot be compiled, or not here.
+        """
+        if facts is None:
+            from .verifier import verify
+
+            facts = verify(code)
+        self._size = size
+        self._code, self._host = code, compiled(code, facts)
         self._idle: list[tuple[Environment, Block]] = []
 
     def run(self, context: bytes | bytearray, place: Place, printed: Callable[[str], None] = lambda text: None) -> int:
         """r0 at the end, unsigned. Raises what helpers raise."""
-        size = max(len(context), CONTEXT_SIZE)
-        fits = self._idle and size == CONTEXT_SIZE
-        environment, block = self._idle.pop() if fits else (Environment(self._code, self._host), Block(size))
+        size = self._size
+        assert len(context) <= size, "r2 would be more than the verifier has walked with"
+        environment, block = self._idle.pop() if self._idle else (Environment(self._code, self._host), Block(size))
         environment.call = HostCall(self._code, place, printed)
         for name, tell in _PLACES.items():
             environment.set((name, 0), tell(place))
@@ -139,8 +168,7 @@ class HostEngine:
             if isinstance(context, bytearray):
                 context[:] = block.view[:len(context)]
             environment.call = None  # which knows the machine
-            if size == CONTEXT_SIZE:
-                self._idle.append((environment, block))
+            self._idle.append((environment, block))
 
 
 class Environment:
@@ -161,17 +189,24 @@ class Environment:
         self.error: BaseException | None = None
         self._failed, self._report, self._running, self._slots = failed, report, False, host.slots
         self._kept: list[Any] = [code]
+        self._rings = [m for m in code.maps if isinstance(m, Ring)]
         given = words or {}
-        values = [given[slot] if slot in given else self._value(code, slot) for slot in host.slots]
+        values = [given[slot] if slot in given else self._value(code, host, slot) for slot in host.slots]
         self.words = (ctypes.c_uint64 * (HEADER + len(values)))(host.address, 0, *values)
         self.address = ctypes.addressof(self.words)
 
-    def _value(self, code: Code, slot: Slot) -> int:
+    def _value(self, code: Code, host: HostCode, slot: Slot) -> int:
         kind, number = slot
         if kind in ("map", "value"):
             return code.maps[number].address
+        run: Callable[..., int] | None = None
         if kind == "call":
-            callback = _HELPER(self._helper(HELPERS[number].run))
+            run = HELPERS[number].run
+        elif kind == "format":
+            at = host.calls[number]
+            run = partial(at.helper.run, texts=at.texts)
+        if run is not None:
+            callback = _HELPER(self._helper(run))
             self._kept.append(callback)
             return address_of(callback)
         return 0
@@ -182,9 +217,13 @@ class Environment:
         def helper(*arguments: int) -> int:
             if self.error is not None:
                 return 0  # the run has failed: nothing more is done
+            self.set(FAILED, 0)
             try:
-                self._report(True)
-                return run(self.call, *arguments) & U64
+                with ExitStack() as stack:
+                    for ring in self._rings:
+                        stack.enter_context(ring.fenced())
+                    self._report(True)
+                    return run(self.call, *arguments) & U64
             except BaseException as error:
                 self.fail(error)
                 return 0
@@ -202,7 +241,10 @@ class Environment:
             self.words[HEADER + self._slots.index(slot)] = value
 
     def fail(self, error: BaseException) -> None:
-        """A helper has raised something."""
+        """A helper has raised something: the run ends where it is, and gives back what it has reserved."""
+        self.set(FAILED, 1)
+        for ring in self._rings:
+            ring.abandon()
         if self._failed is not None and not self._running:
             self._failed(error)
         elif self.error is None:

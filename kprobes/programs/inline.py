@@ -9,13 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from . import keyed, records, support
+from ..errors import Unsupported
+from . import keyed, support
 from .emit import call_helper
+from .helpers import HELPERS
 from .keyed import COPIED, Table
 from .maps import EXIST, NOEXIST, Map, MapType, Ring
 from .maps._base import E2BIG, EAGAIN, EEXIST, EINVAL, ENOENT
 from .maps.hash import Hash
+from .meanings import EITHER
 from .places import Kind
+from .verifier import HelperCall
 from .writer import Writer
 
 _ARRAYS: Final = (MapType.ARRAY, MapType.PERCPU_ARRAY)
@@ -34,12 +38,15 @@ _COMMITS: Final[Mapping[int, int]] = {132: 0, 133: 1 << 30}
 class Inlined:
     """The helpers of a program with these maps.
 
+    calls: what the verifier has found out about helpers' calls; formats are called by the slot of their call then.
     guest: the environment tells where the guest's memory is. clock: what ktime_get_ns is. HOST: the environment tells
-    the host's function that reads its clock; INSTRUCTIONS: and where their number is; "": Python tells.
+    where the host's clock is, see hostclock; INSTRUCTIONS: and where their number is; "": Python tells.
     """
 
-    def __init__(self, maps: Sequence[Map], guest: bool = False, clock: str = "") -> None:
+    def __init__(self, maps: Sequence[Map], guest: bool = False, clock: str = "",
+                 calls: Mapping[int, HelperCall] | None = None) -> None:
         self._maps, self._guest, self._clock = maps, guest, clock
+        self._calls = calls
 
     def __call__(self, w: Writer, pc: int, number: int, /) -> str | None:
         if number in _WORDS:
@@ -50,16 +57,27 @@ class Inlined:
             return w.emit(f"load i64, ptr {w.pointer(w.word((INSTRUCTIONS, 0)))}")
         if number in _CLOCKS and self._clock == HOST:
             support.need(w.module, "clock")
-            function = w.word(("clock_gettime", 0))
-            return w.emit(f"call i64 @clock(i64 {function})")
+            return w.emit(f"call i64 @clock(i64 {w.word(('clock', 0))})")
         if number in _COMMITS:
-            w.module.need("commit", records.COMMIT)
+            support.need(w.module, "commit")
             w.do(f"call void @commit(i64 {w.get(1)}, i32 {_COMMITS[number]})")
             return "0"
+        if HELPERS[number].formats and self._calls is not None and pc in self._calls:
+            return _format(w, pc, self._calls[pc])
         place = w.module.places.at(pc, 1)
         if number not in _ON_MAPS or place.kind is not Kind.MAP:
             return None
         return _ON_MAPS[number](w, pc, self._maps[place.offset])
+
+
+def _format(w: Writer, pc: int, call: HelperCall) -> str:
+    """Emit a call that has a format: which of its arguments are addresses goes by the place of the call."""
+    mixed = min((n for n, most in call.texts.items() if most == EITHER), default=None)
+    if mixed is not None:
+        raise Unsupported(f"argument {mixed + 1} of bpf_{call.helper.name}()'s format is an address of the program's "
+                          "own on one path, and a number on another",
+                          hint="call it once for each of them; the interpreter tells them by their values")
+    return call_helper(w, pc, "format")
 
 
 # --- maps
@@ -90,7 +108,7 @@ def _delete(w: Writer, pc: int, m: Map) -> str | None:
     table, out = Table(w, pc, m), Result(w)
     entry = table.find()
     w.begin(out.unless(w.emit(f"icmp eq i64 {entry}, 0"), ENOENT))
-    table.remove(entry)
+    table.remove()
     return out.end("0")
 
 
@@ -179,10 +197,12 @@ def _reserve(w: Writer, pc: int, m: Map) -> str | None:
 
 
 def _reserved(w: Writer, m: Ring, size: str) -> str:
-    overwrite = int(m.overwrites)
-    name = f"reserve_{m.size}{overwrite}"
-    w.module.need(name, records.RESERVE.substitute(size=m.size, mask=m.size - 8, data=records.DATA,
-                                                   overwrite=overwrite))
+    """The address of a new record's data, or 0."""
+    support.need(w.module, "reserve")
+    name = f"reserve_{m.size}_{int(m.overwrites)}"
+    w.module.need(name, f"define internal i64 @{name}(i64 %map, i64 %size, i64 %cpu) #0 {{\n"
+                        f"  %data = call i64 @reserve(i64 %map, i64 %size, i64 %cpu, i64 {m.size}, "
+                        f"i32 {int(m.overwrites)})\n  ret i64 %data\n}}")
     cpu = w.word(("cpu", 0))
     return w.emit(f"call i64 @{name}(i64 {w.get(1)}, i64 {size}, i64 {cpu})")
 
@@ -191,7 +211,7 @@ def _output(w: Writer, pc: int, m: Map) -> str | None:
     if not isinstance(m, Ring):
         return None
     support.need(w.module, "copy")
-    w.module.need("commit", records.COMMIT)
+    support.need(w.module, "commit")
     out, size = Result(w), w.get(3)
     w.begin(out.unless(w.emit(f"icmp ugt i64 {w.get(4)}, 3"), EINVAL))
     record = _reserved(w, m, size)
@@ -210,8 +230,7 @@ _ON_MAPS: Final[Mapping[int, Callable[[Writer, int, Map], str | None]]] = {
 def _read(w: Writer, pc: int, function: str) -> str:
     support.need(w.module, function)
     size = w.emit(f"and i64 {w.get(2)}, {_U32}")
-    words = ", ".join(f"i64 {w.word((name, 0))}" for name in ("blocks", "uc", "uc_mem_read"))
-    return w.emit(f"call i64 @{function}(ptr {w.address(pc, 1)}, i64 {size}, i64 {w.get(3)}, {words})")
+    return w.emit(f"call i64 @{function}(ptr {w.address(pc, 1)}, i64 {size}, i64 {w.get(3)}, {support.memory(w)})")
 
 
 def copy(w: Writer, to: str, source: str, size: int) -> None:

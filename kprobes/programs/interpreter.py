@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from functools import partial
 from typing import Final
 
 from . import isa, operations
@@ -16,8 +18,9 @@ from .call import Place
 from .code import CONTEXT_SIZE, Code
 from .helpers import HELPERS
 from .isa import FRAMES, STACK_SIZE, U32, U64, Instruction, signed
-from .maps import Map
+from .maps import Map, Ring
 from .memory import Invalid, Memory
+from .verifier import Facts
 
 #: the most instructions of a run
 LIMIT: Final = 1 << 22
@@ -48,9 +51,14 @@ Step = Callable[[Run], "int | None"]
 class Interpreter:
     """Runs one program."""
 
-    def __init__(self, code: Code) -> None:
+    def __init__(self, code: Code, facts: Facts | None = None) -> None:
+        """
+        Args:
+            code: the program.
+            facts: of the verifier; None: the program was not verified.
+        """
         self._code = code
-        self._steps = [_step(code, pc, i) for pc, i in enumerate(code.instructions)]
+        self._steps = [_step(code, facts, pc, i) for pc, i in enumerate(code.instructions)]
         self._steps.append(_refuse("goes on behind the last instruction"))
         self._idle: list[Run] = []
 
@@ -98,7 +106,7 @@ def _refuse(reason: str) -> Step:
     return step
 
 
-def _step(code: Code, pc: int, i: Instruction) -> Step:
+def _step(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
     """The function of one instruction."""
     why = i.why_illegal()
     if why:
@@ -106,7 +114,7 @@ def _step(code: Code, pc: int, i: Instruction) -> Step:
     if i.cls in (isa.ALU, isa.ALU64):
         return _unary(code, i) if i.op == isa.END else _arithmetic(i)
     if i.cls in (isa.JMP, isa.JMP32):
-        return _control(code, pc, i)
+        return _control(code, facts, pc, i)
     if i.wide:
         return _wide(code, pc, i)
     if i.cls == isa.LDX:
@@ -177,11 +185,11 @@ def _wide(code: Code, pc: int, i: Instruction) -> Step:
 
 # ---- jumps and calls
 
-def _control(code: Code, pc: int, i: Instruction) -> Step:
+def _control(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
     if i.op == isa.EXIT:
         return _exit
     if i.op == isa.CALL:
-        return _call(code, pc, i)
+        return _call(code, facts, pc, i)
     target = i.target(pc)
     if not 0 <= target < len(code.instructions):
         return _refuse(f"jumps to slot {target}, outside the program")
@@ -204,7 +212,7 @@ def _exit(run: Run) -> int:
     return back
 
 
-def _call(code: Code, pc: int, i: Instruction) -> Step:
+def _call(code: Code, facts: Facts | None, pc: int, i: Instruction) -> Step:
     if i.src == isa.LOCAL:
         return _call_local(code, pc, i.target(pc))
     helper = HELPERS.get(i.imm) if i.src == isa.HELPER else None
@@ -213,6 +221,12 @@ def _call(code: Code, pc: int, i: Instruction) -> Step:
         return _refuse(f"calls {kind} {i.imm}, which there is not here")
     takes_map = _map_argument(i.imm)
     f, allowed, void = helper.run, helper.maps, helper.returns.name == "VOID"
+    if helper.formats and facts is not None and pc in facts.calls:
+        f = partial(f, texts=facts.calls[pc].texts)
+
+    rings = [m for m in code.maps if isinstance(m, Ring)]
+    if rings:
+        f = _fenced(f, rings)
 
     def step(run: Run) -> None:
         r = run.r
@@ -223,6 +237,16 @@ def _call(code: Code, pc: int, i: Instruction) -> Step:
         result = f(run, r[1], r[2], r[3], r[4], r[5]) & U64
         r[0] = 0 if void else result
     return step
+
+
+def _fenced(run: Callable[..., int], rings: list[Ring]) -> Callable[..., int]:
+    """A helper in which other programs may run, and fail: records of this one stay."""
+    def fenced(*arguments: object, **more: object) -> int:
+        with ExitStack() as stack:
+            for ring in rings:
+                stack.enter_context(ring.fenced())
+            return run(*arguments, **more)
+    return fenced
 
 
 def _map_argument(number: int) -> int:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from ..errors import Unsupported
-from . import emit, isa, places
+from . import emit, isa, places, support
 from .isa import Instruction
 from .places import Places
 from .writer import Context, Inline, Module, Slot, Target, Writer, no_inline
@@ -24,12 +24,11 @@ from .writer import Context, Inline, Module, Slot, Target, Writer, no_inline
 #: no library calls, no tables and no vectors: all of them would be data or code elsewhere
 _NOTHING_ELSEWHERE: Final = 'nounwind noimplicitfloat "no-builtins" "no-jump-tables"="true" "frame-pointer"="none"'
 _ATTRIBUTES: Final = (f"attributes #0 = {{ {_NOTHING_ELSEWHERE} }}\nattributes #1 = "
-                      f"{{ alwaysinline {_NOTHING_ELSEWHERE} }}")
+                      f"{{ alwaysinline {_NOTHING_ELSEWHERE} }}\nattributes #2 = {{ noinline {_NOTHING_ELSEWHERE} }}")
 _CALLS: Final = 2  # at so many places a support function is put there; a program's own at one
 MOST: Final = 20_000  # instructions that are put into one function
-#: addresses that maps may have
-_RANGES: Final = f"!0 = !{{i64 4096, i64 {1 << 56}}}"
-_INTRINSICS: Final = "".join(f"declare i{bits} @llvm.bswap.i{bits}(i{bits})\n" for bits in (16, 32, 64))
+#: addresses that maps may have; what loads are said to be invariant by
+_METADATA: Final = f"!0 = !{{i64 4096, i64 {1 << 56}}}\n!1 = !{{}}"
 _RUN: Final = """define i64 @run(ptr %env, i64 %ctx, i64 %size) #0 {
   %r = call i64 @f0(i64 %ctx, i64 %size, i64 0, i64 0, i64 0, ptr %env)
   ret i64 %r
@@ -85,7 +84,7 @@ def generate(code: Iterable[Instruction], target: Target, inline: Inline = no_in
     parts = [text.replace("#0 {", "#1 {") if target.alone
              or whole.count(f"@{name}(") <= 1 + (_CALLS if name in module.support else 1) else text
              for name, text in functions.items()]
-    return "\n".join([begin, _INTRINSICS, *parts, _ATTRIBUTES, _RANGES, ""]), tuple(module.slots)
+    return "\n".join([support.library(target).head, begin, *parts, _ATTRIBUTES, _METADATA, ""]), tuple(module.slots)
 
 
 def _whole_size(found: Places, code: Sequence[Instruction], entry: int, depth: int = 0) -> int:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ..errors import KprobeError
 from .call import Call, Place
 from .maps import ENOENT, Ring, StackTraces
-from .printf import expand
+from .printf import STRING, Own, expand
 
 E2BIG: Final = -7
 EAGAIN: Final = -11
@@ -19,6 +19,10 @@ ENOSPC: Final = -28
 EOPNOTSUPP: Final = -95
 #: the longest line of trace_printk, in bytes
 LINE: Final = 1024
+#: argument of a format -> how many bytes may be looked at where it points: HelperCall.texts
+Texts = Mapping[int, int]
+EITHER: Final = -1  #: an address of the program's own on one path and a number on another: its value tells
+UNSET: Final = -2  #: nothing was written to it, or it is no memory: it is shown as an address without a text
 #: the most arguments of trace_vprintk
 ARGUMENTS: Final = 12
 _U32: Final = (1 << 32) - 1
@@ -127,27 +131,53 @@ def comm(call: Call, to: int, size: int, *_: Any) -> int:
 
 # ---- output
 
-def printk(call: Call, text: int, size: int, *args: int) -> int:
-    return _print(call, text, size, args[:3])
+def printk(call: Call, text: int, size: int, *args: int, texts: Texts | None = None) -> int:
+    return _print(call, text, size, _given_to_format(call, args[:3], texts))
 
 
-def vprintk(call: Call, text: int, size: int, data: int, length: int, *_: Any) -> int:
-    raw = call.read(data, length & _U32)
+def vprintk(call: Call, text: int, size: int, data: int, length: int, *_: Any, texts: Texts | None = None) -> int:
+    args = _words(call, data, length & _U32)
+    return EINVAL if args is None else _print(call, text, size, _given_to_format(call, args, texts))
+
+
+def _words(call: Call, data: int, length: int) -> list[int] | None:
+    """The arguments of a format, which lie in memory; None: these are no words, or too many."""
+    raw = call.read(data, length)
     if len(raw) % 8 or len(raw) > 8 * ARGUMENTS:
-        return EINVAL
-    return _print(call, text, size, [int.from_bytes(raw[at:at + 8], call.order) for at in range(0, len(raw), 8)])
+        return None
+    return [int.from_bytes(raw[at:at + 8], call.order) for at in range(0, len(raw), 8)]
 
 
-def snprintf(call: Call, to: int, size: int, text: int, data: int, length: int, *_: Any) -> int:
+def _given_to_format(call: Call, args: Sequence[int], texts: Texts | None) -> list[int | Own]:
+    """The arguments of a format, those that are addresses of the program's own with what lies there.
+
+    Args:
+        call: the run.
+        args: as the program gave them.
+        texts: which of them are addresses; None: their values tell.
+    """
+    out: list[int | Own] = []
+    for number, value in enumerate(args):
+        most = EITHER if texts is None else texts.get(number)
+        if most is None or (value == 0 and most >= 0):  # a number; or NULL
+            out.append(value)
+        elif most == EITHER:
+            there = call.own(value, STRING)
+            out.append(value if there is None else Own(there))
+        else:
+            out.append(Own(call.read(value, min(most, STRING)) if most > 0 else b""))
+    return out
+
+
+def snprintf(call: Call, to: int, size: int, text: int, data: int, length: int, texts: Texts | None = None) -> int:
     """What does not fit is cut, and the rest of the memory is zeros; the length is that of the whole, its NUL
     included."""
     size &= _U32
     call.check(to, size)
-    raw = call.read(data, length & _U32)
+    args = _words(call, data, length & _U32)
     out = None
-    if len(raw) % 8 == 0 and len(raw) <= 8 * ARGUMENTS:
-        args = [int.from_bytes(raw[at:at + 8], call.order) for at in range(0, len(raw), 8)]
-        out = expand(_text(call, text), args, lambda addr, n: _own(call, addr, n) or call.place.read(addr, n))
+    if args is not None:
+        out = expand(_text(call, text), _given_to_format(call, args, texts), call.place.read)
     call.write(to, (out or b"")[:max(size - 1, 0)].ljust(size, b"\0"))
     return EINVAL if out is None else len(out) + 1
 
@@ -161,13 +191,12 @@ def strncmp(call: Call, one: int, size: int, other: int, *_: Any) -> int:
 
 def _text(call: Call, addr: int) -> bytes:
     """A constant text, its NUL included."""
-    raw, nul, _ = _own(call, addr, LINE).partition(b"\0")
+    raw, nul, _ = _constant(call, addr, LINE).partition(b"\0")
     return raw + nul
 
 
-def _print(call: Call, text: int, size: int, args: Sequence[int]) -> int:
-    pattern = call.read(text, size & _U32)
-    out = expand(pattern, args, lambda addr, n: _own(call, addr, n) or call.place.read(addr, n))
+def _print(call: Call, text: int, size: int, args: Sequence[int | Own]) -> int:
+    out = expand(call.read(text, size & _U32), args, call.place.read)
     if out is None:
         return EINVAL
     out = out[:LINE - 1]
@@ -175,8 +204,8 @@ def _print(call: Call, text: int, size: int, args: Sequence[int]) -> int:
     return len(out)
 
 
-def _own(call: Call, addr: int, size: int) -> bytes:
-    """Up to `size` bytes at an address in the program's variables (a string of its own); empty: it lies elsewhere."""
+def _constant(call: Call, addr: int, size: int) -> bytes:
+    """Up to `size` bytes at an address in the program's variables; empty: it lies elsewhere."""
     for m in call.maps.values():
         start, length = m.span
         if start <= addr < start + length:

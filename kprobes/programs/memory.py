@@ -107,6 +107,25 @@ class Memory:
             view, at = self.find(addr, len(data), True)
             view[at:at + len(data)] = data
 
+    def own(self, addr: int, size: int) -> bytes | None:
+        end = self._end(addr)
+        return None if end is None else self.read(addr, min(size, end - addr))
+
+    def _end(self, addr: int) -> int | None:
+        """Where what an address points into ends, as far as the program may look at it; None: it is none of its."""
+        if self._bottom <= addr < self.top:
+            frame = (self.top - 1 - addr) // STACK_SIZE
+            return self.top - frame * STACK_SIZE if frame < self.depth else addr
+        if self.context <= addr < self._context_end:
+            return addr
+        for start, (_, size) in self._rings.items():
+            if start <= addr < start + size:
+                return start + size
+        for m in self._all:
+            if m.block.address <= addr < m.block.address + m.block.size:
+                return (m.extent(addr) or (0, addr))[1] if 0 <= addr - m.span[0] < m.span[1] else addr
+        return None
+
     def check(self, addr: int, size: int) -> None:
         if size:
             self.find(addr, size, True)

@@ -14,11 +14,11 @@ from attrs import frozen
 
 from ..errors import Unsupported
 
-MAGIC = b"kprobes program 1\n"  # of a file in the cache; its number changes with what is made of the same IR
+MAGIC = b"kprobes program 2\n"  # of a file in the cache; its number changes with what is made of the same IR
 _OWN = 0o700
 #: LLVM's, in order: a third of the time that its own second level takes, and the code is as good
 _PASSES = ("always_inliner", "sroa", "instruction_combine", "simplify_cfg", "new_gvn", "sroa",
-           "dead_store_elimination", "instruction_combine", "simplify_cfg")
+           "dead_store_elimination", "instruction_combine", "jump_threading", "simplify_cfg")
 
 
 @frozen

@@ -1,10 +1,12 @@
-"""The formats of trace_printk."""
+"""The formats of trace_printk, trace_vprintk and snprintf."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
 from typing import Final
+
+from attrs import frozen
 
 from ..errors import KprobeError
 
@@ -14,13 +16,22 @@ _FIELD: Final = re.compile(rb"%(?:(?P<percent>%)|(?P<flags>[0+ #-]*)(?P<width>\d
                            rb"(?:(?P<size>l{0,2})(?P<kind>[diuxX])|"
                            rb"(?P<plain>[cs])|p(?P<pointer>[ku]s|[KxsSB](?![a-z0-9]))?(?P<p>)))")
 _BITS: Final = {b"": 32, b"l": 64, b"ll": 64}
+#: what fields other than %s show of an address of the program's own, which is one of this computer's; Linux's word
+_HIDDEN: Final = b"(____ptrval____)"
 
 
-def expand(pattern: bytes, args: Sequence[int], read: Callable[[int, int], bytes]) -> bytes | None:
+@frozen
+class Own:
+    """An argument that is an address of the program's own. text: what lies there, as far as it may be looked at."""
+
+    text: bytes
+
+
+def expand(pattern: bytes, args: Sequence[int | Own], read: Callable[[int, int], bytes]) -> bytes | None:
     """The text of a NUL-terminated pattern with arguments of 64 bits put in.
 
     None: it is no pattern, or has more fields than there are arguments. `read` reads guest memory: `%s` shows the
-    string at a guest address, nothing where there is none.
+    string at a guest address, nothing where there is none; of an address of the program's own, what lies there.
     """
     text, nul, _ = pattern.partition(b"\0")
     if not nul or any(byte >= 128 for byte in text):
@@ -40,11 +51,14 @@ def expand(pattern: bytes, args: Sequence[int], read: Callable[[int, int], bytes
     return None if b"%" in text[at:] else bytes(out + text[at:])
 
 
-def _field(match: re.Match[bytes], value: int, read: Callable[[int, int], bytes]) -> bytes:
+def _field(match: re.Match[bytes], value: int | Own, read: Callable[[int, int], bytes]) -> bytes:
     flags, width = match["flags"], int(match["width"] or 0)
-    if match["plain"] == b"c":
+    text = match["plain"] == b"s" or match["pointer"] in (b"ks", b"us")
+    if isinstance(value, Own):
+        body = value.text.partition(b"\0")[0] if text else _HIDDEN
+    elif match["plain"] == b"c":
         body = bytes([value & 0xFF])
-    elif match["plain"] == b"s" or match["pointer"] in (b"ks", b"us"):
+    elif text:
         body = _string(value, read)
     elif match["kind"]:
         return _number(value, match["kind"], _BITS[match["size"]], flags, width)

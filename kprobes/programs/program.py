@@ -7,12 +7,13 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from ..arguments import checked, shown
 from ..errors import BadArgument, ProgramError
 from . import framed
-from .code import Code
+from .code import CONTEXT_SIZE, Code
 from .engines import Engine, best, named
 from .framed import Framed, Guest
 from .host import HostCode
@@ -20,13 +21,13 @@ from .isa import Instruction, Order
 from .linker import link
 from .maps import Map
 from .nowhere import Nowhere
-from .object.clang import compiled
-from .object.loader import load
 from .object.values import Types
 from .object.variables import Variables
 from .site import View
 from .site import compiled as compiled_for
-from .verifier import Facts, verify
+
+if TYPE_CHECKING:
+    from .verifier import Facts
 
 
 @checked("__init__")
@@ -34,13 +35,17 @@ class Program:
     """One probe program, or all that an object has: then `prog["name"]` is one of them, and iterating gives them all.
 
     Attributes:
-        name: of its entry function, or of the object. codes: name -> instructions of each program.
-        maps: name -> map, data sections (".bss", ".rodata") included; a map without a name goes by its number.
-        variables: the global variables, name -> value; those of .rodata can be set before the first verify(), run() or
-            attach that is not refused.
-        types: name -> ctypes structure, of those that variables, maps and parameters refer to; for records of ring
-            buffers.
+        name: of its entry function, or of the object.
+        codes: name -> instructions of each program.
+        maps: name -> map, data sections (".bss", ".rodata") included; a map without a name goes by
+            its number.
+        variables: the global variables, name -> value; those of .rodata can be set before the first
+            verify(), run() or attach that is not refused.
+        types: name -> ctypes structure, of those that variables, maps and parameters refer to; for
+            records of ring buffers.
         printed: the lines of trace_printk in test runs.
+        why_interpreter: why a run without `engine` was the interpreter's, as one clause; "" where host code ran, or
+            the interpreter was asked for.
     """
 
     def __init__(self, name: str, codes: Mapping[str, Code], maps: Mapping[str, Map],
@@ -49,7 +54,8 @@ class Program:
         self.variables = Variables({}) if variables is None else variables
         self.types = Types() if types is None else types
         self.printed: list[str] = []
-        self._engines: dict[str | None, Engine] = {}
+        self.why_interpreter = ""
+        self._engines: dict[tuple[str | None, bool | None, int], tuple[Engine, str]] = {}
         self._facts: Facts | None = None
         self._sites: WeakKeyDictionary[View, dict[str, HostCode]] = WeakKeyDictionary()  # machines may go
         self._frames: WeakKeyDictionary[Guest, Framed] = WeakKeyDictionary()
@@ -62,6 +68,8 @@ class Program:
         name: of the file, for messages. cpus: values of per-CPU maps.
         ProgramError: it does not compile, ziglang is not installed, or as from_elf().
         """
+        from .object.clang import compiled
+
         name = name or "program.c"
         return cls._loaded(compiled(text, name), name, cpus)
 
@@ -96,6 +104,8 @@ class Program:
 
     @classmethod
     def _loaded(cls, data: bytes, name: str, cpus: int) -> Program:
+        from .object.loader import load
+
         loaded = load(data, name, cpus)
         name = next(iter(loaded.codes)) if len(loaded.codes) == 1 else name
         return cls(name, loaded.codes, loaded.maps, loaded.variables, loaded.types)
@@ -143,6 +153,8 @@ class Program:
         Verified once. ProgramError: it is not safe, or that could not be shown.
         """
         if self._facts is None:
+            from .verifier import verify
+
             with self.unless_refused():
                 self._facts = verify(self.code)
         return self._facts
@@ -176,23 +188,37 @@ class Program:
 
         Args:
             ctx: the memory that r1 points at (r2 is its size), with zeros behind it; a bytearray may be written by the
-                program.
+                program. It is memory as any other: a probe's context is read only, and in whole words.
             engine: "interpreter" (it takes what verify() refuses, and checks each access), "host" (compiled; verified
-                first); None: the best there is.
+                first); None: the best there is, and `why_interpreter` says why where that is the interpreter.
 
         Raises:
             ProgramError: the program does what it may not do, or there is no such engine. Unsupported: not on this
                 host.
         """
-        return self.engine(engine).run(ctx, Nowhere(), self.printed.append)
+        size = CONTEXT_SIZE
+        while size < len(ctx):  # a few sizes: the program is verified for each
+            size *= 2
+        return self._made(engine, isinstance(ctx, bytearray), size).run(ctx, Nowhere(), self.printed.append)
 
     def engine(self, name: str | None = None) -> Engine:
-        """What runs this program; made once."""
-        made = self._engines.get(name)
-        if made is None:
+        """What runs this program at probes; made once. None: the best there is."""
+        return self._made(name, None, CONTEXT_SIZE)
+
+    def _made(self, name: str | None, writable: bool | None, size: int) -> Engine:
+        """An engine, made once.
+
+        Args:
+            name: which one; None: the best there is, and `why_interpreter` says so where that is the interpreter.
+            writable: whether the program may write its context; None: it is a probe's.
+            size: bytes of the largest context.
+        """
+        key = name, writable, size
+        if key not in self._engines:
             with self.unless_refused():
-                made = self._engines[name] = self._make(name)
-        return made
+                self._engines[key] = self._make(name, writable, size)
+        engine, self.why_interpreter = self._engines[key]
+        return engine
 
     def at_sites(self, view: View, clock: str) -> HostCode:
         """Code for call sites of one machine.
@@ -202,7 +228,7 @@ class Program:
         with self.unless_refused():
             made = self._sites.setdefault(view, {})
             if clock not in made:
-                made[clock] = compiled_for(self.code, view, clock, self.verify().cleared)
+                made[clock] = compiled_for(self.code, view, clock, self.verify())
             return made[clock]
 
     def in_guest(self, view: Guest) -> Framed:
@@ -212,15 +238,18 @@ class Program:
                 self._frames[view] = framed.compiled(self.code, view, self.verify().cleared)
             return self._frames[view]
 
-    def _make(self, name: str | None) -> Engine:
+    def _make(self, name: str | None, writable: bool | None, size: int) -> tuple[Engine, str]:
+        from .verifier import memory, verify  # what never runs here needs no verifier
+
+        facts = self._facts if writable is None else None
         if name != "interpreter":
             try:
-                self.verify()
-            except ProgramError:
+                facts = self.verify() if writable is None else verify(self.code, context=memory(size, writable))
+            except ProgramError as error:
                 if name is not None:
                     raise
-                return self.engine("interpreter")
-        return best(self.code) if name is None else named(name, self.code)
+                return named("interpreter", self.code, None), f"it is refused by the verifier: {error.reason}"
+        return best(self.code, facts, size) if name is None else (named(name, self.code, facts, size), "")
 
     def __repr__(self) -> str:
         sections = ", ".join(f"{name} {code.section}".strip() for name, code in self.codes.items())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from ..arch._base import Arch
@@ -15,9 +15,12 @@ from ..errors import Unsupported
 from ..regs import Regs
 from . import context, host, native, support
 from .code import CONTEXT_SIZE, Code
+from .emit import end_if_failed
 from .host import Environment, HostCode
+from .hostclock import clock_of
 from .inline import Inlined
 from .llvm import generate
+from .verifier import Facts, verify
 from .writer import Slot, Target, Writer
 
 _PC: Final = ("pc", 0)
@@ -80,7 +83,9 @@ class ProbeContext:
     def linkage(self, w: Writer, index: int) -> str:
         """As every word that Python finds."""
         function = w.pointer(w.word(("word", 0)))
-        return w.emit(f"call i64 {function}(i64 {index})")
+        value = w.emit(f"call i64 {function}(i64 {index})")
+        end_if_failed(w)
+        return value
 
     def register(self, w: Writer, name: str, index: int) -> str:
         biased = index == context.SP and self._arch.regs.sp_bias
@@ -96,9 +101,9 @@ class ProbeContext:
         if where.way == "python":
             return self.linkage(w, index)
         if where.way == "api":
-            support.need(w.module, "register")
+            support.need(w.module, "engine_register")
             engine, function = w.word(("uc", 0)), w.word(("uc_reg_read", 0))
-            return w.emit(f"call i64 @register(i64 {engine}, i64 {function}, i32 {where.place})")
+            return w.emit(f"call i64 @engine_register(i64 {engine}, i64 {function}, i32 {where.place})")
         base = w.pointer(w.word(("base", 0)))
         at = w.emit(f"getelementptr i8, ptr {base}, i64 {where.place}")
         if where.way == "window":
@@ -147,23 +152,22 @@ def word_at(w: Writer, arch: Arch, base: str, offset: int) -> str:
     size = arch.bits // 8
     at = w.emit(f"and i64 {w.emit(f'add i64 {base}, {offset}')}, {arch.mask}")
     room = w.room(8)
-    words = ", ".join(f"i64 {w.word((name, 0))}" for name in ("blocks", "uc", "uc_mem_read"))
-    w.emit(f"call i64 @read(ptr {room}, i64 {size}, i64 {at}, {words})")
+    w.emit(f"call i64 @read(ptr {room}, i64 {size}, i64 {at}, {support.memory(w)})")
     value = w.emit(f"load i{8 * size}, ptr {room}")
     if arch.order.value != w.module.target.order:
         value = w.reversed(value, 8 * size)
     return value if size == 8 else w.emit(f"zext i32 {value} to i64")
 
 
-def compiled(code: Code, view: View, clock: str, cleared: Mapping[int, int]) -> HostCode:
+def compiled(code: Code, view: View, clock: str, facts: Facts) -> HostCode:
     """The program as host code that runs at probes of such machines. Unsupported where it cannot be compiled, or not
     here."""
     if any(i.is_helper_call and i.imm == _OVERRIDE for i in code.instructions):
         raise Unsupported("a program that moves the guest is left to the core")
     target = Target(order=sys.byteorder, program_order=code.order)
-    text, slots = generate(code.instructions, target, Inlined(code.maps, guest=True, clock=clock), ProbeContext(view),
-                           cleared)
-    return HostCode(host.load(native.compiled(text, host.triple())), slots)
+    inlined = Inlined(code.maps, guest=True, clock=clock, calls=facts.calls)
+    text, slots = generate(code.instructions, target, inlined, ProbeContext(view), facts.cleared)
+    return HostCode(host.load(native.compiled(text, host.triple())), slots, facts.calls)
 
 
 class SiteProgram:
@@ -176,10 +180,10 @@ class SiteProgram:
     """
 
     def __init__(self, code: Code, view: View, call: Any, returns: bool = False, clock: str = "",
-                 cleared: Mapping[int, int] | None = None, made: HostCode | None = None,
+                 made: HostCode | None = None,
                  called: Callable[[bool], None] = lambda begins: None) -> None:
         self._view, self._returns, self._called, self._handled = view, returns, called, False
-        self._made = made = made or compiled(code, view, clock, cleared or {})
+        self._made = made = made or compiled(code, view, clock, verify(code))
         self._pc = ctypes.c_uint64.from_address(view.words["returned_to"]) if returns else ctypes.c_uint64()
         known: dict[Slot, int] = {("base", 0): view.base, _PC: ctypes.addressof(self._pc),
                                   **{(name, 0): value for name, value in view.words.items()}}
@@ -189,8 +193,9 @@ class SiteProgram:
         if ("word", 0) in made.slots:
             self._told = _WORD(self._word)
             known["word", 0] = host.address_of(self._told)
-        if ("clock_gettime", 0) in made.slots:
-            known["clock_gettime", 0] = host.address_of(ctypes.CDLL(None).clock_gettime)
+        if ("clock", 0) in made.slots:
+            self._clock = clock_of(view)
+            known["clock", 0] = self._clock.address
         self._environment = Environment(code, made, known, call, view.fail, self._report)
 
     @property
@@ -201,7 +206,7 @@ class SiteProgram:
     @property
     def asks(self) -> bool:
         """True if it may call Python."""
-        return any(kind in ("call", "word") for kind, _ in self._made.slots)
+        return any(kind in ("call", "format", "word") for kind, _ in self._made.slots)
 
     def at(self, address: int, function: int = 0, cookie: int = 0) -> None:
         """Where it is: address of the probe, and what get_func_ip and get_attach_cookie give."""

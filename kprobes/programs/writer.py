@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final, Protocol
 
 from attrs import define, field, frozen
@@ -13,8 +12,11 @@ from .places import Kind, Places
 
 # words of the environment that are not the program's: address of the code, address of the next environment
 HEADER: Final = 2
-#: what a word of the environment is: ("map", index), ("value", index), ("call", helper's number), ...
+#: what a word of the environment is: ("map", index), ("value", index), ("call", helper's number),
+#: ("format", slot of the helper's call), ...
 Slot = tuple[str, int]
+#: word of the environment: 1 when what was called of Python has raised something
+FAILED: Final[Slot] = ("failed", 0)
 
 
 class Context(Protocol):
@@ -84,47 +86,9 @@ class Module:
         """The environment's word for that, in bytes from its start."""
         return 8 * self.slots.setdefault(what, HEADER + len(self.slots))
 
-    def need(self, name: str, text: str) -> str:
-        """A support function; its name. Its memory is the program's, in the program's byte order; `native` memory is
-        the environment's."""
-        if name not in self.support:
-            self.support[name] = fitted(text, self.target)
-        return name
-
-
-_ACCESS: Final = re.compile(
-    r"^  (?:(%\w+) = load (atomic )?(i16|i32|i64), (ptr %\w+)(.*)|store (atomic )?(i16|i32|i64) ([-%\w]+), (ptr "
-    r"%\w+)(.*))$", re.MULTILINE)
-
-
-def fitted(text: str, target: Target) -> str:
-    """A support function for a target: accesses are swapped where the program's byte order is not the target's, and
-    atomic if it has that.
-
-    Lines that end in `; native` are left alone. Where there is nobody to call, calls of the host's functions fail.
-    """
-    if target.asks:
-        text = text.replace("call i32 %f(i64 %uc, i64", "call i32 @ask(i64 %reader, i64")
-    if target.alone:
-        text = re.sub(r"call i32 %f\(.*\)", "add i32 0, 1", text)
-    if target.atomic and not target.swapped:
-        return text
-
-    def access(match: re.Match[str]) -> str:
-        name, _, loaded, source, more, _, stored, value, to, rest = match.groups()
-        if "; native" in (more or rest or ""):
-            return match[0].replace("; native", "")
-        ends = "" if not target.atomic else more or rest or ""
-        if loaded:
-            whole = f"  {name}.m = load {loaded}, {source}{ends}"
-            return (f"{whole}\n  {name} = call {loaded} @llvm.bswap.{loaded}({loaded} {name}.m)" if target.swapped
-                    else whole.replace(".m =", " ="))
-        if not target.swapped:
-            return f"  store {stored} {value}, {to}{ends}"
-        kept = f"%swapped{match.start()}"
-        return f"  {kept} = call {stored} @llvm.bswap.{stored}({stored} {value})\n  store {stored} {kept}, {to}{ends}"
-
-    return _ACCESS.sub(access, text)
+    def need(self, name: str, text: str) -> None:
+        """Have a function that others call, once."""
+        self.support.setdefault(name, text)
 
 
 class Writer:
@@ -176,9 +140,10 @@ class Writer:
         self.do(f"store i64 {value}, ptr %r{register}")
 
     def word(self, what: Slot) -> str:
-        """A word of the environment."""
+        """A word of the environment. It stays as it is while the program runs: LLVM need not load it twice."""
         at = self.emit(f"getelementptr i8, ptr %env, i64 {self.module.slot(what)}")
-        return self.emit(f"load i64, ptr {at}{', !range !0' if what[0] in ('map', 'value') else ''}")
+        known = ", !range !0" if what[0] in ("map", "value") else ""
+        return self.emit(f"load i64, ptr {at}, !invariant.load !1{known}")
 
     def pointer(self, value: str) -> str:
         """An address as a pointer."""

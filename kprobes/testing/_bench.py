@@ -29,7 +29,9 @@ class Bench:
     """Compares one instruction's run with and without a probe: registers, memory, where it went, how it failed.
 
     Attributes:
-        machine: where it runs. file: how it may be treated. tally: what was compared so far.
+        machine: where it runs.
+        file: how it may be treated.
+        tally: what was compared so far.
     """
 
     def __init__(self, machine: UnicornMachine | str, file: CaseFile | None = None, *, seed: int = 0) -> None:

@@ -16,7 +16,8 @@ class Difference:
     """One thing that is not as it is without probes.
 
     Attributes:
-        what: "register x0", "memory 0x1000", "fault", "result", "handlers", ... plain, probed: as strings.
+        what: "register x0", "memory 0x1000", "fault", "result", "handlers", ...
+        plain, probed: as strings.
         where: the run it was seen in, for people.
     """
 

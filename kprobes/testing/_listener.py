@@ -50,6 +50,8 @@ class Listener:
 
     def exact(self, on: bool) -> None: ...
 
+    def abandon(self, regs: Regs, pc: int) -> None: ...
+
     def home(self, pc: int) -> int | None:
         return None
 
@@ -64,6 +66,9 @@ class Listener:
 
     def original(self, addr: int, data: bytes) -> bytes:
         return data
+
+    def copied(self, pc: int) -> str:
+        return ""
 
     def in_turn(self) -> None: ...
     def unloading(self, start: int, end: int) -> None: ...

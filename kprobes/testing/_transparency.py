@@ -54,7 +54,8 @@ class Comparison:
     """One run of one machine, repeated with probes as often as you like; memory and registers are put back in between.
 
     Attributes:
-        machine, kprobes: what the probes are registered with. plain: how the run ends without probes.
+        machine, kprobes: what the probes are registered with.
+        plain: how the run ends without probes.
     """
 
     def __init__(self, machine: Any, run: Run) -> None:
@@ -200,7 +201,7 @@ def functions(machine: Any) -> list[Symbol]:
 
 
 def _entry(kprobes: Kprobes, symbol: Symbol) -> Entry:
-    return kprobes.machine.arch.pointers.code_address(symbol.address | symbol.mode, kprobes.machine.read)
+    return kprobes.machine.arch.pointers.code_address(symbol.address | symbol.mode, kprobes.original)
 
 
 def instructions(kprobes: Kprobes, symbol: Symbol) -> list[int]:

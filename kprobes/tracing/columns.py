@@ -7,10 +7,12 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from ..errors import ImageError, Unsupported
 from ..programs.inline import HOST
+from ..stacks import INCOMPLETE, addresses_of, is_incomplete
+from ..symbols import CONTROLS
 from .clocks import COUNTER
 from .info import EventInfo, Field
 from .record import task_text
@@ -22,8 +24,12 @@ if TYPE_CHECKING:
     import pyarrow
 
 KEY = b"kprobes"  #: of the schema's metadata
-VERSION = 1
-HEAD = ("seq", "event", "address", "cpu", "task", "time", "caller", "stack")  #: columns that are no arguments
+VERSION = 2
+#: version of a file -> names of columns that are no arguments
+HEADS: Mapping[int, tuple[str, ...]] = {
+    1: ("seq", "event", "address", "cpu", "task", "time", "caller", "stack"),
+    2: ("seq", "event", "definition", "address", "cpu", "task", "time", "caller", "stack", "incomplete"),
+}
 
 
 def need(name: str, extra: str) -> ModuleType:
@@ -37,10 +43,10 @@ def need(name: str, extra: str) -> ModuleType:
                           hint=f"pip install 'kprobes[{extra}]'") from error
 
 
-def names_of(infos: Sequence[EventInfo]) -> list[list[str]]:
+def names_of(infos: Sequence[EventInfo], version: int = VERSION) -> list[list[str]]:
     """For each event the columns of its arguments: the argument's name, or event.name where that column has another
-    type."""
-    types: dict[str, Any] = dict.fromkeys(HEAD)
+    type. version: of the file that has the columns."""
+    types: dict[str, Any] = dict.fromkeys(HEADS[version])
     out = []
     for info in infos:
         row = []
@@ -84,10 +90,11 @@ class _Columns:
     def table(self, clock: str, names: Callable[[int], str], lines: Callable[[int], str]) -> pyarrow.Table:
         pa, ring = self.pa, self.ring
         columns: dict[str, Any] = {"seq": pa.array(self.raw[:, 0].copy()),
-                                   "event": self._dictionary(self.event, [i.name for i in self.infos]),
-                                   "address": pa.array(self.np.array([i.address for i in self.infos],
-                                                                     self.np.uint64)[self.event]),
-                                   "cpu": pa.array(self.head[:, 1].copy()), "task": self._task()}
+                                   "event": self._dictionary(self.event, [i.name for i in self.infos])}
+        if len(_places(self.infos)) < len(self.infos):
+            columns["definition"] = pa.array(self.event.copy())
+        columns |= {"address": pa.array(self.np.array([i.address for i in self.infos], self.np.uint64)[self.event]),
+                    "cpu": pa.array(self.head[:, 1].copy()), "task": self._task()}
         if ring.clock is not None:
             columns["time"] = pa.array(self.raw[:, 2].copy())
         callers: Any = ()
@@ -96,20 +103,25 @@ class _Columns:
             callers = columns["caller"].unique().drop_null().to_pylist()
         stacks = [ring.stacks[place] for place in self.places] if ring.stacked else []
         if ring.stacked:
-            columns["stack"] = pa.array(stacks, pa.list_(pa.uint64()))
+            columns["stack"] = pa.array(map(addresses_of, stacks), pa.list_(pa.uint64()))
+            columns["incomplete"] = pa.array(map(is_incomplete, stacks), pa.bool_())
         for event, row in enumerate(names_of(self.infos)):
             for n, name in enumerate(row):
                 self._argument(columns, event, n, name)
-        looked_up = {address - bool(n) for stack in {*stacks} for n, address in enumerate(stack)}
-        addresses = {*callers, *(address for stack in {*stacks} for address in stack)}
+        seen = {addresses_of(stack) for stack in {*stacks}}
+        looked_up = {address - bool(n) for stack in seen for n, address in enumerate(stack)}
+        addresses = {*callers, *(address for stack in seen for address in stack)}
         facts = {"version": VERSION, "events": [info.as_json() for info in self.infos], "lost": ring.lost,
                  "clock": clock, "names": {str(address): names(address) for address in addresses},
                  "lines": {str(address): line for address in looked_up if (line := lines(address))}}
         return pa.table(columns).replace_schema_metadata({KEY: json.dumps(facts).encode()})
 
     def _dictionary(self, indices: numpy.ndarray[Any, Any], values: Sequence[str]) -> pyarrow.Array:
-        return self.pa.DictionaryArray.from_arrays(self.pa.array(indices.astype(self.np.int32)),
-                                                   self.pa.array(values, self.pa.string()))
+        """A column of texts, given by their places in `values`; each text is one category, whatever places it has."""
+        categories = {value: n for n, value in enumerate(dict.fromkeys(values))}
+        numbers: Any = self.np.array([categories[value] for value in values], self.np.int32)
+        return self.pa.DictionaryArray.from_arrays(self.pa.array(numbers[indices]),
+                                                   self.pa.array([*categories], self.pa.string()))
 
     def _task(self) -> pyarrow.Array:
         np, tasks, numbers = self.np, self.ring.tasks, self.head[:, 2:].copy().view(self.np.uint32).reshape(-1)
@@ -157,6 +169,12 @@ class _Columns:
         return self.pa.array(found, self.pa.list_(self.pa.string()) if count else self.pa.string())
 
 
+def _places(infos: Sequence[EventInfo]) -> dict[tuple[str, int], int]:
+    """(name, address) of each event -> its place in `infos`. Events of several groups may share both, and definitions
+    that fetch something else: then there are fewer than events."""
+    return {(info.name, info.address): n for n, info in enumerate(infos)}
+
+
 # --- of others' kinds
 
 
@@ -185,12 +203,12 @@ def arrays(table: pyarrow.Table) -> dict[str, numpy.ndarray[Any, Any]]:
 # --- files
 
 
-def save(table: pyarrow.Table, path: str | os.PathLike[str]) -> None:
-    """See Trace.save()."""
+def save(table: pyarrow.Table, file: IO[bytes]) -> None:
+    """Write a table as an Arrow file. Raises Unsupported, OSError."""
     need("pyarrow", "arrow")
     import pyarrow
 
-    with open(path, "wb") as file, pyarrow.ipc.new_file(file, table.schema) as writer:
+    with pyarrow.ipc.new_file(file, table.schema) as writer:
         writer.write_table(table)
 
 
@@ -211,32 +229,59 @@ def load(path: str | os.PathLike[str]) -> tuple[Table, Mapping[int, str], Mappin
                          hint="give a file that Trace.save() or `kprobes record` wrote") from error
 
 
+def _one_category_each(table: pyarrow.Table) -> pyarrow.Table:
+    """The table with each name once in its columns of categories: files of before version 2 have one a place."""
+    import pyarrow
+
+    for n, column in enumerate(table.columns):
+        if pyarrow.types.is_dictionary(column.type):
+            categories = [chunk.dictionary.to_pylist() for chunk in column.chunks]
+            if any(len({*names}) < len(names) for names in categories):
+                unified = column.cast(pyarrow.string()).dictionary_encode()
+                table = table.set_column(n, table.column_names[n], unified)
+    return table
+
+
 class Table:
     """An Arrow table as the source of a trace."""
 
-    def __init__(self, table: pyarrow.Table, infos: Sequence[EventInfo], lost: int, clock: str) -> None:
-        self.infos, self._table, self._lost = infos, table, lost
+    def __init__(self, table: pyarrow.Table, infos: Sequence[EventInfo], lost: int, clock: str,
+                 version: int = VERSION) -> None:
+        """version: of the file. Raises KeyError, TypeError, ValueError: the table is none of ours."""
+        self.infos = infos
+        self._table = _one_category_each(table)
+        self._lost = lost
         self.clock = clock if "time" in table.column_names else COUNTER
-        numbers = {(info.name, info.address): n for n, info in enumerate(infos)}  # several places may share a name
-        self._events = [numbers[key] for key in zip(table.column("event").to_pylist(),
-                                                    table.column("address").to_pylist(), strict=True)]
+        self._version = version
+        self._events = self._definitions()
+        if not all(0 <= event < len(infos) for event in self._events):
+            raise ValueError("an event that is not in the file")
         self.tasks: Sequence[Any] = list(dict.fromkeys(table.column("task").to_pylist()))
+
+    def _definitions(self) -> list[int]:
+        """For each record, the place of its event in `infos`."""
+        if "definition" in HEADS[self._version] and "definition" in self._table.column_names:
+            return [int(n) for n in self._table.column("definition").to_pylist()]
+        places = _places(self.infos)
+        return [places[name.translate(CONTROLS), address] for name, address in
+                zip(self._table.column("event").to_pylist(), self._table.column("address").to_pylist(), strict=True)]
 
     @classmethod
     def of(cls, table: pyarrow.Table) -> tuple[Table, Mapping[int, str], Mapping[int, str]]:
         """Raises KeyError, TypeError, ValueError: that is none of ours."""
         facts = json.loads(table.schema.metadata[KEY])
-        if facts["version"] != VERSION:
+        version = facts["version"]
+        if version not in HEADS:
             raise ValueError("another version")
         infos = [EventInfo.from_json(info) for info in facts["events"]]
         missing = {"seq", "event", "address", "cpu", "task",
-                   *(name for row in names_of(infos) for name in row)} - {*table.column_names}
+                   *(name for row in names_of(infos, version) for name in row)} - {*table.column_names}
         if missing:
             raise KeyError(*missing)
         clock = str(facts.get("clock", HOST))  # older files do not say
-        names, lines = ({int(address): str(text) for address, text in found.items()}
+        names, lines = ({int(address): str(text).translate(CONTROLS) for address, text in found.items()}
                         for found in (facts["names"], facts.get("lines", {})))  # older files have no lines
-        return cls(table, infos, int(facts["lost"]), clock), names, lines
+        return cls(table, infos, int(facts["lost"]), clock, version), names, lines
 
     @property
     def lost(self) -> int:
@@ -251,7 +296,7 @@ class Table:
 
     @cached_property
     def _places(self) -> tuple[list[list[list[Any]]], dict[Any, int]]:
-        columns = [[self._columns[name] for name in row] for row in names_of(self.infos)]
+        columns = [[self._columns[name] for name in row] for row in names_of(self.infos, self._version)]
         return columns, {task: n for n, task in enumerate(self.tasks)}
 
     def row(self, n: int) -> Row:
@@ -261,6 +306,8 @@ class Table:
         time = columns["time"][n] if self.clock != COUNTER else 0
         caller = (columns["caller"][n] or 0) if "caller" in columns else 0
         stack = tuple(columns["stack"][n]) if "stack" in columns else ()
+        if "incomplete" in HEADS[self._version] and "incomplete" in columns and columns["incomplete"][n]:
+            stack = (*stack, INCOMPLETE)
         return columns["seq"][n], event, columns["cpu"][n], tasks[columns["task"][n]], time, caller, values, stack
 
     def rows(self) -> Iterator[Row]:

@@ -14,14 +14,27 @@ from typing import Any
 
 from attrs import frozen
 
-from ..arguments import checked
+from ..arguments import checked, shown
+from ..core.register.alone import alone
 from ..debug.file import DAMAGE, dwarf
 from ..errors import BadArgument, Unsupported
 from ..image import LoadedFile
 from ..machine._base import Machine
+from ..machine._blocks import BlockCounts
+from ..newfile import NewFile
+from ..symbols import CONTROLS
 
 FORMATS = {".drcov": "drcov", ".info": "lcov", ".afl": "afl"}
 REACH = 1 << 31  # bytes of guest memory that stand for a module of their own, where blocks are in none
+
+
+def format_of(path: str | os.PathLike[str], format: str | None = None) -> str:
+    """The format that a file of coverage has: `format`, or as the file's name ends. Raises BadArgument: there is no
+    such."""
+    kind = FORMATS.get(os.path.splitext(path)[1]) if format is None else format
+    if kind is None or kind not in FORMATS.values():
+        raise BadArgument(f"no format {kind!r} for {os.fspath(path)!r}", hint="pass format='drcov', 'lcov' or 'afl'")
+    return kind
 
 
 @frozen(order=True)
@@ -52,10 +65,14 @@ class Coverage:
     """
 
     def __init__(self, machine: Machine) -> None:
-        """Raises Unsupported where the machine does not tell of blocks."""
-        self._machine = machine
-        self._counts = machine.count_blocks()
+        """Raises Unsupported where the machine does not tell of blocks, MachineBusy while another thread runs it."""
+        self._machine, self.busy = machine, machine.busy
+        self._counts = self._counting()
         self._told = 0
+
+    @alone
+    def _counting(self) -> BlockCounts:
+        return self._machine.count_blocks()
 
     @property
     def blocks(self) -> list[Block]:
@@ -87,16 +104,19 @@ class Coverage:
         format: None: as the name ends, .drcov, .info or .afl. Raises BadArgument, Unsupported where no file has lines,
         OSError.
         """
-        kind = FORMATS.get(os.path.splitext(path)[1]) if format is None else format
-        if kind not in FORMATS.values():
-            raise BadArgument(f"no format {kind!r} for {os.fspath(path)!r}",
-                              hint="pass format='drcov', 'lcov' or 'afl'")
-        data = self._drcov() if kind == "drcov" else self._lcov() if kind == "lcov" else bytes(self.bitmap)
-        with open(path, "wb") as file:
-            file.write(data)
+        data = self.contents(format_of(path, format))
+        with NewFile(path, binary=True) as new:
+            new.file.write(data)
 
+    def contents(self, format: str) -> bytes:
+        """What save() writes: "drcov", "lcov" or "afl". Raises BadArgument, Unsupported where no file has lines."""
+        if format not in FORMATS.values():
+            raise BadArgument(f"format is {shown(format)}", hint="pass 'drcov', 'lcov' or 'afl'")
+        return self._drcov() if format == "drcov" else self._lcov() if format == "lcov" else bytes(self.bitmap)
+
+    @alone
     def close(self) -> None:
-        """Count no more. What was counted stays."""
+        """Count no more. What was counted stays. MachineBusy while another thread runs the machine."""
         self._counts.close()
 
     def __enter__(self) -> Coverage:
@@ -120,21 +140,31 @@ class Coverage:
         for block in blocks:
             number = bisect_right(bases, block.address) - 1
             rows.append(struct.pack("<IHH", block.address - bases[number], min(block.size, 0xFFFF), number))
-        table = "".join(f"{n:3}, {m.base:#018x}, {m.end:#018x}, {0:#018x}, {m.path}\n" for n, m in enumerate(modules))
+        table = "".join(f"{n:3}, {m.base:#018x}, {m.end:#018x}, {0:#018x}, {m.path.translate(CONTROLS)}\n"
+                        for n, m in enumerate(modules))
         head = (f"DRCOV VERSION: 2\nDRCOV FLAVOR: drcov\nModule Table: version 2, count {len(modules)}\n"
                 f"Columns: id, base, end, entry, path\n{table}BB Table: {len(rows)} bbs\n")
         return head.encode() + b"".join(rows)
 
     def _modules(self, blocks: Iterable[Block]) -> Iterator[Module]:
-        """The images, and stretches of memory that hold what is in none."""
+        """The images, and mapped memory that holds what is in none."""
         images = [Module(start, end, name) for name, (start, end) in self._machine.modules.items()]
         yield from images
+        regions = self._machine.regions()
         others = [block for block in blocks if not any(image.base <= block.address < image.end for image in images)]
         while others:
-            base = others[0].address & -self._machine.page_size
-            part = [block for block in others if block.address < base + REACH]
-            yield Module(base, part[-1].address + part[-1].size, f"memory at {base:#x}")
-            others = others[len(part) :]
+            first = others[0].address
+            there = next((region for region in regions if region[0] <= first < region[1]), None)
+            if there is None:  # mapped no more, or known by another address
+                start = first & -self._machine.page_size
+                end = max(block.address + block.size for block in others if block.address < start + REACH)
+            else:  # without the images in it
+                start = max([there[0], *(image.end for image in images if image.end <= first)])
+                end = min([there[1], *(image.base for image in images if image.base > first)])
+            base = start + (first - start) // REACH * REACH
+            end = min(end, base + REACH)
+            yield Module(base, end, f"memory at {start:#x}")
+            others = [block for block in others if not base <= block.address < end]
 
     # --- lcov
 

@@ -15,6 +15,7 @@ from ..arguments import checked
 from ..core.probe import Kretprobe, Probe
 from ..errors import BadArgument, GuestFault, KprobeError, Unsupported
 from ..machine._base import Machine
+from ..newfile import NewFile
 from ..regs import Regs
 from ..symbols import CONTROLS, Symbol
 from .profile import write_folded
@@ -32,6 +33,7 @@ class Owner(Protocol):
 
     def register(self, probe: Probe) -> None: ...
     def unregister(self, probe: Probe) -> None: ...
+    def original(self, addr: int, size: int) -> bytes: ...
 
 
 @define
@@ -72,8 +74,9 @@ class CallTree:
     """What was called below a function; str() shows it as ftrace's function graph does.
 
     Attributes:
-        calls: of the function itself. skipped: function -> why it is not in the tree. missed: calls that could not be
-            recorded.
+        calls: of the function itself.
+        skipped: function -> why it is not in the tree.
+        missed: calls that could not be recorded.
         counted: calls have the number of their instructions.
     """
 
@@ -137,8 +140,8 @@ class CallTree:
         if not isinstance(path, str | os.PathLike):
             self._write(path, format)
             return
-        with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
-            self._write(file, format)
+        with NewFile(path, binary=False) as new:
+            self._write(new.file, format)
 
     def _write(self, file: IO[str], format: str) -> None:
         if format == "text":
@@ -215,7 +218,7 @@ class Graph:
             self._clock.stop()
 
     def _arm(self, symbol: Symbol) -> None:
-        start = self._k.machine.arch.pointers.code_address(symbol.address | symbol.mode, self._k.machine.read)
+        start = self._k.machine.arch.pointers.code_address(symbol.address | symbol.mode, self._k.original)
         probe = Kretprobe(addr=start.place(0) | start.mode, entry_handler=self._entry(symbol), handler=self._returned,
                           maxactive=ACTIVE)
         try:

@@ -8,6 +8,7 @@ from typing import Any
 from attrs import asdict, frozen
 
 from ..events._event import Event, Type, Value
+from ..symbols import CONTROLS
 
 NUMBERS = ("u", "s", "x")  # styles of types whose values are numbers; those of all others are text
 
@@ -57,8 +58,10 @@ class EventInfo:
 
     @classmethod
     def from_json(cls, facts: dict[str, Any]) -> EventInfo:
-        """Of a file. KeyError, TypeError: that is none."""
-        fields = tuple(Field(name=field["name"], type=Type(**field["type"])) for field in facts["fields"])
+        """Of a file, whose texts may have been written by others. KeyError, TypeError: that is none."""
+        facts = {name: text.translate(CONTROLS) if isinstance(text, str) else text for name, text in facts.items()}
+        fields = tuple(Field(name=field["name"].translate(CONTROLS), type=Type(**field["type"]))
+                       for field in facts["fields"])
         return cls(**{**facts, "fields": fields})
 
     @property

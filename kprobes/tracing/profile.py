@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import IO, TYPE_CHECKING, Any
 
+from ..symbols import CONTROLS
+
 if TYPE_CHECKING:
     from .trace import Trace
 
@@ -29,7 +31,11 @@ def write(trace: Trace, file: IO[str], format: str) -> None:
 
 
 def write_folded(stacks: Folded, file: IO[str], format: str, unit: str) -> None:
-    """The same of stacks that are had already."""
+    """Write stacks of functions as "folded", "speedscope" or "svg". unit: what they are counted in."""
+    shown = Counter[tuple[str, ...]]()
+    for frames, weight in stacks.items():
+        shown[tuple([frame.translate(CONTROLS) for frame in frames])] += weight
+    stacks = shown
     if format == "folded":
         file.writelines(f"{';'.join(frame.replace(';', ':') for frame in frames)} {weight}\n"
                         for frames, weight in sorted(stacks.items()))

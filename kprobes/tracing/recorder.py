@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..arguments import checked
 from ..core.probe import Probe
 from ..debug.info import DebugInfo
-from ..errors import BadArgument, EventError, GuestFault, KprobeError
+from ..errors import BadArgument, EventError, GuestFault, KprobeError, MachineBusy
 from ..events import parse_event
 from ..events._event import Event, locate
 from ..events._filter import parse_filter
@@ -115,14 +115,14 @@ class Recording:
         for text in definitions:
             pattern = many(text, machine)
             if pattern is None:
-                found.append(parse_event(text, machine))
+                found.append(parse_event(text, machine, self._k.original))
                 continue
             before, first = len(self._many), None
             for place, definition in pattern.texts:
                 if any(fnmatchcase(place, glob) for glob in self._exclude):
                     continue
                 try:
-                    self._many.append(parse_event(definition, machine))
+                    self._many.append(parse_event(definition, machine, self._k.original))
                 except EventError as error:
                     first = first or pattern.original(error, definition)
                     self.skipped.append((place, error.reason))
@@ -200,6 +200,8 @@ class Recording:
                 return self._k.watchpoint(event.address, event.size, event.access, self._handler(event, number))
             probe = probe_of(event, self._handler(event, number))
             self._k.register(probe)
+        except MachineBusy:  # nothing is wrong with the event
+            raise
         except KprobeError as error:
             raise event.refused(error) from error
         return probe

@@ -21,7 +21,7 @@ HEAD = "=QHHI"
 FIRST = 1024  #: records that there is room for at first
 #: bytes that are mapped at first: more than the records that a trace keeps where nobody says
 MAPPED = 1 << 28
-#: number, event, cpu, task, time, caller, values, stack
+#: number, event, cpu, task, time, caller, values, stack (as kprobes.stacks.Stack.kept() has it)
 Row = tuple[int, int, int, int, int, int, "tuple[Value, ...]", "tuple[int, ...]"]
 
 

@@ -9,6 +9,8 @@ from typing import IO, TYPE_CHECKING, Any, Protocol, overload
 
 from ..arguments import checked, shown
 from ..errors import BadArgument, Unsupported
+from ..newfile import NewFile
+from ..stacks import INCOMPLETE, MARK, addresses_of, is_incomplete
 from .clocks import COUNTER
 from .info import EventInfo
 from .record import Record
@@ -28,6 +30,29 @@ FORMATS: Mapping[str, tuple[str, bool]] = {
 
 
 SHOWN = 20  #: records that a notebook shows
+
+
+def ready(format: str) -> bool:
+    """Whether a format ("arrow", or one of FORMATS) is binary. Raises Unsupported: the library for it is not
+    installed."""
+    from .columns import need
+
+    if format == "arrow":
+        need("pyarrow", "arrow")
+        return True
+    if format == "perfetto":
+        need("perfetto.trace_builder.proto_builder", "perfetto")
+    return FORMATS[format][1]
+
+
+def write(trace: Trace, file: IO[Any], format: str) -> None:
+    """Write a trace to an open file: "arrow", or one of FORMATS. Raises Unsupported, OSError."""
+    if format == "arrow":
+        from .columns import save
+
+        save(trace.to_arrow(), file)
+    else:
+        trace.export(file, format)
 
 
 class Source(Protocol):
@@ -113,8 +138,8 @@ class Trace:
         seq, event, cpu, task, time, caller, values, stack = row
         info = self._source.infos[event]
         args = dict(zip([field.name for field in info.fields], values, strict=True))
-        return Record(info.name, seq, cpu, self._source.tasks[task], args, stack, info.address, caller,
-                      time if self.timed else None)
+        return Record(info.name, seq, cpu, self._source.tasks[task], args, addresses_of(stack), info.address, caller,
+                      time if self.timed else None, is_incomplete(stack))
 
     def rows(self) -> Iterator[tuple[EventInfo, Any, Row]]:
         """(event, task, row) of each record, for writers of formats."""
@@ -122,7 +147,10 @@ class Trace:
         return ((infos[row[1]], tasks[row[3]], row) for row in self._source.rows())
 
     def name(self, address: int) -> str:
-        """`name+0xOFF/0xSIZE` of a code address in this trace, or the bare address."""
+        """`name+0xOFF/0xSIZE` of a code address in this trace, or the bare address; of what stands behind the addresses
+        of an incomplete stack, its mark."""
+        if address == INCOMPLETE:
+            return MARK
         found = self._cache.get(address)
         if found is None:
             found = self._cache[address] = self._names(address)
@@ -133,7 +161,7 @@ class Trace:
         return address that of the call before it. BadArgument: it is no stack."""
         if not all(isinstance(address, int) for address in stack):
             raise BadArgument(f"stack is {shown(stack)}", hint="pass a record's stack: addresses")
-        return [self._lines(address - bool(n)) for n, address in enumerate(stack)]
+        return [self._lines(address - bool(n)) if address != INCOMPLETE else "" for n, address in enumerate(stack)]
 
     @property
     def source(self) -> Source:
@@ -189,10 +217,15 @@ class Trace:
         return arrays(self.to_arrow())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write an Arrow file, which Trace.load() and every reader of Arrow reads. Raises Unsupported, OSError."""
+        """Write an Arrow file, which Trace.load() and every reader of Arrow reads.
+
+        Raises Unsupported, OSError: then what was at `path` before is still there.
+        """
         from .columns import save
 
-        save(self.to_arrow(), path)
+        table = self.to_arrow()
+        with NewFile(path, binary=True) as new:
+            save(table, new.file)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Trace:
@@ -207,7 +240,8 @@ class Trace:
         """Write a file for other tools, or to an open one: ftrace, jsonl, csv (one file for each event where there are
         several: x.NAME.csv), chrome, perfetto (extra `perfetto`), folded, speedscope, svg (a flame graph).
 
-        Raises BadArgument: no such format; Unsupported: the library for it is not installed; OSError.
+        Raises BadArgument: no such format; Unsupported: the library for it is not installed; OSError. Then what was at
+        `path` before is still there.
         """
         if format not in FORMATS:
             raise BadArgument(f"no format {format!r}", hint=f"there are: {', '.join(FORMATS)}")
@@ -218,7 +252,5 @@ class Trace:
         if not isinstance(path, str | os.PathLike):
             write(self, path, format)
             return
-        mode: dict[str, Any] = ({"mode": "wb"} if binary else {"mode": "w", "encoding": "utf-8",
-                                                               "errors": "backslashreplace", "newline": "\n"})
-        with open(path, **mode) as file:
-            write(self, file, format)
+        with NewFile(path, binary=binary) as new:
+            write(self, new.file, format)

@@ -81,3 +81,20 @@ class Treacherous:
             self.job(item)
             time.sleep(1)
         return self.job(item)
+
+
+def greedy(n: int) -> int:
+    """One item takes 300 MiB, one 50."""
+    return len(bytearray((300 if n == 5 else 50 if n == 6 else 0) << 20))
+
+
+def hanging(n: int) -> int:
+    """One item hangs, far behind quick ones."""
+    time.sleep(60 if n == 150 else 0)
+    return n
+
+
+def napping(n: int) -> int:
+    """As hanging, for so long as a test may wait."""
+    time.sleep(3 if n == 150 else 0)
+    return n

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import json
 import pickle
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, InvalidStateError, ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from concurrent.futures import (
+    CancelledError,
+    Executor,
+    Future,
+    InvalidStateError,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+)
+from contextlib import contextmanager, nullcontext, suppress
 from itertools import count, islice
 from pathlib import Path
 from threading import Lock
@@ -20,6 +28,7 @@ from click.testing import CliRunner, Result
 
 from kprobes import BadArgument, GuestFault, KprobeError, Kprobes, UnicornMachine, UnknownSymbol
 from kprobes.campaign import Calls, Journal, Outcome, local, merged, run
+from kprobes.campaign._dask import DaskStates
 from kprobes.campaign._journal import JournalError
 from kprobes.campaign._run import WINDOW, Fates, Work, _Run, attempt
 from kprobes.cli import main
@@ -36,7 +45,7 @@ def test_every_item_has_an_outcome() -> None:
 def test_what_crashes_and_hangs_costs_itself_only() -> None:
     start = time.monotonic()
     outcomes = {o.item: o for o in run(jobs.mixed, range(500), timeout=2, jobs=2)}
-    assert time.monotonic() - start < 60
+    assert time.monotonic() - start < 50
     assert sorted(outcomes) == [*range(500)]
     failed = {n: str(o.error) for n, o in outcomes.items() if not o.ok}
     assert failed.keys() == {3, 7, 11, 13, 17, 19}
@@ -129,6 +138,87 @@ def test_a_worker_of_dask_that_dies_costs_one_item() -> None:
         outcomes = {o.item: o for o in run(jobs.killing, range(60), client.get_executor(), jobs=2)}
     assert {n: str(o.error) for n, o in outcomes.items() if not o.ok} == {37: "its worker died"}
     assert {n: o.result for n, o in outcomes.items() if o.ok} == {n: -n for n in range(60) if n != 37}
+
+
+def test_an_item_that_hangs_is_given_up_in_its_own_time() -> None:
+    """Not in that of the batch in which it travels: a hundred quick ones are before it."""
+    start = time.monotonic()
+    with ThreadPoolExecutor(2) as pool:
+        loop = run(jobs.napping, range(200), pool, timeout=0.5, jobs=2)
+        outcomes = {o.item: o for o in loop}
+        assert time.monotonic() - start < 20
+    assert [n for n, o in outcomes.items() if not o.ok] == [150]
+    assert str(outcomes[150].error) == "no result within 0.5 seconds"
+
+
+def test_an_item_that_hangs_on_dask_is_given_up_in_its_own_time() -> None:
+    with cluster(processes=True) as client:
+        start = time.monotonic()
+        outcomes = {o.item: o for o in run(jobs.hanging, range(200), client.get_executor(), timeout=1.5, jobs=2)}
+        assert time.monotonic() - start < 50
+    assert [n for n, o in outcomes.items() if not o.ok] == [150]
+    assert len(outcomes) == 200
+
+
+class _Task:
+    """A task of dask's: states that it has one after the other, and what result() does in the last."""
+
+    def __init__(self, *states: str, result: Callable[[], Any] = lambda: None) -> None:
+        self._states, self._result, self.cancelled = list(states), result, False
+
+    @property
+    def status(self) -> str:
+        return self._states.pop(0) if len(self._states) > 1 else self._states[0]
+
+    def result(self, timeout: float) -> Any:
+        return self._result()
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+def test_dask_s_tasks_are_asked_for_their_states() -> None:
+    """A result whose worker dies on the way is asked for again; what has failed or was cancelled ends."""
+    calls = iter([TimeoutError("on the way"), CancelledError("gone"), 5])
+
+    def result() -> Any:
+        found = next(calls)
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    tasks = iter([_Task("pending", "lost", "pending", "finished", result=lambda: 4), _Task("finished", result=result),
+                  _Task("error", result=lambda: 1 // 0), _Task("pending")])
+
+    class Client:
+        def submit(self, fn: object, *args: object, **kwargs: object) -> _Task:
+            assert kwargs == {"pure": False}
+            return next(tasks)
+
+    states = DaskStates(Client(), {"pure": False})
+    futures = [states.submit(len, "") for _ in range(4)]
+    assert all(future.running() for future in futures)
+    states.look()
+    assert [future.done() for future in futures] == [False, False, True, False]
+    for _ in range(3):
+        states.look()
+    assert futures[0].result() == 4
+    assert isinstance(futures[1].exception(), CancelledError)
+    assert isinstance(futures[2].exception(), ZeroDivisionError)
+    states.give_up(futures[3], 1)
+    states.look()
+    assert not futures[3].done()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="no limits there")
+@pytest.mark.parametrize("pool", [None, ProcessPoolExecutor], ids=["here", "another executor"])
+def test_memory_that_an_item_may_take(pool: Any) -> None:
+    """The item that takes more fails, and its neighbours do not."""
+    with pool(1) if pool else nullcontext() as executor:
+        outcomes = {o.item: o for o in run(jobs.greedy, range(12), executor, jobs=1, memory=200 << 20)}
+    assert [n for n, o in outcomes.items() if not o.ok] == [5]
+    assert isinstance(outcomes[5].error, MemoryError)
+    assert outcomes[6].result == 50 << 20
 
 
 def test_what_dies_beside_another_is_tried_alone() -> None:
@@ -340,6 +430,55 @@ def test_what_dask_trips_over_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("distributed.Client", fails)
     result = cli(DEMO, "--call", "f(@input)", "--inputs", DEMO, "--dask", "here:1")
     assert result.exit_code == 2 and "--dask here:1: AssertionError; give a scheduler's" in result.stderr
+
+
+class _Clock:
+    """time.monotonic() that goes on by 4 seconds each time."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        self.now += 4
+        return self.now
+
+
+def test_how_far_it_is_in_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no terminal: a line every ten seconds, none behind the last item."""
+    from kprobes.cli import _campaign
+
+    monkeypatch.setattr(_campaign, "time", _Clock())
+    found = [Outcome(n, n, ValueError() if n == 1 else None, 0.0) for n in range(8)]
+    lines: list[str] = []
+    monkeypatch.setattr(_campaign.click, "echo", lambda text, err: lines.append(text))
+    assert [*_campaign._told(found, 8)] == found
+    assert lines == ["3 of 8 items, 1 failed, about 20 s left", "6 of 8 items, 1 failed, about 8 s left"]
+
+
+def test_ctrl_c_tells_what_is_done_and_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the same command goes on, where there is a journal."""
+    for n in range(6):
+        (tmp_path / f"input{n}").write_bytes(b"width=1")
+    real = run
+
+    def interrupted(*args: Any, **more: Any) -> Iterator[Any]:
+        yield from islice(real(*args, **more), 2)
+        raise KeyboardInterrupt
+
+    words = (DEMO, "--call", "parse_settings(@input)", "--before", "table_init()", "--inputs", str(tmp_path), "-j", "1")
+    journal = tmp_path.parent / f"{tmp_path.name}.journal"
+    monkeypatch.setattr("kprobes.campaign.run", interrupted)
+    result = cli(*words)
+    assert result.exit_code == 130
+    assert "2 items, 0 failed" in result.stderr
+    assert "stopped: 2 of 6 items were done; with -o FILE" in result.stderr
+    result = cli(*words, "-o", str(journal))
+    assert result.exit_code == 130
+    assert f"2 of 6 items were done, 4 are left; {journal} has what was done" in result.stderr
+    monkeypatch.setattr("kprobes.campaign.run", real)
+    result = cli(*words, "-o", str(journal))
+    assert result.exit_code == 0
+    assert "6 items, 0 failed" in result.stderr
 
 
 def test_blocks_are_counted_once_whichever_process_saw_them(tmp_path: Path) -> None:

@@ -11,9 +11,11 @@ import pytest
 from arches import RUNNABLE, programs_of
 
 from kprobes import Kprobes, UnicornMachine
+from kprobes import arch as architectures
 from kprobes.core.patch.rooms import Rooms
 from kprobes.core.patch.walk import MOST, Walk
 from kprobes.errors import KprobeError
+from kprobes.machine.paper import PaperMachine
 from kprobes.symbols import Symbol
 from kprobes.testing import functions, instructions
 
@@ -66,6 +68,120 @@ def test_no_jump_covers_data(arch: str, mode: int, code: str, at: int, on: int |
         assert len(probed) > 1
 
 
+#: (architecture, mode, code, offset of data whose address one or more instructions work out before it is read)
+WORKED_OUT = [
+    ("arm", 0, "0c308fe2 0410a0e3 d000c3e1 1eff2fe1 00f020e3 0000a0e1 0000a0e1", 20),
+    ("armeb", 0, "0c308fe2 0410a0e3 d000c3e1 1eff2fe1 00f020e3 0000a0e1 0000a0e1", 20),
+    ("arm", 0, "143000e3 013040e3 00f020e3 000093e5 1eff2fe1 00bf00bf", 20),  # MOVW, MOVT: see PLACED
+    ("arm", 1, "0ff20c03 0421 d3e90001 7047 00bf 00bf00bf 00bf00bf", 16),
+    ("cortexm", 1, "0ff20c03 0421 d3e90001 7047 00bf 00bf00bf 00bf00bf", 16),
+    ("arm", 1, "02a3 0433 00f0feff 00bf 00bf 00bf00bf 00bf00bf", 12),  # behind a call that may not return
+    ("arm64", 0, "83000010 810080d2 600440a9 c0035fd6 1f2003d5 1f2003d5", 16),
+    ("arm64be", 0, "83000010 810080d2 600440a9 c0035fd6 1f2003d5 1f2003d5", 16),
+    ("arm64", 0, "03000090 1f2003d5 63600091 600040f9 c0035fd6 1f2003d5 1f2003d5 1f2003d5", 24),  # ADRP
+    ("riscv64", 0, "97060000 0100 b9068280 01000100 01000100", 14),
+    ("riscv64", 0, "97060000 0100 03b50601 8280 0100 01000100 01000100", 16),
+    ("riscv32", 0, "c166 0100 c846 8280 0100 0100 01000100", 12),
+    ("loongarch64", 0, "0400001a 00004003 8450c002 8500c028 2000004c 00004003 00004003", 20),
+    ("mips", 0, "3c040001 00000000 24840018 8c820000 03e00008 00000000 00000000 00000000", 24),
+    ("mipsel", 0, "0100043c 00000000 18008424 0000828c 0800e003 00000000 00000000 00000000", 24),
+    ("mips64", 0, "3c040001 00000000 64840018 dc820000 03e00008 00000000 00000000 00000000", 24),
+    ("mips32r6", 0, "ec9e0000 00000000 24840018 8c820000 03e00009 00000000 00000000 00000000", 24),
+    ("ppc", 0, "3c600001 60000000 38630014 80830000 4e800020 60000000 60000000", 20),
+    ("ppc", 0, "7c0802a6 429f0005 7c6802a6 38630014 7c0803a6 4e800020 60000000 60000000 60000000", 28),  # BCL, MFLR
+    ("ppc64", 0, "3c600001 60000000 38630014 e8830000 4e800020 60000000 60000000", 20),
+    ("ppc64le", 0, "0100603c 00000060 14006338 000083e8 2000804e 00000060 00000060", 20),
+    ("sparc", 0, "13000040 01000000 92126020 d0024000 81c3e008 01000000 01000000 01000000 01000000", 32),
+    ("sparc", 0, "8210000f 40000002 01000000 9203e01c d0024000 81c06008 01000000 01000000 01000000", 32),  # CALL
+    ("sparc64", 0, "13000040 01000000 92126020 d0024000 81c3e008 01000000 01000000 01000000 01000000", 32),
+    ("i386", 0, "e800000000 59 8d510c 8b02 c3 9090909090 9090909090", 17),  # CALL, POP
+    ("x86_64", 0, "488d1504000000 90 8b02 c3 90 9090909090", 11),
+    ("s390x", 0, "c01000000008 e32010000004 07fe 0700 0700 0700 0700", 16),
+    ("m68k", 0, "41fa0006 2010 4e75 4e71 4e71 4e71", 8),
+    ("sh4", 0, "02c7 0261 0260 0b00 0900 0900 0900 0900 0900", 12),
+]
+
+
+def of_any(arch: str, mode: int, code: str) -> UnicornMachine | PaperMachine:
+    """A guest that is looked at only: on paper where the engine does not run it."""
+    if arch in RUNNABLE:
+        return guest(arch, mode, code)
+    raw = bytes.fromhex(code)
+    return PaperMachine(raw, arch=architectures.get(arch), base=BASE, symbols={"f": (BASE | mode, len(raw))})
+
+
+@pytest.mark.parametrize(("arch", "mode", "code", "at"), WORKED_OUT)
+def test_data_whose_address_is_worked_out_first(arch: str, mode: int, code: str, at: int) -> None:
+    """It decodes as instructions, and nothing leads there."""
+    size, m = len(bytes.fromhex(code)), of_any(arch, mode, code)
+    with Kprobes(m) as k:
+        assert k.check(BASE | mode).probeable
+        for offset in range(at, min(size, at + 4), m.arch.insn_align):
+            verdict = k.check(BASE + offset | mode)
+            assert not verdict.probeable, hex(offset)
+            assert "is data" in verdict.reason
+
+
+#: (architecture, code, offset of code whose address the function works out)
+CODE_POINTERS = [
+    ("arm64", "61000010 2088208b 00001fd6 200080d2 c0035fd6", 12),  # the base of a switch
+    ("arm64", "61000010 400000b4 02000014 200080d2 c0035fd6", 12),  # a branch leads there, too
+    ("arm64", "01000010 1f2003d5 c0035fd6", 0),  # the function itself
+    ("x86_64", "488d0500000000 90 c3", 7), ("x86_64", "488d0501000000 90 90 c3", 8),  # it goes on there
+    ("x86_64", "488d0502000000 7401 c3 90 c3", 9), ("i386", "e800000000 58 90 c3", 5),
+    ("ppc", "7c0802a6 429f0005 7c6802a6 7c0803a6 4e800020", 8), ("sparc", "40000002 01000000 81c3e008 01000000", 8),
+]
+
+
+@pytest.mark.parametrize(("arch", "code", "at"), CODE_POINTERS)
+def test_code_whose_address_is_worked_out(arch: str, code: str, at: int) -> None:
+    with guest(arch, 0, code) as m, Kprobes(m) as k:
+        verdict = k.check(BASE + at)
+        assert verdict.probeable, verdict.reason
+
+
+@pytest.mark.parametrize(("arch", "mode", "code", "at"), [
+    ("arm", 1, "0ff2080e 5ef820c0 e644 7047 09000000 0b000000 00bf 7047", 12),
+    ("cortexm", 1, "0ff2080e 5ef820c0 e644 7047 09000000 0b000000 00bf 7047", 12),
+    ("arm", 0, "08108fe2 000191e7 01f080e0 00f020e3 08000000 0c000000 00f020e3 1eff2fe1", 16),
+    ("armeb", 0, "08108fe2 000191e7 01f080e0 00f020e3 00000008 0000000c 00f020e3 1eff2fe1", 16)])
+def test_a_table_of_distances_from_itself(arch: str, mode: int, code: str, at: int) -> None:
+    """A switch of position-independent code: the table is data, what is behind it code, and nothing else is entered."""
+    with guest(arch, mode, code) as m, Kprobes(m) as k:
+        assert k.check(BASE + at + 8 | mode).probeable
+        assert not any(k.check(BASE + at + n | mode).probeable for n in range(0, 8, m.arch.insn_align))
+        flow = k._rooms.survey.flow(m.symbols["f"])
+        assert flow.unknown == ""
+        assert BASE + at + 8 in flow.targets
+        for index in (0, 1):
+            m.regs["r0"] = index
+            m.run("f", until=BASE + at + 8 | mode if index == 0 else BASE + at + (10 if mode else 12) | mode)
+
+
+@pytest.mark.parametrize(("arch", "mode", "code", "at"), WORKED_OUT)
+def test_a_symbol_makes_it_code(arch: str, mode: int, code: str, at: int) -> None:
+    m = of_any(arch, mode, code)
+    with Kprobes(m) as k:
+        if k._rooms.survey._walked(BASE, mode, m.symbols["f"]).reader(BASE + at, BASE + at + 1) is not None:
+            return  # an instruction reads it: that is stronger
+        m.symbols.add("handler", BASE + at, mode=mode)
+        assert k.check(BASE + at | mode).probeable
+
+
+def test_data_before_what_works_out_its_address() -> None:
+    """A first look took it for code."""
+    code = "03000014 1f2003d5 1f2003d5 c3ffff10 1f2003d5 c0035fd6"
+    with guest("arm64", 0, code) as m, Kprobes(m) as k:
+        assert [k.check(BASE + at).probeable for at in range(0, 24, 4)] == [True, False, False, True, True, True]
+
+
+def test_a_later_branch_into_supposed_data_proves_it_code() -> None:
+    """Only the last block, behind the place, branches back to it."""
+    code = "63000010 e00000b4 c0035fd6 1f2003d5 1f2003d5 c0035fd6 1f2003d5 1f2003d5 fcffff17"
+    with guest("arm64", 0, code) as m, Kprobes(m) as k:
+        assert [k.check(BASE + at).probeable for at in range(0, 36, 4)] == [True] * 3 + [False] + [True] * 5
+
+
 def test_a_jump_stops_before_marked_data() -> None:
     """Here a mapping symbol alone tells: nothing loads it."""
     with guest("arm", 1, "7047 00bf 00bf 7856") as m, Kprobes(m) as k:
@@ -88,9 +204,7 @@ def test_data_in_programs_is_found_without_marks(arch: str, path: Path) -> None:
         m.symbols._data.clear()
         without = accepted(m, symbols)
         assert with_marks - without == set(), "code is taken for data"
-        # vector constants, of which only the address is worked out
-        known = {(s, addr) for s, addr in marked if s.name == "scale"}
-        assert (without & marked) - known == set(), "data is taken for code"
+        assert without & marked == set(), "data is taken for code"
 
 
 def code_addresses(m: UnicornMachine, symbol: Symbol) -> Iterator[int]:
@@ -199,6 +313,25 @@ def test_far_behind_the_last_symbol_walks_go_on(noted: list[int], arch: str, mod
         places = [BASE + step * n | mode for n in range(0, count, 50)]
         assert all(k.check(addr).probeable for addr in (*places, *reversed(places)))
     assert len(noted) < 2 * count
+
+
+@pytest.mark.parametrize(("arch", "mode", "nop"), [("x86_64", 0, "90"), ("arm", 1, "00bf"), ("s390x", 0, "0707"),
+                                                   ("m68k", 0, "4e71"), ("mips", 0, "00000000"),
+                                                   ("riscv64", 0, "0100"), ("arm64", 0, "1f2003d5")])
+def test_walks_of_short_functions_are_kept(noted: list[int], monkeypatch: pytest.MonkeyPatch, arch: str, mode: int,
+                                           nop: str) -> None:
+    """A walk of 16 bytes counts as such, and not as the KiB that is read at a time: beyond 8,192 probed functions every
+    first hit walked again."""
+    monkeypatch.setattr("kprobes.core.patch.survey._KEPT", 1 << 17)
+    count = 800
+    code = bytes.fromhex(nop) * (16 * count // (len(nop) // 2))
+    symbols = {f"f{n}": (BASE + 16 * n | mode, 16) for n in range(count)}
+    with UnicornMachine.from_code(code, arch=arch, base=BASE, symbols=symbols) as m, Kprobes(m) as k:
+        assert all(k.check(name).probeable for name in symbols)
+        looked = len(noted)
+        assert looked == count * 16 // (len(nop) // 2)
+        assert all(k.check(name).probeable for name in symbols)
+        assert len(noted) == looked, "walked again"
 
 
 @pytest.mark.parametrize("arch", ["x86_64", "arm64", "mips"])

@@ -9,6 +9,7 @@ from kprobes import Kprobe, Kprobes, UnicornMachine
 from kprobes.core.patch import survey
 from kprobes.core.patch.exclusive import LONGEST
 from kprobes.core.patch.rooms import Rooms
+from kprobes.core.patch.text import Text
 from kprobes.core.patch.walk import Walk
 from kprobes.errors import NotAnInstruction, Unprobeable
 from kprobes.machine.paper import PaperMachine
@@ -205,3 +206,65 @@ def test_data_behind_a_return_stays(arch: str, code: str, returns: int) -> None:
             k.flush_optimizer()
             assert "may be data" in p.why_not_optimized
             assert (m.call("f"), p.nhit) == (plain, 1)
+
+
+#: (architecture, mode, a block of straight-line code that is at least as long as a jump)
+BLOCKS = [("x86_64", 0, "89c089c190"), ("i386", 0, "89c089c190"), ("arm", 1, "0000080000bf00bf"),
+          ("cortexm", 1, "0000080000bf00bf"), ("s390x", 0, "b90400121812b9040034"), ("m68k", 0, "200124014e714e714e71"),
+          ("riscv64", 0, "0100010013000000"), ("riscv32", 0, "0100010013000000")]
+
+
+@pytest.mark.parametrize(("arch", "mode", "block"), BLOCKS, ids=[row[0] for row in BLOCKS])
+def test_many_jumps_in_one_function_cost_in_proportion(monkeypatch: pytest.MonkeyPatch, arch: str, mode: int,
+                                                       block: str) -> None:
+    """Four times as many jumps: about four times as many patches are looked through, not sixteen times."""
+    looks: list[int] = []
+    holds = Text._holds
+    monkeypatch.setattr(Text, "_holds", lambda *args: (looks.append(1), holds(*args))[1])
+    counted = []
+    for count in (50, 200):
+        code = bytes.fromhex(block) * count
+        places = [0x10000 + len(bytes.fromhex(block)) * n | mode for n in range(count)]
+        with UnicornMachine.from_code(code, arch=arch, base=0x10000, symbols={"f": (0x10000 | mode, len(code))}) as m, \
+                Kprobes(m) as k:
+            probes = [Kprobe(addr=addr, pre_handler=lambda p, regs: None) for addr in places]
+            k.register_kprobes(probes)
+            looks.clear()
+            k.flush_optimizer()
+            assert all(p.optimized for p in probes[:-1]), probes[0].why_not_optimized
+        counted.append(len(looks))
+    assert counted[1] <= 5 * counted[0] + 50
+
+
+def test_only_other_peoples_writes_count_as_changes() -> None:
+    code = bytes.fromhex("90") * 0x2000
+    with UnicornMachine.from_code(code, arch="x86_64", base=0x10000, symbols={"f": (0x10000, len(code))}) as m:
+        text = Text(m)
+        before = text.generation(0x10000, 0x2000)
+        patch = text.apply(0x10FFE, bytes.fromhex("e900000000"))
+        patch = text.replace(patch, 0x10FFF, b"\xcc")
+        assert text.generation(0x10000, 0x2000) == before
+        text.revert(patch)
+        assert text.generation(0x10000, 0x2000) == before
+        m.write(0x11800, b"\xc3")
+        assert text.generation(0x10000, 0x1000) <= before
+        assert (after := text.generation(0x10000, 0x2000)) > before
+        m.write(0x10100, b"\xf4")
+        text.apply(0x10100, b"\xcc")  # it hides what was written there
+        assert text.generation(0x10000, 0x2000) > after
+
+
+@pytest.mark.parametrize("between", ["nothing", "another probe"])
+def test_a_branch_written_later_keeps_a_jump_away(between: str) -> None:
+    """The guest's owner writes a branch to the second instruction of the region, perhaps where a probe then stands."""
+    code = bytes.fromhex("89c089c190") * 40 + b"\xc3"
+    with UnicornMachine.from_code(code, arch="x86_64", base=0x10000, symbols={"f": (0x10000, len(code))}) as m, \
+            Kprobes(m) as k:
+        assert k.check("f+5").optimizable
+        with k.kprobe("f+50", pre_handler=lambda p, regs: None):
+            k.flush_optimizer()
+            assert k.check("f+5").optimizable
+            m.write(0x10000 + 100, bytes.fromhex("eba1 9090 90"))  # jmp f+7
+            if between == "another probe":
+                k.register_kprobe(Kprobe(addr=0x10000 + 100, pre_handler=lambda p, regs: None))
+            assert "f leads to 0x10007" in k.check("f+5").why_not_optimized

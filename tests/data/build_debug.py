@@ -1,4 +1,4 @@
-"""Rebuild debug.tar.xz and debug_objects.tar.xz: `python tests/data/build_debug.py` (pip install ziglang==0.17.0).
+"""Rebuild debug.tar.xz, values.tar.xz and debug_objects.tar.xz: `python tests/data/build_debug.py` (pip install ziglang==0.17.0).
 debug.c for every target of the compiler, with .eh_frame (ARCH-eh.elf), and with .debug_frame (ARCH-df.elf); both with
 DWARF, version 5 and 4. The objects are ARCH-eh.o, unlinked; SPARC's are all so."""
 
@@ -42,6 +42,7 @@ KINDS = {"eh": ["-gdwarf-5", "-fasynchronous-unwind-tables"], "df": ["-gdwarf-4"
 
 def main() -> None:
     build("debug.tar.xz", "debug.c", {f"-{kind}.elf": flags for kind, flags in KINDS.items()}, TARGETS | UNLINKED)
+    build("values.tar.xz", "values.c", {"-5.elf": KINDS["eh"], "-4.elf": KINDS["df"]}, TARGETS)
     build("debug_objects.tar.xz", "debug.c", {"-eh.o": [*KINDS["eh"], "-gz=none", "-c"]}, TARGETS | UNLINKED)
 
 

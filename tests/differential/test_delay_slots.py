@@ -48,7 +48,7 @@ class Scene:
 
     def __init__(self, arch: str, family: str, branch: str, store: bool) -> None:
         code = code_of(arch, family, branch, PROGRAMS[family][0][store])
-        self.m = UnicornMachine.from_code(code, arch=arch, base=BASE, symbols={"f": (BASE, len(code))})
+        self.m = UnicornMachine.from_code(code, arch=arch, base=BASE, symbols={"f": (BASE, len(code)), "taken": (TAKEN, 0)})
         self.here = self.m.alloc(16)
         self.m.write(self.here, b"\0\0\0\7" * 4)
         self.kprobes = Kprobes(self.m)
@@ -193,7 +193,7 @@ def test_a_fault_is_where_it_is_without_the_probe(branch: tuple[str, str, str], 
     if "r6" in arch and fault.startswith("unaligned"):
         return  # release 6 has no such fault
     code = code_of(arch, family, text, FAULTS[fault][family == "sparc"])
-    m = UnicornMachine.from_code(code, arch=arch, base=BASE, symbols={"f": (BASE, len(code))})
+    m = UnicornMachine.from_code(code, arch=arch, base=BASE, symbols={"f": (BASE, len(code)), "taken": (TAKEN, 0)})
     there = m.alloc(16)
     for bound in (None, *((50,) if m.guest.blocks.hooked_delay_slots else ())):
         plain = outcome(m, there, bound)

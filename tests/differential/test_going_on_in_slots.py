@@ -35,7 +35,7 @@ class Scene:
         words = [int.from_bytes(other[n : n + 4], "big") for n in (0, 4)]
         other = b"".join((w | ("r6" in arch and w & 0xFC1FFFFF == 8)).to_bytes(
             4, "little" if arch.endswith("el") else "big") for w in words)
-        self.m = UnicornMachine.from_code(code + other, arch=arch, base=BASE, symbols={"f": (BASE, len(code))})
+        self.m = UnicornMachine.from_code(code + other, arch=arch, base=BASE, symbols={"f": (BASE, len(code)), "taken": (TAKEN, 0)})
         self.there = self.m.alloc(16)
         self.m.write(self.there, b"\0\0\0\7" * 4)
         self.sp = self.m.regs.sp

@@ -39,7 +39,7 @@ def test_a_small_architecture_out_of_tree(monkeypatch: pytest.MonkeyPatch) -> No
     lines, names = package(), dict[str, Any]()
     exec("\n".join(lines), names)
     assert check_arch(names["rv32i"]) == []
-    monkeypatch.setattr("kprobes.arch._all", lambda: {"rv32i": names["rv32i"]})
+    monkeypatch.setattr("kprobes.arch._load", lambda name: names[name])
     monkeypatch.setitem(engine.GUESTS, "rv32i", names["guest"])
     m = UnicornMachine.from_code(SUM, arch="rv32i", base=0x10000, symbols={"sum": (0x10000, 24)})
     with Kprobes(m) as k, k.kprobe("sum", offset=12) as p, k.kretprobe("sum", handler=lambda ri, regs: None) as r:

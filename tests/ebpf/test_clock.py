@@ -3,6 +3,8 @@ engine."""
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,10 +14,13 @@ from scenes import paper_machine
 
 from kprobes import BadArgument, GuestTimeout, Kprobe, Kprobes, Kretprobe, Program, UnicornMachine, Unsupported
 from kprobes.machine.unicorn.host import hostcode
+from kprobes.programs import hostclock
 
 pytest.importorskip("ziglang")
 NAME = "test_arith32"
 SPARC = ("sparc", "sparc64")
+EVEN = hostclock.even_counter()
+CLOSE = 20_000  # ns: what the counter tells is off by less than 100, but where the kernel sets its clock
 LATENCY = """
 #include <kprobes/bpf.h>
 u64 begun, took;
@@ -133,3 +138,55 @@ def test_jumps_cover_one_instruction_while_it_counts(late: bool) -> None:
             m.clock.stop()
             m.call("f")
             assert k.list()[0].flags == ("OPTIMIZED",)
+
+
+# --- the host's clock
+
+
+STAMPS = """
+#include <kprobes/bpf.h>
+struct { __uint(type, BPF_MAP_TYPE_RINGBUF); __uint(max_entries, 1 << 20); } times SEC(".maps");
+SEC("kprobe") int stamp(void *ctx)
+{
+    u64 *now = bpf_ringbuf_reserve(&times, 8, 0);
+
+    if (!now)
+        return 0;
+    *now = bpf_ktime_get_ns();
+    bpf_ringbuf_submit(now, 0);
+    return 0;
+}
+"""
+
+
+@pytest.mark.host_code
+@pytest.mark.parametrize("counter", [True, False])
+@pytest.mark.parametrize("arch", ["x86_64", "mips"])
+def test_compiled_programs_tell_the_hosts_time(arch: str, counter: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the CPU's counter helps or not: never backwards, and within what Python sees around it."""
+    pytest.importorskip("llvmlite")
+    monkeypatch.setattr(hostclock, "even_counter", lambda: counter and EVEN)
+    program = Program.from_c(STAMPS)
+    with UnicornMachine.load(programs_of(arch)[0]) as m, Kprobes(m) as k, k.attach(program, NAME) as attached:
+        m.call(NAME, integer(m.arch, 5))
+        assert attached.why_python["stamp"] == ""
+        list(attached.maps["times"])
+        for _ in range(60):
+            before = time.monotonic_ns()
+            for _ in range(20):
+                m.call(NAME, integer(m.arch, 5))
+            after = time.monotonic_ns()
+            stamps = [int.from_bytes(raw, sys.byteorder) for raw in attached.maps["times"]]
+            assert len(stamps) == 20 and stamps == sorted(stamps)
+            assert before - CLOSE <= stamps[0] and stamps[-1] <= after + CLOSE
+        clock = hostclock.clock_of(m.host_view)
+        assert clock["counter"] == (counter and EVEN)
+        assert bool(clock["rate"]) == clock["counter"], "nothing was measured in all that time"
+
+
+@pytest.mark.quick
+def test_a_machine_has_one_clock() -> None:
+    class View: ...
+
+    one, other = View(), View()
+    assert hostclock.clock_of(one) is hostclock.clock_of(one) is not hostclock.clock_of(other)

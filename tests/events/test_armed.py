@@ -190,6 +190,7 @@ def test_the_files_of_events() -> None:
         assert len(k.events["crc"].places) == 2
         k.events.write("-:crc table_init")
         assert k.events.text().startswith("p:kprobes/crc crc32 len=$arg3:u32\nr4")
+        k.events["g/back"].enabled = False
         k.events.write("-:g/")
         with pytest.raises(NotRegistered, match="no event g/back to delete") as caught:
             k.events.write("-:g/back")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from arches import programs_of
 from ebpf.guests import Guest
 
-from kprobes import EventError, Kprobes, NotRegistered
+from kprobes import EventBusy, EventError, Kprobes, NotRegistered
 
 ARCHES = ["x86_64", "i386", "arm", "arm64", "mips", "ppc64", "riscv64", "s390x"]
 
@@ -98,6 +99,7 @@ def test_add_enable_disable_remove(w: World) -> None:
     w.hit()
     assert [k.events["testprobe"].hits, k.events["g/testback"].hits] == [2, 3]
     assert k.events.profile().split() == ["testprobe", "2", "0", "testback", "3", "0"]
+    k.events["g/testback"].enabled = False
     k.events.write("-:testprobe\n-:g/testback")
     with pytest.raises(NotRegistered):
         k.events.write("-:testprobe")
@@ -116,6 +118,48 @@ def test_names_and_probes_of_one_name(w: World) -> None:
     for text in (f"r:multi {w.name} a=\\1", f"p:multi {w.name} b=\\1", f"p:multi {w.name} a=\\2"):
         with pytest.raises(EventError):
             k.events.write(text)
+
+
+def test_busy_events(w: World) -> None:
+    """Neither deleted nor cleared, alone or among others; one of several places may go."""
+    k = w.k
+    k.events.write(f"p:idle {w.name}\np:g/busy {w.name} a=\\1\np:g/busy {w.name} a=\\2\np:h/busy {w.name}")
+    k.events["g/busy"].enabled = True
+    for text in ("-:g/busy", "-:g/", "-:busy", "", "\n", f"-:g/busy {w.name}"):
+        with pytest.raises(EventBusy, match=r"g/busy is enabled; disable it first") as caught:
+            k.events.write(text)
+        assert caught.value.errno == errno.EBUSY and [*k.events] == ["idle", "g/busy", "h/busy"], text
+    w.hit()
+    assert k.events["g/busy"].hits == 2
+    k.events.write(f"-:g/busy {w.name} a=\\1")
+    w.hit()
+    assert [r.args["a"] for r in k.events["g/busy"]][-1] == 2 and len(k.events["g/busy"].places) == 1
+    k.events["g/busy"].enabled = False
+    k.events["idle"].trigger("hist:keys=common_pid")
+    for text in ("-:idle", ""):
+        with pytest.raises(EventBusy, match="idle has triggers"):
+            k.events.write(text)
+    k.events.write("-:busy")
+    assert [*k.events] == ["idle"]
+    k.events["idle"].trigger("!hist:keys=common_pid")
+    k.events.write(f"p:g/target {w.name} a=\\1")
+    k.events["idle"].trigger("enable_event:g:target")
+    with pytest.raises(EventBusy, match="target is switched by triggers"):
+        k.events.write("-:g/target")
+    k.events["idle"].trigger("!enable_event:g:target")
+    k.events.write("\n")
+    assert not k.events and k.list() == []
+
+
+def test_nothing_is_no_name(w: World) -> None:
+    w.k.events.write(f"p:e {w.name}\n# a comment\n\n")
+    with pytest.raises(EventError) as caught:
+        w.k.events.write("-:")
+    assert (caught.value.kind, caught.value.position) == ("NO_EVENT_NAME", 2) and [*w.k.events] == ["e"]
+    w.k.events.write("# a comment")
+    assert [*w.k.events] == ["e"]
+    w.k.events.write("")
+    assert not w.k.events
 
 
 def test_filters_and_histograms(w: World) -> None:

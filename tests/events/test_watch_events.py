@@ -39,6 +39,8 @@ def test_records_of_writes(arch: str) -> None:
         e.trigger("hist:keys=__probe_ip.sym")
         m.call("test_atomics", seed)
         assert sum(row.hitcount for row in e.hist) == e.hist.hits > 10 and e.hits > hits
+        e.enabled = False
+        e.trigger("!hist:keys=__probe_ip.sym")
         k.events.write("-:cfg")
         assert list(k.events) == ["low"]
 

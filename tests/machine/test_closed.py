@@ -3,7 +3,9 @@ gone."""
 
 from __future__ import annotations
 
+import copy
 import inspect
+import pickle
 import threading
 import time
 from typing import Any
@@ -11,7 +13,17 @@ from typing import Any
 import pytest
 from scenes import PROGRAMS, Scene
 
-from kprobes import BadLocation, Kprobe, KprobeError, Kprobes, Kretprobe, MachineBusy, MachineClosed, UnicornMachine
+from kprobes import (
+    BadLocation,
+    Kprobe,
+    KprobeError,
+    Kprobes,
+    Kretprobe,
+    MachineBusy,
+    MachineClosed,
+    UnicornMachine,
+    Unsupported,
+)
 from kprobes.machine.unicorn.machine import KNOWN
 
 pytestmark = pytest.mark.quick
@@ -159,3 +171,14 @@ def test_many_threads_register() -> None:
     with pytest.raises(BadLocation):
         scene.k.register_all([])
     scene.close()
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+@pytest.mark.parametrize("what", ["machine", "kprobes", "in a list"])
+def test_copies_are_refused_in_a_sentence(copied: Any, what: str) -> None:
+    with UnicornMachine.from_code(b"\x90\xc3", arch="x86_64") as m, Kprobes(m) as k:
+        value = {"machine": m, "kprobes": k, "in a list": [m]}[what]
+        if what == "in a list" and copied is copy.copy:
+            return
+        with pytest.raises(Unsupported, match=r"cannot be copied or pickled; .*snapshot\(\)"):
+            copied(value)

@@ -14,21 +14,20 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 import unicorn
 from arches import RUNNABLE, integer, limits, programs_of
+from native_library import library
 from scenes import unicorn_machine
 from unicorn import arm64_const, unicorn_const, x86_const
 
-from kprobes import Kprobe, KprobeError, Kprobes, Kretprobe, UnicornMachine
-from kprobes.machine.unicorn.host import hostcode, source
+from kprobes import Kprobe, KprobeError, Kprobes, Kretprobe, UnicornMachine, native
+from kprobes.machine.unicorn.host import hostcode
 from kprobes.machine.unicorn.host.callsites import SiteTable
 from kprobes.machine.unicorn.host.hostcode import CALL, CALLS, SITE, WHERE, Convention, SlowHost
-from kprobes.machine.unicorn.host.ready import READY
 from kprobes.testing import functions
 
 pytestmark = pytest.mark.filterwarnings("ignore::kprobes.ReturnMissed")  # what is missed is counted here
@@ -44,7 +43,7 @@ WINDOW_WORDS = {32: {"bias": 8, "sp_at": 24, "link_at": 28},
 CONVENTIONS = [Convention(bits, where, reloaded, WINDOW_WORDS[bits] if where == "window" else {})
                for bits, where, reloaded in product((32, 64), WHERE, (False, True)) if not reloaded
                or where in ("cell", "window")]
-CODE, WORDS, STACK, GUEST = 0x10000, 0x20000, 0x30000, 0x40000
+CODE, WORDS, STACK, GUEST, LIBRARY = 0x10000, 0x20000, 0x30000, 0x40000, 0x100000
 AREA, PLACE = 0x7000_0000_1000_0000, 0x48  # a call area, and a call site in it
 TABLE, SITE_AT, OTHER_SITE, CALLS_AT, BUFFER, CELLS = (WORDS, WORDS + 0x400, WORDS + 0x480, WORDS + 0x500,
                                                        WORDS + 0x800, WORDS + 0xC00)
@@ -62,9 +61,11 @@ class Host:
         self.pushed = convention.where in ("stack", "swapped")
         for at in (CODE, WORDS, STACK, GUEST):
             self.uc.mem_map(at, 0x1000)
-        function = kind if kind in READY[host] else convention.function(kind)
-        for at, name in ((CODE, "serve"), (CODE + 0x200, function)):
-            self.uc.mem_write(at, bytes.fromhex(READY[host][name]))
+        code, self.functions = library(host, LIBRARY)
+        self.uc.mem_map(LIBRARY, len(code))
+        self.uc.mem_write(LIBRARY, code)
+        self.hooked = self.functions["serve"]
+        self.function = self.functions[kind if kind in self.functions else convention.function(kind)]
         ret = bytes.fromhex("c0035fd6") if self.arm else b"\xc3"
         for at in (PYTHON, ENTERED, RETURNED):
             self.uc.mem_write(at, ret)
@@ -80,12 +81,12 @@ class Host:
         self[TABLE] = AREA
         self[TABLE + 8] = 0x10000
         self[TABLE + 16 + PLACE] = SITE_AT
-        for word, value in (("function", CODE + 0x200), ("python", PYTHON), ("calls", CALLS_AT), ("entered", ENTERED),
+        for word, value in (("function", self.function), ("python", PYTHON), ("calls", CALLS_AT), ("entered", ENTERED),
                             ("returned", RETURNED)):
-            self[SITE_AT + SITE[word]] = value
-        self[OTHER_SITE + SITE["returned"]] = RETURNED
+            self[SITE_AT + 8 * SITE[word]] = value
+        self[OTHER_SITE + 8 * SITE["returned"]] = RETURNED
         for word, value in self.convention.words.items():
-            self[CALLS_AT + CALLS[word]] = value
+            self[CALLS_AT + 8 * CALLS[word]] = value
 
     def __getitem__(self, at: int) -> int:
         return int(struct.unpack("<Q", self.uc.mem_read(at, 8))[0])
@@ -103,7 +104,7 @@ class Host:
 
     def _callback(self, uc: unicorn.Uc, address: int, size: int, data: Any) -> None:
         self.called.append(address)
-        assert self[CALLS_AT + CALLS["inside"]] == 1
+        assert self[CALLS_AT + 8 * CALLS["inside"]] == 1
         sp = uc.reg_read(arm64_const.UC_ARM64_REG_SP if self.arm else x86_const.UC_X86_REG_RSP)
         assert self.arm or sp % 16 == 8, "the ABI wants an aligned stack"
         uc.reg_write(arm64_const.UC_ARM64_REG_X0 if self.arm else x86_const.UC_X86_REG_RAX, self.answer)
@@ -127,18 +128,18 @@ class Host:
                                                                 else ["RBX", "RBP", "R12", "R15"])]
         for register in saved:
             self.uc.reg_write(register, 0x5AFE)
-        self.uc.emu_start(CODE, BACK, count=200)
+        self.uc.emu_start(self.hooked, BACK, count=300)
         assert all(self.uc.reg_read(register) == 0x5AFE for register in saved)
         if not self.arm:
             assert self.uc.reg_read(x86_const.UC_X86_REG_RSP) == STACK + 0x800
 
     def state(self) -> dict[str, Any]:
         """Everything that host code may change."""
-        site = {name: self[SITE_AT + at] for name, at in SITE.items()}
-        calls = {f"calls {name}": self[CALLS_AT + at] for name, at in CALLS.items()}
+        site = {name: self[SITE_AT + 8 * at] for name, at in SITE.items()}
+        calls = {f"calls {name}": self[CALLS_AT + 8 * at] for name, at in CALLS.items()}
         buffer = [self[BUFFER + 8 * n] for n in range(FOLLOWED * CALL // 8)]
         cells = [self[CELLS + 8 * n] for n in range(CELL_WORDS)]
-        return {**site, **calls, "other": self[OTHER_SITE + SITE["spare"]], "buffer": buffer, "cells": cells,
+        return {**site, **calls, "other": self[OTHER_SITE + 8 * SITE["spare"]], "buffer": buffer, "cells": cells,
                 "stack": bytes(self.uc.mem_read(GUEST, STACK_SIZE + 8)), "called": list(self.called)}
 
 
@@ -160,13 +161,13 @@ class Scenario:
                             "sp": CELLS, "link": CELLS if convention.where == "window" else CELLS + 16,
                             "trampoline": self.trampoline, "pushed": self.pushed, "stack": 0x5000,
                             "room": STACK_SIZE - low, "host": GUEST}.items():
-            h[CALLS_AT + CALLS[name]] = value
+            h[CALLS_AT + 8 * CALLS[name]] = value
         for n in range(FOLLOWED):
             for m, value in enumerate((0x5000 + rng.randrange(0, STACK_SIZE, 4), rng.getrandbits(convention.bits),
                                        OTHER_SITE)):
                 h[BUFFER + CALL * n + 8 * m] = value
-        h[SITE_AT + SITE["spare"]] = rng.choice([0, 1, 1, 5])
-        h[OTHER_SITE + SITE["spare"]] = 3
+        h[SITE_AT + 8 * SITE["spare"]] = rng.choice([0, 1, 1, 5])
+        h[OTHER_SITE + 8 * SITE["spare"]] = 3
         for n in range(CELL_WORDS):
             h[CELLS + 8 * n] = rng.getrandbits(64)  # neighbours of a narrow cell
         self.sp_cell, self.link_cell = CELLS, CELLS + 16
@@ -204,12 +205,12 @@ class Scenario:
 
     @property
     def open(self) -> bool:
-        return not self.h[CALLS_AT + CALLS["gate"]]
+        return not self.h[CALLS_AT + 8 * CALLS["gate"]]
 
     def follows(self, found: int) -> bool:
         """True if a call with this return address can be followed."""
         h = self.h
-        return (self.open and h[CALLS_AT + CALLS["top"]] < BUFFER + CALL * FOLLOWED and h[SITE_AT + SITE["spare"]] > 0
+        return (self.open and h[CALLS_AT + 8 * CALLS["top"]] < BUFFER + CALL * FOLLOWED and h[SITE_AT + 8 * SITE["spare"]] > 0
                 and self.link_at() is not None and found != self.trampoline)
 
     def push(self, then: dict[str, Any]) -> None:
@@ -227,45 +228,43 @@ def each(kind: str) -> Any:
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("host", HOSTS)
-def test_ready_made_bytes_are_those_of_the_source(host: str) -> None:
-    """After a change of source.py: python -m kprobes.machine.unicorn.host.source."""
-    pytest.importorskip("keystone")
-    assert source.assembled(host) == {name: bytes.fromhex(code) for name, code in READY[host].items()}
+@pytest.mark.host_code
+def test_words_are_in_the_librarys_order() -> None:
+    assert (native.words("site"), native.words("calls")) == (SITE, CALLS)
 
 
 @pytest.mark.parametrize("host", HOSTS)
 def test_count(host: str) -> None:
     h = Host(host, "count", CONVENTIONS[0])
-    h[SITE_AT + SITE["hits"]] = 0
+    h[SITE_AT + 8 * SITE["hits"]] = 0
     # in the site, other places
     for address in (AREA + PLACE, AREA + PLACE + 4, AREA + PLACE + 8, AREA + PLACE, AREA - 8, AREA + 0x10000):
         h.hook(address)
         assert not h.called
-    assert h[SITE_AT + SITE["hits"]] == 2
+    assert h[SITE_AT + 8 * SITE["hits"]] == 2
     asks_python(h)
 
 
 def asks_python(h: Host) -> None:
     """Where the gate is closed."""
     for reason in (hostcode.HIT, hostcode.DISTURBED, hostcode.NESTED, hostcode.RESTING, hostcode.TASKS):
-        h[CALLS_AT + CALLS["gate"]] = 1 << 8 * reason
+        h[CALLS_AT + 8 * CALLS["gate"]] = 1 << 8 * reason
         h.hook(AREA + PLACE)
         assert h.called == ([] if reason == hostcode.TASKS else [PYTHON])
-    assert h[SITE_AT + SITE["hits"]] == 3
-    assert h[CALLS_AT + CALLS["inside"]] == 0
+    assert h[SITE_AT + 8 * SITE["hits"]] == 3
+    assert h[CALLS_AT + 8 * CALLS["inside"]] == 0
 
 
 @pytest.mark.parametrize("host", HOSTS)
 def test_here(host: str) -> None:
     """The hook of one instruction, whose data is its site."""
     h = Host(host, "count", CONVENTIONS[0])
-    h.uc.mem_write(CODE, bytes.fromhex(READY[host]["here"]))
+    h.hooked = h.functions["here"]
     h.data = SITE_AT
     for _ in range(2):
         h.hook(AREA + PLACE)
         assert not h.called
-    assert h[SITE_AT + SITE["hits"]] == 2
+    assert h[SITE_AT + 8 * SITE["hits"]] == 2
     asks_python(h)
 
 
@@ -293,8 +292,8 @@ def test_enter(host: str, kind: str, convention: Convention) -> None:
 @each("enter")
 def test_enter_makes_it_return_to_the_trampoline(host: str, kind: str, convention: Convention) -> None:
     s = Scenario(Host(host, kind, convention), random.Random(2))
-    while (s.link_at() is None or not s.open or not s.h[SITE_AT + SITE["spare"]]
-           or s.h[CALLS_AT + CALLS["top"]] == BUFFER + CALL * FOLLOWED):
+    while (s.link_at() is None or not s.open or not s.h[SITE_AT + 8 * SITE["spare"]]
+           or s.h[CALLS_AT + 8 * CALLS["top"]] == BUFFER + CALL * FOLLOWED):
         s = Scenario(s.h, s.rng)
     s.set_link(s.true)
     before = s.h.state()
@@ -335,7 +334,7 @@ def test_leave(host: str, kind: str, convention: Convention) -> None:
         s.set_sp(s.sp + s.pushed)  # the return instruction has popped it
         shown = s.true if (rng.random() < 0.1) is not convention.reloaded else s.trampoline
         s.set_link(shown)
-        top = s.h[CALLS_AT + CALLS["top"]]
+        top = s.h[CALLS_AT + 8 * CALLS["top"]]
         if top > BUFFER and rng.random() < 0.8:
             s.h[top - CALL] = frame
         returns = (s.open and top > BUFFER and s.h[top - CALL] == frame and s.link_at() is not None
@@ -363,7 +362,7 @@ def test_leave(host: str, kind: str, convention: Convention) -> None:
 @pytest.fixture
 def asked_anew() -> Iterator[None]:
     """Whether there is host code is found out once in a process."""
-    known = hostcode.available, hostcode._functions
+    known = (hostcode.available, native._library)
     for cached in known:
         cached.cache_clear()
     yield
@@ -375,8 +374,9 @@ NO_HOST = {
     "another machine": ("platform.machine", lambda: "riscv64", "none for riscv64"),
     "another system": ("platform.system", lambda: "Darwin", "under Darwin"),
     "32-bit Python": ("ctypes.sizeof", lambda _: 4, "32-bit process"),
-    "no executable memory": ("ctypes.CDLL", lambda _: SimpleNamespace(mprotect=lambda *_: -1), "executable"),
-    "no memory": ("mmap.mmap", Mock(side_effect=PermissionError), "executable"),
+    "another Python": ("platform.python_implementation", lambda: "PyPy", "CPython"),
+    "no GIL": ("sysconfig.get_config_var", lambda _: 1, "with a GIL"),
+    "no such file": ("ctypes.PyDLL", Mock(side_effect=OSError("gone")), "cannot be loaded .gone"),
 }
 
 
@@ -400,9 +400,9 @@ def test_a_host_without_host_code_says_so_once(why: str, asked_anew: None, monke
 
 @pytest.mark.quick
 def test_the_switch(asked_anew: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Off: no warning (they are errors here), nothing made executable."""
+    """Off: no warning (they are errors here), nothing loaded."""
     monkeypatch.setenv(hostcode.SWITCH, "0")
-    monkeypatch.setattr("mmap.mmap", None)
+    monkeypatch.setattr("ctypes.PyDLL", None)
     assert not hostcode.available()
 
 
@@ -491,7 +491,7 @@ def followed(m: UnicornMachine, way: str, tests: set[str]) -> Iterator[Any]:
 
 
 @pytest.mark.host_code
-@pytest.mark.parametrize("together", ["p", "a", "pp", "pa", "ap", "aa", "ppp", "apa"])
+@pytest.mark.parametrize("together", ["p", "a"])
 def test_host_code_follows(together: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the test above compares Python with Python."""
     path = next(p for p in programs_of("arm64") if p.stem.endswith("-O2"))
@@ -754,42 +754,51 @@ def test_an_entry_handler_that_fails_and_diverts() -> None:
         assert not r.optimized
 
 
-@pytest.mark.parametrize("host", READY)
+def library_machine(host: str) -> tuple[UnicornMachine, dict[str, int]]:
+    """A guest with the library of a host in it, and where that's functions and objects are."""
+    m = UnicornMachine.from_code(bytes(0x40), arch="arm64" if host == "aarch64" else "x86_64")
+    code, found = library(host, LIBRARY)
+    m.map(LIBRARY, len(code), "rwx")
+    m.write(LIBRARY, code)
+    return m, found
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("guest", [0, 15])
 @pytest.mark.parametrize(("asked", "given"), [(1, 1), (63, 63), (64, 64), (65, 64), (512, 64)])
-def test_at_most(host: str, asked: int, given: int) -> None:
-    """The function's own words stand behind it; the other arguments, and the stack, are as they were."""
-    arm = host == "aarch64"
-    code, target = bytes.fromhex(READY[host]["at-most"]), 0x123000
-    assert len(code) == 24
-    m = UnicornMachine.from_code(code + struct.pack("<QQ", target, 64), arch="arm64" if arm else "x86_64")
+def test_translate(host: str, guest: int, asked: int, given: int) -> None:
+    """The translator of a guest gets a number that is lowered; the other arguments, and the stack, are as they were."""
+    m, found = library_machine(host)
+    target = 0x1000000
     m.map(target, 0x1000)
-    for name, value in zip(("x0", "x1", "x2") if arm else ("rdi", "rsi", "rdx"), (0x1111, 0x2222, asked), strict=True):
+    m.write(found["translators"] + 16 * guest, struct.pack("<QQ", target, 64))
+    for name, value in zip(("x0", "x1", "x2") if host == "aarch64" else ("rdi", "rsi", "rdx"), (0x1111, 0x2222, asked),
+                           strict=True):
         m.regs[name] = value
     sp = m.regs.sp
-    m.run(0x10000, until=target)
+    m.run(m.regs.word(found["translate"] + 8 * guest), until=target)
     assert [m.regs.arg(n) for n in range(3)] == [0x1111, 0x2222, given]
     assert m.regs.pc == target and m.regs.sp == sp
 
 
-@pytest.mark.parametrize("host", READY)
-@pytest.mark.parametrize("onward", [0, 0x123000])
-def test_note(host: str, onward: int) -> None:
-    """The function's word behind it leads to its three: it copies what the first points at, and goes on at the second
-    with the arguments as they were; without one it answers 0."""
-    arm = host == "aarch64"
-    code = bytes.fromhex(READY[host]["note"])
-    m = UnicornMachine.from_code(bytes(0x40), arch="arm64" if arm else "x86_64")
-    source, words, target = m.alloc(8), m.alloc(24), 0x123000
-    m.map(target, 0x1000)
-    m.write(0x10000, code + struct.pack("<Q", words))
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("n", [0, 255])
+@pytest.mark.parametrize("onward", [0, 0x1000000])
+def test_take_note(host: str, n: int, onward: int) -> None:
+    """It copies what the first of its words points at, and goes on at the second with the arguments as they were;
+    without one it answers 0."""
+    m, found = library_machine(host)
+    source, words = m.alloc(8), found["notes"] + 24 * n
+    m.map(0x1000000, 0x1000)
     m.write(source, struct.pack("<Q", 0x1122334455667788))
     m.write(words, struct.pack("<QQQ", source, onward, 0))
+    function = m.regs.word(found["take_note"] + 8 * n)
     if onward:
-        for name, value in zip(("x0", "x1") if arm else ("rdi", "rsi"), (0x1111, 0x2222), strict=True):
+        for name, value in zip(("x0", "x1") if host == "aarch64" else ("rdi", "rsi"), (0x1111, 0x2222), strict=True):
             m.regs[name] = value
         sp = m.regs.sp
-        m.run(0x10000, until=target)
-        assert ([m.regs.arg(n) for n in range(2)], m.regs.pc, m.regs.sp) == ([0x1111, 0x2222], target, sp)
+        m.run(function, until=onward)
+        assert ([m.regs.arg(n) for n in range(2)], m.regs.pc, m.regs.sp) == ([0x1111, 0x2222], onward, sp)
     else:
-        assert m.call(0x10000, 0x1111, 7) == 0
+        assert m.call(function, 0x1111, 7) == 0
     assert struct.unpack("<QQQ", m.read(words, 24)) == (source, onward, 0x1122334455667788)

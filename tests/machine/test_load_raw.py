@@ -33,6 +33,9 @@ def test_firmware_starts_by_its_vector_table(tmp_path: Path) -> None:
             probe = Kprobe(symbol_name="reset")
             k.register(probe)
             assert (m.call("reset"), probe.nhit) == (42, 1)
+            with k.event("p fw.bin:0x8") as event:  # by its place in the file
+                assert (m.call("fw.bin:reset"), event.hits) == (42, 1)
+        assert m.modules == {"fw.bin": (FLASH, FLASH + len(FIRMWARE))}
 
 
 @pytest.mark.parametrize("file", [b"", "/no/such/file", "/"])

@@ -251,3 +251,21 @@ def test_a_forked_process_has_memory_of_its_own() -> None:
     assert os.waitpid(child, 0)[1] == 0
     assert m.read(BASE, 6) == b"parent" == m.parts.memory.engine.read(BASE, 6)
     assert m.read(0x10000, 8) == bytes(8)
+
+
+#: Where linkers put programs with fixed addresses, and processors their memory.
+CUSTOMARY = {"x86_64": [0x400000], "i386": [0x8048000, 0x400000], "arm": [0x8000], "armeb": [0x10000],
+             "cortexm": [0x0, 0x8000000, 0x20000000, 0x40000000], "arm64": [0x400000], "arm64be": [0x400000],
+             "mips": [0x400000], "mipsel": [0x400000], "mips64": [0x10000000], "mips64el": [0x10000000],
+             "ppc": [0x10000000], "ppc64": [0x10000000], "ppc64le": [0x10000000], "riscv32": [0x10000],
+             "riscv64": [0x10000], "s390x": [0x1000000], "sparc": [0x10000], "sparc64": [0x100000],
+             "m68k": [0x80000000], "tricore": [0x80000000]}
+
+
+@pytest.mark.parametrize("arch", RUNNABLE)
+def test_customary_addresses_stay_free(arch: str) -> None:
+    """The image is elsewhere: a program with fixed addresses can be mapped besides, 16 MiB from each."""
+    with UnicornMachine.from_code(bytes(4), arch=arch, base=0x50000000) as m, Kprobes(m):
+        m.alloc(100)
+        for start in CUSTOMARY.get(arch, []):
+            m.map(max(start, 0x1000), 1 << 24)

@@ -16,7 +16,7 @@ import pytest
 PACKAGE = """
 from attrs import evolve
 from kprobes.arch._base import Files
-from kprobes.arch.riscv import ARCHES
+from kprobes.arch.riscv.isa import ARCHES
 from kprobes.machine.unicorn import GUESTS
 
 riscv32 = next(arch for arch in ARCHES if arch.name == "riscv32")

@@ -3,6 +3,7 @@ storage."""
 
 from __future__ import annotations
 
+import struct
 import tarfile
 from collections.abc import Iterator, Mapping
 from itertools import count, takewhile
@@ -215,3 +216,57 @@ def test_where_there_is_no_such_process() -> None:
 def test_arguments_that_do_not_fit() -> None:
     with UnicornMachine.from_code(b"\0" * 4, arch="x86_64") as m, pytest.raises(BadArgument, match="too long"):
         m.process(["x" * (1 << 20)])
+
+
+# --- ifuncs whose resolvers' addresses stand in place (REL)
+
+
+def rel_program(machine: int, flags: int, order: str, kind: int, code: bytes, slot: int) -> bytes:
+    """A static 32-bit program at 0x10000: `code`, and a relocation of its word at `slot`, an offset in the code."""
+    end, names = "<" if order == "little" else ">", b"\0.rel.plt\0.shstrtab\0"
+    relocation = struct.pack(end + "II", 0x10000 + 0x100 + slot, kind)
+    body = code.ljust(0x100, b"\0") + relocation + names
+    head = struct.pack(end + "16sHHIIIIIHHHHHH", b"\x7fELF\1" + bytes([1 + (order == "big")]) + b"\1", 2, machine, 1,
+                       0x10100, 52, 0x100 + len(body), flags, 52, 32, 1, 40, 3, 2)
+    load = struct.pack(end + "8I", 1, 0, 0x10000, 0x10000, 0x208, 0x208, 7, 0x1000)
+    sections = [(0,) * 10, (1, 9, 2, 0x10200, 0x200, 8, 0, 0, 4, 8), (10, 3, 0, 0, 0x208, len(names), 0, 0, 1, 0)]
+    return (head + load).ljust(0x100, b"\0") + body + b"".join(struct.pack(end + "10I", *s) for s in sections)
+
+
+def starting(arch: str) -> tuple[bytes, int, int]:
+    """A program, the address behind its start-up code, and that of its slot.
+
+    It calls what its slot names, keeps what that answers in the slot, and calls that, which answers 42.
+    """
+    if arch == "i386":
+        slot, resolver, impl = 0x10180, 0x10118, 0x1011E
+        code = b"".join((b"\xa1", slot.to_bytes(4, "little"), b"\xff\xd0\xa3", slot.to_bytes(4, "little"), b"\xff\x15",
+                         slot.to_bytes(4, "little"), b"\x90")).ljust(0x18, b"\x90")
+        code += b"\xb8" + impl.to_bytes(4, "little") + b"\xc3" + bytes.fromhex("b82a000000c3")
+        code = code.ljust(0x80, b"\0") + resolver.to_bytes(4, "little")
+        return rel_program(3, 0, "little", 42, code, 0x80), 0x10112, slot
+    order = "big" if arch == "armeb" else "little"
+    slot, resolver, impl = 0x10180, 0x1011C, 0x10124
+    words = (0xE59F4024, 0xE5940000, 0xE12FFF30, 0xE5840000, 0xE5941000, 0xE12FFF31, 0xE1A00000, 0xE59F000C, 0xE12FFF1E,
+             0xE3A0002A, 0xE12FFF1E)
+    code = b"".join(word.to_bytes(4, "little") for word in words) + slot.to_bytes(4, order) + impl.to_bytes(4, order)
+    code = code.ljust(0x80, b"\0") + resolver.to_bytes(4, order)
+    return rel_program(40, 0x05800000 if order == "big" else 0x05000000, order, 160, code, 0x80), 0x10118, slot
+
+
+@pytest.mark.parametrize("probes", [False, True])
+@pytest.mark.parametrize("arch", ["i386", "arm", "armeb"])
+def test_start_up_code_finds_the_resolvers_of_its_ifuncs(arch: str, probes: bool) -> None:
+    """As in glibc's static programs of i386 and armhf, which died before their first system call."""
+    data, end, slot = starting(arch)
+    with UnicornMachine.load(data) as m, Kprobes(m) as k:
+        assert m.arch.name == arch
+        placed = m.read(slot, 4)
+        m.process()
+        assert m.read(slot, 4) == placed, "functions are called through it"
+        if probes:
+            with k.kprobe(addr=0x10100, pre_handler=lambda p, regs: None):
+                m.run(until=end)
+        else:
+            m.run(until=end)
+        assert m.regs.return_value == 42

@@ -113,14 +113,14 @@ def test_a_machines_function_is_used_again(arch: str) -> None:
         pytest.skip("there is none without host code")
     machine(arch).close()
     gc.collect()
-    free = len(noting._free)
+    free = len(noting._free())
     closed, forgotten = machine(arch), machine(arch)
-    assert len(noting._free) == (free - 2) % noting.AT_ONCE
+    assert len(noting._free()) == (free - 2) % noting.AT_ONCE
     closed.close()
     closed.close()
     del forgotten
     gc.collect()
-    assert len(noting._free) % noting.AT_ONCE == free % noting.AT_ONCE
+    assert len(noting._free()) % noting.AT_ONCE == free % noting.AT_ONCE
 
 
 def test_an_engine_that_asks_elsewhere_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ class Running(code.Host):
         for n in range(programs):
             self[environment(n)] = code.ENTERED
             self[environment(n) + 8] = environment(n + 1) if n + 1 < programs else 0
-        self[code.SITE_AT + SITE["program"]] = self[code.SITE_AT + SITE["back"]] = environment(0)
+        self[code.SITE_AT + 8 * SITE["program"]] = self[code.SITE_AT + 8 * SITE["back"]] = environment(0)
         self.uc.mem_write(FOLLOW, bytes.fromhex("c0035fd6") if self.arm else b"\xc3")
         self.uc.hook_add(unicorn_const.UC_HOOK_CODE, self._follow, begin=FOLLOW, end=FOLLOW)
 
@@ -44,7 +44,7 @@ class Running(code.Host):
 
     def _follow(self, uc: Any, address: int, size: int, data: Any) -> None:
         self.called.append(address)
-        self.ran.append(self[code.SITE_AT + SITE["ran"]])
+        self.ran.append(self[code.SITE_AT + 8 * SITE["ran"]])
 
 
 def environment(n: int) -> int:
@@ -58,47 +58,47 @@ def test_programs_run_in_turn_and_the_hit_is_counted(host: str, programs: int) -
         h.hook(code.AREA + code.PLACE)
         assert h.called == [code.ENTERED] * programs
         assert h.given == [environment(m) for m in range(programs)] * n
-        assert (h[code.SITE_AT + SITE["hits"]], h[code.SITE_AT + SITE["ran"]],
-                h[code.CALLS_AT + CALLS["inside"]]) == (n, 0, 0)
+        assert (h[code.SITE_AT + 8 * SITE["hits"]], h[code.SITE_AT + 8 * SITE["ran"]],
+                h[code.CALLS_AT + 8 * CALLS["inside"]]) == (n, 0, 0)
 
 
 @pytest.mark.parametrize("reason", [0, 1, 2])
 def test_python_is_asked_while_the_gate_is_closed(host: str, reason: int) -> None:
     h = Running(host, "program", 2)
-    h.uc.mem_write(code.CALLS_AT + CALLS["gate"] + reason, b"\1")
+    h.uc.mem_write(code.CALLS_AT + 8 * CALLS["gate"] + reason, b"\1")
     h.hook(code.AREA + code.PLACE)
     assert h.called == [code.PYTHON]
-    assert h[code.SITE_AT + SITE["hits"]] == 0
+    assert h[code.SITE_AT + 8 * SITE["hits"]] == 0
 
 
 def test_what_follows_the_call_comes_after_the_programs_and_counts_itself(host: str) -> None:
     h = Running(host, "program", 2)
-    h[code.SITE_AT + SITE["after"]] = FOLLOW
+    h[code.SITE_AT + 8 * SITE["after"]] = FOLLOW
     h.hook(code.AREA + code.PLACE)
     assert h.called == [code.ENTERED, code.ENTERED, FOLLOW]
     assert h.ran == [1], "who is asked now learns that the programs have run"
-    assert (h[code.SITE_AT + SITE["hits"]], h[code.SITE_AT + SITE["ran"]]) == (0, 0)
+    assert (h[code.SITE_AT + 8 * SITE["hits"]], h[code.SITE_AT + 8 * SITE["ran"]]) == (0, 0)
 
 
 @pytest.mark.parametrize("programs", [1, 3])
 def test_programs_run_at_a_return(host: str, programs: int) -> None:
-    """Called as `leave` does: the words of the call's site are in rdx or x7."""
+    """Called as `leave` does, with the words of the call's site."""
     h = Running(host, "back", programs)
-    h[code.CALLS_AT + CALLS["inside"]] = 1
+    h[code.CALLS_AT + 8 * CALLS["inside"]] = 1
     for n in range(1, 3):
         h.called.clear()
         if h.arm:
-            registers, constants = {"X7": code.SITE_AT, "X19": 0x5AFE, "X30": code.BACK,
+            registers, constants = {"X0": code.SITE_AT, "X19": 0x5AFE, "X30": code.BACK,
                                     "SP": code.STACK + 0x800}, arm64_const
         else:
-            registers, constants = {"RDX": code.SITE_AT, "RBX": 0x5AFE, "RSP": code.STACK + 0x7F8}, x86_const
+            registers, constants = {"RDI": code.SITE_AT, "RBX": 0x5AFE, "RSP": code.STACK + 0x7F8}, x86_const
             h[code.STACK + 0x7F8] = code.BACK
         names = {name: getattr(constants, f"UC_{'ARM64' if h.arm else 'X86'}_REG_{name}") for name in registers}
         for name, value in registers.items():
             h.uc.reg_write(names[name], value)
-        h.uc.emu_start(code.CODE + 0x200, code.BACK, count=200)
+        h.uc.emu_start(h.function, code.BACK, count=200)
         assert h.called == [code.ENTERED] * programs
         assert h.given == [environment(m) for m in range(programs)] * n
-        assert h[code.SITE_AT + SITE["returns"]] == n
+        assert h[code.SITE_AT + 8 * SITE["returns"]] == n
         assert h.uc.reg_read(names["X19" if h.arm else "RBX"]) == 0x5AFE
         assert h.uc.reg_read(names["SP" if h.arm else "RSP"]) == code.STACK + 0x800

@@ -7,12 +7,12 @@ import ctypes
 from contextlib import nullcontext
 
 import pytest
+from native_library import library
 
 from kprobes import GuestTimeout, Kprobe, Kprobes, UnicornMachine
 from kprobes.machine.unicorn import stops
 from kprobes.machine.unicorn.engine import address_of
 from kprobes.machine.unicorn.host.marks import MARKED, STAY, Marks, host_function
-from kprobes.machine.unicorn.host.ready import READY
 from kprobes.machine.unicorn.stops import FEW, LONGEST, MOST
 
 BASE = 0x80000000
@@ -133,8 +133,8 @@ def test_a_stop_that_is_younger_than_the_bound(guest: UnicornMachine) -> None:
             k.unregister_kprobes([first, last])
 
 
-CODE, DATA = 0x10000, 0x20000
-CALLED, WRITE = CODE + 256, CODE + 272
+CODE, DATA, LIBRARY = 0x10000, 0x20000, 0x100000
+CALLED, WRITE = CODE, CODE + 16
 GUESTS = {"x86_64": ("x86_64", ("rdi", "rsi", "rdx"), "rax", "c3"),
           "aarch64": ("arm64", ("x0", "x1", "x2"), "x0", "c0035fd6")}
 
@@ -144,14 +144,16 @@ GUESTS = {"x86_64": ("x86_64", ("rdi", "rsi", "rdx"), "rax", "c3"),
 def test_host_code(host: str, to: int) -> None:
     """What another host would run, run as a guest."""
     arch, arguments, result, back = GUESTS[host]
-    hook = bytes.fromhex(READY[host]["marked"])
-    code = hook.ljust(256, b"\0") + 2 * bytes.fromhex(back).ljust(16, b"\0")
+    text, found = library(host, LIBRARY)
+    code = 2 * bytes.fromhex(back).ljust(16, b"\0")
     seen: list[tuple[int, ...]] = []
     with UnicornMachine.from_code(code, arch=arch, base=CODE,
-                                  symbols={"hook": CODE, "called": CALLED, "write": WRITE}) as guest:
+                                  symbols={"hook": found["marked"], "called": CALLED, "write": WRITE}) as guest:
         marks = Marks(BASE, 64, CALLED, WRITE, 77)
         marks.put(BASE + 6, True)
         guest.map(DATA, guest.page_size * 4)
+        guest.map(LIBRARY, len(text), "rwx")
+        guest.write(LIBRARY, text)
         guest.write(DATA, bytes(marks._bytes))
         with Kprobes(guest) as k:
             def called(p: Kprobe, regs: object) -> None:

@@ -101,3 +101,42 @@ def test_one_thread_after_the_other(scene: Scene) -> None:
         assert in_thread(lambda: scene.m.call("deep", 4)) == 6
         assert scene.m.call("deep", 4) == 6
     assert p.nhit == 40
+
+
+CHANGES: dict[str, Callable[[Scene, dict[str, Any]], object]] = {
+    "register": lambda scene, made: scene.k.register(Kprobe(symbol_name="twice")),
+    "unregister": lambda scene, made: scene.k.unregister(made["probe"]),
+    "disable": lambda scene, made: scene.k.disable(made["probe"]),
+    "the switch": lambda scene, made: setattr(scene.k, "enabled", False),
+    "watchpoint": lambda scene, made: scene.k.watchpoint(scene.word(0), 4),
+    "watchpoint, removed": lambda scene, made: made["watchpoint"].remove(),
+    "coverage": lambda scene, made: scene.k.coverage(),
+    "coverage, closed": lambda scene, made: made["coverage"].close(),
+    "event": lambda scene, made: scene.k.event("p twice"),
+    "event, removed": lambda scene, made: made["event"].remove(),
+    "trace": lambda scene, made: scene.k.trace("p twice").__enter__(),
+    "graph": lambda scene, made: scene.k.graph("twice").__enter__(),
+    "jprobe": lambda scene, made: scene.k.jprobe("twice", entry=lambda n: None).__enter__(),
+    "close": lambda scene, made: scene.k.close(),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_nothing_is_changed_beside_a_run(scene: Scene, change: str) -> None:
+    """Another thread is refused with MachineBusy and no other error, and what there was works on."""
+    k, said = scene.k, list[Any]()
+    made: dict[str, Any] = {"probe": Kprobe(symbol_name="twice"), "watchpoint": k.watchpoint(scene.word(3), 4, "rw")}
+    made["coverage"], made["event"] = k.coverage(), k.event("p:mine inc")
+
+    def handler(p: Kprobe, regs: Any) -> None:
+        if not said:
+            said.append(in_thread(lambda: CHANGES[change](scene, made)))
+
+    k.register(made["probe"])
+    k.register(Kprobe(symbol_name="inc", pre_handler=handler))
+    scene.m.call("inc", 1)
+    assert [type(error) for error in said] == [MachineBusy], said
+    scene.m.call("twice", 1)
+    assert (made["probe"].nhit, made["watchpoint"].registered, made["event"].hits) == (1, True, 3)
+    assert len(made["coverage"]) > 0
+    made["coverage"].close()

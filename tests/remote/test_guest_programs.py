@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from qemu import start
 
-from kprobes import GuestTimeout, Kprobe, KprobeError, Kprobes, Program
+from kprobes import GuestFault, GuestTimeout, Kprobe, KprobeError, Kprobes, Program
 from kprobes.machine.detours.inlined import MOST, bodies
 from kprobes.machine.detours.tables import SAVINGS
 from kprobes.machine.remote.packets import Connection
@@ -247,24 +247,46 @@ def test_runs_may_be_interrupted_anywhere(x86: Any, source: Callable[[], Program
         assert x86.call(FUNCTION, 5) == plain
 
 
-def calls_and_exits(m: Any, calls: int) -> bytes:
-    """Code for where the guest stands: it calls FUNCTION so often, and exits with status 3."""
-    at, to = m.regs.pc, m.symbols[FUNCTION].address
-    if m.arch.name == "x86_64":
+#: how code ends a process with status 3, and by a signal: instructions
+ENDINGS = {"x86_64": ("bf03000000 b8e7000000 0f05", "0f0b"), "arm64": ("600080d2 c80b80d2 010000d4", "00000000"),
+           "mips": ("24040003 24021096 0000000c", "8c000000"), "mips64": ("24040003 24021455 0000000c", "8c000000")}
+
+
+def calls_and_ends(m: Any, calls: int, signal: bool) -> bytes:
+    """Code for where the guest stands: it calls FUNCTION so often, and ends the process."""
+    at, to, name = m.regs.pc, m.symbols[FUNCTION].address, m.arch.name.removesuffix("el")
+    ending = bytes.fromhex(ENDINGS[name][signal])
+    if name == "x86_64":
         code = b"".join(b"\xe8" + (to - (at + 5 * n + 5) & 0xFFFFFFFF).to_bytes(4, "little") for n in range(calls))
-        return code + bytes.fromhex("bf03000000 b8e7000000 0f05")
-    words = [0x94000000 | (to - (at + 4 * n) >> 2 & 0x3FFFFFF) for n in range(calls)]
-    return b"".join(word.to_bytes(4, "little") for word in (*words, 0xD2800060, 0xD2800BC8, 0xD4000001))
+    elif name == "arm64":
+        code = b"".join((0x94000000 | (to - (at + 4 * n) >> 2 & 0x3FFFFFF)).to_bytes(4, "little")
+                        for n in range(calls))
+    else:
+        call = [0x0C000000 | (to >> 2 & 0x3FFFFFF), 0]  # jal
+        if m.arch.bits == 64:  # position-independent code wants its address in t9: ori, dsll ..., jalr
+            call = [0x34190000 | to >> 32, 0x0019CC38, 0x37390000 | to >> 16 & 0xFFFF, 0x0019CC38,
+                    0x37390000 | to & 0xFFFF, 0x0320F809, 0]
+        code = b"".join(word.to_bytes(4, m.arch.order.value) for word in call) * calls
+        words = [ending[n:n + 4] for n in range(0, len(ending), 4)]
+        ending = b"".join(word if m.arch.order.value == "big" else word[::-1] for word in words)
+    return code + ending
 
 
-@pytest.mark.parametrize("stem", ["x86_64-O2", "arm64-O2"])
-def test_what_is_counted_before_an_exit_is_not_lost(stem: str, programs: Programs, source: Callable[[], Program]
-                                                   ) -> None:
-    """The maps come over before the guest ends."""
+@pytest.mark.parametrize("signal", [False, True])
+@pytest.mark.parametrize("stem", ["x86_64-O2", "arm64-O2", "mips-O2", "mipsel-O2", "mips64-O2", "mips64el-O2"])
+def test_what_is_counted_before_the_end_is_not_lost(stem: str, signal: bool, programs: Programs,
+                                                    source: Callable[[], Program]) -> None:
+    """The maps and the records come over before the guest exits, or is ended by a signal."""
     with start(stem, programs) as m, Kprobes(m) as k, k.attach(program := source(), FUNCTION) as a:
-        m.write(m.regs.pc, calls_and_exits(m, 6))
-        m.run(timeout=20)
-        assert m.exit_status == 3 and not a.why_python["on"]
+        m.write(m.regs.pc, calls_and_ends(m, 6, signal))
+        with k.event(f"p {FUNCTION} a=$arg1") as e:
+            if signal:
+                with pytest.raises(GuestFault, match="ended by signal"):
+                    m.run(timeout=20)
+            else:
+                m.run(timeout=20)
+            assert (m.exit_status or 0) < 0 if signal else m.exit_status == 3
+            assert not a.why_python["on"] and not e.why_python and e.hits == 6
         assert (a.runs, program.variables["calls"], len(list(a.maps["records"]))) == (6, 6, 6)
         assert sum(a.maps["counts"].values()) == 6
 

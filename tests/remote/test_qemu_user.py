@@ -123,6 +123,7 @@ def test_a_stop_takes_one_exchange(program: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_version_that_nobody_has_read_is_asked_after_each_stop(
         programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
     """How many bytes a stub reads at once is known of some."""
+    qemu_for("x86_64-O2")
     monkeypatch.setattr(launch, "READS", {})
     apart = list[bytes]()
     monkeypatch.setattr(Connection, "send_apart", partialmethod(noting_apart, apart, Connection.send_apart))

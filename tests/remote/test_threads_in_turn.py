@@ -17,6 +17,7 @@ from kprobes import (
     KprobeError,
     Kprobes,
     Kretprobe,
+    OutOfReach,
     Program,
     QemuMachine,
     ThreadsUnseen,
@@ -264,3 +265,32 @@ def test_programs_lose_nothing(m: QemuMachine) -> None:
         assert m.exit_status in (7, None) and program.variables["hits"] == len(CALLS)
         assert program.variables["sum"] == THREADS * ROUNDS * (ROUNDS - 1) // 2
         assert dict(program.maps["of"]) == dict.fromkeys(range(1, THREADS + 1), ROUNDS)
+
+
+def test_an_event_has_all_records_when_the_process_ends(m: QemuMachine) -> None:
+    """A program in the guest makes them, of all threads; also on MIPS, where the stub does not tell of the end."""
+    pytest.importorskip("llvmlite")
+    with Kprobes(m) as k, k.event("p work n=$arg1 r=$arg2") as e:
+        m.run(timeout=60)
+        assert m.exit_status == 7 and e.hits == len(CALLS) and not k.events.buffer.lost
+        assert sorted((r.args["n"], r.args["r"]) for r in e) == CALLS
+
+
+def test_an_end_that_nobody_tells_of_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("llvmlite")
+    monkeypatch.setattr("kprobes.machine.remote.turns.ENDS", frozenset({"no such function"}))
+    with process("mips", tmp_path) as m, Kprobes(m) as k:
+        with k.event("p work"), pytest.raises(Unsupported, match="nobody tells when"):
+            m.run(timeout=60)
+        m.run(timeout=60)
+        assert m.exit_status == 7
+
+
+def test_a_call_far_from_free_memory_is_refused_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a large libc of riscv64: the reason is said, and closing the machine says nothing else."""
+    def far(locked: object, target: int) -> int:
+        raise OutOfReach("too far")
+
+    monkeypatch.setattr("kprobes.machine.remote.locked.Locked.way", far)
+    with pytest.raises(Unsupported, match="within a jump's reach"), process("riscv64", tmp_path) as m, Kprobes(m):
+        m.run(timeout=60)

@@ -316,10 +316,11 @@ def test_only_tables_that_are_needed_are_read(monkeypatch: pytest.MonkeyPatch) -
     """Of a file of three units one is asked, and once; of an address in none of them nobody is."""
     with load("arm64-eh") as m:
         whole, units = (Units(m.symbols.files[0]) for _ in range(2))
-        (parts,) = units._code
+        (parts,) = units._unlisted.values()
         assert parts is not None
-        units.units, want = units.units * 3, whole.lines[0]
-        units._code[:] = [[(start + far, end + far) for start, end in parts] for far in (0x10000, 0, 0x20000)]
+        units.headers, want = units.headers * 3, whole.lines[0]
+        units._unlisted.update({n: [(start + far, end + far) for start, end in parts]
+                                for n, far in enumerate((0x10000, 0, 0x20000))})
         asked: list[Any] = []
         read = module._lines
         monkeypatch.setattr(module, "_lines", lambda info, unit: asked.append(unit) or read(info, unit))

@@ -3,15 +3,19 @@ return probes."""
 
 from __future__ import annotations
 
+import io
+import json
 import random
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
+from arches import NO_PROGRAMS, RUNNABLE, programs_of
 from debug_guests import FILES, load
 
-from kprobes import GuestFault, Kprobe, Kprobes, Kretprobe, UnicornMachine, Unsupported
+from kprobes import GuestFault, Kprobe, Kprobes, Kretprobe, Trace, UnicornMachine, Unsupported
 from kprobes.image import LoadedFile
 
 INNER = ["walk", "walk", "walk", "outer"]
@@ -141,7 +145,8 @@ def test_nothing_to_go_by() -> None:
                 k.stack_trace(regs)
             failed.append(str(error.value))
 
-        k.register(Kprobe(symbol_name="leaf", pre_handler=handler))
+        behind = instructions(m, k, "leaf")[1]
+        k.register(Kprobe(addr=behind, pre_handler=handler))
         m.call("outer", 2)
         assert failed
 
@@ -172,3 +177,115 @@ def test_damaged_tables(name: str) -> None:
             except Unsupported:  # no frame pointers there
                 lengths.append(1)
         assert len(lengths) == 60 and max(lengths) <= 64
+
+
+# --- where they end
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("name", FILES)
+def test_where_a_stack_ends(name: str) -> None:
+    """A whole one ends where the call returns to, with and without return probes below; one without information says
+    that it is not whole, and so does one that was cut."""
+    with load(name) as m, Kprobes(m) as k:
+        m.call("outer", 2)  # not the first one: what the engine maps for calls is there
+        for returns in ((), ("r walk $retval",)):
+            with k.trace("p leaf", *returns, stack=True) as t:
+                m.call("outer", 2)
+            leaf = [r for r in t if r.event == "p_leaf_0"]
+            assert [(*names(k, r.stack)[:5], len(r.stack)) for r in leaf] == [("leaf", *INNER, 6)] * len(leaf)
+            assert leaf[0].stack[-1] == m.exit_address & ~m.arch.pointers.mode_bits
+            assert not any(r.incomplete for r in t)
+        cut: list[Any] = []
+        with k.kprobe("leaf", pre_handler=lambda p, regs: cut.append((k.stack_trace(regs, 5), k.stack_trace(regs)))):
+            m.call("outer", 2)
+        assert [(len(short), short.incomplete, whole.incomplete) for short, whole in cut] == [(5, True, False)] * len(cut)
+        assert repr(cut[0][0]).endswith(", [incomplete]]") and "incomplete" not in repr(cut[0][1])
+        m.symbols.files = ()
+        with k.trace("p leaf", stack=True) as t:
+            m.call("outer", 2)
+        assert len(t) > 0  # PowerPC's back chain is always there
+        assert all(r.incomplete != (names(k, r.stack)[:5] == ["leaf", *INNER] and len(r.stack) == 6) for r in t)
+        assert all(r.incomplete for r in t) or name.startswith("ppc")
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("name", FILES)
+def test_followed_calls_are_known(name: str) -> None:
+    """Without frame information a call graph knows the callers, at every instruction; where one is missing between them
+    the stack ends there."""
+    with load(name) as m, Kprobes(m) as k:
+        m.symbols.files = ()
+        seen: list[Any] = []
+        for address in instructions(m, k, "leaf"):
+            k.register(Kprobe(addr=address, pre_handler=lambda p, regs: seen.append(k.stack_trace(regs))))
+        with k.graph("outer"):
+            m.call("outer", 2)
+        assert len(seen) > 3 and all(names(k, stack)[:5] == ["leaf", *INNER] for stack in seen), seen
+        assert all(len(stack) == 6 and not stack.incomplete for stack in seen)
+        seen.clear()
+        for probe in (Kretprobe(symbol_name="leaf"), Kretprobe(symbol_name="outer")):
+            k.register(probe)
+        m.call("outer", 2)
+        chained = name.startswith("ppc")  # the frames of the others are known
+        want = ["leaf", *INNER] if chained else ["leaf", "walk"]
+        assert all(names(k, stack)[:len(want)] == want and stack.incomplete != chained for stack in seen), seen
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("arch", [name for name in RUNNABLE if name not in NO_PROGRAMS])
+def test_a_recursion_that_is_followed(arch: str) -> None:
+    """fib() of a program without frame information: as many frames as there are calls, in handlers of returns, too."""
+    with UnicornMachine.load(programs_of(arch)[-1]) as m, Kprobes(m) as k:
+        m.symbols.files = ()
+        with k.trace("p:in fib", "r:out fib", stack=True) as t:
+            m.call("fib", 4)
+        depth = 0
+        for r in t:
+            depth += r.event == "in"
+            frames = [name for name in names(k, r.stack) if name.removeprefix(".") == "fib"]
+            assert (len(frames), r.incomplete) == (depth - (r.event == "out"), False), r
+            depth -= r.event == "out"
+        assert depth == 0 < len(t)
+
+
+@pytest.mark.quick
+def test_a_stack_that_ends_early_is_marked(tmp_path: Any) -> None:
+    """In every format; a recording that is loaded has the same."""
+    demo = Path(__file__).resolve().parents[2] / "examples" / "demo.x86_64"
+    with UnicornMachine.load(demo) as m, Kprobes(m) as k:
+        with k.trace("p fib", stack=True) as t:
+            m.call("fib", 3)
+        e = k.event("p:h fib", stack=True).trigger("hist:keys=common_stacktrace")
+        m.call("fib", 3)
+        assert [r.incomplete for r in t] == [False, True, True, False, True][:len(t)] == [r.incomplete for r in e]
+        assert "         [incomplete]\n" in str(e.hist)
+        assert {row["common_stacktrace"][-1] for row in e.hist} == {m.exit_address, "[incomplete]"}
+        t.save(tmp_path / "x.arrow")
+    for trace in (t, Trace.load(tmp_path / "x.arrow")):
+        texts = {}
+        for format in ("ftrace", "jsonl", "csv", "chrome", "folded", "speedscope", "svg"):
+            trace.export(file := io.StringIO(), format)
+            texts[format] = file.getvalue()
+            assert "[incomplete]" in texts[format], format
+        assert " => fib+0x18/0x2d\n => [incomplete]\n" in texts["ftrace"] and "[incomplete];fib;fib;" in texts["folded"]
+        stacks = [json.loads(line)["stack"] for line in texts["jsonl"].splitlines()]
+        assert stacks[1][1:] == ["fib+0x18/0x2d", "[incomplete]"] and "[incomplete]" not in stacks[0]
+        table = trace.to_arrow().to_pylist()
+        assert [(row["stack"], row["incomplete"]) for row in table] == [([*r.stack], r.incomplete) for r in trace]
+        assert trace.lines(trace[1].stack) == ["", ""]
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("arch", [name for name in RUNNABLE if name not in NO_PROGRAMS])
+def test_entries_are_known_where_probes_stand(arch: str) -> None:
+    """Where calls skip a function's first instructions (ppc64) these tell so, under probes, too: events, traces and
+    call graphs that come later are at the entry that calls pass."""
+    with UnicornMachine.load(programs_of(arch)[-1]) as m, Kprobes(m) as k:
+        symbol = m.symbols["fib"]
+        for address in instructions(m, k, "fib")[:3]:
+            k.register(Kprobe(addr=address, pre_handler=lambda p, regs: None))
+        event = k.event("r:back fib $retval")
+        with k.trace("r fib", f"r:number {symbol.address | symbol.mode:#x}") as t, k.graph("fib") as tree:
+            m.call("fib", 1)
+        assert (len(tree), len(t), event.hits) == (1, 2, 1)

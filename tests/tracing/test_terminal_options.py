@@ -61,7 +61,7 @@ CAMPAIGNS: dict[str, tuple[str, ...]] = {
     "--coverage": ("--coverage",), "--dataset": ("-e", "p parse_settings text=+0($arg1):string", "--dataset", "out"),
     "--arch": ("--arch", "x86_64"), "--jobs": ("--jobs", "2"), "--dask": ("--dask", "no://where"),
     "--timeout": ("--timeout", "30"), "--max-insns": ("--max-insns", "20000"), "--output": ("-o", "journal"),
-    "--json": ("--json",), "--call": (), "--files": ()}
+    "--json": ("--json",), "--call": (), "--files": (), "--memory": ("--memory", "16000")}
 
 
 def test_every_option_of_campaigns_is_tried() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -124,6 +126,56 @@ def test_tasks_of_every_kind(k: Kprobes, tmp_path: Path) -> None:
     assert "\x1b" not in exported(t, "ftrace") + exported(t, "svg") + t._repr_html_()
 
 
+#: events of one name at several places, and of several names: globs, groups, the same place twice
+ALIKE = [("p table_*",), ("p string_* a=+0($arg1):string", "p fib"), ("p:a/x fib n=$arg1:u32", "p:b/x fib"),
+         ("p:x fib n=\\1", "p:x fib n=\\2", "p:x crc32 n=\\3")]
+
+
+@pytest.mark.parametrize("events", ALIKE, ids=str)
+@pytest.mark.parametrize("tasks", [0, (1, "1"), ("\xff\ud800", "\xff\\ud800")], ids=ascii)
+def test_names_that_come_several_times(k: Kprobes, events: tuple[str, ...], tasks: Any, tmp_path: Path) -> None:
+    """In tables a name is one category, however many places and tasks have it; a file has the records."""
+    import pyarrow.feather
+
+    names = itertools.cycle(tasks or (0,))
+    k.machine.cpu_task = (lambda regs: next(names)) if tasks else None
+    t = recorded(k, *events)
+    t.save(path := tmp_path / "x.arrow")
+    want = Counter(r.event for r in t)
+    for frame in (t.to_pandas(), Trace.load(path).to_pandas(), pyarrow.feather.read_feather(path)):
+        assert frame.groupby("event", observed=True).size().to_dict() == want
+        assert len(frame) == len(t) > 0
+    counted = t.to_arrow().group_by("event").aggregate([("seq", "count")]).to_pylist()
+    assert {row["event"]: row["seq_count"] for row in counted} == want and len(counted) == len(want)
+    assert [(r.event, r.args) for r in Trace.load(path)] == [(r.event, r.args) for r in t]
+
+
+def test_files_of_version_1(k: Kprobes, tmp_path: Path) -> None:
+    """Their categories have a name once a place; what are heads now were arguments; no stack says that it is cut."""
+    import pyarrow as pa
+    import pyarrow.feather
+
+    k.machine.call("table_init")  # type: ignore[attr-defined]
+    t = recorded(k, "p string_*", "p fib n=$arg1 m=$arg1:u32", stack=True)
+    table = t.to_arrow().drop_columns(["incomplete"])
+    facts = json.loads(table.schema.metadata[b"kprobes"]) | {"version": 1}
+    names = [info.name for info in t.events]
+    places = {info.address: n for n, info in enumerate(t.events)}
+    numbers = pa.array([places[address] for address in table.column("address").to_pylist()], pa.int32())
+    table = table.set_column(1, "event", pa.DictionaryArray.from_arrays(numbers, pa.array(names)))
+    renamed = {"n": "incomplete", "m": "definition"}
+    table = table.rename_columns([renamed.get(name, name) for name in table.column_names])
+    (fib,) = (event for event in facts["events"] if event["name"] == "p_fib_0")
+    for field in fib["fields"]:
+        field["name"] = renamed[field["name"]]
+    pyarrow.feather.write_feather(table.replace_schema_metadata({b"kprobes": json.dumps(facts)}), tmp_path / "x.arrow",
+                                  compression="uncompressed")
+    again = Trace.load(tmp_path / "x.arrow")
+    assert [(r.event, r.seq, r.stack) for r in again] == [(r.event, r.seq, r.stack) for r in t]
+    assert [[*r.args.values()] for r in again] == [[*r.args.values()] for r in t]
+    assert again.to_pandas().groupby("event", observed=True).size().to_dict() == Counter(r.event for r in t)
+
+
 # --- files
 
 
@@ -146,8 +198,9 @@ def test_files_that_are_none(tmp_path: Path, k: Kprobes) -> None:
         writer.write_table(other)
     (tmp_path / "cut").write_bytes(data[: len(data) // 2])
     (tmp_path / "text").write_text("hello")
-    (tmp_path / "json").write_bytes(data.replace(b'"version": 1', b'"version": ['))
-    for name in ("other", "cut", "text", "json", "absent"):
+    (tmp_path / "json").write_bytes(data.replace(b'"version": 2', b'"version": ['))
+    (tmp_path / "newer").write_bytes(data.replace(b'"version": 2', b'"version": 3'))
+    for name in ("other", "cut", "text", "json", "newer", "absent"):
         with pytest.raises(ImageError, match=name):
             Trace.load(tmp_path / name)
 

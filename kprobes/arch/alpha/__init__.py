@@ -1,5 +1,4 @@
 """Alpha, 64 bits."""
 
-from .isa import ARCHES
-
-__all__ = ["ARCHES"]
+NAMES = ("alpha",)
+MACHINES = (0x9026,)  # e_machine

@@ -13,7 +13,21 @@ from attrs import evolve
 
 from ...errors import GuestFault
 from ...regs import Regs
-from .._base import Abi, Arch, Entry, Files, Jump, Linkage, Order, OutOfLine, Pointers, Registers, Traps, signed
+from .._base import (
+    Abi,
+    Arch,
+    Entry,
+    Files,
+    Jump,
+    Linkage,
+    Order,
+    OutOfLine,
+    Pointers,
+    Registers,
+    Results,
+    Traps,
+    signed,
+)
 from .._decode import DecodeTable, Row, fixed_width
 from .._insn import Atomic, Insn
 from .._words import EXCEPTION, PRIVILEGED, RESERVED
@@ -205,7 +219,7 @@ def enter(regs: Regs, function: int) -> None:
     regs["r27"] = function
 
 
-ABI = Abi(args=R[16:22], returns=("r0",), enter=enter)
+ABI = Abi(args=R[16:22], returns=("r0",), results=Results(registers=0, memory=0), enter=enter)
 BPT, BUGCHK = away.word(0x80), away.word(0x81)
 
 ARCHES = (

@@ -1,5 +1,4 @@
 """Arm, 32 bits: A32 and Thumb."""
 
-from .isa import ARCHES
-
-__all__ = ["ARCHES"]
+NAMES = ("arm", "armeb", "cortexm")
+MACHINES = (40,)  # e_machine

@@ -6,15 +6,35 @@ Bit 0 of a target selects T32. Code is little endian in all of them.
 
 from __future__ import annotations
 
+from functools import partial
+
 from attrs import evolve
 
 from ...errors import Unsupported
 from ...regs import Regs
-from .._base import Abi, Arch, Entry, Files, Insn, Jump, Linkage, Order, OutOfLine, Pointers, Registers, Traps, Walking
+from .._addresses import following
+from .._base import (
+    Abi,
+    Arch,
+    Entry,
+    Files,
+    Insn,
+    Jump,
+    Linkage,
+    Order,
+    OutOfLine,
+    Pointers,
+    Registers,
+    Results,
+    Traps,
+    Walking,
+)
 from .._decode import DecodeTable
+from . import addresses
 from .a32 import decode_word
 from .encode import b, b_wide
 from .shared import D, R, with_it_state
+from .tables import table
 from .thumb import A_TABLE, M_TABLE
 from .thumb16 import TABLE16, is_wide
 
@@ -108,13 +128,18 @@ WIDE = Jump(size=4, encode=b_wide)
 ARM = Arch(
     name="arm", bits=32, order=Order.LITTLE, insn_align=2, max_insn=4, regs=A_REGISTERS,
     traps=Traps(probe={4: A32_UDF}, end={0: A32_UDF, 1: T32_UDF}, modes={1: {2: T32_UDF}}), decode=decode_a,
-    abi=Abi(args=R[:4], returns=R[:2], stack_align=8, enter=leave_block), linkage=LINKAGE,
+    abi=Abi(args=R[:4], returns=R[:2], results=Results(registers=4, memory=32, floats=True), stack_align=8,
+            enter=leave_block),
+    linkage=LINKAGE,
     jump=Jump(size=4, encode=b, modes={1: WIDE}), out_of_line=OutOfLine(max_displaced=18),
     pointers=Pointers(mode_bits=1, mode="Thumb", same_mode=same_mode,
                       code_address=lambda addr, read: Entry(addr=addr & ~1, mode=addr & 1)),
-    walking=Walking(conditioned=conditioned), files=Files(machines=((40, 32, "little"),), choose=of_profile),
+    walking=Walking(conditioned=conditioned, table=partial(table, Order.LITTLE),
+                    follow=following(addresses.use, 32, addresses.begins)),
+    files=Files(machines=((40, 32, "little"),), choose=of_profile),
 )  # fmt: skip
-ARMEB = evolve(ARM, name="armeb", order=Order.BIG, files=Files(machines=((40, 32, "big"),), choose=be8))
+ARMEB = evolve(ARM, name="armeb", order=Order.BIG, walking=evolve(ARM.walking, table=partial(table, Order.BIG)),
+               files=Files(machines=((40, 32, "big"),), choose=be8))
 CORTEXM = evolve(
     ARM, name="cortexm", regs=M_REGISTERS, decode=decode_m, traps=Traps(probe={2: T32_UDF}, end={1: T32_UDF}),
     jump=WIDE,

@@ -1,5 +1,4 @@
 """AArch64."""
 
-from .isa import ARCHES
-
-__all__ = ["ARCHES"]
+NAMES = ("arm64", "arm64be")
+MACHINES = (183,)  # e_machine

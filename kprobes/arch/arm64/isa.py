@@ -12,10 +12,28 @@ from attrs import evolve
 
 from ...errors import GuestFault
 from ...regs import Regs
-from .._base import Abi, Arch, Entry, Files, Frame, Jump, Linkage, Order, OutOfLine, Pointers, Registers, Traps, signed
+from .._addresses import following
+from .._base import (
+    Abi,
+    Arch,
+    Entry,
+    Files,
+    Frame,
+    Jump,
+    Linkage,
+    Order,
+    OutOfLine,
+    Pointers,
+    Registers,
+    Results,
+    Traps,
+    Walking,
+    signed,
+)
 from .._decode import DecodeTable, Row, as_it_is, fixed_width
 from .._insn import Atomic, Insn
 from .._words import EXCEPTION, PRIVILEGED, TRANSACTION, WAITS
+from . import addresses
 from . import displace as away
 from .displace import jump
 
@@ -257,11 +275,12 @@ ARM64 = Arch(
     name="arm64", bits=64, order=Order.LITTLE, insn_align=4, max_insn=4, regs=REGISTERS,
     traps=Traps(probe={4: bytes.fromhex("800020d4")}, end={0: bytes.fromhex("c00020d4")}),  # BRK #4, BRK #6
     decode=fixed_width(DecodeTable(ROWS), "little"),
-    abi=Abi(args=X[:8], returns=("x0", "x1")),
+    abi=Abi(args=X[:8], returns=("x0", "x1"), results=Results(registers=16, memory=16, apart=True, wide=True)),
     # RET
     linkage=Linkage.in_register("x30", back=bytes.fromhex("c0035fd6"), frame=Frame(register="x29", address=8, next=0)),
     jump=Jump(size=4, encode=jump), out_of_line=OutOfLine(max_displaced=20),
     pointers=Pointers(code_address=code_address, direct=True),
+    walking=Walking(follow=following(addresses.use, 64, addresses.begins)),
     files=Files(machines=((183, 64, "little"),)),
 )
 ARM64BE = evolve(ARM64, name="arm64be", order=Order.BIG, files=Files(machines=((183, 64, "big"),)))

@@ -1,5 +1,4 @@
 """Itanium, 64 bits."""
 
-from .isa import ARCHES
-
-__all__ = ["ARCHES"]
+NAMES = ("ia64",)
+MACHINES = (50,)  # e_machine

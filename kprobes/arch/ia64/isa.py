@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 
 from attrs import evolve
 
-from .._base import Abi, Arch, Bundles, Files, Insn, Jump, Linkage, Order, OutOfLine, Registers, Traps, Walking
+from .._base import Abi, Arch, Bundles, Files, Insn, Jump, Linkage, Order, OutOfLine, Registers, Results, Traps, Walking
 from . import bundle, jumps
 from .bundle import NOP, SIZE
 from .displace import alone, jump, word_of
@@ -132,7 +132,7 @@ def trap(insn: Insn) -> tuple[bytes, bytes]:
 
 # --- calls and powers
 
-ABI = Abi(args=R[32:40], returns=("r8", "r9"), stack_args=16)
+ABI = Abi(args=R[32:40], returns=("r8", "r9"), results=Results(registers=0, memory=0, apart=True), stack_args=16)
 BACK = bundle.join(0x11, (NOP["M"], NOP["I"], 0x20 << 27 | 1 << 12))  # br.cond.sptk.many b0
 
 ARCHES = (

@@ -1,5 +1,4 @@
 """LoongArch, 64 bits."""
 
-from .isa import ARCHES
-
-__all__ = ["ARCHES"]
+NAMES = ("loongarch64",)
+MACHINES = (258,)  # e_machine

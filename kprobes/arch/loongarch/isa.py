@@ -12,12 +12,14 @@ from collections.abc import Callable, Sequence
 from attrs import evolve
 
 from ...regs import Regs
-from .._base import Abi, Arch, Files, Frame, Jump, Linkage, Order, OutOfLine, Registers, Traps, Walking, signed
+from .._addresses import following
+from .._base import Abi, Arch, Files, Frame, Jump, Linkage, Order, OutOfLine, Registers, Results, Traps, Walking, signed
 from .._compare import comparing, taken
 from .._decode import DecodeTable, Row, fixed_width
 from .._insn import Atomic, Insn
 from .._words import EXCEPTION, PRIVILEGED, TRAP_RETURN, WAITS
 from .._zero import zero_first
+from . import addresses
 from . import displace as away
 from .displace import MASK
 
@@ -159,12 +161,6 @@ ROWS = (
 TABLE = DecodeTable(ROWS)
 _decode = fixed_width(TABLE, "little")
 
-ADDI_D = 0b0000001011  # bits 31:22
-#: bits 31:22 of loads and stores with a displacement -> bytes that they read or write
-SIZES = {0b0010100000 + n: size for n, size in enumerate((1, 2, 4, 8, 1, 2, 4, 8, 1, 2, 4))} | {
-    0b0010101100 + n: size for n, size in enumerate((4, 4, 8, 8, 16, 16, 32, 32))}  # FLD, FST; VLD, VST, XVLD, XVST
-
-
 def paired(insn: Insn, following: int) -> Insn:
     """PCADDU12I or PCALAU12I of half an address, of which the next instruction has the other half: what it loads or
     stores is data.
@@ -173,9 +169,9 @@ def paired(insn: Insn, following: int) -> Insn:
     """
     assert insn.operand is not None
     base, opcode = int.from_bytes(insn.raw, "little") & 31, following >> 22
-    if following >> 5 & 31 != base or (opcode != ADDI_D and opcode not in SIZES):
+    if following >> 5 & 31 != base or (opcode != addresses.ADDI_D and opcode not in addresses.SIZES):
         return insn
-    return evolve(insn, operand=insn.operand + away.low(following) & MASK, data=SIZES.get(opcode, 0))
+    return evolve(insn, operand=insn.operand + away.low(following) & MASK, data=addresses.SIZES.get(opcode, 0))
 
 
 def decode(code: bytes, addr: int) -> Insn:
@@ -204,11 +200,13 @@ def trap(code: int) -> bytes:
 ARCHES = (
     Arch(
         name="loongarch64", bits=64, order=Order.LITTLE, insn_align=4, max_insn=4, regs=REGISTERS,
-        traps=Traps(probe={4: trap(10)}, end={0: trap(11)}), decode=decode, abi=Abi(args=R[4:12], returns=R[4:6]),
+        traps=Traps(probe={4: trap(10)}, end={0: trap(11)}), decode=decode,
+        abi=Abi(args=R[4:12], returns=R[4:6], results=Results(registers=16, memory=16, wide=True)),
         # JIRL r0, r1, 0
         linkage=Linkage.in_register("r1", back=away.word(0x4C000020),
                                     frame=Frame(register="r22", address=-8, next=-16)),
-        jump=Jump(size=4, encode=away.jump), out_of_line=OutOfLine(max_displaced=20), walking=Walking(leaves=leaves),
+        jump=Jump(size=4, encode=away.jump), out_of_line=OutOfLine(max_displaced=20),
+        walking=Walking(leaves=leaves, follow=following(addresses.use, 64)),
         files=Files(machines=((258, 64, "little"),)),
     ),
 )

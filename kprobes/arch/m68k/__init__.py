@@ -1,5 +1,4 @@
 """Motorola 68000 and ColdFire."""
 
-from .isa import ARCHES
-
-__all__ = ["ARCHES"]
+NAMES = ("m68k",)
+MACHINES = (4,)  # e_machine

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._base import Abi, Arch, Files, Frame, Insn, Jump, Linkage, Order, OutOfLine, Registers, Traps
+from .._base import Abi, Arch, Files, Frame, Insn, Jump, Linkage, Order, OutOfLine, Registers, Results, Traps
 from .._decode import DecodeTable, Row, as_it_is
 from .._words import EXCEPTION
 from . import displace as away
@@ -233,7 +233,8 @@ ILLEGAL = bytes.fromhex("4afc")
 M68K = Arch(
     name="m68k", bits=32, order=Order.BIG, insn_align=2, max_insn=LONGEST, regs=REGISTERS,
     traps=Traps(probe={2: ILLEGAL}, end={0: ILLEGAL}),
-    decode=decode, abi=Abi(args=(), returns=("d0", "d1"), stack_args=4, stack_align=4), linkage=LINKAGE,
+    decode=decode, abi=Abi(args=(), returns=("d0", "d1"), results=Results(registers=0, memory=0, apart=True),
+                               stack_args=4, stack_align=4), linkage=LINKAGE,
     jump=Jump(size=6, encode=away.jump),
     out_of_line=OutOfLine(relocate=relocate, max_body=LONGEST + 4, max_displaced=14),
     files=Files(machines=((4, 32, "big"),)),

@@ -2,8 +2,8 @@
 
 Release 6 took away branch likely, the condition codes and half of the branch-and-link instructions, and brought compact
 branches, which have no delay slot, and pc-relative loads. Software must not put a branch behind a conditional compact
-branch (its forbidden slot); where it does, the exception is missing while that compact branch is probed. Nor must we:
-probes there stay breakpoints.
+branch (its forbidden slot), where it is a reserved instruction: neither of the two may be probed. Nor must we put one
+there: probes in forbidden slots stay breakpoints.
 """
 
 from __future__ import annotations
@@ -252,6 +252,13 @@ def forbidden(order: Order, insn: Insn, before: bytes) -> bool:
     return opcode in (0b001000, 0b011000, 0b010110, 0b010111)  # POP10, POP30, POP26, POP27
 
 
+def reserved(order: Order, insn: Insn, before: bytes) -> str:
+    """`Walking.reserved`: a branch or a jump in the forbidden slot of a conditional compact branch."""
+    jumps = insn.delay_slot or insn.target is not None or insn.links or insn.indirect or not insn.falls_through
+    behind = len(before) >= 4 and jumps and forbidden(order, insn, before)
+    return "is a reserved instruction in the forbidden slot of a compact branch" if behind else ""
+
+
 def jump(order: Order, mask: int, frm: int, to: int) -> bytes:
     """BC: 128 MiB either way, no delay slot."""
     return word(0b110010 << 26 | displacement(frm + 4, to, 26, 4, mask), order)
@@ -261,4 +268,4 @@ def release6(name: str, bits: int, order: Order) -> Arch:
     """One word size and byte order of release 6."""
     mask = (1 << bits) - 1
     return mips(name, bits, order, partial(r6_rows, bits), Jump(size=4, encode=partial(jump, order, mask)), RETURN,
-                conditioned=partial(forbidden, order))
+                conditioned=partial(forbidden, order), reserved=partial(reserved, order))

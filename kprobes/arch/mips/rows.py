@@ -17,11 +17,13 @@ from functools import partial
 from attrs import evolve
 
 from ...regs import Regs
-from .._base import Abi, Arch, Files, Jump, Linkage, Order, OutOfLine, Registers, Traps, Walking, signed
+from .._addresses import following
+from .._base import Abi, Arch, Files, Jump, Linkage, Order, OutOfLine, Registers, Results, Traps, Walking, signed
 from .._decode import DecodeTable, Row, with_delay_slots
 from .._insn import Annul, Atomic, Insn
 from .._words import EXCEPTION, PRIVILEGED, RESERVED, WAITS
 from .._zero import zero_first
+from . import addresses
 from .displace import Elsewhere, word
 from .leaves import leaves
 
@@ -202,14 +204,16 @@ def enter(regs: Regs, function: int) -> None:
 
 
 #: o32 keeps 16 bytes above sp for the callee to store a0 to a3 in, and the fifth argument follows; n64 keeps none.
-ABIS = {32: Abi(args=("a0", "a1", "a2", "a3"), returns=("v0", "v1"), stack_args=16, stack_align=8, reserve=16,
-                enter=enter),
-        64: Abi(args=tuple(f"a{n}" for n in range(8)), returns=("v0", "v1"), enter=enter)}
+ABIS = {32: Abi(args=("a0", "a1", "a2", "a3"), returns=("v0", "v1"), results=Results(registers=0, memory=0),
+                stack_args=16, stack_align=8, reserve=16, enter=enter),
+        64: Abi(args=tuple(f"a{n}" for n in range(8)), returns=("v0", "v1"),
+                results=Results(registers=16, memory=16), enter=enter)}
 
 
 def mips(name: str, bits: int, order: Order, rows: Callable[[Targets, Elsewhere], tuple[Row, ...]], jump: Jump,
          *back: int,
          conditioned: Callable[[Insn, bytes], bool] | None = None,
+         reserved: Callable[[Insn, bytes], str] | None = None,
          choose: Callable[[int, str], Arch] | None = None) -> Arch:
     """One word size, byte order and generation. rows: beside the common ones; back: the instructions of a return."""
     to, away = Targets((1 << bits) - 1), Elsewhere(bits, order, jump)
@@ -220,6 +224,7 @@ def mips(name: str, bits: int, order: Order, rows: Callable[[Targets, Elsewhere]
         traps=Traps(probe={4: word(0x000080CD, order)}, end={0: word(0x0000810D, order)}),  # BREAK 515, BREAK 516
         decode=with_delay_slots(table, order.value, nop=bytes(4)), abi=ABIS[bits], linkage=linkage, jump=jump,
         out_of_line=OutOfLine(max_displaced=away.longest),
-        walking=Walking(conditioned=conditioned, leaves=partial(leaves, order)),
+        walking=Walking(conditioned=conditioned, reserved=reserved, leaves=partial(leaves, order),
+                        follow=following(partial(addresses.use, order), bits)),
         files=Files(machines=((8, bits, order.value),), choose=choose),
     )  # fmt: skip

@@ -1,5 +1,4 @@
 """PA-RISC, 32 bits."""
 
-from .isa import ARCHES
-
-__all__ = ["ARCHES"]
+NAMES = ("parisc",)
+MACHINES = (15,)  # e_machine

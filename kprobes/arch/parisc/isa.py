@@ -15,7 +15,7 @@ from attrs import evolve
 
 from ...errors import GuestFault
 from ...regs import Regs
-from .._base import Abi, Arch, Entry, Files, Insn, Jump, Linkage, Order, OutOfLine, Pointers, Registers, Traps
+from .._base import Abi, Arch, Entry, Files, Insn, Jump, Linkage, Order, OutOfLine, Pointers, Registers, Results, Traps
 from .._decode import DecodeTable, Row, with_delay_slots
 from .._words import EXCEPTION, EXCEPTION_RETURN, PRIVILEGED, RESERVED
 from . import branches as simulated
@@ -157,8 +157,8 @@ def return_to(regs: Regs, target: int) -> None:
 
 LINKAGE = Linkage(get=returns_to, set=return_to, back=bytes.fromhex("e840c000") + NOP)  # BV r0(r2)
 #: The last 32 bytes of a caller's frame are the callee's, and so are the words of the arguments before them.
-ABI = Abi(args=("r26", "r25", "r24", "r23"), returns=("r28", "r29"), stack_args=52, stack_align=64, reserve=48,
-          upwards=True, enter=enter)
+ABI = Abi(args=("r26", "r25", "r24", "r23"), returns=("r28", "r29"), results=Results(registers=0, memory=0, apart=True),
+          stack_args=52, stack_align=64, reserve=48, upwards=True, enter=enter)
 PROBE, END = bytes.fromhex("03ff801f"), bytes.fromhex("03ff801e")  # BREAK 31 and 30, which Linux has for its own
 
 ARCHES = (

@@ -1,7 +1,4 @@
 """PowerPC, 32 and 64 bits."""
 
-from . import ppc, ppc64
-
-ARCHES = (*ppc.ARCHES, *ppc64.ARCHES)
-
-__all__ = ["ARCHES"]
+NAMES = ("ppc", "ppc64", "ppc64le")
+MACHINES = (20, 21)  # e_machine

@@ -13,9 +13,11 @@ from attrs import evolve
 
 from ...errors import GuestFault
 from ...regs import Regs
-from .._base import Abi, Arch, Entry, Files, Insn, Order, OutOfLine, Pointers, Walking, displacement, signed
+from .._addresses import following
+from .._base import Abi, Arch, Entry, Files, Insn, Order, OutOfLine, Pointers, Results, Walking, displacement, signed
 from .._decode import DecodeTable, Row, fixed_width
 from .._words import TRANSACTION
+from . import addresses
 from .rows import OVERWRITTEN, R, powerpc, rows, word
 
 MASK = (1 << 64) - 1
@@ -158,15 +160,17 @@ def enter(regs: Regs, function: int) -> None:
 
 #: bytes of the parameter save area, which the caller provides for the eight arguments in registers too
 HOMES = 64
-V1 = Abi(args=R[3:11], returns=("r3", "r4"), stack_args=48 + HOMES, reserve=48 + HOMES, enter=enter)
-V2 = evolve(V1, stack_args=32 + HOMES, reserve=32 + HOMES)
+V1 = Abi(args=R[3:11], returns=("r3", "r4"), results=Results(registers=0, memory=0), stack_args=48 + HOMES,
+         reserve=48 + HOMES, enter=enter)
+V2 = evolve(V1, results=Results(registers=16, memory=64, floats=True), stack_args=32 + HOMES, reserve=32 + HOMES)
 
 
 def ppc64(name: str, order: Order, abi: Abi, choose: Callable[[int, str], Arch] | None = None) -> Arch:
     return powerpc(
         64, order, decoder(order), abi, name=name, max_insn=8,
         out_of_line=OutOfLine(relocate=relocator(order), max_displaced=20),
-        walking=Walking(resyncs=True), pointers=Pointers(code_address=code_address(order)),
+        walking=Walking(resyncs=True, follow=following(partial(addresses.use, order), 64)),
+        pointers=Pointers(code_address=code_address(order)),
         files=Files(machines=((21, 64, order.value),), choose=choose),
     )  # fmt: skip
 

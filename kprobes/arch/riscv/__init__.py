@@ -1,5 +1,4 @@
 """RISC-V, 32 and 64 bits."""
 
-from .isa import ARCHES
-
-__all__ = ["ARCHES"]
+NAMES = ("riscv32", "riscv64")
+MACHINES = (243,)  # e_machine

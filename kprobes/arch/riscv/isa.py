@@ -15,12 +15,14 @@ from functools import partial
 from attrs import evolve
 
 from ...regs import Regs
-from .._base import Abi, Arch, Files, Frame, Jump, Linkage, Order, OutOfLine, Registers, Traps, Walking, signed
+from .._addresses import following
+from .._base import Abi, Arch, Files, Frame, Jump, Linkage, Order, OutOfLine, Registers, Results, Traps, Walking, signed
 from .._compare import comparing, taken
 from .._decode import DecodeTable, Row, as_it_is
 from .._insn import Atomic, Insn
 from .._words import EXCEPTION, PRIVILEGED, RESERVED, TRAP_RETURN, WAITS
 from .._zero import zero_first
+from . import addresses
 from . import displace as away
 
 #: General registers by number, with the ABI's names: Linux's event names.
@@ -231,11 +233,14 @@ def riscv(bits: int) -> Arch:
         name=f"riscv{bits}", bits=bits, order=Order.LITTLE, insn_align=2, max_insn=4, regs=REGISTERS,
         # C.EBREAK, EBREAK
         traps=Traps(probe={2: bytes.fromhex("0290"), 4: bytes.fromhex("73001000")}, end={0: bytes.fromhex("73001000")}),
-        decode=decoder(bits), abi=Abi(args=X[10:18], returns=("a0", "a1")),
+        decode=decoder(bits),
+        abi=Abi(args=X[10:18], returns=("a0", "a1"),
+                results=Results(registers=bits // 4, memory=bits // 4, wide=True)),
         linkage=Linkage.in_register("ra", back=bytes.fromhex("8280"),  # C.JR ra
                                     frame=Frame(register="s0", address=-bits // 8, next=-2 * bits // 8)),
         jump=Jump(size=4, encode=partial(away.jump, (1 << bits) - 1)), out_of_line=OutOfLine(max_displaced=12),
-        walking=Walking(leaves=leaves), files=Files(machines=((243, bits, "little"),)),
+        walking=Walking(leaves=leaves, follow=following(addresses.use, bits, addresses.begins)),
+        files=Files(machines=((243, bits, "little"),)),
     )  # fmt: skip
 
 

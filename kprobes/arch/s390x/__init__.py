@@ -1,5 +1,4 @@
 """z/Architecture."""
 
-from .isa import ARCHES
-
-__all__ = ["ARCHES"]
+NAMES = ("s390x",)
+MACHINES = (22,)  # e_machine

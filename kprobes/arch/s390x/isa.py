@@ -16,7 +16,21 @@ from attrs import evolve
 
 from ...errors import GuestFault
 from ...regs import Regs
-from .._base import Abi, Arch, Executing, Files, Jump, Linkage, Order, OutOfLine, Registers, Traps, Walking, signed
+from .._base import (
+    Abi,
+    Arch,
+    Executing,
+    Files,
+    Jump,
+    Linkage,
+    Order,
+    OutOfLine,
+    Registers,
+    Results,
+    Traps,
+    Walking,
+    signed,
+)
 from .._decode import DecodeTable, Row, as_it_is
 from .._insn import COMPUTED, Annul, Insn
 from .._words import EXCEPTION, PRIVILEGED, TRANSACTION
@@ -330,7 +344,8 @@ def relocate(insn: Insn, to: int) -> bytes:
 S390X = Arch(
     name="s390x", bits=64, order=Order.BIG, insn_align=2, max_insn=6, regs=REGISTERS,
     traps=Traps(probe={2: b"\0\2"}, end={0: b"\0\2"}),  # an operation exception that no instruction will ever use
-    decode=decode, abi=Abi(args=R[2:7], returns=("r2",), stack_args=160, stack_align=8, reserve=160),
+    decode=decode, abi=Abi(args=R[2:7], returns=("r2",), results=Results(registers=0, memory=0),
+                               stack_args=160, stack_align=8, reserve=160),
     linkage=Linkage.in_register("r14", back=bytes.fromhex("07fe")),  # BCR 15,r14
     jump=Jump(size=6, encode=jump), out_of_line=OutOfLine(relocate=relocate, max_displaced=30),
     walking=Walking(leaves=leaves),

@@ -1,5 +1,4 @@
 """SuperH, from SH-1 to SH-4A."""
 
-from .isa import ARCHES
-
-__all__ = ["ARCHES"]
+NAMES = ("sh4", "sh4eb")
+MACHINES = (42,)  # e_machine

@@ -14,7 +14,7 @@ from attrs import evolve
 
 from ...errors import Unsupported
 from ...regs import Regs
-from .._base import Abi, Arch, Atomic, Files, Insn, Linkage, Order, Registers, Traps, Walking, signed
+from .._base import Abi, Arch, Atomic, Files, Insn, Linkage, Order, Registers, Results, Traps, Walking, signed
 from .._decode import DecodeTable, Row, with_delay_slots
 from .._words import EXCEPTION, PRIVILEGED, RESERVED, TRAP_RETURN, WAITS
 from .tables import table
@@ -180,7 +180,7 @@ def sh4(name: str, order: Order) -> Arch:
     return Arch(
         name=name, bits=32, order=order, insn_align=2, max_insn=2, regs=REGISTERS,
         traps=Traps(probe={2: trap}, end={0: trap}), decode=with_delay_slots(DecodeTable(ROWS), order.value, nop=nop),
-        abi=Abi(args=R[4:8], returns=("r0", "r1"), stack_align=8),
+        abi=Abi(args=R[4:8], returns=("r0", "r1"), results=Results(registers=0, memory=0, apart=True), stack_align=8),
         linkage=Linkage.in_register("pr", back=half(0x000B) + nop),
         walking=Walking(table=partial(table, order)),
         files=Files(machines=((42, 32, order.value),), choose=partial(of_flags, name)),

@@ -1,5 +1,4 @@
 """SPARC, versions 8 and 9."""
 
-from .isa import ARCHES
-
-__all__ = ["ARCHES"]
+NAMES = ("sparc", "sparc64")
+MACHINES = (2, 18, 43)  # e_machine

@@ -14,10 +14,12 @@ from attrs import evolve
 
 from ...errors import GuestFault
 from ...regs import Regs
-from .._base import Abi, Annul, Arch, Files, Insn, Jump, Order, OutOfLine, Registers, Traps, signed
+from .._addresses import following
+from .._base import Abi, Annul, Arch, Files, Insn, Jump, Order, OutOfLine, Registers, Results, Traps, Walking, signed
 from .._decode import DecodeTable, Row, with_delay_slots
 from .._words import EXCEPTION, RESERVED, TRAP_RETURN
 from .._zero import zero_first
+from . import addresses
 from . import displace as away
 from .displace import NOP, Elsewhere
 from .returns import linkage
@@ -205,9 +207,11 @@ def sparc(name: str, bits: int, machines: tuple[int, ...]) -> Arch:
         traps=Traps(probe={4: bytes.fromhex("0010bad1")}, end={0: bytes.fromhex("0010bad2")}),  # UNIMP, ILLTRAP
         decode=with_delay_slots(DecodeTable(rows9(mask, to) if bits == 64 else rows8(mask, to)), "big", nop=NOP,
                                 may_stand="UNIMP"),
-        abi=Abi(args=R[8:14], returns=("o0", "o1"), stack_args=area, stack_align=16 if bits == 64 else 8, reserve=area),
+        abi=Abi(args=R[8:14], returns=("o0", "o1"),
+                results=Results(registers=32, memory=32, apart=bits == 32),
+                stack_args=area, stack_align=16 if bits == 64 else 8, reserve=area),
         linkage=linkage(bits), jump=Jump(size=4, encode=to.jump),
-        out_of_line=OutOfLine(max_displaced=to.longest),
+        out_of_line=OutOfLine(max_displaced=to.longest), walking=Walking(follow=following(addresses.use, bits)),
         files=Files(machines=tuple((machine, bits, "big") for machine in machines)),
     )  # fmt: skip
 

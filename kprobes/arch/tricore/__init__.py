@@ -1,5 +1,4 @@
 """TriCore."""
 
-from .isa import ARCHES
-
-__all__ = ["ARCHES"]
+NAMES = ("tricore",)
+MACHINES = (44,)  # e_machine

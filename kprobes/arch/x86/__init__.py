@@ -1,7 +1,4 @@
 """i386 and x86-64."""
 
-from . import i386, x86_64
-
-ARCHES = (*i386.ARCHES, *x86_64.ARCHES)
-
-__all__ = ["ARCHES"]
+NAMES = ("i386", "x86_64")
+MACHINES = (3, 62)  # e_machine

@@ -8,9 +8,9 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache, partial
+from functools import cache, cached_property, partial
 
-from attrs import field, frozen
+from attrs import frozen
 
 from ...errors import GuestFault
 from ...regs import Regs
@@ -177,15 +177,22 @@ class Mode:
     bits: int
     names: tuple[str, ...]  #: general registers, by number
     bases: Mapping[int, str]  #: segment override (FS, GS) -> register that holds the segment's address
-    defined: dict[int, int] = field(factory=dict, init=False)
-    rows: dict[int, list[tuple[int, Row]]] = field(factory=dict, init=False)
-
-    def __attrs_post_init__(self) -> None:
+    @cached_property
+    def defined(self) -> dict[int, int]:
+        """Map, mandatory prefix and opcode as one number -> bit set of the ModRM bytes that are defined there."""
+        defined: dict[int, int] = {}
         for key, modrms in _cells(DEFINED, self.bits == 64):
-            self.defined[key] = self.defined.get(key, 0) | modrms
+            defined[key] = defined.get(key, 0) | modrms
+        return defined
+
+    @cached_property
+    def rows(self) -> dict[int, list[tuple[int, Row]]]:
+        """The same number -> (bit set of ModRM bytes, the row of the instructions that have them)."""
+        rows: dict[int, list[tuple[int, Row]]] = {}
         for row in ROWS:
             for key, modrms in _cells(row.at, self.bits == 64):
-                self.rows.setdefault(key, []).append((modrms, row))
+                rows.setdefault(key, []).append((modrms, row))
+        return rows
 
     def decode(self, code: bytes, addr: int) -> Insn:
         """What is at `addr`; `Arch.decode`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._base import Abi, Arch, Files, Insn, Order, OutOfLine, Pointers, Registers
+from .._base import Abi, Arch, Files, Insn, Order, OutOfLine, Pointers, Registers, Results
 from .displace import reaching
 from .rows import TRAPS, Mode, jump, landing, linkage
 from .shape import FS, GS, measure
@@ -32,7 +32,8 @@ def relocate(insn: Insn, to: int) -> bytes:
 X86_64 = Arch(
     name="x86_64", bits=64, order=Order.LITTLE, insn_align=1, max_insn=15, regs=REGISTERS, traps=TRAPS,
     decode=MODE.decode,
-    abi=Abi(args=("rdi", "rsi", "rdx", "rcx", "r8", "r9"), returns=("rax", "rdx"), stack_args=8, stack_align=16,
+    abi=Abi(args=("rdi", "rsi", "rdx", "rcx", "r8", "r9"), returns=("rax", "rdx"),
+            results=Results(registers=16, memory=16, wide=True), stack_args=8, stack_align=16,
             thread="fs_base"),
     linkage=linkage(8), jump=jump(64), out_of_line=OutOfLine(relocate=relocate, max_displaced=26),
     pointers=Pointers(code_address=landing(bytes.fromhex("f30f1efa")), direct=True),  # ENDBR64

@@ -15,15 +15,34 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
+from attrs import frozen
+
 from ...arch._base import Linkage
 from ...errors import KprobeError, ReentryError
-from ...machine._base import Entered, HostProgram, Machine, Returned
+from ...machine._base import HostProgram, Machine, UsualEntry, UsualReturn
+from ...native import quick
 from ...regs import Regs
 from ..probe import Kretprobe, KretprobeInstance
 from .link import Link
 
 Instances = list[KretprobeInstance]
 SET_ASIDE = 1024  # calls of a task that are remembered although they look left
+
+
+@frozen
+class Followed:
+    """A call that is followed to its return.
+
+    Attributes:
+        link: the true return address.
+        frame: stack pointer at entry.
+        entries: addresses of the functions that share the frame: that which was called, and those that it has jumped to
+            (a tail call); without those whose probes are gone.
+    """
+
+    link: int
+    frame: int
+    entries: Sequence[int]
 
 
 class Calls:
@@ -33,8 +52,9 @@ class Calls:
         own: those of the task that runs on the only CPU while there is no cpu_task, oldest first, behind those set
             aside; the machine's are younger. tasks: task -> its calls; each CPU is one, for good. trampoline: where
             they return to, mode bits included; 0: there is none yet.
-        following: call site -> whose calls the machine follows, by its `programs`; None: it cannot. idle: a number in
-            a sequence, and what it is while it follows none.
+        following: call site -> the probe whose calls the machine follows.
+        programs: the machine's, which follow calls; None: it cannot.
+        idle: a number in a sequence, and what it is while the machine follows none.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -45,7 +65,7 @@ class Calls:
         self.own = self.tasks[0]
         self._way = machine.arch.callers
         self.trampoline = 0
-        self.following: dict[int, tuple[Kretprobe, ...]] = {}
+        self.following: dict[int, Kretprobe] = {}
         self.programs = machine.following if machine.cpus == 1 else None
         self.idle = ((0,), 0) if self.programs is None else self.programs.idle
 
@@ -55,38 +75,34 @@ class Calls:
 
     # --- those of the machine's
 
-    def follow(self, probes: tuple[Kretprobe, ...], call: int, returned: Returned | Sequence[HostProgram],
-               entered: Entered | None = None, programs: Sequence[HostProgram] = ()) -> None:
-        """Have the calls of a function followed, whose entry is this call site, while instances are free.
+    def follow(self, rp: Kretprobe, call: int, returned: UsualReturn | Sequence[HostProgram],
+               entered: UsualEntry | None = None, programs: Sequence[HostProgram] = ()) -> None:
+        """Have the machine follow the calls of a function while instances are free.
 
-        probes: in the order of their entries. returned, entered: see Following.enter(). programs: run at the entry
-        before.
+        Args:
+            rp: the function's return probe.
+            call: the call site at the function's entry.
+            returned, entered: what is served at return and entry, see machine._base.Following.enter.
+            programs: run at the entry before.
         """
         assert self.programs is not None
-        follow = self.programs.enter(returned, entered)
-        self._machine.program_at(call, programs, follow)
-        for rp in probes:
-            rp._follow, rp._together = follow, probes
-        self.following[call] = probes
-        self.room(probes[0])
+        rp._follow = self.programs.enter(returned, entered)
+        self._machine.program_at(call, programs, rp._follow)
+        self.following[call] = rp
+        self.room(rp)
 
     def room(self, rp: Kretprobe) -> None:
-        """The machine may follow as many more calls of the probe as there are instances."""
+        """Let the machine follow as many more calls of the probe as there are instances."""
         if rp._follow is not None:
-            rp._follow.room(min(len(one._pool) for one in rp._together))
-
-    def pause(self, now: bool) -> None:
-        """True: the machine follows no call by itself, until told otherwise. Only while it follows some."""
-        assert self.programs is not None
-        self.programs.pause(now)
+            rp._follow.room(len(rp._pool))
 
     def follow_no_more(self, call: int) -> None:
         """What is followed from there is looked after here from now on."""
-        probes = self.following.get(call)
-        if probes is not None:
+        rp = self.following.get(call)
+        if rp is not None:
             self.catch_up()
-            for rp in probes:
-                rp._nreturned, rp._follow, rp._together = rp.nreturned, None, ()
+            rp._nreturned = rp.nreturned
+            rp._follow = None
             del self.following[call]
 
     def catch_up(self) -> None:
@@ -94,12 +110,10 @@ class Calls:
         if self.programs is None or not self.following or self.idle[0][0] == self.idle[1]:
             return
         for call, frame, link in self.programs.take():
-            for rp in self.following[call]:
-                ri = rp._held.pop(0) if rp._held else rp._pool.pop()
-                ri.begin(frame, link)
-                if rp is not rp._together[0]:  # of several that share it the first has seen where it returns to
-                    ri.link = self.trampoline
-                self.own.append(ri)
+            rp = self.following[call]
+            ri = rp._held.pop(0) if rp._held else rp._pool.pop()
+            ri.begin(frame, link)
+            self.own.append(ri)
 
     # --- entry
 
@@ -143,11 +157,21 @@ class Calls:
 
     def above(self, regs: Regs) -> Iterator[int]:
         """True return addresses of the calls whose frames are not gone, the youngest first."""
-        self.catch_up()
-        return self._above(self.tasks.get(regs.task, []), regs.sp)
+        return (call.link for call in self.followed(regs))
 
-    def _above(self, calls: Instances, sp: int) -> Iterator[int]:
-        return (ri.link for ri in reversed(calls) if ri.link != self.trampoline and not self._gone(ri, sp))
+    def followed(self, regs: Regs) -> Iterator[Followed]:
+        """The calls whose frames are not gone, the youngest first."""
+        self.catch_up()
+        return self._followed(self.tasks.get(regs.task, []), regs.sp)
+
+    def _followed(self, calls: Instances, sp: int) -> Iterator[Followed]:
+        sharing = list[KretprobeInstance]()
+        for ri in reversed(calls):
+            if not self._gone(ri, sp):
+                sharing.append(ri)
+                if ri.link != self.trampoline:
+                    yield Followed(ri.link, ri.frame, [one.rp.address for one in sharing if one.rp.address is not None])
+                    sharing = []
 
     def _gone(self, ri: KretprobeInstance, sp: int) -> bool:
         """True of a call whose frame the stack pointer has left behind."""
@@ -277,7 +301,7 @@ class Calls:
             return
         for ri in left:
             ri.aside = True
-            ri.pool.append(KretprobeInstance(rp=ri.rp, pool=ri.pool))
+            ri.pool.append(quick(KretprobeInstance, "instance")(rp=ri.rp, pool=ri.pool))
         old = [ri for ri in calls if ri.aside and ri not in left]
         calls[:] = [*[*old, *left][-SET_ASIDE:], *(ri for ri in calls if not ri.aside)]
 

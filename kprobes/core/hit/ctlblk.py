@@ -116,6 +116,11 @@ class ControlBlock:
                             address=point.address if point else None,
                             hint="a handler's guest call went three probes deep; disable one of them")
 
+    def let_go(self) -> None:
+        """Forget what the last hit was about, for who collects it."""
+        self.probes = ()
+        self.child = None
+
     def reset(self) -> None:
         """Back to IDLE, whatever was running: that hit never ends."""
         self.state, self.point, self.previous = IDLE, None, None

@@ -1,27 +1,26 @@
-"""Entries without a trap: who serves a detour's call site, and asks about a call that the machine may follow.
+"""Entries without a trap: what the call site of a detour calls.
 
-Services are made anew whenever the probes there change. begin() and step() of the control block are written out: these
-are the shortest hits there are.
+There is one entry, `serve`, for any number of probes. Where the machine calls a lone handler by itself it needs only
+what comes after an unusual one: `usual` and `asked` tell it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from ...errors import BadLocation, GuestFault
-from ...machine._base import Entered
+from ...machine._base import UsualEntry, UsualHit
 from ...regs import Regs
 from ..patch.arming import Arming
 from ..patch.detour import Detour
 from ..patch.probepoint import Probepoint
 from ..patch.rooms import Rooms
-from ..probe import Kretprobe, Probe, ReturnHandler
+from ..probe import Kretprobe, KretprobeInstance, Probe, ReturnHandler
 from .ctlblk import ControlBlock, Event, State
 from .handlers import Handlers
 from .returns import Returns
 
-# A member looked up through its class costs a descriptor call; these are on every hit.
-IDLE, HIT_ACTIVE, DONE = State.IDLE, State.HIT_ACTIVE, Event.DONE
 BREAKPOINTS = (Arming.ARMED, Arming.OPTIMIZING)
 
 
@@ -29,101 +28,129 @@ class Entries:
     """Makes what call sites call."""
 
     def __init__(self, rooms: Rooms, handlers: Handlers, returns: Returns) -> None:
-        self._rooms, self._handlers, self._returns, self._calls = rooms, handlers, returns, returns.calls
+        self._rooms = rooms
+        self._handlers = handlers
+        self._returns = returns
+        self._calls = returns.calls
 
-    def service(self, point: Probepoint) -> Callable[[Regs], None]:
-        """What a detour's call site calls: the pre-handlers, without trap or slot.
+    def service(self, point: Probepoint, only: tuple[Probe, ...] | None = None) -> Callable[[Regs], None]:
+        """A function that serves hits of an optimized probepoint: the pre-handlers, without trap or slot.
 
-        Made anew whenever the probes there change. begin() and step() are written out: this is the shortest hit there
-        is.
+        Args:
+            point: has a detour. The function is made anew whenever its probes change.
+            only: probes whose handlers run; None: all that are active.
         """
-        detour, blocks, address = point.detour, self._handlers.blocks, point.address
+        handlers = self._handlers
+        detour = point.detour
         assert detour is not None
         simulated = point.insn.simulate is not None and not point.native
-        if len(point.active) == 1 and not simulated and len(blocks) == 1:
-            return self.service_of_one(point, detour, point.active[0])
 
         def serve(regs: Regs) -> None:
-            cb = blocks[regs.cpu]
-            if cb.state is IDLE:
-                regs.reported = address
-                cb.state, cb.point, cb.probes = HIT_ACTIVE, point, point.active
-                try:
-                    diverted = self._handlers.pre(cb, regs)
-                except BaseException:
-                    regs.go(address | point.insn.mode)
-                    raise
-                finally:
-                    cb.state = IDLE
-                if diverted:
-                    self.divert_in_place(point, regs)
-                    return
-            else:
+            cb = handlers.blocks[regs.cpu]
+            if cb.state is not State.IDLE:
                 point.missed()
+                regs.target = None
+                if simulated:
+                    self._simulate(cb, point, regs)
+                return
+            if handlers.paused[0]:
+                handlers.resume_hits()
+            regs.reported = point.address
+            cb.begin(point)
+            cb.probes = point.active if only is None else only
+            try:
+                diverted = handlers.pre(cb, regs)
+            except BaseException:
+                regs.go(point.address | point.insn.mode)
+                raise
+            finally:
+                cb.reset()
+            if diverted:
+                self._divert(point, regs)
+                return
             regs.target = None  # only DIVERTED moves the guest
-            if detour.left and self.taken_apart(cb, cb.probes, point, regs, detour):
+            if detour.left and self._taken_apart(cb, point, regs, detour):
                 return
             if simulated:
-                self._simulate_in_place(cb, point, regs)
+                self._simulate(cb, point, regs)
 
         return serve
 
-    def service_of_one(self, point: Probepoint, detour: Detour, p: Probe) -> Callable[[Regs], None]:
-        """The same for one probe, on the only CPU."""
-        cb, address, handler = self._handlers.blocks[0], point.address, p._pre
-        if handler is None or (isinstance(p, Kretprobe) and p._entry_handler is None):
-            return self._service_without_handler(point, p)
+    def usual(self, point: Probepoint, p: Probe, handler: Callable[[Any, Regs], Any]) -> UsualHit:
+        """The hit of a lone probe with a pre-handler, for a machine that calls that by itself."""
+        cb = self._handlers.blocks[0]
+        detour = point.detour
+        assert detour is not None
 
-        def serve(regs: Regs) -> None:
-            if cb.state is not IDLE:
-                point.missed()
-                return
-            p._nhit += 1
-            regs.reported = address
-            cb.state = HIT_ACTIVE
-            try:
-                diverted = handler(p, regs)
-            except BaseException as error:
-                diverted = self.failed_in_place(p, point, regs, error)
-            finally:
-                cb.state = IDLE
+        def rest(regs: Regs, _instance: Any, result: Any, error: BaseException | None) -> None:
+            cb.probes = (p,)
+            diverted = bool(result) if error is None else self.failed(p, point, regs, error)
             if diverted:
-                self.divert_in_place(point, regs)
+                self._divert(point, regs)
+            else:
+                regs.target = None  # only DIVERTED moves the guest
+                if detour.left:
+                    self._taken_apart(cb, point, regs, detour)
+
+        return UsualHit(address=point.address, probe=p, handler=handler, rest=rest)
+
+    def asked(self, point: Probepoint, rp: Kretprobe, handler: ReturnHandler) -> UsualEntry:
+        """The entry of a lone return probe with an entry handler, for a machine that follows its calls."""
+        cb = self._handlers.blocks[0]
+        link = self._returns.link()
+        detour = point.detour
+        assert detour is not None
+
+        def rest(regs: Regs, ri: KretprobeInstance, result: Any, error: BaseException | None) -> None:
+            cb.probes = (rp,)
+            declined = True
+            diverted = False
+            try:
+                if error is None:
+                    declined = bool(result)
+                else:
+                    diverted = self.failed(rp, point, regs, error)
+            finally:
+                if declined:
+                    self._calls.recycle((ri,))
+            if diverted:
+                self._divert(point, regs)
                 return
             regs.target = None  # only DIVERTED moves the guest
+            if not declined:
+                found = link.get()  # Linux, too, reads it after the handler
+                link.put(self._calls.trampoline)
+                self._calls.add(ri, ri.frame, found if link.skip is None else link.skip(found))
             if detour.left:
-                self.taken_apart(cb, (p,), point, regs, detour)
+                self._taken_apart(cb, point, regs, detour)
 
-        return serve
+        return UsualEntry(address=point.address, probe=rp, handler=handler, pool=rp._pool, held=rp._held, rest=rest)
 
-    def _service_without_handler(self, point: Probepoint, p: Probe) -> Callable[[Regs], None]:
-        """The same where no handler of the user's runs: the hit is counted, the call followed."""
-        cb, hook = self._handlers.blocks[0], p._pre
+    def _taken_apart(self, cb: ControlBlock, point: Probepoint, regs: Regs, detour: Detour) -> bool:
+        """Go on as a breakpoint's hit where a handler has had the jump taken out, and what it covered has a probe.
 
-        def serve(regs: Regs) -> None:
-            if cb.state is not IDLE:
-                point.missed()
-                return
-            p._nhit += 1
-            if hook is not None:
-                hook(p, regs)
+        Args:
+            cb: idle; its `probes` are those whose handlers ran.
+            point: where the jump stood.
+            regs: the CPU's.
+            detour: the jump's.
 
-        return serve
-
-    def taken_apart(self, cb: ControlBlock, probes: tuple[Probe, ...], point: Probepoint, regs: Regs,
-                    detour: Detour) -> bool:
-        """A handler has had the jump taken out. Where a probe stands in what it covered, the hit goes on as a
-        breakpoint's: True."""
+        Returns:
+            True if it has; False if the guest goes on in the detour.
+        """
         inside = self._rooms.sites.between(point.address + 1, point.address + detour.size)
-        if cb.state is not IDLE or not any(other.state in BREAKPOINTS for other in inside):
+        if cb.state is not State.IDLE or not any(other.state in BREAKPOINTS for other in inside):
             return False
-        cb.state, cb.point, cb.probes = HIT_ACTIVE, point, probes
+        cb.begin(point)
         self._handlers.execute(cb, point, regs)
         return True
 
-    def failed_in_place(self, p: Probe, point: Probepoint, regs: Regs, error: BaseException) -> bool:
-        """What the handler raised: True if its fault_handler has handled the exception by setting pc; raises it if it
-        has not."""
+    def failed(self, p: Probe, point: Probepoint, regs: Regs, error: BaseException) -> bool:
+        """Ask a probe's fault_handler about what its handler raised, and raise it unless that handles it.
+
+        Returns:
+            True if the fault_handler has sent the guest elsewhere.
+        """
         try:
             if not isinstance(error, Exception):
                 raise error
@@ -133,8 +160,12 @@ class Entries:
             raise
         return regs.pc != point.address
 
-    def divert_in_place(self, point: Probepoint, regs: Regs) -> None:
-        """A pre_handler has set pc itself: the probepoint becomes a breakpoint again, unless a jump was demanded."""
+    def _divert(self, point: Probepoint, regs: Regs) -> None:
+        """Let the guest go where a pre_handler has sent it, and make the probepoint a breakpoint again.
+
+        Raises:
+            BadLocation: flush_optimizer() made the jump, which leaves no way to divert.
+        """
         if point.detour is not None and point.detour.demanded:
             regs.go(point.address | point.insn.mode)
             raise BadLocation("a pre_handler asked to divert, but the probepoint is optimized", address=point.address,
@@ -142,7 +173,8 @@ class Entries:
         self._handlers.refuse(point)
         self._handlers.check_diverted(point, regs)
 
-    def _simulate_in_place(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
+    def _simulate(self, cb: ControlBlock, point: Probepoint, regs: Regs) -> None:
+        """Simulate the instruction; a fault in it is reported as if it had faulted at home."""
         assert point.insn.simulate is not None
         try:
             regs.go(point.insn.simulate(regs))
@@ -153,53 +185,13 @@ class Entries:
                       else None)
             if target is not None:
                 regs.go(target)
-                cb.step(DONE)
+                cb.step(Event.DONE)
 
-    def entered(self, point: Probepoint, detour: Detour, rp: Kretprobe, handler: ReturnHandler) -> Entered:
-        """Asks the entry handler about a call that the machine may follow; what service() does, for this case."""
-        cb, address, pool, held, to = self._handlers.blocks[0], point.address, rp._pool, rp._held, self._returns.link()
-        get, put, swap, skip, trampoline = to.get, to.put, to.swap, to.skip, self._calls.trampoline
-
-        def entered(regs: Regs, frame: int, link: int) -> bool:
-            ri = pool.pop()
-            ri.task, ri.frame = 0, frame  # begin(), written out
-            ri.link = ri.ret_addr = link if skip is None else skip(link)
-            regs.reported = address
-            cb.state = HIT_ACTIVE
-            declined, diverted, follow = True, False, rp._follow
-            try:
-                declined = handler(ri, regs)
-            except BaseException as error:
-                diverted = self.failed_in_place(rp, point, regs, error)
-            finally:
-                cb.state = IDLE
-                if declined:
-                    self._calls.recycle((ri,))
-            if diverted:
-                self.divert_in_place(point, regs)
-                return False
-            regs.target = None
-            if not declined:
-                if swap is not None:
-                    now = swap(frame, trampoline)
-                else:
-                    now = get()
-                    put(trampoline)
-                if rp._follow is follow and now == link:
-                    held.append(ri)
-                    return True
-                # the handler has changed who serves this, or where it goes
-                self._calls.add(ri, frame, now if skip is None else skip(now))
-            if detour.left:
-                self.taken_apart(cb, (rp,), point, regs, detour)
-            return False
-
-        return entered
-
-    def service_after_programs(self, point: Probepoint, rp: Kretprobe, call: int) -> Callable[[Regs], None]:
+    def after_programs(self, point: Probepoint, rp: Kretprobe, call: int) -> Callable[[Regs], None]:
         """service() where the programs of a hit may have run already, and only its call was not to be followed."""
-        assert point.detour is not None
-        whole, rest, ran = self.service(point), self.service_of_one(point, point.detour, rp), self._rooms.machine.ran
+        whole = self.service(point)
+        rest = self.service(point, only=(rp,))
+        ran = self._rooms.machine.ran
 
         def serve(regs: Regs) -> None:
             if not ran(call):

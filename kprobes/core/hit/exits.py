@@ -1,164 +1,87 @@
-"""Returns of followed calls: at the trampoline, in place or by trap, and where the machine has followed the call."""
+"""Returns of followed calls, at the trampoline.
+
+There is one return, by trap or in place. Where the machine follows a call and calls its handler by itself it needs only
+what comes after an unusual one: `usual` tells it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+from ...machine._base import UsualReturn
 from ...regs import Regs
 from ..patch.rooms import Rooms
 from ..probe import Kretprobe, KretprobeInstance
-from .calls import Instances
 from .ctlblk import ControlBlock, State
 from .handlers import Handlers
 from .returns import Returns
-
-# A member looked up through its class costs a descriptor call; these are on every hit.
-IDLE, HIT_ACTIVE = State.IDLE, State.HIT_ACTIVE
 
 
 class Exits:
     """Makes what the trampoline calls, and runs return handlers."""
 
     def __init__(self, rooms: Rooms, handlers: Handlers, returns: Returns) -> None:
-        self._rooms, self._handlers, self._returns, self._calls = rooms, handlers, returns, returns.calls
+        self._handlers = handlers
+        self._calls = returns.calls
 
     def service(self) -> Callable[[Regs], None]:
-        """What the trampoline in a call area calls; its code then returns as the function did, unless a handler has
-        other ideas."""
-        return self._serve_rare if len(self._handlers.blocks) > 1 else self._service_of_one()
-
-    def _service_of_one(self) -> Callable[[Regs], None]:
-        """The same on the only CPU. The usual return, of the youngest call, alone in its frame, is written out."""
-        machine, bits, several = self._rooms.machine, self._rooms.arch.pointers.mode_bits, self._service_of_several()
-        cb, handlers, followed, rare = self._handlers.blocks[0], self._handlers, self._calls, self._serve_rare
-        own, following, trampoline, link, pushed, restore = self._returns.usual()
-        get_sp, get, put, tasks, (top, bottom) = link.get_sp, link.get, link.put, followed.tasks, followed.idle
+        """A function that serves the trampoline in a call area, whose code then returns as the function did."""
+        handlers = self._handlers
+        calls = self._calls
 
         def serve(regs: Regs) -> None:
-            if following and top[0] != bottom:
-                followed.catch_up()
-            calls = own if (chooser := machine.cpu_task) is None else tasks.get(chooser(regs))
-            if not calls or cb.state is not IDLE:
-                return rare(regs)
-            ri = calls[-1]
-            target, sp, rp = ri.link, get_sp(), ri.rp
-            if target == trampoline or ri.frame != sp - pushed or ri.aside or ri.pool is not rp._pool:
-                return several(regs, calls, sp)
-            del calls[-1]
-            if restore is not None:
-                restore(ri.frame, target)
-            elif get() == trampoline:
-                put(target)
-            regs.target = target
-            regs.reported = target & ~bits if bits else target
-            rp._nreturned += 1
-            try:
-                if rp._handler is not None:
-                    cb.state, cb.child = HIT_ACTIVE, rp
-                    rp._handler(ri, regs)
-            except Exception as error:
-                handlers.ask_about_exception(rp, regs, error)
-            finally:
-                cb.state, ri._data, ri.args = IDLE, None, None
-                ri.pool.append(ri)
-            if regs.target is target and (get_sp() == sp if pushed else get() == target):
-                regs.target = None
-            else:
-                handlers.land(regs)
+            if handlers.paused[0] and handlers.blocks[regs.cpu].state is State.IDLE:
+                handlers.resume_hits()
+            sp = regs.sp
+            instances = calls.pop(regs, sp)
+            frame = instances[0].frame
+            target = regs.target
+            self._run(handlers.blocks[regs.cpu], instances, regs)
+            self._go_on(regs, sp, frame, target)
 
         return serve
 
-    def _service_of_several(self) -> Callable[[Regs, Instances, int], None]:
-        """The same for calls that share the youngest one's frame: (registers, calls of the task, stack pointer)."""
-        bits, cb, followed, handlers = (self._rooms.arch.pointers.mode_bits, self._handlers.blocks[0], self._calls,
-            self._handlers)
-        _, _, trampoline, link, pushed, restore = self._returns.usual()
-        get_sp, get, put, read, bias = link.get_sp, link.get, link.put, link.read, link.bias
-        run_handlers, displaced = self.run_handlers, self._rooms.displaced
+    def by_trap(self, cb: ControlBlock, regs: Regs) -> None:
+        """Serve the trampoline where it is a breakpoint."""
+        self._run(cb, self._calls.pop(regs, regs.sp), regs)
 
-        def several(regs: Regs, calls: Instances, sp: int) -> None:
-            instances, frame = [], sp - pushed
-            for ri in reversed(calls):
-                if ri.frame != frame or ri.aside:
-                    return self._finish(regs, sp, followed.pop_of(calls, regs, sp))
-                instances.append(ri)
-                target = ri.link
-                if target != trampoline:
-                    break
-            else:
-                return self._finish(regs, sp, followed.pop_of(calls, regs, sp))
-            del calls[-len(instances):]
-            if restore is not None:
-                restore(frame, target)
-            elif get() == trampoline:
-                put(target)
-            regs.target = target
-            regs.reported = target & ~bits if bits else target
-            run_handlers(cb, instances, regs)
-            if regs.target is target and (get_sp() == sp if pushed else read() + bias == target):
-                regs.target = None
-            elif displaced:
-                handlers.land(regs)
+    def usual(self, rp: Kretprobe) -> UsualReturn:
+        """The return of a call of a lone return probe, for a machine that follows its calls."""
 
-        return several
-
-    def returned(self, rp: Kretprobe) -> Callable[[Regs, int, int], None]:
-        """The end of a return that the machine has followed, of the call that is held last, if any is: it goes to the
-        right place already. The handler runs, and the guest goes on by itself, unless it was moved."""
-        cb, bits, pool, held = self._handlers.blocks[0], self._rooms.arch.pointers.mode_bits, rp._pool, rp._held
-        _, _, _, link, pushed, _ = self._returns.usual()
-        get_sp, get = link.get_sp, link.get
-
-        def returned(regs: Regs, frame: int, target: int) -> None:
-            if held:
-                ri = held.pop()
-            else:
-                ri = pool.pop()
-                ri.task, ri.frame = 0, frame  # begin(), written out
-                ri.link = ri.ret_addr = target
-            regs.target = target
-            regs.reported = target & ~bits if bits else target
-            rp._nreturned += 1
-            try:
-                if rp._handler is not None:
-                    cb.state, cb.child = HIT_ACTIVE, rp
-                    rp._handler(ri, regs)
-            except Exception as error:
+        def rest(regs: Regs, ri: KretprobeInstance | None, _result: Any, error: BaseException | None) -> None:
+            if error is not None:
+                if not isinstance(error, Exception):
+                    raise error
                 self._handlers.ask_about_exception(rp, regs, error)
-            finally:
-                cb.state = IDLE
-                ri._data = ri.args = None
-                ri.pool.append(ri)
-            if regs.target is target and (get_sp() == frame + pushed if pushed else get() == target):
-                regs.target = None
-            else:
+            if ri is None:  # nobody was told, but the caller wants it to return elsewhere
                 self._handlers.land(regs)
+            else:
+                self._go_on(regs, regs.sp, ri.frame, ri.ret_addr)
 
-        return returned
+        return UsualReturn(probe=rp, handler=rp._handler, pool=rp._pool, held=rp._held,
+                           asked=rp._entry_handler is not None, rest=rest)
 
-    def _serve_rare(self, regs: Regs) -> None:
-        """service() for every other case."""
-        sp = regs.sp
-        self._finish(regs, sp, self._calls.pop(regs, sp))
+    def _go_on(self, regs: Regs, sp: int, frame: int, target: int | None) -> None:
+        """Let the trampoline's own code return, or the guest go where a handler has sent it.
 
-    def _finish(self, regs: Regs, sp: int, instances: list[KretprobeInstance]) -> None:
-        """The end of any return in place, whose true target regs knows."""
-        frame, target = instances[0].frame, regs.target
-        self.run_handlers(self._handlers.blocks[regs.cpu], instances, regs)
+        Args:
+            regs: the CPU's.
+            sp: the stack pointer when the trampoline was reached.
+            frame: the stack pointer when the function was entered.
+            target: where the function returns to, if no handler changes that.
+        """
         if target is not None and regs.target == target and self._calls.goes_back(regs, sp, frame, target):
             regs.target = None
         else:
             self._handlers.land(regs)
 
-    def by_trap(self, cb: ControlBlock, regs: Regs) -> None:
-        """The trampoline by trap."""
-        self.run_handlers(cb, self._calls.pop(regs, regs.sp), regs)
-
-    def run_handlers(self, cb: ControlBlock, instances: list[KretprobeInstance], regs: Regs) -> None:
-        if cb.state is not IDLE:
+    def _run(self, cb: ControlBlock, instances: list[KretprobeInstance], regs: Regs) -> None:
+        """Run the handlers of one frame's instances, the youngest first, and recycle these."""
+        if cb.state is not State.IDLE:
             self._calls.missed(instances)
             return
-        cb.state, cb.point = HIT_ACTIVE, None  # begin(), written out
+        cb.begin(None)
         try:
             for ri in instances:
                 rp = ri.rp
@@ -166,15 +89,11 @@ class Exits:
                     continue  # unregistered meanwhile
                 cb.child = rp
                 rp._nreturned += 1
-                handler = rp._handler
-                if handler is not None:
+                if rp._handler is not None:
                     try:
-                        handler(ri, regs)
+                        rp._handler(ri, regs)
                     except Exception as error:
                         self._handlers.ask_about_exception(rp, regs, error)
         finally:
-            cb.state = IDLE
-            for ri in instances:  # recycle(), written out
-                ri._data = ri.args = None
-                if not ri.aside:
-                    ri.pool.append(ri)
+            cb.reset()
+            self._calls.recycle(instances)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...arch._base import Annul
 from ...errors import BadLocation, GuestFault
 from ...machine._base import Fault
+from ...native import quick
 from ...regs import Regs
 from ..patch.arming import Arming
 from ..patch.optimizer import Optimizer
@@ -24,11 +27,30 @@ class Handlers:
 
     Attributes:
         blocks: a control block for each CPU.
+        mode_bits: bits of an address that are the mode's.
+        paused: its first item is not 0 while the machine leaves all hits to us.
+        hits: the machine's, which serves usual hits of the only CPU by itself; None: it does not.
     """
 
     def __init__(self, rooms: Rooms, optimizer: Optimizer, calls: Calls) -> None:
         self._rooms, self._optimizer, self._calls = rooms, optimizer, calls
-        self.blocks = [ControlBlock() for _ in range(rooms.machine.cpus)]
+        self.mode_bits = rooms.arch.pointers.mode_bits
+        self.blocks = [quick(ControlBlock, "block")() for _ in range(rooms.machine.cpus)]
+        self.hits = rooms.machine.hits if len(self.blocks) == 1 else None
+        self.paused: Sequence[int] = (0,) if self.hits is None else self.hits.paused
+        if self.hits is not None:
+            self.hits.begin(self.blocks[0], idle=State.IDLE, active=State.HIT_ACTIVE, stepped=State.HIT_SS,
+                            settled=State.HIT_SSDONE)
+
+    def pause_hits(self) -> None:
+        """Have the machine leave all hits to us: a displaced instruction is under way."""
+        if self.hits is not None:
+            self.hits.pause(True)
+
+    def resume_hits(self) -> None:
+        """Have the machine serve usual hits again: no hit is under way."""
+        assert self.hits is not None
+        self.hits.pause(False)
 
     def abandon(self, cb: ControlBlock) -> None:
         """The run ends outside the slot it was sent through: that hit never ends."""
@@ -166,8 +188,7 @@ class Handlers:
             cb.resume = target
             if cb.state is not REENTER:
                 cb.step(STEP)
-                if self._calls.following:
-                    self._calls.pause(True)  # an interrupt of the guest's may lead away from the slot
+                self.pause_hits()  # an interrupt of the guest's may lead away from the slot
             return
         regs.go(target)
         if cb.state is REENTER or not point.has_post:
@@ -201,5 +222,5 @@ class Handlers:
         else:
             cb.step(SLOT_END)
             self.post(cb, point, regs)
-        if cb.state is IDLE and self._calls.following:
-            self._calls.pause(False)
+        if cb.state is IDLE and self.paused[0]:
+            self.resume_hits()

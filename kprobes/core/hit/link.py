@@ -57,27 +57,6 @@ class Link:
                 else cls(get_sp, get, put, swap=both, skip=skip))
 
 
-def mending(regs: Regs, linkage: Linkage, trampoline: int) -> Callable[[int, int], Any] | None:
-    """(frame, target): at the trampoline, put the return address where that still shows; None: get() and put() do."""
-    back = linkage.returning.restore and partial(linkage.returning.restore, regs)
-    if back is None and linkage.pushed:
-        return regs.words()[1]
-    if not linkage.register or not (linkage.bias or linkage.returning.reloaded):
-        return back
-    (read, write), bias, mask = regs.accessors(linkage.register), linkage.bias, regs.arch.mask
-    unskip = linkage.returning.skips(regs)[1] if linkage.returning.skips is not None else None
-    shown = trampoline - bias & mask
-
-    def mend(frame: int, target: int) -> None:
-        if read() == shown:
-            if back is not None:
-                back(frame, target)
-            else:
-                write((target if unskip is None else unskip(target)) - bias & mask)
-
-    return mend
-
-
 def _biased(read: Callable[[], int], write: Callable[[int], Any], bias: int, mask: int) -> tuple[
         Callable[[], int], Callable[[int], Any], Callable[[int, int], int]]:
     """get, put and swap of a register from which the return address is `bias` away; `& mask` costs more than `<=`."""

@@ -14,12 +14,13 @@ from functools import partial
 
 from ...arch._base import Arch, Linkage
 from ...errors import Unsupported
+from ...native import quick
 from ...regs import Regs
 from ..patch.rooms import Rooms
 from ..patch.sites import Kind, Site
 from ..probe import Kretprobe, KretprobeInstance
 from .calls import Calls, Instances
-from .link import Link, mending
+from .link import Link
 
 FIRST_INSTANCES = 16  # made at registration; more when they are needed, up to maxactive
 LOOPS = 256  # that share a frame, of a probe whose maxactive is not set
@@ -62,7 +63,8 @@ class Returns:
     def _grow(self, rp: Kretprobe) -> bool:
         """More instances, up to maxactive: twice as many as there are. False: these are all."""
         pool, more = rp._pool, min(max(rp._made, FIRST_INSTANCES), rp._most - rp._made)
-        pool.extend(KretprobeInstance(rp=rp, pool=pool) for _ in range(more))
+        instance = quick(KretprobeInstance, "instance")
+        pool.extend(instance(rp=rp, pool=pool) for _ in range(more))
         rp._made += more
         return more > 0
 
@@ -194,15 +196,3 @@ class Returns:
     def link(self) -> Link:
         """The return address at function entry, as the only CPU reaches it."""
         return Link.of(self._machine.cpu_regs[0], self._linkage)
-
-    # --- return
-
-    def usual(self) -> tuple[Instances, dict[int, tuple[Kretprobe, ...]], int, Link, int,
-                             Callable[[int, int], None] | None]:
-        """What the usual return goes by: calls of the only task, call sites of those that the machine follows,
-        trampoline, link, bytes popped; what puts the return address back into memory, (frame, target); None: it is a
-        register."""
-        linkage, regs = self._linkage, self._machine.cpu_regs[0]
-        link = Link.of(regs, linkage, returning=True)
-        return (self.calls.own, self.calls.following, self.calls.trampoline, link, linkage.pushed,
-                mending(regs, linkage, self.calls.trampoline))

@@ -1,4 +1,4 @@
-"""Who serves the call site of a detour: the machine alone, where it can, or a service of ours."""
+"""Who serves the call site of a detour: the machine by itself, where it can, or a service of ours."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ from ..probe import Kretprobe
 from .calls import Calls
 from .entries import Entries
 from .exits import Exits
-from .siblings import Siblings
+from .handlers import Handlers
 
 
 class Serving:
     """Decides it, whenever the probes of an optimized probepoint have changed."""
 
-    def __init__(self, rooms: Rooms, calls: Calls, entries: Entries, exits: Exits,
-                 siblings: Siblings) -> None:
-        self._rooms, self._calls = rooms, calls
-        self._entries, self._exits, self._siblings = entries, exits, siblings
+    def __init__(self, rooms: Rooms, handlers: Handlers, calls: Calls, entries: Entries, exits: Exits) -> None:
+        self._rooms = rooms
+        self._handlers = handlers
+        self._calls = calls
+        self._entries = entries
+        self._exits = exits
 
     def serve(self, point: Probepoint) -> None:
-        """Have the call site of a detour served: by the machine where it counts or follows calls and nobody else wants
-        to know."""
+        """Have the call site of a detour served: by the machine where it counts, runs programs, follows calls, or calls
+        the handler of a lone probe; what it leaves out is a service's."""
         assert point.detour is not None
         call, machine = point.detour.call, self._rooms.machine
         self._calls.follow_no_more(call)
@@ -29,33 +31,33 @@ class Serving:
         self._rooms.services[call] = self._entries.service(point)
         if not point.active or (point.insn.simulate is not None and not point.native):
             return
-        probes = tuple(p for p in point.active if isinstance(p, Kretprobe))
-        asks = any(p._entry_handler is not None for p in probes)
-        together = len(probes) == len(point.active) > 1 and machine.cpus == 1
-        if together:
-            self._rooms.services[call] = self._siblings.service(point, point.detour, probes, asks)
-        if (machine.can_run and all(p._host is not None or p._pre is None for p in point.active)
-            and self._run(point, call)):
+        if machine.can_run and not point.in_python and self._run(point, call):
             return
-        if len(probes) < len(point.active) or self._calls.programs is None:
+        if len(point.active) > 1:
             return
-        handler = probes[0]._entry_handler
-        if together:
-            entered = self._siblings.entered(point, point.detour, probes) if asks else None
-            self._calls.follow(probes, call, self._siblings.returned(probes, asks), entered)
-        else:
-            entered = None if handler is None else self._entries.entered(point, point.detour, probes[0], handler)
-            self._calls.follow(probes, call, self._exits.returned(probes[0]), entered)
+        p = point.active[0]
+        if isinstance(p, Kretprobe):
+            self._follow(point, p, call)
+        elif self._handlers.hits is not None and p._pre is not None:
+            machine.program_at(call, (), self._handlers.hits.hit(self._entries.usual(point, p, p._pre)))
+
+    def _follow(self, point: Probepoint, rp: Kretprobe, call: int) -> None:
+        """Have the machine follow the calls of a lone return probe, if it can."""
+        if self._calls.programs is None:
+            return
+        handler = rp._entry_handler
+        entered = None if handler is None else self._entries.asked(point, rp, handler)
+        self._calls.follow(rp, call, self._exits.usual(rp), entered)
 
     def _run(self, point: Probepoint, call: int) -> bool:
-        """Every probe there is a program, or only counts: the machine does it, and follows calls where a program is to
-        run at the return. False: not these.
+        """Have the machine run the programs of the probes, and follow calls where one is to run at the return.
 
-        A return that does not lead by itself where the caller wants it is the core's.
+        False where it cannot: calls that other probes ask about, or that do not return by themselves where their caller
+        wants it, are the core's. Every probe here is a program, or only counts.
         """
         machine, linkage = self._rooms.machine, self._rooms.arch.linkage
         programs = [p._host for p in point.active if p._host is not None and not isinstance(p, Kretprobe)]
-        probes = tuple(p for p in point.active if isinstance(p, Kretprobe))
+        probes = point.returning
         if not probes:
             machine.program_at(call, programs)
             return True
@@ -63,9 +65,9 @@ class Serving:
         if len(probes) > 1 or probes[0]._entry_handler is not None or not plain or self._calls.programs is None:
             return False
         if programs:
-            self._rooms.services[call] = self._entries.service_after_programs(point, probes[0], call)
+            self._rooms.services[call] = self._entries.after_programs(point, probes[0], call)
         assert probes[0]._host is not None
-        self._calls.follow(probes, call, [probes[0]._host], programs=programs)
+        self._calls.follow(probes[0], call, [probes[0]._host], programs=programs)
         return True
 
     def serve_returns(self) -> None:

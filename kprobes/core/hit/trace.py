@@ -1,51 +1,151 @@
-"""The stack of a hit, seen through return probes: by call frame information, else along the guest's frame pointers."""
+"""The stack of a hit, seen through return probes: by call frame information, else along the guest's frame pointers.
+
+Where that ends early, the calls that return probes follow (a call graph's are) tell the callers that they know.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
-
 from ...arch._base import Arch
 from ...debug.unwind import Unwinder
-from ...errors import GuestFault, Unsupported
+from ...errors import GuestFault, KprobeError, Unsupported
+from ...machine._base import Machine
 from ...regs import Regs
-from .calls import Calls
+from ...stacks import Stack
+from .calls import Calls, Followed
 
 
-def stack_trace(calls: Calls, unwinder: Unwinder, arch: Arch, regs: Regs, limit: int, at_entry: bool) -> list[int]:
-    """See Kprobes.stack_trace(). at_entry: pc is at a function's entry."""
-    if unwinder.row(regs.pc) is not None:
-        links = iter(calls.above(regs))
-        above = unwinder.walk(regs, lambda address: _seen_through(address, calls.trampoline, links))
-        return [regs.pc, *islice(above, max(limit - 1, 0))]
-    return _by_pointers(calls, arch, regs, limit, at_entry)
+def stack_trace(calls: Calls, unwinder: Unwinder, machine: Machine, regs: Regs, limit: int, at_entry: bool) -> Stack:
+    """Return the stack of a hit, at most `limit` addresses.
+
+    Args:
+        calls: those that return probes follow.
+        unwinder: has the call frame information.
+        machine: the guest's.
+        regs: of the hit.
+        limit: how many addresses there may be, pc included.
+        at_entry: pc is at a function's entry.
+
+    Raises:
+        Unsupported: nothing but pc is known: the code there has no call frame information, the architecture no
+            frame-pointer convention, pc is not at a function's entry and no return probe follows the function.
+    """
+    return _Walk(calls, unwinder, machine, regs, limit).stack(at_entry)
 
 
-def _by_pointers(calls: Calls, arch: Arch, regs: Regs, limit: int, at_entry: bool) -> list[int]:
-    frame = arch.linkage.frame if arch.linkage is not None else None
-    if frame is None:
-        raise Unsupported(f"{arch.name} has no frame-pointer convention, and the code at pc no call frame information",
-                          address=regs.pc, hint="build the guest with -fasynchronous-unwind-tables or -g")
-    links = iter(calls.above(regs))
-    trace = [regs.pc]
-    if at_entry and arch.linkage is not None:
-        trace.append(_seen_through(arch.linkage.get(regs), calls.trampoline, links))
-    base = regs[frame.register]
-    while base and len(trace) < limit:
+class _Walk:
+    """One walk of a stack, from pc outwards."""
+
+    def __init__(self, calls: Calls, unwinder: Unwinder, machine: Machine, regs: Regs, limit: int) -> None:
+        self._calls = calls
+        self._unwinder = unwinder
+        self._machine = machine
+        self._arch: Arch = machine.arch
+        self._regs = regs
+        self._limit = limit
+        self._followed = calls.followed(regs)
+        self._next = next(self._followed, None)
+        self._found = [regs.pc]
+
+    def stack(self, at_entry: bool) -> Stack:
+        """Walk, and return what was found."""
+        if self._unwinder.row(self._regs.pc) is not None:
+            ended = self._by_frame_information()
+            if not ended:
+                self._by_followed_calls()
+        else:
+            if at_entry and self._arch.linkage is not None:
+                link = self._seen_through(self._arch.linkage.get(self._regs))
+                self._found.append(link & ~self._arch.pointers.mode_bits)
+            ended = self._by_pointers(self._by_followed_calls())
+        found = self._found[:self._limit]
+        whole = ended and len(found) == len(self._found)
+        return Stack(found, not whole and not self._is_outermost(found))
+
+    def _by_frame_information(self) -> bool:
+        """Append the return addresses that call frame information gives; True where it reached the outermost caller."""
+        steps = self._unwinder.walk(self._regs, self._seen_through)
+        while len(self._found) < self._limit:
+            try:
+                self._found.append(next(steps))
+            except StopIteration as end:
+                return bool(end.value)
+        return False
+
+    def _by_followed_calls(self) -> Followed | None:
+        """Append the return addresses of the followed calls that are the next ones up without a gap; the last such
+        call."""
+        last = None
+        while self._next is not None and len(self._found) < self._limit and self._is_next(self._next):
+            last = self._next
+            self._found.append(last.link & ~self._arch.pointers.mode_bits)
+            self._next = next(self._followed, None)
+        return last
+
+    def _is_next(self, call: Followed) -> bool:
+        """Whether the last address found is in the function that a followed call has entered."""
+        last = self._found[-1]
+        function = self._machine.symbols.covering(last if len(self._found) == 1 else last - 1)
+        return function is not None and any(
+            entered is not None and entered.address == function.address
+            for entered in map(self._machine.symbols.covering, call.entries))
+
+    def _by_pointers(self, above: Followed | None) -> bool:
+        """Append the return addresses that frame pointers lead to; True where their chain ends as it should, with 0.
+
+        above: the frames of this call and of those below it are known, and are skipped; None: there is none.
+        """
+        shape = self._arch.linkage.frame if self._arch.linkage is not None else None
+        if shape is None:
+            if len(self._found) == 1 and not self._is_outermost(self._found):
+                raise Unsupported(f"{self._arch.name} has no frame-pointer convention, and the code at pc no call "
+                                  "frame information", address=self._regs.pc,
+                                  hint="build the guest with -fasynchronous-unwind-tables or -g")
+            return False
+        regs = self._regs
+        base = regs[shape.register]
+        # code that keeps no frame pointers has anything in the register: data, or the frame of an outer caller
+        if (base - regs.sp) * self._arch.callers < 0:
+            return False
+        seen = False
+        while base and len(self._found) < self._limit:
+            try:
+                next_base = regs.word(base + shape.next)
+                # a function's own return address lies at its frame or below, in `above` at that of its caller
+                where = next_base if shape.above else base + shape.address
+                address = regs.word(next_base + shape.address if shape.above else where)
+            except GuestFault:
+                return False
+            if not address:
+                return seen
+            caller = self._seen_through(address) & ~self._arch.pointers.mode_bits
+            if not self._is_mapped(caller):
+                return False
+            if above is None or (above.frame - where) * self._arch.callers < 0:
+                self._found.append(caller)
+            seen = True
+            if next_base <= base:
+                return not next_base
+            base = next_base
+        return seen and not base
+
+    def _is_mapped(self, address: int) -> bool:
+        """Whether a return address may be one. Machines behind stubs know of no code that was loaded later."""
         try:
-            above = regs.word(base + frame.next)
-            address = regs.word((above if frame.above else base) + frame.address)
-        except GuestFault:
-            break
-        if not address:
-            break
-        trace.append(_seen_through(address, calls.trampoline, links))
-        if above <= base:
-            break
-        base = above
-    return trace[:limit]
+            return self._machine.executable(address) or bool(self._machine.read(address, 1))
+        except KprobeError:
+            return False
 
+    def _seen_through(self, address: int) -> int:
+        """The true address behind one found in a frame: trampolines stand in the order of the followed calls."""
+        if address != self._calls.trampoline or self._next is None:
+            return address
+        link, self._next = self._next.link, next(self._followed, None)
+        return link
 
-def _seen_through(address: int, trampoline: int, links: Iterator[int]) -> int:
-    """The true address behind one found in a frame: trampolines stand in the order of the followed calls."""
-    return next(links, address) if address == trampoline else address
+    def _is_outermost(self, found: list[int]) -> bool:
+        """Whether nothing of the guest's has called the function that a stack ends in."""
+        if not found:
+            return False
+        last, end = found[-1], self._machine.exit_address
+        return ((end != 0 and last == end & ~self._arch.pointers.mode_bits)
+                or self._unwinder.begins_program(last - (len(found) > 1)))

@@ -17,6 +17,7 @@ from ..patch.optimizer import Optimizer
 from ..patch.probepoint import Probepoint
 from ..patch.rooms import Rooms
 from ..patch.sites import Kind
+from .breakpoints import Breakpoints
 from .ctlblk import ControlBlock, Event, State
 from .displaced import Displaced
 from .entries import Entries
@@ -25,7 +26,6 @@ from .exits import Exits
 from .handlers import Handlers
 from .returns import Returns
 from .serving import Serving
-from .siblings import Siblings
 
 # A member looked up through its class costs a descriptor call; these are on every hit.
 IDLE, HIT_ACTIVE, HIT_SS, REENTER, DONE = State.IDLE, State.HIT_ACTIVE, State.HIT_SS, State.REENTER, Event.DONE
@@ -47,8 +47,8 @@ class TrapDriver:
         self.blocks = handlers.blocks
         self._exits = Exits(rooms, handlers, returns)
         entries = Entries(rooms, handlers, returns)
-        siblings = Siblings(rooms, handlers, returns, entries, self._exits)
-        self.serving = Serving(rooms, returns.calls, entries, self._exits, siblings)
+        self.serving = Serving(rooms, handlers, returns.calls, entries, self._exits)
+        self._breakpoints = Breakpoints(handlers, entries)
         self._executed = Executed(rooms, handlers, self._displaced)
         self._overwritten: set[Probepoint] = set()
         self._doubtful = rooms.text.doubtful
@@ -131,6 +131,12 @@ class TrapDriver:
         """See machine._base.Sink."""
         return self._displaced.waits(self.blocks[regs.cpu], regs)
 
+    def leave(self, regs: Regs, pc: int) -> None:
+        """Give up the hit whose displaced instruction is at `pc`. See machine._base.Sink.abandon()."""
+        cb, displaced = self.blocks[regs.cpu], self._displaced.at(pc)
+        if displaced is not None and cb.point is displaced[0] and cb.state in (HIT_SS, REENTER):
+            cb.step(DONE)
+
     def give_up(self, target: int | None = None) -> None:
         """Nothing runs: a hit whose slot the guest has left, and not by its end, never ends. target: where it will go
         on."""
@@ -174,17 +180,26 @@ class TrapDriver:
                 self._reenter(cb, point)
                 self._handlers.execute(cb, point, regs)
                 return
-        cb.state, cb.point, cb.probes = HIT_ACTIVE, point, point.active  # begin(), written out
+        if self._handlers.paused[0]:
+            self._handlers.resume_hits()
+        cb.begin(point)
+        cb.probes = point.active
         try:
             diverted = self._handlers.pre(cb, regs)
         except BaseException:
             regs.go(point.address | point.insn.mode)
             cb.step(DONE)
             raise
-        if not diverted:
-            self._handlers.execute(cb, point, regs)
+        if diverted:
+            cb.step(DONE)
+            self._divert(point, regs)
             return
-        cb.step(DONE)
+        if point.served is None and self._handlers.hits is not None and point.address not in self._doubtful:
+            self._breakpoints.serve(point)
+        self._handlers.execute(cb, point, regs)
+
+    def _divert(self, point: Probepoint, regs: Regs) -> None:
+        """Let the guest go where a pre-handler has sent it."""
         if point.state is OPTIMIZED:
             self._handlers.refuse(point)
         self._handlers.check_diverted(point, regs)

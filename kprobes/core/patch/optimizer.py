@@ -46,7 +46,7 @@ class Optimizer:
     def consider(self, point: Probepoint) -> None:
         """Something changed at a probepoint: queue it, or take the jump out, as its probes now want."""
         wants = (self.allowed and bool(point.active) and not point.has_post and not point.refusal
-                 and all(p.optimize for p in point.active) and point.may_jump)
+                 and not point.reluctant and point.may_jump)
         if self._in_place.unfit(point):
             self.force(point)
         if wants and point.state is Arming.ARMED:
@@ -58,7 +58,7 @@ class Optimizer:
         elif not wants and point.state is Arming.OPTIMIZING:
             self._dequeue(point)
         elif (not wants and point.state is Arming.OPTIMIZED
-              and (point.has_post or any(not p.optimize for p in point.active) or not point.may_jump)):
+              and (point.has_post or point.reluctant or not point.may_jump)):
             self.force(point)
         elif not wants and point.state is Arming.OPTIMIZED:
             point.unqueue()
@@ -123,7 +123,7 @@ class Optimizer:
             return "no probe there is armed"
         if point.has_post:
             return "a post_handler wants to run after the instruction"
-        if not all(p.optimize for p in point.active):
+        if point.reluctant:
             return "a probe there has optimize=False"
         if not point.may_jump:
             return point.barred or IN_PLACE

@@ -2,16 +2,68 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from operator import attrgetter
 from typing import Any
 
 from ...arch._base import Insn
 from ...errors import OutOfReach
-from ..probe import Jprobe, Kprobe, Probe
+from ...machine._base import ServedTrap
+from ..probe import Jprobe, Kprobe, Kretprobe, Probe
 from .arming import Arming, Change, after
 from .bits import Patch
 from .detour import Detour
 from .rooms import Rooms
 from .sites import Kind, Site
+
+_late = attrgetter("_late")
+
+
+def _without(probes: tuple[Probe, ...], probe: Probe) -> tuple[Probe, ...]:
+    """The probes but one, which need not be among them."""
+    try:
+        at = probes.index(probe)
+    except ValueError:
+        return probes
+    return probes[:at] + probes[at + 1:]
+
+
+class Wanting:
+    """What the active probes of an address want, by those that want it.
+
+    Attributes:
+        post: have a post-handler. reluctant: want no jump. hosted: kprobes that a program serves.
+        returning: return probes. python: have a handler that no program serves.
+    """
+
+    __slots__ = ("hosted", "post", "python", "reluctant", "returning")
+
+    def __init__(self, active: tuple[Probe, ...]) -> None:
+        self.post: set[Probe] = set()
+        self.reluctant: set[Probe] = set()
+        self.hosted: set[Probe] = set()
+        self.returning: set[Probe] = set()
+        self.python: set[Probe] = set()
+        for probe in active:
+            self.add(probe)
+
+    def add(self, probe: Probe) -> None:
+        """Count a probe."""
+        if probe._post is not None:
+            self.post.add(probe)
+        if not probe.optimize:
+            self.reluctant.add(probe)
+        if probe._host is not None and isinstance(probe, Kprobe):
+            self.hosted.add(probe)
+        if isinstance(probe, Kretprobe):
+            self.returning.add(probe)
+        if probe._host is None and probe._pre is not None:
+            self.python.add(probe)
+
+    def discard(self, probe: Probe) -> None:
+        """Count a probe no more, whatever it wants now."""
+        for those in (self.post, self.reluctant, self.hosted, self.returning, self.python):
+            those.discard(probe)
 
 
 class Probepoint:
@@ -24,11 +76,12 @@ class Probepoint:
         slot_target: what a hit executes out of line, with mode bits: the slot, or the detour's buffer. boosted: the
         slot ends in a jump back. native: what stands at slot_target does all the rest. detour: where the jump leads
         while there is one. failure: why the optimizer gave up. refusal: why it need not try.
+        served: the breakpoint, as the machine serves it; None: the core does.
     """
 
-    __slots__ = ("_owns_slot", "_rooms", "active", "address", "boosted", "counted", "detour", "failure", "has_post",
-                 "insn", "module", "native", "next", "offset", "patch", "probes", "refusal", "slot", "slot_end",
-                 "slot_target", "state", "symbol", "where")
+    __slots__ = ("_owns_slot", "_rooms", "_wanting", "active", "address", "boosted", "counted", "detour", "failure",
+                 "has_post", "insn", "module", "native", "next", "offset", "patch", "probes", "refusal", "served",
+                 "slot", "slot_end", "slot_target", "state", "symbol", "where")
 
     def __init__(self, rooms: Rooms, insn: Insn, symbol: str, offset: int, module: str) -> None:
         self._rooms = rooms
@@ -37,6 +90,7 @@ class Probepoint:
         self._name(symbol, offset, module)
         self.probes: tuple[Probe, ...] = ()
         self.active: tuple[Probe, ...] = ()
+        self._wanting = Wanting(())
         self.has_post = False
         self.boosted = self.native = False
         self.state = Arming.DISARMED
@@ -44,6 +98,7 @@ class Probepoint:
         self.detour: Detour | None = None
         self.failure = self.refusal = ""
         self.counted = 0
+        self.served: ServedTrap | None = None
         self.next = insn.next | insn.mode
         self.slot: int | None = None
         self._owns_slot = False
@@ -58,14 +113,27 @@ class Probepoint:
     # --- probes
 
     def add(self, probe: Probe) -> None:
-        """The newest probe comes first; a jprobe comes last (its mirror sees what the others did)."""
+        """Let a probe in: the newest comes first; a jprobe comes last (its mirror sees what the others did).
+
+        Thousands may be at one address, so neither this nor remove() looks at the others in Python.
+        """
+        self.settle_count()
         self.probes = (*self.probes, probe) if isinstance(probe, Jprobe) else (probe, *self.probes)
-        self.refresh()
+        if isinstance(probe, Kprobe):
+            probe._pre, probe._post = probe.pre_handler, probe.post_handler
+        if probe._active:
+            at = bisect_left(self.active, probe._late, key=_late)
+            self.active = (*self.active[:at], probe, *self.active[at:])
+            self._wanting.add(probe)
+            self._retail()
 
     def remove(self, probe: Probe) -> None:
         """Forget a probe."""
-        self.probes = tuple(p for p in self.probes if p is not probe)
-        self.refresh()
+        self.settle_count()
+        self.probes = _without(self.probes, probe)
+        self.active = _without(self.active, probe)
+        self._wanting.discard(probe)
+        self._retail()
 
     def refresh(self) -> None:
         """Probes or their handlers have changed: work out afresh what a hit does."""
@@ -73,16 +141,40 @@ class Probepoint:
         for p in self.probes:
             if isinstance(p, Kprobe):
                 p._pre, p._post = p.pre_handler, p.post_handler
-        self.active = tuple(sorted((p for p in self.probes if p._active), key=lambda p: p._late))
-        self.has_post = any(p._post is not None for p in self.active)
+        self.active = tuple(sorted((p for p in self.probes if p._active), key=_late))
+        self._wanting = Wanting(self.active)
+        self._retail()
+
+    def _retail(self) -> None:
+        """The handlers that may run have changed: so may what the slot ends in, and who serves hits."""
+        self.serve_no_more()
+        self.has_post = bool(self._wanting.post)
         if self._owns_slot and self.active:  # else it stays as it is, for who is inside
             self._write_tail()
 
     @property
     def programs(self) -> list[Any]:
         """What runs at a hit, where that is programs alone; else none."""
-        programs = [p._host for p in self.active if p._host is not None and isinstance(p, Kprobe)]
-        return programs if len(programs) == len(self.active) else []
+        if len(self._wanting.hosted) < len(self.active):
+            return []
+        return [p._host for p in self.active]
+
+    @property
+    def reluctant(self) -> bool:
+        """True where a probe that may be hit has optimize=False."""
+        return bool(self._wanting.reluctant)
+
+    @property
+    def returning(self) -> tuple[Kretprobe, ...]:
+        """The return probes whose handlers may run."""
+        if not self._wanting.returning:
+            return ()
+        return tuple(p for p in self.active if isinstance(p, Kretprobe))
+
+    @property
+    def in_python(self) -> bool:
+        """True where a handler in Python runs at a hit, and no program does the same."""
+        return bool(self._wanting.python)
 
     @property
     def may_jump(self) -> bool:
@@ -105,6 +197,18 @@ class Probepoint:
             return "no detours are written for code of this mode"
         return f"{insn.name} is simulated" if insn.simulate is not None and insn.displace is None else ""
 
+    def _change(self, change: Change) -> None:
+        """Change what is in memory; from now on the core sees to hits."""
+        self.serve_no_more()
+        self.state = after(self.state, change)
+
+    def serve_no_more(self) -> None:
+        """Have the breakpoint reported to the core again."""
+        if self.served is not None:
+            self.settle_count()
+            self.served.end()
+            self.served = None
+
     def missed(self) -> None:
         """A hit whose handlers do not run counts on every probe, disabled ones included."""
         for p in self.probes:
@@ -113,11 +217,14 @@ class Probepoint:
     @property
     def uncounted(self) -> int:
         """Hits that the machine has counted and the probes do not know of yet."""
-        return 0 if self.detour is None else self._rooms.machine.count(self.detour.call) - self.counted
+        at_jump = 0 if self.detour is None else self._rooms.machine.count(self.detour.call) - self.counted
+        return at_jump if self.served is None else at_jump + self.served.hits
 
     def settle_count(self) -> None:
         """Tell the probes of the hits that the machine has counted."""
         hits = self.uncounted
+        if self.served is not None:
+            self.counted -= self.served.take_hits()
         if hits:
             self.counted += hits
             for p in self.active:
@@ -141,7 +248,7 @@ class Probepoint:
 
     def disarm(self) -> None:
         """Put the original bytes back."""
-        self.state = after(self.state, Change.DISARM)
+        self._change(Change.DISARM)
         self._rooms.machine.release(self.address)
         assert self.patch is not None
         self._rooms.text.revert(self.patch)
@@ -149,7 +256,7 @@ class Probepoint:
 
     def unload(self) -> None:
         """The text goes away with whatever is in it."""
-        self.state = after(self.state, Change.UNLOAD)
+        self._change(Change.UNLOAD)
         if self.patch is not None:
             self._rooms.machine.release(self.address)
             self._rooms.text.forget(self.patch)
@@ -157,7 +264,7 @@ class Probepoint:
 
     def reload(self, insn: Insn, symbol: str, offset: int, module: str) -> None:
         """A new probe is registered where text was unloaded: take what is there now."""
-        self.state = after(self.state, Change.RELOAD)
+        self._change(Change.RELOAD)
         self._name(symbol, offset, module)
         self.insn = insn
         self.next = insn.next | insn.mode
@@ -170,24 +277,24 @@ class Probepoint:
 
     def queue(self) -> None:
         """It may be optimized at the next safe point."""
-        self.state = after(self.state, Change.QUEUE)
+        self._change(Change.QUEUE)
         self.failure = ""
 
     def dequeue(self) -> None:
         """It stays a breakpoint."""
-        self.state = after(self.state, Change.DEQUEUE)
+        self._change(Change.DEQUEUE)
 
     def unqueue(self) -> None:
         """The jump may go at the next safe point."""
-        self.state = after(self.state, Change.UNQUEUE)
+        self._change(Change.UNQUEUE)
 
     def rescue(self) -> None:
         """The jump stays."""
-        self.state = after(self.state, Change.RESCUE)
+        self._change(Change.RESCUE)
 
     def jump(self, detour: Detour) -> None:
         """Replace the breakpoint by the jump."""
-        self.state = after(self.state, Change.JUMP)
+        self._change(Change.JUMP)
         self.detour = detour
         self.counted = self._rooms.machine.count(detour.call)
         assert self.patch is not None
@@ -200,7 +307,7 @@ class Probepoint:
 
     def restore(self) -> None:
         """Replace the jump by the breakpoint."""
-        self.state = after(self.state, Change.RESTORE)
+        self._change(Change.RESTORE)
         assert self.patch is not None
         place, trap, mask = self._rooms.arch.trap_for(self.insn)
         self.patch = self._rooms.text.replace(self.patch, place, trap, self._behind - place, mask)
@@ -252,7 +359,7 @@ class Probepoint:
     def _may_boost(self) -> bool:
         return (self.insn.boostable and self.insn.simulate is None and not self.has_post
                 and self._rooms.arch.jump_in(self.insn.mode) is not None
-                and all(p.optimize for p in self.active) and (self.insn.onward is None or not self._followed()))
+                and not self.reluctant and (self.insn.onward is None or not self._followed()))
 
     def _followed(self) -> bool:
         """True where a breakpoint stands behind it in its bundle: the rest of that may not go along."""

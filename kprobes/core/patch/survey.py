@@ -25,7 +25,8 @@ from .walk import DELAY_SLOT, NOTHING, Source, Walk
 _AHEAD = 4096
 #: Functions longer than this are walked only as far as asked for, or piece by piece where decoding may start anywhere.
 _WHOLE = 1 << 16
-_KEPT = 1 << 23  # bytes of text whose walks are remembered
+_KEPT = 1 << 23  # bytes of text whose walks are remembered, each with _BESIDES
+_BESIDES = 64  # bytes that a walk counts beside its text: most functions are short, and each has tables
 
 
 @frozen
@@ -46,9 +47,11 @@ class Survey:
 
     def __init__(self, arch: Arch, text: Text, symbols: Symbols, executable: Callable[[int], bool]) -> None:
         self._arch, self._text, self._symbols = arch, text, symbols
-        self._source = Source(arch, self._bytes, symbols.data_end)
+        self._source = Source(arch, self._bytes, symbols.data_end, symbols.starts)
         self._walks: dict[tuple[int, int, int], Walk] = {}
+        self._most = 64  # when there are so many, the oldest are forgotten if they are too much
         self._flows: dict[Walk, Flow] = {}
+        self._compared: dict[Walk, int] = {}  # with a flow -> Text.generation() when its text was last compared
         self.executed = Executed(arch, self._bytes, executable, symbols)
 
     def decode(self, addr: int, mode: int = 0) -> Insn:
@@ -72,20 +75,28 @@ class Survey:
             raise Unprobeable(f"{insn.name}: {insn.reject}", address=addr, hint="probe a neighbour")
         self._check_bytes(walk, insn)
         self._check_place(walk, insn)
+        self._check_neighbours(insn, symbol)
         return evolve(insn, boostable=False) if self._conditioned(insn, symbol) else insn
 
     def _check_bytes(self, walk: Walk, insn: Insn) -> None:
         """No instruction reads, writes or executes these bytes as data or out of their place: it would get the
         breakpoint."""
         addr, end = insn.addr, insn.addr + insn.size
-        reader = walk.reader(addr, end)
-        if reader == addr:
+        if walk.reader(addr, end) == addr:
             raise Unprobeable("reads or writes its own bytes, where the breakpoint would be", address=addr,
                               hint="probe a neighbour")
-        if reader is not None:
-            raise NotAnInstruction(f"is data: {self.decode(reader, insn.mode).name} at {reader:#x} reads or writes it",
-                                   address=addr, hint="probe code")
+        self._check_data(walk, addr, end)
         self.executed.check_probe(insn, walk.executed, walk.pointers, self.decode)
+
+    def _check_data(self, walk: Walk, start: int, end: int) -> None:
+        """Raise NotAnInstruction where an instruction says that [start, end) holds data."""
+        user = walk.data_user(start, end)
+        if user is None:
+            return
+        what = f"is data: {self.decode(user[0], walk.mode).name} at {user[0]:#x} {user[1]}"
+        read = walk.reader(start, end) is not None
+        hint = "probe code" if read else "probe code; if this is code, add a symbol where it begins"
+        raise NotAnInstruction(what, address=start, hint=hint)
 
     def _check_place(self, walk: Walk, insn: Insn) -> None:
         if walk.mark(insn.addr) == DELAY_SLOT:
@@ -94,15 +105,25 @@ class Survey:
             raise Unprobeable(f"{insn.name} is inside an exclusive sequence, which a trap would break",
                               address=insn.addr, hint="probe before the load-exclusive or after the store-exclusive")
 
+    def _check_neighbours(self, insn: Insn, symbol: Symbol | None) -> None:
+        """Raise Unprobeable where the instruction is a reserved one behind that before it, or makes the next one so."""
+        reserved = self._arch.walking.reserved
+        if reserved is None:
+            return
+        if why := reserved(insn, self._before(insn.addr, self._most_before(insn, symbol))):
+            raise Unprobeable(f"{insn.name} {why}", address=insn.addr, hint="probe a neighbour")
+        behind = self.decode(insn.next, insn.mode)
+        if why := reserved(behind, insn.raw):
+            raise Unprobeable(f"{behind.name} behind the {insn.name} {why}: it would fault no more", address=insn.addr,
+                              hint="probe a neighbour")
+
     def _no_instruction(self, walk: Walk, addr: int) -> NotAnInstruction:
-        """Why no instruction begins at an address that a walk has passed, or has not come to."""
+        """Why no instruction begins at an address that a walk has passed, or has not come to; raised where it is data
+        that an instruction uses."""
         data = self._symbols.data_end(addr)
         if data:
             return NotAnInstruction("is data amid code", address=addr, hint=f"code goes on at {data:#x}")
-        reader = walk.reader(addr, addr + 1)
-        if reader is not None:
-            what = f"is data: {self.decode(reader, walk.mode).name} at {reader:#x} reads or writes it"
-            return NotAnInstruction(what, address=addr, hint="probe code")
+        self._check_data(walk, addr, addr + 1)
         if walk.stopped:
             return NotAnInstruction(f"cannot be reached: {walk.stopped}", address=addr,
                                     hint="data in the function? add a symbol at the code after it")
@@ -114,9 +135,13 @@ class Survey:
     def _conditioned(self, insn: Insn, symbol: Symbol | None) -> bool:
         """True where the instruction may execute conditionally because of what stands before it: no jump may go with
         it."""
-        conditioned, most = (self._arch.walking.conditioned,
-                             16 if symbol is None else min(insn.addr - symbol.address, 16))
-        return conditioned is not None and insn.boostable and conditioned(insn, self._before(insn.addr, most))
+        conditioned = self._arch.walking.conditioned
+        return (conditioned is not None and insn.boostable
+                and conditioned(insn, self._before(insn.addr, self._most_before(insn, symbol))))
+
+    def _most_before(self, insn: Insn, symbol: Symbol | None) -> int:
+        """How many bytes before an instruction may matter to it: its function's, and no more than 16."""
+        return 16 if symbol is None else min(insn.addr - symbol.address, 16)
 
     def _before(self, addr: int, most: int) -> bytes:
         """Up to so many original bytes that end at `addr`."""
@@ -138,14 +163,21 @@ class Survey:
         """Where the direct branches of a function lead, if nothing else moves within it."""
         start, end, limit = symbol.address, self._end(symbol), self._limit(symbol)
         walk = self._walk(start, limit, symbol.mode)
-        size = min(end - start, len(walk.code), _WHOLE)
-        if walk in self._flows and walk.code[:size] != self._bytes(start, size):
+        if walk in self._flows and self._outdated(walk, min(end - start, len(walk.code), _WHOLE)):
             self._forget(start, limit, symbol.mode)
             walk = self._walk(start, limit, symbol.mode)
         walk.reach(end - 1)
         if walk not in self._flows:
             self._flows[walk] = self._flow_of(walk, end)
         return self._flows[walk]
+
+    def _outdated(self, walk: Walk, size: int) -> bool:
+        """True if the first `size` bytes of a walk are not the original text any more."""
+        generation = self._text.generation(walk.start, size)
+        if self._compared.get(walk) == generation:
+            return False
+        self._compared[walk] = generation
+        return walk.code[:size] != self._bytes(walk.start, size)
 
     def _flow_of(self, walk: Walk, end: int) -> Flow:
         # what is no table has entries that lead anywhere
@@ -169,10 +201,9 @@ class Survey:
         if marked is not None:
             return f"the jump would cover data, at {marked:#x}"
         walk = self._walked(start, symbol.mode, symbol)
-        reader = walk.reader(start, end)
-        return ("" if reader is None
-                else f"the jump would cover data that {self.decode(reader, symbol.mode).name} at {reader:#x} reads or "
-                     "writes")
+        user = walk.data_user(start, end)
+        return ("" if user is None else
+                f"the jump would cover data: {self.decode(user[0], symbol.mode).name} at {user[0]:#x} {user[1]}")
 
     def _end(self, symbol: Symbol) -> int:
         """Where a function ends; without a size and a next symbol the page does for it."""
@@ -220,22 +251,25 @@ class Survey:
     def _walk(self, start: int, end: int, mode: int) -> Walk:
         walk = self._walks.get((start, end, mode))
         if walk is None:
-            if len(self._walks) % 64 == 63:
+            if len(self._walks) >= self._most:
                 self._shrink()
+                self._most = max(64, len(self._walks) * 5 // 4)
             walk = self._walks[start, end, mode] = Walk(self._source, start, end, mode)
         return walk
 
     def _shrink(self) -> None:
         """Forget the oldest walks, as many as are too much."""
-        kept = sum(len(walk.code) for walk in self._walks.values())
+        kept = sum(len(walk.code) + _BESIDES for walk in self._walks.values())
         for key, walk in list(self._walks.items()):
             if kept <= _KEPT:
                 return
             self._forget(*key)
-            kept -= len(walk.code)
+            kept -= len(walk.code) + _BESIDES
 
     def _forget(self, start: int, end: int, mode: int) -> None:
-        self._flows.pop(self._walks.pop((start, end, mode)), None)
+        walk = self._walks.pop((start, end, mode))
+        self._flows.pop(walk, None)
+        self._compared.pop(walk, None)
 
     def _bytes(self, addr: int, size: int) -> bytes:
         """Original bytes, fewer where mapped memory ends."""

@@ -34,6 +34,40 @@ Former = dict[int, dict[bytes, Patch]]  # address -> what stood there
 _FORMER: WeakKeyDictionary[Machine, Former] = WeakKeyDictionary()
 
 
+class Pages:
+    """The pages of some addresses."""
+
+    def __init__(self, size: int) -> None:
+        """
+        Args:
+            size: bytes of a page.
+        """
+        self._size = size
+        self._counts: dict[int, int] = {}  # page -> how many of the addresses are in it
+        self._list: list[int] | None = None
+
+    def keep(self, addr: int) -> None:
+        """Count an address."""
+        page = addr & -self._size
+        if page not in self._counts:
+            self._list = None
+        self._counts[page] = self._counts.get(page, 0) + 1
+
+    def drop(self, addr: int) -> None:
+        """Count an address no more."""
+        page = addr & -self._size
+        self._counts[page] -= 1
+        if not self._counts[page]:
+            del self._counts[page]
+            self._list = None
+
+    def listed(self) -> list[int]:
+        """The pages, the same list until others are among them."""
+        if self._list is None:
+            self._list = list(self._counts)
+        return self._list
+
+
 class Text:
     """Guest text with our patches seen through. Every change of guest code by the core goes through here.
 
@@ -53,10 +87,16 @@ class Text:
         self._former: Former = _FORMER.setdefault(machine, {})
         self._on: dict[int, set[int]] = {}  # page -> addresses where something of ours stands, or stood
         self._pages: dict[int, bytes] = {}  # what the page was
+        # page -> what stood in it, with our patches, when generation() last looked; how often that was something else
+        self._compared: dict[int, tuple[bytes, int]] = {}
         self._turn = 0
-        self._suspects: list[tuple[int, bytes]] = []  # patches that the guest may write, and what they stand for
-        self._suspect_pages: list[int] = []
-        self._suspected = (0, 0)  # when that was so
+        # address of each patch that the guest may write -> what is there; the pages of these; when that was so
+        self._suspects: dict[int, bytes] = {}
+        self._suspect_pages: Pages = Pages(machine.page_size)
+        self._suspected = 0
+        self._all: list[int] = []  # the pages of _on
+        self._writable: list[int] = []  # the pages of _on that the guest may write
+        self._judged = (-1, 0)  # when that was so
         self.version = next(_VERSIONS)  #: another one whenever patches come or go
         for addr in self._former:
             self._on.setdefault(addr & -machine.page_size, set()).add(addr)
@@ -78,6 +118,43 @@ class Text:
                 out[lo - addr : hi - addr] = over(out[lo - addr : hi - addr], patch.old[at:end], patch.mask[at:end])
         return bytes(out)
 
+    def generation(self, addr: int, size: int) -> int:
+        """A number for [addr, addr + size) that grows whenever somebody else has written the pages there.
+
+        The pages are compared as they stand, whatever patches are in them: the costs do not grow with the number of
+        patches, as those of original() do.
+        """
+        page_size, total = self._machine.page_size, 0
+        for page in range(addr & -page_size, addr + size, page_size):
+            was, generation = self._compared.get(page, (b"", 0))
+            try:
+                now = self._machine.read(page, page_size)
+            except GuestFault:
+                now = b""
+            if now != was or not now:
+                generation += 1
+                self._compared[page] = now, generation
+            total += generation
+        return total
+
+    def _write(self, addr: int, data: bytes) -> None:
+        """Write guest text, and note for generation() what stands there now.
+
+        Where somebody else has written there before us, the page counts as changed.
+        """
+        page_size, end = self._machine.page_size, addr + len(data)
+        for page in range(addr & -page_size, end, page_size):
+            was, generation = self._compared.get(page, (b"", 0))
+            if not was:
+                continue
+            lo, hi = max(addr, page), min(end, page + page_size)
+            if self._machine.read(lo, hi - lo) == was[lo - page : hi - page]:
+                was = was[: lo - page] + data[lo - addr : hi - addr] + was[hi - page :]
+            else:
+                was = b""
+            self._compared[page] = was, generation
+        self._machine.patch(addr, data)
+
     def _touching(self, addr: int, size: int) -> list[Patch]:
         """Patches with a byte in [addr, addr + size). Looks at the addresses or at the patches, whichever are fewer."""
         if size + self._longest < len(self._patches):
@@ -90,13 +167,13 @@ class Text:
         now = self._machine.read(addr, len(new))
         tail = self.read(addr + len(new), size - len(new)) if size > len(new) else b""
         patch = Patch(addr, only(new, mask), only(now, mask), tail, mask) if mask else Patch(addr, new, now, tail)
-        self._machine.patch(addr, over(now, patch.new, mask) if mask else new)
+        self._write(addr, over(now, patch.new, mask) if mask else new)
         self._keep(patch)
         return patch
 
     def _lay(self, patch: Patch, now: bytes, bits: bytes) -> None:
         """Write a patch's `new` or `old` over what is there."""
-        self._machine.patch(patch.addr, over(now, bits, patch.mask))
+        self._write(patch.addr, over(now, bits, patch.mask))
 
     def replace(self, patch: Patch, addr: int, new: bytes, size: int = 0, mask: bytes = b"") -> Patch:
         """Put `new` at `addr` where `patch` is, in one write that covers both. Returns the patch that is there now.
@@ -112,7 +189,7 @@ class Text:
         covered = self.read(lo, max(hi, addr + size) - lo)
         before, old, behind = covered[: addr - lo], covered[addr - lo : end - lo], covered[end - lo :]
         made = Patch(addr, only(new, mask), only(old, mask), behind[: max(addr + size - end, 0)], mask)
-        self._machine.patch(lo, before + over(old, made.new, mask) + behind[: hi - end])
+        self._write(lo, before + over(old, made.new, mask) + behind[: hi - end])
         self._was_here(patch)
         if addr != patch.addr:
             self._drop(patch)
@@ -142,12 +219,15 @@ class Text:
         self._longest = max(self._longest, len(patch.new))
         end = patch.addr + len(patch.new) + len(patch.tail)
         self.writes.keep(patch.addr, end)
+        self._suspect(patch)
         if patch.tail and not self.writes.watched and self.writes.may_write(patch.addr, end):
             self.doubtful.add(patch.addr)
         self._note(patch)
 
     def _drop(self, patch: Patch) -> None:
         del self._patches[patch.addr]
+        if self._suspects.pop(patch.addr, None) is not None:
+            self._suspect_pages.drop(patch.addr)
         self.doubtful.discard(patch.addr)
         self.version = next(_VERSIONS)
         self.writes.drop(patch.addr)
@@ -171,27 +251,59 @@ class Text:
     # --- somebody else's writes
 
     def check(self) -> int:
-        """Look whether somebody has written what we had: patches that are missing are put back. How many."""
-        return sum(self._repair(page) for page in self._other(list(self._on)))
+        """Look whether somebody has written what we had: patches that are missing are put back. How many.
+
+        Where the machine notes what is written, these pages are looked at, and those that the guest may write.
+        """
+        written = self._machine.rewritten()
+        if written is None:
+            others = self._other(self._kept_pages())
+        else:
+            others = self._other(self._writable_pages())
+            others += [page for page in written if page in self._on and page not in others and self._differs(page)]
+        return sum(self._repair(page) for page in others)
+
+    def _kept_pages(self) -> list[int]:
+        """The pages where something of ours stands, or stood."""
+        if len(self._all) != len(self._on):
+            self._all = list(self._on)
+        return self._all
+
+    def _writable_pages(self) -> list[int]:
+        """Of these the ones that the guest may write."""
+        if self._judged != (state := (len(self._on), self.writes.changes)):
+            self._judged, may_write = state, self.writes.may_write
+            self._writable = [page for page in self._on if may_write(page, page + 1)]
+        return self._writable
+
+    def _suspect(self, patch: Patch) -> None:
+        """Note a patch that the guest may write."""
+        was = patch.new + patch.tail
+        if self.writes.may_write(patch.addr, patch.addr + len(was)):
+            if patch.addr not in self._suspects:
+                self._suspect_pages.keep(patch.addr)
+            self._suspects[patch.addr] = was
 
     def lost(self) -> list[int]:
         """Where patches are that the guest has written over since check(), and nobody has reported it."""
-        if self._suspected != (state := (self.version, self.writes.changes)):
-            self._suspected, may_write = state, self.writes.may_write
-            self._suspects = [(p.addr, p.new + p.tail) for p in self._patches.values()
-                              if may_write(p.addr, p.addr + len(p.new) + len(p.tail))]
-            self._suspect_pages = list({addr & -self._machine.page_size for addr, _ in self._suspects})
+        if self._suspected != self.writes.changes:
+            self._suspected = self.writes.changes
+            self._suspects, self._suspect_pages = {}, Pages(self._machine.page_size)
+            for patch in self._patches.values():
+                self._suspect(patch)
         if len(self._suspects) <= AT_A_TIME:
             read, changed = self._machine.read, self._differs
-            return [addr for addr, was in self._suspects
+            return [addr for addr, was in self._suspects.items()
                     if read(addr, len(was)) != was and changed(addr) and self.outlived(addr)]
-        return [addr for page in self._other(self._suspect_pages) for addr in self._on[page] if self.outlived(addr)]
+        return [addr for page in self._other(self._suspect_pages.listed()) for addr in self._on[page]
+                if self.outlived(addr)]
 
     def _other(self, pages: list[int]) -> list[int]:
         """Those of the pages that are not what they were."""
         if len(pages) > AT_A_TIME:
             self._turn = (self._turn + AT_A_TIME) % len(pages)
-            some = (pages + pages)[self._turn : self._turn + AT_A_TIME]
+            some = pages[self._turn : self._turn + AT_A_TIME]
+            some += pages[: AT_A_TIME - len(some)]
             if not any(self._differs(page) for page in some):
                 return []
         return [page for page in pages if self._differs(page)]

@@ -34,7 +34,7 @@ class Admission:
         why = self.blacklist.why(place.address)
         if why:
             raise Blacklisted(why, address=place.address, symbol=symbol, hint="probe elsewhere",
-                              python="or k.blacklist.remove(...)")
+                              python="" if self.blacklist.ours(place.address) else "or k.blacklist.remove(...)")
         if not self._machine.executable(place.address) or (place.symbol is not None and place.symbol.kind == "object"):
             raise NotText("is not executable guest text", address=place.address, symbol=symbol,
                           hint="kprobes sit on instructions")

@@ -1,4 +1,5 @@
-"""One thread at a time: who changes probes has the machine for itself, as who runs it has."""
+"""One thread at a time: who changes probes, or what else the engine reports, has the machine for itself, as who runs it
+has."""
 
 from __future__ import annotations
 

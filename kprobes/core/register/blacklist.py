@@ -18,7 +18,14 @@ class Blacklist:
 
     def __init__(self, symbols: Symbols, extent: Callable[[Symbol], tuple[int, int]], ours: Callable[[int], bool],
                  pages: Callable[[], list[tuple[int, int]]]) -> None:
-        self._symbols, self._extent, self._ours, self._pages = symbols, extent, ours, pages
+        """
+        Args:
+            symbols: the machine's.
+            extent: symbol -> where it begins, and where it ends.
+            ours: address -> whether it is in a page of the library's own, which nobody can take off the list.
+            pages: (start, end) of those.
+        """
+        self._symbols, self._extent, self.ours, self._pages = symbols, extent, ours, pages
         self._entries: dict[tuple[int, int], str] = {}
 
     def add(self, what: str | tuple[int, int]) -> int:
@@ -53,7 +60,7 @@ class Blacklist:
 
     def why(self, addr: int) -> str:
         """Why an address is forbidden; "" where it is not. `foo.suffix` is forbidden with `foo`."""
-        if self._ours(addr):
+        if self.ours(addr):
             return "this is a page of the library's own"
         entry = self._entry(addr)
         if entry is not None:

@@ -9,6 +9,7 @@ from ...errors import AlreadyRegistered
 from ...machine._base import Machine, Patched
 from ..hit.returns import Returns
 from ..hit.underway import UnderWay, cannot_resume, resume, under_way
+from ..patch.copies import copied_patch
 from ..patch.rooms import Rooms
 from .alone import alone
 from .registry import Registry
@@ -39,6 +40,7 @@ class Listener:
         self.closing = self._closed = False
         self.services = self.rooms.services
         self.trap, self.fault, self.home, self.waits = driver.trap, driver.fault, driver.home, driver.waits
+        self.abandon = driver.leave
         self.ours, self.stops, self.original = driver.ours, driver.stops, self.rooms.text.original
         machine.report_to(self)
         machine.before_run = None
@@ -70,6 +72,10 @@ class Listener:
         """See machine._base.Sink."""
         self.registry.optimizer.exact(on)
         self._driver.handlers.settle()
+
+    def copied(self, pc: int) -> str:
+        """See machine._base.Sink."""
+        return copied_patch(self.rooms, pc)
 
     def in_turn(self) -> None:
         """See machine._base.Sink."""
@@ -144,6 +150,8 @@ class Listener:
         self._machine.before_run = self.rooms.text.check  # somebody may restore what was there while it was probed
         for regs in self._machine.cpu_regs:
             regs.true_return = None
+        for cb in self._driver.blocks:
+            cb.let_go()
 
     def _hand_over(self) -> None:
         """It is closed, but for calls that have yet to return: another one looks after them. Raises AlreadyRegistered

@@ -15,8 +15,11 @@ class Listed:
     """One registered probe.
 
     Attributes:
-        address: probepoint. type: "k", "r" or "j". symbol, offset, module: where it is ("" where unknown).
-        flags: of GONE, DISABLED, OPTIMIZED. nmissed, nhit: its counters.
+        address: probepoint.
+        type: "k", "r" or "j".
+        symbol, offset, module: where it is ("" where unknown).
+        flags: of GONE, DISABLED, OPTIMIZED.
+        nmissed, nhit: its counters.
     """
 
     address: int

@@ -20,12 +20,16 @@ class Verdict:
     """What k.check() found out about an address.
 
     Attributes:
-        addr, size, name, raw: the instruction (row name, bytes). probeable: a kprobe may be registered. reason: why
-            not.
-        how: "step" (out of line), "simulate", "step+simulate" (a branch with its delay slot) or "refuse".
-        boostable: one trap per hit. optimizable: a jump may replace it. why_not_optimized: reason.
-        line: the source line that it is of (path, line, address), None where no file tells; it is looked up when it is
-            asked for.
+        addr, size, name, raw: the instruction (row name, bytes).
+        probeable: a kprobe may be registered.
+        reason: why not.
+        how: "step" (out of line), "simulate", "step+simulate" (a branch with its delay slot) or
+            "refuse".
+        boostable: one trap per hit.
+        optimizable: a jump may replace it.
+        why_not_optimized: reason.
+        line: the source line that it is of (path, line, address), None where no file tells; it is
+            looked up when it is asked for.
     """
 
     addr: int

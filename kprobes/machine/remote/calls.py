@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from ...arch._base import Arch
 from ...arguments import place
-from ...errors import BadArgument, RemoteError, Unsupported
+from ...errors import BadArgument, Unsupported
 from ...symbols import Symbols
 from .._ends import ending_at
 from .._passing import Passing, check_bounds, code_pointer
@@ -72,14 +72,6 @@ class GuestCalls:
                     passing.finish()
                 threads.restore(saved)
             regs.reported, regs.target = shown
-
-    def detach(self) -> None:
-        """Let go of the guest."""
-        with suppress(RemoteError):
-            if self._there:
-                self._threads.flush()
-                self._target.detach(self._threads.name)
-        self._target.link.close()
 
     @contextmanager
     def _stopping_at(self, end: int | None) -> Iterator[None]:

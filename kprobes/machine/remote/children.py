@@ -1,8 +1,11 @@
-"""Processes that a guest forks, where the stub tells of them: QEMU's user mode. A child runs on without a stub, and so
-without anything of ours: text is what it was, and calls return to their callers.
+"""Processes that a guest forks, where the stub tells of them: QEMU's user mode and gdbserver. A child runs on without
+a stub, and so without anything of ours: text is what it was, and calls return to their callers.
 
-GDB's manual, "Stop Reply Packets" (fork) and "Packets" (Hg, D): the stub shows the child's memory once Hg has named it,
-and D lets it go.
+A child of vfork() (posix_spawn(), system()) runs in its parent's memory until it executes another program or ends.
+The parent's other threads stand still that long, and its probes are put back then.
+
+GDB's manual, "Stop Reply Packets" (fork, vfork, vforkdone) and "Packets" (Hg, D): the stub shows the child's memory
+once Hg has named it, and D lets it go.
 """
 
 from __future__ import annotations
@@ -12,52 +15,83 @@ from contextlib import suppress
 
 from ...arch._base import Arch
 from ...errors import GuestFault, RemoteError
-from ...regs import Regs
 from .._base import Sink
 from .memory import Memory
 from .reasons import Stop
+from .returns import PutBack, Returns
 from .target import Target
 from .threads import Threads
 
-DEEPEST = 1 << 20  #: bytes of stack that are searched for return addresses
 GAP = 64  #: bytes between patches that are read together
 
 
 class Children:
-    """Lets them go."""
+    """Lets the children of one guest go."""
 
     def __init__(self, target: Target, threads: Threads, arch: Arch, memory: Memory,
                  sink: Callable[[], Sink | None]) -> None:
-        """memory: of the guest, as the core sees it."""
-        self._target, self._threads, self._arch, self._memory, self._sink = target, threads, arch, memory, sink
+        """Prepare; watch() begins.
+
+        Args:
+            memory: the guest's, as the core sees it.
+            sink: returns the core, or None where there is none now.
+        """
+        self._target = target
+        self._threads = threads
+        self._memory = memory
+        self._sink = sink
+        self._returns = Returns(arch, target.read)
+        self._borrowed: list[tuple[int, bytes]] = []  # (address, patch) taken out for a child in this memory
 
     def watch(self) -> None:
-        """Be told of them from now on."""
-        self._target.report_children(self._forked)
+        """Be told of children from now on."""
+        self._target.report_children(self._forked, self._rejoined)
 
     def _forked(self, stop: Stop) -> None:
-        """One has just begun, as the copy of its parent that it still is."""
-        sink, threads, link = self._sink(), self._threads, self._target.link
-        laid, shown = list[tuple[int, bytes]](), dict[str, int]()
+        """Let a child go that has just begun: it is the copy of its parent that it still is, or has its memory."""
+        sink, threads = self._sink(), self._threads
+        text: list[tuple[int, bytes, bytes]] = []
+        returns = PutBack([], {})
         if sink is not None:
-            laid += self._text(sink)
-            # there are as many threads as may be, and no call of this one is followed; there is no stack
+            text = list(self._text(sink))
+            # RemoteError: more threads than CPUs, and no call of this one is followed; GuestFault: it has no stack
             with suppress(RemoteError, GuestFault):
-                laid += self._returns(sink, threads.stopped(stop.thread), shown)
+                returns = self._returns.of_thread(sink, threads.stopped(stop.thread))
         threads.flush()
         self._target.choose(stop.thread)
-        for _ in ("its parent hands over", "it turns to itself"):
-            link.ask(b"Hg%s" % stop.child.encode())
-        for addr, data in laid:
+        if stop.borrows:
+            self._borrowed = [(addr, there) for addr, there, _ in text]
+            self._target.stops.suspend()
+        self._turn_to(stop.child)
+        if self._target.children_have_breakpoints:
+            self._target.stops.remove_from_child()
+        memory = [(addr, plain) for addr, _, plain in text]
+        if not stop.borrows:  # else its parent returns by what is on the stack
+            memory += returns.memory
+        for addr, data in memory:
             with suppress(GuestFault):
                 self._target.write(addr, data)
-        for name, value in shown.items():
+        threads.forget_values()  # the child's own result of fork() is another
+        for name, value in returns.registers.items():
             threads.regs[threads.current][name] = value
         threads.flush()  # into the child, which is who answers
-        link.ask(b"D;%s" % stop.child[1:].partition(".")[0].encode())
+        self._target.detach(stop.child)
 
-    def _text(self, sink: Sink) -> Iterator[tuple[int, bytes]]:
-        """(address, what the guest's own text is) where something of ours stands."""
+    def _turn_to(self, child: str) -> None:
+        """Have the stub show the child's memory and registers."""
+        for _ in ("its parent hands over", "it turns to itself"):  # QEMU: two processes, one connection
+            self._target.link.ask(b"Hg%s" % child.encode())
+
+    def _rejoined(self) -> None:
+        """Put the patches back that a child of vfork() was not to execute."""
+        for addr, there in self._borrowed:
+            with suppress(GuestFault):
+                self._target.write(addr, there)
+        self._borrowed = []
+        self._target.stops.resume()
+
+    def _text(self, sink: Sink) -> Iterator[tuple[int, bytes, bytes]]:
+        """Yield (address, what is there, the guest's own text) where something of ours stands."""
         for start, end in self._places(sink):
             try:
                 there = self._target.read(start, end - start)
@@ -65,7 +99,7 @@ class Children:
             except GuestFault:  # text that the guest has unmapped
                 continue
             if plain != there:
-                yield start, plain
+                yield start, there, plain
 
     def _places(self, sink: Sink) -> Iterator[tuple[int, int]]:
         """(start, end) of what has patches, those near each other together."""
@@ -82,38 +116,3 @@ class Children:
             end = max(end, ends[addr])
         if start >= 0:
             yield start, end
-
-    def _returns(self, sink: Sink, regs: Regs, shown: dict[str, int]) -> Iterator[tuple[int, bytes]]:
-        """(address, true return address) wherever the stack has the trampoline's, and where a register has (shown)."""
-        arch, under_way = self._arch, sink.under_way()
-        if under_way is None or arch.linkage is None:
-            return
-        trampoline = under_way.trampoline
-        calls = [(call.frame, call.link) for call in reversed(under_way.tasks.get(regs.task, ()))
-                 if call.link != trampoline and not call.aside]
-        if not calls:
-            return
-        size, order, bias = arch.bits // 8, arch.order, arch.linkage.bias
-        wrong = trampoline - bias & arch.mask
-        shown.update((name, calls[0][1] - bias & arch.mask) for name in regs.names
-                     if arch.regs.widths.get(name, arch.bits) == arch.bits and regs[name] == wrong)
-        found = list(self._places_of(wrong.to_bytes(size, order.value), regs.sp, calls[-1][0]))
-        ahead = 0 if len(found) == len(calls) else 1 if shown and len(found) == len(calls) - 1 else None
-        for n, at in enumerate(found):
-            target = (calls[n + ahead][1] if ahead is not None else
-                      next((target for frame, target in calls if (frame - at) * arch.callers + self._room > 0),
-                           calls[-1][1]))
-            yield at, (target - bias & arch.mask).to_bytes(size, order.value)
-
-    @property
-    def _room(self) -> int:
-        """A function saves its return address in its own frame, or in so many bytes of its caller's."""
-        return self._arch.bits // 8 + (0 if self._arch.abi is None else self._arch.abi.reserve)
-
-    def _places_of(self, word: bytes, sp: int, last: int) -> Iterator[int]:
-        """Where a word is on the stack, from the youngest frame to the one that begins at `last`."""
-        way, size = self._arch.callers, len(word)
-        reach = min(max((last - sp) * way, 0) + self._room, DEEPEST) & -size
-        low = sp & -size if way > 0 else sp - reach & -size
-        stack = self._target.read(low, reach)
-        yield from (low + at for at in range(0, reach, size)[::way] if stack[at:at + size] == word)

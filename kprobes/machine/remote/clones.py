@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...errors import RemoteError
-from .linux import CLONES, EXITS, LINUX
+from .linux import AMONG_ALL, CLONES, EXITS, LINUX
 from .reasons import Stop
 from .target import Target
 from .threads import Threads
@@ -38,7 +38,7 @@ class Clones:
     def made_by(self, call: int | None) -> bool:
         """Whether the system call that the thread stands before gives the process another thread."""
         name = self._arch.name
-        if call != CLONES.get(name):
+        if call is None or call != CLONES.get(name, AMONG_ALL.get(name, (0, 0, 0))[2]):
             return False
         flags: int = self._regs[LINUX[name].args[name in FLAGS_SECOND]]
         return flags & (VM | VFORK) == VM

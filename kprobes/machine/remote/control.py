@@ -12,7 +12,7 @@ from ...regs import Regs
 from ...symbols import Symbols
 from .._base import Sink
 from .accesses import FAULTS, Accesses
-from .halting import Halting
+from .halting import Halting, Interrupt
 from .reasons import Stop, end_of
 from .sites import Detours
 from .target import Target
@@ -23,6 +23,7 @@ from .waiting import Waiting
 
 DEEPEST, LONGEST = 16, 1 << 25  #: nested runs; seconds, a year: what clocks and sockets take
 SIGTRAP, SIGSTOP = 5, 19
+STEPS = 64  #: that a thread makes in code of the core's, at most
 
 
 class Control:
@@ -33,7 +34,7 @@ class Control:
             negative: the signal that ended it. depth: how many runs are nested.
     """
 
-    def __init__(self, target: Target, threads: Threads, arch: Arch, symbols: Symbols, interrupt: Callable[[], None],
+    def __init__(self, target: Target, threads: Threads, arch: Arch, symbols: Symbols, interrupt: Interrupt,
                  console: Callable[[bytes], None], system: bool, status: Callable[[], int | None]) -> None:
         """system: the guest is a whole machine, with interrupts. status: of a process whose stub has gone with it."""
         self._target, self._threads, self._arch, self._symbols, self._system = target, threads, arch, symbols, system
@@ -182,15 +183,34 @@ class Control:
             raise RemoteError("the program has ended", hint="start another machine")
         return stop
 
+    def finish_hits(self) -> None:
+        """Have every thread that is in code of the core's leave it: in a slot, or at a trap. Between runs."""
+        for regs in self._threads.known:
+            for _ in range(STEPS):
+                self._threads.current = regs.cpu
+                pc = regs.live_pc()
+                if not self._ours(pc):
+                    break
+                if pc in self.breakpoints:
+                    self._trap(pc)
+                    continue
+                stop = self.errand(self._threads.name, step=True)
+                if stop.code != SIGTRAP:
+                    self._answer(stop, slot=True)
+
+    def take_back_interrupts(self) -> None:
+        """Let the guest run until no interrupt of ours is on its way. Nothing is probed any more."""
+        self._halting.take_back()
+
     def other(self, stop: Stop) -> bool:
         """A stop in an errand that is not its end: a signal, for later; in a whole machine some task's hit. False: it
         may be the end of a step."""
         if self._system:
             self._answer(stop)
+        elif self._halting.arrives(stop):
+            return True
         elif stop.code == SIGTRAP:
-            late = stop.call is not None or self._halting.late > 0
-            self._halting.late -= stop.call is None and late
-            return late
+            return stop.call is not None
         elif stop.code:
             self._signals.append((stop.thread, stop.code))
         return True
@@ -241,12 +261,12 @@ class Control:
                 self._trap(pc)
         elif stop.code == SIGTRAP and self._detours.asks(pc):
             self._threads.move(self._detours.answer(self._regs))
-        elif stop.code == SIGTRAP and self._halting.late:
-            self._halting.late -= 1
+        elif self._halting.arrives(stop):
+            pass
         elif stop.code in FAULTS and not (stop.code == SIGTRAP and (stepping or slot)):
             self._fault(stop)
         elif stop.code not in (0, SIGTRAP, SIGSTOP):
-            self._signals.append((stop.thread, stop.code))
+            self._deliver(stop)
 
     def _trap(self, pc: int) -> None:
         if self._threads.nullifies and not self._ours(pc) and self._threads.pass_over():
@@ -281,6 +301,12 @@ class Control:
                 self._threads.move(home)
             raise GuestFault(fault.text, address=fault.address, pc=home, access=fault.access,
                              symbol=self._symbols.describe(home), number=stop.code)
+        self._deliver(stop)
+
+    def _deliver(self, stop: Stop) -> None:
+        """Have the guest get the signal of a stop when it goes on. It may end by it: what programs have counted there
+        is read now."""
+        self._detours.ending()
         self._signals.append((stop.thread, stop.code))
 
     def _lose(self) -> None:

@@ -49,11 +49,17 @@ class Loaded:
         """Where it ends in guest memory."""
         return self.bias + self.image.lowest + self.image.span
 
+    @property
+    def start(self) -> int:
+        """Where it begins in guest memory."""
+        return self.bias + self.image.lowest
+
     def tell(self, symbols: Symbols) -> None:
         """Enter its symbols."""
         placed = self.image.place(self.bias, lambda name: 0, module=self.module, relocate=False)
         for s in placed.symbols:
             symbols.add(s.name, s.address, s.size, s.module, s.mode, s.kind)
+        symbols.add_image([(s.addr, s.addr + s.memsz) for s in placed.segments], self.module)
         symbols.add_file(self.image.file, self.bias, self.module)
         for start, end in placed.data:
             symbols.add_data(start, end, self.module)
@@ -202,6 +208,10 @@ class Loads:
     def executable(self, addr: int) -> bool:
         """True in code of what is loaded."""
         return any(loaded.executable(addr) for loaded in self._loaded)
+
+    def start(self, addr: int) -> int:
+        """Return where that begins in which `addr` is code; 0 where it is in nothing."""
+        return min((loaded.start for loaded in self._loaded if loaded.executable(addr)), default=0)
 
     def end(self, addr: int) -> int:
         """Where that ends in which `addr` is code; 0 where it is in nothing."""

@@ -21,6 +21,7 @@ from ...image import read_elf
 from .._listed import Where
 from .calls import check_limits
 from .files import arch_of
+from .halting import Interrupt
 from .machine import RemoteMachine
 from .packets import Connection
 from .target import Target
@@ -63,17 +64,21 @@ class QemuMachine(RemoteMachine):
         found = of_elf(image.machine, image.bits, image.order, image.flags, image.profile, arch)
         if not os.access(program, os.X_OK):
             raise Unsupported(f"{program} is not executable", hint=f"chmod +x {program}")
+        environment = os.environ if env is None else _environment(env)
+        _check_stream("stdin", stdin, text=True)
+        _check_stream("stdout", stdout)
         name = NAMES.get(found.name, found.name)
         command = [qemu := find_qemu(f"qemu-{name}", OLDEST)]
         command += [] if sysroot is None else ["-L", os.fspath(sysroot)]
         command += ["-cpu", CPUS[found.name]] if found.name in CPUS else []
-        environment = os.environ if env is None else _environment(env)
         child = Child(lambda socket: [*command, "-g", socket, program, *words], environment, stdin, stdout)
         with child.ended_by_errors():
             target = child.target(timeout, found.name in TAKE_PC, READS.get(version(qemu), 0), STOPPING.get(found.name))
             machine = cls(target, found, image=image, threads=threads,
                           sysroot=None if sysroot is None else os.fspath(sysroot),
-                          interrupt=lambda: os.kill(child.process.pid, signal.SIGTRAP), status=child.status)
+                          interrupt=Interrupt(lambda: os.kill(child.process.pid, signal.SIGTRAP),
+                                              frozenset((signal.SIGTRAP,))),
+                          status=child.status)
         machine._child = child
         machine.to_entry()
         machine.watch_children()
@@ -184,12 +189,11 @@ def find_qemu(name: str, oldest: int) -> str:
     install."""
     folder = os.environ.get("KPROBES_QEMU_DIR")
     found = shutil.which(name, path=folder) if folder else shutil.which(name)
-    if found is None:
+    there = "" if found is None else f": {found} is version {version(found)}"
+    if found is None or version(found) < oldest:
         package = "qemu-system" if "system" in name else "qemu-user"
-        raise Unsupported(f"there is no {name} here",
-                          hint=f"install the package {package}, version {oldest} or newer, or set KPROBES_QEMU_DIR")
-    if version(found) < oldest:
-        raise Unsupported(f"{found} is version {version(found)}", hint=f"version {oldest} or newer is needed")
+        raise Unsupported(f"there is no {name} of version {oldest} or newer here{there}",
+                          hint=f"install the package {package} in such a version, or set KPROBES_QEMU_DIR")
     return found
 
 
@@ -202,6 +206,24 @@ def version(path: str) -> int:
         raise RemoteError(f"{path}: {error}", hint="set KPROBES_QEMU_DIR to where QEMU is") from None
     number = re.search(r"version (\d+)\.", said)
     return int(number[1]) if number else 0
+
+
+def _check_stream(name: str, stream: object, *, text: bool = False) -> None:
+    """Refuse what subprocess takes for no stream, before anything is started.
+
+    Args:
+        name: of the argument.
+        text: bytes and text are taken, too.
+
+    Raises:
+        BadArgument: it is none.
+    """
+    if isinstance(stream, int):
+        good = subprocess.DEVNULL <= stream < 1 << 31
+    else:
+        good = stream is None or (text and isinstance(stream, (bytes, str))) or hasattr(stream, "fileno")
+    if not good:
+        raise BadArgument(f"{name} is {shown(stream)}", hint="pass what subprocess takes")
 
 
 def _input(stdin: Stream) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from ...arch._base import Arch
@@ -18,7 +19,7 @@ from ...errors import AlreadyRegistered, GuestFault, RemoteError, Unsupported
 from ...image import Image, read_elf
 from ...regs import Regs, read_cstr
 from ...symbols import Symbols
-from .._base import Sink, watches_no_text, watches_nothing
+from .._base import Sink, notes_nothing, watches_no_text, watches_nothing
 from .._blocks import counts_no_blocks, refuses
 from .._jumps import never_here
 from .._listed import Where, add_symbols
@@ -30,12 +31,15 @@ from .control import Control
 from .errands import Errands
 from .files import AT_BASE, AT_ENTRY, AT_PAGESZ, Loads, arch_of, auxiliary
 from .flash import unwritable
-from .linux import EXITS
+from .halting import Interrupt
+from .leaving import Leaving
+from .linux import AMONG_ALL, EXITS
+from .local import interrupt_of
 from .memory import Memory
 from .packets import Connection
 from .registers import slots_of
 from .scratch import Area, Kernel, Pages, Process
-from .sites import CallSites, Detours, view_of
+from .sites import CallSites, Detours, View, view_of
 from .target import Target
 from .threads import Threads
 from .turns import Turns
@@ -50,22 +54,25 @@ class RemoteMachine(Described):
     """A guest behind a stub: QEMU's, gdbserver's, OpenOCD's, a simulator's. Make one with connect(); a context manager.
 
     Attributes:
-        arch, symbols, cpu_task, regs: as of every machine. cpus: threads that may stand in a hit at once. exit_status:
-        once it has ended (less than 0: the signal), else None. regions(): (start, end) of what is loaded, and a stack.
+        arch, symbols, cpu_task, regs: as of every machine.
+        cpus: threads that may stand in a hit at once. exit_status:
+        once it has ended (less than 0: the signal), else None. regions(): (start, end) of what is
+            loaded, and a stack.
     """
 
     _is_closed, delays_in_calls, maps_runs, serve_here = False, True, False, staticmethod(never_here)
-    host_view, clock, following, modules = None, None, None, dict[str, tuple[int, int]]()
+    host_view, clock, hits, following, modules = None, None, None, None, dict[str, tuple[int, int]]()
     snapshot = restore = staticmethod(refuses("a remote guest's state cannot all be read and put back",
                                               "start it anew, or use a UnicornMachine"))
     mmio = staticmethod(refuses("a remote guest's accesses to memory are not reported", "use a UnicornMachine"))
     watch_at, writable, count_blocks = (staticmethod(watches_nothing), staticmethod(watches_no_text),
                                         staticmethod(counts_no_blocks))
+    rewritten = staticmethod(notes_nothing)
 
     def __init__(self, target: Target, arch: Arch, *, image: Image | None = None,
                  symbols: str | os.PathLike[str] | Where | None = None,
                  scratch: tuple[int, int] | None = None, threads: int = 16, sysroot: str | None = None,
-                 interrupt: Callable[[], None] | None = None, system: bool = False,
+                 interrupt: Interrupt | None = None, system: bool = False,
                  status: Callable[[], int | None] = lambda: None,
                  console: Callable[[bytes], None] = lambda data: None) -> None:
         """Use connect(), or QemuMachine.user() and .system()."""
@@ -74,30 +81,33 @@ class RemoteMachine(Described):
         self.symbols.mode_bits = arch.pointers.mode_bits
         self.cpu_task: Callable[[Regs], Any] | None = None
         self._threads = Threads(target, self, arch, slots_of(target, arch), threads, system)
-        self._control = Control(target, self._threads, arch, self.symbols, interrupt or target.link.interrupt, console,
-                                system, status)
         self._threads.stopped(target.why().thread)
-        self._vector = (auxiliary(target.transfer("auxv"), arch.bits // 8, arch.order.value)
-                        if "qXfer:auxv:read" in target.features else {})
+        raw = target.transfer("auxv") if "qXfer:auxv:read" in target.features else b""
+        self._vector = auxiliary(raw, arch.bits // 8, arch.order.value)
+        self._control = Control(target, self._threads, arch, self.symbols,
+                                interrupt or interrupt_of(target, self._threads.name, raw), console, system, status)
         self.page_size, self.cpus = self._vector.get(AT_PAGESZ) or PAGE, len(self._threads.regs)
         self._loads = Loads(self.symbols, self._vector, arch, sysroot)
         target.stops.of(arch, self.symbols, scratch, lambda: unwritable(target) if system else ())
+        self._system = system
         self._exit, self.busy, self.regions = 0, self._control.busy, self._loads.regions
         self._calls = GuestCalls(target, self._control, self._threads, arch, self.symbols)
+        self._leaving = Leaving(target, self._control, self._threads, arch)
         self._errands = Errands(self, target, self._control, self._threads)
         self._pages = Pages(self._source(scratch, system), self.page_size, arch)
         self._memory = Memory(target, self._threads, arch, self._pages.has, system, self._loads.executable)
         view = None if scratch else view_of(self, target, lambda: self._there, self._pages.fresh, self._loads, system)
         self._sites = CallSites(view, self.map_code, self.patch, self.page_size)
         self._control.turns = self._turns = turns = Turns(self, target, self._threads, self._memory, self._sites,
-                                                          self._control.breakpoints, lambda: self._there)
+                                                          self._control.breakpoints, lambda: self._there,
+                                                          view.pull if view is not None else lambda: None)
         self.stop_at, self.release, self.watch_threads = turns.add, turns.drop, turns.watch
         self.watch_children = Children(target, self._threads, arch, self._memory, lambda: self._control.sink).watch
         self.guest_view, self.call_area, self.can_run = view, self._sites.area, view is not None
         self.jumps, self.program_at, self.count = self._sites.jumps, self._sites.program_at, self._sites.count
         self.map_calls, self.call_at = self._sites.map, self._sites.call_at
         if view is not None:
-            self._control.detours(Detours(self._sites.inside, view.push, view.pull, *view.asking))
+            self._control.detours(Detours(self._sites.inside, partial(self._going, view), view.pull, *view.asking))
             target.report_calls(() if system else EXITS.get(arch.name, ()))
         self._loads.program(image)
         add_symbols(self.symbols, symbols)
@@ -127,8 +137,10 @@ class RemoteMachine(Described):
         target = Target(Connection.open(address, timeout))
         try:
             file = None if image is None else read_elf(image)
-            return cls(target, arch_of(target, file, arch), image=file, symbols=symbols, scratch=scratch,
-                       threads=threads, sysroot=sysroot)
+            machine = cls(target, arch_of(target, file, arch), image=file, symbols=symbols, scratch=scratch,
+                          threads=threads, sysroot=sysroot)
+            machine.watch_children()
+            return machine
         except BaseException:
             target.link.close()
             raise
@@ -146,6 +158,14 @@ class RemoteMachine(Described):
             if self._control.sink is not None:
                 self._control.sink.unloading(page, page + self.page_size)
             self._memory.forget(page, self.page_size)
+
+    def _going(self, view: View) -> None:
+        """Prepare programs in the guest for a run: their maps, and the stop at which those are read for the last time,
+        before the process ends."""
+        view.push()
+        calls = AMONG_ALL.get(self.arch.name, ())
+        if calls and not self._system and not self._turns.several:
+            self._target.report_calls(calls if self._sites.runs_programs else (), among_all=True)
 
     @property
     def in_turn(self) -> bool:
@@ -225,7 +245,7 @@ class RemoteMachine(Described):
         return self._map_near(self.regs.pc if near is None else near)
 
     def _map_near(self, near: int) -> int:
-        return self._pages.map_near(near, max(near, self._loads.end(near)))
+        return self._pages.map_near(near, max(near, self._loads.end(near)), self._loads.start(near))
 
     def unmap_code(self, page: int, pages: int = 1) -> None:
         """Give it back."""
@@ -284,6 +304,11 @@ class RemoteMachine(Described):
         """End the run after the report that is being served."""
         self._control.stop()
 
+    @property
+    def exit_address(self) -> int:
+        """Where the outermost function of a guest call returns to; 0: there has been none."""
+        return self._exit
+
     def _exit_address(self) -> int:
         """Where calls return to: memory of ours that nobody executes."""
         self._exit = self._exit or self._map_near(self.regs.pc)
@@ -304,7 +329,7 @@ class RemoteMachine(Described):
         close(self, KNOWN)
 
     def _let_go(self) -> None:
-        self._calls.detach()
+        self._leaving.detach()
 
     def __enter__(self) -> RemoteMachine:
         return self

@@ -12,12 +12,14 @@ THREAD = re.compile(r"p?-?[0-9a-fA-F]+(?:\.-?[0-9a-fA-F]+)?")
 _OF_THREAD = re.compile(rb"thread:(%s);" % THREAD.pattern.encode())
 _REGISTERS = re.compile(rb"(?:[0-9a-fx]{8}){8,}")
 _BEFORE = re.compile(rb"syscall_entry:([0-9a-fA-F]{1,8});")
-_CHILD = re.compile(rb"fork:(%s);" % THREAD.pattern.encode())
+_CHILD = re.compile(rb"(v?)fork:(%s);" % THREAD.pattern.encode())
+_ALONE = re.compile(rb"vforkdone:")
 
 #: what QEMU's user mode does with stops of two threads, and which are not the library's
 AT_ONCE = "two threads have stopped at once: QEMU's user-mode stub lets the others run on while one is looked at"
-KEPT_APART = ("the machine is gone; signals of the program are such stops: have none come, or run it under gdbserver, "
-              "which keeps threads apart")
+KEPT_APART = ("the machine is gone; where threads take turns (docs/remote.md) only signals of the program are such "
+              "stops: have none come. Elsewhere (alpha, m68k, parisc, sh4, sparc) every thread at a probe is one: "
+              "probe what a single thread executes, or a whole machine")
 
 
 @frozen
@@ -29,6 +31,9 @@ class Stop:
     thread: str = ""  #: as Hg and vCont take it; "" where the stub names none
     call: int | None = None  #: number of the system call that it is about to enter, which report_calls() has named
     child: str = ""  #: a process that it has just forked, as Hg takes it
+    borrows: bool = False  #: that runs in its parent's memory, and its parent waits: vfork()
+    returned: bool = False  #: it has just made a system call: nobody asks for that, but QEMU tells of it
+    alone: bool = False  #: such a child has left its parent's memory, by exec() or its end
 
 
 def end_of(status: int) -> Stop:
@@ -46,6 +51,11 @@ def stop_of(answer: bytes) -> Stop:
                           hint="this is no stub that can be used")
     kind = {b"W": "exited", b"X": "killed"}.get(found[1], "signal")
     thread, child, call = (find.search(found[3]) for find in (_OF_THREAD, _CHILD, _BEFORE))
-    code = 0 if b"syscall_return:" in found[3] else int(found[2], 16)  # nobody has asked for returns: go on
+    returned = b"syscall_return:" in found[3]
+    code = 0 if returned else int(found[2], 16)
     return Stop(kind, code, thread[1].decode() if thread and kind == "signal" else "",
-                None if call is None else int(call[1], 16), child[1].decode() if child else "")
+                call=None if call is None else int(call[1], 16),
+                child=child[2].decode() if child else "",
+                borrows=child is not None and child[1] == b"v",
+                returned=returned,
+                alone=_ALONE.search(found[3]) is not None)

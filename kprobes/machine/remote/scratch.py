@@ -161,9 +161,18 @@ class Pages:
         """True in a page for code."""
         return addr & -self._page in self._code
 
-    def map_near(self, near: int, above: int) -> int:
-        """A page: beside those that are near already, else not far above `above`, else where the system likes.
-        NoMemory."""
+    def map_near(self, near: int, above: int, below: int = 0) -> int:
+        """Map a page for code: beside those that are near already, else not far above an image, else below it where a
+        jump reaches no other, else where the system likes.
+
+        Args:
+            near: address that jumps are to lead to.
+            above: end of the image that it lies in.
+            below: start of that image; 0: it lies in none.
+
+        Raises:
+            NoMemory: the system gives none.
+        """
         first = -(-above // self._page) * self._page
         beside = [place + self._page for place in self._code if place + self._page not in self._code
                   and self._reaches(near, place + self._page)]
@@ -174,6 +183,10 @@ class Pages:
             page = self._source.map(hint & self._arch.mask, self._page)
             if page == hint:
                 break
+        if below and not self._reaches(near, page):
+            lower = self._source.map(below - self._page & -self._page, self._page)
+            page, unused = (lower, page) if self._reaches(near, lower) else (page, lower)
+            self._source.unmap(unused, self._page)
         self._code.add(page)
         return page
 

@@ -231,6 +231,11 @@ class CallSites:
             self.program_at(addr, programs)
 
     @property
+    def runs_programs(self) -> bool:
+        """True while programs run at some call site."""
+        return bool(self._running)
+
+    @property
     def calls(self) -> bool:
         """True where threads may stop at one."""
         return any(addr not in self._running for addr in self._onward)

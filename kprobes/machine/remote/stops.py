@@ -100,6 +100,25 @@ class Stops:
                 if not self._link.closed:
                     self._insert(addr, kind)
 
+    def remove_from_child(self) -> None:
+        """Take all of them out of a forked child, whose memory the stub shows now; they stay the parent's.
+
+        gdbserver 13 lets a child go with those that it has, and puts them back over what is written there.
+        """
+        self._link.ask_all([self._packet(self._removes(addr), addr, kind) for addr, (kind, _) in self._there.items()])
+
+    def suspend(self) -> None:
+        """Take all of them out until resume(): a child runs in the same memory.
+
+        gdbserver 13 drops a breakpoint that it does not find in memory.
+        """
+        self.remove_from_child()
+
+    def resume(self) -> None:
+        """Undo suspend()."""
+        for addr, (kind, _) in self._there.items():
+            self._insert(addr, kind)
+
     def shown(self, start: int, end: int) -> bool:
         """True where a read of the stub's sees some, and a write would overwrite them."""
         return any(addr < end and start < addr + len(plain) for addr, plain in self._beneath.items())
@@ -144,12 +163,20 @@ class Stops:
         return any(start <= addr < end for start, end in self._flash)
 
     def _take_out(self, addr: int, kind: int) -> None:
-        self._ask(b"z1" if addr in self.hardware else b"z0", addr, kind)  # refused: it is gone already
+        self._ask(self._removes(addr), addr, kind)  # refused: it is gone already
         self.hardware.discard(addr)
         self._beneath.pop(addr, None)
 
     def _ask(self, what: bytes, addr: int, kind: int) -> bytes:
-        return self._link.ask(b"%s,%x,%x" % (what, addr, kind))
+        return self._link.ask(self._packet(what, addr, kind))
+
+    def _removes(self, addr: int) -> bytes:
+        """Return what removes one of the kind that stands there."""
+        return b"z1" if addr in self.hardware else b"z0"
+
+    @staticmethod
+    def _packet(what: bytes, addr: int, kind: int) -> bytes:
+        return b"%s,%x,%x" % (what, addr, kind)
 
     def _find_out(self) -> None:
         """Whether it shows them, once there is memory."""

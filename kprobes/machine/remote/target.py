@@ -48,7 +48,10 @@ class Target:
         self._thread = ""
         self._stopped_last = ""
         self._said: tuple[bytes, Stop | None] = b"", None  # the last stop, as it was said: most are said again
-        self._forked: Callable[[Stop], None] | None = None
+        self._forked: Callable[[Stop], None] | None = None  # lets a child go
+        self._rejoined: Callable[[], None] | None = None  # a child has left its parent's memory
+        self._among_all: frozenset[int] | None = None  # system calls that matter, where the stub tells of all
+        self._resumed: tuple[bool, str] = False, ""  # how the guest was resumed last: step, thread
         self.resumes_threads = b"c" in connection.ask(b"vCont?").split(b";")
 
     # --- what it is
@@ -173,17 +176,44 @@ class Target:
         """Whether report_calls() does anything."""
         return self.features.get("QCatchSyscalls") == "+"
 
-    def report_calls(self, numbers: Sequence[int]) -> None:
-        """Stop before these system calls, and no others, where the stub can do that."""
-        if self.tells_calls:
-            self.link.ask(b"QCatchSyscalls:1" + b"".join(b";%x" % number for number in numbers) if numbers else
-                          b"QCatchSyscalls:0")
+    def report_calls(self, numbers: Sequence[int], among_all: bool = False) -> None:
+        """Stop before these system calls, and no others, where the stub can do that.
 
-    def report_children(self, forked: Callable[[Stop], None]) -> None:
-        """Tell of every child, where the stub can do that; nobody else hears of them. forked: lets it go."""
-        if self.features.get("fork-events") == "+":
-            self.link.ask(FEATURES + b";fork-events+")
+        Args:
+            numbers: of the calls.
+            among_all: the stub tells of all calls or of none; the guest goes on at once after the others.
+        """
+        wanted = frozenset(numbers) if among_all else None
+        if not self.tells_calls or (among_all and wanted == self._among_all):
+            return
+        self._among_all = wanted
+        which = b"" if among_all else b"".join(b";%x" % number for number in numbers)
+        self.link.ask(b"QCatchSyscalls:1" + which if numbers else b"QCatchSyscalls:0")
+
+    def _is_other_call(self, stop: Stop) -> bool:
+        """True at a system call that the stub tells of only because it tells of all."""
+        if self._among_all is None:
+            return False
+        return stop.returned or (stop.call is not None and stop.call not in self._among_all)
+
+    @property
+    def children_have_breakpoints(self) -> bool:
+        """Whether a forked child has to be rid of the stub's breakpoints. QEMU's user mode does that itself, and tells
+        of no vfork(): there a child never has its parent's memory."""
+        return self.features.get("vfork-events") == "+"
+
+    def report_children(self, forked: Callable[[Stop], None], rejoined: Callable[[], None]) -> None:
+        """Serve every child that the guest forks, where the stub can tell of them. No stop is reported of that.
+
+        Args:
+            forked: lets a child go, which has not executed anything yet.
+            rejoined: called when a child of vfork() has left its parent's memory.
+        """
+        events = [name for name in ("fork-events", "vfork-events") if self.features.get(name) == "+"]
+        if events:
+            self.link.ask(FEATURES + b"".join(b";%s+" % name.encode() for name in events))
             self._forked = forked
+            self._rejoined = rejoined
 
     # --- running
 
@@ -195,6 +225,7 @@ class Target:
         """Let the guest run. signal: delivered to `thread` first. step: one instruction. thread: only this one, where
         the stub can do that (with a signal: this one gets it, and the others run as well). at: where, see goes_on()."""
         self._thread, self._file = "", b""  # the stub chooses anew
+        self._resumed = step, thread
         if at is not None:
             self._go(b"c%x" % at)
             return
@@ -229,6 +260,10 @@ class Target:
                 self._go(b"F-1,26")  # file I/O for the guest: ENOSYS, and it goes on
             elif (stop := self._stopped(answer)).child and self._forked is not None:
                 self._part(stop, self._forked)
+            elif self._is_other_call(stop):
+                self._go_on()
+            elif stop.alone and self._rejoined is not None:
+                self._rejoin(self._rejoined)
             else:
                 self._unseen = stop
         if self._asked and self._unseen.kind == "signal":
@@ -238,12 +273,35 @@ class Target:
         return stop
 
     def _part(self, stop: Stop, forked: Callable[[Stop], None]) -> None:
-        """A child has begun: it goes its way, and its parent goes on."""
-        if self._asked:
-            self.link.answer()  # of whoever stopped last
-        self._thread, self._stopped_last, self._asked = "", "", False
+        """Let a child go that has begun, and its parent go on: alone, while the child runs in its memory."""
+        step, thread = self._resumed
+        self._look_anew()
         forked(stop)
-        self.resume()
+        if stop.borrows:
+            self.resume(thread=stop.thread)
+            self._resumed = step, thread
+        else:
+            self.resume(step=step, thread=thread)
+
+    def _go_on(self) -> None:
+        """Resume the guest as it was resumed last, after a stop that is not reported."""
+        step, thread = self._resumed
+        self._look_anew()
+        self.resume(step=step, thread=thread)
+
+    def _rejoin(self, rejoined: Callable[[], None]) -> None:
+        """Go on as before a child of vfork() began: it has left its parent's memory."""
+        step, thread = self._resumed
+        self._look_anew()
+        rejoined()
+        self.resume(step=step, thread=thread)
+
+    def _look_anew(self) -> None:
+        """Forget what was asked for before the stop, of whoever stopped last."""
+        if self._asked:
+            self.link.answer()
+        self._thread = self._stopped_last = ""
+        self._asked = False
 
     def _stopped(self, answer: bytes) -> Stop:
         """What a stop says. What is none is the end: nobody knows then whose answers come, nor what runs."""
@@ -268,7 +326,13 @@ class Target:
         return stop_of(self.link.end) if self.link.end else None
 
     def detach(self, thread: str = "") -> None:
-        """Let go: the guest runs on, without us. thread: one of its, as the stub names it."""
+        """Let go of a process: it runs on, without us and without the signal that it stopped with.
+
+        Args:
+            thread: one of its threads, as the stub names it.
+        """
+        if self.features.get("QProgramSignals") == "+":  # gdbserver 13 delivers the last one, even a SIGSTOP of ours
+            self.link.ask(b"QProgramSignals:")
         process = thread[1:].partition(".")[0] if thread.startswith("p") else ""
         self.link.ask(b"D;%s" % process.encode() if process else b"D")
 

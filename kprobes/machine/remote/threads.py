@@ -52,6 +52,11 @@ class Threads:
         """The current thread, as the stub names it."""
         return self._files[self.current].thread or ""
 
+    @property
+    def known(self) -> list[Regs]:
+        """Registers of the CPUs that are a thread's: of threads that have come to a probe."""
+        return [regs for regs, file in zip(self.regs, self._files, strict=True) if file.thread is not None]
+
     def turn_to(self, inside: Callable[[int], bool], every: bool) -> bool:
         """True: a thread that stands there is the current one now; each time another one, as it may wait for that.
         every: of all, not only the one that was."""
@@ -162,6 +167,11 @@ class Threads:
         for name, value in file.read_all(saved).items():
             if value != saved[name] and name not in stay:
                 file.write(name, saved[name])
+
+    def forget_values(self) -> None:
+        """Read registers anew from now on, and write none that were set before."""
+        for file in self._used:
+            file.forget()
 
     def forget(self) -> None:
         """There are no threads any more."""

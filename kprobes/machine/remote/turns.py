@@ -13,13 +13,13 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from ...errors import NoMemory, RemoteError, Unsupported
+from ...errors import NoMemory, OutOfReach, RemoteError, Unsupported
 from ...regs import Regs
 from .._base import Sink
 from ..detours.saving import Saving
 from .clones import Clones
 from .later import Later
-from .linux import EXITS
+from .linux import AMONG_ALL, EXITS
 from .locked import Locked
 from .memory import Memory
 from .reasons import Stop
@@ -29,10 +29,12 @@ from .threads import Threads
 
 #: functions by which a process gets threads
 STARTS = frozenset({"pthread_create", "__pthread_create"})
+#: functions by which a process ends, where the stub does not tell of its calls one by one (MIPS)
+ENDS = frozenset({"_exit", "_Exit"})
 TRAPS = (5, 4)  #: what QEMU makes of an architecture's trap: SIGTRAP, SIGILL
 COUNTED = "instructions are not counted in a process of several threads"
-UNSEEN = ("a second thread of this process has stopped, and threads do not take turns here: where two come to probes "
-          "at once, the stub mixes up its answers, and the machine is lost")
+UNSEEN = ("a second thread of this process has stopped, and threads do not take turns here, {why}: where two come to "
+          "probes at once, the stub mixes up its answers, and the machine is lost")
 TRIES = 200
 
 
@@ -48,12 +50,24 @@ class Turns:
         second. starts: functions that make it, where nobody tells of calls.
         stands: where threads stop with the lock -> for what. held: the current one has, and goes on to `onward`.
         trap: what stops threads. last: when one did, or the second was about to be, by the monotonic clock. place: of
-        code that the process is made to execute for us; 0: wherever it is.
+        code that the process is made to execute for us; 0: wherever it is. exits: functions by which it ends, at which
+        the maps of programs are read for the last time, where nobody tells of calls.
     """
 
     def __init__(self, guest: Any, target: Target, threads: Threads, memory: Memory, sites: CallSites,
-                 breakpoints: set[int], there: Callable[[], bool]) -> None:
-        """guest: its machine. breakpoints: address of each of the core's. there: whether there is a guest."""
+                 breakpoints: set[int], there: Callable[[], bool], ending: Callable[[], None]) -> None:
+        """Prepare; watch() begins.
+
+        Args:
+            guest: the process's machine.
+            breakpoints: addresses of the core's breakpoints.
+            there: returns True while there is a guest.
+            ending: reads the maps of programs for the last time; the process is about to end.
+        """
+        self._ending = ending
+        self._why_unseen = "since nobody saw it begin"
+        self._notices_end = False
+        self.exits: set[int] = set()
         self._guest, self._arch, self._target, self._threads = guest, guest.arch, target, threads
         self._memory, self._sites, self._breakpoints, self._there = memory, sites, breakpoints, there
         self._locked = Locked(guest.arch, sites.take, guest.patch)
@@ -78,16 +92,21 @@ class Turns:
         """Notice it: the stub does not hold the first."""
         view, self._first = self._guest.guest_view, self._threads.name
         if view is None or view.saving.lock is None:
+            self._why_unseen = f"since no lock is written for {self._arch.name}"
             return
         self._saving: Saving = view.saving
         self._entry = self._guest.regs.pc & -4
         if self._clones.watch():
             return
-        entries = [self._arch.pointers.code_address(symbol.address, self._guest.read)
-                   for symbol in self._guest.symbols if symbol.name in STARTS]
-        self.starts = frozenset(entry.addr + max(entry.entries) for entry in entries)
+        self.starts = frozenset(self._entries(STARTS))
         for addr in self.starts:
             self._target.stops.add(addr)
+
+    def _entries(self, names: frozenset[str]) -> set[int]:
+        """Return where functions of these names begin: addresses that every call of them comes to."""
+        entries = [self._arch.pointers.code_address(symbol.address, self._guest.read)
+                   for symbol in self._guest.symbols if symbol.name in names]
+        return {entry.addr + max(entry.entries) for entry in entries}
 
     def begin(self, sink: Sink | None, stepping: bool) -> None:
         """It is about to be. NoMemory; Unsupported in a run that counts instructions."""
@@ -97,7 +116,19 @@ class Turns:
         self._take_turns(sink)
 
     def second(self, sink: Sink | None, step: Callable[[str], Stop], other: Callable[[Stop], bool]) -> None:
-        """The current thread is in the call that makes it; see Clones.let(). NoMemory, RemoteError."""
+        """Make threads take turns: the current one is in the call that makes the second.
+
+        Args:
+            sink: receives reports from now on.
+            step, other: see Clones.let().
+
+        Raises:
+            NoMemory: there is no room for the lock.
+            RemoteError: the call does not end.
+            Unsupported: no memory within a jump's reach of the call is free.
+
+        After each of these the machine is gone: the threads wait where the call ends.
+        """
         self.due = False
         self._unstop()
         at, mode, code = self._clones.let(step, other)
@@ -105,12 +136,17 @@ class Turns:
         self.place = self._entry  # where a program begins it comes once: not where the new one waits
         try:
             self._take_turns(sink)
-        except NoMemory:  # it would wait for ever
+            self._guest.write(self._lock, (1).to_bytes(4, self._arch.order.value))
+            self.held = True  # the new one may not stop before this has gone
+            self._threads.move(self.way(at | mode))
+        except (NoMemory, OutOfReach) as error:  # it would wait for ever
             self._target.link.close()
-            raise
-        self._guest.write(self._lock, (1).to_bytes(4, self._arch.order.value))
-        self.held = True  # the new one may not stop before this has gone
-        self._threads.move(self.way(at | mode))
+            if isinstance(error, NoMemory):
+                raise
+            raise Unsupported("threads cannot take turns: no memory is free within a jump's reach of the call that "
+                              "makes the second", address=at, symbol=self._guest.symbols.describe(at),
+                              hint="the machine is gone; threads=1 says that one thread alone comes to probes"
+                              ) from error
 
     def _unstop(self) -> None:
         """No breakpoint of the stub's stands any more: other threads look at them."""
@@ -126,6 +162,11 @@ class Turns:
         self._sites.take_turns(self._lock, self._locked.lead)
         for addr in (*self._breakpoints, *self._until):
             self._stop_at(addr)
+        if self._arch.name in AMONG_ALL:
+            self.exits = self._entries(ENDS)
+            self._notices_end = bool(self.exits)
+            for addr in self.exits - self._breakpoints:
+                self._stop_at(addr)
         if sink is not None:
             sink.in_turn()
 
@@ -194,6 +235,8 @@ class Turns:
 
     def _in_text(self, addr: int) -> bytes:
         """The jump that stands there, where it fits. Unsupported."""
+        if addr in self.exits and addr not in self._breakpoints:  # nobody jumps behind a function's first instruction
+            return self._locked.lead(addr)
         code, symbol = self._guest.read(addr, 2 * self._arch.max_insn), self._guest.symbols.covering(addr)
         insn = self._arch.decode(code if self._sink is None else self._sink.original(addr, code), addr)
         if insn.size < self._arch.jump.size or (symbol is not None and symbol.mode):
@@ -223,7 +266,7 @@ class Turns:
             self.due = self._clones.made_by(call)
         if self._first and not self.several and thread != self._first:
             self._first = ""
-            warnings.warn(UNSEEN, ThreadsUnseen, stacklevel=2)
+            warnings.warn(UNSEEN.format(why=self._why_unseen), ThreadsUnseen, stacklevel=2)
         if self._keeper and self._keeper == thread:
             self.held, self._keeper = True, ""
 
@@ -233,6 +276,13 @@ class Turns:
         regs = threads.regs[cpu]
         at = onward = self.stands[regs.pc]
         self.held, self.last = True, time.monotonic()
+        if at in self.exits:
+            self._ending()
+            self.exits.discard(at)
+            if at not in self._breakpoints:  # else it is a probe's as well
+                self._release(at)
+                threads.move(self.way(at))
+                return
         regs.at(at)
         try:
             if sink is not None and at in sink.services:
@@ -275,8 +325,11 @@ class Turns:
         """The guest goes on. Unsupported where a breakpoint is that cannot be."""
         if not self.several:
             return
-        self._later.settle([addr for addr in (*self._breakpoints, *self._until) if not self._ours(addr)], self._in_text,
-                          self._guest.read)
+        if self._arch.name in AMONG_ALL and self._sites.runs_programs and not self._notices_end:
+            raise Unsupported("nobody tells when this process of several threads ends: it has no symbol _exit, and "
+                              "what programs count would be lost", hint="detach them, and use a handler of Python's")
+        self._later.settle([addr for addr in (*self._breakpoints, *self._until, *self.exits) if not self._ours(addr)],
+                          self._in_text, self._guest.read)
         told = bool(self._until) or self._sites.calls or any(addr not in self._ends for addr in self._breakpoints)
         if told is not self._told:  # where threads stop for us, none may for its end
             self._target.report_calls(() if told else EXITS.get(self._arch.name, ())[1:])

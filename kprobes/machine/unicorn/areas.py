@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 
 from unicorn import unicorn_const as const
 
@@ -11,7 +10,7 @@ from .._base import BuiltIn, HostProgram
 from .._jumps import always_jumps
 from .cpu import Cpu
 from .engine import CALL, DIRECT
-from .following import Enter, Following, Leave
+from .following import Enter, Hit, Leave
 from .host import hostcode
 from .host.callsites import CallSite, FollowedCalls, SiteTable
 from .inplace import InPlace
@@ -65,6 +64,7 @@ class Areas:
         if area in self._tables:
             table = self._tables.pop(area)
             for site in table.sites.values():
+                site.serve_by_python()
                 del self._followed.places[site.address]
             table.end()
             self._idle_tables.append(table)
@@ -73,8 +73,7 @@ class Areas:
     def call_at(self, addr: int) -> None:
         """A service is there from now on."""
         if addr in self._here.sites or addr & -CALL_AREA in self._tables:
-            site = self._site(addr)
-            site["function"] = site["python"]
+            self._site(addr).serve_by_python()
         elif addr & CALL_AREA - 1 < DIRECT_CALLS and addr not in self._direct:
             if addr not in self._on_direct:
                 on_direct, renew = self._services.direct(addr)
@@ -90,15 +89,10 @@ class Areas:
         """True if program_at() works."""
         return hostcode.available()
 
-    @cached_property
-    def following(self) -> Following | None:
-        """The programs that follow calls."""
-        return Following(self._followed, self._services, self._memory.blocks) if self._followed.possible else None
-
     def program_at(self, addr: int, programs: Sequence[HostProgram], last: BuiltIn | None = None) -> None:
         """Programs run at a call site. See machine._base.Machine."""
         site = self._site(addr)
-        assert last is None or isinstance(last, Enter | Leave)
+        assert last is None or isinstance(last, Enter | Hit | Leave)
         # As long as they are called: a helper in Python may have changed what is here, and then the program that called
         # it goes on.
         site.programs = (*(site.programs if self._followed.serving else ()), *programs, *(last.held if last else ()))
@@ -131,8 +125,7 @@ class Areas:
         table = self._tables[addr & -CALL_AREA]
         site = table.sites.get(addr)
         if site is None:
-            site = CallSite(self._followed.address)
-            site.callback("python", DIRECT(self._services.direct(addr)[0]))
+            site = CallSite(self._followed.address, DIRECT(self._services.direct(addr)[0]))
             table.add(addr, site)
             self._followed.places[site.address] = addr
         return site

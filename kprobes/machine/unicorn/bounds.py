@@ -106,7 +106,7 @@ class Bounds:
         if self._hooks:
             for hook in self._hooks:
                 self._cpu.engine.unhook(hook)
-            self._hooks = []
+            self._hooks, self._state.hooked = [], False
             self._cpu.engine.retranslate()
 
     def ended(self) -> None:
@@ -152,6 +152,7 @@ class Bounds:
             self._counting = self._counting or CODE(self._callback())
             self._hooks = [self._cpu.engine.hook(const.UC_HOOK_CODE, self._counting, start, end)
                            for start, end in self._hooked()]
+            self._state.hooked = True
             self._cpu.engine.retranslate()
 
     def _hooked(self) -> list[tuple[int, int]]:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from contextlib import suppress
 
+from ... import native
+from ...errors import Unsupported
 from ...regs import Machine, Regs
 from .engine import Engine, write_batch
 from .memory import Memory
 from .registers.cells import Cell, find_cells, find_mode
 from .registers.stack import StackRegs
+from .registers.view import RegisterView
 from .registers.windows import callers, find_windowed
+
+UNKNOWN_MODE = b"\2"  # of Cpu.mode_word(): a mode that no target has
 
 
 class Cpu:
@@ -35,8 +41,24 @@ class Cpu:
         self.engine.beside = [self.access(name) for name in self.guest.contexts.beside]
         if self.guest.contexts.state is not None:
             self.engine.beside.append(self.guest.contexts.state(self.engine))
+        self._hooked_flags = self._find_hooked_flags()
         if self.guest.contexts.rewind is not None:
             self.engine.rewind = self.guest.contexts.rewind(self.engine)
+
+    def _find_hooked_flags(self) -> Callable[[], int] | None:
+        hooked = self.guest.faults.hooked_flags
+        with suppress(Unsupported):  # where registers are not found the flags are as the engine says
+            return None if hooked is None else hooked.find(self.engine)[0]
+        return None
+
+    def put_flags_right(self) -> None:
+        """An instruction with a CODE hook on it has failed: see Faults.hooked_flags."""
+        hooked, flags = self.guest.faults.hooked_flags, self.arch.regs.flags
+        if hooked is None or self._hooked_flags is None or flags is None:
+            return
+        right = self.regs[flags] & ~hooked.mask | self._hooked_flags() & hooked.mask
+        if right != self.regs[flags]:
+            self.regs[flags] = right
 
     def register(self, name: str) -> int:
         """The engine's number of a register."""
@@ -61,7 +83,7 @@ class Cpu:
         if pc is None or bit is None or flags is None:
             return b"\0"
         return (find_mode(self.engine, self.arch.name, pc, self.register(self.arch.regs.pc), self.register(flags), bit)
-                or b"\2")
+                or UNKNOWN_MODE)
 
     def _make_regs(self, machine: Machine) -> Regs:
         """Registers by the engine's API, and by their words in the engine where these are found to be true."""
@@ -84,11 +106,17 @@ class Cpu:
                 readers[name], writers[name] = cell.reader(), cell.writer()
         cells = {name: (cell.view, cell.index) for name, cell in self.cells.items() if name != table.pc}
         sp, abi = self.cells.get(table.sp), self.arch.abi
+        regs: Regs
         if sp is not None and abi is not None and not abi.args:
-            return StackRegs(machine, readers, writers, self.memory, self.memory.blocks, sp, cells)
-        regs = Regs(machine, readers, writers, memory=self.memory, cells=cells)
+            regs = native.quick(StackRegs, "regs")(machine, readers, writers, self.memory, self.memory.blocks, sp,
+                                                   cells)
+        else:
+            regs = native.quick(Regs, "regs")(machine, readers, writers, memory=self.memory, cells=cells)
         if self.windowed:
             regs.callers_window = callers(engine, self.arch.name, self.cells[next(iter(plain))], bits)
+        if native.available():
+            self._view = RegisterView(self.arch, self.cells | self.windowed, self.memory.block_table.address)
+            native.see(regs, self._view.address)
         return regs
 
 

@@ -54,8 +54,6 @@ NOTHING = ctypes.cast(ctypes.pythonapi.Py_IsInitialized, _void).value or 0
 #: A CODE callback that declares two of its four arguments: those in later registers cost a conversion each.
 CALL = ctypes.CFUNCTYPE(None, _void, _u64)
 DIRECT = ctypes.CFUNCTYPE(None)
-#: What host code calls and waits for: see _hostcode.
-ASKED = ctypes.CFUNCTYPE(ctypes.c_int)
 MEM = ctypes.CFUNCTYPE(ctypes.c_bool, _void, ctypes.c_int, _u64, ctypes.c_int, ctypes.c_int64, _void)
 
 
@@ -233,7 +231,8 @@ class Engine:
 
         insn: of UC_HOOK_INSN, the engine's number of the instruction.
         """
-        self.keep(callback)
+        if not isinstance(callback, int):
+            self.keep(callback)
         out = _size()
         function = _void(callback) if isinstance(callback, int) else ctypes.cast(callback, _void)
         check(_held.uc_hook_add(self.handle, ctypes.byref(out), kind, function, data, begin, end, ctypes.c_int(insn)))

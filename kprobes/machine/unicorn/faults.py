@@ -75,6 +75,23 @@ class Faults:
                 self._delay_slots.wait(home, waits)
         return None, home
 
+    def go_home(self) -> None:
+        """The guest is in a displaced instruction, which is not executed: it stands where it would without the probe,
+        and a branch whose delay slot that is waits."""
+        cpu, sink, regs = self._cpu, self._state.sink, self._cpu.regs
+        assert sink is not None
+        pc = cpu.read_pc()
+        regs.at(pc)
+        home, waits = sink.home(pc), sink.waits(regs)
+        sink.abandon(regs, pc)
+        regs.at(None)
+        assert home is not None
+        cpu.write_pc(cpu.arch.pointers.same_mode(regs, home))
+        if waits is not None:
+            with self._bounds.paused():
+                self._delay_slots.wait(home, waits)
+            self._delay_slots.pending = True
+
     def _undo_trap(self, pc: int, fault: Fault) -> tuple[int, Fault]:
         """The guest's CPU may have taken a trap: then put it back before the instruction."""
         m, state = self._cpu, self._state
@@ -101,6 +118,10 @@ class Faults:
                      f"m.bind({name!r}, function) serves it, m.load_module() brings a library that has it")
             raise GuestFault(f"call of the unresolved import {name}", address=pc, pc=pc, access="fetch", symbol=name,
                              serve=serve)
+        copied = state.sink.copied(pc) if state.sink is not None else ""
+        if copied:
+            raise GuestFault(f"{fault.text or fault.access}: {copied}", address=pc, pc=pc, access=fault.access,
+                             number=fault.number, serve="register probes when the guest has moved its text")
         if fault.access == "fetch" and pc & -m.memory.page_size == state.exit:
             raise GuestFault("the guest ran into the library's exit page", address=pc, pc=pc, access="fetch")
         where = self._symbols.describe(pc)

@@ -1,37 +1,101 @@
-"""Built-in programs that follow calls from a function's entry to its return. See machine._base.Following."""
+"""What call sites may do by themselves, besides running programs: usual hits, and calls followed to their return.
+
+See machine._base.Hits and machine._base.Following.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from .._base import Entered, HostProgram, Returned
+from .._base import HostProgram, UsualEntry, UsualHit, UsualReturn, UsualTrap
 from .blocks import Blocks
-from .engine import ASKED, DIRECT
 from .host import hostcode
-from .host.callsites import CallSite, Followed, FollowedCalls
+from .host.callsites import CallSite, FollowedCalls
 from .host.hostcode import HIT
+from .host.usual import SharedHits, Usual
 from .programs import chain
 from .services import Services
+from .traps import ServedTrap, Traps
+
+
+class Hits:
+    """Serves the usual hits of a machine. See machine._base.Hits."""
+
+    def __init__(self, shared: SharedHits, services: Services, calls: FollowedCalls, traps: Traps | None) -> None:
+        self._shared = shared
+        self._services = services
+        self._calls = calls
+        self._traps = traps
+        self.traps = traps is not None
+        self.paused: Sequence[int] = calls.gate[HIT : HIT + 1]
+
+    def begin(self, block: object, idle: object, active: object, stepped: object, settled: object) -> None:
+        """Serve hits for a control block: see machine._base.Hits.begin."""
+        self._shared.begin(block, idle, active)
+        if self._traps is not None:
+            self._traps.begin(stepped, settled)
+
+    def trap(self, usual: UsualTrap) -> ServedTrap:
+        """Serve a breakpoint. Only where the engine reports breakpoints as interrupts."""
+        assert self._traps is not None
+        return self._traps.add(usual)
+
+    def pause(self, now: bool) -> None:
+        """Leave every hit and every followed call to the services (True), or do so no more."""
+        self._calls.close(HIT, now)
+
+    def hit(self, usual: UsualHit) -> Hit:
+        """For a call site."""
+        return Hit(self, usual)
+
+    def made(self, usual: UsualHit | UsualReturn, site: int) -> Usual:
+        """The words of a hit at the call site at guest address `site`."""
+        finish = self._services.finishing(site, usual.rest)
+        if isinstance(usual, UsualReturn):
+            return Usual(self._shared, finish, usual.probe, usual.handler, pool=usual.pool, held=usual.held,
+                         asked=usual.asked)
+        if isinstance(usual, UsualEntry):
+            return Usual(self._shared, finish, usual.probe, usual.handler, usual.address, usual.pool, usual.held)
+        return Usual(self._shared, finish, usual.probe, usual.handler, usual.address)
+
+
+class Hit:
+    """At a call site: see Hits.hit()."""
+
+    held = ()
+
+    def __init__(self, hits: Hits, usual: UsualHit) -> None:
+        self._hits = hits
+        self._usual = usual
+
+    def at(self, site: CallSite, address: int) -> int:
+        """Serve a call site from now on; the function that does it."""
+        site.lead("usual", self._hits.made(self._usual, address))
+        return hostcode.address("hit")
+
+    def room(self, calls: int) -> None:
+        """Follow no calls."""
+
+    returns = 0
 
 
 class Following:
-    """Makes them for one machine. What they share is in FollowedCalls."""
+    """Makes what follows calls, for one machine. What is shared is in FollowedCalls."""
 
-    def __init__(self, calls: FollowedCalls, services: Services, blocks: Blocks) -> None:
-        self._calls, self._services, self._blocks = calls, services, blocks
+    def __init__(self, calls: FollowedCalls, hits: Hits, services: Services, blocks: Blocks) -> None:
+        self._calls = calls
+        self._hits = hits
+        self._services = services
+        self._blocks = blocks
         self.idle = calls.idle
 
-    def enter(self, returned: Returned | Sequence[HostProgram], entered: Entered | None = None) -> Enter:
+    def enter(self, returned: UsualReturn | Sequence[HostProgram], entered: UsualEntry | None = None) -> Enter:
         """For a function's entry."""
-        return Enter(self._calls, self._services, self._blocks, returned, entered)
+        return Enter(self._calls, self._hits, self._services, self._blocks, returned, entered)
 
     def leave(self, target: int) -> Leave:
         """For where followed calls return."""
         return Leave(self._calls, self._services, target)
-
-    def pause(self, now: bool) -> None:
-        """Leave every call to the services, until told otherwise."""
-        self._calls.close(HIT, now)
 
     def take(self) -> list[tuple[int, int, int]]:
         """The calls that are followed, oldest first: (call site, frame, return address). They are followed no more."""
@@ -41,47 +105,46 @@ class Following:
 class Enter:
     """At a function's entry: see Following.enter()."""
 
-    def __init__(self, calls: FollowedCalls, services: Services, blocks: Blocks,
-                 returned: Returned | Sequence[HostProgram], entered: Entered | None) -> None:
-        self._calls, self._services, self._blocks, self._returned, self._entered = (calls, services, blocks, returned,
-            entered)
+    def __init__(self, calls: FollowedCalls, hits: Hits, services: Services, blocks: Blocks,
+                 returned: UsualReturn | Sequence[HostProgram], entered: UsualEntry | None) -> None:
+        self._calls = calls
+        self._hits = hits
+        self._services = services
+        self._blocks = blocks
+        self._returned = returned
+        self._entered = entered
         self._site: CallSite
 
     def at(self, site: CallSite, address: int) -> int:
-        """It is at a call site from now on; the host function that does it."""
-        self._site, self._before = site, site["returns"]
-        if callable(self._returned):
-            self._ask_python(site, address, self._returned)
+        """Serve a call site from now on; the function that does it."""
+        self._site = site
+        self._before = site["returns"]
+        if isinstance(self._returned, UsualReturn):
+            site["returned"] = hostcode.address("returned")
+            site.lead("at_return", self._hits.made(self._returned, self._services.trampoline))
         else:
-            site["back"], site["returned"] = chain(self._returned), hostcode.address("back")
-        return self._calls.enter if self._entered is None else self._calls.ask
-
-    def _ask_python(self, site: CallSite, address: int, returned: Returned) -> None:
-        skip = self._calls.skip
-        if not site["entered"] or site["back"]:
-            site["back"] = 0
-            for name, kind, place in (("entered", ASKED, address), ("returned", DIRECT, None)):
-                callback, site.tell[name] = self._services.followed(place)
-                site.callback(name, kind(callback))
-        site.tell["returned"](returned if skip is None else _skipping(returned, skip))
-        if self._entered is not None:
-            site.tell["entered"](self._entered)
+            site["returned"] = hostcode.address("back")
+            site["back"] = chain(self._returned)
+        if self._entered is None:
+            return self._calls.enter
+        site["entered"] = hostcode.address("entered")
+        site.lead("usual", self._hits.made(self._entered, address))
+        return self._calls.ask
 
     @property
     def held(self) -> tuple[HostProgram, ...]:
         """Programs that it runs."""
-        return () if callable(self._returned) else tuple(self._returned)
+        return () if isinstance(self._returned, UsualReturn) else tuple(self._returned)
 
     def room(self, calls: int) -> None:
-        """So many more calls that begin there may be followed."""
-        self._calls.close(HIT, False)
+        """Follow so many more calls that begin there, if the stack is where host code finds it."""
         self._site["spare"] = calls
         if not self._calls.find_stack(self._blocks.find):
             self._site["function"] = self._site["python"]
 
     @property
     def returns(self) -> int:
-        """How many calls have returned and only programs were run."""
+        """How many calls have returned without the core's doing."""
         return self._site["returns"] - self._before
 
 
@@ -91,20 +154,17 @@ class Leave:
     held = ()
 
     def __init__(self, calls: FollowedCalls, services: Services, target: int) -> None:
-        self._calls, self._services, self._target = calls, services, target
+        self._calls = calls
+        self._services = services
+        self._target = target
 
     def at(self, site: CallSite, address: int) -> int:
-        """It is at a call site from now on; the host function that does it."""
+        """Serve a call site from now on; the function that does it."""
         self._calls.returns_to(self._target)
         self._services.trampoline = address
         return self._calls.leave
 
     def room(self, calls: int) -> None:
-        """No call begins there."""
+        """Follow no calls: none begins there."""
 
     returns = 0
-
-
-def _skipping(handler: Followed, skip: Callable[[int], int]) -> Followed:
-    """A handler that is told where its caller wants the function to return to. See Returning.skips."""
-    return lambda regs, frame, link: handler(regs, frame, skip(link))

@@ -44,9 +44,8 @@ class InPlace:
         if not self._possible or len(self._hooks) >= MOST or any(program.asks for program in programs):
             return None
         if addr not in self.sites:
-            site = self.sites[addr] = CallSite(self._followed.address)
-            site.callback("python", DIRECT(self._on_hit(addr)))
-            site["function"] = site["python"]
+            site = self.sites[addr] = CallSite(self._followed.address, DIRECT(self._on_hit(addr)))
+            site.serve_by_python()
             self._engine.keep(site)
         self._hooks[addr] = self._engine.hook(const.UC_HOOK_CODE, hostcode.address("here"), addr, addr,
                                               self.sites[addr].address)

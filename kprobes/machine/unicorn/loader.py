@@ -7,8 +7,8 @@ import os
 
 from unicorn import unicorn_const as const
 
-from ...errors import AlreadyRegistered, GuestFault, ImageError, Unsupported
-from ...image import TLSDESC, Image, Placed, page_size, read_elf
+from ...errors import AlreadyRegistered, GuestFault, ImageError, NoMemory, Unsupported
+from ...image import TLSDESC, Image, Placed, Segment, collector_paused, page_size, read_elf
 from ...symbols import Symbols
 from .._listed import SymbolList, add_symbols
 from .functions import Functions
@@ -69,6 +69,10 @@ class Loader:
 
     def place(self, image: Image, base: int | None, *, main: bool) -> Placed:
         """Map `image` and bind its imports; the main image also gets a stack, and pc at its entry."""
+        with collector_paused():
+            return self._place(image, base, main)
+
+    def _place(self, image: Image, base: int | None, main: bool) -> Placed:
         memory, symbols = self._memory, self._functions.symbols
         bias = self._bias(image, base)
         if main:
@@ -79,7 +83,7 @@ class Loader:
         self.modules[image.name] = [(s.addr, s.memsz) for s in placed.segments] + imports.mapped
         self._furniture.thread_local = self._furniture.thread_local or image.tls
         for segment in placed.segments:
-            memory.map(segment.addr, segment.memsz, segment.perms)
+            self._map(image, segment)
             memory.write(segment.addr, segment.data)
         for copy in placed.copies:
             try:
@@ -89,8 +93,8 @@ class Loader:
                                  "less", address=fault.address,
                                  hint="load the version of the library that it was linked with") from None
         self._process.loaded(image, placed, main)
-        for s in placed.symbols:
-            symbols.add(s.name, s.address, s.size, s.module, s.mode, s.kind)
+        symbols.add_all(placed.symbols)
+        symbols.add_image([(s.addr, s.addr + s.memsz) for s in placed.segments], "" if main else image.name)
         symbols.add_loaded(image.in_file, bias, "" if main else image.name)
         symbols.add_file(image.file, bias, "" if main else image.name)
         for start, end in placed.data:
@@ -101,6 +105,22 @@ class Loader:
             if placed.entry is not None:
                 self._functions.stand_at(placed.entry)
         return placed
+
+    def _map(self, image: Image, segment: Segment) -> None:
+        """Map a segment.
+
+        Raises:
+            NoMemory: it cannot be there. The hint tells what helps: another base is none for a file that is linked for
+                its place.
+        """
+        try:
+            self._memory.map(segment.addr, segment.memsz, segment.perms)
+        except NoMemory as error:
+            if image.kind != "exec":
+                raise
+            raise NoMemory(error.reason, address=segment.addr,
+                           hint=f"{image.name} is linked for this place: load it first, or unmap what is there",
+                           ) from None
 
     def add(self, image: Image, base: int | None) -> str:
         """Load a module, see UnicornMachine.load_module(); its name."""
@@ -126,8 +146,8 @@ class Loader:
             self._memory.unmap(start, size)
         self._functions.symbols.remove_module(name)
 
-    def place_code(self, code: bytes, base: int) -> None:
-        """Map raw code; pc is there."""
+    def place_code(self, code: bytes, base: int, name: str = "") -> None:
+        """Map raw code; pc is there. name: of the image that it is; "": of none."""
         memory = self._memory
         first = base & -memory.page_size
         size = whole(base + max(len(code), 1), memory.page_size) - first
@@ -138,6 +158,10 @@ class Loader:
         memory.write(base, code)
         self._furniture.bring()
         self._functions.regs.pc = base
+        if name:
+            self.modules[name] = [(base, len(code))]
+            self._functions.symbols.main = name
+            self._functions.symbols.add_loaded([(0, base, len(code))], 0)
 
     def add_symbols(self, symbols: SymbolList | None) -> None:
         """Add symbols that are listed."""
@@ -148,6 +172,12 @@ class Loader:
             if base not in (None, image.lowest):
                 raise ImageError(f"{image.name}: linked for {image.lowest:#x}, cannot be loaded at {base:#x}",
                                  hint="leave base out")
+            reach = self._memory.guest.memory.reach
+            if reach and image.lowest + image.span > reach:
+                raise NoMemory(f"{image.name} is linked for this place, and this engine's {self._memory.arch.name} "
+                               f"guests reach addresses below {reach:#x} only", address=image.lowest,
+                               hint="link it for a lower one, or give --qemu, where QEMU has it",
+                               python="which is QemuMachine")
             return 0
         if base is None:
             memory = self._memory

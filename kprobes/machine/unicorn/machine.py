@@ -19,7 +19,7 @@ from ...debug.described import Described
 from ...image import raw_bytes
 from ...regs import Regs, read_cstr
 from ...symbols import Symbols
-from .._base import Clock, Sink
+from .._base import Clock, Following, Hits, Sink
 from .._listed import SymbolList
 from .._passing import Argument
 from ..closed import close
@@ -54,10 +54,13 @@ class UnicornMachine(Described):
     It owns its parts, which do the work and do not know it. What is left here is what users call.
 
     Attributes:
-        arch: the architecture. symbols: its symbol table. regs: the CPU's registers, live.
+        arch: the architecture.
+        symbols: its symbol table.
+        regs: the CPU's registers, live.
         stdin: what process() was given, for an interrupt_handler that serves read().
-        uc: the unicorn.Uc beneath, for what this class does not offer. guest: how that is used. parts: what does the
-            work.
+        uc: the unicorn.Uc beneath, for what this class does not offer.
+        guest: how that is used.
+        parts: what does the work.
     """
 
     maps_runs, in_turn, _is_closed, guest_view = True, False, False, None
@@ -75,6 +78,7 @@ class UnicornMachine(Described):
         self.regs, self.cpu_regs = parts.cpu.regs, [parts.cpu.regs]
         self._take_members(parts.memory, parts.areas, parts.reports)
         self_test(guest, self.arch)
+        parts.memory.shared = not owned
         if owned:
             guest.cpu.start(parts.memory.engine)
             parts.reports.add_hooks()
@@ -82,12 +86,15 @@ class UnicornMachine(Described):
     def _take_members(self, memory: Memory, areas: Areas, reports: Reports) -> None:
         """What the core calls of its contract, machine._base.Machine, is the parts' own."""
         self.patch, self.map_code, self.unmap_code = memory.patch, memory.map_code, memory.unmap_code
+        self.rewritten = memory.rewritten
         self.map_calls, self.unmap_calls, self.call_at = areas.map_calls, areas.unmap_calls, areas.call_at
         self.invoke = self.parts.calls.invoke
         self.clock: Clock | None = self.parts.clock
         self.busy = self.parts.runner.changing
-        self.can_run, self.following, self.delays_in_calls = (areas.can_run, areas.following,
-                                                              self.guest.blocks.hooked_delay_slots)
+        self.can_run = areas.can_run
+        self.hits: Hits | None = self.parts.hits
+        self.following: Following | None = self.parts.following
+        self.delays_in_calls = self.guest.blocks.hooked_delay_slots
         self.program_at, self.count, self.ran, self.jumps = areas.program_at, areas.count, areas.ran, areas.jumps
         self.serve_here = self.parts.here.add
         self.watch_at, self.writable = self.parts.watches.add, self.parts.watches.writable
@@ -97,6 +104,7 @@ class UnicornMachine(Described):
     def uc(self) -> unicorn.Uc:
         """The engine beneath. Whoever asks for it may add hooks: programs are not run in place from then on."""
         self.parts.here.share()
+        self.parts.memory.shared = True
         return self._uc
 
     # --- making one
@@ -121,6 +129,8 @@ class UnicornMachine(Described):
                   symbols: SymbolList | None = None) -> UnicornMachine:
         """A machine with raw code (bytes, or assembly text where an assembler knows the ISA) at `base`.
 
+        The guest may write there, as raw bytes may have data in them; probes cost more in such text: where it is all
+        code, protect(base, size, "rx").
         symbols: name -> address or (address, size in bytes); or a file that symbols.load() takes. Raises Unsupported,
         ImageError.
         """
@@ -131,15 +141,18 @@ class UnicornMachine(Described):
 
     @classmethod
     def load_raw(cls, file: str | os.PathLike[str] | bytes, *, arch: str, base: int, entry: int | None = None,
-                 symbols: SymbolList | None = None) -> UnicornMachine:
+                 symbols: SymbolList | None = None, name: str | None = None) -> UnicornMachine:
         """A machine with a raw image (firmware, a memory dump) at `base`, standing at `entry`.
 
+        name: of the image, in m.modules and in files of coverage; None: the file's base name.
         entry: address, mode bits included; None: what the image's vector table says where the architecture has one
         there (Armv7-M: stack pointer, then reset), else `base`. symbols: as from_code() takes them. Raises ImageError
         (unreadable, empty), Unsupported.
         """
-        code = raw_bytes(file)
-        machine = cls.from_code(code, arch=arch, base=base, symbols=symbols)
+        code, name = raw_bytes(file, name)
+        machine = cls._open(architectures.get(arch))
+        machine.parts.loader.place_code(code, base, name)
+        machine.parts.loader.add_symbols(symbols)
         if entry is None and machine.arch.files.vectors is not None and len(code) >= 8:
             machine.regs.sp, entry = machine.arch.files.vectors(code)
         machine.regs.go(base if entry is None else entry)
@@ -262,11 +275,20 @@ class UnicornMachine(Described):
         return {name: (min(start for start, _ in parts), max(start + size for start, size in parts))
                 for name, parts in self.parts.loader.modules.items() if parts}
 
+    def regions(self) -> list[tuple[int, int]]:
+        """Guest memory that is mapped, the library's own included: (start, end), by address."""
+        return self.parts.memory.regions()
+
     # --- running it
     def stop(self) -> None:
         """Stop the run, from a handler or another thread: the guest comes to rest before an instruction, and run()
         returns."""
         self.parts.state.stop_for("stop")
+
+    @property
+    def exit_address(self) -> int:
+        """Where the outermost function of a guest call or a run returns to; 0: there is no such place yet."""
+        return self.parts.state.exit
 
     def call(self, function: str | int, *args: Argument, timeout: float | None = None,
              max_insns: int | None = None) -> int:
@@ -287,6 +309,8 @@ class UnicornMachine(Described):
         After stop() it returns as well. timeout: seconds; max_insns: instructions. Raises GuestFault, GuestTimeout,
         UnknownSymbol, BadArgument, MachineBusy.
         """
+        if start is None:
+            self.parts.process.begin_run()
         self.parts.calls.run(start, until, timeout, max_insns)
 
     # --- going back, and devices

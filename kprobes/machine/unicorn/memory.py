@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from itertools import product
 
 import unicorn
@@ -14,6 +14,7 @@ from ...arguments import look
 from ...errors import BadArgument, GuestFault, MachineBusy, NoMemory
 from ...regs import Regs
 from .blocks import Block, Blocks
+from .blocktable import BlockTable
 from .engine import Engine
 from .guests.guest import Guest
 from .host.translator import bounded
@@ -23,6 +24,9 @@ from .mmio import Devices
 from .windows import SEGMENT, Windows
 
 IMAGE_BASE = 0x400000
+#: Where our own pages go that need be near nothing: no linker's script and no processor's memory map begins there, so
+#: that programs linked for a customary address can still be mapped.
+OURS = 0x6E000000
 
 
 class Memory:
@@ -31,9 +35,10 @@ class Memory:
     Attributes:
         regs: the CPU's, which a fault says pc of; the CPU puts them here. executable_pages: page -> may execute;
             forgotten whenever mappings may have changed. hooked: where mappings begin that have a hook on every
-            instruction anyway. own: what only the library may unmap. written: how often code was, by the library or its
-            user. looking: (address, size) of code that changes, who looks through it. load_word, store_word, swap_word:
-            (addr) -> word, and (addr, word), cut to its width: read() and store() for the stack, see Blocks.words.
+            instruction anyway. own: what only the library may unmap. shared: others have the engine, too. written: how
+            often code was, by the library or its user. looking: (address, size) of code that changes, who looks through
+            it. load_word, store_word, swap_word: (addr) -> word, and (addr, word), cut to its width: read() and store()
+            for the stack, see Blocks.words.
     """
 
     def __init__(self, uc: unicorn.Uc, arch: Arch, guest: Guest) -> None:
@@ -45,6 +50,7 @@ class Memory:
         self._unmapping: list[Callable[[int, int], None]] = []
         self.blocks = Blocks(arch.bits // 8, arch.order.value)
         self.engine.keep(self.blocks.held)
+        self.block_table = BlockTable(self.blocks)
         segments, ends = guest.memory.segments, guest.blocks.ends
         self.long_blocks = (None if bounded() or ends is None
                             else LongBlocks(self.engine, ends, [start for start, _ in segments]))
@@ -53,11 +59,14 @@ class Memory:
         self.own_code = OwnCode()
         self.load_word, self.store_word, self.swap_word = self.blocks.words(self.read, self.store)
         self.windows = Windows(segments, self.blocks)
+        self._beside_image = False  # the main image is where images usually are, and a page of ours may be beside it
         if segments:
             self.engine.place = self.windows.place
         self.devices = Devices(self.engine, self.windows, self.page_size, arch.order.value,
                                guest.memory.devices_swapped)
         self.written = 0
+        self.shared = False
+        self._rewritten: set[int] = set()  # see rewritten()
         self.looking: Callable[[int, int], object] = lambda _addr, _size: None
         self.heap = Heap(self._map_heap, self.unmap_pages)
 
@@ -94,7 +103,17 @@ class Memory:
             self._check_mapped(addr, size, "write")
             self.engine.write(addr, bytes(data))
         if any(map(self.is_code, range(addr & -self.page_size, addr + size, self.page_size)) if size else ()):
+            self._rewritten.update(range(addr & -self.page_size, addr + size, self.page_size))
             self.code_changed(addr, size)
+
+    def rewritten(self) -> Collection[int] | None:
+        """The pages of code that write() has written since this was asked last; None: others write memory, too."""
+        if self.shared:
+            return None
+        if not self._rewritten:
+            return ()
+        pages, self._rewritten = self._rewritten, set()
+        return pages
 
     def store(self, addr: int, word: bytes) -> None:
         """Write a word on behalf of the guest, whose stack may be anywhere: not into the library's own code."""
@@ -186,7 +205,7 @@ class Memory:
     def map_code(self, near: int | None = None, pages: int = 1) -> int:
         """Map executable pages as close to `near` as there is room; NoMemory where there is none."""
         size = pages * self.page_size
-        page = self.gap(size, IMAGE_BASE + self.windows.home if near is None else near, self.page_size)
+        page = self.gap(size, self._ours(IMAGE_BASE) if near is None else near, self.page_size)
         self.map_own(page, size)
         if self.long_blocks is not None:
             self.long_blocks.new(self.windows.place(page), self.windows.place(page) + size)
@@ -248,6 +267,7 @@ class Memory:
     def settle_in(self, addr: int) -> None:
         """The guest's code is at `addr`: what goes with it, be in the same segment."""
         self.windows.home = addr - self.windows.place(addr)
+        self._beside_image = abs(addr - IMAGE_BASE) < 1 << 24
 
     def regions(self) -> list[tuple[int, int]]:
         return sorted((start, end + 1) for start, end, _ in self.engine.regions())
@@ -295,9 +315,25 @@ class Memory:
             if block is not None and block.start not in self.hooked:
                 self.long_blocks.changed(block.start - addr + start, block.view.cast("I"), start, start + size)
 
-    def map_anywhere(self, size: int, near: int = 0x10000000) -> int:
-        addr = self.gap(whole(size, self.page_size),
-                        near + (self.windows.home if self.windows.home + near <= self.arch.mask else 0), self.page_size)
+    def _ours(self, offset: int) -> int:
+        """Where our own pages go that need be near nothing.
+
+        Args:
+            offset: in a segment of addresses, where the guest's code is in one; and for pages beside an image that is
+                there.
+        """
+        home = self.windows.home
+        if home and home + offset <= self.arch.mask:
+            return home + offset
+        return IMAGE_BASE if self._beside_image and offset == IMAGE_BASE else OURS
+
+    def map_anywhere(self, size: int, near: int | None = None) -> int:
+        home = self.windows.home
+        if near is None:
+            near = self._ours(0x10000000)
+        elif home + near <= self.arch.mask:
+            near += home
+        addr = self.gap(whole(size, self.page_size), near, self.page_size)
         self.map_plain(addr, size, const.UC_PROT_READ | const.UC_PROT_WRITE)
         return addr
 

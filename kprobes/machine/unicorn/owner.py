@@ -88,6 +88,7 @@ class Owner:
         m, state = self._cpu, self._state
         self._starts.check_alive()
         m.engine.starts()
+        state.unfinished = -1
         try:
             start(begin, until, timeout, count)
             m.engine.ended(0)
@@ -102,10 +103,13 @@ class Owner:
         if state.parked is not None:
             return self._runner.displaced_or_raise()
         reason = state.take_stop()
-        if not count:  # the engine counts displaced instructions, too
-            self._runner.finish_displaced()
+        # the engine counts displaced instructions, too
+        unfinished = state.unfinished == m.read_pc() if count else self._runner.finish_displaced()
+        if unfinished and reason != "signal":
+            self._faults.go_home()
+            unfinished = False
         if reason == "signal":
-            self._runner.signals.deliver()
+            self._runner.deliver(unfinished)
             if (moved := self._runner.moved()) is not None:
                 return moved
         if m.engine.stopped and reason in ("", "signal"):  # by the end of an inner run, or for that alone

@@ -19,10 +19,13 @@ from .clock import InstructionClock
 from .cpu import Cpu
 from .delayslots import DelaySlots
 from .faults import Faults
+from .following import Following, Hits
 from .functions import Functions
 from .furniture import Furniture
 from .guests.guest import Guest
+from .host import hostcode
 from .host.callsites import FollowedCalls
+from .host.usual import SharedHits
 from .inplace import InPlace
 from .layout import whole
 from .loader import Loader
@@ -56,7 +59,8 @@ class Parts:
         self.followed = FollowedCalls(cpu)
         self.state = state = RunState(cpu, self.followed)
         self.clock = InstructionClock(self.memory, state)
-        services = Services(cpu, state, self.followed)
+        services = Services(cpu, state)
+        shared = SharedHits(cpu.regs, self.followed.skip) if hostcode.available() else None
         functions = Functions(cpu, state, symbols)
         self.furniture = Furniture(cpu, state)
         self.starts = Starts(cpu, state)
@@ -78,7 +82,10 @@ class Parts:
         self.snapshots = Snapshots(cpu, state, self.runner, self.calls, owned, books)
         self.stops = Stops(cpu, state, self.bounds, state)
         self.reports = Reports(cpu, state, services, self.starts, self.stubs, self.stops, self.owner, self.clock,
-                               delay_slots)
+                               delay_slots, self.followed, shared)
+        self.hits = None if shared is None else Hits(shared, services, self.followed, self.reports.traps)
+        self.following = (Following(self.followed, self.hits, services, self.memory.blocks)
+                          if self.hits is not None and self.followed.possible else None)
         if owned and guest.calls.decoded is not None:
             self.memory.looking = PassedOver(cpu, state, self.bounds, guest.calls.decoded, self.reports.unclaimed).look
 

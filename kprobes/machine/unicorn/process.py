@@ -150,6 +150,23 @@ class Process:
         if self._main is not None and self._main[1].entry is not None:
             self._enter(self._main[1].entry)
 
+    def begin_run(self) -> None:
+        """A run begins where the guest stands. Give a static program that stands at its entry the words that its
+        start-up code relocates.
+
+        Until then they hold what placing the image has put there, so that functions can be called without a start.
+        """
+        if self._main is None:
+            return
+        image, placed = self._main
+        if not image.own_words or placed.entry is None:
+            return
+        if self._cpu.regs.pc != self._functions.target(placed.entry) & ~self._cpu.arch.pointers.mode_bits:
+            return
+        arch = self._cpu.arch
+        for address, value in image.own_words:
+            self._cpu.memory.write(address + placed.base, value.to_bytes(arch.bits // 8, arch.order.value))
+
     def _enter(self, entry: int) -> None:
         m, state = self._cpu, self._state
         linkage = m.arch.linkage

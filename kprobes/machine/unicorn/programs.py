@@ -19,8 +19,6 @@ from .engine import MEM_READ, READ
 from .host.callsites import FollowedCalls
 from .host.hostcode import CALLS
 
-MOST = 64  # blocks in the table, the largest: the engine answers for the others
-
 
 @frozen
 class Where:
@@ -44,24 +42,20 @@ class HostView:
 
     Attributes:
         base: an address in the engine's CPU structure. arch, regs: the guest's. words: name -> address of the engine's
-            own (`uc`), of its functions (`uc_reg_read`, `uc_mem_read`), and of the table of blocks (`blocks`): two
-            words, how many there are and where they are; then three words each: first address, bytes, host address.
+            own (`uc`), of its functions (`uc_reg_read`, `uc_mem_read`), and of the table of blocks (`blocks`, see
+            BlockTable).
         fail: what a program's helper has raised goes there; the run raises it.
     """
 
     def __init__(self, cpu: Cpu, followed: FollowedCalls, clock: InstructionClock,
                  fail: Callable[[BaseException], None]) -> None:
         self._cpu, self.arch, self.regs = cpu, cpu.arch, cpu.regs
-        self._blocks, self.fail = cpu.memory.blocks, fail
+        self.fail = fail
         places = [cell.address for cell in (cpu.cells | cpu.windowed).values()]
         self.base = min(places, default=0)
-        self._header = (ctypes.c_uint64 * 2)()
-        self._tables: list[object] = []
         self.words = {"uc": cpu.engine.handle.value or 0, "uc_reg_read": READ, "uc_mem_read": MEM_READ,
-                      "blocks": ctypes.addressof(self._header), "instructions": clock.address,
-                      "returned_to": followed.address + CALLS["target"]}
-        self._look()
-        self._blocks.on_change(self._look)
+                      "blocks": cpu.memory.block_table.address, "instructions": clock.address,
+                      "returned_to": followed.address + 8 * CALLS["target"]}
 
     def where(self, name: str) -> Where:
         """Where a register's value is."""
@@ -79,17 +73,6 @@ class HostView:
         if name in cpu.guest.registers.hidden:
             return Where("python")
         return Where("api", cpu.register(name), 0, bits)
-
-    def _look(self) -> None:
-        """Write the table anew: the largest blocks first. The one before stays, for host code that is looking at it."""
-        blocks = sorted(self._blocks.held, key=lambda block: block.size, reverse=True)[:MOST]
-        table = (ctypes.c_uint64 * (3 * len(blocks) + 1))()
-        for n, block in enumerate(blocks):
-            table[3 * n : 3 * n + 3] = [block.start, block.end - block.start, block.host]
-        self._tables = [*self._tables[-1:], table]
-        self._header[0] = 0
-        self._header[1] = ctypes.addressof(table)
-        self._header[0] = len(blocks)
 
 
 def chain(programs: Sequence[HostProgram]) -> int:

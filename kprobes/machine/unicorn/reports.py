@@ -15,14 +15,16 @@ from unicorn import unicorn_const as const
 
 from ...errors import Unsupported
 from ...regs import Regs
-from .._base import Sink
+from .._base import Rest, Sink
 from .clock import InstructionClock
 from .cpu import Cpu
 from .delayslots import DelaySlots
-from .engine import INSN, INTR, INVALID, MEM, TLB
+from .engine import INSN, INTR, INVALID, MEM, TLB, address_of
 from .guests.guest import FETCHED, SystemCall
 from .guests.guest import HOOK as BY_HOOK
 from .guests.guest import INTR as BY_INTERRUPT
+from .host.callsites import FollowedCalls
+from .host.usual import SharedHits
 from .owner import Owner
 from .raised import Raised
 from .registers.cells import Spoken
@@ -31,6 +33,7 @@ from .services import Services
 from .starts import Starts
 from .stops import Stops
 from .stubs import Stubs
+from .traps import Finish, Traps
 
 #: accesses to data that fail
 REFUSED = (const.UC_HOOK_MEM_READ_UNMAPPED | const.UC_HOOK_MEM_READ_PROT | const.UC_HOOK_MEM_WRITE_UNMAPPED
@@ -43,11 +46,19 @@ class Reports:
 
     Attributes:
         interrupt_handler: see UnicornMachine.
+        traps: breakpoints that host code serves; None: it cannot.
     """
 
     def __init__(self, cpu: Cpu, state: RunState, services: Services, starts: Starts, stubs: Stubs, stops: Stops,
-                 owner: Owner | None, clock: InstructionClock, delay_slots: DelaySlots) -> None:
-        """owner: of the engine; None: it is ours."""
+                 owner: Owner | None, clock: InstructionClock, delay_slots: DelaySlots, followed: FollowedCalls,
+                 shared: SharedHits | None) -> None:
+        """Make the hooks.
+
+        Args:
+            owner: of the engine; None: it is ours.
+            followed: has the gate of hits that host code serves.
+            shared: what these have in common; None: there is no host code.
+        """
         self._raised = (Raised(cpu.engine, cpu.arch.mask, cpu.read_pc, cpu.cells.get(cpu.arch.regs.pc))
                         if cpu.guest.interrupts.lost_pc else None)
         self._cpu, self._state, self._services, self._starts = cpu, state, services, starts
@@ -55,6 +66,9 @@ class Reports:
         self._engine, self._guest, self._regs = cpu.engine, cpu.guest, cpu.regs
         self.interrupt_handler: Callable[[Regs, int], bool] | None = None
         self._hooks: list[int] = []
+        self._on_interrupt = INTR(self._interrupt_callback())
+        self.traps = (Traps(cpu, followed, shared, address_of(self._on_interrupt), self._finishing)
+                      if shared is not None and Traps.possible(cpu) else None)
         self._served: Callable[[int], None] | None = None  # see Interrupts.served
         # where registers are not found a second exception is a double fault: nothing else is lost
         with suppress(Unsupported):
@@ -104,7 +118,11 @@ class Reports:
         if self._raised is not None:
             self._raised.begin()
         add = self._engine.hook
-        self._hooks = [add(const.UC_HOOK_INTR, INTR(self._interrupt_callback()))]
+        if self.traps is None:
+            self._hooks = [add(const.UC_HOOK_INTR, self._on_interrupt)]
+        else:
+            self._engine.keep((self._on_interrupt, self.traps))
+            self._hooks = [add(const.UC_HOOK_INTR, self.traps.hook, data=self.traps.data)]
         if self._guest.breakpoint.channel != BY_INTERRUPT:
             self._hooks.append(add(const.UC_HOOK_INSN_INVALID, INVALID(self._invalid_callback())))
         for insn, call in self._guest.calls.unreported.items() if self._owner is None else ():
@@ -189,6 +207,27 @@ class Reports:
 
         return on_interrupt
 
+    def _finishing(self, rest: Rest) -> Finish:
+        """What host code calls for the rest of a breakpoint's hit that is not the usual one."""
+        regs, cpu = self._regs, self._cpu
+
+        def finish(instance: Any, result: Any, error: BaseException | None) -> None:
+            here = regs.pc
+            try:
+                if error is None:
+                    rest(regs, instance, result, None)
+                else:
+                    try:
+                        raise error
+                    except BaseException:  # it is the context of whatever is raised now
+                        rest(regs, instance, result, error)
+                cpu.write_pc(cpu.arch.pointers.same_mode(regs, here) if regs.target is None else regs.target)
+            except BaseException as raised:
+                self._failed(raised)
+            regs.reported = regs.target = None
+
+        return finish
+
     def _system_call_callback(self, call: SystemCall) -> Callable[[int, int], None]:
         """The hook of a system call that the engine does not report as an interrupt. It adds the instruction's size to
         pc afterwards."""
@@ -260,20 +299,50 @@ class Reports:
             if not self.interrupt_handler(regs, number):
                 return False
         except BaseException:
-            if regs.target is None:
-                regs.pc = seen
+            if regs.target is None and shown != home and ahead == home:
+                cpu.stay(home)
+                self._state.unfinished = home  # who raises the error brings the guest home
+            else:
+                self._leave(home)
+                if regs.target is None:
+                    regs.pc = seen
             raise
         self._starts.mended = number in self._guest.faults.unaligned
         if (moved := regs.target) is not None:
+            self._leave(home)
             self._slots.settle(shown)
             if sink is not None:
                 sink.sent(moved)
             cpu.write_pc(moved)
-        elif ahead == home and cpu.pair is not None:
+            return True
+        if ahead == home and cpu.pair is not None:
             cpu.stay(home)
         else:
             cpu.write_pc(cpu.arch.pointers.same_mode(regs, ahead))
+        if ahead == home:
+            self._repeat(home)
         return True
+
+    def _leave(self, pc: int) -> None:
+        """The guest is sent elsewhere from `pc`, where an instruction may be displaced."""
+        sink = self._state.sink
+        if sink is not None and sink.ours(pc):
+            sink.abandon(self._regs, pc)
+
+    def _repeat(self, pc: int) -> None:
+        """Have the instruction at `pc`, whose interrupt was handled, executed once more, unless the run is over.
+
+        An instruction that is counted in front of its execution sees to that itself. A displaced one is not, nor is
+        one in a delay slot where no stop is possible in between.
+        """
+        state = self._state
+        displaced = state.ours(pc)
+        if displaced or (state.left and self._guest.runs.settle and self._slots.goes_along(pc)):
+            if state.may_repeat():
+                return
+            if displaced:
+                state.unfinished = pc
+            self._engine.stop()
 
     def unclaimed(self, number: int, pc: int) -> None:
         """An interrupt that is not ours: the guest's own."""
@@ -298,9 +367,13 @@ class Reports:
                 number, home = number + FETCHED, self._refused()
             if number not in guest.calls.skip:
                 pc = home
+        if state.hooked and number in guest.faults.arithmetic:
+            cpu.put_flags_right()
         if self._handled(number, pc + guest.calls.skip.get(number, -biases.get(number, 0)), home):
             return
-        if self._owner is None:
+        if self._owner is not None:
+            self._unserved_at_owners(number, home)
+        else:
             if cpu.pair is not None:
                 cpu.stay(home)
             elif self._raised is not None:
@@ -309,7 +382,14 @@ class Reports:
                 cpu.write_pc(cpu.arch.pointers.same_mode(regs, home))
             self._starts.interrupt = number, home
             self._engine.stop()
-        elif not self._owner.hooks_interrupts:
-            if state.ours(home):
-                self._starts.interrupt = number, home  # whoever raises the error brings the guest home
-            state.park(unicorn.UcError(const.UC_ERR_EXCEPTION))  # what the engine says when nobody hooks interrupts
+
+    def _unserved_at_owners(self, number: int, home: int) -> None:
+        """Deal with an interrupt that no handler of this machine has served, on an engine with an owner."""
+        assert self._owner is not None
+        if self._owner.hooks_interrupts:
+            if self._state.ours(home) and self._cpu.read_pc() == home:
+                self._repeat(home)  # his hook has served it
+            return
+        if self._state.ours(home):
+            self._starts.interrupt = number, home  # whoever raises the error brings the guest home
+        self._state.park(unicorn.UcError(const.UC_ERR_EXCEPTION))  # what the engine says when nobody hooks interrupts

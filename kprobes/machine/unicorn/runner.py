@@ -196,6 +196,8 @@ class Runner:
         if state.parked is not None:
             return self.displaced_or_raise()
         if (error or self._starts.interrupt is not None) and (on := self._failed(error)) is not None:
+            if state.ours(on) and not state.may_repeat():
+                state.unfinished = on & ~cpu.arch.pointers.mode_bits
             return on
         stopped = cpu.engine.stopped or bool(state.why_stopped)
         if state.why_stopped and self._come_to_rest():
@@ -249,6 +251,8 @@ class Runner:
         if self._services.failed_at is not None:
             cpu.write_pc(self._services.failed_at)
             self._services.failed_at = None
+        if state.unfinished >= 0 and state.unfinished == cpu.read_pc():
+            self.faults.go_home()
         parked, state.parked = state.parked, None
         assert parked is not None
         raise parked
@@ -268,11 +272,14 @@ class Runner:
         on."""
         cpu, state = self._cpu, self._state
         reason = state.take_stop()
-        self.finish_displaced()
+        unfinished = self.finish_displaced()
+        if unfinished and reason != "signal":
+            self.faults.go_home()
+            unfinished = False
         if state.depth > 1 and reason == "timeout" and self.bounds.timed_out < state.depth:
             state.why_stopped = reason  # the outer run is to end as well
         try:
-            self.signals.deliver()
+            self.deliver(unfinished)
         except BaseException:
             state.take_stop()  # whoever asked meanwhile is not to stop the next run
             if state.depth > 1:
@@ -282,20 +289,57 @@ class Runner:
             raise GuestTimeout(_REASONS[reason], pc=cpu.read_pc())
         return reason == "stop"
 
-    def finish_displaced(self) -> None:
-        """The guest rests in the sink's pages only if it does not leave them: it has no business there but displaced
-        instructions."""
+    def deliver(self, unfinished: bool) -> None:
+        """Call the handlers of the signals that came. What one of them raises is raised.
+
+        Args:
+            unfinished: the guest stands in a displaced instruction that is to be executed once more. Handlers see it at
+                home, and it goes on where it is unless they raise, or send it elsewhere.
+        """
+        regs, sink = self._cpu.regs, self._state.sink
+        if not unfinished or sink is None:
+            self.signals.deliver()
+            return
+        pc = self._cpu.read_pc()
+        regs.at(sink.home(pc))
+        try:
+            self.signals.deliver()
+        except BaseException:
+            target = regs.target
+            self.faults.go_home()
+            if target is not None:
+                regs.go(target)
+            raise
+        if regs.target is None:
+            regs.at(None)
+        else:
+            sink.abandon(regs, pc)
+
+    def finish_displaced(self) -> bool:
+        """Let a displaced instruction come to its end. The guest rests in the sink's pages only if it does not leave
+        them: it has no business there but displaced instructions.
+
+        Returns:
+            True where the instruction is to be executed once more, as its interrupt or its fault was handled. The guest
+            is still there.
+        """
         cpu, state = self._cpu, self._state
         if not state.ours(cpu.read_pc()):
-            return
+            return False
         with state.executing():
             for _ in range(ROUNDS):
-                if not state.ours(cpu.read_pc()):
-                    return
+                pc = cpu.read_pc()
+                if not state.ours(pc):
+                    return False
+                if state.unfinished == pc:
+                    return True
                 with self.bounds.none_but_ours():
-                    error = self._starts.aside(cpu.arch.pointers.same_mode(cpu.regs, cpu.read_pc()), 0)
+                    error = self._starts.aside(cpu.arch.pointers.same_mode(cpu.regs, pc), 0)
                 if state.take_stop() == "stop":  # another one, meanwhile
                     state.note_stop("stop")
                 if state.parked is not None:
                     self.raise_parked()
-                self._failed(error)
+                on = self._failed(error)
+                if on is not None and state.ours(on):
+                    return True
+        return False  # stopped again and again: it goes on from where it is

@@ -33,6 +33,9 @@ class RunState:
         why_stopped: one of REASONS. parked: what was raised inside the engine, for the run to raise.
         skip: call site that was served already, and will be executed again.
         disturbed: the run was stopped, or another one was nested in it, since the last service.
+        unfinished: address of a displaced instruction that has raised an interrupt, is to be executed once more, and is
+            not, since the run is over; -1: there is none.
+        hooked: a CODE hook is on every instruction.
         resting: depth of the run in which what is executed is no hit, see executing(); 0: it is one.
     """
 
@@ -44,10 +47,10 @@ class RunState:
         self.exit = self.depth = self.runs_in = self.resting = 0
         self.left: list[int] = []
         self.why_stopped = ""
-        self.disturbed = False
+        self.disturbed = self.hooked = False
         self.parked: BaseException | None = None
         self.in_place: dict[int, int] = {}  # instructions that are their own call sites, and their hooks
-        self.skip = -1
+        self.skip = self.unfinished = -1
         self._clocked = 0  # the thread whose time the clock shows
         self._clock: Callable[[], float] = time.monotonic
         self._waits = False  # the run's thread, for the lock
@@ -101,6 +104,22 @@ class RunState:
     def note_stop(self, reason: str) -> None:
         """The run is to stop; who says so tells the engine."""
         self.why_stopped = max(self.why_stopped, reason, key=REASONS.index)
+
+    def may_repeat(self) -> bool:
+        """Count an instruction that no hook counts, which is executed once more after its interrupt was handled.
+
+        Returns:
+            False where the run is over before it: a stop or a bound has come, or the run was over already and only a
+            displaced instruction was to be finished.
+        """
+        if self.resting:
+            return False
+        if self.left:
+            if self.left[-1] <= 0:
+                self.note_stop("max_insns")
+            else:
+                self.left[-1] -= 1
+        return not self.why_stopped
 
     def take_stop(self) -> str:
         """Why the run is to stop. Whoever asked for it has told the engine: nothing stops the next run."""

@@ -65,7 +65,8 @@ def _verdict(guest: Guest, arch: Arch) -> str:
     wrong = _flags_verdict(guest, arch, trap) if guest.checks.flags else ""
     wrong = wrong or (_next_pc_verdict(guest, arch, trap, pc) if guest.pc.next else "")
     wrong = wrong or (raised_verdict(guest, arch) if guest.interrupts.lost_pc else "")
-    return wrong or words_verdict(guest, arch) or exception_verdict(guest) or context_verdict(guest, arch)
+    wrong = wrong or words_verdict(guest, arch) or exception_verdict(guest) or context_verdict(guest, arch)
+    return wrong or hooked_flags_verdict(guest, arch)
 
 
 def _next_pc_verdict(guest: Guest, arch: Arch, trap: bytes, pc: int) -> str:
@@ -212,6 +213,30 @@ def exception_verdict(guest: Guest) -> str:
     expected = [guest.interrupts.served.number] * 2
     return ("" if seen == [NONE, *expected] and numbers == expected
             else f"the exception under way is {seen} at interrupts {numbers}")
+
+
+def hooked_flags_verdict(guest: Guest, arch: Arch) -> str:
+    """Whether the flags behind an instruction that fails are found where a CODE hook is on it, too."""
+    hooked = guest.faults.hooked_flags
+    if hooked is None:
+        return ""
+    seen = []
+    for hooks in (False, True):
+        engine = guest.cpu.fresh()
+        engine.uc.mem_map(BASE, 0x4000, const.UC_PROT_ALL)
+        engine.write(BASE, hooked.code)
+        read = engine.reader(guest.registers.number(arch.regs.flags or ""), arch.bits)
+        read()  # the engine makes its CPU
+        try:
+            found = hooked.find(engine)[0]
+        except Unsupported:
+            return ""  # nobody uses it either
+        if hooks:
+            engine.hook(const.UC_HOOK_CODE, CALL(lambda *_: None))
+        engine.start(BASE, 0)
+        seen.append(read() & ~hooked.mask | found() & hooked.mask if hooks else read())
+    plain, right = seen
+    return "" if plain == right else f"behind a failed instruction with a hook the flags are {right:#x}, not {plain:#x}"
 
 
 def context_verdict(guest: Guest, arch: Arch) -> str:

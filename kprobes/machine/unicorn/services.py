@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from ...regs import Regs
+from .._base import Rest
 from .cpu import Cpu
-from .host import hostcode
-from .host.callsites import Followed, FollowedCalls
 from .runstate import RunState
 
 
 class Services:
-    """Calls them. The two hottest callbacks are written out, as short as they can be; what is out of the ordinary is
-    settled in one place.
+    """Calls them, where host code does not serve the call site by itself, or leaves the rest of a hit to the core.
 
     Attributes:
         failed_at: where a service that raised sent the guest, if the engine may not have noticed. trampoline: call site
             where followed calls return.
     """
 
-    def __init__(self, cpu: Cpu, state: RunState, followed: FollowedCalls) -> None:
-        self._cpu, self._state, self._followed = cpu, state, followed
+    def __init__(self, cpu: Cpu, state: RunState) -> None:
+        self._cpu, self._state = cpu, state
         self._engine, self._regs = cpu.engine, cpu.regs
         self.failed_at: int | None = None
         self.trampoline = 0
@@ -57,32 +55,34 @@ class Services:
 
         return on_direct, renew
 
-    def followed(self, address: int | None) -> tuple[Callable[[], bool | None], Callable[[Followed], None]]:
-        """What host code asks at a function entry, whether the call is followed; or calls at the trampoline (address:
-        None) when it has put the return address right. And what says who is told."""
-        regs, state, send = self._regs, self._state, self._sender()
-        view, frame, target = self._followed.view, hostcode.CALLS["frame"] // 8, hostcode.CALLS["target"] // 8
-        handler: Followed = _nobody
+    def finishing(self, address: int, rest: Rest) -> Callable[[Any, Any, BaseException | None], None]:
+        """What host code calls for the rest of a hit that is not the usual one: see kprobes/native/hits.c.
 
-        def on_followed() -> bool | None:
-            follows: bool | None = False
+        Args:
+            address: of the call site.
+            rest: what is left to do.
+        """
+        regs, state, send = self._regs, self._state, self._sender()
+
+        def finish(instance: Any, result: Any, error: BaseException | None) -> None:
             try:
-                follows = handler(regs, view[frame], view[target])
+                if error is None:
+                    rest(regs, instance, result, None)
+                else:
+                    try:
+                        raise error
+                    except BaseException:  # it is the context of whatever is raised now
+                        rest(regs, instance, result, error)
                 regs.reported = None
                 if regs.target is not None:
                     send(regs.target)
                     regs.target = None
                 elif state.disturbed:
-                    self._settle(self.trampoline if address is None else address)
-            except BaseException as error:
-                self._failed(error)
-            return follows
+                    self._settle(address)
+            except BaseException as raised:
+                self._failed(raised)
 
-        def tell(who: Followed) -> None:
-            nonlocal handler
-            handler = who
-
-        return on_followed, tell
+        return finish
 
     def serve(self, address: int) -> None:
         """The same without haste: in the hook of a whole area, and where the run was disturbed."""
@@ -146,7 +146,3 @@ class Services:
         self._cpu.write_pc(target)
         return True
 
-
-def _nobody(regs: Regs, frame: int, target: int) -> bool:
-    """The call is not followed."""
-    return False

@@ -10,6 +10,7 @@ from .cpu import Cpu
 from .engine import ERRORS, INVALID
 from .runstate import RunState
 
+FAILED = {number for number, (access, _) in ERRORS.items() if access in ("read", "write")}
 UNALIGNED = const.UC_ERR_READ_UNALIGNED, const.UC_ERR_WRITE_UNALIGNED
 
 
@@ -56,11 +57,13 @@ class Starts:
         cpu, state = self._cpu, self._state
         if self.dead:
             self.check_alive()
-        self.failed = None
+        self.failed, state.unfinished = None, -1
         if until != self.ends_at:
             self.end_elsewhere(until)
         error = self._start_until(begin, until) if cpu.guest.runs.until_stops else self._start_to_trap(begin, until)
         if error:
+            if state.hooked and error in FAILED:
+                cpu.put_flags_right()
             self.settle(ERRORS.get(error, ("",))[0])
         if self.dead and state.depth > 1:  # outer runs must not go on either
             cpu.engine.stop()
@@ -115,7 +118,7 @@ class Starts:
         cpu, state = self._cpu, self._state
         start = cpu.engine.start if cpu.pair is None else self._begin
         while cpu.engine.ended(error := start(begin, until)) or (self.mended and self._goes_on(error)):
-            if state.parked is not None or state.why_stopped:
+            if state.parked is not None or state.why_stopped or state.unfinished >= 0:
                 return 0
             begin = cpu.arch.pointers.same_mode(cpu.regs, cpu.read_pc())
         return error

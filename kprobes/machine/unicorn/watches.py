@@ -11,6 +11,7 @@ from ...errors import Unsupported
 from .._base import Watched
 from .cpu import Cpu
 from .runstate import RunState
+from .silenced import hear_again
 
 MEMORY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64, ctypes.c_int, ctypes.c_int64,
                           ctypes.c_void_p)
@@ -31,6 +32,7 @@ class Watches:
         self._left: list[int] = []
         self._watches: dict[int, tuple[int, Watched]] = {}  # first address and whom to tell, by number
         self._last = 0
+        self._hears = 0  # the hook that has accesses reported behind blocks that change themselves; 0: there is none
         # one for all: the engine may use a deleted hook's, which is kept for good
         self._callback = MEMORY(self._on_access)
 
@@ -42,6 +44,8 @@ class Watches:
                               hint="put a probe where the memory is written")
         self._tidy()
         self._last = number = self._last + 1
+        if not self._watches and not self._hears:
+            self._hears = hear_again(m.engine, m.guest)
         self._watches[number] = start, report
         hook = m.engine.hook(sum(KINDS[kind] for kind in access), self._callback,
                              # the engine goes by an access's first byte
@@ -50,6 +54,9 @@ class Watches:
         def remove() -> None:
             if self._watches.pop(number, None) is not None:
                 self._left.append(hook)
+                if not self._watches and self._hears:
+                    self._left.append(self._hears)
+                    self._hears = 0
                 self._tidy()
 
         return remove

@@ -18,6 +18,7 @@ from __future__ import annotations
 import mmap
 import struct
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import chain
 from typing import Final
 
@@ -39,6 +40,7 @@ class Ring(Map):
     Attributes:
         size: bytes, a power of two (and of RINGBUF, max_entries rounded up to one, at least a page). overwrites: new
         records take the place of the oldest.
+        fence: reserved records before this position belong to runs of programs that wait in a helper.
     """
 
     def __init__(self, spec: Spec) -> None:
@@ -51,6 +53,7 @@ class Ring(Map):
             if self.key_size not in (0, 4) or self.value_size not in (0, 4):
                 raise self.refuse("a perf event array has keys and values of 4 bytes")
             self.size = PERF_SIZE
+        self.fence = 0
         self.overwrites = self.type is MapType.RINGBUF and bool(self.flags & OVERWRITE)
         self.block = self._block(HEADER + 2 * self.size, filled=True)
         self.address = self.block.address
@@ -95,6 +98,25 @@ class Ring(Map):
         at = record - self.address - HEADER - 8
         length, cpu = struct.unpack_from("II", self._data, at)
         struct.pack_into("II", self._data, at, length & ~BUSY | (DISCARDED if discard else 0), cpu)
+
+    def abandon(self) -> None:
+        """Discard the records that the run which has failed just now has reserved, and not given back."""
+        head = self._head
+        at = max(head[CONSUMER], self.fence)
+        while at < head[PRODUCER]:
+            length = struct.unpack_from("I", self._data, at & self.size - 1)[0]
+            if length & BUSY:
+                self.commit(self.address + HEADER + (at & self.size - 1) + 8, discard=True)
+            at += (length & ~(BUSY | DISCARDED)) + 15 & ~7
+
+    @contextmanager
+    def fenced(self) -> Iterator[None]:
+        """Keep the records that are reserved by now, while a helper runs: programs within it have others."""
+        outer, self.fence = self.fence, self._head[PRODUCER]
+        try:
+            yield
+        finally:
+            self.fence = outer
 
     def output(self, data: bytes, cpu: int = 0) -> bool:
         """A record with this data. False: no room."""

@@ -16,6 +16,7 @@ from .btf import Btf, Ext
 from .elf import ObjectFile, Relocation, Symbol, damage_is_error
 from .maps import data_map, defined, is_data
 from .named import named
+from .registers import foreign
 from .values import Types, Values
 from .variables import Variable, Variables
 
@@ -24,7 +25,7 @@ _CALL_TYPE: Final = 10
 _UNDEFINED: Final = "define it in this object: nothing is linked in from elsewhere"
 
 
-@frozen
+@frozen(eq=False)
 class Loaded:
     """What an object has.
 
@@ -37,7 +38,7 @@ class Loaded:
     types: Types
 
 
-@frozen
+@frozen(eq=False)
 class _Object:
     """An object while it is loaded.
 
@@ -51,6 +52,7 @@ class _Object:
     functions: Mapping[tuple[int, int], Symbol]  #: (section, offset) -> function
     license: str = ""
     named: Mapping[tuple[int, int], str] = field(factory=dict)  #: (section, offset) -> register
+    foreign: Mapping[str, str] = field(factory=dict)  #: function -> what it takes its context for
 
 
 def load(data: bytes, name: str, cpus: int = 1) -> Loaded:
@@ -63,7 +65,8 @@ def load(data: bytes, name: str, cpus: int = 1) -> Loaded:
         maps.update({(s.index, -1): data_map(s, file, btf) for s in file.sections if is_data(s)})
         index = {where: number for number, where in enumerate(maps)}
         functions = {(s.section, s.value): s for s in file.symbols if s.type == "FUNC" and s.section}
-        obj = _Object(file, ext, tuple(maps.values()), index, functions, _license(file), named(file))
+        obj = _Object(file, ext, tuple(maps.values()), index, functions, _license(file), named(file),
+                      foreign(btf))
         codes = {s.name: _Linker(obj, s).link() for s in _entries(obj)}
         return Loaded(codes, {m.name: m for m in obj.maps}, _variables(obj, btf, values), Types(values))
 
@@ -113,7 +116,7 @@ def _variables(obj: _Object, btf: Btf, values: Values) -> Variables:
     return Variables(known)
 
 
-@frozen
+@frozen(eq=False)
 class _Linker:
     """Puts one program together."""
 
@@ -131,7 +134,8 @@ class _Linker:
             done = self._resolve(done)
         functions = {slot: self.obj.functions[where].name for where, slot in self.starts.items()}
         names = frozenset(self.obj.named[where] for where in self.origins if where in self.obj.named)
-        return evolve(self._so_far(), functions=functions, names=names)
+        taken = next((self.obj.foreign[name] for name in functions.values() if name in self.obj.foreign), "")
+        return evolve(self._so_far(), functions=functions, names=names, foreign=taken)
 
     def _so_far(self) -> Code:
         obj = self.obj

@@ -13,7 +13,7 @@ from ...errors import BadArgument, ProgramError
 from ..maps import Codec, Map, stored
 
 
-@frozen
+@frozen(eq=False)  # its map would be compared entry by entry
 class Variable:
     """map: of its section. at: offset in it. size: bytes."""
 

@@ -12,9 +12,9 @@ Linux's verifier as far as its objects exist here. What holds of an accepted pro
 - No address of the host's is stored where anybody else can see it, and nothing depends on what the stack held before,
   provided that engines zero the bytes of `Facts.cleared`.
 
-It relies upon: r1 is the address of CONTEXT_SIZE bytes (8-aligned), r2 a number up to that, r10 the end of the stack
-(8-aligned); map values are 8-aligned and have `value_size` bytes; records are 8-aligned; helpers return what their
-table says, and of those with a buffer and its size at most that size.
+It relies upon: r1 is the address of CONTEXT_SIZE bytes (8-aligned; in a test run of `memory()`), r2 a number up to
+that, r10 the end of the stack (8-aligned); map values are 8-aligned and have `value_size` bytes; records are 8-aligned;
+helpers return what their table says, and of those with a buffer and its size at most that size.
 
 Rooms, each importing only those before it:
 
@@ -23,6 +23,7 @@ Rooms, each importing only those before it:
     branches      what comparisons tell of them
     state         pointers, stack slots, frames; whether one state is a case of another
     facts         what is found out
+    budget        how long it may take
     path          one path, and how it is refused
     memory        loads and stores
     calls         helpers
@@ -33,30 +34,40 @@ Rooms, each importing only those before it:
 
 from __future__ import annotations
 
-import time
+from collections.abc import Mapping
 from typing import Final
 
 from ...errors import ProgramError
-from ..code import Code
+from ..code import CONTEXT_SIZE, Code
 from ..isa import STACK_SIZE
+from .budget import Budget
 from .explore import Exploration
 from .facts import ANY, Access, Facts, HelperCall
 from .flow import Flow
+from .state import CTX, Region
 
 #: how long a verification may take, in seconds of this thread on the processor
 SECONDS: Final = 10.0
 
 
-def verify(code: Code, seconds: float = SECONDS) -> Facts:
-    """Checks a program.
+def verify(code: Code, seconds: float = SECONDS, context: Region | None = None) -> Facts:
+    """Check a program.
 
-    seconds: the most time of the processor to take, whatever else runs beside (1,000,000 instructions walked are the
-        most in any case).
-    ProgramError (EINVAL): the program is not safe, or that could not be shown.
+    Args:
+        code: the program.
+        seconds: the most time of the processor to take, whatever else runs beside (1,000,000 instructions walked are
+            the most in any case).
+        context: what r1 points at; None: a probe's context.
+
+    Raises:
+        ProgramError: (EINVAL) the program is not safe, or that could not be shown.
     """
-    flow = Flow(code)
-    walk = _walk(code, flow, time.thread_time() + seconds)
+    budget = Budget(code, seconds)
+    flow = Flow(code, budget)
+    walk = _walk(code, flow, budget, context or Region(CTX, 0, CONTEXT_SIZE, False))
     found = walk.findings
+    if context is None and code.foreign:
+        _refuse_foreign(code, found.accesses)
     depth, chain = flow.deepest(found.stack)
     if depth > STACK_SIZE:
         names = " -> ".join(code.functions.get(start, f"function at {start}") for start in chain)
@@ -67,12 +78,31 @@ def verify(code: Code, seconds: float = SECONDS) -> Facts:
                  found.whole_context)
 
 
-def _walk(code: Code, flow: Flow, until: float) -> Exploration:
+def _refuse_foreign(code: Code, accesses: Mapping[int, Access]) -> None:
+    """Refuse a program that reads a kernel's registers from the context, which has others there."""
+    at = min((pc for pc, access in accesses.items() if access.kind == CTX), default=None)
+    if at is not None:
+        raise code.error(f"takes the context for {code.foreign}, and here it is the same on every architecture", at,
+                         "compile the source with #include <kprobes/bpf.h> in place of a kernel's headers: "
+                         "PT_REGS_PARM1(ctx), PT_REGS_RC(ctx), KPROBES_REG(ctx, x86_64_rdi)")
+
+
+def memory(size: int, writable: bool) -> Region:
+    """A context that is memory as any other: it is accessed at any place, and helpers take it.
+
+    Args:
+        size: bytes, all of which are there; r2 is a number up to that.
+        writable: whether the program may write there.
+    """
+    return Region(CTX, 0, size, writable, plain=True)
+
+
+def _walk(code: Code, flow: Flow, budget: Budget, context: Region) -> Exploration:
     """Walks the program, anew whenever something turns out to matter that was left out."""
     decided = flow.leaving
     stores = False
     while True:
-        walk = Exploration(code, flow, decided, until)
+        walk = Exploration(code, flow, decided, budget, context)
         try:
             walk.run()
         except ProgramError:
@@ -86,4 +116,4 @@ def _walk(code: Code, flow: Flow, until: float) -> Exploration:
         flow.find_exact(decided, stores)
 
 
-__all__ = ["ANY", "SECONDS", "Access", "Facts", "HelperCall", "verify"]
+__all__ = ["ANY", "SECONDS", "Access", "Facts", "HelperCall", "memory", "verify"]

@@ -6,7 +6,8 @@ from typing import Final
 
 from ..helpers import Arg, Helper, Ret
 from ..maps import Map
-from .memory import need_readable, need_writable, pointed
+from ..meanings import LINE, UNSET
+from .memory import need_readable, need_writable, pointed, pointers_among, text_at
 from .path import Path
 from .scalar import Scalar, between, unknown
 from .state import CTX, MAP, NAMES, RECORD, START, VALUE, Pointer, Region, Value
@@ -23,7 +24,7 @@ def call(path: Path, helper: Helper) -> None:
     found = _Arguments(path, helper)
     for register, kind in enumerate(helper.args, 1):
         found.check(register, kind)
-    path.called(helper, found.map)
+    path.called(helper, found.map, found.texts)
     if found.given is not None:
         path.state.forget(found.given)
     regs = path.state.regs
@@ -34,7 +35,7 @@ def call(path: Path, helper: Helper) -> None:
 class _Arguments:
     """The arguments of one call. map: the one given. size: of the memory that is returned.
 
-    given: the record that is given away. most: bytes that are written to a buffer, at most.
+    given: the record that is given away. most: bytes that are written to a buffer, at most. texts: see HelperCall.
     """
 
     def __init__(self, path: Path, helper: Helper) -> None:
@@ -42,10 +43,12 @@ class _Arguments:
         self.map: Map | None = None
         self.size, self.most = 0, 0
         self.given: Region | None = None
+        self.texts: dict[int, int] = {}
 
     def check(self, register: int, kind: Arg) -> None:
         """The register holds what the helper takes there."""
         if kind is Arg.ANY:
+            self._show(register - self.helper.args.index(Arg.ANY) - 1, self.path.state.regs[register])
             return
         path, name = self.path, f"argument {register} of bpf_{self.helper.name}() (r{register})"
         value = path.read(register)
@@ -65,7 +68,7 @@ class _Arguments:
             self.given = self._record(register, name)
         elif kind in (Arg.KEY, Arg.VALUE, Arg.VALUE_OUT):
             self._of_map(register, kind, name)
-        elif kind in (Arg.MEM, Arg.MEM_OUT):
+        elif kind in (Arg.MEM, Arg.MEM_OUT, Arg.ARGUMENTS):
             self._memory(register, kind, name)
         else:
             assert kind in _SIZES, kind
@@ -103,8 +106,10 @@ class _Arguments:
             raise self.path.refuse(f"{name} is a constant text, but {value} is given",
                                    "give a text in quotation marks, or a static const array")
         of.frozen = True
-        if b"\0" not in bytes(of.block.view[value.offset.value:of.value_size]):
-            raise self.path.refuse(f"{name} is a constant text, and this one has no end", "put a NUL behind it")
+        start = value.offset.value
+        if b"\0" not in bytes(of.block.view[start:min(start + LINE, of.value_size)]):
+            raise self.path.refuse(f"{name} is a constant text, and this one has no end within {LINE} bytes",
+                                   "put a NUL behind it")
 
     def _record(self, register: int, name: str) -> Region:
         value = self.path.read(register)
@@ -134,17 +139,29 @@ class _Arguments:
             raise path.refuse(f"{at} may be 0: {size}", "check it before: if (!n) return 0")
         if kind is Arg.MEM_OUT:
             self.most = size.umax
-        if size.umax:
+        if size.umax and kind is Arg.ARGUMENTS:
+            pointer = pointed(path, register)
+            for number, value in pointers_among(path, pointer, size.umax).items():
+                self._show(number, value)
+            self._access(register, size.umin, size.umax, name, False)
+        elif size.umax:
             self._access(register, size.umin, size.umax, name, kind is Arg.MEM_OUT)
+
+    def _show(self, number: int, value: Value | None) -> None:
+        """Note an argument of a format. None: nothing was written to it."""
+        if value is None or (isinstance(value, Pointer) and value.region.kind in (CTX, MAP)):
+            self.texts[number] = UNSET
+        elif isinstance(value, Pointer):
+            self.texts[number] = text_at(self.path, value)
 
     def _access(self, register: int, least: int, most: int, name: str, out: bool) -> None:
         pointer = pointed(self.path, register)
-        if pointer.region.kind == CTX:
+        if pointer.region.kind == CTX and not pointer.region.plain:
             raise self.path.refuse(f"{name} is {NAMES[CTX]}", "copy what is needed to a variable")
         if out:
             need_writable(self.path, pointer, least, most, self.helper.name.endswith(_PARTLY))
         else:
-            need_readable(self.path, pointer, most, name)
+            need_readable(self.path, pointer, most, name, Arg.ARGUMENTS in self.helper.args)
 
 
 def _result(path: Path, helper: Helper, found: _Arguments) -> Scalar | Pointer | None:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Set
 from typing import Final
 
 from .. import isa
-from ..code import CONTEXT_SIZE, Code
+from ..code import Code
+from .budget import HINT, Budget
 from .checkpoints import Checkpoints
 from .control import Control, control
 from .flow import LIMIT, Flow
 from .path import Findings, Path, stack_of
 from .scalar import between
-from .state import CTX, START, Frame, Pointer, Region, State
+from .state import START, Frame, Pointer, Region, State
 from .steps import Step, step
 
 #: fewest instructions between checkpoints
 _APART: Final = 4
+#: instructions between two looks at the clock, less one: where ways meet, one may compare two dozen states of 8 frames
+_BETWEEN: Final = 63
 #: how many instructions are walked before assumptions are given up
 _PATIENCE: Final = 50_000
 
@@ -25,11 +27,20 @@ _PATIENCE: Final = 50_000
 class Exploration:
     """Walks all paths of a program: `findings` are what was found, `visited` how many instructions were walked."""
 
-    def __init__(self, code: Code, flow: Flow, decided: Set[int], until: float) -> None:
-        """decided: see Path. until: when it has to be over, by time.thread_time()."""
-        self._joins, self._until = flow.joins, until
+    def __init__(self, code: Code, flow: Flow, decided: Set[int], budget: Budget,
+                 context: Region) -> None:
+        """
+        Args:
+            code: the program.
+            flow: its shape.
+            decided: branches that follow the numbers that they compare, see Path.
+            budget: how long the whole verification may take.
+            context: what r1 points at.
+        """
+        self._joins = flow.joins
+        self._budget = budget
         self.findings, self.visited, self._impatient = Findings(), 0, False
-        self._path = Path(code, _entry(), self.findings, decided)
+        self._path = Path(code, _entry(context), self.findings, decided)
         self._checkpoints = Checkpoints(flow)
         self._steps: list[Step | None] = [None] * len(code.instructions)
         self._controls: list[Control | None] = [None] * len(code.instructions)
@@ -59,7 +70,7 @@ class Exploration:
                 since = 0
             since += 1
             self.visited += 1
-            if not self.visited & 1023 or self.visited > LIMIT:
+            if not self.visited & _BETWEEN or self.visited > LIMIT:
                 self._check_budget()
             do = steps[pc]
             if do is not None:
@@ -81,20 +92,18 @@ class Exploration:
         return path.assumed or path.untold
 
     def _check_budget(self) -> None:
-        hint = "make loops shorter, or keep less in variables that differ from path to path"
         if self.visited > LIMIT:
             raise self._path.refuse(f"{LIMIT:,} instructions were walked, and there are more: a loop without a bound, "
-                                    "or too many paths", hint)
+                                    "or too many paths", HINT)
         if self.visited > _PATIENCE and (self.findings.assumed or self.findings.untold):
             self._impatient = True
-        elif time.thread_time() <= self._until:
+        elif not self._budget.spent:
             return
         raise self._path.refuse(f"verification takes too long ({self.visited:,} instructions walked): "
-                                "a loop with a large bound or none, or too many paths", hint)
+                                "a loop with a large bound or none, or too many paths", HINT)
 
 
-def _entry() -> State:
+def _entry(context: Region) -> State:
     """r1 is the context, r2 its size, r10 the end of the stack."""
-    context = Pointer(Region(CTX, 0, CONTEXT_SIZE, False), START)
-    regs = [None, context, between(0, CONTEXT_SIZE), *[None] * 7, Pointer(stack_of(0), START)]
+    regs = [None, Pointer(context, START), between(0, context.high), *[None] * 7, Pointer(stack_of(0), START)]
     return State([Frame(0, -1, regs, {})], ())

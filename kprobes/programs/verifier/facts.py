@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from attrs import frozen
+from attrs import field, frozen
 
 from ..helpers import Helper
 from ..maps import Map
+from ..meanings import EITHER, UNSET
 
 #: kind of an access that is of several kinds, on different paths: any address of stack, map value or record
 ANY: Final = "any"
@@ -30,7 +31,7 @@ class Access:
     kind: str
     size: int
     offset: int | None = None
-    map: Map | None = None
+    map: Map | None = field(default=None, eq=id)
     frame: int | None = None
 
     def joined(self, other: Access) -> Access:
@@ -46,10 +47,33 @@ class Access:
 
 @frozen
 class HelperCall:
-    """A call of a helper. map: its MAP argument, or the map of its RECORD argument; None: none, or several."""
+    """A call of a helper, on every path that comes there.
+
+    Attributes:
+        helper: which one.
+        map: its MAP argument, or the map of its RECORD argument; None: none, or several.
+        texts: argument of its format (from 0) -> how many bytes may be looked at where it points: it is an address of
+            the program's own. EITHER: on one path, and on another a number. UNSET: nothing was written to it, or
+            it is the context or a map. Not there: it is a number.
+    """
 
     helper: Helper
-    map: Map | None = None
+    map: Map | None = field(default=None, eq=id)
+    texts: Mapping[int, int] = field(factory=dict)
+
+    def joined(self, map: Map | None, texts: Mapping[int, int]) -> HelperCall:
+        """What this and another path say."""
+        both = {n: _joined(self.texts.get(n), texts.get(n)) for n in self.texts.keys() | texts.keys()}
+        return HelperCall(self.helper, self.map if self.map is map else None, both)
+
+
+def _joined(one: int | None, other: int | None) -> int:
+    """HelperCall.texts of one argument on two paths; None: a number."""
+    if UNSET in (one, other):
+        return UNSET
+    if one is None or other is None or EITHER in (one, other):
+        return EITHER
+    return min(one, other)
 
 
 @frozen

@@ -6,7 +6,7 @@ is not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cache
 from typing import Final
 
@@ -15,6 +15,7 @@ from ..code import Code
 from ..helpers import HELPERS, Arg
 from ..isa import Instruction
 from ..maps import MapType
+from .budget import Budget
 
 #: instructions of one program; also how many may be walked (Linux's number)
 LIMIT: Final = 1_000_000
@@ -37,8 +38,18 @@ class Flow:
             that they are numbers.
     """
 
-    def __init__(self, code: Code) -> None:
-        self.code, self._stores = code, False
+    def __init__(self, code: Code, budget: Budget) -> None:
+        """
+        Args:
+            code: the program.
+            budget: how long the whole verification may take.
+
+        Raises:
+            ProgramError: the program is refused for its shape, or the time is over.
+        """
+        self.code = code
+        self._budget = budget
+        self._stores = False
         self._decided: Set[int] = frozenset()
         self._insns = code.instructions
         if not self._insns:
@@ -46,7 +57,7 @@ class Flow:
         if len(self._insns) > LIMIT:
             raise code.error(f"{len(self._insns)} instructions", hint=f"{LIMIT} are the most")
         self._heads = {pc for pc, _ in isa.steps(self._insns)}
-        for pc in self._heads:
+        for pc in budget.rounds(self._heads):
             self._check(pc, self._insns[pc])
         self.starts = self._functions()
         self._owner = self._owners()
@@ -62,8 +73,11 @@ class Flow:
         """
         self._decided, self._stores = decided, stores
         self.live, self.exact = [0] * len(self._insns), [0] * len(self._insns)
+        slots: dict[int, list[int]] = {start: [] for start in self.starts}
+        for pc in sorted(self._heads, reverse=True):
+            slots[self._owner[pc]].append(pc)
         for start in self._order:
-            self._flow_back(start)
+            self._flow_back(slots[start])
 
     # ---- single instructions
 
@@ -118,9 +132,10 @@ class Flow:
         return to
 
     def _owners(self) -> list[int]:
-        owners, current = [], 0
+        owners, starts = [], set(self.starts)
+        current = 0
         for pc in range(len(self._insns)):
-            current = pc if pc in self.starts else current
+            current = pc if pc in starts else current
             owners.append(current)
         return owners
 
@@ -137,8 +152,7 @@ class Flow:
     def _walk(self) -> set[int]:
         """Reaches everything that can be, and checks each step; the slots with several ways to them."""
         seen, joins, todo = set(self.starts), set(), list(self.starts)
-        while todo:
-            pc = todo.pop()
+        for pc in self._budget.rounds(_popped(todo)):
             for to in self.following(pc):
                 if to >= len(self._insns) or self._owner[to] != self._owner[pc]:
                     where = "leads into another function" if to < len(self._insns) else "runs past the program's end"
@@ -159,7 +173,7 @@ class Flow:
         for pc in sorted(self._heads):
             if self._insns[pc].is_local_call:
                 callees[self._owner[pc]].setdefault(self._target(pc), pc)
-        done: list[int] = []
+        done: dict[int, None] = {}  # in order
         active: list[int] = []
 
         def visit(start: int, at: int | None) -> None:
@@ -173,17 +187,17 @@ class Flow:
             if len(active) > isa.FRAMES:
                 raise self.code.error(f"calls are {len(active)} deep", at,
                                       f"{isa.FRAMES} functions may be active at a time; inline some")
-            for callee, pc in callees[start].items():
+            for callee, pc in self._budget.rounds(callees[start].items()):
                 visit(callee, pc)
             active.pop()
-            done.append(start)
+            done[start] = None
 
         visit(0, None)
         for start in self.starts:
             if start not in done:
                 raise self.code.error("is unreachable: nobody calls this function", start, "remove it")
         self._callees = callees
-        return done
+        return list(done)
 
     def deepest(self, stack: Mapping[int, int]) -> tuple[int, tuple[int, ...]]:
         """The most stack that functions take together, from the bytes of each; and these functions, callers first."""
@@ -200,13 +214,12 @@ class Flow:
             for to in self.following(pc):
                 before.setdefault(to, []).append(pc)
         found = set()
-        for begin, ways in before.items():
+        for begin, ways in self._budget.rounds(before.items()):
             todo = [pc for pc in ways if pc >= begin]
             if not todo:
                 continue
             inside = {begin, *todo}
-            while todo:
-                pc = todo.pop()
+            for pc in self._budget.rounds(_popped(todo)):
                 if pc != begin:
                     todo.extend(p for p in before.get(pc, ()) if p not in inside)
                     inside.update(before.get(pc, ()))
@@ -216,13 +229,16 @@ class Flow:
 
     # ---- registers that matter
 
-    def _flow_back(self, start: int) -> None:
-        """Liveness of one function, from its end to its begin until nothing changes; its callees are done."""
-        slots = [pc for pc in sorted(self._heads, reverse=True) if self._owner[pc] == start]
+    def _flow_back(self, slots: Sequence[int]) -> None:
+        """Find liveness in one function, whose callees are done, from its end to its begin until nothing changes.
+
+        Args:
+            slots: the function's instructions, the last first.
+        """
         changed = True
         while changed:
             changed = False
-            for pc in slots:
+            for pc in self._budget.rounds(slots):
                 live = exact = 0
                 for to in self.following(pc):
                     live |= self.live[to]
@@ -248,8 +264,11 @@ class Flow:
         if insn.is_exit:
             return 1, 0 if self._owner[pc] == 0 else 1
         if insn.opcode == isa.JMP | isa.CALL:
-            used = self.live[self._target(pc)] & _ARGUMENTS if insn.is_local_call else _arguments(insn.imm)
-            return live & ~_CALLER_SAVED | used, exact & ~_CALLER_SAVED | used
+            if insn.is_local_call:
+                used = shown = self.live[self._target(pc)] & _ARGUMENTS
+            else:
+                used, shown = _arguments(insn.imm, False), _arguments(insn.imm, True)
+            return live & ~_CALLER_SAVED | shown, exact & ~_CALLER_SAVED | used
         used = 0 if not insn.is_conditional else dst | (src if insn.by_register else 0)
         return live | used, exact | (used if pc in self._decided else 0)
 
@@ -266,5 +285,14 @@ class Flow:
         return live | dst | src, exact | dst
 
 
-def _arguments(number: int) -> int:
-    return sum(1 << register for register, kind in enumerate(HELPERS[number].args, 1) if kind is not Arg.ANY)
+def _popped(todo: list[int]) -> Iterator[int]:
+    """Take items from the end of a list, to which more may be added meanwhile."""
+    while todo:
+        yield todo.pop()
+
+
+@cache
+def _arguments(number: int, shown: bool) -> int:
+    """Bits of the registers that a helper takes. shown: those, too, that a format shows, whatever they are."""
+    return sum(1 << register for register, kind in enumerate(HELPERS[number].args, 1)
+               if shown or kind is not Arg.ANY)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from .. import isa
 from ..maps import Map, MapType
+from ..meanings import LINE
 from .alu import lsh, or_, rsh
 from .facts import Access
 from .path import Path
@@ -33,7 +34,7 @@ def access(path: Path, pointer: Pointer, offset: int, size: int, write: bool, al
     """Smallest and largest offset of an instruction's access, after all checks; noted for the facts."""
     low, high = inside(path, pointer, offset, size, write)
     region = pointer.region
-    if aligned or region.kind in (STACK, CTX):
+    if aligned or (region.kind in (STACK, CTX) and not region.plain):
         loose = (pointer.offset.value | pointer.offset.mask) & size - 1
         if pointer.offset.mask & size - 1 or loose + offset & size - 1:
             raise path.refuse(f"{size} bytes of {NAMES[region.kind]} at {_range(low, high)}: not a multiple of {size}",
@@ -156,21 +157,32 @@ def need_written(path: Path, region: Region, low: int, high: int) -> None:
         _need(path, at, part, wanted=wanted)
 
 
-def need_readable(path: Path, pointer: Pointer, size: int, what: str) -> None:
-    """A helper reads `size` bytes there.
+def need_readable(path: Path, pointer: Pointer, size: int, what: str, pointers: bool = False) -> None:
+    """Refuse a helper that reads `size` bytes there, unless it may.
 
     Bytes of the stack that were never written are allowed beside others that were: compilers leave the padding of
     structures alone. They count as zero, and the facts tell the engines to clear them.
+
+    Args:
+        path: the path with the call.
+        pointer: where the helper reads.
+        size: bytes, at most.
+        what: the argument, for the refusal.
+        pointers: True where whole pointers may be among them, those of `pointers_among`.
     """
     low, high = inside(path, pointer, 0, size, False)
     region = pointer.region
-    if region.kind == CTX:
+    if region.kind == CTX and not region.plain:
         raise path.refuse(f"{what} is the context", "copy what is needed to a variable")
     if region.kind != STACK:
         return
     some, missing = False, False
+    allowed = {low + 8 * n for n in pointers_among(path, pointer, size)} if pointers else set[int]()
     for at, part, wanted in _bytes(path, path.state.frames[region.frame], region.frame, low, high + size):
         have = bits(part)
+        if at & ~7 in allowed:
+            some = True
+            continue
         if have & wanted << 4:
             raise path.refuse(f"{what} holds a pointer at r10{at:+}",
                               "addresses of this machine are of no use outside; store numbers")
@@ -180,6 +192,49 @@ def need_readable(path: Path, pointer: Pointer, size: int, what: str) -> None:
                           "initialise the variable")
     if missing:
         path.clear(region.frame, -low)
+
+
+def pointers_among(path: Path, pointer: Pointer, size: int) -> dict[int, Pointer]:
+    """Pointers among the words of memory, which only the stack has: number of the word -> what it is.
+
+    Args:
+        path: the path with the call.
+        pointer: where the words begin.
+        size: bytes of all words.
+    """
+    region, at = pointer.region, pointer.offset
+    low = at.smin
+    if region.kind != STACK or at.mask or low % 8 or low < region.low or low + size > region.high:
+        return {}
+    stack = path.state.frames[region.frame].stack
+    cells = {n: stack.get((low + 512 >> 3) + n) for n in range(size // 8)}
+    found = {n: cell for n, cell in cells.items() if isinstance(cell, Pointer)}
+    for n in found:
+        path.reads |= (3 << (region.frame << 7) + ((low + 512 >> 3) + n << 1)) & ~path.writes
+    return found
+
+
+def text_at(path: Path, pointer: Pointer) -> int:
+    """How many bytes a format's %s may look at where a pointer leads.
+
+    That is up to the end of what it points into, and on the stack up to the next pointer there. Bytes of the stack that
+    nothing was written to count as zero, as in `need_readable`.
+    """
+    region, at = pointer.region, pointer.offset
+    low, high = at.smin, at.smax
+    if region.kind not in (STACK, VALUE, RECORD) or low < region.low or high > region.high:
+        return 0
+    end = region.high
+    if region.kind == STACK:
+        missing = False
+        for half, part, wanted in _bytes(path, path.state.frames[region.frame], region.frame, low, end):
+            if bits(part) & wanted << 4:
+                end = half
+                break
+            missing = missing or bool(wanted & ~bits(part))
+        if missing:
+            path.clear(region.frame, -low)
+    return min(max(end - high, 0), LINE)
 
 
 # ---- stores
@@ -271,7 +326,7 @@ def need_writable(path: Path, pointer: Pointer, least: int, most: int, partly: b
 
 def atomic(path: Path, pointer: Pointer, offset: int, size: int) -> Scalar:
     """An atomic operation's access: what was there, as a zero-extended number."""
-    if pointer.region.kind not in (STACK, VALUE, RECORD):
+    if pointer.region.kind not in (STACK, VALUE, RECORD) and not pointer.region.plain:
         raise path.refuse(f"an atomic operation on {NAMES[pointer.region.kind]}",
                           "they work on stack, map values and records")
     low, high = access(path, pointer, offset, size, True, aligned=True)

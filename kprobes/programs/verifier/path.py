@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from typing import Final
 
 from ...errors import ProgramError
@@ -125,12 +125,16 @@ class Path:
         if access.kind == CTX and access.offset is None:
             self.findings.whole_context = True
 
-    def called(self, helper: Helper, of: Map | None) -> None:
+    def called(self, helper: Helper, of: Map | None, texts: Mapping[int, int]) -> None:
+        """Note what this path gives to a helper.
+
+        Args:
+            helper: which one is called.
+            of: the map that it is given.
+            texts: see HelperCall.
+        """
         known = self.findings.calls.get(self.pc)
-        if known is None:
-            self.findings.calls[self.pc] = HelperCall(helper, of)
-        elif known.map is not of:
-            self.findings.calls[self.pc] = HelperCall(helper)
+        self.findings.calls[self.pc] = HelperCall(helper, of, texts) if known is None else known.joined(of, texts)
 
     def deepen(self, frame: int, size: int) -> None:
         """A frame has `size` bytes of stack at least."""

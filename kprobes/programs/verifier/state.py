@@ -30,12 +30,15 @@ class Region:
         kind: CTX .. RECORD. low, high: bytes that may be accessed, as offsets: low <= offset < high. writable: by
             programs.
         map: of MAP, VALUE, RECORD. frame: of STACK, from 0.
+        plain: a context that is memory as any other, of a test run.
     """
 
-    __slots__ = ("frame", "high", "kind", "low", "map", "writable")
+    __slots__ = ("frame", "high", "kind", "low", "map", "plain", "writable")
 
-    def __init__(self, kind: str, low: int, high: int, writable: bool, map: Map | None = None, frame: int = 0) -> None:
+    def __init__(self, kind: str, low: int, high: int, writable: bool, map: Map | None = None, frame: int = 0,
+                 plain: bool = False) -> None:
         self.kind, self.low, self.high, self.writable, self.map, self.frame = kind, low, high, writable, map, frame
+        self.plain = plain
 
     def like(self, other: Region) -> bool:
         """True where they differ by their address at most."""

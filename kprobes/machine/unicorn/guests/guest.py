@@ -163,6 +163,16 @@ class Interrupts:
     taken: Callable[[Regs, int], tuple[int, int, bytes] | None] | None = None
 
 
+@frozen
+class HookedFlags:
+    """Flags that the engine gets wrong where an instruction with a CODE hook on it fails: before the instruction it has
+    worked them out, and then takes what it keeps for what it kept before."""
+
+    find: Callable[[Engine], Access]  #: where the flags are that it has worked out
+    mask: int  #: those of the flags' register
+    code: bytes  #: sets flags, then fails to write memory at 0: for the self-test
+
+
 @frozen(kw_only=True)
 class Faults:
     """What the numbers of interrupts mean."""
@@ -176,6 +186,7 @@ class Faults:
     #: an instruction -> whether an unaligned access of its is a write, where the number does not say so
     writes: Callable[[bytes], bool] | None = None
     ambiguous: frozenset[int] = frozenset()  #: maybe failed accesses: the virtual TLB would tell
+    hooked_flags: HookedFlags | None = None  #: the flags are wrong behind a failed instruction with a CODE hook on it
 
 
 @frozen
@@ -207,6 +218,14 @@ class SystemCalls:
     decoded: Decoded | None = None  #: one that it passes over in any case
 
 
+@frozen
+class Silenced:
+    """Where the engine forgets to report accesses, once a store has changed its own block (silenced.py)."""
+
+    note: int  #: bytes from the engine's handle to the size of the store that is under way
+    code: bytes  #: such a store, of four bytes, and NOPs: for a test
+
+
 @frozen(kw_only=True)
 class Mapped:
     """What memory can be mapped, and reached."""
@@ -218,6 +237,7 @@ class Mapped:
     reach: int = 0  #: addresses from here on cannot be used, although memory can be mapped there; 0: all can
     text_writable: bool = False  #: code executes only in pages that can be written
     unwatchable: str = ""  #: why accesses cannot be reported: what a report destroys
+    silenced: Silenced | None = None  #: accesses are reported no more behind a block that has changed itself
     devices_swapped: bool = False  #: the engine hands values to and from devices in the other byte order
     virtual_tlb: bool = False  #: runs under the virtual TLB (Cpu.setup switches it on): the machine fills it
 

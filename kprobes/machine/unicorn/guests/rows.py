@@ -3,8 +3,6 @@ differs for it."""
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
-
 import unicorn
 from unicorn import unicorn_const as const
 
@@ -21,6 +19,8 @@ def guest_of(arch: str) -> Guest:
     its value: a Guest)."""
     if arch in GUESTS:
         return GUESTS[arch]
+    from importlib.metadata import entry_points  # it takes longer than all of these rows
+
     for entry in entry_points(group="kprobes.unicorn", name=arch):
         guest = entry.load()
         if not isinstance(guest, Guest):

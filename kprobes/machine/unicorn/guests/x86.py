@@ -20,10 +20,13 @@ from .guest import (
     Cpu,
     Faults,
     Guest,
+    HookedFlags,
     Interrupts,
+    Mapped,
     Pc,
     RegisterFile,
     Served,
+    Silenced,
     SystemCall,
     SystemCalls,
 )
@@ -89,6 +92,11 @@ def _guest(mode: int, registers: dict[str, str]) -> Guest:
              const.UC_X86_INS_SYSENTER: SystemCall(SYSENTER, 2)}
     first, bits = (const.UC_X86_REG_RAX, 64) if wide else (const.UC_X86_REG_EAX, 32)
     served = Served(word(first, bits, 0x1578), bytes.fromhex("31c9f7f1"), 0)  # XOR ecx,ecx; DIV ecx
+    # CC_SRC behind the general registers, RIP, EFLAGS and CC_DST. CMP al,0x4f; MOV [0],ecx
+    store = "890c2500000000" if wide else "890d00000000"
+    hooked = HookedFlags(word(first, bits, 19 * 8, 64), 0x8D5, bytes.fromhex("3c4f" + store))
+    # MOV [0x10009],eax; NOPs
+    itself = bytes.fromhex(("89042509000100" if wide else "a309000100") + "90" * 9)
     interrupts = (*range(0x20, 0x100), SYSCALL, SYSENTER)  # of software: INT n, and these two
     return Guest(
         cpu=Cpu(arch=unicorn.UC_ARCH_X86, mode=mode, setup=set_up),
@@ -98,8 +106,10 @@ def _guest(mode: int, registers: dict[str, str]) -> Guest:
         pc=Pc(plain=True),
         blocks=Blocks(served_in_place=True),
         interrupts=Interrupts(bias=dict.fromkeys(interrupts, 2), served=served),
-        faults=Faults(arithmetic=frozenset({0, 16, 19}), undefined=frozenset({6}), breakpoints=frozenset({1, 3})),
+        faults=Faults(arithmetic=frozenset({0, 16, 19}), undefined=frozenset({6}), breakpoints=frozenset({1, 3}),
+                      hooked_flags=hooked),
         calls=SystemCalls(skip=dict.fromkeys(interrupts, 0), unreported=calls),
+        memory=Mapped(silenced=Silenced(0x568, itself)),
         contexts=Contexts(furnish=None if wide else flat_segments),
     )
 

@@ -8,17 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ....arch._base import Linkage
-from ....regs import Regs
 from ..blocks import Block
 from ..cpu import Cpu
 from ..engine import address_of
 from ..registers.cells import Cell
 from ..registers.windows import Windowed
 from . import hostcode
+from .usual import Usual
 
-_TOP, _BASE, _INSIDE = (hostcode.CALLS[name] // 8 for name in ("top", "base", "inside"))
-
-Followed = Callable[[Regs, int, int], bool | None]
+_TOP, _BASE, _INSIDE = (hostcode.CALLS[name] for name in ("top", "base", "inside"))
 
 FOLLOWED = 1024  # calls that host code may follow at a time, before Python is to look after them
 UNIT = 8  # bytes of guest code that a call site takes at least
@@ -28,31 +26,45 @@ class CallSite:
     """One call site.
 
     Attributes:
-        words: for host code, see hostcode.SITE. tell: says who is told (regs, frame, return address) of calls:
-            "entered", of one that may be followed and is if that says True, and "returned", of one that was followed
-            from here.
+        address: of its words, see kprobes/native/words.h.
+        programs: what host code runs here.
+        usual: name of a word -> the hit whose words it leads to.
     """
 
-    __slots__ = ("address", "callbacks", "programs", "tell", "words")
+    __slots__ = ("_python", "_words", "address", "programs", "usual")
 
-    def __init__(self, calls: int) -> None:
-        self.words = (ctypes.c_uint64 * len(hostcode.SITE))()
-        self.address = ctypes.addressof(self.words)
-        self.tell: dict[str, Callable[[Followed], None]] = {}
-        self.callbacks: list[object] = []
-        self.programs: tuple[object, ...] = ()  # what host code runs here
+    def __init__(self, calls: int, python: Any) -> None:
+        """Make a site.
+
+        Args:
+            calls: address of the words of FollowedCalls.
+            python: the callback that serves it where nothing else does.
+        """
+        self._words = (ctypes.c_uint64 * len(hostcode.SITE))()
+        self._python = python
+        self.address = ctypes.addressof(self._words)
+        self.programs: tuple[object, ...] = ()
+        self.usual: dict[str, object] = {}
         self["calls"] = calls
+        self["python"] = address_of(python)
 
     def __getitem__(self, name: str) -> int:
-        return int(self.words[hostcode.SITE[name] // 8])
+        return int(self._words[hostcode.SITE[name]])
 
     def __setitem__(self, name: str, value: int) -> None:
-        self.words[hostcode.SITE[name] // 8] = value
+        self._words[hostcode.SITE[name]] = value
 
-    def callback(self, name: str, made: Any) -> None:
-        """Make a callback one of its words."""
-        self.callbacks.append(made)
-        self[name] = address_of(made)
+    def lead(self, name: str, usual: Usual) -> None:
+        """Have a word lead to a usual hit, for the function that serves it."""
+        self.usual[name] = usual
+        self[name] = usual.address
+
+    def serve_by_python(self) -> None:
+        """Have the service asked at each execution."""
+        self["function"] = self["python"]
+        for name in self.usual:  # a hit that is being served sees by it that it is not the usual one any more
+            self[name] = 0
+        self.usual = {}
 
 
 class SiteTable:
@@ -87,6 +99,7 @@ class FollowedCalls:
     They are followed while the gate is open; what is out of the ordinary closes it, or is left to Python.
 
     Attributes:
+        gate: bytes, each a reason why Python is to be asked: see hostcode.
         places: address of a call site's words -> where it is, of all there are. some: tells whether any is followed.
     """
 
@@ -95,7 +108,7 @@ class FollowedCalls:
         self._calls = (ctypes.c_uint64 * (FOLLOWED * hostcode.CALL // 8))()
         self.address = ctypes.addressof(self._words)
         self.view = memoryview(self._words).cast("B").cast("Q")
-        self._gate = memoryview(self._words).cast("B")  # its first word
+        self.gate = memoryview(self._words).cast("B")  # its first word
         base = ctypes.addressof(self._calls)
         self._set(top=base, base=base, limit=base + ctypes.sizeof(self._calls))
         cpu.memory.blocks.on_remove(self._forget_stack)
@@ -109,7 +122,7 @@ class FollowedCalls:
 
     def _set(self, **words: int) -> None:
         for name, value in words.items():
-            self.view[hostcode.CALLS[name] // 8] = value & (1 << 64) - 1
+            self.view[hostcode.CALLS[name]] = value & (1 << 64) - 1
 
     def _learn(self, cpu: Cpu) -> bool:
         """Where the guest's calls leave the return address. False: not where host code finds it."""
@@ -129,7 +142,7 @@ class FollowedCalls:
         if linkage.returning.skips is not None:
             self.skip = linkage.returning.skips(cpu.regs)[0]
         convention = self._convention(cpu, linkage)
-        self._set(**convention.words)
+        self._set(way=hostcode.address(convention.function("way")), **convention.words)
         self.enter, self.ask, self.leave = (hostcode.address(convention.function(kind))
                                             for kind in ("enter", "ask", "leave"))
         return True
@@ -147,7 +160,7 @@ class FollowedCalls:
 
     def close(self, reason: int, closed: bool = True) -> None:
         """Python is to be asked about every call, for one reason among others, or no more for that reason."""
-        self._gate[reason] = closed
+        self.gate[reason] = closed
 
     @property
     def serving(self) -> bool:

@@ -10,10 +10,7 @@ from attrs import frozen
 
 from .library import address
 
-LOOK = 192  # bytes that a look is shorter than
-#: Bytes of a look's frame; from the handle to what says that a hook has stopped the run, to its error, and to the
-#: translator's words.
-NUMBERS = {"LOOK": LOOK, "FRAME": 0x20, "STOPPED": 0x56D, "FAILED": 0x590, "TRANSLATOR": 0x300}
+LOOK = 192  # bytes that a look is shorter than; as in kprobes/native/engine.c, with what else is known there
 _MOST = 1200  # bytes that are looked at
 _LOOK = "helper_check_exit_request_"
 #: Functions of each guest's, whose names end in it, and of all. code32 and code64: where a translation's code is.

@@ -1,28 +1,30 @@
-"""Host code that notes a word and goes on to another function: one function for each engine, used again when that has
-gone.
+"""Functions of the host's library that note a word and go on to another function, see kprobes/native/engine.c.
 
-The function finds its three words through the address behind it: where the word is that it copies, where it goes on (0:
-it answers 0 itself), and the copy. See raised.py.
+Each engine that needs one has its own; when the engine has gone another one gets it. There is a fixed number of them:
+who comes too late has Python called instead. See raised.py.
 """
 
 from __future__ import annotations
 
 import ctypes
-import platform
+from functools import cache
 
 from attrs import frozen
 
 from . import hostcode
-from .ready import READY
 
-AT_ONCE = 64  # functions
-_WORD = 8
-_free: list[Noting] = []
+AT_ONCE = 256  # NOTES of engine.c
 
 
 @frozen(eq=False)
 class Noting:
-    """One of them. function: its address. words: its three. note: the last of these."""
+    """One of the functions.
+
+    Attributes:
+        function: its address.
+        words: address of the word to copy; function to go on to, or 0; the copy.
+        note: the last of these.
+    """
 
     function: int
     words: ctypes.Array[ctypes.c_uint64]
@@ -30,27 +32,29 @@ class Noting:
 
 
 def take(source: int, onward: int) -> Noting | None:
-    """A function that copies the word at `source`, and goes on at `onward`; None where there is no host code."""
-    if not hostcode.available():
+    """A function that copies the word at address `source`, and goes on to the function at `onward` (0: answers 0).
+
+    None where there is no host code, or all functions are taken.
+    """
+    if not hostcode.available() or not _free():
         return None
-    if not _free:
-        _free.extend(_made())
-    if not _free:
-        return None
-    one = _free.pop()
-    one.words[0], one.words[1] = source, onward
+    one = _free().pop()
+    one.words[0] = source
+    one.words[1] = onward
     return one
 
 
 def give_back(one: Noting) -> None:
-    """Nobody calls it any more."""
-    _free.append(one)
+    """Take a function back. Nothing calls it any more."""
+    _free().append(one)
 
 
-def _made() -> list[Noting]:
-    code = bytes.fromhex(READY[platform.machine()]["note"])
-    rows = [(ctypes.c_uint64 * 3)() for _ in range(AT_ONCE)]
-    size = len(code) + _WORD
-    start = hostcode.executable(b"".join(code + ctypes.addressof(row).to_bytes(_WORD, "little") for row in rows))
-    return [Noting(start + n * size, row, (ctypes.c_uint64 * 1).from_buffer(row, 2 * _WORD))
-            for n, row in enumerate(rows)] if start else []
+@cache
+def _free() -> list[Noting]:
+    """The functions that no engine has."""
+    functions = (ctypes.c_uint64 * AT_ONCE).from_address(hostcode.address("take_note"))
+    found = []
+    for n, function in enumerate(functions):
+        words = (ctypes.c_uint64 * 3).from_address(hostcode.address("notes") + 24 * n)
+        found.append(Noting(function, words, (ctypes.c_uint64 * 1).from_buffer(words, 16)))
+    return found

@@ -10,12 +10,11 @@ first machine on. Blocks that are cut are chained by the engine, as at a page's 
 
 from __future__ import annotations
 
-import platform
+import ctypes
 from functools import cache
 
 from . import hostcode
-from .library import GUESTS, WORD, called
-from .ready import READY
+from .library import GUESTS, called
 
 MOST = 64  # instructions of a block; see docs/engine.md for what they take
 NAMES = [f"gen_intermediate_code{'' if guest == 's390x' else f'_{guest}'}" for guest in GUESTS]
@@ -32,10 +31,10 @@ def bounded(most: int = MOST) -> bool:
         places = functions.places(NAMES)
     except (AttributeError, ValueError, OSError):
         return False
-    code = bytes.fromhex(READY[platform.machine()]["at-most"])
-    size = len(code) + 2 * WORD
-    start = hostcode.executable(b"".join(code + functions.there[place].to_bytes(WORD, "little")
-                                         + most.to_bytes(WORD, "little") for place in places))
-    for n, place in enumerate(places if start else ()):
-        functions.put(place, start + n * size)
-    return bool(start)
+    words = (ctypes.c_uint64 * (2 * len(NAMES))).from_address(hostcode.address("translators"))
+    ours = (ctypes.c_uint64 * len(NAMES)).from_address(hostcode.address("translate"))
+    for n, place in enumerate(places):
+        words[2 * n] = functions.there[place]
+        words[2 * n + 1] = most
+        functions.put(place, ours[n])
+    return True

@@ -1,0 +1,81 @@
+/* Hooks of the engine's that read registers without the engine's Python binding: see yardsticks.py.
+ *
+ * No header of Python's is needed: the functions of its C API come in `about`. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct about {
+    int (*read_register)(void *engine, int number, void *value);
+    int (*read_memory)(void *engine, uint64_t address, void *value, size_t size);
+    int (*ensure)(void);         /* PyGILState_Ensure */
+    void (*release)(int state);  /* PyGILState_Release */
+    void *(*call)(void *function, void *const *arguments, size_t count, void *names); /* PyObject_Vectorcall */
+    void *(*number)(unsigned long long value);                                        /* PyLong_FromUnsignedLongLong */
+    void (*forget)(void *object);                                                     /* Py_DecRef */
+    void *handler;  /* a function of Python's */
+    int first;      /* number of the first argument's register; of the stack pointer where arguments are on the stack */
+    int second;     /* number of the second argument's register; -1: they are on the stack */
+    uint64_t above; /* bytes from the stack pointer to the first argument */
+    uint64_t size;  /* bytes of an argument on the stack */
+    uint64_t hits;
+    uint64_t seen; /* so that reading is not left out */
+} about;
+
+static void read_arguments(void *engine, uint64_t values[2])
+{
+    values[0] = values[1] = 0;
+    about.read_register(engine, about.first, &values[0]);
+    if (about.second >= 0) {
+        about.read_register(engine, about.second, &values[1]);
+    } else {
+        uint64_t stack = values[0] + about.above;
+        values[0] = 0;
+        about.read_memory(engine, stack, &values[0], about.size);
+        about.read_memory(engine, stack + about.size, &values[1], about.size);
+    }
+}
+
+/* In C alone. */
+void c_empty(void *engine, uint64_t address, uint32_t size, void *data)
+{
+    about.hits++;
+}
+
+void c_two(void *engine, uint64_t address, uint32_t size, void *data)
+{
+    uint64_t values[2];
+    read_arguments(engine, values);
+    about.seen += values[0] + values[1];
+    about.hits++;
+}
+
+/* A function of Python's, called through the C API: without arguments, or with both. */
+static void call(void *const *arguments, size_t count)
+{
+    void *result = about.call(about.handler, arguments, count, NULL);
+    if (result)
+        about.forget(result);
+    about.hits += result != NULL;
+}
+
+void api_empty(void *engine, uint64_t address, uint32_t size, void *data)
+{
+    int state = about.ensure();
+    call(NULL, 0);
+    about.release(state);
+}
+
+void api_two(void *engine, uint64_t address, uint32_t size, void *data)
+{
+    uint64_t values[2];
+    void *numbers[2];
+    int state = about.ensure();
+    read_arguments(engine, values);
+    numbers[0] = about.number(values[0]);
+    numbers[1] = about.number(values[1]);
+    call(numbers, 2);
+    about.forget(numbers[0]);
+    about.forget(numbers[1]);
+    about.release(state);
+}

@@ -1,0 +1,64 @@
+"""`Walking.table` of ARM: switches of position-independent code, whose table holds distances from itself.
+
+    adr lr, table; ldr.w r12, [lr, r11, lsl #2]; add lr, r12; bx lr    T32
+    adr r1, table; ldr r0, [r1, r0, lsl #2]; add pc, r0, r1            A32
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .._base import Insn, Order, Table
+
+
+def table(order: Order, jump: Insn, before: Sequence[Insn]) -> Table | None:
+    """A jump's table. order: of data."""
+    pair = _thumb(jump, before) if jump.mode else _arm(jump)
+    for register, distance in () if pair is None else (pair, pair[::-1]):
+        start = _start(before, register, distance)
+        if start is not None:  # in T32 distances are to odd addresses
+            return Table(start=start, size=4, base=start - jump.mode, signed=True, order=order.value)
+    return None
+
+
+def _word(insn: Insn) -> int:
+    low = int.from_bytes(insn.raw[:2], "little")
+    if insn.mode:
+        return low << 16 | int.from_bytes(insn.raw[2:], "little") if insn.size == 4 else low
+    return int.from_bytes(insn.raw, "little")
+
+
+def _thumb(jump: Insn, before: Sequence[Insn]) -> tuple[int, int] | None:
+    """BX of a register to which another one was added: both."""
+    if jump.name != "BX":
+        return None
+    register = _word(jump) >> 3 & 15
+    for insn in reversed(before):
+        word = _word(insn)
+        if insn.size == 2 and word >> 8 == 0x44 and (word >> 4 & 8 | word & 7) == register:  # ADD
+            return register, word >> 3 & 15
+    return None
+
+
+def _arm(jump: Insn) -> tuple[int, int] | None:
+    """ADD of two registers to PC: both."""
+    word = _word(jump)
+    return (word >> 16 & 15, word & 15) if word & 0x0FE0FFF0 == 0x0080F000 else None
+
+
+def _start(before: Sequence[Insn], register: int, distance: int) -> int | None:
+    """The address in a register from which, at an index, the distance was loaded."""
+    loaded = False
+    for insn in reversed(before):
+        word = _word(insn)
+        if insn.mode:
+            load = insn.size == 4 and word & 0xFFF00FF0 == 0xF8500020
+        else:
+            load = word & 0x0FF00FF0 == 0x07900100
+        if load and (word >> 16 & 15, word >> 12 & 15) == (register, distance):
+            loaded = True
+        elif loaded and insn.operand is not None and not insn.data:
+            into = word >> 12 & 15 if not insn.mode else word >> 8 & (7 if insn.size == 2 else 15)
+            if into == register:
+                return insn.operand
+    return None

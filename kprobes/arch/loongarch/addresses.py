@@ -1,0 +1,35 @@
+"""`Walking.follow` of LoongArch: PCALAU12I, PCADDU12I or LU12I.W, ADDI or ORI, and loads and stores through what these
+set. Titles as in isa.py."""
+
+from __future__ import annotations
+
+from .._addresses import HALF, Use
+from .._base import signed
+from .._insn import Insn
+
+ADDI_W, ADDI_D, ORI = 0b0000001010, 0b0000001011, 0b0000001110  # bits 31:22
+#: bits 31:22 of loads and stores with a displacement -> bytes that they read or write
+SIZES = {0b0010100000 + n: size for n, size in enumerate((1, 2, 4, 8, 1, 2, 4, 8, 1, 2, 4))} | {
+    0b0010101100 + n: size for n, size in enumerate((4, 4, 8, 8, 16, 16, 32, 32))}  # FLD, FST; VLD, VST, XVLD, XVST
+
+
+def use(insn: Insn) -> Use:
+    """What an instruction does with a base register."""
+    word = int.from_bytes(insn.raw, "little")
+    d, s, opcode = word & 31, word >> 5 & 31, word >> 22
+    into = (d,) if d else ()
+    upper = signed(word >> 5 & 0xFFFFF, 20) << 12
+    if insn.name == "PCALAU12I":
+        return Use(HALF, insn.addr + upper & ~0xFFF, into=into)
+    if insn.name == "PCADDU12I":
+        return Use(HALF, insn.addr + upper, into=into)
+    if word >> 25 == 0b0001010:  # LU12I.W
+        return Use(HALF, upper, into=into)
+    if opcode in (ADDI_W, ADDI_D):
+        return Use(s, signed(word >> 10 & 0xFFF, 12), into=into)
+    if opcode == ORI:
+        return Use(s, word >> 10 & 0xFFF, into=into)
+    if opcode in SIZES:
+        integer = opcode < 0b0010101100 and not 0b0010100100 <= opcode < 0b0010101000
+        return Use(s, signed(word >> 10 & 0xFFF, 12), SIZES[opcode], into if integer else ())
+    return Use(into=into)

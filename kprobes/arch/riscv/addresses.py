@@ -1,0 +1,65 @@
+"""`Walking.follow` of RISC-V: AUIPC or LUI, ADDI, and loads and stores through what these set. Titles as in isa.py."""
+
+from __future__ import annotations
+
+from .._addresses import HALF, Use
+from .._base import signed
+from .._insn import Insn
+
+LOADS, STORES = {0b0000011: True, 0b0000111: False}, (0b0100011, 0b0100111)  #: opcode -> is it of an x register
+LUI, AUIPC, ADDI, ADDIW, BRANCH = 0b0110111, 0b0010111, 0b0010011, 0b0011011, 0b1100011
+
+
+def use(insn: Insn) -> Use:
+    """What an instruction does with a base register."""
+    word = int.from_bytes(insn.raw, "little")
+    return _short(word) if insn.size == 2 else _full(word, insn.addr)
+
+
+def _written(register: int) -> tuple[int, ...]:
+    return (register,) if register else ()
+
+
+def _full(word: int, addr: int) -> Use:
+    opcode, d, s = word & 0x7F, word >> 7 & 31, word >> 15 & 31
+    low = signed(word >> 20, 12)
+    if opcode in (LUI, AUIPC):
+        return Use(HALF, (addr if opcode == AUIPC else 0) + (signed(word >> 12, 20) << 12), into=_written(d))
+    if opcode in (ADDI, ADDIW) and not word >> 12 & 7:
+        return Use(s, low, into=_written(d))
+    size = 1 << (word >> 12 & 3)
+    if opcode in LOADS:
+        return Use(s, low, size, _written(d) if LOADS[opcode] else ())
+    if opcode in STORES:
+        return Use(s, signed(word >> 20 & 0xFE0 | d, 12), size)
+    return Use(into=() if opcode == BRANCH else _written(d))
+
+
+def _short(word: int) -> Use:
+    """"RVC Instruction Set Listings"."""
+    kind, low, high = word >> 13, 8 + (word >> 2 & 7), 8 + (word >> 7 & 7)
+    d, imm = word >> 7 & 31, signed(word >> 7 & 0x20 | word >> 2 & 0x1F, 6)
+    match word & 3, kind:
+        case 0, 1 | 3 | 5 | 7 | 2 | 6:  # C.FLD, C.LW, C.LD or C.FLW, and their stores
+            wide = kind in (1, 3, 5, 7)
+            offset = word >> 7 & 0x38 | (word << 1 & 0xC0 if wide else word >> 4 & 4 | word << 1 & 0x40)
+            return Use(high, offset, 8 if wide else 4, (low,) if kind in (2, 3) else ())
+        case 0, _:
+            return Use(into=(low,))
+        case 1, 0 | 1:  # C.ADDI, C.ADDIW; C.JAL writes no address that counts
+            return Use(d, imm, into=_written(d))
+        case 1, 3 if d != 2:  # C.LUI
+            return Use(HALF, imm << 12, into=_written(d))
+        case 1, 4:
+            return Use(into=(high,))
+        case 1, 5 | 6 | 7:
+            return Use()
+        case 2, 4 if not word >> 12 & 1 and word >> 2 & 31:  # C.MV
+            return Use(word >> 2 & 31, 0, into=_written(d))
+        case _:
+            return Use(into=_written(d))
+
+
+def begins(insn: Insn) -> bool:
+    """True for AUIPC, LUI and perhaps C.LUI."""
+    return insn.raw[0] & 0x5F == 0x17 or (insn.size == 2 and insn.raw[1] >> 5 == 3)

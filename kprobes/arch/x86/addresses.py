@@ -1,0 +1,57 @@
+"""`Walking.follow` of i386: CALL of the next instruction, POP, LEA and ADD, and loads and stores through what these
+set. (An address relative to RIP is told by the instruction's operand.)"""
+
+from __future__ import annotations
+
+from .._addresses import HALF, Use
+from .._insn import Insn
+from .shape import Shape, measure
+
+PUSHED = 8  #: the number that stands for the word on top of the stack here
+LEA, STORES, LOADS = 0x8D, {0x88: 1, 0x89: 4, 0x01: 4, 0x39: 4, 0x3B: 4}, {0x8B: 4, 0x03: 4, 0x33: 4, 0x2B: 4, 0x0B: 4}
+MOVZX = {0xB6: 1, 0xB7: 2, 0xBE: 1, 0xBF: 2}  #: in the two-byte map, MOVSX too
+#: in the two-byte map loads and stores of vectors: MOVUPS, MOVAPS, MOVDQA, MOVDQU
+VECTORS = frozenset((0x10, 0x11, 0x28, 0x29, 0x6F, 0x7F))
+
+
+def use(insn: Insn) -> Use:
+    """What an instruction does with a base register."""
+    first = insn.raw[0]
+    if insn.links:
+        return Use(HALF, insn.next, into=(PUSHED,))
+    if first >> 3 == 0x58 >> 3:  # POP
+        return Use(PUSHED, 0, into=(first & 7,))
+    if first >> 3 in (0xB8 >> 3, 0x40 >> 3, 0x48 >> 3, 0x90 >> 3):  # MOV of a constant, INC, DEC, XCHG
+        return Use(into=(first & 7, 0))
+    try:
+        shape = measure(insn.raw, False)
+    except IndexError:
+        return Use()
+    return _modrm(shape, insn.raw)
+
+
+def _modrm(shape: Shape, raw: bytes) -> Use:
+    reg, rm, opcode = shape.modrm >> 3 & 7, shape.modrm & 7, shape.opcode
+    if not shape.memory:
+        if shape.map == 0 and opcode in (0x81, 0x83) and not reg:  # ADD of a constant
+            return Use(rm, int.from_bytes(raw[shape.imm_at :], "little", signed=True), into=(rm,))
+        return Use(into=(reg, rm) if shape.modrm else (0,))
+    offset = int.from_bytes(raw[shape.disp_at : shape.imm_at], "little", signed=True)
+    plain = rm != 4 and not (shape.modrm < 0x40 and rm == 5)  # no index, and a base
+    base = rm if plain else None
+    if shape.map == 0 and opcode == LEA:
+        return Use(base, offset, into=(reg,))
+    if shape.map == 0 and opcode in STORES:
+        return Use(base, offset, STORES[opcode])
+    if shape.map == 0 and opcode in LOADS:
+        return Use(base, offset, LOADS[opcode], (reg,))
+    if shape.map == 1 and opcode in MOVZX:
+        return Use(base, offset, MOVZX[opcode], (reg,))
+    if shape.map == 1 and opcode in VECTORS:
+        return Use(base, offset, 16)
+    return Use(into=(reg,))
+
+
+def begins(insn: Insn) -> bool:
+    """True for a call of the next instruction."""
+    return insn.links and insn.target == insn.next

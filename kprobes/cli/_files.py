@@ -1,0 +1,75 @@
+"""FILE, which most commands take, and how it is loaded."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+from attrs import frozen
+from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from ..machine.remote import QemuMachine
+    from ..machine.unicorn.machine import UnicornMachine
+
+#: FILE, which shells complete
+file_argument = click.argument("file", shell_complete=lambda ctx, parameter, text: [CompletionItem(text, type="file")])
+
+
+arch_option = click.option("--arch", metavar="NAME",
+                           help="The architecture, where FILE's header does not tell (see `kprobes archs`).")
+sysroot_option = click.option("--sysroot", type=click.Path(exists=True, file_okay=False), metavar="FOLDER",
+                              help="With --qemu: where the program's dynamic linker and libraries are.")
+
+
+@frozen
+class File:
+    """What on_file() gives: a file, to be looked at."""
+
+    name: str
+    arch: str | None
+    qemu: bool
+    sysroot: str | None
+
+    def loaded(self) -> Any:
+        """A machine that has it; of a process under QEMU nothing runs but its dynamic linker."""
+        if self.qemu:
+            return process([self.name], self.arch, self.sysroot)
+        check_sysroot(self.sysroot)
+        return load(self.name, self.arch)
+
+
+def on_file(command: Callable[..., None]) -> Callable[..., None]:
+    """FILE and options that say what it is: a File, which the command gets first."""
+    @functools.wraps(command)
+    def wrapped(file: str, arch: str | None, qemu: bool, sysroot: str | None, **options: Any) -> None:
+        command(File(file, arch, qemu, sysroot), **options)
+
+    under_qemu = click.option("--qemu", is_flag=True, help="Look at it as a Linux process under qemu-user.")
+    return file_argument(arch_option(under_qemu(sysroot_option(wrapped))))
+
+
+def process(argv: Sequence[str], arch: str | None, sysroot: str | None) -> QemuMachine:
+    """A Linux process under QEMU, at its first own instruction."""
+    from ..machine.remote import QemuMachine
+
+    return QemuMachine.user(argv, arch=arch, sysroot=sysroot)
+
+
+def check_sysroot(sysroot: str | None) -> None:
+    """There is none where nothing runs under QEMU."""
+    if sysroot is not None:
+        raise click.UsageError("--sysroot is where QEMU finds libraries: give --qemu as well")
+
+
+def load(file: str, arch: str | None, base: int | None = None, symbols: str | None = None) -> UnicornMachine:
+    """A machine with the command line's file in it: an ELF file, or where there is a base a raw image."""
+    from ..machine.unicorn.machine import UnicornMachine
+
+    if base is not None:
+        if arch is None:
+            raise click.UsageError("a raw image needs --arch NAME as well; `kprobes archs` lists them")
+        return UnicornMachine.load_raw(file, arch=arch, base=base, symbols=symbols)
+    return UnicornMachine.load(file, arch=arch)

@@ -1,0 +1,70 @@
+"""Breakpoints that the machine serves by itself: those of a lone probe whose instruction runs in its slot.
+
+The driver serves the first hit, and then hands the breakpoint over; whatever changes at the probepoint takes it back
+(Probepoint.serve_no_more). What comes after an unusual hit is here, in the order in which the driver does it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...machine._base import UsualHit, UsualTrap
+from ...regs import Regs
+from ..patch.arming import Arming
+from ..patch.probepoint import Probepoint
+from ..probe import Probe
+from .entries import Entries
+from .handlers import Handlers
+
+
+class Breakpoints:
+    """Hands breakpoints over to the machine."""
+
+    def __init__(self, handlers: Handlers, entries: Entries) -> None:
+        self._handlers = handlers
+        self._entries = entries
+
+    def serve(self, point: Probepoint) -> None:
+        """Have the machine serve a breakpoint from now on, if it can."""
+        hits = self._handlers.hits
+        if hits is None or not hits.traps or point.state is not Arming.ARMED:
+            return
+        if len(point.active) != 1 or point.slot is None or point.insn.simulate is not None:
+            return
+        p = point.active[0]
+        point.served = hits.trap(UsualTrap(
+            address=point.address, slot=point.slot_target, slot_end=None if point.native else point.slot_end,
+            next=point.next, before=self._before(point, p), after=self._after(point, p), point=point, probes=(p,)))
+
+    def _before(self, point: Probepoint, p: Probe) -> UsualHit | None:
+        if p._pre is None:
+            return None
+        cb = self._handlers.blocks[0]
+
+        def rest(regs: Regs, _instance: Any, result: Any, error: BaseException | None) -> None:
+            diverted = bool(result) if error is None else self._entries.failed(p, point, regs, error)
+            if diverted:
+                if point.state is Arming.OPTIMIZED:
+                    self._handlers.refuse(point)
+                self._handlers.check_diverted(point, regs)
+            else:
+                cb.begin(point)
+                cb.probes = (p,)
+                self._handlers.execute(cb, point, regs)
+
+        return UsualHit(address=point.address, probe=p, handler=p._pre, rest=rest)
+
+    def _after(self, point: Probepoint, p: Probe) -> UsualHit | None:
+        if p._post is None:
+            return None
+
+        def rest(regs: Regs, _instance: Any, _result: Any, error: BaseException | None) -> None:
+            try:
+                if error is not None and not isinstance(error, Exception):
+                    raise error
+                if error is not None:
+                    self._handlers.ask_about_exception(p, regs, error)
+            finally:
+                self._handlers.land(regs)
+
+        return UsualHit(address=point.next & ~self._handlers.mode_bits, probe=p, handler=p._post, rest=rest)

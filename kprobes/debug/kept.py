@@ -1,0 +1,77 @@
+"""The types of big files, kept between processes: one has to look at all units to find a type by its name."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from attrs import astuple
+
+from .scan import NamedType, Sections
+
+_SMALL: Final = 1 << 18  #: bytes of .debug_info that are read faster than a file is looked for
+_VERSION: Final = 1  #: of what is kept
+
+
+def directory() -> Path | None:
+    """Where it is kept: kprobes/debug in $XDG_CACHE_HOME, or in ~/.cache. None: there is no home."""
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kprobes" / "debug"
+    except RuntimeError:
+        return None
+
+
+def kept_types(sections: Sections, make: Callable[[], list[NamedType]]) -> list[NamedType]:
+    """A file's types, as they were kept, or made now.
+
+    Args:
+        sections: the file's.
+        make: reads them from the file.
+    """
+    folder = directory() if len(sections.info) >= _SMALL else None
+    if folder is None:
+        return make()
+    digest = hashlib.blake2b(sections.order.encode(), digest_size=20)
+    for part in (sections.info, sections.abbrev, sections.strings, sections.line_strings):
+        digest.update(len(part).to_bytes(8, "little") + part)
+    path = folder / f"{digest.hexdigest()}-{_VERSION}.json"
+    found = _read(path, len(sections.info))
+    if found is None:
+        found = make()
+        _write(path, found)
+    return found
+
+
+def _read(path: Path, size: int) -> list[NamedType] | None:
+    """What a file of ours says; None where there is none, or it is damaged, or somebody else may have written it."""
+    try:
+        with open(path, "rb") as file:
+            status = os.fstat(file.fileno())
+            if status.st_uid != os.geteuid() or status.st_mode & 0o022:
+                return None
+            types = [NamedType(*row) for row in json.load(file)]
+    except (OSError, ValueError, TypeError):
+        return None
+    sound = all(isinstance(type.name, str) and isinstance(type.offset, int) and 0 <= type.offset < size
+                for type in types)
+    return types if sound else None
+
+
+def _write(path: Path, types: list[NamedType]) -> None:
+    """Keep types, if that is possible: whole or not at all."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent)  # which nobody else may write
+    except OSError:
+        return
+    try:
+        with os.fdopen(handle, "w") as file:
+            json.dump([astuple(type) for type in types], file)
+        os.replace(name, path)
+    except OSError:
+        Path(name).unlink(missing_ok=True)

@@ -1,0 +1,102 @@
+"""Numbers from their bytes: integers, and the floating-point formats of the architectures."""
+
+from __future__ import annotations
+
+import math
+import struct
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+from ..arch._base import Arch
+from ..errors import Unsupported
+
+if TYPE_CHECKING:
+    from .types import CType
+
+#: format -> (bits of the exponent, of the fraction, whether the integer bit is among the fraction's)
+_FORMATS: Final = {"half": (5, 10, False), "bfloat": (8, 7, False), "single": (8, 23, False),
+                   "double": (11, 52, False), "x87": (15, 64, True), "quad": (15, 112, False)}
+_QUAD: Final = ("_Float128", "__float128", "__ieee128", "f128")
+
+
+def float_format(arch: Arch, name: str, size: int) -> str:
+    """The format of a floating-point type, a key of _FORMATS; "" where it is not known.
+
+    Args:
+        arch: whose ABI says what `long double` is.
+        name: of the base type.
+        size: in bytes.
+    """
+    if size == 2:
+        return "bfloat" if "bf" in name.lower() else "half"
+    if size in (4, 8):
+        return "single" if size == 4 else "double"
+    if size == 16 and (name in _QUAD or "128" in name):
+        return "quad"
+    if arch.name in ("x86_64", "i386"):
+        return "x87" if size in (10, 12, 16) else ""
+    # PowerPC's may be a pair of doubles, m68k's has a gap
+    return "quad" if size == 16 and not arch.name.startswith(("ppc", "m68k")) else ""
+
+
+def number(type: CType, raw: int, arch: Arch) -> int | float | bool | complex:
+    """The number that bytes of a type stand for. Floats of more than 8 bytes are rounded to Python's.
+
+    Args:
+        type: a scalar type.
+        raw: the bytes, as the unsigned number that they are in the type's byte order.
+        arch: the guest's.
+
+    Raises:
+        Unsupported: the type is none whose format is known.
+    """
+    if type.kind == "float":
+        return _float(raw, _known(type, arch, type.size))
+    if type.kind == "complex":
+        return _complex(type, raw, arch)
+    if type.kind == "bool":
+        return bool(raw)
+    if type.kind == "other":
+        raise Unsupported(f"{type.name} is of a kind whose numbers are not known", hint="read its bytes")
+    bits = type.bits
+    raw &= (1 << bits) - 1
+    return raw - (raw >> bits - 1 << bits) if type.signed and bits else raw
+
+
+def _known(type: CType, arch: Arch, size: int) -> str:
+    form = float_format(arch, type.base_name, size)
+    if not form:
+        raise Unsupported(f"the format of {type.name} is not known on {arch.name}", hint="read its bytes")
+    return form
+
+
+def _complex(type: CType, raw: int, arch: Arch) -> complex:
+    half = type.size // 2
+    low, high = raw & (1 << 8 * half) - 1, raw >> 8 * half
+    form = _known(type, arch, half)
+    first, second = (low, high) if type.order == "little" else (high, low)
+    return complex(_float(first, form), _float(second, form))
+
+
+def _float(raw: int, form: str) -> float:
+    if form == "double":
+        return float(struct.unpack("<d", raw.to_bytes(8, "little"))[0])
+    wide, fraction, explicit = _FORMATS[form]
+    raw &= (1 << 1 + wide + fraction) - 1
+    sign = -1.0 if raw >> wide + fraction else 1.0
+    exponent = raw >> fraction & (1 << wide) - 1
+    mantissa = raw & (1 << fraction) - 1
+    bias = (1 << wide - 1) - 1
+    if exponent == (1 << wide) - 1:
+        quiet = mantissa & ~(1 << 63) if explicit else mantissa
+        return math.copysign(math.nan if quiet else math.inf, sign)
+    if explicit:
+        fraction -= 1
+    elif exponent:
+        mantissa |= 1 << fraction
+    scale = max(exponent, 1) - bias - fraction
+    try:
+        exact = Fraction(mantissa) * (Fraction(1 << scale) if scale >= 0 else Fraction(1, 1 << -scale))
+        return sign * float(exact)
+    except OverflowError:
+        return sign * math.inf

@@ -1,0 +1,281 @@
+"""Where parameters are at a function's entry.
+
+Debug information says it, except where a parameter lives in a frame that the function has not made yet. There the
+calling convention says it, unless the compiler may have changed that: then the parameter is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from attrs import field, frozen
+
+from ..arch._base import Arch
+from .expression import Unknown
+from .file import DAMAGE
+from .registers import has_windows, register
+from .scopes import Variable
+from .types import CType, constant
+from .units import Function, location, named, takes_a_word, text
+
+_RUST: Final = 0x1C
+#: DW_LANG: whose functions are called as C's are: C89, C, C++, C99, Objective-C, Objective-C++, C++03 ... C++20, C17
+_LIKE_C: Final = {0x1, 0x2, 0x4, 0xC, 0x10, 0x11, 0x19, 0x1A, 0x1D, 0x21, 0x2B, 0x2C, 0x3A, 0x3E, 0x8001}
+_C: Final = {0x1, 0x2, 0xC, 0x1D, 0x2C, 0x3E, 0x8001}
+_BY_REFERENCE, _BY_VALUE = 4, 5  #: DW_CC_pass_by_reference and DW_CC_pass_by_value
+_OPTIMIZED: Final = re.compile(r"\s-O(\S*)")
+_REGISTER: Final = re.compile(r"DW_OP_(reg(\d+)|regx)")
+#: operations that name no frame: what they give is true at the entry, too
+_FRAMELESS: Final = re.compile(
+    r"DW_OP_(reg\w+|lit\d+|const\w+|addr|addrx|stack_value|implicit_value|piece|plus\w*|minus|and|or|xor|shl|shra?|neg|not|"
+    r"call_frame_cfa|nop)")
+NOT_KEPT: Final = "the compiler has not kept it at the entry"
+
+
+@frozen
+class Arrival:
+    """Where a parameter is at a function's entry.
+
+    Attributes:
+        kind: "argument" (one of the calling convention's), "register", "frame" (memory at the canonical frame address
+            and some bytes), "value" (always the same), "place" (what an expression gives), "refused".
+        number: which argument, from 0; the bytes; the value, unsigned.
+        name: of the register.
+        reason: why it is refused, as one clause.
+    """
+
+    kind: str
+    number: int = 0
+    name: str = ""
+    reason: str = field(default="", kw_only=True)
+
+
+def refused(reason: str) -> Arrival:
+    return Arrival("refused", reason=reason)
+
+
+def arrivals(arch: Arch, function: Function, pc: int, variables: Sequence[Variable], type_of: Callable[[Any], CType],
+             symbol: str) -> list[Arrival]:
+    """Where each parameter of a function is at its entry.
+
+    Args:
+        arch: the guest's.
+        function: which one.
+        pc: link address of the entry.
+        variables: its parameters, in order.
+        type_of: entry of a type -> the type; None is void.
+        symbol: a name of its address; "": there is none.
+    """
+    made = _Entry(arch, function, pc, variables, type_of, symbol)
+    return [made.arrival(n) for n in range(len(variables))]
+
+
+class _Entry:
+    """One function's entry."""
+
+    def __init__(self, arch: Arch, function: Function, pc: int, variables: Sequence[Variable],
+                 type_of: Callable[[Any], CType], symbol: str) -> None:
+        self._arch = arch
+        self._function = function
+        self._pc = pc
+        self._variables = variables
+        self._type_of = type_of
+        self._symbol = symbol
+        self._homes = [self._has_home(variable.die) for variable in variables]
+
+    def arrival(self, n: int) -> Arrival:
+        try:
+            return self._told(n)
+        except Unknown:
+            return refused(NOT_KEPT)
+        except DAMAGE:
+            return refused("its debug information is damaged")
+
+    def _told(self, n: int) -> Arrival:
+        """What debug information says of the n-th parameter."""
+        die, type = self._variables[n].die, self._variables[n].type
+        if "DW_AT_const_value" in die.attributes:
+            value = constant(die, "DW_AT_const_value")
+            if value is None or not takes_a_word(type, self._arch):
+                return refused("it is a constant of a kind that is not understood")
+            return Arrival("value", value & (1 << 8 * type.size) - 1)
+        if "DW_AT_location" not in die.attributes:
+            return refused(NOT_KEPT)
+        try:
+            ops = location(die, self._function, self._pc)
+        except Unknown:  # the list begins behind the entry
+            return self._by_convention(n)
+        always = die.attributes["DW_AT_location"].form in ("DW_FORM_exprloc", "DW_FORM_block1", "DW_FORM_block")
+        return self._of(n, ops, always)
+
+    def _of(self, n: int, ops: Sequence[Any], always: bool) -> Arrival:
+        """Of the operations that say where a parameter is. always: they say so for the whole function."""
+        names = [op.op_name for op in ops]
+        if not names:
+            raise Unknown
+        single = register(self._arch, self._number(ops[0])) if len(ops) == 1 and _REGISTER.fullmatch(names[0]) else None
+        if single is not None:
+            return self._in_register(n, single, always)
+        if len(ops) == 1 and names[0] == "DW_OP_fbreg" and self._base_is_cfa() and self._passed_there(ops[0].args[0]):
+            return Arrival("frame", ops[0].args[0])
+        if all(_FRAMELESS.fullmatch(name) for name in names) and not always:
+            return Arrival("place")
+        return self._by_convention(n)
+
+    @staticmethod
+    def _number(op: Any) -> int:
+        return int(op.args[0]) if op.op_name == "DW_OP_regx" else int(op.op_name.removeprefix("DW_OP_reg"))
+
+    def _in_register(self, n: int, name: str, always: bool) -> Arrival:
+        """A parameter that is in a register, `always` or at the entry."""
+        abi = self._arch.abi
+        if not takes_a_word(self._variables[n].type, self._arch):
+            return Arrival("place")
+        if has_windows(self._arch) and name.startswith("i"):  # the window is not the function's own yet
+            return self._by_convention(n)
+        passes = abi is not None and name in (*abi.args, *abi.pointers)
+        if not always or (self._optimized() and passes):
+            return Arrival("register", name=name)
+        usual = self._by_convention(n)
+        if usual.kind == "argument" and abi is not None and abi.args[usual.number:usual.number + 1] == (name,):
+            return usual
+        return refused("it is copied to a register of its own behind the entry")
+
+    def _base_is_cfa(self) -> bool:
+        base = location(self._function.die, self._function, self._pc, "DW_AT_frame_base")
+        return [op.op_name for op in base] == ["DW_OP_call_frame_cfa"]
+
+    def _passed_there(self, offset: int) -> bool:
+        """True for memory that the caller has written: above the canonical frame address, without room for callees."""
+        abi, linkage = self._arch.abi, self._arch.linkage
+        return abi is not None and linkage is not None and offset >= 0 and not abi.reserve and not abi.upwards
+
+    # --- the calling convention
+
+    def _by_convention(self, n: int) -> Arrival:
+        """The n-th parameter as C functions are called."""
+        arch, abi = self._arch, self._arch.abi
+        if abi is None:
+            return refused(f"{arch.name} has no calling convention here")
+        why = self._changed()
+        if why:
+            return refused(why)
+        if not all(takes_a_word(v.type, arch) for v in self._variables[:n + 1]):
+            return refused("it or a parameter before it takes more than a word, or is none of the integers")
+        if [v.parameter for v in self._variables[:n + 1]] != [*range(n + 1)]:
+            return refused("the compiler has removed parameters")
+        hidden = self._hidden()
+        if hidden is None:
+            return refused("how the function's result is returned is not known, and may move parameters")
+        if abi.pointers:
+            return self._counted_apart(n, hidden)
+        return Arrival("argument", n + hidden)
+
+    def _counted_apart(self, n: int, hidden: int) -> Arrival:
+        """Where pointers and integers have registers of their own."""
+        abi = self._arch.abi
+        assert abi is not None
+        pointer = self._variables[n].type.kind == "pointer"
+        before = sum((v.type.kind == "pointer") is pointer for v in self._variables[:n]) + hidden * pointer
+        names = abi.pointers if pointer else abi.args
+        return Arrival("register", name=names[before]) if before < len(names) else refused("it is on the stack")
+
+    def _changed(self) -> str:
+        """Why this function may be called otherwise than others, as one clause; empty where it may not."""
+        die, origin = self._function.die, named(self._function.die)
+        if any("DW_AT_calling_convention" in each.attributes and constant(each, "DW_AT_calling_convention") != 1
+               for each in (die, origin)):
+            return "the function has a calling convention of its own"
+        language = self._language()
+        words = all(takes_a_word(v.type, self._arch) for v in self._variables)
+        if language not in _LIKE_C and not (language == _RUST and words and self._returns_a_word()):
+            return "how this language passes parameters is not known"
+        if "DW_AT_abstract_origin" in die.attributes and (not self._symbol or "." in self._symbol):
+            return "the compiler has made this copy of the function for some of its calls"
+        external = any("DW_AT_external" in each.attributes for each in (die, origin))
+        if all(self._homes) and not self._optimized():
+            return ""
+        return "" if external else "the compiler may have changed how this function is called"
+
+    def _hidden(self) -> int | None:
+        """Arguments before the first parameter: the address of a result in memory. None: not known."""
+        abi = self._arch.abi
+        assert abi is not None
+        result = self._result()
+        if result.kind in ("void", "bool", "char", "enum", "pointer"):
+            return 0
+        if result.kind in ("int", "float") and result.size <= 8:
+            return 0
+        results = abi.results
+        if results is None or not result.size:
+            return None
+        if results.apart:
+            return 0
+        if result.kind not in ("struct", "union", "array"):
+            return 0 if results.wide and result.size <= 16 else None
+        passing = constant(result.definition, "DW_AT_calling_convention")
+        if passing == _BY_REFERENCE or result.size > results.memory:
+            return 1
+        if result.size > results.registers:
+            return 1 if results.floats and not _has_floats(result) else None
+        # C++ returns by reference what has a copy constructor; whether it has is not always told
+        trivial = passing == _BY_VALUE or self._language() in _C
+        return 0 if trivial and _aligned(result) else None
+
+    def _result(self) -> CType:
+        return result_of(self._function, self._type_of)
+
+    def _returns_a_word(self) -> bool:
+        result = self._result()
+        return result.kind == "void" or takes_a_word(result, self._arch)
+
+    def _language(self) -> int:
+        return constant(self._function.unit.get_top_DIE(), "DW_AT_language") or 0
+
+    def _optimized(self) -> bool:
+        """True where the unit says that it was compiled by GCC with optimization."""
+        producer = text(self._function.unit.get_top_DIE(), "DW_AT_producer")
+        levels = _OPTIMIZED.findall(producer) if producer.startswith("GNU") else []
+        return bool(levels) and levels[-1] != "0"
+
+    def _has_home(self, die: Any) -> bool:
+        """True where a parameter is in the function's frame all along."""
+        found = die.attributes.get("DW_AT_location")
+        if found is None or found.form not in ("DW_FORM_exprloc", "DW_FORM_block1", "DW_FORM_block"):
+            return False
+        try:
+            names = [op.op_name for op in location(die, self._function, self._pc)]
+        except (Unknown, *DAMAGE):
+            return False
+        return bool(names) and (names[0] == "DW_OP_fbreg" or names[0].startswith("DW_OP_breg"))
+
+
+def result_of(function: Function, type_of: Callable[[Any], CType]) -> CType:
+    """The type of a function's result. type_of: entry of a type -> the type; None is void. Raises what is in DAMAGE."""
+    for die in (function.die, named(function.die)):
+        if "DW_AT_type" in die.attributes:
+            return type_of(die.get_DIE_from_attribute("DW_AT_type"))
+    return type_of(None)
+
+
+def _aligned(type: CType) -> bool:
+    """True where all members of a structure are at multiples of their sizes; one that is packed is in memory."""
+    for member in type.members.values():
+        inner = member.type
+        if inner.kind in ("struct", "union"):
+            if not _aligned(inner):
+                return False
+        elif inner.kind == "array":
+            inner = inner.element
+        if inner.kind not in ("struct", "union") and not member.bits and inner.size and member.offset % inner.size:
+            return False
+    return not type.hidden
+
+
+def _has_floats(type: CType) -> bool:
+    """True where a structure has a floating-point member, or one that is not known."""
+    inner = [m.type.element if m.type.kind == "array" else m.type for m in type.members.values()]
+    return bool(type.hidden) or any(each.kind in ("float", "complex", "other") for each in inner) or any(
+        _has_floats(each) for each in inner if each.kind in ("struct", "union"))

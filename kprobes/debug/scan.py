@@ -1,0 +1,391 @@
+"""Entries of a unit without making objects of them: which functions have code where, and which types there are.
+
+pyelftools takes some 20 microseconds an entry; a file has hundreds of thousands. This passes over those that nobody
+asks for by the sizes of their attributes.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any, Final
+
+from attrs import define, field, frozen
+
+#: DW_TAG: of types that have names people ask for -> what C writes before the name
+TYPES: Final = {0x13: "struct ", 0x02: "struct ", 0x17: "union ", 0x04: "enum ", 0x16: "", 0x24: ""}
+_SUBPROGRAM: Final = 0x2E
+#: namespace, structure, class, union, module: what functions and types may be in
+_SCOPES: Final = {0x39, 0x13, 0x02, 0x17, 0x1E}
+#: DW_AT: attributes that are looked at
+_SIBLING, _NAME, _LOW, _HIGH, _DECLARATION, _RANGES, _BYTES, _LINE = 0x01, 0x03, 0x11, 0x12, 0x3C, 0x55, 0x0B, 0x3B
+_WANTED: Final = {_SIBLING, _NAME, _LOW, _HIGH, _DECLARATION, _RANGES, _BYTES, _LINE}
+_INDIRECT, _IMPLICIT = 0x16, 0x21
+#: DW_FORM: bytes of those that always have as many
+_FIXED: Final = {0x05: 2, 0x06: 4, 0x07: 8, 0x0B: 1, 0x0C: 1, 0x11: 1, 0x12: 2, 0x13: 4, 0x14: 8, 0x19: 0, 0x1C: 4,
+                 0x1E: 16, 0x20: 8, 0x21: 0, 0x24: 8, 0x25: 1, 0x26: 2, 0x27: 3, 0x28: 4, 0x29: 1, 0x2A: 2, 0x2B: 3,
+                 0x2C: 4}
+#: of as many bytes as an offset has: strp, sec_offset, strp_sup, line_strp, GNU_ref_alt, GNU_strp_alt
+_OFFSETS: Final = {0x0E, 0x17, 0x1D, 0x1F, 0x1F20, 0x1F21}
+#: LEB128: sdata, udata, ref_udata, strx, addrx, loclistx, rnglistx, GNU_addr_index, GNU_str_index
+_LEB: Final = {0x0D, 0x0F, 0x15, 0x1A, 0x1B, 0x22, 0x23, 0x1F01, 0x1F02}
+_BLOCKS: Final = {0x0A: 1, 0x03: 2, 0x04: 4}  #: bytes of a block's length
+_BLOCK, _EXPRLOC, _STRING, _ADDRESS, _REF_ADDR, _SDATA = 0x09, 0x18, 0x08, 0x01, 0x10, 0x0D
+_ADDRX: Final = {0x1B, 0x1F01, 0x29, 0x2A, 0x2B, 0x2C}
+_STRX: Final = {0x1A, 0x1F02, 0x25, 0x26, 0x27, 0x28}
+_MOST_DEEP: Final = 1 << 16
+
+
+@frozen
+class Sections:
+    """What scanning reads of a file.
+
+    Attributes:
+        info, abbrev, strings, line_strings: the sections' bytes.
+        order: "little" or "big".
+    """
+
+    info: bytes = field(repr=False)
+    abbrev: bytes = field(repr=False)
+    strings: bytes = field(repr=False)
+    line_strings: bytes = field(repr=False)
+    order: Any
+
+
+@frozen
+class Header:
+    """A unit's header.
+
+    Attributes:
+        offset: of the unit in its section.
+        first: offset of its first entry.
+        end: offset behind it.
+        version: of DWARF.
+        abbrev: offset of its abbreviations.
+        address: bytes of an address.
+        word: bytes of an offset.
+    """
+
+    offset: int
+    first: int
+    end: int
+    version: int
+    abbrev: int
+    address: int
+    word: int
+
+
+@frozen
+class NamedType:
+    """A type's definition.
+
+    Attributes:
+        tag: what C writes before the name: "struct ", or "".
+        scopes: namespaces and classes around it: "geo::".
+        name: of the type.
+        offset: of its entry.
+        size: bytes; 0 where it is not told.
+        line: of its declaration; 0 where it is not told.
+    """
+
+    tag: str
+    scopes: str
+    name: str
+    offset: int
+    size: int
+    line: int
+
+
+@define
+class Found:
+    """What a unit has.
+
+    Attributes:
+        functions: (start, end, offset of the entry); end 0: it has ranges.
+        types: definitions of types that have names.
+    """
+
+    functions: list[tuple[int, int, int]] = field(factory=list)
+    types: list[NamedType] = field(factory=list)
+
+
+@frozen
+class _Shape:
+    """An abbreviation: what entries of one number look like.
+
+    Attributes:
+        tag: DW_TAG.
+        children: whether entries follow that are in this one.
+        size: bytes of all attributes; -1: they have to be walked.
+        attributes: (DW_AT, DW_FORM, constant in the abbreviation) of each.
+        interesting: the attributes say something that is asked for.
+    """
+
+    tag: int
+    children: bool
+    size: int
+    attributes: tuple[tuple[int, int, int], ...]
+    interesting: bool
+
+
+class Scanner:
+    """Reads the units of one file."""
+
+    def __init__(self, sections: Sections) -> None:
+        self._sections = sections
+        self._shapes: dict[tuple[int, int, int, int], dict[int, _Shape]] = {}
+
+    def scan(self, header: Header, address: Callable[[int], int], text: Callable[[int], bytes]) -> Found:
+        """What a unit has.
+
+        Args:
+            header: the unit's.
+            address: number in the unit's table of addresses -> the address.
+            text: number in the unit's table of strings -> the string.
+
+        Raises:
+            IndexError, ValueError, struct.error: the file is damaged.
+        """
+        return _Walk(self._sections, header, self._of(header), address, text).run()
+
+    def _of(self, header: Header) -> dict[int, _Shape]:
+        key = (header.abbrev, header.version, header.address, header.word)
+        if key not in self._shapes:
+            self._shapes[key] = dict(_shapes(self._sections.abbrev, header))
+        return self._shapes[key]
+
+
+def _leb(data: bytes, at: int) -> tuple[int, int]:
+    """(unsigned number, offset behind it)."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+
+
+def _shapes(data: bytes, header: Header) -> Any:
+    """(number, shape) of the abbreviations of a unit."""
+    at = header.abbrev
+    while True:
+        code, at = _leb(data, at)
+        if not code:
+            return
+        tag, at = _leb(data, at)
+        children = bool(data[at])
+        at += 1
+        attributes = []
+        while True:
+            name, at = _leb(data, at)
+            form, at = _leb(data, at)
+            constant = 0
+            if form == _IMPLICIT:
+                constant, at = _leb(data, at)
+            if not name and not form:
+                break
+            attributes.append((name, form, constant))
+        sizes = [_size(form, header) for _, form, _ in attributes]
+        size = -1 if None in sizes else sum(each or 0 for each in sizes)
+        names = {name for name, _, _ in attributes}
+        interesting = tag in TYPES or tag in _SCOPES or (children and _SIBLING in names) or (
+            tag == _SUBPROGRAM and bool(names & {_LOW, _RANGES}))
+        yield code, _Shape(tag, children, size, tuple(attributes), interesting)
+
+
+def _size(form: int, header: Header) -> int | None:
+    """Bytes of a form; None: it is not always the same."""
+    if form in _OFFSETS:
+        return header.word
+    if form == _ADDRESS:
+        return header.address
+    if form == _REF_ADDR:
+        return header.address if header.version <= 2 else header.word
+    return _FIXED.get(form)
+
+
+class _Walk:
+    """One unit."""
+
+    def __init__(self, sections: Sections, header: Header, shapes: dict[int, _Shape], address: Callable[[int], int],
+                 text: Callable[[int], bytes]) -> None:
+        self._sections = sections
+        self._header = header
+        self._shapes = shapes
+        self._address = address
+        self._text = text
+        self._found = Found()
+
+    def run(self) -> Found:
+        data, shapes, end = self._sections.info, self._shapes, self._header.end
+        at = self._header.first
+        depth = 0
+        inside = 0  # depth of a function whose entries are passed over; 0: none
+        scopes: list[tuple[int, str]] = []  # (depth, name) of those around
+        while at < end:
+            start = at
+            code = data[at]
+            at += 1
+            if code >= 0x80:
+                code, at = _leb(data, start)
+            if not code:
+                depth -= 1
+                if depth <= 0:
+                    break
+                if inside and depth <= inside:
+                    inside = 0
+                if scopes and depth <= scopes[-1][0]:
+                    scopes.pop()
+                continue
+            shape = shapes[code]
+            if inside or not shape.interesting:
+                at = at + shape.size if shape.size >= 0 else self._behind(at, shape)
+                if shape.children:
+                    inside = inside or (depth if depth else 0)
+                    depth += 1
+                continue
+            values, at = self._values(at, shape)
+            name = self._entry(start, shape, values, scopes)
+            if not shape.children:
+                continue
+            if shape.tag in _SCOPES:
+                scopes.append((depth, name))
+            elif depth:
+                if _SIBLING in values:
+                    at = values[_SIBLING][1] + self._header.offset
+                    if at <= start:
+                        raise ValueError("an entry's sibling stands before it")
+                    continue
+                inside = depth
+            depth += 1
+        return self._found
+
+    def _entry(self, start: int, shape: _Shape, values: dict[int, tuple[int, Any]], scopes: list[tuple[int, str]]
+               ) -> str:
+        """Note an entry at an offset; its name."""
+        name = ""
+        if (shape.tag in TYPES or shape.tag in _SCOPES) and _NAME in values:
+            name = self._string(*values[_NAME]).decode("utf-8", "backslashreplace")
+        if shape.tag == _SUBPROGRAM and _DECLARATION not in values:
+            if _RANGES in values:
+                self._found.functions.append((0, 0, start))
+            elif _LOW in values and _HIGH in values:
+                low = self._located(*values[_LOW])
+                form, high = values[_HIGH]
+                high = self._located(form, high) if form == _ADDRESS or form in _ADDRX else low + high
+                self._found.functions.append((low, high, start))
+        if name and shape.tag in TYPES and _DECLARATION not in values:
+            around = "".join(f"{scope}::" for _, scope in scopes if scope)
+            size, line = (values.get(which, (0, 0))[1] for which in (_BYTES, _LINE))
+            self._found.types.append(NamedType(TYPES[shape.tag], around, name, start, size, line))
+        return name
+
+    def _located(self, form: int, value: int) -> int:
+        return self._address(value) if form in _ADDRX else value
+
+    def _string(self, form: int, value: Any) -> bytes:
+        if form == _STRING:
+            return bytes(value)
+        if form in _STRX:
+            return self._text(value)
+        strings = {0x0E: self._sections.strings, 0x1F: self._sections.line_strings}.get(form, b"")
+        return strings[value:strings.find(b"\0", value)] if strings else b""
+
+    def _behind(self, at: int, shape: _Shape) -> int:
+        """The offset behind an entry's attributes."""
+        for _, form, _ in shape.attributes:
+            at = self._skipped(at, form)
+        return at
+
+    def _skipped(self, at: int, form: int) -> int:
+        data = self._sections.info
+        size = _size(form, self._header)
+        if size is not None:
+            return at + size
+        if form in _LEB:
+            while data[at] >= 0x80:
+                at += 1
+            return at + 1
+        if form in (_BLOCK, _EXPRLOC):
+            size, at = _leb(data, at)
+            return at + size
+        if form == _STRING:
+            return data.index(0, at) + 1
+        if form in _BLOCKS:
+            wide = _BLOCKS[form]
+            return at + wide + int.from_bytes(data[at:at + wide], self._sections.order)
+        if form == _INDIRECT:
+            form, at = _leb(data, at)
+            return self._skipped(at, form)
+        raise ValueError(f"a form {form:#x} that DWARF does not have")
+
+    def _values(self, at: int, shape: _Shape) -> tuple[dict[int, tuple[int, Any]], int]:
+        """(attribute -> (form, value) of those that are looked at, offset behind all)."""
+        found: dict[int, tuple[int, Any]] = {}
+        data, order = self._sections.info, self._sections.order
+        for name, form, constant in shape.attributes:
+            behind = self._skipped(at, form)
+            if name in _WANTED:
+                if form == _IMPLICIT:
+                    found[name] = (form, constant)
+                elif form == _STRING:
+                    found[name] = (form, data[at:behind - 1])
+                elif form in _LEB:
+                    found[name] = (form, _leb(data, at)[0])
+                else:
+                    found[name] = (form, int.from_bytes(data[at:behind], order))
+            at = behind
+        return found, at
+
+
+def headers(sections: Sections) -> list[Header]:
+    """The units of a file, in order; those behind one that is damaged are left out."""
+    found: list[Header] = []
+    data, order = sections.info, sections.order
+    at = 0
+
+    def number(where: int, size: int) -> int:
+        return int.from_bytes(data[where:where + size], order)
+
+    while at + 11 <= len(data):
+        length, word, begin = number(at, 4), 4, at + 4
+        if length == 0xFFFF_FFFF:
+            length, word, begin = number(at + 4, 8), 8, at + 12
+        end = begin + length
+        version = number(begin, 2)
+        if not 2 <= version <= 5 or end > len(data) or length < 7:
+            break
+        if version < 5:
+            abbrev, address, first = number(begin + 2, word), data[begin + 2 + word], begin + 3 + word
+        else:
+            more = {0x02: 8 + word, 0x06: 8 + word, 0x04: 8, 0x05: 8}.get(data[begin + 2], 0)
+            abbrev, address, first = number(begin + 4, word), data[begin + 3], begin + 4 + word + more
+        found.append(Header(at, first, end, version, abbrev, address, word))
+        at = end
+    return found
+
+
+def aranges(data: bytes, order: Any) -> list[tuple[int, int, int]]:
+    """(start, end, offset of the unit) of what .debug_aranges lists; those behind damage are left out."""
+    found = []
+    at = 0
+    mark = "<" if order == "little" else ">"
+    while at + 12 <= len(data):
+        length, word, begin = int.from_bytes(data[at:at + 4], order), 4, at + 4
+        if length == 0xFFFF_FFFF:
+            length, word, begin = int.from_bytes(data[at + 4:at + 12], order), 8, at + 12
+        end = begin + length
+        if end > len(data) or length < 4 + word:
+            break
+        unit = int.from_bytes(data[begin + 2:begin + 2 + word], order)
+        size, segment = data[begin + 2 + word], data[begin + 3 + word]
+        first = begin + 4 + word
+        first += -(first - at) % (2 * size) if size else 0
+        if size in (4, 8) and not segment:
+            pairs = struct.iter_unpack(mark + ("II" if size == 4 else "QQ"),
+                                       data[first:first + (end - first) // (2 * size) * 2 * size])
+            found += [(start, start + many, unit) for start, many in pairs if many]
+        at = end
+    return found

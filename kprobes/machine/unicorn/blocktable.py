@@ -1,0 +1,39 @@
+"""Guest memory as host code finds it."""
+
+from __future__ import annotations
+
+import ctypes
+
+from .blocks import Blocks
+
+MOST = 64  # blocks in the table, the largest: the engine answers for the others
+
+
+class BlockTable:
+    """The blocks of a guest's memory, in words of this process's memory.
+
+    Two words at `address` say how many rows there are and where. A row is three words: first guest address, bytes, host
+    address. A table that was replaced stays until the next one is, for host code that is looking at it.
+
+    Attributes:
+        address: of the two words.
+    """
+
+    def __init__(self, blocks: Blocks) -> None:
+        self._blocks = blocks
+        self._header = (ctypes.c_uint64 * 2)()
+        self._tables: list[object] = []
+        self.address = ctypes.addressof(self._header)
+        self._write()
+        blocks.on_change(self._write)
+
+    def _write(self) -> None:
+        """Write the table anew, the largest blocks first."""
+        blocks = sorted(self._blocks.held, key=lambda block: block.size, reverse=True)[:MOST]
+        table = (ctypes.c_uint64 * (3 * len(blocks) + 1))()
+        for n, block in enumerate(blocks):
+            table[3 * n : 3 * n + 3] = [block.start, block.end - block.start, block.host]
+        self._tables = [*self._tables[-1:], table]
+        self._header[0] = 0
+        self._header[1] = ctypes.addressof(table)
+        self._header[0] = len(blocks)

@@ -1,0 +1,79 @@
+"""Usual hits: what the host's library needs to call a handler by itself. See kprobes/native/hits.c."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+from ....native import words
+from ....regs import Regs
+
+
+class SharedHits:
+    """What the hits of one CPU have in common (struct hits).
+
+    Attributes:
+        address: of its words.
+    """
+
+    def __init__(self, regs: Regs, skip: Callable[[int], int] | None) -> None:
+        """Make the words.
+
+        Args:
+            regs: the CPU's, which handlers get.
+            skip: where a function returns to that finds a return address, where that differs: see Returning.skips.
+        """
+        self._places = words("hits")
+        self._words = (ctypes.c_uint64 * len(self._places))()
+        self._kept: dict[str, object] = {}
+        self.address = ctypes.addressof(self._words)
+        self._keep(regs=regs, zero=0)
+        if skip is not None:
+            self._keep(skip=skip)
+        self._words[self._places["mode_bits"]] = regs.arch.pointers.mode_bits
+
+    def begin(self, block: object, idle: object, active: object) -> None:
+        """Have hits use this control block, and these states of it: see machine._base.Hits.begin."""
+        self._keep(block=block, idle=idle, active=active)
+
+    def _keep(self, **objects: object) -> None:
+        for name, value in objects.items():
+            self._kept[name] = value
+            self._words[self._places[name]] = id(value)
+
+
+class Usual:
+    """One place's usual hit (struct usual). It lives while the library may be about to use it.
+
+    Attributes:
+        address: of its words.
+    """
+
+    def __init__(self, shared: SharedHits, finish: Callable[[Any, Any, BaseException | None], None], probe: object,
+                 handler: object | None, address: int = 0, pool: list[Any] | None = None,
+                 held: list[Any] | None = None, owner: object | None = None, asked: bool = False) -> None:
+        """Make the words.
+
+        Args:
+            shared: what all hits of the CPU have in common.
+            finish: called with (instance, result, exception) where the hit is not the usual one; never raises.
+            probe: whose handler it is.
+            handler: what to call; None: nothing.
+            address: what regs.pc shows; at a return it is where that leads.
+            pool: instances that no call has; of return probes.
+            held: instances of calls that were asked about at entry; of return probes.
+            owner: lives as long as the words; None: this object.
+            asked: entries take instances; of a return.
+        """
+        places = words("usual")
+        self._words = (ctypes.c_uint64 * len(places))()
+        self._kept = {"owner": owner or self, "probe": probe, "handler": handler, "finish": finish, "pool": pool,
+                      "held": held}
+        self.address = ctypes.addressof(self._words)
+        self._words[places["hits"]] = shared.address
+        self._words[places["address"]] = address
+        self._words[places["asked"]] = asked
+        for name, value in self._kept.items():
+            self._words[places[name]] = 0 if value is None else id(value)
+        del self._kept["owner"]  # a word of its own, no reference

@@ -1,0 +1,173 @@
+"""Breakpoints of lone probes, served by host code in the engine's hook of interrupts. See kprobes/native/hits.c."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+from ...native import address as library_address
+from ...native import words
+from .._base import Rest, UsualTrap
+from .cpu import UNKNOWN_MODE, Cpu
+from .guests.guest import INTR
+from .host import hostcode
+from .host.callsites import FollowedCalls
+from .host.usual import SharedHits, Usual
+
+_GOLDEN = 0x9E3779B97F4A7C15
+_WORDS = (1 << 64) - 1
+_FREE, _GONE = _WORDS, _WORDS - 1  # a row's address, where it has none
+_ROW = 3  # words: address, trap, kind
+_AT_HIT, _AT_SLOT_END = 0, 1
+
+Finish = Callable[[Any, Any, "BaseException | None"], None]
+
+
+class ServedTrap:
+    """The words of one breakpoint (struct trap). See machine._base.ServedTrap."""
+
+    def __init__(self, traps: Traps, usual: UsualTrap) -> None:
+        self._traps = traps
+        self._places = words("trap")
+        self._words = (ctypes.c_uint64 * len(self._places))()
+        self._resume = usual.next
+        self._kept = usual
+        self.address = ctypes.addressof(self._words)
+        self.rows = {usual.address: _AT_HIT}
+        if usual.slot_end is not None:
+            self.rows[usual.slot_end] = _AT_SLOT_END
+        self._hits: dict[str, Usual] = {}
+        for name, hit in (("usual", usual.before), ("post", usual.after)):
+            if hit is not None:
+                self._hits[name] = Usual(traps.shared, traps.finishing(hit.rest), hit.probe, hit.handler, hit.address,
+                                         owner=self)
+                self._set(name, self._hits[name].address)
+        self._set("boosted", int(usual.slot_end is None))
+        self._set("slot", usual.slot)
+        self._set("next", usual.next)
+        self._set("mode", usual.slot & traps.modes)
+        for name, kept in (("point", usual.point), ("probes", usual.probes), ("resume", self._resume)):
+            self._set(name, id(kept))
+
+    def _set(self, name: str, value: int) -> None:
+        self._words[self._places[name]] = value
+
+    @property
+    def hits(self) -> int:
+        """How many hits were served since take_hits()."""
+        return int(self._words[self._places["hits"]])
+
+    def take_hits(self) -> int:
+        """The same, and begin anew."""
+        hits = self.hits
+        self._set("hits", 0)
+        return hits
+
+    def end(self) -> None:
+        """Report the breakpoint to the core again."""
+        self._traps.remove(self)
+
+
+class Traps:
+    """The breakpoints of a guest that are served here (struct traps), in a hash table.
+
+    Attributes:
+        hook: address of the engine's hook.
+        data: address of what the hook is given.
+        modes: bits of an address that are the mode's.
+        shared: what all hits of the CPU have in common.
+    """
+
+    def __init__(self, cpu: Cpu, followed: FollowedCalls, shared: SharedHits, python: int,
+                 finishing: Callable[[Rest], Finish]) -> None:
+        """Make an empty table.
+
+        Args:
+            cpu: whose breakpoints they are; see possible().
+            followed: has the gate.
+            shared: what all hits of the CPU have in common.
+            python: address of the hook that serves what is not served here.
+            finishing: makes what is called for the rest of a hit that is not the usual one.
+        """
+        cell = cpu.cells[cpu.arch.regs.pc]
+        self._places = words("traps")
+        self._words = (ctypes.c_uint64 * len(self._places))()
+        self._served: dict[int, ServedTrap] = {}
+        self._rows: dict[int, int] = {}  # address -> its row's first word
+        self.shared = shared
+        self.finishing = finishing
+        self.hook = library_address("interrupt")
+        self.data = ctypes.addressof(self._words)
+        self.modes = cpu.guest.pc.modes
+        mode = cpu.mode_word(cell)
+        self._kept: dict[str, object] = {"flags": 0}
+        values = {"calls": followed.address, "hits": shared.address, "number": cpu.guest.breakpoint.number,
+                  "python": python, "pc": cell.address, "size": cpu.arch.bits // 8, "bias": cpu.guest.breakpoint.bias,
+                  "mask": cpu.arch.mask & ~self.modes, "modes": self.modes, "flags": id(0)}
+        self._one_mode = (ctypes.c_uint32 * 1)()  # where pc alone says it: no target with mode bits is served
+        values["mode"] = (ctypes.addressof(ctypes.c_char.from_buffer(mode)) if isinstance(mode, memoryview)
+                          else ctypes.addressof(self._one_mode))
+        for name, value in values.items():
+            self._set(name, value)
+        self._write(16)
+
+    @staticmethod
+    def possible(cpu: Cpu) -> bool:
+        """True if this engine reports breakpoints as interrupts, and pc and the mode are words that are known."""
+        cell = cpu.cells.get(cpu.arch.regs.pc)
+        return (hostcode.available() and cpu.guest.breakpoint.channel == INTR and cell is not None
+                and cpu.mode_word(cell) != UNKNOWN_MODE)
+
+    def _set(self, name: str, value: int) -> None:
+        self._words[self._places[name]] = value & _WORDS
+
+    def begin(self, stepped: object, settled: object) -> None:
+        """Have hits show these states: see machine._base.Hits.begin."""
+        self._kept |= {"stepped": stepped, "settled": settled}
+        self._set("stepped", id(stepped))
+        self._set("settled", id(settled))
+
+    def add(self, usual: UsualTrap) -> ServedTrap:
+        """Serve a breakpoint, and the one at its slot's end."""
+        made = ServedTrap(self, usual)
+        for address in made.rows:
+            self._served[address] = made
+        if 2 * (len(self._served) + self._gone) > self._size:
+            self._write(4 * len(self._served))
+        else:
+            self._put(made)
+        return made
+
+    def remove(self, served: ServedTrap) -> None:
+        """Serve it no more."""
+        if self._words[self._places["stepping"]] == served.address:
+            self._set("stepping", 0)
+        for address in served.rows:
+            del self._served[address]
+            # Rows are found by going on from where their address leads: a free one would hide those behind it.
+            self._table[self._rows.pop(address)] = _GONE
+        self._gone += len(served.rows)
+        if 2 * (len(self._served) + self._gone) > self._size:
+            self._write(self._size)
+
+    def _write(self, size: int) -> None:
+        """Write the table anew, with so many rows at least."""
+        self._size = 1 << max(size - 1, 15).bit_length()
+        self._rows = {}
+        self._gone = 0
+        self._table = (ctypes.c_uint64 * (_ROW * self._size))()
+        for row in range(0, _ROW * self._size, _ROW):
+            self._table[row] = _FREE
+        for served in dict.fromkeys(self._served.values()):
+            self._put(served)
+        self._set("rows", ctypes.addressof(self._table))
+        self._set("last", self._size - 1)
+
+    def _put(self, served: ServedTrap) -> None:
+        for address, kind in served.rows.items():
+            n = (address * _GOLDEN & _WORDS) >> 40 & self._size - 1
+            while self._table[_ROW * n] != _FREE:
+                n = (n + 1) % self._size
+            self._table[_ROW * n : _ROW * n + _ROW] = [address, served.address, kind]
+            self._rows[address] = _ROW * n

@@ -1,0 +1,241 @@
+"""Compile the C sources of this folder to what is checked in beside them.
+
+    python -m kprobes.native.build            # write what has changed
+    python -m kprobes.native.build --check    # name what would change, and write nothing
+
+The compiler is the clang of ziglang, of the version that the extra `jit` of pyproject.toml pins:
+the same source gives the same bytes everywhere. OUTPUTS is all there is to make.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Final
+
+from attrs import frozen
+
+from . import HERE, library_path, support_path
+
+
+@frozen
+class Output:
+    """One file to make.
+
+    Attributes:
+        path: where it goes, from this folder.
+        sources: the C files, from this folder.
+        target: what clang compiles for, as zig names it.
+        options: clang's, beside those that say where things are.
+        finish: makes the file's bytes of what clang has written.
+    """
+
+    path: str
+    sources: tuple[str, ...]
+    target: str
+    options: tuple[str, ...]
+    finish: Callable[[bytes], bytes]
+
+
+# --- LLVM IR
+
+#: No calls of libraries, no vectors, and no loops unrolled but those that ask for it: the text is
+#: to stay small, since LLVM reads it each time a program is compiled.
+_IR_OPTIONS: Final = (
+    "-std=c11", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror",
+    "-Wno-unused-command-line-argument", "-O2", "-S", "-emit-llvm", "-g0", "-ffreestanding",
+    "-fno-builtin", "-fno-strict-aliasing", "-fno-stack-protector", "-fno-sanitize=all",
+    "-fno-unroll-loops", "-fno-vectorize", "-fno-slp-vectorize",
+    "-Xclang", "-disable-lifetime-markers",
+)
+#: What clang says of values, which LLVM finds out again. LLVM 20 does not know all of it, and some
+#: of the names have changed ("nocapture", now "captures(none)").
+_SAID: Final = re.compile(
+    r"\b(?:noundef|nonnull|readonly|readnone|writeonly|noalias|signext|zeroext|returned"
+    r"|dso_local|local_unnamed_addr"
+    r"|(?:captures|range|initializes|dereferenceable|memory)\((?:[^()]|\([^()]*\))*\)) ?")
+#: Markers of variables' lifetimes, whose arguments LLVM 22 has changed. Inlining makes some, in
+#: spite of the option against them.
+_LIFETIME: Final = "@llvm.lifetime."
+_FUNCTION: Final = re.compile(r"^define ((?:preserve_mostcc )?\S+ @\w+\(.*\)) #(\d+) \{$")
+_LOOP: Final = re.compile(r", !llvm\.loop !\d+$")
+_CALLED_WITH: Final = re.compile(r"\) #\d+$")
+_INLINING: Final = re.compile(
+    r"^attributes #(\d+) = \{.* (alwaysinline|noinline) .*\}$", re.MULTILINE)
+_NUMBERS: Final = {"": 0, "alwaysinline": 1, "noinline": 2}
+
+
+def normalised(written: bytes) -> bytes:
+    """The functions of clang's LLVM IR, in the form that kprobes/programs/support.py takes apart.
+
+    The first paragraph has types and declarations; then comes a paragraph for each function.
+    Functions are internal, of the attributes #0; #1 where they are always to be inlined, #2 where
+    never. What LLVM 20, llvmlite 0.47's, does not know is left out, and so is what names the target.
+    """
+    ir = written.decode()
+    return ("\n\n".join(["\n".join(_head(ir)), *_functions(ir)]) + "\n").encode()
+
+
+def _head(ir: str) -> Iterator[str]:
+    """Types, and declarations of LLVM's own functions."""
+    for line in ir.splitlines():
+        if line.startswith("%struct."):
+            yield line
+        elif line.startswith("declare ") and _LIFETIME not in line:
+            yield _SAID.sub("", line.rpartition(" #")[0])
+
+
+def _functions(ir: str) -> Iterator[str]:
+    """The text of each function, without comments and empty lines."""
+    inlining = dict(_INLINING.findall(ir))
+    lines: list[str] = []
+    for raw in ir.splitlines():
+        line = raw.partition(";")[0].rstrip()
+        if line.startswith("define "):
+            found = _FUNCTION.match(_SAID.sub("", line))
+            assert found is not None, line
+            number = _NUMBERS[inlining.get(found[2], "")]
+            lines = [f"define internal {found[1].rstrip()} #{number} {{"]
+        elif line == "}":
+            yield "\n".join([*lines, line])
+            lines = []
+        elif lines and line and _LIFETIME not in line:
+            line = _CALLED_WITH.sub(")", _LOOP.sub("", line)).replace(" tail call ", " call ")
+            lines.append(_SAID.sub("", line))
+
+
+def _support(bits: int, guest: bool, swapped: bool) -> Output:
+    """A file of support.c's functions.
+
+    The IR depends on the size of a pointer only, not on the target's byte order or CPU.
+    """
+    defined = (f"-DGUEST={int(guest)}", f"-DSWAPPED={int(swapped)}")
+    target = "aarch64-freestanding" if bits == 64 else "arm-freestanding"
+    path = support_path(bits, guest, swapped).relative_to(HERE)
+    return Output(str(path), ("support.c",), target, (*_IR_OPTIONS, *defined), normalised)
+
+
+# --- the host's library
+
+#: No C library: the same file serves glibc and musl. What it wants of Python is found in the process
+#: that loads it.
+_LIBRARY_OPTIONS: Final = (
+    "-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-fno-stack-protector", "-fno-sanitize=all",
+    "-fno-asynchronous-unwind-tables", "-fno-builtin", "-Wall", "-Wextra", "-Wno-unused-parameter",
+    "-Werror", "-g0", "-shared", "-nostdlib", "-Wl,-z,now", "-Wl,--build-id=none", "-Wl,-s",
+    "-Wl,-z,undefs",
+)
+
+
+def _as_it_is(written: bytes) -> bytes:
+    """What clang has written."""
+    return written
+
+
+def _library(host: str) -> Output:
+    """The library of a host: what serves call sites, and usual hits."""
+    return Output(library_path(host).name, ("sites.c", "counting.c", "engine.c", "hits.c"),
+                  f"{host}-linux-gnu", _LIBRARY_OPTIONS, _as_it_is)
+
+
+#: all that is made
+OUTPUTS: Final = (
+    _support(64, guest=False, swapped=False),
+    _support(64, guest=True, swapped=False),
+    _support(64, guest=True, swapped=True),
+    _support(32, guest=True, swapped=False),
+    _support(32, guest=True, swapped=True),
+    _library("x86_64"),
+    _library("aarch64"),
+)
+
+
+# --- the command
+
+def compiler() -> list[str]:
+    """The command that is clang.
+
+    Raises:
+        SystemExit: ziglang is not installed, or of another version.
+    """
+    try:
+        version = metadata.version("ziglang")
+    except metadata.PackageNotFoundError:
+        raise SystemExit("this takes ziglang's compiler: pip install 'kprobes[jit]'") from None
+    wanted = pinned()
+    if wanted and version != wanted:
+        raise SystemExit(f"ziglang is {version}, and what is checked in comes from {wanted}: "
+                         f"pip install ziglang=={wanted}")
+    return [sys.executable, "-m", "ziglang", "cc"]
+
+
+def pinned() -> str:
+    """The version of ziglang that the extra `jit` names; "" where kprobes is not installed."""
+    try:
+        lines = metadata.requires("kprobes") or []
+    except metadata.PackageNotFoundError:
+        return ""
+    for line in lines:
+        if line.startswith("ziglang=="):
+            return line.partition("==")[2].partition(";")[0].strip()
+    return ""
+
+
+def made(output: Output, target: str = "") -> bytes:
+    """An output, compiled now.
+
+    Args:
+        output: what to make.
+        target: what to compile for instead of the output's own target.
+
+    Raises:
+        SystemExit: there is no compiler, or it refuses the source.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        written = Path(folder) / "out"
+        command = [*compiler(), "-target", target or output.target, *output.options,
+                   "-o", str(written), *output.sources]
+        done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise SystemExit(f"{output.path}: {done.stderr}")
+        return output.finish(written.read_bytes())
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command.
+
+    Args:
+        arguments: of the command line; None: the process's.
+
+    Raises:
+        SystemExit: see made(); or with `--check`, something would change.
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m kprobes.native.build",
+        description="Compile kprobes/native/*.c to what is checked in beside them.")
+    parser.add_argument("--check", action="store_true",
+                        help="write nothing; fail where something would change")
+    options = parser.parse_args(arguments)
+    stale = []
+    for output in OUTPUTS:
+        path = HERE / output.path
+        content = made(output)
+        if path.exists() and path.read_bytes() == content:
+            continue
+        stale.append(output.path)
+        if not options.check:
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(content)
+            print(f"{path}: written")
+    if options.check and stale:
+        raise SystemExit(f"stale: {', '.join(stale)}; run python -m kprobes.native.build")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,254 @@
+/* Functions that stand where the engine's library looks for functions of its own: see translator.py, noting.py and
+ * outside.py, which put them there.
+ *
+ * The library has one such function for each guest, and a caller does not say which he means. So here, too, is one for
+ * each, told apart by its number: STAMP_n(X) makes n copies of X.
+ */
+#include "words.h"
+
+#define STAMP_4(X, n) X(n##0) X(n##1) X(n##2) X(n##3)
+#define STAMP_16(X, n) STAMP_4(X, n##0) STAMP_4(X, n##1) STAMP_4(X, n##2) STAMP_4(X, n##3)
+#define STAMP_64(X, n) STAMP_16(X, n##0) STAMP_16(X, n##1) STAMP_16(X, n##2) STAMP_16(X, n##3)
+#define STAMP_256(X, n) STAMP_64(X, n##0) STAMP_64(X, n##1) STAMP_64(X, n##2) STAMP_64(X, n##3)
+
+#define GUESTS 16 /* library.GUESTS */
+#define NUMBER(n) GUEST##n,
+enum { STAMP_16(NUMBER, _) };
+#undef NUMBER
+
+/* --- in front of a guest's translator: a block has at most `most` instructions */
+
+EXPORT struct { void (*theirs)(void *cpu, void *block, int instructions); u64 most; } translators[GUESTS];
+
+#define TRANSLATE(n)                                                                                        \
+    static void translate##n(void *cpu, void *block, int instructions)                                      \
+    {                                                                                                       \
+        int most = (int)translators[GUEST##n].most;                                                         \
+        translators[GUEST##n].theirs(cpu, block, instructions < most ? instructions : most);                \
+    }
+STAMP_16(TRANSLATE, _)
+#undef TRANSLATE
+#define TRANSLATE(n) translate##n,
+EXPORT void (*const translate[])(void *, void *, int) = {STAMP_16(TRANSLATE, _)};
+
+/* --- in front of what an engine asks when an exception is about to be reported: a word is noted */
+
+#define NOTES 256
+#define NUMBER(n) NOTE##n,
+enum { STAMP_256(NUMBER, _) };
+#undef NUMBER
+EXPORT struct { const u64 *source; int (*onward)(void *, int); u64 note; } notes[NOTES];
+
+#define TAKE_NOTE(n)                                                                                        \
+    static int take_note##n(void *uc, int number)                                                           \
+    {                                                                                                       \
+        notes[NOTE##n].note = *notes[NOTE##n].source;                                                       \
+        return notes[NOTE##n].onward ? notes[NOTE##n].onward(uc, number) : 0;                               \
+    }
+STAMP_256(TAKE_NOTE, _)
+#undef TAKE_NOTE
+#define TAKE_NOTE(n) take_note##n,
+EXPORT int (*const take_note[])(void *, int) = {STAMP_256(TAKE_NOTE, _)};
+
+/* --- stops by other threads: see outside.py
+ *
+ * A row an engine: its handle, or FREE; its CPU from its first run on; whether another thread asks that it stop; whether
+ * it is deaf to that for now. Behind the last row of a piece there is 0, and the address of the next piece.
+ */
+struct engine { u64 handle; void *cpu; u64 asked, deaf; };
+
+/* What the two functions of a guest know.
+ *
+ *   theirs   the library's own function
+ *   look     where the guest's look begins: what translated code calls to learn whether it is to leave
+ *   rows     the first piece of rows
+ *   exit     cpu_exit: has the engine look
+ *   stop     uc_emu_stop
+ *   block    finds the translation that an address is in
+ *   code     bytes from a translation to the address of its code
+ */
+#define ABOUT_WORDS(X) X(theirs) X(look) X(rows) X(exit) X(stop) X(block) X(code)
+EXPORT const char about_words[] = ABOUT_WORDS(NAME);
+struct about { ABOUT_WORDS(WORD) };
+EXPORT struct about executing[GUESTS];
+__attribute__((used, visibility("hidden"))) struct about leaving_rows[GUESTS]; /* assembly names it: not exported */
+EXPORT struct about *const leaving = leaving_rows;
+
+/* Of the library's build that is known (known.py): how long a look is; from the handle to what says that a hook has
+ * stopped the run, to its error, and to the translator's words. */
+#define LOOK 192
+#define STOPPED 0x56D
+#define FAILED 0x590
+#define TRANSLATOR 0x300
+
+static struct engine *next_of(struct engine *row)
+{
+    row++;
+    return row->handle ? row : (struct engine *)row->cpu;
+}
+
+/* Threads of an AArch64 host may see the engine made to look before who asks, and before what ends the run. */
+#ifdef __aarch64__
+#define FENCE() __atomic_thread_fence(__ATOMIC_SEQ_CST)
+#else
+#define FENCE() ((void)0)
+#endif
+
+/* True where something in front of `at` in a block's code, which begins at `code`, calls what the call in front of `at`
+ * does. The arguments of calls say nothing: how the engine is named depends on where it is, and in delay slots the other
+ * one is not constant. */
+#ifdef __x86_64__
+/* A relative call (E8), or one through a word (FF 15) that the block's calls of one function share. */
+static int called_before(const u8 *code, const u8 *at, const struct about *about)
+{
+    const u8 *target = at + *(const int *)(at - 4);
+    for (; code < at; code++)
+        if (code + *(const int *)(code - 4) == target && code[-5] == at[-5])
+            return 1;
+    return 0;
+}
+#define SHORTEST_CALL 5
+#else
+/* BL; or BLR X30 behind ADRP and ADD, or behind LDR of a word. */
+static int called_before(const u8 *code, const u8 *at, const struct about *about)
+{
+    u64 look = about->look;
+    for (const u32 *word = (const u32 *)code; (const u8 *)word < at - 4; word++) {
+        u64 here = (u64)word;
+        if (*word == (0x94000000 | ((look - here) >> 2 & 0x3FFFFFF)))
+            return 1;
+        if (*word != 0xD63F03C0)
+            continue;
+        if ((word[-1] & 0xFF00001F) == 0x5800001E) {
+            long long distance = (long long)((u64)word[-1] << 40) >> 45 << 2;
+            if (*(const u64 *)(here - 4 + distance) == look)
+                return 1;
+        } else if (word[-1] == (0x910003DE | (u32)(look & 0xFFF) << 10)) {
+            u64 pages = (look >> 12) - ((here - 8) >> 12);
+            if (word[-2] == (0x9000001E | (u32)(pages & 3) << 29 | (u32)(pages >> 2 & 0x7FFFF) << 5))
+                return 1;
+        }
+    }
+    return 0;
+}
+#define SHORTEST_CALL 0
+#endif
+
+/* Leaving a block: 1 if it is a look that leaves, not the block's first, and only as another thread asks; then that look
+ * is to return. At its first the engine comes out, between two instructions.
+ *
+ * back: where translated code goes on. in_look: where the function that leaves was called. frame_back: where that one
+ * returns to.
+ */
+__attribute__((used)) static int look_goes_on(void *cpu, u64 back, const struct about *about, u64 in_look, u64 frame_back)
+{
+    if (in_look - about->look >= LOOK)
+        return 0;
+    struct engine *row = (struct engine *)about->rows;
+    while (row && row->cpu != cpu)
+        row = next_of(row);
+    if (!row)
+        return 0;
+    FENCE();
+    if (!row->asked || *(u32 *)(row->handle + FAILED) || *(u8 *)(row->handle + STOPPED) || frame_back != back)
+        return 0;
+    const u8 *block = ((const u8 *(*)(void *, u64))about->block)(*(void **)(row->handle + TRANSLATOR), back);
+    if (!block) /* its translation has gone: its end is near */
+        return 1;
+    const u8 *code = *(const u8 *const *)(block + about->code);
+    if (called_before(code + SHORTEST_CALL, (const u8 *)back, about))
+        return 1;
+#ifdef __aarch64__
+    ((void (*)(void *))about->exit)(cpu);
+#endif
+    return 0;
+}
+
+/* look_goes_on() needs its caller's frame, and answers by leaving that in its place: its epilogue, written out. */
+#ifdef __x86_64__
+#define LEAVE_BLOCK(n)                                                                                      \
+    __attribute__((naked)) static void leave_block##n(void)                                                 \
+    {                                                                                                       \
+        __asm__("lea leaving_rows + %c0(%%rip), %%rdx\n jmp leave_a_block"                                       \
+                :: "i"(GUEST##n * sizeof(struct about)));                                                   \
+    }
+__attribute__((naked, used)) static void leave_a_block(void)
+{
+    __asm__("mov (%rsp), %rcx\n"
+            "mov 0x20(%rsp), %r8\n"
+            "push %rdi\n push %rsi\n push %rdx\n"
+            "call look_goes_on\n"
+            "pop %rdx\n pop %rsi\n pop %rdi\n"
+            "test %eax, %eax\n"
+            "jnz 1f\n"
+            "jmp *(%rdx)\n"
+            "1: add $0x20, %rsp\n ret");
+}
+#else
+#define LEAVE_BLOCK(n)                                                                                      \
+    __attribute__((naked)) static void leave_block##n(void)                                                 \
+    {                                                                                                       \
+        __asm__("adrp x2, leaving_rows + %c0\n add x2, x2, :lo12:leaving_rows + %c0\n b leave_a_block"                \
+                :: "i"(GUEST##n * sizeof(struct about)));                                                   \
+    }
+__attribute__((naked, used)) static void leave_a_block(void)
+{
+    __asm__("mov x3, x30\n"
+            "ldr x4, [sp, #8]\n"
+            "stp x0, x1, [sp, #-32]!\n stp x2, x30, [sp, #16]\n"
+            "bl look_goes_on\n"
+            "mov w9, w0\n"
+            "ldp x2, x30, [sp, #16]\n ldp x0, x1, [sp], #32\n"
+            "cbnz w9, 1f\n"
+            "ldr x16, [x2]\n br x16\n"
+            "1: ldp x19, x20, [sp, #16]\n ldp x29, x30, [sp], #0x20\n ret");
+}
+#endif
+STAMP_16(LEAVE_BLOCK, _)
+#undef LEAVE_BLOCK
+#define LEAVE_BLOCK(n) leave_block##n,
+EXPORT void (*const leave_block[])(void) = {STAMP_16(LEAVE_BLOCK, _)};
+
+static int heard(struct engine *row)
+{
+    return row->asked && !row->deaf;
+}
+
+/* Executing blocks. Who asks before it begins is heard at its first block; when it has come out, the run is stopped. */
+static int execute(void *uc, void *cpu, struct about *about)
+{
+    int (*theirs)(void *, void *) = (int (*)(void *, void *))about->theirs;
+    struct engine *row = (struct engine *)about->rows;
+    while (row && row->handle != (u64)uc)
+        row = next_of(row);
+    if (!row)
+        return theirs(uc, cpu);
+    if (row->cpu != cpu)
+        __atomic_store_n(&row->cpu, cpu, __ATOMIC_SEQ_CST);
+    FENCE();
+    if (heard(row))
+        ((void (*)(void *))about->exit)(cpu);
+    int result = theirs(uc, cpu);
+    FENCE();
+    if (heard(row)) {
+        row->asked = 0;
+        ((int (*)(void *))about->stop)(uc);
+    }
+    return result;
+}
+
+#define EXECUTE(n) \
+    static int execute##n(void *uc, void *cpu) { return execute(uc, cpu, &executing[GUEST##n]); }
+STAMP_16(EXECUTE, _)
+#undef EXECUTE
+#define EXECUTE(n) execute##n,
+EXPORT int (*const execute_blocks[])(void *, void *) = {STAMP_16(EXECUTE, _)};
+
+/* What another thread calls; all threads see the one before the other. */
+EXPORT void stop_soon(struct engine *row, void (*exit)(void *))
+{
+    __atomic_store_n(&row->asked, 1, __ATOMIC_SEQ_CST);
+    void *cpu = __atomic_load_n(&row->cpu, __ATOMIC_SEQ_CST);
+    if (cpu)
+        exit(cpu);
+}

@@ -1,0 +1,822 @@
+/* The usual hit: one handler in Python, called from here; and the objects that handlers see.
+ *
+ * "Usual" is: one CPU, no displaced instruction under way, the run neither stopped nor nested (the gate is open), one
+ * handler, which neither raises nor sends the guest elsewhere, and changes nothing of the probes at this place. Whatever
+ * else happens goes to Python: before the handler ran to the site's service, afterwards to `finish`, which does what the
+ * service would have done from there on. kprobes/core/hit says what that is.
+ */
+#include "python.h"
+#include "way.h"
+
+/* --- objects
+ *
+ * A type made here is a subclass of a class written in Python, which it makes quicker: what is looked at on every hit is
+ * kept in words of C, and shadows the slots of the same name. The words begin at a fixed distance from the object's
+ * start, behind those of any such class (make_type checks).
+ */
+#define REGS_AT 512
+#define CALL_AT 192
+#define BLOCK_AT 128
+
+/* Where a register's value is. base: address of the word, or of a pointer to a window of words; then the word is
+ * `offset` bytes behind where that points. size: bytes of the word, 4 or 8; 0: nowhere. */
+#define PLACE_WORDS(X) X(base) X(offset) X(windowed) X(size)
+EXPORT const char place_words[] = PLACE_WORDS(NAME);
+struct place { PLACE_WORDS(WORD) };
+
+static u64 value_at(const struct place *place)
+{
+    u64 address = place->windowed ? *(u64 *)place->base + place->offset : place->base;
+    return place->size == 8 ? *(u64 *)address : *(u32 *)address;
+}
+
+/* The registers that handlers read most, of one CPU. Python makes and keeps it.
+ *
+ *   bias, mask     of the stack pointer: what is added to its register, and cut
+ *   arguments      how many of `argument` are known
+ *   swapped        guest words in memory are in the other byte order than this host's
+ *   blocks         table of the guest's memory: how many rows, and where; a row is guest address, bytes, host address
+ *   first          bytes from the stack pointer to the first argument on the stack
+ *   on_stack       1: arguments are words of the stack
+ *   word           bytes of a guest's word
+ *   step           bytes from one word of the stack to the next, as regs.stack() counts
+ */
+#define ARGUMENTS 8
+#define VIEW_WORDS(X) X(bias) X(mask) X(arguments) X(swapped) X(blocks) X(first) X(on_stack) X(word) X(step)
+EXPORT const char view_words[] = VIEW_WORDS(NAME);
+struct view { VIEW_WORDS(WORD) struct place sp, result, argument[ARGUMENTS]; };
+
+struct regs { u64 reported, target, is_reported, is_sent; struct view *view; };
+struct instance { u64 frame, link, ret_addr; PyObject *task, *args, *data; };
+struct control_block { PyObject *state, *point, *resume, *probes, *child; };
+
+static struct regs *regs_of(PyObject *object) { return (struct regs *)((char *)object + REGS_AT); }
+static struct instance *instance_of(PyObject *object) { return (struct instance *)((char *)object + CALL_AT); }
+static struct control_block *block_of(PyObject *object) { return (struct control_block *)((char *)object + BLOCK_AT); }
+
+static void put(PyObject **place, PyObject *object)
+{
+    PyObject *old = *place;
+    if (object)
+        Py_IncRef(object);
+    *place = object;
+    if (old)
+        Py_DecRef(old);
+}
+
+/* --- the registers */
+
+/* Members of a class in Python that its quick subclass falls back on. */
+enum { ARG, STACK, GET_PC, SET_PC, GET_SP, SET_SP, GET_RESULT, SET_RESULT, MEMBERS };
+static const char *const members[MEMBERS][2] = {
+    {"arg", 0}, {"stack", 0}, {"pc", "fget"}, {"pc", "fset"}, {"sp", "fget"}, {"sp", "fset"},
+    {"return_value", "fget"}, {"return_value", "fset"}};
+
+static struct { PyObject *type, *plain[MEMBERS]; } classes[16]; /* those made here; they live as long as the process */
+static int made;
+
+/* Looks the members up. They are kept: a name that is looked up each time would fill Python's cache of attributes. */
+static int learn(PyObject *base, PyObject **plain)
+{
+    for (int n = 0; n < MEMBERS; n++) {
+        plain[n] = PyObject_GetAttrString(base, members[n][0]);
+        if (plain[n] && members[n][1]) {
+            PyObject *property = plain[n];
+            plain[n] = PyObject_GetAttrString(property, members[n][1]);
+            Py_DecRef(property);
+        }
+        if (!plain[n])
+            return 0;
+    }
+    return 1;
+}
+
+/* A member of the class in Python that this object's class makes quicker. */
+static PyObject *plain_member(PyObject *object, int member)
+{
+    PyObject *type = PyObject_Type(object);
+    int n = 0;
+    while (n < made - 1 && !(classes[n].plain[0] && PyType_IsSubtype(type, classes[n].type)))
+        n++;
+    Py_DecRef(type);
+    return classes[n].plain[member];
+}
+
+static PyObject *plain_get(PyObject *object, int member)
+{
+    return PyObject_CallFunctionObjArgs(plain_member(object, member), object, (PyObject *)0);
+}
+
+static int plain_set(PyObject *object, int member, PyObject *to)
+{
+    if (!to) {
+        PyErr_SetString(PyExc_TypeError, "a register cannot be deleted");
+        return -1;
+    }
+    PyObject *done = PyObject_CallFunctionObjArgs(plain_member(object, member), object, to, (PyObject *)0);
+    if (done)
+        Py_DecRef(done);
+    return done ? 0 : -1;
+}
+
+static PyObject *plain_call(PyObject *object, int member, PyObject *number)
+{
+    return PyObject_CallFunctionObjArgs(plain_member(object, member), object, number, (PyObject *)0);
+}
+
+static PyObject *number_or_none(u64 value, u64 there)
+{
+    if (there)
+        return PyLong_FromUnsignedLongLong(value);
+    Py_IncRef(Py_None);
+    return Py_None;
+}
+
+static int set_number(PyObject *to, u64 *value, u64 *there)
+{
+    if (!to || to == Py_None) {
+        *there = 0;
+        return 0;
+    }
+    u64 number = PyLong_AsUnsignedLongLongMask(to);
+    if (number == ~0ull && PyErr_Occurred())
+        return -1;
+    *value = number;
+    *there = 1;
+    return 0;
+}
+
+static PyObject *get_reported(PyObject *self, void *unused)
+{
+    return number_or_none(regs_of(self)->reported, regs_of(self)->is_reported);
+}
+static int set_reported(PyObject *self, PyObject *to, void *unused)
+{
+    return set_number(to, &regs_of(self)->reported, &regs_of(self)->is_reported);
+}
+static PyObject *get_target(PyObject *self, void *unused)
+{
+    return number_or_none(regs_of(self)->target, regs_of(self)->is_sent);
+}
+static int set_target(PyObject *self, PyObject *to, void *unused)
+{
+    return set_number(to, &regs_of(self)->target, &regs_of(self)->is_sent);
+}
+static PyObject *get_pc(PyObject *self, void *unused)
+{
+    struct regs *regs = regs_of(self);
+    return regs->is_reported ? PyLong_FromUnsignedLongLong(regs->reported) : plain_get(self, GET_PC);
+}
+static int set_pc(PyObject *self, PyObject *to, void *unused) { return plain_set(self, SET_PC, to); }
+
+static u64 stack_pointer(const struct view *view) { return (value_at(&view->sp) + view->bias) & view->mask; }
+
+static PyObject *get_sp(PyObject *self, void *unused)
+{
+    struct view *view = regs_of(self)->view;
+    return view && view->sp.size ? PyLong_FromUnsignedLongLong(stack_pointer(view)) : plain_get(self, GET_SP);
+}
+static int set_sp(PyObject *self, PyObject *to, void *unused) { return plain_set(self, SET_SP, to); }
+
+static PyObject *get_result(PyObject *self, void *unused)
+{
+    struct view *view = regs_of(self)->view;
+    return view && view->result.size ? PyLong_FromUnsignedLongLong(value_at(&view->result))
+                                     : plain_get(self, GET_RESULT);
+}
+static int set_result(PyObject *self, PyObject *to, void *unused) { return plain_set(self, SET_RESULT, to); }
+
+/* Host address of `size` bytes of guest memory; 0 where they are in no block that is known. A guest's numbers are only
+ * compared: a difference that is too large is not below a size. */
+static u8 *find(const struct view *view, u64 address, u64 size)
+{
+    const u64 *header = (const u64 *)view->blocks;
+    if (!header)
+        return 0;
+    const u64 *row = (const u64 *)header[1];
+    for (u64 count = header[0]; count; count--, row += 3) {
+        u64 offset = address - row[0];
+        if (offset < row[1])
+            return row[1] - offset >= size ? (u8 *)row[2] + offset : 0;
+    }
+    return 0;
+}
+
+/* One of the guest's words; 0 where it cannot be had here. A word of the guest's may stand at any address. */
+static int load(const struct view *view, u64 address, u64 *value)
+{
+    u8 *at = find(view, address, view->word);
+    if (!at)
+        return 0;
+    if (view->word == 8) {
+        typedef u64 __attribute__((aligned(1), may_alias)) unaligned;
+        *value = view->swapped ? __builtin_bswap64(*(unaligned *)at) : *(unaligned *)at;
+    } else {
+        typedef u32 __attribute__((aligned(1), may_alias)) unaligned;
+        *value = view->swapped ? __builtin_bswap32(*(unaligned *)at) : *(unaligned *)at;
+    }
+    return 1;
+}
+
+static PyObject *arg(PyObject *self, PyObject *number)
+{
+    struct view *view = regs_of(self)->view;
+    u64 value;
+    if (view) {
+        Py_ssize_t n = PyLong_AsSsize_t(number);
+        if (n == -1 && PyErr_Occurred())
+            PyErr_Clear();
+        else if (n >= 0 && n < (Py_ssize_t)view->arguments) {
+            if (!view->on_stack)
+                return PyLong_FromUnsignedLongLong(value_at(&view->argument[n]));
+            if (load(view, (stack_pointer(view) + view->first + n * view->word) & view->mask, &value))
+                return PyLong_FromUnsignedLongLong(value);
+        }
+    }
+    return plain_call(self, ARG, number);
+}
+
+static PyObject *stack(PyObject *self, PyObject *number)
+{
+    struct view *view = regs_of(self)->view;
+    u64 value;
+    if (view && view->sp.size) {
+        Py_ssize_t n = PyLong_AsSsize_t(number);
+        if (n == -1 && PyErr_Occurred())
+            PyErr_Clear();
+        else if (load(view, (stack_pointer(view) + n * (long long)view->step) & view->mask, &value))
+            return PyLong_FromUnsignedLongLong(value);
+    }
+    return plain_call(self, STACK, number);
+}
+
+static PyGetSetDef regs_properties[] = {
+    {"reported", get_reported, set_reported, 0, 0}, {"target", get_target, set_target, 0, 0},
+    {"pc", get_pc, set_pc, "Address of the instruction reported.", 0},
+    {"sp", get_sp, set_sp, "The stack pointer.", 0},
+    {"return_value", get_result, set_result, "The integer return value.", 0}, {0}};
+static PyMethodDef regs_methods[] = {
+    {"arg", arg, METH_O, "The n-th (from 0) integer argument."},
+    {"stack", stack, METH_O, "The n-th (from 0) word of the stack."}, {0}};
+
+/* Has the registers read by these words from now on; the caller keeps them as long as the object. */
+EXPORT void see(PyObject *regs, struct view *view) { regs_of(regs)->view = view; }
+
+/* --- calls of probed functions, and the control block */
+
+#define NUMBER(name)                                                                                        \
+    static PyObject *get_##name(PyObject *self, void *unused)                                               \
+    {                                                                                                       \
+        return PyLong_FromUnsignedLongLong(instance_of(self)->name);                                        \
+    }                                                                                                       \
+    static int set_##name(PyObject *self, PyObject *to, void *unused)                                       \
+    {                                                                                                       \
+        u64 there;                                                                                          \
+        return set_number(to, &instance_of(self)->name, &there);                                            \
+    }
+NUMBER(frame)
+NUMBER(link)
+NUMBER(ret_addr)
+
+static PyGetSetDef instance_properties[] = {
+    {"frame", get_frame, set_frame, 0, 0}, {"link", get_link, set_link, 0, 0},
+    {"ret_addr", get_ret_addr, set_ret_addr, 0, 0}, {0}};
+#define MEMBER(structure, at, name) {#name, T_OBJECT_EX, at + __builtin_offsetof(struct structure, name), 0, 0}
+static PyMemberDef instance_members[] = {
+    MEMBER(instance, CALL_AT, task), MEMBER(instance, CALL_AT, args),
+    {"_data", T_OBJECT_EX, CALL_AT + __builtin_offsetof(struct instance, data), 0, 0}, {0}};
+static PyMemberDef block_members[] = {
+    MEMBER(control_block, BLOCK_AT, state), MEMBER(control_block, BLOCK_AT, point),
+    MEMBER(control_block, BLOCK_AT, resume), MEMBER(control_block, BLOCK_AT, probes),
+    MEMBER(control_block, BLOCK_AT, child), {0}};
+
+/* A subclass of a class in Python. kind: "regs", "instance" or "block". TypeError where its objects are too large. */
+EXPORT PyObject *make_type(PyObject *bases, PyObject *base, const char *name, const char *kind)
+{
+    PyObject *size = PyObject_GetAttrString(base, "__basicsize__");
+    if (!size)
+        return 0;
+    Py_ssize_t bytes = PyLong_AsSsize_t(size);
+    Py_DecRef(size);
+    PyType_Slot slots[3] = {{0, 0}, {0, 0}, {0, 0}};
+    int at, words;
+    if (kind[0] == 'r') {
+        at = REGS_AT;
+        words = sizeof(struct regs);
+        slots[0] = (PyType_Slot){Py_tp_getset, regs_properties};
+        slots[1] = (PyType_Slot){Py_tp_methods, regs_methods};
+    } else if (kind[0] == 'i') {
+        at = CALL_AT;
+        words = sizeof(struct instance);
+        slots[0] = (PyType_Slot){Py_tp_getset, instance_properties};
+        slots[1] = (PyType_Slot){Py_tp_members, instance_members};
+    } else {
+        at = BLOCK_AT;
+        words = sizeof(struct control_block);
+        slots[0] = (PyType_Slot){Py_tp_members, block_members};
+    }
+    if (bytes > at || made == sizeof classes / sizeof *classes) {
+        PyErr_SetString(PyExc_TypeError, "objects of this class are too large to be made quicker");
+        return 0;
+    }
+    PyType_Spec spec = {name, at + words, 0, TYPE_FLAGS, slots};
+    PyObject *type = PyType_FromSpecWithBases(&spec, bases);
+    if (type) {
+        if (kind[0] == 'r' && !learn(base, classes[made].plain)) {
+            Py_DecRef(type);
+            return 0;
+        }
+        Py_IncRef(type);
+        classes[made++].type = type;
+    }
+    return type;
+}
+
+/* --- hits */
+
+/* What the hits of one CPU have in common. Objects here and in struct usual are Python's, which keeps them; who calls
+ * into Python holds what it needs itself.
+ *
+ *   regs, block      the CPU's registers and control block
+ *   idle, active     states of the control block: no probe is running; handlers run
+ *   zero             the number 0: the only task
+ *   mode_bits        bits of an address that are no part of it
+ *   skip             called with a return address as the guest left it: where the caller wants the function to return
+ *                    to; 0: there is no difference
+ */
+#define HITS_WORDS(X) X(regs) X(block) X(idle) X(active) X(zero) X(mode_bits) X(skip)
+EXPORT const char hits_words[] = HITS_WORDS(NAME);
+struct hits { HITS_WORDS(WORD) };
+
+/* One place's usual hit.
+ *
+ *   hits      struct hits
+ *   owner     lives as long as these words
+ *   handler   what is called; 0: nothing is, at a return
+ *   probe     its first argument; at a return, whose turn it is
+ *   address   what regs.pc shows
+ *   finish    called with what is left to Python, see the functions below
+ *   pool      list of instances that no call has
+ *   held      list of those whose calls are followed from here and were asked about at entry
+ *   asked     1: there may be such; at a return
+ */
+#define USUAL_WORDS(X) X(hits) X(owner) X(handler) X(probe) X(address) X(finish) X(pool) X(held) X(asked)
+EXPORT const char usual_words[] = USUAL_WORDS(NAME);
+struct usual { USUAL_WORDS(WORD) };
+
+#define OBJECT(word) ((PyObject *)(word))
+#define DISTURBED 1 /* byte of the gate: see kprobes.machine.unicorn.host.hostcode */
+
+static int disturbed(struct calls *calls) { return ((u8 *)&calls->gate)[DISTURBED]; }
+
+/* The exception that was raised, with its traceback; a new reference. */
+static PyObject *raised(void)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    if (traceback)
+        PyException_SetTraceback(value, traceback);
+    Py_DecRef(type);
+    if (traceback)
+        Py_DecRef(traceback);
+    return value;
+}
+
+/* Has Python do the rest: finish(one, result, error), which never raises. result, error: 0 is None; both are taken. */
+static void finish(struct usual *usual, PyObject *one, PyObject *result, PyObject *error)
+{
+    PyObject *function = OBJECT(usual->finish);
+    Py_IncRef(function);
+    PyObject *answer = PyObject_CallFunctionObjArgs(function, one ? one : Py_None, result ? result : Py_None,
+                                                    error ? error : Py_None, (PyObject *)0);
+    if (!answer)
+        PyErr_WriteUnraisable(function);
+    else
+        Py_DecRef(answer);
+    if (result)
+        Py_DecRef(result);
+    if (error)
+        Py_DecRef(error);
+    Py_DecRef(function);
+}
+
+/* handler(first, regs), while the control block says that handlers run. 0: it has raised. */
+static PyObject *call_handler(struct usual *usual, PyObject *first)
+{
+    struct hits *hits = (struct hits *)usual->hits;
+    PyObject *block = OBJECT(hits->block); /* a handler may close everything, and begin anew */
+    PyObject *handler = OBJECT(usual->handler), *args[2] = {first, OBJECT(hits->regs)};
+    Py_IncRef(block);
+    Py_IncRef(handler);
+    put(&block_of(block)->state, OBJECT(hits->active));
+    PyObject *result = PyObject_Vectorcall(handler, args, 2, 0);
+    put(&block_of(block)->state, OBJECT(hits->idle));
+    Py_DecRef(handler);
+    Py_DecRef(block);
+    return result;
+}
+
+static struct regs *report(struct usual *usual)
+{
+    struct regs *regs = regs_of(OBJECT(((struct hits *)usual->hits)->regs));
+    regs->reported = usual->address;
+    regs->is_reported = 1;
+    return regs;
+}
+
+/* True where a pre- or entry handler asks for nothing. False, with an exception set, where its result has no truth. */
+static int asks_nothing(PyObject *result)
+{
+    return result && (result == Py_None || PyObject_IsTrue(result) == 0);
+}
+
+/* finish() with a handler's result, which is taken, and with what was raised, if anything was. */
+static void finish_with(struct usual *usual, PyObject *one, PyObject *result)
+{
+    PyObject *error = PyErr_Occurred() ? raised() : 0;
+    if (result && error) {
+        Py_DecRef(result);
+        result = 0;
+    }
+    finish(usual, one, result, error);
+}
+
+/* A site whose hit has one pre-handler. finish(None, result, error). */
+EXPORT void hit(struct site *site)
+{
+    struct calls *calls = calls_of(site);
+    struct usual *usual = (struct usual *)site->usual;
+    if (REASONS_OF_HITS(calls))
+        return ask_python(site);
+    int state = PyGILState_Ensure();
+    PyObject *owner = OBJECT(usual->owner), *probe = OBJECT(usual->probe);
+    Py_IncRef(owner);
+    Py_IncRef(probe);
+    struct regs *regs = report(usual);
+    site->hits++;
+    PyObject *result = call_handler(usual, probe);
+    if (asks_nothing(result) && !disturbed(calls) && site->function == (u64)hit && site->usual == (u64)usual) {
+        Py_DecRef(result);
+        regs->is_sent = 0; /* only a true result moves the guest */
+        regs->is_reported = 0;
+    } else {
+        finish_with(usual, 0, result);
+    }
+    Py_DecRef(probe);
+    Py_DecRef(owner);
+    PyGILState_Release(state);
+}
+
+/* The youngest of a list, taken from it; a new reference. 0: there is none. */
+static PyObject *pop(PyObject *list)
+{
+    Py_ssize_t size = PyList_Size(list);
+    if (size <= 0)
+        return 0;
+    PyObject *last = PyList_GetItem(list, size - 1);
+    Py_IncRef(last);
+    PyList_SetSlice(list, size - 1, size, 0);
+    return last;
+}
+
+/* No call has the instance any more. */
+static void recycle(PyObject *pool, PyObject *instance)
+{
+    put(&instance_of(instance)->data, Py_None);
+    put(&instance_of(instance)->args, Py_None);
+    if (PyList_Append(pool, instance))
+        PyErr_WriteUnraisable(pool);
+}
+
+static void begin(struct usual *usual, PyObject *instance, u64 frame, u64 target)
+{
+    struct instance *words = instance_of(instance);
+    put(&words->task, OBJECT(((struct hits *)usual->hits)->zero));
+    words->frame = frame;
+    words->link = words->ret_addr = target;
+}
+
+/* Where the caller wants the function to return to. */
+static u64 skipped(struct usual *usual, u64 target)
+{
+    PyObject *skip = OBJECT(((struct hits *)usual->hits)->skip);
+    if (!skip)
+        return target;
+    PyObject *number = PyLong_FromUnsignedLongLong(target);
+    PyObject *to = number ? PyObject_CallFunctionObjArgs(skip, number, (PyObject *)0) : 0;
+    if (number)
+        Py_DecRef(number);
+    if (to) {
+        target = PyLong_AsUnsignedLongLongMask(to);
+        Py_DecRef(to);
+    }
+    if (PyErr_Occurred())
+        PyErr_WriteUnraisable(skip);
+    return target;
+}
+
+/* Asked at a function's entry (ask_...): the entry handler says whether its call is followed. 1: it is, and returns to
+ * the trampoline. finish(instance, result, error) has the core follow it, if anybody does. */
+EXPORT int entered(struct site *site)
+{
+    struct calls *calls = calls_of(site);
+    struct usual *usual = (struct usual *)site->usual;
+    int state = PyGILState_Ensure(), follows = 0;
+    u64 frame = calls->frame, target = calls->target;
+    PyObject *owner = OBJECT(usual->owner), *pool = OBJECT(usual->pool), *held = OBJECT(usual->held);
+    Py_IncRef(owner);
+    Py_IncRef(pool);
+    Py_IncRef(held);
+    PyObject *instance = pop(pool);
+    if (instance) {
+        begin(usual, instance, frame, skipped(usual, target));
+        struct regs *regs = report(usual);
+        PyObject *result = call_handler(usual, instance);
+        int follow = asks_nothing(result);
+        calls->frame = frame; /* a run of the handler's may have written them */
+        calls->target = target;
+        if (PyErr_Occurred() || disturbed(calls) || site->entered != (u64)entered || site->usual != (u64)usual) {
+            finish_with(usual, instance, result);
+        } else {
+            Py_DecRef(result);
+            regs->is_sent = 0; /* only an exception's fault handler moves the guest */
+            if (!follow) {
+                recycle(pool, instance);
+                regs->is_reported = 0;
+            } else if (((struct way *)calls->way)->show(calls)) {
+                PyList_Append(held, instance);
+                regs->is_reported = 0;
+                follows = 1;
+            } else { /* the handler has changed where the function returns to */
+                finish(usual, instance, 0, 0);
+            }
+        }
+        Py_DecRef(instance);
+    } else {
+        ask_python(site);
+    }
+    Py_DecRef(held);
+    Py_DecRef(pool);
+    Py_DecRef(owner);
+    PyGILState_Release(state);
+    return follows;
+}
+
+/* A return without a handler: an instance that the entry took goes back, and the guest where its caller wants it. */
+static void unseen(struct calls *calls, struct usual *usual)
+{
+    struct hits *hits = (struct hits *)usual->hits;
+    int by_itself = ((struct way *)calls->way)->unmoved(calls); /* not where the trampoline's own code leads elsewhere */
+    if (by_itself && !hits->skip && !usual->asked)
+        return;
+    int state = PyGILState_Ensure();
+    u64 target = calls->target, to = skipped(usual, target);
+    PyObject *instance = pop(OBJECT(usual->held));
+    if (instance) {
+        recycle(OBJECT(usual->pool), instance);
+        Py_DecRef(instance);
+    }
+    if (to != target || !by_itself) {
+        struct regs *regs = regs_of(OBJECT(hits->regs));
+        regs->target = to;
+        regs->reported = to & ~hits->mode_bits;
+        regs->is_sent = regs->is_reported = 1;
+        finish(usual, 0, 0, 0);
+    }
+    PyGILState_Release(state);
+}
+
+/* The end of a return (leave_...) that has one handler: the return address is back, and the guest goes on by itself
+ * unless the handler moves it. finish(instance, None, error). */
+EXPORT void returned(struct site *site)
+{
+    struct calls *calls = calls_of(site);
+    struct usual *usual = (struct usual *)site->at_return;
+    struct hits *hits = (struct hits *)usual->hits;
+    site->returns++;
+    if (!usual->handler)
+        return unseen(calls, usual);
+    int state = PyGILState_Ensure();
+    u64 frame = calls->frame, target = calls->target, to = skipped(usual, target);
+    PyObject *owner = OBJECT(usual->owner), *pool = OBJECT(usual->pool), *error = 0;
+    Py_IncRef(owner);
+    Py_IncRef(pool);
+    PyObject *instance = pop(OBJECT(usual->held));
+    if (!instance && (instance = pop(pool)))
+        begin(usual, instance, frame, to);
+    if (!instance) {
+        PyErr_SetString(PyExc_IndexError, "a call returns that has no instance");
+        finish(usual, 0, 0, raised());
+    } else {
+        struct regs *regs = regs_of(OBJECT(hits->regs));
+        regs->target = to;
+        regs->reported = to & ~hits->mode_bits;
+        regs->is_sent = regs->is_reported = 1;
+        put(&block_of(OBJECT(hits->block))->child, OBJECT(usual->probe));
+        PyObject *result = call_handler(usual, instance);
+        if (result)
+            Py_DecRef(result);
+        else
+            error = raised();
+        recycle(pool, instance);
+        calls->frame = frame;
+        calls->target = target;
+        if (!error && !disturbed(calls) && regs->is_sent && regs->target == to && to == target
+            && ((struct way *)calls->way)->unmoved(calls)) {
+            regs->is_sent = 0;
+            regs->is_reported = 0;
+        } else {
+            finish(usual, instance, 0, error);
+        }
+        Py_DecRef(instance);
+    }
+    Py_DecRef(pool);
+    Py_DecRef(owner);
+    PyGILState_Release(state);
+}
+
+/* --- breakpoints
+ *
+ * Where the engine reports a breakpoint as an interrupt, its hook is `interrupt`, and what it finds in a table is served
+ * here: a lone probe whose instruction runs in its slot. The slot goes back by itself (`boosted`), or ends in a second
+ * breakpoint, which is in the table, too. What is not there, or not as usual, is Python's hook's, as are the interrupts
+ * of the guest's own.
+ */
+
+/* One probe's breakpoint, or the end of its slot.
+ *
+ *   usual       struct usual: the pre-handler; 0: there is none. Its owner keeps these words, too
+ *   post        struct usual: the post-handler, or 0; its address is where the next instruction is
+ *   hits        that were served here
+ *   boosted     1: the slot goes back by itself
+ *   slot        what pc becomes at a hit
+ *   next        what pc becomes at the slot's end
+ *   mode        bits of these that say in which mode the guest goes on
+ *   point, probes, resume   objects of the control block while the slot runs
+ */
+#define TRAP_WORDS(X) X(usual) X(post) X(hits) X(boosted) X(slot) X(next) X(mode) X(point) X(probes) X(resume)
+EXPORT const char trap_words[] = TRAP_WORDS(NAME);
+struct trap { TRAP_WORDS(WORD) };
+
+/* A guest's breakpoints.
+ *
+ *   calls       struct calls: the gate
+ *   hits        struct hits
+ *   number      the interrupt that a breakpoint is
+ *   python      the hook that serves what is left out
+ *   pc, size    address of pc's cell, and its bytes
+ *   bias        from a breakpoint to what pc is when it is reported
+ *   mask        of an address
+ *   modes       bits of an address that are the mode's
+ *   mode        address of the word where the present mode is
+ *   rows, last  table of struct trap_row, and its greatest index: hashed by the address, then the next one
+ *   stepping    struct trap whose slot runs; 0: none that was entered from here
+ *   settled     state of the control block: post-handlers run
+ *   stepped     state of the control block: the slot runs
+ *   flags       the number 0: the third argument of a post-handler
+ */
+#define TRAPS_WORDS(X) \
+    X(calls) X(hits) X(number) X(python) X(pc) X(size) X(bias) X(mask) X(modes) X(mode) X(rows) X(last) X(stepping) \
+    X(settled) X(stepped) X(flags)
+EXPORT const char traps_words[] = TRAPS_WORDS(NAME);
+struct traps { TRAPS_WORDS(WORD) };
+
+/* kind: 0 a probe's breakpoint, 1 the end of its slot. A free row's address is all ones. */
+struct trap_row { u64 address; struct trap *trap; u64 kind; };
+
+#define HIT_BYTE 0 /* of the gate */
+/* A run that was stopped, or had another one nested in it, makes no difference: a breakpoint writes pc. */
+#define REASONS_OF_TRAPS(calls) (REASONS_OF_HITS(calls) & ~(0xFFu << 8 * DISTURBED))
+
+static struct trap_row *find_trap(struct traps *traps, u64 address)
+{
+    struct trap_row *rows = (struct trap_row *)traps->rows;
+    u64 n = address * 0x9E3779B97F4A7C15ull >> 40 & traps->last;
+    for (; rows[n].address != ~0ull; n = (n + 1) & traps->last)
+        if (rows[n].address == address)
+            return &rows[n];
+    return 0;
+}
+
+static void go(struct traps *traps, u64 to)
+{
+    if (traps->size == 8)
+        *(u64 *)traps->pc = to;
+    else
+        *(u32 *)traps->pc = (u32)to;
+}
+
+static int same_mode(struct traps *traps, struct trap *trap)
+{
+    return *(u32 *)traps->mode == trap->mode;
+}
+
+/* A hit. 0: it is not to be served here. */
+static int breakpoint(struct traps *traps, struct trap *trap, u64 address)
+{
+    struct calls *calls = (struct calls *)traps->calls;
+    struct usual *usual = (struct usual *)trap->usual;
+    if (REASONS_OF_TRAPS(calls) || !same_mode(traps, trap))
+        return 0;
+    trap->hits++;
+    if (usual) {
+        PyObject *owner = OBJECT(usual->owner), *probe = OBJECT(usual->probe);
+        Py_IncRef(owner);
+        Py_IncRef(probe);
+        struct regs *regs = report(usual);
+        PyObject *result = call_handler(usual, probe);
+        struct trap_row *row = find_trap(traps, address);
+        int usually = asks_nothing(result) && row && row->trap == trap && same_mode(traps, trap);
+        if (usually) {
+            Py_DecRef(result);
+            regs->is_sent = regs->is_reported = 0;
+        } else {
+            finish_with(usual, 0, result);
+        }
+        Py_DecRef(probe);
+        Py_DecRef(owner);
+        if (!usually)
+            return 1;
+    }
+    if (!trap->boosted) {
+        struct control_block *block = block_of(OBJECT(((struct hits *)traps->hits)->block));
+        put(&block->state, OBJECT(traps->stepped));
+        put(&block->point, OBJECT(trap->point));
+        put(&block->probes, OBJECT(trap->probes));
+        put(&block->resume, OBJECT(trap->resume));
+        ((u8 *)&calls->gate)[HIT_BYTE] = 1;
+        traps->stepping = (u64)trap;
+    }
+    go(traps, trap->slot & traps->mask);
+    return 1;
+}
+
+/* The end of a slot. 0: it is not to be served here. */
+static int slot_end(struct traps *traps, struct trap *trap, u64 address)
+{
+    struct calls *calls = (struct calls *)traps->calls;
+    struct hits *hits = (struct hits *)traps->hits;
+    struct control_block *block = block_of(OBJECT(hits->block));
+    struct usual *post = (struct usual *)trap->post;
+    if (REASONS_OF_TRAPS(calls) != 1u << 8 * HIT_BYTE || traps->stepping != (u64)trap || !same_mode(traps, trap)
+        || block->state != OBJECT(traps->stepped) || block->point != OBJECT(trap->point))
+        return 0;
+    traps->stepping = 0;
+    ((u8 *)&calls->gate)[HIT_BYTE] = 0;
+    u64 next = trap->next & traps->mask;
+    if (post) {
+        PyObject *owner = OBJECT(post->owner), *probe = OBJECT(post->probe), *handler = OBJECT(post->handler);
+        Py_IncRef(owner);
+        Py_IncRef(probe);
+        Py_IncRef(handler);
+        struct regs *regs = report(post);
+        regs->target = trap->next;
+        regs->is_sent = 1;
+        PyObject *kept = OBJECT(hits->block);
+        Py_IncRef(kept);
+        put(&block->state, OBJECT(traps->settled));
+        put(&block->child, probe);
+        PyObject *args[3] = {probe, OBJECT(hits->regs), OBJECT(traps->flags)};
+        PyObject *result = PyObject_Vectorcall(handler, args, 3, 0);
+        Py_DecRef(handler);
+        put(&block->state, OBJECT(hits->idle));
+        put(&block->point, Py_None);
+        Py_DecRef(kept);
+        struct trap_row *row = find_trap(traps, address);
+        int usually = result && regs->is_sent && regs->target == trap->next && row
+                      && row->trap == trap && same_mode(traps, trap);
+        if (usually) {
+            Py_DecRef(result);
+            regs->is_sent = regs->is_reported = 0;
+            go(traps, next);
+        } else {
+            finish_with(post, 0, result);
+        }
+        Py_DecRef(probe);
+        Py_DecRef(owner);
+        return 1;
+    }
+    put(&block->state, OBJECT(hits->idle));
+    put(&block->point, Py_None);
+    go(traps, next);
+    return 1;
+}
+
+/* The engine's hook of interrupts. */
+EXPORT void interrupt(void *uc, u32 number, struct traps *traps)
+{
+    if (number == traps->number) {
+        u64 pc = traps->size == 8 ? *(u64 *)traps->pc : *(u32 *)traps->pc;
+        u64 address = (pc - traps->bias) & traps->mask;
+        struct trap_row *row = find_trap(traps, address);
+        if (row) {
+            int state = PyGILState_Ensure();
+            int served = row->kind ? slot_end(traps, row->trap, address) : breakpoint(traps, row->trap, address);
+            PyGILState_Release(state);
+            if (served)
+                return;
+        }
+    }
+    ((void (*)(void *, u32, void *))traps->python)(uc, number, 0);
+}

@@ -1,0 +1,61 @@
+/* The part of Python's stable ABI that hits.c uses, declared here: no header of Python's is needed to build, and what is
+ * built does not depend on one. Everything is a function of the interpreter that loads the library; no macro of its
+ * headers, and no member of its objects, is relied on. CPython 3.10 and later, with a GIL.
+ */
+#ifndef KPROBES_PYTHON_H
+#define KPROBES_PYTHON_H
+
+typedef long Py_ssize_t;
+typedef struct _object PyObject;
+typedef PyObject *(*PyCFunction)(PyObject *, PyObject *);
+
+typedef struct { int slot; void *value; } PyType_Slot;
+typedef struct { const char *name; int basicsize, itemsize; unsigned flags; PyType_Slot *slots; } PyType_Spec;
+typedef struct { const char *name; PyCFunction function; int flags; const char *doc; } PyMethodDef;
+typedef struct { const char *name; int type; Py_ssize_t offset; int flags; const char *doc; } PyMemberDef;
+typedef struct {
+    const char *name;
+    PyObject *(*get)(PyObject *, void *);
+    int (*set)(PyObject *, PyObject *, void *);
+    const char *doc;
+    void *closure;
+} PyGetSetDef;
+
+enum { Py_tp_doc = 56, Py_tp_methods = 64, Py_tp_members = 72, Py_tp_getset = 73 };
+enum { METH_FASTCALL = 0x80, METH_O = 0x8 };
+enum { T_OBJECT_EX = 16 }; /* Python visits and clears these for the garbage collector */
+/* Py_TPFLAGS_BASETYPE; Py_TPFLAGS_HAVE_VERSION_TAG, with which 3.10 caches attributes as well */
+#define TYPE_FLAGS (1u << 10 | 1u << 18)
+
+extern PyObject _Py_NoneStruct;
+extern PyObject *PyExc_TypeError, *PyExc_IndexError;
+#define Py_None (&_Py_NoneStruct)
+
+int PyGILState_Ensure(void);
+void PyGILState_Release(int);
+void Py_IncRef(PyObject *);
+void Py_DecRef(PyObject *);
+PyObject *PyObject_Vectorcall(PyObject *, PyObject *const *, unsigned long, PyObject *);
+PyObject *PyObject_CallFunctionObjArgs(PyObject *, ...);
+PyObject *PyObject_CallMethodObjArgs(PyObject *, PyObject *, ...);
+PyObject *PyObject_GetAttrString(PyObject *, const char *);
+int PyObject_IsTrue(PyObject *);
+PyObject *PyType_FromSpecWithBases(PyType_Spec *, PyObject *);
+int PyType_IsSubtype(PyObject *, PyObject *);
+PyObject *PyObject_Type(PyObject *);
+PyObject *PyLong_FromUnsignedLongLong(unsigned long long);
+unsigned long long PyLong_AsUnsignedLongLongMask(PyObject *);
+Py_ssize_t PyLong_AsSsize_t(PyObject *);
+Py_ssize_t PyList_Size(PyObject *);
+PyObject *PyList_GetItem(PyObject *, Py_ssize_t);
+int PyList_Append(PyObject *, PyObject *);
+int PyList_SetSlice(PyObject *, Py_ssize_t, Py_ssize_t, PyObject *);
+PyObject *PyErr_Occurred(void);
+void PyErr_Clear(void);
+void PyErr_Fetch(PyObject **, PyObject **, PyObject **);
+void PyErr_NormalizeException(PyObject **, PyObject **, PyObject **);
+int PyException_SetTraceback(PyObject *, PyObject *);
+void PyErr_SetString(PyObject *, const char *);
+void PyErr_WriteUnraisable(PyObject *);
+
+#endif

@@ -1,0 +1,1070 @@
+%struct.question = type { i64, i64, i64, i64 }
+%struct.block = type { i64, i64, i64 }
+declare i64 @llvm.bswap.i64(i64)
+declare i32 @llvm.bswap.i32(i32)
+declare i64 @llvm.umin.i64(i64, i64)
+declare i64 @llvm.fshl.i64(i64, i64, i64)
+
+define internal void @copy(ptr %0, ptr %1, i64 %2) #0 {
+  %4 = icmp eq i64 %2, 8
+  br i1 %4, label %7, label %5
+5:
+  %6 = icmp ugt i64 %2, 7
+  br i1 %6, label %14, label %9
+7:
+  %8 = load i64, ptr %1, align 1
+  store i64 %8, ptr %0, align 1
+  br label %32
+9:
+  %10 = phi ptr [ %0, %5 ], [ %20, %14 ]
+  %11 = phi ptr [ %1, %5 ], [ %21, %14 ]
+  %12 = phi i64 [ %2, %5 ], [ %19, %14 ]
+  %13 = icmp eq i64 %12, 0
+  br i1 %13, label %32, label %23
+14:
+  %15 = phi i64 [ %19, %14 ], [ %2, %5 ]
+  %16 = phi ptr [ %21, %14 ], [ %1, %5 ]
+  %17 = phi ptr [ %20, %14 ], [ %0, %5 ]
+  %18 = load i64, ptr %16, align 1
+  store i64 %18, ptr %17, align 1
+  %19 = add i64 %15, -8
+  %20 = getelementptr inbounds nuw i8, ptr %17, i64 8
+  %21 = getelementptr inbounds nuw i8, ptr %16, i64 8
+  %22 = icmp ugt i64 %19, 7
+  br i1 %22, label %14, label %9
+23:
+  %24 = phi i64 [ %30, %23 ], [ %12, %9 ]
+  %25 = phi ptr [ %27, %23 ], [ %11, %9 ]
+  %26 = phi ptr [ %29, %23 ], [ %10, %9 ]
+  %27 = getelementptr inbounds nuw i8, ptr %25, i64 1
+  %28 = load i8, ptr %25, align 1
+  %29 = getelementptr inbounds nuw i8, ptr %26, i64 1
+  store i8 %28, ptr %26, align 1
+  %30 = add nsw i64 %24, -1
+  %31 = icmp eq i64 %30, 0
+  br i1 %31, label %32, label %23
+32:
+  ret void
+}
+
+define internal i64 @read(ptr %0, i64 %1, i64 %2, i64 %3, i64 %4, i64 %5) #0 {
+  %7 = alloca %struct.question, align 8
+  %8 = inttoptr i64 %3 to ptr
+  %9 = getelementptr inbounds nuw i8, ptr %8, i64 8
+  %10 = load i64, ptr %9, align 8
+  %11 = inttoptr i64 %10 to ptr
+  %12 = load i64, ptr %8, align 8
+  %13 = icmp eq i64 %12, 0
+  br i1 %13, label %63, label %17
+14:
+  %15 = add nuw i64 %18, 1
+  %16 = icmp eq i64 %15, %12
+  br i1 %16, label %63, label %17
+17:
+  %18 = phi i64 [ %15, %14 ], [ 0, %6 ]
+  %19 = getelementptr inbounds nuw %struct.block, ptr %11, i64 %18
+  %20 = load i64, ptr %19, align 8
+  %21 = sub i64 %2, %20
+  %22 = getelementptr inbounds nuw i8, ptr %19, i64 8
+  %23 = load i64, ptr %22, align 8
+  %24 = icmp uge i64 %21, %23
+  %25 = sub nuw i64 %23, %21
+  %26 = icmp ugt i64 %1, %25
+  %27 = select i1 %24, i1 true, i1 %26
+  br i1 %27, label %14, label %28
+28:
+  %29 = getelementptr inbounds nuw i8, ptr %19, i64 16
+  %30 = load i64, ptr %29, align 8
+  %31 = add i64 %30, %21
+  %32 = icmp eq i64 %31, 0
+  br i1 %32, label %63, label %33
+33:
+  %34 = inttoptr i64 %31 to ptr
+  %35 = icmp eq i64 %1, 8
+  br i1 %35, label %38, label %36
+36:
+  %37 = icmp ugt i64 %1, 7
+  br i1 %37, label %45, label %40
+38:
+  %39 = load i64, ptr %34, align 1
+  store i64 %39, ptr %0, align 1
+  br label %83
+40:
+  %41 = phi ptr [ %0, %36 ], [ %51, %45 ]
+  %42 = phi ptr [ %34, %36 ], [ %52, %45 ]
+  %43 = phi i64 [ %1, %36 ], [ %50, %45 ]
+  %44 = icmp eq i64 %43, 0
+  br i1 %44, label %83, label %54
+45:
+  %46 = phi i64 [ %50, %45 ], [ %1, %36 ]
+  %47 = phi ptr [ %52, %45 ], [ %34, %36 ]
+  %48 = phi ptr [ %51, %45 ], [ %0, %36 ]
+  %49 = load i64, ptr %47, align 1
+  store i64 %49, ptr %48, align 1
+  %50 = add i64 %46, -8
+  %51 = getelementptr inbounds nuw i8, ptr %48, i64 8
+  %52 = getelementptr inbounds nuw i8, ptr %47, i64 8
+  %53 = icmp ugt i64 %50, 7
+  br i1 %53, label %45, label %40
+54:
+  %55 = phi i64 [ %61, %54 ], [ %43, %40 ]
+  %56 = phi ptr [ %58, %54 ], [ %42, %40 ]
+  %57 = phi ptr [ %60, %54 ], [ %41, %40 ]
+  %58 = getelementptr inbounds nuw i8, ptr %56, i64 1
+  %59 = load i8, ptr %56, align 1
+  %60 = getelementptr inbounds nuw i8, ptr %57, i64 1
+  store i8 %59, ptr %57, align 1
+  %61 = add nsw i64 %55, -1
+  %62 = icmp eq i64 %61, 0
+  br i1 %62, label %83, label %54
+63:
+  %64 = icmp eq i64 %1, 0
+  br i1 %64, label %83, label %65
+65:
+  %66 = icmp eq i64 %5, 0
+  br i1 %66, label %67, label %68
+67:
+  br label %77
+68:
+  store i64 %2, ptr %7, align 8
+  %69 = ptrtoint ptr %0 to i64
+  %70 = getelementptr inbounds nuw i8, ptr %7, i64 8
+  store i64 %69, ptr %70, align 8
+  %71 = getelementptr inbounds nuw i8, ptr %7, i64 16
+  store i64 %1, ptr %71, align 8
+  %72 = getelementptr inbounds nuw i8, ptr %7, i64 24
+  store i64 1, ptr %72, align 8
+  %73 = inttoptr i64 %5 to ptr
+  call void %73(ptr %7)
+  %74 = load i64, ptr %72, align 8
+  %75 = and i64 %74, 4294967295
+  %76 = icmp eq i64 %75, 0
+  br i1 %76, label %83, label %77
+77:
+  br label %78
+78:
+  %79 = phi i64 [ %81, %78 ], [ 0, %77 ]
+  %80 = getelementptr inbounds nuw i8, ptr %0, i64 %79
+  store volatile i8 0, ptr %80, align 1
+  %81 = add nuw i64 %79, 1
+  %82 = icmp eq i64 %81, %1
+  br i1 %82, label %83, label %78
+83:
+  %84 = phi i64 [ 0, %40 ], [ 0, %38 ], [ 0, %63 ], [ 0, %68 ], [ -14, %78 ], [ 0, %54 ]
+  ret i64 %84
+}
+
+define internal i64 @read_string(ptr %0, i64 %1, i64 %2, i64 %3, i64 %4, i64 %5) #0 {
+  %7 = alloca %struct.question, align 8
+  %8 = alloca [256 x i8], align 16
+  %9 = add i64 %1, -1
+  %10 = icmp eq i64 %1, 0
+  br i1 %10, label %88, label %11
+11:
+  %12 = icmp eq i64 %9, 0
+  br i1 %12, label %86, label %13
+13:
+  %14 = inttoptr i64 %3 to ptr
+  %15 = getelementptr inbounds nuw i8, ptr %14, i64 8
+  %16 = icmp eq i64 %5, 0
+  %17 = ptrtoint ptr %8 to i64
+  %18 = getelementptr inbounds nuw i8, ptr %7, i64 8
+  %19 = getelementptr inbounds nuw i8, ptr %7, i64 16
+  %20 = getelementptr inbounds nuw i8, ptr %7, i64 24
+  %21 = inttoptr i64 %5 to ptr
+  br label %25
+22:
+  %23 = phi i64 [ %26, %71 ], [ %72, %84 ]
+  %24 = icmp ult i64 %23, %9
+  br i1 %24, label %25, label %86
+25:
+  %26 = phi i64 [ 0, %13 ], [ %23, %22 ]
+  %27 = add i64 %26, %2
+  %28 = and i64 %27, 255
+  %29 = sub nuw nsw i64 256, %28
+  %30 = sub nuw i64 %9, %26
+  %31 = call i64 @llvm.umin.i64(i64 %30, i64 %29)
+  %32 = load i64, ptr %15, align 8
+  %33 = inttoptr i64 %32 to ptr
+  %34 = load i64, ptr %14, align 8
+  %35 = icmp eq i64 %34, 0
+  br i1 %35, label %39, label %41
+36:
+  %37 = add nuw i64 %42, 1
+  %38 = icmp eq i64 %37, %34
+  br i1 %38, label %39, label %41
+39:
+  %40 = add i64 %31, %26
+  br label %58
+41:
+  %42 = phi i64 [ %37, %36 ], [ 0, %25 ]
+  %43 = getelementptr inbounds nuw %struct.block, ptr %33, i64 %42
+  %44 = load i64, ptr %43, align 8
+  %45 = sub i64 %27, %44
+  %46 = getelementptr inbounds nuw i8, ptr %43, i64 8
+  %47 = load i64, ptr %46, align 8
+  %48 = icmp uge i64 %45, %47
+  %49 = sub nuw i64 %47, %45
+  %50 = icmp ugt i64 %31, %49
+  %51 = select i1 %48, i1 true, i1 %50
+  br i1 %51, label %36, label %52
+52:
+  %53 = getelementptr inbounds nuw i8, ptr %43, i64 16
+  %54 = load i64, ptr %53, align 8
+  %55 = add i64 %54, %45
+  %56 = add i64 %31, %26
+  %57 = icmp eq i64 %55, 0
+  br i1 %57, label %58, label %71
+58:
+  %59 = phi i64 [ %40, %39 ], [ %56, %52 ]
+  br i1 %16, label %60, label %61
+60:
+  br label %65
+61:
+  store i64 %27, ptr %7, align 8
+  store i64 %17, ptr %18, align 8
+  store i64 %31, ptr %19, align 8
+  store i64 1, ptr %20, align 8
+  call void %21(ptr %7)
+  %62 = load i64, ptr %20, align 8
+  %63 = and i64 %62, 4294967295
+  %64 = icmp eq i64 %63, 0
+  br i1 %64, label %71, label %65
+65:
+  br label %66
+66:
+  %67 = phi i64 [ %69, %66 ], [ 0, %65 ]
+  %68 = getelementptr inbounds nuw i8, ptr %0, i64 %67
+  store volatile i8 0, ptr %68, align 1
+  %69 = add nuw i64 %67, 1
+  %70 = icmp eq i64 %69, %1
+  br i1 %70, label %88, label %66
+71:
+  %72 = phi i64 [ %56, %52 ], [ %59, %61 ]
+  %73 = phi i64 [ %55, %52 ], [ %17, %61 ]
+  %74 = sub i64 %73, %26
+  %75 = inttoptr i64 %74 to ptr
+  %76 = icmp ult i64 %26, %72
+  br i1 %76, label %77, label %22
+77:
+  %78 = phi i64 [ %83, %84 ], [ %26, %71 ]
+  %79 = getelementptr inbounds nuw i8, ptr %75, i64 %78
+  %80 = load i8, ptr %79, align 1
+  %81 = getelementptr inbounds nuw i8, ptr %0, i64 %78
+  store i8 %80, ptr %81, align 1
+  %82 = icmp eq i8 %80, 0
+  %83 = add i64 %78, 1
+  br i1 %82, label %88, label %84
+84:
+  %85 = icmp eq i64 %83, %72
+  br i1 %85, label %22, label %77
+86:
+  %87 = getelementptr inbounds nuw i8, ptr %0, i64 %9
+  store i8 0, ptr %87, align 1
+  br label %88
+88:
+  %89 = phi i64 [ -14, %66 ], [ 0, %6 ], [ %1, %86 ], [ %83, %77 ]
+  ret i64 %89
+}
+
+define internal i64 @quotient(i64 %0, i64 %1) #0 {
+  br label %3
+3:
+  %4 = phi i64 [ %0, %2 ], [ %9, %3 ]
+  %5 = phi i32 [ 0, %2 ], [ %18, %3 ]
+  %6 = phi i64 [ 0, %2 ], [ %17, %3 ]
+  %7 = phi i64 [ 0, %2 ], [ %15, %3 ]
+  %8 = call i64 @llvm.fshl.i64(i64 %6, i64 %4, i64 1)
+  %9 = shl i64 %4, 1
+  %10 = shl i64 %7, 1
+  %11 = icmp slt i64 %6, 0
+  %12 = icmp uge i64 %8, %1
+  %13 = select i1 %11, i1 true, i1 %12
+  %14 = zext i1 %13 to i64
+  %15 = or disjoint i64 %10, %14
+  %16 = select i1 %13, i64 %1, i64 0
+  %17 = sub i64 %8, %16
+  %18 = add nuw nsw i32 %5, 1
+  %19 = icmp eq i32 %18, 64
+  br i1 %19, label %20, label %3
+20:
+  ret i64 %15
+}
+
+define internal i64 @rest(i64 %0, i64 %1) #0 {
+  br label %3
+3:
+  %4 = phi i64 [ %0, %2 ], [ %8, %3 ]
+  %5 = phi i32 [ 0, %2 ], [ %14, %3 ]
+  %6 = phi i64 [ 0, %2 ], [ %13, %3 ]
+  %7 = call i64 @llvm.fshl.i64(i64 %6, i64 %4, i64 1)
+  %8 = shl i64 %4, 1
+  %9 = icmp slt i64 %6, 0
+  %10 = icmp uge i64 %7, %1
+  %11 = select i1 %9, i1 true, i1 %10
+  %12 = select i1 %11, i64 %1, i64 0
+  %13 = sub i64 %7, %12
+  %14 = add nuw nsw i32 %5, 1
+  %15 = icmp eq i32 %14, 64
+  br i1 %15, label %16, label %3
+16:
+  ret i64 %13
+}
+
+define internal i64 @reserve(i64 %0, i64 %1, i64 %2, i64 %3, i32 %4) #1 {
+  %6 = inttoptr i64 %0 to ptr
+  %7 = add i64 %1, 15
+  %8 = and i64 %7, -8
+  %9 = getelementptr inbounds nuw i8, ptr %6, i64 8
+  %10 = load i64, ptr %9, align 8
+  %11 = call i64 @llvm.bswap.i64(i64 %10)
+  %12 = add i64 %11, %8
+  %13 = icmp ugt i64 %8, %3
+  br i1 %13, label %62, label %14
+14:
+  %15 = icmp eq i32 %4, 0
+  %16 = getelementptr inbounds nuw i8, ptr %6, i64 64
+  %17 = add i64 %3, -8
+  %18 = getelementptr inbounds nuw i8, ptr %6, i64 24
+  %19 = load i64, ptr %6, align 8
+  %20 = call i64 @llvm.bswap.i64(i64 %19)
+  %21 = sub i64 %12, %20
+  %22 = icmp ugt i64 %21, %3
+  br i1 %22, label %35, label %23
+23:
+  %24 = and i64 %11, %17
+  %25 = getelementptr inbounds nuw i8, ptr %16, i64 %24
+  %26 = trunc i64 %1 to i32
+  %27 = or i32 %26, -2147483648
+  %28 = call i32 @llvm.bswap.i32(i32 %27)
+  store i32 %28, ptr %25, align 4
+  %29 = trunc i64 %2 to i32
+  %30 = call i32 @llvm.bswap.i32(i32 %29)
+  %31 = getelementptr inbounds nuw i8, ptr %25, i64 4
+  store i32 %30, ptr %31, align 4
+  %32 = call i64 @llvm.bswap.i64(i64 %12)
+  store i64 %32, ptr %9, align 8
+  %33 = getelementptr inbounds nuw i8, ptr %25, i64 8
+  %34 = ptrtoint ptr %33 to i64
+  br label %68
+35:
+  %36 = phi i64 [ %58, %53 ], [ %20, %14 ]
+  %37 = sub i64 %11, %36
+  %38 = icmp ugt i64 %37, %3
+  %39 = select i1 %15, i1 true, i1 %38
+  br i1 %39, label %62, label %40
+40:
+  %41 = and i64 %36, %17
+  %42 = getelementptr inbounds nuw i8, ptr %16, i64 %41
+  %43 = load i32, ptr %42, align 4
+  %44 = call i32 @llvm.bswap.i32(i32 %43)
+  %45 = icmp sgt i32 %44, -1
+  br i1 %45, label %46, label %62
+46:
+  %47 = icmp samesign ult i32 %44, 1073741824
+  br i1 %47, label %48, label %53
+48:
+  %49 = load i64, ptr %18, align 8
+  %50 = call i64 @llvm.bswap.i64(i64 %49)
+  %51 = add i64 %50, 1
+  %52 = call i64 @llvm.bswap.i64(i64 %51)
+  store i64 %52, ptr %18, align 8
+  br label %53
+53:
+  %54 = and i32 %44, 1073741823
+  %55 = add nuw nsw i32 %54, 15
+  %56 = and i32 %55, 2147483640
+  %57 = zext nneg i32 %56 to i64
+  %58 = add i64 %36, %57
+  %59 = call i64 @llvm.bswap.i64(i64 %58)
+  store i64 %59, ptr %6, align 8
+  %60 = sub i64 %12, %58
+  %61 = icmp ugt i64 %60, %3
+  br i1 %61, label %35, label %23
+62:
+  %63 = getelementptr inbounds nuw i8, ptr %6, i64 24
+  %64 = load i64, ptr %63, align 8
+  %65 = call i64 @llvm.bswap.i64(i64 %64)
+  %66 = add i64 %65, 1
+  %67 = call i64 @llvm.bswap.i64(i64 %66)
+  store i64 %67, ptr %63, align 8
+  br label %68
+68:
+  %69 = phi i64 [ %34, %23 ], [ 0, %62 ]
+  ret i64 %69
+}
+
+define internal void @commit(i64 %0, i32 %1) #0 {
+  %3 = add i64 %0, -8
+  %4 = inttoptr i64 %3 to ptr
+  %5 = load i32, ptr %4, align 4
+  %6 = and i32 %5, -129
+  %7 = call i32 @llvm.bswap.i32(i32 %1)
+  %8 = or i32 %6, %7
+  store i32 %8, ptr %4, align 4
+  ret void
+}
+
+define internal i64 @table_find(i64 %0, ptr %1, ptr %2, i64 %3, i32 %4, i64 %5, i64 %6, i64 %7, i64 %8) #1 {
+  %10 = icmp eq i32 %4, 0
+  br i1 %10, label %73, label %11
+11:
+  %12 = load i64, ptr %1, align 8
+  %13 = xor i64 %12, %3
+  %14 = mul i64 %13, -7046029254386353131
+  %15 = lshr i64 %14, 29
+  %16 = xor i64 %15, %14
+  %17 = icmp eq i32 %4, 1
+  br i1 %17, label %73, label %18
+18:
+  %19 = getelementptr inbounds nuw i8, ptr %1, i64 8
+  %20 = load i64, ptr %19, align 8
+  %21 = xor i64 %20, %16
+  %22 = mul i64 %21, -7046029254386353131
+  %23 = lshr i64 %22, 29
+  %24 = xor i64 %23, %22
+  %25 = icmp ugt i32 %4, 2
+  br i1 %25, label %26, label %73
+26:
+  %27 = getelementptr inbounds nuw i8, ptr %1, i64 16
+  %28 = load i64, ptr %27, align 8
+  %29 = xor i64 %28, %24
+  %30 = mul i64 %29, -7046029254386353131
+  %31 = lshr i64 %30, 29
+  %32 = xor i64 %31, %30
+  %33 = icmp eq i32 %4, 3
+  br i1 %33, label %73, label %34
+34:
+  %35 = getelementptr inbounds nuw i8, ptr %1, i64 24
+  %36 = load i64, ptr %35, align 8
+  %37 = xor i64 %36, %32
+  %38 = mul i64 %37, -7046029254386353131
+  %39 = lshr i64 %38, 29
+  %40 = xor i64 %39, %38
+  %41 = icmp ugt i32 %4, 4
+  br i1 %41, label %42, label %73
+42:
+  %43 = getelementptr inbounds nuw i8, ptr %1, i64 32
+  %44 = load i64, ptr %43, align 8
+  %45 = xor i64 %44, %40
+  %46 = mul i64 %45, -7046029254386353131
+  %47 = lshr i64 %46, 29
+  %48 = xor i64 %47, %46
+  %49 = icmp eq i32 %4, 5
+  br i1 %49, label %73, label %50
+50:
+  %51 = getelementptr inbounds nuw i8, ptr %1, i64 40
+  %52 = load i64, ptr %51, align 8
+  %53 = xor i64 %52, %48
+  %54 = mul i64 %53, -7046029254386353131
+  %55 = lshr i64 %54, 29
+  %56 = xor i64 %55, %54
+  %57 = icmp ugt i32 %4, 6
+  br i1 %57, label %58, label %73
+58:
+  %59 = getelementptr inbounds nuw i8, ptr %1, i64 48
+  %60 = load i64, ptr %59, align 8
+  %61 = xor i64 %60, %56
+  %62 = mul i64 %61, -7046029254386353131
+  %63 = lshr i64 %62, 29
+  %64 = xor i64 %63, %62
+  %65 = icmp eq i32 %4, 7
+  br i1 %65, label %73, label %66
+66:
+  %67 = getelementptr inbounds nuw i8, ptr %1, i64 56
+  %68 = load i64, ptr %67, align 8
+  %69 = xor i64 %68, %64
+  %70 = mul i64 %69, -7046029254386353131
+  %71 = lshr i64 %70, 29
+  %72 = xor i64 %71, %70
+  br label %73
+73:
+  %74 = phi i1 [ true, %66 ], [ false, %58 ], [ false, %42 ], [ false, %26 ], [ false, %9 ], [ false, %11 ], [ false, %18 ], [ false, %34 ], [ false, %50 ]
+  %75 = phi i1 [ true, %66 ], [ true, %58 ], [ false, %42 ], [ false, %26 ], [ false, %9 ], [ false, %11 ], [ false, %18 ], [ false, %34 ], [ true, %50 ]
+  %76 = phi i1 [ true, %66 ], [ true, %58 ], [ true, %42 ], [ false, %26 ], [ false, %9 ], [ false, %11 ], [ false, %18 ], [ true, %34 ], [ true, %50 ]
+  %77 = phi i1 [ true, %66 ], [ true, %58 ], [ true, %42 ], [ true, %26 ], [ false, %9 ], [ false, %11 ], [ true, %18 ], [ true, %34 ], [ true, %50 ]
+  %78 = phi i1 [ true, %66 ], [ true, %58 ], [ true, %42 ], [ true, %26 ], [ false, %9 ], [ false, %11 ], [ false, %18 ], [ true, %34 ], [ true, %50 ]
+  %79 = phi i1 [ true, %66 ], [ true, %58 ], [ true, %42 ], [ false, %26 ], [ false, %9 ], [ false, %11 ], [ false, %18 ], [ false, %34 ], [ true, %50 ]
+  %80 = phi i1 [ true, %66 ], [ true, %58 ], [ false, %42 ], [ false, %26 ], [ false, %9 ], [ false, %11 ], [ false, %18 ], [ false, %34 ], [ false, %50 ]
+  %81 = phi i64 [ %72, %66 ], [ %64, %58 ], [ %48, %42 ], [ %32, %26 ], [ %3, %9 ], [ %16, %11 ], [ %24, %18 ], [ %40, %34 ], [ %56, %50 ]
+  %82 = inttoptr i64 %0 to ptr
+  %83 = lshr i64 %81, 32
+  %84 = and i64 %83, %5
+  %85 = getelementptr inbounds nuw i8, ptr %2, i64 8
+  store i64 %84, ptr %85, align 8
+  %86 = getelementptr inbounds nuw i8, ptr %82, i64 64
+  %87 = add i64 %6, %0
+  %88 = getelementptr inbounds nuw i8, ptr %1, i64 8
+  %89 = getelementptr inbounds nuw i8, ptr %1, i64 16
+  %90 = getelementptr inbounds nuw i8, ptr %1, i64 24
+  %91 = getelementptr inbounds nuw i8, ptr %1, i64 32
+  %92 = getelementptr inbounds nuw i8, ptr %1, i64 40
+  %93 = getelementptr inbounds nuw i8, ptr %1, i64 48
+  %94 = getelementptr inbounds nuw i8, ptr %1, i64 56
+  br label %95
+95:
+  %96 = phi i64 [ %84, %73 ], [ %187, %185 ]
+  %97 = getelementptr inbounds nuw i32, ptr %86, i64 %96
+  %98 = load i32, ptr %97, align 4
+  %99 = icmp eq i32 %98, 0
+  br i1 %99, label %100, label %101
+100:
+  store i64 %96, ptr %2, align 8
+  br label %190
+101:
+  %102 = call i32 @llvm.bswap.i32(i32 %98)
+  %103 = zext i32 %102 to i64
+  %104 = add nsw i64 %103, -1
+  %105 = icmp ult i64 %104, %8
+  br i1 %105, label %106, label %185
+106:
+  %107 = mul i64 %104, %7
+  %108 = add i64 %87, %107
+  %109 = inttoptr i64 %108 to ptr
+  br i1 %10, label %117, label %110
+110:
+  %111 = getelementptr inbounds nuw i8, ptr %109, i64 8
+  %112 = load i64, ptr %111, align 8
+  %113 = call i64 @llvm.bswap.i64(i64 %112)
+  %114 = load i64, ptr %1, align 8
+  %115 = icmp eq i64 %113, %114
+  %116 = zext i1 %115 to i32
+  br label %117
+117:
+  %118 = phi i32 [ %116, %110 ], [ 1, %106 ]
+  br i1 %77, label %119, label %126
+119:
+  %120 = getelementptr inbounds nuw i8, ptr %109, i64 16
+  %121 = load i64, ptr %120, align 8
+  %122 = call i64 @llvm.bswap.i64(i64 %121)
+  %123 = load i64, ptr %88, align 8
+  %124 = icmp eq i64 %122, %123
+  %125 = select i1 %124, i32 %118, i32 0
+  br label %126
+126:
+  %127 = phi i32 [ %125, %119 ], [ %118, %117 ]
+  br i1 %78, label %128, label %135
+128:
+  %129 = getelementptr inbounds nuw i8, ptr %109, i64 24
+  %130 = load i64, ptr %129, align 8
+  %131 = call i64 @llvm.bswap.i64(i64 %130)
+  %132 = load i64, ptr %89, align 8
+  %133 = icmp eq i64 %131, %132
+  %134 = select i1 %133, i32 %127, i32 0
+  br label %135
+135:
+  %136 = phi i32 [ %134, %128 ], [ %127, %126 ]
+  br i1 %76, label %137, label %144
+137:
+  %138 = getelementptr inbounds nuw i8, ptr %109, i64 32
+  %139 = load i64, ptr %138, align 8
+  %140 = call i64 @llvm.bswap.i64(i64 %139)
+  %141 = load i64, ptr %90, align 8
+  %142 = icmp eq i64 %140, %141
+  %143 = select i1 %142, i32 %136, i32 0
+  br label %144
+144:
+  %145 = phi i32 [ %143, %137 ], [ %136, %135 ]
+  br i1 %79, label %146, label %153
+146:
+  %147 = getelementptr inbounds nuw i8, ptr %109, i64 40
+  %148 = load i64, ptr %147, align 8
+  %149 = call i64 @llvm.bswap.i64(i64 %148)
+  %150 = load i64, ptr %91, align 8
+  %151 = icmp eq i64 %149, %150
+  %152 = select i1 %151, i32 %145, i32 0
+  br label %153
+153:
+  %154 = phi i32 [ %152, %146 ], [ %145, %144 ]
+  br i1 %75, label %155, label %162
+155:
+  %156 = getelementptr inbounds nuw i8, ptr %109, i64 48
+  %157 = load i64, ptr %156, align 8
+  %158 = call i64 @llvm.bswap.i64(i64 %157)
+  %159 = load i64, ptr %92, align 8
+  %160 = icmp eq i64 %158, %159
+  %161 = select i1 %160, i32 %154, i32 0
+  br label %162
+162:
+  %163 = phi i32 [ %161, %155 ], [ %154, %153 ]
+  br i1 %80, label %164, label %171
+164:
+  %165 = getelementptr inbounds nuw i8, ptr %109, i64 56
+  %166 = load i64, ptr %165, align 8
+  %167 = call i64 @llvm.bswap.i64(i64 %166)
+  %168 = load i64, ptr %93, align 8
+  %169 = icmp eq i64 %167, %168
+  %170 = select i1 %169, i32 %163, i32 0
+  br label %171
+171:
+  %172 = phi i32 [ %170, %164 ], [ %163, %162 ]
+  br i1 %74, label %173, label %181
+173:
+  %174 = getelementptr inbounds nuw i8, ptr %109, i64 64
+  %175 = load i64, ptr %174, align 8
+  %176 = call i64 @llvm.bswap.i64(i64 %175)
+  %177 = load i64, ptr %94, align 8
+  %178 = icmp ne i64 %176, %177
+  %179 = icmp eq i32 %172, 0
+  %180 = select i1 %178, i1 true, i1 %179
+  br i1 %180, label %185, label %183
+181:
+  %182 = icmp eq i32 %172, 0
+  br i1 %182, label %185, label %183
+183:
+  store i64 %96, ptr %2, align 8
+  %184 = getelementptr inbounds nuw i8, ptr %2, i64 16
+  store i64 %104, ptr %184, align 8
+  br label %190
+185:
+  %186 = add i64 %96, 1
+  %187 = and i64 %186, %5
+  %188 = icmp eq i64 %187, %84
+  br i1 %188, label %189, label %95
+189:
+  store i64 -1, ptr %2, align 8
+  br label %190
+190:
+  %191 = phi i64 [ %108, %183 ], [ 0, %189 ], [ 0, %100 ]
+  ret i64 %191
+}
+
+define internal i64 @table_insert(i64 %0, ptr %1, ptr %2, i32 %3, i64 %4, i64 %5, i64 %6, i64 %7) #1 {
+  %9 = inttoptr i64 %0 to ptr
+  %10 = getelementptr inbounds nuw i8, ptr %9, i64 8
+  %11 = load i64, ptr %10, align 8
+  %12 = call i64 @llvm.bswap.i64(i64 %11)
+  %13 = load i64, ptr %2, align 8
+  %14 = icmp eq i64 %13, -1
+  br i1 %14, label %262, label %15
+15:
+  %16 = icmp eq i64 %11, 0
+  br i1 %16, label %29, label %17
+17:
+  %18 = add i64 %12, -1
+  %19 = icmp ult i64 %18, %7
+  br i1 %19, label %20, label %262
+20:
+  %21 = add i64 %5, %0
+  %22 = mul i64 %18, %6
+  %23 = add i64 %21, %22
+  %24 = inttoptr i64 %23 to ptr
+  %25 = load i32, ptr %24, align 8
+  %26 = call i32 @llvm.bswap.i32(i32 %25)
+  %27 = zext i32 %26 to i64
+  %28 = call i64 @llvm.bswap.i64(i64 %27)
+  store i64 %28, ptr %10, align 8
+  br label %41
+29:
+  %30 = getelementptr inbounds nuw i8, ptr %9, i64 16
+  %31 = load i64, ptr %30, align 8
+  %32 = call i64 @llvm.bswap.i64(i64 %31)
+  %33 = icmp ult i64 %32, %7
+  br i1 %33, label %34, label %262
+34:
+  %35 = add i64 %5, %0
+  %36 = mul i64 %32, %6
+  %37 = add i64 %35, %36
+  %38 = inttoptr i64 %37 to ptr
+  %39 = add nuw i64 %32, 1
+  %40 = call i64 @llvm.bswap.i64(i64 %39)
+  store i64 %40, ptr %30, align 8
+  br label %41
+41:
+  %42 = phi ptr [ %24, %20 ], [ %38, %34 ]
+  %43 = phi i64 [ %18, %20 ], [ %32, %34 ]
+  %44 = getelementptr inbounds nuw i8, ptr %2, i64 8
+  %45 = load i64, ptr %44, align 8
+  %46 = trunc i64 %45 to i32
+  %47 = call i32 @llvm.bswap.i32(i32 %46)
+  store i32 %47, ptr %42, align 8
+  %48 = getelementptr inbounds nuw i8, ptr %42, i64 4
+  store i32 16777216, ptr %48, align 4
+  %49 = getelementptr inbounds nuw i8, ptr %42, i64 8
+  %50 = icmp ugt i64 %6, 8
+  br i1 %50, label %51, label %250
+51:
+  %52 = icmp eq i32 %3, 0
+  br i1 %52, label %57, label %53
+53:
+  %54 = load i64, ptr %1, align 8
+  %55 = call i64 @llvm.bswap.i64(i64 %54)
+  store i64 %55, ptr %49, align 8
+  %56 = icmp ugt i64 %6, 16
+  br i1 %56, label %59, label %250
+57:
+  store i64 0, ptr %49, align 8
+  %58 = icmp ugt i64 %6, 16
+  br i1 %58, label %69, label %250
+59:
+  %60 = icmp eq i32 %3, 1
+  br i1 %60, label %65, label %61
+61:
+  %62 = getelementptr inbounds nuw i8, ptr %1, i64 8
+  %63 = load i64, ptr %62, align 8
+  %64 = call i64 @llvm.bswap.i64(i64 %63)
+  br label %65
+65:
+  %66 = phi i64 [ %64, %61 ], [ 0, %59 ]
+  %67 = getelementptr inbounds nuw i8, ptr %42, i64 16
+  store i64 %66, ptr %67, align 8
+  %68 = icmp ugt i64 %6, 24
+  br i1 %68, label %72, label %250
+69:
+  %70 = getelementptr inbounds nuw i8, ptr %42, i64 16
+  store i64 0, ptr %70, align 8
+  %71 = icmp ugt i64 %6, 24
+  br i1 %71, label %82, label %250
+72:
+  %73 = icmp ugt i32 %3, 2
+  br i1 %73, label %74, label %78
+74:
+  %75 = getelementptr inbounds nuw i8, ptr %1, i64 16
+  %76 = load i64, ptr %75, align 8
+  %77 = call i64 @llvm.bswap.i64(i64 %76)
+  br label %78
+78:
+  %79 = phi i64 [ %77, %74 ], [ 0, %72 ]
+  %80 = getelementptr inbounds nuw i8, ptr %42, i64 24
+  store i64 %79, ptr %80, align 8
+  %81 = icmp ugt i64 %6, 32
+  br i1 %81, label %85, label %250
+82:
+  %83 = getelementptr inbounds nuw i8, ptr %42, i64 24
+  store i64 0, ptr %83, align 8
+  %84 = icmp ugt i64 %6, 32
+  br i1 %84, label %95, label %250
+85:
+  %86 = icmp ugt i32 %3, 3
+  br i1 %86, label %87, label %91
+87:
+  %88 = getelementptr inbounds nuw i8, ptr %1, i64 24
+  %89 = load i64, ptr %88, align 8
+  %90 = call i64 @llvm.bswap.i64(i64 %89)
+  br label %91
+91:
+  %92 = phi i64 [ %90, %87 ], [ 0, %85 ]
+  %93 = getelementptr inbounds nuw i8, ptr %42, i64 32
+  store i64 %92, ptr %93, align 8
+  %94 = icmp ugt i64 %6, 40
+  br i1 %94, label %98, label %250
+95:
+  %96 = getelementptr inbounds nuw i8, ptr %42, i64 32
+  store i64 0, ptr %96, align 8
+  %97 = icmp ugt i64 %6, 40
+  br i1 %97, label %108, label %250
+98:
+  %99 = icmp ugt i32 %3, 4
+  br i1 %99, label %100, label %104
+100:
+  %101 = getelementptr inbounds nuw i8, ptr %1, i64 32
+  %102 = load i64, ptr %101, align 8
+  %103 = call i64 @llvm.bswap.i64(i64 %102)
+  br label %104
+104:
+  %105 = phi i64 [ %103, %100 ], [ 0, %98 ]
+  %106 = getelementptr inbounds nuw i8, ptr %42, i64 40
+  store i64 %105, ptr %106, align 8
+  %107 = icmp ugt i64 %6, 48
+  br i1 %107, label %111, label %250
+108:
+  %109 = getelementptr inbounds nuw i8, ptr %42, i64 40
+  store i64 0, ptr %109, align 8
+  %110 = icmp ugt i64 %6, 48
+  br i1 %110, label %121, label %250
+111:
+  %112 = icmp ugt i32 %3, 5
+  br i1 %112, label %113, label %117
+113:
+  %114 = getelementptr inbounds nuw i8, ptr %1, i64 40
+  %115 = load i64, ptr %114, align 8
+  %116 = call i64 @llvm.bswap.i64(i64 %115)
+  br label %117
+117:
+  %118 = phi i64 [ %116, %113 ], [ 0, %111 ]
+  %119 = getelementptr inbounds nuw i8, ptr %42, i64 48
+  store i64 %118, ptr %119, align 8
+  %120 = icmp ugt i64 %6, 56
+  br i1 %120, label %124, label %250
+121:
+  %122 = getelementptr inbounds nuw i8, ptr %42, i64 48
+  store i64 0, ptr %122, align 8
+  %123 = icmp ugt i64 %6, 56
+  br i1 %123, label %134, label %250
+124:
+  %125 = icmp ugt i32 %3, 6
+  br i1 %125, label %126, label %130
+126:
+  %127 = getelementptr inbounds nuw i8, ptr %1, i64 48
+  %128 = load i64, ptr %127, align 8
+  %129 = call i64 @llvm.bswap.i64(i64 %128)
+  br label %130
+130:
+  %131 = phi i64 [ %129, %126 ], [ 0, %124 ]
+  %132 = getelementptr inbounds nuw i8, ptr %42, i64 56
+  store i64 %131, ptr %132, align 8
+  %133 = icmp ugt i64 %6, 64
+  br i1 %133, label %137, label %250
+134:
+  %135 = getelementptr inbounds nuw i8, ptr %42, i64 56
+  store i64 0, ptr %135, align 8
+  %136 = icmp ugt i64 %6, 64
+  br i1 %136, label %147, label %250
+137:
+  %138 = icmp ugt i32 %3, 7
+  br i1 %138, label %139, label %143
+139:
+  %140 = getelementptr inbounds nuw i8, ptr %1, i64 56
+  %141 = load i64, ptr %140, align 8
+  %142 = call i64 @llvm.bswap.i64(i64 %141)
+  br label %143
+143:
+  %144 = phi i64 [ %142, %139 ], [ 0, %137 ]
+  %145 = getelementptr inbounds nuw i8, ptr %42, i64 64
+  store i64 %144, ptr %145, align 8
+  %146 = icmp ugt i64 %6, 72
+  br i1 %146, label %150, label %250
+147:
+  %148 = getelementptr inbounds nuw i8, ptr %42, i64 64
+  store i64 0, ptr %148, align 8
+  %149 = icmp ugt i64 %6, 72
+  br i1 %149, label %160, label %250
+150:
+  %151 = icmp ugt i32 %3, 8
+  br i1 %151, label %152, label %156
+152:
+  %153 = getelementptr inbounds nuw i8, ptr %1, i64 64
+  %154 = load i64, ptr %153, align 8
+  %155 = call i64 @llvm.bswap.i64(i64 %154)
+  br label %156
+156:
+  %157 = phi i64 [ %155, %152 ], [ 0, %150 ]
+  %158 = getelementptr inbounds nuw i8, ptr %42, i64 72
+  store i64 %157, ptr %158, align 8
+  %159 = icmp ugt i64 %6, 80
+  br i1 %159, label %163, label %250
+160:
+  %161 = getelementptr inbounds nuw i8, ptr %42, i64 72
+  store i64 0, ptr %161, align 8
+  %162 = icmp ugt i64 %6, 80
+  br i1 %162, label %173, label %250
+163:
+  %164 = icmp ugt i32 %3, 9
+  br i1 %164, label %165, label %169
+165:
+  %166 = getelementptr inbounds nuw i8, ptr %1, i64 72
+  %167 = load i64, ptr %166, align 8
+  %168 = call i64 @llvm.bswap.i64(i64 %167)
+  br label %169
+169:
+  %170 = phi i64 [ %168, %165 ], [ 0, %163 ]
+  %171 = getelementptr inbounds nuw i8, ptr %42, i64 80
+  store i64 %170, ptr %171, align 8
+  %172 = icmp ugt i64 %6, 88
+  br i1 %172, label %176, label %250
+173:
+  %174 = getelementptr inbounds nuw i8, ptr %42, i64 80
+  store i64 0, ptr %174, align 8
+  %175 = icmp ugt i64 %6, 88
+  br i1 %175, label %186, label %250
+176:
+  %177 = icmp ugt i32 %3, 10
+  br i1 %177, label %178, label %182
+178:
+  %179 = getelementptr inbounds nuw i8, ptr %1, i64 80
+  %180 = load i64, ptr %179, align 8
+  %181 = call i64 @llvm.bswap.i64(i64 %180)
+  br label %182
+182:
+  %183 = phi i64 [ %181, %178 ], [ 0, %176 ]
+  %184 = getelementptr inbounds nuw i8, ptr %42, i64 88
+  store i64 %183, ptr %184, align 8
+  %185 = icmp ugt i64 %6, 96
+  br i1 %185, label %189, label %250
+186:
+  %187 = getelementptr inbounds nuw i8, ptr %42, i64 88
+  store i64 0, ptr %187, align 8
+  %188 = icmp ugt i64 %6, 96
+  br i1 %188, label %199, label %250
+189:
+  %190 = icmp ugt i32 %3, 11
+  br i1 %190, label %191, label %195
+191:
+  %192 = getelementptr inbounds nuw i8, ptr %1, i64 88
+  %193 = load i64, ptr %192, align 8
+  %194 = call i64 @llvm.bswap.i64(i64 %193)
+  br label %195
+195:
+  %196 = phi i64 [ %194, %191 ], [ 0, %189 ]
+  %197 = getelementptr inbounds nuw i8, ptr %42, i64 96
+  store i64 %196, ptr %197, align 8
+  %198 = icmp ugt i64 %6, 104
+  br i1 %198, label %202, label %250
+199:
+  %200 = getelementptr inbounds nuw i8, ptr %42, i64 96
+  store i64 0, ptr %200, align 8
+  %201 = icmp ugt i64 %6, 104
+  br i1 %201, label %212, label %250
+202:
+  %203 = icmp ugt i32 %3, 12
+  br i1 %203, label %204, label %208
+204:
+  %205 = getelementptr inbounds nuw i8, ptr %1, i64 96
+  %206 = load i64, ptr %205, align 8
+  %207 = call i64 @llvm.bswap.i64(i64 %206)
+  br label %208
+208:
+  %209 = phi i64 [ %207, %204 ], [ 0, %202 ]
+  %210 = getelementptr inbounds nuw i8, ptr %42, i64 104
+  store i64 %209, ptr %210, align 8
+  %211 = icmp ugt i64 %6, 112
+  br i1 %211, label %215, label %250
+212:
+  %213 = getelementptr inbounds nuw i8, ptr %42, i64 104
+  store i64 0, ptr %213, align 8
+  %214 = icmp ugt i64 %6, 112
+  br i1 %214, label %225, label %250
+215:
+  %216 = icmp ugt i32 %3, 13
+  br i1 %216, label %217, label %221
+217:
+  %218 = getelementptr inbounds nuw i8, ptr %1, i64 104
+  %219 = load i64, ptr %218, align 8
+  %220 = call i64 @llvm.bswap.i64(i64 %219)
+  br label %221
+221:
+  %222 = phi i64 [ %220, %217 ], [ 0, %215 ]
+  %223 = getelementptr inbounds nuw i8, ptr %42, i64 112
+  store i64 %222, ptr %223, align 8
+  %224 = icmp ugt i64 %6, 120
+  br i1 %224, label %228, label %250
+225:
+  %226 = getelementptr inbounds nuw i8, ptr %42, i64 112
+  store i64 0, ptr %226, align 8
+  %227 = icmp ugt i64 %6, 120
+  br i1 %227, label %238, label %250
+228:
+  %229 = icmp ugt i32 %3, 14
+  br i1 %229, label %230, label %234
+230:
+  %231 = getelementptr inbounds nuw i8, ptr %1, i64 112
+  %232 = load i64, ptr %231, align 8
+  %233 = call i64 @llvm.bswap.i64(i64 %232)
+  br label %234
+234:
+  %235 = phi i64 [ %233, %230 ], [ 0, %228 ]
+  %236 = getelementptr inbounds nuw i8, ptr %42, i64 120
+  store i64 %235, ptr %236, align 8
+  %237 = icmp ugt i64 %6, 128
+  br i1 %237, label %241, label %250
+238:
+  %239 = getelementptr inbounds nuw i8, ptr %42, i64 120
+  store i64 0, ptr %239, align 8
+  %240 = icmp ugt i64 %6, 128
+  br i1 %240, label %247, label %250
+241:
+  %242 = icmp ugt i32 %3, 15
+  br i1 %242, label %243, label %247
+243:
+  %244 = getelementptr inbounds nuw i8, ptr %1, i64 120
+  %245 = load i64, ptr %244, align 8
+  %246 = call i64 @llvm.bswap.i64(i64 %245)
+  br label %247
+247:
+  %248 = phi i64 [ %246, %243 ], [ 0, %241 ], [ 0, %238 ]
+  %249 = getelementptr inbounds nuw i8, ptr %42, i64 128
+  store i64 %248, ptr %249, align 8
+  br label %250
+250:
+  %251 = trunc i64 %43 to i32
+  %252 = add i32 %251, 1
+  %253 = call i32 @llvm.bswap.i32(i32 %252)
+  %254 = getelementptr inbounds nuw i8, ptr %9, i64 64
+  %255 = load i64, ptr %2, align 8
+  %256 = getelementptr inbounds nuw i32, ptr %254, i64 %255
+  store i32 %253, ptr %256, align 4
+  %257 = load i64, ptr %9, align 8
+  %258 = call i64 @llvm.bswap.i64(i64 %257)
+  %259 = add i64 %258, 1
+  %260 = call i64 @llvm.bswap.i64(i64 %259)
+  store i64 %260, ptr %9, align 8
+  %261 = ptrtoint ptr %42 to i64
+  br label %262
+262:
+  %263 = phi i64 [ 0, %17 ], [ 0, %8 ], [ %261, %250 ], [ 0, %29 ]
+  ret i64 %263
+}
+
+define internal void @table_remove(i64 %0, ptr %1, i32 %2, i64 %3, i64 %4, i64 %5, i64 %6) #1 {
+  %8 = inttoptr i64 %0 to ptr
+  %9 = getelementptr inbounds nuw i8, ptr %1, i64 16
+  %10 = load i64, ptr %9, align 8
+  %11 = add i64 %4, %0
+  %12 = mul i64 %10, %5
+  %13 = add i64 %12, %11
+  %14 = inttoptr i64 %13 to ptr
+  %15 = load i64, ptr %1, align 8
+  %16 = getelementptr inbounds nuw i8, ptr %8, i64 8
+  %17 = load i64, ptr %16, align 8
+  %18 = lshr i64 %17, 32
+  %19 = trunc nuw i64 %18 to i32
+  store i32 %19, ptr %14, align 8
+  %20 = getelementptr inbounds nuw i8, ptr %14, i64 4
+  store i32 0, ptr %20, align 4
+  %21 = load i64, ptr %9, align 8
+  %22 = add i64 %21, 1
+  %23 = call i64 @llvm.bswap.i64(i64 %22)
+  store i64 %23, ptr %16, align 8
+  %24 = load i64, ptr %8, align 8
+  %25 = call i64 @llvm.bswap.i64(i64 %24)
+  %26 = add i64 %25, -1
+  %27 = call i64 @llvm.bswap.i64(i64 %26)
+  store i64 %27, ptr %8, align 8
+  %28 = getelementptr inbounds nuw i8, ptr %8, i64 64
+  %29 = add i64 %15, 1
+  %30 = and i64 %29, %3
+  %31 = load i64, ptr %1, align 8
+  %32 = icmp eq i64 %30, %31
+  br i1 %32, label %64, label %33
+33:
+  %34 = phi i64 [ %59, %58 ], [ %31, %7 ]
+  %35 = phi i64 [ %62, %58 ], [ %30, %7 ]
+  %36 = phi i64 [ %60, %58 ], [ %15, %7 ]
+  %37 = getelementptr inbounds nuw i32, ptr %28, i64 %35
+  %38 = load i32, ptr %37, align 4
+  %39 = call i32 @llvm.bswap.i32(i32 %38)
+  %40 = zext i32 %39 to i64
+  %41 = add nsw i64 %40, -1
+  %42 = icmp ult i64 %41, %6
+  br i1 %42, label %43, label %64
+43:
+  %44 = mul i64 %41, %5
+  %45 = add i64 %44, %11
+  %46 = inttoptr i64 %45 to ptr
+  %47 = load i32, ptr %46, align 8
+  %48 = call i32 @llvm.bswap.i32(i32 %47)
+  %49 = zext i32 %48 to i64
+  %50 = sub i64 %35, %49
+  %51 = and i64 %50, %3
+  %52 = sub i64 %35, %36
+  %53 = and i64 %52, %3
+  %54 = icmp ult i64 %51, %53
+  br i1 %54, label %58, label %55
+55:
+  %56 = getelementptr inbounds nuw i32, ptr %28, i64 %36
+  store i32 %38, ptr %56, align 4
+  %57 = load i64, ptr %1, align 8
+  br label %58
+58:
+  %59 = phi i64 [ %57, %55 ], [ %34, %43 ]
+  %60 = phi i64 [ %35, %55 ], [ %36, %43 ]
+  %61 = add i64 %35, 1
+  %62 = and i64 %61, %3
+  %63 = icmp eq i64 %62, %59
+  br i1 %63, label %64, label %33
+64:
+  %65 = phi i64 [ %15, %7 ], [ %36, %33 ], [ %60, %58 ]
+  %66 = getelementptr inbounds nuw i32, ptr %28, i64 %65
+  store i32 0, ptr %66, align 4
+  ret void
+}

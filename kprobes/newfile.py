@@ -1,0 +1,97 @@
+"""Files that are there when they are complete: written beside, then renamed."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import secrets
+from types import TracebackType
+from typing import IO, Any
+
+LONGEST = 100  #: characters of a file's name that the name beside it has
+
+
+class _Named(io.FileIO):
+    """An open file whose errors (no space left, say) name the file that it is to be."""
+
+    def __init__(self, descriptor: int, path: str) -> None:
+        super().__init__(descriptor, "wb")
+        self._path = path
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            error.filename = self._path
+            raise
+
+
+class NewFile:
+    """A context manager that writes a file beside `path` and renames it to that at its end.
+
+    Where the body raises, what it has written goes, and what was at `path` before stays; with `keep` what it has
+    written is the file all the same. What is no regular file (a device, a pipe), and a file in a folder that cannot be
+    written, is written in place.
+
+    Attributes:
+        file: to be written to.
+        keep: the file is complete at any moment from now on, however the body ends.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, binary: bool, keep: bool = False) -> None:
+        """Open it. binary: else UTF-8, with escapes for what that has not. Raises OSError: it cannot be written."""
+        self.keep = keep
+        self._path = os.fspath(path)
+        self._target = os.path.realpath(self._path)  # a link stays one
+        self._part = ""
+        raw = io.BufferedWriter(_Named(self._open(), self._path))
+        self.file: IO[Any] = raw if binary else io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace",
+                                                                 newline="\n")
+
+    def _open(self) -> int:
+        """A descriptor of the file to be written."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
+        there = os.path.lexists(self._target)
+        if there and not (os.path.isfile(self._target) and os.access(self._target, os.W_OK)):
+            return os.open(self._path, flags | os.O_TRUNC, 0o666)
+        folder, name = os.path.split(self._target)
+        part = os.path.join(folder, f".{name[:LONGEST]}.{secrets.token_hex(4)}.part")
+        try:
+            descriptor = os.open(part, flags | os.O_EXCL, 0o666)
+        except PermissionError:
+            return os.open(self._path, flags | os.O_TRUNC, 0o666)
+        except OSError as error:
+            error.filename = self._path
+            raise
+        self._part = part
+        if there:
+            with contextlib.suppress(OSError):
+                os.fchmod(descriptor, os.stat(self._target).st_mode & 0o7777)
+        return descriptor
+
+    def __enter__(self) -> NewFile:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        try:
+            if kind is None or self.keep:
+                self._finish()
+            else:
+                with contextlib.suppress(OSError):  # of what is thrown away
+                    self.file.close()
+        finally:
+            if self._part:
+                with contextlib.suppress(OSError):
+                    os.unlink(self._part)
+
+    def _finish(self) -> None:
+        """Close the file, and give it its name. Raises OSError."""
+        try:
+            self.file.close()
+            if self._part:
+                os.replace(self._part, self._target)
+                self._part = ""
+        except OSError as failed:
+            raise OSError(failed.errno, failed.strerror, self._path) from None

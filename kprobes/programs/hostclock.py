@@ -1,0 +1,61 @@
+"""The host's clock as compiled programs read it: struct clock of kprobes/native/support.c."""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+_SOURCE: Final = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+_FIELDS: Final = ("gettime", "counter", "ticks", "ns", "rate", "last")
+
+
+class HostClock:
+    """A struct clock. Threads must not read it at the same time: each machine has one of its own.
+
+    Attributes:
+        address: the structure's.
+    """
+
+    def __init__(self) -> None:
+        self._words = (ctypes.c_uint64 * len(_FIELDS))(_clock_gettime(), int(even_counter()))
+        self.address = ctypes.addressof(self._words)
+
+    def __getitem__(self, field: str) -> int:
+        """A field of the structure, by its name in C."""
+        return int(self._words[_FIELDS.index(field)])
+
+
+def _clock_gettime() -> int:
+    """The address of the C library's function."""
+    return ctypes.cast(ctypes.CDLL(None).clock_gettime, ctypes.c_void_p).value or 0
+
+
+@cache
+def even_counter() -> bool:
+    """True if the CPU's counter goes evenly, and is the same on all CPUs.
+
+    So it is where the kernel itself takes it for its clock.
+    """
+    try:
+        return platform.machine() == "x86_64" and _SOURCE.read_text().strip() == "tsc"
+    except OSError:
+        return False
+
+
+_clocks: Final[WeakKeyDictionary[Any, HostClock]] = WeakKeyDictionary()
+
+
+def clock_of(view: object) -> HostClock:
+    """The clock of a machine's programs. They share one, so that their times can be compared.
+
+    Args:
+        view: the machine's, see site.View.
+    """
+    clock = _clocks.get(view)
+    if clock is None:
+        clock = _clocks[view] = HostClock()
+    return clock

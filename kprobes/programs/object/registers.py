@@ -1,0 +1,69 @@
+"""Whether a program takes its context for a kernel's registers: its types tell.
+
+Kernels' objects read `struct pt_regs` of one architecture. Here the context is the same on all of them (see
+`programs.context`), so such an object would read other registers than it means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from ..context import ARGUMENT, BIG, BITS, COUNT, FRAME, PC, RESULT, RETURN, SP
+from . import btf as b
+from .btf import Btf, Type
+
+#: names of structures in which kernels give registers to programs
+_KERNELS: Final = ("pt_regs", "user_pt_regs", "user_regs_struct", "user_regs")
+#: members of <kprobes/bpf.h>'s structure -> word of the context
+_OURS: Final[Mapping[str, int]] = {
+    "r": 0, "pc": PC, "sp": SP, "rc": RESULT, "ret": RETURN, "fp": FRAME, "bits": BITS, "big_endian": BIG,
+    "count": COUNT, "parm": ARGUMENT}
+#: a member that only one architecture's structure has -> whose it is
+_WHOSE: Final[Mapping[str, str]] = {
+    "orig_ax": "x86's", "orig_rax": "x86's", "orig_eax": "x86's", "pstate": "arm64's", "uregs": "arm's",
+    "psw": "s390's", "nip": "PowerPC's", "cp0_epc": "MIPS's", "csr_era": "LoongArch's", "u_regs": "SPARC's",
+    "epc": "RISC-V's", "a7": "RISC-V's"}
+
+
+def foreign(btf: Btf) -> Mapping[str, str]:
+    """Find functions that take a kernel's registers.
+
+    Returns:
+        Name of the function -> what it takes, as "x86's struct pt_regs".
+    """
+    out = {}
+    for t in btf.types:
+        if t.kind == b.FUNC:
+            structures = _pointed_at(btf, btf.types[t.size])
+            taken = next((s for s in structures if s.name in _KERNELS and not _is_ours(s)), None)
+            if taken is not None:
+                members = {name for name, *_ in _members(btf, taken)}
+                whose = next((_WHOSE[name] for name in _WHOSE if name in members), "a kernel's")
+                out[t.name] = f"{whose} struct {taken.name}"
+    return out
+
+
+def _pointed_at(btf: Btf, prototype: Type) -> Iterator[Type]:
+    """Yield the structures that a function's parameters point at."""
+    for _, number in prototype.items:
+        pointer = btf.plain(number)
+        if pointer.kind == b.PTR:
+            target = btf.plain(pointer.size)
+            if target.kind in (b.STRUCT, b.UNION):
+                yield target
+
+
+def _is_ours(structure: Type) -> bool:
+    """Tell whether each member is where the context has it. A structure that is only declared has none."""
+    return all(_OURS.get(name) == (where & 0xFFFFFF if structure.flag else where) / 64
+               for name, _, where in structure.items)
+
+
+def _members(btf: Btf, structure: Type, depth: int = 0) -> Iterator[tuple[str, int, int]]:
+    """Yield a structure's members, and those of what it has in it without a name."""
+    for name, kind, where in structure.items:
+        yield name, kind, where
+        inner = btf.plain(kind)
+        if inner.kind in (b.STRUCT, b.UNION) and depth < 4:
+            yield from _members(btf, inner, depth + 1)

@@ -1,0 +1,269 @@
+"""Usual hits are served in C, the others in Python: a generator of handlers compares both, on every architecture.
+
+Each handler looks at the guest, and now and then does something that is not usual: it raises, sends the guest elsewhere,
+runs guest code, ends or disables its probe, or changes handlers. Twins of one seed, one with host code and one without,
+must see the same.
+"""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import random
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from arches import RUNNABLE, integer
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+
+import worlds
+
+from kprobes import DIVERTED, BadArgument, Kprobe, KprobeError, Kprobes, Kretprobe, Regs, native
+from kprobes.machine.unicorn.host import hostcode
+
+SEEDS = 4
+HITS = 40
+#: An entry handler there that runs guest code loses the guest, with host code and without (09257c3 as well).
+NO_RUNS_AT_ENTRY = {"s390x"}
+
+
+class Oops(Exception):
+    """Raised by handlers."""
+
+
+class Twin:
+    """A guest with one probe, whose handlers follow a seed."""
+
+    def __init__(self, arch: str, kind: str, seed: int) -> None:
+        self.m = worlds.Machine(arch).machine
+        self.k = Kprobes(self.m)
+        self.rng = random.Random(seed)
+        self.log: list[Any] = []
+        self.depth = 0
+        kinds: dict[str, Callable[[], Any]] = {
+            "optimized": lambda: Kprobe(symbol_name="tiny", pre_handler=self.pre, fault_handler=self.handled),
+            "breakpoint": lambda: Kprobe(symbol_name="tiny", pre_handler=self.pre, fault_handler=self.handled,
+                                         optimize=False),
+            "post": lambda: Kprobe(symbol_name="tiny", pre_handler=self.pre, post_handler=self.post,
+                                   fault_handler=self.handled),
+            "return": lambda: Kretprobe(symbol_name="tiny", handler=self.returned, fault_handler=self.handled),
+            "entry": lambda: Kretprobe(symbol_name="tiny", handler=self.returned, entry_handler=self.entered,
+                                       fault_handler=self.handled, maxactive=2),
+        }
+        self.probe = kinds[kind]()
+
+    def see(self, what: str, regs: Regs) -> None:
+        """Note what a handler sees of the registers."""
+        values = [regs.pc, regs.sp, regs.return_value, regs.arg(0), regs.arg(1)]
+        values += [regs.stack(n) for n in range(3)]
+        self.log.append((what, self.depth, *values, regs.reported))
+
+    def do_something(self, regs: Regs, may_divert: bool) -> int:
+        """Do what is not usual, one time of three."""
+        turn = self.rng.randrange(24)
+        if turn == 0:
+            raise Oops
+        if turn == 1 and may_divert:
+            self.log.append("diverts")
+            assert self.m.arch.linkage is not None
+            regs.return_value = integer(self.m.arch, 1 + worlds.K)
+            if self.m.arch.linkage.pushed:
+                target = self.m.arch.linkage.get(regs)
+                regs.sp += self.m.arch.linkage.pushed
+                regs.go(target)
+            else:
+                regs.go(self.m.arch.linkage.get(regs))
+            return DIVERTED
+        if turn == 2 and self.depth < 2 and not (self.m.arch.name in NO_RUNS_AT_ENTRY and isinstance(self.probe, Kretprobe)):
+            self.depth += 1
+            self.log.append(("runs", self.m.call("tiny", 5)))
+            self.depth -= 1
+        if turn == 3:
+            self.k.disable(self.probe)
+        if turn == 4:
+            self.k.unregister(self.probe)
+        if turn == 5 and isinstance(self.probe, Kprobe):
+            self.probe.pre_handler = self.pre if self.rng.random() < 0.5 else self.other
+        if turn == 6:
+            gc.collect()
+        if turn == 7:
+            regs.pc = regs.pc  # without a true result it changes nothing
+        return 0
+
+    def pre(self, p: Kprobe, regs: Regs) -> int:
+        self.see("pre", regs)
+        return self.do_something(regs, may_divert=True)
+
+    def other(self, p: Kprobe, regs: Regs) -> None:
+        self.see("other", regs)
+
+    def post(self, p: Kprobe, regs: Regs, flags: int) -> None:
+        self.see(f"post {flags}", regs)
+        self.do_something(regs, may_divert=False)
+
+    def returned(self, ri: Any, regs: Regs) -> None:
+        self.see("returned", regs)
+        self.log.append((ri.ret_addr, ri.frame, ri.task, dict(ri.data)))
+        self.do_something(regs, may_divert=False)
+
+    def entered(self, ri: Any, regs: Regs) -> int:
+        self.see("entered", regs)
+        ri.data["n"] = len(self.log)
+        self.do_something(regs, may_divert=False)
+        return int(self.rng.random() < 0.2)
+
+    def handled(self, p: Any, regs: Regs, number: int) -> int:
+        """Handle every other exception of a handler, and no fault of the guest's."""
+        self.log.append(("fault", number))
+        return int(number == 0 and self.rng.random() < 0.5)
+
+    def play(self) -> list[Any]:
+        """Everything that is seen, in calls of a loop around the probed function."""
+        for _ in range(HITS // 4):
+            if not self.probe.registered:
+                self.k.register(self.probe)
+            if not self.probe.enabled:
+                self.k.enable(self.probe)
+            try:
+                self.log.append(("result", self.m.call("loop", 4, worlds.K)))
+            except (Oops, KprobeError) as error:
+                self.log.append((type(error).__name__, self.m.regs.pc))
+            counts = [self.probe.nhit, self.probe.nmissed, self.probe.optimized, self.k._calls.pending]
+            if isinstance(self.probe, Kretprobe):
+                counts += [self.probe.nreturned, self.probe.entry_nmissed, len(self.probe._pool)]
+            self.log.append(counts)
+        self.k.close()
+        return self.log
+
+
+@pytest.mark.host_code
+@pytest.mark.parametrize("kind", ["optimized", "breakpoint", "post", "return", "entry"])
+@pytest.mark.parametrize("arch", RUNNABLE)
+def test_twins_see_the_same(arch: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(SEEDS):
+        with_host_code = Twin(arch, kind, seed).play()
+        with monkeypatch.context() as patch:
+            patch.setattr(hostcode, "available", lambda: False)
+            without = Twin(arch, kind, seed).play()
+        assert with_host_code == without, seed
+
+
+@pytest.mark.quick
+@pytest.mark.host_code
+@pytest.mark.parametrize("arch", RUNNABLE)
+def test_usual_hits_run_no_function_of_ours(arch: str) -> None:
+    """Otherwise the test above compares Python with Python."""
+    with Kprobes(worlds.Machine(arch).machine) as k:
+        m = k.machine
+        k.register(p := Kprobe(symbol_name="tiny", pre_handler=lambda p, regs: None))
+        m.call("loop", 3, worlds.K)
+        assert p.optimized
+        m.sink.services.clear()
+        m.call("loop", 20, worlds.K)
+        assert p.nhit == 23
+
+
+# --- the registers object
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("arch", RUNNABLE)
+def test_registers_are_those_of_the_plain_class(arch: str) -> None:
+    """Whatever C answers is what the methods of Regs answer."""
+    m = worlds.Machine(arch).machine
+    regs = m.regs
+    plain = next(base for base in type(regs).__mro__ if not native.available() or (base.__module__ != "builtins"
+                 and "arg" in vars(base) and base is not type(regs)))
+    assert isinstance(regs, Regs) and type(regs).__name__ == plain.__name__
+    regs.sp = m.alloc(256) + 128
+    for n, name in enumerate(regs.names):
+        if name not in (m.arch.regs.pc, m.arch.regs.sp) and m.arch.regs.widths.get(name, m.arch.bits) == m.arch.bits:
+            regs[name] = 0x1111 * (n + 1)
+    for n in (*range(12), -1):
+        for method in ("arg", "stack"):
+            outcomes = []
+            for function in (getattr(regs, method), getattr(plain, method).__get__(regs)):
+                try:
+                    outcomes.append(function(n))
+                except (KprobeError, ValueError) as error:
+                    outcomes.append((type(error), str(error)))
+            assert outcomes[0] == outcomes[1], (method, n)
+    for name in ("pc", "sp", "return_value"):
+        assert getattr(regs, name) == getattr(plain, name).fget(regs)
+        assert type(getattr(regs, name)) is int
+
+
+@pytest.mark.quick
+def test_errors_of_registers_are_the_plain_ones() -> None:
+    regs = worlds.Machine("x86_64").machine.regs
+    for wrong in ("one", None, 1.5):
+        with pytest.raises(BadArgument):
+            regs.arg(wrong)  # type: ignore[arg-type]
+        with pytest.raises(BadArgument):
+            regs.stack(wrong)  # type: ignore[arg-type]
+        with pytest.raises(BadArgument):
+            regs.pc = wrong  # type: ignore[assignment]
+    for function in (copy.copy, copy.deepcopy, pickle.dumps):
+        with suppress(Exception):  # whatever it says, it is no crash
+            function(regs)
+    assert repr(regs).startswith("<Regs x86_64 cpu 0 pc=")
+    with pytest.raises(AttributeError):
+        regs.nothing = 1  # type: ignore[attr-defined]
+
+
+# --- nothing is lost, nothing crashes
+
+
+@pytest.mark.host_code
+@pytest.mark.parametrize("optimize", [True, False])
+def test_what_handlers_hold_is_let_go(optimize: bool) -> None:
+    """A machine, its probes, handlers and instances are collected when nobody has them any more."""
+    class Handler:
+        def __call__(self, p: Any, regs: Any) -> None:
+            seen.append(regs)
+
+    seen: list[Any] = []
+    m = worlds.Machine("x86_64").machine
+    k = Kprobes(m)
+    handler = Handler()
+    k.register(p := Kprobe(symbol_name="tiny", pre_handler=handler, optimize=optimize))
+    m.call("loop", 9, worlds.K)
+    k.unregister(p)
+    k.register(r := Kretprobe(symbol_name="tiny", handler=lambda ri, regs: None, entry_handler=lambda ri, regs: None,
+                              optimize=optimize))
+    m.call("loop", 9, worlds.K)
+    assert (r.nhit, r.nreturned, len(seen)) == (9, 9, 9)
+    gone = [weakref.ref(what) for what in (handler, p, r, k)]
+    k.close()
+    seen.clear()
+    del handler, p, r, k
+    gc.collect()
+    assert [what() for what in gone] == [None] * 4
+
+
+@pytest.mark.host_code
+def test_handlers_in_threads() -> None:
+    """Each thread has a machine of its own; hits take the GIL and give it back."""
+    found = []
+
+    def work() -> None:
+        m = worlds.Machine("x86_64").machine
+        with Kprobes(m) as k:
+            k.register(p := Kprobe(symbol_name="tiny", pre_handler=lambda p, regs: regs.arg(0) and None))
+            m.call("loop", 3000, worlds.K)
+            found.append(p.nhit)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [3000] * 4

@@ -1,0 +1,143 @@
+"""What a process loads, and when: names of the package, commands and architectures are imported when they are used."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import pytest
+from arches import ARCHES, HERE
+
+import kprobes
+from kprobes import arch as architectures
+
+pytestmark = pytest.mark.quick
+SOURCE = Path(kprobes.__file__)
+FAMILIES = sorted(path.parent.name for path in (SOURCE.parent / "arch").glob("*/__init__.py"))
+DEMO = str(HERE.parent / "examples" / "demo.x86_64")
+
+
+def loaded_by(code: str) -> set[str]:
+    """The modules of a new process that has run `code`."""
+    done = subprocess.run([sys.executable, "-c", f"import sys\n{code}\nprint(*sys.modules)"], capture_output=True,
+                          text=True, timeout=300, check=True)
+    return {*done.stdout.splitlines()[-1].split()}
+
+
+def ours(modules: set[str]) -> set[str]:
+    """Of these modules the project's, without `kprobes.`."""
+    return {name.removeprefix("kprobes.") for name in modules if name.startswith("kprobes.")}
+
+
+def shown_to_type_checkers() -> dict[str, tuple[str, str]]:
+    """Name -> (module, its name there), as the imports under TYPE_CHECKING say."""
+    tree = ast.parse(SOURCE.read_text())
+    block = next(node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    return {alias.asname or alias.name: (node.module or "", alias.name) for node in block.body
+            if isinstance(node, ast.ImportFrom) for alias in node.names}
+
+
+# --- the package
+
+
+def test_type_checkers_see_what_there_is() -> None:
+    """Each name is the object that type checkers take it for, and they see no other."""
+    shown = shown_to_type_checkers()
+    assert {*shown} == {*kprobes.__all__} == {*kprobes._HOMES}
+    for name, (module, there) in shown.items():
+        found = getattr(__import__(f"kprobes.{module}", fromlist=[there]), there)
+        assert getattr(kprobes, name) is found, name
+    tree = ast.parse(SOURCE.read_text())
+    visible = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+    assert "__getattr__" not in visible, "type checkers would take every name for one of the package"
+
+
+def test_names_of_the_package() -> None:
+    star: dict[str, object] = {}
+    exec("from kprobes import *", star)
+    assert {*kprobes.__all__} <= {*star}
+    assert {*kprobes.__all__, "__version__", "errors", "machine"} <= {*dir(kprobes)}
+    with pytest.raises(AttributeError, match="module 'kprobes' has no attribute 'nothing'"):
+        _ = kprobes.nothing  # type: ignore[attr-defined]
+    with pytest.raises(ImportError, match="cannot import name 'nothing'"):
+        exec("from kprobes import nothing")
+
+
+def test_the_version_is_the_installed_one() -> None:
+    try:
+        assert kprobes.__version__ == version("kprobes")
+    except PackageNotFoundError:
+        pytest.skip("the package is not installed")
+
+
+def test_importing_the_package_loads_nothing_else() -> None:
+    assert ours(loaded_by("import kprobes")) == set()
+    assert "errors" in ours(loaded_by("import kprobes; kprobes.errors.GuestFault"))
+
+
+def test_a_machine_without_the_others() -> None:
+    """Neither stubs of GDB's protocol, nor programs, nor commands are loaded for Unicorn."""
+    modules = ours(loaded_by("from kprobes import Kprobe, Kprobes, UnicornMachine"))
+    assert {"core.kprobes", "machine.unicorn.machine"} <= modules
+    assert {name for name in modules if name.startswith(("machine.remote", "programs", "tracing", "cli", "testing"))
+            } == set()
+
+
+def test_commands_load_what_they_use() -> None:
+    """The version and a misspelled command need no engine."""
+    for words in (["--version"], ["trice"]):
+        modules = loaded_by(f"from kprobes.cli import main\ntry:\n    main({words!r})\nexcept SystemExit:\n    pass")
+        assert not modules & {"unicorn", "elftools", "attr", "importlib.metadata", "kprobes.machine"}, words
+    run = ["trace", DEMO, "-e", "p crc32", "--call", 'crc32(0, "hello", 5)']
+    modules = ours(loaded_by(f"from kprobes.cli import main\ntry:\n    main({run!r})\nexcept SystemExit:\n    pass"))
+    assert "tracing.recorder" in modules
+    assert {name for name in modules if name.startswith(("machine.remote", "campaign", "cli._campaign", "cli._count",
+                                                         "programs.verifier", "programs.object.loader"))} == set()
+
+
+# --- architectures
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_family_says_what_it_has(family: str) -> None:
+    """NAMES and MACHINES are read before the tables are built."""
+    package = __import__(f"kprobes.arch.{family}", fromlist=["NAMES"])
+    found = __import__(f"kprobes.arch.{family}.isa", fromlist=["ARCHES"]).ARCHES
+    assert tuple(arch.name for arch in found) == package.NAMES
+    assert {*package.MACHINES} == {machine for arch in found for machine, _, _ in arch.files.machines}
+
+
+def test_architectures_are_loaded_by_family() -> None:
+    """One process for all: who is asked for brings the family along and no other."""
+    code = "from kprobes import arch\nlast = set()\n"
+    for name in ARCHES:
+        code += f"arch.get({name!r})\nnow = {{m for m in sys.modules if m.endswith('.isa') and '.arch.' in m}}\n"
+        code += f"print({name!r}, *(now - last))\nlast = now\n"
+    done = subprocess.run([sys.executable, "-c", f"import sys\n{code}"], capture_output=True, text=True, timeout=300,
+                          check=True)
+    seen: set[str] = set()
+    for line in done.stdout.splitlines():
+        name, *modules = line.split()
+        family = architectures._family_of()[name]
+        assert modules == ([] if family in seen else [f"kprobes.arch.{family}.isa"]), name
+        seen.add(family)
+    assert seen == {*FAMILIES}
+
+
+def test_a_machine_loads_its_architecture_alone() -> None:
+    modules = ours(loaded_by(f"from kprobes import UnicornMachine\nUnicornMachine.load({DEMO!r})"))
+    assert {name for name in modules if name.startswith("arch.") and name.endswith(".isa")} == {"arch.x86.isa"}
+    assert "importlib.metadata" not in modules, "whom other distributions bring is not asked"
+
+
+def test_names_are_complete() -> None:
+    assert {*ARCHES} <= {*kprobes.arch_names()}
+    with pytest.raises(kprobes.Unsupported, match=r"no architecture 'pdp11'; there are: .*arm64.*x86_64"):
+        kprobes.get_arch("pdp11")
+    with pytest.raises(kprobes.Unsupported, match="no architecture for ELF machine 1"):
+        architectures.of_elf(1, 32, "little")
+    with pytest.raises(kprobes.Unsupported, match=r"x86_64 does not run.*these do: arm cortexm"):
+        architectures.of_elf(40, 32, "little", name="x86_64")

@@ -1,0 +1,28 @@
+"""What `-m quick` runs: a few cases of each test, the same in every process, and every architecture somewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from arches import ARCHES
+
+pytestmark = pytest.mark.quick
+
+
+class Item:
+    """A test that has a name."""
+
+    def __init__(self, nodeid: str) -> None:
+        self.nodeid = nodeid
+
+
+def test_cases_are_spread(pytestconfig: pytest.Config) -> None:
+    conftest = pytestconfig.pluginmanager.get_plugin(str(Path(__file__).with_name("conftest.py")))
+    items = [Item(f"tests/test_a.py::test_{n}[{arch}]") for n in range(60) for arch in ARCHES]
+    kept, left = conftest.thinned(items)
+    assert len(kept) == conftest.CASES * 60 and len(kept) + len(left) == len(items)
+    assert {item.nodeid.partition("[")[2].rstrip("]") for item in kept} == {*ARCHES}
+    assert conftest.thinned(items)[0] == kept
+    alone = [Item(f"tests/test_a.py::test_{n}") for n in range(9)]
+    assert conftest.thinned(alone) == (alone, [])

@@ -1,0 +1,82 @@
+"""Names of C++ and Rust as c++filt prints them (-i: without what an implementation hides), over those of big libraries."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from elftools.elf.elffile import ELFFile
+
+from kprobes.debug.names import _runtime, demangle, plain
+
+COUNT = int(os.environ.get("NAMES", "4000"))  #: names of each library that are compared
+LIBRARIES = [*itertools.islice(itertools.chain(*(
+    sorted(Path(folder).glob(pattern)) for folder in ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64")
+    for pattern in ("libstdc++.so.6", "libicui18n.so.*", "libLLVM*.so*"))), 4)]
+needs = pytest.mark.skipif(shutil.which("c++filt") is None or _runtime() is None,
+                           reason="there is no c++filt, or no C++ library")
+
+
+def _names(path: Path) -> Iterator[str]:
+    with path.open("rb") as file:
+        table = ELFFile(file).get_section_by_name(".dynsym")
+        for symbol in table.iter_symbols():
+            if symbol.name.startswith("_Z"):
+                yield symbol.name
+
+
+def _filtered(names: list[str]) -> list[str]:
+    done = subprocess.run(["c++filt", "-i"], input="\n".join(names) + "\n", capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+@needs
+@pytest.mark.parametrize("path", LIBRARIES, ids=lambda path: path.name)
+def test_names_of_libraries(path: Path) -> None:
+    names = sorted(set(_names(path)))
+    names = random.Random(1).sample(names, min(COUNT, len(names)))
+    wrong = [(name, got, want) for name, want in zip(names, _filtered(names), strict=True)
+             if (got := demangle(name)) != want and got != name]
+    # binutils and the C++ library are of different years: one writes more brackets
+    assert [each for each in wrong if each[1].replace("(", "") != each[2].replace("(", "").replace("))", ")")
+            and "decltype" not in each[1]] == []
+    left = [name for name in names if demangle(name) == name]
+    assert len(left) <= len(names) // 50, left[:5]
+
+
+@needs
+def test_names_that_were_wrong() -> None:
+    names = ["_ZNK3geo6Square4areaEi", "_Z3putI3VecIiLi4EEEvT_", "_ZN3geo6SquareD1Ev", "_ZN3geo6SquareC2Ei",
+             "_ZZ6drivervENKUliE_clEi.isra.0", "_Z1fILb1EEvv.constprop.0", "_ZN1AcvbEv", "_ZTV3Foo", "_ZGVZ1fvE1x",
+             "_ZN12_GLOBAL__N_11fEv", "_Z1fRKSt6vectorIiSaIiEE", "_ZN1AIXadL_Z1gvEEE1fEv"]
+    assert [demangle(name) for name in names] == _filtered(names)
+
+
+def test_plain_names() -> None:
+    assert [plain(name) for name in ("geo::Square::area(int) const", "f(void (*)(int))", "f(int) [clone .isra.0]", "g")] == [
+        "geo::Square::area", "f", "f(int) [clone .isra.0]", "g"]
+
+
+@pytest.mark.parametrize("name", [
+    "_Z1f" + "1AIS_S_" * 40, "_Z1fI" + "".join(f"St4pairIS{n if n else ''}_S{n if n else ''}_E" for n in range(10)) * 30,
+    "_Z1f" + "P" * 4000 + "i", "_Z1f" + "I" * 3000, "_ZN" + "1a" * 2000 + "E", "_R" + "I" * 3000, "_RNv" + "B_" * 1000,
+    "_Z1fSt4pairIS_IiiES_IS0_S0_EES_IS1_S1_ES_IS2_S2_ES_IS3_S3_ES_IS4_S4_E" * 20, "_Z\udcff", "_Z1f\0v"])
+def test_hostile_names(name: str) -> None:
+    start = time.process_time()
+    assert len(demangle(name)) < 1 << 22 and time.process_time() - start < 5
+
+
+def test_a_name_that_doubles_is_left_alone() -> None:
+    """Each level is twice as long as the one before: 2 to the power of 40 characters."""
+    name, digits = "_Z1fSt4pairIiiE", "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    for n in range(34):
+        last = "_" if n == 0 else f"{digits[n - 1]}_"
+        name += f"St4pairIS{last}S{last}E"
+    assert len(demangle(name)) < 1 << 21

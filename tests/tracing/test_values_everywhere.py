@@ -1,0 +1,123 @@
+"""Values that are easily read wrong, on every architecture: values.c's builds. What is shown is true, the rest is refused."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from host import why_python
+
+from kprobes import EventError, Kprobe, Kprobes, Kretprobe, UnicornMachine, keep_arguments
+from kprobes.debug.units import Units
+
+ARCHIVE = Path(__file__).resolve().parents[1] / "data" / "values.tar.xz"
+with tarfile.open(ARCHIVE) as archive:
+    FILES = {member.name.removesuffix(".elf"): archive.extractfile(member).read()  # type: ignore[union-attr]
+             for member in archive.getmembers()}
+
+pytestmark = pytest.mark.quick
+
+
+def load(name: str) -> UnicornMachine:
+    return UnicornMachine.load(FILES[name], name=name, arch="cortexm" if name.startswith("cortexm") else None)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_members(name: str) -> None:
+    with load(name) as m:
+        it = m.view("struct item *", m.symbols["the_item"].address)
+        assert (it.level, it.mood, it.rest, it.fl, it.next, it.wide) == (-3, -3, 33, 1.5, 2.5, -0.25)
+        assert [(p.x, p.y) for p in it.pts] == [(1, 2), (3, 4), (5, 6)] and (it.at.x, it.at.y) == (7, -8)
+        assert [[*row] for row in it.rows] == [[1, 2, 3], [4, 5, -6]] and str(it.name) == "abcd" and len(it.many) == 70
+        tight = it.tight
+        assert (tight.first, tight.a, tight.b, tight.c) == (1, -4000, 100000000, -500000)
+        tight.a, tight.c, it.level = 77, 3, 2
+        assert (tight.first, tight.a, tight.b, tight.c, it.level, it.mood, it.rest) == (1, 77, 100000000, 3, 2, -3, 33)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_parameters(name: str) -> None:
+    """Each is the one that was passed, or None."""
+    seen: dict[str, Any] = {}
+    truth = {"make": {"a": 2, "b": 3}, "few": {"a": 4, "b": 5}, "nothing": {"a": 6, "f": 1.5, "b": 7},
+             "half": {"d": 2.5, "n": 1}, "look": {"small": -7, "wide": -4999999999}}
+    with load(name) as m, Kprobes(m) as k:
+        for function in truth:
+            k.register(Kprobe(symbol_name=function, pre_handler=lambda p, regs, function=function: seen.__setitem__(
+                function, m.debug.locals(regs))))
+        kept: dict[str, Any] = {}
+        k.register(Kretprobe(symbol_name="make", entry_handler=keep_arguments,
+                             handler=lambda ri, regs: kept.update(ri.args.values)))
+        m.call("outer", 1)
+    for function, passed in truth.items():
+        for parameter, value in passed.items():
+            assert seen[function].get(parameter) in (value, None), (function, parameter)
+    assert all(kept[parameter] in (value, None) for parameter, value in truth["make"].items())
+    assert seen["look"]["small"] == -7 and seen["nothing"]["a"] == 6
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_events(name: str) -> None:
+    with load(name) as m, Kprobes(m) as k:
+        e = k.event("p look it->level it->mood it->rest it->rows it->at.y it->name behind=it->behind ta=it->tight.a "
+                    "tb=it->tight.b tc=it->tight.c small")
+        assert name[:6] != "x86_64" or not why_python(e)
+        m.call("outer", 1)
+        (record,) = e
+        assert dict(record.args) == {
+            "level": -3, "mood": -3, "rest": 33, "rows": (1, 2, 3, 4, 5, -6), "y": -8, "name": "abcd",
+            "behind": 0x65666768, "ta": -4000, "tb": 100000000, "tc": -500000, "small": -7}
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize(("text", "why"), [
+    ("p look it->fl", "floating-point"), ("p look it->wide", "floating-point"), ("p look it->pts", "a structure"),
+    ("p look it->at", "a structure"), ("p look it->many", "70 elements"), ("r half $retval", "floating-point"),
+    ("r make $retval", "a structure"), ("r nothing $retval", "returns nothing")])
+def test_refused_in_events(name: str, text: str, why: str) -> None:
+    with load(name) as m, Kprobes(m) as k, pytest.raises(EventError, match=why):
+        k.event(text)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_parameters_in_events(name: str) -> None:
+    """What is not refused is right, at entries and at returns."""
+    with load(name) as m, Kprobes(m) as k:
+        events = []
+        for function, parameter, value in (("make", "a", 2), ("make", "b", 3), ("few", "a", 4), ("few", "b", 5),
+                                           ("nothing", "b", 7), ("half", "n", 1)):
+            for kind in "pr":
+                try:
+                    events.append((k.event(f"{kind}:{kind}_{function}_{parameter} {function} {parameter}"), value))
+                except EventError as error:
+                    assert error.kind == "NOSUP_DAT_ARG"
+        m.call("outer", 1)
+        for event, value in events:
+            assert [tuple(r.args.values()) for r in event] == [(value,)], str(event)
+
+
+def test_names_that_mean_several_types() -> None:
+    with load("x86_64-5") as m:
+        assert m.type("struct tight").size == 9 and m.type("short [2][3]").size == 12
+        assert [*m.type("short [2][3]").dims] == [2, 3]
+
+
+def test_types_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In a file that another process reads; one that is damaged is made again."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("kprobes.debug.kept._SMALL", 0)
+    made = []
+    scan = Units._all_types
+    monkeypatch.setattr(Units, "_all_types", lambda units: made.append(1) or scan(units))
+    for _ in range(2):
+        with load("riscv64-5") as m:
+            assert m.type("struct tight").size == 9
+    (kept,) = (tmp_path / "kprobes" / "debug").iterdir()
+    assert len(made) == 1
+    for damage in (b"", b"[[1]]", b"[[\"struct \", \"\", \"tight\", 99999999, 9, 5]]", kept.read_bytes()[:100]):
+        kept.write_bytes(damage)
+        with load("riscv64-5") as m:
+            assert m.type("struct tight").size == 9
+    assert len(made) == 5

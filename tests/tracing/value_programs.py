@@ -1,0 +1,293 @@
+"""Random programs in C, C++ and Rust with debug information, for comparing variables with gdb's. No library is linked.
+
+Every program has a function `driver` that calls all others, and a `_start` that calls `driver` on a stack of its own, so
+that a run has the same addresses natively and in an emulator, and leaves by a system call behind `finished`.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+from pathlib import Path
+
+#: what a C or C++ program consists of besides its types and functions
+C_FRAME = """
+#define KEEP __attribute__((noinline))
+volatile long sink; volatile int turns = 2; volatile unsigned char bytes[256];
+%(extern)s {
+__attribute__((used, optimize("no-tree-loop-distribute-patterns"))) void *memcpy(void *to, const void *from, __SIZE_TYPE__ n)
+{ char *t = (char *)to; const char *f = (const char *)from; while (n--) *t++ = *f++; return to; }
+__attribute__((used, optimize("no-tree-loop-distribute-patterns"))) void *memset(void *to, int c, __SIZE_TYPE__ n)
+{ char *t = (char *)to; while (n--) *t++ = (char)c; return to; }
+}
+static inline void use(const volatile void *p) { __asm__ volatile ("" :: "r"(p) : "memory"); }
+"""
+C_END = """
+%(extern)s {
+__attribute__((used, noinline)) void driver(void) { %(calls)s }
+__attribute__((used, aligned(16))) char room[65536];
+__attribute__((naked, used)) void _start(void)
+{ __asm__("xor %%ebp, %%ebp\\n lea room+65536(%%rip), %%rsp\\n call driver\\n.globl finished\\n.type finished, @function\\n"
+  "finished: mov $60, %%eax\\n xor %%edi, %%edi\\n syscall"); }
+}
+"""
+INTEGERS = ("signed char", "unsigned char", "short", "unsigned short", "int", "unsigned", "long", "unsigned long",
+            "long long", "char")
+WIDTH = {"signed char": 8, "unsigned char": 8, "char": 8, "short": 16, "unsigned short": 16, "int": 32, "unsigned": 32,
+         "long": 64, "unsigned long": 64, "long long": 64}
+
+
+class CProgram:
+    """A random C or C++ program.
+
+    Args:
+        rng: draws everything.
+        cpp: C++; else C.
+    """
+
+    def __init__(self, rng: random.Random, cpp: bool) -> None:
+        self.rng, self.cpp = rng, cpp
+        self.parts: list[str] = []
+        self.structs: list[tuple[str, list[tuple[str, str, int]]]] = []  # (name, [(member, type, bits)])
+        self.calls: list[str] = []
+
+    def number(self, type: str) -> str:
+        """A constant of a type."""
+        rng = self.rng
+        if type in ("float", "double", "long double"):
+            return f"{rng.randrange(-4000, 4000) / 16}{'f' if type == 'float' else ''}"
+        if type == "__int128":
+            return f"(((__int128){rng.randrange(1 << 62)} << 61) ^ {rng.randrange(1 << 60)})"
+        if type in ("_Bool", "bool"):
+            return str(rng.randrange(2))
+        if type == "enum color":
+            return rng.choice(["RED", "GREEN", "BLUE"])
+        if type == "enum level":
+            return rng.choice(["LOW", "MIDDLE", "HIGH"])
+        bits = min(WIDTH.get(type, 32), 60)
+        value = rng.choice([rng.randrange(1 << bits), rng.randrange(100), (1 << bits) - 1 - rng.randrange(9)])
+        return f"({type}){value}{'L' if bits > 31 else ''}"
+
+    def scalar(self) -> str:
+        """A type that is no structure."""
+        rng = self.rng
+        return rng.choice([rng.choice(INTEGERS), "int", "long", rng.choice(
+            ["float", "double", "long double", "__int128", "bool" if self.cpp else "_Bool", "enum color", "enum level",
+             "double", "float"])])
+
+    def declare(self) -> None:
+        rng = self.rng
+        self.parts.append("enum color { RED, GREEN = 5, BLUE = 200 }; enum level { LOW = -3, MIDDLE, HIGH = 2 };")
+        for n in range(rng.randrange(2, 5)):
+            members: list[tuple[str, str, int]] = []
+            lines = []
+            for m in range(rng.choice([1, 2, 2, 3, 4, 6])):
+                type, bits, array = self.scalar(), 0, 0
+                if type in WIDTH and rng.random() < 0.4:
+                    bits = rng.randrange(1, WIDTH[type] + 1)
+                elif type in ("enum level", "enum color") and rng.random() < 0.3:
+                    bits = 9
+                elif rng.random() < 0.2:
+                    array = rng.randrange(1, 4)
+                elif self.structs and rng.random() < 0.3:
+                    type = f"struct {rng.choice(self.structs)[0]}"
+                members.append((f"m{m}", type, -array if array else bits))
+                lines.append(f"{type} m{m}{f' : {bits}' if bits else ''}{f'[{array}]' if array else ''};")
+            name = f"s{n}"
+            packed = "__attribute__((packed)) " if rng.random() < 0.3 else ""
+            self.parts.append(f"struct {packed}{name} {{ {' '.join(lines)} }};")
+            self.structs.append((name, members))
+            fill = "".join(self._fill(f"p->{member}", type, extra) for member, type, extra in members)
+            self.parts.append(f"static void fill_{name}(struct {name} *p) {{ {fill} }}")
+
+    def _fill(self, place: str, type: str, extra: int) -> str:
+        if type.startswith("struct"):
+            return f"fill_{type[7:]}(&{place}); " if extra == 0 else ""
+        if extra < 0:
+            return "".join(f"{place}[{i}] = {self.number(type)}; " for i in range(-extra))
+        return f"{place} = {self.number(type)}; "
+
+    def function(self, n: int) -> None:
+        rng = self.rng
+        types = []
+        for _ in range(rng.choice([1, 2, 3, 3, 4, 6, 9])):
+            types.append(self.scalar() if rng.random() < 0.75 else f"struct {rng.choice(self.structs)[0]}"
+                         + (" *" if rng.random() < 0.5 else ""))
+        if rng.random() < 0.4:  # only words
+            types = [rng.choice(INTEGERS) for _ in types]
+        result = rng.choice(["int", "long", self.scalar(), f"struct {rng.choice(self.structs)[0]}", "void"])
+        names = [f"a{i}" for i in range(len(types))]
+        body = []
+        numbers = [name for name, type in zip(names, types, strict=True) if not type.startswith("struct")]
+        for name in numbers:
+            if rng.random() < 0.75:
+                body.append(f"sink += (long){name};")
+        for name, type in zip(names, types, strict=True):
+            if type.startswith("struct"):
+                member = rng.choice(dict(self.structs)[type.split()[1]])
+                if not member[1].startswith("struct") and member[2] >= 0:
+                    body.append(f"sink += (long){name}{'->' if '*' in type else '.'}{member[0]};")
+        operand = rng.choice([f"(long){name}" for name in numbers] or ["sink"])
+        body.append(f"int i; long total = {operand};")
+        body.append(f"for (i = 0; i < turns; i++) {{ int step = i * 3 + (int){operand}; total += step; "
+                    "sink = total; { long total = step * 2L; char i = (char)step; sink += total + i; use(&total); } }")
+        if rng.random() < 0.5:
+            struct = rng.choice(self.structs)[0]
+            body.append(f"struct {struct} local; fill_{struct}(&local); use(&local); sink++;")
+        if rng.random() < 0.4:
+            body.append("unsigned short row[2][3] = {{1, 2, 3}, {4, 5, 6}}; use(row); sink++;")
+        if not self.cpp and rng.random() < 0.3:
+            body.append("int length = turns + 1; int vla[length]; for (i = 0; i < length; i++) vla[i] = i * 7; "
+                        "use(vla); sink++;")
+        if not self.cpp and rng.random() < 0.2:
+            body.append("double _Complex z = 1.5 + 2.5i; use(&z); sink++;")
+        body.append("double f = (double)total / 4; int neg = -(int)total; sink += (long)f + neg;")
+        if result.startswith("struct"):
+            body.append(f"struct {result[7:]} out; fill_{result[7:]}(&out); return out;")
+        elif result != "void":
+            body.append(f"return ({result})total;")
+        linkage = rng.choice(["static ", "static ", ""])
+        keep = rng.choice(["KEEP ", "KEEP ", "KEEP ", "static inline "]) if linkage else "KEEP "
+        head = keep.replace("static inline", "inline")
+        shown = ", ".join(f"{type} {name}" for type, name in zip(types, names, strict=True))
+        self.parts.append(f"{linkage}{head}{result} f{n}({shown}) {{ {' '.join(body)} }}")
+        constants = {i: self.number(type) for i, type in enumerate(types) if not type.startswith("struct")
+                     and rng.random() < 0.4}
+        for _ in range(2):
+            given, before = [], ""
+            for i, type in enumerate(types):
+                if type.startswith("struct"):
+                    struct = type.split()[1]
+                    before += f"static struct {struct} v{i}; fill_{struct}(&v{i}); "
+                    given.append(f"&v{i}" if "*" in type else f"v{i}")
+                else:
+                    given.append(constants.get(i) or f"({type})({self.number(type)} + ({type})(turns - 2))"
+                                 if not type.startswith("enum") else self.number(type))
+            self.calls.append(f"{{ {before}f{n}({', '.join(given)}); sink++; }}")
+
+    def classes(self) -> None:
+        """What only C++ has."""
+        rng = self.rng
+        a, b = rng.randrange(100), rng.randrange(100)
+        self.parts.append(f"""
+namespace geo {{ struct N {{ int x; long y; }}; struct Base {{ int base = {a}; virtual ~Base() {{}} virtual int area(int k) const
+  {{ sink += k + base; return k; }} }};
+struct Left : virtual Base {{ short left = {b}; static int counted; }}; struct Right : virtual Base {{ long right = 7; }};
+int Left::counted = 3;
+struct Both : Left, Right {{ double both = 2.5; KEEP int area(int k) const override {{ sink += left + both + k; return k * 2; }} }};
+struct Text {{ char *at; unsigned long size; char room[16]; Text(const char *from) {{ at = room; size = 0;
+  while ((room[size] = from[size])) size++; }} Text(const Text &o) {{ at = room; size = o.size; for (unsigned i = 0; i < 16; i++)
+  room[i] = o.room[i]; }} ~Text() {{ sink++; }} }};
+KEEP Text make(int number, const N &n, int &&last) {{ Text t("abc"); sink += number + n.x + last; use(&t); return t; }}
+template <typename T, int K> KEEP T scaled(T value, N n) {{ T twice = value * K; sink += (long)twice + n.x; return twice; }} }}
+struct N {{ char c; int d[2]; }};
+void operator delete(void *, unsigned long) {{}}
+KEEP int by_value(geo::Text t, int k, N n) {{ sink += t.size + k + n.d[1]; use(&t); return k; }}
+""")
+        self.calls.append(f"""{{ geo::N n = {{{a}, {b}}}; geo::Both both; sink += both.area({a}); geo::make({b}, n, 9);
+  geo::scaled<int, 3>({a} + turns, n); geo::scaled<double, 2>({b} + 0.5, n); N m = {{'x', {{1, 2}}}};
+  by_value(geo::Text("value"), {b} + turns, m); auto f = [n, &m](int q) __attribute__((noinline)) {{ sink += n.x + q + m.d[0]; return q; }};
+  f({a} + turns); sink++; }}""")
+
+    def source(self) -> str:
+        """The program's text."""
+        around = {"extern": 'extern "C"' if self.cpp else ""}
+        frame = C_FRAME % around
+        if not self.cpp:
+            frame = frame.replace(" {\n__attribute__((used, opt", "\n__attribute__((used, opt").replace("return to; }\n}\nstatic",
+                                                                                                       "return to; }\nstatic")
+        self.declare()
+        for n in range(self.rng.randrange(3, 7)):
+            self.function(n)
+        if self.cpp:
+            self.classes()
+        end = C_END % (around | {"calls": "\n".join(self.calls)})
+        if not self.cpp:
+            end = end.replace(" {\n__attribute__((used, noi", "\n__attribute__((used, noi").rstrip().removesuffix("}")
+        return frame + "\n".join(self.parts) + end
+
+
+RUST = """#![no_std]
+#![no_main]
+#![allow(dead_code, unused_variables, unused_assignments)]
+use core::hint::black_box;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+#[panic_handler] fn panic(_: &core::panic::PanicInfo) -> ! { loop {} }
+static SINK: AtomicU64 = AtomicU64::new(2);
+fn sink(n: u64) { SINK.fetch_add(n, Relaxed); }
+#[derive(Clone, Copy)] pub struct Point { x: i32, y: i64, tag: u8 }
+#[derive(Clone, Copy)] pub struct Pair(u16, i8);
+pub struct Big { rows: [u32; 6], name: &'static str, pair: Pair }
+#[derive(Clone, Copy)] #[repr(i8)] pub enum Kind { Low = -2, Mid = 1, High = 9 }
+#[inline(never)] fn big(a: i32, b: u64, p: &Point) -> Big
+{ let rows = [a as u32; 6]; let total = b + a as u64; sink(total); sink(p.x as u64);
+  Big { rows, name: "a name", pair: Pair(total as u16, -3) } }
+#[inline(never)] fn generic<T: Copy + Into<i64>>(first: T, second: &T, third: T) -> i64
+{ let sum: i64 = first.into() + (*second).into() + third.into(); sink(sum as u64); sum }
+#[inline(never)] fn text(t: &str, n: u32, b: &[u16]) -> usize
+{ let mut found = 0usize; for (i, c) in t.bytes().enumerate() { if c == b'e' { found += i + n as usize; } } sink(found as u64 + b.len() as u64); found }
+#[inline(never)] fn values(k: Kind, f: f64, w: u128, flag: bool, c: char, pair: Pair) -> u128
+{ let v = w + k as u128 + (f as u128) + flag as u128 + c as u128; sink(v as u64 + pair.0 as u64); v }
+#[inline(never)] fn words(a: u8, b: i16, c: u32, d: i64, e: usize, f: *const u8, g: i32, h: i8) -> i64
+{ let s = a as i64 + b as i64 + c as i64 + d + e as i64 + g as i64 + h as i64; sink(s as u64 + f as u64); s }
+#[inline(never)] fn moved(p: Point, b: Big) -> i32 { sink(p.y as u64 + b.rows[2] as u64); p.x }
+#[no_mangle] pub extern "C" fn driver() { let t = SINK.load(Relaxed); let n = t as i32;
+  for i in 0..2 { let p = Point { x: n + i, y: -%(a)d, tag: 7 }; let b = big(n + %(b)d, t + 5, &p);
+    sink(generic(n, &(n + %(a)d), %(b)d) as u64); sink(generic(n as i16, &3i16, %(a)d) as u64);
+    sink(text(b.name, n as u32 + %(b)d, &[1, 2, 3]) as u64);
+    sink(values(black_box(Kind::Low), t as f64 + 0.25, (t as u128) << %(c)d, n > 1, 'x', b.pair) as u64);
+    sink(words(t as u8, -%(a)d, t as u32, -7, t as usize, &SINK as *const _ as *const u8, -n, %(d)d) as u64);
+    sink(moved(p, b) as u64); } }
+core::arch::global_asm!(".globl _start", ".globl finished", ".type finished, @function", "_start:", "xor ebp, ebp", "lea rsp, [rip + room + 65536]", "call driver", "finished:", "mov eax, 60", "xor edi, edi", "syscall", ".comm room, 65536, 16");
+#[no_mangle] pub unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, n: usize) -> *mut u8
+{ let mut i = 0; while i < n { core::ptr::write_volatile(to.add(i), *from.add(i)); i += 1; } to }
+#[no_mangle] pub unsafe extern "C" fn memset(to: *mut u8, c: i32, n: usize) -> *mut u8
+{ let mut i = 0; while i < n { core::ptr::write_volatile(to.add(i), c as u8); i += 1; } to }
+#[no_mangle] pub unsafe extern "C" fn memcmp(a: *const u8, b: *const u8, n: usize) -> i32
+{ let mut i = 0; while i < n { let d = *a.add(i) as i32 - *b.add(i) as i32; if d != 0 { return d; } i += 1; } 0 }
+#[no_mangle] pub extern "C" fn rust_eh_personality() {}
+"""
+
+
+def compiler(language: str) -> str | None:
+    """The compiler of a language, or None."""
+    return shutil.which({"c": "gcc", "c++": "g++", "rust": "rustc"}[language])
+
+
+def build(language: str, seed: int, level: int, dwarf: int, folder: Path) -> Path:
+    """A program of a language, compiled.
+
+    Args:
+        language: "c", "c++" or "rust".
+        seed: of its random parts.
+        level: of optimization.
+        dwarf: version of its debug information.
+        folder: where its source and the program are written.
+
+    Returns:
+        The program's path.
+    """
+    rng = random.Random(f"{language} {seed}")
+    name = f"{language.replace('+', 'p')}{seed}"
+    out = folder / f"{name}-O{level}-{dwarf}"
+    flags = ["-g", f"-gdwarf-{dwarf}", f"-O{level}", "-static", "-nostdlib", "-no-pie", "-fno-pie", "-ffreestanding",
+             "-fno-stack-protector", "-Wl,--build-id=none", "-w"]
+    if language == "rust":
+        source = folder / f"{name}.rs"
+        source.write_text(RUST % {"a": rng.randrange(1, 100), "b": rng.randrange(100), "c": rng.randrange(60),
+                                  "d": rng.randrange(100)})
+        command = [str(compiler("rust")), "--edition", "2021", "-g", "-C", f"opt-level={level}", "-C", "panic=abort", "-C", "overflow-checks=off",
+                   "-C", "debug-assertions=off",
+                   "-C", f"dwarf-version={dwarf}", "-C", "relocation-model=static", "-C", "linker=gcc", "-C", "link-args=-nostartfiles -nostdlib -static -no-pie",
+                   "-C", "codegen-units=1", "-o", str(out), str(source)]
+    else:
+        cpp = language == "c++"
+        source = folder / f"{name}.{'cc' if cpp else 'c'}"
+        source.write_text(CProgram(rng, cpp).source())
+        more = ["-fno-exceptions", "-fno-rtti", "-std=c++17", "-fno-threadsafe-statics"] if cpp else ["-std=gnu11"]
+        command = [str(compiler(language)), *flags, *more, str(source), "-o", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)}: {done.stderr[:3000]}")
+    return out
