@@ -1,0 +1,1 @@
+"""bpftrace's language at probes of any guest."""
