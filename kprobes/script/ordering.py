@@ -1,0 +1,81 @@
+"""The order in which a map's items are printed, and which of them with `print(@, top)`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from .printing import average
+from .types import (
+    Average,
+    Count,
+    Enumeration,
+    Histogram,
+    Integer,
+    LinearHistogram,
+    Maximum,
+    Minimum,
+    Stats,
+    String,
+    Sum,
+    Tuple,
+    ValueType,
+)
+
+Item = tuple[Any, Any]
+_INTEGERS = (Integer, Enumeration)
+_U64 = (1 << 64) - 1
+
+
+def _memory_order(type: ValueType | None, key: Any) -> Any:
+    """Return what orders keys as their bytes do in memory of a little-endian machine."""
+    if isinstance(key, int):
+        bits = getattr(type, "bits", 64)
+        return (key & ((1 << bits) - 1)).to_bytes(bits // 8, "little")
+    if isinstance(key, bytes):
+        return key
+    if isinstance(type, Tuple):
+        return b"".join(
+            _memory_order(item_type, item)
+            for item_type, item in zip(type.items, key, strict=True)
+            if isinstance(item, (int, bytes, tuple))
+        )
+    return b""
+
+
+def _sort_by_key(type: ValueType | None, items: list[Item]) -> list[Item]:
+    """Sort by integers and strings, field by field; fields of other types do not count."""
+    if isinstance(type, (*_INTEGERS, String)):
+        return sorted(items, key=lambda item: item[0])
+    if not isinstance(type, Tuple):
+        return items
+    places = [
+        index for index, field in enumerate(type.items) if isinstance(field, (*_INTEGERS, String))
+    ]
+    return sorted(items, key=lambda item: tuple(item[0][place] for place in places))
+
+
+def ordered(key: ValueType | None, value: ValueType, items: Sequence[Item]) -> list[Item]:
+    """Return the items of a map in the order of printing.
+
+    Numbers and aggregations stand in ascending order of the value, all else in order of the
+    key. Items whose numbers are equal keep their order.
+
+    Args:
+        key: type of the keys; None for a scalar map.
+        value: type of the values.
+        items: (key, value) in the map's own order.
+    """
+    found = list(items)
+    if isinstance(value, (Integer, Enumeration, Count, Sum)):
+        return sorted(found, key=lambda item: item[1])
+    if isinstance(value, (Minimum, Maximum)):
+        return sorted(found, key=lambda item: item[1] & _U64)
+    if isinstance(value, (Average, Stats)):
+        return sorted(found, key=lambda item: average(item[1]))
+    if isinstance(value, (Histogram, LinearHistogram)):
+        return sorted(found, key=lambda item: (sum(item[1]), _memory_order(key, item[0])))
+    return _sort_by_key(key, found)
+
+
+def topmost(items: list[Item], top: int) -> list[Item]:
+    """Return the last `top` items; all where `top` is 0."""
+    return items[-top:] if top else items

@@ -1,0 +1,481 @@
+"""What a script prints: messages as text or as JSON, byte for byte as bpftrace writes them.
+
+Text goes out through functions that take `str`; see `printing` for bytes that are not UTF-8.
+"""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+
+from .histograms import histogram_json, histogram_text, rows
+from .ordering import Item, ordered, topmost
+from .printing import json, json_number, json_text, text, zero
+from .series import last_start, points, series_json, series_text, unit_of
+from .types import (
+    Average,
+    Histogram,
+    LinearHistogram,
+    Stats,
+    TimeSeries,
+    ValueType,
+)
+
+Write = Callable[[str], object]
+_E2BIG = 7
+_ENOENT = 2
+#: bpftrace's numbers of kinds of runtime errors that are not a helper's -> their text.
+RUNTIME_ERRORS = {
+    "divide_by_zero": (
+        "Divide or modulo by 0 detected. This can lead to unexpected "
+        "results. 1 is being used as the result."
+    ),
+    "array_access": "Array access out of bounds. This can lead to unexpected results.",
+    "kstack": "Error reading kstack.",
+    "ustack": "Error reading ustack.",
+}
+_MAP_FULL = (
+    "Map full; can't update element. Try increasing max_map_keys config "
+    "or manually setting the max entries in a map declaration e.g. `let @a = hash(5000)`"
+)
+
+
+@attrs.frozen
+class SourceReference:
+    """A place in a script that a message names.
+
+    Attributes:
+        label: `stdin:1:9-62`.
+        file: the script's name, `stdin` for `-e`.
+        line: from 1.
+        column: from 1.
+        context: the source lines with marks under them, shown behind the message.
+    """
+
+    label: str
+    file: str
+    line: int
+    column: int
+    context: tuple[str, ...] = ()
+
+
+@attrs.frozen
+class MapShape:
+    """Name and types of a map.
+
+    Attributes:
+        name: with its `@`.
+        key: type of the keys, a `Tuple` where there are several; None for a scalar map.
+        value: type of the values.
+    """
+
+    name: str
+    key: ValueType | None
+    value: ValueType
+
+
+def _is_chart(type: ValueType) -> bool:
+    return isinstance(type, (Histogram, LinearHistogram, TimeSeries))
+
+
+def _is_stats(type: ValueType) -> bool:
+    return isinstance(type, (Average, Stats))
+
+
+def _key_text(shape: MapShape, key: Any) -> str:
+    """Return a key as it stands between brackets: a tuple loses its parentheses."""
+    assert shape.key is not None
+    shown = text(shape.key, key)
+    if len(shown) >= 2 and shown.startswith("(") and shown.endswith(")"):
+        return shown[1:-1]
+    return shown
+
+
+def shown_items(shape: MapShape, items: Sequence[Item], top: int, final: bool) -> list[Item]:
+    """Return what is printed of a map, in order.
+
+    Args:
+        shape: the map's name and types.
+        items: (key, value) in the map's own order; at most one for a scalar map, key ignored.
+        top: how many of the last are shown; 0 for all.
+        final: the map is printed because the script ends. Otherwise an unset scalar map shows
+            the zero of its type.
+    """
+    if isinstance(shape.value, TimeSeries):
+        return list(items)
+    if not items and shape.key is None and not final and not _is_chart(shape.value):
+        return [(None, zero(shape.value))]
+    return topmost(ordered(shape.key, shape.value, items), top)
+
+
+def strerror(number: int) -> str:
+    """Return the message of an errno."""
+    return os.strerror(number)
+
+
+class ScriptOutput(ABC):
+    """Takes what a script has to say and writes it in a format.
+
+    Args:
+        out: takes what belongs on standard output.
+        err: takes what belongs on standard error.
+    """
+
+    def __init__(self, out: Write, err: Write) -> None:
+        self._out = out
+        self._err = err
+
+    @abstractmethod
+    def attached_probes(self, count: int) -> None:
+        """Say how many probes there are."""
+
+    @abstractmethod
+    def printf(self, text: str) -> None:
+        """Write what `printf()` formatted."""
+
+    @abstractmethod
+    def message(self, error: bool, text: str, places: Sequence[SourceReference]) -> None:
+        """Write what `errorf()` or `warnf()` formatted.
+
+        Args:
+            error: True for `errorf`.
+            text: the message.
+            places: the call, then the calls of the macros that it stands in.
+        """
+
+    @abstractmethod
+    def time(self, text: str) -> None:
+        """Write what `time()` formatted."""
+
+    @abstractmethod
+    def cat(self, text: str) -> None:
+        """Write a file's content."""
+
+    @abstractmethod
+    def join(self, text: str) -> None:
+        """Write what `join()` joined."""
+
+    @abstractmethod
+    def syscall(self, text: str) -> None:
+        """Write what a command of `system()` printed."""
+
+    @abstractmethod
+    def value(self, type: ValueType, value: Any) -> None:
+        """Write the value of `print()`; for `print(@x[1])` of a chart, the chart.
+
+        Args:
+            type: the value's type.
+            value: the Python value that `types` describes.
+        """
+
+    @abstractmethod
+    def map(
+        self,
+        shape: MapShape,
+        items: Sequence[Item],
+        top: int = 0,
+        div: int = 1,
+        final: bool = False,
+    ) -> None:
+        """Write a map.
+
+        Args:
+            shape: its name and types.
+            items: (key, value) in the map's own order; a scalar map has at most one.
+            top: how many of the last are shown; 0 for all.
+            div: divides numbers, and counts of `hist()`, before they are shown; 0 is 1.
+            final: True at the script's end, where an unset map is left out.
+        """
+
+    @abstractmethod
+    def lost_events(self, count: int) -> None:
+        """Say how many messages did not fit into the ring."""
+
+    @abstractmethod
+    def runtime_error(self, kind: str, places: Sequence[SourceReference]) -> None:
+        """Warn of what went wrong while a probe's program ran.
+
+        Args:
+            kind: a key of `RUNTIME_ERRORS`.
+            places: the expression, then the calls of the macros that it stands in.
+        """
+
+    @abstractmethod
+    def helper_error(self, helper: str, result: int, places: Sequence[SourceReference]) -> None:
+        """Warn of a helper that failed.
+
+        Args:
+            helper: its name without `bpf_`.
+            result: what it returned: a negative errno, or 0 for a lookup that found nothing.
+            places: the expression, then the calls of the macros that it stands in.
+        """
+
+    @abstractmethod
+    def test_result(
+        self, names: Sequence[str], passed: Sequence[bool], nanoseconds: int, output: str
+    ) -> None:
+        """Write the result of a `test:` probe.
+
+        Args:
+            names: of all tests.
+            passed: results so far; the last is the one to write.
+            nanoseconds: how long it took.
+            output: what it printed.
+        """
+
+    @abstractmethod
+    def benchmark_result(
+        self, names: Sequence[str], index: int, nanoseconds: int, iterations: int
+    ) -> None:
+        """Write the result of a `bench:` probe.
+
+        Args:
+            names: of all benchmarks.
+            index: which one.
+            nanoseconds: the mean time of an iteration.
+            iterations: how many there were.
+        """
+
+    @abstractmethod
+    def end(self) -> None:
+        """Write what stands between a script's last output and its maps."""
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+class TextOutput(ScriptOutput):
+    """Writes text for people."""
+
+    def attached_probes(self, count: int) -> None:
+        self._err(f"Attached {_plural(count, 'probe')}\n")
+
+    def printf(self, text: str) -> None:
+        self._out(text)
+
+    def _log(self, kind: str, text: str, places: Sequence[SourceReference], context: bool) -> None:
+        text = text.removesuffix("\n")
+        for index, place in enumerate(places):
+            said = "expanded from" if index else text
+            self._err(f"{place.label}: {kind}: {said}\n")
+            if context or index:
+                self._err("".join(f"{line}\n" for line in place.context))
+
+    def message(self, error: bool, text: str, places: Sequence[SourceReference]) -> None:
+        self._log("ERROR" if error else "WARNING", text, places, context=False)
+
+    def time(self, text: str) -> None:
+        self._out(text)
+
+    def cat(self, text: str) -> None:
+        self._out(text)
+
+    def join(self, text: str) -> None:
+        self._out(f"{text}\n")
+
+    def syscall(self, text: str) -> None:
+        self._out(f"{text}\n")
+
+    def value(self, type: ValueType, value: Any) -> None:
+        self._out(f"{_value_text(type, value, 1, None)}\n")
+
+    def map(
+        self,
+        shape: MapShape,
+        items: Sequence[Item],
+        top: int = 0,
+        div: int = 1,
+        final: bool = False,
+    ) -> None:
+        last = _latest(shape, items)
+        for key, value in shown_items(shape, items, top, final):
+            name = shape.name
+            if shape.key is not None:
+                name += f"[{_key_text(shape, key)}]"
+            between = ":\n" if _is_chart(shape.value) else ": "
+            self._out(f"{name}{between}{_value_text(shape.value, value, div or 1, last)}\n")
+
+    def lost_events(self, count: int) -> None:
+        self._err(f"Lost {count} events\n")
+
+    def runtime_error(self, kind: str, places: Sequence[SourceReference]) -> None:
+        self._log("WARNING", RUNTIME_ERRORS[kind], places, context=True)
+
+    def helper_error(self, helper: str, result: int, places: Sequence[SourceReference]) -> None:
+        said = strerror(-result)
+        if helper == "map_update_elem" and result == -_E2BIG:
+            said = _MAP_FULL
+        elif helper == "map_delete_elem" and result == -_ENOENT:
+            said = "Can't delete map element because it does not exist."
+        elif helper == "map_lookup_elem":
+            said = "Can't lookup map element because it does not exist."
+        details = f"Additional Info - helper: {helper}, retcode: {result}"
+        self._log("WARNING", f"{said}\n{details}", places, context=True)
+
+    def test_result(
+        self, names: Sequence[str], passed: Sequence[bool], nanoseconds: int, output: str
+    ) -> None:
+        index = len(passed) - 1
+        if index == 0:
+            self._out(f"{_green('==========')} Running {len(names)} tests.\n")
+        self._out(f"{_green(' RUN      ')} {names[index]}\n")
+        if not passed[index]:
+            self._out("".join(f"{line}\n" for line in output.split("\n") if line))
+        mark = _green("       OK ") if passed[index] else _red("  FAILED  ")
+        unit = unit_of(nanoseconds)
+        spent = f"{nanoseconds // unit.nanoseconds} {unit.name}"
+        self._out(f"{mark} {names[index]} ({spent})\n")
+        if len(passed) == len(names):
+            self._test_summary(names, passed)
+
+    def _test_summary(self, names: Sequence[str], passed: Sequence[bool]) -> None:
+        failed = [name for name, good in zip(names, passed, strict=True) if not good]
+        self._out(f"{_green('==========')} {_plural(len(names), 'test')} ran.\n")
+        self._out(f"{_green('  PASSED  ')} {_plural(len(names) - len(failed), 'test')}.\n")
+        if failed:
+            self._out(f"{_red('  FAILED  ')} {_plural(len(failed), 'test')}, listed below:\n")
+            self._out("".join(f"{_red('  FAILED  ')} {name}\n" for name in failed))
+
+    def benchmark_result(
+        self, names: Sequence[str], index: int, nanoseconds: int, iterations: int
+    ) -> None:
+        width = max(40, *map(len, names)) + 1
+        if index == 0:
+            self._out(f"{'Benchmark':<{width}}{'Time(ns)':<15}Iterations\n")
+            self._out("-" * (width + 15 + len("Iterations")) + "\n")
+        self._out(f"{names[index]:<{width}}{nanoseconds:<15}{iterations}\n")
+
+    def end(self) -> None:
+        self._out("\n\n")
+
+
+def _green(text: str) -> str:
+    return f"\x1b[32m[{text}]\x1b[0m"
+
+
+def _red(text: str) -> str:
+    return f"\x1b[31m[{text}]\x1b[0m"
+
+
+def _latest(shape: MapShape, items: Sequence[Item]) -> int | None:
+    if not isinstance(shape.value, TimeSeries):
+        return None
+    return last_start(value for _, value in items)
+
+
+def _value_text(type: ValueType, value: Any, div: int, last: int | None) -> str:
+    if isinstance(type, (Histogram, LinearHistogram)):
+        return histogram_text(rows(type, value, div))
+    if isinstance(type, TimeSeries):
+        return series_text(type, points(type, value, last or last_start([value])))
+    return text(type, value, div)
+
+
+def _value_json(type: ValueType, value: Any, div: int, last: int | None) -> str:
+    if isinstance(type, (Histogram, LinearHistogram)):
+        return histogram_json(rows(type, value, div))
+    if isinstance(type, TimeSeries):
+        return series_json(points(type, value, last or last_start([value])))
+    return json(type, value, div)
+
+
+class JsonOutput(ScriptOutput):
+    """Writes JSON, one object a line, for programs."""
+
+    def _record(self, type: str, data: str) -> None:
+        self._out(f'{{"type": "{type}", "data": {data}}}\n')
+
+    def attached_probes(self, count: int) -> None:
+        data = f'{{"probes": {count}}}'
+        self._out(f'{{"type": "attached_probes", "count": {count}, "data": {data}}}\n')
+
+    def printf(self, text: str) -> None:
+        self._record("printf", json_text(text))
+
+    def _at(self, type: str, fields: str, place: SourceReference) -> None:
+        where = (
+            f'"filename": {json_text(place.file)}, "line": {place.line}, "col": {place.column}'
+        )
+        self._out(f'{{"type": "{type}", {fields}, {where}}}\n')
+
+    def message(self, error: bool, text: str, places: Sequence[SourceReference]) -> None:
+        self._at("errorf" if error else "warnf", f'"msg": {json_text(text)}', places[0])
+
+    def time(self, text: str) -> None:
+        self._record("time", json_text(text))
+
+    def cat(self, text: str) -> None:
+        self._record("cat", json_text(text))
+
+    def join(self, text: str) -> None:
+        self._record("join", json_text(text))
+
+    def syscall(self, text: str) -> None:
+        self._record("syscall", json_text(text))
+
+    def value(self, type: ValueType, value: Any) -> None:
+        self._record("value", _value_json(type, value, 1, None))
+
+    def map(
+        self,
+        shape: MapShape,
+        items: Sequence[Item],
+        top: int = 0,
+        div: int = 1,
+        final: bool = False,
+    ) -> None:
+        last = _latest(shape, items)
+        shown = shown_items(shape, items, top, final)
+        if not shown and (final or not _is_stats(shape.value)):
+            return
+        values = [(key, _value_json(shape.value, value, div or 1, last)) for key, value in shown]
+        if shape.key is None:
+            data = values[0][1]
+        else:
+            entries = [
+                f"{json_text(_key_text(shape, key).replace(' ', ''))}: {value}"
+                for key, value in values
+            ]
+            data = "{" + ", ".join(entries) + "}"
+        type = "map"
+        if _is_stats(shape.value):
+            type = "stats"
+        elif isinstance(shape.value, TimeSeries):
+            type = "tseries"
+        elif _is_chart(shape.value):
+            type = "hist"
+        self._record(type, f"{{{json_text(shape.name)}: {data}}}")
+
+    def lost_events(self, count: int) -> None:
+        data = f'{{"events": {count}}}'
+        self._out(f'{{"type": "lost_events", "count": {count}, "data": {data}}}\n')
+
+    def runtime_error(self, kind: str, places: Sequence[SourceReference]) -> None:
+        said = f'"msg": {json_text(RUNTIME_ERRORS[kind])}'
+        self._at("runtime_error", said, places[0])
+
+    def helper_error(self, helper: str, result: int, places: Sequence[SourceReference]) -> None:
+        said = json_text(strerror(-result))
+        fields = f'"msg": {said}, "helper": {json_text(helper)}, "retcode": {json_number(result)}'
+        self._at("helper_error", fields, places[0])
+
+    def test_result(
+        self, names: Sequence[str], passed: Sequence[bool], nanoseconds: int, output: str
+    ) -> None:
+        good = "true" if passed[-1] else "false"
+        result = (
+            f'{{"duration": {nanoseconds}, "passed": {good}, "output": {json_text(output)}}}'
+        )
+        self._record("test_result", f"{{{json_text(names[len(passed) - 1])}: {result}}}")
+
+    def benchmark_result(
+        self, names: Sequence[str], index: int, nanoseconds: int, iterations: int
+    ) -> None:
+        result = f'{{"average": {nanoseconds}, "iters": {iterations}}}'
+        self._record("benchmark_result", f"{{{json_text(names[index])}: {result}}}")
+
+    def end(self) -> None:
+        """Nothing stands between a script's last output and its maps in JSON."""

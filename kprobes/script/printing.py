@@ -1,0 +1,330 @@
+"""Values as text and as JSON, in bpftrace's own words.
+
+Text is `str` in which bytes that are not UTF-8 stand as surrogates (`errors="surrogateescape"`):
+encoded again in the same way, the guest's bytes come out unchanged.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from .types import (
+    Array,
+    Average,
+    Boolean,
+    Buffer,
+    Count,
+    Enumeration,
+    Floating,
+    Integer,
+    Maximum,
+    Minimum,
+    Nothing,
+    Pointer,
+    Record,
+    Stack,
+    StackFrame,
+    Stats,
+    String,
+    Structure,
+    Sum,
+    Symbol,
+    Text,
+    Tuple,
+    ValueType,
+)
+
+#: Types whose Python value is a plain int and that print as a number.
+NUMBERS = (Integer, Count, Sum, Minimum, Maximum)
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def encode(text: str) -> bytes:
+    """Return the bytes that `text` stands for."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def decode(data: bytes) -> str:
+    """Return `data` as text that `encode` turns back into the same bytes."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def divide(dividend: int, divisor: int) -> int:
+    """Divide as C does: the quotient is cut off towards zero."""
+    quotient = abs(dividend) // abs(divisor)
+    return quotient if (dividend < 0) == (divisor < 0) else -quotient
+
+
+def average(value: tuple[int, int]) -> int:
+    """Return the mean of an `Average` or `Stats` value (total, count); 0 of no numbers."""
+    total, count = value
+    return divide(total, count) if count else 0
+
+
+def symbolic(type: ValueType, value: Any) -> str:
+    """Return the text of a pointer or of a member of an enumeration.
+
+    Args:
+        type: a `Pointer` or an `Enumeration`.
+        value: its int.
+    """
+    if isinstance(type, Pointer):
+        return f"0x{value:x}"
+    assert isinstance(type, Enumeration)
+    mask = (1 << type.bits) - 1
+    return type.members.get(value) or str(value & mask)
+
+
+def escaped_buffer(data: bytes, keep_ascii: bool = True) -> str:
+    r"""Return `data` with `\x00` for each byte, or for those outside of printable ASCII.
+
+    Args:
+        data: the bytes.
+        keep_ascii: True leaves printable characters as they are; a backslash is one.
+    """
+    return "".join(
+        chr(byte) if keep_ascii and 32 <= byte <= 126 else f"\\x{byte:02x}" for byte in data
+    )
+
+
+def _frame(type: Stack, frame: StackFrame) -> str:
+    name = f"0x{frame.address:x}" if frame.symbol is None else f"{frame.symbol}+{frame.offset}"
+    if type.mode == "raw":
+        return f"{frame.address:x}\n"
+    if type.mode == "perf":
+        image = f" ({frame.image or '[unknown]'})" if type.user else ""
+        return f"\t{frame.address:x} {name}{image}\n"
+    return f"        {name}\n"
+
+
+def stack_text(type: Stack, frames: Sequence[StackFrame]) -> str:
+    """Return a call stack, one frame a line, after an empty line."""
+    return "\n" + "".join(_frame(type, frame) for frame in frames)
+
+
+def pieces(type: ValueType, value: Any, plus: bool = False, div: int = 1) -> list[str]:
+    """Return the text of a value as the pieces in which bpftrace writes it.
+
+    A field width of `printf` pads only the first piece.
+
+    Args:
+        type: the value's type; not a histogram or time series.
+        value: the Python value that `types` describes.
+        plus: True writes a `+` before signed numbers that are not negative.
+        div: divides numbers before they are shown.
+    """
+    if value is None or isinstance(type, (Nothing, Floating)):
+        return ["null"]
+    return _PIECES[type.__class__](type, value, plus, div)
+
+
+def text(type: ValueType, value: Any, div: int = 1) -> str:
+    """Return a value's text. See `pieces` for the arguments."""
+    return "".join(pieces(type, value, div=div))
+
+
+def _number_pieces(type: Any, value: int, plus: bool, div: int) -> list[str]:
+    number = divide(value, div)
+    signed = getattr(type, "signed", False)
+    return [f"{number:+d}" if plus and signed else str(number)]
+
+
+def _average_pieces(type: Average, value: tuple[int, int], plus: bool, div: int) -> list[str]:
+    return _number_pieces(type, average(value), plus, div)
+
+
+def _stats_pieces(type: Stats, value: tuple[int, int], plus: bool, div: int) -> list[str]:
+    number = Integer(64, type.signed)
+    total, count = value
+    parts = (
+        ("count", _number_pieces(number, count, plus, 1)),
+        ("average", _number_pieces(number, average(value), plus, div)),
+        ("total", _number_pieces(number, total, plus, 1)),
+    )
+    return _named_pieces(parts)
+
+
+def _named_pieces(parts: Sequence[tuple[str, list[str]]]) -> list[str]:
+    if not parts:
+        return ["{}"]
+    found = ["{ "]
+    for index, (name, texts) in enumerate(parts):
+        found.append(f", .{name} = " if index else f".{name} = ")
+        found.extend(texts)
+    found.append(" }")
+    return found
+
+
+def _fields_pieces(type: Any, value: Mapping[str, Any], plus: bool, div: int) -> list[str]:
+    return _named_pieces(
+        [
+            (field.name, pieces(field.type, value[field.name], plus, div))
+            for field in type.fields
+        ]
+    )
+
+
+def _tuple_pieces(type: Tuple, value: Sequence[Any], plus: bool, div: int) -> list[str]:
+    found = ["("]
+    for index, (item_type, item) in enumerate(zip(type.items, value, strict=True)):
+        if index:
+            found.append(", ")
+        found.extend(pieces(item_type, item, plus, div))
+    found.append(")")
+    return found
+
+
+def _array_pieces(type: Array, value: Sequence[Any], plus: bool, div: int) -> list[str]:
+    found = ["["]
+    for index, item in enumerate(value):
+        if index:
+            found.append(",")
+        found.extend(pieces(type.element, item, plus, div))
+    found.append("]")
+    return found
+
+
+_PIECES: dict[type[ValueType], Callable[[Any, Any, bool, int], list[str]]] = {
+    **dict.fromkeys(NUMBERS, _number_pieces),
+    Array: _array_pieces,
+    Average: _average_pieces,
+    Boolean: lambda type, value, plus, div: ["true" if value else "false"],
+    Buffer: lambda type, value, plus, div: [escaped_buffer(value)],
+    Enumeration: lambda type, value, plus, div: [symbolic(type, value)],
+    Pointer: lambda type, value, plus, div: [symbolic(type, value)],
+    Record: _fields_pieces,
+    Stack: lambda type, value, plus, div: [stack_text(type, value)],
+    Stats: _stats_pieces,
+    String: lambda type, value, plus, div: [decode(value)],
+    Structure: _fields_pieces,
+    Symbol: lambda type, value, plus, div: [value],
+    Text: lambda type, value, plus, div: [value],
+    Tuple: _tuple_pieces,
+}
+
+
+def json_text(text: str) -> str:
+    r"""Return `text` as a JSON string with the escapes that bpftrace writes.
+
+    Bytes of 0x80 and above come out as on x86, where `char` is signed: `\uffffffe4`.
+    """
+    found = []
+    for byte in encode(text):
+        character = chr(byte)
+        if byte >= 0x80:
+            found.append(f"\\uffffff{byte:02x}")
+        elif byte < 0x20 and character not in _ESCAPES:
+            found.append(f"\\u{byte:04x}")
+        else:
+            found.append(_ESCAPES.get(character, character))
+    return f'"{"".join(found)}"'
+
+
+def json_number(number: int) -> str:
+    """Return an integer as JSON: as a string where a double cannot hold it exactly."""
+    return str(number) if int(float(number)) == number else f'"{number}"'
+
+
+def json(type: ValueType, value: Any, div: int = 1) -> str:
+    """Return a value as JSON.
+
+    Args:
+        type: the value's type; not a histogram or time series.
+        value: the Python value that `types` describes.
+        div: divides numbers before they are shown.
+    """
+    if value is None or isinstance(type, (Nothing, Floating)):
+        return "null"
+    return _JSON[type.__class__](type, value, div)
+
+
+def _json_object(parts: Sequence[tuple[str, str]]) -> str:
+    return "{" + ", ".join(f"{json_text(name)}: {value}" for name, value in parts) + "}"
+
+
+def _json_fields(type: Any, value: Mapping[str, Any], div: int) -> str:
+    return _json_object(
+        [(field.name, json(field.type, value[field.name], div)) for field in type.fields]
+    )
+
+
+def _json_stats(type: Stats, value: tuple[int, int], div: int) -> str:
+    total, count = value
+    numbers = (
+        ("count", count),
+        ("average", divide(average(value), div)),
+        ("total", total),
+    )
+    return _json_object([(name, json_number(number)) for name, number in numbers])
+
+
+def _json_items(texts: Sequence[str]) -> str:
+    return "[" + ",".join(texts) + "]"
+
+
+def _json_buffer(type: Buffer, value: bytes, div: int) -> str:
+    signed = (byte - 256 if byte >= 128 else byte for byte in value)
+    return _json_items([str(byte) for byte in signed])
+
+
+def _json_tuple(type: Tuple, value: Sequence[Any], div: int) -> str:
+    return _json_items(
+        [json(item_type, item, div) for item_type, item in zip(type.items, value, strict=True)]
+    )
+
+
+_JSON: dict[type[ValueType], Callable[[Any, Any, int], str]] = {
+    **dict.fromkeys(NUMBERS, lambda type, value, div: json_number(divide(value, div))),
+    Array: lambda type, value, div: _json_items([json(type.element, x, div) for x in value]),
+    Average: lambda type, value, div: json_number(divide(average(value), div)),
+    Boolean: lambda type, value, div: "true" if value else "false",
+    Buffer: _json_buffer,
+    Enumeration: lambda type, value, div: json_number(value & ((1 << type.bits) - 1)),
+    Pointer: lambda type, value, div: json_number(value),
+    Record: _json_fields,
+    Stack: lambda type, value, div: json_text(stack_text(type, value)),
+    Stats: _json_stats,
+    String: lambda type, value, div: json_text(decode(value)),
+    Structure: _json_fields,
+    Symbol: lambda type, value, div: json_text(value),
+    Text: lambda type, value, div: json_text(value),
+    Tuple: _json_tuple,
+}
+
+
+def number(type: ValueType, value: Any) -> int | None:
+    """Return the integer that `printf`'s %d and its like see in a value, or None.
+
+    Args:
+        type: the value's type.
+        value: the Python value that `types` describes.
+    """
+    if isinstance(type, (*NUMBERS, Boolean, Enumeration, Pointer)):
+        return int(value)
+    if isinstance(type, Average):
+        return average(value)
+    return None
+
+
+def zero(type: ValueType) -> Any:
+    """Return the value of `type` whose bytes are all zero."""
+    if isinstance(type, (*NUMBERS, Enumeration, Pointer)):
+        return 0
+    if isinstance(type, (Record, Structure)):
+        return {field.name: zero(field.type) for field in type.fields}
+    if isinstance(type, Tuple):
+        return tuple(zero(item) for item in type.items)
+    if isinstance(type, Array):
+        return [zero(type.element)] * type.count
+    return _ZEROS.get(type.__class__)
+
+
+_ZEROS: dict[type[ValueType], Any] = {
+    Average: (0, 0),
+    Boolean: False,
+    Buffer: b"",
+    Stack: (),
+    Stats: (0, 0),
+    String: b"",
+    Symbol: "0x0",
+    Text: "",
+}

@@ -1,0 +1,143 @@
+"""Time series of `tseries()`: which intervals are shown, the chart, and the JSON."""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+
+from .histograms import single
+from .types import TimeSeries
+
+_BILLION = 1_000_000_000
+_WIDTH = 53
+#: Where the smallest and the greatest number stand above and below the chart.
+_LEFT = 21
+_UNITS = ((_BILLION, "s", 0), (1_000_000, "ms", 3), (1000, "μs", 6), (1, "ns", 9))
+
+
+@attrs.frozen
+class TimeUnit:
+    """The unit of the times beside a chart.
+
+    Attributes:
+        nanoseconds: how long it is.
+        name: `s`, `ms`, `μs` or `ns`.
+        digits: of the fraction of a second.
+    """
+
+    nanoseconds: int
+    name: str
+    digits: int
+
+
+def unit_of(nanoseconds: int) -> TimeUnit:
+    """Return the greatest unit that is not longer than `nanoseconds`."""
+    for size, name, digits in _UNITS:
+        if nanoseconds >= size:
+            return TimeUnit(size, name, digits)
+    return TimeUnit(1, "ns", 9)
+
+
+@attrs.frozen
+class Points:
+    """The part of a time series that is shown.
+
+    Attributes:
+        values: (start of an interval in nanoseconds, its number or None), in order, without
+            gaps.
+    """
+
+    values: tuple[tuple[int, int | None], ...]
+
+
+def last_start(series: Iterable[Mapping[int, int]]) -> int | None:
+    """Return the latest interval of all series of a map; None if there is no number in them."""
+    return max((start for values in series for start in values), default=None)
+
+
+def points(type: TimeSeries, values: Mapping[int, int], last: int | None) -> Points:
+    """Return the intervals that are shown: the last ones, from the first with a number.
+
+    Args:
+        type: the series' type.
+        values: start of interval -> number.
+        last: the latest interval of all series of the map, where every chart of it ends.
+    """
+    if last is None:
+        return Points(())
+    earliest = last - (type.intervals - 1) * type.interval
+    kept = [start for start in values if earliest <= start <= last]
+    if not kept:
+        return Points(())
+    starts = range(min(kept), last + 1, type.interval)
+    return Points(tuple((start, values.get(start)) for start in starts))
+
+
+def _clock(nanoseconds: int, unit: TimeUnit) -> str:
+    seconds, rest = divmod(nanoseconds, _BILLION)
+    text = time.strftime("%H:%M:%S", time.localtime(seconds))
+    if not unit.digits:
+        return text
+    return f"{text}.{rest // unit.nanoseconds:0{unit.digits}}"
+
+
+def _range(numbers: Sequence[int], signed: bool) -> tuple[int, int]:
+    """Return the ends of the chart: one below and one above where all numbers are equal."""
+    lowest, highest = min(numbers), max(numbers)
+    if lowest != highest:
+        return lowest, highest
+    least = -(1 << 63) if signed else 0
+    greatest = (1 << 63) - 1 if signed else (1 << 64) - 1
+    return max(lowest - 1, least), min(highest + 1, greatest)
+
+
+def _column(steps: int, distance: int, length: int) -> int:
+    return int(single(single(steps * single(distance)) / single(length)))
+
+
+def series_text(type: TimeSeries, shown: Points) -> str:
+    """Return a chart with a line for each interval."""
+    numbers = [number for _, number in shown.values if number is not None]
+    if not numbers:
+        return "<no data>"
+    lowest, highest = _range(numbers, type.signed)
+    first, last = shown.values[0][0], shown.values[-1][0]
+    unit = unit_of((last - first) // max(len(shown.values) - 1, 1))
+    clock = "hh:mm:ss"
+    width = len(clock)
+    if unit.digits:
+        clock += f".{unit.name}"
+        width += 1 + unit.digits
+    # The columns are counted in bytes: the Greek letter of microseconds takes two.
+    clock += " " * (width + 1 - len(clock.encode()))
+    margin = " " * (width + 1)
+    ends = f"{lowest:<{_LEFT}}{highest:>{_WIDTH - _LEFT}}\n"
+    lines = [f"{margin}{ends}", f"{clock}|{'_' * (_WIDTH - 2)}|\n"]
+    zero = _column(_WIDTH, -lowest, highest - lowest) if lowest < 0 < highest else 0
+    for start, number in shown.values:
+        row = ["|", *" " * (_WIDTH - 2), "|"]
+        if zero > 0:
+            row[zero] = "."
+        label = "-"
+        if number is not None:
+            column = _WIDTH // 2
+            if highest != lowest:
+                column = _column(_WIDTH - 1, number - lowest, highest - lowest)
+            row[max(0, min(_WIDTH - 1, column))] = "*"
+            label = str(number)
+        lines.append(f"{_clock(start, unit)} {''.join(row)} {label}\n")
+    lines.append(f"{margin}v{'_' * (_WIDTH - 2)}v\n")
+    lines.append(f"{margin}{ends}")
+    return "".join(lines)
+
+
+def series_json(shown: Points) -> str:
+    """Return an array of objects; intervals without a number are left out. Times are UTC."""
+    found = []
+    for start, number in shown.values:
+        if number is None:
+            continue
+        seconds, rest = divmod(start, _BILLION)
+        moment = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds)) + f".{rest:09}"
+        found.append(f'{{"interval_start":"{moment}","value":{number}}}')
+    return "[" + ",".join(found) + "]"
